@@ -1,0 +1,54 @@
+//! How the processes of a job find each other before there is a fabric: rank, size, and a
+//! key-value space that becomes readable to all at a fence.
+
+use std::fmt;
+
+/// Why the job could not be joined, in words for the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BootstrapError(pub String);
+
+impl fmt::Display for BootstrapError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for BootstrapError {}
+
+/// The launcher's services to one process. Implementations: our `mpiexec`, a world of one, threads
+/// of one process (for tests); later PMI-1, PMI-2 and PMIx.
+pub trait Bootstrap: Send {
+    /// Rank in the job, in `0..size`.
+    fn rank(&self) -> usize;
+
+    /// Number of processes of the job.
+    fn size(&self) -> usize;
+
+    /// A name that no other job on this machine has now.
+    fn job(&self) -> &str;
+
+    /// The node on which each process runs, by rank: equal numbers share memory.
+    fn nodes(&self) -> Vec<usize> {
+        vec![0; self.size()]
+    }
+
+    /// Number of the program (between `:` on the command line) that this process belongs to.
+    fn app_number(&self) -> Option<usize> {
+        None
+    }
+
+    /// Publishes a value under `key` of this process; readable elsewhere after the next fence.
+    fn put(&mut self, key: &str, value: &[u8]) -> Result<(), BootstrapError>;
+
+    /// The value that `rank` published under `key` before the last fence.
+    fn get(&mut self, rank: usize, key: &str) -> Result<Vec<u8>, BootstrapError>;
+
+    /// Waits for all processes of the job.
+    fn fence(&mut self) -> Result<(), BootstrapError>;
+
+    /// Says that this process is about to leave MPI in good order (MPI_Finalize).
+    fn finalized(&mut self) -> Result<(), BootstrapError>;
+
+    /// Ends the whole job; `message` is printed once. Does not return if the launcher obeys.
+    fn abort(&mut self, code: i32, message: &str);
+}

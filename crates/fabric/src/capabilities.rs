@@ -1,0 +1,30 @@
+//! What a fabric can do towards one peer.
+
+/// Facts about the path to one peer. They do not change after start, except `direct`, which a
+/// fabric may clear when a first real access is refused.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Capabilities {
+    /// Name of the fabric that carries traffic to this peer: `"shm"`, `"verbs"`, `"sim"`.
+    pub fabric: &'static str,
+    /// Largest payload of one [`crate::Fabric::send`], in bytes.
+    pub send_max: usize,
+    /// Largest payload that travels with its header without a second buffer, in bytes.
+    pub inline_max: usize,
+    /// Largest unit that is placed at once, in bytes. Beyond it the parts of a write may become
+    /// visible in any order. Zero: no such unit, always use a flag.
+    pub mtu: usize,
+    /// Largest payload of one multicast datagram, in bytes. Zero: no multicast.
+    pub multicast_max: usize,
+    /// Reads and writes reach any memory of the peer that its owner named by
+    /// [`crate::Fabric::expose`], not only memory that the fabric allocated.
+    pub direct: bool,
+    /// Bytes within one MTU become visible in ascending order, so that a reader may poll the last
+    /// byte of the payload ("bottom fill").
+    pub in_order_placement: bool,
+    /// fetch-add and compare-swap on the peer's memory are atomic also against its processor.
+    pub coherent_atomics: bool,
+    /// Number of independent paths (adapters, ports) to this peer.
+    pub rails: usize,
+    /// A flag write wakes a peer that sleeps in [`crate::Fabric::sleep`].
+    pub flags_wake: bool,
+}

@@ -1,0 +1,169 @@
+//! Counters: the only thing that is ever waited for.
+
+use crate::{Fabric, Fault};
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+/// A monotonic 64-bit word of this process, by its number in [`Counters`]. Waited for as
+/// `value >= target`; never reset, 64 bits never wrap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Counter(pub u32);
+
+const CHUNK: usize = 256;
+
+/// The counters of one process: words of its own, and words inside regions that peers write.
+///
+/// A freed number is used again; its value is *not* set back, so users remember the value from
+/// which they count.
+#[derive(Default)]
+pub struct Counters {
+    words: RefCell<Vec<NonNull<AtomicU64>>>,
+    owned: RefCell<Vec<Box<[AtomicU64]>>>,
+    free: RefCell<Vec<u32>>,
+    /// Set while a table grows; the base pointer below is what readers use.
+    base: Cell<*const NonNull<AtomicU64>>,
+    len: Cell<usize>,
+}
+
+impl Counters {
+    pub fn new() -> Counters {
+        Counters::default()
+    }
+
+    /// A counter of this process alone.
+    pub fn allocate(&self) -> Counter {
+        if let Some(index) = self.free.borrow_mut().pop() {
+            return Counter(index);
+        }
+        let chunk: Box<[AtomicU64]> = (0..CHUNK).map(|_| AtomicU64::new(0)).collect();
+        let first = self.words.borrow().len() as u32;
+        self.words.borrow_mut().extend(chunk.iter().map(NonNull::from));
+        self.owned.borrow_mut().push(chunk);
+        self.rebase();
+        self.free.borrow_mut().extend((first + 1..first + CHUNK as u32).rev());
+        Counter(first)
+    }
+
+    /// Gives the number back. Waiting for it further is an error of the caller, without danger to
+    /// memory.
+    pub fn free(&self, counter: Counter) {
+        self.free.borrow_mut().push(counter.0);
+    }
+
+    /// Makes a word that peers write (in a fabric's region) a counter. It stays in the table.
+    ///
+    /// # Safety
+    /// `word` must stay mapped for as long as this table lives.
+    pub unsafe fn adopt(&self, word: NonNull<AtomicU64>) -> Counter {
+        let mut words = self.words.borrow_mut();
+        words.push(word);
+        let index = words.len() as u32 - 1;
+        drop(words);
+        self.rebase();
+        Counter(index)
+    }
+
+    fn rebase(&self) {
+        let words = self.words.borrow();
+        self.base.set(words.as_ptr());
+        self.len.set(words.len());
+    }
+
+    fn word(&self, counter: Counter) -> &AtomicU64 {
+        let index = counter.0 as usize;
+        assert!(index < self.len.get(), "no such counter");
+        // SAFETY: `base` points at `len` entries of `words`, which only grows through `rebase`;
+        // each entry points into `owned` or was promised to `adopt`.
+        unsafe { (*self.base.get().add(index)).as_ref() }
+    }
+
+    /// The value, with acquire ordering: what was written before it was advanced can be read.
+    pub fn value(&self, counter: Counter) -> u64 {
+        self.word(counter).load(Ordering::Acquire)
+    }
+
+    /// Advances a counter of this process. Only one thread at a time advances a counter.
+    pub fn add(&self, counter: Counter, by: u64) {
+        let word = self.word(counter);
+        word.store(word.load(Ordering::Relaxed).wrapping_add(by), Ordering::Release);
+    }
+}
+
+/// A wait for one counter. Cancel-safe: dropping it withdraws nothing.
+pub struct Until<'f, F: Fabric + ?Sized> {
+    fabric: &'f F,
+    waits: [(Counter, u64); 1],
+    deadline: Option<Instant>,
+}
+
+/// Waits until `counter >= value`.
+pub fn until<F: Fabric + ?Sized>(fabric: &F, counter: Counter, value: u64) -> Until<'_, F> {
+    Until { fabric, waits: [(counter, value)], deadline: None }
+}
+
+impl<F: Fabric + ?Sized> Until<'_, F> {
+    /// Ends the wait with [`Fault::TimedOut`] at `deadline`.
+    pub fn before(mut self, deadline: Instant) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+}
+
+impl<F: Fabric + ?Sized> Future for Until<'_, F> {
+    type Output = Result<(), Fault>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.fabric.poll_any(&self.waits, self.deadline, cx).map_ok(|_| ())
+    }
+}
+
+/// Waits until one of `waits` is reached and says which (the first in order).
+pub async fn until_any<F: Fabric + ?Sized>(
+    fabric: &F,
+    waits: &[(Counter, u64)],
+) -> Result<usize, Fault> {
+    std::future::poll_fn(|cx| fabric.poll_any(waits, None, cx)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_keep_their_value_when_the_table_grows() {
+        let table = Counters::new();
+        let first = table.allocate();
+        table.add(first, 7);
+        let many: Vec<_> = (0..1000).map(|_| table.allocate()).collect();
+        assert_eq!(table.value(first), 7);
+        table.add(many[999], 1);
+        assert_eq!(table.value(many[999]), 1);
+        assert_eq!(table.value(many[998]), 0);
+    }
+
+    #[test]
+    fn a_freed_number_is_used_again_and_keeps_its_value() {
+        let table = Counters::new();
+        let counter = table.allocate();
+        table.add(counter, 3);
+        table.free(counter);
+        assert_eq!(table.allocate(), counter);
+        assert_eq!(table.value(counter), 3);
+    }
+
+    #[test]
+    fn an_adopted_word_is_seen() {
+        let word = AtomicU64::new(5);
+        let table = Counters::new();
+        // SAFETY: `word` outlives `table`, which is declared after it.
+        let counter = unsafe { table.adopt(NonNull::from(&word)) };
+        assert_eq!(table.value(counter), 5);
+        word.store(9, Ordering::Release);
+        assert_eq!(table.value(counter), 9);
+    }
+}

@@ -1,0 +1,197 @@
+//! The trait itself.
+
+use crate::{
+    Capabilities, Counter, Counters, Datagram, Fault, Flag, GroupId, Head, Message, Posted, Region,
+    RemoteAddr, RemoteFlag, Sge, wait::Sleep,
+};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+/// The counter that advances by one when an operation completes: a source may be reused, a
+/// destination holds the data. `None`: nobody asks.
+pub type Completion = Option<Counter>;
+
+/// Computation to account for, in the simulator.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Work {
+    /// A copy of so many bytes by the processor.
+    Copy(usize),
+    /// A reduction over so many bytes.
+    Reduce(usize),
+    /// The program's own computing, in picoseconds.
+    Compute(u64),
+}
+
+/// A network that connects `size` processes. Usable generically and as `&dyn Fabric`.
+///
+/// Not `Sync`: one thread at a time uses a fabric; under `MPI_THREAD_MULTIPLE` the layer above
+/// holds a lock for each call. Only [`Fabric::sleeper`] may be used without it.
+///
+/// Order: messages from one peer arrive in the order of their [`send`](Fabric::send)s. Writes,
+/// reads and atomics are unordered against each other and against messages, except that a flag
+/// (or an immediate) becomes visible after the data of its own call. Multicast may be lost,
+/// repeated or reordered.
+pub trait Fabric {
+    // ---- who ----------------------------------------------------------------------------------
+
+    /// This process, in `0..size`.
+    fn rank(&self) -> usize;
+
+    /// Number of processes.
+    fn size(&self) -> usize;
+
+    /// What can be done towards `peer` (which may be this process).
+    fn capabilities(&self, peer: usize) -> Capabilities;
+
+    // ---- counters -----------------------------------------------------------------------------
+
+    /// The counters of this process.
+    fn counters(&self) -> &Counters;
+
+    /// Polls a wait: ready with the index of the first reached counter, or with a fault. This is
+    /// the only suspension point of every algorithm.
+    fn poll_any(
+        &self,
+        waits: &[(Counter, u64)],
+        deadline: Option<Instant>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<usize, Fault>> {
+        let _ = cx;
+        let counters = self.counters();
+        if let Some(i) = waits.iter().position(|&(c, target)| counters.value(c) >= target) {
+            return Poll::Ready(Ok(i));
+        }
+        if let Some(fault) = self.fault() {
+            return Poll::Ready(Err(fault));
+        }
+        match deadline {
+            Some(at) if Instant::now() >= at => Poll::Ready(Err(Fault::TimedOut)),
+            _ => Poll::Pending,
+        }
+    }
+
+    /// A fault that ends every wait (a lost peer), if there is one.
+    fn fault(&self) -> Option<Fault> {
+        None
+    }
+
+    // ---- memory that peers can reach ----------------------------------------------------------
+
+    /// Allocates `len` zeroed bytes that peers can read, write and do atomics on. Aligned to 64
+    /// bytes. Errors: [`Fault::System`] when the memory is not to be had.
+    fn allocate(&self, len: usize) -> Result<Region, Fault>;
+
+    /// Lets peers read and write memory of the program (no flags, no atomics in it).
+    fn expose(&self, memory: Sge) -> Result<Region, Fault>;
+
+    /// Ends the reach of a region; allocated memory goes back to the fabric. No operation on it
+    /// may be under way.
+    fn withdraw(&self, region: Region);
+
+    /// Makes the 8-byte aligned word at `offset` of an allocated region a counter.
+    fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag;
+
+    // ---- one-sided ----------------------------------------------------------------------------
+
+    /// RDMA write of `src` to `dst` at `peer`.
+    fn write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> Result<(), Fault>;
+
+    /// RDMA write, then `flag = value` at the same peer, visible after the data.
+    fn write_flag(
+        &self,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        flag: RemoteFlag,
+        value: u64,
+        done: Completion,
+    ) -> Result<(), Fault>;
+
+    /// RDMA write, then one arrival of `immediate` at the peer, visible after the data and rousing
+    /// it: its counter of [`Fabric::immediate`] advances by one.
+    fn write_imm(
+        &self,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        immediate: u32,
+        done: Completion,
+    ) -> Result<(), Fault>;
+
+    /// The counter of arrivals of `immediate` at this process. Arrivals before the first call
+    /// count too.
+    fn immediate(&self, immediate: u32) -> Counter;
+
+    /// RDMA read of `src` at `peer` into `dst`.
+    fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault>;
+
+    /// Adds `operand` to the aligned word at `target` and puts its former value into `result`
+    /// (8 bytes).
+    fn fetch_add(
+        &self,
+        peer: usize,
+        target: RemoteAddr,
+        operand: u64,
+        result: Sge,
+        done: Completion,
+    ) -> Result<(), Fault>;
+
+    /// Replaces the aligned word at `target` by `swap` if it equals `compare`, and puts its former
+    /// value into `result` (8 bytes).
+    fn compare_swap(
+        &self,
+        peer: usize,
+        target: RemoteAddr,
+        compare: u64,
+        swap: u64,
+        result: Sge,
+        done: Completion,
+    ) -> Result<(), Fault>;
+
+    // ---- two-sided ----------------------------------------------------------------------------
+
+    /// Sends a head and at most [`Capabilities::send_max`] bytes. Reliable, ordered by peer, and
+    /// rouses the peer. On [`Posted::Later`] the fabric keeps `payload` until `done` advances.
+    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted;
+
+    /// The next message that has arrived: from `from` alone, or from anybody. Never blocks.
+    fn receive(&self, from: Option<usize>) -> Option<Message>;
+
+    /// Gives the buffer of a received message back.
+    fn release(&self, message: Message);
+
+    // ---- unreliable multicast -----------------------------------------------------------------
+
+    /// Joins a group; datagrams sent before may or may not be seen.
+    fn join(&self, group: GroupId);
+
+    fn leave(&self, group: GroupId);
+
+    /// One write that every other member sees, or not. At most
+    /// [`Capabilities::multicast_max`] bytes; taken at once. Rouses the members.
+    fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault>;
+
+    /// The next datagram of a joined group, copied into `into`. Never blocks.
+    fn receive_multicast(&self, into: Sge) -> Option<Datagram>;
+
+    // ---- progress and waiting -----------------------------------------------------------------
+
+    /// Moves on what was kept back, and advances counters. True if anything moved.
+    fn progress(&self) -> bool;
+
+    /// The handle to sleep on; may be used without the lock on the fabric.
+    fn sleeper(&self) -> Arc<dyn Sleep>;
+
+    /// Simulator: resolves when global time has reached local time, for tests that must not see
+    /// the future. Elsewhere at once.
+    fn poll_clock(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let _ = cx;
+        Poll::Ready(())
+    }
+
+    /// Simulator: time passes for `work`. Elsewhere nothing.
+    fn charge(&self, work: Work) {
+        let _ = work;
+    }
+}

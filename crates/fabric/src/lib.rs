@@ -1,0 +1,28 @@
+//! The `Fabric` trait: what a network can do for Weft, in the words of RDMA verbs.
+//!
+//! Everything above this crate is written once against [`Fabric`] and runs on shared memory, on
+//! verbs and in virtual time. Three rules hold on every fabric:
+//!
+//! 1. The only thing to wait for is a [`Counter`]: a monotonic 64-bit word, awaited as
+//!    `counter >= value`. No flag is ever reset.
+//! 2. Posting never waits and never fails for lack of room; what does not fit is kept by the
+//!    fabric and moved on by [`Fabric::progress`].
+//! 3. Memory that the fabric may touch after a call returns is named by an [`Sge`], whose
+//!    constructor is `unsafe`: whoever builds one promises that it outlives the operation.
+//!
+//! See `skeleton.rs` for what a new fabric has to fill in.
+
+mod capabilities;
+mod counter;
+mod fabric;
+mod fault;
+mod memory;
+mod message;
+pub mod wait;
+
+pub use capabilities::Capabilities;
+pub use counter::{Counter, Counters, Until, until, until_any};
+pub use fabric::{Completion, Fabric, Work};
+pub use fault::Fault;
+pub use memory::{Flag, Region, RemoteAddr, RemoteFlag, Sge, Staging, StagingPool};
+pub use message::{Datagram, GroupId, Head, Message, Posted};

@@ -1,0 +1,183 @@
+//! Names of memory: local pieces, regions that peers may reach, and staging buffers.
+
+use crate::Counter;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// A piece of local memory that an operation may read or write until it completes: verbs' scatter
+/// gather element. Length in bytes. May be empty, with any pointer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sge {
+    ptr: *mut u8,
+    len: usize,
+}
+
+impl Sge {
+    /// No memory at all.
+    pub const EMPTY: Sge = Sge { ptr: std::ptr::NonNull::dangling().as_ptr(), len: 0 };
+
+    /// Names `len` bytes at `ptr`.
+    ///
+    /// # Safety
+    /// Until every operation that was given this element (or a part of it) has completed, the
+    /// memory must stay allocated; it must be readable where the element is a source and writable
+    /// where it is a destination, and no `&mut` (for a destination: no reference) may be used to it.
+    pub const unsafe fn new(ptr: *mut u8, len: usize) -> Sge {
+        Sge { ptr, len }
+    }
+
+    pub const fn ptr(self) -> *mut u8 {
+        self.ptr
+    }
+
+    /// Length in bytes.
+    pub const fn len(self) -> usize {
+        self.len
+    }
+
+    pub const fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// The part of `len` bytes that starts at `offset`.
+    ///
+    /// # Panics
+    /// If the part does not lie inside.
+    pub fn part(self, offset: usize, len: usize) -> Sge {
+        assert!(
+            offset <= self.len && len <= self.len - offset,
+            "part {offset}+{len} of {}",
+            self.len
+        );
+        // SAFETY: the part lies inside the same allocation.
+        Sge { ptr: unsafe { self.ptr.add(offset) }, len }
+    }
+
+    /// Copies `source` to `self`; both have the same length and may overlap.
+    pub fn copy_from(self, source: Sge) {
+        assert_eq!(self.len, source.len, "copy between elements of different length");
+        // SAFETY: both were promised to be valid for their length; `copy` allows overlap.
+        unsafe { std::ptr::copy(source.ptr, self.ptr, self.len) }
+    }
+
+    /// Copies the bytes of `source` to the start of `self`.
+    pub fn fill(self, source: &[u8]) {
+        assert!(source.len() <= self.len);
+        // SAFETY: `self` was promised to be valid for writing its length.
+        unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), self.ptr, source.len()) }
+    }
+
+    /// Copies the start of `self` into `out`.
+    pub fn read(self, out: &mut [u8]) {
+        assert!(out.len() <= self.len);
+        // SAFETY: `self` was promised to be valid for reading its length.
+        unsafe { std::ptr::copy_nonoverlapping(self.ptr, out.as_mut_ptr(), out.len()) }
+    }
+}
+
+/// Where in a peer's memory an operation acts. Plain data: it may be sent in a message.
+/// `key` is the fabric's (an rkey, or a segment number); `addr` is an offset or a virtual address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RemoteAddr {
+    pub key: u64,
+    pub addr: u64,
+}
+
+impl RemoteAddr {
+    /// The address `bytes` further on.
+    pub fn offset(self, bytes: u64) -> RemoteAddr {
+        RemoteAddr { key: self.key, addr: self.addr.wrapping_add(bytes) }
+    }
+}
+
+/// A counter in a peer's memory, as that peer's [`Region::flag`] can be seen by it. `waking`
+/// flags rouse a sleeping peer on every fabric; silent ones only where
+/// [`crate::Capabilities::flags_wake`] says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RemoteFlag {
+    pub at: RemoteAddr,
+    pub waking: bool,
+}
+
+/// Memory that peers may reach: allocated by the fabric ([`crate::Fabric::allocate`]) and zeroed,
+/// or the program's own, exposed by [`crate::Fabric::expose`]. It stays reachable until
+/// [`crate::Fabric::withdraw`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Region {
+    /// The memory as this process sees it.
+    pub local: Sge,
+    /// The first byte as peers name it.
+    pub remote: RemoteAddr,
+}
+
+/// A local buffer from a pool whose memory is never given back while the pool lives, so that an
+/// operation that outlives the buffer (a dropped future) writes into idle memory and not into
+/// someone else's.
+pub struct Staging {
+    memory: Option<Box<[u64]>>,
+    len: usize,
+    pool: Rc<RefCell<Vec<Box<[u64]>>>>,
+}
+
+impl Staging {
+    /// All of the buffer.
+    pub fn sge(&self) -> Sge {
+        let memory = self.memory.as_ref().expect("present until dropped");
+        // SAFETY: the pool keeps the allocation; only elements of this buffer name it.
+        unsafe { Sge::new(memory.as_ptr() as *mut u8, self.len) }
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        if let Some(memory) = self.memory.take()
+            && !memory.is_empty()
+        {
+            self.pool.borrow_mut().push(memory);
+        }
+    }
+}
+
+/// Where [`Staging`] buffers come from: sizes are rounded up to powers of two and reused.
+#[derive(Clone, Default)]
+pub struct StagingPool {
+    idle: Rc<RefCell<Vec<Box<[u64]>>>>,
+}
+
+impl StagingPool {
+    /// A buffer of `len` bytes, 8-byte aligned, with unspecified content.
+    pub fn take(&self, len: usize) -> Staging {
+        let words = len.div_ceil(8).next_power_of_two() * usize::from(len > 0);
+        let mut idle = self.idle.borrow_mut();
+        let found = idle.iter().position(|b| b.len() == words);
+        let memory = match found {
+            Some(i) => idle.swap_remove(i),
+            None => vec![0u64; words].into_boxed_slice(),
+        };
+        Staging { memory: Some(memory), len, pool: self.idle.clone() }
+    }
+}
+
+impl Region {
+    /// The address of byte `offset` as peers name it.
+    pub fn at(&self, offset: usize) -> RemoteAddr {
+        assert!(offset <= self.local.len());
+        self.remote.offset(offset as u64)
+    }
+}
+
+/// A flag inside a region: the local counter to wait for, and its name for peers.
+#[derive(Debug, Clone, Copy)]
+pub struct Flag {
+    pub local: Counter,
+    pub remote: RemoteFlag,
+}
