@@ -50,7 +50,8 @@ impl Sge {
             self.len
         );
         // SAFETY: the part lies inside the same allocation.
-        Sge { ptr: unsafe { self.ptr.add(offset) }, len }
+        let ptr = unsafe { self.ptr.add(offset) };
+        Sge { ptr, len }
     }
 
     /// Copies `source` to `self`; both have the same length and may overlap.
