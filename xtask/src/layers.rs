@@ -1,0 +1,86 @@
+//! The layer law: a crate depends only on crates below it.
+
+use crate::root;
+use std::fs;
+
+/// From the bottom to the top; crates in one row may not depend on each other.
+const LAYERS: &[&[&str]] = &[
+    &["weft-settings"],
+    &["weft-bootstrap"],
+    &["weft-fabric"],
+    &["weft-fabric-shm"],
+    &["weft-fabric-fault"],
+    &["weft-datatype"],
+    &["weft-p2p"],
+    &["weft-collective"],
+    &["weft-process"],
+    &["weft-abi", "weft-launch", "weft-tools"],
+];
+
+fn height(name: &str) -> Option<usize> {
+    LAYERS.iter().position(|row| row.contains(&name))
+}
+
+/// What is wrong with one manifest: dependencies that do not lie below the crate. Dependencies for
+/// tests (`dev-dependencies`) may lie anywhere.
+fn faults(manifest: &str) -> Vec<String> {
+    let mut name = "";
+    let mut section = "";
+    let mut faults = Vec::new();
+    for line in manifest.lines().map(str::trim) {
+        if line.starts_with('[') {
+            section = line;
+        }
+        let Some((key, value)) = line.split_once('=') else { continue };
+        let key = key.trim().trim_end_matches(".workspace");
+        if section == "[package]" && key == "name" {
+            name = value.trim().trim_matches('"');
+            if height(name).is_none() {
+                faults.push(format!("{name} has no place in the order of layers"));
+            }
+        }
+        let counts = section == "[dependencies]" || section == "[build-dependencies]";
+        if counts && key.starts_with("weft-") && height(key) >= height(name) {
+            faults.push(format!("{name} depends on {key}, which does not lie below it"));
+        }
+    }
+    faults
+}
+
+/// Checks all crates of the workspace.
+pub fn check() -> Result<(), String> {
+    let crates = root().join("crates");
+    let entries = fs::read_dir(&crates).map_err(|e| format!("{}: {e}", crates.display()))?;
+    let mut all = Vec::new();
+    let mut seen = 0;
+    for entry in entries.flatten() {
+        if let Ok(text) = fs::read_to_string(entry.path().join("Cargo.toml")) {
+            seen += 1;
+            all.extend(faults(&text));
+        }
+    }
+    if seen == 0 {
+        return Err(format!("no crate found in {}", crates.display()));
+    }
+    if all.is_empty() { Ok(()) } else { Err(all.join("\n")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_workspace_keeps_the_law() {
+        check().unwrap();
+    }
+
+    #[test]
+    fn an_upward_dependency_is_found() {
+        let up = "[package]\nname = \"weft-fabric\"\n[dependencies]\nweft-p2p.workspace = true\n";
+        assert_eq!(faults(up).len(), 1);
+        let down = "[package]\nname = \"weft-p2p\"\n[dependencies]\nweft-fabric.workspace = true\n";
+        assert!(faults(down).is_empty());
+        let unknown = "[package]\nname = \"weft-new\"\n";
+        assert_eq!(faults(unknown).len(), 1);
+    }
+}

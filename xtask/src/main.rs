@@ -1,0 +1,40 @@
+//! Project chores, run as `cargo xtask <command>`.
+
+mod layers;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Weft's project chores.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask")]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Fail if a crate depends on a crate above it (ARCHITECTURE.md has the order).
+    Layers,
+}
+
+fn main() -> ExitCode {
+    let result = match Args::parse().command {
+        Command::Layers => layers::check(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The root of the workspace.
+#[allow(dead_code)]
+fn root() -> std::path::PathBuf {
+    let xtask = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().expect("xtask lies in the workspace").to_owned()
+}
