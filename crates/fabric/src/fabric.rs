@@ -152,7 +152,8 @@ pub trait Fabric {
     // ---- two-sided ----------------------------------------------------------------------------
 
     /// Sends a head and at most [`Capabilities::send_max`] bytes. Reliable, ordered by peer, and
-    /// rouses the peer. On [`Posted::Later`] the fabric keeps `payload` until `done` advances.
+    /// rouses the peer. On [`Posted::Later`] the fabric keeps `payload` until `done` advances. A
+    /// payload of at most [`Capabilities::inline_max`] bytes is copied at once and is never `Later`.
     fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted;
 
     /// The next message that has arrived: from `from` alone, or from anybody. Never blocks.

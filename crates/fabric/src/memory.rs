@@ -117,7 +117,7 @@ pub struct Region {
 pub struct Staging {
     memory: Option<Box<[u64]>>,
     len: usize,
-    pool: Rc<RefCell<Vec<Box<[u64]>>>>,
+    pool: StagingPool,
 }
 
 impl Staging {
@@ -143,28 +143,35 @@ impl Drop for Staging {
         if let Some(memory) = self.memory.take()
             && !memory.is_empty()
         {
-            self.pool.borrow_mut().push(memory);
+            let class = memory.len().trailing_zeros() as usize;
+            self.pool.idle.borrow_mut()[class].push(memory);
         }
     }
 }
 
 /// Where [`Staging`] buffers come from: sizes are rounded up to powers of two and reused.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct StagingPool {
-    idle: Rc<RefCell<Vec<Box<[u64]>>>>,
+    idle: Rc<RefCell<[Vec<Box<[u64]>>; 64]>>,
+}
+
+impl Default for StagingPool {
+    fn default() -> Self {
+        StagingPool { idle: Rc::new(RefCell::new([const { Vec::new() }; 64])) }
+    }
 }
 
 impl StagingPool {
     /// A buffer of `len` bytes, 8-byte aligned, with unspecified content.
     pub fn take(&self, len: usize) -> Staging {
-        let words = len.div_ceil(8).next_power_of_two() * usize::from(len > 0);
-        let mut idle = self.idle.borrow_mut();
-        let found = idle.iter().position(|b| b.len() == words);
-        let memory = match found {
-            Some(i) => idle.swap_remove(i),
-            None => vec![0u64; words].into_boxed_slice(),
+        let memory = if len == 0 {
+            Box::default()
+        } else {
+            let words = len.div_ceil(8).next_power_of_two();
+            let idle = self.idle.borrow_mut()[words.trailing_zeros() as usize].pop();
+            idle.unwrap_or_else(|| vec![0u64; words].into_boxed_slice())
         };
-        Staging { memory: Some(memory), len, pool: self.idle.clone() }
+        Staging { memory: Some(memory), len, pool: self.clone() }
     }
 }
 
