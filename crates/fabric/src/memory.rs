@@ -149,10 +149,13 @@ impl Drop for Staging {
     }
 }
 
+/// Idle buffers of one size.
+type Shelf = Vec<Box<[u64]>>;
+
 /// Where [`Staging`] buffers come from: sizes are rounded up to powers of two and reused.
 #[derive(Clone)]
 pub struct StagingPool {
-    idle: Rc<RefCell<[Vec<Box<[u64]>>; 64]>>,
+    idle: Rc<RefCell<[Shelf; 64]>>,
 }
 
 impl Default for StagingPool {
