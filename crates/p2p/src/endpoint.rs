@@ -1,0 +1,363 @@
+//! One process's end of all its point-to-point traffic.
+
+use crate::envelope::{Context, Envelope, Kind, Tag};
+use crate::matching::Matching;
+use crate::request::{RequestId, Requests, Slot, Stage, Status};
+use crate::slab::Slab;
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context as Cx, Poll};
+use weft_fabric::{Counter, Fabric, Fault, Head, Message, Sge, StagingPool};
+
+/// Sizes that govern the protocols. In bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Largest payload that is sent at once; above it, rendezvous.
+    pub eager: usize,
+    /// Eager payload that one sender may have unreceived at one receiver; beyond it, payload waits
+    /// at the sender.
+    pub credit: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { eager: 16 << 10, credit: 1 << 20 }
+    }
+}
+
+/// What is known of one peer. Made at first use.
+#[derive(Debug, Clone, Default)]
+pub struct Peer {
+    known: bool,
+    pub eager: usize,
+    pub inline: usize,
+    /// Largest piece of a pushed payload.
+    pub piece: usize,
+    /// Its memory can be read.
+    pub direct: bool,
+    /// Eager bytes sent to it, and how many of them it has released.
+    pub charged: u64,
+    pub released: u64,
+    /// Its eager bytes released here, and how many of them it was told of.
+    pub owed: u64,
+    pub told: u64,
+}
+
+const CHUNK: usize = 64;
+
+/// Everything that changes.
+pub struct State {
+    pub matching: Matching,
+    pub requests: Requests,
+    peers: Vec<Option<Box<[Peer]>>>,
+    /// A prepared request for a send that the fabric may have to keep.
+    pub spare: u32,
+    /// Receives whose RDMA read is under way.
+    pub reading: Vec<u32>,
+    /// Requests that nobody will ask for again.
+    pub forgotten: Vec<u32>,
+    pub fault: Option<Fault>,
+    pub counts: Counts,
+}
+
+/// What happened so far, for reports.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Counts {
+    pub eager: u64,
+    pub rendezvous: u64,
+    pub out_of_credit: u64,
+    pub bytes_eager: u64,
+    pub bytes_rendezvous: u64,
+}
+
+/// An operation under way, for the report of a hang.
+#[derive(Debug, Clone, Copy)]
+pub struct Pending {
+    pub receive: bool,
+    pub context: Context,
+    /// In the fabric; `None`: any.
+    pub peer: Option<usize>,
+    /// `None`: any.
+    pub tag: Option<Tag>,
+    pub bytes: u64,
+}
+
+/// Point-to-point messages of one process. Not `Sync`.
+pub struct Endpoint<F: Fabric> {
+    pub(crate) fabric: F,
+    pub(crate) state: RefCell<State>,
+    pub(crate) limits: Limits,
+    pub(crate) arrivals: Counter,
+    staging: StagingPool,
+    waiting: Cell<Option<(Counter, u64)>>,
+}
+
+impl<F: Fabric> Endpoint<F> {
+    pub fn new(fabric: F, limits: Limits) -> Endpoint<F> {
+        let arrivals = fabric.counters().allocate();
+        let mut requests: Requests = Slab::new();
+        let spare = requests.take();
+        requests[spare].counter = Some(fabric.counters().allocate());
+        let state = State {
+            matching: Matching::new(),
+            requests,
+            peers: vec![None; fabric.size().div_ceil(CHUNK)],
+            spare,
+            reading: Vec::new(),
+            forgotten: Vec::new(),
+            fault: None,
+            counts: Counts::default(),
+        };
+        let staging = StagingPool::default();
+        let waiting = Cell::new(None);
+        Endpoint { fabric, state: RefCell::new(state), limits, arrivals, staging, waiting }
+    }
+
+    pub fn fabric(&self) -> &F {
+        &self.fabric
+    }
+
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Temporary buffers.
+    pub fn staging(&self) -> &StagingPool {
+        &self.staging
+    }
+
+    /// Advances by one for every message that found no receive: what a probe waits for.
+    pub fn arrivals(&self) -> Counter {
+        self.arrivals
+    }
+
+    /// Unexpected envelopes now and at most, and their payload in bytes now and at most.
+    pub fn unexpected(&self) -> (usize, usize, u64, u64) {
+        self.state.borrow().matching.load()
+    }
+
+    pub fn counts(&self) -> Counts {
+        self.state.borrow().counts
+    }
+
+    /// Moves everything on: fabric, arrived messages, reads that are over. True if anything moved.
+    pub fn progress(&self) -> bool {
+        let mut moved = self.fabric.progress();
+        for _ in 0..64 {
+            let Some(message) = self.fabric.receive(None) else { break };
+            self.handle(message);
+            moved = true;
+        }
+        let mut state = self.state.borrow_mut();
+        if !state.reading.is_empty() {
+            moved |= self.settle_reads(&mut state);
+        }
+        if !state.forgotten.is_empty() {
+            self.free_forgotten(&mut state);
+        }
+        moved
+    }
+
+    /// Acts on an arrived message and gives its buffer back.
+    pub(crate) fn handle(&self, message: Message) {
+        let state = &mut *self.state.borrow_mut();
+        let peer = message.peer;
+        let outcome = match Envelope::decode(message.head) {
+            None => Err("message of unknown kind"),
+            Some(e) => match e.kind {
+                Kind::Eager | Kind::EagerSync => {
+                    self.on_eager(state, peer, e, message.payload);
+                    Ok(())
+                }
+                Kind::Rts => self.on_rts(state, peer, e, message.payload),
+                Kind::Cts => self.on_cts(state, peer, e, message.payload),
+                Kind::Data => self.on_data(state, peer, e, message.payload),
+                Kind::Ack => self.on_ack(state, peer, e),
+                Kind::Fin => self.on_fin(state, peer, e),
+                Kind::Credit => self.on_credit(state, peer, e),
+                Kind::Cancel => {
+                    let done = u64::from(state.matching.take_back(peer, e.request));
+                    self.control(peer, Envelope::reply(Kind::Cancelled, e.request, done));
+                    Ok(())
+                }
+                Kind::Cancelled => self.on_cancelled(state, peer, e),
+            },
+        };
+        if let Err(what) = outcome {
+            state.fault = Some(Fault::Corrupt { rank: peer, what });
+        }
+        self.fabric.release(message);
+    }
+
+    /// Sends a head alone.
+    pub(crate) fn control(&self, peer: usize, head: Head) {
+        self.fabric.send(peer, head, Sge::EMPTY, None);
+    }
+
+    // ---- requests -----------------------------------------------------------------------------
+
+    /// A fresh request, with its counter and the value that will mean "over".
+    pub(crate) fn open(&self, state: &mut State) -> u32 {
+        let index = state.requests.take();
+        let slot = &mut state.requests[index];
+        let counter = *slot.counter.get_or_insert_with(|| self.fabric.counters().allocate());
+        *slot = Slot {
+            counter: Some(counter),
+            target: self.fabric.counters().value(counter) + 1,
+            ..Slot::default()
+        };
+        index
+    }
+
+    /// Advances the counter of a request.
+    pub(crate) fn advance(&self, slot: &Slot) {
+        self.fabric.counters().add(slot.counter.expect("an open request has one"), 1);
+    }
+
+    fn over(&self, slot: &Slot) -> bool {
+        let counter = slot.counter.expect("an open request has one");
+        slot.stage != Stage::Reading && self.fabric.counters().value(counter) >= slot.target
+    }
+
+    /// True if the operation is over; its status waits for [`Endpoint::finish`].
+    pub fn is_over(&self, id: RequestId) -> bool {
+        let mut state = self.state.borrow_mut();
+        if state.requests[id.0].stage == Stage::Reading {
+            self.settle_reads(&mut state);
+        }
+        self.over(&state.requests[id.0])
+    }
+
+    /// The status of an operation that is over, which ends its request; `None` while it is not.
+    pub fn finish(&self, id: RequestId) -> Option<Status> {
+        if !self.is_over(id) {
+            return None;
+        }
+        let mut state = self.state.borrow_mut();
+        let status = state.requests[id.0].status;
+        state.requests[id.0].stage = Stage::Free;
+        state.requests.give(id.0);
+        Some(status)
+    }
+
+    /// The status of an operation that is over, without ending its request.
+    pub fn peek_status(&self, id: RequestId) -> Option<Status> {
+        self.is_over(id).then(|| self.state.borrow().requests[id.0].status)
+    }
+
+    /// Nobody will ask for the request again; it ends by itself (MPI_Request_free).
+    pub fn forget(&self, id: RequestId) {
+        if self.finish(id).is_none() {
+            self.state.borrow_mut().forgotten.push(id.0);
+        }
+    }
+
+    fn free_forgotten(&self, state: &mut State) {
+        let mut list = std::mem::take(&mut state.forgotten);
+        list.retain(|&index| {
+            let over = self.over(&state.requests[index]);
+            if over {
+                state.requests[index].stage = Stage::Free;
+                state.requests.give(index);
+            }
+            !over
+        });
+        state.forgotten.append(&mut list);
+    }
+
+    /// The wait that ends when the operation may be over.
+    pub fn wait_of(&self, id: RequestId) -> (Counter, u64) {
+        let state = self.state.borrow();
+        let slot = &state.requests[id.0];
+        (slot.counter.expect("an open request has one"), slot.target)
+    }
+
+    /// Waits for an operation and ends its request.
+    pub fn wait(&self, id: RequestId) -> Wait<'_, F> {
+        Wait { endpoint: self, id }
+    }
+
+    /// Waits until `counter >= target`.
+    pub async fn until(&self, counter: Counter, target: u64) -> Result<(), Fault> {
+        std::future::poll_fn(|cx| self.poll_until(counter, target, cx)).await
+    }
+
+    fn poll_until(&self, counter: Counter, target: u64, cx: &mut Cx) -> Poll<Result<(), Fault>> {
+        if let Some(fault) = self.fault() {
+            return Poll::Ready(Err(fault));
+        }
+        self.waiting.set(Some((counter, target)));
+        self.fabric.poll_any(&[(counter, target)], None, cx).map_ok(|_| ())
+    }
+
+    /// What the last future that was polled waits for: the progress engine need not poll it before.
+    pub fn last_wait(&self) -> Option<(Counter, u64)> {
+        self.waiting.take()
+    }
+
+    /// What ended all waits, if anything did.
+    pub fn fault(&self) -> Option<Fault> {
+        self.state.borrow().fault.clone().or_else(|| self.fabric.fault())
+    }
+
+    /// Every operation under way.
+    pub fn pending(&self) -> Vec<Pending> {
+        let state = self.state.borrow();
+        let live = |s: &&Slot| {
+            !matches!(s.stage, Stage::Free | Stage::Complete)
+                && s.counter.is_some()
+                && !self.over(s)
+        };
+        let describe = |s: &Slot| Pending {
+            receive: matches!(s.stage, Stage::Posted | Stage::Reading | Stage::Filling),
+            context: s.context,
+            peer: s.peer.map(|p| p as usize),
+            tag: (s.tag >= 0).then_some(s.tag),
+            bytes: s.buffer.len() as u64,
+        };
+        state.requests.iter().filter(live).map(describe).collect()
+    }
+}
+
+impl State {
+    /// What is known of `peer`.
+    pub fn peer<F: Fabric>(&mut self, endpoint: &Endpoint<F>, peer: usize) -> &mut Peer {
+        let chunk =
+            self.peers[peer / CHUNK].get_or_insert_with(|| vec![Peer::default(); CHUNK].into());
+        let entry = &mut chunk[peer % CHUNK];
+        if !entry.known {
+            let c = endpoint.fabric.capabilities(peer);
+            entry.known = true;
+            entry.eager = endpoint.limits.eager.min(c.send_max);
+            entry.inline = c.inline_max;
+            entry.piece = c.send_max;
+            entry.direct = c.direct;
+        }
+        entry
+    }
+}
+
+/// A wait for one operation; see [`Endpoint::wait`].
+pub struct Wait<'e, F: Fabric> {
+    endpoint: &'e Endpoint<F>,
+    id: RequestId,
+}
+
+impl<F: Fabric> Future for Wait<'_, F> {
+    type Output = Result<Status, Fault>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Cx<'_>) -> Poll<Self::Output> {
+        loop {
+            if let Some(status) = self.endpoint.finish(self.id) {
+                return Poll::Ready(Ok(status));
+            }
+            let (counter, target) = self.endpoint.wait_of(self.id);
+            match self.endpoint.poll_until(counter, target, cx) {
+                Poll::Ready(Ok(())) => continue,
+                Poll::Ready(Err(fault)) => return Poll::Ready(Err(fault)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+}

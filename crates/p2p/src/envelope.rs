@@ -1,0 +1,135 @@
+//! What travels: the 24-byte head of every message.
+//!
+//! ```text
+//!   word 0   kind (8) | unused (24) | tag (32)
+//!   word 1   context (64)
+//!   word 2   sender's rank in the communicator (32) | sender's request (32)
+//! ```
+//! Replies (Ack, Cts, Data, Fin) carry the request they answer in the low half of word 2 and a
+//! number of their own (a request, or an offset) in word 1.
+
+use weft_fabric::Head;
+
+/// A matching space: one for the messages and one for the collectives of every communicator.
+/// Unique in the job for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Context(pub u64);
+
+/// Message tag; negative tags never travel.
+pub type Tag = i32;
+
+/// From whom a receive takes a message: one process, or any member of the context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// `rank` in the communicator, which is `peer` in the fabric.
+    Rank {
+        rank: u32,
+        peer: usize,
+    },
+    Any,
+}
+
+/// The kinds of message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Envelope and whole payload.
+    Eager = 1,
+    /// The same; the receiver answers [`Kind::Ack`] when it is matched.
+    EagerSync = 2,
+    /// Envelope; the payload waits at the sender.
+    Rts = 3,
+    /// An `EagerSync` was matched.
+    Ack = 4,
+    /// Send the payload in pieces.
+    Cts = 5,
+    /// A piece.
+    Data = 6,
+    /// The payload has been read.
+    Fin = 7,
+    /// Eager payload so far released at the receiver.
+    Credit = 8,
+    /// Take an `Rts` or `EagerSync` back if it is not matched.
+    Cancel = 9,
+    /// It was taken back.
+    Cancelled = 10,
+}
+
+impl Kind {
+    fn from_byte(byte: u8) -> Option<Kind> {
+        use Kind::*;
+        [Eager, EagerSync, Rts, Ack, Cts, Data, Fin, Credit, Cancel, Cancelled]
+            .into_iter()
+            .find(|&k| k as u8 == byte)
+    }
+}
+
+/// A head, decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Envelope {
+    pub kind: Kind,
+    pub tag: Tag,
+    /// Context, or the number that a reply carries.
+    pub context: Context,
+    /// Sender's rank in the communicator.
+    pub rank: u32,
+    /// The request at the sender (of a message) or at the receiver (of a reply).
+    pub request: u32,
+}
+
+impl Envelope {
+    pub fn encode(self) -> Head {
+        let word0 = self.kind as u64 | u64::from(self.tag as u32) << 32;
+        Head([word0, self.context.0, u64::from(self.rank) | u64::from(self.request) << 32])
+    }
+
+    /// `None` if the kind is unknown.
+    pub fn decode(head: Head) -> Option<Envelope> {
+        let [word0, word1, word2] = head.0;
+        Some(Envelope {
+            kind: Kind::from_byte(word0 as u8)?,
+            tag: (word0 >> 32) as i32,
+            context: Context(word1),
+            rank: word2 as u32,
+            request: (word2 >> 32) as u32,
+        })
+    }
+
+    /// A reply about `request` (of the process that gets it), with a number.
+    pub fn reply(kind: Kind, request: u32, number: u64) -> Head {
+        Envelope { kind, tag: 0, context: Context(number), rank: 0, request }.encode()
+    }
+}
+
+/// The first word of an eager message with `tag`: what a waiting receive compares.
+pub fn eager_word(tag: Tag) -> u64 {
+    Kind::Eager as u64 | u64::from(tag as u32) << 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_decode_to_what_was_encoded() {
+        for kind in [Kind::Eager, Kind::Rts, Kind::Cancelled] {
+            let envelope = Envelope {
+                kind,
+                tag: i32::MAX,
+                context: Context(u64::MAX - 3),
+                rank: 77,
+                request: u32::MAX,
+            };
+            assert_eq!(Envelope::decode(envelope.encode()), Some(envelope));
+        }
+        assert_eq!(Envelope::decode(Head([99, 0, 0])), None);
+        assert_eq!(Envelope::decode(Head([0, 0, 0])), None);
+    }
+
+    #[test]
+    fn the_compared_word_is_the_encoded_one() {
+        let envelope =
+            Envelope { kind: Kind::Eager, tag: 5, context: Context(1), rank: 2, request: 0 };
+        assert_eq!(envelope.encode().0[0], eager_word(5));
+    }
+}

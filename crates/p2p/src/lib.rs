@@ -1,0 +1,26 @@
+//! Point-to-point messages: matching, eager and rendezvous, over any [`weft_fabric::Fabric`].
+//!
+//! ```text
+//!   eager        sender ── Eager(envelope, payload) ──> receiver          payload within the credit
+//!   synchronous  sender ── EagerSync ──> receiver,  <── Ack ── at the match
+//!   rendezvous   sender ── Rts(envelope, address) ──> receiver reads the sender's memory, ── Fin ──>
+//!   by pieces    sender ── Rts ──>, <── Cts ──, ── Data, Data, ... ──>     where memory cannot be read
+//! ```
+//!
+//! Messages here are contiguous bytes; packing is done above. One thread at a time.
+
+mod endpoint;
+mod envelope;
+mod matching;
+mod receive;
+mod rendezvous;
+mod request;
+mod send;
+mod slab;
+
+pub use endpoint::{Counts, Endpoint, Limits, Pending, Wait};
+pub use envelope::{Context, Source, Tag};
+pub use matching::Matched;
+pub use receive::{Direct, Want};
+pub use request::{RequestId, Status};
+pub use send::{Mode, Target};

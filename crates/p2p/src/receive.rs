@@ -1,0 +1,190 @@
+//! The receiving side: posting, matching of what arrives, and the short way for a waiting receive.
+
+use crate::endpoint::{Endpoint, State};
+use crate::envelope::{Context, Envelope, Kind, Source, Tag, eager_word};
+use crate::matching::{Arrival, Matched};
+use crate::request::{RequestId, Stage, Status};
+use weft_fabric::{Fabric, Fault, RemoteAddr, Sge};
+
+/// Which messages a receive or probe takes.
+#[derive(Debug, Clone, Copy)]
+pub struct Want {
+    pub context: Context,
+    pub source: Source,
+    /// `None`: any.
+    pub tag: Option<Tag>,
+}
+
+/// What a look for one awaited message found.
+#[derive(Debug)]
+pub enum Direct {
+    /// It; the buffer holds it.
+    Got(Status),
+    /// Nothing has arrived.
+    Nothing,
+    /// Something else arrived or stands in the way: the receive must be posted.
+    Post,
+}
+
+impl<F: Fabric> Endpoint<F> {
+    /// Looks once for an eager message from one source and takes it from the fabric straight into
+    /// `buffer`, without a request. Nothing else may be posted or waiting.
+    pub fn poll_direct(&self, want: &Want, buffer: Sge) -> Direct {
+        let (Source::Rank { rank, peer }, Some(tag)) = (want.source, want.tag) else {
+            return Direct::Post;
+        };
+        if !self.state.borrow().matching.idle() {
+            return Direct::Post;
+        }
+        let Some(message) = self.fabric.receive(Some(peer)) else { return Direct::Nothing };
+        let [word0, word1, word2] = message.head.0;
+        let mine = word0 == eager_word(tag) && word1 == want.context.0 && word2 as u32 == rank;
+        if !mine {
+            self.handle(message);
+            return Direct::Post;
+        }
+        let status = deliver(buffer, message.payload, rank, tag);
+        self.fabric.release(message);
+        self.owe(&mut self.state.borrow_mut(), peer, status.bytes + status.lost);
+        Direct::Got(status)
+    }
+
+    /// Posts a receive of at most `buffer.len()` bytes.
+    pub fn irecv(&self, want: &Want, buffer: Sge) -> RequestId {
+        let state = &mut *self.state.borrow_mut();
+        let index = self.open(state);
+        let slot = &mut state.requests[index];
+        slot.context = want.context;
+        slot.buffer = buffer;
+        slot.tag = want.tag.unwrap_or(-1);
+        slot.stage = Stage::Posted;
+        let rank = match want.source {
+            Source::Rank { rank, peer } => {
+                slot.peer = Some(peer as u32);
+                slot.rank = rank as i32;
+                Some(rank)
+            }
+            Source::Any => None,
+        };
+        match state.matching.take(want.context, want.source, want.tag) {
+            Some(matched) => self.accept(state, index, matched),
+            None => state.matching.post(want.context, rank, want.tag, index),
+        }
+        RequestId(index)
+    }
+
+    /// Receives into `buffer` and waits for it.
+    pub async fn recv(&self, want: Want, buffer: Sge) -> Result<Status, Fault> {
+        self.wait(self.irecv(&want, buffer)).await
+    }
+
+    /// Source, tag and length of the message that a receive would take now.
+    pub fn probe(&self, want: &Want) -> Option<Status> {
+        let state = self.state.borrow();
+        let (rank, tag, len) = state.matching.peek(want.context, want.source, want.tag)?;
+        Some(Status { source: rank as i32, tag, bytes: len, ..Status::default() })
+    }
+
+    /// Takes that message out of the queue, for [`Endpoint::imrecv`].
+    pub fn take(&self, want: &Want) -> Option<Matched> {
+        self.state.borrow_mut().matching.take(want.context, want.source, want.tag)
+    }
+
+    /// Receives a message that was taken.
+    pub fn imrecv(&self, message: Matched, buffer: Sge) -> RequestId {
+        let state = &mut *self.state.borrow_mut();
+        let index = self.open(state);
+        state.requests[index].buffer = buffer;
+        self.accept(state, index, message);
+        RequestId(index)
+    }
+
+    /// A message meets its receive.
+    fn accept(&self, state: &mut State, index: u32, m: Matched) {
+        let slot = &mut state.requests[index];
+        slot.peer = Some(m.peer as u32);
+        slot.rank = m.rank as i32;
+        slot.tag = m.tag;
+        if m.kind == Kind::Rts {
+            let offer = Offer { len: m.len, remote: m.remote, request: m.request };
+            self.fetch(state, index, m.peer, offer);
+            return;
+        }
+        let payload = m.payload.as_ref().map_or(Sge::EMPTY, |p| p.sge());
+        slot.status = deliver(slot.buffer, payload, m.rank, m.tag);
+        slot.stage = Stage::Complete;
+        self.advance(slot);
+        if m.kind == Kind::EagerSync {
+            self.control(m.peer, Envelope::reply(Kind::Ack, m.request, 0));
+        }
+        self.owe(state, m.peer, m.len);
+    }
+
+    /// An eager message has arrived.
+    pub(crate) fn on_eager(&self, state: &mut State, peer: usize, e: Envelope, payload: Sge) {
+        let len = payload.len() as u64;
+        if let Some(index) = state.matching.match_posted(e.context, e.rank, e.tag) {
+            let slot = &mut state.requests[index];
+            slot.peer = Some(peer as u32);
+            slot.status = deliver(slot.buffer, payload, e.rank, e.tag);
+            slot.stage = Stage::Complete;
+            self.advance(slot);
+            if e.kind == Kind::EagerSync {
+                self.control(peer, Envelope::reply(Kind::Ack, e.request, 0));
+            }
+            self.owe(state, peer, len);
+            return;
+        }
+        let copy = self.staging().take(payload.len());
+        copy.sge().copy_from(payload);
+        let Envelope { kind, tag, context, rank, request } = e;
+        let remote = RemoteAddr::default();
+        let payload = Some(copy);
+        state.matching.keep(Arrival {
+            kind,
+            context,
+            rank,
+            tag,
+            peer,
+            request,
+            len,
+            remote,
+            payload,
+        });
+        self.fabric.counters().add(self.arrivals, 1);
+    }
+
+    /// Payload of `peer` was released here; tells the peer from time to time.
+    fn owe(&self, state: &mut State, peer: usize, len: u64) {
+        let quarter = self.limits.credit / 4;
+        let entry = state.peer(self, peer);
+        entry.owed += len;
+        if entry.owed - entry.told > quarter {
+            entry.told = entry.owed;
+            let head = Envelope::reply(Kind::Credit, 0, entry.owed);
+            self.control(peer, head);
+        }
+    }
+}
+
+/// An offered payload: its length, where it is, and the sender's request.
+pub(crate) struct Offer {
+    pub len: u64,
+    pub remote: RemoteAddr,
+    pub request: u32,
+}
+
+/// Copies a payload into a receive's buffer, as far as it goes.
+fn deliver(buffer: Sge, payload: Sge, rank: u32, tag: Tag) -> Status {
+    let fits = payload.len().min(buffer.len());
+    if fits > 0 {
+        buffer.part(0, fits).copy_from(payload.part(0, fits));
+    }
+    Status {
+        source: rank as i32,
+        tag,
+        bytes: fits as u64,
+        lost: (payload.len() - fits) as u64,
+        ..Status::default()
+    }
+}

@@ -1,0 +1,128 @@
+//! Rendezvous, the receiver's part: read the sender's memory, or ask for pieces.
+
+use crate::endpoint::{Endpoint, State};
+use crate::envelope::{Envelope, Kind};
+use crate::matching::Arrival;
+use crate::receive::Offer;
+use crate::request::{Stage, Status};
+use crate::send::Outcome;
+use weft_fabric::{Fabric, RemoteAddr, Sge};
+
+/// The key that says: this payload cannot be read from outside.
+const UNREADABLE: u64 = u64::MAX;
+
+impl<F: Fabric> Endpoint<F> {
+    /// An offer has arrived: match it or keep it.
+    pub(crate) fn on_rts(&self, state: &mut State, peer: usize, e: Envelope, p: Sge) -> Outcome {
+        let mut bytes = [0u8; 32];
+        if p.len() < bytes.len() {
+            return Err("offer of a payload");
+        }
+        p.read(&mut bytes);
+        let word = |i: usize| u64::from_ne_bytes(bytes[8 * i..][..8].try_into().expect("8 bytes"));
+        let (len, readable) = (word(0), word(1) == 1);
+        if len >> 48 != 0 {
+            return Err("length of a payload");
+        }
+        let key = if readable { word(2) } else { UNREADABLE };
+        let remote = RemoteAddr { key, addr: word(3) };
+        if let Some(index) = state.matching.match_posted(e.context, e.rank, e.tag) {
+            let slot = &mut state.requests[index];
+            slot.peer = Some(peer as u32);
+            slot.rank = e.rank as i32;
+            slot.tag = e.tag;
+            self.fetch(state, index, peer, Offer { len, remote, request: e.request });
+            return Ok(());
+        }
+        let Envelope { tag, context, rank, request, .. } = e;
+        let (kind, payload) = (Kind::Rts, None);
+        state.matching.keep(Arrival {
+            kind,
+            context,
+            rank,
+            tag,
+            peer,
+            request,
+            len,
+            remote,
+            payload,
+        });
+        self.fabric.counters().add(self.arrivals, 1);
+        Ok(())
+    }
+
+    /// Starts to move an offered payload into the receive `index`.
+    pub(crate) fn fetch(&self, state: &mut State, index: u32, peer: usize, offer: Offer) {
+        let slot = &mut state.requests[index];
+        let fits = (offer.len as usize).min(slot.buffer.len());
+        slot.status = Status {
+            source: slot.rank,
+            tag: slot.tag,
+            bytes: fits as u64,
+            lost: offer.len - fits as u64,
+            ..Status::default()
+        };
+        slot.remote = offer.request;
+        if fits == 0 {
+            slot.stage = Stage::Complete;
+            self.advance(slot);
+            self.control(peer, Envelope::reply(Kind::Fin, offer.request, 0));
+            return;
+        }
+        let into = slot.buffer.part(0, fits);
+        let readable = offer.remote.key != UNREADABLE;
+        if readable && self.fabric.read(peer, into, offer.remote, slot.counter).is_ok() {
+            slot.stage = Stage::Reading;
+            state.reading.push(index);
+            self.settle_reads(state);
+            return;
+        }
+        slot.stage = Stage::Filling;
+        slot.progress = 0;
+        let mut wanted = (fits as u64).to_ne_bytes();
+        // SAFETY: an inline payload is copied before `send` returns.
+        let payload = unsafe { Sge::new(wanted.as_mut_ptr(), wanted.len()) };
+        let head = Envelope::reply(Kind::Cts, offer.request, u64::from(index));
+        self.fabric.send(peer, head, payload, None);
+    }
+
+    /// Ends the receives whose read is over: tells the sender. True if there were any.
+    pub(crate) fn settle_reads(&self, state: &mut State) -> bool {
+        let mut any = false;
+        let mut i = 0;
+        while i < state.reading.len() {
+            let slot = &mut state.requests[state.reading[i]];
+            let counter = slot.counter.expect("an open request has one");
+            if self.fabric.counters().value(counter) < slot.target {
+                i += 1;
+                continue;
+            }
+            slot.stage = Stage::Complete;
+            let peer = slot.peer.expect("matched") as usize;
+            self.control(peer, Envelope::reply(Kind::Fin, slot.remote, 0));
+            state.reading.swap_remove(i);
+            any = true;
+        }
+        any
+    }
+
+    /// A piece has arrived.
+    pub(crate) fn on_data(&self, state: &mut State, peer: usize, e: Envelope, p: Sge) -> Outcome {
+        let known = state.requests.get(e.request).is_some();
+        let slot = known.then(|| &mut state.requests[e.request]).ok_or("piece of a payload")?;
+        if slot.stage != Stage::Filling || slot.peer != Some(peer as u32) {
+            return Err("piece of a payload");
+        }
+        let (offset, whole) = (e.context.0, slot.status.bytes);
+        if offset > whole || p.len() as u64 > whole - offset {
+            return Err("place of a piece");
+        }
+        slot.buffer.part(offset as usize, p.len()).copy_from(p);
+        slot.progress += p.len() as u64;
+        if slot.progress >= whole {
+            slot.stage = Stage::Complete;
+            self.advance(slot);
+        }
+        Ok(())
+    }
+}

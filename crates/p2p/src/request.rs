@@ -1,0 +1,93 @@
+//! Operations under way, by number.
+
+use crate::slab::Slab;
+use crate::{Context, Tag};
+use weft_fabric::{Counter, Region, Sge};
+
+/// An operation under way. Valid until [`crate::Endpoint::finish`] says that it is complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RequestId(pub u32);
+
+/// How an operation ended (MPI 5.0, section 3.2.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Status {
+    /// Sender's rank in the communicator; of a send: meaningless.
+    pub source: i32,
+    pub tag: Tag,
+    /// Bytes received.
+    pub bytes: u64,
+    /// Bytes of the message that found no room in the buffer.
+    pub lost: u64,
+    pub cancelled: bool,
+    /// A peer's message made no sense; the operation was given up.
+    pub corrupt: bool,
+}
+
+/// What stage an operation is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Stage {
+    #[default]
+    Free,
+    /// Send: the fabric still needs the payload.
+    Queued,
+    /// Send: an `EagerSync` that is not acknowledged.
+    Unacknowledged,
+    /// Send: an `Rts` that is not answered.
+    Offered,
+    /// Send: pieces are on their way.
+    Pushing,
+    /// Receive: in the list of posted receives.
+    Posted,
+    /// Receive: an RDMA read is under way.
+    Reading,
+    /// Receive: pieces are awaited.
+    Filling,
+    /// Over, not yet asked for.
+    Complete,
+}
+
+/// An operation. The counter stays with the slot for good: it is never set back.
+#[derive(Debug)]
+pub struct Slot {
+    pub stage: Stage,
+    pub counter: Option<Counter>,
+    /// The operation is over when `counter >= target` and the stage is `Complete` or `Queued`.
+    pub target: u64,
+    pub context: Context,
+    /// In the fabric; `None`: any source.
+    pub peer: Option<u32>,
+    pub rank: i32,
+    pub tag: Tag,
+    pub buffer: Sge,
+    /// Of a receive under way: bytes that have arrived. Of a send: pieces not yet taken.
+    pub progress: u64,
+    /// The peer's request.
+    pub remote: u32,
+    pub region: Option<Region>,
+    pub status: Status,
+    /// The program asked to cancel it.
+    pub cancelling: bool,
+}
+
+impl Default for Slot {
+    fn default() -> Slot {
+        Slot {
+            stage: Stage::Free,
+            counter: None,
+            target: 0,
+            context: Context(0),
+            peer: None,
+            rank: -1,
+            tag: 0,
+            buffer: Sge::EMPTY,
+            progress: 0,
+            remote: 0,
+            region: None,
+            status: Status::default(),
+            cancelling: false,
+        }
+    }
+}
+
+/// All operations of a process.
+pub type Requests = Slab<Slot>;

@@ -1,0 +1,249 @@
+//! The sending side: eager within the credit, else an offer that the receiver answers.
+
+use crate::endpoint::{Endpoint, State};
+use crate::envelope::{Context, Envelope, Kind, Tag};
+use crate::request::{RequestId, Stage};
+use weft_fabric::{Fabric, Fault, Posted, Sge};
+
+/// How a send may complete (MPI 5.0, section 3.4). Ready and buffered sends are standard ones here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Standard,
+    /// Completes only once it is matched.
+    Synchronous,
+}
+
+/// Where a message goes and what it carries besides its payload.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    pub context: Context,
+    /// Receiver in the fabric.
+    pub peer: usize,
+    /// Sender's rank in the communicator.
+    pub rank: u32,
+    pub tag: Tag,
+}
+
+impl Target {
+    fn envelope(&self, kind: Kind, request: u32) -> Envelope {
+        let Target { context, rank, tag, .. } = *self;
+        Envelope { kind, tag, context, rank, request }
+    }
+}
+
+impl<F: Fabric> Endpoint<F> {
+    /// Starts a send. `None`: it is already over and `buffer` may be used again.
+    ///
+    /// Costs no allocation, lock or system call for a payload within [`crate::Limits::eager`], with
+    /// credit, and room in the fabric.
+    pub fn isend(&self, to: Target, buffer: Sge, mode: Mode) -> Option<RequestId> {
+        let state = &mut *self.state.borrow_mut();
+        let len = buffer.len() as u64;
+        let credit = self.limits.credit;
+        let peer = state.peer(self, to.peer);
+        if buffer.len() > peer.eager {
+            return Some(self.offer(state, to, buffer));
+        }
+        if peer.charged - peer.released + len > credit {
+            state.counts.out_of_credit += 1;
+            return Some(self.offer(state, to, buffer));
+        }
+        peer.charged += len;
+        state.counts.eager += 1;
+        state.counts.bytes_eager += len;
+        match mode {
+            Mode::Standard => self.send_eager(state, to, buffer),
+            Mode::Synchronous => Some(self.send_synchronous(state, to, buffer)),
+        }
+    }
+
+    fn send_eager(&self, state: &mut State, to: Target, buffer: Sge) -> Option<RequestId> {
+        let spare = state.spare;
+        let counter = state.requests[spare].counter;
+        let head = to.envelope(Kind::Eager, 0).encode();
+        if self.fabric.send(to.peer, head, buffer, counter) == Posted::Done {
+            return None;
+        }
+        let target = self.fabric.counters().value(counter.expect("the spare has one")) + 1;
+        let slot = &mut state.requests[spare];
+        slot.target = target;
+        describe(slot, to, buffer, Stage::Queued);
+        state.spare = self.open(state);
+        Some(RequestId(spare))
+    }
+
+    fn send_synchronous(&self, state: &mut State, to: Target, buffer: Sge) -> RequestId {
+        let index = self.open(state);
+        let slot = &mut state.requests[index];
+        describe(slot, to, buffer, Stage::Unacknowledged);
+        let head = to.envelope(Kind::EagerSync, index).encode();
+        if self.fabric.send(to.peer, head, buffer, slot.counter) == Posted::Later {
+            slot.target += 1;
+        }
+        RequestId(index)
+    }
+
+    /// Sends the envelope; the payload waits here until the receiver reads it or asks for it.
+    fn offer(&self, state: &mut State, to: Target, buffer: Sge) -> RequestId {
+        state.counts.rendezvous += 1;
+        state.counts.bytes_rendezvous += buffer.len() as u64;
+        let index = self.open(state);
+        let slot = &mut state.requests[index];
+        describe(slot, to, buffer, Stage::Offered);
+        let region = self.fabric.expose(buffer).ok();
+        slot.region = region;
+        let (key, addr) = region.map_or((0, 0), |r| (r.remote.key, r.remote.addr));
+        let words = [buffer.len() as u64, u64::from(region.is_some()), key, addr];
+        let mut bytes = [0u8; 32];
+        for (at, word) in bytes.chunks_exact_mut(8).zip(words) {
+            at.copy_from_slice(&word.to_ne_bytes());
+        }
+        // SAFETY: an inline payload is copied before `send` returns.
+        let payload = unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) };
+        let head = to.envelope(Kind::Rts, index).encode();
+        let posted = self.fabric.send(to.peer, head, payload, None);
+        debug_assert_eq!(posted, Posted::Done, "an inline payload is copied at once");
+        RequestId(index)
+    }
+
+    /// A synchronous send was matched.
+    pub(crate) fn on_ack(&self, state: &mut State, peer: usize, e: Envelope) -> Outcome {
+        let slot = waiting(state, peer, e, Stage::Unacknowledged).ok_or("acknowledgement")?;
+        slot.stage = Stage::Queued;
+        self.advance(slot);
+        Ok(())
+    }
+
+    /// The receiver has read the payload.
+    pub(crate) fn on_fin(&self, state: &mut State, peer: usize, e: Envelope) -> Outcome {
+        let slot = waiting(state, peer, e, Stage::Offered).ok_or("end of rendezvous")?;
+        slot.stage = Stage::Complete;
+        if let Some(region) = slot.region.take() {
+            self.fabric.withdraw(region);
+        }
+        self.advance(slot);
+        Ok(())
+    }
+
+    /// The receiver cannot read the payload and asks for it in pieces.
+    pub(crate) fn on_cts(&self, state: &mut State, peer: usize, e: Envelope, p: Sge) -> Outcome {
+        let piece = state.peer(self, peer).piece;
+        let slot = waiting(state, peer, e, Stage::Offered).ok_or("request for pieces")?;
+        let mut word = [0; 8];
+        if p.len() < word.len() {
+            return Err("request for pieces");
+        }
+        p.read(&mut word);
+        let wanted = (u64::from_ne_bytes(word) as usize).min(slot.buffer.len());
+        if let Some(region) = slot.region.take() {
+            self.fabric.withdraw(region);
+        }
+        slot.stage = Stage::Pushing;
+        let counter = slot.counter.expect("an open request has one");
+        let mut kept = 0;
+        for offset in (0..wanted).step_by(piece) {
+            let part = slot.buffer.part(offset, piece.min(wanted - offset));
+            let head = Envelope::reply(Kind::Data, e.context.0 as u32, offset as u64);
+            if self.fabric.send(peer, head, part, slot.counter) == Posted::Later {
+                kept += 1;
+            }
+        }
+        if kept == 0 {
+            self.advance(slot);
+        } else {
+            slot.target = self.fabric.counters().value(counter) + kept;
+        }
+        Ok(())
+    }
+
+    /// The receiver released eager payload.
+    pub(crate) fn on_credit(&self, state: &mut State, peer: usize, e: Envelope) -> Outcome {
+        let peer = state.peer(self, peer);
+        let released = e.context.0;
+        if released < peer.released || released > peer.charged {
+            return Err("credit");
+        }
+        peer.released = released;
+        Ok(())
+    }
+
+    /// Asks to take a send or receive back (MPI_Cancel). It still ends by being waited for.
+    pub fn cancel(&self, id: RequestId) {
+        let state = &mut *self.state.borrow_mut();
+        let slot = &mut state.requests[id.0];
+        match slot.stage {
+            Stage::Posted => {
+                let rank = slot.peer.map(|_| slot.rank as u32);
+                if state.matching.withdraw(slot.context, rank, id.0) {
+                    slot.stage = Stage::Complete;
+                    slot.status.cancelled = true;
+                    self.advance(slot);
+                }
+            }
+            Stage::Offered | Stage::Unacknowledged if !slot.cancelling => {
+                slot.cancelling = true;
+                let peer = slot.peer.expect("a send has a receiver") as usize;
+                self.control(peer, Envelope::reply(Kind::Cancel, id.0, 0));
+            }
+            _ => {}
+        }
+    }
+
+    /// The receiver's answer: 1 if the message was taken back.
+    pub(crate) fn on_cancelled(&self, state: &mut State, peer: usize, e: Envelope) -> Outcome {
+        let taken_back = e.context.0 == 1;
+        if !taken_back {
+            return Ok(());
+        }
+        let offered = waiting(state, peer, e, Stage::Offered).is_some();
+        let stage = if offered { Stage::Offered } else { Stage::Unacknowledged };
+        let slot = waiting(state, peer, e, stage).ok_or("cancellation")?;
+        let eager = stage == Stage::Unacknowledged;
+        let len = slot.buffer.len() as u64;
+        slot.stage = Stage::Complete;
+        slot.status.cancelled = true;
+        if let Some(region) = slot.region.take() {
+            self.fabric.withdraw(region);
+        }
+        self.advance(slot);
+        if eager {
+            // The receiver dropped the payload without owing credit for it.
+            state.peer(self, peer).charged -= len;
+        }
+        Ok(())
+    }
+}
+
+/// What to do with a peer's message: an error names what made no sense.
+pub(crate) type Outcome = Result<(), &'static str>;
+
+fn describe(slot: &mut crate::request::Slot, to: Target, buffer: Sge, stage: Stage) {
+    slot.stage = stage;
+    slot.context = to.context;
+    slot.peer = Some(to.peer as u32);
+    slot.rank = -1;
+    slot.tag = to.tag;
+    slot.buffer = buffer;
+}
+
+/// The request that a reply names, if it waits for such a reply from this peer.
+fn waiting(
+    state: &mut State,
+    peer: usize,
+    e: Envelope,
+    stage: Stage,
+) -> Option<&mut crate::request::Slot> {
+    let known = state.requests.get(e.request).is_some();
+    let slot = known.then(|| &mut state.requests[e.request])?;
+    (slot.stage == stage && slot.peer == Some(peer as u32)).then_some(slot)
+}
+
+impl<F: Fabric> Endpoint<F> {
+    /// Sends and waits until the buffer may be used again.
+    pub async fn send(&self, to: Target, buffer: Sge) -> Result<(), Fault> {
+        match self.isend(to, buffer, Mode::Standard) {
+            None => Ok(()),
+            Some(id) => self.wait(id).await.map(|_| ()),
+        }
+    }
+}
