@@ -22,6 +22,8 @@ pub enum Fault {
     System { what: &'static str, errno: i32 },
     /// The deadline of a wait passed.
     TimedOut,
+    /// A message was longer than the operation expected, in bytes.
+    Truncated { expected: u64, got: u64 },
 }
 
 impl fmt::Display for Fault {
@@ -40,6 +42,9 @@ impl fmt::Display for Fault {
                 write!(f, "{what}: {}", std::io::Error::from_raw_os_error(*errno))
             }
             Fault::TimedOut => write!(f, "the time limit passed"),
+            Fault::Truncated { expected, got } => {
+                write!(f, "a message of {got} bytes came where {expected} were expected")
+            }
         }
     }
 }

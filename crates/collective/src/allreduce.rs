@@ -1,0 +1,7 @@
+//! Reductions whose result everybody gets (MPI 5.0, section 6.9.6). The same bits on every rank.
+
+mod gather_broadcast;
+mod pairwise_exchange;
+
+pub use gather_broadcast::gather_broadcast;
+pub use pairwise_exchange::pairwise_exchange;

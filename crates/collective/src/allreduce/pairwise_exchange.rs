@@ -1,0 +1,42 @@
+//! MPI-PE: pairwise exchange (recursive doubling). Kini 2003, section 5.2.1 and figure 5.2.
+//!
+//! ```text
+//!   5 ranks    fold: 4 -> 0    round 0: 0<->1  2<->3    round 1: 0<->2  1<->3    unfold: 0 -> 4
+//! ```
+//! In every round both partners compute `lower op upper`, so all hold the same bits. The fold puts
+//! rank N' + i beside rank i, out of order: only for operators that commute.
+//! Cost: log2 N rounds for a power of two, else floor(log2 N) + 2. Chosen for operators that commute.
+
+use crate::{Accumulator, Link, Reduce, rank};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// Combines `data` of all ranks into `result` of all.
+pub async fn pairwise_exchange<F: Fabric>(
+    link: &Link<F>,
+    data: Sge,
+    result: Sge,
+    op: &impl Reduce,
+) -> Result<(), Fault> {
+    let (me, size) = (link.rank, link.size());
+    let lower = rank::power_below(size);
+    if me >= lower {
+        link.send(me - lower, data).await?;
+        return link.recv(me - lower, result).await;
+    }
+    let mut sum = Accumulator::new(link, data);
+    let folded = (me + lower < size).then_some(me + lower);
+    if let Some(upper) = folded {
+        link.recv(upper, sum.operand()).await?;
+        sum.take(link, op, false);
+    }
+    for round in 0..lower.ilog2() {
+        let partner = me ^ (1 << round);
+        link.exchange(partner, sum.value(), partner, sum.operand()).await?;
+        sum.take(link, op, partner < me);
+    }
+    result.copy_from(sum.value());
+    match folded {
+        Some(upper) => link.send(upper, result).await,
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,35 @@
+//! MPI-PE: pairwise exchange over messages. Kini 2003, section 4.1.1 and figure 4.1.
+//!
+//! ```text
+//!   5 ranks      fold         round 0       round 1       unfold
+//!   0            <- 4         <-> 1         <-> 2         -> 4
+//!   1                         <-> 0         <-> 3
+//!   2                         <-> 3         <-> 0
+//!   3                         <-> 2         <-> 1
+//!   4            -> 0                                     <- 0
+//! ```
+//! Cost: log2 N rounds for a power of two, else floor(log2 N) + 2. Baseline of the RDMA barriers.
+
+use crate::{Link, rank};
+use weft_fabric::{Fabric, Fault, Sge};
+
+pub async fn pairwise_exchange<F: Fabric>(link: &Link<F>) -> Result<(), Fault> {
+    let (me, size) = (link.rank, link.size());
+    let lower = rank::power_below(size);
+    if me >= lower {
+        link.send(me - lower, Sge::EMPTY).await?;
+        return link.recv(me - lower, Sge::EMPTY).await;
+    }
+    let folded = (me + lower < size).then_some(me + lower);
+    if let Some(upper) = folded {
+        link.recv(upper, Sge::EMPTY).await?;
+    }
+    for round in 0..lower.ilog2() {
+        let partner = me ^ (1 << round);
+        link.exchange(partner, Sge::EMPTY, partner, Sge::EMPTY).await?;
+    }
+    match folded {
+        Some(upper) => link.send(upper, Sge::EMPTY).await,
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,132 @@
+//! What an algorithm sees of a communicator: ranks, and messages in a context of its own.
+
+use std::rc::Rc;
+use weft_fabric::{Fabric, Fault, Sge, Staging, Work};
+use weft_p2p::{Context, Endpoint, Mode, RequestId, Source, Tag, Target, Want};
+
+/// One collective operation's view of its communicator. All its messages carry `tag`, so that
+/// operations under way at once do not meet.
+pub struct Link<F: Fabric> {
+    pub endpoint: Rc<Endpoint<F>>,
+    /// Rank in the communicator to rank in the fabric.
+    pub members: Rc<[u32]>,
+    pub rank: usize,
+    pub context: Context,
+    pub tag: Tag,
+}
+
+impl<F: Fabric> Link<F> {
+    /// Number of processes.
+    pub fn size(&self) -> usize {
+        self.members.len()
+    }
+
+    fn target(&self, to: usize) -> Target {
+        let Link { context, tag, .. } = *self;
+        Target { context, peer: self.members[to] as usize, rank: self.rank as u32, tag }
+    }
+
+    fn want(&self, from: usize) -> Want {
+        let source = Source::Rank { rank: from as u32, peer: self.members[from] as usize };
+        Want { context: self.context, source, tag: Some(self.tag) }
+    }
+
+    /// Starts a send; `None` when it is over already.
+    pub fn isend(&self, to: usize, data: Sge) -> Option<RequestId> {
+        self.endpoint.isend(self.target(to), data, Mode::Standard)
+    }
+
+    /// Starts a receive of exactly `data.len()` bytes.
+    pub fn irecv(&self, from: usize, data: Sge) -> RequestId {
+        self.endpoint.irecv(&self.want(from), data)
+    }
+
+    pub async fn wait(&self, request: RequestId) -> Result<(), Fault> {
+        let status = self.endpoint.wait(request).await?;
+        match status.lost {
+            0 => Ok(()),
+            // The ranks disagree about the size of the operation.
+            _ => Err(Fault::Truncated { expected: status.bytes, got: status.bytes + status.lost }),
+        }
+    }
+
+    /// Waits for all of `requests`.
+    pub async fn wait_all(
+        &self,
+        requests: impl IntoIterator<Item = RequestId>,
+    ) -> Result<(), Fault> {
+        for request in requests {
+            self.wait(request).await?;
+        }
+        Ok(())
+    }
+
+    pub async fn send(&self, to: usize, data: Sge) -> Result<(), Fault> {
+        match self.isend(to, data) {
+            None => Ok(()),
+            Some(request) => self.wait(request).await,
+        }
+    }
+
+    pub async fn recv(&self, from: usize, data: Sge) -> Result<(), Fault> {
+        self.wait(self.irecv(from, data)).await
+    }
+
+    /// Sends to one rank and receives from another (or the same) at once.
+    pub async fn exchange(&self, to: usize, out: Sge, from: usize, into: Sge) -> Result<(), Fault> {
+        let receive = self.irecv(from, into);
+        self.send(to, out).await?;
+        self.wait(receive).await
+    }
+
+    /// A temporary buffer.
+    pub fn stage(&self, len: usize) -> Staging {
+        self.endpoint.staging().take(len)
+    }
+}
+
+/// A reduction over contiguous elements.
+pub trait Reduce {
+    /// `right = left op right`, element by element; both have the same length.
+    fn combine(&self, left: Sge, right: Sge);
+
+    /// The operands may be exchanged.
+    fn commutes(&self) -> bool;
+}
+
+/// A value that grows by operands of lower or higher ranks, kept in two buffers so that the order
+/// of operands is the order of ranks: all ranks then get the same bits.
+pub struct Accumulator {
+    value: Staging,
+    spare: Staging,
+}
+
+impl Accumulator {
+    /// Starts with `data`.
+    pub fn new<F: Fabric>(link: &Link<F>, data: Sge) -> Accumulator {
+        let (value, spare) = (link.stage(data.len()), link.stage(data.len()));
+        value.sge().copy_from(data);
+        Accumulator { value, spare }
+    }
+
+    /// The value so far.
+    pub fn value(&self) -> Sge {
+        self.value.sge()
+    }
+
+    /// Where the next operand is to be received.
+    pub fn operand(&self) -> Sge {
+        self.spare.sge()
+    }
+
+    /// Takes the operand in: from lower ranks if `lower`, else from higher ones.
+    pub fn take<F: Fabric>(&mut self, link: &Link<F>, reduce: &impl Reduce, lower: bool) {
+        link.endpoint.fabric().charge(Work::Reduce(self.value.len()));
+        if lower {
+            reduce.combine(self.spare.sge(), self.value.sge());
+        } else {
+            reduce.combine(self.value.sge(), self.spare.sge());
+            std::mem::swap(&mut self.value, &mut self.spare);
+        }
+    }
+}
