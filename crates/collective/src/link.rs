@@ -120,7 +120,12 @@ impl Accumulator {
     }
 
     /// Takes the operand in: from lower ranks if `lower`, else from higher ones.
-    pub fn take<F: Fabric>(&mut self, link: &Link<F>, reduce: &impl Reduce, lower: bool) {
+    pub fn take<F: Fabric>(
+        &mut self,
+        link: &Link<F>,
+        reduce: &(impl Reduce + ?Sized),
+        lower: bool,
+    ) {
         link.endpoint.fabric().charge(Work::Reduce(self.value.len()));
         if lower {
             reduce.combine(self.spare.sge(), self.value.sge());

@@ -17,7 +17,7 @@ pub async fn binomial<F: Fabric>(
     root: usize,
     data: Sge,
     result: Sge,
-    reduce: &impl Reduce,
+    reduce: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     let mut sum = Accumulator::new(link, data);

@@ -13,7 +13,7 @@ pub async fn chain<F: Fabric>(
     link: &Link<F>,
     data: Sge,
     result: Sge,
-    op: &impl Reduce,
+    op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
     let mut sum = Accumulator::new(link, data);
     if link.rank > 0 {
@@ -29,7 +29,7 @@ pub async fn exclusive_chain<F: Fabric>(
     link: &Link<F>,
     data: Sge,
     result: Sge,
-    op: &impl Reduce,
+    op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
     let mut sum = Accumulator::new(link, data);
     if link.rank > 0 {

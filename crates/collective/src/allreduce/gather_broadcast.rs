@@ -14,7 +14,7 @@ pub async fn gather_broadcast<F: Fabric>(
     link: &Link<F>,
     data: Sge,
     result: Sge,
-    op: &impl Reduce,
+    op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
     reduce::binomial(link, 0, data, result, op).await?;
     bcast::binomial(link, 0, result).await

@@ -15,7 +15,7 @@ pub async fn pairwise_exchange<F: Fabric>(
     link: &Link<F>,
     data: Sge,
     result: Sge,
-    op: &impl Reduce,
+    op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     let lower = rank::power_below(size);

@@ -1,0 +1,57 @@
+//! Why a datatype or a reduction was refused.
+
+use crate::{Basic, Op};
+use std::fmt;
+
+/// A refusal, with the argument and its value. The layer above adds the call and maps the variant
+/// to an MPI error class (noted at each).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// `argument` (its entry `index`, if it is an array) is `value`, but `rule`. `MPI_ERR_ARG`, or
+    /// `MPI_ERR_COUNT` where the argument is the count.
+    Argument { argument: &'static str, index: Option<usize>, value: i64, rule: &'static str },
+    /// Arrays that must be as long as the count are not. `MPI_ERR_ARG`.
+    Length { argument: &'static str, len: usize, expected: usize },
+    /// `what` leaves the range of a signed 64-bit number. `MPI_ERR_ARG`.
+    Overflow { what: &'static str },
+    /// The type would be made of types nested deeper than `limit`. `MPI_ERR_INTERN`.
+    Depth { limit: usize },
+    /// MPI does not define `op` on `basic`. `MPI_ERR_OP`.
+    Undefined { op: Op, basic: Basic },
+    /// MPI defines `op` on `basic`, but this build cannot compute it. `MPI_ERR_OP`.
+    Unsupported { op: Op, basic: Basic },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Argument { argument, index: None, value, rule } => {
+                write!(f, "{argument} is {value}, but {rule}")
+            }
+            Error::Argument { argument, index: Some(i), value, rule } => {
+                write!(f, "{argument}[{i}] is {value}, but {rule}")
+            }
+            Error::Length { argument, len, expected } => {
+                write!(f, "{argument} has {len} entries, {expected} are needed")
+            }
+            Error::Overflow { what } => {
+                write!(f, "the {what} of the datatype does not fit in 64 bits")
+            }
+            Error::Depth { limit } => write!(
+                f,
+                "the datatype is nested more than {limit} deep: build it from larger pieces"
+            ),
+            Error::Undefined { op, basic } => {
+                write!(f, "{} is not defined on {}", op.name(), basic.name())
+            }
+            Error::Unsupported { op, basic } => write!(
+                f,
+                "{} on {} has no arithmetic on this machine: use MPI_Op_create",
+                op.name(),
+                basic.name()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,206 @@
+//! The program that a datatype is compiled to: contiguous runs and strided loops, in the order of
+//! the type map, with everything merged that can be.
+//!
+//! ```text
+//!   vector(1000, 1, 100, double)            Strided { count 1000, stride 800, block 8 }
+//!   struct { int; double } x 10             Loop { count 10, stride 16, Blocks [0+4, 8+8] }
+//!   indexed(3, [2, 2, 2], [0, 7, 9], int)   Scattered { block 8, offsets [0, 28, 36] }
+//! ```
+//!
+//! Every node knows its packed size, so that a position of the packed stream is found in time
+//! proportional to the depth (times the logarithm of the length of an irregular list).
+
+use std::rc::Rc;
+
+/// A node of the program. Offsets are in bytes from the base address of an element of the type.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub offset: i64,
+    /// Packed bytes.
+    pub size: usize,
+    pub kind: Kind,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Kind {
+    /// `size` bytes at `offset`.
+    Run,
+    /// `count` runs of `block` bytes, `stride` bytes apart.
+    Strided { count: usize, stride: i64, block: usize },
+    /// `body`, `count` times, `stride` bytes apart. Never of a `Run`.
+    Loop { count: usize, stride: i64, body: Rc<Node> },
+    /// Runs of one length at irregular places.
+    Scattered { block: usize, offsets: Rc<[i64]> },
+    /// Runs of various lengths.
+    Blocks(Rc<[Block]>),
+    /// Anything else, one after another; with the packed position at which each part starts.
+    Sequence(Rc<[(usize, Node)]>),
+}
+
+/// One run of [`Kind::Blocks`]; `start` is its packed position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub offset: i64,
+    pub start: usize,
+    pub len: usize,
+}
+
+/// Irregular lists up to this length are taken apart when they become part of another list, so
+/// that neighbours can merge.
+const FLATTEN_MAX: usize = 8;
+
+impl Node {
+    pub fn run(offset: i64, size: usize) -> Node {
+        Node { offset, size, kind: Kind::Run }
+    }
+
+    pub fn shifted(mut self, by: i64) -> Node {
+        // A node without data may be said to lie anywhere; its offset is never used.
+        self.offset = if self.size == 0 { 0 } else { self.offset + by };
+        self
+    }
+
+    /// `self`, `count` times, `stride` bytes apart.
+    pub fn repeated(self, count: usize, stride: i64) -> Node {
+        if count == 0 || self.size == 0 {
+            return Node::run(0, 0);
+        }
+        if count == 1 {
+            return self;
+        }
+        let size = self.size * count;
+        let Node { offset, .. } = self;
+        match self.kind {
+            Kind::Run if stride == self.size as i64 => Node::run(offset, size),
+            Kind::Run => {
+                let kind = Kind::Strided { count, stride, block: self.size };
+                Node { offset, size, kind }
+            }
+            Kind::Strided { count: inner, stride: step, block } if goes_on(inner, step, stride) => {
+                let kind = Kind::Strided { count: inner * count, stride: step, block };
+                Node { offset, size, kind }
+            }
+            Kind::Loop { count: inner, stride: step, body } if goes_on(inner, step, stride) => {
+                let kind = Kind::Loop { count: inner * count, stride: step, body };
+                Node { offset, size, kind }
+            }
+            kind => {
+                let body = Rc::new(Node { offset: 0, size: self.size, kind });
+                Node { offset, size, kind: Kind::Loop { count, stride, body } }
+            }
+        }
+    }
+
+    /// The same bytes in the same order, seen without a walk. False negatives are harmless.
+    fn same_shape(&self, other: &Node) -> bool {
+        self.size == other.size
+            && match (&self.kind, &other.kind) {
+                (Kind::Run, Kind::Run) => true,
+                (
+                    Kind::Strided { count, stride, block },
+                    Kind::Strided { count: c, stride: s, block: b },
+                ) => (count, stride, block) == (c, s, b),
+                (
+                    Kind::Loop { count, stride, body },
+                    Kind::Loop { count: c, stride: s, body: b },
+                ) => (count, stride) == (c, s) && (Rc::ptr_eq(body, b) || body.same_shape(b)),
+                (Kind::Scattered { offsets, .. }, Kind::Scattered { offsets: o, .. }) => {
+                    Rc::ptr_eq(offsets, o)
+                }
+                (Kind::Blocks(a), Kind::Blocks(b)) => Rc::ptr_eq(a, b),
+                (Kind::Sequence(a), Kind::Sequence(b)) => Rc::ptr_eq(a, b),
+                _ => false,
+            }
+    }
+}
+
+/// Whether an outer stride continues an inner loop without a seam.
+pub(crate) fn goes_on(count: usize, stride: i64, outer: i64) -> bool {
+    i64::try_from(count).ok().and_then(|c| c.checked_mul(stride)) == Some(outer)
+}
+
+/// Collects nodes one after another and merges what it can.
+#[derive(Default)]
+pub(crate) struct Sequence {
+    parts: Vec<Node>,
+}
+
+impl Sequence {
+    pub fn with_capacity(parts: usize) -> Sequence {
+        Sequence { parts: Vec::with_capacity(parts) }
+    }
+
+    pub fn push(&mut self, node: Node) {
+        match &node.kind {
+            _ if node.size == 0 => {}
+            Kind::Run => self.push_run(node.offset, node.size),
+            Kind::Blocks(blocks) if blocks.len() <= FLATTEN_MAX => {
+                blocks.iter().for_each(|b| self.push_run(node.offset + b.offset, b.len));
+            }
+            Kind::Scattered { block, offsets } if offsets.len() <= FLATTEN_MAX => {
+                offsets.iter().for_each(|o| self.push_run(node.offset + o, *block));
+            }
+            Kind::Sequence(parts) if parts.len() <= FLATTEN_MAX => {
+                for (_, part) in parts.iter() {
+                    self.push(part.clone().shifted(node.offset));
+                }
+            }
+            _ => self.parts.push(node),
+        }
+    }
+
+    pub fn push_run(&mut self, offset: i64, len: usize) {
+        if len == 0 {
+            return;
+        }
+        match self.parts.last_mut() {
+            Some(Node { offset: o, size, kind: Kind::Run }) if *o + *size as i64 == offset => {
+                *size += len;
+            }
+            _ => self.parts.push(Node::run(offset, len)),
+        }
+    }
+
+    pub fn finish(mut self) -> Node {
+        match self.parts.len() {
+            0 => return Node::run(0, 0),
+            1 => return self.parts.remove(0),
+            _ => {}
+        }
+        let first = &self.parts[0];
+        let origin = first.offset;
+        let step = self.parts[1].offset - origin;
+        let alike = self.parts.iter().all(|p| p.same_shape(first));
+        let even = self.parts.windows(2).all(|w| w[1].offset - w[0].offset == step);
+        if alike && even {
+            let count = self.parts.len();
+            return self.parts.swap_remove(0).repeated(count, step);
+        }
+        let size = self.parts.iter().map(|p| p.size).sum();
+        let runs = self.parts.iter().all(|p| matches!(p.kind, Kind::Run));
+        let kind = if runs && alike {
+            let offsets = self.parts.iter().map(|p| p.offset - origin).collect();
+            Kind::Scattered { block: first.size, offsets }
+        } else {
+            let mut start = 0;
+            let starts = self.parts.iter().map(|p| {
+                start += p.size;
+                start - p.size
+            });
+            if runs {
+                let block = |(p, start): (&Node, usize)| Block {
+                    offset: p.offset - origin,
+                    start,
+                    len: p.size,
+                };
+                let starts: Vec<usize> = starts.collect();
+                Kind::Blocks(self.parts.iter().zip(starts).map(block).collect())
+            } else {
+                let starts: Vec<usize> = starts.collect();
+                let parts = self.parts.into_iter().map(|p| p.shifted(-origin));
+                Kind::Sequence(starts.into_iter().zip(parts).collect())
+            }
+        };
+        Node { offset: origin, size, kind }
+    }
+}

@@ -1,0 +1,33 @@
+//! MPI datatypes and reduction operators.
+//!
+//! A [`Datatype`] is an immutable type map. At commit it is compiled to a short program of
+//! contiguous runs and strided loops (`layout.rs`), which packs, unpacks and lists memory, whole or
+//! from any byte of the packed stream on. An [`Op`] is a predefined reduction operator, computed
+//! on predefined types.
+//!
+//! Packed data are the data bytes in type map order, without gaps, in the machine's own
+//! representation. Sizes and displacements are bytes in 64 bits; what does not fit is an error.
+
+mod basic;
+mod construct;
+mod contents;
+mod datatype;
+mod error;
+mod layout;
+mod number;
+mod op;
+mod pack;
+mod predefined;
+mod reduce;
+mod shape;
+mod walk;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod x87;
+
+pub use basic::{Basic, Class, Repr};
+pub use contents::{Combiner, Contents, Width};
+pub use datatype::{DEPTH_MAX, Datatype, Type};
+pub use error::Error;
+pub use op::Op;
+pub use predefined::Predefined;
+pub use reduce::Form;

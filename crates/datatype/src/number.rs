@@ -1,0 +1,136 @@
+//! Arithmetic as MPI's operators need it, on values as they lie in memory.
+//!
+//! Integers wrap. `min` and `max` of floating-point numbers are those of IEEE 754-2019's
+//! `minimum` and `maximum`: a NaN on either side makes the result NaN, and -0 is less than +0, so
+//! that the result does not depend on the order in which ranks are combined. Products of complex
+//! numbers are the plain formula, without C's recovery of infinities.
+
+use std::cmp::Ordering;
+
+/// A number as it lies in memory: any alignment, any bytes.
+pub(crate) trait Number: Copy {
+    fn add(self, other: Self) -> Self;
+    fn mul(self, other: Self) -> Self;
+    fn min(self, other: Self) -> Self;
+    fn max(self, other: Self) -> Self;
+
+    /// None if either is NaN. The two zeros are equal.
+    fn order(self, other: Self) -> Option<Ordering>;
+    fn is_nan(self) -> bool;
+}
+
+/// A word with bits, or with a truth value.
+pub(crate) trait Word: Copy {
+    fn and(self, other: Self) -> Self;
+    fn or(self, other: Self) -> Self;
+    fn xor(self, other: Self) -> Self;
+    fn truth(self) -> bool;
+    fn of_truth(truth: bool) -> Self;
+}
+
+macro_rules! integers {
+    ($($t:ty)*) => { $(
+        impl Number for $t {
+            #[inline(always)]
+            fn add(self, other: Self) -> Self { self.wrapping_add(other) }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self { self.wrapping_mul(other) }
+            #[inline(always)]
+            fn min(self, other: Self) -> Self { Ord::min(self, other) }
+            #[inline(always)]
+            fn max(self, other: Self) -> Self { Ord::max(self, other) }
+            #[inline(always)]
+            fn order(self, other: Self) -> Option<Ordering> { Some(self.cmp(&other)) }
+            #[inline(always)]
+            fn is_nan(self) -> bool { false }
+        }
+
+        impl Word for $t {
+            #[inline(always)]
+            fn and(self, other: Self) -> Self { self & other }
+            #[inline(always)]
+            fn or(self, other: Self) -> Self { self | other }
+            #[inline(always)]
+            fn xor(self, other: Self) -> Self { self ^ other }
+            #[inline(always)]
+            fn truth(self) -> bool { self != 0 }
+            #[inline(always)]
+            fn of_truth(truth: bool) -> Self { truth.into() }
+        }
+    )* };
+}
+
+integers!(i8 i16 i32 i64 i128 u8 u16 u32 u64 u128);
+
+macro_rules! floats {
+    ($($t:ty)*) => { $(
+        impl Number for $t {
+            #[inline(always)]
+            fn add(self, other: Self) -> Self { self + other }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self { self * other }
+            // Without branches, so that loops over it become vector instructions. Equal numbers
+            // have equal bits, except the zeros, whose sign the bit operation settles.
+            #[inline(always)]
+            fn min(self, other: Self) -> Self {
+                let picked = if self < other || self.is_nan() { self } else { other };
+                let equal = <$t>::from_bits(self.to_bits() | other.to_bits());
+                if self == other { equal } else { picked }
+            }
+            #[inline(always)]
+            fn max(self, other: Self) -> Self {
+                let picked = if self > other || self.is_nan() { self } else { other };
+                let equal = <$t>::from_bits(self.to_bits() & other.to_bits());
+                if self == other { equal } else { picked }
+            }
+            #[inline(always)]
+            fn order(self, other: Self) -> Option<Ordering> { self.partial_cmp(&other) }
+            #[inline(always)]
+            fn is_nan(self) -> bool { self != self }
+        }
+    )* };
+}
+
+floats!(f32 f64);
+
+/// Real and imaginary part.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Complex<T> {
+    pub re: T,
+    pub im: T,
+}
+
+impl<T: Number> Complex<T> {
+    /// `negate` is the number's own, for which [`Number`] has no other use.
+    #[inline(always)]
+    pub fn mul(self, other: Self, negate: impl Fn(T) -> T) -> Self {
+        Complex {
+            re: self.re.mul(other.re).add(negate(self.im.mul(other.im))),
+            im: self.re.mul(other.im).add(self.im.mul(other.re)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn minimum_and_maximum_do_not_depend_on_order() {
+        let values = [f64::NAN, -0.0, 0.0, 1.0, -1.0, f64::INFINITY, f64::NEG_INFINITY];
+        for a in values {
+            for b in values {
+                let (low, high) = (Number::min(a, b), Number::max(a, b));
+                assert_eq!(low.to_bits(), Number::min(b, a).to_bits(), "min {a} {b}");
+                assert_eq!(high.to_bits(), Number::max(b, a).to_bits(), "max {a} {b}");
+                assert_eq!(low.is_nan(), a.is_nan() || b.is_nan());
+                assert_eq!(high.is_nan(), a.is_nan() || b.is_nan());
+                if !low.is_nan() {
+                    assert!(low <= high && (low == a || low == b));
+                }
+            }
+        }
+        assert!(Number::min(-0.0f32, 0.0).is_sign_negative());
+        assert!(Number::max(-0.0f32, 0.0).is_sign_positive());
+    }
+}

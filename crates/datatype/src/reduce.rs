@@ -1,0 +1,300 @@
+//! Reductions on memory: `inout[i] = input[i] op inout[i]`.
+
+use crate::number::{Complex, Number, Word};
+use crate::{Basic, Error, Op, Repr};
+use std::cmp::Ordering;
+use weft_fabric::Sge;
+
+/// How elements follow each other. The two differ only for pair types with gaps, such as
+/// `MPI_DOUBLE_INT`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// As arrays of the program: an extent apart.
+    Memory,
+    /// As [`crate::Datatype::pack`] leaves them.
+    Packed,
+}
+
+impl Op {
+    /// Computes `inout[i] = input[i] op inout[i]` for `count` elements of `basic`, at any
+    /// alignment. Gaps of pair types are not touched. [`Op::Replace`] copies `input`,
+    /// [`Op::NoOp`] does nothing. Logical results are 0 or 1. `MPI_MINLOC` and `MPI_MAXLOC` keep
+    /// the lower index of equal values; a NaN wins over every number.
+    ///
+    /// Errors: [`Error::Undefined`] and [`Error::Unsupported`], before anything is changed.
+    ///
+    /// # Panics
+    /// If an element is too short for `count` elements.
+    pub fn apply(
+        self,
+        basic: Basic,
+        form: Form,
+        count: usize,
+        input: Sge,
+        inout: Sge,
+    ) -> Result<(), Error> {
+        self.check(basic)?;
+        if count == 0 {
+            return Ok(());
+        }
+        let (stride, last, index) = match form {
+            Form::Memory => {
+                let index = basic.index_offset().map_or(0, |x| x.0);
+                (basic.extent(), basic.true_extent(), index)
+            }
+            Form::Packed => {
+                let index = basic.pair().map_or(0, |(value, _)| value.size());
+                (basic.size(), basic.size(), index)
+            }
+        };
+        let needed = (count - 1).checked_mul(stride).and_then(|n| n.checked_add(last));
+        let needed = needed.expect("the elements do not fit in memory");
+        assert!(
+            needed <= input.len() && needed <= inout.len(),
+            "{count} elements of {} need {needed} bytes, not {} and {}",
+            basic.name(),
+            input.len(),
+            inout.len()
+        );
+        let arrays = Arrays { count, stride, index, input: input.ptr(), inout: inout.ptr() };
+        // SAFETY: both elements were promised to be valid, and are long enough for what `Arrays`
+        // describes.
+        unsafe { arrays.reduce(self, basic) };
+        Ok(())
+    }
+}
+
+/// Two arrays: `count` elements `stride` bytes apart; a pair's index lies `index` bytes in.
+#[derive(Clone, Copy)]
+struct Arrays {
+    count: usize,
+    stride: usize,
+    index: usize,
+    input: *const u8,
+    inout: *mut u8,
+}
+
+impl Arrays {
+    /// # Safety
+    /// The arrays must be valid for what `self` says, as elements of `basic`.
+    unsafe fn reduce(self, op: Op, basic: Basic) {
+        // SAFETY: the caller's promise; `T` is always the machine's form of `basic`.
+        unsafe {
+            match (op, basic.repr()) {
+                (Op::NoOp, _) => {}
+                (Op::Replace, Repr::Pair(..)) => {
+                    let (value, index) = basic.pair().expect("matched");
+                    self.replace(0, value.size());
+                    self.replace(self.index, index.size());
+                }
+                (Op::Replace, _) => {
+                    std::ptr::copy(self.input, self.inout, self.count * basic.size());
+                }
+                (Op::MinLoc | Op::MaxLoc, _) => {
+                    let (value, index) = basic.pair().expect("checked");
+                    let wins = if op == Op::MinLoc { Ordering::Less } else { Ordering::Greater };
+                    match (value.repr(), index.repr()) {
+                        (Repr::I16, _) => self.locate::<i16, i32>(wins),
+                        (Repr::I32, _) => self.locate::<i32, i32>(wins),
+                        (Repr::I64, _) => self.locate::<i64, i32>(wins),
+                        (Repr::F32, Repr::F32) => self.locate::<f32, f32>(wins),
+                        (Repr::F32, _) => self.locate::<f32, i32>(wins),
+                        (Repr::F64, Repr::F64) => self.locate::<f64, f64>(wins),
+                        (Repr::F64, _) => self.locate::<f64, i32>(wins),
+                        #[cfg(all(target_arch = "x86_64", not(miri)))]
+                        (Repr::F80, _) => self.locate::<crate::x87::F80, i32>(wins),
+                        _ => unreachable!("refused by check"),
+                    }
+                }
+                (_, Repr::I8) => self.integer::<i8>(op),
+                (_, Repr::I16) => self.integer::<i16>(op),
+                (_, Repr::I32) => self.integer::<i32>(op),
+                (_, Repr::I64) => self.integer::<i64>(op),
+                (_, Repr::I128) => self.integer::<i128>(op),
+                (_, Repr::U8) => self.integer::<u8>(op),
+                (_, Repr::U16) => self.integer::<u16>(op),
+                (_, Repr::U32) => self.integer::<u32>(op),
+                (_, Repr::U64) => self.integer::<u64>(op),
+                (_, Repr::Bool8) => self.word::<u8>(op),
+                (_, Repr::Bool16) => self.word::<u16>(op),
+                (_, Repr::Bool32) => self.word::<u32>(op),
+                (_, Repr::Bool64) => self.word::<u64>(op),
+                (_, Repr::Bool128) => self.word::<u128>(op),
+                (_, Repr::F32) => self.number::<f32>(op),
+                (_, Repr::F64) => self.number::<f64>(op),
+                (_, Repr::ComplexF32) => self.complex::<f32>(op, |x| -x),
+                (_, Repr::ComplexF64) => self.complex::<f64>(op, |x| -x),
+                #[cfg(all(target_arch = "x86_64", not(miri)))]
+                (_, Repr::F80) => self.spaced::<crate::x87::F80>(op),
+                #[cfg(all(target_arch = "x86_64", not(miri)))]
+                (_, Repr::ComplexF80) => self.spaced_complex(op),
+                _ => unreachable!("refused by check"),
+            }
+        }
+    }
+
+    /// `inout = f(input, inout)` for `count` values of `T`, `stride` bytes apart, `offset` bytes in.
+    ///
+    /// # Safety
+    /// The arrays must hold these values.
+    #[inline(always)]
+    unsafe fn each<T: Copy>(self, offset: usize, stride: usize, f: impl Fn(T, T) -> T) {
+        for i in 0..self.count {
+            // SAFETY: the caller's promise; unaligned access throughout.
+            unsafe {
+                let a = self.input.add(i * stride + offset).cast::<T>().read_unaligned();
+                let place = self.inout.add(i * stride + offset).cast::<T>();
+                place.write_unaligned(f(a, place.read_unaligned()));
+            }
+        }
+    }
+
+    /// [`each`](Arrays::each) for values without gaps.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    unsafe fn dense<T: Copy>(self, f: impl Fn(T, T) -> T) {
+        // SAFETY: the caller's promise.
+        unsafe { self.each(0, size_of::<T>(), f) }
+    }
+
+    /// # Safety
+    /// The arrays must hold integers of type `T`.
+    unsafe fn integer<T: Number + Word>(self, op: Op) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match op {
+                Op::Sum | Op::Min | Op::Max | Op::Prod => self.number::<T>(op),
+                _ => self.word::<T>(op),
+            }
+        }
+    }
+
+    /// # Safety
+    /// The arrays must hold numbers of type `T`.
+    unsafe fn number<T: Number>(self, op: Op) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match op {
+                Op::Sum => self.dense(T::add),
+                Op::Min => self.dense(T::min),
+                Op::Max => self.dense(T::max),
+                Op::Prod => self.dense(T::mul),
+                _ => unreachable!("refused by check"),
+            }
+        }
+    }
+
+    /// # Safety
+    /// The arrays must hold words of type `T`.
+    unsafe fn word<T: Word>(self, op: Op) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match op {
+                Op::BitAnd => self.dense(T::and),
+                Op::BitOr => self.dense(T::or),
+                Op::BitXor => self.dense(T::xor),
+                Op::LogicalAnd => self.dense(|a: T, b| T::of_truth(a.truth() & b.truth())),
+                Op::LogicalOr => self.dense(|a: T, b| T::of_truth(a.truth() | b.truth())),
+                Op::LogicalXor => self.dense(|a: T, b| T::of_truth(a.truth() ^ b.truth())),
+                _ => unreachable!("refused by check"),
+            }
+        }
+    }
+
+    /// # Safety
+    /// The arrays must hold pairs of `T`.
+    unsafe fn complex<T: Number>(self, op: Op, negate: impl Fn(T) -> T) {
+        // SAFETY: the caller's promise; a sum is that of twice as many parts.
+        unsafe {
+            match op {
+                Op::Sum => Arrays { count: 2 * self.count, ..self }.dense(T::add),
+                Op::Prod => self.dense(|a: Complex<T>, b| a.mul(b, &negate)),
+                _ => unreachable!("refused by check"),
+            }
+        }
+    }
+
+    /// # Safety
+    /// The arrays must hold values of type `V` with an index of type `I`, as `self` says.
+    unsafe fn locate<V: Number, I: Number>(self, wins: Ordering) {
+        for i in 0..self.count {
+            // SAFETY: the caller's promise; unaligned access throughout.
+            unsafe {
+                let (a, b) = (self.input.add(i * self.stride), self.inout.add(i * self.stride));
+                let value = a.cast::<V>().read_unaligned();
+                let index = a.add(self.index).cast::<I>().read_unaligned();
+                let (to_value, to_index) = (b.cast::<V>(), b.add(self.index).cast::<I>());
+                let other = to_value.read_unaligned();
+                let other_index = to_index.read_unaligned();
+                let lower = index.order(other_index) == Some(Ordering::Less);
+                let take = match value.order(other) {
+                    Some(Ordering::Equal) => lower,
+                    Some(order) => order == wins,
+                    None if other.is_nan() => value.is_nan() && lower,
+                    None => true,
+                };
+                if take {
+                    to_value.write_unaligned(value);
+                    to_index.write_unaligned(index);
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// The arrays must hold `len` bytes at `offset` in each element.
+    unsafe fn replace(self, offset: usize, len: usize) {
+        for i in 0..self.count {
+            let place = i * self.stride + offset;
+            // SAFETY: the caller's promise; `copy` allows the arrays to overlap.
+            unsafe { std::ptr::copy(self.input.add(place), self.inout.add(place), len) }
+        }
+    }
+}
+
+/// x87 numbers fill 10 of their 16 bytes.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+impl Arrays {
+    /// # Safety
+    /// The arrays must hold numbers of type `T`, 16 bytes apart.
+    unsafe fn spaced<T: Number>(self, op: Op) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match op {
+                Op::Sum => self.each(0, 16, T::add),
+                Op::Min => self.each(0, 16, T::min),
+                Op::Max => self.each(0, 16, T::max),
+                Op::Prod => self.each(0, 16, T::mul),
+                _ => unreachable!("refused by check"),
+            }
+        }
+    }
+
+    /// # Safety
+    /// The arrays must hold pairs of x87 numbers, each in 16 bytes.
+    unsafe fn spaced_complex(self, op: Op) {
+        use crate::x87::{F80, Spaced};
+        // SAFETY: the caller's promise; `Spaced` has the layout of a C `long double`.
+        unsafe {
+            match op {
+                Op::Sum => Arrays { count: 2 * self.count, ..self }.spaced::<F80>(Op::Sum),
+                Op::Prod => {
+                    for i in 0..self.count {
+                        let a = self.input.add(32 * i).cast::<[Spaced; 2]>().read_unaligned();
+                        let place = self.inout.add(32 * i).cast::<[Spaced; 2]>();
+                        let b = place.read_unaligned();
+                        let a = Complex { re: a[0].number, im: a[1].number };
+                        let product =
+                            a.mul(Complex { re: b[0].number, im: b[1].number }, F80::negated);
+                        let start = place.cast::<u8>();
+                        start.cast::<F80>().write_unaligned(product.re);
+                        start.add(16).cast::<F80>().write_unaligned(product.im);
+                    }
+                }
+                _ => unreachable!("refused by check"),
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The numbers of a type map, summed up while a constructor goes through its blocks.
+
+use crate::{Basic, Datatype, Error, Type};
+
+/// Lowest and highest byte (exclusive) of something, relative to the base address.
+pub(crate) type Bounds = (i64, i64);
+
+/// What is known of a type map without listing it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub size: i64,
+    /// Basic elements; a pair type counts as two.
+    pub elements: i64,
+    /// Where data lies; none for a type without data.
+    pub data: Option<Bounds>,
+    /// Markers set by `MPI_Type_create_resized`, here or further down: they overrule the data.
+    pub marks: Option<Bounds>,
+    pub align: usize,
+    /// The predefined type of which all data are, if it is one.
+    pub uniform: Option<Basic>,
+}
+
+impl Shape {
+    /// Lower and upper bound by MPI's rules (MPI 5.0, 5.1.6 and 5.1.7): the markers if there are
+    /// any; otherwise the data, with the extent rounded up to the strictest alignment.
+    pub fn bounds(&self) -> Result<Bounds, Error> {
+        let overflow = Error::Overflow { what: "extent" };
+        if let Some((lb, ub)) = self.marks {
+            ub.checked_sub(lb).ok_or(overflow)?;
+            return Ok((lb, ub));
+        }
+        let Some((lb, end)) = self.data else { return Ok((0, 0)) };
+        let align = self.align as i64;
+        let extent = end.checked_sub(lb).and_then(|x| x.checked_add(align - 1));
+        let extent = extent.map(|x| x - x % align);
+        extent.and_then(|x| lb.checked_add(x)).map(|ub| (lb, ub)).ok_or(overflow)
+    }
+}
+
+/// Adds up blocks of types. Computes in 128 bits; the sum is checked at the end.
+pub(crate) struct Sum {
+    size: i128,
+    elements: i128,
+    data: Option<(i128, i128)>,
+    marks: Option<(i128, i128)>,
+    align: usize,
+    uniform: Uniform,
+}
+
+enum Uniform {
+    Nothing,
+    One(Basic),
+    Mixed,
+}
+
+impl Sum {
+    pub fn new() -> Sum {
+        Sum { size: 0, elements: 0, data: None, marks: None, align: 1, uniform: Uniform::Nothing }
+    }
+
+    /// `times` blocks of `length` elements of `child`, the first `at` bytes from the base, the
+    /// others `stride` bytes apart. Zero of either adds nothing.
+    pub fn add(&mut self, child: &Datatype, at: i64, times: i64, stride: i64, length: i64) {
+        if times == 0 || length == 0 {
+            return;
+        }
+        let shape = child.shape();
+        let copies = i128::from(times) * i128::from(length);
+        self.size = self.size.saturating_add(copies.saturating_mul(shape.size.into()));
+        self.elements = self.elements.saturating_add(copies.saturating_mul(shape.elements.into()));
+        self.align = self.align.max(shape.align);
+        // Places are linear in both indices, so the extremes lie at the corners.
+        let last = i128::from(length - 1) * i128::from(child.extent());
+        let far = i128::from(times - 1) * i128::from(stride);
+        for corner in [0, last, far, far.saturating_add(last)] {
+            let place = corner.saturating_add(at.into());
+            widen(&mut self.data, shape.data, place);
+            widen(&mut self.marks, shape.marks, place);
+        }
+        if shape.size > 0 {
+            self.uniform = match (&self.uniform, shape.uniform) {
+                (Uniform::Nothing, Some(basic)) => Uniform::One(basic),
+                (Uniform::One(a), Some(b)) if *a == b => Uniform::One(b),
+                _ => Uniform::Mixed,
+            };
+        }
+    }
+
+    pub fn shape(self) -> Result<Shape, Error> {
+        let narrow = |what, value: i128| i64::try_from(value).or(Err(Error::Overflow { what }));
+        let pair = |bounds: Option<(i128, i128)>| match bounds {
+            None => Ok(None),
+            Some((low, high)) => Ok(Some((narrow("extent", low)?, narrow("extent", high)?))),
+        };
+        Ok(Shape {
+            size: narrow("size", self.size)?,
+            elements: narrow("number of elements", self.elements)?,
+            data: pair(self.data)?,
+            marks: pair(self.marks)?,
+            align: self.align,
+            uniform: match self.uniform {
+                Uniform::One(basic) => Some(basic),
+                _ => None,
+            },
+        })
+    }
+}
+
+fn widen(into: &mut Option<(i128, i128)>, bounds: Option<Bounds>, place: i128) {
+    let Some((low, high)) = bounds else { return };
+    let (low, high) = (place.saturating_add(low.into()), place.saturating_add(high.into()));
+    *into = Some(into.map_or((low, high), |(l, h)| (l.min(low), h.max(high))));
+}
+
+/// The kinds of type maps that constructors make; what the program is compiled from.
+pub(crate) enum Recipe {
+    Named(Basic),
+    /// `count` blocks of `length` elements of `child`, `stride` bytes apart.
+    Grid {
+        child: Type,
+        count: usize,
+        stride: i64,
+        length: usize,
+    },
+    /// Blocks of one child: place in bytes, length in elements.
+    Blocks {
+        child: Type,
+        blocks: Box<[(i64, usize)]>,
+    },
+    /// Blocks of different children.
+    Fields(Box<[(Type, i64, usize)]>),
+    /// The map of another type (dup, resized, and what is built from auxiliary types).
+    Same(Type),
+}

@@ -1,0 +1,161 @@
+//! Walking a program, whole or from a position of the packed stream on.
+
+use crate::layout::{Kind, Node, goes_on};
+
+/// What is done with the runs of a type, in the order of its type map.
+pub(crate) trait Sink {
+    fn run(&mut self, offset: i64, len: usize);
+
+    /// `count` runs of `block` bytes, `stride` bytes apart.
+    fn strided(&mut self, offset: i64, stride: i64, count: usize, block: usize) {
+        let mut at = offset;
+        for _ in 0..count {
+            self.run(at, block);
+            // The place after the last run is not one of the type's, and may not exist.
+            at = at.wrapping_add(stride);
+        }
+    }
+
+    /// Runs of `block` bytes at `base` plus each of `offsets`.
+    fn scattered(&mut self, base: i64, offsets: &[i64], block: usize) {
+        for offset in offsets {
+            self.run(base + offset, block);
+        }
+    }
+}
+
+/// All of `node`, for an element whose address is `at` bytes from the base.
+pub(crate) fn whole(node: &Node, at: i64, sink: &mut impl Sink) {
+    let base = at.wrapping_add(node.offset);
+    match &node.kind {
+        Kind::Run => sink.run(base, node.size),
+        Kind::Strided { count, stride, block } => sink.strided(base, *stride, *count, *block),
+        Kind::Loop { count, stride, body } => {
+            let mut at = base;
+            for _ in 0..*count {
+                whole(body, at, sink);
+                at = at.wrapping_add(*stride);
+            }
+        }
+        Kind::Scattered { block, offsets } => sink.scattered(base, offsets, *block),
+        Kind::Blocks(blocks) => blocks.iter().for_each(|b| sink.run(base + b.offset, b.len)),
+        Kind::Sequence(parts) => parts.iter().for_each(|(_, part)| whole(part, base, sink)),
+    }
+}
+
+/// `take` packed bytes of `node` from packed position `skip` on; they lie inside.
+pub(crate) fn part(node: &Node, at: i64, skip: usize, take: usize, sink: &mut impl Sink) {
+    debug_assert!(skip + take <= node.size);
+    if take == 0 {
+        return;
+    }
+    if take == node.size {
+        return whole(node, at, sink);
+    }
+    let base = at.wrapping_add(node.offset);
+    match &node.kind {
+        Kind::Run => sink.run(base + skip as i64, take),
+        Kind::Strided { stride, block, .. } => strided(base, *stride, *block, skip, take, sink),
+        Kind::Loop { stride, body, .. } => {
+            let place = |i: usize| base.wrapping_add((i as i64).wrapping_mul(*stride));
+            pieces(body.size, skip, take, |i, skip, take| part(body, place(i), skip, take, sink));
+        }
+        Kind::Scattered { block, offsets } => {
+            let (head, middle, tail) = split(*block, skip, take);
+            if let Some((i, skip, take)) = head {
+                sink.run(base + offsets[i] + skip as i64, take);
+            }
+            sink.scattered(base, &offsets[middle], *block);
+            if let Some((i, take)) = tail {
+                sink.run(base + offsets[i], take);
+            }
+        }
+        Kind::Blocks(blocks) => {
+            let (mut skip, mut left) = (skip, take);
+            let mut i = blocks.partition_point(|b| b.start <= skip) - 1;
+            skip -= blocks[i].start;
+            while left > 0 {
+                let len = left.min(blocks[i].len - skip);
+                sink.run(base + blocks[i].offset + skip as i64, len);
+                (left, skip, i) = (left - len, 0, i + 1);
+            }
+        }
+        Kind::Sequence(parts) => {
+            let (mut skip, mut left) = (skip, take);
+            let mut i = parts.partition_point(|(start, _)| *start <= skip) - 1;
+            skip -= parts[i].0;
+            while left > 0 {
+                let len = left.min(parts[i].1.size - skip);
+                part(&parts[i].1, base, skip, len, sink);
+                (left, skip, i) = (left - len, 0, i + 1);
+            }
+        }
+    }
+}
+
+/// `take` packed bytes from `skip` on of elements of `node`, `extent` bytes apart. How many there
+/// are does not matter: the caller keeps inside.
+pub(crate) fn elements(node: &Node, extent: i64, skip: usize, take: usize, sink: &mut impl Sink) {
+    if take == 0 {
+        return;
+    }
+    match &node.kind {
+        Kind::Run if extent == node.size as i64 => sink.run(node.offset + skip as i64, take),
+        Kind::Run => strided(node.offset, extent, node.size, skip, take, sink),
+        // The elements are one long vector: the column of a matrix, sent several times.
+        Kind::Strided { count, stride, block } if goes_on(*count, *stride, extent) => {
+            strided(node.offset, *stride, *block, skip, take, sink);
+        }
+        _ => {
+            let place = |i: usize| (i as i64).wrapping_mul(extent);
+            pieces(node.size, skip, take, |i, skip, take| part(node, place(i), skip, take, sink));
+        }
+    }
+}
+
+/// Part of a regular loop of runs.
+fn strided(base: i64, stride: i64, block: usize, skip: usize, take: usize, sink: &mut impl Sink) {
+    let place = |i: usize| base.wrapping_add((i as i64).wrapping_mul(stride));
+    let (head, middle, tail) = split(block, skip, take);
+    if let Some((i, skip, take)) = head {
+        sink.run(place(i) + skip as i64, take);
+    }
+    if !middle.is_empty() {
+        sink.strided(place(middle.start), stride, middle.len(), block);
+    }
+    if let Some((i, take)) = tail {
+        sink.run(place(i), take);
+    }
+}
+
+type Head = Option<(usize, usize, usize)>;
+type Tail = Option<(usize, usize)>;
+
+/// Cuts `take` bytes from `skip` on along blocks of one size: a first block entered in its middle
+/// (number, skip, length) or left early, whole blocks, a last block (number, length).
+fn split(block: usize, skip: usize, take: usize) -> (Head, std::ops::Range<usize>, Tail) {
+    let (mut first, into) = (skip / block, skip % block);
+    let mut left = take;
+    let mut head = None;
+    if into > 0 {
+        let len = left.min(block - into);
+        head = Some((first, into, len));
+        left -= len;
+        first += 1;
+    }
+    let end = first + left / block;
+    let tail = (!left.is_multiple_of(block)).then_some((end, left % block));
+    (head, first..end, tail)
+}
+
+/// Calls `f(number, skip, take)` for each element of `size` bytes that the range touches.
+fn pieces(size: usize, skip: usize, take: usize, mut f: impl FnMut(usize, usize, usize)) {
+    let (head, middle, tail) = split(size, skip, take);
+    if let Some((i, skip, take)) = head {
+        f(i, skip, take);
+    }
+    middle.for_each(|i| f(i, 0, size));
+    if let Some((i, take)) = tail {
+        f(i, 0, take);
+    }
+}

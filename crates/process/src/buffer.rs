@@ -1,0 +1,109 @@
+//! The program's buffers: an address, a count and a datatype.
+
+use weft_datatype::Type;
+use weft_fabric::{Sge, Staging, StagingPool};
+
+/// `count` elements of a datatype at an address. Cheap to clone: the type is shared, so it lives as
+/// long as an operation needs it.
+#[derive(Clone)]
+pub struct Buffer {
+    base: *mut u8,
+    count: usize,
+    ty: Type,
+}
+
+impl Buffer {
+    /// # Safety
+    /// The memory that `count` elements of `ty` at `base` touch must keep [`Sge::new`]'s promise
+    /// until every operation on the buffer is over. `base` may be null for absolute types.
+    pub unsafe fn new(base: *mut u8, count: usize, ty: Type) -> Buffer {
+        Buffer { base, count, ty }
+    }
+
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    pub fn ty(&self) -> &Type {
+        &self.ty
+    }
+
+    /// Bytes of data.
+    pub fn len(&self) -> usize {
+        self.ty.size() * self.count
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The same memory from `displacement` extents on, with another count.
+    pub fn block(&self, displacement: i64, count: usize) -> Buffer {
+        let bytes = displacement.wrapping_mul(self.ty.extent()) as isize;
+        Buffer { base: self.base.wrapping_offset(bytes), count, ty: self.ty.clone() }
+    }
+
+    /// The memory itself, if it holds the data in order without gaps.
+    pub fn run(&self) -> Option<Sge> {
+        let (offset, len) = self.ty.as_run(self.count)?;
+        let start = if self.base.is_null() {
+            std::ptr::with_exposed_provenance_mut(offset as usize)
+        } else {
+            self.base.wrapping_offset(offset as isize)
+        };
+        // SAFETY: `new` was promised the memory of these elements.
+        Some(if len == 0 { Sge::EMPTY } else { unsafe { Sge::new(start, len) } })
+    }
+
+    /// Packs the data to `out`, which has [`Buffer::len`] bytes.
+    pub fn pack_to(&self, out: Sge) {
+        assert_eq!(out.len(), self.len());
+        // SAFETY: `new` was promised the elements; `out` is as long as they are and was promised
+        // to be writable; staging and user memory do not overlap.
+        unsafe { self.ty.pack(self.base, self.count, out.ptr()) }
+    }
+
+    /// Unpacks the first bytes of the data from `input`, at most [`Buffer::len`].
+    pub fn unpack_from(&self, input: Sge) {
+        // SAFETY: as for `pack_to`, in the other direction.
+        unsafe { self.ty.unpack_range(self.base, self.count, 0, input) };
+    }
+
+    /// The data as one piece of memory, to send: in place, or packed.
+    pub fn readable(&self, pool: &StagingPool) -> Piece {
+        match self.run() {
+            Some(sge) => Piece { sge, staging: None },
+            None => {
+                let staging = pool.take(self.len());
+                self.pack_to(staging.sge());
+                Piece { sge: staging.sge(), staging: Some(staging) }
+            }
+        }
+    }
+
+    /// One piece of memory to receive into; [`Piece::unpack`] moves it to its place.
+    pub fn writable(&self, pool: &StagingPool) -> Piece {
+        match self.run() {
+            Some(sge) => Piece { sge, staging: None },
+            None => {
+                let staging = pool.take(self.len());
+                Piece { sge: staging.sge(), staging: Some(staging) }
+            }
+        }
+    }
+}
+
+/// A buffer's data in one piece: its own memory, or a staging buffer beside it.
+pub struct Piece {
+    pub sge: Sge,
+    pub staging: Option<Staging>,
+}
+
+impl Piece {
+    /// Moves the first `bytes` received to their place in `buffer`.
+    pub fn unpack(&self, buffer: &Buffer, bytes: usize) {
+        if self.staging.is_some() {
+            buffer.unpack_from(self.sge.part(0, bytes));
+        }
+    }
+}

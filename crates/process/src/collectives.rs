@@ -1,0 +1,328 @@
+//! Collective operations of a communicator: datatypes around [`weft_collective`].
+//!
+//! Each method returns the operation as a future that owns all it needs: a blocking call runs it in
+//! place, a nonblocking one gives it to [`crate::Engine::spawn`], a persistent one makes it anew.
+//! Buffers are by rank where they differ by rank; `None` for the send buffer means in place.
+
+use crate::buffer::Piece;
+use crate::{Buffer, Comm, Error};
+use std::rc::Rc;
+use weft_collective::{
+    Link, Reduce, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, scan, scatter,
+};
+use weft_fabric::{Fabric, Sge};
+
+/// Barriers, by the names of Kini's baselines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BarrierAlgorithm {
+    /// MPI-DS.
+    #[default]
+    Dissemination,
+    /// MPI-PE.
+    PairwiseExchange,
+}
+
+/// Allreduces, by the names of Kini's baselines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AllreduceAlgorithm {
+    /// MPI-PE; operators that do not commute take MPI-GB.
+    #[default]
+    PairwiseExchange,
+    /// MPI-GB.
+    GatherBroadcast,
+}
+
+/// Which algorithm a communicator uses.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Selection {
+    pub barrier: BarrierAlgorithm,
+    pub allreduce: AllreduceAlgorithm,
+}
+
+/// A collective operation, not yet started.
+pub trait Operation: Future<Output = Result<(), Error>> + 'static {}
+impl<T: Future<Output = Result<(), Error>> + 'static> Operation for T {}
+
+/// One rank's blocks, each in one piece.
+struct Pieces {
+    pieces: Vec<Piece>,
+    buffers: Vec<Buffer>,
+}
+
+impl Pieces {
+    fn sges(&self) -> Vec<Sge> {
+        self.pieces.iter().map(|p| p.sge).collect()
+    }
+
+    /// Moves what was received to its place.
+    fn unpack(&self) {
+        for (piece, buffer) in self.pieces.iter().zip(&self.buffers) {
+            piece.unpack(buffer, buffer.len());
+        }
+    }
+
+    fn unpack_except(&self, skip: usize) {
+        for (i, (piece, buffer)) in self.pieces.iter().zip(&self.buffers).enumerate() {
+            if i != skip {
+                piece.unpack(buffer, buffer.len());
+            }
+        }
+    }
+}
+
+fn readable<F: Fabric>(link: &Link<F>, buffers: Vec<Buffer>) -> Pieces {
+    let pool = link.endpoint.staging();
+    Pieces { pieces: buffers.iter().map(|b| b.readable(pool)).collect(), buffers }
+}
+
+fn writable<F: Fabric>(link: &Link<F>, buffers: Vec<Buffer>) -> Pieces {
+    let pool = link.endpoint.staging();
+    Pieces { pieces: buffers.iter().map(|b| b.writable(pool)).collect(), buffers }
+}
+
+/// Copies the data of one buffer to another of the same length, through a packed form if needed.
+fn copy_local<F: Fabric>(link: &Link<F>, from: &Buffer, to: &Buffer) {
+    let source = from.readable(link.endpoint.staging());
+    let len = source.sge.len().min(to.len());
+    match to.run() {
+        Some(run) => run.part(0, len).copy_from(source.sge.part(0, len)),
+        None => to.unpack_from(source.sge.part(0, len)),
+    }
+}
+
+impl<F: Fabric> Comm<F> {
+    pub fn barrier(&self) -> impl Operation + use<F> {
+        let link = self.link();
+        let algorithm = self.selection.barrier;
+        async move {
+            match algorithm {
+                BarrierAlgorithm::Dissemination => barrier::dissemination(&link).await?,
+                BarrierAlgorithm::PairwiseExchange => barrier::pairwise_exchange(&link).await?,
+            }
+            Ok(())
+        }
+    }
+
+    pub fn bcast(&self, buffer: Buffer, root: usize) -> impl Operation + use<F> {
+        let link = self.link();
+        async move {
+            let pool = link.endpoint.staging();
+            let at_root = link.rank == root;
+            let piece = if at_root { buffer.readable(pool) } else { buffer.writable(pool) };
+            bcast::binomial(&link, root, piece.sge).await?;
+            if !at_root {
+                piece.unpack(&buffer, buffer.len());
+            }
+            Ok(())
+        }
+    }
+
+    /// `send`: `None` at a root that reduces in place; `receive`: at the root.
+    pub fn reduce(
+        &self,
+        send: Option<Buffer>,
+        receive: Option<Buffer>,
+        root: usize,
+        op: Rc<dyn Reduce>,
+    ) -> impl Operation + use<F> {
+        let link = self.link();
+        async move {
+            let pool = link.endpoint.staging();
+            let input = send.as_ref().or(receive.as_ref()).map(|b| b.readable(pool));
+            let input = input.as_ref().map_or(Sge::EMPTY, |p| p.sge);
+            let output = receive.as_ref().map(|b| b.writable(pool));
+            let into = output.as_ref().map_or(Sge::EMPTY, |p| p.sge);
+            reduce::binomial(&link, root, input, into, &*op).await?;
+            if let (Some(piece), Some(buffer), true) = (output, &receive, link.rank == root) {
+                piece.unpack(buffer, buffer.len());
+            }
+            Ok(())
+        }
+    }
+
+    pub fn allreduce(
+        &self,
+        send: Option<Buffer>,
+        receive: Buffer,
+        op: Rc<dyn Reduce>,
+    ) -> impl Operation + use<F> {
+        let link = self.link();
+        let algorithm = self.selection.allreduce;
+        async move {
+            let pool = link.endpoint.staging();
+            let input = send.as_ref().unwrap_or(&receive).readable(pool);
+            let output = receive.writable(pool);
+            if algorithm == AllreduceAlgorithm::PairwiseExchange && op.commutes() {
+                allreduce::pairwise_exchange(&link, input.sge, output.sge, &*op).await?;
+            } else {
+                allreduce::gather_broadcast(&link, input.sge, output.sge, &*op).await?;
+            }
+            output.unpack(&receive, receive.len());
+            Ok(())
+        }
+    }
+
+    /// Inclusive, or exclusive (MPI_Exscan).
+    pub fn scan(
+        &self,
+        send: Option<Buffer>,
+        receive: Buffer,
+        op: Rc<dyn Reduce>,
+        exclusive: bool,
+    ) -> impl Operation + use<F> {
+        let link = self.link();
+        async move {
+            let pool = link.endpoint.staging();
+            let input = send.as_ref().unwrap_or(&receive).readable(pool);
+            let output = receive.writable(pool);
+            if exclusive {
+                scan::exclusive_chain(&link, input.sge, output.sge, &*op).await?;
+                if link.rank > 0 {
+                    output.unpack(&receive, receive.len());
+                }
+            } else {
+                scan::chain(&link, input.sge, output.sge, &*op).await?;
+                output.unpack(&receive, receive.len());
+            }
+            Ok(())
+        }
+    }
+
+    /// `send`: `None` at a root that gathers in place; `blocks`: at the root, by rank.
+    pub fn gather(
+        &self,
+        send: Option<Buffer>,
+        blocks: Vec<Buffer>,
+        root: usize,
+    ) -> impl Operation + use<F> {
+        let link = self.link();
+        async move {
+            let me = link.rank;
+            if me != root {
+                let mine = send.as_ref().map(|b| b.readable(link.endpoint.staging()));
+                let mine = mine.as_ref().map_or(Sge::EMPTY, |p| p.sge);
+                return Ok(gather::flat(&link, root, mine, &[]).await?);
+            }
+            if let Some(send) = &send {
+                copy_local(&link, send, &blocks[me]);
+            }
+            let pieces = writable(&link, blocks);
+            let sges = pieces.sges();
+            gather::flat(&link, root, sges[me], &sges).await?;
+            pieces.unpack_except(me);
+            Ok(())
+        }
+    }
+
+    /// `blocks`: at the root, by rank; `receive`: `None` at a root that scatters in place.
+    pub fn scatter(
+        &self,
+        blocks: Vec<Buffer>,
+        receive: Option<Buffer>,
+        root: usize,
+    ) -> impl Operation + use<F> {
+        let link = self.link();
+        async move {
+            let me = link.rank;
+            if me != root {
+                let Some(receive) = receive else { return Ok(()) };
+                let piece = receive.writable(link.endpoint.staging());
+                scatter::flat(&link, root, &[], piece.sge).await?;
+                piece.unpack(&receive, receive.len());
+                return Ok(());
+            }
+            if let Some(receive) = &receive {
+                copy_local(&link, &blocks[me], receive);
+            }
+            let pieces = readable(&link, blocks);
+            let sges = pieces.sges();
+            scatter::flat(&link, root, &sges, sges[me]).await?;
+            Ok(())
+        }
+    }
+
+    /// `blocks`: by rank, the receive buffers; this rank's own holds its data if `send` is `None`.
+    pub fn allgather(&self, send: Option<Buffer>, blocks: Vec<Buffer>) -> impl Operation + use<F> {
+        let link = self.link();
+        async move {
+            let me = link.rank;
+            if let Some(send) = &send {
+                copy_local(&link, send, &blocks[me]);
+            }
+            let pieces = writable(&link, blocks);
+            if pieces.pieces[me].staging.is_some() {
+                pieces.buffers[me].pack_to(pieces.pieces[me].sge);
+            }
+            allgather::ring(&link, &pieces.sges()).await?;
+            pieces.unpack_except(me);
+            Ok(())
+        }
+    }
+
+    /// `send`: by rank, `None` in place (then the data to send lie in `receive`); `receive`: by rank.
+    pub fn alltoall(
+        &self,
+        send: Option<Vec<Buffer>>,
+        receive: Vec<Buffer>,
+    ) -> impl Operation + use<F> {
+        let link = self.link();
+        async move {
+            let mut kept = Vec::new();
+            let out = match send {
+                Some(send) => readable(&link, send),
+                None => {
+                    // In place: what is sent is set aside, because it is overwritten.
+                    let pool = link.endpoint.staging();
+                    for buffer in &receive {
+                        let copy = pool.take(buffer.len());
+                        buffer.pack_to(copy.sge());
+                        kept.push(copy);
+                    }
+                    let pieces =
+                        kept.drain(..).map(|s| Piece { sge: s.sge(), staging: Some(s) }).collect();
+                    Pieces { pieces, buffers: receive.clone() }
+                }
+            };
+            let into = writable(&link, receive);
+            let me = link.rank;
+            let (outs, mut ins) = (out.sges(), into.sges());
+            // The own block may be given in other types on both sides.
+            let own = outs[me].len().min(ins[me].len());
+            ins[me] = ins[me].part(0, own);
+            let mut outs = outs;
+            outs[me] = outs[me].part(0, own);
+            alltoall::pairwise(&link, &outs, &ins).await?;
+            into.unpack();
+            Ok(())
+        }
+    }
+
+    /// Reduces, then scatters `counts[rank]` elements to each rank; `whole` describes all of them.
+    pub fn reduce_scatter(
+        &self,
+        send: Buffer,
+        counts: Vec<usize>,
+        receive: Buffer,
+        op: Rc<dyn Reduce>,
+    ) -> impl Operation + use<F> {
+        let link = self.link();
+        let second = self.link();
+        async move {
+            let input = send.readable(link.endpoint.staging());
+            let whole = link.stage(send.len());
+            reduce::binomial(&link, 0, input.sge, whole.sge(), &*op).await?;
+            let size = send.ty().size();
+            let mut blocks = Vec::new();
+            let mut at = 0;
+            for count in &counts {
+                blocks.push(whole.sge().part(at, count * size));
+                at += count * size;
+            }
+            let piece = receive.writable(link.endpoint.staging());
+            let at_root = link.rank == 0;
+            scatter::flat(&second, 0, if at_root { &blocks } else { &[] }, piece.sge).await?;
+            piece.unpack(&receive, receive.len());
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The progress engine: one loop drives a blocking call, the fabric, and what runs beside it.
+
+use crate::Error;
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use weft_fabric::wait::{Sleep, Step, WaitPolicy, Waiter};
+use weft_fabric::{Counter, Fabric};
+use weft_p2p::{Endpoint, Limits};
+
+/// How a waiting thread lets others in: the layer above releases its lock around `f`.
+pub trait Outside {
+    fn unlocked(&self, f: &mut dyn FnMut());
+
+    /// Other threads may be waiting beside this one.
+    fn shared(&self) -> bool;
+
+    /// The wait is about to sleep: a moment to publish what is pending.
+    fn before_sleep(&self) {}
+
+    /// The wait is over.
+    fn after_wait(&self) {}
+}
+
+/// A process with one thread.
+pub struct Single;
+
+impl Outside for Single {
+    fn unlocked(&self, f: &mut dyn FnMut()) {
+        f()
+    }
+
+    fn shared(&self) -> bool {
+        false
+    }
+}
+
+/// A nonblocking operation: what its request looks at.
+#[derive(Clone)]
+pub struct Task(Rc<TaskState>);
+
+struct TaskState {
+    result: RefCell<Option<Result<(), Error>>>,
+    over: Cell<bool>,
+}
+
+impl Task {
+    pub fn is_over(&self) -> bool {
+        self.0.over.get()
+    }
+
+    /// How it ended; once.
+    pub fn result(&self) -> Option<Result<(), Error>> {
+        self.0.result.borrow_mut().take()
+    }
+}
+
+type Running = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
+
+struct Entry {
+    wait: Option<(Counter, u64)>,
+    future: Running,
+    task: Task,
+}
+
+/// Fabric, messages, nonblocking operations and the wait policy of one process.
+pub struct Engine<F: Fabric> {
+    endpoint: Rc<Endpoint<F>>,
+    tasks: RefCell<Vec<Entry>>,
+    policy: WaitPolicy,
+    sleeper: Arc<dyn Sleep>,
+    next_context: Cell<u32>,
+    waiting: Cell<u32>,
+}
+
+/// Turns of the short way in which only the awaited peer is looked at.
+const DIRECT_TURNS: u32 = 512;
+
+impl<F: Fabric> Engine<F> {
+    pub fn new(fabric: F, policy: WaitPolicy, limits: Limits) -> Rc<Engine<F>> {
+        let sleeper = fabric.sleeper();
+        Rc::new(Engine {
+            endpoint: Rc::new(Endpoint::new(fabric, limits)),
+            tasks: RefCell::default(),
+            policy,
+            sleeper,
+            next_context: Cell::new(16),
+            waiting: Cell::new(0),
+        })
+    }
+
+    pub fn endpoint(&self) -> &Rc<Endpoint<F>> {
+        &self.endpoint
+    }
+
+    pub fn policy(&self) -> &WaitPolicy {
+        &self.policy
+    }
+
+    /// This process's rank in the fabric, which is its rank in the world.
+    pub fn rank(&self) -> usize {
+        self.endpoint.fabric().rank()
+    }
+
+    /// A number for a context that no process of the job gives out again: rank and a count.
+    pub fn new_context(&self) -> u64 {
+        let count = self.next_context.get();
+        self.next_context.set(count + 1);
+        (self.rank() as u64) << 32 | u64::from(count)
+    }
+
+    /// How long a look at the awaited peer alone goes on.
+    pub fn direct_turns(&self) -> u32 {
+        if self.policy.fits { DIRECT_TURNS } else { self.policy.turns }
+    }
+
+    /// Moves everything on that can move without waiting. True if anything moved.
+    pub fn progress(&self) -> bool {
+        let moved = self.endpoint.progress();
+        if self.tasks.borrow().is_empty() { moved } else { self.run_tasks() | moved }
+    }
+
+    /// Polls the tasks whose wait is over. They are taken out meanwhile, so that what they call may
+    /// come back here.
+    fn run_tasks(&self) -> bool {
+        let mut list = std::mem::take(&mut *self.tasks.borrow_mut());
+        let counters = self.endpoint.fabric().counters();
+        let mut moved = false;
+        list.retain_mut(|entry| {
+            let ready = entry.wait.is_none_or(|(c, target)| counters.value(c) >= target);
+            if !ready && self.endpoint.fault().is_none() {
+                return true;
+            }
+            moved = true;
+            !self.poll_entry(entry)
+        });
+        let mut tasks = self.tasks.borrow_mut();
+        list.append(&mut tasks);
+        *tasks = list;
+        moved
+    }
+
+    fn poll_entry(&self, entry: &mut Entry) -> bool {
+        self.endpoint.last_wait();
+        match entry.future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Pending => {
+                entry.wait = self.endpoint.last_wait();
+                false
+            }
+            Poll::Ready(result) => {
+                *entry.task.0.result.borrow_mut() = Some(result);
+                entry.task.0.over.set(true);
+                true
+            }
+        }
+    }
+
+    /// Starts a nonblocking operation: polled once now, then whenever its wait is over.
+    pub fn spawn(&self, future: impl Future<Output = Result<(), Error>> + 'static) -> Task {
+        let state = TaskState { result: RefCell::new(None), over: Cell::new(false) };
+        let task = Task(Rc::new(state));
+        let mut entry = Entry { wait: None, future: Box::pin(future), task: task.clone() };
+        if !self.poll_entry(&mut entry) {
+            self.tasks.borrow_mut().push(entry);
+        }
+        task
+    }
+
+    /// Nonblocking operations under way.
+    pub fn tasks(&self) -> usize {
+        self.tasks.borrow().len()
+    }
+
+    /// Runs a future on the caller's stack to its end.
+    pub fn block_on<T>(&self, outside: &dyn Outside, future: impl Future<Output = T>) -> T {
+        let mut future = pin!(future);
+        let mut cx = Context::from_waker(Waker::noop());
+        self.drive(outside, || match future.as_mut().poll(&mut cx) {
+            Poll::Ready(value) => Some(value),
+            Poll::Pending => None,
+        })
+    }
+
+    /// The one loop that waits: looks, moves things on, and climbs the ladder of the wait policy.
+    pub fn drive<T>(&self, outside: &dyn Outside, mut look: impl FnMut() -> Option<T>) -> T {
+        if let Some(value) = look() {
+            return value;
+        }
+        let value = self.climb(outside, look);
+        outside.after_wait();
+        value
+    }
+
+    fn climb<T>(&self, outside: &dyn Outside, mut look: impl FnMut() -> Option<T>) -> T {
+        let shared = outside.shared();
+        let mut waiter = Waiter::new(&self.policy);
+        loop {
+            if self.progress() {
+                waiter.progressed();
+                if shared && self.waiting.get() > 0 {
+                    self.sleeper.ring();
+                }
+            }
+            if let Some(value) = look() {
+                return value;
+            }
+            let mut step = Step::Again;
+            outside.unlocked(&mut || step = waiter.step());
+            if let Step::Sleep(limit) = step {
+                let token = self.sleeper.arm();
+                if self.progress() {
+                    waiter.progressed();
+                    self.sleeper.disarm();
+                    continue;
+                }
+                if let Some(value) = look() {
+                    self.sleeper.disarm();
+                    return value;
+                }
+                outside.before_sleep();
+                self.waiting.set(self.waiting.get() + 1);
+                outside.unlocked(&mut || self.sleeper.sleep(token, limit));
+                self.waiting.set(self.waiting.get() - 1);
+                self.sleeper.disarm();
+            }
+        }
+    }
+}

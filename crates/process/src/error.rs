@@ -1,0 +1,90 @@
+//! Errors in a user's words, with their MPI error class.
+
+use std::fmt;
+use weft_fabric::Fault;
+
+/// Why a call failed. One pointer wide.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Error(Box<(i32, String)>);
+
+impl Error {
+    /// `class` is one of [`class`]; `text` names the argument, its value, the limit, the remedy.
+    #[cold]
+    pub fn new(class: i32, text: impl fmt::Display) -> Error {
+        Error(Box::new((class, text.to_string())))
+    }
+
+    pub fn class(&self) -> i32 {
+        self.0.0
+    }
+
+    pub fn text(&self) -> &str {
+        &self.0.1
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error class {}: {}", self.class(), self.text())
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Error {
+        let class = match fault {
+            Fault::PeerLost { .. } => class::PROC_ABORTED,
+            Fault::Truncated { .. } => class::TRUNCATE,
+            Fault::System { .. } => class::NO_MEM,
+            Fault::Corrupt { .. } | Fault::Unsupported { .. } => class::INTERN,
+            Fault::Cancelled | Fault::Revoked | Fault::TimedOut => class::OTHER,
+        };
+        Error::new(class, fault)
+    }
+}
+
+impl From<weft_datatype::Error> for Error {
+    fn from(error: weft_datatype::Error) -> Error {
+        use weft_datatype::Error as E;
+        let class = match error {
+            E::Argument { argument: "count", .. } => class::COUNT,
+            E::Undefined { .. } | E::Unsupported { .. } => class::OP,
+            E::Depth { .. } => class::INTERN,
+            E::Argument { .. } | E::Length { .. } | E::Overflow { .. } => class::ARG,
+        };
+        Error::new(class, error)
+    }
+}
+
+/// The error classes of the standard ABI (MPI 5.0, section 9.4) that Weft raises.
+pub mod class {
+    pub const BUFFER: i32 = 1;
+    pub const COUNT: i32 = 2;
+    pub const TYPE: i32 = 3;
+    pub const TAG: i32 = 4;
+    pub const COMM: i32 = 5;
+    pub const RANK: i32 = 6;
+    pub const REQUEST: i32 = 7;
+    pub const ROOT: i32 = 8;
+    pub const GROUP: i32 = 9;
+    pub const OP: i32 = 10;
+    pub const TOPOLOGY: i32 = 11;
+    pub const DIMS: i32 = 12;
+    pub const ARG: i32 = 13;
+    pub const UNKNOWN: i32 = 14;
+    pub const TRUNCATE: i32 = 15;
+    pub const OTHER: i32 = 16;
+    pub const INTERN: i32 = 17;
+    pub const PENDING: i32 = 18;
+    pub const IN_STATUS: i32 = 19;
+    pub const INFO_KEY: i32 = 31;
+    pub const INFO_NOKEY: i32 = 32;
+    pub const INFO_VALUE: i32 = 33;
+    pub const INFO: i32 = 34;
+    pub const KEYVAL: i32 = 36;
+    pub const NAME: i32 = 38;
+    pub const NO_MEM: i32 = 39;
+    pub const UNSUPPORTED_OPERATION: i32 = 55;
+    pub const PROC_ABORTED: i32 = 58;
+    pub const VALUE_TOO_LARGE: i32 = 59;
+    pub const ERRHANDLER: i32 = 61;
+}

@@ -1,0 +1,98 @@
+//! Groups: ordered sets of processes, by their rank in the world (MPI 5.0, section 7.3).
+
+use crate::comm::Compare;
+use std::collections::HashSet;
+use std::rc::Rc;
+
+/// An ordered set of world ranks. Cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group(Rc<[u32]>);
+
+impl Group {
+    /// `ranks` are different world ranks.
+    pub fn new(ranks: impl Into<Rc<[u32]>>) -> Group {
+        Group(ranks.into())
+    }
+
+    pub fn ranks(&self) -> &Rc<[u32]> {
+        &self.0
+    }
+
+    pub fn size(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The place of a world rank in this group.
+    pub fn rank_of(&self, world: u32) -> Option<usize> {
+        self.0.iter().position(|&r| r == world)
+    }
+
+    pub fn compare(&self, other: &Group) -> Compare {
+        if self.0 == other.0 {
+            return Compare::Ident;
+        }
+        let (a, b): (HashSet<_>, HashSet<_>) = (self.0.iter().collect(), other.0.iter().collect());
+        if a == b { Compare::Similar } else { Compare::Unequal }
+    }
+
+    /// The members of this group in its order, then those of `other` that are not in it.
+    pub fn union(&self, other: &Group) -> Group {
+        let mine: HashSet<_> = self.0.iter().collect();
+        let more = other.0.iter().filter(|r| !mine.contains(r));
+        Group::new(self.0.iter().chain(more).copied().collect::<Vec<_>>())
+    }
+
+    /// The members of this group that are in `other`, in the order of this group.
+    pub fn intersection(&self, other: &Group) -> Group {
+        let theirs: HashSet<_> = other.0.iter().collect();
+        Group::new(self.0.iter().filter(|r| theirs.contains(r)).copied().collect::<Vec<_>>())
+    }
+
+    /// The members of this group that are not in `other`, in the order of this group.
+    pub fn difference(&self, other: &Group) -> Group {
+        let theirs: HashSet<_> = other.0.iter().collect();
+        Group::new(self.0.iter().filter(|r| !theirs.contains(r)).copied().collect::<Vec<_>>())
+    }
+
+    /// The members at `places`, in that order. Places are in range and different.
+    pub fn include(&self, places: &[usize]) -> Group {
+        Group::new(places.iter().map(|&p| self.0[p]).collect::<Vec<_>>())
+    }
+
+    /// All members but those at `places`.
+    pub fn exclude(&self, places: &[usize]) -> Group {
+        let out: HashSet<_> = places.iter().collect();
+        let keep = (0..self.size()).filter(|p| !out.contains(p));
+        Group::new(keep.map(|p| self.0[p]).collect::<Vec<_>>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(ranks: &[u32]) -> Group {
+        Group::new(ranks.to_vec())
+    }
+
+    #[test]
+    fn set_operations_keep_the_first_groups_order() {
+        let (a, b) = (group(&[5, 1, 3]), group(&[3, 4, 5]));
+        assert_eq!(a.union(&b), group(&[5, 1, 3, 4]));
+        assert_eq!(a.intersection(&b), group(&[5, 3]));
+        assert_eq!(a.difference(&b), group(&[1]));
+        assert_eq!(a.include(&[2, 0]), group(&[3, 5]));
+        assert_eq!(a.exclude(&[1]), group(&[5, 3]));
+        assert_eq!(a.rank_of(3), Some(2));
+        assert_eq!(a.rank_of(9), None);
+    }
+
+    #[test]
+    fn comparison_sees_order() {
+        let a = group(&[1, 2]);
+        assert_eq!(a.compare(&group(&[1, 2])), Compare::Ident);
+        assert_eq!(a.compare(&group(&[2, 1])), Compare::Similar);
+        assert_eq!(a.compare(&group(&[2, 3])), Compare::Unequal);
+        assert_eq!(group(&[]).compare(&group(&[])), Compare::Ident);
+    }
+}

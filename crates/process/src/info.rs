@@ -1,0 +1,61 @@
+//! Info objects: ordered key-value pairs of strings (MPI 5.0, chapter 10).
+
+/// Longest key and value in bytes, without the terminating zero (MPI_MAX_INFO_KEY and _VAL less 1).
+pub const KEY_MAX: usize = 255;
+pub const VALUE_MAX: usize = 1023;
+
+/// Key-value pairs in the order of their first setting.
+#[derive(Debug, Default, Clone)]
+pub struct Info {
+    pairs: Vec<(String, String)>,
+}
+
+impl Info {
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.pairs.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
+    }
+
+    pub fn set(&mut self, key: &str, value: &str) {
+        match self.pairs.iter_mut().find(|(k, _)| k == key) {
+            Some((_, v)) => *v = value.to_owned(),
+            None => self.pairs.push((key.to_owned(), value.to_owned())),
+        }
+    }
+
+    /// False if there is no such key.
+    pub fn delete(&mut self, key: &str) -> bool {
+        let before = self.pairs.len();
+        self.pairs.retain(|(k, _)| k != key);
+        self.pairs.len() != before
+    }
+
+    pub fn len(&self) -> usize {
+        self.pairs.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+
+    /// The key of the `n`-th pair.
+    pub fn key(&self, n: usize) -> Option<&str> {
+        self.pairs.get(n).map(|(k, _)| k.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_keep_their_place() {
+        let mut info = Info::default();
+        info.set("a", "1");
+        info.set("b", "2");
+        info.set("a", "3");
+        assert_eq!((info.key(0), info.get("a"), info.len()), (Some("a"), Some("3"), 2));
+        assert!(info.delete("a") && !info.delete("a"));
+        assert_eq!(info.key(0), Some("b"));
+        assert!(!info.is_empty());
+    }
+}

@@ -1,0 +1,30 @@
+//! One process's MPI world: communicators, groups, requests, and the engine that moves them on.
+//!
+//! No process-wide state: everything hangs off one [`Engine`], because a simulator holds thousands.
+//! One thread at a time; where the layer above has several, it passes an [`Outside`] through which a
+//! waiting thread lets go.
+
+mod attributes;
+mod buffer;
+mod collectives;
+mod comm;
+mod engine;
+mod error;
+mod group;
+mod info;
+mod messages;
+mod request;
+mod topology;
+
+pub use attributes::Attributes;
+pub use buffer::Buffer;
+pub use collectives::{AllreduceAlgorithm, BarrierAlgorithm, Selection};
+pub use comm::{Comm, Compare, TAG_UB};
+pub use engine::{Engine, Outside, Single, Task};
+pub use error::{Error, class};
+pub use group::Group;
+pub use info::Info;
+pub use messages::{Destination, Origin};
+pub use request::{Active, Outcome};
+pub use topology::{Cartesian, Topology, balanced_dims};
+pub use weft_p2p::{Matched, Status};

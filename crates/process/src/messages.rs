@@ -1,0 +1,194 @@
+//! Messages of a communicator: ranks and datatypes around [`weft_p2p`] (MPI 5.0, chapter 3).
+
+use crate::request::truncated;
+use crate::{Active, Buffer, Comm, Error, Outside};
+use weft_fabric::{Fabric, Sge};
+use weft_p2p::{Direct, Matched, Mode, Source, Status, Target, Want};
+
+/// Where a message goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Destination {
+    Rank(usize),
+    /// MPI_PROC_NULL.
+    Nobody,
+}
+
+/// Where a message comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    Rank(usize),
+    /// MPI_ANY_SOURCE.
+    Any,
+    /// MPI_PROC_NULL.
+    Nobody,
+}
+
+/// The status of a receive from MPI_PROC_NULL (MPI 5.0, section 3.10).
+pub(crate) const NOBODY: Status =
+    Status { source: -3, tag: -2, bytes: 0, lost: 0, cancelled: false, corrupt: false };
+
+impl<F: Fabric> Comm<F> {
+    fn target(&self, to: usize, tag: i32) -> Target {
+        let peer = self.group().ranks()[to] as usize;
+        Target { context: self.context(), peer, rank: self.rank() as u32, tag }
+    }
+
+    /// `None` for a receive from nobody.
+    fn want(&self, from: Origin, tag: Option<i32>) -> Option<Want> {
+        let source = match from {
+            Origin::Rank(rank) => {
+                Source::Rank { rank: rank as u32, peer: self.group().ranks()[rank] as usize }
+            }
+            Origin::Any => Source::Any,
+            Origin::Nobody => return None,
+        };
+        Some(Want { context: self.context(), source, tag })
+    }
+
+    /// Starts a send.
+    pub fn isend(&self, buffer: &Buffer, to: Destination, tag: i32, mode: Mode) -> Active {
+        let Destination::Rank(to) = to else { return Active::Done(NOBODY) };
+        let target = self.target(to, tag);
+        let endpoint = self.engine.endpoint();
+        if let Some(sge) = buffer.run() {
+            return match endpoint.isend(target, sge, mode) {
+                None => Active::Done(Status::default()),
+                Some(id) => Active::Send { id, _piece: None },
+            };
+        }
+        let piece = self.piece(buffer);
+        match endpoint.isend(target, piece.sge, mode) {
+            None => Active::Done(Status::default()),
+            Some(id) => Active::Send { id, _piece: Some(piece) },
+        }
+    }
+
+    /// Sends contiguous bytes and waits until they may be changed.
+    pub fn send_run(
+        &self,
+        outside: &dyn Outside,
+        data: Sge,
+        to: Destination,
+        tag: i32,
+        mode: Mode,
+    ) -> Result<(), Error> {
+        let Destination::Rank(to) = to else { return Ok(()) };
+        match self.engine.endpoint().isend(self.target(to, tag), data, mode) {
+            None => Ok(()),
+            Some(id) => self.finish(outside, Active::Send { id, _piece: None }).map(|_| ()),
+        }
+    }
+
+    /// Sends and waits until the buffer may be changed.
+    pub fn send(
+        &self,
+        outside: &dyn Outside,
+        buffer: &Buffer,
+        to: Destination,
+        tag: i32,
+        mode: Mode,
+    ) -> Result<(), Error> {
+        let active = self.isend(buffer, to, tag, mode);
+        self.finish(outside, active).map(|_| ())
+    }
+
+    /// Starts a receive.
+    pub fn irecv(&self, buffer: &Buffer, from: Origin, tag: Option<i32>) -> Active {
+        let Some(want) = self.want(from, tag) else { return Active::Done(NOBODY) };
+        let piece = buffer.writable(self.pool());
+        let id = self.engine.endpoint().irecv(&want, piece.sge);
+        let unpack = piece.staging.is_some().then(|| (piece, buffer.clone()));
+        Active::Receive { id, unpack }
+    }
+
+    /// Receives contiguous bytes: first by the short way, from the fabric straight to the buffer.
+    pub fn recv_run(
+        &self,
+        outside: &dyn Outside,
+        data: Sge,
+        from: Origin,
+        tag: Option<i32>,
+    ) -> Result<Status, Error> {
+        let Some(want) = self.want(from, tag) else { return Ok(NOBODY) };
+        let endpoint = self.engine.endpoint();
+        for _ in 0..self.engine.direct_turns() {
+            match endpoint.poll_direct(&want, data) {
+                Direct::Got(status) if status.lost == 0 => return Ok(status),
+                Direct::Got(status) => return Err(truncated(&status)),
+                Direct::Nothing => std::hint::spin_loop(),
+                Direct::Post => break,
+            }
+        }
+        let id = endpoint.irecv(&want, data);
+        self.finish(outside, Active::Receive { id, unpack: None })
+    }
+
+    /// Receives and waits.
+    pub fn recv(
+        &self,
+        outside: &dyn Outside,
+        buffer: &Buffer,
+        from: Origin,
+        tag: Option<i32>,
+    ) -> Result<Status, Error> {
+        match buffer.run() {
+            Some(run) => self.recv_run(outside, run, from, tag),
+            None => self.finish(outside, self.irecv(buffer, from, tag)),
+        }
+    }
+
+    /// Waits for an operation. A truncated receive has its status in the error's place.
+    pub fn finish(&self, outside: &dyn Outside, mut active: Active) -> Result<Status, Error> {
+        let endpoint = self.engine.endpoint();
+        let outcome = self.engine.drive(outside, || active.poll(endpoint));
+        match outcome.error {
+            None => Ok(outcome.status),
+            Some(error) => Err(error),
+        }
+    }
+
+    /// The message that a receive would take now, if there is one.
+    pub fn iprobe(&self, from: Origin, tag: Option<i32>) -> Option<Status> {
+        let Some(want) = self.want(from, tag) else { return Some(NOBODY) };
+        self.engine.progress();
+        self.engine.endpoint().probe(&want)
+    }
+
+    /// Waits for a message that a receive would take.
+    pub fn probe(
+        &self,
+        outside: &dyn Outside,
+        from: Origin,
+        tag: Option<i32>,
+    ) -> Result<Status, Error> {
+        let Some(want) = self.want(from, tag) else { return Ok(NOBODY) };
+        let endpoint = self.engine.endpoint();
+        self.engine.drive(outside, || match endpoint.fault() {
+            Some(fault) => Some(Err(fault.into())),
+            None => endpoint.probe(&want).map(Ok),
+        })
+    }
+
+    /// Takes the message that a receive would take out of matching (MPI_Improbe): `Ok(None)` for
+    /// one from nobody.
+    pub fn improbe(&self, from: Origin, tag: Option<i32>) -> Option<(Option<Matched>, Status)> {
+        let Some(want) = self.want(from, tag) else { return Some((None, NOBODY)) };
+        self.engine.progress();
+        let matched = self.engine.endpoint().take(&want)?;
+        let status = Status {
+            source: matched.rank as i32,
+            tag: matched.tag,
+            bytes: matched.len,
+            ..Status::default()
+        };
+        Some((Some(matched), status))
+    }
+
+    /// Starts the receive of a message that was taken.
+    pub fn imrecv(&self, message: Matched, buffer: &Buffer) -> Active {
+        let piece = buffer.writable(self.pool());
+        let id = self.engine.endpoint().imrecv(message, piece.sge);
+        let unpack = piece.staging.is_some().then(|| (piece, buffer.clone()));
+        Active::Receive { id, unpack }
+    }
+}

@@ -1,0 +1,126 @@
+//! What a request looks at: an operation under way.
+
+use crate::buffer::Piece;
+use crate::{Buffer, Error, Outside, Task, class};
+use std::rc::Rc;
+use weft_fabric::{Fabric, Sge};
+use weft_p2p::{Endpoint, RequestId, Status};
+
+/// How an operation ended: its status, and its error if it failed.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    pub status: Status,
+    pub error: Option<Error>,
+}
+
+impl Outcome {
+    pub fn done() -> Outcome {
+        Outcome { status: Status::default(), error: None }
+    }
+}
+
+/// An operation under way, or over.
+pub enum Active {
+    /// Over when it was started.
+    Done(Status),
+    Send {
+        id: RequestId,
+        /// Keeps packed data until the send is over.
+        _piece: Option<Piece>,
+    },
+    Receive {
+        id: RequestId,
+        /// Where received data go that did not go straight to their place.
+        unpack: Option<(Piece, Buffer)>,
+    },
+    Task(Task),
+}
+
+impl Active {
+    /// Looks once; the outcome if it is over. A fault of the fabric ends everything.
+    pub fn poll<F: Fabric>(&mut self, endpoint: &Endpoint<F>) -> Option<Outcome> {
+        let outcome = match self {
+            Active::Done(status) => Outcome { status: *status, error: None },
+            Active::Task(task) => {
+                if !task.is_over() {
+                    return None;
+                }
+                let error = task.result().and_then(Result::err);
+                Outcome { status: Status::default(), error }
+            }
+            Active::Send { id, .. } => match endpoint.finish(*id) {
+                Some(status) => finished(Status { source: 0, tag: 0, ..status }),
+                None => return failed(endpoint),
+            },
+            Active::Receive { id, unpack } => match endpoint.finish(*id) {
+                Some(status) => {
+                    if let Some((piece, buffer)) = unpack.take() {
+                        piece.unpack(&buffer, status.bytes as usize);
+                    }
+                    finished(status)
+                }
+                None => return failed(endpoint),
+            },
+        };
+        Some(outcome)
+    }
+
+    /// Whether it is over, without ending it.
+    pub fn is_over<F: Fabric>(&self, endpoint: &Endpoint<F>) -> bool {
+        match self {
+            Active::Done(_) => true,
+            Active::Task(task) => task.is_over(),
+            Active::Send { id, .. } | Active::Receive { id, .. } => {
+                endpoint.is_over(*id) || endpoint.fault().is_some()
+            }
+        }
+    }
+
+    /// The status if it is over, without ending it (MPI_Request_get_status).
+    pub fn peek<F: Fabric>(&self, endpoint: &Endpoint<F>) -> Option<Status> {
+        match self {
+            Active::Done(status) => Some(*status),
+            Active::Task(task) => task.is_over().then(Status::default),
+            Active::Send { id, .. } => endpoint
+                .peek_status(*id)
+                .map(|s| Status { cancelled: s.cancelled, ..Status::default() }),
+            Active::Receive { id, .. } => endpoint.peek_status(*id),
+        }
+    }
+
+    /// Asks to take it back (MPI_Cancel).
+    pub fn cancel<F: Fabric>(&self, endpoint: &Endpoint<F>) {
+        if let Active::Send { id, .. } | Active::Receive { id, .. } = self {
+            endpoint.cancel(*id);
+        }
+    }
+}
+
+fn finished(status: Status) -> Outcome {
+    let error = (status.lost > 0).then(|| truncated(&status));
+    Outcome { status, error }
+}
+
+/// A message that was longer than its receive.
+pub(crate) fn truncated(status: &Status) -> Error {
+    let (got, room) = (status.bytes + status.lost, status.bytes);
+    let Status { source, tag, .. } = status;
+    let text = format!(
+        "the message of {got} bytes from rank {source} with tag {tag} is longer than the receive \
+         buffer of {room} bytes: receive with a larger count, or probe first"
+    );
+    Error::new(class::TRUNCATE, text)
+}
+
+fn failed<F: Fabric>(endpoint: &Endpoint<F>) -> Option<Outcome> {
+    let fault = endpoint.fault()?;
+    Some(Outcome { status: Status::default(), error: Some(fault.into()) })
+}
+
+/// A persistent operation: how to start it.
+pub type Recipe = Rc<dyn Fn() -> Active>;
+
+/// Marks a wait that needs no lock to be let go.
+pub fn blocking<'o>(outside: &'o dyn Outside, sge: Sge) -> (&'o dyn Outside, Sge) {
+    (outside, sge)
+}

@@ -1,0 +1,171 @@
+//! Virtual topologies: cartesian grids (MPI 5.0, chapter 8). Pure arithmetic.
+
+/// What a communicator's ranks are arranged as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Topology {
+    Cartesian(Cartesian),
+}
+
+/// A grid, row-major: the last dimension varies fastest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cartesian {
+    pub dims: Vec<usize>,
+    pub periods: Vec<bool>,
+}
+
+impl Cartesian {
+    /// Number of points (1 for no dimensions).
+    pub fn size(&self) -> usize {
+        self.dims.iter().product()
+    }
+
+    pub fn coords(&self, rank: usize) -> Vec<usize> {
+        let mut rest = rank;
+        let mut coords: Vec<usize> = self
+            .dims
+            .iter()
+            .rev()
+            .map(|&d| {
+                let c = rest % d;
+                rest /= d;
+                c
+            })
+            .collect();
+        coords.reverse();
+        coords
+    }
+
+    /// The rank at `coords`, which wrap around in periodic dimensions; the number of the dimension
+    /// that a coordinate leaves otherwise.
+    pub fn rank(&self, coords: &[i64]) -> Result<usize, usize> {
+        let mut rank = 0;
+        for (d, &c) in coords.iter().enumerate() {
+            let extent = self.dims[d] as i64;
+            let inside = if self.periods[d] { c.rem_euclid(extent) } else { c };
+            if !(0..extent).contains(&inside) {
+                return Err(d);
+            }
+            rank = rank * self.dims[d] + inside as usize;
+        }
+        Ok(rank)
+    }
+
+    /// Source and destination of a shift by `displacement` along `dimension`, seen from `rank`;
+    /// `None` beyond the edge.
+    pub fn shift(&self, rank: usize, dimension: usize, displacement: i64) -> [Option<usize>; 2] {
+        let here: Vec<i64> = self.coords(rank).iter().map(|&c| c as i64).collect();
+        [-displacement, displacement].map(|by| {
+            let mut there = here.clone();
+            there[dimension] += by;
+            self.rank(&there).ok()
+        })
+    }
+
+    /// The grid that keeps the dimensions marked in `keep`, and the colour and key with which
+    /// `rank` splits off into it.
+    pub fn sub(&self, rank: usize, keep: &[bool]) -> (Cartesian, usize, usize) {
+        let coords = self.coords(rank);
+        let (mut colour, mut key) = (0, 0);
+        let mut grid = Cartesian { dims: Vec::new(), periods: Vec::new() };
+        for (d, &kept) in keep.iter().enumerate() {
+            if kept {
+                key = key * self.dims[d] + coords[d];
+                grid.dims.push(self.dims[d]);
+                grid.periods.push(self.periods[d]);
+            } else {
+                colour = colour * self.dims[d] + coords[d];
+            }
+        }
+        (grid, colour, key)
+    }
+}
+
+/// Fills the zeros of `dims` so that the product is `nodes` and the filled ones are as equal as
+/// possible, in falling order (MPI_Dims_create). `None` if the given ones do not divide `nodes`.
+pub fn balanced_dims(nodes: usize, dims: &[usize]) -> Option<Vec<usize>> {
+    let given: usize = dims.iter().filter(|&&d| d > 0).product();
+    let free = dims.iter().filter(|&&d| d == 0).count();
+    if given == 0 || !nodes.is_multiple_of(given) {
+        return None;
+    }
+    let mut filled = Vec::new();
+    if free == 0 {
+        return (nodes == given).then(|| dims.to_vec());
+    }
+    best_factors(nodes / given, free, usize::MAX, &mut Vec::new(), &mut filled);
+    let mut next = filled.into_iter();
+    Some(dims.iter().map(|&d| if d > 0 { d } else { next.next().unwrap_or(1) }).collect())
+}
+
+/// The factorisation of `n` into `parts` falling factors whose largest is least, then whose second
+/// is least, and so on.
+fn best_factors(n: usize, parts: usize, most: usize, now: &mut Vec<usize>, best: &mut Vec<usize>) {
+    if parts == 1 {
+        if n <= most {
+            now.push(n);
+            if best.is_empty() || *now < *best {
+                best.clone_from(now);
+            }
+            now.pop();
+        }
+        return;
+    }
+    let mut candidates: Vec<usize> =
+        (1..).take_while(|d| d * d <= n).filter(|d| n.is_multiple_of(*d)).collect();
+    let high: Vec<usize> = candidates.iter().map(|d| n / d).collect();
+    candidates.extend(high);
+    candidates.sort_unstable();
+    candidates.dedup();
+    for first in candidates {
+        let enough = first.checked_pow(parts as u32).is_none_or(|p| p >= n);
+        if first <= most && enough {
+            now.push(first);
+            best_factors(n / first, parts - 1, first, now, best);
+            now.pop();
+            if best.len() == now.len() + parts {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coordinates_and_ranks_agree() {
+        let grid = Cartesian { dims: vec![3, 4, 2], periods: vec![false, true, false] };
+        for rank in 0..grid.size() {
+            let coords: Vec<i64> = grid.coords(rank).iter().map(|&c| c as i64).collect();
+            assert_eq!(grid.rank(&coords), Ok(rank));
+        }
+        assert_eq!(grid.rank(&[0, -1, 0]), grid.rank(&[0, 3, 0]));
+        assert_eq!(grid.rank(&[3, 0, 0]), Err(0));
+        assert_eq!(grid.shift(0, 0, 1), [None, Some(8)]);
+        assert_eq!(grid.shift(0, 1, 1), [Some(6), Some(2)]);
+    }
+
+    #[test]
+    fn dims_are_balanced() {
+        assert_eq!(balanced_dims(6, &[0, 0]), Some(vec![3, 2]));
+        assert_eq!(balanced_dims(7, &[0, 0]), Some(vec![7, 1]));
+        assert_eq!(balanced_dims(6, &[0, 3, 0]), Some(vec![2, 3, 1]));
+        assert_eq!(balanced_dims(7, &[0, 3, 0]), None);
+        assert_eq!(balanced_dims(16, &[0, 0, 0]), Some(vec![4, 2, 2]));
+        assert_eq!(balanced_dims(36, &[0, 0]), Some(vec![6, 6]));
+        assert_eq!(balanced_dims(1, &[0, 0, 0]), Some(vec![1, 1, 1]));
+        assert_eq!(balanced_dims(8, &[2, 4]), Some(vec![2, 4]));
+        assert_eq!(balanced_dims(8, &[2, 2]), None);
+        for n in 1..200 {
+            assert_eq!(balanced_dims(n, &[0, 0, 0]).unwrap().iter().product::<usize>(), n);
+        }
+    }
+
+    #[test]
+    fn subgrids_partition_the_ranks() {
+        let grid = Cartesian { dims: vec![2, 3], periods: vec![true, false] };
+        let (rows, colour, key) = grid.sub(4, &[false, true]);
+        assert_eq!((rows.dims, rows.periods, colour, key), (vec![3], vec![false], 1, 1));
+    }
+}
