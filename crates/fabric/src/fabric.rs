@@ -32,7 +32,7 @@ pub enum Work {
 /// reads and atomics are unordered against each other and against messages, except that a flag
 /// (or an immediate) becomes visible after the data of its own call. Multicast may be lost,
 /// repeated or reordered.
-pub trait Fabric {
+pub trait Fabric: 'static {
     // ---- who ----------------------------------------------------------------------------------
 
     /// This process, in `0..size`.

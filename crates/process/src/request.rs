@@ -1,9 +1,9 @@
 //! What a request looks at: an operation under way.
 
 use crate::buffer::Piece;
-use crate::{Buffer, Error, Outside, Task, class};
+use crate::{Buffer, Error, Task, class};
 use std::rc::Rc;
-use weft_fabric::{Fabric, Sge};
+use weft_fabric::Fabric;
 use weft_p2p::{Endpoint, RequestId, Status};
 
 /// How an operation ended: its status, and its error if it failed.
@@ -119,8 +119,3 @@ fn failed<F: Fabric>(endpoint: &Endpoint<F>) -> Option<Outcome> {
 
 /// A persistent operation: how to start it.
 pub type Recipe = Rc<dyn Fn() -> Active>;
-
-/// Marks a wait that needs no lock to be let go.
-pub fn blocking<'o>(outside: &'o dyn Outside, sge: Sge) -> (&'o dyn Outside, Sge) {
-    (outside, sge)
-}
