@@ -1,6 +1,18 @@
 //! How the processes of a job find each other before there is a fabric: rank, size, and a
 //! key-value space that becomes readable to all at a fence.
 
+mod client;
+mod environment;
+mod foreign;
+pub mod report;
+mod single;
+pub mod wire;
+
+pub use environment::{Ticket, VARIABLE, from_environment};
+pub use foreign::variables as foreign_variables;
+pub use report::{Pending, Phase, Report};
+pub use single::Single;
+
 use std::fmt;
 
 /// Why the job could not be joined, in words for the user.
@@ -34,6 +46,11 @@ pub trait Bootstrap: Send {
 
     /// Number of the program (between `:` on the command line) that this process belongs to.
     fn app_number(&self) -> Option<usize> {
+        None
+    }
+
+    /// The page on which this process tells the launcher what it waits for. `None` if nobody reads.
+    fn report(&self) -> Option<Report> {
         None
     }
 

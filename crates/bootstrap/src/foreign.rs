@@ -1,0 +1,100 @@
+//! Launchers whose protocol Weft does not speak: recognised, so that a job of N does not silently
+//! become N jobs of one (field's common complaint about `srun`).
+
+use crate::BootstrapError;
+
+/// How a launcher shows itself in the environment of a process that it started.
+struct Launcher {
+    name: &'static str,
+    /// Set in each process of a job, and only there.
+    rank: &'static str,
+    /// Number of processes of the job, the first that is set counts.
+    sizes: &'static [&'static str],
+}
+
+// Slurm sets SLURM_NTASKS and SLURM_PROCID also in a batch script and under `salloc`, where no task
+// was started: only the variables of a step count.
+const LAUNCHERS: &[Launcher] = &[
+    Launcher {
+        name: "Open MPI's mpirun",
+        rank: "OMPI_COMM_WORLD_RANK",
+        sizes: &["OMPI_COMM_WORLD_SIZE"],
+    },
+    Launcher { name: "Slurm's srun", rank: "SLURM_STEP_ID", sizes: &["SLURM_STEP_NUM_TASKS"] },
+    Launcher { name: "PALS", rank: "PALS_RANKID", sizes: &["PMI_SIZE"] },
+    Launcher { name: "ALPS' aprun", rank: "ALPS_APP_PE", sizes: &["PMI_SIZE"] },
+    Launcher { name: "Flux", rank: "FLUX_TASK_RANK", sizes: &["FLUX_JOB_SIZE"] },
+    Launcher { name: "LSF's jsrun", rank: "JSM_NAMESPACE_RANK", sizes: &["JSM_NAMESPACE_SIZE"] },
+    Launcher { name: "a PMI launcher (MPICH, Intel MPI)", rank: "PMI_RANK", sizes: &["PMI_SIZE"] },
+    Launcher {
+        name: "a PMIx launcher",
+        rank: "PMIX_RANK",
+        sizes: &["OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"],
+    },
+];
+
+/// Variables of other launchers, which `mpiexec` takes out of the environment of its processes: an
+/// MPI program that one of them starts later is a world of one, also inside `srun`.
+pub fn variables() -> impl Iterator<Item = &'static str> {
+    LAUNCHERS.iter().map(|l| l.rank).chain(["PMIX_NAMESPACE", "PMI_FD", "PMI_SIZE"])
+}
+
+/// An error if another launcher started this process as one of several.
+pub(crate) fn check(get: impl Fn(&str) -> Option<String>) -> Result<(), BootstrapError> {
+    for launcher in LAUNCHERS {
+        let Some(rank) = get(launcher.rank) else { continue };
+        let size = launcher.sizes.iter().find_map(|name| Some((name, get(name)?)));
+        let size = match &size {
+            Some((_, value)) if value.trim() == "1" => continue,
+            Some((name, value)) => format!(" and {name}={value}"),
+            None => String::new(),
+        };
+        return Err(BootstrapError(format!(
+            "this process was started by {} ({}={rank}{size}), whose protocol Weft does not speak. \
+             Start the program with Weft's mpiexec, or unset {} to run it alone",
+            launcher.name, launcher.rank, launcher.rank
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(variables: &[(&str, &str)]) -> Result<(), BootstrapError> {
+        check(|name| variables.iter().find(|(n, _)| *n == name).map(|(_, v)| v.to_string()))
+    }
+
+    #[test]
+    fn a_plain_environment_is_fine() {
+        with(&[]).unwrap();
+    }
+
+    #[test]
+    fn several_processes_of_another_launcher_are_an_error_that_names_it() {
+        for (variables, words) in [
+            (&[("PMI_RANK", "1"), ("PMI_SIZE", "4")][..], "PMI_SIZE=4"),
+            (&[("OMPI_COMM_WORLD_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "2")], "Open MPI"),
+            (&[("SLURM_STEP_ID", "0"), ("SLURM_STEP_NUM_TASKS", "8")], "srun"),
+            (&[("PMIX_RANK", "3"), ("PMIX_NAMESPACE", "x")], "PMIX_RANK=3"),
+            (&[("PALS_RANKID", "3")], "PALS"),
+            (&[("ALPS_APP_PE", "3")], "ALPS"),
+        ] {
+            let error = with(variables).unwrap_err().to_string();
+            assert!(error.contains(words) && error.contains("mpiexec"), "{error}");
+        }
+    }
+
+    #[test]
+    fn one_process_is_a_world_of_one() {
+        with(&[("PMI_RANK", "0"), ("PMI_SIZE", "1")]).unwrap();
+        with(&[("PMIX_RANK", "0"), ("OMPI_COMM_WORLD_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "1")])
+            .unwrap();
+    }
+
+    #[test]
+    fn a_batch_script_of_slurm_is_not_a_task() {
+        with(&[("SLURM_NTASKS", "16"), ("SLURM_PROCID", "0"), ("SLURM_JOB_ID", "7")]).unwrap();
+    }
+}

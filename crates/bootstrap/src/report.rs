@@ -1,0 +1,378 @@
+//! What each process waits for, for the hang report that `mpiexec` prints on SIGQUIT or at a
+//! time-out.
+//!
+//! The memory is a sealed memfd of `mpiexec` with one slot a rank. A process writes its slot only
+//! when a wait goes to sleep and when it wakes: nothing on a path that finds its message there.
+//!
+//! Contract: a slot has one writer at a time (the mutex in [`Report`]) and any number of readers. It
+//! is a seqlock made of atomics: the writer makes the sequence odd, writes, makes it even; a reader
+//! takes only what it read between two equal even values. A reader trusts nothing: lengths are
+//! checked, and a slot that keeps changing is reported as such.
+
+use std::ffi::c_void;
+use std::io;
+use std::num::NonZeroUsize;
+use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use nix::time::{ClockId, clock_gettime};
+
+/// Distance of two slots in bytes: a multiple of every page size. Untouched pages cost nothing.
+const STRIDE: usize = 64 * 1024;
+/// Bytes of a slot that are used.
+const USED: usize = 16 * 1024;
+/// Words before the entries: sequence, phase, number of entries, length of the entries in bytes.
+const HEAD: usize = 4;
+/// Bytes for entries.
+const ROOM: usize = USED - 8 * HEAD;
+/// Longest name of an operation or a communicator, in bytes; longer ones are cut.
+const MAX_NAME: usize = 128;
+/// Turns of a reader before it says that the slot keeps changing.
+const TURNS: usize = 1000;
+
+/// One operation that a process waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pending {
+    /// The call, as `MPI_Recv`.
+    pub operation: String,
+    /// World rank of the other side; `None` is anybody, or a whole communicator.
+    pub peer: Option<usize>,
+    /// Tag; `None` is any, or none.
+    pub tag: Option<i32>,
+    /// Size of the message or buffer, in bytes.
+    pub bytes: u64,
+    /// Name of the communicator.
+    pub communicator: String,
+    /// When the wait began, on the clock of [`clock_millis`].
+    pub since_millis: u64,
+}
+
+/// Where a process is in the life of MPI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Before MPI_Init.
+    Outside,
+    /// Between MPI_Init and MPI_Finalize.
+    Running,
+    /// In MPI_Finalize.
+    Finalizing,
+    /// After MPI_Finalize.
+    Finalized,
+}
+
+/// What a slot says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// Where the process is.
+    pub phase: Phase,
+    /// Operations that it sleeps on; empty if it does not sleep in MPI.
+    pub pending: Vec<Pending>,
+    /// Operations that did not fit.
+    pub more: usize,
+}
+
+/// Milliseconds of CLOCK_MONOTONIC, the same for all processes of a machine.
+pub fn clock_millis() -> u64 {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("CLOCK_MONOTONIC exists");
+    now.tv_sec() as u64 * 1000 + now.tv_nsec() as u64 / 1_000_000
+}
+
+/// Shared memory, unmapped at the end.
+struct Mapping {
+    start: NonNull<c_void>,
+    length: usize,
+}
+
+// SAFETY: the memory is only reached as atomics, and stays mapped as long as the value lives.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    fn new(memory: &OwnedFd, offset: usize, length: usize) -> io::Result<Self> {
+        let size = NonZeroUsize::new(length).expect("a mapping has a size");
+        let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: a new mapping at an address that the kernel chooses; it replaces nothing.
+        let start = unsafe {
+            mmap(None, size, protection, MapFlags::MAP_SHARED, memory.as_fd(), offset as i64)
+        }?;
+        Ok(Mapping { start, length })
+    }
+
+    fn words(&self) -> &[AtomicU64] {
+        // SAFETY: page-aligned, `length` bytes long, mapped until drop (the memfd is sealed against
+        // shrinking), and every access in every process is atomic.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.length / 8) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new` with this length; no reference outlives the value.
+        let _ = unsafe { munmap(self.start, self.length) };
+    }
+}
+
+/// The writing side: one process's slot. Clones write the same slot.
+#[derive(Clone)]
+pub struct Report(Arc<Slot>);
+
+struct Slot {
+    mapping: Mapping,
+    /// The writer's turn, and a buffer that is kept for the next time.
+    scratch: Mutex<Vec<u8>>,
+}
+
+/// Maps the slot of `rank`.
+pub(crate) fn slot(memory: &OwnedFd, rank: usize) -> io::Result<Report> {
+    let mapping = Mapping::new(memory, rank * STRIDE, USED)?;
+    let report = Report(Arc::new(Slot { mapping, scratch: Mutex::default() }));
+    report.phase(Phase::Running);
+    Ok(report)
+}
+
+impl Report {
+    /// Says that this process goes to sleep until these operations are done.
+    pub fn publish(&self, entries: &[Pending]) {
+        let mut scratch = self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        scratch.clear();
+        let mut fitting = 0;
+        for entry in entries {
+            let before = scratch.len();
+            encode(entry, &mut scratch);
+            if scratch.len() > ROOM {
+                scratch.truncate(before);
+                break;
+            }
+            fitting += 1;
+        }
+        // Kept in one word: how many are told in the upper half, how many there are in the lower.
+        let count = (fitting << 32) | entries.len() as u64;
+        self.write(|words| {
+            words[2].store(count, Ordering::Relaxed);
+            words[3].store(scratch.len() as u64, Ordering::Relaxed);
+            for (word, bytes) in words[HEAD..].iter().zip(scratch.chunks(8)) {
+                let mut eight = [0; 8];
+                eight[..bytes.len()].copy_from_slice(bytes);
+                word.store(u64::from_le_bytes(eight), Ordering::Relaxed);
+            }
+        });
+    }
+
+    /// Says that this process is awake.
+    pub fn clear(&self) {
+        let _turn = self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        self.write(|words| {
+            words[2].store(0, Ordering::Relaxed);
+            words[3].store(0, Ordering::Relaxed);
+        });
+    }
+
+    /// Says where this process is in the life of MPI.
+    pub fn phase(&self, phase: Phase) {
+        let _turn = self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        self.write(|words| {
+            words[1].store(phase as u64, Ordering::Relaxed);
+            words[2].store(0, Ordering::Relaxed);
+            words[3].store(0, Ordering::Relaxed);
+        });
+    }
+
+    /// Writes between two steps of the sequence. The caller holds the writer's turn.
+    fn write(&self, body: impl FnOnce(&[AtomicU64])) {
+        let words = self.0.mapping.words();
+        // A rank that died while writing leaves an odd value to its successor (a second MPI program
+        // of the same script): rounded up.
+        let sequence = words[0].load(Ordering::Relaxed).next_multiple_of(2);
+        words[0].store(sequence.wrapping_add(1), Ordering::Relaxed);
+        fence(Ordering::Release);
+        body(words);
+        words[0].store(sequence.wrapping_add(2), Ordering::Release);
+    }
+}
+
+/// The reading side, in `mpiexec`: the slots of all ranks.
+pub struct Board {
+    memory: OwnedFd,
+    mapping: Mapping,
+    size: usize,
+}
+
+impl Board {
+    /// Memory for `size` ranks, named after the job, without a name in any file system.
+    pub fn new(job: &str, size: usize) -> io::Result<Self> {
+        let memory = memfd_create(job, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?;
+        nix::unistd::ftruncate(&memory, (size * STRIDE) as i64)?;
+        // No process can shrink it under the reader.
+        let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
+        fcntl(&memory, FcntlArg::F_ADD_SEALS(seals))?;
+        let mapping = Mapping::new(&memory, 0, size * STRIDE)?;
+        Ok(Board { memory, mapping, size })
+    }
+
+    /// The memory, to hand to the processes.
+    pub fn memory(&self) -> &OwnedFd {
+        &self.memory
+    }
+
+    /// Number of ranks.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// What `rank` says; `None` if its slot keeps changing or holds nonsense.
+    pub fn read(&self, rank: usize) -> Option<Status> {
+        let start = rank * STRIDE / 8;
+        let words = &self.mapping.words()[start..start + USED / 8];
+        for _ in 0..TURNS {
+            let sequence = words[0].load(Ordering::Acquire);
+            if sequence % 2 == 1 {
+                std::hint::spin_loop();
+                continue;
+            }
+            let copy: Vec<u64> = words.iter().map(|word| word.load(Ordering::Relaxed)).collect();
+            fence(Ordering::Acquire);
+            if words[0].load(Ordering::Relaxed) == sequence {
+                return decode(&copy);
+            }
+        }
+        None
+    }
+}
+
+fn cut(name: &str) -> &str {
+    let end = (0..=name.len().min(MAX_NAME)).rev().find(|&at| name.is_char_boundary(at));
+    &name[..end.unwrap_or(0)]
+}
+
+fn encode(entry: &Pending, out: &mut Vec<u8>) {
+    out.extend(entry.peer.map_or(u64::MAX, |peer| peer as u64).to_le_bytes());
+    out.extend(entry.tag.map_or(i64::MIN, i64::from).to_le_bytes());
+    out.extend(entry.bytes.to_le_bytes());
+    out.extend(entry.since_millis.to_le_bytes());
+    for name in [&entry.operation, &entry.communicator] {
+        let name = cut(name);
+        out.push(name.len() as u8);
+        out.extend(name.as_bytes());
+    }
+}
+
+fn decode(words: &[u64]) -> Option<Status> {
+    let phase = [Phase::Outside, Phase::Running, Phase::Finalizing, Phase::Finalized]
+        .into_iter()
+        .find(|&phase| phase as u64 == words[1])?;
+    let bytes: Vec<u8> = words[HEAD..].iter().flat_map(|word| word.to_le_bytes()).collect();
+    let mut rest = bytes.get(..usize::try_from(words[3]).ok()?)?;
+    let (told, all) = (words[2] >> 32, words[2] & 0xffff_ffff);
+    let mut pending = Vec::new();
+    for _ in 0..told {
+        let mut word = || {
+            let (head, tail) = rest.split_first_chunk::<8>()?;
+            rest = tail;
+            Some(u64::from_le_bytes(*head))
+        };
+        let (peer, tag, bytes, since_millis) = (word()?, word()? as i64, word()?, word()?);
+        let mut name = || {
+            let (&length, tail) = rest.split_first()?;
+            let (text, tail) = tail.split_at_checked(length.into())?;
+            rest = tail;
+            Some(String::from_utf8_lossy(text).into_owned())
+        };
+        let (operation, communicator) = (name()?, name()?);
+        pending.push(Pending {
+            operation,
+            peer: usize::try_from(peer).ok().filter(|&peer| peer as u64 != u64::MAX),
+            tag: i32::try_from(tag).ok(),
+            bytes,
+            communicator,
+            since_millis,
+        });
+    }
+    Some(Status { phase, pending, more: all.saturating_sub(told) as usize })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(n: usize) -> Pending {
+        Pending {
+            operation: "MPI_Recv".into(),
+            peer: (n > 0).then_some(n),
+            tag: (n > 1).then_some(-(n as i32)),
+            bytes: n as u64 * 1000,
+            communicator: "MPI_COMM_WORLD".into(),
+            since_millis: clock_millis(),
+        }
+    }
+
+    #[test]
+    fn a_reader_sees_what_was_published_last() {
+        let board = Board::new("test", 3).unwrap();
+        assert_eq!(board.read(1).unwrap().phase, Phase::Outside);
+        let report = slot(board.memory(), 1).unwrap();
+        let entries = vec![entry(0), entry(1), entry(2)];
+        report.publish(&entries);
+        let status = Status { phase: Phase::Running, pending: entries, more: 0 };
+        assert_eq!(board.read(1).unwrap(), status);
+        report.clear();
+        assert_eq!(board.read(1).unwrap().pending, vec![]);
+        report.phase(Phase::Finalizing);
+        assert_eq!(board.read(1).unwrap().phase, Phase::Finalizing);
+        assert_eq!(board.read(0).unwrap().phase, Phase::Outside);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_counted() {
+        let board = Board::new("test", 1).unwrap();
+        let report = slot(board.memory(), 0).unwrap();
+        let long = Pending { communicator: "ü".repeat(1000), ..entry(5) };
+        report.publish(&vec![long; 1000]);
+        let status = board.read(0).unwrap();
+        assert!(status.pending.len() > 50, "{}", status.pending.len());
+        assert_eq!(status.pending.len() + status.more, 1000);
+        assert_eq!(status.pending[0].communicator, "ü".repeat(MAX_NAME / 2));
+    }
+
+    #[test]
+    fn a_damaged_or_changing_slot_is_no_status() {
+        let board = Board::new("test", 1).unwrap();
+        let words = board.mapping.words();
+        words[2].store(u64::MAX, Ordering::Relaxed);
+        words[3].store(u64::MAX, Ordering::Relaxed);
+        assert_eq!(board.read(0), None);
+        words[2].store(1 << 32, Ordering::Relaxed);
+        words[3].store(9, Ordering::Relaxed);
+        assert_eq!(board.read(0), None);
+        words[0].store(1, Ordering::Relaxed);
+        assert_eq!(board.read(0), None);
+        // The next writer of the slot recovers it.
+        let report = slot(board.memory(), 0).unwrap();
+        report.publish(&[entry(1)]);
+        assert_eq!(board.read(0).unwrap().pending.len(), 1);
+    }
+
+    #[test]
+    fn a_reader_never_sees_half_a_write() {
+        let board = Board::new("test", 1).unwrap();
+        let report = slot(board.memory(), 0).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for n in 1..2000 {
+                    report.publish(&vec![Pending { bytes: n, ..entry(n as usize) }; 3]);
+                }
+            });
+            for _ in 0..2000 {
+                for entry in board.read(0).map(|status| status.pending).unwrap_or_default() {
+                    assert_eq!(entry.peer, Some(entry.bytes as usize));
+                }
+            }
+        });
+        assert_eq!(board.read(0).unwrap().pending[2].bytes, 1999);
+    }
+}

@@ -1,0 +1,89 @@
+//! A world of one: a program started without a launcher.
+
+use std::collections::HashMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::{Bootstrap, BootstrapError};
+
+/// The launcher's services when there is no launcher.
+pub struct Single {
+    job: String,
+    put: HashMap<String, Vec<u8>>,
+    fenced: HashMap<String, Vec<u8>>,
+}
+
+impl Single {
+    /// A world of this process alone.
+    pub fn new() -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
+        let job = format!("weft-{}-{now:x}", std::process::id());
+        Single { job, put: HashMap::new(), fenced: HashMap::new() }
+    }
+}
+
+impl Default for Single {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Bootstrap for Single {
+    fn rank(&self) -> usize {
+        0
+    }
+
+    fn size(&self) -> usize {
+        1
+    }
+
+    fn job(&self) -> &str {
+        &self.job
+    }
+
+    fn put(&mut self, key: &str, value: &[u8]) -> Result<(), BootstrapError> {
+        self.put.insert(key.into(), value.into());
+        Ok(())
+    }
+
+    fn get(&mut self, rank: usize, key: &str) -> Result<Vec<u8>, BootstrapError> {
+        if rank != 0 {
+            return Err(BootstrapError(format!("get of {key:?}: rank {rank} in a world of one")));
+        }
+        self.fenced.get(key).cloned().ok_or_else(|| {
+            BootstrapError(format!("get of {key:?}: nothing published before the last fence"))
+        })
+    }
+
+    fn fence(&mut self) -> Result<(), BootstrapError> {
+        self.fenced.extend(self.put.drain());
+        Ok(())
+    }
+
+    fn finalized(&mut self) -> Result<(), BootstrapError> {
+        Ok(())
+    }
+
+    fn abort(&mut self, code: i32, message: &str) {
+        eprintln!("{message}");
+        // An aborted program never looks successful.
+        let code = if code & 0xff == 0 { 1 } else { code & 0xff };
+        // SAFETY: _exit only ends the process. Exit handlers must not run: they would enter an MPI
+        // library that is in the middle of a call.
+        unsafe { libc::_exit(code) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_appear_at_the_fence() {
+        let mut world = Single::new();
+        world.put("a", b"1").unwrap();
+        assert!(world.get(0, "a").is_err());
+        world.fence().unwrap();
+        assert_eq!(world.get(0, "a").unwrap(), b"1");
+        assert!(world.get(1, "a").unwrap_err().to_string().contains("rank 1"));
+    }
+}
