@@ -1,0 +1,58 @@
+//! Generates, from `data/*.csv` and from what `src/chapters/` implements:
+//! - `$OUT_DIR/abi.rs`: handles, callback types, constants, entry points and the coverage table;
+//! - `include/mpi.h` beside the library, for `mpicc` in the build tree and for the installer;
+//! - `mpi-signatures.txt` beside the library: the signature that each implementation must have.
+
+mod chapters;
+mod data;
+mod header;
+mod rust;
+
+use std::path::Path;
+use std::{env, fs, io};
+
+const SONAME: &str = "libmpi_abi.so.1";
+
+fn main() {
+    println!("cargo::rerun-if-changed=build");
+    let here = env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
+    let here = Path::new(&here);
+    let out = env::var("OUT_DIR").expect("cargo sets it");
+    let out = Path::new(&out);
+    let abi = data::Abi::read(&here.join("data"));
+    let done = chapters::scan(&here.join("src/chapters"), &abi);
+    write(&out.join("abi.rs"), &rust::library(&abi, &done));
+
+    // OUT_DIR is target/<profile>/build/<package>-<hash>/out; the library goes to target/<profile>.
+    let beside = out.ancestors().nth(3).expect("OUT_DIR lies in target/<profile>/build/x/out");
+    fs::create_dir_all(beside.join("include")).expect("making include/ beside the library");
+    write(&beside.join("include/mpi.h"), &header::mpi_h(&abi));
+    write(&beside.join("mpi-signatures.txt"), &rust::signatures(&abi));
+    // Programs linked in the build tree look for the SONAME; those linked with MPICH 5.0.0 and
+    // 5.0.1 for the other name, which those shipped by mistake.
+    for name in [SONAME, "libmpi_abi.so.0"] {
+        link(&beside.join(name));
+    }
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,{SONAME}");
+}
+
+/// Writes only what is new, so that a build without changes leaves times alone.
+fn write(path: &Path, text: &str) {
+    if fs::read_to_string(path).is_ok_and(|old| old == text) {
+        return;
+    }
+    // Another process may be reading the old text: replace it in one step.
+    let new = path.with_extension("new");
+    fs::write(&new, text)
+        .and_then(|()| fs::rename(&new, path))
+        .unwrap_or_else(|e| panic!("writing {}: {e}", path.display()));
+}
+
+fn link(name: &Path) {
+    match std::os::unix::fs::symlink("libmpi_abi.so", name) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
+            panic!("linking {}: {e}", name.display())
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,299 @@
+//! Writes the Rust side: types, constants, entry points and the coverage table.
+
+use crate::chapters::{Done, implementation};
+use crate::data::{Abi, Callback, Constant, Function, Param};
+use std::fmt::Write;
+
+/// How one parameter of a pair of functions, without and with large counts, reaches their one
+/// implementation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Widen {
+    /// The same type in both.
+    Same,
+    /// `int` or `MPI_Aint` and its larger form, by value: `i64`.
+    Scalar,
+    /// `const int counts[]` and `const MPI_Count counts[]`.
+    Counts,
+    /// `const int displs[]` or `const MPI_Aint displs[]`, and its larger form.
+    Displs,
+    /// A pointer to one integer that is written, in a few functions also read.
+    Out,
+}
+
+pub fn library(abi: &Abi, done: &Done) -> String {
+    let mut out = String::new();
+    types(&mut out, abi);
+    constants(&mut out, abi);
+    out.push_str("pub mod entry_points {\nuse super::prelude::*;\n\n");
+    let mut table = format!("weft {}\\n", std::env::var("CARGO_PKG_VERSION").unwrap_or_default());
+    for f in &abi.functions {
+        let implemented = entry_point(&mut out, abi, done, f);
+        let word = if implemented { "yes" } else { "no" };
+        write!(table, "{} {word}\\n", f.name).unwrap();
+    }
+    out.push_str("}\n\n");
+    writeln!(out, "pub static COVERAGE: &std::ffi::CStr = c\"{table}\";").unwrap();
+    out
+}
+
+/// `MPI_Comm_copy_attr_function` to `CommCopyAttrFunction`.
+fn camel(name: &str) -> String {
+    let words = name.strip_prefix("MPI_").unwrap_or(name).split('_');
+    words.map(|w| w[..1].to_uppercase() + &w[1..]).collect()
+}
+
+fn base_type(base: &str, abi: &Abi) -> String {
+    match base {
+        "void" => "c_void".into(),
+        "int" | "MPI_T_cb_safety" | "MPI_T_source_order" => "c_int".into(),
+        "char" => "c_char".into(),
+        "double" => "f64".into(),
+        "MPI_Count" | "MPI_Offset" => "i64".into(),
+        "MPI_Aint" => "isize".into(),
+        "MPI_Status" => "Status".into(),
+        _ if abi.handles.iter().any(|(name, _)| name == base) => camel(base),
+        _ => panic!("no Rust type is known for the C type `{base}`"),
+    }
+}
+
+fn rust_type(p: &Param, abi: &Abi) -> String {
+    if abi.is_callback(&p.base) {
+        return format!("Callback<{}>", camel(&p.base));
+    }
+    let (mut kind, mut levels) = (base_type(&p.base, abi), p.stars);
+    match p.dims.as_str() {
+        "" => {}
+        "[]" => levels += 1,
+        "[][3]" => {
+            kind = format!("[{kind}; 3]");
+            levels += 1;
+        }
+        other => panic!("no Rust type is known for the brackets `{other}`"),
+    }
+    for level in 0..levels {
+        let mutability = if level == 0 && p.constant { "const" } else { "mut" };
+        kind = format!("*{mutability} {kind}");
+    }
+    kind
+}
+
+/// `type` is a keyword in Rust and not in C.
+fn argument(p: &Param) -> String {
+    match p.name.as_str() {
+        "type" | "ref" | "in" | "box" | "move" | "use" | "where" | "final" => {
+            format!("r#{}", p.name)
+        }
+        name => name.to_owned(),
+    }
+}
+
+fn arguments(params: &[Param], abi: &Abi) -> String {
+    let list: Vec<_> =
+        params.iter().map(|p| format!("{}: {}", argument(p), rust_type(p, abi))).collect();
+    list.join(", ")
+}
+
+fn types(out: &mut String, abi: &Abi) {
+    out.push_str("pub mod types {\nuse super::prelude::*;\n\n");
+    for (name, _) in &abi.handles {
+        writeln!(out, "handle!({}, \"{name}\");", camel(name)).unwrap();
+    }
+    out.push('\n');
+    for Callback { name, returns, params, variadic, .. } in &abi.callbacks {
+        let more = if *variadic { ", ..." } else { "" };
+        let result = if returns == "void" { "" } else { " -> c_int" };
+        let list = arguments(params, abi);
+        writeln!(out, "/// `{name}`").unwrap();
+        writeln!(out, "pub type {} = unsafe extern \"C\" fn({list}{more}){result};", camel(name))
+            .unwrap();
+    }
+    out.push_str("}\n\n");
+}
+
+fn constants(out: &mut String, abi: &Abi) {
+    out.push_str("pub mod constants {\nuse super::prelude::*;\n\n");
+    for Constant { name, c_type, value, .. } in &abi.constants {
+        let line = match c_type.as_str() {
+            "" if value.starts_with("MPI") => {
+                let original = abi.constants.iter().find(|c| c.name == *value);
+                let original = original.unwrap_or_else(|| panic!("{name}: no constant {value}"));
+                format!("{}: {} = {value}", name, camel(&original.c_type))
+            }
+            "" | "int" | "MPI_T_cb_safety" | "MPI_T_source_order" => {
+                format!("{name}: c_int = {value}")
+            }
+            "MPI_Offset" => format!("{name}: i64 = {value}"),
+            // An address that stands for something: compare with `pointer.addr()`.
+            pointer if pointer.ends_with('*') => format!("{name}: usize = {value}"),
+            handle => format!("{name}: {0} = {0}({value})", camel(handle)),
+        };
+        writeln!(out, "pub const {line};").unwrap();
+    }
+    // For names of predefined objects and of error classes.
+    out.push_str("\n/// C type (empty for plain numbers), name and value of every constant.\n");
+    out.push_str("pub static ALL: &[(&str, &str, i64)] = &[\n");
+    for Constant { name, c_type, value, .. } in &abi.constants {
+        if !value.starts_with("MPI") {
+            writeln!(out, "(\"{c_type}\", \"{name}\", {value}),").unwrap();
+        }
+    }
+    out.push_str("];\n}\n\n");
+}
+
+/// How two parameter lists widen to one; nothing where they differ in more than counts.
+fn widened(small: &[Param], large: &[Param]) -> Option<Vec<Widen>> {
+    if small.len() != large.len() {
+        return None;
+    }
+    let pairs = small.iter().zip(large);
+    pairs
+        .map(|(s, l)| {
+            if (s.constant, &s.base, s.stars, &s.dims) == (l.constant, &l.base, l.stars, &l.dims) {
+                return Some(Widen::Same);
+            }
+            let shape = (s.constant, s.stars, s.dims.as_str());
+            if shape != (l.constant, l.stars, l.dims.as_str()) {
+                return None;
+            }
+            match (s.base.as_str(), l.base.as_str(), shape) {
+                ("int", "MPI_Count", (true, 0, "[]")) => Some(Widen::Counts),
+                ("int", "MPI_Aint", (true, 0, "[]")) => Some(Widen::Displs),
+                ("MPI_Aint", "MPI_Count", (true, 0, "[]")) => Some(Widen::Displs),
+                ("int" | "MPI_Aint", "MPI_Count" | "MPI_Aint", (false, 0, "")) => {
+                    Some(Widen::Scalar)
+                }
+                ("int" | "MPI_Aint", "MPI_Count" | "MPI_Aint", (false, 1, "")) => Some(Widen::Out),
+                _ => None,
+            }
+        })
+        .collect()
+}
+
+/// How the parameters of `f` reach the implementation that it shares with its other form.
+fn widening(abi: &Abi, f: &Function) -> Option<Vec<Widen>> {
+    if let Some(large) = abi.large(f) {
+        widened(&f.params, &large.params)
+    } else if let Some(small) = abi.small(f) {
+        widened(&small.params, &f.params)
+    } else {
+        None
+    }
+}
+
+fn convert(p: &Param, widen: Widen) -> String {
+    let name = argument(p);
+    let int = p.base == "int";
+    match widen {
+        Widen::Same => name,
+        Widen::Scalar => format!("{name} as i64"),
+        Widen::Counts if int => format!("Counts::Int({name})"),
+        Widen::Counts => format!("Counts::Count({name})"),
+        Widen::Displs if int => format!("Displs::Int({name})"),
+        Widen::Displs => format!("Displs::Aint({name}.cast())"),
+        Widen::Out if int => format!("Out::Int({name})"),
+        Widen::Out => format!("Out::Count({name}.cast())"),
+    }
+}
+
+/// The object whose error handler is called: the first parameter that is one.
+fn owner(f: &Function) -> String {
+    if f.name.starts_with("MPI_T_") {
+        return "Owner::Tool".into();
+    }
+    // These take a handle away, by address; all others with an address return a new one.
+    let takes = ["_free", "_close", "_disconnect", "_finalize"];
+    let takes = takes.iter().any(|end| f.name.ends_with(end));
+    for p in &f.params {
+        let kind = match p.base.as_str() {
+            "MPI_Comm" | "MPI_Win" | "MPI_File" | "MPI_Session" => &p.base[4..],
+            _ => continue,
+        };
+        match (p.stars, p.dims.as_str()) {
+            (0, "") => return format!("Owner::{kind}({})", argument(p)),
+            (1, "") if takes => return format!("Owner::{kind}({kind}::behind({}))", argument(p)),
+            _ => {}
+        }
+    }
+    "Owner::None".into()
+}
+
+/// Writes the two entry points of one function; true if it is implemented.
+fn entry_point(out: &mut String, abi: &Abi, done: &Done, f: &Function) -> bool {
+    let (own, shared) = (implementation(&f.name), widening(abi, f));
+    let plain = vec![Widen::Same; f.params.len()];
+    let large_only = abi.small(f).is_some();
+    let (path, widen) = match (done.get(&own), &shared) {
+        // The large form has its own implementation: it wins, and takes the C types.
+        (Some(path), _) if large_only => (Some(path), &plain),
+        (Some(path), Some(widen)) => (Some(path), widen),
+        (Some(path), None) => (Some(path), &plain),
+        (None, Some(widen)) if large_only => {
+            (done.get(own.strip_suffix("_c").unwrap_or(&own)), widen)
+        }
+        (None, _) => (None, &plain),
+    };
+    let returns = match f.returns.as_str() {
+        "int" => "c_int".to_owned(),
+        other => base_type(other, abi),
+    };
+    let is_status = f.returns == "int" && !f.name.ends_with("_toint");
+    let list: Vec<_> = f.params.iter().zip(widen).map(|(p, w)| convert(p, *w)).collect();
+    let (name, list, owner) = (&f.name, list.join(", "), owner(f));
+    let body = match path {
+        Some(path) if is_status => {
+            format!("done(crate::{path}({list}), |e| raise(e, \"{name}\", {owner}))")
+        }
+        Some(path) => format!("crate::{path}({list})"),
+        None if is_status => format!("unsupported(\"{name}\", {owner})"),
+        None => format!("unsupported_value(\"{name}\", {})", neutral(f)),
+    };
+    let arguments = arguments(&f.params, abi);
+    writeln!(out, "entry!({name} P{name} ({arguments}) -> {returns} {{ {body} }});").unwrap();
+    path.is_some()
+}
+
+/// What a function that returns no error code returns while it is not built.
+fn neutral(f: &Function) -> String {
+    match f.returns.as_str() {
+        "double" => "0.0".into(),
+        "int" | "MPI_Aint" => "0".into(),
+        "MPI_Datatype" => "MPI_DATATYPE_NULL".into(),
+        handle => format!("{}_NULL", handle.to_uppercase()),
+    }
+}
+
+/// The signature that each implementation must have, for people who write chapters.
+pub fn signatures(abi: &Abi) -> String {
+    let mut out = String::new();
+    for f in &abi.functions {
+        let shared = widening(abi, f);
+        let note = match (&shared, abi.small(f).is_some()) {
+            (Some(_), true) => continue,
+            (Some(_), false) => " // also for _c",
+            _ => "",
+        };
+        let widen = shared.unwrap_or_else(|| vec![Widen::Same; f.params.len()]);
+        let list: Vec<_> = f
+            .params
+            .iter()
+            .zip(widen)
+            .map(|(p, w)| {
+                let kind = match w {
+                    Widen::Same => rust_type(p, abi),
+                    Widen::Scalar => "i64".into(),
+                    Widen::Counts => "Counts".into(),
+                    Widen::Displs => "Displs".into(),
+                    Widen::Out => "Out".into(),
+                };
+                format!("{}: {kind}", argument(p))
+            })
+            .collect();
+        let returns = match f.returns.as_str() {
+            "int" if !f.name.ends_with("_toint") => "Result<(), Error>".into(),
+            other => base_type(other, abi),
+        };
+        let (name, list) = (implementation(&f.name), list.join(", "));
+        writeln!(out, "pub(crate) unsafe fn {name}({list}) -> {returns};{note}").unwrap();
+    }
+    out
+}

@@ -1,0 +1,7 @@
+//! Implementations, one file a chapter of the standard.
+//!
+//! `MPI_Comm_rank` is implemented by `pub(crate) unsafe fn comm_rank`, at the start of a line:
+//! the build finds it there and wires it. Functions with and without `_c` share one implementation
+//! with wide types, unless the `_c` form has its own. Helpers are not `pub(crate) unsafe fn`.
+
+pub(crate) mod environment;

@@ -1,0 +1,105 @@
+//! Environmental management (MPI 5.0, chapters 9 and 20): versions, clocks, addresses.
+
+use crate::constants::*;
+use crate::error::Error;
+use std::ffi::{c_char, c_int};
+
+const LIBRARY_VERSION: &str =
+    concat!("Weft ", env!("CARGO_PKG_VERSION"), ", MPI 5.0 standard ABI\0");
+
+/// Stores a result; NULL is an error that names the argument.
+///
+/// # Safety
+/// `to` is NULL or may be written.
+unsafe fn store<T>(to: *mut T, value: T, argument: &str) -> Result<(), Error> {
+    if to.is_null() {
+        return Err(Error::new(MPI_ERR_ARG, format_args!("argument {argument} is NULL")));
+    }
+    // SAFETY: not NULL, so by contract writable.
+    unsafe { to.write(value) };
+    Ok(())
+}
+
+/// Copies `text`, which ends with its NUL, and its length without it.
+///
+/// # Safety
+/// `to` is NULL or has room for `text`, `length` is NULL or may be written.
+unsafe fn store_text(
+    text: &[u8],
+    to: *mut c_char,
+    length: *mut c_int,
+    argument: &str,
+) -> Result<(), Error> {
+    if to.is_null() {
+        return Err(Error::new(MPI_ERR_ARG, format_args!("argument {argument} is NULL")));
+    }
+    // SAFETY: by contract.
+    unsafe {
+        store(length, (text.len() - 1) as c_int, "resultlen")?;
+        to.copy_from_nonoverlapping(text.as_ptr().cast(), text.len());
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn get_version(version: *mut c_int, subversion: *mut c_int) -> Result<(), Error> {
+    // SAFETY: the caller's pointers.
+    unsafe {
+        store(version, MPI_VERSION, "version")?;
+        store(subversion, MPI_SUBVERSION, "subversion")
+    }
+}
+
+pub(crate) unsafe fn abi_get_version(major: *mut c_int, minor: *mut c_int) -> Result<(), Error> {
+    // SAFETY: the caller's pointers.
+    unsafe {
+        store(major, MPI_ABI_VERSION, "abi_major")?;
+        store(minor, MPI_ABI_SUBVERSION, "abi_minor")
+    }
+}
+
+pub(crate) unsafe fn get_library_version(
+    version: *mut c_char,
+    resultlen: *mut c_int,
+) -> Result<(), Error> {
+    // SAFETY: the caller's buffer has MPI_MAX_LIBRARY_VERSION_STRING bytes.
+    unsafe { store_text(LIBRARY_VERSION.as_bytes(), version, resultlen, "version") }
+}
+
+pub(crate) unsafe fn get_processor_name(
+    name: *mut c_char,
+    resultlen: *mut c_int,
+) -> Result<(), Error> {
+    let mut host = [0u8; MPI_MAX_PROCESSOR_NAME as usize];
+    // SAFETY: the buffer is ours; its last byte stays 0, also where the name is cut off.
+    let failed = unsafe { libc::gethostname(host.as_mut_ptr().cast(), host.len() - 1) } != 0;
+    if failed {
+        let why = std::io::Error::last_os_error();
+        return Err(Error::new(MPI_ERR_OTHER, format_args!("gethostname: {why}")));
+    }
+    let end = host.iter().position(|&b| b == 0).unwrap_or(host.len() - 1);
+    // SAFETY: the caller's buffer has MPI_MAX_PROCESSOR_NAME bytes.
+    unsafe { store_text(&host[..=end], name, resultlen, "name") }
+}
+
+/// Seconds of the monotonic clock, which all processes of one machine share.
+pub(crate) unsafe fn wtime() -> f64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure is ours; this clock always exists on Linux.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
+}
+
+pub(crate) unsafe fn wtick() -> f64 {
+    let mut tick = libc::timespec { tv_sec: 0, tv_nsec: 1 };
+    // SAFETY: as above.
+    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC, &mut tick) };
+    tick.tv_sec as f64 + tick.tv_nsec as f64 * 1e-9
+}
+
+pub(crate) unsafe fn aint_add(base: isize, disp: isize) -> isize {
+    base.wrapping_add(disp)
+}
+
+pub(crate) unsafe fn aint_diff(addr1: isize, addr2: isize) -> isize {
+    addr1.wrapping_sub(addr2)
+}

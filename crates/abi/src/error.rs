@@ -1,0 +1,96 @@
+//! Errors and the way they take to the user's error handler.
+
+use crate::constants::{MPI_ERR_UNSUPPORTED_OPERATION, MPI_T_ERR_NOT_SUPPORTED};
+use crate::types::{Comm, File, Session, Win};
+use std::ffi::c_int;
+use std::fmt;
+
+/// Why a function failed. One pointer wide, so that a result costs the good path one register.
+pub struct Error(Box<Parts>);
+
+struct Parts {
+    class: c_int,
+    text: String,
+    owner: Option<Owner>,
+}
+
+#[allow(dead_code)] // chapters use it
+impl Error {
+    /// `class` is one of `MPI_ERR_*`; `text` names what failed, the value, the limit and the remedy.
+    #[cold]
+    pub fn new(class: c_int, text: impl fmt::Display) -> Error {
+        Error(Box::new(Parts { class, text: text.to_string(), owner: None }))
+    }
+
+    /// The object whose handler is to be called, where it is not the one that the entry point
+    /// names: `MPI_Wait` has only a request, but its errors belong to a communicator.
+    pub fn on(mut self, owner: Owner) -> Error {
+        self.0.owner = Some(owner);
+        self
+    }
+
+    pub fn class(&self) -> c_int {
+        self.0.class
+    }
+
+    pub fn text(&self) -> &str {
+        &self.0.text
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error class {}: {}", self.class(), self.text())
+    }
+}
+
+/// The object whose error handler an error is raised on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Owner {
+    /// No object: the handler of `MPI_COMM_SELF`, before `MPI_Init` the initial one.
+    None,
+    Comm(Comm),
+    Win(Win),
+    File(File),
+    Session(Session),
+    /// The tool interface: it returns its errors and calls no handler (MPI 5.0, 15.3.9).
+    Tool,
+}
+
+/// Raises `error` from the function `call`; returns the code that the function returns.
+#[cold]
+#[inline(never)]
+pub fn raise(error: Error, call: &'static str, owner: Owner) -> c_int {
+    let owner = error.0.owner.unwrap_or(owner);
+    if owner != Owner::Tool {
+        // Error handlers belong to the process's objects; until those exist, an error is printed
+        // and returned.
+        eprintln!("weft: {call}: {}", error.text());
+    }
+    error.class()
+}
+
+/// Raises that `call` is not built yet.
+#[cold]
+#[inline(never)]
+pub fn unsupported(call: &'static str, owner: Owner) -> c_int {
+    let class = match owner {
+        Owner::Tool => MPI_T_ERR_NOT_SUPPORTED,
+        _ => MPI_ERR_UNSUPPORTED_OPERATION,
+    };
+    raise(not_built(class, call), call, owner)
+}
+
+/// Raises that `call`, which returns no error code, is not built yet; returns `neutral`.
+#[cold]
+#[inline(never)]
+pub fn unsupported_value<T>(call: &'static str, neutral: T) -> T {
+    raise(not_built(MPI_ERR_UNSUPPORTED_OPERATION, call), call, Owner::None);
+    neutral
+}
+
+fn not_built(class: c_int, call: &str) -> Error {
+    let version = env!("CARGO_PKG_VERSION");
+    let remedy = "`weft info --coverage` lists what is";
+    Error::new(class, format_args!("{call} is not built in Weft {version}; {remedy}"))
+}
