@@ -1,0 +1,98 @@
+//! `weft`: looks at the installation and at the machine.
+
+use clap::{Parser, Subcommand};
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+use weft_tools::coverage::Coverage;
+use weft_tools::library::{self, About};
+use weft_tools::machine::Machine;
+use weft_tools::tree::Tree;
+
+/// Weft, an MPI library: what is installed, and what it makes of this machine.
+#[derive(Parser)]
+#[command(version)]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show the library, the header and the machine.
+    Info {
+        /// List every function of MPI 5.0: `+` works, `-` raises MPI_ERR_UNSUPPORTED_OPERATION.
+        #[arg(long)]
+        coverage: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let Command::Info { coverage } = Args::parse().command;
+    let text = match info(coverage) {
+        Ok(text) => text,
+        Err(why) => {
+            eprintln!("weft: {why}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match io::stdout().write_all(text.as_bytes()) {
+        // `weft info | head` is no failure.
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            eprintln!("weft: standard output: {e}");
+            ExitCode::FAILURE
+        }
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+fn info(list_functions: bool) -> Result<String, String> {
+    let tree = Tree::of_this_program()?;
+    let about = library::ask(&tree.library())?;
+    let coverage = Coverage::parse(&about.coverage)?;
+    if list_functions {
+        let list = coverage.list();
+        return Ok(format!("# {}: {}\n{list}", about.version, coverage.summary()));
+    }
+    let mut out = String::new();
+    describe_library(&mut out, &tree, &about, &coverage);
+    describe_machine(&mut out, &Machine::look());
+    Ok(out)
+}
+
+fn line(out: &mut String, name: &str, value: impl std::fmt::Display) {
+    writeln!(out, "  {name:<10} {value}").expect("a string grows");
+}
+
+fn describe_library(out: &mut String, tree: &Tree, about: &About, coverage: &Coverage) {
+    let (major, minor) = about.abi;
+    writeln!(out, "{}\n\nlibrary", about.version).expect("a string grows");
+    line(out, "path", tree.library().display());
+    line(out, "header", tree.include.join("mpi.h").display());
+    line(out, "ABI", format_args!("{major}.{minor}"));
+    line(out, "works", format_args!("{}; names: weft info --coverage", coverage.summary()));
+}
+
+fn describe_machine(out: &mut String, machine: &Machine) {
+    out.push_str("\nmachine\n");
+    if let Some(processor) = &machine.processor {
+        line(out, "processor", processor);
+    }
+    line(out, "cores", format_args!("{} online", machine.online));
+    if let Some(list) = &machine.affinity {
+        line(out, "affinity", format_args!("{} allowed: {list}", machine.allowed));
+    }
+    match machine.cgroup_limit {
+        Some(limit) => line(out, "cgroup", format_args!("at most {limit:.2} cores of time")),
+        None => line(out, "cgroup", "no limit on processor time"),
+    }
+    let ranks = machine.cores_for_ranks();
+    let word = if ranks == 1 { "rank has a core" } else { "ranks have a core each" };
+    line(out, "ranks", format_args!("up to {ranks} {word}; more take turns"));
+    if let Some(bytes) = machine.memory {
+        line(out, "memory", format_args!("{:.1} GiB", bytes as f64 / f64::powi(2.0, 30)));
+    }
+    if let Some(kernel) = &machine.kernel {
+        line(out, "kernel", format_args!("Linux {kernel}"));
+    }
+}

@@ -1,0 +1,54 @@
+//! Which functions of the standard the library implements.
+
+use std::fmt::Write;
+
+/// The functions of the library, in the order of the alphabet.
+pub struct Coverage {
+    /// Name, and whether it is implemented.
+    pub functions: Vec<(String, bool)>,
+}
+
+impl Coverage {
+    /// Reads the text of `weft_coverage`: a line with the version, then lines `MPI_X yes` or
+    /// `MPI_X no`.
+    pub fn parse(text: &str) -> Result<Coverage, String> {
+        let functions = text.lines().skip(1).map(|line| match line.split_once(' ') {
+            Some((name, "yes")) => Ok((name.to_owned(), true)),
+            Some((name, "no")) => Ok((name.to_owned(), false)),
+            _ => Err(format!("coverage of the library: unknown line `{line}`")),
+        });
+        Ok(Coverage { functions: functions.collect::<Result<_, _>>()? })
+    }
+
+    pub fn implemented(&self) -> usize {
+        self.functions.iter().filter(|(_, yes)| *yes).count()
+    }
+
+    /// `438 of 664 functions (66 %)`
+    pub fn summary(&self) -> String {
+        let (some, all) = (self.implemented(), self.functions.len());
+        format!("{some} of {all} functions ({} %)", some * 100 / all.max(1))
+    }
+
+    /// The list of all functions: `+` before those that work, `-` before the others.
+    pub fn list(&self) -> String {
+        let mut out = String::new();
+        for (name, yes) in &self.functions {
+            writeln!(out, "{} {name}", if *yes { '+' } else { '-' }).unwrap();
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_the_library_says() {
+        let coverage = Coverage::parse("weft 1.2\nMPI_Abort yes\nMPI_Accumulate no\n").unwrap();
+        assert_eq!(coverage.summary(), "1 of 2 functions (50 %)");
+        assert_eq!(coverage.list(), "+ MPI_Abort\n- MPI_Accumulate\n");
+        assert!(Coverage::parse("weft 1.2\nMPI_Abort perhaps\n").is_err());
+    }
+}

@@ -1,0 +1,7 @@
+//! What the tools `mpicc`, `mpicxx` and `weft` share.
+
+pub mod coverage;
+pub mod library;
+pub mod machine;
+pub mod tree;
+pub mod wrapper;

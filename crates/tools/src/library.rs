@@ -1,0 +1,53 @@
+//! Asks `libmpi_abi.so.1` about itself.
+
+use libloading::{Library, Symbol};
+use std::ffi::{CStr, c_char, c_int};
+use std::path::Path;
+
+/// What the library says without `MPI_Init`.
+#[derive(Debug)]
+pub struct About {
+    /// The text of `MPI_Get_library_version`.
+    pub version: String,
+    /// Major and minor number of `MPI_Abi_get_version`.
+    pub abi: (c_int, c_int),
+    /// The text of `weft_coverage`: see [`crate::coverage`].
+    pub coverage: String,
+}
+
+/// Room for `MPI_Get_library_version`; the standard ABI fixes the size.
+const MAX_LIBRARY_VERSION_STRING: usize = 8192;
+
+/// Loads the library and asks it.
+pub fn ask(path: &Path) -> Result<About, String> {
+    let failed = |what: &str, why: libloading::Error| format!("{}: {what}: {why}", path.display());
+    // SAFETY: the file is the libmpi_abi.so.1 of the tree that this program belongs to; loading
+    // it starts nothing.
+    let library = unsafe { Library::new(path) }.map_err(|e| failed("cannot load it", e))?;
+    // SAFETY: the types below are those of the standard and of `weft_coverage`.
+    unsafe {
+        let missing = |e| failed("it is not Weft's library", e);
+        let get_version: Symbol<unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int> =
+            library.get(b"MPI_Get_library_version").map_err(missing)?;
+        let abi_version: Symbol<unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int> =
+            library.get(b"MPI_Abi_get_version").map_err(missing)?;
+        let coverage: Symbol<unsafe extern "C" fn() -> *const c_char> =
+            library.get(b"weft_coverage").map_err(missing)?;
+
+        let mut text = [0 as c_char; MAX_LIBRARY_VERSION_STRING];
+        let mut abi = (0, 0);
+        let mut length = 0;
+        for code in
+            [get_version(text.as_mut_ptr(), &mut length), abi_version(&mut abi.0, &mut abi.1)]
+        {
+            if code != 0 {
+                return Err(format!("{}: error {code} when asked its version", path.display()));
+            }
+        }
+        Ok(About {
+            version: CStr::from_ptr(text.as_ptr()).to_string_lossy().into_owned(),
+            abi,
+            coverage: CStr::from_ptr(coverage()).to_string_lossy().into_owned(),
+        })
+    }
+}

@@ -1,0 +1,137 @@
+//! What this machine gives a job: cores, the caller's share of them, memory.
+
+use std::fs;
+use std::path::Path;
+
+/// The machine as this process sees it. Absent values could not be read.
+#[derive(Debug)]
+pub struct Machine {
+    pub processor: Option<String>,
+    pub kernel: Option<String>,
+    /// Cores (hardware threads) that are online.
+    pub online: usize,
+    /// The cores that this process may use, as a list like `0-3,8`.
+    pub affinity: Option<String>,
+    /// How many those are.
+    pub allowed: usize,
+    /// The tightest `cpu.max` of the control groups around this process, in cores.
+    pub cgroup_limit: Option<f64>,
+    /// Bytes of memory.
+    pub memory: Option<u64>,
+}
+
+impl Machine {
+    pub fn look() -> Machine {
+        let status = read("/proc/self/status");
+        let affinity = field(&status, "Cpus_allowed_list");
+        let online = read("/sys/devices/system/cpu/online");
+        let online = count(online.trim()).max(1);
+        let memory = field(&read("/proc/meminfo"), "MemTotal");
+        let memory = memory.and_then(|m| m.trim_end_matches(" kB").parse::<u64>().ok());
+        Machine {
+            processor: field(&read("/proc/cpuinfo"), "model name"),
+            kernel: Some(read("/proc/sys/kernel/osrelease").trim().to_owned())
+                .filter(|k| !k.is_empty()),
+            online,
+            allowed: affinity.as_deref().map_or(online, count),
+            affinity,
+            cgroup_limit: cgroup_limit(&read("/proc/self/cgroup"), Path::new("/sys/fs/cgroup")),
+            memory: memory.map(|kib| kib * 1024),
+        }
+    }
+
+    /// Ranks that can each have a core of their own.
+    pub fn cores_for_ranks(&self) -> usize {
+        let limit = self.cgroup_limit.map_or(usize::MAX, |l| (l.floor() as usize).max(1));
+        self.allowed.min(limit)
+    }
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+/// The value of the first line `name : value`.
+fn field(text: &str, name: &str) -> Option<String> {
+    let lines = text.lines().filter_map(|line| line.split_once(':'));
+    lines.into_iter().find(|(n, _)| n.trim() == name).map(|(_, value)| value.trim().to_owned())
+}
+
+/// How many numbers a list like `0-3,8` holds.
+fn count(list: &str) -> usize {
+    list.split(',')
+        .filter_map(|part| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (first, last) = (first.trim().parse::<usize>(), last.trim().parse::<usize>());
+            (last.ok()? + 1).checked_sub(first.ok()?)
+        })
+        .sum()
+}
+
+/// The tightest limit of the group (a line of /proc/self/cgroup) and of those around it; version
+/// 2 keeps it in `cpu.max`, version 1 in two files of the `cpu` controller.
+fn cgroup_limit(groups: &str, root: &Path) -> Option<f64> {
+    let mut limits = Vec::new();
+    for line in groups.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else { continue };
+        let root = match controllers {
+            "" => root.to_owned(),
+            list if list.split(',').any(|c| c == "cpu") => root.join(list),
+            _ => continue,
+        };
+        let inside = group.trim_start_matches('/');
+        for dir in Path::new(inside).ancestors() {
+            limits.extend(limit_of(&root.join(dir)));
+        }
+    }
+    limits.into_iter().min_by(f64::total_cmp)
+}
+
+fn limit_of(dir: &Path) -> Option<f64> {
+    let text = match read(dir.join("cpu.max")) {
+        text if !text.is_empty() => text,
+        _ => read(dir.join("cpu.cfs_quota_us")) + " " + &read(dir.join("cpu.cfs_period_us")),
+    };
+    let mut numbers = text.split_whitespace().map(|n| n.parse::<f64>());
+    // No limit is `max` in version 2 and -1 in version 1.
+    let (quota, period) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+    (quota > 0.0 && period > 0.0).then(|| quota / period)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cores_are_counted() {
+        assert_eq!(count("0-3,8"), 5);
+        assert_eq!(count("7"), 1);
+        assert_eq!(count(""), 0);
+    }
+
+    #[test]
+    fn the_tightest_group_counts() {
+        let root = std::env::temp_dir().join(format!("weft-cgroup-{}", std::process::id()));
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        fs::create_dir_all(root.join("cpu,cpuacct/old")).unwrap();
+        fs::write(root.join("a/b/cpu.max"), "max 100000\n").unwrap();
+        assert_eq!(cgroup_limit("0::/a/b\n", &root), None);
+        fs::write(root.join("a/cpu.max"), "150000 100000\n").unwrap();
+        assert_eq!(cgroup_limit("0::/a/b\n", &root), Some(1.5));
+        fs::write(root.join("cpu,cpuacct/old/cpu.cfs_quota_us"), "-1\n").unwrap();
+        fs::write(root.join("cpu,cpuacct/old/cpu.cfs_period_us"), "100000\n").unwrap();
+        assert_eq!(cgroup_limit("3:cpu,cpuacct:/old\n", &root), None);
+        fs::write(root.join("cpu,cpuacct/old/cpu.cfs_quota_us"), "200000\n").unwrap();
+        assert_eq!(cgroup_limit("3:cpu,cpuacct:/old\n2:pids:/x\n", &root), Some(2.0));
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn this_machine_is_seen() {
+        let machine = Machine::look();
+        assert!(machine.affinity.is_some_and(|list| count(&list) == machine.allowed));
+        assert!(machine.allowed >= 1 && machine.online >= 1);
+        assert!(machine.memory.is_some_and(|bytes| bytes > 1 << 20));
+    }
+}
