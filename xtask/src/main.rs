@@ -1,5 +1,6 @@
 //! Project chores, run as `cargo xtask <command>`.
 
+mod install;
 mod layers;
 
 use clap::{Parser, Subcommand};
@@ -17,11 +18,18 @@ struct Args {
 enum Command {
     /// Fail if a crate depends on a crate above it (ARCHITECTURE.md has the order).
     Layers,
+    /// Build Weft and lay out an MPI installation: bin, lib, include, share/doc/weft.
+    Install {
+        /// The directory to install into.
+        #[arg(long, value_name = "DIR")]
+        prefix: std::path::PathBuf,
+    },
 }
 
 fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::Layers => layers::check(),
+        Command::Install { prefix } => install::install(&prefix),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -33,7 +41,6 @@ fn main() -> ExitCode {
 }
 
 /// The root of the workspace.
-#[allow(dead_code)]
 fn root() -> std::path::PathBuf {
     let xtask = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     xtask.parent().expect("xtask lies in the workspace").to_owned()

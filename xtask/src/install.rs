@@ -1,0 +1,137 @@
+//! Lays out an MPI installation: bin/, lib/, include/, share/doc/weft/.
+
+use crate::root;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The library's file name (its SONAME), and the links to it: what `-lmpi_abi` finds, and what
+/// programs linked with MPICH 5.0.0 and 5.0.1 look for, which shipped that name by mistake.
+const LIBRARY: &str = "libmpi_abi.so.1";
+const LIBRARY_LINKS: [&str; 2] = ["libmpi_abi.so", "libmpi_abi.so.0"];
+
+/// A package, and the programs of it that are installed.
+const PROGRAMS: [(&str, &[&str]); 2] =
+    [("weft-tools", &["mpicc", "mpicxx", "weft"]), ("weft-launch", &["mpiexec", "mpirun"])];
+
+/// A link in bin/ and what it points to.
+const PROGRAM_LINKS: [(&str, &str); 1] = [("mpic++", "mpicxx")];
+
+/// Files of the repository that are installed where they exist.
+const DOCUMENTS: [&str; 6] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "LICENSE-MIT",
+    "LICENSE-APACHE",
+];
+
+/// Builds Weft and installs it under `prefix`, replacing each file in one step, so that programs
+/// that run on an older installation there are not disturbed.
+pub fn install(prefix: &Path) -> Result<(), String> {
+    let prefix = std::path::absolute(prefix)
+        .map_err(|e| format!("the prefix {} is no path: {e}", prefix.display()))?;
+    let (present, absent): (Vec<_>, Vec<_>) =
+        PROGRAMS.into_iter().partition(|(package, _)| is_member(package));
+    let built = build(present.iter().map(|(package, _)| *package))?;
+
+    let [bin, lib, include, pkgconfig, doc] =
+        ["bin", "lib", "include", "lib/pkgconfig", "share/doc/weft"].map(|d| prefix.join(d));
+    for dir in [&bin, &lib, &include, &pkgconfig, &doc] {
+        fs::create_dir_all(dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
+    }
+    for program in present.iter().flat_map(|(_, programs)| *programs) {
+        copy(&built.join(program), &bin.join(program), 0o755)?;
+    }
+    for (name, target) in PROGRAM_LINKS {
+        link(target, &bin.join(name))?;
+    }
+    copy(&built.join("libmpi_abi.so"), &lib.join(LIBRARY), 0o755)?;
+    for name in LIBRARY_LINKS {
+        link(LIBRARY, &lib.join(name))?;
+    }
+    copy(&built.join("include/mpi.h"), &include.join("mpi.h"), 0o644)?;
+    replace(&pkgconfig.join("weft.pc"), |to| fs::write(to, pkg_config()))?;
+    // The name that distributions give to "the MPI for C, whichever it is".
+    link("weft.pc", &pkgconfig.join("mpi-c.pc"))?;
+    for name in DOCUMENTS {
+        let from = root().join(name);
+        if from.is_file() {
+            copy(&from, &doc.join(name), 0o644)?;
+        }
+    }
+    println!("Weft is installed in {}; try {}/weft info", prefix.display(), bin.display());
+    for (package, programs) in absent {
+        eprintln!("NOTE: {} not installed: there is no package {package}", programs.join(", "));
+    }
+    Ok(())
+}
+
+/// Whether the workspace has this package.
+fn is_member(package: &str) -> bool {
+    let dir = package.strip_prefix("weft-").unwrap_or(package);
+    root().join("crates").join(dir).join("Cargo.toml").is_file()
+}
+
+/// Builds the library and `packages`; returns the directory that they are in.
+fn build<'a>(packages: impl Iterator<Item = &'a str>) -> Result<PathBuf, String> {
+    // This program was built by `cargo xtask` in the release directory that we want.
+    let exe = std::env::current_exe().map_err(|e| format!("where xtask lies: {e}"))?;
+    let target = exe.ancestors().nth(2).ok_or("xtask does not lie in target/<profile>")?;
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(&cargo);
+    command.current_dir(root()).args(["build", "--release", "--package", "weft-abi"]);
+    for package in packages {
+        command.args(["--package", package]);
+    }
+    let status = command.arg("--target-dir").arg(target).status();
+    let status = status.map_err(|e| format!("cannot run {}: {e}", Path::new(&cargo).display()))?;
+    if !status.success() {
+        return Err("the build failed; nothing was installed".into());
+    }
+    Ok(target.join("release"))
+}
+
+fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
+    if !from.is_file() {
+        return Err(format!("the build has left no {}", from.display()));
+    }
+    replace(to, |new| {
+        fs::copy(from, new)?;
+        fs::set_permissions(new, fs::Permissions::from_mode(mode))
+    })
+}
+
+fn link(target: &str, name: &Path) -> Result<(), String> {
+    replace(name, |new| symlink(target, new))
+}
+
+/// Makes `to` by making a new file beside it and renaming that.
+fn replace(to: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), String> {
+    let mut new = to.as_os_str().to_owned();
+    new.push(format!(".new-{}", std::process::id()));
+    let new = PathBuf::from(new);
+    make(&new).and_then(|()| fs::rename(&new, to)).map_err(|e| {
+        let _ = fs::remove_file(&new);
+        format!("cannot install {}: {e}", to.display())
+    })
+}
+
+/// The prefix is found from where the file lies, so an installation can be moved.
+fn pkg_config() -> String {
+    format!(
+        "prefix=${{pcfiledir}}/../..\n\
+         includedir=${{prefix}}/include\n\
+         libdir=${{prefix}}/lib\n\
+         \n\
+         Name: Weft\n\
+         Description: MPI library (MPI 5.0 standard ABI)\n\
+         Version: {}\n\
+         Cflags: -I${{includedir}}\n\
+         Libs: -L${{libdir}} -Wl,-rpath,${{libdir}} -lmpi_abi\n",
+        env!("CARGO_PKG_VERSION")
+    )
+}
