@@ -6,12 +6,14 @@ mod environment;
 mod foreign;
 pub mod report;
 mod single;
+mod threads;
 pub mod wire;
 
 pub use environment::{Ticket, VARIABLE, from_environment};
 pub use foreign::variables as foreign_variables;
 pub use report::{Pending, Phase, Report};
 pub use single::Single;
+pub use threads::{ThreadBootstrap, threads};
 
 use std::fmt;
 
