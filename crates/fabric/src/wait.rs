@@ -3,5 +3,5 @@
 mod doorbell;
 mod policy;
 
-pub use doorbell::{Sleep, Token};
+pub use doorbell::{Doorbell, Sleep, Token};
 pub use policy::{Step, WaitPolicy, Waiter};

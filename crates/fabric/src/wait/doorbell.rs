@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU32, Ordering, fence};
+#[cfg(not(loom))]
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+
 /// What [`Sleep::arm`] saw; a ring after it makes the sleep return at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token(pub u32);
@@ -22,4 +27,178 @@ pub trait Sleep: Send + Sync {
 
     /// Wakes all threads of this process that sleep here.
     fn ring(&self);
+}
+
+/// A [`Sleep`] on a futex that works across processes: it may lie in shared memory (all zero is a
+/// good initial state) or on the heap.
+///
+/// Contract. Sleepers change `sleepers`, wakers change `bell`; anybody may do either.
+///
+/// ```text
+///   waker                             sleeper
+///   publish (any store)               sleepers += 1
+///   fence(SeqCst)                     fence(SeqCst)
+///   sleepers != 0 ?                   token = bell
+///     bell += 1, FUTEX_WAKE           poll everything
+///                                     FUTEX_WAIT while bell == token
+/// ```
+/// The fences are totally ordered. If the waker's comes first, the sleeper's poll sees what was
+/// published; if the sleeper's comes first, the waker sees it and rings. A ring between `arm` and
+/// `sleep` changes `bell`, and the kernel compares it with `token` before it sleeps.
+#[derive(Debug, Default)]
+#[repr(C, align(128))]
+pub struct Doorbell {
+    sleepers: AtomicU32,
+    bell: AtomicU32,
+    #[cfg(loom)]
+    queue: model::Queue,
+}
+
+impl Doorbell {
+    pub fn new() -> Doorbell {
+        Doorbell::default()
+    }
+
+    /// Called after something was published: rings if anybody sleeps or is about to.
+    #[inline]
+    pub fn wake(&self) {
+        fence(Ordering::SeqCst);
+        if self.sleepers.load(Ordering::Relaxed) != 0 {
+            self.ring();
+        }
+    }
+
+    /// The second half of [`Doorbell::wake`], for callers that wake several doorbells after one
+    /// `fence(SeqCst)` of their own.
+    #[inline]
+    pub fn wake_fenced(&self) {
+        if self.sleepers.load(Ordering::Relaxed) != 0 {
+            self.ring();
+        }
+    }
+}
+
+impl Sleep for Doorbell {
+    fn arm(&self) -> Token {
+        self.sleepers.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        Token(self.bell.load(Ordering::Acquire))
+    }
+
+    fn sleep(&self, token: Token, limit: Duration) {
+        if self.bell.load(Ordering::Acquire) == token.0 {
+            self.futex_wait(token.0, limit);
+        }
+    }
+
+    fn disarm(&self) {
+        self.sleepers.fetch_sub(1, Ordering::Release);
+    }
+
+    #[cold]
+    fn ring(&self) {
+        self.bell.fetch_add(1, Ordering::Release);
+        self.futex_wake();
+    }
+}
+
+#[cfg(not(loom))]
+impl Doorbell {
+    fn futex_wait(&self, expected: u32, limit: Duration) {
+        let time = libc::timespec {
+            tv_sec: limit.as_secs().min(i32::MAX as u64) as libc::time_t,
+            tv_nsec: limit.subsec_nanos().into(),
+        };
+        // SAFETY: the word outlives the call (borrowed), `time` is a valid timespec. Whatever the
+        // outcome (woken, value changed, time up, a signal), the caller polls again.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                self.bell.as_ptr(),
+                libc::FUTEX_WAIT,
+                expected,
+                &raw const time,
+            );
+        }
+    }
+
+    fn futex_wake(&self) {
+        // SAFETY: the word is borrowed; waking has no other effect on memory.
+        unsafe {
+            libc::syscall(libc::SYS_futex, self.bell.as_ptr(), libc::FUTEX_WAKE, i32::MAX);
+        }
+    }
+}
+
+/// The futex as the kernel promises it, for the model checker: comparing and going to sleep is one
+/// step against a wake, and no wake comes by itself.
+#[cfg(loom)]
+mod model {
+    use super::{Doorbell, Ordering};
+    use std::time::Duration;
+
+    #[derive(Debug, Default)]
+    pub struct Queue {
+        lock: loom::sync::Mutex<()>,
+        sleepers: loom::sync::Condvar,
+    }
+
+    impl Doorbell {
+        pub(super) fn futex_wait(&self, expected: u32, _limit: Duration) {
+            let guard = self.queue.lock.lock().unwrap();
+            if self.bell.load(Ordering::Relaxed) == expected {
+                drop(self.queue.sleepers.wait(guard).unwrap());
+            }
+        }
+
+        pub(super) fn futex_wake(&self) {
+            let _guard = self.queue.lock.lock().unwrap();
+            self.queue.sleepers.notify_all();
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn a_ring_before_the_sleep_is_not_lost() {
+        let bell = Doorbell::new();
+        let token = bell.arm();
+        bell.wake();
+        bell.sleep(token, Duration::MAX);
+        bell.disarm();
+        assert_eq!(bell.bell.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn nobody_is_rung_for_when_nobody_sleeps() {
+        let bell = Doorbell::new();
+        bell.wake();
+        assert_eq!(bell.bell.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_sleeper_is_woken_by_what_is_published() {
+        let bell = Arc::new(Doorbell::new());
+        let ready = Arc::new(AtomicBool::new(false));
+        let waker = {
+            let (bell, ready) = (bell.clone(), ready.clone());
+            std::thread::spawn(move || {
+                ready.store(true, Ordering::Release);
+                bell.wake();
+            })
+        };
+        while !ready.load(Ordering::Acquire) {
+            let token = bell.arm();
+            if !ready.load(Ordering::Acquire) {
+                bell.sleep(token, Duration::MAX);
+            }
+            bell.disarm();
+        }
+        waker.join().unwrap();
+    }
 }
