@@ -1,0 +1,168 @@
+//! What a message costs, against the bare cost of moving cache lines between two processors.
+//!
+//! `cargo run --release -p weft-fabric-shm --example pingpong [processor processor]`
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+use weft_bootstrap::threads;
+use weft_fabric::{Fabric, Head, Posted, Sge};
+use weft_fabric_shm::Shm;
+
+const ROUNDS: usize = 20_000;
+const SAMPLES: usize = 31;
+
+fn pin(processor: usize) {
+    let mut mask = [0u64; 16];
+    mask[processor / 64] = 1 << (processor % 64);
+    // SAFETY: reads `mask`; without permission the numbers are merely worse.
+    unsafe { libc::sched_setaffinity(0, size_of_val(&mask), mask.as_ptr().cast()) };
+}
+
+/// The median of the times of `SAMPLES` runs of `f`, in nanoseconds.
+fn median(mut f: impl FnMut()) -> f64 {
+    let mut times: Vec<f64> = (0..SAMPLES)
+        .map(|_| {
+            let start = Instant::now();
+            f();
+            start.elapsed().as_nanos() as f64
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[SAMPLES / 2]
+}
+
+#[derive(Default)]
+#[repr(align(128))]
+struct Line(AtomicU64);
+
+/// One way, in nanoseconds: each side writes its own line and waits for the other's.
+fn bare(processors: [usize; 2]) -> f64 {
+    let lines: [Line; 2] = Default::default();
+    let mut result = 0.0;
+    std::thread::scope(|scope| {
+        let lines = &lines;
+        scope.spawn(move || {
+            pin(processors[1]);
+            for i in 1..=(ROUNDS * SAMPLES) as u64 {
+                while lines[0].0.load(Ordering::Acquire) != i {
+                    std::hint::spin_loop();
+                }
+                lines[1].0.store(i, Ordering::Release);
+            }
+        });
+        let thread = scope.spawn(move || {
+            pin(processors[0]);
+            let mut i = 0;
+            median(|| {
+                for _ in 0..ROUNDS {
+                    i += 1;
+                    lines[0].0.store(i, Ordering::Release);
+                    while lines[1].0.load(Ordering::Acquire) != i {
+                        std::hint::spin_loop();
+                    }
+                }
+            })
+        });
+        result = thread.join().unwrap() / ROUNDS as f64 / 2.0;
+    });
+    result
+}
+
+fn take(shm: &Shm, into: Sge) {
+    loop {
+        if let Some(message) = shm.receive(Some(1 - shm.rank())) {
+            into.part(0, message.payload.len()).copy_from(message.payload);
+            shm.release(message);
+            return;
+        }
+        std::hint::spin_loop();
+    }
+}
+
+fn give(shm: &Shm, payload: Sge) {
+    let counter = shm.counters().allocate();
+    let before = shm.counters().value(counter);
+    if shm.send(1 - shm.rank(), Head([1, 2, 3]), payload, Some(counter)) == Posted::Later {
+        while shm.counters().value(counter) == before {
+            shm.progress();
+            std::hint::spin_loop();
+        }
+    }
+    shm.counters().free(counter);
+}
+
+fn ping(shm: &Shm, len: usize, barrier: &Barrier) -> f64 {
+    let mut memory = vec![1u8; len.max(1)];
+    // SAFETY: `memory` outlives its use below.
+    let sge = unsafe { Sge::new(memory.as_mut_ptr(), len) };
+    barrier.wait();
+    if shm.rank() == 1 {
+        for _ in 0..ROUNDS * SAMPLES {
+            take(shm, sge);
+            give(shm, sge);
+        }
+        return 0.0;
+    }
+    let time = median(|| {
+        for _ in 0..ROUNDS {
+            give(shm, sge);
+            take(shm, sge);
+        }
+    });
+    time / ROUNDS as f64 / 2.0
+}
+
+fn stream(shm: &Shm, len: usize, barrier: &Barrier) -> f64 {
+    let mut memory = vec![1u8; len.max(1)];
+    // SAFETY: `memory` outlives its use below.
+    let sge = unsafe { Sge::new(memory.as_mut_ptr(), len) };
+    barrier.wait();
+    if shm.rank() == 1 {
+        for _ in 0..SAMPLES {
+            for _ in 0..ROUNDS {
+                take(shm, sge);
+            }
+            give(shm, Sge::EMPTY);
+        }
+        return 0.0;
+    }
+    let time = median(|| {
+        for _ in 0..ROUNDS {
+            give(shm, sge);
+        }
+        take(shm, Sge::EMPTY);
+    });
+    time / ROUNDS as f64
+}
+
+fn main() {
+    let mut args = std::env::args().skip(1).map(|a| a.parse().expect("a processor number"));
+    let processors = [args.next().unwrap_or(0), args.next().unwrap_or(1)];
+    let floor = bare(processors);
+    println!("bare cache line, one way      {floor:8.1} ns");
+    let barrier = Barrier::new(2);
+    std::thread::scope(|scope| {
+        for (rank, mut world) in threads(2).into_iter().enumerate() {
+            let barrier = &barrier;
+            scope.spawn(move || {
+                pin(processors[rank]);
+                let shm = Shm::connect(&mut world).expect("connected");
+                let say = |text: String| {
+                    if rank == 0 {
+                        println!("{text}");
+                    }
+                };
+                for len in [0, 8, 32, 64, 1024, 16384] {
+                    let time = ping(&shm, len, barrier);
+                    say(format!("{len:6} B, one way {time:18.1} ns   {:.2} of bare", time / floor));
+                }
+                for len in [8, 64, 1024, 16384] {
+                    let time = stream(&shm, len, barrier);
+                    let rate = len as f64 / time * 1e3;
+                    say(format!("{len:6} B, streaming {time:16.1} ns/message {rate:8.0} MB/s"));
+                }
+            });
+        }
+    });
+}

@@ -1,0 +1,57 @@
+//! Cross-memory attach: reading and writing a peer's own memory by system calls.
+
+use weft_fabric::{Fault, Sge};
+
+/// Which way the bytes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// From the peer to here.
+    Read,
+    /// From here to the peer.
+    Write,
+}
+
+/// Moves `local.len()` bytes between `local` and address `remote` of process `pid`, which is rank
+/// `peer`. Errors: [`Fault::PeerLost`] if the process is gone, [`Fault::Unsupported`] if the system
+/// does not permit it, [`Fault::System`] otherwise (EFAULT: no such memory).
+pub fn transfer(way: Way, pid: i32, peer: usize, local: Sge, remote: u64) -> Result<(), Fault> {
+    let mut moved = 0;
+    // The kernel moves less than asked for beyond 2 GiB, and where pages are missing.
+    while moved < local.len() {
+        let rest = local.part(moved, local.len() - moved);
+        let here = libc::iovec { iov_base: rest.ptr().cast(), iov_len: rest.len() };
+        let at = remote.wrapping_add(moved as u64) as usize;
+        let there =
+            libc::iovec { iov_base: std::ptr::without_provenance_mut(at), iov_len: rest.len() };
+        // SAFETY: `here` names memory that is valid for its length by the promise of `Sge::new`;
+        // `there` is looked up by the kernel in the other process.
+        let n = unsafe {
+            match way {
+                Way::Read => libc::process_vm_readv(pid, &here, 1, &there, 1, 0),
+                Way::Write => libc::process_vm_writev(pid, &here, 1, &there, 1, 0),
+            }
+        };
+        if n <= 0 {
+            let errno = if n == 0 {
+                libc::EFAULT
+            } else {
+                std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+            };
+            return Err(fault(way, peer, errno));
+        }
+        moved += n as usize;
+    }
+    Ok(())
+}
+
+fn fault(way: Way, peer: usize, errno: i32) -> Fault {
+    let what = match way {
+        Way::Read => "process_vm_readv",
+        Way::Write => "process_vm_writev",
+    };
+    match errno {
+        libc::ESRCH => Fault::PeerLost { rank: peer },
+        libc::EPERM | libc::ENOSYS => Fault::Unsupported { rank: peer, what },
+        errno => Fault::System { what, errno },
+    }
+}

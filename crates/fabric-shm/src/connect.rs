@@ -1,0 +1,233 @@
+//! How the ranks of one machine come to map one segment.
+//!
+//! ```text
+//!   lowest rank                              others
+//!   create the segment, listen on an
+//!   abstract socket, put its name
+//!   ─────────────────────────── fence ───────────────────────────
+//!   accept: same user? send descriptor       get the name, connect, receive, map
+//!   write own facts                          write own facts
+//!   ─────────────────────────── fence ───────────────────────────
+//! ```
+//! A failure of the lowest rank is put instead of the name, so that all can say it.
+
+use crate::control::{CPUS_MAX, Control};
+use crate::layout::{ARENA_MIN, RANKS_MAX, Shape};
+use crate::segment::{self, Refused, Segment};
+use crate::shm::Options;
+use crate::socket;
+use crate::sync::Ordering;
+use std::fmt;
+use std::io;
+use weft_bootstrap::{Bootstrap, BootstrapError};
+
+/// Why the ranks of a machine could not be connected.
+#[derive(Debug)]
+pub enum ConnectError {
+    /// The launcher's services failed.
+    Bootstrap(BootstrapError),
+    /// The job has processes on other machines.
+    OtherMachine { rank: usize },
+    /// More ranks than the segment has room for.
+    TooManyRanks { ranks: usize, limit: usize },
+    /// The limits on this process leave no room for the segment.
+    NoRoom { limit: u64, ranks: usize },
+    /// The operating system refused `what`.
+    System { what: &'static str, error: io::Error },
+    /// The lowest rank failed, for this reason.
+    Lowest(String),
+    /// The segment that was received is not what was announced.
+    Mismatch,
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use ConnectError::*;
+        match self {
+            Bootstrap(error) => write!(f, "connecting through shared memory: {error}"),
+            OtherMachine { rank } => write!(
+                f,
+                "process {rank} runs on another machine, which shared memory does not reach; start \
+                 all processes on one machine"
+            ),
+            TooManyRanks { ranks, limit } => write!(
+                f,
+                "{ranks} processes on one machine, but shared memory connects at most {limit}"
+            ),
+            NoRoom { limit, ranks } => write!(
+                f,
+                "the resource limits leave {limit} bytes for shared memory, too little for {ranks} \
+                 processes; raise `ulimit -v` and `ulimit -f`"
+            ),
+            System { what, error } => {
+                write!(f, "connecting through shared memory: {what}: {error}")?;
+                match error.raw_os_error() {
+                    Some(libc::ENOMEM) => {
+                        write!(f, " (raise `ulimit -v`, or the memory limit of the container)")
+                    }
+                    Some(libc::EMFILE) => write!(f, " (raise `ulimit -n`)"),
+                    Some(libc::ECONNREFUSED) => {
+                        write!(f, " (all processes must share one network name space)")
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Lowest(message) => f.write_str(message),
+            Mismatch => write!(
+                f,
+                "the shared segment is not one of this version; all processes must use the same \
+                 Weft library"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ConnectError {}
+
+impl From<Refused> for ConnectError {
+    fn from(refused: Refused) -> ConnectError {
+        ConnectError::System { what: refused.what, error: refused.error }
+    }
+}
+
+/// Key under which the lowest rank publishes: `+` and the name of the socket, or `-` and a reason.
+const KEY: &str = "shm";
+
+/// Creates or receives the segment and maps it.
+pub fn segment(bootstrap: &mut dyn Bootstrap, options: &Options) -> Result<Segment, ConnectError> {
+    let (rank, ranks) = (bootstrap.rank(), bootstrap.size());
+    let nodes = bootstrap.nodes();
+    if let Some(other) = nodes.iter().position(|&node| node != nodes[rank]) {
+        return Err(ConnectError::OtherMachine { rank: other });
+    }
+    if ranks > RANKS_MAX {
+        return Err(ConnectError::TooManyRanks { ranks, limit: RANKS_MAX });
+    }
+    if ranks == 1 {
+        return found(1, options);
+    }
+    if rank == 0 { host(bootstrap, ranks, options) } else { visit(bootstrap, ranks, options) }
+}
+
+fn host(
+    bootstrap: &mut dyn Bootstrap,
+    ranks: usize,
+    options: &Options,
+) -> Result<Segment, ConnectError> {
+    let name = format!("weft-{}-{:016x}{:016x}", bootstrap.job(), random(), random());
+    let made = found(ranks, options).and_then(|segment| {
+        let listener = socket::listen(&name);
+        let what = "listening on an abstract socket";
+        Ok((segment, listener.map_err(|error| ConnectError::System { what, error })?))
+    });
+    let text = match &made {
+        Ok(_) => format!("+{name}"),
+        Err(error) => format!("-{error}"),
+    };
+    bootstrap.put(KEY, text.as_bytes()).map_err(ConnectError::Bootstrap)?;
+    bootstrap.fence().map_err(ConnectError::Bootstrap)?;
+    let (segment, listener) = made?;
+    let shape = segment.shape();
+    let message = [ranks as u64, shape.lines as u64, shape.bytes as u64, shape.arena];
+    socket::serve(&listener, ranks - 1, segment.file(), message, options.patience)
+        .map_err(|error| ConnectError::System { what: "handing out the segment", error })?;
+    Ok(segment)
+}
+
+fn visit(
+    bootstrap: &mut dyn Bootstrap,
+    ranks: usize,
+    options: &Options,
+) -> Result<Segment, ConnectError> {
+    bootstrap.fence().map_err(ConnectError::Bootstrap)?;
+    let value = bootstrap.get(0, KEY).map_err(ConnectError::Bootstrap)?;
+    let text = String::from_utf8_lossy(&value);
+    let name = match text.split_at_checked(1) {
+        Some(("+", name)) => name,
+        Some((_, reason)) => return Err(ConnectError::Lowest(reason.to_owned())),
+        None => return Err(ConnectError::Mismatch),
+    };
+    let (file, message) = socket::fetch(name, options.patience)
+        .map_err(|error| ConnectError::System { what: "receiving the segment", error })?;
+    let [_, lines, bytes, arena] = message;
+    let shape = Shape { ranks, lines: lines as usize, bytes: bytes as usize, arena };
+    if message[0] != ranks as u64 || !shape.is_sound() {
+        return Err(ConnectError::Mismatch);
+    }
+    let segment = Segment::map(file, shape)?;
+    if segment.is_founded() { Ok(segment) } else { Err(ConnectError::Mismatch) }
+}
+
+/// A new segment for `ranks` ranks, as large as memory and limits make sensible.
+fn found(ranks: usize, options: &Options) -> Result<Segment, ConnectError> {
+    // Half of the address space stays with the program.
+    let limit = options
+        .segment_limit
+        .min(limit(libc::RLIMIT_AS).saturating_sub(1) / 2)
+        .min(limit(libc::RLIMIT_FSIZE));
+    let shape = Shape::fit(ranks, options.box_budget, memory(), limit);
+    if !shape.is_sound() {
+        return Err(ConnectError::NoRoom { limit, ranks });
+    }
+    let segment = Segment::map(segment::create(&shape)?, shape)?;
+    segment.found();
+    Ok(segment)
+}
+
+/// A resource limit of this process; `u64::MAX` if there is none.
+fn limit(resource: libc::__rlimit_resource_t) -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: u64::MAX, rlim_max: u64::MAX };
+    // SAFETY: fills in `limit`.
+    unsafe { libc::getrlimit(resource, &mut limit) };
+    limit.rlim_cur
+}
+
+/// Memory of the machine, in bytes, rounded up to a gigabyte.
+fn memory() -> u64 {
+    // SAFETY: no pointers.
+    let (pages, page) =
+        unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
+    let bytes = pages.max(0) as u64 * page.max(0) as u64;
+    bytes.max(ARENA_MIN).next_multiple_of(1 << 30)
+}
+
+/// A number that nobody guesses.
+pub fn random() -> u64 {
+    let mut bytes = [0; 8];
+    // SAFETY: fills in 8 bytes. Should it fail, names and proofs are weaker, but still not wrong.
+    let n = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    let fallback = (&raw const bytes).addr() as u64 ^ u64::from(std::process::id());
+    if n == 8 { u64::from_ne_bytes(bytes) } else { fallback }
+}
+
+/// Writes what others need to know of this process.
+pub fn introduce(control: &Control, probe: &u64) {
+    // Yama permits attaching to descendants only, unless the target agrees. Where there is no Yama,
+    // this fails and is not needed.
+    // SAFETY: no pointers.
+    unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0) };
+    let facts = &control.facts.0;
+    facts.pid.store(u64::from(std::process::id()), Ordering::Relaxed);
+    let at = std::ptr::from_ref(probe).expose_provenance();
+    facts.probe_at.store(at as u64, Ordering::Relaxed);
+    facts.probe.store(*probe, Ordering::Relaxed);
+    for (word, bits) in control.affinity.0.iter().zip(affinity()) {
+        word.store(bits, Ordering::Release);
+    }
+}
+
+/// The processors that this process may run on, by bits.
+fn affinity() -> [u64; CPUS_MAX / 64] {
+    let mut mask = [0u64; CPUS_MAX / 64];
+    // SAFETY: fills in at most `size_of_val(&mask)` bytes.
+    let failed =
+        unsafe { libc::sched_getaffinity(0, size_of_val(&mask), mask.as_mut_ptr().cast()) } != 0;
+    if failed {
+        // More processors than the mask holds: as many bits as we may use.
+        let n = std::thread::available_parallelism().map_or(1, usize::from);
+        for bit in 0..n.min(CPUS_MAX) {
+            mask[bit / 64] |= 1 << (bit % 64);
+        }
+    }
+    mask
+}

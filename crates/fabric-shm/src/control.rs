@@ -1,0 +1,54 @@
+//! What the ranks tell each other in the segment, apart from messages. Things written by different
+//! parties lie in different pairs of cache lines.
+
+use crate::layout::RANKS_MAX;
+use crate::sync::AtomicU64;
+use weft_fabric::wait::Doorbell;
+
+/// "WEFTSHM" and the version of the layout.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"WEFTSHM\x01");
+
+/// Most processors that an affinity mask names.
+pub const CPUS_MAX: usize = 1024;
+
+/// Start of the segment: written by the lowest rank before anybody else maps it.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub struct Header {
+    pub magic: AtomicU64,
+    pub total: AtomicU64,
+    /// Advances with every multicast, so that receivers look for datagrams only when there are any.
+    pub multicasts: Alone<AtomicU64>,
+}
+
+/// A value alone in its pair of cache lines.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub struct Alone<T>(pub T);
+
+/// One rank's block.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub struct Control {
+    /// Where the rank sleeps.
+    pub doorbell: Doorbell,
+    /// Written by the rank before the closing fence of the connection.
+    pub facts: Alone<Facts>,
+    /// Senders that have ever sent: each sets its own bit once.
+    pub active: Alone<[AtomicU64; RANKS_MAX / 64]>,
+    /// Advances with every immediate written to the rank.
+    pub immediates: Alone<AtomicU64>,
+    /// Processors that the rank may run on; written by the rank before the closing fence.
+    pub affinity: Alone<[AtomicU64; CPUS_MAX / 64]>,
+}
+
+/// How to reach a rank's own memory, and a word there that proves it.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Facts {
+    pub pid: AtomicU64,
+    /// Virtual address of the word in the rank's own memory.
+    pub probe_at: AtomicU64,
+    /// What it holds: a random number.
+    pub probe: AtomicU64,
+}

@@ -1,0 +1,38 @@
+//! The fabric of one machine.
+//!
+//! All ranks map one anonymous segment ([`Shm::connect`]). Small messages travel in fast boxes, one
+//! for each ordered pair, at the price of one cache line; memory that the fabric allocates is read
+//! and written in place; the program's own memory is reached by cross-memory attach where the system
+//! permits it. Whoever idles sleeps on a doorbell in the segment.
+
+mod multicast;
+mod ring;
+mod sync;
+
+#[cfg(not(loom))]
+mod arena;
+#[cfg(not(loom))]
+mod cgroup;
+#[cfg(not(loom))]
+mod cma;
+#[cfg(not(loom))]
+mod connect;
+#[cfg(not(loom))]
+mod control;
+#[cfg(not(loom))]
+mod layout;
+#[cfg(not(loom))]
+mod memory;
+#[cfg(not(loom))]
+mod messages;
+#[cfg(not(loom))]
+mod segment;
+#[cfg(not(loom))]
+mod shm;
+#[cfg(not(loom))]
+mod socket;
+
+#[cfg(not(loom))]
+pub use connect::ConnectError;
+#[cfg(not(loom))]
+pub use shm::{Options, Shm};

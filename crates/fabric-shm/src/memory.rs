@@ -1,0 +1,214 @@
+//! One-sided operations and the memory that they act on.
+
+use crate::arena::ALIGN;
+use crate::cma::{self, Way};
+use crate::shm::Shm;
+use crate::sync::{AtomicU64, Ordering};
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+use weft_fabric::{Fault, Flag, Region, RemoteAddr, RemoteFlag, Sge};
+
+/// Keys of a [`RemoteAddr`]: allocated here (an offset in the segment), the program's own (a virtual
+/// address), or exposed by the program but lying in the segment (an offset that `withdraw` leaves).
+const ALLOCATED: u64 = 1;
+const OWN: u64 = 2;
+const WITHIN: u64 = 3;
+
+/// Freed memory of at least so many bytes goes back to the system at once; less is kept, since to
+/// touch a page for the first time costs a microsecond.
+const KEEP: u64 = 16 << 20;
+
+const PAGE: u64 = 4096;
+
+/// Where an address leads.
+enum Place {
+    /// Memory that is mapped here.
+    Here(*mut u8),
+    /// An address of the peer.
+    There(u64),
+}
+
+impl Shm {
+    fn own_arena(&self) -> u64 {
+        self.segment.shape().arena_of(self.rank)
+    }
+
+    fn fallocate(&self, mode: i32, offset: u64, len: u64) -> Result<(), Fault> {
+        loop {
+            let (offset, len) = (offset as libc::off_t, len as libc::off_t);
+            // SAFETY: a system call on our own descriptor, inside the file's size.
+            let result =
+                unsafe { libc::fallocate(self.segment.file().as_raw_fd(), mode, offset, len) };
+            if result == 0 {
+                return Ok(());
+            }
+            let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+            if errno != libc::EINTR {
+                return Err(Fault::System { what: "reserving shared memory", errno });
+            }
+        }
+    }
+
+    pub(crate) fn allocate_region(&self, len: usize) -> Result<Region, Fault> {
+        let full = Fault::System { what: "allocating shared memory", errno: libc::ENOMEM };
+        let span = self.arena.borrow_mut().allocate(len as u64).ok_or(full)?;
+        let offset = self.own_arena() + span.offset;
+        let first = offset & !(PAGE - 1);
+        let end = (offset + span.len).next_multiple_of(PAGE);
+        // Without this, lack of memory would be a signal at the first touch.
+        if let Err(fault) = self.fallocate(0, first, end - first) {
+            self.arena.borrow_mut().free(span.offset, len as u64);
+            return Err(fault);
+        }
+        let at = self.segment.at(offset).as_ptr();
+        // SAFETY: the span lies in our arena and belongs to nobody else.
+        let local = unsafe {
+            std::ptr::write_bytes(at, 0, span.used as usize);
+            Sge::new(at, len)
+        };
+        Ok(Region { local, remote: RemoteAddr { key: ALLOCATED, addr: offset } })
+    }
+
+    pub(crate) fn expose_region(&self, memory: Sge) -> Region {
+        let own = self.own_arena()..self.own_arena() + self.segment.shape().arena;
+        let remote = match self.segment.offset_of(memory.ptr()) {
+            Some(offset) if own.contains(&offset) => RemoteAddr { key: WITHIN, addr: offset },
+            _ => RemoteAddr { key: OWN, addr: memory.ptr().expose_provenance() as u64 },
+        };
+        Region { local: memory, remote }
+    }
+
+    pub(crate) fn withdraw_region(&self, region: Region) {
+        if region.remote.key != ALLOCATED {
+            return;
+        }
+        let offset = region.remote.addr;
+        let len = region.local.len() as u64;
+        let len = self.arena.borrow_mut().free(offset - self.own_arena(), len);
+        let first = offset.next_multiple_of(PAGE);
+        let end = (offset + len) & !(PAGE - 1);
+        if len >= KEEP && first < end {
+            let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+            // If the system will not take it back, we keep it.
+            let _ = self.fallocate(mode, first, end - first);
+        }
+    }
+
+    pub(crate) fn flag_in(&self, region: &Region, offset: usize, waking: bool) -> Flag {
+        assert_eq!(region.remote.key, ALLOCATED, "a flag outside of allocated memory");
+        let word = region.local.part(offset, 8).ptr().cast::<AtomicU64>();
+        assert!(word.is_aligned(), "a flag at offset {offset}, which is not a multiple of 8");
+        let word = NonNull::new(word).expect("part of the segment");
+        // SAFETY: `Counters` is dropped with the segment.
+        let local = unsafe { self.counters.adopt(word) };
+        Flag { local, remote: RemoteFlag { at: region.at(offset), waking } }
+    }
+
+    /// Finds `len` bytes at `at` of `peer`.
+    #[inline]
+    fn place(&self, peer: usize, at: RemoteAddr, len: usize) -> Result<Place, Fault> {
+        match at.key {
+            ALLOCATED | WITHIN => {
+                let shape = self.segment.shape();
+                assert!(peer < shape.ranks);
+                let inside = at.addr.checked_sub(shape.arena_of(peer));
+                let room = inside.and_then(|inside| shape.arena.checked_sub(inside));
+                if room.is_none_or(|room| room < len as u64) {
+                    return Err(Fault::Corrupt { rank: peer, what: "remote address" });
+                }
+                Ok(Place::Here(self.segment.at(at.addr).as_ptr()))
+            }
+            OWN if peer == self.rank => {
+                Ok(Place::Here(std::ptr::with_exposed_provenance_mut(at.addr as usize)))
+            }
+            OWN => Ok(Place::There(at.addr)),
+            _ => Err(Fault::Corrupt { rank: peer, what: "memory key" }),
+        }
+    }
+
+    /// The aligned word at `at` of `peer`, for flags and atomics.
+    pub(crate) fn word(&self, peer: usize, at: RemoteAddr) -> Result<&AtomicU64, Fault> {
+        if !at.addr.is_multiple_of(8) {
+            return Err(Fault::Corrupt { rank: peer, what: "address of a word" });
+        }
+        if at.key == OWN {
+            let what = "do atomics on memory that it did not allocate";
+            return Err(Fault::Unsupported { rank: peer, what });
+        }
+        match self.place(peer, at, 8)? {
+            // SAFETY: inside the mapping, which lives as long as `self`, and aligned.
+            Place::Here(at) => Ok(unsafe { &*at.cast::<AtomicU64>() }),
+            Place::There(_) => Err(Fault::Corrupt { rank: peer, what: "address of a word" }),
+        }
+    }
+
+    pub(crate) fn put(&self, peer: usize, src: Sge, dst: RemoteAddr) -> Result<(), Fault> {
+        if src.is_empty() {
+            return Ok(());
+        }
+        match self.place(peer, dst, src.len())? {
+            Place::Here(at) => {
+                // SAFETY: checked to lie in the peer's arena, or our own and exposed; `src` is
+                // readable. Both may overlap.
+                unsafe { std::ptr::copy(src.ptr(), at, src.len()) };
+                Ok(())
+            }
+            Place::There(at) => self.attach(Way::Write, peer, src, at),
+        }
+    }
+
+    pub(crate) fn get(&self, peer: usize, dst: Sge, src: RemoteAddr) -> Result<(), Fault> {
+        if dst.is_empty() {
+            return Ok(());
+        }
+        match self.place(peer, src, dst.len())? {
+            Place::Here(at) => {
+                // SAFETY: as in `put`, the other way round.
+                unsafe { std::ptr::copy(at, dst.ptr(), dst.len()) };
+                Ok(())
+            }
+            Place::There(at) => self.attach(Way::Read, peer, dst, at),
+        }
+    }
+
+    fn attach(&self, way: Way, peer: usize, local: Sge, remote: u64) -> Result<(), Fault> {
+        if !self.reaches(peer) {
+            let what = "reach the program's memory";
+            return Err(Fault::Unsupported { rank: peer, what });
+        }
+        let result = cma::transfer(way, self.pid(peer), peer, local, remote);
+        if let Err(Fault::Unsupported { .. }) = result {
+            self.peers[peer].direct.set(Some(false));
+        }
+        result
+    }
+
+    fn pid(&self, peer: usize) -> i32 {
+        self.segment.control(peer).facts.0.pid.load(Ordering::Relaxed) as i32
+    }
+
+    /// Whether the program's memory at `peer` can be reached, found out at the first question.
+    pub(crate) fn reaches(&self, peer: usize) -> bool {
+        let known = &self.peers[peer].direct;
+        if let Some(direct) = known.get() {
+            return direct;
+        }
+        let direct = peer == self.rank || self.options.cma && self.probe(peer);
+        known.set(Some(direct));
+        direct
+    }
+
+    /// Reads the peer's proving word: the system must permit it, and the process that has this
+    /// number (in our name space) must be the peer.
+    fn probe(&self, peer: usize) -> bool {
+        let facts = &self.segment.control(peer).facts.0;
+        let mut found = 0u64;
+        // SAFETY: `found` lives through the call.
+        let local = unsafe { Sge::new((&raw mut found).cast(), 8) };
+        let at = facts.probe_at.load(Ordering::Relaxed);
+        cma::transfer(Way::Read, self.pid(peer), peer, local, at).is_ok()
+            && found == facts.probe.load(Ordering::Relaxed)
+    }
+}
+
+const _: () = assert!(ALIGN.is_multiple_of(64) && PAGE.is_multiple_of(ALIGN));

@@ -1,0 +1,321 @@
+//! Messages, immediates and datagrams: everything that travels through rings.
+
+use crate::multicast::{Listener, MULTICAST_MAX};
+use crate::ring::{Consumer, INLINE, Producer};
+use crate::segment::Segment;
+use crate::shm::Shm;
+use crate::sync::{Ordering, fence};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::ptr::NonNull;
+use weft_fabric::wait::Doorbell;
+use weft_fabric::{Completion, Counter, Datagram, Fault, GroupId, Head, Message, Posted, Sge};
+
+/// What this rank knows of another one (or of itself).
+pub struct Peer {
+    /// The box from here to there, and back.
+    output: Producer,
+    input: Consumer,
+    doorbell: NonNull<Doorbell>,
+    /// The peer knows that it must look into our box.
+    announced: Cell<bool>,
+    backlog: RefCell<VecDeque<Kept>>,
+    listener: Listener,
+    /// Whether cross-memory attach works; unknown before the first try.
+    pub(crate) direct: Cell<Option<bool>>,
+}
+
+/// A message for which there was no room.
+struct Kept {
+    head: Head,
+    internal: bool,
+    payload: Payload,
+}
+
+enum Payload {
+    Held(Sge, Completion),
+    Copied([u8; INLINE], usize),
+}
+
+impl Peer {
+    /// # Safety
+    /// Once for each `(rank, peer)`, and dropped before the segment is.
+    pub unsafe fn new(segment: &Segment, rank: usize, peer: usize) -> Peer {
+        Peer {
+            // SAFETY: promised by the caller.
+            output: Producer::new(unsafe { segment.pair(peer, rank) }),
+            // SAFETY: promised by the caller.
+            input: Consumer::new(unsafe { segment.pair(rank, peer) }),
+            doorbell: NonNull::from(&segment.control(peer).doorbell),
+            announced: Cell::new(false),
+            backlog: RefCell::default(),
+            listener: Listener::default(),
+            direct: Cell::new(None),
+        }
+    }
+
+    pub(crate) fn send_max(&self) -> usize {
+        self.output.ring().send_max()
+    }
+
+    #[inline(always)]
+    pub(crate) fn doorbell(&self) -> &Doorbell {
+        // SAFETY: in the segment, which outlives the peer.
+        unsafe { self.doorbell.as_ref() }
+    }
+}
+
+impl Shm {
+    #[inline(always)]
+    pub(crate) fn send_message(
+        &self,
+        peer: usize,
+        head: Head,
+        payload: Sge,
+        done: Completion,
+    ) -> Posted {
+        let to = &self.peers[peer];
+        // The small send first: `push` refuses what is not small or has no room.
+        if payload.len() <= to.send_max() && to.output.push(head, payload, false) {
+            to.doorbell().wake();
+            return Posted::Done;
+        }
+        self.send_slowly(peer, head, payload, false, done)
+    }
+
+    #[cold]
+    fn send_slowly(
+        &self,
+        peer: usize,
+        head: Head,
+        payload: Sge,
+        internal: bool,
+        done: Completion,
+    ) -> Posted {
+        let to = &self.peers[peer];
+        let (len, max) = (payload.len(), to.send_max());
+        assert!(len <= max, "a payload of {len} bytes exceeds the {max} of send_max");
+        if !to.announced.replace(true) {
+            let active = &self.segment.control(peer).active.0;
+            active[self.rank / 64].fetch_or(1 << (self.rank % 64), Ordering::Release);
+        }
+        let mut backlog = to.backlog.borrow_mut();
+        if backlog.is_empty() {
+            to.output.refresh();
+            if to.output.push(head, payload, internal) {
+                self.pushed(peer, internal);
+                to.doorbell().wake();
+                return Posted::Done;
+            }
+            self.backlogged.borrow_mut().push(peer);
+            self.backlogs.set(self.backlogs.get() + 1);
+        }
+        // From here to the end of the backlog nothing may overtake it.
+        to.output.block();
+        let (payload, posted) = if len <= INLINE {
+            let mut copy = [0; INLINE];
+            payload.read(&mut copy[..len]);
+            (Payload::Copied(copy, len), Posted::Done)
+        } else {
+            (Payload::Held(payload, done), Posted::Later)
+        };
+        backlog.push_back(Kept { head, internal, payload });
+        posted
+    }
+
+    fn pushed(&self, peer: usize, internal: bool) {
+        if internal {
+            self.segment.control(peer).immediates.0.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn drain_backlogs(&self) -> bool {
+        self.backlogs.get() != 0 && self.drain()
+    }
+
+    #[cold]
+    fn drain(&self) -> bool {
+        let mut moved = false;
+        self.backlogged.borrow_mut().retain(|&peer| {
+            let (some, rest) = self.drain_to(peer);
+            moved |= some;
+            rest
+        });
+        self.backlogs.set(self.backlogged.borrow().len());
+        moved
+    }
+
+    /// Moves on what is kept for `peer`: whether some moved, and whether some stays.
+    fn drain_to(&self, peer: usize) -> (bool, bool) {
+        let to = &self.peers[peer];
+        let mut backlog = to.backlog.borrow_mut();
+        let mut moved = false;
+        to.output.refresh();
+        while let Some(kept) = backlog.front_mut() {
+            let (payload, done) = match &mut kept.payload {
+                Payload::Held(payload, done) => (*payload, *done),
+                // SAFETY: `kept` stays where it is during the push, which copies it.
+                Payload::Copied(copy, len) => (unsafe { Sge::new(copy.as_mut_ptr(), *len) }, None),
+            };
+            if !to.output.push(kept.head, payload, kept.internal) {
+                to.output.block();
+                break;
+            }
+            self.pushed(peer, kept.internal);
+            self.complete(done);
+            backlog.pop_front();
+            moved = true;
+        }
+        if moved {
+            to.doorbell().wake();
+        }
+        (moved, !backlog.is_empty())
+    }
+
+    /// Sends one arrival of `immediate`.
+    pub(crate) fn announce(&self, peer: usize, immediate: u32) {
+        let to = &self.peers[peer];
+        let head = Head([u64::from(immediate), 0, 0]);
+        if to.output.push(head, Sge::EMPTY, true) {
+            self.pushed(peer, true);
+            to.doorbell().wake();
+        } else {
+            self.send_slowly(peer, head, Sge::EMPTY, true, None);
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn receive_from(&self, peer: usize) -> Option<Message> {
+        let input = &self.peers[peer].input;
+        loop {
+            let Ok(arrival) = input.peek() else {
+                self.fail(Fault::Corrupt { rank: peer, what: "message length" });
+                return None;
+            };
+            let arrival = arrival?;
+            if !arrival.internal {
+                let (head, payload) = (arrival.head, arrival.payload);
+                return Some(Message { peer, head, payload, token: 0 });
+            }
+            if !input.was_seen() {
+                self.arrived(arrival.head);
+            }
+            if input.pop(arrival.payload.len()) {
+                self.peers[peer].doorbell().wake();
+            }
+        }
+    }
+
+    pub(crate) fn receive_any(&self) -> Option<Message> {
+        let active = &self.own().active.0;
+        let words = self.peers.len().div_ceil(64);
+        let turn = self.turn.get();
+        let from_turn = u64::MAX << (turn % 64);
+        // The first word is looked at twice: from our turn on, and at last before it.
+        for i in 0..=words {
+            let word = (turn / 64 + i) % words;
+            let mut bits = active[word].load(Ordering::Acquire);
+            if i == 0 {
+                bits &= from_turn;
+            } else if i == words {
+                bits &= !from_turn;
+            }
+            while bits != 0 {
+                let peer = word * 64 + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                if peer >= self.peers.len() {
+                    break;
+                }
+                if let Some(message) = self.receive_from(peer) {
+                    self.turn.set(if peer + 1 == self.peers.len() { 0 } else { peer + 1 });
+                    return Some(message);
+                }
+            }
+        }
+        None
+    }
+
+    #[inline(always)]
+    pub(crate) fn release_message(&self, message: &Message) {
+        let from = &self.peers[message.peer];
+        if from.input.pop(message.payload.len()) {
+            from.doorbell().wake();
+        }
+    }
+
+    fn arrived(&self, head: Head) {
+        let counter = self.immediate_counter(head.0[0] as u32);
+        self.counters.add(counter, 1);
+    }
+
+    pub(crate) fn immediate_counter(&self, immediate: u32) -> Counter {
+        let mut immediates = self.immediates.borrow_mut();
+        *immediates.entry(immediate).or_insert_with(|| {
+            // A number that was used before keeps its value, but arrivals count from zero.
+            let mut used = Vec::new();
+            let fresh = loop {
+                let counter = self.counters.allocate();
+                if self.counters.value(counter) == 0 {
+                    break counter;
+                }
+                used.push(counter);
+            };
+            used.into_iter().for_each(|counter| self.counters.free(counter));
+            fresh
+        })
+    }
+
+    /// Counts immediates that stand behind messages which nobody has received yet.
+    #[inline(always)]
+    pub(crate) fn collect_immediates(&self) -> bool {
+        let sent = self.own().immediates.0.load(Ordering::Acquire);
+        sent != self.immediates_seen.replace(sent) && self.look_ahead()
+    }
+
+    #[cold]
+    fn look_ahead(&self) -> bool {
+        let mut moved = false;
+        for peer in &self.peers {
+            peer.input.look_ahead(|head| {
+                self.arrived(head);
+                moved = true;
+            });
+        }
+        moved
+    }
+
+    pub(crate) fn speak(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
+        let (len, max) = (src.len(), MULTICAST_MAX);
+        assert!(len <= max, "a datagram of {len} bytes exceeds the {max} of multicast_max");
+        self.speaker.speak(self.segment.slots(self.rank), group, src);
+        self.segment.header().multicasts.0.fetch_add(1, Ordering::Release);
+        fence(Ordering::SeqCst);
+        for (peer, to) in self.peers.iter().enumerate() {
+            if peer != self.rank {
+                to.doorbell().wake_fenced();
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn listen(&self, into: Sge) -> Option<Datagram> {
+        let sent = self.segment.header().multicasts.0.load(Ordering::Acquire);
+        if sent == self.multicasts_seen.get() {
+            return None;
+        }
+        let groups = self.groups.borrow();
+        for (source, peer) in self.peers.iter().enumerate() {
+            if source == self.rank {
+                continue;
+            }
+            let slots = self.segment.slots(source);
+            if let Some((group, len)) = peer.listener.listen(slots, |g| groups.contains(&g), into) {
+                return Some(Datagram { source, group, len });
+            }
+        }
+        // Nothing is left of what had been sent when we began to look.
+        self.multicasts_seen.set(sent);
+        None
+    }
+}

@@ -1,0 +1,355 @@
+//! The fast box: a ring from one sender to one receiver.
+//!
+//! ```text
+//!   lines, 64 bytes each                     bytes, for payloads over 32
+//!   ┌───────┬──────────┬──────────────┐      ┌────────────┬──────┬────────────┐
+//!   │ stamp │ head, 24 │ payload <=32 │ ...  │ payload    │ pay- │ (skipped)  │
+//!   └───────┴──────────┴──────────────┘      └────────────┴──────┴────────────┘
+//! ```
+//! Contract. Positions count up for ever; line `p` lies in slot `p mod lines`.
+//! - The producer alone writes lines and bytes; it writes those at positions below
+//!   `taken + capacity` that it has not published yet. It publishes line `p` by storing the stamp
+//!   `(p + 1) << 32 | length` with release, after the bytes that belong to the line.
+//! - The consumer alone writes `taken`. It reads line `p` and its bytes from when it has seen that
+//!   stamp (acquire) until it stores a `taken` past it (release); after that the producer (acquire)
+//!   may overwrite them.
+//! - A long payload is contiguous: if it does not fit before the end of the bytes, they are skipped,
+//!   and both sides compute the same skip from the length.
+//!
+//! No deadlock: the consumer publishes `taken` once a quarter of either ring has been consumed since
+//! the last time. A producer that found no room had more than a quarter outstanding beyond the
+//! `taken` that it read (a payload and its skip take less than half of the bytes), so consuming
+//! those makes the consumer publish again, and then ring. When all is consumed, less than a quarter
+//! is unpublished, and any payload fits into the other three.
+
+use crate::sync::{AtomicU64, Ordering, UnsafeCell};
+use std::cell::Cell;
+use weft_fabric::{Head, Sge};
+
+/// Largest payload that lies in the line itself, in bytes.
+pub const INLINE: usize = 32;
+
+/// Marks a message of the fabric itself, in the length of the stamp.
+const INTERNAL: u32 = 1 << 31;
+
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Line {
+    stamp: AtomicU64,
+    head: UnsafeCell<Head>,
+    inline: UnsafeCell<[u8; INLINE]>,
+}
+
+/// How far the consumer is: written by it, read by the producer.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub struct Taken {
+    lines: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// 64 bytes of long payload.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Chunk(UnsafeCell<[u8; 64]>);
+
+/// Where the parts of a box lie. Plain pointers, because the memory is shared with a process that
+/// need not be honest: no reference to its content is ever made, except to its atomics.
+#[derive(Debug, Clone, Copy)]
+pub struct Ring {
+    taken: *const Taken,
+    lines: *const Line,
+    chunks: *const Chunk,
+    line_count: u64,
+    byte_count: u64,
+}
+
+impl Ring {
+    /// Names a box of `lines` lines and `bytes` bytes (powers of two, `bytes` at least 256).
+    ///
+    /// # Safety
+    /// The three arrays must stay mapped for as long as a [`Producer`] or [`Consumer`] made from
+    /// this is used, and be zero or have been used as a box before; at most one producer and one
+    /// consumer may exist on them at a time.
+    pub unsafe fn new(
+        taken: *const Taken,
+        lines: (*const Line, usize),
+        bytes: (*const Chunk, usize),
+    ) -> Ring {
+        assert!(lines.1.is_power_of_two() && bytes.1.is_power_of_two() && bytes.1 >= 256);
+        let (line_count, byte_count) = (lines.1 as u64, bytes.1 as u64);
+        Ring { taken, lines: lines.0, chunks: bytes.0, line_count, byte_count }
+    }
+
+    /// Largest payload of one message, in bytes: a quarter of the bytes.
+    pub fn send_max(&self) -> usize {
+        self.byte_count as usize / 4
+    }
+
+    #[inline(always)]
+    fn line(&self, position: u64) -> &Line {
+        // SAFETY: the index is below `line_count`, and `new` was promised that many lines. Lines
+        // consist of atomics and cells, so that a reference claims nothing of what others write.
+        unsafe { &*self.lines.add((position & (self.line_count - 1)) as usize) }
+    }
+
+    #[inline(always)]
+    fn taken(&self) -> &Taken {
+        // SAFETY: promised to `new`; all atomics.
+        unsafe { &*self.taken }
+    }
+
+    /// Where `len` contiguous bytes begin that follow position `from`, and where they end.
+    #[inline(always)]
+    fn place(&self, from: u64, len: usize) -> (u64, u64) {
+        let need = (len as u64).next_multiple_of(64);
+        let left = self.byte_count - (from & (self.byte_count - 1));
+        let start = if need > left { from + left } else { from };
+        (start, start + need)
+    }
+
+    /// The chunk in which position `at` of the bytes (a multiple of 64) lies.
+    #[inline(always)]
+    fn chunk(&self, at: u64) -> *const Chunk {
+        let index = (at & (self.byte_count - 1)) / 64;
+        // SAFETY: the index is below the number of chunks promised to `new`.
+        unsafe { self.chunks.add(index as usize) }
+    }
+
+    #[cfg(not(loom))]
+    fn put(&self, at: u64, payload: Sge) {
+        let to = self.chunk(at).cast_mut().cast::<u8>();
+        // SAFETY: `place` made sure that the payload fits between `at` and the end of the bytes,
+        // which nobody else touches now (contract); the `Sge` is readable for its length.
+        unsafe { std::ptr::copy_nonoverlapping(payload.ptr(), to, payload.len()) }
+    }
+
+    /// The same chunk by chunk, so that the checker sees every access.
+    #[cfg(loom)]
+    fn put(&self, at: u64, payload: Sge) {
+        for offset in (0..payload.len()).step_by(64) {
+            let part = payload.part(offset, (payload.len() - offset).min(64));
+            // SAFETY: as above.
+            let chunk = unsafe { &*self.chunk(at + offset as u64) };
+            // SAFETY: the contract makes this access exclusive, which the checker checks.
+            chunk.0.with_mut(|to| unsafe {
+                std::ptr::copy_nonoverlapping(part.ptr(), to.cast(), part.len());
+            });
+        }
+    }
+}
+
+/// Copies at most [`INLINE`] bytes without a call.
+#[inline(always)]
+fn copy_inline(from: *const u8, to: *mut u8, len: usize) {
+    debug_assert!(len <= INLINE);
+    // Two copies of a fixed size that may overlap cover every length in a range.
+    macro_rules! ends {
+        ($size:literal) => {{
+            type Unit = [u8; $size];
+            // SAFETY: `len >= size`, so both units lie inside the `len` bytes of either side.
+            unsafe {
+                let first = from.cast::<Unit>().read();
+                let last = from.add(len - $size).cast::<Unit>().read();
+                to.cast::<Unit>().write(first);
+                to.add(len - $size).cast::<Unit>().write(last);
+            }
+        }};
+    }
+    match len {
+        0 => {}
+        16.. => ends!(16),
+        8.. => ends!(8),
+        4.. => ends!(4),
+        2.. => ends!(2),
+        1 => ends!(1),
+    }
+}
+
+/// The sender's end. Its first push needs [`Producer::refresh`] before.
+#[derive(Debug)]
+pub struct Producer {
+    ring: Ring,
+    next: Cell<u64>,
+    /// Lines below this position are free: `taken + capacity` as last read, or zero while pushing
+    /// is blocked.
+    limit: Cell<u64>,
+    bytes: Cell<u64>,
+    bytes_limit: Cell<u64>,
+}
+
+impl Producer {
+    pub fn new(ring: Ring) -> Producer {
+        let zero = || Cell::new(0);
+        Producer { ring, next: zero(), limit: zero(), bytes: zero(), bytes_limit: zero() }
+    }
+
+    pub fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    /// Publishes a message, or says that there is no room as far as is known. The payload must not
+    /// be longer than [`Ring::send_max`].
+    #[inline]
+    pub fn push(&self, head: Head, payload: Sge, internal: bool) -> bool {
+        let next = self.next.get();
+        if next >= self.limit.get() {
+            return false;
+        }
+        let len = payload.len();
+        let line = self.ring.line(next);
+        if len <= INLINE {
+            // SAFETY: this line is ours until its stamp is stored (contract); `len` fits.
+            line.inline.with_mut(|to| copy_inline(payload.ptr(), to.cast(), len));
+        } else {
+            let (start, end) = self.ring.place(self.bytes.get(), len);
+            if end > self.bytes_limit.get() {
+                return false;
+            }
+            self.ring.put(start, payload);
+            self.bytes.set(end);
+        }
+        // SAFETY: this line is ours until its stamp is stored (contract).
+        line.head.with_mut(|to| unsafe { to.write(head) });
+        let len = len as u32 | if internal { INTERNAL } else { 0 };
+        let stamp = u64::from(next as u32).wrapping_add(1) << 32 | u64::from(len);
+        line.stamp.store(stamp, Ordering::Release);
+        self.next.set(next + 1);
+        true
+    }
+
+    /// Reads how far the consumer is.
+    pub fn refresh(&self) {
+        let taken = self.ring.taken();
+        // Never beyond what was sent: `taken` is the peer's to write, and it may lie.
+        let lines = taken.lines.load(Ordering::Acquire).min(self.next.get());
+        let bytes = taken.bytes.load(Ordering::Acquire).min(self.bytes.get());
+        self.limit.set(lines + self.ring.line_count);
+        self.bytes_limit.set(bytes + self.ring.byte_count);
+    }
+
+    /// Makes every push fail until [`Producer::refresh`]: older messages wait elsewhere.
+    pub fn block(&self) {
+        self.limit.set(0);
+    }
+}
+
+/// A message at the receiver's end, in place until [`Consumer::pop`].
+#[derive(Debug, Clone, Copy)]
+pub struct Arrival {
+    pub head: Head,
+    pub payload: Sge,
+    /// A message of the fabric itself.
+    pub internal: bool,
+}
+
+/// The stamp names a length that no honest sender would write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Corrupt;
+
+/// The receiver's end.
+#[derive(Debug)]
+pub struct Consumer {
+    ring: Ring,
+    next: Cell<u64>,
+    bytes: Cell<u64>,
+    /// What `taken` says.
+    told_lines: Cell<u64>,
+    told_bytes: Cell<u64>,
+    /// Lines below this position were looked at by [`Consumer::look_ahead`].
+    seen: Cell<u64>,
+}
+
+impl Consumer {
+    pub fn new(ring: Ring) -> Consumer {
+        let zero = || Cell::new(0);
+        Consumer {
+            ring,
+            next: zero(),
+            bytes: zero(),
+            told_lines: zero(),
+            told_bytes: zero(),
+            seen: zero(),
+        }
+    }
+
+    /// The length field of the stamp of line `position`, if it has been published.
+    #[inline(always)]
+    fn published(&self, position: u64) -> Option<u32> {
+        let stamp = self.ring.line(position).stamp.load(Ordering::Acquire);
+        ((stamp >> 32) as u32 == (position as u32).wrapping_add(1)).then_some(stamp as u32)
+    }
+
+    /// The oldest message that was not popped.
+    #[inline]
+    pub fn peek(&self) -> Result<Option<Arrival>, Corrupt> {
+        let next = self.next.get();
+        let Some(field) = self.published(next) else { return Ok(None) };
+        let len = (field & !INTERNAL) as usize;
+        if len > self.ring.send_max() {
+            return Err(Corrupt);
+        }
+        let line = self.ring.line(next);
+        let ptr = if len <= INLINE {
+            line.inline.with(|at| at.cast::<u8>())
+        } else {
+            self.ring.chunk(self.ring.place(self.bytes.get(), len).0).cast::<u8>()
+        };
+        // SAFETY: published, so the line is ours to read until popped (contract).
+        let head = line.head.with(|from| unsafe { from.read() });
+        // SAFETY: the payload lies in the ring, whose memory `Ring::new` was promised, and the
+        // producer leaves it alone until it is popped.
+        let payload = unsafe { Sge::new(ptr.cast_mut(), len) };
+        Ok(Some(Arrival { head, payload, internal: field & INTERNAL != 0 }))
+    }
+
+    /// Gives the oldest message, with a payload of `len` bytes, back. True if the producer was told
+    /// that there is room and must be woken if it sleeps.
+    #[inline]
+    #[must_use]
+    pub fn pop(&self, len: usize) -> bool {
+        let next = self.next.get() + 1;
+        self.next.set(next);
+        if len > INLINE {
+            self.bytes.set(self.ring.place(self.bytes.get(), len).1);
+        }
+        let lines = next - self.told_lines.get();
+        let bytes = self.bytes.get() - self.told_bytes.get();
+        let tell = lines >= self.ring.line_count / 4 || bytes >= self.ring.byte_count / 4;
+        if tell {
+            self.tell();
+        }
+        tell
+    }
+
+    #[cold]
+    fn tell(&self) {
+        let taken = self.ring.taken();
+        taken.lines.store(self.next.get(), Ordering::Release);
+        taken.bytes.store(self.bytes.get(), Ordering::Release);
+        self.told_lines.set(self.next.get());
+        self.told_bytes.set(self.bytes.get());
+    }
+
+    /// True if the oldest message was passed by [`Consumer::look_ahead`].
+    pub fn was_seen(&self) -> bool {
+        self.next.get() < self.seen.get()
+    }
+
+    /// Calls `each` with the head of every internal message that has arrived and was not passed
+    /// before, wherever it stands in the ring.
+    pub fn look_ahead(&self, mut each: impl FnMut(Head)) {
+        let mut at = self.seen.get().max(self.next.get());
+        // At most one lap: a line that was not popped cannot be overwritten by an honest producer.
+        while at < self.next.get() + self.ring.line_count
+            && let Some(field) = self.published(at)
+        {
+            if field & INTERNAL != 0 {
+                // SAFETY: published and not popped, so ours to read (contract).
+                each(self.ring.line(at).head.with(|from| unsafe { from.read() }));
+            }
+            at += 1;
+        }
+        self.seen.set(at);
+    }
+}

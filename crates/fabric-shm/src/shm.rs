@@ -1,0 +1,360 @@
+//! The fabric itself: its state, and the trait in terms of `messages` and `memory`.
+
+use crate::arena::Arena;
+use crate::cgroup;
+use crate::connect::{self, ConnectError};
+use crate::control::Control;
+use crate::messages::Peer;
+use crate::multicast::{MULTICAST_MAX, Speaker};
+use crate::ring::INLINE;
+use crate::segment::Segment;
+use crate::sync::Ordering;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use weft_bootstrap::Bootstrap;
+use weft_fabric::wait::{Doorbell, Sleep, Token, WaitPolicy};
+use weft_fabric::{
+    Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId, Head,
+    Message, Posted, Region, RemoteAddr, RemoteFlag, Sge,
+};
+
+/// What may be chosen about a [`Shm`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Try cross-memory attach for the program's own memory. If not, or if the system does not
+    /// permit it, [`Capabilities::direct`] is false.
+    pub cma: bool,
+    /// Memory that the boxes of all pairs may take together when all are in use, in bytes. The
+    /// lowest rank's choice holds for all.
+    pub box_budget: u64,
+    /// Address space for the whole segment, in bytes, beside what the system's limits allow. The
+    /// lowest rank's choice holds for all.
+    pub segment_limit: u64,
+    /// How long to wait for the other ranks while connecting.
+    pub patience: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            cma: true,
+            box_budget: 256 << 20,
+            segment_limit: u64::MAX,
+            patience: Duration::from_secs(120),
+        }
+    }
+}
+
+/// The ranks of a job on one machine, connected through shared memory.
+pub struct Shm {
+    pub(crate) rank: usize,
+    pub(crate) counters: Counters,
+    pub(crate) peers: Box<[Peer]>,
+    /// Where [`Fabric::receive`] from anybody looks first.
+    pub(crate) turn: Cell<usize>,
+    /// Peers for which messages are kept back.
+    pub(crate) backlogged: RefCell<Vec<usize>>,
+    pub(crate) backlogs: Cell<usize>,
+    pub(crate) immediates: RefCell<HashMap<u32, Counter>>,
+    pub(crate) immediates_seen: Cell<u64>,
+    pub(crate) speaker: Speaker,
+    pub(crate) groups: RefCell<Vec<GroupId>>,
+    pub(crate) multicasts_seen: Cell<u64>,
+    pub(crate) arena: RefCell<Arena>,
+    pub(crate) options: Options,
+    pub(crate) fault: RefCell<Option<Fault>>,
+    pub(crate) faulty: Cell<bool>,
+    /// What peers read to prove that they reach this process.
+    _probe: Box<u64>,
+    pub(crate) segment: Arc<Segment>,
+}
+
+// SAFETY: what is not `Send` by itself are the pointers in `Counters`, `Peer` and its rings. They
+// point to the heap, and into the segment, which `segment` keeps mapped; neither belongs to a
+// thread. `Shm` is not `Sync`.
+unsafe impl Send for Shm {}
+
+impl Shm {
+    /// Joins the ranks of a job, which all call this. A world of one needs nobody.
+    pub fn connect(bootstrap: &mut dyn Bootstrap) -> Result<Shm, ConnectError> {
+        Shm::connect_with(bootstrap, Options::default())
+    }
+
+    /// The same with other than the usual options.
+    pub fn connect_with(
+        bootstrap: &mut dyn Bootstrap,
+        options: Options,
+    ) -> Result<Shm, ConnectError> {
+        let rank = bootstrap.rank();
+        let segment = Arc::new(connect::segment(bootstrap, &options)?);
+        let probe = Box::new(connect::random());
+        connect::introduce(segment.control(rank), &probe);
+        bootstrap.fence().map_err(ConnectError::Bootstrap)?;
+        let size = segment.shape().ranks;
+        // SAFETY: every rank connects once, so each end of each box has one user; the peers are
+        // dropped with `segment`.
+        let peers = (0..size).map(|peer| unsafe { Peer::new(&segment, rank, peer) }).collect();
+        Ok(Shm {
+            rank,
+            counters: Counters::new(),
+            peers,
+            turn: Cell::new(0),
+            backlogged: RefCell::default(),
+            backlogs: Cell::new(0),
+            immediates: RefCell::default(),
+            immediates_seen: Cell::new(0),
+            speaker: Speaker::default(),
+            groups: RefCell::default(),
+            multicasts_seen: Cell::new(0),
+            arena: RefCell::new(Arena::new(segment.shape().arena)),
+            options,
+            fault: RefCell::new(None),
+            faulty: Cell::new(false),
+            _probe: probe,
+            segment,
+        })
+    }
+
+    /// How to wait on this machine: the ranks fit if there are no more of them than processors that
+    /// they may use, and than the control group's quota pays for.
+    pub fn policy(&self) -> WaitPolicy {
+        WaitPolicy::new(self.peers.len() <= self.processors())
+    }
+
+    /// Number of processors for all ranks of this machine together, at least 1.
+    pub fn processors(&self) -> usize {
+        let masks = (0..self.peers.len()).map(|rank| &self.segment.control(rank).affinity.0);
+        let mut union = [0; crate::control::CPUS_MAX / 64];
+        for mask in masks {
+            for (all, word) in union.iter_mut().zip(mask) {
+                *all |= word.load(Ordering::Relaxed);
+            }
+        }
+        let processors: u32 = union.iter().map(|word| word.count_ones()).sum();
+        (processors as usize).min(cgroup::quota().unwrap_or(usize::MAX)).max(1)
+    }
+
+    pub(crate) fn own(&self) -> &Control {
+        self.segment.control(self.rank)
+    }
+
+    /// Ends all waits with `fault`. The first one stands.
+    #[cold]
+    pub(crate) fn fail(&self, fault: Fault) {
+        self.fault.borrow_mut().get_or_insert(fault);
+        self.faulty.set(true);
+    }
+
+    pub(crate) fn complete(&self, done: Completion) {
+        if let Some(counter) = done {
+            self.counters.add(counter, 1);
+        }
+    }
+}
+
+/// The doorbell of one rank, which keeps the segment mapped.
+struct Bell {
+    segment: Arc<Segment>,
+    rank: usize,
+}
+
+impl Bell {
+    fn get(&self) -> &Doorbell {
+        &self.segment.control(self.rank).doorbell
+    }
+}
+
+impl Sleep for Bell {
+    fn arm(&self) -> Token {
+        self.get().arm()
+    }
+
+    fn sleep(&self, token: Token, limit: Duration) {
+        self.get().sleep(token, limit);
+    }
+
+    fn disarm(&self) {
+        self.get().disarm();
+    }
+
+    fn ring(&self) {
+        self.get().ring();
+    }
+}
+
+impl Fabric for Shm {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.peers.len()
+    }
+
+    fn capabilities(&self, peer: usize) -> Capabilities {
+        Capabilities {
+            fabric: "shm",
+            send_max: self.peers[peer].send_max(),
+            inline_max: INLINE,
+            mtu: 0,
+            multicast_max: MULTICAST_MAX,
+            direct: self.reaches(peer),
+            in_order_placement: false,
+            coherent_atomics: true,
+            rails: 1,
+            flags_wake: true,
+        }
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        if self.faulty.get() { self.fault.borrow().clone() } else { None }
+    }
+
+    fn allocate(&self, len: usize) -> Result<Region, Fault> {
+        self.allocate_region(len)
+    }
+
+    fn expose(&self, memory: Sge) -> Result<Region, Fault> {
+        Ok(self.expose_region(memory))
+    }
+
+    fn withdraw(&self, region: Region) {
+        self.withdraw_region(region);
+    }
+
+    fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag {
+        self.flag_in(region, offset, waking)
+    }
+
+    fn write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> Result<(), Fault> {
+        self.put(peer, src, dst)?;
+        self.complete(done);
+        Ok(())
+    }
+
+    fn write_flag(
+        &self,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        flag: RemoteFlag,
+        value: u64,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        let word = self.word(peer, flag.at)?;
+        self.put(peer, src, dst)?;
+        word.store(value, Ordering::Release);
+        self.peers[peer].doorbell().wake();
+        self.complete(done);
+        Ok(())
+    }
+
+    fn write_imm(
+        &self,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        immediate: u32,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.put(peer, src, dst)?;
+        self.announce(peer, immediate);
+        self.complete(done);
+        Ok(())
+    }
+
+    fn immediate(&self, immediate: u32) -> Counter {
+        self.immediate_counter(immediate)
+    }
+
+    fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
+        self.get(peer, dst, src)?;
+        self.complete(done);
+        Ok(())
+    }
+
+    fn fetch_add(
+        &self,
+        peer: usize,
+        target: RemoteAddr,
+        operand: u64,
+        result: Sge,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        let before = self.word(peer, target)?.fetch_add(operand, Ordering::AcqRel);
+        result.fill(&before.to_ne_bytes());
+        self.peers[peer].doorbell().wake();
+        self.complete(done);
+        Ok(())
+    }
+
+    fn compare_swap(
+        &self,
+        peer: usize,
+        target: RemoteAddr,
+        compare: u64,
+        swap: u64,
+        result: Sge,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        let word = self.word(peer, target)?;
+        let before = word.compare_exchange(compare, swap, Ordering::AcqRel, Ordering::Acquire);
+        let (Ok(before) | Err(before)) = before;
+        result.fill(&before.to_ne_bytes());
+        self.peers[peer].doorbell().wake();
+        self.complete(done);
+        Ok(())
+    }
+
+    #[inline]
+    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+        self.send_message(peer, head, payload, done)
+    }
+
+    #[inline]
+    fn receive(&self, from: Option<usize>) -> Option<Message> {
+        match from {
+            Some(peer) => self.receive_from(peer),
+            None => self.receive_any(),
+        }
+    }
+
+    #[inline]
+    fn release(&self, message: Message) {
+        self.release_message(&message);
+    }
+
+    fn join(&self, group: GroupId) {
+        let mut groups = self.groups.borrow_mut();
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
+
+    fn leave(&self, group: GroupId) {
+        self.groups.borrow_mut().retain(|&g| g != group);
+    }
+
+    fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
+        self.speak(group, src)
+    }
+
+    fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
+        self.listen(into)
+    }
+
+    #[inline]
+    fn progress(&self) -> bool {
+        self.drain_backlogs() | self.collect_immediates()
+    }
+
+    fn sleeper(&self) -> Arc<dyn Sleep> {
+        Arc::new(Bell { segment: self.segment.clone(), rank: self.rank })
+    }
+}

@@ -1,0 +1,157 @@
+//! An abstract Unix socket that hands a descriptor to processes of the same user.
+
+use std::fs::File;
+use std::io::{self, Error, ErrorKind};
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::time::{Duration, Instant};
+
+/// Four numbers that go with the descriptor.
+pub type Words = [u64; 4];
+
+pub fn listen(name: &str) -> io::Result<UnixListener> {
+    UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)
+}
+
+/// Gives `file` and `words` to `clients` processes of this user; strangers are sent away.
+pub fn serve(
+    listener: &UnixListener,
+    clients: usize,
+    file: &File,
+    words: Words,
+    patience: Duration,
+) -> io::Result<()> {
+    let deadline = Instant::now() + patience;
+    let mut served = 0;
+    while served < clients {
+        if !readable(listener.as_raw_fd(), deadline.saturating_duration_since(Instant::now()))? {
+            let text = format!("{} of {clients} processes did not come", clients - served);
+            return Err(Error::new(ErrorKind::TimedOut, text));
+        }
+        let (stream, _) = listener.accept()?;
+        // SAFETY: no pointers.
+        if user(&stream)? == unsafe { libc::geteuid() } && send(&stream, file, words).is_ok() {
+            served += 1;
+        }
+    }
+    Ok(())
+}
+
+/// Connects to `name`, which must belong to this user, and takes what [`serve`] gives.
+pub fn fetch(name: &str, patience: Duration) -> io::Result<(File, Words)> {
+    let stream = UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?)?;
+    // SAFETY: no pointers.
+    if user(&stream)? != unsafe { libc::geteuid() } {
+        return Err(Error::new(ErrorKind::PermissionDenied, "the socket is another user's"));
+    }
+    stream.set_read_timeout(Some(patience))?;
+    receive(&stream)
+}
+
+fn readable(fd: RawFd, limit: Duration) -> io::Result<bool> {
+    let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let limit = limit.as_millis().min(i32::MAX as u128) as i32;
+    // SAFETY: one valid pollfd.
+    match unsafe { libc::poll(&mut poll, 1, limit) } {
+        0 => Ok(false),
+        n if n > 0 => Ok(true),
+        _ => match Error::last_os_error() {
+            // Interrupted: as if a client might be there; `accept` waits for it.
+            error if error.kind() == ErrorKind::Interrupted => {
+                readable(fd, Duration::from_millis(limit as u64))
+            }
+            error => Err(error),
+        },
+    }
+}
+
+/// The user at the other end.
+fn user(stream: &UnixStream) -> io::Result<libc::uid_t> {
+    let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut len = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: fills in at most `len` bytes of `credentials`.
+    let result = unsafe {
+        libc::getsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut credentials).cast(),
+            &mut len,
+        )
+    };
+    if result == 0 { Ok(credentials.uid) } else { Err(Error::last_os_error()) }
+}
+
+/// Room for the control message with one descriptor, aligned as its header must be.
+#[repr(C)]
+struct Control {
+    header: libc::cmsghdr,
+    fd: RawFd,
+    padding: RawFd,
+}
+
+/// A message header that names `words` and `control`.
+fn message(
+    io: &mut libc::iovec,
+    words: &mut Words,
+    control: &mut MaybeUninit<Control>,
+) -> libc::msghdr {
+    *io = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: size_of::<Words>() };
+    // SAFETY: all-zero is a valid msghdr (some systems have padding fields).
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = io;
+    message.msg_iovlen = 1;
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = size_of::<Control>() as _;
+    message
+}
+
+fn control_len() -> usize {
+    // SAFETY: arithmetic only.
+    unsafe { libc::CMSG_LEN(size_of::<RawFd>() as u32) as usize }
+}
+
+fn send(stream: &UnixStream, file: &File, mut words: Words) -> io::Result<()> {
+    let mut io = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+    let header = libc::cmsghdr {
+        cmsg_len: control_len() as _,
+        cmsg_level: libc::SOL_SOCKET,
+        cmsg_type: libc::SCM_RIGHTS,
+    };
+    let mut control = MaybeUninit::new(Control { header, fd: file.as_raw_fd(), padding: 0 });
+    let message = message(&mut io, &mut words, &mut control);
+    // SAFETY: `message` names live memory of the stated lengths.
+    let n = unsafe { libc::sendmsg(stream.as_raw_fd(), &message, libc::MSG_NOSIGNAL) };
+    if n == size_of::<Words>() as isize { Ok(()) } else { Err(Error::last_os_error()) }
+}
+
+fn receive(stream: &UnixStream) -> io::Result<(File, Words)> {
+    let mut words = [0; 4];
+    let mut io = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+    let mut control = MaybeUninit::<Control>::zeroed();
+    let mut message = message(&mut io, &mut words, &mut control);
+    // SAFETY: `message` names live memory of the stated lengths.
+    let n = unsafe { libc::recvmsg(stream.as_raw_fd(), &mut message, libc::MSG_CMSG_CLOEXEC) };
+    if n < 0 {
+        return Err(Error::last_os_error());
+    }
+    // SAFETY: zeroed before, and any bytes are a valid `Control`.
+    let control = unsafe { control.assume_init() };
+    let header = &control.header;
+    let named = message.msg_controllen as usize >= control_len()
+        && header.cmsg_level == libc::SOL_SOCKET
+        && header.cmsg_type == libc::SCM_RIGHTS;
+    if !named {
+        return Err(Error::new(ErrorKind::InvalidData, "no descriptor came with the message"));
+    }
+    // SAFETY: the kernel made this descriptor for us.
+    let file = unsafe { File::from_raw_fd(control.fd) };
+    if n as usize != size_of::<Words>() {
+        return Err(Error::new(ErrorKind::UnexpectedEof, "the lowest rank is gone"));
+    }
+    Ok((file, words))
+}
+
+const _: () = assert!(std::mem::offset_of!(Control, fd) == size_of::<libc::cmsghdr>());
