@@ -1,0 +1,287 @@
+//! From the arguments of a C call to objects, with an error that names the argument and its value.
+
+use crate::constants::*;
+use crate::error::Error;
+use crate::node::CommObject;
+use crate::objects::*;
+use crate::state::{running, state};
+use crate::status::Status;
+use crate::table::PREDEFINED_END;
+use crate::types::{Comm, Datatype, Group, Info, Op};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::rc::Rc;
+use weft_process::{Buffer, Destination, Origin};
+
+/// The communicator behind a handle.
+#[inline]
+pub fn comm(handle: Comm) -> Result<Rc<CommObject>, Error> {
+    let state = running()?;
+    let found = match handle {
+        MPI_COMM_WORLD => state.world.get().cloned(),
+        MPI_COMM_SELF => state.myself.get().cloned(),
+        other => state.comms.borrow().get(other.0).cloned(),
+    };
+    found.ok_or_else(|| bad_handle(MPI_ERR_COMM, "comm", "communicator", handle.0, MPI_COMM_NULL.0))
+}
+
+/// An error for a handle of no object.
+#[cold]
+pub fn bad_handle(class: c_int, argument: &str, what: &str, handle: usize, null: usize) -> Error {
+    if handle == null {
+        return Error::new(class, format_args!("argument {argument} is the null {what}"));
+    }
+    let why = if handle < PREDEFINED_END { "no predefined" } else { "freed, or never was a" };
+    Error::new(class, format_args!("argument {argument} = {handle:#x} is {why} {what}"))
+}
+
+/// The datatype behind a handle.
+#[inline]
+pub fn datatype(handle: Datatype) -> Result<Rc<TypeObject>, Error> {
+    named_datatype(handle, "datatype")
+}
+
+/// The same, for an argument of another name.
+#[inline]
+pub fn named_datatype(handle: Datatype, argument: &str) -> Result<Rc<TypeObject>, Error> {
+    let state = state();
+    let offset = handle.0.wrapping_sub(MPI_DATATYPE_NULL.0);
+    let found = match state.predefined_types.get(offset) {
+        Some(predefined) => predefined.clone(),
+        None => state.types.borrow().get(handle.0).cloned(),
+    };
+    found.ok_or_else(|| {
+        bad_handle(MPI_ERR_TYPE, argument, "datatype", handle.0, MPI_DATATYPE_NULL.0)
+    })
+}
+
+/// A datatype that may be communicated: committed.
+#[inline]
+pub fn committed(handle: Datatype, argument: &str) -> Result<Rc<TypeObject>, Error> {
+    let object = named_datatype(handle, argument)?;
+    if object.predefined || object.ty.committed() {
+        return Ok(object);
+    }
+    let text = format!("argument {argument} is a datatype that is not committed: MPI_Type_commit");
+    Err(Error::new(MPI_ERR_TYPE, text))
+}
+
+/// A count that is not negative.
+#[inline]
+pub fn count(value: i64, argument: &str) -> Result<usize, Error> {
+    usize::try_from(value).map_err(|_| negative(MPI_ERR_COUNT, value, argument))
+}
+
+#[cold]
+fn negative(class: c_int, value: i64, argument: &str) -> Error {
+    Error::new(class, format_args!("argument {argument} = {value} is negative"))
+}
+
+/// A buffer of the program.
+///
+/// # Safety
+/// The program promises the memory of `count` elements until the operation is over.
+#[inline]
+pub unsafe fn buffer(
+    address: *const c_void,
+    elements: i64,
+    ty: Datatype,
+    names: [&'static str; 3],
+) -> Result<Buffer, Error> {
+    let elements = count(elements, names[1])?;
+    let object = committed(ty, names[2])?;
+    if address.is_null() && elements > 0 && object.predefined {
+        return Err(null_buffer(names[0], names[1], elements));
+    }
+    if object.ty.size().checked_mul(elements).is_none_or(|b| b > isize::MAX as usize) {
+        let text = format!("argument {} = {elements}: more bytes than memory can hold", names[1]);
+        return Err(Error::new(MPI_ERR_COUNT, text));
+    }
+    // SAFETY: the program's promise.
+    Ok(unsafe { Buffer::new(address.cast_mut().cast(), elements, object.ty.clone()) })
+}
+
+#[cold]
+fn null_buffer(name: &str, count_name: &str, count: usize) -> Error {
+    let text = format!(
+        "argument {name} is NULL, but {count_name} = {count} and the datatype is predefined"
+    );
+    Error::new(MPI_ERR_BUFFER, text)
+}
+
+/// Names of the arguments of a plain buffer.
+pub const BUF: [&str; 3] = ["buf", "count", "datatype"];
+pub const SENDBUF: [&str; 3] = ["sendbuf", "sendcount", "sendtype"];
+pub const RECVBUF: [&str; 3] = ["recvbuf", "recvcount", "recvtype"];
+
+/// A tag that a message may carry.
+#[inline]
+pub fn tag(value: c_int, argument: &str) -> Result<i32, Error> {
+    if value >= 0 {
+        return Ok(value);
+    }
+    let text = format!("argument {argument} = {value}: tags are 0 to {}", weft_process::TAG_UB);
+    Err(Error::new(MPI_ERR_TAG, text))
+}
+
+/// A tag to receive: `None` for `MPI_ANY_TAG`.
+#[inline]
+pub fn any_tag(value: c_int, argument: &str) -> Result<Option<i32>, Error> {
+    if value == MPI_ANY_TAG { Ok(None) } else { tag(value, argument).map(Some) }
+}
+
+#[inline]
+pub fn destination(comm: &CommObject, value: c_int, name: &str) -> Result<Destination, Error> {
+    match value {
+        MPI_PROC_NULL => Ok(Destination::Nobody),
+        _ => rank(comm, value, name, MPI_ERR_RANK).map(Destination::Rank),
+    }
+}
+
+#[inline]
+pub fn origin(comm: &CommObject, value: c_int, name: &str) -> Result<Origin, Error> {
+    match value {
+        MPI_PROC_NULL => Ok(Origin::Nobody),
+        MPI_ANY_SOURCE => Ok(Origin::Any),
+        _ => rank(comm, value, name, MPI_ERR_RANK).map(Origin::Rank),
+    }
+}
+
+/// A rank of the communicator.
+#[inline]
+pub fn rank(comm: &CommObject, value: c_int, name: &str, class: c_int) -> Result<usize, Error> {
+    if value >= 0 && (value as usize) < comm.size() {
+        return Ok(value as usize);
+    }
+    Err(bad_rank(comm, value, name, class))
+}
+
+#[cold]
+fn bad_rank(comm: &CommObject, value: c_int, name: &str, class: c_int) -> Error {
+    let label = comm_label(comm);
+    let last = comm.size() - 1;
+    Error::new(class, format_args!("argument {name} = {value}: ranks of {label} are 0 to {last}"))
+}
+
+/// The root of a collective operation.
+pub fn root(comm: &CommObject, value: c_int) -> Result<usize, Error> {
+    rank(comm, value, "root", MPI_ERR_ROOT)
+}
+
+/// What a report calls a communicator.
+pub fn comm_label(comm: &CommObject) -> String {
+    let name = comm.name.borrow();
+    if name.is_empty() { format!("communicator {:#x}", comm.id()) } else { name.clone() }
+}
+
+/// The group behind a handle.
+pub fn group(handle: Group, argument: &str) -> Result<weft_process::Group, Error> {
+    if handle == MPI_GROUP_EMPTY {
+        return Ok(weft_process::Group::new(Vec::new()));
+    }
+    let found = state().groups.borrow().get(handle.0).cloned();
+    found.ok_or_else(|| bad_handle(MPI_ERR_GROUP, argument, "group", handle.0, MPI_GROUP_NULL.0))
+}
+
+/// An operator behind a handle.
+pub fn op(handle: Op) -> Result<Rc<OpObject>, Error> {
+    if let Some(predefined) = weft_datatype::Op::of_handle(handle.0 as u32)
+        && handle.0 < PREDEFINED_END
+    {
+        return Ok(Rc::new(OpObject::Predefined(predefined)));
+    }
+    let found = state().ops.borrow().get(handle.0).cloned();
+    found.ok_or_else(|| bad_handle(MPI_ERR_OP, "op", "operator", handle.0, MPI_OP_NULL.0))
+}
+
+/// Checks an info argument that may be `MPI_INFO_NULL`.
+pub fn optional_info(handle: Info) -> Result<Option<weft_process::Info>, Error> {
+    if handle == MPI_INFO_NULL {
+        return Ok(None);
+    }
+    info(handle).map(Some)
+}
+
+/// A copy of the info object behind a handle.
+pub fn info(handle: Info) -> Result<weft_process::Info, Error> {
+    let found = state().infos.borrow().get(handle.0).cloned();
+    found.ok_or_else(|| bad_handle(MPI_ERR_INFO, "info", "info object", handle.0, MPI_INFO_NULL.0))
+}
+
+/// Stores a result; NULL is an error that names the argument.
+///
+/// # Safety
+/// `to` is NULL or may be written.
+#[inline]
+pub unsafe fn store<T>(to: *mut T, value: T, argument: &str) -> Result<(), Error> {
+    not_null(to, argument)?;
+    // SAFETY: not NULL, so by contract writable.
+    unsafe { to.write(value) };
+    Ok(())
+}
+
+/// Reads an argument that is returned through.
+///
+/// # Safety
+/// `from` is NULL or may be read.
+#[inline]
+pub unsafe fn load<T: Copy>(from: *const T, argument: &str) -> Result<T, Error> {
+    not_null(from, argument)?;
+    // SAFETY: not NULL, so by contract readable.
+    Ok(unsafe { *from })
+}
+
+#[inline]
+pub fn not_null<T>(pointer: *const T, argument: &str) -> Result<(), Error> {
+    if pointer.is_null() { Err(null(argument)) } else { Ok(()) }
+}
+
+#[cold]
+fn null(argument: &str) -> Error {
+    Error::new(MPI_ERR_ARG, format_args!("argument {argument} is NULL"))
+}
+
+/// Copies `text` with a NUL into a C buffer of `room` bytes, cut off to fit, and its length.
+///
+/// # Safety
+/// `to` is NULL or has `room` bytes.
+pub unsafe fn store_text(
+    text: &str,
+    to: *mut c_char,
+    room: usize,
+    argument: &str,
+) -> Result<usize, Error> {
+    not_null(to, argument)?;
+    let mut len = text.len().min(room.saturating_sub(1));
+    while !text.is_char_boundary(len) {
+        len -= 1;
+    }
+    // SAFETY: `len` and the NUL fit into the room.
+    unsafe {
+        to.copy_from_nonoverlapping(text.as_ptr().cast(), len);
+        to.add(len).write(0);
+    }
+    Ok(len)
+}
+
+/// A string of the program.
+///
+/// # Safety
+/// `from` is NULL or a C string.
+pub unsafe fn text(from: *const c_char, argument: &str) -> Result<String, Error> {
+    not_null(from, argument)?;
+    // SAFETY: not NULL, so by contract a C string.
+    Ok(unsafe { CStr::from_ptr(from) }.to_string_lossy().into_owned())
+}
+
+/// Fills a status that may be `MPI_STATUS_IGNORE`. The error field is left alone (MPI 5.0, 3.2.5).
+///
+/// # Safety
+/// `to` is `MPI_STATUS_IGNORE` or may be written.
+#[inline]
+pub unsafe fn store_status(to: *mut Status, status: &weft_process::Status) {
+    if to.is_null() {
+        return;
+    }
+    // SAFETY: by contract.
+    unsafe { (*to).set(status) }
+}

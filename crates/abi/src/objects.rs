@@ -1,0 +1,90 @@
+//! The objects behind handles, beside communicators and groups.
+
+use crate::callback::Callback;
+use crate::error::Error;
+use crate::node::CommObject;
+use crate::types::{
+    CommCopyAttrFunction, CommDeleteAttrFunction, CommErrhandlerFunction, Datatype, UserFunction,
+    UserFunctionC,
+};
+use std::cell::{Cell, RefCell};
+use std::ffi::c_void;
+use std::rc::Rc;
+use weft_datatype::Type;
+use weft_process::{Active, Attributes, Recipe};
+
+/// A datatype and what the program hung on it.
+pub struct TypeObject {
+    pub ty: Type,
+    pub handle: Cell<Datatype>,
+    pub predefined: bool,
+    pub attributes: RefCell<Attributes>,
+}
+
+/// A reduction operator.
+pub enum OpObject {
+    Predefined(weft_datatype::Op),
+    User { function: UserReduction, commutes: bool },
+}
+
+/// A program's reduction function.
+#[derive(Clone, Copy)]
+pub enum UserReduction {
+    Int(Callback<UserFunction>),
+    Count(Callback<UserFunctionC>),
+}
+
+/// An error handler that the program made.
+#[derive(Clone, Copy)]
+pub enum ErrhandlerObject {
+    Comm(Callback<CommErrhandlerFunction>),
+    /// For windows, files and sessions: kept, never called yet.
+    Other,
+}
+
+/// What kind of object a key is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KeyKind {
+    Comm,
+    Type,
+    Win,
+}
+
+/// A key for attributes. The callbacks of all kinds have one shape: a handle of pointer size first.
+#[derive(Clone, Copy)]
+pub struct Key {
+    pub kind: KeyKind,
+    pub copy: Callback<CommCopyAttrFunction>,
+    pub delete: Callback<CommDeleteAttrFunction>,
+    pub extra: *mut c_void,
+    /// The program freed it; attributes under it live on.
+    pub freed: bool,
+}
+
+/// A request.
+pub struct RequestObject {
+    /// What runs now; `None`: inactive.
+    pub active: Option<Active>,
+    /// How to start a persistent one again.
+    pub recipe: Option<Recipe>,
+    pub comm: Option<Rc<CommObject>>,
+    /// A buffered send: bytes to give back to the buffer when it is over.
+    pub kind: RequestKind,
+}
+
+/// What a request was made for: words for errors and reports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RequestKind {
+    Send,
+    Receive,
+    Collective,
+    Generalized,
+}
+
+/// A matched message (MPI_Message).
+pub struct MessageObject {
+    pub matched: weft_process::Matched,
+    pub comm: Rc<CommObject>,
+}
+
+pub type Outcome<T> = Result<T, Error>;

@@ -1,0 +1,133 @@
+//! The one global of the library: this process's objects, and its engine once there is one.
+
+use crate::constants::*;
+use crate::error::Error;
+use crate::node::{CommObject, Engine};
+use crate::objects::*;
+use crate::table::Table;
+use crate::types::Datatype;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
+use std::sync::OnceLock;
+use weft_bootstrap::{Bootstrap, Report};
+use weft_datatype::Predefined;
+use weft_process::{Group, Info};
+
+/// How far the process has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    Before,
+    Running,
+    Finalized,
+}
+
+/// Objects of the process. Touched by the thread that holds [`crate::lock`].
+pub struct State {
+    pub phase: Cell<Phase>,
+    /// The process that initialised: a forked child is another.
+    pub pid: Cell<u32>,
+    pub thread_level: Cell<i32>,
+    pub main_thread: Cell<Option<std::thread::ThreadId>>,
+    pub bootstrap: RefCell<Option<Box<dyn Bootstrap>>>,
+    pub report: RefCell<Option<Report>>,
+    pub engine: OnceCell<Rc<Engine>>,
+    pub world: OnceCell<Rc<CommObject>>,
+    pub myself: OnceCell<Rc<CommObject>>,
+    pub comms: RefCell<Table<Rc<CommObject>>>,
+    pub groups: RefCell<Table<Group>>,
+    pub types: RefCell<Table<Rc<TypeObject>>>,
+    /// By handle less 0x200.
+    pub predefined_types: Vec<Option<Rc<TypeObject>>>,
+    pub ops: RefCell<Table<Rc<OpObject>>>,
+    pub infos: RefCell<Table<Info>>,
+    pub errhandlers: RefCell<Table<ErrhandlerObject>>,
+    pub requests: RefCell<Table<RequestObject>>,
+    pub messages: RefCell<Table<MessageObject>>,
+    /// By key less [`FIRST_KEY`].
+    pub keys: RefCell<Vec<Key>>,
+    /// Error handler of MPI_COMM_SELF until there is one.
+    pub initial_errhandler: Cell<usize>,
+    /// The last error raised, for MPI_Error_string: class and text.
+    pub last_error: RefCell<Option<(i32, String)>>,
+    pub buffer: RefCell<crate::chapters::buffered::Attached>,
+}
+
+/// Keys of the program start here, above the predefined ones.
+pub const FIRST_KEY: i32 = 1000;
+
+struct Global(State);
+
+// SAFETY: `state` is used only by the thread that holds `crate::lock`, or that is alone by the
+// program's promise (a thread level below MPI_THREAD_MULTIPLE).
+unsafe impl Sync for Global {}
+// SAFETY: as above.
+unsafe impl Send for Global {}
+
+static GLOBAL: OnceLock<Global> = OnceLock::new();
+
+/// The objects of the process.
+#[inline]
+pub fn state() -> &'static State {
+    &GLOBAL.get_or_init(|| Global(State::new())).0
+}
+
+impl State {
+    fn new() -> State {
+        let predefined = Predefined::new();
+        let make = |offset: usize| {
+            let handle = MPI_DATATYPE_NULL.0 + offset;
+            let ty = predefined.get(handle as u32)?.clone();
+            Some(Rc::new(TypeObject {
+                ty,
+                handle: Cell::new(Datatype(handle)),
+                predefined: true,
+                attributes: RefCell::default(),
+            }))
+        };
+        State {
+            phase: Cell::new(Phase::Before),
+            pid: Cell::new(0),
+            thread_level: Cell::new(MPI_THREAD_SINGLE),
+            main_thread: Cell::new(None),
+            bootstrap: RefCell::new(None),
+            report: RefCell::new(None),
+            engine: OnceCell::new(),
+            world: OnceCell::new(),
+            myself: OnceCell::new(),
+            comms: RefCell::new(Table::new(1)),
+            groups: RefCell::new(Table::new(2)),
+            types: RefCell::new(Table::new(3)),
+            predefined_types: (0..0x100).map(make).collect(),
+            ops: RefCell::new(Table::new(4)),
+            infos: RefCell::new(Table::new(5)),
+            errhandlers: RefCell::new(Table::new(6)),
+            requests: RefCell::new(Table::new(7)),
+            messages: RefCell::new(Table::new(8)),
+            keys: RefCell::default(),
+            initial_errhandler: Cell::new(MPI_ERRORS_ARE_FATAL.0),
+            last_error: RefCell::default(),
+            buffer: RefCell::default(),
+        }
+    }
+}
+
+/// The objects of a process that may communicate: initialised, not finalized, not a forked child.
+#[inline]
+pub fn running() -> Result<&'static State, Error> {
+    let state = state();
+    if state.phase.get() == Phase::Running { Ok(state) } else { Err(not_running(state)) }
+}
+
+#[cold]
+fn not_running(state: &State) -> Error {
+    match state.phase.get() {
+        Phase::Before => Error::new(MPI_ERR_OTHER, "called before MPI_Init"),
+        _ => Error::new(MPI_ERR_OTHER, "called after MPI_Finalize"),
+    }
+}
+
+/// The engine of a running process.
+#[inline]
+pub fn engine() -> Result<&'static Rc<Engine>, Error> {
+    running()?.engine.get().ok_or_else(|| Error::new(MPI_ERR_INTERN, "no engine"))
+}
