@@ -28,11 +28,11 @@ fn lengths(argument: &'static str, values: &[i64]) -> Result<(), Error> {
     }
 }
 
-fn as_long(argument: &'static str, len: usize, expected: usize) -> Result<(), Error> {
+pub(crate) fn as_long(argument: &'static str, len: usize, expected: usize) -> Result<(), Error> {
     if len == expected { Ok(()) } else { Err(Error::Length { argument, len, expected }) }
 }
 
-fn product(what: &'static str, a: i64, b: i64) -> Result<i64, Error> {
+pub(crate) fn product(what: &'static str, a: i64, b: i64) -> Result<i64, Error> {
     a.checked_mul(b).ok_or(Error::Overflow { what })
 }
 

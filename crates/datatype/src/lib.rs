@@ -8,6 +8,7 @@
 //! Packed data are the data bytes in type map order, without gaps, in the machine's own
 //! representation. Sizes and displacements are bytes in 64 bits; what does not fit is an error.
 
+mod arrays;
 mod basic;
 mod construct;
 mod contents;
@@ -24,6 +25,10 @@ mod walk;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x87;
 
+pub use arrays::{
+    DISTRIBUTE_BLOCK, DISTRIBUTE_CYCLIC, DISTRIBUTE_DEFAULT, DISTRIBUTE_NONE, Distributed, ORDER_C,
+    ORDER_FORTRAN,
+};
 pub use basic::{Basic, Class, Repr};
 pub use contents::{Combiner, Contents, Width};
 pub use datatype::{DEPTH_MAX, Datatype, Type};

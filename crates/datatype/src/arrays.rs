@@ -1,0 +1,244 @@
+//! Constructors on arrays of several dimensions: part of an array, and a process's share of an
+//! array that is distributed over a grid of processes.
+
+use crate::construct::{as_long, product};
+use crate::shape::{Recipe, Shape};
+use crate::{Combiner, Contents, Datatype, Error, Type, Width};
+
+/// `MPI_ORDER_C`: the last dimension is the one that lies together in memory.
+pub const ORDER_C: i64 = 0xc;
+/// `MPI_ORDER_FORTRAN`: the first one does.
+pub const ORDER_FORTRAN: i64 = 0xf;
+
+/// `MPI_DISTRIBUTE_NONE`: the dimension is not distributed.
+pub const DISTRIBUTE_NONE: i64 = 16;
+/// `MPI_DISTRIBUTE_BLOCK`: one block a process.
+pub const DISTRIBUTE_BLOCK: i64 = 17;
+/// `MPI_DISTRIBUTE_CYCLIC`: blocks dealt out in turn.
+pub const DISTRIBUTE_CYCLIC: i64 = 18;
+/// `MPI_DISTRIBUTE_DFLT_DARG`: the usual block length (1 for cyclic, an equal share for block).
+pub const DISTRIBUTE_DEFAULT: i64 = 19;
+
+/// Arguments of `MPI_Type_create_darray`. All arrays have one entry a dimension.
+#[derive(Debug, Clone, Copy)]
+pub struct Distributed<'a> {
+    /// Processes in the grid: the product of `grid`.
+    pub size: i64,
+    /// This process in it, row by row whatever the order of the array.
+    pub rank: i64,
+    /// Elements of the global array (`array_of_gsizes`).
+    pub global: &'a [i64],
+    /// `DISTRIBUTE_...` (`array_of_distribs`).
+    pub kinds: &'a [i64],
+    /// Block lengths, or `DISTRIBUTE_DEFAULT` (`array_of_dargs`).
+    pub blocks: &'a [i64],
+    /// Processes (`array_of_psizes`).
+    pub grid: &'a [i64],
+    /// `ORDER_C` or `ORDER_FORTRAN`.
+    pub order: i64,
+}
+
+fn refuse<T>(
+    argument: &'static str,
+    index: Option<usize>,
+    value: i64,
+    rule: &'static str,
+) -> Result<T, Error> {
+    Err(Error::Argument { argument, index, value, rule })
+}
+
+/// Dimensions from the one that lies together in memory to the slowest.
+fn fastest_first(order: i64, dimensions: usize) -> Result<Vec<usize>, Error> {
+    match order {
+        ORDER_C => Ok((0..dimensions).rev().collect()),
+        ORDER_FORTRAN => Ok((0..dimensions).collect()),
+        _ => refuse("order", None, order, "it must be MPI_ORDER_C or MPI_ORDER_FORTRAN"),
+    }
+}
+
+fn some_dimensions(dimensions: usize) -> Result<(), Error> {
+    if dimensions == 0 { refuse("ndims", None, 0, "it must be positive") } else { Ok(()) }
+}
+
+impl Datatype {
+    /// `MPI_Type_create_subarray`: the `parts` elements from `starts` on, of an array of `sizes`
+    /// elements. The bounds are those of the whole array.
+    pub fn subarray(
+        width: Width,
+        sizes: &[i64],
+        parts: &[i64],
+        starts: &[i64],
+        order: i64,
+        old: &Type,
+    ) -> Result<Type, Error> {
+        let n = sizes.len();
+        some_dimensions(n)?;
+        as_long("array_of_subsizes", parts.len(), n)?;
+        as_long("array_of_starts", starts.len(), n)?;
+        for i in 0..n {
+            let (size, part, start) = (sizes[i], parts[i], starts[i]);
+            if size < 1 {
+                return refuse("array_of_sizes", Some(i), size, "it must be positive");
+            }
+            if !(1..=size).contains(&part) {
+                let rule = "it must be from 1 to the array's size";
+                return refuse("array_of_subsizes", Some(i), part, rule);
+            }
+            if !(0..=size - part).contains(&start) {
+                let rule = "the part must lie inside the array";
+                return refuse("array_of_starts", Some(i), start, rule);
+            }
+        }
+        let mut part = old.clone();
+        let (mut stride, mut first) = (old.extent(), 0i64);
+        for i in fastest_first(order, n)? {
+            part = Datatype::hvector(width, parts[i], 1, stride, &part)?;
+            let into = product("displacement", starts[i], stride)?;
+            first = first.checked_add(into).ok_or(Error::Overflow { what: "displacement" })?;
+            stride = product("extent", stride, sizes[i])?;
+        }
+        let placed = Datatype::hindexed(width, &[1], &[first], &part)?;
+        let dimensions = n as i64;
+        let arrays = || [sizes, parts, starts].into_iter().flatten().copied();
+        let contents = match width {
+            Width::Int => {
+                let all = [dimensions].into_iter().chain(arrays()).chain([order]);
+                Contents { integers: all.collect(), ..Contents::default() }
+            }
+            Width::Large => Contents {
+                integers: vec![dimensions, order],
+                counts: arrays().collect(),
+                ..Contents::default()
+            },
+        };
+        let shape = Shape { marks: Some((0, stride)), ..*placed.shape() };
+        let contents = contents.of(std::slice::from_ref(old));
+        Datatype::make(Combiner::Subarray, contents, Recipe::Same(placed), shape)
+    }
+
+    /// `MPI_Type_create_darray`: what process `rank` holds of a distributed array. The bounds are
+    /// those of the whole array.
+    pub fn darray(width: Width, array: Distributed<'_>, old: &Type) -> Result<Type, Error> {
+        let n = array.global.len();
+        some_dimensions(n)?;
+        let place = array.place()?;
+        let mut share = old.clone();
+        let mut stride = old.extent();
+        for i in fastest_first(array.order, n)? {
+            let deal = Deal {
+                global: array.global[i],
+                block: array.block(i)?,
+                processes: array.grid[i],
+                place: place[i],
+            };
+            let extent = product("extent", stride, array.global[i])?;
+            share = deal.share(width, stride, extent, &share)?;
+            stride = extent;
+        }
+        let head = [array.size, array.rank, n as i64];
+        let Distributed { global, kinds, blocks, grid, order, .. } = array;
+        let contents = match width {
+            Width::Int => {
+                let arrays = [&head[..], global, kinds, blocks, grid, &[order]];
+                Contents { integers: arrays.concat(), ..Contents::default() }
+            }
+            Width::Large => Contents {
+                integers: [&head[..], kinds, blocks, grid, &[order]].concat(),
+                counts: global.to_vec(),
+                ..Contents::default()
+            },
+        };
+        let shape = *share.shape();
+        let contents = contents.of(std::slice::from_ref(old));
+        Datatype::make(Combiner::Darray, contents, Recipe::Same(share), shape)
+    }
+}
+
+impl Distributed<'_> {
+    /// Checks the process grid, and finds this process's place in it.
+    fn place(&self) -> Result<Vec<i64>, Error> {
+        let n = self.global.len();
+        as_long("array_of_distribs", self.kinds.len(), n)?;
+        as_long("array_of_dargs", self.blocks.len(), n)?;
+        as_long("array_of_psizes", self.grid.len(), n)?;
+        for (i, &processes) in self.grid.iter().enumerate() {
+            if processes < 1 {
+                return refuse("array_of_psizes", Some(i), processes, "it must be positive");
+            }
+        }
+        let all = self.grid.iter().try_fold(1i64, |all, &p| all.checked_mul(p));
+        if all != Some(self.size) {
+            return refuse("size", None, self.size, "it must be the product of array_of_psizes");
+        }
+        if !(0..self.size).contains(&self.rank) {
+            return refuse("rank", None, self.rank, "it must be from 0 to size - 1");
+        }
+        let (mut inner, mut rank) = (self.size, self.rank);
+        let place = self.grid.iter().map(|processes| {
+            inner /= processes;
+            let place = rank / inner;
+            rank %= inner;
+            place
+        });
+        Ok(place.collect())
+    }
+
+    /// The block length of dimension `i`: all three distributions are cyclic ones.
+    fn block(&self, i: usize) -> Result<i64, Error> {
+        let (global, processes, block) = (self.global[i], self.grid[i], self.blocks[i]);
+        if global < 1 {
+            return refuse("array_of_gsizes", Some(i), global, "it must be positive");
+        }
+        let usual = block == DISTRIBUTE_DEFAULT;
+        match self.kinds[i] {
+            DISTRIBUTE_NONE if processes != 1 => {
+                let rule = "it must be 1 where the dimension is not distributed";
+                refuse("array_of_psizes", Some(i), processes, rule)
+            }
+            DISTRIBUTE_NONE => Ok(global),
+            DISTRIBUTE_BLOCK if usual => Ok((global - 1) / processes + 1),
+            DISTRIBUTE_CYCLIC if usual => Ok(1),
+            DISTRIBUTE_BLOCK | DISTRIBUTE_CYCLIC if block < 1 => {
+                refuse("array_of_dargs", Some(i), block, "it must be positive")
+            }
+            DISTRIBUTE_BLOCK if block.saturating_mul(processes) < global => {
+                let rule = "blocks of this length do not cover the array";
+                refuse("array_of_dargs", Some(i), block, rule)
+            }
+            // A longer block than the array is the array.
+            DISTRIBUTE_BLOCK | DISTRIBUTE_CYCLIC => Ok(block.min(global)),
+            kind => {
+                refuse("array_of_distribs", Some(i), kind, "it must be an MPI_DISTRIBUTE_ value")
+            }
+        }
+    }
+}
+
+/// One dimension, dealt out in blocks.
+struct Deal {
+    global: i64,
+    block: i64,
+    processes: i64,
+    place: i64,
+}
+
+impl Deal {
+    /// This process's blocks of `child`s that lie `stride` bytes apart; `extent` bytes in all.
+    fn share(&self, width: Width, stride: i64, extent: i64, child: &Type) -> Result<Type, Error> {
+        let whole = self.global / self.block;
+        let mine = (whole - self.place + self.processes - 1).max(0) / self.processes;
+        let rest = self.global % self.block;
+        let rest = if whole % self.processes == self.place { rest } else { 0 };
+        let byte = |element| product("displacement", element, stride);
+        // Strides and places without blocks are left out: they may not fit in 64 bits.
+        let step = if mine > 1 { byte(self.processes.saturating_mul(self.block))? } else { 0 };
+        let first = if mine > 0 { byte(self.place * self.block)? } else { 0 };
+        let last = byte(whole * self.block)?;
+        let block = Datatype::hvector(width, self.block, 1, stride, child)?;
+        let blocks = Datatype::hvector(width, mine, 1, step, &block)?;
+        let end = Datatype::hvector(width, rest, 1, stride, child)?;
+        let counts = [i64::from(mine > 0), i64::from(rest > 0)];
+        let both = Datatype::structure(width, &counts, &[first, last], &[blocks, end])?;
+        Datatype::resized(width, &both, 0, extent)
+    }
+}
