@@ -135,3 +135,31 @@ fn pkg_config() -> String {
         env!("CARGO_PKG_VERSION")
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_links_are_replaced_in_one_step() {
+        let dir = std::env::temp_dir().join(format!("weft-install-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let (from, to, name) = (dir.join("from"), dir.join("to"), dir.join("name"));
+        for text in ["old", "new"] {
+            fs::write(&from, text).unwrap();
+            // Somebody who runs the old file keeps it.
+            let open = fs::File::open(&to);
+            copy(&from, &to, 0o755).unwrap();
+            link("to", &name).unwrap();
+            assert_eq!(fs::read_to_string(&name).unwrap(), text);
+            assert_eq!(fs::metadata(&to).unwrap().permissions().mode() & 0o777, 0o755);
+            if let Ok(open) = open {
+                assert_eq!(io::read_to_string(open).unwrap(), "old");
+            }
+        }
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 3, "nothing else is left");
+        let error = copy(&dir.join("absent"), &to, 0o644).unwrap_err();
+        assert!(error.contains("absent"), "{error}");
+        fs::remove_dir_all(dir).unwrap();
+    }
+}

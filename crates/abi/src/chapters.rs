@@ -5,3 +5,5 @@
 //! with wide types, unless the `_c` form has its own. Helpers are not `pub(crate) unsafe fn`.
 
 pub(crate) mod environment;
+pub(crate) mod status;
+pub(crate) mod tools;

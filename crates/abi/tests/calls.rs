@@ -92,3 +92,30 @@ fn the_coverage_names_every_function_once() {
     }
     assert!(names.contains(&("MPI_Wtime", "yes")));
 }
+
+#[test]
+fn the_fields_of_a_status_are_reached_by_functions() {
+    let printed = compile_and_run(
+        "status",
+        &["cc"],
+        "#include <mpi.h>\n#include <stdio.h>\n\
+         int main(void) {\n\
+             MPI_Status status;\n\
+             int source, tag, error;\n\
+             MPI_Status_set_source(&status, 3);\n\
+             MPI_Status_set_tag(&status, 17);\n\
+             MPI_Status_set_error(&status, MPI_ERR_TRUNCATE);\n\
+             printf(\"%d %d %d\\n\", status.MPI_SOURCE, status.MPI_TAG, status.MPI_ERROR);\n\
+             status.MPI_SOURCE = 4;\n\
+             status.MPI_TAG = 18;\n\
+             status.MPI_ERROR = 0;\n\
+             MPI_Status_get_source(&status, &source);\n\
+             MPI_Status_get_tag(&status, &tag);\n\
+             MPI_Status_get_error(&status, &error);\n\
+             printf(\"%d %d %d\\n\", source, tag, error);\n\
+             return MPI_Pcontrol(2, \"anything\", 1.5);\n\
+         }\n",
+        &[],
+    );
+    assert_eq!(printed, "3 17 15\n4 18 0\n");
+}

@@ -1,0 +1,65 @@
+//! The public fields of a status, by functions (MPI 5.0, section 3.2.5).
+
+use crate::constants::*;
+use crate::error::Error;
+use crate::status::Status;
+use std::ffi::c_int;
+
+/// Refuses NULL, which is MPI_STATUS_IGNORE too.
+fn given<T>(pointer: *const T, argument: &str) -> Result<(), Error> {
+    match pointer.is_null() {
+        true => Err(Error::new(MPI_ERR_ARG, format_args!("argument {argument} is NULL"))),
+        false => Ok(()),
+    }
+}
+
+pub(crate) unsafe fn status_get_source(
+    status: *const Status,
+    source: *mut c_int,
+) -> Result<(), Error> {
+    given(status, "status")?;
+    given(source, "source")?;
+    // SAFETY: neither is NULL; by MPI's rules they point to a status and to an int.
+    unsafe { *source = (*status).source };
+    Ok(())
+}
+
+pub(crate) unsafe fn status_get_tag(status: *const Status, tag: *mut c_int) -> Result<(), Error> {
+    given(status, "status")?;
+    given(tag, "tag")?;
+    // SAFETY: as above.
+    unsafe { *tag = (*status).tag };
+    Ok(())
+}
+
+pub(crate) unsafe fn status_get_error(
+    status: *const Status,
+    error: *mut c_int,
+) -> Result<(), Error> {
+    given(status, "status")?;
+    given(error, "err")?;
+    // SAFETY: as above.
+    unsafe { *error = (*status).error };
+    Ok(())
+}
+
+pub(crate) unsafe fn status_set_source(status: *mut Status, source: c_int) -> Result<(), Error> {
+    given(status, "status")?;
+    // SAFETY: not NULL; by MPI's rules a status.
+    unsafe { (*status).source = source };
+    Ok(())
+}
+
+pub(crate) unsafe fn status_set_tag(status: *mut Status, tag: c_int) -> Result<(), Error> {
+    given(status, "status")?;
+    // SAFETY: as above.
+    unsafe { (*status).tag = tag };
+    Ok(())
+}
+
+pub(crate) unsafe fn status_set_error(status: *mut Status, error: c_int) -> Result<(), Error> {
+    given(status, "status")?;
+    // SAFETY: as above.
+    unsafe { (*status).error = error };
+    Ok(())
+}

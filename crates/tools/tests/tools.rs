@@ -1,0 +1,124 @@
+//! The tools as a user runs them, in the build tree.
+#![cfg(not(miri))]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Once;
+use std::{env, fs};
+
+const MPICC: &str = env!("CARGO_BIN_EXE_mpicc");
+const MPICXX: &str = env!("CARGO_BIN_EXE_mpicxx");
+const WEFT: &str = env!("CARGO_BIN_EXE_weft");
+
+const PROGRAM: &str = "#include <mpi.h>\n#include <stdio.h>\n\
+    int main(void) {\n    int version = 0, subversion = 9;\n\
+    MPI_Get_version(&version, &subversion);\n\
+    printf(\"%d.%d\\n\", version, subversion);\n    return 0;\n}\n";
+
+/// Runs a command that must succeed; returns what it printed.
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let (out, err) = (&output.stdout, &output.stderr);
+    let (out, err) = (String::from_utf8_lossy(out), String::from_utf8_lossy(err));
+    assert!(output.status.success(), "{command:?}: {}\n{out}{err}", output.status);
+    out.into_owned()
+}
+
+/// Builds the library into the build tree that the tools under test belong to.
+fn library() {
+    static BUILT: Once = Once::new();
+    BUILT.call_once(|| {
+        let dir = Path::new(WEFT).parent().expect("target/<profile>");
+        let profile = match dir.file_name().and_then(|n| n.to_str()) {
+            Some("debug") | None => "dev",
+            Some(name) => name,
+        };
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--package", "weft-abi", "--profile", profile]);
+        cargo.arg("--target-dir").arg(dir.parent().expect("target"));
+        run(cargo.current_dir(env!("CARGO_MANIFEST_DIR")));
+    });
+}
+
+/// A new directory with the program in C and in C++.
+fn scratch(name: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(dir.join("program.c"), PROGRAM).unwrap();
+    fs::write(dir.join("program.cc"), PROGRAM).unwrap();
+    dir
+}
+
+#[test]
+fn compiles_and_links_in_one_step_and_in_two() {
+    library();
+    let dir = scratch("wrapper");
+    for (tool, source) in [(MPICC, "program.c"), (MPICXX, "program.cc")] {
+        run(Command::new(tool).args(["-Wall", "-Werror", source, "-o", "one"]).current_dir(&dir));
+        assert_eq!(run(&mut Command::new(dir.join("one"))), "5.0\n");
+        run(Command::new(tool).args(["-c", source, "-o", "two.o"]).current_dir(&dir));
+        run(Command::new(tool).args(["two.o", "-o", "two"]).current_dir(&dir));
+        assert_eq!(run(&mut Command::new(dir.join("two"))), "5.0\n");
+    }
+}
+
+#[test]
+fn the_command_shown_is_the_command_run() {
+    library();
+    let dir = scratch("show");
+    let shown = run(Command::new(MPICC).args(["-show", "program.c", "-o", "it"]));
+    run(Command::new("sh").args(["-c", &shown]).current_dir(&dir));
+    assert_eq!(run(&mut Command::new(dir.join("it"))), "5.0\n");
+}
+
+#[test]
+fn a_compiler_that_does_not_exist_is_named() {
+    library();
+    let output = Command::new(MPICC).env("WEFT_CC", "no-such-cc").arg("a.c").output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(127));
+    assert!(error.contains("no-such-cc") && error.contains("WEFT_CC"), "{error}");
+}
+
+#[test]
+fn weft_info_tells_of_library_and_machine() {
+    library();
+    let info = run(Command::new(WEFT).arg("info"));
+    let library = Path::new(WEFT).with_file_name("libmpi_abi.so.1");
+    assert!(info.contains(&library.display().to_string()), "{info}");
+    for word in ["MPI 5.0 standard ABI", "functions", "cores", "affinity"] {
+        assert!(info.contains(word), "{word} in {info}");
+    }
+    let coverage = run(Command::new(WEFT).args(["info", "--coverage"]));
+    assert!(coverage.contains("\n+ MPI_Wtime\n"), "{coverage}");
+    assert_eq!(coverage.lines().count(), 1 + 664);
+}
+
+/// CMake's FindMPI asks the wrappers. Runs where there is a cmake.
+#[test]
+fn cmake_finds_mpi() {
+    if Command::new("cmake").arg("--version").output().is_err() {
+        eprintln!("not run: there is no cmake");
+        return;
+    }
+    library();
+    let dir = scratch("cmake");
+    let text = "cmake_minimum_required(VERSION 3.13)\nproject(test C CXX)\n\
+        find_package(MPI REQUIRED)\n\
+        add_executable(in_c program.c)\ntarget_link_libraries(in_c MPI::MPI_C)\n\
+        add_executable(in_cxx program.cc)\ntarget_link_libraries(in_cxx MPI::MPI_CXX)\n";
+    fs::write(dir.join("CMakeLists.txt"), text).unwrap();
+    let tools = Path::new(MPICC).parent().unwrap();
+    let path = env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{path}", tools.display());
+    let said = run(Command::new("cmake")
+        .args(["-S", ".", "-B", "build"])
+        .env("PATH", path)
+        .current_dir(&dir));
+    assert!(said.contains("found version \"5.0\""), "{said}");
+    run(Command::new("cmake").args(["--build", "build"]).current_dir(&dir));
+    for program in ["build/in_c", "build/in_cxx"] {
+        assert_eq!(run(&mut Command::new(dir.join(program))), "5.0\n");
+    }
+}
