@@ -177,20 +177,22 @@ static double bench_median(double *values, long count)
     return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-/* The number of operations that fit in a batch, the same on all ranks: grown until a batch is long enough, twice running,
- * because the first may be slow (pages, caches, connections). */
+/* The number of operations that fit in a batch, the same on all ranks: grown until a batch is long enough, and still is
+ * after a while: the first may be slow (pages, caches, connections). */
 static long bench_calibrate(const struct bench *b, operation op, void *state)
 {
     if (b->batch) return b->batch;
     double batch = 1, most = b->iterations ? (double)b->iterations : 1e7;
+    double spent = 0, warm = b->crowded ? 0 : fmin(0.02, b->seconds / 4);
     for (int enough = 0;;) {
         double begin = MPI_Wtime();
         op(state, (long)batch);
         double took = fmax(MPI_Wtime() - begin, 1e-9);
         MPI_Bcast(&took, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+        spent += took;
         enough = batch >= most || took >= 0.5 * b->batch_seconds ? enough + 1 : 0;
-        if (enough == 2) break;
-        if (enough == 1) continue;
+        if (enough >= 2 && spent >= warm) break;
+        if (enough) continue;
         batch = fmin(most, fmin(8 * batch, ceil(batch * b->batch_seconds / took)));
     }
     return (long)batch;
