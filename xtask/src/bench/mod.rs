@@ -1,0 +1,295 @@
+//! `cargo xtask bench`: Weft and its peers, run in turn with the same programs, and compared.
+
+mod job;
+mod library;
+mod machine;
+mod plan;
+mod plot;
+mod results;
+mod table;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use job::Job;
+use library::{Kind, Library};
+use plan::Case;
+use results::Results;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Runs allowed to fail before a library is passed over in a case.
+const PATIENCE: usize = 2;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Benchmarks to run (all if none is named): latency, bandwidth, bidirectional, message_rate,
+    /// barrier, bcast, allreduce, alltoall, idle.
+    benchmarks: Vec<String>,
+    /// A library to compare with: NAME=PREFIX, where PREFIX/bin has mpicc and mpiexec. Repeatable.
+    /// Without it: those in target/peers, else the one on the PATH.
+    #[arg(long, value_name = "NAME=PREFIX", value_parser = named)]
+    peer: Vec<(String, PathBuf)>,
+    /// Make virtual environments with MPICH, Open MPI and Intel MPI in DIR (kept for next time),
+    /// and compare with them.
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "target/peers")]
+    make_peers: Option<PathBuf>,
+    /// Weft as installed in PREFIX (default: build and install it in target/weft first).
+    #[arg(long, value_name = "PREFIX")]
+    weft: Option<PathBuf>,
+    /// Compare the peers only.
+    #[arg(long, conflicts_with = "weft")]
+    no_weft: bool,
+    /// Runs of each library for each case, taken in turn.
+    #[arg(long, default_value_t = 7)]
+    rounds: usize,
+    /// Time for each size, in seconds; more where ranks share processors.
+    #[arg(long, default_value_t = 0.1)]
+    seconds: f64,
+    /// Three short rounds: a look, not a measurement.
+    #[arg(long)]
+    quick: bool,
+    /// The longest that one run may take, in seconds.
+    #[arg(long, default_value_t = 90)]
+    timeout: u64,
+    /// Where to put programs, table, plot and raw results (default: target/bench).
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+fn named(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, prefix)) if !name.is_empty() && !prefix.is_empty() => {
+            Ok((name.to_owned(), PathBuf::from(prefix)))
+        }
+        _ => Err("write NAME=PREFIX".to_owned()),
+    }
+}
+
+pub fn run(mut args: Args) -> Result<(), String> {
+    if args.quick {
+        args.rounds = args.rounds.min(3);
+        args.seconds = args.seconds.min(0.03);
+    }
+    let cases = plan::cases(&args.benchmarks, args.seconds)?;
+    let out = args.out.clone().unwrap_or_else(|| crate::root().join("target/bench"));
+    std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
+
+    let libraries = libraries(&args)?;
+    let mut session =
+        Session { cases, libraries, out, args, results: Results::default(), raw: vec![] };
+    session.build()?;
+    session.measure()?;
+    session.report()
+}
+
+/// Weft first, then its peers.
+fn libraries(args: &Args) -> Result<Vec<Library>, String> {
+    if let Some(folder) = &args.make_peers {
+        library::make_peers(folder)?;
+    }
+    let peers = library::find_peers(&args.peer, args.make_peers.as_deref())?;
+    let mut libraries = Vec::new();
+    if !args.no_weft {
+        let prefix = match &args.weft {
+            Some(prefix) => prefix.clone(),
+            None => crate::demo::install()?,
+        };
+        let mut weft = Library::open("weft", &prefix)?;
+        weft.kind = Kind::Weft;
+        libraries.push(weft);
+    }
+    libraries.extend(peers);
+    if libraries.len() < 2 {
+        eprintln!("no other MPI found: nothing to compare with; try --make-peers");
+    }
+    if libraries.is_empty() {
+        return Err("nothing to run".to_owned());
+    }
+    for library in &libraries {
+        eprintln!("{:>10}  {}  ({})", library.name, library.prefix.display(), library.version);
+    }
+    Ok(libraries)
+}
+
+struct Session {
+    cases: Vec<Case>,
+    libraries: Vec<Library>,
+    out: PathBuf,
+    args: Args,
+    results: Results,
+    /// Every run, for results.json.
+    raw: Vec<Value>,
+}
+
+impl Session {
+    fn program(&self, library: &Library, name: &str) -> PathBuf {
+        self.out.join(&library.name).join(name)
+    }
+
+    fn limit(&self) -> PathBuf {
+        self.out.join("limit")
+    }
+
+    fn build(&self) -> Result<(), String> {
+        let source = |name: &str| crate::root().join("bench").join(name).with_extension("c");
+        for name in ["limit", "busy"] {
+            library::compile_plain(&source(name), &self.out.join(name))?;
+        }
+        for library in &self.libraries {
+            let folder = self.out.join(&library.name);
+            std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+            let mut names: Vec<_> = self.cases.iter().map(|c| c.program).collect();
+            names.dedup();
+            for name in names {
+                library.compile(&source(name), &self.program(library, name))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Round by round, case by case, library by library: whatever drifts, drifts for all alike.
+    fn measure(&mut self) -> Result<(), String> {
+        if machine::load() > 0.5 {
+            eprintln!("this machine is not quiet: load {:.1}", machine::load());
+        }
+        let rounds = self.args.rounds;
+        let count = rounds * self.cases.len() * self.libraries.len();
+        let style = "{wide_bar} {pos}/{len} runs, {elapsed} gone, {eta} left  {msg:36}";
+        let style = ProgressStyle::with_template(style).map_err(|e| e.to_string())?;
+        let bar = ProgressBar::new(count as u64).with_style(style);
+        bar.enable_steady_tick(Duration::from_millis(500));
+        for round in 0..rounds {
+            self.measure_limits(&bar);
+            for case in 0..self.cases.len() {
+                for turn in 0..self.libraries.len() {
+                    // Who goes first changes, so that nobody always follows the same one.
+                    let library = (turn + round) % self.libraries.len();
+                    let name = &self.libraries[library].name;
+                    bar.set_message(format!("{name}: {}", self.cases[case].title()));
+                    if self.results.failed(case, library) < PATIENCE {
+                        self.once(round, case, library, &bar)?;
+                    }
+                    bar.inc(1);
+                }
+            }
+        }
+        bar.finish_and_clear();
+        Ok(())
+    }
+
+    fn measure_limits(&mut self, bar: &ProgressBar) {
+        bar.set_message("the machine's limit");
+        let mut limit = Job::new(&self.limit());
+        limit.args(["--seconds", &self.args.seconds.to_string()]);
+        let told = limit.run(Duration::from_secs(self.args.timeout));
+        if let Err(error) = told.and_then(|output| self.results.add_limits(&output)) {
+            bar.println(format!("limit: {error}"));
+        }
+    }
+
+    fn once(
+        &mut self,
+        round: usize,
+        case: usize,
+        library: usize,
+        bar: &ProgressBar,
+    ) -> Result<(), String> {
+        let (what, who) = (&self.cases[case], &self.libraries[library]);
+        let mut job = who.launch(what.ranks, &self.program(who, what.program));
+        job.args(what.arguments());
+        let command = job.text();
+        let mut busy = Vec::new();
+        if what.loaded {
+            for processor in machine::processors() {
+                let mut foreign = Job::new(&self.out.join("busy"));
+                foreign.args(["--cpu", &processor.to_string()]);
+                foreign.args(["--seconds", &(self.args.timeout + 30).to_string()]);
+                busy.push(foreign.start()?);
+            }
+        }
+        let told = job.run(Duration::from_secs(self.args.timeout));
+        for mut child in busy {
+            // Its own time limit may have ended it already.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        let mut record = json!({ "round": round, "case": what.title(), "library": who.name,
+                                 "command": command });
+        let told = told.and_then(|output| {
+            record["output"] =
+                output.lines().filter_map(|l| serde_json::from_str::<Value>(l).ok()).collect();
+            self.results.add(case, library, &output)
+        });
+        if let Err(error) = told {
+            bar.println(format!("{}: {} failed: {error}", who.name, what.title()));
+            record["error"] = json!(error);
+            self.results.failures.push((case, library, error));
+        }
+        self.raw.push(record);
+        Ok(())
+    }
+
+    fn report(&self) -> Result<(), String> {
+        let mut text = table::render(&self.cases, &self.libraries, &self.results);
+        text += &self.notes();
+        println!("{text}");
+        let file = |name: &str| self.out.join(name);
+        save(&file("table.txt"), &text)?;
+        let libraries: Vec<_> = self.libraries.iter().map(describe).collect();
+        let limits: Vec<_> = self.results.limits.iter().collect();
+        let limits: Vec<_> = limits
+            .iter()
+            .map(|((name, size), samples)| json!({ "limit": name, "size": size, "samples": samples }))
+            .collect();
+        let raw = json!({ "machine": machine::describe(), "rounds": self.args.rounds,
+                          "seconds": self.args.seconds, "libraries": libraries,
+                          "limits": limits, "runs": self.raw });
+        save(&file("results.json"), &format!("{raw:#}\n"))?;
+        let drawn = plot::write(&file("bench.svg"), &self.cases, &self.libraries, &self.results)?;
+        let plot = if drawn { ", bench.svg" } else { "" };
+        println!("written to {}: table.txt, results.json{plot}", self.out.display());
+        Ok(())
+    }
+
+    /// How to read the table; what went wrong; who was not bound as meant.
+    fn notes(&self) -> String {
+        let mut text = format!(
+            "\nmedian (best) of {} runs in turn. weft/best: median over the best peer's median;\n\
+             verdict: ahead, behind, or level (within 3 %), less being better for us and %.\n\
+             limit: cache-line ping-pong (latency), memcpy (bandwidth), two at once (bidirectional).\n",
+            self.args.rounds
+        );
+        for (case, library, error) in &self.results.failures {
+            let (case, library) = (&self.cases[*case], &self.libraries[*library]);
+            text += &format!("failed: {}, {}: {error}\n", library.name, case.title());
+        }
+        for library in self.unbound() {
+            text += &format!("note: {library} did not bind 2 ranks to a processor each\n");
+        }
+        text
+    }
+
+    /// The libraries whose ranks could move although they fit.
+    fn unbound(&self) -> Vec<&str> {
+        let fits = |run: &&Value| {
+            let masks = run["output"][0]["affinity"].as_array();
+            masks.is_some_and(|m| {
+                m.len() <= machine::processors().len()
+                    && m.iter().any(|m| m.as_u64().is_none_or(|m| m.count_ones() != 1))
+            })
+        };
+        let mut names: Vec<_> =
+            self.raw.iter().filter(fits).filter_map(|r| r["library"].as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}
+
+fn describe(library: &Library) -> Value {
+    json!({ "name": library.name, "prefix": library.prefix, "version": library.version })
+}
+
+fn save(file: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(file, text).map_err(|e| format!("{}: {e}", file.display()))
+}

@@ -1,0 +1,107 @@
+//! Which programs are run on how many ranks, at which sizes.
+
+/// The benchmarks that can be asked for, in the order of the table.
+pub const NAMES: [&str; 9] = [
+    "latency",
+    "bandwidth",
+    "bidirectional",
+    "message_rate",
+    "barrier",
+    "bcast",
+    "allreduce",
+    "alltoall",
+    "idle",
+];
+
+/// One program under one condition.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub program: &'static str,
+    pub ranks: usize,
+    /// A foreign busy loop runs on each processor meanwhile.
+    pub loaded: bool,
+    pub sizes: &'static str,
+    /// Time for each size.
+    pub seconds: f64,
+}
+
+impl Case {
+    pub fn title(&self) -> String {
+        let load = if self.loaded { ", busy loops" } else { "" };
+        format!("{}, {} ranks{load}", self.program, self.ranks)
+    }
+
+    /// Options of the C program.
+    pub fn arguments(&self) -> Vec<String> {
+        let mut arguments: Vec<String> =
+            ["--sizes", self.sizes, "--seconds"].map(str::to_owned).to_vec();
+        arguments.push(self.seconds.to_string());
+        if self.loaded {
+            arguments.push("--mean".to_owned());
+        }
+        arguments
+    }
+}
+
+/// The cases of the benchmarks asked for (all if `asked` is empty); `seconds` is the time for each
+/// size where a rank has a processor of its own.
+pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<Case>, String> {
+    if let Some(unknown) = asked.iter().find(|a| !NAMES.contains(&a.as_str())) {
+        return Err(format!("no benchmark '{unknown}'; there are {}", NAMES.join(", ")));
+    }
+    let mut cases = Vec::new();
+    for program in NAMES {
+        if !asked.is_empty() && !asked.iter().any(|a| a == program) {
+            continue;
+        }
+        let mut add = |ranks, loaded, sizes, factor: f64| {
+            cases.push(Case { program, ranks, loaded, sizes, seconds: seconds * factor });
+        };
+        match program {
+            "latency" => add(2, false, "8,64,512,4K,32K,256K,2M", 1.0),
+            "bandwidth" | "bidirectional" => add(2, false, "4K,16K,64K,256K,1M,4M", 1.0),
+            "message_rate" => add(2, false, "8,64,512", 1.0),
+            "idle" => add(2, false, "0", 10.0),
+            // Stalls of whole time slices are what is measured with more ranks than processors:
+            // that takes longer.
+            "barrier" => {
+                add(2, false, "0", 1.0);
+                add(4, false, "0", 5.0);
+                add(8, false, "0", 5.0);
+                add(8, true, "0", 10.0);
+            }
+            "allreduce" => {
+                add(2, false, "8,512,4K,64K,1M", 1.0);
+                add(4, false, "8", 5.0);
+                add(8, false, "8", 5.0);
+                add(8, true, "8", 10.0);
+            }
+            _ => {
+                add(2, false, "8,512,4K,64K,1M", 1.0);
+                add(4, false, "8,4K", 2.5);
+                add(8, false, "8,4K", 2.5);
+            }
+        }
+    }
+    Ok(cases)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_asked_for() {
+        let some = cases(&["latency".to_owned()], 0.1).unwrap();
+        assert_eq!(some.len(), 1);
+        assert!(cases(&["latecy".to_owned()], 0.1).unwrap_err().contains("latecy"));
+    }
+
+    #[test]
+    fn every_benchmark_has_a_source() {
+        for name in NAMES {
+            let source = crate::root().join("bench").join(name).with_extension("c");
+            assert!(source.exists(), "{}", source.display());
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! One SVG with a panel for each benchmark: figure over message size, or over ranks.
+
+use super::library::{Kind, Library};
+use super::plan::Case;
+use super::results::{Results, Row};
+use super::table;
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use std::path::Path;
+
+const COLUMNS: usize = 2;
+const PANEL: (u32, u32) = (560, 380);
+/// Distinct also to the colour-blind (Okabe and Ito); Weft is the first.
+const COLOURS: [RGBColor; 6] = [
+    RGBColor(213, 94, 0),
+    RGBColor(0, 114, 178),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+];
+
+/// A panel: a line for each library through (place on the x axis, median).
+struct Panel {
+    title: String,
+    unit: String,
+    /// Labels of the places 0, 1, 2 ...
+    places: Vec<String>,
+    /// By library: (place, median, best run).
+    lines: Vec<Vec<(f64, f64, f64)>>,
+}
+
+/// Writes the plot; `false` if there was nothing to draw.
+pub fn write(
+    file: &Path,
+    cases: &[Case],
+    libraries: &[Library],
+    results: &Results,
+) -> Result<bool, String> {
+    let panels = panels(cases, libraries.len(), results);
+    if panels.is_empty() {
+        return Ok(false);
+    }
+    let rows = panels.len().div_ceil(COLUMNS);
+    let columns = panels.len().min(COLUMNS);
+    let size = (PANEL.0 * columns as u32, PANEL.1 * rows as u32);
+    let root = SVGBackend::new(file, size).into_drawing_area();
+    let failed = |e: &dyn std::fmt::Display| format!("cannot write {}: {e}", file.display());
+    root.fill(&WHITE).map_err(|e| failed(&e))?;
+    for (area, panel) in root.split_evenly((rows, columns)).iter().zip(&panels) {
+        draw(area, panel, libraries).map_err(|e| failed(&e))?;
+    }
+    root.present().map_err(|e| failed(&e))?;
+    Ok(true)
+}
+
+fn panels(cases: &[Case], libraries: usize, results: &Results) -> Vec<Panel> {
+    let mut panels = Vec::new();
+    for (number, case) in cases.iter().enumerate() {
+        let mut rows: Vec<_> = results.rows.iter().filter(|r| r.case == number).collect();
+        rows.sort_by_key(|r| r.size);
+        if rows.len() > 1 && case.ranks == 2 {
+            let label = |r: &&Row| table::size(r.size);
+            panels.push(panel(case.title(), &rows, rows.iter().map(label).collect(), libraries));
+        }
+    }
+    // The price of a crowd: the smallest size over the number of ranks.
+    for program in ["barrier", "allreduce", "bcast", "alltoall"] {
+        let of = |r: &&Row| cases[r.case].program == program;
+        let least = results.rows.iter().filter(of).map(|r| r.size).min();
+        let rows: Vec<_> =
+            results.rows.iter().filter(of).filter(|r| Some(r.size) == least).collect();
+        if rows.len() > 1 {
+            let label = |r: &&Row| {
+                let case = &cases[r.case];
+                format!("{}{}", case.ranks, if case.loaded { " + busy loops" } else { "" })
+            };
+            let size = least.filter(|s| *s > 0).map_or(String::new(), |s| format!(", {s} bytes"));
+            let title = format!("{program}{size}, by ranks");
+            panels.push(panel(title, &rows, rows.iter().map(label).collect(), libraries));
+        }
+    }
+    panels
+}
+
+fn panel(title: String, rows: &[&Row], places: Vec<String>, libraries: usize) -> Panel {
+    let line = |library| {
+        let point = |(place, row): (usize, &&Row)| {
+            Some((place as f64, row.median(library)?, row.best(library)?))
+        };
+        rows.iter().enumerate().filter_map(point).collect()
+    };
+    Panel { title, unit: rows[0].unit.clone(), places, lines: (0..libraries).map(line).collect() }
+}
+
+type Failure<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>;
+
+fn draw<'a>(
+    area: &DrawingArea<SVGBackend<'a>, Shift>,
+    panel: &Panel,
+    libraries: &[Library],
+) -> Result<(), Failure<'a>> {
+    let values = panel.lines.iter().flatten().flat_map(|(_, median, best)| [*median, *best]);
+    let values: Vec<_> = values.filter(|v| *v > 0.0).collect();
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(0.0, f64::max);
+    let last = (panel.places.len() - 1) as f64;
+    let mut chart = ChartBuilder::on(area)
+        .margin(12)
+        .caption(&panel.title, ("sans-serif", 17))
+        .x_label_area_size(32)
+        .y_label_area_size(64)
+        .build_cartesian_2d(-0.3..last + 0.3, (least / 1.5..most * 1.5).log_scale())?;
+    let name = |x: &f64| {
+        let whole = (x - x.round()).abs() < 1e-6 && *x > -0.5;
+        let place = whole.then(|| panel.places.get(x.round() as usize)).flatten();
+        place.cloned().unwrap_or_default()
+    };
+    chart
+        .configure_mesh()
+        .light_line_style(BLACK.mix(0.04))
+        .bold_line_style(BLACK.mix(0.12))
+        .x_labels(2 * panel.places.len() + 1)
+        .x_label_formatter(&name)
+        .y_label_formatter(&|y| table::figure(*y))
+        .y_desc(&panel.unit)
+        .draw()?;
+    let mut others = COLOURS[1..].iter().cycle();
+    for (line, library) in panel.lines.iter().zip(libraries) {
+        let weft = library.kind == Kind::Weft;
+        let colour = if weft { COLOURS[0] } else { *others.next().unwrap_or(&COLOURS[1]) };
+        let style = colour.stroke_width(if weft { 3 } else { 2 });
+        let points = line.iter().map(|(x, median, _)| (*x, *median));
+        chart
+            .draw_series(LineSeries::new(points.clone(), style))?
+            .label(&library.name)
+            .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], style));
+        chart.draw_series(points.map(|p| Circle::new(p, 3, colour.filled())))?;
+        // A thin line from the median to the best run.
+        let whisker = |(x, median, best): &(f64, f64, f64)| {
+            PathElement::new(vec![(*x, *median), (*x, *best)], colour.stroke_width(1))
+        };
+        chart.draw_series(line.iter().map(whisker))?;
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperLeft)
+        .background_style(WHITE.mix(0.8))
+        .border_style(BLACK.mix(0.3))
+        .label_font(("sans-serif", 12))
+        .draw()
+}

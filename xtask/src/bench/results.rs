@@ -1,0 +1,171 @@
+//! What was measured: samples by case, size and library, and their medians.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// One line of a benchmark's output.
+#[derive(Deserialize, Clone, Debug)]
+pub struct Line {
+    pub size: u64,
+    pub value: f64,
+    pub unit: String,
+}
+
+/// One line of `limit`'s output.
+#[derive(Deserialize, Clone, Debug)]
+pub struct LimitLine {
+    pub limit: String,
+    pub size: u64,
+    pub value: f64,
+}
+
+/// A row of the table: one figure, a sample a run for each library.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Index into the list of cases.
+    pub case: usize,
+    /// In bytes.
+    pub size: u64,
+    pub unit: String,
+    /// By index into the list of libraries.
+    pub samples: BTreeMap<usize, Vec<f64>>,
+}
+
+impl Row {
+    /// Times and shares: less is better. Rates: more is.
+    pub fn lower_is_better(&self) -> bool {
+        matches!(self.unit.as_str(), "us" | "%")
+    }
+
+    pub fn median(&self, library: usize) -> Option<f64> {
+        median(self.samples.get(&library)?)
+    }
+
+    /// The best of all runs: the least time or the greatest rate.
+    pub fn best(&self, library: usize) -> Option<f64> {
+        let samples = self.samples.get(&library)?.iter().copied();
+        if self.lower_is_better() {
+            samples.min_by(f64::total_cmp)
+        } else {
+            samples.max_by(f64::total_cmp)
+        }
+    }
+
+    /// The best median of the libraries other than `but`.
+    pub fn best_of_others(&self, but: usize) -> Option<f64> {
+        let others = self.samples.keys().filter(|l| **l != but).filter_map(|l| self.median(*l));
+        if self.lower_is_better() {
+            others.min_by(f64::total_cmp)
+        } else {
+            others.max_by(f64::total_cmp)
+        }
+    }
+}
+
+#[derive(Default)]
+pub struct Results {
+    pub rows: Vec<Row>,
+    /// Samples of the machine's limits by name and size.
+    pub limits: BTreeMap<(String, u64), Vec<f64>>,
+    /// (case, library) and why; as many as there were failed runs.
+    pub failures: Vec<(usize, usize, String)>,
+}
+
+impl Results {
+    /// Takes in the output of one run. An error is output that is not ours.
+    pub fn add(&mut self, case: usize, library: usize, output: &str) -> Result<(), String> {
+        let mut found = 0;
+        for text in output.lines().filter(|l| l.starts_with("{\"size\"")) {
+            let line: Line = serde_json::from_str(text).map_err(|e| format!("'{text}': {e}"))?;
+            if !line.value.is_finite() {
+                return Err(format!("'{text}': not a finite figure"));
+            }
+            self.row(case, &line).samples.entry(library).or_default().push(line.value);
+            found += 1;
+        }
+        if found == 0 { Err("it printed no figures".to_owned()) } else { Ok(()) }
+    }
+
+    fn row(&mut self, case: usize, line: &Line) -> &mut Row {
+        let known = self.rows.iter().position(|r| r.case == case && r.size == line.size);
+        let at = known.unwrap_or_else(|| {
+            let (size, unit) = (line.size, line.unit.clone());
+            self.rows.push(Row { case, size, unit, samples: BTreeMap::new() });
+            self.rows.len() - 1
+        });
+        &mut self.rows[at]
+    }
+
+    /// Takes in the output of `limit`.
+    pub fn add_limits(&mut self, output: &str) -> Result<(), String> {
+        for text in output.lines() {
+            let line: LimitLine =
+                serde_json::from_str(text).map_err(|e| format!("'{text}': {e}"))?;
+            self.limits.entry((line.limit, line.size)).or_default().push(line.value);
+        }
+        Ok(())
+    }
+
+    /// The limit that a figure of `program` is held against.
+    pub fn limit(&self, program: &str, size: u64) -> Option<f64> {
+        let name = match program {
+            "latency" if size <= 8 => "ping_pong",
+            "bandwidth" => "copy",
+            "bidirectional" => "copy_both",
+            _ => return None,
+        };
+        median(self.limits.get(&(name.to_owned(), size))?)
+    }
+
+    pub fn failed(&self, case: usize, library: usize) -> usize {
+        self.failures.iter().filter(|(c, l, _)| (*c, *l) == (case, library)).count()
+    }
+}
+
+/// `None` for no samples.
+pub fn median(samples: &[f64]) -> Option<f64> {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => None,
+        n if n % 2 == 1 => Some(sorted[middle]),
+        _ => Some((sorted[middle - 1] + sorted[middle]) / 2.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians() {
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+    }
+
+    fn results() -> Results {
+        let mut results = Results::default();
+        for (library, value) in [(0, 3.0), (1, 2.0), (2, 5.0)] {
+            let text = format!("noise\n{{\"size\":8,\"value\":{value},\"unit\":\"us\",\"x\":1}}\n");
+            results.add(0, library, &text).unwrap();
+            let text = format!("{{\"size\":8,\"value\":{value},\"unit\":\"GB/s\"}}");
+            results.add(1, library, &text).unwrap();
+        }
+        results
+    }
+
+    #[test]
+    fn the_best_peer_is_the_quickest_or_the_widest() {
+        let results = results();
+        assert_eq!(results.rows[0].best_of_others(0), Some(2.0));
+        assert_eq!(results.rows[1].best_of_others(0), Some(5.0));
+    }
+
+    #[test]
+    fn output_without_figures_is_an_error() {
+        assert!(Results::default().add(0, 0, "hello").is_err());
+        assert!(Results::default().add(0, 0, "{\"size\":8,\"value\":nan}").is_err());
+    }
+}

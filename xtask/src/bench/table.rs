@@ -1,0 +1,130 @@
+//! The table of medians, best runs and ratios, as text.
+
+use super::library::{Kind, Library};
+use super::plan::Case;
+use super::results::{Results, Row};
+use std::fmt::Write;
+
+/// A cell for each library: the median and, in brackets, the best run.
+pub fn render(cases: &[Case], libraries: &[Library], results: &Results) -> String {
+    let weft = libraries.iter().position(|l| l.kind == Kind::Weft);
+    let mut head = vec!["size".to_owned(), "unit".to_owned()];
+    head.extend(libraries.iter().map(|l| l.name.clone()));
+    if weft.is_some() {
+        head.extend(["weft/best", "verdict"].map(str::to_owned));
+    }
+    head.push("limit".to_owned());
+    if weft.is_some() {
+        head.push("weft/limit".to_owned());
+    }
+
+    let mut text = String::new();
+    for (number, case) in cases.iter().enumerate() {
+        let mut rows: Vec<_> = results.rows.iter().filter(|r| r.case == number).collect();
+        rows.sort_by_key(|r| r.size);
+        let mut grid = vec![head.clone()];
+        for row in &rows {
+            grid.push(cells(row, case, number, libraries, weft, results));
+        }
+        if rows.is_empty() {
+            let mut cells = vec!["-".to_owned(), "-".to_owned()];
+            cells.extend((0..libraries.len()).map(|l| absent(number, l, results)));
+            grid.push(cells);
+        }
+        let _ = writeln!(text, "\n{}", case.title());
+        align(&grid, &mut text);
+    }
+    text
+}
+
+fn cells(
+    row: &Row,
+    case: &Case,
+    number: usize,
+    libraries: &[Library],
+    weft: Option<usize>,
+    results: &Results,
+) -> Vec<String> {
+    let mut cells = vec![size(row.size), row.unit.clone()];
+    for library in 0..libraries.len() {
+        cells.push(match (row.median(library), row.best(library)) {
+            (Some(median), Some(best)) => format!("{} ({})", figure(median), figure(best)),
+            _ => absent(number, library, results),
+        });
+    }
+    let mine = weft.and_then(|w| row.median(w));
+    if let Some(weft) = weft {
+        let ratio = mine.zip(row.best_of_others(weft)).map(|(mine, best)| mine / best);
+        cells.push(ratio.map_or("-".to_owned(), |r| format!("{r:.2}")));
+        cells.push(ratio.map_or("-", |r| verdict(r, row.lower_is_better())).to_owned());
+    }
+    let limit = results.limit(case.program, row.size);
+    cells.push(limit.map_or(String::new(), figure));
+    if weft.is_some() {
+        let ratio = mine.zip(limit).map(|(mine, limit)| format!("{:.2}", mine / limit));
+        cells.push(ratio.unwrap_or_default());
+    }
+    cells
+}
+
+/// Within 3 per cent is level: runs differ by that much.
+fn verdict(ratio: f64, lower_is_better: bool) -> &'static str {
+    let gain = if lower_is_better { 1.0 / ratio } else { ratio };
+    match gain {
+        g if g > 1.03 => "ahead",
+        g if g < 0.97 => "behind",
+        _ => "level",
+    }
+}
+
+fn absent(case: usize, library: usize, results: &Results) -> String {
+    if results.failed(case, library) > 0 { "failed".to_owned() } else { "-".to_owned() }
+}
+
+/// Three digits that count.
+pub fn figure(value: f64) -> String {
+    match value.abs() {
+        v if v >= 100.0 => format!("{value:.0}"),
+        v if v >= 10.0 => format!("{value:.1}"),
+        v if v >= 1.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// Bytes with the suffixes that the benchmarks take.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        b if b >= 1 << 20 && b % (1 << 20) == 0 => format!("{}M", b >> 20),
+        b if b >= 1 << 10 && b % (1 << 10) == 0 => format!("{}K", b >> 10),
+        b => b.to_string(),
+    }
+}
+
+fn align(grid: &[Vec<String>], text: &mut String) {
+    let columns = grid.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |c: usize| grid.iter().filter_map(|r| r.get(c)).map(|s| s.len()).max().unwrap_or(0);
+    let widths: Vec<_> = (0..columns).map(width).collect();
+    for row in grid {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}"));
+        let line = cells.collect::<Vec<_>>().join("  ");
+        let _ = writeln!(text, "  {}", line.trim_end());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn less_time_and_more_bandwidth_are_ahead() {
+        assert_eq!(verdict(0.5, true), "ahead");
+        assert_eq!(verdict(0.5, false), "behind");
+        assert_eq!(verdict(1.5, true), "behind");
+        assert_eq!(verdict(1.01, false), "level");
+    }
+
+    #[test]
+    fn sizes_read_like_options() {
+        assert_eq!([8, 1024, 4 << 20, 1536].map(size), ["8", "1K", "4M", "1536"]);
+    }
+}
