@@ -1,11 +1,8 @@
 //! Project chores, run as `cargo xtask <command>`.
 
-<<<<<<< HEAD
 mod install;
-=======
 mod bench;
 mod demo;
->>>>>>> de140a2 (xtask: bench, and a demo)
 mod layers;
 
 use clap::{Parser, Subcommand};
@@ -23,30 +20,24 @@ struct Args {
 enum Command {
     /// Fail if a crate depends on a crate above it (ARCHITECTURE.md has the order).
     Layers,
-<<<<<<< HEAD
     /// Build Weft and lay out an MPI installation: bin, lib, include, share/doc/weft.
     Install {
         /// The directory to install into.
         #[arg(long, value_name = "DIR")]
         prefix: std::path::PathBuf,
     },
-=======
     /// Measure Weft against other MPI libraries, with the programs in bench/.
     Bench(bench::Args),
     /// Build Weft, build mpi4py with it, and run ringtest and the examples on 4 ranks.
     Demo,
->>>>>>> de140a2 (xtask: bench, and a demo)
 }
 
 fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::Layers => layers::check(),
-<<<<<<< HEAD
         Command::Install { prefix } => install::install(&prefix),
-=======
         Command::Bench(args) => bench::run(args),
         Command::Demo => demo::run(),
->>>>>>> de140a2 (xtask: bench, and a demo)
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

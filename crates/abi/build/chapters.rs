@@ -1,5 +1,5 @@
 //! What is implemented: the functions at the start of a line in `src/chapters/**/*.rs` that begin
-//! with `pub(crate) unsafe fn`.
+//! with `pub(crate) unsafe fn`, and the names behind `// implements:` above a macro call.
 
 use crate::data::Abi;
 use std::collections::HashMap;
@@ -26,6 +26,15 @@ pub fn scan(dir: &Path, abi: &Abi) -> Done {
     done
 }
 
+/// The implementations that a line begins, or that a macro call below it defines.
+fn implementations(line: &str) -> Vec<String> {
+    if let Some(names) = line.strip_prefix("// implements: ") {
+        return names.split_whitespace().map(str::to_owned).collect();
+    }
+    let Some(rest) = line.strip_prefix("pub(crate) unsafe fn ") else { return Vec::new() };
+    vec![rest.split(['(', '<']).next().unwrap_or_default().to_owned()]
+}
+
 fn scan_into(dir: &Path, module: &str, done: &mut Done) {
     let entries = fs::read_dir(dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
     let mut paths: Vec<_> = entries.flatten().map(|e| e.path()).collect();
@@ -37,9 +46,7 @@ fn scan_into(dir: &Path, module: &str, done: &mut Done) {
             scan_into(&path, &module, done);
         } else if path.extension().is_some_and(|e| e == "rs") {
             let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{stem}.rs: {e}"));
-            for line in text.lines() {
-                let Some(rest) = line.strip_prefix("pub(crate) unsafe fn ") else { continue };
-                let name = rest.split(['(', '<']).next().unwrap_or_default().to_owned();
+            for name in text.lines().flat_map(implementations) {
                 let full = format!("{module}::{name}");
                 if let Some(other) = done.insert(name, full.clone()) {
                     panic!("{full} is also implemented as {other}");

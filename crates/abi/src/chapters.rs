@@ -2,8 +2,17 @@
 //!
 //! `MPI_Comm_rank` is implemented by `pub(crate) unsafe fn comm_rank`, at the start of a line:
 //! the build finds it there and wires it. Functions with and without `_c` share one implementation
-//! with wide types, unless the `_c` form has its own. Helpers are not `pub(crate) unsafe fn`.
+//! with wide types, unless the `_c` form has its own. A macro's implementations are named in a comment
+//! `// implements: ...` above its call. Helpers are not `pub(crate) unsafe fn`.
 
+pub(crate) mod buffered;
+pub(crate) mod caching;
+pub(crate) mod collectives;
+pub(crate) mod communicators;
 pub(crate) mod environment;
+pub(crate) mod init;
+pub(crate) mod messages;
+pub(crate) mod operators;
+pub(crate) mod requests;
 pub(crate) mod status;
 pub(crate) mod tools;

@@ -12,6 +12,7 @@ macro_rules! entry {
     ($mpi:ident $pmpi:ident ($($arg:ident: $ty:ty),*) -> $ret:ty $body:block) => {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $mpi($($arg: $ty),*) -> $ret {
+            let _entered = crate::lock::enter();
             // SAFETY: the caller keeps MPI's rules for the arguments of this function; what can
             // be checked, the implementation checks.
             unsafe { $body }
@@ -19,6 +20,7 @@ macro_rules! entry {
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $pmpi($($arg: $ty),*) -> $ret {
+            let _entered = crate::lock::enter();
             // SAFETY: as above.
             unsafe { $body }
         }

@@ -94,3 +94,24 @@ fn not_built(class: c_int, call: &str) -> Error {
     let remedy = "`weft info --coverage` lists what is";
     Error::new(class, format_args!("{call} is not built in Weft {version}; {remedy}"))
 }
+
+impl From<weft_process::Error> for Error {
+    #[cold]
+    fn from(error: weft_process::Error) -> Error {
+        Error::new(error.class(), error.text())
+    }
+}
+
+impl From<weft_datatype::Error> for Error {
+    #[cold]
+    fn from(error: weft_datatype::Error) -> Error {
+        weft_process::Error::from(error).into()
+    }
+}
+
+impl From<weft_fabric::Fault> for Error {
+    #[cold]
+    fn from(fault: weft_fabric::Fault) -> Error {
+        weft_process::Error::from(fault).into()
+    }
+}

@@ -16,7 +16,15 @@ mod coverage;
 mod error;
 #[macro_use]
 mod handle;
+mod arguments;
+mod lock;
+mod node;
+mod objects;
+mod settings;
+mod state;
 mod status;
+mod table;
+mod waiting;
 mod widen;
 
 // Parts of the generated code wait for chapters that use them.

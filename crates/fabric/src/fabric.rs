@@ -181,6 +181,11 @@ pub trait Fabric: 'static {
     /// Moves on what was kept back, and advances counters. True if anything moved.
     fn progress(&self) -> bool;
 
+    /// Nothing is kept back: all that was posted has left this process.
+    fn idle(&self) -> bool {
+        true
+    }
+
     /// The handle to sleep on; may be used without the lock on the fabric.
     fn sleeper(&self) -> Arc<dyn Sleep>;
 

@@ -93,7 +93,7 @@ fn copy_local<F: Fabric>(link: &Link<F>, from: &Buffer, to: &Buffer) {
 impl<F: Fabric> Comm<F> {
     pub fn barrier(&self) -> impl Operation + use<F> {
         let link = self.link();
-        let algorithm = self.selection.barrier;
+        let algorithm = self.selection.get().barrier;
         async move {
             match algorithm {
                 BarrierAlgorithm::Dissemination => barrier::dissemination(&link).await?,
@@ -147,7 +147,7 @@ impl<F: Fabric> Comm<F> {
         op: Rc<dyn Reduce>,
     ) -> impl Operation + use<F> {
         let link = self.link();
-        let algorithm = self.selection.allreduce;
+        let algorithm = self.selection.get().allreduce;
         async move {
             let pool = link.endpoint.staging();
             let input = send.as_ref().unwrap_or(&receive).readable(pool);

@@ -28,7 +28,8 @@ pub struct Comm<F: Fabric> {
     group: Group,
     rank: usize,
     sequence: Cell<u32>,
-    pub(crate) selection: Selection,
+    /// Which algorithms it uses.
+    pub selection: Cell<Selection>,
     pub name: RefCell<String>,
     pub attributes: RefCell<Attributes>,
     pub topology: RefCell<Option<Topology>>,
@@ -49,7 +50,7 @@ impl<F: Fabric> Comm<F> {
             group,
             rank,
             sequence: Cell::new(0),
-            selection: Selection::default(),
+            selection: Cell::default(),
             name: RefCell::new(name.to_owned()),
             attributes: RefCell::default(),
             topology: RefCell::default(),

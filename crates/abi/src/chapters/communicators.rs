@@ -1,0 +1,317 @@
+//! Communicators (MPI 5.0, chapter 7): made, compared, named, freed.
+
+use crate::arguments::{comm, group, not_null, optional_info, store, store_text, text};
+use crate::chapters::caching;
+use crate::constants::*;
+use crate::error::Error;
+use crate::node::CommObject;
+use crate::objects::{RequestKind, RequestObject};
+use crate::state::state;
+use crate::types::{Comm, Group, Info, Request};
+use crate::waiting::Call;
+use std::ffi::{c_char, c_int};
+use std::rc::Rc;
+use weft_process::{Active, Compare};
+
+pub(crate) unsafe fn comm_rank(handle: Comm, rank: *mut c_int) -> Result<(), Error> {
+    // SAFETY: the caller's pointer.
+    unsafe { store(rank, comm(handle)?.rank() as c_int, "rank") }
+}
+
+pub(crate) unsafe fn comm_size(handle: Comm, size: *mut c_int) -> Result<(), Error> {
+    // SAFETY: the caller's pointer.
+    unsafe { store(size, comm(handle)?.size() as c_int, "size") }
+}
+
+pub(crate) unsafe fn comm_compare(a: Comm, b: Comm, result: *mut c_int) -> Result<(), Error> {
+    let found = match comm(a)?.compare(&*comm(b)?) {
+        Compare::Ident => MPI_IDENT,
+        Compare::Congruent => MPI_CONGRUENT,
+        Compare::Similar => MPI_SIMILAR,
+        Compare::Unequal => MPI_UNEQUAL,
+    };
+    // SAFETY: the caller's pointer.
+    unsafe { store(result, found, "result") }
+}
+
+pub(crate) unsafe fn comm_group(handle: Comm, to: *mut Group) -> Result<(), Error> {
+    not_null(to, "group")?;
+    let group = comm(handle)?.group().clone();
+    let handle = state().groups.borrow_mut().insert(group);
+    // SAFETY: the caller's pointer.
+    unsafe { store(to, Group(handle), "group") }
+}
+
+/// Gives a communicator a handle; `None` is the null one.
+pub fn keep(comm: Option<Rc<CommObject>>) -> Comm {
+    comm.map_or(MPI_COMM_NULL, |c| Comm(state().comms.borrow_mut().insert(c)))
+}
+
+/// What a new communicator takes over from the one it was made of.
+pub fn inherit(from: &CommObject, to: &CommObject) {
+    to.errhandler.set(from.errhandler.get());
+    to.selection.set(from.selection.get());
+}
+
+fn inherited(from: &CommObject, to: Option<Rc<CommObject>>) -> Comm {
+    if let Some(to) = &to {
+        inherit(from, to);
+    }
+    keep(to)
+}
+
+pub(crate) unsafe fn comm_dup(handle: Comm, newcomm: *mut Comm) -> Result<(), Error> {
+    // SAFETY: the caller's pointer.
+    unsafe { dup(handle, newcomm, "MPI_Comm_dup") }
+}
+
+pub(crate) unsafe fn comm_dup_with_info(
+    handle: Comm,
+    info: Info,
+    newcomm: *mut Comm,
+) -> Result<(), Error> {
+    optional_info(info)?;
+    // SAFETY: the caller's pointer.
+    unsafe { dup(handle, newcomm, "MPI_Comm_dup_with_info") }
+}
+
+/// # Safety
+/// `newcomm` is NULL or may be written.
+unsafe fn dup(handle: Comm, newcomm: *mut Comm, call: &'static str) -> Result<(), Error> {
+    not_null(newcomm, "newcomm")?;
+    let old = comm(handle)?;
+    let new = old.engine().block_on(&Call::new(call), old.dup())?;
+    caching::copy_attributes(handle, &old.attributes, &new.attributes)?;
+    // SAFETY: by contract.
+    unsafe { store(newcomm, inherited(&old, Some(new)), "newcomm") }
+}
+
+pub(crate) unsafe fn comm_idup(
+    handle: Comm,
+    newcomm: *mut Comm,
+    request: *mut Request,
+) -> Result<(), Error> {
+    not_null(newcomm, "newcomm")?;
+    not_null(request, "request")?;
+    let old = comm(handle)?;
+    let attributes = std::cell::RefCell::default();
+    caching::copy_attributes(handle, &old.attributes, &attributes)?;
+    let duplicate = old.dup();
+    let from = old.clone();
+    let to = newcomm as usize;
+    let task = old.engine().spawn(async move {
+        let new = duplicate.await?;
+        *new.attributes.borrow_mut() = attributes.into_inner();
+        let handle = inherited(&from, Some(new));
+        // SAFETY: the program keeps the variable until the request is over.
+        unsafe { std::ptr::with_exposed_provenance_mut::<Comm>(to).write(handle) };
+        Ok(())
+    });
+    let object = RequestObject {
+        active: Some(Active::Task(task)),
+        recipe: None,
+        comm: Some(old),
+        kind: RequestKind::Collective,
+    };
+    let handle = state().requests.borrow_mut().insert(object);
+    // SAFETY: the caller's pointer.
+    unsafe { store(request, Request(handle), "request") }
+}
+
+pub(crate) unsafe fn comm_split(
+    handle: Comm,
+    color: c_int,
+    key: c_int,
+    newcomm: *mut Comm,
+) -> Result<(), Error> {
+    not_null(newcomm, "newcomm")?;
+    let old = comm(handle)?;
+    let colour = match color {
+        MPI_UNDEFINED => None,
+        0.. => Some(color),
+        _ => {
+            let text = format!("argument color = {color}: 0 or more, or MPI_UNDEFINED");
+            return Err(Error::new(MPI_ERR_ARG, text));
+        }
+    };
+    let new = old.engine().block_on(&Call::new("MPI_Comm_split"), old.split(colour, key))?;
+    // SAFETY: the caller's pointer.
+    unsafe { store(newcomm, inherited(&old, new), "newcomm") }
+}
+
+pub(crate) unsafe fn comm_split_type(
+    handle: Comm,
+    split_type: c_int,
+    key: c_int,
+    info: Info,
+    newcomm: *mut Comm,
+) -> Result<(), Error> {
+    not_null(newcomm, "newcomm")?;
+    optional_info(info)?;
+    let old = comm(handle)?;
+    let colour = match split_type {
+        MPI_UNDEFINED => None,
+        // All ranks run on one machine and share its memory.
+        MPI_COMM_TYPE_SHARED => Some(0),
+        // No finer resource is known, which these types answer with the null communicator.
+        MPI_COMM_TYPE_HW_GUIDED | MPI_COMM_TYPE_HW_UNGUIDED | MPI_COMM_TYPE_RESOURCE_GUIDED => None,
+        other => {
+            let text = format!("argument split_type = {other} is no MPI_COMM_TYPE_*");
+            return Err(Error::new(MPI_ERR_ARG, text));
+        }
+    };
+    let new = old.engine().block_on(&Call::new("MPI_Comm_split_type"), old.split(colour, key))?;
+    // SAFETY: the caller's pointer.
+    unsafe { store(newcomm, inherited(&old, new), "newcomm") }
+}
+
+pub(crate) unsafe fn comm_create(
+    handle: Comm,
+    subgroup: Group,
+    newcomm: *mut Comm,
+) -> Result<(), Error> {
+    not_null(newcomm, "newcomm")?;
+    let old = comm(handle)?;
+    let subgroup = group(subgroup, "group")?;
+    let new = old.engine().block_on(&Call::new("MPI_Comm_create"), old.create(&subgroup))?;
+    // SAFETY: the caller's pointer.
+    unsafe { store(newcomm, inherited(&old, new), "newcomm") }
+}
+
+pub(crate) unsafe fn comm_create_group(
+    handle: Comm,
+    subgroup: Group,
+    tag: c_int,
+    newcomm: *mut Comm,
+) -> Result<(), Error> {
+    not_null(newcomm, "newcomm")?;
+    let old = comm(handle)?;
+    let tag = crate::arguments::tag(tag, "tag")?;
+    let subgroup = group(subgroup, "group")?;
+    let member = subgroup.rank_of(old.engine().rank() as u32).is_some();
+    let new = match member {
+        false => None,
+        true => {
+            let made = old.create_group(&subgroup, tag);
+            Some(old.engine().block_on(&Call::new("MPI_Comm_create_group"), made)?)
+        }
+    };
+    // SAFETY: the caller's pointer.
+    unsafe { store(newcomm, inherited(&old, new), "newcomm") }
+}
+
+pub(crate) unsafe fn comm_free(handle: *mut Comm) -> Result<(), Error> {
+    // SAFETY: the caller's pointer.
+    unsafe {
+        free(handle, "freed")?;
+        handle.write(MPI_COMM_NULL);
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn comm_disconnect(handle: *mut Comm) -> Result<(), Error> {
+    // SAFETY: the caller's pointer.
+    unsafe {
+        not_null(handle, "comm")?;
+        let object = comm(*handle)?;
+        // Waits for all pending communication on it: everybody has come, all sends are matched.
+        object.engine().block_on(&Call::new("MPI_Comm_disconnect"), object.barrier())?;
+        free(handle, "disconnected")?;
+        handle.write(MPI_COMM_NULL);
+    }
+    Ok(())
+}
+
+/// # Safety
+/// `handle` is NULL or may be read.
+unsafe fn free(handle: *mut Comm, how: &str) -> Result<(), Error> {
+    not_null(handle, "comm")?;
+    // SAFETY: not NULL.
+    let handle = unsafe { *handle };
+    if handle == MPI_COMM_WORLD || handle == MPI_COMM_SELF {
+        return Err(Error::new(MPI_ERR_COMM, format_args!("a predefined communicator is not {how}")));
+    }
+    let object = comm(handle)?;
+    caching::delete_attributes(handle.0, &object.attributes)?;
+    state().comms.borrow_mut().remove(handle.0);
+    Ok(())
+}
+
+/// Deletes all attributes of a communicator, last set first.
+pub fn delete_all_attributes(handle: Comm) -> Result<(), Error> {
+    caching::delete_attributes(handle.0, &comm(handle)?.attributes)
+}
+
+pub(crate) unsafe fn comm_set_name(handle: Comm, name: *const c_char) -> Result<(), Error> {
+    let object = comm(handle)?;
+    // SAFETY: the caller's string.
+    let mut name = unsafe { text(name, "comm_name") }?;
+    let mut end = name.len().min(MPI_MAX_OBJECT_NAME as usize - 1);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    name.truncate(end);
+    *object.name.borrow_mut() = name;
+    Ok(())
+}
+
+pub(crate) unsafe fn comm_get_name(
+    handle: Comm,
+    name: *mut c_char,
+    resultlen: *mut c_int,
+) -> Result<(), Error> {
+    if handle == MPI_COMM_NULL {
+        // The null handle has a name too (MPI 5.0, section 7.8).
+        // SAFETY: the caller's buffers.
+        return unsafe { return_name("MPI_COMM_NULL", name, resultlen, "comm_name") };
+    }
+    let object = comm(handle)?;
+    // SAFETY: the caller's buffers.
+    unsafe { return_name(&object.name.borrow(), name, resultlen, "comm_name") }
+}
+
+/// Returns an object's name and its length.
+///
+/// # Safety
+/// `to` is NULL or has `MPI_MAX_OBJECT_NAME` bytes; `length` is NULL or may be written.
+pub unsafe fn return_name(
+    name: &str,
+    to: *mut c_char,
+    length: *mut c_int,
+    argument: &str,
+) -> Result<(), Error> {
+    // SAFETY: by contract.
+    unsafe {
+        not_null(length, "resultlen")?;
+        let len = store_text(name, to, MPI_MAX_OBJECT_NAME as usize, argument)?;
+        store(length, len as c_int, "resultlen")
+    }
+}
+
+pub(crate) unsafe fn comm_test_inter(handle: Comm, flag: *mut c_int) -> Result<(), Error> {
+    comm(handle)?;
+    // SAFETY: the caller's pointer.
+    unsafe { store(flag, 0, "flag") }
+}
+
+pub(crate) unsafe fn comm_get_parent(parent: *mut Comm) -> Result<(), Error> {
+    crate::state::running()?;
+    // No process is spawned.
+    // SAFETY: the caller's pointer.
+    unsafe { store(parent, MPI_COMM_NULL, "parent") }
+}
+
+pub(crate) unsafe fn comm_set_info(handle: Comm, info: Info) -> Result<(), Error> {
+    comm(handle)?;
+    // No hint is understood, so none is kept (MPI 5.0, section 7.4.4).
+    crate::arguments::info(info).map(|_| ())
+}
+
+pub(crate) unsafe fn comm_get_info(handle: Comm, info: *mut Info) -> Result<(), Error> {
+    comm(handle)?;
+    not_null(info, "info_used")?;
+    let handle = state().infos.borrow_mut().insert(weft_process::Info::default());
+    // SAFETY: the caller's pointer.
+    unsafe { store(info, Info(handle), "info_used") }
+}
+

@@ -1,0 +1,162 @@
+//! Starting and ending (MPI 5.0, chapter 11).
+
+use crate::arguments::{comm, comm_label, store};
+use crate::constants::*;
+use crate::error::Error;
+use crate::node::{CommObject, Engine, Node};
+use crate::state::{Phase, State, running, state};
+use crate::types::Comm;
+use crate::waiting::Call;
+use crate::{lock, settings};
+use std::ffi::{c_char, c_int};
+use weft_fabric::Fabric;
+use weft_fabric_shm::Options;
+use weft_p2p::Limits;
+
+pub(crate) unsafe fn init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> Result<(), Error> {
+    start(MPI_THREAD_SINGLE)
+}
+
+pub(crate) unsafe fn init_thread(
+    _argc: *mut c_int,
+    _argv: *mut *mut *mut c_char,
+    required: c_int,
+    provided: *mut c_int,
+) -> Result<(), Error> {
+    let levels =
+        [MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE];
+    // Any other number asks for the next higher level.
+    let level = levels.into_iter().find(|&l| l >= required).unwrap_or(MPI_THREAD_MULTIPLE);
+    start(level)?;
+    // SAFETY: the caller's pointer.
+    unsafe { store(provided, level, "provided") }
+}
+
+fn start(level: c_int) -> Result<(), Error> {
+    let state = state();
+    match state.phase.get() {
+        Phase::Before => {}
+        Phase::Running => return Err(Error::new(MPI_ERR_OTHER, "called twice")),
+        Phase::Finalized => return Err(Error::new(MPI_ERR_OTHER, "called after MPI_Finalize")),
+    }
+    connect(state).map_err(|text| Error::new(MPI_ERR_OTHER, text))?;
+    state.thread_level.set(level);
+    state.main_thread.set(Some(std::thread::current().id()));
+    state.pid.set(std::process::id());
+    state.phase.set(Phase::Running);
+    if let Some(report) = &*state.report.borrow() {
+        report.phase(weft_bootstrap::Phase::Running);
+    }
+    if level == MPI_THREAD_MULTIPLE {
+        lock::share();
+    }
+    Ok(())
+}
+
+/// Joins the job and builds the engine and the two communicators that every process has.
+fn connect(state: &State) -> Result<(), String> {
+    let limits = Limits {
+        eager: settings::number("WEFT_EAGER")? as usize,
+        credit: settings::number("WEFT_CREDIT")?,
+    };
+    let spin = settings::number("WEFT_SPIN_US")?;
+    let selection = crate::chapters::collectives::selection()?;
+    let mut bootstrap = weft_bootstrap::from_environment().map_err(|e| e.to_string())?;
+    let options = Options { cma: settings::number("WEFT_CMA")? != 0, ..Options::default() };
+    let node = Node::connect_with(&mut *bootstrap, &options).map_err(|e| e.to_string())?;
+    let mut policy = node.policy();
+    policy.spin = std::time::Duration::from_micros(spin);
+    let engine = Engine::new(node, policy, limits);
+    let set = |comm: std::rc::Rc<CommObject>| {
+        comm.errhandler.set(state.initial_errhandler.get());
+        comm.selection.set(selection);
+        comm
+    };
+    let world = set(CommObject::world(&engine));
+    let myself = set(CommObject::myself(&engine));
+    *state.report.borrow_mut() = bootstrap.report();
+    *state.bootstrap.borrow_mut() = Some(bootstrap);
+    let fresh = state.world.set(world).is_ok() && state.myself.set(myself).is_ok();
+    if fresh && state.engine.set(engine).is_ok() {
+        Ok(())
+    } else {
+        Err("initialised twice".to_owned())
+    }
+}
+
+pub(crate) unsafe fn finalize() -> Result<(), Error> {
+    let state = running()?;
+    if state.pid.get() != std::process::id() {
+        // A forked child: its parent speaks for the rank.
+        state.phase.set(Phase::Finalized);
+        return Ok(());
+    }
+    // Attributes of MPI_COMM_SELF are deleted first (MPI 5.0, section 11.2.4).
+    crate::chapters::communicators::delete_all_attributes(MPI_COMM_SELF)?;
+    crate::chapters::communicators::delete_all_attributes(MPI_COMM_WORLD)?;
+    if let Some(report) = &*state.report.borrow() {
+        report.phase(weft_bootstrap::Phase::Finalizing);
+    }
+    let call = Call::new("MPI_Finalize");
+    crate::chapters::buffered::drain(&call)?;
+    if let (Some(engine), Some(world)) = (state.engine.get(), state.world.get()) {
+        engine.block_on(&call, world.barrier())?;
+        // What is still kept back (the last message of the barrier) must leave before the process.
+        engine.drive(&call, || engine.endpoint().fabric().idle().then_some(()));
+    }
+    state.phase.set(Phase::Finalized);
+    if let Some(report) = &*state.report.borrow() {
+        report.phase(weft_bootstrap::Phase::Finalized);
+    }
+    if let Some(bootstrap) = &mut *state.bootstrap.borrow_mut() {
+        bootstrap.finalized().map_err(|e| Error::new(MPI_ERR_OTHER, e))?;
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn initialized(flag: *mut c_int) -> Result<(), Error> {
+    let yes = state().phase.get() != Phase::Before;
+    // SAFETY: the caller's pointer.
+    unsafe { store(flag, c_int::from(yes), "flag") }
+}
+
+pub(crate) unsafe fn finalized(flag: *mut c_int) -> Result<(), Error> {
+    let yes = state().phase.get() == Phase::Finalized;
+    // SAFETY: the caller's pointer.
+    unsafe { store(flag, c_int::from(yes), "flag") }
+}
+
+pub(crate) unsafe fn query_thread(provided: *mut c_int) -> Result<(), Error> {
+    let level = running()?.thread_level.get();
+    // SAFETY: the caller's pointer.
+    unsafe { store(provided, level, "provided") }
+}
+
+pub(crate) unsafe fn is_thread_main(flag: *mut c_int) -> Result<(), Error> {
+    let main = running()?.main_thread.get() == Some(std::thread::current().id());
+    // SAFETY: the caller's pointer.
+    unsafe { store(flag, c_int::from(main), "flag") }
+}
+
+pub(crate) unsafe fn abort(handle: Comm, errorcode: c_int) -> Result<(), Error> {
+    // Whatever the communicator, the whole job ends: the strongest reading of section 9.8.
+    let on = comm(handle).map_or_else(|_| String::new(), |c| format!(" on {}", comm_label(&c)));
+    die(errorcode, &format!("MPI_Abort with code {errorcode}{on}"))
+}
+
+/// Ends the job: `message` is printed once, by the launcher if there is one.
+pub fn die(code: c_int, message: &str) -> ! {
+    let state = state();
+    // SAFETY: flushing all streams takes no argument that could be wrong.
+    unsafe { libc::fflush(std::ptr::null_mut()) };
+    if let Ok(mut bootstrap) = state.bootstrap.try_borrow_mut()
+        && let Some(bootstrap) = &mut *bootstrap
+    {
+        bootstrap.abort(code, message);
+    } else {
+        eprintln!("weft: {message}");
+    }
+    // The exit handlers of the program must not wait for peers that will not come.
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(if code == 0 { 1 } else { code }) }
+}

@@ -1,0 +1,509 @@
+//! Point-to-point messages (MPI 5.0, chapter 3): blocking, nonblocking, persistent, probes.
+
+use crate::arguments::{
+    BUF, RECVBUF, SENDBUF, any_tag, bad_handle, buffer, comm, destination, not_null, origin, store,
+    store_status, tag,
+};
+use crate::constants::*;
+use crate::error::Error;
+use crate::node::CommObject;
+use crate::objects::{MessageObject, RequestKind, RequestObject};
+use crate::state::state;
+use crate::status::Status;
+use crate::types::{Comm, Datatype, Message, Request};
+use crate::waiting::Call;
+use std::ffi::{c_int, c_void};
+use std::rc::Rc;
+use weft_p2p::Mode;
+use weft_process::{Active, Buffer, Destination};
+
+/// What all sends check: communicator, receiver, buffer, tag.
+///
+/// # Safety
+/// As for [`buffer`].
+#[inline(always)]
+unsafe fn sending(
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    dest: c_int,
+    tag_: c_int,
+    handle: Comm,
+) -> Result<(Rc<CommObject>, Buffer, Destination, i32), Error> {
+    let comm = comm(handle)?;
+    let to = destination(&comm, dest, "dest")?;
+    let tag = tag(tag_, "tag")?;
+    // SAFETY: by contract.
+    let data = unsafe { buffer(buf, count, datatype, BUF) }?;
+    Ok((comm, data, to, tag))
+}
+
+/// Makes a request of an operation under way.
+///
+/// # Safety
+/// `to` is NULL or may be written.
+pub unsafe fn start(
+    to: *mut Request,
+    comm: &Rc<CommObject>,
+    active: Active,
+    kind: RequestKind,
+) -> Result<(), Error> {
+    let object =
+        RequestObject { active: Some(active), recipe: None, comm: Some(comm.clone()), kind };
+    let handle = state().requests.borrow_mut().insert(object);
+    // SAFETY: by contract.
+    unsafe { store(to, Request(handle), "request") }
+}
+
+/// Makes an inactive persistent request.
+///
+/// # Safety
+/// `to` is NULL or may be written.
+pub unsafe fn persist(
+    to: *mut Request,
+    comm: &Rc<CommObject>,
+    recipe: impl Fn() -> Active + 'static,
+    kind: RequestKind,
+) -> Result<(), Error> {
+    let recipe: weft_process::Recipe = Rc::new(recipe);
+    let object =
+        RequestObject { active: None, recipe: Some(recipe), comm: Some(comm.clone()), kind };
+    let handle = state().requests.borrow_mut().insert(object);
+    // SAFETY: by contract.
+    unsafe { store(to, Request(handle), "request") }
+}
+
+/// Defines blocking, nonblocking and persistent send of one mode.
+macro_rules! sends {
+    ($name:literal, $mode:expr, $send:ident, $isend:ident, $init:ident) => {
+        pub(crate) unsafe fn $send(
+            buf: *const c_void,
+            count: i64,
+            datatype: Datatype,
+            dest: c_int,
+            tag: c_int,
+            comm: Comm,
+        ) -> Result<(), Error> {
+            // SAFETY: the caller's buffer stays until this returns.
+            let (comm, data, to, tag) = unsafe { sending(buf, count, datatype, dest, tag, comm) }?;
+            Ok(comm.send(&Call::new($name), &data, to, tag, $mode)?)
+        }
+
+        pub(crate) unsafe fn $isend(
+            buf: *const c_void,
+            count: i64,
+            datatype: Datatype,
+            dest: c_int,
+            tag: c_int,
+            comm: Comm,
+            request: *mut Request,
+        ) -> Result<(), Error> {
+            not_null(request, "request")?;
+            // SAFETY: the caller's buffer stays until the request is over.
+            unsafe {
+                let (comm, data, to, tag) = sending(buf, count, datatype, dest, tag, comm)?;
+                let active = comm.isend(&data, to, tag, $mode);
+                start(request, &comm, active, RequestKind::Send)
+            }
+        }
+
+        pub(crate) unsafe fn $init(
+            buf: *const c_void,
+            count: i64,
+            datatype: Datatype,
+            dest: c_int,
+            tag: c_int,
+            comm: Comm,
+            request: *mut Request,
+        ) -> Result<(), Error> {
+            not_null(request, "request")?;
+            // SAFETY: the caller's buffer stays while the request is active.
+            unsafe {
+                let (comm, data, to, tag) = sending(buf, count, datatype, dest, tag, comm)?;
+                let again = comm.clone();
+                let recipe = move || again.isend(&data, to, tag, $mode);
+                persist(request, &comm, recipe, RequestKind::Send)
+            }
+        }
+    };
+}
+
+// implements: send isend send_init
+sends!("MPI_Send", Mode::Standard, send, isend, send_init);
+// implements: ssend issend ssend_init
+sends!("MPI_Ssend", Mode::Synchronous, ssend, issend, ssend_init);
+// implements: rsend irsend rsend_init
+sends!("MPI_Rsend", Mode::Standard, rsend, irsend, rsend_init);
+
+pub(crate) unsafe fn recv(
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    source: c_int,
+    tag: c_int,
+    handle: Comm,
+    status: *mut Status,
+) -> Result<(), Error> {
+    let comm = comm(handle)?;
+    let from = origin(&comm, source, "source")?;
+    let tag = any_tag(tag, "tag")?;
+    // SAFETY: the caller's buffer and status.
+    unsafe {
+        let into = buffer(buf, count, datatype, BUF)?;
+        let ended = comm.recv(&Call::new("MPI_Recv"), &into, from, tag)?;
+        store_status(status, &ended);
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn irecv(
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    source: c_int,
+    tag: c_int,
+    handle: Comm,
+    request: *mut Request,
+) -> Result<(), Error> {
+    let comm = comm(handle)?;
+    let from = origin(&comm, source, "source")?;
+    let tag = any_tag(tag, "tag")?;
+    not_null(request, "request")?;
+    // SAFETY: the caller's buffer stays until the request is over.
+    unsafe {
+        let into = buffer(buf, count, datatype, BUF)?;
+        start(request, &comm, comm.irecv(&into, from, tag), RequestKind::Receive)
+    }
+}
+
+pub(crate) unsafe fn recv_init(
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    source: c_int,
+    tag: c_int,
+    handle: Comm,
+    request: *mut Request,
+) -> Result<(), Error> {
+    let comm = comm(handle)?;
+    let from = origin(&comm, source, "source")?;
+    let tag = any_tag(tag, "tag")?;
+    not_null(request, "request")?;
+    // SAFETY: the caller's buffer stays while the request is active.
+    unsafe {
+        let into = buffer(buf, count, datatype, BUF)?;
+        let again = comm.clone();
+        persist(request, &comm, move || again.irecv(&into, from, tag), RequestKind::Receive)
+    }
+}
+
+pub(crate) unsafe fn sendrecv(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    dest: c_int,
+    sendtag: c_int,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    source: c_int,
+    recvtag: c_int,
+    handle: Comm,
+    status: *mut Status,
+) -> Result<(), Error> {
+    let comm = comm(handle)?;
+    let to = destination(&comm, dest, "dest")?;
+    let from = origin(&comm, source, "source")?;
+    let send_tag = tag(sendtag, "sendtag")?;
+    let recv_tag = any_tag(recvtag, "recvtag")?;
+    let call = Call::new("MPI_Sendrecv");
+    // SAFETY: the caller's buffers stay until this returns.
+    unsafe {
+        let out = buffer(sendbuf, sendcount, sendtype, SENDBUF)?;
+        let into = buffer(recvbuf, recvcount, recvtype, RECVBUF)?;
+        let receive = comm.irecv(&into, from, recv_tag);
+        comm.send(&call, &out, to, send_tag, Mode::Standard)?;
+        store_status(status, &comm.finish(&call, receive)?);
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn sendrecv_replace(
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    dest: c_int,
+    sendtag: c_int,
+    source: c_int,
+    recvtag: c_int,
+    handle: Comm,
+    status: *mut Status,
+) -> Result<(), Error> {
+    let comm = comm(handle)?;
+    let to = destination(&comm, dest, "dest")?;
+    let from = origin(&comm, source, "source")?;
+    let send_tag = tag(sendtag, "sendtag")?;
+    let recv_tag = any_tag(recvtag, "recvtag")?;
+    let call = Call::new("MPI_Sendrecv_replace");
+    // SAFETY: the caller's buffer stays until this returns; the copy outlives its send.
+    unsafe {
+        let data = buffer(buf, count, datatype, BUF)?;
+        let memory = comm.engine().endpoint().staging().take(data.len());
+        data.pack_to(memory.sge());
+        let bytes = crate::arguments::datatype(MPI_BYTE)?;
+        let copy = Buffer::new(memory.sge().ptr(), data.len(), bytes.ty.clone());
+        let send = comm.isend(&copy, to, send_tag, Mode::Standard);
+        let receive = comm.irecv(&data, from, recv_tag);
+        let ended = comm.finish(&call, receive);
+        comm.finish(&call, send)?;
+        store_status(status, &ended?);
+    }
+    Ok(())
+}
+
+/// A nonblocking send and receive as one operation.
+fn both(comm: &Rc<CommObject>, mut send: Active, mut receive: Active) -> Active {
+    let engine = comm.engine().clone();
+    let endpoint = engine.endpoint().clone();
+    let task = engine.spawn(async move {
+        let mut open = (true, true);
+        let mut result = Ok(());
+        std::future::poll_fn(|_| {
+            for (open, active) in [(&mut open.0, &mut send), (&mut open.1, &mut receive)] {
+                if *open && let Some(outcome) = active.poll(&endpoint) {
+                    *open = false;
+                    if let Some(error) = outcome.error {
+                        result = Err(error);
+                    }
+                }
+            }
+            if open == (false, false) {
+                std::task::Poll::Ready(std::mem::replace(&mut result, Ok(())))
+            } else {
+                std::task::Poll::Pending
+            }
+        })
+        .await
+    });
+    Active::Task(task)
+}
+
+pub(crate) unsafe fn isendrecv(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    dest: c_int,
+    sendtag: c_int,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    source: c_int,
+    recvtag: c_int,
+    handle: Comm,
+    request: *mut Request,
+) -> Result<(), Error> {
+    let comm = comm(handle)?;
+    let to = destination(&comm, dest, "dest")?;
+    let from = origin(&comm, source, "source")?;
+    let send_tag = tag(sendtag, "sendtag")?;
+    let recv_tag = any_tag(recvtag, "recvtag")?;
+    not_null(request, "request")?;
+    // SAFETY: the caller's buffers stay until the request is over.
+    unsafe {
+        let out = buffer(sendbuf, sendcount, sendtype, SENDBUF)?;
+        let into = buffer(recvbuf, recvcount, recvtype, RECVBUF)?;
+        let receive = comm.irecv(&into, from, recv_tag);
+        let send = comm.isend(&out, to, send_tag, Mode::Standard);
+        start(request, &comm, both(&comm, send, receive), RequestKind::Receive)
+    }
+}
+
+pub(crate) unsafe fn probe(
+    source: c_int,
+    tag: c_int,
+    handle: Comm,
+    status: *mut Status,
+) -> Result<(), Error> {
+    let comm = comm(handle)?;
+    let from = origin(&comm, source, "source")?;
+    let found = comm.probe(&Call::new("MPI_Probe"), from, any_tag(tag, "tag")?)?;
+    // SAFETY: the caller's status.
+    unsafe { store_status(status, &found) };
+    Ok(())
+}
+
+pub(crate) unsafe fn iprobe(
+    source: c_int,
+    tag: c_int,
+    handle: Comm,
+    flag: *mut c_int,
+    status: *mut Status,
+) -> Result<(), Error> {
+    let comm = comm(handle)?;
+    let from = origin(&comm, source, "source")?;
+    let found = comm.iprobe(from, any_tag(tag, "tag")?);
+    // SAFETY: the caller's pointers.
+    unsafe {
+        store(flag, c_int::from(found.is_some()), "flag")?;
+        if let Some(found) = found {
+            store_status(status, &found);
+        }
+    }
+    idle_test(found.is_none());
+    Ok(())
+}
+
+/// A test that found nothing lets another process run, if the ranks do not fit the processors: a
+/// program that tests in a loop must not hold up what it waits for.
+pub fn idle_test(nothing: bool) {
+    if nothing
+        && let Some(engine) = state().engine.get()
+        && !engine.policy().fits
+    {
+        crate::lock::unlocked(std::thread::yield_now);
+    }
+}
+
+/// Stores a matched message.
+///
+/// # Safety
+/// The caller's pointers.
+unsafe fn keep(
+    comm: &Rc<CommObject>,
+    found: (Option<weft_process::Matched>, weft_process::Status),
+    message: *mut Message,
+    status: *mut Status,
+) -> Result<(), Error> {
+    let handle = match found.0 {
+        None => MPI_MESSAGE_NO_PROC,
+        Some(matched) => {
+            let object = MessageObject { matched, comm: comm.clone() };
+            Message(state().messages.borrow_mut().insert(object))
+        }
+    };
+    // SAFETY: by contract.
+    unsafe {
+        store(message, handle, "message")?;
+        store_status(status, &found.1);
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn mprobe(
+    source: c_int,
+    tag: c_int,
+    handle: Comm,
+    message: *mut Message,
+    status: *mut Status,
+) -> Result<(), Error> {
+    let comm = comm(handle)?;
+    let from = origin(&comm, source, "source")?;
+    let tag = any_tag(tag, "tag")?;
+    not_null(message, "message")?;
+    let engine = comm.engine();
+    let found = engine.drive(&Call::new("MPI_Mprobe"), || match engine.endpoint().fault() {
+        Some(fault) => Some(Err(fault)),
+        None => comm.improbe(from, tag).map(Ok),
+    })?;
+    // SAFETY: the caller's pointers.
+    unsafe { keep(&comm, found, message, status) }
+}
+
+pub(crate) unsafe fn improbe(
+    source: c_int,
+    tag: c_int,
+    handle: Comm,
+    flag: *mut c_int,
+    message: *mut Message,
+    status: *mut Status,
+) -> Result<(), Error> {
+    let comm = comm(handle)?;
+    let from = origin(&comm, source, "source")?;
+    let tag = any_tag(tag, "tag")?;
+    not_null(message, "message")?;
+    not_null(flag, "flag")?;
+    let found = comm.improbe(from, tag);
+    // SAFETY: the caller's pointers.
+    unsafe {
+        flag.write(c_int::from(found.is_some()));
+        match found {
+            Some(found) => keep(&comm, found, message, status)?,
+            None => idle_test(true),
+        }
+    }
+    Ok(())
+}
+
+/// Takes the matched message behind a handle, which becomes `MPI_MESSAGE_NULL`.
+///
+/// # Safety
+/// The caller's pointer.
+unsafe fn take_message(message: *mut Message) -> Result<Option<MessageObject>, Error> {
+    not_null(message, "message")?;
+    // SAFETY: not NULL.
+    let handle = unsafe { *message };
+    let object = match handle {
+        MPI_MESSAGE_NO_PROC => None,
+        _ => Some(state().messages.borrow_mut().remove(handle.0).ok_or_else(|| {
+            bad_handle(MPI_ERR_REQUEST, "message", "message", handle.0, MPI_MESSAGE_NULL.0)
+        })?),
+    };
+    // SAFETY: as above.
+    unsafe { message.write(MPI_MESSAGE_NULL) };
+    Ok(object)
+}
+
+const NO_PROC: weft_process::Status = weft_process::Status {
+    source: MPI_PROC_NULL,
+    tag: MPI_ANY_TAG,
+    bytes: 0,
+    lost: 0,
+    cancelled: false,
+    corrupt: false,
+};
+
+pub(crate) unsafe fn mrecv(
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    message: *mut Message,
+    status: *mut Status,
+) -> Result<(), Error> {
+    // SAFETY: the caller's buffer, message and status.
+    unsafe {
+        let into = buffer(buf, count, datatype, BUF)?;
+        let ended = match take_message(message)? {
+            None => NO_PROC,
+            Some(MessageObject { matched, comm }) => {
+                let active = comm.imrecv(matched, &into);
+                comm.finish(&Call::new("MPI_Mrecv"), active)?
+            }
+        };
+        store_status(status, &ended);
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn imrecv(
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    message: *mut Message,
+    request: *mut Request,
+) -> Result<(), Error> {
+    not_null(request, "request")?;
+    // SAFETY: the caller's buffer, message and request.
+    unsafe {
+        let into = buffer(buf, count, datatype, BUF)?;
+        match take_message(message)? {
+            None => {
+                let comm = crate::arguments::comm(MPI_COMM_SELF)?;
+                start(request, &comm, Active::Done(NO_PROC), RequestKind::Receive)
+            }
+            Some(MessageObject { matched, comm }) => {
+                let active = comm.imrecv(matched, &into);
+                start(request, &comm, active, RequestKind::Receive)
+            }
+        }
+    }
+}

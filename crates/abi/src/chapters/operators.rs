@@ -1,0 +1,195 @@
+//! Reduction operators (MPI 5.0, section 6.9).
+
+use crate::arguments::{not_null, op, store};
+use crate::callback::Callback;
+use crate::constants::*;
+use crate::error::Error;
+use crate::lock;
+use crate::objects::{OpObject, TypeObject, UserReduction};
+use crate::state::state;
+use crate::types::{Datatype, Op, UserFunction, UserFunctionC};
+use std::ffi::{c_int, c_void};
+use std::rc::Rc;
+use weft_collective::Reduce;
+use weft_datatype::{Basic, Form};
+use weft_fabric::{Sge, StagingPool};
+
+pub(crate) unsafe fn op_create(
+    user_fn: Callback<UserFunction>,
+    commute: c_int,
+    op: *mut Op,
+) -> Result<(), Error> {
+    // SAFETY: the caller's pointer.
+    unsafe { create(UserReduction::Int(user_fn), user_fn.address(), commute, op) }
+}
+
+pub(crate) unsafe fn op_create_c(
+    user_fn: Callback<UserFunctionC>,
+    commute: c_int,
+    op: *mut Op,
+) -> Result<(), Error> {
+    // SAFETY: the caller's pointer.
+    unsafe { create(UserReduction::Count(user_fn), user_fn.address(), commute, op) }
+}
+
+/// # Safety
+/// `op` is NULL or may be written.
+unsafe fn create(
+    function: UserReduction,
+    address: usize,
+    commute: c_int,
+    op: *mut Op,
+) -> Result<(), Error> {
+    not_null(op, "op")?;
+    if address == 0 {
+        return Err(Error::new(MPI_ERR_ARG, "argument user_fn is NULL"));
+    }
+    let object = Rc::new(OpObject::User { function, commutes: commute != 0 });
+    let handle = state().ops.borrow_mut().insert(object);
+    // SAFETY: by contract.
+    unsafe { store(op, Op(handle), "op") }
+}
+
+pub(crate) unsafe fn op_free(handle: *mut Op) -> Result<(), Error> {
+    // SAFETY: the caller's pointer.
+    unsafe {
+        not_null(handle, "op")?;
+        if matches!(*op(*handle)?, OpObject::Predefined(_)) {
+            return Err(Error::new(MPI_ERR_OP, "a predefined operator cannot be freed"));
+        }
+        state().ops.borrow_mut().remove((*handle).0);
+        handle.write(MPI_OP_NULL);
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn op_commutative(handle: Op, commute: *mut c_int) -> Result<(), Error> {
+    let yes = match &*op(handle)? {
+        OpObject::Predefined(op) => op.commutative(),
+        OpObject::User { commutes, .. } => *commutes,
+    };
+    // SAFETY: the caller's pointer.
+    unsafe { store(commute, c_int::from(yes), "commute") }
+}
+
+/// A predefined operator on packed elements of one predefined type.
+struct Predefined {
+    op: weft_datatype::Op,
+    basic: Basic,
+}
+
+impl Reduce for Predefined {
+    fn combine(&self, left: Sge, right: Sge) {
+        let count = right.len() / self.basic.size();
+        let done = self.op.apply(self.basic, Form::Packed, count, left, right);
+        debug_assert!(done.is_ok(), "checked when the operation was started");
+    }
+
+    fn commutes(&self) -> bool {
+        self.op.commutative()
+    }
+}
+
+/// A function of the program on packed elements of any type: it sees them laid out in memory.
+struct User {
+    op: Rc<OpObject>,
+    ty: Rc<TypeObject>,
+    pool: StagingPool,
+}
+
+impl User {
+    fn call(&self, function: UserReduction, left: *mut u8, right: *mut u8, count: usize) {
+        let mut ty: Datatype = self.ty.handle.get();
+        lock::unlocked(|| {
+            // SAFETY: the program made the operator with a function of this type, which takes
+            // `count` elements at both addresses; both were laid out for them.
+            unsafe {
+                match function {
+                    UserReduction::Int(f) => {
+                        let mut len = count as c_int;
+                        f.function()(left.cast(), right.cast(), &raw mut len, &raw mut ty);
+                    }
+                    UserReduction::Count(f) => {
+                        let mut len = count as i64;
+                        f.function()(left.cast(), right.cast(), &raw mut len, &raw mut ty);
+                    }
+                }
+            }
+        });
+    }
+}
+
+impl Reduce for User {
+    fn combine(&self, left: Sge, right: Sge) {
+        let OpObject::User { function, .. } = *self.op else { return };
+        let ty = &self.ty.ty;
+        if ty.size() == 0 || right.is_empty() {
+            return;
+        }
+        let count = right.len() / ty.size();
+        if ty.contiguous() {
+            return self.call(function, left.ptr(), right.ptr(), count);
+        }
+        let Ok((low, len)) = ty.span(count) else { return };
+        let (a, b) = (self.pool.take(len), self.pool.take(len));
+        let base = |staging: &weft_fabric::Staging| staging.sge().ptr().wrapping_offset(-low as isize);
+        // SAFETY: each staging buffer covers the span of the elements around its base.
+        unsafe {
+            ty.unpack(base(&a), count, left.ptr());
+            ty.unpack(base(&b), count, right.ptr());
+            self.call(function, base(&a), base(&b), count);
+            ty.pack(base(&b), count, right.ptr());
+        }
+    }
+
+    fn commutes(&self) -> bool {
+        matches!(*self.op, OpObject::User { commutes: true, .. })
+    }
+}
+
+/// The reduction of elements of `ty` by the operator behind a handle.
+pub fn reduction(handle: Op, ty: &Rc<TypeObject>) -> Result<Rc<dyn Reduce>, Error> {
+    let object = op(handle)?;
+    match &*object {
+        OpObject::User { .. } => {
+            let pool = StagingPool::default();
+            Ok(Rc::new(User { op: object, ty: ty.clone(), pool }))
+        }
+        OpObject::Predefined(op) => {
+            let Some(basic) = ty.ty.equivalent() else {
+                let text = format!(
+                    "{} is defined on predefined datatypes; this one is made of others: \
+                     MPI_Op_create makes an operator for it",
+                    op.name()
+                );
+                return Err(Error::new(MPI_ERR_OP, text));
+            };
+            op.check(basic)?;
+            Ok(Rc::new(Predefined { op: *op, basic }))
+        }
+    }
+}
+
+pub(crate) unsafe fn reduce_local(
+    inbuf: *const c_void,
+    inoutbuf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    handle: Op,
+) -> Result<(), Error> {
+    let ty = crate::arguments::committed(datatype, "datatype")?;
+    let reduce = reduction(handle, &ty)?;
+    let pool = StagingPool::default();
+    // SAFETY: the caller's buffers stay until this returns.
+    unsafe {
+        let names = ["inbuf", "count", "datatype"];
+        let input = crate::arguments::buffer(inbuf, count, datatype, names)?;
+        let names = ["inoutbuf", "count", "datatype"];
+        let inout = crate::arguments::buffer(inoutbuf, count, datatype, names)?;
+        let left = input.readable(&pool);
+        let right = inout.readable(&pool);
+        reduce.combine(left.sge, right.sge);
+        right.unpack(&inout, inout.len());
+    }
+    Ok(())
+}

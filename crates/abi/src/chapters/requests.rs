@@ -1,0 +1,543 @@
+//! Requests: wait and test in all their forms (MPI 5.0, sections 3.7 to 3.9).
+
+use crate::arguments::{bad_handle, not_null, store_status};
+use crate::chapters::messages::idle_test;
+use crate::constants::*;
+use crate::error::{Error, Owner};
+use crate::objects::{RequestKind, RequestObject};
+use crate::state::{engine, running, state};
+use crate::status::Status;
+use crate::types::{Comm, Request};
+use crate::waiting::Call;
+use std::ffi::c_int;
+use weft_process::{Active, Outcome};
+
+/// An error for a handle of no request.
+fn bad_request(handle: Request) -> Error {
+    bad_handle(MPI_ERR_REQUEST, "request", "request", handle.0, MPI_REQUEST_NULL.0)
+}
+
+/// Whether the request is one whose completion means something: not null, not inactive.
+fn is_active(handle: Request) -> Result<bool, Error> {
+    if handle == MPI_REQUEST_NULL {
+        return Ok(false);
+    }
+    let requests = state().requests.borrow();
+    let object = requests.get(handle.0).ok_or_else(|| bad_request(handle))?;
+    Ok(object.active.is_some())
+}
+
+/// How a request ended.
+struct Ended {
+    outcome: Outcome,
+    kind: RequestKind,
+    /// Whose error handler to call.
+    owner: Option<Comm>,
+}
+
+/// Looks once at an active request; if it is over, ends it: a persistent one becomes inactive, any
+/// other is freed and its handle null.
+fn poll(handle: &mut Request) -> Option<Ended> {
+    let state = state();
+    let engine = state.engine.get()?;
+    // The operation leaves the table while it is looked at: a task may come back here.
+    let mut active = state.requests.borrow_mut().get_mut(handle.0)?.active.take()?;
+    let outcome = active.poll(engine.endpoint());
+    let mut requests = state.requests.borrow_mut();
+    let object = requests.get_mut(handle.0)?;
+    let Some(outcome) = outcome else {
+        object.active = Some(active);
+        return None;
+    };
+    let kind = object.kind;
+    let owner = object.comm.as_ref().and_then(|c| handle_of(c));
+    if object.recipe.is_none() {
+        requests.remove(handle.0);
+        *handle = MPI_REQUEST_NULL;
+    }
+    Some(Ended { outcome, kind, owner })
+}
+
+/// The handle of a communicator, if it still has one.
+fn handle_of(comm: &std::rc::Rc<crate::node::CommObject>) -> Option<Comm> {
+    let state = state();
+    for (fixed, handle) in [(&state.world, MPI_COMM_WORLD), (&state.myself, MPI_COMM_SELF)] {
+        if fixed.get().is_some_and(|c| c.id() == comm.id()) {
+            return Some(handle);
+        }
+    }
+    let comms = state.comms.borrow();
+    comms.handles().into_iter().find(|&h| comms.get(h).is_some_and(|c| c.id() == comm.id())).map(Comm)
+}
+
+impl Ended {
+    /// Fills a status that may be ignored, except for its error field.
+    ///
+    /// # Safety
+    /// `to` is NULL or may be written.
+    unsafe fn store(&self, to: *mut Status) {
+        // SAFETY: by contract.
+        unsafe { store_status(to, &self.outcome.status) }
+    }
+
+    fn error(&self) -> Option<Error> {
+        let error = Error::from(self.outcome.error.clone()?);
+        Some(match self.owner {
+            Some(comm) => error.on(Owner::Comm(comm)),
+            None => error,
+        })
+    }
+}
+
+/// # Safety
+/// `to` is NULL or may be written.
+unsafe fn store_empty(to: *mut Status) {
+    if !to.is_null() {
+        // SAFETY: by contract.
+        unsafe { to.write(Status::EMPTY) }
+    }
+}
+
+pub(crate) unsafe fn wait(request: *mut Request, status: *mut Status) -> Result<(), Error> {
+    let engine = engine()?;
+    not_null(request, "request")?;
+    // SAFETY: the caller's pointers.
+    unsafe {
+        let mut handle = *request;
+        if !is_active(handle)? {
+            store_empty(status);
+            return Ok(());
+        }
+        let ended = engine.drive(&Call::new("MPI_Wait"), || poll(&mut handle));
+        request.write(handle);
+        ended.store(status);
+        ended.error().map_or(Ok(()), Err)
+    }
+}
+
+pub(crate) unsafe fn test(
+    request: *mut Request,
+    flag: *mut c_int,
+    status: *mut Status,
+) -> Result<(), Error> {
+    let engine = engine()?;
+    not_null(request, "request")?;
+    not_null(flag, "flag")?;
+    // SAFETY: the caller's pointers.
+    unsafe {
+        let mut handle = *request;
+        if !is_active(handle)? {
+            flag.write(1);
+            store_empty(status);
+            return Ok(());
+        }
+        engine.progress();
+        let ended = poll(&mut handle);
+        flag.write(c_int::from(ended.is_some()));
+        idle_test(ended.is_none());
+        let Some(ended) = ended else { return Ok(()) };
+        request.write(handle);
+        ended.store(status);
+        ended.error().map_or(Ok(()), Err)
+    }
+}
+
+/// The caller's arrays of requests and statuses.
+struct Arrays {
+    requests: *mut Request,
+    statuses: *mut Status,
+    len: usize,
+}
+
+impl Arrays {
+    fn new(count: c_int, requests: *mut Request, statuses: *mut Status) -> Result<Arrays, Error> {
+        running()?;
+        let len = crate::arguments::count(i64::from(count), "count")?;
+        if len > 0 {
+            not_null(requests, "array_of_requests")?;
+        }
+        let arrays = Arrays { requests, statuses, len };
+        for i in 0..len {
+            is_active(arrays.request(i)).map_err(|e| {
+                Error::new(e.class(), format_args!("array_of_requests[{i}]: {}", e.text()))
+            })?;
+        }
+        Ok(arrays)
+    }
+
+    fn request(&self, i: usize) -> Request {
+        assert!(i < self.len);
+        // SAFETY: inside the caller's array.
+        unsafe { *self.requests.add(i) }
+    }
+
+    fn active(&self, i: usize) -> bool {
+        is_active(self.request(i)).unwrap_or(false)
+    }
+
+    /// Looks once at request `i`.
+    fn poll(&self, i: usize) -> Option<Ended> {
+        let mut handle = self.request(i);
+        let ended = poll(&mut handle)?;
+        // SAFETY: inside the caller's array.
+        unsafe { self.requests.add(i).write(handle) };
+        Some(ended)
+    }
+
+    /// Place `i` of the statuses; NULL if they are ignored.
+    fn status(&self, i: usize) -> *mut Status {
+        if self.statuses.is_null() { self.statuses } else { self.statuses.wrapping_add(i) }
+    }
+
+    /// Fills place `at` of the statuses, with the error field; the error class.
+    fn store(&self, at: usize, ended: &Ended) -> i32 {
+        let class = ended.outcome.error.as_ref().map_or(MPI_SUCCESS, |e| e.class());
+        let to = self.status(at);
+        if !to.is_null() {
+            // SAFETY: inside the caller's array.
+            unsafe {
+                ended.store(to);
+                (*to).error = class;
+            }
+        }
+        class
+    }
+
+    /// Ends all that are over now; `(place, how)` for each.
+    fn sweep(&self) -> Vec<(usize, Ended)> {
+        (0..self.len).filter(|&i| self.active(i)).filter_map(|i| Some((i, self.poll(i)?))).collect()
+    }
+
+    /// Index and status of the one that `any` found.
+    ///
+    /// # Safety
+    /// The caller's pointers.
+    unsafe fn store_any(
+        &self,
+        found: Option<(usize, Ended)>,
+        index: *mut c_int,
+        status: *mut Status,
+    ) -> Result<(), Error> {
+        // SAFETY: by contract.
+        unsafe {
+            match found {
+                None => {
+                    index.write(MPI_UNDEFINED);
+                    store_empty(status);
+                    Ok(())
+                }
+                Some((i, ended)) => {
+                    index.write(i as c_int);
+                    ended.store(status);
+                    ended.error().map_or(Ok(()), Err)
+                }
+            }
+        }
+    }
+
+    /// Fills indices and statuses of those that `some` found.
+    ///
+    /// # Safety
+    /// The caller's pointers.
+    unsafe fn store_some(
+        &self,
+        found: &[(usize, Ended)],
+        count: *mut c_int,
+        indices: *mut c_int,
+    ) -> Result<(), Error> {
+        let mut failed = None;
+        for (at, (i, ended)) in found.iter().enumerate() {
+            // SAFETY: there are at most `len` of them.
+            unsafe { indices.add(at).write(*i as c_int) };
+            if self.store(at, ended) != MPI_SUCCESS && failed.is_none() {
+                failed = Some((*i, ended));
+            }
+        }
+        // SAFETY: by contract.
+        unsafe { count.write(found.len() as c_int) };
+        in_status(failed)
+    }
+}
+
+/// The error of a call that puts the errors into statuses (MPI 5.0, section 3.7.5).
+fn in_status(failed: Option<(usize, &Ended)>) -> Result<(), Error> {
+    let Some((i, ended)) = failed else { return Ok(()) };
+    let Some(cause) = ended.error() else { return Ok(()) };
+    let text = format!("array_of_requests[{i}]: {}", cause.text());
+    let error = Error::new(MPI_ERR_IN_STATUS, text);
+    Err(match ended.owner {
+        Some(comm) => error.on(Owner::Comm(comm)),
+        None => error,
+    })
+}
+
+pub(crate) unsafe fn waitall(
+    count: c_int,
+    requests: *mut Request,
+    statuses: *mut Status,
+) -> Result<(), Error> {
+    let arrays = Arrays::new(count, requests, statuses)?;
+    let call = Call::new("MPI_Waitall");
+    let mut failed: Option<(usize, Ended)> = None;
+    for i in 0..arrays.len {
+        if !arrays.active(i) {
+            // SAFETY: inside the caller's array.
+            unsafe { store_empty(arrays.status(i)) };
+            continue;
+        }
+        let ended = engine()?.drive(&call, || arrays.poll(i));
+        if arrays.store(i, &ended) != MPI_SUCCESS && failed.is_none() {
+            failed = Some((i, ended));
+        }
+    }
+    in_status(failed.as_ref().map(|(i, e)| (*i, e)))
+}
+
+pub(crate) unsafe fn testall(
+    count: c_int,
+    requests: *mut Request,
+    flag: *mut c_int,
+    statuses: *mut Status,
+) -> Result<(), Error> {
+    let arrays = Arrays::new(count, requests, statuses)?;
+    not_null(flag, "flag")?;
+    let engine = engine()?;
+    engine.progress();
+    let over = |i: usize| {
+        let table = state().requests.borrow();
+        let active = table.get(arrays.request(i).0).and_then(|o| o.active.as_ref());
+        active.is_none_or(|a| a.is_over(engine.endpoint()))
+    };
+    let all = (0..arrays.len).all(over);
+    // SAFETY: the caller's pointer.
+    unsafe { flag.write(c_int::from(all)) };
+    if !all {
+        idle_test(true);
+        return Ok(());
+    }
+    // SAFETY: the caller's arrays; nothing is left to wait for.
+    unsafe { waitall(count, requests, statuses) }
+}
+
+pub(crate) unsafe fn waitany(
+    count: c_int,
+    requests: *mut Request,
+    index: *mut c_int,
+    status: *mut Status,
+) -> Result<(), Error> {
+    let arrays = Arrays::new(count, requests, std::ptr::null_mut())?;
+    not_null(index, "indx")?;
+    let found = engine()?.drive(&Call::new("MPI_Waitany"), || any(&arrays));
+    // SAFETY: the caller's pointers.
+    unsafe { arrays.store_any(found, index, status) }
+}
+
+/// `Some(None)` if no request is active, `None` if none is over.
+fn any(arrays: &Arrays) -> Option<Option<(usize, Ended)>> {
+    let mut none = true;
+    for i in 0..arrays.len {
+        if arrays.active(i) {
+            none = false;
+            if let Some(ended) = arrays.poll(i) {
+                return Some(Some((i, ended)));
+            }
+        }
+    }
+    none.then_some(None)
+}
+
+pub(crate) unsafe fn testany(
+    count: c_int,
+    requests: *mut Request,
+    index: *mut c_int,
+    flag: *mut c_int,
+    status: *mut Status,
+) -> Result<(), Error> {
+    let arrays = Arrays::new(count, requests, std::ptr::null_mut())?;
+    not_null(index, "indx")?;
+    not_null(flag, "flag")?;
+    engine()?.progress();
+    let found = any(&arrays);
+    // SAFETY: the caller's pointers.
+    unsafe {
+        flag.write(c_int::from(found.is_some()));
+        match found {
+            Some(found) => arrays.store_any(found, index, status),
+            None => {
+                index.write(MPI_UNDEFINED);
+                idle_test(true);
+                Ok(())
+            }
+        }
+    }
+}
+
+pub(crate) unsafe fn waitsome(
+    incount: c_int,
+    requests: *mut Request,
+    outcount: *mut c_int,
+    indices: *mut c_int,
+    statuses: *mut Status,
+) -> Result<(), Error> {
+    let arrays = Arrays::new(incount, requests, statuses)?;
+    not_null(outcount, "outcount")?;
+    if !(0..arrays.len).any(|i| arrays.active(i)) {
+        // SAFETY: the caller's pointer.
+        unsafe { outcount.write(MPI_UNDEFINED) };
+        return Ok(());
+    }
+    not_null(indices, "array_of_indices")?;
+    let found = engine()?.drive(&Call::new("MPI_Waitsome"), || {
+        let found = arrays.sweep();
+        (!found.is_empty()).then_some(found)
+    });
+    // SAFETY: the caller's pointers.
+    unsafe { arrays.store_some(&found, outcount, indices) }
+}
+
+pub(crate) unsafe fn testsome(
+    incount: c_int,
+    requests: *mut Request,
+    outcount: *mut c_int,
+    indices: *mut c_int,
+    statuses: *mut Status,
+) -> Result<(), Error> {
+    let arrays = Arrays::new(incount, requests, statuses)?;
+    not_null(outcount, "outcount")?;
+    if !(0..arrays.len).any(|i| arrays.active(i)) {
+        // SAFETY: the caller's pointer.
+        unsafe { outcount.write(MPI_UNDEFINED) };
+        return Ok(());
+    }
+    not_null(indices, "array_of_indices")?;
+    engine()?.progress();
+    let found = arrays.sweep();
+    idle_test(found.is_empty());
+    // SAFETY: the caller's pointers.
+    unsafe { arrays.store_some(&found, outcount, indices) }
+}
+
+pub(crate) unsafe fn request_free(request: *mut Request) -> Result<(), Error> {
+    let engine = engine()?;
+    not_null(request, "request")?;
+    // SAFETY: the caller's pointer.
+    let handle = unsafe { *request };
+    let object = state().requests.borrow_mut().remove(handle.0);
+    let object = object.ok_or_else(|| bad_request(handle))?;
+    release(object, engine);
+    // SAFETY: as above.
+    unsafe { request.write(MPI_REQUEST_NULL) };
+    Ok(())
+}
+
+/// Lets an operation end by itself.
+fn release(object: RequestObject, engine: &crate::node::Engine) {
+    match object.active {
+        None | Some(Active::Done(_)) | Some(Active::Task(_)) => {}
+        // Memory that the operation may touch stays until it is over.
+        Some(Active::Send { id, _piece: None }) | Some(Active::Receive { id, unpack: None }) => {
+            engine.endpoint().forget(id);
+        }
+        Some(mut active) => {
+            let endpoint = engine.endpoint().clone();
+            engine.spawn(async move {
+                std::future::poll_fn(|_| match active.poll(&endpoint) {
+                    Some(_) => std::task::Poll::Ready(Ok(())),
+                    None => std::task::Poll::Pending,
+                })
+                .await
+            });
+        }
+    }
+}
+
+pub(crate) unsafe fn request_get_status(
+    request: Request,
+    flag: *mut c_int,
+    status: *mut Status,
+) -> Result<(), Error> {
+    let engine = engine()?;
+    not_null(flag, "flag")?;
+    engine.progress();
+    // SAFETY: the caller's pointers.
+    unsafe {
+        if !is_active(request)? {
+            flag.write(1);
+            store_empty(status);
+            return Ok(());
+        }
+        let peeked = state()
+            .requests
+            .borrow()
+            .get(request.0)
+            .and_then(|o| o.active.as_ref()?.peek(engine.endpoint()));
+        flag.write(c_int::from(peeked.is_some()));
+        if let Some(peeked) = peeked {
+            store_status(status, &peeked);
+        }
+        idle_test(peeked.is_none());
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn cancel(request: *mut Request) -> Result<(), Error> {
+    let engine = engine()?;
+    not_null(request, "request")?;
+    // SAFETY: the caller's pointer.
+    let handle = unsafe { *request };
+    let requests = state().requests.borrow();
+    let object = requests.get(handle.0).ok_or_else(|| bad_request(handle))?;
+    match (&object.active, object.kind) {
+        (_, RequestKind::Collective) => {
+            let text = "a collective operation cannot be cancelled (MPI 5.0, section 6.12)";
+            Err(Error::new(MPI_ERR_REQUEST, text))
+        }
+        (Some(active), _) => {
+            active.cancel(engine.endpoint());
+            Ok(())
+        }
+        (None, _) => Err(Error::new(MPI_ERR_REQUEST, "the persistent request is not active")),
+    }
+}
+
+pub(crate) unsafe fn start(request: *mut Request) -> Result<(), Error> {
+    running()?;
+    not_null(request, "request")?;
+    // SAFETY: the caller's pointer.
+    let handle = unsafe { *request };
+    let recipe = {
+        let requests = state().requests.borrow();
+        let object = requests.get(handle.0).ok_or_else(|| bad_request(handle))?;
+        if object.active.is_some() {
+            return Err(Error::new(MPI_ERR_REQUEST, "the request is active already"));
+        }
+        object.recipe.clone()
+    };
+    let Some(recipe) = recipe else {
+        return Err(Error::new(MPI_ERR_REQUEST, "the request is not persistent"));
+    };
+    let active = recipe();
+    if let Some(object) = state().requests.borrow_mut().get_mut(handle.0) {
+        object.active = Some(active);
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn startall(count: c_int, requests: *mut Request) -> Result<(), Error> {
+    let arrays = Arrays::new(count, requests, std::ptr::null_mut())?;
+    for i in 0..arrays.len {
+        // SAFETY: inside the caller's array.
+        unsafe { start(requests.add(i)) }.map_err(|e| {
+            Error::new(e.class(), format_args!("array_of_requests[{i}]: {}", e.text()))
+        })?;
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn test_cancelled(status: *const Status, flag: *mut c_int) -> Result<(), Error> {
+    // SAFETY: the caller's pointers.
+    unsafe {
+        not_null(status, "status")?;
+        crate::arguments::store(flag, c_int::from((*status).cancelled()), "flag")
+    }
+}

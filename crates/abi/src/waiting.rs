@@ -1,0 +1,84 @@
+//! How a call of this library waits: it lets the lock go, and says what it waits for before it
+//! sleeps.
+
+use crate::arguments::comm_label;
+use crate::lock;
+use crate::state::state;
+use std::cell::Cell;
+use weft_bootstrap::Pending;
+use weft_process::Outside;
+
+/// The wait of the call `name`.
+pub struct Call {
+    pub name: &'static str,
+    published: Cell<bool>,
+}
+
+impl Call {
+    pub fn new(name: &'static str) -> Call {
+        Call { name, published: Cell::new(false) }
+    }
+}
+
+impl Outside for Call {
+    fn unlocked(&self, f: &mut dyn FnMut()) {
+        lock::unlocked(f)
+    }
+
+    fn shared(&self) -> bool {
+        lock::shared()
+    }
+
+    fn before_sleep(&self) {
+        if let Some(report) = &*state().report.borrow() {
+            report.publish(&pending(self.name));
+            self.published.set(true);
+        }
+    }
+
+    fn after_wait(&self) {
+        if self.published.get()
+            && let Some(report) = &*state().report.borrow()
+        {
+            report.clear();
+        }
+    }
+}
+
+/// All operations under way, in words: for the report of a hang.
+fn pending(call: &str) -> Vec<Pending> {
+    let state = state();
+    let Some(engine) = state.engine.get() else { return Vec::new() };
+    let comms = state.comms.borrow();
+    let others = comms.handles();
+    let label = |context| {
+        let fixed = [state.world.get(), state.myself.get()];
+        let mut all = fixed.into_iter().flatten().chain(others.iter().filter_map(|&h| comms.get(h)));
+        all.find(|c| c.owns(context)).map_or_else(|| "?".to_owned(), |c| comm_label(c))
+    };
+    let mut entries: Vec<Pending> = engine
+        .endpoint()
+        .pending()
+        .into_iter()
+        .take(100)
+        .map(|p| Pending {
+            operation: format!("{call}: {}", if p.receive { "receive" } else { "send" }),
+            peer: p.peer,
+            tag: p.tag,
+            bytes: p.bytes,
+            communicator: label(p.context),
+            since_millis: weft_bootstrap::clock_millis(),
+        })
+        .collect();
+    if entries.is_empty() {
+        entries.push(Pending {
+            operation: call.to_owned(),
+            peer: None,
+            tag: None,
+            bytes: 0,
+            communicator: String::new(),
+            since_millis: weft_bootstrap::clock_millis(),
+        });
+    }
+    entries
+}
