@@ -1,6 +1,6 @@
 //! Errors and the way they take to the user's error handler.
 
-use crate::constants::{MPI_ERR_UNSUPPORTED_OPERATION, MPI_T_ERR_NOT_SUPPORTED};
+use crate::constants::{MPI_ERR_ARG, MPI_ERR_UNSUPPORTED_OPERATION, MPI_T_ERR_NOT_SUPPORTED};
 use crate::types::{Comm, File, Session, Win};
 use std::ffi::c_int;
 use std::fmt;
@@ -20,6 +20,13 @@ impl Error {
     #[cold]
     pub fn new(class: c_int, text: impl fmt::Display) -> Error {
         Error(Box::new(Parts { class, text: text.to_string(), owner: None }))
+    }
+
+    /// A pointer that the call must have is NULL.
+    #[cold]
+    #[inline(never)]
+    pub fn null(argument: &str) -> Error {
+        Error::new(MPI_ERR_ARG, format_args!("argument {argument} is NULL"))
     }
 
     /// The object whose handler is to be called, where it is not the one that the entry point
@@ -53,7 +60,7 @@ pub enum Owner {
     Win(Win),
     File(File),
     Session(Session),
-    /// The tool interface: it returns its errors and calls no handler (MPI 5.0, 15.3.9).
+    /// The tool interface: it returns its errors and calls no handler (MPI 5.0, section 15.3).
     Tool,
 }
 

@@ -13,7 +13,7 @@ const LIBRARY_VERSION: &str =
 /// `to` is NULL or may be written.
 unsafe fn store<T>(to: *mut T, value: T, argument: &str) -> Result<(), Error> {
     if to.is_null() {
-        return Err(Error::new(MPI_ERR_ARG, format_args!("argument {argument} is NULL")));
+        return Err(Error::null(argument));
     }
     // SAFETY: not NULL, so by contract writable.
     unsafe { to.write(value) };
@@ -31,7 +31,7 @@ unsafe fn store_text(
     argument: &str,
 ) -> Result<(), Error> {
     if to.is_null() {
-        return Err(Error::new(MPI_ERR_ARG, format_args!("argument {argument} is NULL")));
+        return Err(Error::null(argument));
     }
     // SAFETY: by contract.
     unsafe {

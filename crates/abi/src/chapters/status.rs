@@ -1,6 +1,5 @@
 //! The public fields of a status, by functions (MPI 5.0, section 3.2.5).
 
-use crate::constants::*;
 use crate::error::Error;
 use crate::status::Status;
 use std::ffi::c_int;
@@ -8,7 +7,7 @@ use std::ffi::c_int;
 /// Refuses NULL, which is MPI_STATUS_IGNORE too.
 fn given<T>(pointer: *const T, argument: &str) -> Result<(), Error> {
     match pointer.is_null() {
-        true => Err(Error::new(MPI_ERR_ARG, format_args!("argument {argument} is NULL"))),
+        true => Err(Error::null(argument)),
         false => Ok(()),
     }
 }
