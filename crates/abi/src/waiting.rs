@@ -11,12 +11,13 @@ use weft_process::Outside;
 /// The wait of the call `name`.
 pub struct Call {
     pub name: &'static str,
-    published: Cell<bool>,
+    /// When the wait first went to sleep, if it did.
+    since: Cell<Option<u64>>,
 }
 
 impl Call {
     pub fn new(name: &'static str) -> Call {
-        Call { name, published: Cell::new(false) }
+        Call { name, since: Cell::new(None) }
     }
 }
 
@@ -31,13 +32,14 @@ impl Outside for Call {
 
     fn before_sleep(&self) {
         if let Some(report) = &*state().report.borrow() {
-            report.publish(&pending(self.name));
-            self.published.set(true);
+            let since = self.since.get().unwrap_or_else(weft_bootstrap::clock_millis);
+            self.since.set(Some(since));
+            report.publish(&pending(self.name, since));
         }
     }
 
     fn after_wait(&self) {
-        if self.published.get()
+        if self.since.get().is_some()
             && let Some(report) = &*state().report.borrow()
         {
             report.clear();
@@ -46,7 +48,7 @@ impl Outside for Call {
 }
 
 /// All operations under way, in words: for the report of a hang.
-fn pending(call: &str) -> Vec<Pending> {
+fn pending(call: &str, since_millis: u64) -> Vec<Pending> {
     let state = state();
     let Some(engine) = state.engine.get() else { return Vec::new() };
     let comms = state.comms.borrow();
@@ -67,7 +69,7 @@ fn pending(call: &str) -> Vec<Pending> {
             tag: p.tag,
             bytes: p.bytes,
             communicator: label(p.context),
-            since_millis: weft_bootstrap::clock_millis(),
+            since_millis,
         })
         .collect();
     if entries.is_empty() {
@@ -77,7 +79,7 @@ fn pending(call: &str) -> Vec<Pending> {
             tag: None,
             bytes: 0,
             communicator: String::new(),
-            since_millis: weft_bootstrap::clock_millis(),
+            since_millis,
         });
     }
     entries

@@ -11,7 +11,7 @@ pub mod wire;
 
 pub use environment::{Ticket, VARIABLE, from_environment};
 pub use foreign::variables as foreign_variables;
-pub use report::{Pending, Phase, Report};
+pub use report::{Pending, Phase, Report, clock_millis};
 pub use single::Single;
 pub use threads::{ThreadBootstrap, threads};
 

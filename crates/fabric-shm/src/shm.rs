@@ -354,6 +354,10 @@ impl Fabric for Shm {
         self.drain_backlogs() | self.collect_immediates()
     }
 
+    fn idle(&self) -> bool {
+        self.backlogs.get() == 0
+    }
+
     fn sleeper(&self) -> Arc<dyn Sleep> {
         Arc::new(Bell { segment: self.segment.clone(), rank: self.rank })
     }
