@@ -1,0 +1,118 @@
+//! A program that talks to `mpiexec` without an MPI library: it does what its arguments say, one
+//! after the other. The tests of `mpiexec` run it.
+
+use std::io::{Read, Write};
+use std::process::Command;
+use std::time::Duration;
+
+use weft_bootstrap::report::clock_millis;
+use weft_bootstrap::{Bootstrap, Pending, Phase, from_environment};
+
+fn sleep_for_ever() -> ! {
+    loop {
+        std::thread::sleep(Duration::from_secs(1000));
+    }
+}
+
+/// Fences with values from all to all, checked.
+fn exchange(world: &mut dyn Bootstrap) {
+    for round in 0..3 {
+        let value = |rank: usize| format!("{round}-{rank}").repeat(rank * 100 + 1);
+        let key = format!("key{round}");
+        world.put(&key, value(world.rank()).as_bytes()).expect("put");
+        world.get(world.rank(), &key).expect_err("not readable before the fence");
+        world.fence().expect("fence");
+        for rank in 0..world.size() {
+            assert_eq!(world.get(rank, &key).expect("get"), value(rank).as_bytes());
+        }
+    }
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let mut world: Option<Box<dyn Bootstrap>> = None;
+    macro_rules! next {
+        () => {
+            arguments.next().expect("an argument")
+        };
+        (number) => {
+            next!().parse::<i64>().expect("a number")
+        };
+        (world) => {
+            world.as_mut().expect("init comes first")
+        };
+    }
+    while let Some(verb) = arguments.next() {
+        match verb.as_str() {
+            "init" => match from_environment() {
+                Ok(joined) => world = Some(joined),
+                Err(error) => {
+                    eprintln!("init: {error}");
+                    std::process::exit(9);
+                }
+            },
+            "who" => println!("{} of {}", next!(world).rank(), next!(world).size()),
+            "app" => println!("app {:?}", next!(world).app_number()),
+            "job" => println!("job {}", next!(world).job()),
+            "exchange" => exchange(next!(world).as_mut()),
+            "fence" => next!(world).fence().expect("fence"),
+            "finalize" => next!(world).finalized().expect("finalized"),
+            "leave" => world = None,
+            "abort" => {
+                let code = next!(number) as i32;
+                next!(world).abort(code, &next!());
+                unreachable!("mpiexec ends this process");
+            }
+            "say" => println!("{}", next!()),
+            "cry" => eprintln!("{}", next!()),
+            "write" => {
+                print!("{}", next!());
+                std::io::stdout().flush().expect("flush");
+            }
+            "cat" => {
+                let mut text = String::new();
+                std::io::stdin().read_to_string(&mut text).expect("stdin");
+                print!("{text}");
+            }
+            "exit" => std::process::exit(next!(number) as i32),
+            "die" => {
+                let signal = next!(number) as i32;
+                // SAFETY: both only act on this process. Rust's own handler of SIGSEGV is undone.
+                unsafe {
+                    libc::signal(signal, libc::SIG_DFL);
+                    libc::raise(signal);
+                }
+            }
+            "only" => {
+                // The rest is for one rank; the others sleep.
+                if next!(world).rank() as i64 != next!(number) {
+                    sleep_for_ever();
+                }
+            }
+            // Waits for the rank this many above, as MPI_Recv would.
+            "recv" => {
+                let world = next!(world);
+                let pending = Pending {
+                    operation: "MPI_Recv".into(),
+                    peer: Some((world.rank() + next!(number) as usize) % world.size()),
+                    tag: Some(42),
+                    bytes: 8,
+                    communicator: "MPI_COMM_WORLD".into(),
+                    since_millis: clock_millis(),
+                };
+                world.report().expect("a page for the report").publish(&[pending]);
+            }
+            "finalizing" => {
+                next!(world).report().expect("a page for the report").phase(Phase::Finalizing);
+            }
+            "sleep" => sleep_for_ever(),
+            // Runs the rest as a child, which inherits the environment as this process has it.
+            "child" => {
+                let me = std::env::current_exe().expect("own path");
+                let status = Command::new(me).args(arguments.by_ref()).status().expect("child");
+                assert!(status.success());
+            }
+            other => panic!("unknown verb {other:?}"),
+        }
+    }
+}

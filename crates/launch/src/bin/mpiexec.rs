@@ -1,0 +1,5 @@
+//! `mpiexec`: see `weft_launch`.
+
+fn main() -> std::process::ExitCode {
+    weft_launch::main()
+}

@@ -1,0 +1,5 @@
+//! `mpirun`: see `weft_launch`.
+
+fn main() -> std::process::ExitCode {
+    weft_launch::main()
+}

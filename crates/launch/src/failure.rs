@@ -1,0 +1,105 @@
+//! How a rank failed, in one line and as an exit code.
+
+use nix::sys::signal::Signal;
+
+/// What a rank did wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// It exited with this code, not 0.
+    Code(i32),
+    /// It was killed.
+    Signal(Signal),
+    /// It called MPI_Abort.
+    Abort { code: i32, message: String },
+    /// It exited with code 0, after MPI_Init and without MPI_Finalize.
+    NoFinalize,
+    /// A process under it, a script perhaps, left MPI without MPI_Finalize.
+    Left { pid: i32 },
+    /// It exited with code 0 while this rank is in MPI and needs it.
+    Missing { other: usize },
+    /// It could not be started.
+    Start { error: String, code: i32 },
+    /// It sent what `mpiexec` does not understand.
+    Protocol(String),
+}
+
+impl Cause {
+    /// One line for standard error.
+    pub fn line(&self, rank: usize, program: &str) -> String {
+        let who = format!("rank {rank} ({program})");
+        match self {
+            Cause::Code(code) => format!("{who} ended with exit code {code}"),
+            Cause::Signal(signal) => format!("{who} was killed by {}", describe(*signal)),
+            Cause::Abort { code, message } if message.is_empty() => {
+                format!("{who} called MPI_Abort with code {code}")
+            }
+            Cause::Abort { code, message } => format!("{who} aborted with code {code}: {message}"),
+            Cause::NoFinalize => {
+                format!("{who} ended with exit code 0, but without calling MPI_Finalize")
+            }
+            Cause::Left { pid } => {
+                format!(
+                    "{who}: process {pid}, which it started, ended without calling MPI_Finalize"
+                )
+            }
+            Cause::Missing { other } => {
+                format!("{who} ended with exit code 0, but rank {other} is in MPI and needs it")
+            }
+            Cause::Start { error, .. } => {
+                format!("cannot start {program:?} (rank {rank}): {error}")
+            }
+            Cause::Protocol(error) => format!("{who}: {error}"),
+        }
+    }
+
+    /// The exit code of the job; never 0.
+    pub fn code(&self) -> i32 {
+        match self {
+            Cause::Code(code) | Cause::Start { code, .. } => *code,
+            Cause::Signal(signal) => 128 + *signal as i32,
+            // Only eight bits reach the shell, and an aborted job never looks successful.
+            Cause::Abort { code, .. } if code & 0xff != 0 => code & 0xff,
+            _ => 1,
+        }
+    }
+}
+
+/// Name and meaning of a signal.
+fn describe(signal: Signal) -> String {
+    let meaning = match signal {
+        Signal::SIGSEGV => "segmentation fault",
+        Signal::SIGBUS => "bus error: memory or a file shorter than its mapping",
+        Signal::SIGFPE => "arithmetic error",
+        Signal::SIGILL => "illegal instruction",
+        Signal::SIGABRT => "abort",
+        Signal::SIGKILL => "killed by somebody, or out of memory",
+        Signal::SIGTERM => "termination",
+        Signal::SIGINT => "interrupt",
+        Signal::SIGPIPE => "broken pipe",
+        Signal::SIGXCPU => "processor time limit",
+        _ => return signal.as_str().to_string(),
+    };
+    format!("{} ({meaning})", signal.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_name_rank_program_and_reason() {
+        let line = Cause::Signal(Signal::SIGSEGV).line(3, "a.out");
+        assert_eq!(line, "rank 3 (a.out) was killed by SIGSEGV (segmentation fault)");
+        let line = Cause::Abort { code: 5, message: "boom".into() }.line(0, "x");
+        assert_eq!(line, "rank 0 (x) aborted with code 5: boom");
+    }
+
+    #[test]
+    fn codes_are_never_success() {
+        assert_eq!(Cause::Signal(Signal::SIGKILL).code(), 137);
+        for (code, expected) in [(0, 1), (256, 1), (5, 5), (-1, 255)] {
+            assert_eq!(Cause::Abort { code, message: String::new() }.code(), expected);
+        }
+        assert_eq!(Cause::NoFinalize.code(), 1);
+    }
+}

@@ -1,0 +1,150 @@
+//! The process that the user started: it relays signals to the supervisor, stops and goes on with
+//! the job, and ends as the job ended.
+
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl;
+use nix::sys::resource::{Resource, getrlimit};
+use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, raise, signal, sigprocmask};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{ForkResult, Pid, fork, getpgrp};
+
+use crate::options::Options;
+use crate::processes;
+use crate::spawn::Inheritance;
+use crate::supervisor;
+
+/// Signals that the front takes; what it does not take has its usual effect.
+const TAKEN: [Signal; 9] = [
+    Signal::SIGINT,
+    Signal::SIGTERM,
+    Signal::SIGHUP,
+    Signal::SIGQUIT,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGTSTP,
+    Signal::SIGCONT,
+    Signal::SIGCHLD,
+];
+
+/// Whether who started us wants this signal ignored (`nohup`, a script's background job).
+fn is_ignored(signal: Signal) -> bool {
+    // SAFETY: with a null new action, sigaction only fills `old`, which may be all zeros.
+    unsafe {
+        let mut old: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal as i32, std::ptr::null(), &mut old) == 0
+            && old.sa_sigaction == libc::SIG_IGN
+    }
+}
+
+fn fail(what: &str, error: impl std::fmt::Display) -> ExitCode {
+    eprintln!("mpiexec: {what}: {error}");
+    ExitCode::from(1)
+}
+
+/// Runs the job.
+pub fn run(options: Options) -> ExitCode {
+    let mut taken = SigSet::empty();
+    for signal in TAKEN {
+        let wished = !matches!(signal, Signal::SIGINT | Signal::SIGHUP | Signal::SIGTERM);
+        if wished || !is_ignored(signal) {
+            taken.add(signal);
+        }
+    }
+    let mut mask = SigSet::empty();
+    if let Err(error) = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&taken), Some(&mut mask)) {
+        return fail("cannot block signals", error);
+    }
+    let files = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((1024, 1024));
+    let inheritance = Inheritance { group: getpgrp(), mask, files };
+    let (control, supervisor_end) = match UnixStream::pair() {
+        Ok(pair) => pair,
+        Err(error) => return fail("cannot make a socket pair", error),
+    };
+    // If the supervisor is killed, all that it started comes here.
+    let _ = prctl::set_child_subreaper(true);
+    // SAFETY: this process has one thread, so the child may do what it likes.
+    match unsafe { fork() } {
+        Err(error) => fail("cannot fork", error),
+        Ok(ForkResult::Child) => {
+            drop(control);
+            std::process::exit(supervisor::run(options, supervisor_end, inheritance))
+        }
+        Ok(ForkResult::Parent { child }) => {
+            drop(supervisor_end);
+            relay(child, &taken, control)
+        }
+    }
+}
+
+/// Relays signals until the supervisor has ended.
+fn relay(supervisor: Pid, taken: &SigSet, mut control: UnixStream) -> ExitCode {
+    let signals = match SignalFd::with_flags(taken, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+    {
+        Ok(signals) => signals,
+        Err(error) => return fail("cannot read signals", error),
+    };
+    let mut ending = None;
+    loop {
+        match waitpid(supervisor, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::Exited(_, code)) => {
+                if let Some(signal) = ending.filter(|&signal| code == 128 + signal as i32) {
+                    die_of(signal);
+                }
+                return ExitCode::from(code as u8);
+            }
+            Ok(WaitStatus::Signaled(_, signal, _)) => {
+                clean_up();
+                return fail("the supervisor of the job was killed by", signal);
+            }
+            Err(error) if error != Errno::EINTR => return fail("cannot wait", error),
+            _ => {}
+        }
+        let mut ready = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+        let _ = poll(&mut ready, PollTimeout::NONE);
+        while let Ok(Some(info)) = signals.read_signal() {
+            let Ok(signal) = Signal::try_from(info.ssi_signo as i32) else { continue };
+            if signal == Signal::SIGCHLD {
+                continue;
+            }
+            // A terminal signals the whole process group, so the ranks have it already.
+            let from_terminal = info.ssi_code == libc::SI_KERNEL;
+            let _ = control.write_all(&[signal as u8, from_terminal as u8]);
+            match signal {
+                Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP => {
+                    ending = ending.or(Some(signal));
+                }
+                Signal::SIGTSTP => drop(raise(Signal::SIGSTOP)),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Ends this process as the signal would have, which is what shells look at.
+fn die_of(which: Signal) {
+    // SAFETY: the default action installs no handler.
+    if unsafe { signal(which, SigHandler::SigDfl) }.is_ok() && raise(which).is_ok() {
+        let mut set = SigSet::empty();
+        set.add(which);
+        let _ = sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&set), None);
+    }
+}
+
+/// Kills all that a dead supervisor has left.
+fn clean_up() {
+    loop {
+        processes::send_all(Signal::SIGKILL);
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Err(Errno::ECHILD) => return,
+            Ok(WaitStatus::StillAlive) => std::thread::sleep(std::time::Duration::from_millis(5)),
+            _ => {}
+        }
+    }
+}

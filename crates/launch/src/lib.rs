@@ -1,0 +1,40 @@
+//! `mpiexec` and `mpirun`: start the processes of a job on this machine, look after them, and leave
+//! nothing behind.
+//!
+//! Two processes share the work. The *front* is what the user started: it relays signals and the
+//! exit code. The *supervisor*, its child in a process group of its own, is the parent of the ranks
+//! and the reaper of all that they start: it serves the key-value space ([`service`]), gathers the
+//! output ([`output`]), and ends the job. If either is killed, the other one cleans up; a rank whose
+//! supervisor dies is killed by the kernel.
+//!
+//! Ranks stay in the front's process group, so that the terminal's job control needs no help.
+
+mod cores;
+mod failure;
+mod front;
+mod hang;
+mod options;
+mod output;
+mod processes;
+mod service;
+mod spawn;
+mod supervisor;
+
+use std::env;
+use std::process::ExitCode;
+
+use options::Command;
+
+/// The program: reads the command line, runs the job, returns its exit code.
+pub fn main() -> ExitCode {
+    match options::parse(env::args_os().skip(1), &|name| env::var_os(name)) {
+        Ok(Command::Help) => print!("{}", include_str!("help.txt")),
+        Ok(Command::Version) => println!("mpiexec (Weft) {}", env!("CARGO_PKG_VERSION")),
+        Ok(Command::Run(options)) => return front::run(options),
+        Err(error) => {
+            eprintln!("mpiexec: {error}");
+            return ExitCode::from(2);
+        }
+    }
+    ExitCode::SUCCESS
+}

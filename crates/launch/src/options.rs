@@ -1,0 +1,384 @@
+//! The command line, in the words of other MPI's launchers: long options with one dash or two,
+//! `--option=value`, programs separated by `:`.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Most processes of a job.
+pub const MAX_RANKS: usize = 1 << 16;
+
+/// Where ranks run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Bind {
+    /// An equal share of the cores each if there is a core for each rank, else not bound.
+    #[default]
+    Share,
+    /// One core each, in turn.
+    Core,
+    /// Not bound.
+    None,
+}
+
+/// One program of the job.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct App {
+    /// Number of processes.
+    pub count: usize,
+    /// Program and arguments.
+    pub command: Vec<OsString>,
+    /// Variables to set.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Directory to run in.
+    pub directory: Option<PathBuf>,
+}
+
+/// What to do.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Options {
+    /// The programs, in the order of their ranks.
+    pub apps: Vec<App>,
+    /// Where ranks run.
+    pub bind: Bind,
+    /// Print where each rank runs.
+    pub report_bindings: bool,
+    /// `[rank] ` before each line of output.
+    pub tag_output: bool,
+    /// After this, print the hang report and end the job.
+    pub timeout: Option<Duration>,
+    /// Between SIGTERM and SIGKILL.
+    pub grace: Duration,
+}
+
+impl Options {
+    /// Number of processes of the job.
+    pub fn size(&self) -> usize {
+        self.apps.iter().map(|app| app.count).sum()
+    }
+}
+
+/// The outcome of reading a command line.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Run a job.
+    Run(Options),
+    /// `--help`.
+    Help,
+    /// `--version`.
+    Version,
+}
+
+#[derive(Clone, Copy)]
+enum Meaning {
+    Count,
+    Export,
+    Env,
+    GlobalEnv,
+    Directory,
+    Bind,
+    ReportBindings,
+    Tag,
+    Timeout,
+    Grace,
+    Hosts,
+    HostFile,
+    /// Accepted and without effect here; so many values follow.
+    Ignored(usize),
+    Help,
+    Version,
+}
+
+/// Names without dashes. Those that are ignored ask for what happens anyway, or choose among
+/// machines, launchers and components that are not there.
+const NAMES: &[(&str, Meaning)] = &[
+    ("n", Meaning::Count),
+    ("np", Meaning::Count),
+    ("c", Meaning::Count),
+    ("x", Meaning::Export),
+    ("env", Meaning::Env),
+    ("genv", Meaning::GlobalEnv),
+    ("wdir", Meaning::Directory),
+    ("wd", Meaning::Directory),
+    ("bind-to", Meaning::Bind),
+    ("report-bindings", Meaning::ReportBindings),
+    ("tag-output", Meaning::Tag),
+    ("prepend-rank", Meaning::Tag),
+    ("l", Meaning::Tag),
+    ("timeout", Meaning::Timeout),
+    ("grace", Meaning::Grace),
+    ("host", Meaning::Hosts),
+    ("hosts", Meaning::Hosts),
+    ("H", Meaning::Hosts),
+    ("hostfile", Meaning::HostFile),
+    ("machinefile", Meaning::HostFile),
+    ("f", Meaning::HostFile),
+    ("allow-run-as-root", Meaning::Ignored(0)),
+    ("oversubscribe", Meaning::Ignored(0)),
+    ("use-hwthread-cpus", Meaning::Ignored(0)),
+    ("nolocal", Meaning::Ignored(0)),
+    ("q", Meaning::Ignored(0)),
+    ("quiet", Meaning::Ignored(0)),
+    ("envall", Meaning::Ignored(0)),
+    ("genvall", Meaning::Ignored(0)),
+    ("launcher", Meaning::Ignored(1)),
+    ("rmk", Meaning::Ignored(1)),
+    ("ppn", Meaning::Ignored(1)),
+    ("perhost", Meaning::Ignored(1)),
+    ("N", Meaning::Ignored(1)),
+    ("npernode", Meaning::Ignored(1)),
+    ("map-by", Meaning::Ignored(1)),
+    ("rank-by", Meaning::Ignored(1)),
+    ("envlist", Meaning::Ignored(1)),
+    ("genvlist", Meaning::Ignored(1)),
+    ("mca", Meaning::Ignored(2)),
+    ("help", Meaning::Help),
+    ("h", Meaning::Help),
+    ("?", Meaning::Help),
+    ("version", Meaning::Version),
+    ("V", Meaning::Version),
+];
+
+fn text(value: &OsStr) -> String {
+    value.to_string_lossy().into_owned()
+}
+
+fn seconds(option: &str, value: &OsStr) -> Result<Duration, String> {
+    text(value)
+        .parse()
+        .ok()
+        .filter(|seconds: &f64| *seconds >= 0.0)
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| format!("{option}: {value:?} is not a number of seconds"))
+}
+
+/// `NAME=VALUE` in two; a name alone takes its value from `mpiexec`'s own environment.
+fn export(
+    value: &OsStr,
+    get: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<Option<(OsString, OsString)>, String> {
+    let bytes = value.as_bytes();
+    let (name, value) = match bytes.iter().position(|&b| b == b'=') {
+        Some(at) => (&bytes[..at], Some(OsStr::from_bytes(&bytes[at + 1..]).to_os_string())),
+        None => (bytes, get(&text(value))),
+    };
+    if name.is_empty() || name.contains(&0) {
+        return Err(format!("-x: {:?} names no variable", OsStr::from_bytes(name)));
+    }
+    // Without a value the variable is not set here, so there is nothing to pass on.
+    Ok(value.map(|value| (OsStr::from_bytes(name).to_os_string(), value)))
+}
+
+fn local(hosts: &str) -> bool {
+    let own = nix::unistd::gethostname().map(|name| text(&name)).unwrap_or_default();
+    hosts.split(',').all(|host| {
+        let name = host.split(':').next().unwrap_or_default();
+        ["localhost", "127.0.0.1", "::1", own.as_str()].contains(&name)
+    })
+}
+
+/// Reads a command line (without `mpiexec` itself); `get` looks a variable up.
+pub fn parse(
+    arguments: impl IntoIterator<Item = OsString>,
+    get: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<Command, String> {
+    let mut arguments = arguments.into_iter().peekable();
+    let mut options = Options { grace: Duration::from_secs(1), ..Options::default() };
+    let mut global = Vec::new();
+    if let Some(value) = get("WEFT_TIMEOUT").filter(|value| !value.is_empty()) {
+        options.timeout = Some(seconds("WEFT_TIMEOUT", &value)?);
+    }
+    loop {
+        let mut app = App { count: 1, ..App::default() };
+        while let Some(argument) = arguments.next_if(|a| a.as_bytes().starts_with(b"-")) {
+            if argument == "--" {
+                break;
+            }
+            let given = text(&argument);
+            let bare = given.trim_start_matches('-');
+            let (name, mut inline) = match bare.split_once('=') {
+                Some((name, value)) => (name, Some(OsString::from(value))),
+                None => (bare, None),
+            };
+            let Some(&(_, option)) = NAMES.iter().find(|(n, _)| *n == name) else {
+                return Err(format!("unknown option {given:?}; mpiexec --help lists them"));
+            };
+            let mut value = || {
+                let value = inline.take().or_else(|| arguments.next());
+                value.ok_or_else(|| format!("option {given} needs a value"))
+            };
+            match option {
+                Meaning::Count => {
+                    let value = value()?;
+                    let count = text(&value).parse().ok();
+                    let count = count.filter(|count| (1..=MAX_RANKS).contains(count));
+                    app.count = count.ok_or_else(|| {
+                        format!(
+                            "{given}: {value:?} is not a number of processes from 1 to {MAX_RANKS}"
+                        )
+                    })?;
+                }
+                Meaning::Export => app.environment.extend(export(&value()?, get)?),
+                Meaning::Env => app.environment.push((value()?, value()?)),
+                Meaning::GlobalEnv => global.push((value()?, value()?)),
+                Meaning::Directory => app.directory = Some(value()?.into()),
+                Meaning::Bind => {
+                    let value = value()?;
+                    options.bind = match text(&value).as_str() {
+                        "core" => Bind::Core,
+                        "none" => Bind::None,
+                        "share" => Bind::Share,
+                        _ => return Err(format!("{given}: {value:?} is not core, none or share")),
+                    };
+                }
+                Meaning::ReportBindings => options.report_bindings = true,
+                Meaning::Tag => options.tag_output = true,
+                Meaning::Timeout => options.timeout = Some(seconds(&given, &value()?)?),
+                Meaning::Grace => options.grace = seconds(&given, &value()?)?,
+                Meaning::Hosts => {
+                    let hosts = text(&value()?);
+                    if !local(&hosts) {
+                        return Err(format!(
+                            "{given} {hosts}: Weft runs on this machine only; leave the option out"
+                        ));
+                    }
+                }
+                Meaning::HostFile => {
+                    return Err(format!(
+                        "{given}: Weft runs on this machine only; leave the option out"
+                    ));
+                }
+                Meaning::Ignored(values) => {
+                    for _ in 0..values {
+                        value()?;
+                    }
+                }
+                Meaning::Help => return Ok(Command::Help),
+                Meaning::Version => return Ok(Command::Version),
+            }
+        }
+        let mut more = false;
+        for argument in arguments.by_ref() {
+            if argument == ":" {
+                more = true;
+                break;
+            }
+            app.command.push(argument);
+        }
+        if app.command.is_empty() {
+            return Err("no program to run; mpiexec --help tells how".into());
+        }
+        options.apps.push(app);
+        if !more {
+            break;
+        }
+    }
+    if options.size() > MAX_RANKS {
+        return Err(format!("{} processes, limit {MAX_RANKS}", options.size()));
+    }
+    for app in &mut options.apps {
+        app.environment.splice(0..0, global.iter().cloned());
+        for (name, value) in &app.environment {
+            let bytes = name.as_bytes();
+            if bytes.is_empty() || bytes.contains(&b'=') {
+                return Err(format!(
+                    "-env: {name:?} (value {value:?}) is not the name of a variable"
+                ));
+            }
+        }
+    }
+    // A time-out of nothing is none, so that WEFT_TIMEOUT can be overridden.
+    options.timeout = options.timeout.filter(|timeout| !timeout.is_zero());
+    Ok(Command::Run(options))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Command, String> {
+        let get = |name: &str| (name == "HERE").then(|| "seen".into());
+        parse(line.split_whitespace().map(OsString::from), &get)
+    }
+
+    fn run(line: &str) -> Options {
+        match read(line) {
+            Ok(Command::Run(options)) => options,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    fn pair(name: &str, value: &str) -> (OsString, OsString) {
+        (name.into(), value.into())
+    }
+
+    #[test]
+    fn one_dash_two_dashes_and_equals_are_the_same() {
+        for line in
+            ["-n 4 a -n 5", "-np 4 a -n 5", "--np=4 a -n 5", "--n 4 a -n 5", "-n 4 -- a -n 5"]
+        {
+            let options = run(line);
+            assert_eq!(options.apps[0].count, 4, "{line}");
+            assert_eq!(options.apps[0].command, ["a", "-n", "5"], "{line}");
+        }
+        assert_eq!(run("a").size(), 1);
+    }
+
+    #[test]
+    fn programs_have_their_own_options() {
+        let options =
+            run("-genv G 1 -n 2 -env A 1 a x : -n 3 -wdir /tmp -x B=2 -x HERE -x NOT b : c");
+        assert_eq!(options.size(), 6);
+        assert_eq!(options.apps[0].environment, [pair("G", "1"), pair("A", "1")]);
+        assert_eq!(options.apps[1].directory, Some("/tmp".into()));
+        assert_eq!(
+            options.apps[1].environment,
+            [pair("G", "1"), pair("B", "2"), pair("HERE", "seen")]
+        );
+        assert_eq!(options.apps[2].command, ["c"]);
+    }
+
+    #[test]
+    fn settings_of_the_job() {
+        let options = run("--bind-to core -l --timeout 1.5 -n 2 a");
+        assert_eq!((options.bind, options.tag_output), (Bind::Core, true));
+        assert_eq!(options.timeout, Some(Duration::from_millis(1500)));
+        assert_eq!(run("a").grace, Duration::from_secs(1));
+    }
+
+    #[test]
+    fn common_options_without_effect_are_taken() {
+        let line = "--oversubscribe --allow-run-as-root --mca btl self -launcher fork -ppn 4 \
+                    -host localhost:4 --map-by :OVERSUBSCRIBE -n 2 a";
+        assert_eq!(run(line).size(), 2);
+    }
+
+    #[test]
+    fn wrong_lines_name_the_argument() {
+        for (line, words) in [
+            ("-n 0 a", "\"0\""),
+            ("-n x a", "\"x\""),
+            ("-n", "-n needs a value"),
+            ("-n 2", "no program"),
+            ("a : : b", "no program"),
+            ("--frobnicate a", "--frobnicate"),
+            ("-host other a", "other"),
+            ("-f hosts a", "this machine"),
+            ("--bind-to moon a", "moon"),
+            ("--timeout -1 a", "-1"),
+            ("--timeout NaN a", "NaN"),
+            ("-x =1 a", "no variable"),
+            ("-env A=B 1 a", "A=B"),
+            ("-n 65536 a : b", "limit"),
+        ] {
+            let error = read(line).unwrap_err();
+            assert!(error.contains(words), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn help_and_version() {
+        assert_eq!(read("--help").unwrap(), Command::Help);
+        assert_eq!(read("-V").unwrap(), Command::Version);
+    }
+}

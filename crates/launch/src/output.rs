@@ -1,0 +1,245 @@
+//! The ranks' output: whole lines, in the order in which they come, tagged if wished.
+//!
+//! A rank's pipe is read without waiting; finished lines go to the queue of their [`Sink`]
+//! (standard output or error), an unfinished one after a short pause, for prompts and progress bars.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+/// Pause after which an unfinished line is written.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Longest unfinished line that is kept, in bytes.
+const LONGEST: usize = 64 * 1024;
+/// Bytes in a sink's queue above which ranks' pipes are not read, so that they wait.
+const FULL: usize = 1 << 20;
+/// A pipe that polls as writable takes this much without waiting (PIPE_BUF).
+const ATOMIC: usize = 4096;
+
+/// Whose words these are; `None` for `mpiexec`'s own.
+type Speaker = Option<usize>;
+
+/// Standard output or standard error of `mpiexec`.
+pub struct Sink {
+    target: BorrowedFd<'static>,
+    queue: Vec<u8>,
+    written: usize,
+    /// Who has written an unfinished line, and is expected to finish it.
+    unfinished: Option<Speaker>,
+    broken: bool,
+    tag: bool,
+}
+
+impl Sink {
+    /// A sink that writes to `target`.
+    pub fn new(target: BorrowedFd<'static>, tag: bool) -> Self {
+        Sink { target, queue: Vec::new(), written: 0, unfinished: None, broken: false, tag }
+    }
+
+    /// Queues text, which may end within a line.
+    fn push(&mut self, speaker: Speaker, text: &[u8]) {
+        if self.broken || text.is_empty() {
+            return;
+        }
+        let continues = self.unfinished == Some(speaker);
+        if self.unfinished.is_some() && !continues {
+            self.queue.push(b'\n');
+        }
+        match speaker {
+            Some(rank) if self.tag => {
+                for (n, line) in text.split_inclusive(|&byte| byte == b'\n').enumerate() {
+                    if n > 0 || !continues {
+                        self.queue.extend(format!("[{rank}] ").as_bytes());
+                    }
+                    self.queue.extend(line);
+                }
+            }
+            _ => self.queue.extend(text),
+        }
+        self.unfinished = (text.last() != Some(&b'\n')).then_some(speaker);
+    }
+
+    /// Queues a message of `mpiexec` itself.
+    pub fn say(&mut self, message: &str) {
+        self.push(None, message.as_bytes());
+        self.push(None, b"\n");
+    }
+
+    /// Whether there is something to write.
+    pub fn is_waiting(&self) -> bool {
+        self.written < self.queue.len()
+    }
+
+    /// Whether nobody reads what is written here.
+    pub fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    fn is_full(&self) -> bool {
+        self.queue.len() - self.written > FULL
+    }
+
+    /// To poll for writing.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.target
+    }
+
+    /// Writes a piece. Only to be called when the target polls as writable.
+    pub fn write(&mut self) {
+        let rest = &self.queue[self.written..];
+        let mut length = rest.len().min(ATOMIC);
+        // Whole lines in each call, so that others who write to the same target do not split them.
+        if let Some(end) = rest[..length].iter().rposition(|&byte| byte == b'\n') {
+            length = end + 1;
+        }
+        match nix::unistd::write(self.target, &rest[..length]) {
+            Ok(count) => self.written += count,
+            Err(nix::Error::EINTR | nix::Error::EAGAIN) => {}
+            Err(_) => {
+                self.broken = true;
+                self.written = self.queue.len();
+            }
+        }
+        if self.written == self.queue.len() {
+            self.queue.clear();
+            self.written = 0;
+        } else if self.written > FULL {
+            self.queue.drain(..self.written);
+            self.written = 0;
+        }
+    }
+}
+
+/// Standard output or error of one rank.
+pub struct Stream {
+    pipe: File,
+    /// The rank.
+    pub rank: usize,
+    /// Index of the sink.
+    pub sink: usize,
+    line: Vec<u8>,
+    /// When the last piece of an unfinished line came.
+    since: Option<Instant>,
+    /// Nothing more will come.
+    pub ended: bool,
+}
+
+impl Stream {
+    /// Reads from a pipe, which must not wait.
+    pub fn new(pipe: File, rank: usize, sink: usize) -> Self {
+        Stream { pipe, rank, sink, line: Vec::new(), since: None, ended: false }
+    }
+
+    /// To poll for reading.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.pipe.as_fd()
+    }
+
+    /// Whether to read at all now.
+    pub fn is_wanted(&self, sink: &Sink) -> bool {
+        !self.ended && !sink.is_full()
+    }
+
+    /// When the unfinished line is to be written.
+    pub fn deadline(&self) -> Option<Instant> {
+        Some(self.since? + PAUSE)
+    }
+
+    /// Reads what is there, up to the sink's bound.
+    pub fn read(&mut self, sink: &mut Sink, now: Instant) {
+        let mut piece = [0; 16 * 1024];
+        while self.is_wanted(sink) {
+            if sink.is_broken() {
+                // Nobody reads: the rank is to see that as it would without us.
+                self.ended = true;
+                return;
+            }
+            match self.pipe.read(&mut piece) {
+                Ok(0) => self.end(sink),
+                Ok(length) => self.take(&piece[..length], sink, now),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => self.end(sink),
+            }
+        }
+    }
+
+    fn take(&mut self, piece: &[u8], sink: &mut Sink, now: Instant) {
+        let end = piece.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        if end > 0 {
+            self.line.extend(&piece[..end]);
+            self.flush(sink);
+        }
+        self.line.extend(&piece[end..]);
+        self.since = (!self.line.is_empty()).then_some(now);
+        if self.line.len() >= LONGEST {
+            self.flush(sink);
+        }
+    }
+
+    /// Writes what is kept of an unfinished line.
+    pub fn flush(&mut self, sink: &mut Sink) {
+        sink.push(Some(self.rank), &self.line);
+        self.line.clear();
+        self.since = None;
+    }
+
+    /// Writes the rest; nothing more will come.
+    pub fn end(&mut self, sink: &mut Sink) {
+        self.flush(sink);
+        self.ended = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    fn sink(tag: bool) -> Sink {
+        let file = Box::leak(Box::new(File::create("/dev/null").unwrap()));
+        Sink::new(file.as_fd(), tag)
+    }
+
+    fn stream(rank: usize) -> Stream {
+        Stream::new(File::open("/dev/null").unwrap(), rank, 0)
+    }
+
+    #[test]
+    fn lines_of_ranks_do_not_mix() {
+        let (mut sink, now) = (sink(true), Instant::now());
+        let (mut a, mut b) = (stream(0), stream(1));
+        a.take(b"one\ntw", &mut sink, now);
+        b.take(b"three\n", &mut sink, now);
+        a.take(b"o\n", &mut sink, now);
+        assert_eq!(sink.queue, b"[0] one\n[1] three\n[0] two\n");
+    }
+
+    #[test]
+    fn a_flushed_unfinished_line_goes_on_or_is_ended() {
+        let (mut sink, now) = (sink(true), Instant::now());
+        let (mut a, mut b) = (stream(0), stream(1));
+        a.take(b"name? ", &mut sink, now);
+        assert!(a.deadline().is_some() && sink.queue.is_empty());
+        a.flush(&mut sink);
+        a.take(b"yes\n", &mut sink, now);
+        a.take(b"50%", &mut sink, now);
+        a.end(&mut sink);
+        b.take(b"other\n", &mut sink, now);
+        sink.say("end");
+        assert_eq!(sink.queue, b"[0] name? yes\n[0] 50%\n[1] other\nend\n");
+    }
+
+    #[test]
+    fn untagged_output_of_one_rank_is_unchanged() {
+        let (mut sink, now) = (sink(false), Instant::now());
+        let mut a = stream(0);
+        let text: Vec<u8> = (0..200_000u32).map(|n| (n * 7 % 251) as u8).collect();
+        for piece in text.chunks(999) {
+            a.take(piece, &mut sink, now);
+        }
+        a.end(&mut sink);
+        assert!(sink.queue == text);
+    }
+}

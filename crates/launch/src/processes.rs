@@ -1,0 +1,87 @@
+//! The processes under this one, from /proc: a rank's children and theirs. Since the supervisor is
+//! a "subreaper", processes whose parent has died come back under it, daemons too.
+
+use std::collections::HashMap;
+use std::fs;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// Parent and state letter (`R`, `S`, `D`, `T`, `Z`) of a process; `None` if it is gone.
+pub fn look(pid: i32) -> Option<(i32, char)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold anything, so fields count from the last one.
+    let mut fields = text.get(text.rfind(')')? + 1..)?.split_ascii_whitespace();
+    let state = fields.next()?.chars().next()?;
+    Some((fields.next()?.parse().ok()?, state))
+}
+
+/// All live processes under `root`, without itself.
+pub fn descendants(root: i32) -> Vec<i32> {
+    let mut children: HashMap<i32, Vec<(i32, char)>> = HashMap::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        if let Some((parent, state)) = look(pid) {
+            children.entry(parent).or_default().push((pid, state));
+        }
+    }
+    let mut found = Vec::new();
+    let mut queue = vec![root];
+    while let Some(parent) = queue.pop() {
+        for (pid, state) in children.remove(&parent).unwrap_or_default() {
+            queue.push(pid);
+            if state != 'Z' {
+                found.push(pid);
+            }
+        }
+    }
+    found
+}
+
+/// Whether `ancestor` is above `pid`, or the same.
+pub fn is_ancestor(ancestor: i32, mut pid: i32) -> bool {
+    while pid > 1 {
+        if pid == ancestor {
+            return true;
+        }
+        let Some((parent, _)) = look(pid) else { return false };
+        pid = parent;
+    }
+    false
+}
+
+/// Whether a process exists and has not ended.
+pub fn is_alive(pid: i32) -> bool {
+    look(pid).is_some_and(|(_, state)| state != 'Z' && state != 'X')
+}
+
+/// Sends a signal; a process that has just ended is no error.
+pub fn send(pid: i32, signal: Signal) {
+    let _ = kill(Pid::from_raw(pid), signal);
+}
+
+/// Sends a signal to all processes under this one.
+pub fn send_all(signal: Signal) {
+    for pid in descendants(std::process::id() as i32) {
+        send(pid, signal);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_is_found_and_gone_after_its_end() {
+        let me = std::process::id() as i32;
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let pid = child.id() as i32;
+        assert!(descendants(me).contains(&pid));
+        assert!(is_ancestor(me, pid) && !is_ancestor(pid, me) && is_alive(pid));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!is_alive(pid) && !descendants(me).contains(&pid));
+    }
+}

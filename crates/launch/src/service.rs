@@ -1,0 +1,338 @@
+//! The bootstrap service: who has joined, and the key-value space that opens at fences.
+//!
+//! A rank is a seat. A process takes it by connecting with the job's token, leaves it when its
+//! connection ends, and the next program of the same script may take it again: each time is a
+//! generation with a key-value space of its own.
+
+use std::collections::{HashMap, VecDeque};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::rc::Rc;
+
+use nix::sys::socket::{ControlMessage, MsgFlags, getsockopt, sendmsg, sockopt};
+use weft_bootstrap::report::Board;
+use weft_bootstrap::wire::{Entry, Frame, MAX_REQUEST};
+
+use crate::processes;
+
+/// Connections that have not said who they are yet; the oldest gives way.
+const MAX_STRANGERS: usize = 256;
+
+/// What the supervisor has to know.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The rank calls for the end of the job.
+    Abort { rank: usize, code: i32, message: String },
+    /// The process that was the rank has closed its connection without MPI_Finalize.
+    Left { rank: usize, pid: i32 },
+    /// The rank sent nonsense.
+    Broken { rank: usize, error: String },
+}
+
+struct Connection {
+    stream: UnixStream,
+    pid: i32,
+    inbox: Vec<u8>,
+    outbox: VecDeque<Rc<[u8]>>,
+    /// Bytes of the first of `outbox` that are gone.
+    sent: usize,
+    ended: bool,
+}
+
+impl Connection {
+    fn new(stream: UnixStream) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        let pid = getsockopt(&stream, sockopt::PeerCredentials)?.pid();
+        let (inbox, outbox) = (Vec::new(), VecDeque::new());
+        Ok(Connection { stream, pid, inbox, outbox, sent: 0, ended: false })
+    }
+
+    /// Reads what is there; the end of the connection is noted.
+    fn fill(&mut self) {
+        let mut piece = [0; 16 * 1024];
+        while !self.ended && self.inbox.len() <= MAX_REQUEST {
+            match self.stream.read(&mut piece) {
+                Ok(0) => self.ended = true,
+                Ok(length) => self.inbox.extend(&piece[..length]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => self.ended = true,
+            }
+        }
+    }
+
+    fn send(&mut self, frame: Rc<[u8]>) {
+        self.outbox.push_back(frame);
+        self.flush();
+    }
+
+    fn flush(&mut self) {
+        while let Some(front) = self.outbox.front() {
+            match self.stream.write(&front[self.sent..]) {
+                Ok(count) => self.sent += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                // The end is seen by reading.
+                Err(_) => return self.outbox.clear(),
+            }
+            if self.sent == front.len() {
+                self.outbox.pop_front();
+                self.sent = 0;
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct Seat {
+    connection: Option<Connection>,
+    /// How many times the seat was taken.
+    taken: u32,
+    finalized: bool,
+    /// A holder left it without MPI_Finalize.
+    abandoned: bool,
+    /// The holder waits at a fence.
+    fencing: bool,
+}
+
+/// The fence of one generation that is under way.
+#[derive(Default)]
+struct Gathering {
+    arrived: usize,
+    entries: Vec<Entry>,
+}
+
+/// What a descriptor that polls as ready belongs to.
+#[derive(Debug, Clone, Copy)]
+pub enum Door {
+    /// New connections.
+    Listener,
+    /// A connection that has not said who it is.
+    Stranger(usize),
+    /// A rank.
+    Seat(usize),
+}
+
+/// The service of one job.
+pub struct Service {
+    listener: UnixListener,
+    token: u128,
+    board: Board,
+    seats: Vec<Seat>,
+    strangers: Vec<Connection>,
+    gatherings: HashMap<u32, Gathering>,
+    events: Vec<Event>,
+}
+
+impl Service {
+    /// Opens the socket `job`, which has no name in any file system.
+    pub fn new(job: &str, token: u128, size: usize) -> io::Result<Self> {
+        let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(job)?)?;
+        listener.set_nonblocking(true)?;
+        Ok(Service {
+            listener,
+            token,
+            board: Board::new(job, size)?,
+            seats: (0..size).map(|_| Seat::default()).collect(),
+            strangers: Vec::new(),
+            gatherings: HashMap::new(),
+            events: Vec::new(),
+        })
+    }
+
+    /// The pages of the hang report.
+    pub fn board(&self) -> &Board {
+        &self.board
+    }
+
+    /// The process that is `rank` now, if it has joined.
+    pub fn member(&self, rank: usize) -> Option<i32> {
+        self.seats[rank].connection.as_ref().map(|connection| connection.pid)
+    }
+
+    /// Whether `rank` has joined and not finalized, now or in an earlier program.
+    pub fn is_unfinished(&self, rank: usize) -> bool {
+        let seat = &self.seats[rank];
+        seat.abandoned || (seat.taken > 0 && !seat.finalized)
+    }
+
+    /// A rank that is in MPI and needs one that has ended in good order: (ended, waiting).
+    pub fn stranded(&self, ended: impl Fn(usize) -> bool) -> Option<(usize, usize)> {
+        let inside = |seat: &Seat| seat.connection.is_some() && !seat.finalized;
+        let ended: Vec<usize> = (0..self.seats.len()).filter(|&rank| ended(rank)).collect();
+        for (rank, seat) in self.seats.iter().enumerate().filter(|(_, seat)| inside(seat)) {
+            let missing = ended.iter().find(|&&other| {
+                let other = &self.seats[other];
+                other.taken < seat.taken || (other.taken == seat.taken && seat.fencing)
+            });
+            if let Some(&missing) = missing {
+                return Some((missing, rank));
+            }
+        }
+        None
+    }
+
+    /// All descriptors to poll, and whether for writing too.
+    pub fn doors(&self) -> impl Iterator<Item = (Door, BorrowedFd<'_>, bool)> {
+        let connections =
+            self.strangers.iter().enumerate().map(|(i, c)| (Door::Stranger(i), c)).chain(
+                self.seats
+                    .iter()
+                    .enumerate()
+                    .filter_map(|(rank, seat)| Some((Door::Seat(rank), seat.connection.as_ref()?))),
+            );
+        [(Door::Listener, self.listener.as_fd(), false)]
+            .into_iter()
+            .chain(connections.map(|(door, c)| (door, c.stream.as_fd(), !c.outbox.is_empty())))
+    }
+
+    /// Serves what is there at these doors, and tells what happened.
+    pub fn serve(&mut self, doors: &[Door]) -> Vec<Event> {
+        for door in doors {
+            match *door {
+                Door::Seat(rank) => self.serve_seat(rank),
+                Door::Stranger(index) => {
+                    self.strangers.get_mut(index).into_iter().for_each(Connection::fill)
+                }
+                Door::Listener => {}
+            }
+        }
+        if doors.iter().any(|door| !matches!(door, Door::Seat(_))) {
+            self.serve_strangers();
+        }
+        std::mem::take(&mut self.events)
+    }
+
+    /// Serves all that one rank has sent, at its end.
+    pub fn drain(&mut self, rank: usize) -> Vec<Event> {
+        self.serve(&[Door::Listener, Door::Seat(rank)])
+    }
+
+    fn serve_strangers(&mut self) {
+        while let Ok((stream, _)) = self.listener.accept() {
+            if self.strangers.len() == MAX_STRANGERS {
+                self.strangers.remove(0);
+            }
+            if let Ok(mut connection) = Connection::new(stream) {
+                connection.fill();
+                self.strangers.push(connection);
+            }
+        }
+        for mut connection in std::mem::take(&mut self.strangers) {
+            match Frame::take(&mut connection.inbox, 64) {
+                Ok(Some(Frame::Hello { token, rank }))
+                    if token == self.token && (rank as usize) < self.seats.len() =>
+                {
+                    self.welcome(rank as usize, connection);
+                }
+                Ok(None) if !connection.ended => self.strangers.push(connection),
+                // Not one of ours: closed without a word.
+                _ => {}
+            }
+        }
+    }
+
+    /// Seats a process that has proved that it comes from us.
+    fn welcome(&mut self, rank: usize, mut connection: Connection) {
+        self.serve_seat(rank);
+        if let Some(holder) = self.member(rank) {
+            let answer = if processes::is_ancestor(holder, connection.pid) {
+                Frame::Alone
+            } else if processes::is_alive(holder) {
+                let reason = format!(
+                    "process {} cannot be rank {rank}: process {holder} is. Only one MPI program \
+                     at a time can be a rank",
+                    connection.pid
+                );
+                Frame::Refused { reason }
+            } else {
+                // The holder is dead, and a forked child keeps its connection open.
+                self.leave(rank);
+                return self.welcome(rank, connection);
+            };
+            return connection.send(answer.encode().into());
+        }
+        let seat = &mut self.seats[rank];
+        let frame = Frame::Welcome { generation: seat.taken }.encode();
+        let memory = [self.board.memory().as_raw_fd()];
+        let sent = sendmsg::<()>(
+            connection.stream.as_raw_fd(),
+            &[IoSlice::new(&frame)],
+            &[ControlMessage::ScmRights(&memory)],
+            MsgFlags::MSG_NOSIGNAL,
+            None,
+        );
+        // A short frame on a new connection is taken whole, or the process is gone.
+        if sent == Ok(frame.len()) {
+            seat.taken += 1;
+            seat.finalized = false;
+            seat.connection = Some(connection);
+            self.serve_seat(rank);
+        }
+    }
+
+    fn leave(&mut self, rank: usize) {
+        let seat = &mut self.seats[rank];
+        let Some(connection) = seat.connection.take() else { return };
+        seat.fencing = false;
+        if !seat.finalized {
+            seat.abandoned = true;
+            self.events.push(Event::Left { rank, pid: connection.pid });
+        }
+    }
+
+    fn serve_seat(&mut self, rank: usize) {
+        let Some(connection) = &mut self.seats[rank].connection else { return };
+        connection.fill();
+        connection.flush();
+        loop {
+            let Some(connection) = &mut self.seats[rank].connection else { return };
+            match Frame::take(&mut connection.inbox, MAX_REQUEST) {
+                Ok(None) if connection.ended => return self.leave(rank),
+                Ok(None) => return,
+                Ok(Some(Frame::Fence { entries })) if !self.seats[rank].fencing => {
+                    self.fence(rank, entries);
+                }
+                Ok(Some(Frame::Finalized)) => self.seats[rank].finalized = true,
+                Ok(Some(Frame::Abort { code, message })) => {
+                    // Its reason is known: its end needs no other.
+                    self.seats[rank].finalized = true;
+                    self.events.push(Event::Abort { rank, code, message });
+                }
+                Ok(Some(frame)) => {
+                    return self.drop_broken(rank, format!("unexpected frame {frame:?}"));
+                }
+                Err(error) => return self.drop_broken(rank, error.to_string()),
+            }
+        }
+    }
+
+    fn drop_broken(&mut self, rank: usize, error: String) {
+        self.seats[rank].connection = None;
+        self.events.push(Event::Broken { rank, error });
+    }
+
+    fn fence(&mut self, rank: usize, entries: Vec<Entry>) {
+        let generation = self.seats[rank].taken;
+        self.seats[rank].fencing = true;
+        let gathering = self.gatherings.entry(generation).or_default();
+        gathering.arrived += 1;
+        // A process publishes for itself alone, whatever it says.
+        gathering
+            .entries
+            .extend(entries.into_iter().map(|(_, key, value)| (rank as u32, key, value)));
+        if gathering.arrived < self.seats.len() {
+            return;
+        }
+        let entries = self.gatherings.remove(&generation).unwrap_or_default().entries;
+        let frame: Rc<[u8]> = Frame::Fenced { entries }.encode().into();
+        for seat in self.seats.iter_mut().filter(|seat| seat.taken == generation) {
+            seat.fencing = false;
+            if let Some(connection) = &mut seat.connection {
+                connection.send(frame.clone());
+            }
+        }
+    }
+}

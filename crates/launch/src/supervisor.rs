@@ -1,0 +1,505 @@
+//! The parent of the ranks: one loop over everything that can happen.
+
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl;
+use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, setpgid};
+use weft_bootstrap::report::clock_millis;
+use weft_bootstrap::{Ticket, VARIABLE};
+
+use crate::failure::Cause;
+use crate::options::Options;
+use crate::output::{Sink, Stream};
+use crate::service::{Door, Event, Service};
+use crate::spawn::{self, Inheritance};
+use crate::{cores, hang, processes};
+
+/// Exit code at a time-out, as that of timeout(1).
+const TIMED_OUT: i32 = 124;
+/// How long processes that outlive their rank may go on after the last rank (Python's helpers leave
+/// by themselves).
+const LEFTOVER: Duration = Duration::from_millis(500);
+/// How long a script has to say with what code its MPI program died.
+const LEFT: Duration = Duration::from_millis(200);
+/// How often SIGKILL is repeated, for processes that were just being made.
+const REPEAT: Duration = Duration::from_millis(10);
+/// After SIGKILL, how long until processes that do not end (another user's) are given up.
+const HOPELESS: Duration = Duration::from_secs(3);
+
+struct Rank {
+    app: usize,
+    pid: i32,
+    ended: bool,
+    /// Its MPI program left without MPI_Finalize, and nobody said why by then.
+    left: Option<(Instant, i32)>,
+}
+
+/// The steps to the end.
+#[derive(Clone, Copy)]
+enum Ending {
+    /// Processes have this long to end by themselves.
+    Waiting(Instant),
+    /// SIGTERM was sent; SIGKILL comes.
+    Asked(Instant),
+    /// SIGKILL was sent, and will be again; then we give up.
+    Killed { next: Instant, hopeless: Instant },
+}
+
+/// What a ready descriptor belongs to.
+enum Source {
+    Signals,
+    Control,
+    Service(Door),
+    Stream(usize),
+    Sink(usize),
+}
+
+struct Supervisor {
+    options: Options,
+    ticket: Ticket,
+    service: Service,
+    signals: SignalFd,
+    control: Option<UnixStream>,
+    ranks: Vec<Rank>,
+    streams: Vec<Stream>,
+    sinks: [Sink; 2],
+    timeout: Option<Instant>,
+    ending: Option<Ending>,
+    /// The job's exit code, once something has failed.
+    code: Option<i32>,
+    /// The user has asked for the end of the job.
+    interrupted: bool,
+    /// No process is left.
+    alone: bool,
+}
+
+/// Runs the job; the exit code.
+pub fn run(options: Options, control: UnixStream, inheritance: Inheritance) -> i32 {
+    match Supervisor::new(options, control, inheritance) {
+        Ok(mut supervisor) => {
+            supervisor.start(inheritance);
+            supervisor.attend();
+            supervisor.code.unwrap_or(0)
+        }
+        Err(error) => {
+            eprintln!("mpiexec: cannot start the job: {error}");
+            1
+        }
+    }
+}
+
+/// Standard output or error, for the whole life of the process.
+fn standard(output: bool) -> BorrowedFd<'static> {
+    // SAFETY: Rust's runtime makes sure that descriptors 1 and 2 are open, and nobody closes them.
+    unsafe { BorrowedFd::borrow_raw(if output { 1 } else { 2 }) }
+}
+
+impl Supervisor {
+    fn new(
+        options: Options,
+        control: UnixStream,
+        inheritance: Inheritance,
+    ) -> std::io::Result<Self> {
+        // A group of its own: kill(-group) ends the ranks and the front, and this process cleans up.
+        setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
+        prctl::set_child_subreaper(true)?;
+        // To tell it from the front in ps(1), and from killall(1).
+        let _ = prctl::set_name(c"weft-supervisor");
+        let hard = inheritance.files.1;
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+        // A background group that writes to a terminal with `stty tostop` would be stopped.
+        // SAFETY: ignoring a signal installs no handler.
+        unsafe { signal(Signal::SIGTTOU, SigHandler::SigIgn) }?;
+        control.set_nonblocking(true)?;
+        let mut set = SigSet::empty();
+        set.add(Signal::SIGCHLD);
+        let (mut random, mut token) = ([0; 8], [0; 16]);
+        getrandom::fill(&mut random).and_then(|()| getrandom::fill(&mut token))?;
+        let job = format!("weft-{}-{:016x}", std::process::id(), u64::from_ne_bytes(random));
+        let token = u128::from_ne_bytes(token);
+        let (size, tag) = (options.size(), options.tag_output);
+        Ok(Supervisor {
+            service: Service::new(&job, token, size)?,
+            signals: SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?,
+            control: Some(control),
+            ranks: Vec::new(),
+            streams: Vec::new(),
+            sinks: [Sink::new(standard(true), tag), Sink::new(standard(false), tag)],
+            timeout: options.timeout.map(|timeout| Instant::now() + timeout),
+            ending: None,
+            code: None,
+            interrupted: false,
+            alone: false,
+            ticket: Ticket { rank: 0, size, app: 0, job, token },
+            options,
+        })
+    }
+
+    fn say(&mut self, message: &str) {
+        self.sinks[1].say(message);
+    }
+
+    fn program(&self, rank: usize) -> String {
+        spawn::name(&self.options.apps[self.ranks[rank].app])
+    }
+
+    /// Starts all ranks, or none for long.
+    fn start(&mut self, inheritance: Inheritance) {
+        let plan = cores::plan(&cores::allowed(), self.options.size(), self.options.bind);
+        let piped = self.is_piped();
+        let apps = (0..self.options.apps.len())
+            .flat_map(|app| std::iter::repeat_n(app, self.options.apps[app].count));
+        for (rank, app) in apps.collect::<Vec<_>>().into_iter().enumerate() {
+            let share = plan.as_ref().map(|plan| &plan[rank]);
+            if self.options.report_bindings {
+                let share = share.map_or("all processors".into(), |p| format!("processors {p:?}"));
+                self.say(&format!("mpiexec: rank {rank} may use {share}"));
+            }
+            let ticket = Ticket { rank, app, ..self.ticket.clone() }.encode();
+            let started = spawn::start(
+                &self.options.apps[app],
+                rank,
+                (VARIABLE, OsStr::new(&ticket)),
+                share.and_then(|share| cores::set(share)),
+                piped,
+                inheritance,
+            );
+            match started {
+                Ok(started) => {
+                    self.ranks.push(Rank { app, pid: started.pid, ended: false, left: None });
+                    for (sink, pipe) in started.pipes.into_iter().flatten().enumerate() {
+                        self.streams.push(Stream::new(pipe, rank, sink));
+                    }
+                }
+                Err(cause) => {
+                    self.ranks.push(Rank { app, pid: 0, ended: true, left: None });
+                    return self.fail(rank, cause);
+                }
+            }
+        }
+    }
+
+    /// The loop, until nothing is left.
+    fn attend(&mut self) {
+        loop {
+            self.reap();
+            self.check(Instant::now());
+            if self.alone && self.sinks.iter().all(|sink| !sink.is_waiting()) {
+                return;
+            }
+            let mut doors = Vec::new();
+            for source in self.wait() {
+                self.handle(source, &mut doors);
+            }
+            let events = self.service.serve(&doors);
+            self.take(events);
+            // Closes the pipes, which is how a rank learns that nobody reads.
+            self.streams.retain(|stream| !stream.ended);
+        }
+    }
+
+    /// Waits until something can be done; what.
+    fn wait(&self) -> Vec<Source> {
+        let mut sources = vec![(Source::Signals, self.signals.as_fd(), PollFlags::POLLIN)];
+        if let Some(control) = &self.control {
+            sources.push((Source::Control, control.as_fd(), PollFlags::POLLIN));
+        }
+        for (door, fd, writing) in self.service.doors() {
+            let also = if writing { PollFlags::POLLOUT } else { PollFlags::empty() };
+            sources.push((Source::Service(door), fd, PollFlags::POLLIN | also));
+        }
+        for (index, stream) in self.streams.iter().enumerate() {
+            if stream.is_wanted(&self.sinks[stream.sink]) {
+                sources.push((Source::Stream(index), stream.descriptor(), PollFlags::POLLIN));
+            }
+        }
+        for (index, sink) in self.sinks.iter().enumerate().filter(|(_, sink)| sink.is_waiting()) {
+            sources.push((Source::Sink(index), sink.descriptor(), PollFlags::POLLOUT));
+        }
+        let mut descriptors: Vec<PollFd<'_>> =
+            sources.iter().map(|(_, fd, flags)| PollFd::new(*fd, *flags)).collect();
+        // Rounded up to the next millisecond: earlier would mean to turn until it has passed.
+        let timeout = self.deadline().map_or(PollTimeout::NONE, |deadline| {
+            let rest =
+                deadline.saturating_duration_since(Instant::now()).as_micros().div_ceil(1000);
+            PollTimeout::from(u16::try_from(rest).unwrap_or(u16::MAX))
+        });
+        if poll(&mut descriptors, timeout).is_err() {
+            return Vec::new();
+        }
+        let ready: Vec<bool> = descriptors.iter().map(|fd| fd.any().unwrap_or(true)).collect();
+        sources.into_iter().zip(ready).filter(|(_, r)| *r).map(|((source, ..), _)| source).collect()
+    }
+
+    /// The next moment at which something is to be done.
+    fn deadline(&self) -> Option<Instant> {
+        let ending = self.ending.map(|ending| match ending {
+            Ending::Waiting(until) | Ending::Asked(until) => until,
+            Ending::Killed { next, .. } => next,
+        });
+        let ranks = self.ranks.iter().filter_map(|rank| Some(rank.left?.0));
+        let lines = self.streams.iter().filter_map(Stream::deadline);
+        ending.into_iter().chain(self.timeout).chain(ranks).chain(lines).min()
+    }
+
+    fn handle(&mut self, source: Source, doors: &mut Vec<Door>) {
+        match source {
+            // What they mean is looked up by `reap`.
+            Source::Signals => while let Ok(Some(_)) = self.signals.read_signal() {},
+            Source::Control => self.obey(),
+            // Served together: serving one may move the others.
+            Source::Service(door) => doors.push(door),
+            Source::Stream(index) => {
+                let stream = &mut self.streams[index];
+                stream.read(&mut self.sinks[stream.sink], Instant::now());
+            }
+            Source::Sink(index) => self.sinks[index].write(),
+        }
+    }
+
+    /// What the front relays.
+    fn obey(&mut self) {
+        let mut message = [0; 2];
+        let Some(control) = &mut self.control else { return };
+        match control.read(&mut message) {
+            Ok(2) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+            _ => {
+                self.control = None;
+                self.code.get_or_insert(1);
+                return self.end(Signal::SIGTERM, false);
+            }
+        }
+        let Ok(signal) = Signal::try_from(i32::from(message[0])) else { return };
+        let delivered = message[1] != 0;
+        match signal {
+            Signal::SIGQUIT => self.report(),
+            Signal::SIGUSR1 | Signal::SIGUSR2 => {
+                // To the MPI program itself, also if a script has started it.
+                for (number, rank) in self.ranks.iter().enumerate().filter(|(_, r)| !r.ended) {
+                    processes::send(self.service.member(number).unwrap_or(rank.pid), signal);
+                }
+            }
+            Signal::SIGTSTP | Signal::SIGCONT if delivered => {}
+            Signal::SIGTSTP | Signal::SIGCONT => processes::send_all(signal),
+            Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP if self.ending.is_some() => {
+                self.ending = Some(Ending::Asked(Instant::now()));
+            }
+            Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP => {
+                self.code = Some(128 + signal as i32);
+                self.interrupted = true;
+                self.say(&format!("mpiexec: {}: ending the job", signal.as_str()));
+                self.end(signal, delivered);
+            }
+            _ => {}
+        }
+    }
+
+    fn take(&mut self, events: Vec<Event>) {
+        for event in events {
+            match event {
+                Event::Abort { rank, code, message } => {
+                    self.fail(rank, Cause::Abort { code, message });
+                }
+                Event::Broken { rank, error } => self.fail(rank, Cause::Protocol(error)),
+                Event::Left { rank, pid } => {
+                    // If it is the rank's own process, its exit status is about to come.
+                    let rank = &mut self.ranks[rank];
+                    rank.left = (pid != rank.pid).then(|| (Instant::now() + LEFT, pid));
+                }
+            }
+        }
+    }
+
+    /// Takes the exit status of all that have ended.
+    fn reap(&mut self) {
+        let mut ended = Vec::new();
+        loop {
+            match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::Exited(pid, code)) => ended.push((pid, Err(code))),
+                Ok(WaitStatus::Signaled(pid, signal, _)) => ended.push((pid, Ok(signal))),
+                Err(Errno::EINTR) => {}
+                Err(Errno::ECHILD) => {
+                    self.alone = true;
+                    break;
+                }
+                _ => break,
+            }
+        }
+        // Of several, those killed by a signal come first: the others often died of it.
+        ended.sort_by_key(|(_, how)| how.is_err());
+        for (pid, how) in ended {
+            let found = self.ranks.iter().position(|rank| rank.pid == pid.as_raw() && !rank.ended);
+            if let Some(rank) = found {
+                self.judge(rank, how);
+            }
+        }
+        if self.alone {
+            // The writers are gone: what is in the pipes is all.
+            let now = Instant::now();
+            for stream in &mut self.streams {
+                let sink = &mut self.sinks[stream.sink];
+                stream.read(sink, now);
+                if stream.is_wanted(sink) {
+                    stream.end(sink);
+                }
+            }
+            self.alone = self.streams.iter().all(|stream| stream.ended);
+        }
+    }
+
+    /// A rank has ended: in good order?
+    fn judge(&mut self, number: usize, how: Result<Signal, i32>) {
+        // What it said before comes first.
+        let events = self.service.drain(number);
+        self.take(events);
+        let rank = &mut self.ranks[number];
+        rank.ended = true;
+        rank.left = None;
+        match how {
+            // It wrote where nobody reads any more (`mpiexec ... | head`): silent as in a shell.
+            Ok(Signal::SIGPIPE) if self.code.is_none() && self.is_unread() => {
+                self.code = Some(128 + Signal::SIGPIPE as i32);
+                self.end(Signal::SIGTERM, false);
+            }
+            Ok(signal) => self.fail(number, Cause::Signal(signal)),
+            Err(0) if self.service.is_unfinished(number) => self.fail(number, Cause::NoFinalize),
+            Err(0) => {}
+            Err(code) => self.fail(number, Cause::Code(code)),
+        }
+        if self.ranks.iter().all(|rank| rank.ended) && self.ending.is_none() {
+            self.ending = Some(Ending::Waiting(Instant::now() + LEFTOVER));
+        }
+    }
+
+    /// Whether a rank may have found that nobody reads its output.
+    fn is_unread(&self) -> bool {
+        !self.is_piped() || self.sinks.iter().any(Sink::is_broken)
+    }
+
+    /// Whether output goes through us. One rank has nobody to share lines with: it keeps the terminal.
+    fn is_piped(&self) -> bool {
+        self.options.size() > 1 || self.options.tag_output
+    }
+
+    /// The first failure decides the job's code, and ends it.
+    fn fail(&mut self, rank: usize, cause: Cause) {
+        if self.code.is_some() {
+            return;
+        }
+        let now = Instant::now();
+        for stream in self.streams.iter_mut().filter(|stream| stream.rank == rank) {
+            let sink = &mut self.sinks[stream.sink];
+            stream.read(sink, now);
+            stream.flush(sink);
+        }
+        self.code = Some(cause.code());
+        let line = cause.line(rank, &self.program(rank));
+        self.say(&format!("mpiexec: {line}"));
+        self.end(Signal::SIGTERM, false);
+    }
+
+    /// Asks all processes to end, unless they have been; SIGKILL follows.
+    fn end(&mut self, signal: Signal, delivered: bool) {
+        if !delivered {
+            processes::send_all(signal);
+        }
+        // Stopped processes would not see it.
+        processes::send_all(Signal::SIGCONT);
+        self.ending = Some(Ending::Asked(Instant::now() + self.options.grace));
+    }
+
+    /// All that is due by now.
+    fn check(&mut self, now: Instant) {
+        for stream in &mut self.streams {
+            if stream.deadline().is_some_and(|deadline| deadline <= now) {
+                stream.flush(&mut self.sinks[stream.sink]);
+            }
+        }
+        for rank in 0..self.ranks.len() {
+            if let Some((_, pid)) = self.ranks[rank].left.filter(|(until, _)| *until <= now) {
+                self.ranks[rank].left = None;
+                self.fail(rank, Cause::Left { pid });
+            }
+        }
+        if self.code.is_none() {
+            let ended = |rank: usize| self.ranks.get(rank).is_some_and(|rank| rank.ended);
+            if let Some((rank, other)) = self.service.stranded(ended) {
+                self.fail(rank, Cause::Missing { other });
+            }
+        }
+        if self.timeout.is_some_and(|timeout| timeout <= now) {
+            self.timeout = None;
+            if self.code.is_none() && !self.alone {
+                self.code = Some(TIMED_OUT);
+                self.report();
+                let seconds = self.options.timeout.unwrap_or_default().as_secs_f64();
+                self.say(&format!("mpiexec: the job has not ended within {seconds} s (--timeout)"));
+                self.end(Signal::SIGTERM, false);
+            }
+        }
+        if self.alone && self.is_wanted() {
+            // Only our own output is left, and somebody may read it yet.
+            self.ending = None;
+        }
+        self.ending = match self.ending {
+            Some(Ending::Waiting(until)) if until <= now => {
+                self.end(Signal::SIGTERM, false);
+                self.ending
+            }
+            Some(Ending::Asked(until)) if until <= now => {
+                processes::send_all(Signal::SIGKILL);
+                Some(Ending::Killed { next: now + REPEAT, hopeless: now + HOPELESS })
+            }
+            Some(Ending::Killed { next, hopeless }) if next <= now => {
+                processes::send_all(Signal::SIGKILL);
+                if hopeless <= now {
+                    self.give_up();
+                }
+                Some(Ending::Killed { next: now + REPEAT, hopeless })
+            }
+            other => other,
+        };
+    }
+
+    /// Whether the user still waits for the job's output, and has not asked for its end.
+    fn is_wanted(&self) -> bool {
+        self.control.is_some() && !self.interrupted
+    }
+
+    /// Something does not end (another user's process), or an interrupted job's output finds no
+    /// reader: leave all the same.
+    fn give_up(&mut self) {
+        let left = processes::descendants(std::process::id() as i32);
+        if !left.is_empty() {
+            eprintln!("mpiexec: these processes do not end: {left:?}");
+        }
+        std::process::exit(self.code.unwrap_or(0));
+    }
+
+    /// Prints the hang report.
+    fn report(&mut self) {
+        let look = |(number, rank): (usize, &Rank)| hang::Rank {
+            program: self.program(number),
+            pid: self.service.member(number).unwrap_or(rank.pid),
+            status: self.service.board().read(number),
+            state: (!rank.ended)
+                .then(|| processes::look(self.service.member(number).unwrap_or(rank.pid)))
+                .flatten()
+                .map(|(_, state)| state),
+        };
+        let ranks: Vec<hang::Rank> = self.ranks.iter().enumerate().map(look).collect();
+        let text = hang::render(&ranks, clock_millis());
+        self.say(&text);
+    }
+}
