@@ -17,10 +17,10 @@ static void verify(struct bench *b)
         if (b->rank == late) {
             struct timespec nap = {0, (long)(delay * 1e9)};
             nanosleep(&nap, NULL);
-            came = MPI_Wtime() - b->offset;
+            came = bench_now() - b->offset;
         }
         MPI_Barrier(MPI_COMM_WORLD);
-        left = MPI_Wtime() - b->offset;
+        left = bench_now() - b->offset;
         MPI_Bcast(&came, 1, MPI_DOUBLE, late, MPI_COMM_WORLD);
         if (left < came - slack) bench_fail(b, "left a barrier before this rank came", late);
     }

@@ -5,6 +5,7 @@ use super::plan::Case;
 use super::results::{Results, Row};
 use super::table;
 use plotters::coord::Shift;
+use plotters::prelude::SeriesLabelPosition::{LowerRight, UpperLeft};
 use plotters::prelude::*;
 use std::path::Path;
 
@@ -24,6 +25,8 @@ const COLOURS: [RGBColor; 6] = [
 struct Panel {
     title: String,
     unit: String,
+    /// Times, which grow to the right: room for the legend is at the left.
+    rising: bool,
     /// Labels of the places 0, 1, 2 ...
     places: Vec<String>,
     /// By library: (place, median, best run).
@@ -90,7 +93,9 @@ fn panel(title: String, rows: &[&Row], places: Vec<String>, libraries: usize) ->
         };
         rows.iter().enumerate().filter_map(point).collect()
     };
-    Panel { title, unit: rows[0].unit.clone(), places, lines: (0..libraries).map(line).collect() }
+    let lines = (0..libraries).map(line).collect();
+    let unit = rows[0].unit.clone();
+    Panel { title, unit, rising: rows[0].lower_is_better(), places, lines }
 }
 
 type Failure<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>;
@@ -120,7 +125,7 @@ fn draw<'a>(
         .configure_mesh()
         .light_line_style(BLACK.mix(0.04))
         .bold_line_style(BLACK.mix(0.12))
-        .x_labels(2 * panel.places.len() + 1)
+        .x_labels(panel.places.len() + 1)
         .x_label_formatter(&name)
         .y_label_formatter(&|y| table::figure(*y))
         .y_desc(&panel.unit)
@@ -144,7 +149,7 @@ fn draw<'a>(
     }
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
+        .position(if panel.rising { UpperLeft } else { LowerRight })
         .background_style(WHITE.mix(0.8))
         .border_style(BLACK.mix(0.3))
         .label_font(("sans-serif", 12))
