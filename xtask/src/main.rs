@@ -1,8 +1,8 @@
 //! Project chores, run as `cargo xtask <command>`.
 
-mod install;
 mod bench;
 mod demo;
+mod install;
 mod layers;
 
 use clap::{Parser, Subcommand};
@@ -29,7 +29,7 @@ enum Command {
     /// Measure Weft against other MPI libraries, with the programs in bench/.
     Bench(bench::Args),
     /// Build Weft, build mpi4py with it, and run ringtest and the examples on 4 ranks.
-    Demo,
+    Demo(demo::Args),
 }
 
 fn main() -> ExitCode {
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         Command::Layers => layers::check(),
         Command::Install { prefix } => install::install(&prefix),
         Command::Bench(args) => bench::run(args),
-        Command::Demo => demo::run(),
+        Command::Demo(args) => demo::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
