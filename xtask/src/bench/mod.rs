@@ -30,8 +30,8 @@ pub struct Args {
     #[arg(long, value_name = "NAME=PREFIX", value_parser = named)]
     peer: Vec<(String, PathBuf)>,
     /// Make virtual environments with MPICH, Open MPI and Intel MPI in DIR (kept for next time),
-    /// and compare with them.
-    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "target/peers")]
+    /// and compare with them. Those in target/peers are found without being named.
+    #[arg(long, value_name = "DIR")]
     make_peers: Option<PathBuf>,
     /// Weft as installed in PREFIX (default: build and install it in target/weft first).
     #[arg(long, value_name = "PREFIX")]
@@ -100,7 +100,7 @@ fn libraries(args: &Args) -> Result<Vec<Library>, String> {
     }
     libraries.extend(peers);
     if libraries.len() < 2 {
-        eprintln!("no other MPI found: nothing to compare with; try --make-peers");
+        eprintln!("no other MPI found: nothing to compare with; try --make-peers target/peers");
     }
     if libraries.is_empty() {
         return Err("nothing to run".to_owned());
