@@ -69,19 +69,21 @@ macro_rules! floats {
             fn add(self, other: Self) -> Self { self + other }
             #[inline(always)]
             fn mul(self, other: Self) -> Self { self * other }
-            // Without branches, so that loops over it become vector instructions. Equal numbers
-            // have equal bits, except the zeros, whose sign the bit operation settles.
+            // Without branches, and in terms of the machine's min and max, which return their second
+            // operand for NaNs and for zeros of unlike sign: then the two orders differ. Their
+            // union is a NaN or -0; for max, subtracting the difference (-0) makes that +0.
             #[inline(always)]
             fn min(self, other: Self) -> Self {
-                let picked = if self < other || self.is_nan() { self } else { other };
-                let equal = <$t>::from_bits(self.to_bits() | other.to_bits());
-                if self == other { equal } else { picked }
+                let one = if self < other { self } else { other };
+                let two = if other < self { other } else { self };
+                <$t>::from_bits(one.to_bits() | two.to_bits())
             }
             #[inline(always)]
             fn max(self, other: Self) -> Self {
-                let picked = if self > other || self.is_nan() { self } else { other };
-                let equal = <$t>::from_bits(self.to_bits() & other.to_bits());
-                if self == other { equal } else { picked }
+                let one = if self > other { self } else { other };
+                let two = if other > self { other } else { self };
+                let differ = one.to_bits() ^ two.to_bits();
+                <$t>::from_bits(one.to_bits() | differ) - <$t>::from_bits(differ)
             }
             #[inline(always)]
             fn order(self, other: Self) -> Option<Ordering> { self.partial_cmp(&other) }

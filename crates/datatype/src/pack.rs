@@ -1,5 +1,6 @@
 //! Packing and unpacking: the compiled program carried out on memory.
 
+use crate::layout::Block;
 use crate::walk::{Sink, elements};
 use crate::{Datatype, Error};
 use std::ptr;
@@ -76,7 +77,8 @@ impl Datatype {
         elements(self.program(), self.extent(), 0, self.size() * count, &mut sink);
     }
 
-    /// Unpacks `count` elements from `input` to `base`. Gaps of the type are not touched.
+    /// Unpacks `count` elements from `input` to `base`. Gaps of the type are not touched. Where
+    /// entries of the type overlap (which MPI forbids in a receive), any one of them may win.
     ///
     /// # Safety
     /// As for [`pack`](Datatype::pack), with reading and writing exchanged.
@@ -165,6 +167,19 @@ impl Sink for Pack {
             self.out = self.out.add(count * block);
         }
     }
+
+    fn structs(&mut self, base: i64, stride: i64, count: usize, size: usize, blocks: &[Block]) {
+        tiles(base, stride, count, |base, count| {
+            for block in blocks {
+                let from = at(self.base, base.wrapping_add(block.offset));
+                let from = Steps { first: from, step: stride as isize };
+                let to = Steps { first: self.out.wrapping_add(block.start), step: size as isize };
+                // SAFETY: as for `run`, for this block of `count` elements.
+                unsafe { copy_strided(from, to, count, block.len) }
+            }
+            self.out = self.out.wrapping_add(count * size);
+        });
+    }
 }
 
 impl Sink for Unpack {
@@ -184,6 +199,30 @@ impl Sink for Unpack {
             copy_strided(from, to, count, block);
             self.input = self.input.add(count * block);
         }
+    }
+
+    fn structs(&mut self, base: i64, stride: i64, count: usize, size: usize, blocks: &[Block]) {
+        tiles(base, stride, count, |base, count| {
+            for block in blocks {
+                let from = self.input.wrapping_add(block.start).cast_mut();
+                let from = Steps { first: from, step: size as isize };
+                let to = at(self.base, base.wrapping_add(block.offset));
+                let to = Steps { first: to, step: stride as isize };
+                // SAFETY: as for `run`, for this block of `count` elements.
+                unsafe { copy_strided(from, to, count, block.len) }
+            }
+            self.input = self.input.wrapping_add(count * size);
+        });
+    }
+}
+
+/// Cuts a loop into pieces that stay in the nearest cache, so that each can be gone through once
+/// for every member of a struct, in a loop of copies of one known length.
+fn tiles(base: i64, stride: i64, count: usize, mut f: impl FnMut(i64, usize)) {
+    const TILE: usize = 64;
+    for first in (0..count).step_by(TILE) {
+        let place = base.wrapping_add((first as i64).wrapping_mul(stride));
+        f(place, TILE.min(count - first));
     }
 }
 

@@ -58,11 +58,22 @@ impl Op {
         );
         let arrays = Arrays { count, stride, index, input: input.ptr(), inout: inout.ptr() };
         // SAFETY: both elements were promised to be valid, and are long enough for what `Arrays`
-        // describes.
-        unsafe { arrays.reduce(self, basic) };
+        // describes; `reduce_wide` runs only where the processor has what it is compiled for.
+        unsafe {
+            #[cfg(target_arch = "x86_64")]
+            if needed >= WIDE_MIN && std::arch::is_x86_feature_detected!("avx2") {
+                arrays.reduce_wide(self, basic);
+                return Ok(());
+            }
+            arrays.reduce(self, basic);
+        }
         Ok(())
     }
 }
+
+/// Arrays from this length on, in bytes, are worth asking the processor for wider vectors.
+#[cfg(target_arch = "x86_64")]
+const WIDE_MIN: usize = 256;
 
 /// Two arrays: `count` elements `stride` bytes apart; a pair's index lies `index` bytes in.
 #[derive(Clone, Copy)]
@@ -75,8 +86,21 @@ struct Arrays {
 }
 
 impl Arrays {
+    /// [`reduce`](Arrays::reduce), compiled once more for wider vectors. The results are the same:
+    /// no operation is fused or reordered.
+    ///
+    /// # Safety
+    /// As there, and the processor must have AVX2.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    unsafe fn reduce_wide(self, op: Op, basic: Basic) {
+        // SAFETY: the caller's promise.
+        unsafe { self.reduce(op, basic) }
+    }
+
     /// # Safety
     /// The arrays must be valid for what `self` says, as elements of `basic`.
+    #[inline(always)]
     unsafe fn reduce(self, op: Op, basic: Basic) {
         // SAFETY: the caller's promise; `T` is always the machine's form of `basic`.
         unsafe {
@@ -161,6 +185,7 @@ impl Arrays {
 
     /// # Safety
     /// The arrays must hold integers of type `T`.
+    #[inline(always)]
     unsafe fn integer<T: Number + Word>(self, op: Op) {
         // SAFETY: the caller's promise.
         unsafe {
@@ -173,6 +198,7 @@ impl Arrays {
 
     /// # Safety
     /// The arrays must hold numbers of type `T`.
+    #[inline(always)]
     unsafe fn number<T: Number>(self, op: Op) {
         // SAFETY: the caller's promise.
         unsafe {
@@ -188,6 +214,7 @@ impl Arrays {
 
     /// # Safety
     /// The arrays must hold words of type `T`.
+    #[inline(always)]
     unsafe fn word<T: Word>(self, op: Op) {
         // SAFETY: the caller's promise.
         unsafe {
@@ -205,6 +232,7 @@ impl Arrays {
 
     /// # Safety
     /// The arrays must hold pairs of `T`.
+    #[inline(always)]
     unsafe fn complex<T: Number>(self, op: Op, negate: impl Fn(T) -> T) {
         // SAFETY: the caller's promise; a sum is that of twice as many parts.
         unsafe {
@@ -218,6 +246,7 @@ impl Arrays {
 
     /// # Safety
     /// The arrays must hold values of type `V` with an index of type `I`, as `self` says.
+    #[inline(always)]
     unsafe fn locate<V: Number, I: Number>(self, wins: Ordering) {
         for i in 0..self.count {
             // SAFETY: the caller's promise; unaligned access throughout.

@@ -1,6 +1,6 @@
 //! Walking a program, whole or from a position of the packed stream on.
 
-use crate::layout::{Kind, Node, goes_on};
+use crate::layout::{Block, Kind, Node, goes_on};
 
 /// What is done with the runs of a type, in the order of its type map.
 pub(crate) trait Sink {
@@ -22,6 +22,16 @@ pub(crate) trait Sink {
             self.run(base + offset, block);
         }
     }
+
+    /// `count` elements of `blocks` (`size` packed bytes each), `stride` bytes apart: structs.
+    fn structs(&mut self, base: i64, stride: i64, count: usize, size: usize, blocks: &[Block]) {
+        let _ = size;
+        let mut at = base;
+        for _ in 0..count {
+            blocks.iter().for_each(|b| self.run(at.wrapping_add(b.offset), b.len));
+            at = at.wrapping_add(stride);
+        }
+    }
 }
 
 /// All of `node`, for an element whose address is `at` bytes from the base.
@@ -30,16 +40,22 @@ pub(crate) fn whole(node: &Node, at: i64, sink: &mut impl Sink) {
     match &node.kind {
         Kind::Run => sink.run(base, node.size),
         Kind::Strided { count, stride, block } => sink.strided(base, *stride, *count, *block),
-        Kind::Loop { count, stride, body } => {
-            let mut at = base;
-            for _ in 0..*count {
-                whole(body, at, sink);
-                at = at.wrapping_add(*stride);
-            }
-        }
+        Kind::Loop { count, stride, body } => repeated(body, base, *stride, *count, sink),
         Kind::Scattered { block, offsets } => sink.scattered(base, offsets, *block),
         Kind::Blocks(blocks) => blocks.iter().for_each(|b| sink.run(base + b.offset, b.len)),
         Kind::Sequence(parts) => parts.iter().for_each(|(_, part)| whole(part, base, sink)),
+    }
+}
+
+/// `count` times `node`, the first `at` bytes from the base, the others `stride` bytes apart.
+fn repeated(node: &Node, at: i64, stride: i64, count: usize, sink: &mut impl Sink) {
+    if let Kind::Blocks(blocks) = &node.kind {
+        return sink.structs(at.wrapping_add(node.offset), stride, count, node.size, blocks);
+    }
+    let mut at = at;
+    for _ in 0..count {
+        whole(node, at, sink);
+        at = at.wrapping_add(stride);
     }
 }
 
@@ -57,8 +73,7 @@ pub(crate) fn part(node: &Node, at: i64, skip: usize, take: usize, sink: &mut im
         Kind::Run => sink.run(base + skip as i64, take),
         Kind::Strided { stride, block, .. } => strided(base, *stride, *block, skip, take, sink),
         Kind::Loop { stride, body, .. } => {
-            let place = |i: usize| base.wrapping_add((i as i64).wrapping_mul(*stride));
-            pieces(body.size, skip, take, |i, skip, take| part(body, place(i), skip, take, sink));
+            partly_repeated(body, base, *stride, skip, take, sink);
         }
         Kind::Scattered { block, offsets } => {
             let (head, middle, tail) = split(*block, skip, take);
@@ -107,8 +122,7 @@ pub(crate) fn elements(node: &Node, extent: i64, skip: usize, take: usize, sink:
             strided(node.offset, *stride, *block, skip, take, sink);
         }
         _ => {
-            let place = |i: usize| (i as i64).wrapping_mul(extent);
-            pieces(node.size, skip, take, |i, skip, take| part(node, place(i), skip, take, sink));
+            partly_repeated(node, 0, extent, skip, take, sink);
         }
     }
 }
@@ -148,14 +162,22 @@ fn split(block: usize, skip: usize, take: usize) -> (Head, std::ops::Range<usize
     (head, first..end, tail)
 }
 
-/// Calls `f(number, skip, take)` for each element of `size` bytes that the range touches.
-fn pieces(size: usize, skip: usize, take: usize, mut f: impl FnMut(usize, usize, usize)) {
-    let (head, middle, tail) = split(size, skip, take);
+/// Part of a regular loop of nodes.
+fn partly_repeated(
+    node: &Node,
+    base: i64,
+    stride: i64,
+    skip: usize,
+    take: usize,
+    sink: &mut impl Sink,
+) {
+    let place = |i: usize| base.wrapping_add((i as i64).wrapping_mul(stride));
+    let (head, middle, tail) = split(node.size, skip, take);
     if let Some((i, skip, take)) = head {
-        f(i, skip, take);
+        part(node, place(i), skip, take, sink);
     }
-    middle.for_each(|i| f(i, 0, size));
+    repeated(node, place(middle.start), stride, middle.len(), sink);
     if let Some((i, take)) = tail {
-        f(i, 0, take);
+        part(node, place(i), 0, take, sink);
     }
 }
