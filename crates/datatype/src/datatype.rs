@@ -1,6 +1,6 @@
 //! The datatype itself: an immutable description, shared by everybody who uses it.
 
-use crate::layout::{Node, Sequence};
+use crate::layout::{Kind, Node, Sequence};
 use crate::shape::{Recipe, Shape};
 use crate::{Basic, Combiner, Contents, Error};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -161,7 +161,7 @@ impl Datatype {
             && self.extent() == self.shape.size
             && self.true_lb() == 0
             && self.true_ub() == self.shape.size
-            && (self.size() == 0 || matches!(self.program().kind, crate::layout::Kind::Run))
+            && (self.size() == 0 || matches!(self.program().kind, Kind::Run))
     }
 
     /// The constructor by which the type was made.
@@ -217,7 +217,14 @@ impl Datatype {
                 for &(at, length) in blocks {
                     all.push(child.block(at, length));
                 }
-                all.finish()
+                let merged = all.finish();
+                // Runs of one length are copied without branches: worth more than a few merged.
+                match &merged.kind {
+                    Kind::Blocks(few) if 2 * few.len() > blocks.len() => {
+                        child.scattered(blocks).unwrap_or(merged)
+                    }
+                    _ => merged,
+                }
             }
             Recipe::Fields(fields) => {
                 let mut all = Sequence::with_capacity(fields.len());
@@ -228,6 +235,21 @@ impl Datatype {
             }
             Recipe::Same(other) => other.program().clone(),
         }
+    }
+
+    /// The blocks as runs of one length, where they are.
+    fn scattered(&self, blocks: &[(i64, usize)]) -> Option<Node> {
+        let &(origin, length) = blocks.first()?;
+        let first = self.block(origin, length);
+        let alike = blocks.iter().all(|b| b.1 == length);
+        (alike && matches!(first.kind, Kind::Run)).then(|| Node {
+            offset: first.offset,
+            size: first.size * blocks.len(),
+            kind: Kind::Scattered {
+                block: first.size,
+                offsets: blocks.iter().map(|b| b.0 - origin).collect(),
+            },
+        })
     }
 
     fn block(&self, at: i64, length: usize) -> Node {

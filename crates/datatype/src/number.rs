@@ -123,12 +123,12 @@ mod tests {
         for a in values {
             for b in values {
                 let (low, high) = (Number::min(a, b), Number::max(a, b));
-                assert_eq!(low.to_bits(), Number::min(b, a).to_bits(), "min {a} {b}");
-                assert_eq!(high.to_bits(), Number::max(b, a).to_bits(), "max {a} {b}");
                 assert_eq!(low.is_nan(), a.is_nan() || b.is_nan());
                 assert_eq!(high.is_nan(), a.is_nan() || b.is_nan());
                 if !low.is_nan() {
                     assert!(low <= high && (low == a || low == b));
+                    assert_eq!(low.to_bits(), Number::min(b, a).to_bits(), "min {a} {b}");
+                    assert_eq!(high.to_bits(), Number::max(b, a).to_bits(), "max {a} {b}");
                 }
             }
         }

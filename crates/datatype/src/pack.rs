@@ -168,6 +168,22 @@ impl Sink for Pack {
         }
     }
 
+    fn scattered(&mut self, base: i64, offsets: &[i64], block: usize) {
+        let from = at(self.base, base);
+        with_length(block, |block| {
+            // A local, which the copies cannot change.
+            let mut out = self.out;
+            for &offset in offsets {
+                // SAFETY: as for `run`, for the runs of all offsets.
+                unsafe {
+                    ptr::copy_nonoverlapping(from.wrapping_offset(offset as isize), out, block);
+                    out = out.add(block);
+                }
+            }
+            self.out = out;
+        });
+    }
+
     fn structs(&mut self, base: i64, stride: i64, count: usize, size: usize, blocks: &[Block]) {
         tiles(base, stride, count, |base, count| {
             for block in blocks {
@@ -199,6 +215,22 @@ impl Sink for Unpack {
             copy_strided(from, to, count, block);
             self.input = self.input.add(count * block);
         }
+    }
+
+    fn scattered(&mut self, base: i64, offsets: &[i64], block: usize) {
+        let to = at(self.base, base);
+        with_length(block, |block| {
+            // A local, which the copies cannot change.
+            let mut input = self.input;
+            for &offset in offsets {
+                // SAFETY: as for `run`, for the runs of all offsets.
+                unsafe {
+                    ptr::copy_nonoverlapping(input, to.wrapping_offset(offset as isize), block);
+                    input = input.add(block);
+                }
+            }
+            self.input = input;
+        });
     }
 
     fn structs(&mut self, base: i64, stride: i64, count: usize, size: usize, blocks: &[Block]) {
@@ -253,46 +285,39 @@ struct Steps {
     step: isize,
 }
 
+/// Calls `f(length)`, compiled once for each of the usual lengths, for which its copies become
+/// single moves.
+#[inline(always)]
+fn with_length(length: usize, mut f: impl FnMut(usize)) {
+    match length {
+        1 => f(1),
+        2 => f(2),
+        4 => f(4),
+        8 => f(8),
+        12 => f(12),
+        16 => f(16),
+        24 => f(24),
+        32 => f(32),
+        48 => f(48),
+        64 => f(64),
+        _ => f(length),
+    }
+}
+
 /// Copies `count` blocks of `block` bytes from the places of `from` to those of `to`.
 ///
 /// # Safety
 /// Every block must be readable and writable respectively, and no block of one side may overlap
 /// one of the other.
 unsafe fn copy_strided(from: Steps, to: Steps, count: usize, block: usize) {
-    // SAFETY: the caller's promise, passed on; every arm copies blocks of `block` bytes.
-    unsafe {
-        match block {
-            1 => fixed::<1>(from, to, count),
-            2 => fixed::<2>(from, to, count),
-            4 => fixed::<4>(from, to, count),
-            8 => fixed::<8>(from, to, count),
-            12 => fixed::<12>(from, to, count),
-            16 => fixed::<16>(from, to, count),
-            24 => fixed::<24>(from, to, count),
-            32 => fixed::<32>(from, to, count),
-            48 => fixed::<48>(from, to, count),
-            64 => fixed::<64>(from, to, count),
-            _ => each(from, to, count, |a, b| ptr::copy_nonoverlapping(a, b, block)),
+    with_length(block, |block| {
+        let (mut a, mut b) = (from.first, to.first);
+        for _ in 0..count {
+            // SAFETY: the caller's promise.
+            unsafe { ptr::copy_nonoverlapping(a, b, block) }
+            // The places after the last are not used, and may not exist.
+            a = a.wrapping_offset(from.step);
+            b = b.wrapping_offset(to.step);
         }
-    }
-}
-
-/// # Safety
-/// As for [`copy_strided`], with blocks of `N` bytes.
-unsafe fn fixed<const N: usize>(from: Steps, to: Steps, count: usize) {
-    // SAFETY: the caller's promise, passed on.
-    unsafe { each(from, to, count, |a, b| ptr::copy_nonoverlapping(a, b, N)) }
-}
-
-/// # Safety
-/// `f` must be allowed on every pair of places.
-#[inline(always)]
-unsafe fn each(from: Steps, to: Steps, count: usize, mut f: impl FnMut(*const u8, *mut u8)) {
-    let (mut a, mut b) = (from.first, to.first);
-    for _ in 0..count {
-        f(a, b);
-        // The places after the last are not used, and may not exist.
-        a = a.wrapping_offset(from.step);
-        b = b.wrapping_offset(to.step);
-    }
+    });
 }

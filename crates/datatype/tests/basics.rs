@@ -178,6 +178,7 @@ fn wrong_arguments_and_overflow_are_named() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "slow")]
 fn nesting_has_a_limit_that_is_not_the_stack() {
     let table = Predefined::new();
     let mut t = table.of(Basic::INT).clone();

@@ -83,7 +83,7 @@ fn any(rng: &mut Rng, table: &Predefined, depth: usize) -> (Type, Map) {
         return (table.of(basic).clone(), basic_map(basic));
     }
     let (old, map) = any(rng, table, depth - 1);
-    if map.len() > 300 {
+    if map.len() > if cfg!(miri) { 20 } else { 300 } {
         return (old, map);
     }
     let ext = extent(&map);
@@ -238,7 +238,7 @@ fn check(rng: &mut Rng, t: &Type, map: &Map) {
     let (low, high) = data_bounds(map);
     let (lb, ub) = bounds(map);
     assert_eq!((t.lb(), t.ub(), t.true_lb(), t.true_ub()), (lb, ub, low, high), "{t:?}");
-    let count = if rng.u8(..) == 0 { 130 } else { rng.usize(0..4) };
+    let count = if rng.u8(..) == 0 && !cfg!(miri) { 130 } else { rng.usize(0..4) };
     let places = bytes(map, count);
     assert_eq!(t.packed_size(count), Ok(places.len()));
     let first = places.iter().copied().min().unwrap_or(0);
@@ -339,7 +339,7 @@ fn check(rng: &mut Rng, t: &Type, map: &Map) {
 #[test]
 fn random_types_agree_with_their_maps() {
     let table = Predefined::new();
-    let rounds = if cfg!(miri) { 60 } else { 20_000 };
+    let rounds = if cfg!(miri) { 16 } else { 20_000 };
     let mut largest = 0;
     for seed in 0..rounds {
         let mut rng = Rng::with_seed(seed);
@@ -354,7 +354,7 @@ fn random_types_agree_with_their_maps() {
         }));
         assert!(result.is_ok(), "seed {seed}");
     }
-    assert!(largest > 100, "the types were too simple: {largest}");
+    assert!(largest > 100 || cfg!(miri), "the types were too simple: {largest}");
 }
 
 #[test]
