@@ -51,8 +51,15 @@ fn integers() {
 
 #[test]
 fn floating_point_and_complex() {
-    check!("MPI_DOUBLE", f64, [1.5, -2.0, f64::NAN], [0.25, 3.0, 1.0],
-        Sum => [1.75, 1.0, f64::NAN], Min => [0.25, -2.0, f64::NAN], Max => [1.5, 3.0, f64::NAN]);
+    check!("MPI_DOUBLE", f64, [1.5, -2.0, -0.0], [0.25, 3.0, 0.0],
+        Sum => [1.75, 1.0, 0.0], Min => [0.25, -2.0, -0.0], Max => [1.5, 3.0, 0.0]);
+    for (a, b) in [(f64::NAN, 1.0), (1.0, f64::NAN)] {
+        for op in [Op::Sum, Op::Min, Op::Max] {
+            let (a, b) = (a.to_ne_bytes(), b.to_ne_bytes());
+            let out = apply(op, of("MPI_DOUBLE"), Form::Memory, 1, &a, &b);
+            assert!(f64::from_ne_bytes(out.try_into().unwrap()).is_nan(), "{op:?}");
+        }
+    }
     check!("MPI_REAL", f32, [1.5, -2.0], [0.25, 3.0], Prod => [0.375, -6.0]);
     // (1 + 2i)(3 - i) = 5 + 5i; counted in complex elements, so halve the arrays by hand.
     let bytes = |v: [f64; 2]| v.iter().flat_map(|x| x.to_ne_bytes()).collect::<Vec<u8>>();
@@ -60,6 +67,26 @@ fn floating_point_and_complex() {
     let run = |op| apply(op, complex, Form::Memory, 1, &bytes([1.0, 2.0]), &bytes([3.0, -1.0]));
     assert_eq!(run(Op::Prod), bytes([5.0, 5.0]));
     assert_eq!(run(Op::Sum), bytes([4.0, 1.0]));
+}
+
+/// Longer than any vector register, with a rest, so that every version of the loop runs.
+#[test]
+#[cfg_attr(miri, ignore = "slow")]
+fn long_arrays_compute_as_single_elements_do() {
+    let mut rng = fastrand::Rng::with_seed(1);
+    for basic in Basic::all() {
+        for op in Op::ALL.into_iter().filter(|op| op.allowed(basic)) {
+            let count = 531;
+            let extent = basic.extent();
+            // Small bytes make numbers of all types, none of them NaN.
+            let mut random = || (0..count * extent).map(|_| rng.u8(..64)).collect::<Vec<u8>>();
+            let (a, b) = (random(), random());
+            let whole = apply(op, basic, Form::Memory, count, &a, &b);
+            let single = |(a, b): (&[u8], &[u8])| apply(op, basic, Form::Memory, 1, a, b);
+            let single: Vec<u8> = a.chunks(extent).zip(b.chunks(extent)).flat_map(single).collect();
+            assert!(whole == single, "{op:?} {}", basic.name());
+        }
+    }
 }
 
 #[test]
