@@ -242,6 +242,11 @@ impl Basic {
         }
     }
 
+    /// The pair type of these members (`MPI_Type_get_value_index`), if one is predefined.
+    pub fn value_index(value: Basic, index: Basic) -> Option<Basic> {
+        Basic::all().find(|basic| basic.pair() == Some((value, index)))
+    }
+
     /// Where a pair's index lies in memory, in bytes, and its type.
     pub const fn index_offset(self) -> Option<(usize, Basic)> {
         match self.pair() {
@@ -292,7 +297,10 @@ mod tests {
             let basic = of(name);
             assert_eq!((basic.extent(), basic.size()), (extent, size), "{name}");
             assert_eq!(basic.index_offset().map(|x| x.0), Some(index), "{name}");
+            let (value, index) = basic.pair().unwrap();
+            assert_eq!(Basic::value_index(value, index), Some(basic), "{name}");
         }
+        assert_eq!(Basic::value_index(Basic::INT, Basic::DOUBLE), None);
     }
 
     #[test]
