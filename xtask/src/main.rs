@@ -4,6 +4,7 @@ mod bench;
 mod demo;
 mod install;
 mod layers;
+mod test;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -28,6 +29,8 @@ enum Command {
     },
     /// Measure Weft against other MPI libraries, with the programs in bench/.
     Bench(bench::Args),
+    /// Run the tests: all of them, or some stages.
+    Test(test::Args),
     /// Build Weft, build mpi4py with it, and run ringtest and the examples on 4 ranks.
     Demo(demo::Args),
 }
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
         Command::Layers => layers::check(),
         Command::Install { prefix } => install::install(&prefix),
         Command::Bench(args) => bench::run(args),
+        Command::Test(args) => test::run(&args),
         Command::Demo(args) => demo::run(args),
     };
     match result {

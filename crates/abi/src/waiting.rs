@@ -55,7 +55,8 @@ fn pending(call: &str, since_millis: u64) -> Vec<Pending> {
     let others = comms.handles();
     let label = |context| {
         let fixed = [state.world.get(), state.myself.get()];
-        let mut all = fixed.into_iter().flatten().chain(others.iter().filter_map(|&h| comms.get(h)));
+        let mut all =
+            fixed.into_iter().flatten().chain(others.iter().filter_map(|&h| comms.get(h)));
         all.find(|c| c.owns(context)).map_or_else(|| "?".to_owned(), |c| comm_label(c))
     };
     let mut entries: Vec<Pending> = engine

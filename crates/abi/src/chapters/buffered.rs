@@ -56,7 +56,9 @@ pub(crate) unsafe fn buffer_detach(address: *mut c_void, size: Out) -> Result<()
     let automatic = attached.address == MPI_BUFFER_AUTOMATIC;
     // SAFETY: the argument is the address of a pointer (MPI 5.0, section 3.6.1).
     unsafe {
-        address.cast::<*mut c_void>().write(std::ptr::with_exposed_provenance_mut(attached.address));
+        address
+            .cast::<*mut c_void>()
+            .write(std::ptr::with_exposed_provenance_mut(attached.address));
         if !size.is_null() {
             size.set(if automatic { 0 } else { bytes as i64 });
         }

@@ -85,9 +85,7 @@ type Prepared<M> = Result<(Rc<CommObject>, M), Error>;
 
 /// Boxes an operation, so that all makers of one kind have one type. Blocking calls of the plain
 /// algorithms allocate anyway.
-fn boxed(
-    f: impl Future<Output = Result<(), weft_process::Error>> + 'static,
-) -> Running {
+fn boxed(f: impl Future<Output = Result<(), weft_process::Error>> + 'static) -> Running {
     Box::pin(f)
 }
 

@@ -229,7 +229,10 @@ unsafe fn free(handle: *mut Comm, how: &str) -> Result<(), Error> {
     // SAFETY: not NULL.
     let handle = unsafe { *handle };
     if handle == MPI_COMM_WORLD || handle == MPI_COMM_SELF {
-        return Err(Error::new(MPI_ERR_COMM, format_args!("a predefined communicator is not {how}")));
+        return Err(Error::new(
+            MPI_ERR_COMM,
+            format_args!("a predefined communicator is not {how}"),
+        ));
     }
     let object = comm(handle)?;
     caching::delete_attributes(handle.0, &object.attributes)?;
@@ -314,4 +317,3 @@ pub(crate) unsafe fn comm_get_info(handle: Comm, info: *mut Info) -> Result<(), 
     // SAFETY: the caller's pointer.
     unsafe { store(info, Info(handle), "info_used") }
 }
-

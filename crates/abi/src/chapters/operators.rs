@@ -132,7 +132,8 @@ impl Reduce for User {
         }
         let Ok((low, len)) = ty.span(count) else { return };
         let (a, b) = (self.pool.take(len), self.pool.take(len));
-        let base = |staging: &weft_fabric::Staging| staging.sge().ptr().wrapping_offset(-low as isize);
+        let base =
+            |staging: &weft_fabric::Staging| staging.sge().ptr().wrapping_offset(-low as isize);
         // SAFETY: each staging buffer covers the span of the elements around its base.
         unsafe {
             ty.unpack(base(&a), count, left.ptr());

@@ -67,7 +67,11 @@ fn handle_of(comm: &std::rc::Rc<crate::node::CommObject>) -> Option<Comm> {
         }
     }
     let comms = state.comms.borrow();
-    comms.handles().into_iter().find(|&h| comms.get(h).is_some_and(|c| c.id() == comm.id())).map(Comm)
+    comms
+        .handles()
+        .into_iter()
+        .find(|&h| comms.get(h).is_some_and(|c| c.id() == comm.id()))
+        .map(Comm)
 }
 
 impl Ended {

@@ -1,0 +1,133 @@
+//! `cargo xtask test`: every test of the project, in stages; what `.ci/run` runs.
+
+mod c_programs;
+mod python;
+mod tools;
+
+use clap::{Args as ClapArgs, ValueEnum};
+use std::process::Command;
+use std::time::Instant;
+use tools::step;
+
+/// A group of tests with a time budget of its own (CONTRIBUTING.md).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Stage {
+    /// Format, lint, layers, release build.
+    Build,
+    /// Unit and integration tests of the crates.
+    Unit,
+    /// Models of the lock-free parts, every interleaving within bounds.
+    Loom,
+    /// Undefined behaviour, in the parts that Miri can run.
+    Miri,
+    /// C programs under mpiexec: the examples, and those in tests/.
+    Programs,
+    /// mpi4py, built by our mpicc and by MPICH's, on our library.
+    Python,
+}
+
+/// Which tests to run.
+#[derive(ClapArgs)]
+pub struct Args {
+    /// Only these stages.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Stage>,
+}
+
+const ALL: [Stage; 6] =
+    [Stage::Build, Stage::Unit, Stage::Loom, Stage::Miri, Stage::Programs, Stage::Python];
+
+/// What the stages count: tests that passed, and tests that could not run, with the reason.
+#[derive(Default)]
+pub struct Tally {
+    pub passed: usize,
+    pub not_run: Vec<String>,
+}
+
+/// Runs the stages in order; the first failure ends it.
+pub fn run(args: &Args) -> Result<(), String> {
+    let stages: Vec<Stage> =
+        ALL.into_iter().filter(|s| args.only.is_empty() || args.only.contains(s)).collect();
+    let mut tally = Tally::default();
+    let mut times = Vec::new();
+    for (i, &stage) in stages.iter().enumerate() {
+        println!("\n==== stage {} of {}: {stage:?}", i + 1, stages.len());
+        let began = Instant::now();
+        match stage {
+            Stage::Build => build()?,
+            Stage::Unit => unit(&mut tally)?,
+            Stage::Loom => loom(&mut tally)?,
+            Stage::Miri => miri(&mut tally)?,
+            Stage::Programs => c_programs::run(&mut tally)?,
+            Stage::Python => python::run(&mut tally)?,
+        }
+        times.push((stage, began.elapsed()));
+    }
+    println!();
+    for (stage, time) in times {
+        println!("{:<10} {:>5.0} s", format!("{stage:?}"), time.as_secs_f64());
+    }
+    for reason in &tally.not_run {
+        println!("NOT RUN: {reason}");
+    }
+    println!("{} passed, 0 failed, {} skipped", tally.passed, tally.not_run.len());
+    Ok(())
+}
+
+fn cargo() -> Command {
+    let mut command = Command::new("cargo");
+    command.current_dir(crate::root());
+    // Settings of the cargo that runs this program must not reach the one that it starts.
+    for name in ["CARGO_MANIFEST_DIR", "CARGO_PKG_NAME", "RUSTUP_TOOLCHAIN"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn build() -> Result<(), String> {
+    step(cargo().args(["fmt", "--all", "--check"]))?;
+    crate::layers::check()?;
+    step(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    crate::demo::install().map(|_| ())
+}
+
+fn unit(tally: &mut Tally) -> Result<(), String> {
+    let output = tools::captured(cargo().args(["test", "--workspace", "--no-fail-fast"]))?;
+    tally.passed += tools::count_cargo_tests(&output)?;
+    Ok(())
+}
+
+fn loom(tally: &mut Tally) -> Result<(), String> {
+    let mut command = cargo();
+    command
+        .args(["test", "--release", "-p", "weft-fabric", "-p", "weft-fabric-shm", "--lib", "loom"])
+        .env("RUSTFLAGS", "--cfg loom")
+        .env("CARGO_TARGET_DIR", crate::root().join("target/loom"));
+    let output = tools::captured(&mut command)?;
+    tally.passed += tools::count_cargo_tests(&output)?;
+    Ok(())
+}
+
+/// Crates whose tests Miri can run, each kept short by the crate itself.
+const MIRI: &[&str] = &["weft-fabric", "weft-fabric-shm", "weft-datatype", "weft-p2p"];
+
+fn miri(tally: &mut Tally) -> Result<(), String> {
+    if !tools::have_miri() {
+        tally.not_run.push(
+            "Miri: no nightly toolchain with the component miri (rustup toolchain install nightly \
+             --component miri,rust-src)"
+                .to_owned(),
+        );
+        return Ok(());
+    }
+    for name in MIRI {
+        let mut command = cargo();
+        command
+            .args(["+nightly", "miri", "test", "-p", name, "--lib"])
+            .env("CARGO_TARGET_DIR", crate::root().join("target/miri"))
+            .env("MIRIFLAGS", "-Zmiri-disable-isolation -Zmiri-ignore-leaks");
+        let output = tools::captured(&mut command)?;
+        tally.passed += tools::count_cargo_tests(&output)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! mpi4py on Weft: built from its sdist by our mpicc, and by MPICH's standard-ABI mpicc; its own
+//! benchmarks and a part of its own tests, by name.
+
+use super::Tally;
+use super::tools::{quiet, step};
+use crate::root;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const VERSION: &str = "4.1.2";
+
+/// Files of mpi4py's test suite that must pass.
+const SUITES: &[&str] = &[
+    "test_p2p_buf",
+    "test_p2p_buf_matched",
+    "test_p2p_obj",
+    "test_p2p_obj_matched",
+    "test_status",
+    "test_request",
+    "test_group",
+];
+
+/// Tests left out, by name, each with its reason.
+const EXCLUDED: &[(&str, &str)] = &[];
+
+pub fn run(tally: &mut Tally) -> Result<(), String> {
+    let prefix = crate::demo::install()?;
+    let folder = root().join("target/test-python");
+    std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let sdist = source(&folder)?;
+    let ours = environment(&folder, "ours", &prefix.join("bin/mpicc"))?;
+    let mpich = environment_mpich(&folder)?;
+    for (name, python) in [("our mpicc", &ours), ("MPICH's mpicc", &mpich)] {
+        for ranks in [1, 2, 4, 16] {
+            for benchmark in ["helloworld", "ringtest"] {
+                let mut command = on(&prefix, ranks, python);
+                command.args(["-m", "mpi4py.bench", benchmark]);
+                let output = quiet(&mut command)?;
+                let lines = output.lines().count();
+                if benchmark == "helloworld" && lines != ranks {
+                    return Err(format!("helloworld on {ranks} ranks: {lines} lines\n{output}"));
+                }
+                tally.passed += 1;
+            }
+            println!("mpi4py built by {name}: helloworld and ringtest on {ranks} ranks");
+        }
+    }
+    for ranks in [1, 2, 3, 4] {
+        tally.passed += suite(&prefix, &ours, &sdist, ranks)?;
+    }
+    // The same binary that MPICH's wrapper built, on our library.
+    tally.passed += suite(&prefix, &mpich, &sdist, 2)?;
+    Ok(())
+}
+
+/// A command on our mpiexec and our library.
+fn on(prefix: &Path, ranks: usize, python: &Path) -> Command {
+    let mut command = Command::new(prefix.join("bin/mpiexec"));
+    command.arg("--timeout").arg("300").arg("-n").arg(ranks.to_string()).arg(python);
+    command.env("LD_LIBRARY_PATH", prefix.join("lib"));
+    command
+}
+
+/// Runs the chosen files of mpi4py's tests; how many tests passed on one rank.
+fn suite(prefix: &Path, python: &Path, sdist: &Path, ranks: usize) -> Result<usize, String> {
+    let mut command = on(prefix, ranks, python);
+    command.arg(sdist.join("test/main.py")).arg("--quiet");
+    for name in SUITES {
+        command.args(["-f", name]);
+    }
+    for (name, _) in EXCLUDED {
+        command.args(["-x", name]);
+    }
+    let mut command = merged(command);
+    let output = quiet(&mut command)?;
+    let passed: Option<usize> = output
+        .lines()
+        .filter_map(|l| l.split_once("Ran ")?.1.split_whitespace().next()?.parse().ok())
+        .next_back();
+    match passed {
+        Some(n) if n > 0 => {
+            println!("mpi4py's tests on {ranks} ranks: {n} passed");
+            Ok(n)
+        }
+        _ => Err(format!("mpi4py's tests on {ranks} ranks ran no test:\n{output}")),
+    }
+}
+
+/// The same command with its standard error in its standard output, where unittest reports.
+fn merged(command: Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "exec \"$@\" 2>&1", "sh"]).arg(command.get_program());
+    shell.args(command.get_args());
+    for (key, value) in command.get_envs() {
+        if let Some(value) = value {
+            shell.env(key, value);
+        }
+    }
+    shell
+}
+
+/// mpi4py's sdist, unpacked.
+fn source(folder: &Path) -> Result<PathBuf, String> {
+    let unpacked = folder.join(format!("mpi4py-{VERSION}"));
+    if unpacked.join("test/main.py").exists() {
+        return Ok(unpacked);
+    }
+    let python = venv(folder, "fetch")?;
+    step(
+        Command::new(&python)
+            .args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"])
+            .args(["--no-build-isolation", "--no-binary", ":all:", "--dest"])
+            .arg(folder)
+            .arg(format!("mpi4py=={VERSION}")),
+    )
+    .or_else(|_| {
+        step(
+            Command::new(&python)
+                .args(["-m", "pip", "download", "--quiet", "--no-deps"])
+                .args(["--no-binary", ":all:", "--dest"])
+                .arg(folder)
+                .arg(format!("mpi4py=={VERSION}")),
+        )
+    })?;
+    let archive = folder.join(format!("mpi4py-{VERSION}.tar.gz"));
+    step(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(folder))?;
+    Ok(unpacked)
+}
+
+fn venv(folder: &Path, name: &str) -> Result<PathBuf, String> {
+    let place = folder.join(name);
+    let python = place.join("bin/python");
+    if !python.exists() {
+        step(Command::new("python3").args(["-m", "venv"]).arg(&place))?;
+    }
+    Ok(python)
+}
+
+/// Builds mpi4py with `mpicc`, unless the same wrapper built it before.
+fn build(python: &Path, mpicc: &Path, done: &Path) -> Result<(), String> {
+    if done.exists() {
+        return Ok(());
+    }
+    step(
+        Command::new(python)
+            .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+            .args(["--force-reinstall", "--no-cache-dir", "--no-binary", "mpi4py"])
+            .arg(format!("mpi4py=={VERSION}"))
+            .env("MPICC", mpicc),
+    )?;
+    std::fs::write(done, "").map_err(|e| format!("{}: {e}", done.display()))
+}
+
+fn environment(folder: &Path, name: &str, mpicc: &Path) -> Result<PathBuf, String> {
+    let python = venv(folder, name)?;
+    build(&python, mpicc, &folder.join(format!("{name}.built")))?;
+    Ok(python)
+}
+
+/// mpi4py built by the `mpicc_abi` of the MPICH wheel. Its library is then taken out of the way, so
+/// that only ours can be found.
+fn environment_mpich(folder: &Path) -> Result<PathBuf, String> {
+    let python = venv(folder, "mpich")?;
+    let done = folder.join("mpich.built");
+    if !done.exists() {
+        step(Command::new(&python).args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "mpich",
+        ]))?;
+    }
+    build(&python, &folder.join("mpich/bin/mpicc_abi"), &done)?;
+    let theirs = folder.join("mpich/lib");
+    for name in ["libmpi_abi.so.1", "libmpi_abi.so"] {
+        let _ = std::fs::remove_file(theirs.join(name));
+    }
+    Ok(python)
+}

@@ -1,0 +1,95 @@
+//! Running commands for the tests.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+fn text(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+/// Shows a command and runs it.
+pub fn step(command: &mut Command) -> Result<(), String> {
+    let text = text(command);
+    println!("-- {text}");
+    let status = command.status().map_err(|e| format!("cannot start '{text}': {e}"))?;
+    if status.success() { Ok(()) } else { Err(format!("'{text}' failed: {status}")) }
+}
+
+/// The same; the standard output is shown and returned.
+pub fn captured(command: &mut Command) -> Result<String, String> {
+    let text = text(command);
+    println!("-- {text}");
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|e| format!("cannot start '{text}': {e}"))?;
+    let mut all = String::new();
+    if let Some(out) = child.stdout.take() {
+        for line in BufReader::new(out).lines() {
+            let line = line.map_err(|e| format!("output of '{text}': {e}"))?;
+            println!("{line}");
+            all.push_str(&line);
+            all.push('\n');
+        }
+    }
+    let status = child.wait().map_err(|e| format!("'{text}': {e}"))?;
+    if status.success() { Ok(all) } else { Err(format!("'{text}' failed: {status}")) }
+}
+
+/// Output alone, without showing it; standard error is shown only on failure.
+pub fn quiet(command: &mut Command) -> Result<String, String> {
+    let text = text(command);
+    let output =
+        command.stdin(Stdio::null()).output().map_err(|e| format!("cannot start '{text}': {e}"))?;
+    let out = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() {
+        return Ok(out);
+    }
+    let err = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(format!("'{text}' failed: {}\n{out}{err}", output.status))
+}
+
+/// Tests that passed by cargo's own count; none at all is an error.
+pub fn count_cargo_tests(output: &str) -> Result<usize, String> {
+    let passed = |line: &str| {
+        let rest = line.strip_prefix("test result: ok. ")?;
+        rest.split_whitespace().next()?.parse::<usize>().ok()
+    };
+    match output.lines().filter_map(passed).sum() {
+        0 => Err("no test ran".to_owned()),
+        n => Ok(n),
+    }
+}
+
+/// Whether a nightly toolchain with Miri is there, installing it where rustup can.
+pub fn have_miri() -> bool {
+    let works = || {
+        let mut command = Command::new("cargo");
+        command.args(["+nightly", "miri", "--version"]).env_remove("RUSTUP_TOOLCHAIN");
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|s| s.success())
+    };
+    if works() {
+        return true;
+    }
+    let mut install = Command::new("rustup");
+    install.args(["toolchain", "install", "nightly", "--profile", "minimal"]);
+    install.args(["--component", "miri,rust-src"]);
+    let _ = install.status();
+    works()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passed_tests_are_counted_and_none_is_an_error() {
+        let output =
+            "test result: ok. 3 passed; 0 failed\nx\ntest result: ok. 4 passed; 0 failed\n";
+        assert_eq!(count_cargo_tests(output), Ok(7));
+        assert!(count_cargo_tests("test result: ok. 0 passed; 0 failed").is_err());
+        assert!(count_cargo_tests("").is_err());
+    }
+}
