@@ -10,6 +10,7 @@ use crate::table::PREDEFINED_END;
 use crate::types::{Comm, Datatype, Group, Info, Op};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::rc::Rc;
+use weft_fabric::Sge;
 use weft_process::{Buffer, Destination, Origin};
 
 /// The communicator behind a handle.
@@ -106,6 +107,36 @@ fn null_buffer(name: &str, count_name: &str, count: usize) -> Error {
         "argument {name} is NULL, but {count_name} = {count} and the datatype is predefined"
     );
     Error::new(MPI_ERR_BUFFER, text)
+}
+
+/// The memory of elements of a predefined type without gaps; `None` for any other type, and for
+/// arguments that [`buffer`] will find wrong.
+///
+/// # Safety
+/// As for [`buffer`].
+#[inline(always)]
+pub unsafe fn plain(address: *const c_void, elements: i64, ty: Datatype) -> Option<Sge> {
+    let size = *state().plain_sizes.get(ty.0.wrapping_sub(MPI_DATATYPE_NULL.0))?;
+    let elements = usize::try_from(elements).ok()?;
+    if size == 0 || address.is_null() || elements > isize::MAX as usize >> 8 {
+        return None;
+    }
+    // SAFETY: the program's promise.
+    Some(unsafe { Sge::new(address.cast_mut().cast(), elements * usize::from(size)) })
+}
+
+/// `MPI_COMM_WORLD` or `MPI_COMM_SELF` of a running process, without counting a reference.
+#[inline(always)]
+pub fn fixed_comm(handle: Comm) -> Option<&'static Rc<CommObject>> {
+    let state = state();
+    if state.phase.get() != crate::state::Phase::Running {
+        return None;
+    }
+    match handle {
+        MPI_COMM_WORLD => state.world.get(),
+        MPI_COMM_SELF => state.myself.get(),
+        _ => None,
+    }
 }
 
 /// Names of the arguments of a plain buffer.

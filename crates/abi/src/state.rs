@@ -38,6 +38,8 @@ pub struct State {
     pub types: RefCell<Table<Rc<TypeObject>>>,
     /// By handle less 0x200.
     pub predefined_types: Vec<Option<Rc<TypeObject>>>,
+    /// Sizes of those that lie in memory without gaps, in bytes; 0 for the others.
+    pub plain_sizes: [u8; 0x100],
     pub ops: RefCell<Table<Rc<OpObject>>>,
     pub infos: RefCell<Table<Info>>,
     pub errhandlers: RefCell<Table<ErrhandlerObject>>,
@@ -84,7 +86,13 @@ impl State {
                 attributes: RefCell::default(),
             }))
         };
+        let predefined_types: Vec<_> = (0..0x100).map(make).collect();
+        let plain_size = |i: usize| match &predefined_types[i] {
+            Some(object) if object.ty.contiguous() => object.ty.size() as u8,
+            _ => 0,
+        };
         State {
+            plain_sizes: std::array::from_fn(plain_size),
             phase: Cell::new(Phase::Before),
             pid: Cell::new(0),
             thread_level: Cell::new(MPI_THREAD_SINGLE),
@@ -97,7 +105,7 @@ impl State {
             comms: RefCell::new(Table::new(1)),
             groups: RefCell::new(Table::new(2)),
             types: RefCell::new(Table::new(3)),
-            predefined_types: (0..0x100).map(make).collect(),
+            predefined_types,
             ops: RefCell::new(Table::new(4)),
             infos: RefCell::new(Table::new(5)),
             errhandlers: RefCell::new(Table::new(6)),

@@ -24,7 +24,7 @@
 
 use crate::sync::{AtomicU64, Ordering, UnsafeCell};
 use std::cell::Cell;
-use weft_fabric::{Head, Sge};
+use weft_fabric::{Head, Sge, copy_small};
 
 /// Largest payload that lies in the line itself, in bytes.
 pub const INLINE: usize = 32;
@@ -139,33 +139,6 @@ impl Ring {
     }
 }
 
-/// Copies at most [`INLINE`] bytes without a call.
-#[inline(always)]
-fn copy_inline(from: *const u8, to: *mut u8, len: usize) {
-    debug_assert!(len <= INLINE);
-    // Two copies of a fixed size that may overlap cover every length in a range.
-    macro_rules! ends {
-        ($size:literal) => {{
-            type Unit = [u8; $size];
-            // SAFETY: `len >= size`, so both units lie inside the `len` bytes of either side.
-            unsafe {
-                let first = from.cast::<Unit>().read();
-                let last = from.add(len - $size).cast::<Unit>().read();
-                to.cast::<Unit>().write(first);
-                to.add(len - $size).cast::<Unit>().write(last);
-            }
-        }};
-    }
-    match len {
-        0 => {}
-        16.. => ends!(16),
-        8.. => ends!(8),
-        4.. => ends!(4),
-        2.. => ends!(2),
-        1 => ends!(1),
-    }
-}
-
 /// The sender's end. Its first push needs [`Producer::refresh`] before.
 #[derive(Debug)]
 pub struct Producer {
@@ -200,7 +173,7 @@ impl Producer {
         let line = self.ring.line(next);
         if len <= INLINE {
             // SAFETY: this line is ours until its stamp is stored (contract); `len` fits.
-            line.inline.with_mut(|to| copy_inline(payload.ptr(), to.cast(), len));
+            line.inline.with_mut(|to| unsafe { copy_small(payload.ptr(), to.cast(), len) });
         } else {
             let (start, end) = self.ring.place(self.bytes.get(), len);
             if end > self.bytes_limit.get() {

@@ -24,5 +24,7 @@ pub use capabilities::Capabilities;
 pub use counter::{Counter, Counters, Until, until, until_any};
 pub use fabric::{Completion, Fabric, Work};
 pub use fault::Fault;
-pub use memory::{Flag, Region, RemoteAddr, RemoteFlag, Sge, Staging, StagingPool};
+pub use memory::{
+    Flag, Region, RemoteAddr, RemoteFlag, SMALL, Sge, Staging, StagingPool, copy_small,
+};
 pub use message::{Datagram, GroupId, Head, Message, Posted};

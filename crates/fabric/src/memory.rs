@@ -55,10 +55,17 @@ impl Sge {
     }
 
     /// Copies `source` to `self`; both have the same length and may overlap.
+    #[inline]
     pub fn copy_from(self, source: Sge) {
         assert_eq!(self.len, source.len, "copy between elements of different length");
-        // SAFETY: both were promised to be valid for their length; `copy` allows overlap.
-        unsafe { std::ptr::copy(source.ptr, self.ptr, self.len) }
+        // SAFETY: both were promised to be valid for their length; both ways allow overlap.
+        unsafe {
+            if self.len <= SMALL {
+                copy_small(source.ptr, self.ptr, self.len);
+            } else {
+                std::ptr::copy(source.ptr, self.ptr, self.len);
+            }
+        }
     }
 
     /// Copies the bytes of `source` to the start of `self`.
@@ -73,6 +80,39 @@ impl Sge {
         assert!(out.len() <= self.len);
         // SAFETY: `self` was promised to be valid for reading its length.
         unsafe { std::ptr::copy_nonoverlapping(self.ptr, out.as_mut_ptr(), out.len()) }
+    }
+}
+
+/// Largest length for [`copy_small`], in bytes.
+pub const SMALL: usize = 32;
+
+/// Copies at most [`SMALL`] bytes without a call; the two sides may overlap.
+///
+/// # Safety
+/// `from` is readable and `to` writable for `len` bytes.
+#[inline(always)]
+pub unsafe fn copy_small(from: *const u8, to: *mut u8, len: usize) {
+    debug_assert!(len <= SMALL);
+    // Two copies of a fixed size that may overlap cover every length in a range.
+    macro_rules! ends {
+        ($size:literal) => {{
+            type Unit = [u8; $size];
+            // SAFETY: `len >= size`, so both units lie inside the `len` bytes of either side.
+            unsafe {
+                let first = from.cast::<Unit>().read();
+                let last = from.add(len - $size).cast::<Unit>().read();
+                to.cast::<Unit>().write(first);
+                to.add(len - $size).cast::<Unit>().write(last);
+            }
+        }};
+    }
+    match len {
+        0 => {}
+        16.. => ends!(16),
+        8.. => ends!(8),
+        4.. => ends!(4),
+        2.. => ends!(2),
+        1 => ends!(1),
     }
 }
 

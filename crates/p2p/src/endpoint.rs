@@ -323,18 +323,27 @@ impl<F: Fabric> Endpoint<F> {
 impl State {
     /// What is known of `peer`.
     pub fn peer<F: Fabric>(&mut self, endpoint: &Endpoint<F>, peer: usize) -> &mut Peer {
-        let chunk =
-            self.peers[peer / CHUNK].get_or_insert_with(|| vec![Peer::default(); CHUNK].into());
-        let entry = &mut chunk[peer % CHUNK];
-        if !entry.known {
-            let c = endpoint.fabric.capabilities(peer);
-            entry.known = true;
-            entry.eager = endpoint.limits.eager.min(c.send_max);
-            entry.inline = c.inline_max;
-            entry.piece = c.send_max;
-            entry.direct = c.direct;
+        let known = self.peers[peer / CHUNK].as_ref().is_some_and(|c| c[peer % CHUNK].known);
+        if !known {
+            self.meet(endpoint, peer);
         }
-        entry
+        match &mut self.peers[peer / CHUNK] {
+            Some(chunk) => &mut chunk[peer % CHUNK],
+            None => unreachable!("met above"),
+        }
+    }
+
+    #[cold]
+    fn meet<F: Fabric>(&mut self, endpoint: &Endpoint<F>, peer: usize) {
+        let place = &mut self.peers[peer / CHUNK];
+        let chunk = place.get_or_insert_with(|| vec![Peer::default(); CHUNK].into());
+        let c = endpoint.fabric.capabilities(peer);
+        let entry = &mut chunk[peer % CHUNK];
+        entry.known = true;
+        entry.eager = endpoint.limits.eager.min(c.send_max);
+        entry.inline = c.inline_max;
+        entry.piece = c.send_max;
+        entry.direct = c.direct;
     }
 }
 

@@ -29,6 +29,7 @@ pub enum Direct {
 impl<F: Fabric> Endpoint<F> {
     /// Looks once for an eager message from one source and takes it from the fabric straight into
     /// `buffer`, without a request. Nothing else may be posted or waiting.
+    #[inline]
     pub fn poll_direct(&self, want: &Want, buffer: Sge) -> Direct {
         let (Source::Rank { rank, peer }, Some(tag)) = (want.source, want.tag) else {
             return Direct::Post;
@@ -155,7 +156,11 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     /// Payload of `peer` was released here; tells the peer from time to time.
+    #[inline]
     fn owe(&self, state: &mut State, peer: usize, len: u64) {
+        if len == 0 {
+            return;
+        }
         let quarter = self.limits.credit / 4;
         let entry = state.peer(self, peer);
         entry.owed += len;
@@ -175,6 +180,7 @@ pub(crate) struct Offer {
 }
 
 /// Copies a payload into a receive's buffer, as far as it goes.
+#[inline]
 fn deliver(buffer: Sge, payload: Sge, rank: u32, tag: Tag) -> Status {
     let fits = payload.len().min(buffer.len());
     if fits > 0 {

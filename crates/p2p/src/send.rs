@@ -36,6 +36,7 @@ impl<F: Fabric> Endpoint<F> {
     ///
     /// Costs no allocation, lock or system call for a payload within [`crate::Limits::eager`], with
     /// credit, and room in the fabric.
+    #[inline]
     pub fn isend(&self, to: Target, buffer: Sge, mode: Mode) -> Option<RequestId> {
         let state = &mut *self.state.borrow_mut();
         let len = buffer.len() as u64;
@@ -57,6 +58,7 @@ impl<F: Fabric> Endpoint<F> {
         }
     }
 
+    #[inline]
     fn send_eager(&self, state: &mut State, to: Target, buffer: Sge) -> Option<RequestId> {
         let spare = state.spare;
         let counter = state.requests[spare].counter;
@@ -84,6 +86,7 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     /// Sends the envelope; the payload waits here until the receiver reads it or asks for it.
+    #[cold]
     fn offer(&self, state: &mut State, to: Target, buffer: Sge) -> RequestId {
         state.counts.rendezvous += 1;
         state.counts.bytes_rendezvous += buffer.len() as u64;

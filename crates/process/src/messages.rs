@@ -64,6 +64,7 @@ impl<F: Fabric> Comm<F> {
     }
 
     /// Sends contiguous bytes and waits until they may be changed.
+    #[inline]
     pub fn send_run(
         &self,
         outside: &dyn Outside,
@@ -102,6 +103,7 @@ impl<F: Fabric> Comm<F> {
     }
 
     /// Receives contiguous bytes: first by the short way, from the fabric straight to the buffer.
+    #[inline]
     pub fn recv_run(
         &self,
         outside: &dyn Outside,

@@ -1,8 +1,8 @@
 //! Point-to-point messages (MPI 5.0, chapter 3): blocking, nonblocking, persistent, probes.
 
 use crate::arguments::{
-    BUF, RECVBUF, SENDBUF, any_tag, bad_handle, buffer, comm, destination, not_null, origin, store,
-    store_status, tag,
+    BUF, RECVBUF, SENDBUF, any_tag, bad_handle, buffer, comm, destination, fixed_comm, not_null,
+    origin, plain, store, store_status, tag, tag as tag_of,
 };
 use crate::constants::*;
 use crate::error::Error;
@@ -84,7 +84,15 @@ macro_rules! sends {
             tag: c_int,
             comm: Comm,
         ) -> Result<(), Error> {
+            // The short way: a predefined communicator and type.
             // SAFETY: the caller's buffer stays until this returns.
+            let plain = unsafe { plain(buf, count, datatype) };
+            if let (Some(comm), Some(data)) = (fixed_comm(comm), plain) {
+                let to = destination(comm, dest, "dest")?;
+                let tag = tag_of(tag, "tag")?;
+                return Ok(comm.send_run(&Call::new($name), data, to, tag, $mode)?);
+            }
+            // SAFETY: as above.
             let (comm, data, to, tag) = unsafe { sending(buf, count, datatype, dest, tag, comm) }?;
             Ok(comm.send(&Call::new($name), &data, to, tag, $mode)?)
         }
@@ -144,6 +152,17 @@ pub(crate) unsafe fn recv(
     handle: Comm,
     status: *mut Status,
 ) -> Result<(), Error> {
+    // The short way: a predefined communicator and type.
+    // SAFETY: the caller's buffer and status.
+    let plain = unsafe { plain(buf, count, datatype) };
+    if let (Some(comm), Some(into)) = (fixed_comm(handle), plain) {
+        let from = origin(comm, source, "source")?;
+        let tag = any_tag(tag, "tag")?;
+        let ended = comm.recv_run(&Call::new("MPI_Recv"), into, from, tag)?;
+        // SAFETY: the caller's status.
+        unsafe { store_status(status, &ended) };
+        return Ok(());
+    }
     let comm = comm(handle)?;
     let from = origin(&comm, source, "source")?;
     let tag = any_tag(tag, "tag")?;
