@@ -95,7 +95,8 @@ static void bench_sizes(struct bench *b, const char *list)
     b->size_count = 0;
     while ((item = strsep(&rest, ","))) {
         if (b->size_count == BENCH_MAX_SIZES) bench_fail(b, "too many sizes, the limit is", BENCH_MAX_SIZES);
-        b->sizes[b->size_count++] = (size_t)bench_number(b, "--sizes", item, 0);
+        b->sizes[b->size_count] = (size_t)bench_number(b, "--sizes", item, 0);
+        if (b->sizes[b->size_count++] > 1 << 30) bench_fail(b, "a size above the limit of 1 GiB", (long)b->sizes[b->size_count - 1]);
     }
 }
 

@@ -130,18 +130,26 @@ impl Session {
         self.out.join("limit")
     }
 
-    fn build(&self) -> Result<(), String> {
+    /// What does not compile under a library counts as failed there; the others go on.
+    fn build(&mut self) -> Result<(), String> {
         let source = |name: &str| crate::root().join("bench").join(name).with_extension("c");
         for name in ["limit", "busy"] {
             library::compile_plain(&source(name), &self.out.join(name))?;
         }
-        for library in &self.libraries {
+        for (place, library) in self.libraries.iter().enumerate() {
             let folder = self.out.join(&library.name);
             std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-            let mut names: Vec<_> = self.cases.iter().map(|c| c.program).collect();
-            names.dedup();
-            for name in names {
-                library.compile(&source(name), &self.program(library, name))?;
+            let mut outcome = Ok(());
+            for (number, case) in self.cases.iter().enumerate() {
+                let first = number == 0 || self.cases[number - 1].program != case.program;
+                if first {
+                    let program = self.program(library, case.program);
+                    let _ = std::fs::remove_file(&program); // one of an earlier session
+                    outcome = library.compile(&source(case.program), &program);
+                }
+                if let Err(error) = &outcome {
+                    self.results.failures.push((number, place, error.clone()));
+                }
             }
         }
         Ok(())
@@ -166,7 +174,9 @@ impl Session {
                     let library = (turn + round) % self.libraries.len();
                     let name = &self.libraries[library].name;
                     bar.set_message(format!("{name}: {}", self.cases[case].title()));
-                    if self.results.failed(case, library) < PATIENCE {
+                    let program = self.cases[case].program;
+                    let built = self.program(&self.libraries[library], program).exists();
+                    if built && self.results.failed(case, library) < PATIENCE {
                         self.once(round, case, library, &bar)?;
                     }
                     bar.inc(1);
@@ -259,9 +269,17 @@ impl Session {
              limit: cache-line ping-pong (latency), memcpy (bandwidth), two at once (bidirectional).\n",
             self.args.rounds
         );
+        let mut failures: Vec<(String, usize)> = Vec::new();
         for (case, library, error) in &self.results.failures {
-            let (case, library) = (&self.cases[*case], &self.libraries[*library]);
-            text += &format!("failed: {}, {}: {error}\n", library.name, case.title());
+            let (case, library) = (self.cases[*case].title(), &self.libraries[*library].name);
+            let line = format!("failed: {library}, {case}: {error}");
+            match failures.iter_mut().find(|(known, _)| *known == line) {
+                Some((_, times)) => *times += 1,
+                None => failures.push((line, 1)),
+            }
+        }
+        for (line, times) in failures {
+            text += &format!("{line} ({times} of {} runs)\n", self.args.rounds);
         }
         for library in self.unbound() {
             text += &format!("note: {library} did not bind 2 ranks to a processor each\n");
