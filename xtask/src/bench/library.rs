@@ -71,8 +71,8 @@ impl Library {
             Kind::OpenMpi => {
                 job.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"])
             }
-            Kind::Mpich if fits => job.args(["-bind-to", "core"]),
-            // Weft and Intel MPI bind by themselves when the ranks fit.
+            Kind::Mpich | Kind::Weft if fits => job.args(["-bind-to", "core"]),
+            // Intel MPI binds by itself.
             Kind::Mpich | Kind::Weft | Kind::Intel | Kind::Other => &mut job,
         };
         job.arg("-n").arg(ranks.to_string()).arg(program);
