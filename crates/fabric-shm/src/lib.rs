@@ -5,8 +5,12 @@
 //! and written in place; the program's own memory is reached by cross-memory attach where the system
 //! permits it. Whoever idles sleeps on a doorbell in the segment.
 
+// Under the model checker only the lock-free parts exist, and only its models use them.
+#[cfg_attr(all(loom, not(test)), allow(dead_code))]
 mod multicast;
+#[cfg_attr(loom, allow(dead_code))]
 mod ring;
+#[cfg_attr(all(loom, not(test)), allow(dead_code, unused_imports))]
 mod sync;
 
 #[cfg(not(loom))]
@@ -31,6 +35,9 @@ mod segment;
 mod shm;
 #[cfg(not(loom))]
 mod socket;
+
+#[cfg(all(test, loom))]
+mod model;
 
 #[cfg(not(loom))]
 pub use connect::ConnectError;

@@ -55,7 +55,7 @@ impl Peer {
     }
 
     pub(crate) fn send_max(&self) -> usize {
-        self.output.ring().send_max()
+        self.output.send_max()
     }
 
     #[inline(always)]

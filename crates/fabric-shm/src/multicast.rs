@@ -27,7 +27,7 @@ pub struct Slot {
     words: [AtomicU64; WORDS],
 }
 
-#[cfg(any(test, loom))]
+#[cfg(test)]
 impl Slot {
     pub fn new() -> Slot {
         let zero = || AtomicU64::new(0);
@@ -79,12 +79,14 @@ impl Listener {
             let position = self.next.get();
             let slot = &slots[position as usize % SLOTS];
             let stamp = slot.stamp.load(Ordering::Acquire);
-            if stamp < 2 * position + 2 {
+            // A position may be a liar's: it must not overflow.
+            let complete = position.wrapping_mul(2).wrapping_add(2);
+            if stamp < complete {
                 return None;
             }
-            if stamp > 2 * position + 2 {
-                // Overrun: datagram `stamp / 2` or the one before it was written here, so older
-                // ones than a ring before that are gone. Go on with some that will last.
+            if stamp > complete {
+                // Overrun: the slot holds `newest` by now, or will in a moment, and all that are a
+                // ring older are gone. Go on with one that will last for a while.
                 let newest = (stamp - 1) / 2;
                 self.next.set((newest + 1).saturating_sub(SLOTS as u64 / 2).max(position + 1));
                 continue;

@@ -53,6 +53,45 @@ pub struct Taken {
 #[repr(C, align(64))]
 pub struct Chunk(UnsafeCell<[u8; 64]>);
 
+/// A box on the heap, for models and tests.
+#[cfg(test)]
+#[derive(Debug)]
+pub struct Heap {
+    taken: Taken,
+    lines: Vec<Line>,
+    chunks: Vec<Chunk>,
+}
+
+// SAFETY: the contract above says who touches what; the models check it.
+#[cfg(test)]
+unsafe impl Sync for Heap {}
+
+#[cfg(test)]
+impl Heap {
+    pub fn new(lines: usize, bytes: usize) -> Heap {
+        let zero = || AtomicU64::new(0);
+        let line = || Line {
+            stamp: zero(),
+            head: UnsafeCell::new(Head::default()),
+            inline: UnsafeCell::new([0; INLINE]),
+        };
+        Heap {
+            taken: Taken { lines: zero(), bytes: zero() },
+            lines: (0..lines).map(|_| line()).collect(),
+            chunks: (0..bytes / 64).map(|_| Chunk(UnsafeCell::new([0; 64]))).collect(),
+        }
+    }
+
+    /// # Safety
+    /// As for `Ring::new`; the heap must outlive the ring.
+    pub unsafe fn ring(&self) -> Ring {
+        let lines = (self.lines.as_ptr(), self.lines.len());
+        let bytes = (self.chunks.as_ptr(), self.chunks.len() * 64);
+        // SAFETY: promised by the caller.
+        unsafe { Ring::new(&self.taken, lines, bytes) }
+    }
+}
+
 /// Where the parts of a box lie. Plain pointers, because the memory is shared with a process that
 /// need not be honest: no reference to its content is ever made, except to its atomics.
 #[derive(Debug, Clone, Copy)]
@@ -139,6 +178,58 @@ impl Ring {
     }
 }
 
+<<<<<<< HEAD
+=======
+#[cfg(test)]
+impl Arrival {
+    /// The payload, read in a way that the checker sees.
+    pub fn bytes(&self, ring: &Ring) -> Vec<u8> {
+        let mut all = vec![0; self.payload.len()];
+        for (i, part) in all.chunks_mut(64).enumerate() {
+            let at = self.payload.part(64 * i, part.len()).ptr();
+            if self.payload.len() > INLINE {
+                let index = (at.addr() - ring.chunks.addr()) / size_of::<Chunk>();
+                // SAFETY: inside the ring, since `peek` said so.
+                let chunk = unsafe { &*ring.chunks.add(index) };
+                // SAFETY: ours to read until popped.
+                chunk.0.with(|from| unsafe { part.copy_from_slice(&(&*from)[..part.len()]) });
+            } else {
+                // SAFETY: inside a line that `peek` has already shown the checker.
+                unsafe { std::ptr::copy_nonoverlapping(at, part.as_mut_ptr(), part.len()) };
+            }
+        }
+        all
+    }
+}
+
+/// Copies at most [`INLINE`] bytes without a call.
+#[inline(always)]
+fn copy_inline(from: *const u8, to: *mut u8, len: usize) {
+    debug_assert!(len <= INLINE);
+    // Two copies of a fixed size that may overlap cover every length in a range.
+    macro_rules! ends {
+        ($size:literal) => {{
+            type Unit = [u8; $size];
+            // SAFETY: `len >= size`, so both units lie inside the `len` bytes of either side.
+            unsafe {
+                let first = from.cast::<Unit>().read();
+                let last = from.add(len - $size).cast::<Unit>().read();
+                to.cast::<Unit>().write(first);
+                to.add(len - $size).cast::<Unit>().write(last);
+            }
+        }};
+    }
+    match len {
+        0 => {}
+        16.. => ends!(16),
+        8.. => ends!(8),
+        4.. => ends!(4),
+        2.. => ends!(2),
+        1 => ends!(1),
+    }
+}
+
+>>>>>>> 050f932 (fabric-shm: model the box, the doorbell and the multicast slot)
 /// The sender's end. Its first push needs [`Producer::refresh`] before.
 #[derive(Debug)]
 pub struct Producer {
@@ -157,8 +248,8 @@ impl Producer {
         Producer { ring, next: zero(), limit: zero(), bytes: zero(), bytes_limit: zero() }
     }
 
-    pub fn ring(&self) -> &Ring {
-        &self.ring
+    pub fn send_max(&self) -> usize {
+        self.ring.send_max()
     }
 
     /// Publishes a message, or says that there is no room as far as is known. The payload must not
@@ -326,3 +417,7 @@ impl Consumer {
         self.seen.set(at);
     }
 }
+
+#[cfg(all(test, not(loom)))]
+#[path = "ring_tests.rs"]
+mod tests;

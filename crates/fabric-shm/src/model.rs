@@ -1,0 +1,139 @@
+//! Models: every interleaving (with few preemptions) of the lock-free parts.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p weft-fabric-shm --release loom`
+
+use crate::multicast::{Listener, SLOTS, Slot, Speaker};
+use crate::ring::{Consumer, Heap, Producer};
+use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::thread;
+use std::sync::Arc;
+use std::time::Duration;
+use weft_fabric::wait::{Doorbell, Sleep};
+use weft_fabric::{GroupId, Head, Sge};
+
+fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(model);
+}
+
+fn sge(bytes: &mut [u8]) -> Sge {
+    // SAFETY: used only while `bytes` is borrowed by the caller's statement.
+    unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
+}
+
+/// Sends and receives messages of `len` bytes through 2 lines and 256 bytes, sleeping on doorbells
+/// when there is no room or nothing to read. A lost wake-up is a deadlock, which loom reports, as
+/// it reports a read of a cell that races with a write.
+fn exchange(messages: u64, len: usize) {
+    let heap = Arc::new(Heap::new(2, 256));
+    let bells = Arc::new([Doorbell::new(), Doorbell::new()]);
+    let sender = {
+        let (heap, bells) = (heap.clone(), bells.clone());
+        thread::spawn(move || {
+            // SAFETY: the only producer.
+            let producer = Producer::new(unsafe { heap.ring() });
+            for i in 1..=messages {
+                let mut payload = vec![i as u8; len];
+                let push = || {
+                    producer.refresh();
+                    producer.push(Head([i; 3]), sge(&mut payload.clone()), false)
+                };
+                if !producer.push(Head([i; 3]), sge(&mut payload), false) {
+                    wait(&bells[0], push);
+                }
+                bells[1].wake();
+            }
+        })
+    };
+    // SAFETY: the only consumer.
+    let ring = unsafe { heap.ring() };
+    let consumer = Consumer::new(ring);
+    for i in 1..=messages {
+        wait(&bells[1], || consumer.peek().unwrap().is_some());
+        let arrival = consumer.peek().unwrap().unwrap();
+        assert_eq!(arrival.head, Head([i; 3]));
+        assert_eq!(arrival.bytes(&ring), vec![i as u8; len]);
+        if consumer.pop(len) {
+            bells[0].wake();
+        }
+    }
+    sender.join().unwrap();
+}
+
+/// The waiting side of the contract of `Sleep`.
+fn wait(bell: &Doorbell, mut ready: impl FnMut() -> bool) {
+    while !ready() {
+        let token = bell.arm();
+        let found = ready();
+        if !found {
+            bell.sleep(token, Duration::MAX);
+        }
+        bell.disarm();
+        if found {
+            return;
+        }
+    }
+}
+
+#[test]
+fn loom_small_messages_keep_to_their_lines() {
+    check(2, || exchange(3, 8));
+}
+
+#[test]
+fn loom_long_messages_keep_to_their_bytes() {
+    check(2, || exchange(3, 40));
+}
+
+#[test]
+fn loom_no_ring_of_the_doorbell_is_lost() {
+    check(3, || {
+        let bell = Arc::new(Doorbell::new());
+        let word = Arc::new(AtomicU64::new(0));
+        let wakers: Vec<_> = (0..2)
+            .map(|_| {
+                let (bell, word) = (bell.clone(), word.clone());
+                thread::spawn(move || {
+                    word.fetch_add(1, Ordering::Release);
+                    bell.wake();
+                })
+            })
+            .collect();
+        wait(&bell, || word.load(Ordering::Acquire) == 2);
+        wakers.into_iter().for_each(|waker| waker.join().unwrap());
+    });
+}
+
+#[test]
+fn loom_a_datagram_is_whole_or_lost() {
+    check(3, || {
+        let slots: Arc<Vec<Slot>> = Arc::new((0..SLOTS).map(|_| Slot::new()).collect());
+        let owner = {
+            let slots = slots.clone();
+            thread::spawn(move || {
+                let speaker = Speaker::default();
+                for i in 1..=3u8 {
+                    speaker.speak(&slots, GroupId(i.into()), sge(&mut [i; 16]));
+                }
+            })
+        };
+        let listener = Listener::default();
+        let mut last = 0;
+        let mut listen = || {
+            let mut into = [0; 16];
+            if let Some((group, len)) = listener.listen(&slots, |_| true, sge(&mut into)) {
+                assert_eq!((into, len), ([into[0]; 16], 16));
+                assert_eq!(group.0, u32::from(into[0]));
+                assert!(into[0] > last, "datagram {} after {last}", into[0]);
+                last = into[0];
+            }
+        };
+        listen();
+        listen();
+        owner.join().unwrap();
+        listen();
+        listen();
+        assert_eq!(last, 3, "the last datagram was overrun by nobody");
+    });
+}

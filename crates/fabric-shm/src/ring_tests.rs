@@ -1,0 +1,136 @@
+//! The box on the heap, by one thread and by two.
+
+use super::*;
+
+fn sge(bytes: &mut [u8]) -> Sge {
+    // SAFETY: used only while `bytes` is borrowed by the caller's statement.
+    unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
+}
+
+fn ends(heap: &Heap) -> (Producer, Consumer, Ring) {
+    // SAFETY: one pair of ends for each heap, dropped before it.
+    let ring = unsafe { heap.ring() };
+    let producer = Producer::new(ring);
+    producer.refresh();
+    (producer, Consumer::new(ring), ring)
+}
+
+fn pattern(i: usize, len: usize) -> Vec<u8> {
+    (0..len).map(|k| (i * 31 + k) as u8).collect()
+}
+
+#[test]
+fn every_length_arrives_unharmed_around_the_ring() {
+    let heap = Heap::new(8, 1024);
+    let (producer, consumer, ring) = ends(&heap);
+    for i in 0..2000 {
+        let len = i * 7 % (producer.send_max() + 1);
+        let mut sent = pattern(i, len);
+        if !producer.push(Head([i as u64, 0, 0]), sge(&mut sent), false) {
+            producer.refresh();
+            assert!(producer.push(Head([i as u64, 0, 0]), sge(&mut sent), false));
+        }
+        let arrival = consumer.peek().unwrap().unwrap();
+        assert_eq!(arrival.head.0[0], i as u64);
+        assert_eq!(arrival.bytes(&ring), sent);
+        let _ = consumer.pop(len);
+        assert!(consumer.peek().unwrap().is_none());
+    }
+}
+
+#[test]
+fn a_full_box_refuses_and_takes_again_when_told() {
+    for len in [8, 200] {
+        let heap = Heap::new(8, 1024);
+        let (producer, consumer, _) = ends(&heap);
+        let mut sent = 0;
+        while producer.push(Head::default(), sge(&mut pattern(0, len)), false) {
+            sent += 1;
+        }
+        assert_eq!(sent, if len == 8 { 8 } else { 4 });
+        producer.refresh();
+        assert!(!producer.push(Head::default(), sge(&mut pattern(0, len)), false));
+        let told = (0..sent).filter(|_| consumer.pop(len)).count();
+        assert!(told >= 1, "the producer would wait for ever");
+        producer.refresh();
+        assert!(producer.push(Head::default(), sge(&mut pattern(0, len)), false));
+    }
+}
+
+#[test]
+fn a_length_that_cannot_be_is_found() {
+    let heap = Heap::new(8, 1024);
+    let (producer, consumer, _) = ends(&heap);
+    assert!(producer.push(Head::default(), Sge::EMPTY, false));
+    heap.lines[0].stamp.store(1 << 32 | 257, Ordering::Release);
+    assert_eq!(consumer.peek().unwrap_err(), Corrupt);
+}
+
+#[test]
+fn a_lying_consumer_cannot_make_the_producer_overrun_its_ring() {
+    let heap = Heap::new(8, 1024);
+    let (producer, _, _) = ends(&heap);
+    heap.taken.lines.store(u64::MAX, Ordering::Release);
+    heap.taken.bytes.store(u64::MAX, Ordering::Release);
+    producer.refresh();
+    for _ in 0..8 {
+        assert!(producer.push(Head::default(), Sge::EMPTY, false));
+    }
+    assert!(!producer.push(Head::default(), Sge::EMPTY, false));
+}
+
+#[test]
+fn internal_messages_are_seen_ahead_once() {
+    let heap = Heap::new(8, 1024);
+    let (producer, consumer, _) = ends(&heap);
+    let count = || {
+        let mut n = 0;
+        consumer.look_ahead(|head| n += head.0[0]);
+        n
+    };
+    assert!(producer.push(Head::default(), Sge::EMPTY, false));
+    assert!(producer.push(Head([10, 0, 0]), Sge::EMPTY, true));
+    assert_eq!((count(), count()), (10, 0));
+    assert!(producer.push(Head([20, 0, 0]), Sge::EMPTY, true));
+    let _ = consumer.pop(0);
+    assert!(consumer.peek().unwrap().unwrap().internal && consumer.was_seen());
+    let _ = consumer.pop(0);
+    assert!(consumer.peek().unwrap().unwrap().internal && !consumer.was_seen());
+    let _ = consumer.pop(0);
+    assert_eq!(count(), 0);
+}
+
+#[test]
+fn two_threads_exchange_everything() {
+    let messages = if cfg!(miri) { 200 } else { 100_000 };
+    let heap = Heap::new(16, 2048);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // SAFETY: the only producer.
+            let producer = Producer::new(unsafe { heap.ring() });
+            for i in 0..messages {
+                let mut sent = pattern(i, i * 13 % 513);
+                while !producer.push(Head([i as u64; 3]), sge(&mut sent), false) {
+                    producer.refresh();
+                    std::thread::yield_now();
+                }
+            }
+        });
+        scope.spawn(|| {
+            // SAFETY: the only consumer.
+            let ring = unsafe { heap.ring() };
+            let consumer = Consumer::new(ring);
+            for i in 0..messages {
+                let arrival = loop {
+                    match consumer.peek().unwrap() {
+                        Some(arrival) => break arrival,
+                        None => std::thread::yield_now(),
+                    }
+                };
+                assert_eq!(arrival.head, Head([i as u64; 3]));
+                assert_eq!(arrival.bytes(&ring), pattern(i, i * 13 % 513));
+                let _ = consumer.pop(arrival.payload.len());
+            }
+        });
+    });
+}
