@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use weft_bootstrap::report::clock_millis;
-use weft_bootstrap::{Bootstrap, Pending, Phase, from_environment};
+use weft_bootstrap::{Bootstrap, Pending, Phase, VARIABLE, from_environment};
 
 fn sleep_for_ever() -> ! {
     loop {
@@ -29,6 +29,7 @@ fn exchange(world: &mut dyn Bootstrap) {
 }
 
 fn main() {
+    let ticket = std::env::var(VARIABLE).unwrap_or_default();
     let mut arguments = std::env::args().skip(1);
     let mut world: Option<Box<dyn Bootstrap>> = None;
     macro_rules! next {
@@ -106,10 +107,14 @@ fn main() {
                 next!(world).report().expect("a page for the report").phase(Phase::Finalizing);
             }
             "sleep" => sleep_for_ever(),
-            // Runs the rest as a child, which inherits the environment as this process has it.
-            "child" => {
-                let me = std::env::current_exe().expect("own path");
-                let status = Command::new(me).args(arguments.by_ref()).status().expect("child");
+            // Runs the rest as a child, which inherits the environment as this process has it
+            // (child), or as it was at the start (stale).
+            "child" | "stale" => {
+                let mut child = Command::new(std::env::current_exe().expect("own path"));
+                if verb == "stale" {
+                    child.env(VARIABLE, &ticket);
+                }
+                let status = child.args(arguments.by_ref()).status().expect("child");
                 assert!(status.success());
             }
             other => panic!("unknown verb {other:?}"),

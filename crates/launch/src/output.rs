@@ -198,7 +198,7 @@ mod tests {
     use std::os::fd::AsFd;
 
     fn sink(tag: bool) -> Sink {
-        let file = Box::leak(Box::new(File::create("/dev/null").unwrap()));
+        let file: &'static File = Box::leak(Box::new(File::create("/dev/null").unwrap()));
         Sink::new(file.as_fd(), tag)
     }
 

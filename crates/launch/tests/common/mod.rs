@@ -1,0 +1,113 @@
+//! Running `mpiexec` from a test.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::fs;
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// Longest time that anything here may take, on a machine with much else to do.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// `mpiexec` with these arguments; `RANK` stands for the program that talks to it.
+pub fn mpiexec(line: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mpiexec"));
+    command.args(line.iter().map(|&word| if word == "RANK" { rank() } else { word.into() }));
+    command.env_remove("WEFT_TIMEOUT").stdin(Stdio::null());
+    command
+}
+
+/// The example `rank`, which cargo builds along with the tests.
+pub fn rank() -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_BIN_EXE_mpiexec")).with_file_name("examples/rank");
+    assert!(path.exists(), "{} is missing: cargo build --example rank", path.display());
+    path
+}
+
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Runs to the end: exit code, lines of standard output sorted, standard error.
+pub fn run(line: &[&str]) -> (Option<i32>, Vec<String>, String) {
+    let output = mpiexec(line).output().expect("mpiexec runs");
+    let mut lines: Vec<String> = stdout(&output).lines().map(str::to_string).collect();
+    lines.sort();
+    (output.status.code(), lines, stderr(&output))
+}
+
+/// Waits until `what` holds; a failure only after a long time.
+pub fn eventually(what: &str, mut test: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !test() {
+        assert!(start.elapsed() < PATIENCE, "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A name for the command line of a test's processes, by which /proc finds them again.
+pub fn mark(test: &str) -> String {
+    format!("weft-test-{test}-{}", std::process::id())
+}
+
+/// Live processes with `mark` among their arguments, without `mpiexec` itself.
+pub fn marked(mark: &str) -> Vec<i32> {
+    let is_marked = |pid: i32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words: Vec<_> = line.split(|&byte| byte == 0).collect();
+        !words[0].ends_with(b"mpiexec") && words.contains(&mark.as_bytes())
+    };
+    let entries = fs::read_dir("/proc").expect("/proc").flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|&pid| is_marked(pid)).collect()
+}
+
+/// A running `mpiexec`, killed if the test fails.
+pub struct Job(pub Child);
+
+impl Job {
+    pub fn start(line: &[&str]) -> Self {
+        let mut command = mpiexec(line);
+        Job(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("mpiexec runs"))
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.0.id() as i32), signal).expect("mpiexec is there");
+    }
+
+    /// Waits for the end: status, output, errors.
+    pub fn end(mut self) -> (std::process::ExitStatus, String, String) {
+        let (mut out, mut err) = (String::new(), String::new());
+        let pipe = self.0.stdout.take().expect("a pipe").read_to_string(&mut out);
+        pipe.expect("output");
+        self.0.stderr.take().expect("a pipe").read_to_string(&mut err).expect("errors");
+        (self.0.wait().expect("mpiexec ends"), out, err)
+    }
+
+    /// Waits until standard output or error has said this, which is returned with what came before.
+    pub fn wait_for(stream: &mut impl Read, words: &str) -> String {
+        let mut said = Vec::new();
+        while !String::from_utf8_lossy(&said).contains(words) {
+            let mut byte = [0];
+            let count = stream.read(&mut byte).expect("readable");
+            assert!(count > 0, "ended before {words:?}: {}", String::from_utf8_lossy(&said));
+            said.push(byte[0]);
+        }
+        String::from_utf8_lossy(&said).into_owned()
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
