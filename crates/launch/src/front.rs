@@ -120,11 +120,21 @@ fn relay(supervisor: Pid, taken: &SigSet, mut control: UnixStream) -> ExitCode {
                 Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP => {
                     ending = ending.or(Some(signal));
                 }
-                Signal::SIGTSTP => drop(raise(Signal::SIGSTOP)),
+                Signal::SIGTSTP => stop(),
                 _ => {}
             }
         }
     }
+}
+
+/// Stops this process until SIGCONT, if there is a shell that could continue it (for a group without
+/// one, a container's only program for example, the kernel takes no notice).
+fn stop() {
+    let mut set = SigSet::empty();
+    set.add(Signal::SIGTSTP);
+    let _ = raise(Signal::SIGTSTP);
+    let _ = sigprocmask(SigmaskHow::SIG_UNBLOCK, Some(&set), None);
+    let _ = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&set), None);
 }
 
 /// Ends this process as the signal would have, which is what shells look at.

@@ -190,15 +190,10 @@ fn a_job_stops_and_goes_on() {
     let out = job.0.stdout.as_mut().unwrap();
     Job::wait_for(out, "ready\n");
     Job::wait_for(out, "ready\n");
-    let state = |pid: i32| {
-        let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        text.rsplit(") ").next().and_then(|rest| rest.chars().next()).unwrap_or('X')
-    };
     let all = |stopped: bool| {
-        let mut pids = marked(&mark);
+        let pids = marked(&mark);
         assert_eq!(pids.len(), 2);
-        pids.push(job.0.id() as i32);
-        pids.iter().all(|&pid| (state(pid) == 'T') == stopped)
+        pids.iter().all(|&pid| (common::state(pid) == 'T') == stopped)
     };
     job.signal(Signal::SIGTSTP);
     eventually("all stop", || all(true));

@@ -5,20 +5,19 @@ mod common;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use common::{Job, eventually, mark, marked, mpiexec};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::pty::openpty;
 use nix::sys::signal::Signal;
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{Pid, setsid};
+use nix::unistd::setsid;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// `mpiexec` in a terminal of its own; the terminal's other end.
-fn in_terminal(line: &[&str]) -> (Child, File) {
+/// A program in a terminal of its own; the terminal's other end.
+fn in_terminal(command: &mut Command) -> (Child, File) {
     // A terminal hangs up when its last copy is closed: none may leak into another test's processes.
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let pty = openpty(None, None).expect("a pseudo-terminal");
@@ -26,7 +25,6 @@ fn in_terminal(line: &[&str]) -> (Child, File) {
         fcntl(end, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).expect("a flag");
     }
     let end = || Stdio::from(pty.slave.try_clone().expect("a descriptor"));
-    let mut command = mpiexec(line);
     command.stdin(end()).stdout(end()).stderr(end());
     let enter = || {
         setsid()?;
@@ -38,14 +36,14 @@ fn in_terminal(line: &[&str]) -> (Child, File) {
     };
     // SAFETY: `enter` makes system calls only.
     unsafe { command.pre_exec(enter) };
-    (command.spawn().expect("mpiexec runs"), File::from(pty.master))
+    (command.spawn().expect("the program runs"), File::from(pty.master))
 }
 
 #[test]
 fn interrupt_key_ends_the_job() {
     let mark = mark("key-c");
     let (mut child, mut terminal) =
-        in_terminal(&["-n", "2", "sh", "-c", "echo ready; sleep 1000", &mark]);
+        in_terminal(&mut mpiexec(&["-n", "2", "sh", "-c", "echo ready; sleep 1000", &mark]));
     Job::wait_for(&mut terminal, "ready\r\nready\r\n");
     terminal.write_all(b"\x03").unwrap();
     Job::wait_for(&mut terminal, "mpiexec: SIGINT: ending the job\r\n");
@@ -55,8 +53,9 @@ fn interrupt_key_ends_the_job() {
 
 #[test]
 fn quit_key_asks_and_does_not_kill() {
-    let (mut child, mut terminal) =
-        in_terminal(&["-n", "2", "RANK", "init", "exchange", "recv", "1", "say", "ready", "sleep"]);
+    let (mut child, mut terminal) = in_terminal(&mut mpiexec(&[
+        "-n", "2", "RANK", "init", "exchange", "recv", "1", "say", "ready", "sleep",
+    ]));
     Job::wait_for(&mut terminal, "ready\r\nready\r\n");
     for _ in 0..2 {
         terminal.write_all(b"\x1c").unwrap();
@@ -67,26 +66,33 @@ fn quit_key_asks_and_does_not_kill() {
 }
 
 #[test]
-fn suspend_key_stops_the_job_until_it_is_continued() {
+fn suspend_key_stops_the_job_until_the_shell_continues_it() {
     let mark = mark("key-z");
-    let (mut child, mut terminal) = in_terminal(&[
-        "-n",
-        "2",
-        "sh",
-        "-c",
-        "echo ready; read line; echo $line; sleep 1000",
-        &mark,
-    ]);
-    Job::wait_for(&mut terminal, "ready\r\n");
-    let pid = Pid::from_raw(child.id() as i32);
+    let mpiexec = env!("CARGO_BIN_EXE_mpiexec");
+    let job = format!("sh -c 'echo ready; read line && echo got $line; sleep 1000' {mark}");
+    let script = format!("set -m; {mpiexec} -n 2 {job}; echo code $?; read x; fg");
+    let mut shell = Command::new("sh");
+    let (mut child, mut terminal) = in_terminal(shell.args(["-c", &script]));
+    Job::wait_for(&mut terminal, "ready\r\nready\r\n");
     terminal.write_all(b"\x1a").unwrap();
-    let stopped = waitpid(pid, Some(WaitPidFlag::WUNTRACED)).unwrap();
-    assert!(matches!(stopped, WaitStatus::Stopped(..)), "{stopped:?}");
-    nix::sys::signal::killpg(pid, Signal::SIGCONT).unwrap();
-    terminal.write_all(b"go on\r").unwrap();
-    // Once echoed by the terminal, once by rank 0.
-    Job::wait_for(&mut terminal, "go on\r\ngo on\r\n");
-    // The terminal goes away.
+    Job::wait_for(&mut terminal, &format!("code {}\r\n", 128 + Signal::SIGTSTP as i32));
+    eventually("the ranks are stopped", || {
+        marked(&mark).iter().all(|&pid| matches!(common::state(pid), 'T' | 'X'))
+    });
+    terminal.write_all(b"\rgo on\r").unwrap();
+    Job::wait_for(&mut terminal, "got go on\r\n");
+    terminal.write_all(b"\x03").unwrap();
+    Job::wait_for(&mut terminal, "mpiexec: SIGINT: ending the job\r\n");
+    assert!(!child.wait().unwrap().success());
+    assert!(marked(&mark).is_empty());
+}
+
+#[test]
+fn a_terminal_that_goes_away_takes_the_job_with_it() {
+    let mark = mark("hangup");
+    let line = ["-n", "2", "sh", "-c", "echo ready; sleep 1000", &mark];
+    let (mut child, mut terminal) = in_terminal(&mut mpiexec(&line));
+    Job::wait_for(&mut terminal, "ready\r\nready\r\n");
     drop(terminal);
     assert_eq!(child.wait().unwrap().signal(), Some(Signal::SIGHUP as i32));
     eventually("nothing is left", || marked(&mark).is_empty());
@@ -94,8 +100,13 @@ fn suspend_key_stops_the_job_until_it_is_continued() {
 
 #[test]
 fn one_rank_keeps_the_terminal() {
-    let (mut child, mut terminal) =
-        in_terminal(&["-n", "1", "sh", "-c", "test -t 0 && test -t 1 && test -t 2 && echo yes"]);
+    let (mut child, mut terminal) = in_terminal(&mut mpiexec(&[
+        "-n",
+        "1",
+        "sh",
+        "-c",
+        "test -t 0 && test -t 1 && test -t 2 && echo yes",
+    ]));
     Job::wait_for(&mut terminal, "yes\r\n");
     assert!(child.wait().unwrap().success());
 }

@@ -3,10 +3,12 @@
 
 use std::fs;
 use std::io::Read;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -70,6 +72,12 @@ pub fn marked(mark: &str) -> Vec<i32> {
     pids.filter(|&pid| is_marked(pid)).collect()
 }
 
+/// State letter of a process, `X` if it is gone.
+pub fn state(pid: i32) -> char {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    text.rsplit(") ").next().and_then(|rest| rest.chars().next()).unwrap_or('X')
+}
+
 /// A running `mpiexec`, killed if the test fails.
 pub struct Job(pub Child);
 
@@ -93,10 +101,13 @@ impl Job {
     }
 
     /// Waits until standard output or error has said this, which is returned with what came before.
-    pub fn wait_for(stream: &mut impl Read, words: &str) -> String {
+    pub fn wait_for(stream: &mut (impl Read + AsFd), words: &str) -> String {
         let mut said = Vec::new();
         while !String::from_utf8_lossy(&said).contains(words) {
             let mut byte = [0];
+            let patience = PollTimeout::try_from(PATIENCE).expect("fits");
+            let ready = poll(&mut [PollFd::new(stream.as_fd(), PollFlags::POLLIN)], patience);
+            assert!(ready != Ok(0), "{words:?} in vain: {}", String::from_utf8_lossy(&said));
             let count = stream.read(&mut byte).expect("readable");
             assert!(count > 0, "ended before {words:?}: {}", String::from_utf8_lossy(&said));
             said.push(byte[0]);
