@@ -234,6 +234,9 @@ pub fn optional_info(handle: Info) -> Result<Option<weft_process::Info>, Error> 
 
 /// A copy of the info object behind a handle.
 pub fn info(handle: Info) -> Result<weft_process::Info, Error> {
+    if handle == MPI_INFO_ENV {
+        return Ok(crate::chapters::info::environment());
+    }
     let found = state().infos.borrow().get(handle.0).cloned();
     found.ok_or_else(|| bad_handle(MPI_ERR_INFO, "info", "info object", handle.0, MPI_INFO_NULL.0))
 }

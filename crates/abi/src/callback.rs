@@ -22,6 +22,12 @@ impl<F: Copy> Callback<F> {
         self.0
     }
 
+    /// The same function as one of another type, which must have the same C calling convention:
+    /// handles of all kinds are passed alike.
+    pub fn cast<G: Copy>(self) -> Callback<G> {
+        Callback(self.0, PhantomData)
+    }
+
     /// The function to call.
     ///
     /// # Safety

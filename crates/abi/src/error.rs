@@ -1,6 +1,13 @@
 //! Errors and the way they take to the user's error handler.
 
-use crate::constants::{MPI_ERR_ARG, MPI_ERR_UNSUPPORTED_OPERATION, MPI_T_ERR_NOT_SUPPORTED};
+use crate::arguments::comm_label;
+use crate::constants::{
+    MPI_COMM_NULL, MPI_COMM_SELF, MPI_COMM_WORLD, MPI_ERR_ARG, MPI_ERR_UNSUPPORTED_OPERATION,
+    MPI_ERRORS_RETURN, MPI_T_ERR_NOT_SUPPORTED,
+};
+use crate::lock;
+use crate::objects::HandlerFunction;
+use crate::state::state;
 use crate::types::{Comm, File, Session, Win};
 use std::ffi::c_int;
 use std::fmt;
@@ -68,13 +75,61 @@ pub enum Owner {
 #[cold]
 #[inline(never)]
 pub fn raise(error: Error, call: &'static str, owner: Owner) -> c_int {
-    let owner = error.0.owner.unwrap_or(owner);
-    if owner != Owner::Tool {
-        // Error handlers belong to the process's objects; until those exist, an error is printed
-        // and returned.
-        eprintln!("weft: {call}: {}", error.text());
+    let code = error.class();
+    let comm = match error.0.owner.unwrap_or(owner) {
+        // The tool interface calls no handler; files have the handler of MPI_FILE_NULL, which
+        // returns (MPI 5.0, section 14.7).
+        Owner::Tool => return code,
+        Owner::File(_) => {
+            remember(code, call, error.text());
+            return code;
+        }
+        Owner::Comm(comm) => comm,
+        Owner::None | Owner::Win(_) | Owner::Session(_) => MPI_COMM_NULL,
+    };
+    handle(comm, code, call, error.text());
+    code
+}
+
+/// For MPI_Error_string.
+fn remember(code: c_int, call: &str, words: &str) {
+    *state().last_error.borrow_mut() = Some((code, format!("{call}: {words}")));
+}
+
+/// Calls the error handler of a communicator; of MPI_COMM_SELF where `comm` is none, and the
+/// initial one where even that does not exist.
+#[cold]
+#[inline(never)]
+pub fn handle(comm: Comm, code: c_int, call: &str, words: &str) {
+    let state = state();
+    let found = match comm {
+        MPI_COMM_WORLD => state.world.get().cloned(),
+        MPI_COMM_SELF => state.myself.get().cloned(),
+        other => state.comms.borrow().get(other.0).cloned(),
+    };
+    let on = found.as_ref().map_or_else(String::new, |c| format!(" on {}", comm_label(c)));
+    let (comm, object) = match found {
+        Some(object) => (comm, Some(object)),
+        None => (MPI_COMM_SELF, state.myself.get().cloned()),
+    };
+    let handler = object.map_or(state.initial_errhandler.get(), |c| c.errhandler.get());
+    if handler == MPI_ERRORS_RETURN.0 {
+        return remember(code, call, words);
     }
-    error.class()
+    let made = state.errhandlers.borrow().get(handler).map(|object| object.function);
+    match made {
+        Some(HandlerFunction::Comm(function)) => {
+            remember(code, call, words);
+            let (mut comm, mut code) = (comm, code);
+            // SAFETY: the program made the handler with a function of this type.
+            lock::unlocked(|| unsafe { function.function()(&raw mut comm, &raw mut code) });
+        }
+        // MPI_ERRORS_ARE_FATAL and MPI_ERRORS_ABORT both end the job, of which this process is part.
+        _ => {
+            let who = state.engine.get().map_or_else(String::new, |e| format!("rank {}: ", e.rank()));
+            crate::chapters::init::die(code, &format!("{who}{call}{on}: {words}"))
+        }
+    }
 }
 
 /// Raises that `call` is not built yet.

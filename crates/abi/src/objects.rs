@@ -36,7 +36,16 @@ pub enum UserReduction {
 
 /// An error handler that the program made.
 #[derive(Clone, Copy)]
-pub enum ErrhandlerObject {
+pub struct ErrhandlerObject {
+    pub function: HandlerFunction,
+    /// References that the program has: its own and those that MPI_Comm_get_errhandler gave out. At
+    /// 0 the object lives on while a communicator has it.
+    pub users: u32,
+}
+
+/// What an error handler calls.
+#[derive(Clone, Copy)]
+pub enum HandlerFunction {
     Comm(Callback<CommErrhandlerFunction>),
     /// For windows, files and sessions: kept, never called yet.
     Other,

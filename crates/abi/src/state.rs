@@ -7,10 +7,12 @@ use crate::objects::*;
 use crate::table::Table;
 use crate::types::Datatype;
 use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::OnceLock;
 use weft_bootstrap::{Bootstrap, Report};
 use weft_datatype::Predefined;
+use weft_fabric::Region;
 use weft_process::{Group, Info};
 
 /// How far the process has come.
@@ -52,6 +54,11 @@ pub struct State {
     /// The last error raised, for MPI_Error_string: class and text.
     pub last_error: RefCell<Option<(i32, String)>>,
     pub buffer: RefCell<crate::chapters::buffered::Attached>,
+    pub predefined_attributes: crate::chapters::caching::Predefined,
+    /// Error classes, codes and texts that the program added.
+    pub added_errors: RefCell<crate::chapters::errors::Added>,
+    /// MPI_Alloc_mem's memory by address; `None`: from malloc.
+    pub allocated: RefCell<HashMap<usize, Option<Region>>>,
 }
 
 /// Keys of the program start here, above the predefined ones.
@@ -115,6 +122,9 @@ impl State {
             initial_errhandler: Cell::new(MPI_ERRORS_ARE_FATAL.0),
             last_error: RefCell::default(),
             buffer: RefCell::default(),
+            predefined_attributes: Default::default(),
+            added_errors: RefCell::default(),
+            allocated: RefCell::default(),
         }
     }
 }

@@ -1,0 +1,157 @@
+//! How a datatype was made (MPI 5.0, section 5.1.13).
+
+use crate::arguments::{datatype, not_null, store};
+use crate::chapters::datatypes::keep;
+use crate::constants::*;
+use crate::error::Error;
+use crate::objects::TypeObject;
+use crate::types::Datatype;
+use std::ffi::c_int;
+use std::rc::Rc;
+use weft_datatype::Type;
+
+/// The handle of a type that another one was made of: a new one, which the program frees, unless
+/// it is predefined.
+fn give_back(ty: &Type) -> Datatype {
+    match ty.basic() {
+        Some(basic) => Datatype(basic.handle() as usize),
+        None => keep(ty.clone()),
+    }
+}
+
+/// A type made without large counts, which the functions without `_c` cannot give back.
+fn small(handle: Datatype) -> Result<Rc<TypeObject>, Error> {
+    let object = datatype(handle)?;
+    if object.ty.contents().counts.is_empty() {
+        return Ok(object);
+    }
+    let text = "argument datatype was made with large counts: the form of this function with _c \
+                gives them back";
+    Err(Error::new(MPI_ERR_TYPE, text))
+}
+
+pub(crate) unsafe fn type_get_envelope(
+    handle: Datatype,
+    integers: *mut c_int,
+    addresses: *mut c_int,
+    datatypes: *mut c_int,
+    combiner: *mut c_int,
+) -> Result<(), Error> {
+    let object = small(handle)?;
+    let contents = object.ty.contents();
+    // SAFETY: the caller's pointers.
+    unsafe {
+        store(integers, contents.integers.len() as c_int, "num_integers")?;
+        store(addresses, contents.addresses.len() as c_int, "num_addresses")?;
+        store(datatypes, contents.types.len() as c_int, "num_datatypes")?;
+        store(combiner, object.ty.combiner() as c_int, "combiner")
+    }
+}
+
+pub(crate) unsafe fn type_get_envelope_c(
+    handle: Datatype,
+    integers: *mut i64,
+    addresses: *mut i64,
+    counts: *mut i64,
+    datatypes: *mut i64,
+    combiner: *mut c_int,
+) -> Result<(), Error> {
+    let object = datatype(handle)?;
+    let contents = object.ty.contents();
+    // SAFETY: the caller's pointers.
+    unsafe {
+        store(integers, contents.integers.len() as i64, "num_integers")?;
+        store(addresses, contents.addresses.len() as i64, "num_addresses")?;
+        store(counts, contents.counts.len() as i64, "num_large_counts")?;
+        store(datatypes, contents.types.len() as i64, "num_datatypes")?;
+        store(combiner, object.ty.combiner() as c_int, "combiner")
+    }
+}
+
+/// Fills an array of the program that has room for `room` values.
+///
+/// # Safety
+/// `to` is NULL or has `room` elements.
+unsafe fn fill<T>(
+    to: *mut T,
+    room: i64,
+    values: impl ExactSizeIterator<Item = T>,
+    what: &str,
+) -> Result<(), Error> {
+    if values.len() == 0 {
+        return Ok(());
+    }
+    not_null(to, &format!("array_of_{what}"))?;
+    for (i, value) in values.enumerate() {
+        debug_assert!((i as i64) < room);
+        // SAFETY: by contract, after `fits`.
+        unsafe { to.add(i).write(value) };
+    }
+    Ok(())
+}
+
+/// Checks that an array of `room` elements is large enough.
+fn fits(room: i64, len: usize, what: &str) -> Result<(), Error> {
+    if room >= len as i64 {
+        return Ok(());
+    }
+    let text = format!("argument max_{what} = {room}: there are {len}, as MPI_Type_get_envelope says");
+    Err(Error::new(MPI_ERR_ARG, text))
+}
+
+fn derived(object: &TypeObject) -> Result<(), Error> {
+    match object.ty.basic() {
+        None => Ok(()),
+        Some(basic) => {
+            let text = format!("argument datatype is {}, which was made of nothing", basic.name());
+            Err(Error::new(MPI_ERR_TYPE, text))
+        }
+    }
+}
+
+pub(crate) unsafe fn type_get_contents(
+    handle: Datatype,
+    max_integers: c_int,
+    max_addresses: c_int,
+    max_datatypes: c_int,
+    integers: *mut c_int,
+    addresses: *mut isize,
+    datatypes: *mut Datatype,
+) -> Result<(), Error> {
+    small(handle)?;
+    let [i, a, d] = [max_integers, max_addresses, max_datatypes].map(i64::from);
+    let none = std::ptr::null_mut();
+    // SAFETY: the caller's arrays.
+    unsafe { type_get_contents_c(handle, i, a, 0, d, integers, addresses, none, datatypes) }
+}
+
+#[allow(clippy::too_many_arguments)] // the standard's
+pub(crate) unsafe fn type_get_contents_c(
+    handle: Datatype,
+    max_integers: i64,
+    max_addresses: i64,
+    max_counts: i64,
+    max_datatypes: i64,
+    integers: *mut c_int,
+    addresses: *mut isize,
+    counts: *mut i64,
+    datatypes: *mut Datatype,
+) -> Result<(), Error> {
+    let object = datatype(handle)?;
+    derived(&object)?;
+    let contents = object.ty.contents();
+    fits(max_integers, contents.integers.len(), "integers")?;
+    fits(max_addresses, contents.addresses.len(), "addresses")?;
+    fits(max_counts, contents.counts.len(), "large_counts")?;
+    fits(max_datatypes, contents.types.len(), "datatypes")?;
+    // SAFETY: the caller's arrays.
+    unsafe {
+        // Integers are those that the program gave as int.
+        let narrow = contents.integers.iter().map(|&i| i as c_int);
+        fill(integers, max_integers, narrow, "integers")?;
+        let places = contents.addresses.iter().map(|&a| a as isize);
+        fill(addresses, max_addresses, places, "addresses")?;
+        fill(counts, max_counts, contents.counts.iter().copied(), "large_counts")?;
+        fill(datatypes, max_datatypes, contents.types.iter().map(give_back), "datatypes")
+    }
+}

@@ -1,0 +1,241 @@
+//! Groups: ordered sets of processes (MPI 5.0, section 7.3).
+
+use crate::arguments::{count, group, not_null, store};
+use crate::constants::*;
+use crate::error::Error;
+use crate::state::{engine, state};
+use crate::types::Group;
+use std::collections::HashMap;
+use std::ffi::c_int;
+use weft_process::Compare;
+
+/// Gives a group a handle; an empty one is `MPI_GROUP_EMPTY`.
+fn keep(group: weft_process::Group) -> Group {
+    if group.size() == 0 {
+        return MPI_GROUP_EMPTY;
+    }
+    Group(state().groups.borrow_mut().insert(group))
+}
+
+pub(crate) unsafe fn group_size(handle: Group, size: *mut c_int) -> Result<(), Error> {
+    // SAFETY: the caller's pointer.
+    unsafe { store(size, group(handle, "group")?.size() as c_int, "size") }
+}
+
+pub(crate) unsafe fn group_rank(handle: Group, rank: *mut c_int) -> Result<(), Error> {
+    let place = group(handle, "group")?.rank_of(engine()?.rank() as u32);
+    // SAFETY: the caller's pointer.
+    unsafe { store(rank, place.map_or(MPI_UNDEFINED, |r| r as c_int), "rank") }
+}
+
+pub(crate) unsafe fn group_compare(a: Group, b: Group, result: *mut c_int) -> Result<(), Error> {
+    let found = match group(a, "group1")?.compare(&group(b, "group2")?) {
+        Compare::Ident | Compare::Congruent => MPI_IDENT,
+        Compare::Similar => MPI_SIMILAR,
+        Compare::Unequal => MPI_UNEQUAL,
+    };
+    // SAFETY: the caller's pointer.
+    unsafe { store(result, found, "result") }
+}
+
+pub(crate) unsafe fn group_translate_ranks(
+    from: Group,
+    n: c_int,
+    ranks1: *const c_int,
+    to: Group,
+    ranks2: *mut c_int,
+) -> Result<(), Error> {
+    let (from, to) = (group(from, "group1")?, group(to, "group2")?);
+    let n = count(i64::from(n), "n")?;
+    if n > 0 {
+        not_null(ranks1, "ranks1")?;
+        not_null(ranks2, "ranks2")?;
+    }
+    let places: HashMap<u32, usize> =
+        to.ranks().iter().enumerate().map(|(place, &world)| (world, place)).collect();
+    for i in 0..n {
+        // SAFETY: inside the caller's array.
+        let rank = unsafe { *ranks1.add(i) };
+        let found = match rank {
+            MPI_PROC_NULL => MPI_PROC_NULL,
+            _ => {
+                let world = from.ranks()[member(&from, rank, "ranks1", i)?];
+                places.get(&world).map_or(MPI_UNDEFINED, |&place| place as c_int)
+            }
+        };
+        // SAFETY: as above.
+        unsafe { ranks2.add(i).write(found) };
+    }
+    Ok(())
+}
+
+/// Entry `i` of an array of ranks of the group.
+fn member(
+    group: &weft_process::Group,
+    rank: c_int,
+    argument: &str,
+    i: usize,
+) -> Result<usize, Error> {
+    if rank >= 0 && (rank as usize) < group.size() {
+        return Ok(rank as usize);
+    }
+    let text = match group.size() {
+        0 => format!("argument {argument}[{i}] = {rank}: the group is empty"),
+        size => format!("argument {argument}[{i}] = {rank}: ranks of the group are 0 to {}", size - 1),
+    };
+    Err(Error::new(MPI_ERR_RANK, text))
+}
+
+pub(crate) unsafe fn group_union(a: Group, b: Group, to: *mut Group) -> Result<(), Error> {
+    let made = group(a, "group1")?.union(&group(b, "group2")?);
+    // SAFETY: the caller's pointer.
+    unsafe { store_group(to, made) }
+}
+
+pub(crate) unsafe fn group_intersection(a: Group, b: Group, to: *mut Group) -> Result<(), Error> {
+    let made = group(a, "group1")?.intersection(&group(b, "group2")?);
+    // SAFETY: the caller's pointer.
+    unsafe { store_group(to, made) }
+}
+
+pub(crate) unsafe fn group_difference(a: Group, b: Group, to: *mut Group) -> Result<(), Error> {
+    let made = group(a, "group1")?.difference(&group(b, "group2")?);
+    // SAFETY: the caller's pointer.
+    unsafe { store_group(to, made) }
+}
+
+/// # Safety
+/// `to` is NULL or may be written.
+unsafe fn store_group(to: *mut Group, made: weft_process::Group) -> Result<(), Error> {
+    not_null(to, "newgroup")?;
+    // SAFETY: not NULL.
+    unsafe { store(to, keep(made), "newgroup") }
+}
+
+/// Different ranks of a group.
+struct Places<'a> {
+    group: &'a weft_process::Group,
+    places: Vec<usize>,
+    seen: Vec<bool>,
+}
+
+impl Places<'_> {
+    fn new(group: &weft_process::Group) -> Places<'_> {
+        Places { group, places: Vec::new(), seen: vec![false; group.size()] }
+    }
+
+    fn add(&mut self, rank: c_int, argument: &str, i: usize) -> Result<(), Error> {
+        let place = member(self.group, rank, argument, i)?;
+        if std::mem::replace(&mut self.seen[place], true) {
+            let text = format!("argument {argument}[{i}]: rank {rank} is there twice");
+            return Err(Error::new(MPI_ERR_RANK, text));
+        }
+        self.places.push(place);
+        Ok(())
+    }
+}
+
+/// # Safety
+/// `ranks` is NULL or has `n` elements.
+unsafe fn listed(
+    group: &weft_process::Group,
+    n: c_int,
+    ranks: *const c_int,
+) -> Result<Vec<usize>, Error> {
+    let n = count(i64::from(n), "n")?;
+    if n > 0 {
+        not_null(ranks, "ranks")?;
+    }
+    let mut places = Places::new(group);
+    for i in 0..n {
+        // SAFETY: by contract.
+        places.add(unsafe { *ranks.add(i) }, "ranks", i)?;
+    }
+    Ok(places.places)
+}
+
+/// The ranks of triplets `first, last, stride`.
+///
+/// # Safety
+/// `ranges` is NULL or has `n` elements.
+unsafe fn ranged(
+    group: &weft_process::Group,
+    n: c_int,
+    ranges: *mut [c_int; 3],
+) -> Result<Vec<usize>, Error> {
+    let n = count(i64::from(n), "n")?;
+    if n > 0 {
+        not_null(ranges, "ranges")?;
+    }
+    let mut places = Places::new(group);
+    for i in 0..n {
+        // SAFETY: by contract.
+        let [first, last, stride] = unsafe { *ranges.add(i) };
+        if stride == 0 {
+            let text = format!("argument ranges[{i}] = ({first}, {last}, 0): the stride is 0");
+            return Err(Error::new(MPI_ERR_ARG, text));
+        }
+        let mut rank = i64::from(first);
+        while if stride > 0 { rank <= i64::from(last) } else { rank >= i64::from(last) } {
+            places.add(rank as c_int, "ranges", i)?;
+            rank += i64::from(stride);
+        }
+    }
+    Ok(places.places)
+}
+
+pub(crate) unsafe fn group_incl(
+    handle: Group,
+    n: c_int,
+    ranks: *const c_int,
+    to: *mut Group,
+) -> Result<(), Error> {
+    let group = group(handle, "group")?;
+    // SAFETY: the caller's array and pointer.
+    unsafe { store_group(to, group.include(&listed(&group, n, ranks)?)) }
+}
+
+pub(crate) unsafe fn group_excl(
+    handle: Group,
+    n: c_int,
+    ranks: *const c_int,
+    to: *mut Group,
+) -> Result<(), Error> {
+    let group = group(handle, "group")?;
+    // SAFETY: the caller's array and pointer.
+    unsafe { store_group(to, group.exclude(&listed(&group, n, ranks)?)) }
+}
+
+pub(crate) unsafe fn group_range_incl(
+    handle: Group,
+    n: c_int,
+    ranges: *mut [c_int; 3],
+    to: *mut Group,
+) -> Result<(), Error> {
+    let group = group(handle, "group")?;
+    // SAFETY: the caller's array and pointer.
+    unsafe { store_group(to, group.include(&ranged(&group, n, ranges)?)) }
+}
+
+pub(crate) unsafe fn group_range_excl(
+    handle: Group,
+    n: c_int,
+    ranges: *mut [c_int; 3],
+    to: *mut Group,
+) -> Result<(), Error> {
+    let group = group(handle, "group")?;
+    // SAFETY: the caller's array and pointer.
+    unsafe { store_group(to, group.exclude(&ranged(&group, n, ranges)?)) }
+}
+
+pub(crate) unsafe fn group_free(handle: *mut Group) -> Result<(), Error> {
+    not_null(handle, "group")?;
+    // SAFETY: not NULL.
+    unsafe {
+        // The empty group is predefined, but every function that makes groups may return it.
+        group(*handle, "group")?;
+        state().groups.borrow_mut().remove((*handle).0);
+        handle.write(MPI_GROUP_NULL);
+    }
+    Ok(())
+}

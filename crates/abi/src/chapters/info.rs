@@ -1,0 +1,234 @@
+//! Info objects (MPI 5.0, chapter 10).
+
+use crate::arguments::{bad_handle, count, info, not_null, store, store_text, text};
+use crate::constants::*;
+use crate::error::Error;
+use crate::state::state;
+use crate::types::Info;
+use std::ffi::{c_char, c_int};
+use weft_process::{KEY_MAX, VALUE_MAX};
+
+/// # Safety
+/// `to` is NULL or may be written.
+unsafe fn keep(to: *mut Info, made: weft_process::Info, argument: &str) -> Result<(), Error> {
+    not_null(to, argument)?;
+    let handle = state().infos.borrow_mut().insert(made);
+    // SAFETY: not NULL.
+    unsafe { store(to, Info(handle), argument) }
+}
+
+/// Changes an info object in place; the predefined one cannot be changed.
+fn change<T>(
+    handle: Info,
+    f: impl FnOnce(&mut weft_process::Info) -> Result<T, Error>,
+) -> Result<T, Error> {
+    if handle == MPI_INFO_ENV {
+        let text = "argument info is MPI_INFO_ENV, which is only read: MPI_Info_dup makes a copy";
+        return Err(Error::new(MPI_ERR_INFO, text));
+    }
+    let mut infos = state().infos.borrow_mut();
+    match infos.get_mut(handle.0) {
+        Some(object) => f(object),
+        None => {
+            Err(bad_handle(MPI_ERR_INFO, "info", "info object", handle.0, MPI_INFO_NULL.0))
+        }
+    }
+}
+
+/// A key of the program, of a length that is allowed.
+///
+/// # Safety
+/// `from` is NULL or a C string.
+unsafe fn key(from: *const c_char) -> Result<String, Error> {
+    // SAFETY: by contract.
+    let key = unsafe { text(from, "key") }?;
+    if key.is_empty() || key.len() > KEY_MAX {
+        let text = format!("argument key has {} bytes: keys have 1 to {KEY_MAX}", key.len());
+        return Err(Error::new(MPI_ERR_INFO_KEY, text));
+    }
+    Ok(key)
+}
+
+pub(crate) unsafe fn info_create(to: *mut Info) -> Result<(), Error> {
+    // SAFETY: the caller's pointer.
+    unsafe { keep(to, weft_process::Info::default(), "info") }
+}
+
+pub(crate) unsafe fn info_dup(handle: Info, to: *mut Info) -> Result<(), Error> {
+    // SAFETY: the caller's pointer.
+    unsafe { keep(to, info(handle)?, "newinfo") }
+}
+
+pub(crate) unsafe fn info_free(handle: *mut Info) -> Result<(), Error> {
+    not_null(handle, "info")?;
+    // SAFETY: not NULL.
+    unsafe {
+        change(*handle, |_| Ok(()))?;
+        state().infos.borrow_mut().remove((*handle).0);
+        handle.write(MPI_INFO_NULL);
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn info_set(
+    handle: Info,
+    name: *const c_char,
+    value: *const c_char,
+) -> Result<(), Error> {
+    // SAFETY: the caller's strings.
+    let (name, value) = unsafe { (key(name)?, text(value, "value")?) };
+    if value.len() > VALUE_MAX {
+        let text = format!(
+            "argument value (of key {name}) has {} bytes: values have at most {VALUE_MAX}",
+            value.len()
+        );
+        return Err(Error::new(MPI_ERR_INFO_VALUE, text));
+    }
+    change(handle, |info| {
+        info.set(&name, &value);
+        Ok(())
+    })
+}
+
+pub(crate) unsafe fn info_delete(handle: Info, name: *const c_char) -> Result<(), Error> {
+    // SAFETY: the caller's string.
+    let name = unsafe { key(name) }?;
+    change(handle, |info| match info.delete(&name) {
+        true => Ok(()),
+        false => {
+            let text = format!("argument key = {name:?}: the info object has no such key");
+            Err(Error::new(MPI_ERR_INFO_NOKEY, text))
+        }
+    })
+}
+
+pub(crate) unsafe fn info_get_nkeys(handle: Info, nkeys: *mut c_int) -> Result<(), Error> {
+    // SAFETY: the caller's pointer.
+    unsafe { store(nkeys, info(handle)?.len() as c_int, "nkeys") }
+}
+
+pub(crate) unsafe fn info_get_nthkey(
+    handle: Info,
+    n: c_int,
+    to: *mut c_char,
+) -> Result<(), Error> {
+    let info = info(handle)?;
+    let place = usize::try_from(n).ok();
+    let Some(found) = place.and_then(|n| info.key(n)) else {
+        let text = format!("argument n = {n}: the info object has {} keys", info.len());
+        return Err(Error::new(MPI_ERR_ARG, text));
+    };
+    // SAFETY: the caller's buffer has MPI_MAX_INFO_KEY bytes.
+    unsafe { store_text(found, to, KEY_MAX + 1, "key") }.map(|_| ())
+}
+
+pub(crate) unsafe fn info_get_valuelen(
+    handle: Info,
+    name: *const c_char,
+    valuelen: *mut c_int,
+    flag: *mut c_int,
+) -> Result<(), Error> {
+    let info = info(handle)?;
+    // SAFETY: the caller's string and pointers.
+    unsafe {
+        let found = key(name).map(|name| info.get(&name).map(str::len))?;
+        store(flag, c_int::from(found.is_some()), "flag")?;
+        match found {
+            Some(len) => store(valuelen, len as c_int, "valuelen"),
+            None => Ok(()),
+        }
+    }
+}
+
+pub(crate) unsafe fn info_get(
+    handle: Info,
+    name: *const c_char,
+    valuelen: c_int,
+    value: *mut c_char,
+    flag: *mut c_int,
+) -> Result<(), Error> {
+    let info = info(handle)?;
+    let room = count(i64::from(valuelen), "valuelen")? + 1;
+    // SAFETY: the caller's string, flag, and buffer of `valuelen` bytes and one more.
+    unsafe {
+        let name = key(name)?;
+        store(flag, c_int::from(info.get(&name).is_some()), "flag")?;
+        match info.get(&name) {
+            Some(found) => store_text(found, value, room, "value").map(|_| ()),
+            None => Ok(()),
+        }
+    }
+}
+
+pub(crate) unsafe fn info_get_string(
+    handle: Info,
+    name: *const c_char,
+    buflen: *mut c_int,
+    value: *mut c_char,
+    flag: *mut c_int,
+) -> Result<(), Error> {
+    let info = info(handle)?;
+    not_null(buflen, "buflen")?;
+    // SAFETY: the caller's string, flag, and buffer of `*buflen` bytes.
+    unsafe {
+        let room = count(i64::from(*buflen), "buflen")?;
+        let name = key(name)?;
+        store(flag, c_int::from(info.get(&name).is_some()), "flag")?;
+        let Some(found) = info.get(&name) else { return Ok(()) };
+        // With no room the program only asks for the length.
+        if room > 0 {
+            store_text(found, value, room, "value")?;
+        }
+        store(buflen, found.len() as c_int + 1, "buflen")
+    }
+}
+
+pub(crate) unsafe fn info_create_env(
+    _argc: c_int,
+    _argv: *mut *mut c_char,
+    to: *mut Info,
+) -> Result<(), Error> {
+    // SAFETY: the caller's pointer.
+    unsafe { keep(to, environment(), "info") }
+}
+
+/// How this process was started (MPI 5.0, section 11.2.3), for `MPI_INFO_ENV`. Keys that have no
+/// answer (`soft`, `file`) are absent, and so are answers that are too long.
+pub fn environment() -> weft_process::Info {
+    let mut info = weft_process::Info::default();
+    let mut set = |key: &str, value: &str| {
+        if !value.is_empty() && value.len() <= VALUE_MAX {
+            info.set(key, value);
+        }
+    };
+    let mut arguments = std::env::args_os().map(|a| a.to_string_lossy().into_owned());
+    set("command", &arguments.next().unwrap_or_default());
+    set("argv", &arguments.collect::<Vec<_>>().join(" "));
+    if let Some(world) = state().world.get() {
+        set("maxprocs", &world.size().to_string());
+    }
+    set("host", &system_name(|names| &names.nodename));
+    set("arch", &system_name(|names| &names.machine));
+    let here = std::env::current_dir().unwrap_or_default();
+    set("wdir", &here.to_string_lossy());
+    let level = match state().thread_level.get() {
+        MPI_THREAD_FUNNELED => "MPI_THREAD_FUNNELED",
+        MPI_THREAD_SERIALIZED => "MPI_THREAD_SERIALIZED",
+        MPI_THREAD_MULTIPLE => "MPI_THREAD_MULTIPLE",
+        _ => "MPI_THREAD_SINGLE",
+    };
+    set("thread_level", level);
+    info
+}
+
+/// A field of what `uname` says.
+fn system_name(field: impl Fn(&libc::utsname) -> &[c_char; 65]) -> String {
+    // SAFETY: all zeros are a utsname.
+    let mut names: libc::utsname = unsafe { std::mem::zeroed() };
+    // SAFETY: the structure is ours.
+    if unsafe { libc::uname(&mut names) } != 0 {
+        return String::new();
+    }
+    let bytes: Vec<u8> = field(&names).iter().map(|&c| c as u8).take_while(|&b| b != 0).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}

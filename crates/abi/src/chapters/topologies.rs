@@ -1,0 +1,266 @@
+//! Virtual topologies: cartesian grids (MPI 5.0, chapter 8).
+
+use crate::arguments::{comm, comm_label, count, not_null, rank, store};
+use crate::chapters::communicators::{inherit, keep};
+use crate::constants::*;
+use crate::error::Error;
+use crate::node::CommObject;
+use crate::types::Comm;
+use crate::waiting::Call;
+use std::ffi::c_int;
+use weft_process::{Cartesian, Topology, balanced_dims};
+
+/// The grid of a communicator.
+fn grid(comm: &CommObject) -> Result<Cartesian, Error> {
+    match &*comm.topology.borrow() {
+        Some(Topology::Cartesian(grid)) => Ok(grid.clone()),
+        None => {
+            let text = format!("{} has no cartesian topology: MPI_Cart_create", comm_label(comm));
+            Err(Error::new(MPI_ERR_TOPOLOGY, text))
+        }
+    }
+}
+
+/// The first `n` elements of an array of the program.
+///
+/// # Safety
+/// `from` is NULL or has `n` elements.
+unsafe fn list(from: *const c_int, n: usize, argument: &str) -> Result<Vec<c_int>, Error> {
+    if n > 0 {
+        not_null(from, argument)?;
+    }
+    // SAFETY: by contract.
+    Ok((0..n).map(|i| unsafe { *from.add(i) }).collect())
+}
+
+/// # Safety
+/// `to` is NULL or has as many elements as there are values.
+unsafe fn store_list(
+    to: *mut c_int,
+    values: impl ExactSizeIterator<Item = c_int>,
+    argument: &str,
+) -> Result<(), Error> {
+    if values.len() > 0 {
+        not_null(to, argument)?;
+    }
+    for (i, value) in values.enumerate() {
+        // SAFETY: by contract.
+        unsafe { to.add(i).write(value) };
+    }
+    Ok(())
+}
+
+/// A grid as the program describes it, of at most `most` points.
+///
+/// # Safety
+/// The arrays are NULL or have `ndims` elements.
+unsafe fn described(
+    ndims: c_int,
+    dims: *const c_int,
+    periods: *const c_int,
+    most: usize,
+) -> Result<Cartesian, Error> {
+    let n = count(i64::from(ndims), "ndims")
+        .map_err(|e| Error::new(MPI_ERR_DIMS, e.text()))?;
+    // SAFETY: by contract.
+    let (dims, periods) = unsafe { (list(dims, n, "dims")?, list(periods, n, "periods")?) };
+    if let Some(i) = dims.iter().position(|&d| d <= 0) {
+        let text = format!(
+            "argument dims[{i}] = {}: dimensions are at least 1 (MPI_Dims_create fills zeros)",
+            dims[i]
+        );
+        return Err(Error::new(MPI_ERR_DIMS, text));
+    }
+    let size = dims.iter().try_fold(1usize, |size, &d| size.checked_mul(d as usize));
+    if size.is_none_or(|size| size > most) {
+        let by = dims.iter().map(c_int::to_string).collect::<Vec<_>>().join(" x ");
+        let text = format!("argument dims: a grid of {by}, but the communicator has {most} ranks");
+        return Err(Error::new(MPI_ERR_DIMS, text));
+    }
+    let dims = dims.into_iter().map(|d| d as usize).collect();
+    Ok(Cartesian { dims, periods: periods.into_iter().map(|p| p != 0).collect() })
+}
+
+pub(crate) unsafe fn cart_create(
+    handle: Comm,
+    ndims: c_int,
+    dims: *const c_int,
+    periods: *const c_int,
+    _reorder: c_int,
+    newcomm: *mut Comm,
+) -> Result<(), Error> {
+    not_null(newcomm, "comm_cart")?;
+    let old = comm(handle)?;
+    // SAFETY: the caller's arrays.
+    let grid = unsafe { described(ndims, dims, periods, old.size()) }?;
+    let new = old.engine().block_on(&Call::new("MPI_Cart_create"), old.cartesian(grid))?;
+    if let Some(new) = &new {
+        inherit(&old, new);
+    }
+    // SAFETY: not NULL.
+    unsafe { store(newcomm, keep(new), "comm_cart") }
+}
+
+pub(crate) unsafe fn cart_map(
+    handle: Comm,
+    ndims: c_int,
+    dims: *const c_int,
+    periods: *const c_int,
+    newrank: *mut c_int,
+) -> Result<(), Error> {
+    let old = comm(handle)?;
+    // SAFETY: the caller's arrays.
+    let grid = unsafe { described(ndims, dims, periods, old.size()) }?;
+    let place = if old.rank() < grid.size() { old.rank() as c_int } else { MPI_UNDEFINED };
+    // SAFETY: the caller's pointer.
+    unsafe { store(newrank, place, "newrank") }
+}
+
+pub(crate) unsafe fn cartdim_get(handle: Comm, ndims: *mut c_int) -> Result<(), Error> {
+    let grid = grid(&*comm(handle)?)?;
+    // SAFETY: the caller's pointer.
+    unsafe { store(ndims, grid.dims.len() as c_int, "ndims") }
+}
+
+/// Checks that the program's arrays have room for all dimensions.
+fn room(grid: &Cartesian, maxdims: c_int) -> Result<(), Error> {
+    let n = grid.dims.len();
+    if i64::from(maxdims) >= n as i64 {
+        return Ok(());
+    }
+    let text = format!("argument maxdims = {maxdims}: the grid has {n} dimensions");
+    Err(Error::new(MPI_ERR_ARG, text))
+}
+
+pub(crate) unsafe fn cart_get(
+    handle: Comm,
+    maxdims: c_int,
+    dims: *mut c_int,
+    periods: *mut c_int,
+    coords: *mut c_int,
+) -> Result<(), Error> {
+    let comm = comm(handle)?;
+    let grid = grid(&comm)?;
+    room(&grid, maxdims)?;
+    let here = grid.coords(comm.rank());
+    // SAFETY: the caller's arrays have `maxdims` elements.
+    unsafe {
+        store_list(dims, grid.dims.iter().map(|&d| d as c_int), "dims")?;
+        store_list(periods, grid.periods.iter().map(|&p| c_int::from(p)), "periods")?;
+        store_list(coords, here.iter().map(|&c| c as c_int), "coords")
+    }
+}
+
+pub(crate) unsafe fn cart_rank(
+    handle: Comm,
+    coords: *const c_int,
+    rank: *mut c_int,
+) -> Result<(), Error> {
+    let grid = grid(&*comm(handle)?)?;
+    // SAFETY: the caller's array has an element a dimension.
+    let coords = unsafe { list(coords, grid.dims.len(), "coords") }?;
+    let wide: Vec<i64> = coords.iter().map(|&c| i64::from(c)).collect();
+    let found = grid.rank(&wide).map_err(|d| {
+        let (is, last) = (coords[d], grid.dims[d] - 1);
+        let text = format!("argument coords[{d}] = {is}: the grid, not periodic there, has 0 to {last}");
+        Error::new(MPI_ERR_ARG, text)
+    })?;
+    // SAFETY: the caller's pointer.
+    unsafe { store(rank, found as c_int, "rank") }
+}
+
+pub(crate) unsafe fn cart_coords(
+    handle: Comm,
+    place: c_int,
+    maxdims: c_int,
+    coords: *mut c_int,
+) -> Result<(), Error> {
+    let comm = comm(handle)?;
+    let grid = grid(&comm)?;
+    let place = rank(&comm, place, "rank", MPI_ERR_RANK)?;
+    room(&grid, maxdims)?;
+    // SAFETY: the caller's array has `maxdims` elements.
+    unsafe { store_list(coords, grid.coords(place).iter().map(|&c| c as c_int), "coords") }
+}
+
+pub(crate) unsafe fn cart_shift(
+    handle: Comm,
+    direction: c_int,
+    disp: c_int,
+    source: *mut c_int,
+    dest: *mut c_int,
+) -> Result<(), Error> {
+    let comm = comm(handle)?;
+    let grid = grid(&comm)?;
+    let n = grid.dims.len();
+    let Some(dimension) = usize::try_from(direction).ok().filter(|&d| d < n) else {
+        let text = format!("argument direction = {direction}: the grid has {n} dimensions, from 0");
+        return Err(Error::new(MPI_ERR_ARG, text));
+    };
+    let found = grid.shift(comm.rank(), dimension, i64::from(disp));
+    let [from, to] = found.map(|r| r.map_or(MPI_PROC_NULL, |r| r as c_int));
+    // SAFETY: the caller's pointers.
+    unsafe {
+        store(source, from, "rank_source")?;
+        store(dest, to, "rank_dest")
+    }
+}
+
+pub(crate) unsafe fn cart_sub(
+    handle: Comm,
+    remain: *const c_int,
+    newcomm: *mut Comm,
+) -> Result<(), Error> {
+    not_null(newcomm, "newcomm")?;
+    let old = comm(handle)?;
+    let grid = grid(&old)?;
+    // SAFETY: the caller's array has an element a dimension.
+    let remain = unsafe { list(remain, grid.dims.len(), "remain_dims") }?;
+    let keeps: Vec<bool> = remain.iter().map(|&r| r != 0).collect();
+    let (part, colour, key) = grid.sub(old.rank(), &keeps);
+    let split = old.split(Some(colour as c_int), key as c_int);
+    let new = old.engine().block_on(&Call::new("MPI_Cart_sub"), split)?;
+    if let Some(new) = &new {
+        *new.topology.borrow_mut() = Some(Topology::Cartesian(part));
+        inherit(&old, new);
+    }
+    // SAFETY: not NULL.
+    unsafe { store(newcomm, keep(new), "newcomm") }
+}
+
+pub(crate) unsafe fn dims_create(
+    nnodes: c_int,
+    ndims: c_int,
+    dims: *mut c_int,
+) -> Result<(), Error> {
+    let n = count(i64::from(ndims), "ndims").map_err(|e| Error::new(MPI_ERR_DIMS, e.text()))?;
+    // SAFETY: the caller's array has `ndims` elements.
+    let given = unsafe { list(dims, n, "dims") }?;
+    if nnodes <= 0 {
+        let text = format!("argument nnodes = {nnodes}: at least 1 process");
+        return Err(Error::new(MPI_ERR_ARG, text));
+    }
+    if let Some(i) = given.iter().position(|&d| d < 0) {
+        let text = format!("argument dims[{i}] = {}: 0 to have it filled, or more", given[i]);
+        return Err(Error::new(MPI_ERR_DIMS, text));
+    }
+    if n == 0 {
+        return Ok(());
+    }
+    let wide: Vec<usize> = given.iter().map(|&d| d as usize).collect();
+    let Some(filled) = balanced_dims(nnodes as usize, &wide) else {
+        let text = format!("argument dims = {given:?} cannot be filled to {nnodes} processes");
+        return Err(Error::new(MPI_ERR_DIMS, text));
+    };
+    // SAFETY: as above.
+    unsafe { store_list(dims, filled.iter().map(|&d| d as c_int), "dims") }
+}
+
+pub(crate) unsafe fn topo_test(handle: Comm, status: *mut c_int) -> Result<(), Error> {
+    let kind = match &*comm(handle)?.topology.borrow() {
+        Some(Topology::Cartesian(_)) => MPI_CART,
+        None => MPI_UNDEFINED,
+    };
+    // SAFETY: the caller's pointer.
+    unsafe { store(status, kind, "status") }
+}

@@ -1,0 +1,305 @@
+//! What happens to a datatype after it was made: committed, copied, freed, named, measured
+//! (MPI 5.0, sections 5.1.7 to 5.1.12 and 7.8).
+
+use crate::arguments::{count, datatype, named_datatype, not_null, store, text};
+use crate::chapters::caching::{copy_attributes, delete_attributes};
+use crate::chapters::communicators::return_name;
+use crate::chapters::datatypes::keep;
+use crate::constants::*;
+use crate::error::Error;
+use crate::objects::TypeObject;
+use crate::status::Status;
+use crate::types::{Comm, Datatype};
+use crate::state::state;
+use crate::widen::Out;
+use std::ffi::{c_char, c_int};
+use weft_datatype::Datatype as Map;
+
+pub(crate) unsafe fn type_commit(handle: *mut Datatype) -> Result<(), Error> {
+    not_null(handle, "datatype")?;
+    // SAFETY: not NULL.
+    unsafe { datatype(*handle)? }.ty.commit();
+    Ok(())
+}
+
+pub(crate) unsafe fn type_free(handle: *mut Datatype) -> Result<(), Error> {
+    not_null(handle, "datatype")?;
+    // SAFETY: not NULL.
+    let freed = unsafe { *handle };
+    let object = datatype(freed)?;
+    if object.predefined {
+        let text = format!("argument datatype is {}, which is predefined: not freed", object.ty.name());
+        return Err(Error::new(MPI_ERR_TYPE, text));
+    }
+    delete_attributes(freed.0, &object.attributes)?;
+    state().types.borrow_mut().remove(freed.0);
+    // SAFETY: not NULL.
+    unsafe { store(handle, MPI_DATATYPE_NULL, "datatype") }
+}
+
+pub(crate) unsafe fn type_dup(oldtype: Datatype, newtype: *mut Datatype) -> Result<(), Error> {
+    not_null(newtype, "newtype")?;
+    let old = named_datatype(oldtype, "oldtype")?;
+    let attributes = std::cell::RefCell::default();
+    copy_attributes(Comm(oldtype.0), &old.attributes, &attributes)?;
+    let handle = keep(Map::duplicate(&old.ty)?);
+    datatype(handle)?.attributes.swap(&attributes);
+    // SAFETY: not NULL.
+    unsafe { store(newtype, handle, "newtype") }
+}
+
+pub(crate) unsafe fn type_set_name(handle: Datatype, name: *const c_char) -> Result<(), Error> {
+    let object = datatype(handle)?;
+    // SAFETY: the caller's string.
+    let mut name = unsafe { text(name, "type_name") }?;
+    let mut end = name.len().min(MPI_MAX_OBJECT_NAME as usize - 1);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    name.truncate(end);
+    object.ty.set_name(&name);
+    Ok(())
+}
+
+pub(crate) unsafe fn type_get_name(
+    handle: Datatype,
+    name: *mut c_char,
+    resultlen: *mut c_int,
+) -> Result<(), Error> {
+    // The null handle has a name too (MPI 5.0, section 7.8).
+    let found = match handle {
+        MPI_DATATYPE_NULL => "MPI_DATATYPE_NULL".to_owned(),
+        _ => datatype(handle)?.ty.name(),
+    };
+    // SAFETY: the caller's buffers.
+    unsafe { return_name(&found, name, resultlen, "type_name") }
+}
+
+// ---- measures -----------------------------------------------------------------------------------
+
+/// # Safety
+/// The pointer is NULL or may be written.
+unsafe fn store_out(to: Out, value: i64, argument: &str) -> Result<(), Error> {
+    if to.is_null() {
+        return Err(Error::null(argument));
+    }
+    // SAFETY: not NULL.
+    unsafe { to.set(value) };
+    Ok(())
+}
+
+pub(crate) unsafe fn type_size(handle: Datatype, size: Out) -> Result<(), Error> {
+    // SAFETY: the caller's pointer.
+    unsafe { store_out(size, datatype(handle)?.ty.size() as i64, "size") }
+}
+
+pub(crate) unsafe fn type_size_x(handle: Datatype, size: *mut i64) -> Result<(), Error> {
+    // SAFETY: the caller's pointer.
+    unsafe { type_size(handle, Out::Count(size)) }
+}
+
+pub(crate) unsafe fn type_get_extent(
+    handle: Datatype,
+    lb: Out,
+    extent: Out,
+) -> Result<(), Error> {
+    let object = datatype(handle)?;
+    // SAFETY: the caller's pointers.
+    unsafe {
+        store_out(lb, object.ty.lb(), "lb")?;
+        store_out(extent, object.ty.extent(), "extent")
+    }
+}
+
+pub(crate) unsafe fn type_get_extent_x(
+    handle: Datatype,
+    lb: *mut i64,
+    extent: *mut i64,
+) -> Result<(), Error> {
+    // SAFETY: the caller's pointers.
+    unsafe { type_get_extent(handle, Out::Count(lb), Out::Count(extent)) }
+}
+
+pub(crate) unsafe fn type_get_true_extent(
+    handle: Datatype,
+    lb: Out,
+    extent: Out,
+) -> Result<(), Error> {
+    let object = datatype(handle)?;
+    // SAFETY: the caller's pointers.
+    unsafe {
+        store_out(lb, object.ty.true_lb(), "true_lb")?;
+        store_out(extent, object.ty.true_extent(), "true_extent")
+    }
+}
+
+pub(crate) unsafe fn type_get_true_extent_x(
+    handle: Datatype,
+    lb: *mut i64,
+    extent: *mut i64,
+) -> Result<(), Error> {
+    // SAFETY: the caller's pointers.
+    unsafe { type_get_true_extent(handle, Out::Count(lb), Out::Count(extent)) }
+}
+
+// ---- elements of a received message -------------------------------------------------------------
+
+/// Stores how many elements a status counts; `MPI_UNDEFINED` where they are not whole.
+///
+/// # Safety
+/// The pointers are NULL or a status, and may be written.
+unsafe fn counted(
+    status: *const Status,
+    handle: Datatype,
+    to: Out,
+    how: impl FnOnce(&Map, usize) -> Option<usize>,
+) -> Result<(), Error> {
+    not_null(status, "status")?;
+    let object = datatype(handle)?;
+    // SAFETY: not NULL.
+    let bytes = unsafe { (*status).bytes() };
+    let found = how(&object.ty, bytes as usize);
+    // SAFETY: by contract.
+    unsafe { store_out(to, found.map_or(i64::from(MPI_UNDEFINED), |n| n as i64), "count") }
+}
+
+pub(crate) unsafe fn get_count(
+    status: *const Status,
+    handle: Datatype,
+    count: Out,
+) -> Result<(), Error> {
+    // SAFETY: the caller's pointers.
+    unsafe { counted(status, handle, count, Map::count_of) }
+}
+
+pub(crate) unsafe fn get_elements(
+    status: *const Status,
+    handle: Datatype,
+    count: Out,
+) -> Result<(), Error> {
+    // SAFETY: the caller's pointers.
+    unsafe { counted(status, handle, count, Map::elements_of) }
+}
+
+pub(crate) unsafe fn get_elements_x(
+    status: *const Status,
+    handle: Datatype,
+    count: *mut i64,
+) -> Result<(), Error> {
+    // SAFETY: the caller's pointers.
+    unsafe { get_elements(status, handle, Out::Count(count)) }
+}
+
+pub(crate) unsafe fn status_set_elements(
+    status: *mut Status,
+    handle: Datatype,
+    elements: i64,
+) -> Result<(), Error> {
+    not_null(status, "status")?;
+    let elements = count(elements, "count")?;
+    let bytes = bytes_of(&*datatype(handle)?, elements)?;
+    // SAFETY: not NULL.
+    unsafe { (*status).set_bytes(bytes as u64) };
+    Ok(())
+}
+
+pub(crate) unsafe fn status_set_elements_x(
+    status: *mut Status,
+    handle: Datatype,
+    elements: i64,
+) -> Result<(), Error> {
+    // SAFETY: the caller's pointer.
+    unsafe { status_set_elements(status, handle, elements) }
+}
+
+/// Bytes of packed data that hold `elements` basic elements.
+fn bytes_of(object: &TypeObject, elements: usize) -> Result<usize, Error> {
+    let ty = &object.ty;
+    let impossible = |why: &str| {
+        Error::new(MPI_ERR_ARG, format_args!("argument count = {elements}: {why}"))
+    };
+    if elements == 0 {
+        return Ok(0);
+    }
+    if ty.elements() == 0 {
+        return Err(impossible("the datatype has no data"));
+    }
+    let (whole, rest) = (elements / ty.elements(), elements % ty.elements());
+    let bytes = ty.size().checked_mul(whole).ok_or_else(|| impossible("more bytes than fit"))?;
+    // Within an element the number of basic elements grows with the bytes.
+    let part = (0..=ty.size()).find(|&b| ty.elements_of(b) == Some(rest));
+    Ok(bytes + part.unwrap_or(0))
+}
+
+pub(crate) unsafe fn status_set_cancelled(
+    status: *mut Status,
+    flag: c_int,
+) -> Result<(), Error> {
+    not_null(status, "status")?;
+    // SAFETY: not NULL.
+    unsafe { (*status).set_cancelled(flag != 0) };
+    Ok(())
+}
+
+// ---- predefined types by property ---------------------------------------------------------------
+
+pub(crate) unsafe fn type_match_size(
+    typeclass: c_int,
+    size: c_int,
+    to: *mut Datatype,
+) -> Result<(), Error> {
+    let found = match (typeclass, size) {
+        (MPI_TYPECLASS_INTEGER, 1) => MPI_INTEGER1,
+        (MPI_TYPECLASS_INTEGER, 2) => MPI_INTEGER2,
+        (MPI_TYPECLASS_INTEGER, 4) => MPI_INTEGER4,
+        (MPI_TYPECLASS_INTEGER, 8) => MPI_INTEGER8,
+        (MPI_TYPECLASS_INTEGER, 16) => MPI_INTEGER16,
+        (MPI_TYPECLASS_REAL, 2) => MPI_REAL2,
+        (MPI_TYPECLASS_REAL, 4) => MPI_REAL4,
+        (MPI_TYPECLASS_REAL, 8) => MPI_REAL8,
+        (MPI_TYPECLASS_REAL, 16) => MPI_REAL16,
+        (MPI_TYPECLASS_COMPLEX, 4) => MPI_COMPLEX4,
+        (MPI_TYPECLASS_COMPLEX, 8) => MPI_COMPLEX8,
+        (MPI_TYPECLASS_COMPLEX, 16) => MPI_COMPLEX16,
+        (MPI_TYPECLASS_COMPLEX, 32) => MPI_COMPLEX32,
+        (MPIX_TYPECLASS_LOGICAL, 1) => MPI_LOGICAL1,
+        (MPIX_TYPECLASS_LOGICAL, 2) => MPI_LOGICAL2,
+        (MPIX_TYPECLASS_LOGICAL, 4) => MPI_LOGICAL4,
+        (MPIX_TYPECLASS_LOGICAL, 8) => MPI_LOGICAL8,
+        (MPIX_TYPECLASS_LOGICAL, 16) => MPI_LOGICAL16,
+        _ => {
+            let text = format!("no datatype of argument typeclass = {typeclass} has size = {size}");
+            return Err(Error::new(MPI_ERR_ARG, text));
+        }
+    };
+    datatype(found)?;
+    // SAFETY: the caller's pointer.
+    unsafe { store(to, found, "datatype") }
+}
+
+/// Value, index, and the pair of the two.
+const PAIRS: [(Datatype, Datatype, Datatype); 9] = [
+    (MPI_FLOAT, MPI_INT, MPI_FLOAT_INT),
+    (MPI_DOUBLE, MPI_INT, MPI_DOUBLE_INT),
+    (MPI_LONG, MPI_INT, MPI_LONG_INT),
+    (MPI_INT, MPI_INT, MPI_2INT),
+    (MPI_SHORT, MPI_INT, MPI_SHORT_INT),
+    (MPI_LONG_DOUBLE, MPI_INT, MPI_LONG_DOUBLE_INT),
+    (MPI_REAL, MPI_REAL, MPI_2REAL),
+    (MPI_DOUBLE_PRECISION, MPI_DOUBLE_PRECISION, MPI_2DOUBLE_PRECISION),
+    (MPI_INTEGER, MPI_INTEGER, MPI_2INTEGER),
+];
+
+pub(crate) unsafe fn type_get_value_index(
+    value: Datatype,
+    index: Datatype,
+    to: *mut Datatype,
+) -> Result<(), Error> {
+    named_datatype(value, "value_type")?;
+    named_datatype(index, "index_type")?;
+    let found = PAIRS.iter().find(|&&(v, i, _)| (v, i) == (value, index));
+    // No other pair has an operator, which is what the null handle says.
+    let found = found.map_or(MPI_DATATYPE_NULL, |&(_, _, pair)| pair);
+    // SAFETY: the caller's pointer.
+    unsafe { store(to, found, "pair_type") }
+}
