@@ -126,7 +126,8 @@ pub fn handle(comm: Comm, code: c_int, call: &str, words: &str) {
         }
         // MPI_ERRORS_ARE_FATAL and MPI_ERRORS_ABORT both end the job, of which this process is part.
         _ => {
-            let who = state.engine.get().map_or_else(String::new, |e| format!("rank {}: ", e.rank()));
+            let who =
+                state.engine.get().map_or_else(String::new, |e| format!("rank {}: ", e.rank()));
             crate::chapters::init::die(code, &format!("{who}{call}{on}: {words}"))
         }
     }

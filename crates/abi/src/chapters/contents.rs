@@ -95,7 +95,8 @@ fn fits(room: i64, len: usize, what: &str) -> Result<(), Error> {
     if room >= len as i64 {
         return Ok(());
     }
-    let text = format!("argument max_{what} = {room}: there are {len}, as MPI_Type_get_envelope says");
+    let text =
+        format!("argument max_{what} = {room}: there are {len}, as MPI_Type_get_envelope says");
     Err(Error::new(MPI_ERR_ARG, text))
 }
 

@@ -31,10 +31,7 @@ fn old(handle: Datatype) -> Result<Type, Error> {
 
 /// # Safety
 /// `to` is NULL or may be written.
-unsafe fn give(
-    to: *mut Datatype,
-    made: Result<Type, weft_datatype::Error>,
-) -> Result<(), Error> {
+unsafe fn give(to: *mut Datatype, made: Result<Type, weft_datatype::Error>) -> Result<(), Error> {
     not_null(to, "newtype")?;
     // SAFETY: not NULL.
     unsafe { store(to, keep(made?), "newtype") }

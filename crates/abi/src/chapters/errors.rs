@@ -43,9 +43,7 @@ pub(crate) unsafe fn comm_create_errhandler(
 ) -> Result<(), Error> {
     let address = function.address();
     // SAFETY: the caller's pointer.
-    unsafe {
-        create(HandlerFunction::Comm(function), address, errhandler, "comm_errhandler_fn")
-    }
+    unsafe { create(HandlerFunction::Comm(function), address, errhandler, "comm_errhandler_fn") }
 }
 
 pub(crate) unsafe fn win_create_errhandler(

@@ -81,7 +81,9 @@ fn member(
     }
     let text = match group.size() {
         0 => format!("argument {argument}[{i}] = {rank}: the group is empty"),
-        size => format!("argument {argument}[{i}] = {rank}: ranks of the group are 0 to {}", size - 1),
+        size => {
+            format!("argument {argument}[{i}] = {rank}: ranks of the group are 0 to {}", size - 1)
+        }
     };
     Err(Error::new(MPI_ERR_RANK, text))
 }

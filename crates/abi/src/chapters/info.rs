@@ -29,9 +29,7 @@ fn change<T>(
     let mut infos = state().infos.borrow_mut();
     match infos.get_mut(handle.0) {
         Some(object) => f(object),
-        None => {
-            Err(bad_handle(MPI_ERR_INFO, "info", "info object", handle.0, MPI_INFO_NULL.0))
-        }
+        None => Err(bad_handle(MPI_ERR_INFO, "info", "info object", handle.0, MPI_INFO_NULL.0)),
     }
 }
 
@@ -107,11 +105,7 @@ pub(crate) unsafe fn info_get_nkeys(handle: Info, nkeys: *mut c_int) -> Result<(
     unsafe { store(nkeys, info(handle)?.len() as c_int, "nkeys") }
 }
 
-pub(crate) unsafe fn info_get_nthkey(
-    handle: Info,
-    n: c_int,
-    to: *mut c_char,
-) -> Result<(), Error> {
+pub(crate) unsafe fn info_get_nthkey(handle: Info, n: c_int, to: *mut c_char) -> Result<(), Error> {
     let info = info(handle)?;
     let place = usize::try_from(n).ok();
     let Some(found) = place.and_then(|n| info.key(n)) else {

@@ -11,16 +11,11 @@ use weft_fabric::{Fabric, Region};
 /// Alignment of what malloc gives, as of the fabric's memory: a cache line.
 const ALIGN: usize = 64;
 
-pub(crate) unsafe fn alloc_mem(
-    size: isize,
-    info: Info,
-    baseptr: *mut c_void,
-) -> Result<(), Error> {
+pub(crate) unsafe fn alloc_mem(size: isize, info: Info, baseptr: *mut c_void) -> Result<(), Error> {
     not_null(baseptr, "baseptr")?;
     optional_info(info)?;
-    let len = usize::try_from(size).map_err(|_| {
-        Error::new(MPI_ERR_ARG, format_args!("argument size = {size} is negative"))
-    })?;
+    let len = usize::try_from(size)
+        .map_err(|_| Error::new(MPI_ERR_ARG, format_args!("argument size = {size} is negative")))?;
     let (address, region) = match shared(len) {
         Some(region) => (region.local.ptr().cast(), Some(region)),
         None => (private(len)?, None),
@@ -53,7 +48,8 @@ fn private(len: usize) -> Result<*mut c_void, Error> {
 pub(crate) unsafe fn free_mem(base: *mut c_void) -> Result<(), Error> {
     let state = state();
     let Some(region) = state.allocated.borrow_mut().remove(&base.addr()) else {
-        let text = format!("argument base = {base:p}: MPI_Alloc_mem did not return it, or it is freed");
+        let text =
+            format!("argument base = {base:p}: MPI_Alloc_mem did not return it, or it is freed");
         return Err(Error::new(MPI_ERR_BASE, text));
     };
     match (region, state.engine.get()) {

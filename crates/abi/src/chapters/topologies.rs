@@ -60,8 +60,7 @@ unsafe fn described(
     periods: *const c_int,
     most: usize,
 ) -> Result<Cartesian, Error> {
-    let n = count(i64::from(ndims), "ndims")
-        .map_err(|e| Error::new(MPI_ERR_DIMS, e.text()))?;
+    let n = count(i64::from(ndims), "ndims").map_err(|e| Error::new(MPI_ERR_DIMS, e.text()))?;
     // SAFETY: by contract.
     let (dims, periods) = unsafe { (list(dims, n, "dims")?, list(periods, n, "periods")?) };
     if let Some(i) = dims.iter().position(|&d| d <= 0) {
@@ -162,7 +161,8 @@ pub(crate) unsafe fn cart_rank(
     let wide: Vec<i64> = coords.iter().map(|&c| i64::from(c)).collect();
     let found = grid.rank(&wide).map_err(|d| {
         let (is, last) = (coords[d], grid.dims[d] - 1);
-        let text = format!("argument coords[{d}] = {is}: the grid, not periodic there, has 0 to {last}");
+        let text =
+            format!("argument coords[{d}] = {is}: the grid, not periodic there, has 0 to {last}");
         Error::new(MPI_ERR_ARG, text)
     })?;
     // SAFETY: the caller's pointer.

@@ -8,9 +8,9 @@ use crate::chapters::datatypes::keep;
 use crate::constants::*;
 use crate::error::Error;
 use crate::objects::TypeObject;
+use crate::state::state;
 use crate::status::Status;
 use crate::types::{Comm, Datatype};
-use crate::state::state;
 use crate::widen::Out;
 use std::ffi::{c_char, c_int};
 use weft_datatype::Datatype as Map;
@@ -28,7 +28,8 @@ pub(crate) unsafe fn type_free(handle: *mut Datatype) -> Result<(), Error> {
     let freed = unsafe { *handle };
     let object = datatype(freed)?;
     if object.predefined {
-        let text = format!("argument datatype is {}, which is predefined: not freed", object.ty.name());
+        let text =
+            format!("argument datatype is {}, which is predefined: not freed", object.ty.name());
         return Err(Error::new(MPI_ERR_TYPE, text));
     }
     delete_attributes(freed.0, &object.attributes)?;
@@ -98,11 +99,7 @@ pub(crate) unsafe fn type_size_x(handle: Datatype, size: *mut i64) -> Result<(),
     unsafe { type_size(handle, Out::Count(size)) }
 }
 
-pub(crate) unsafe fn type_get_extent(
-    handle: Datatype,
-    lb: Out,
-    extent: Out,
-) -> Result<(), Error> {
+pub(crate) unsafe fn type_get_extent(handle: Datatype, lb: Out, extent: Out) -> Result<(), Error> {
     let object = datatype(handle)?;
     // SAFETY: the caller's pointers.
     unsafe {
@@ -215,9 +212,8 @@ pub(crate) unsafe fn status_set_elements_x(
 /// Bytes of packed data that hold `elements` basic elements.
 fn bytes_of(object: &TypeObject, elements: usize) -> Result<usize, Error> {
     let ty = &object.ty;
-    let impossible = |why: &str| {
-        Error::new(MPI_ERR_ARG, format_args!("argument count = {elements}: {why}"))
-    };
+    let impossible =
+        |why: &str| Error::new(MPI_ERR_ARG, format_args!("argument count = {elements}: {why}"));
     if elements == 0 {
         return Ok(0);
     }
@@ -231,10 +227,7 @@ fn bytes_of(object: &TypeObject, elements: usize) -> Result<usize, Error> {
     Ok(bytes + part.unwrap_or(0))
 }
 
-pub(crate) unsafe fn status_set_cancelled(
-    status: *mut Status,
-    flag: c_int,
-) -> Result<(), Error> {
+pub(crate) unsafe fn status_set_cancelled(status: *mut Status, flag: c_int) -> Result<(), Error> {
     not_null(status, "status")?;
     // SAFETY: not NULL.
     unsafe { (*status).set_cancelled(flag != 0) };
