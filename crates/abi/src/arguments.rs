@@ -253,17 +253,6 @@ pub unsafe fn store<T>(to: *mut T, value: T, argument: &str) -> Result<(), Error
     Ok(())
 }
 
-/// Reads an argument that is returned through.
-///
-/// # Safety
-/// `from` is NULL or may be read.
-#[inline]
-pub unsafe fn load<T: Copy>(from: *const T, argument: &str) -> Result<T, Error> {
-    not_null(from, argument)?;
-    // SAFETY: not NULL, so by contract readable.
-    Ok(unsafe { *from })
-}
-
 #[inline]
 pub fn not_null<T>(pointer: *const T, argument: &str) -> Result<(), Error> {
     if pointer.is_null() { Err(null(argument)) } else { Ok(()) }

@@ -1,7 +1,6 @@
 //! The objects behind handles, beside communicators and groups.
 
 use crate::callback::Callback;
-use crate::error::Error;
 use crate::node::CommObject;
 use crate::types::{
     CommCopyAttrFunction, CommDeleteAttrFunction, CommErrhandlerFunction, Datatype, UserFunction,
@@ -87,7 +86,6 @@ pub enum RequestKind {
     Send,
     Receive,
     Collective,
-    Generalized,
 }
 
 /// A matched message (MPI_Message).
@@ -95,5 +93,3 @@ pub struct MessageObject {
     pub matched: weft_process::Matched,
     pub comm: Rc<CommObject>,
 }
-
-pub type Outcome<T> = Result<T, Error>;

@@ -178,8 +178,6 @@ impl Ring {
     }
 }
 
-<<<<<<< HEAD
-=======
 #[cfg(test)]
 impl Arrival {
     /// The payload, read in a way that the checker sees.
@@ -202,34 +200,6 @@ impl Arrival {
     }
 }
 
-/// Copies at most [`INLINE`] bytes without a call.
-#[inline(always)]
-fn copy_inline(from: *const u8, to: *mut u8, len: usize) {
-    debug_assert!(len <= INLINE);
-    // Two copies of a fixed size that may overlap cover every length in a range.
-    macro_rules! ends {
-        ($size:literal) => {{
-            type Unit = [u8; $size];
-            // SAFETY: `len >= size`, so both units lie inside the `len` bytes of either side.
-            unsafe {
-                let first = from.cast::<Unit>().read();
-                let last = from.add(len - $size).cast::<Unit>().read();
-                to.cast::<Unit>().write(first);
-                to.add(len - $size).cast::<Unit>().write(last);
-            }
-        }};
-    }
-    match len {
-        0 => {}
-        16.. => ends!(16),
-        8.. => ends!(8),
-        4.. => ends!(4),
-        2.. => ends!(2),
-        1 => ends!(1),
-    }
-}
-
->>>>>>> 050f932 (fabric-shm: model the box, the doorbell and the multicast slot)
 /// The sender's end. Its first push needs [`Producer::refresh`] before.
 #[derive(Debug)]
 pub struct Producer {

@@ -95,14 +95,8 @@ unsafe fn prepare_barrier(handle: Comm) -> Prepared<impl Fn(&CommObject) -> Runn
     Ok((comm(handle)?, |c: &CommObject| boxed(c.barrier())))
 }
 
-pub(crate) unsafe fn barrier(handle: Comm) -> Result<(), Error> {
-    let comm = comm(handle)?;
-    // On the stack: a barrier allocates nothing.
-    Ok(comm.engine().block_on(&Call::new("MPI_Barrier"), comm.barrier())?)
-}
-
-// implements: ibarrier barrier_init
-operation!("MPI_Barrier" barrier_boxed ibarrier barrier_init (handle: Comm) prepare_barrier);
+// implements: barrier ibarrier barrier_init
+operation!("MPI_Barrier" barrier ibarrier barrier_init (handle: Comm) prepare_barrier);
 
 unsafe fn prepare_bcast(
     buf: *mut c_void,

@@ -30,7 +30,6 @@ fn is_active(handle: Request) -> Result<bool, Error> {
 /// How a request ended.
 struct Ended {
     outcome: Outcome,
-    kind: RequestKind,
     /// Whose error handler to call.
     owner: Option<Comm>,
 }
@@ -49,13 +48,12 @@ fn poll(handle: &mut Request) -> Option<Ended> {
         object.active = Some(active);
         return None;
     };
-    let kind = object.kind;
     let owner = object.comm.as_ref().and_then(|c| handle_of(c));
     if object.recipe.is_none() {
         requests.remove(handle.0);
         *handle = MPI_REQUEST_NULL;
     }
-    Some(Ended { outcome, kind, owner })
+    Some(Ended { outcome, owner })
 }
 
 /// The handle of a communicator, if it still has one.
