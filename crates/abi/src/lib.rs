@@ -7,6 +7,8 @@
 
 // C names of constants and entry points are kept.
 #![allow(non_upper_case_globals)]
+// Entry points have as many arguments as the standard gives them.
+#![allow(clippy::too_many_arguments)]
 
 #[macro_use]
 mod entry;

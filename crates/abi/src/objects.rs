@@ -1,6 +1,7 @@
 //! The objects behind handles, beside communicators and groups.
 
 use crate::callback::Callback;
+use crate::error::Error;
 use crate::node::CommObject;
 use crate::types::{
     CommCopyAttrFunction, CommDeleteAttrFunction, CommErrhandlerFunction, Datatype, UserFunction,
@@ -10,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::rc::Rc;
 use weft_datatype::Type;
-use weft_process::{Active, Attributes, Recipe};
+use weft_process::{Active, Attributes};
 
 /// A datatype and what the program hung on it.
 pub struct TypeObject {
@@ -68,6 +69,9 @@ pub struct Key {
     /// The program freed it; attributes under it live on.
     pub freed: bool,
 }
+
+/// A persistent operation: how to start it.
+pub type Recipe = Rc<dyn Fn() -> Result<Active, Error>>;
 
 /// A request.
 pub struct RequestObject {

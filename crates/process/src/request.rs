@@ -2,7 +2,6 @@
 
 use crate::buffer::Piece;
 use crate::{Buffer, Error, Task, class};
-use std::rc::Rc;
 use weft_fabric::Fabric;
 use weft_p2p::{Endpoint, RequestId, Status};
 
@@ -116,6 +115,3 @@ fn failed<F: Fabric>(endpoint: &Endpoint<F>) -> Option<Outcome> {
     let fault = endpoint.fault()?;
     Some(Outcome { status: Status::default(), error: Some(fault.into()) })
 }
-
-/// A persistent operation: how to start it.
-pub type Recipe = Rc<dyn Fn() -> Active>;

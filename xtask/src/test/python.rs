@@ -64,13 +64,11 @@ fn on(prefix: &Path, ranks: usize, python: &Path) -> Command {
 /// Runs the chosen files of mpi4py's tests; how many tests passed on one rank.
 fn suite(prefix: &Path, python: &Path, sdist: &Path, ranks: usize) -> Result<usize, String> {
     let mut command = on(prefix, ranks, python);
-    command.arg(sdist.join("test/main.py")).arg("--quiet");
-    for name in SUITES {
-        command.args(["-f", name]);
-    }
+    command.arg(sdist.join("test/main.py")).args(["--quiet", "--failfast"]);
     for (name, _) in EXCLUDED {
         command.args(["-x", name]);
     }
+    command.args(SUITES);
     let mut command = merged(command);
     let output = quiet(&mut command)?;
     let passed: Option<usize> = output

@@ -2,6 +2,7 @@
 //! buffer.
 
 use crate::arguments::{BUF, buffer, comm, destination, not_null, tag};
+use crate::chapters::messages::persist;
 use crate::constants::*;
 use crate::error::Error;
 use crate::objects::{RequestKind, RequestObject};
@@ -179,4 +180,29 @@ pub(crate) unsafe fn ibsend(
         request.write(Request(state().requests.borrow_mut().insert(object)));
     }
     Ok(())
+}
+
+pub(crate) unsafe fn bsend_init(
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    dest: c_int,
+    tag_: c_int,
+    handle: Comm,
+    request: *mut Request,
+) -> Result<(), Error> {
+    let comm = comm(handle)?;
+    let to = destination(&comm, dest, "dest")?;
+    let tag = tag(tag_, "tag")?;
+    not_null(request, "request")?;
+    // SAFETY: the caller's buffer stays while the request is active.
+    unsafe {
+        let data = buffer(buf, count, datatype, BUF)?;
+        let again = comm.clone();
+        let recipe = move || {
+            send_copy(&again, &data, to, tag)?;
+            Ok(Active::Done(weft_process::Status::default()))
+        };
+        persist(request, &comm, recipe, RequestKind::Send)
+    }
 }

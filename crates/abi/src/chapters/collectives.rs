@@ -41,14 +41,12 @@ macro_rules! operation {
         $name:literal $blocking:ident $nonblocking:ident $persistent:ident
         ($($arg:ident: $ty:ty),* $(,)?) $prepare:path
     ) => {
-        #[allow(clippy::too_many_arguments)]
         pub(crate) unsafe fn $blocking($($arg: $ty),*) -> Result<(), Error> {
             // SAFETY: the caller's buffers stay until this returns.
             let (comm, make) = unsafe { $prepare($($arg),*) }?;
             Ok(comm.engine().block_on(&Call::new($name), make(&comm))?)
         }
 
-        #[allow(clippy::too_many_arguments)]
         pub(crate) unsafe fn $nonblocking(
             $($arg: $ty,)*
             request: *mut Request,
@@ -62,7 +60,6 @@ macro_rules! operation {
             }
         }
 
-        #[allow(clippy::too_many_arguments)]
         pub(crate) unsafe fn $persistent(
             $($arg: $ty,)*
             info: Info,
@@ -74,7 +71,7 @@ macro_rules! operation {
             unsafe {
                 let (comm, make) = $prepare($($arg),*)?;
                 let again = comm.clone();
-                let recipe = move || Active::Task(again.engine().spawn(make(&again)));
+                let recipe = move || Ok(Active::Task(again.engine().spawn(make(&again))));
                 persist(request, &comm, recipe, RequestKind::Collective)
             }
         }
@@ -138,7 +135,6 @@ unsafe fn in_place(
 const REDUCE_SEND: [&str; 3] = ["sendbuf", "count", "datatype"];
 const REDUCE_RECV: [&str; 3] = ["recvbuf", "count", "datatype"];
 
-#[allow(clippy::too_many_arguments)]
 unsafe fn prepare_reduce(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
@@ -405,7 +401,6 @@ unsafe fn typed_blocks(
     }
 }
 
-#[allow(clippy::too_many_arguments)]
 unsafe fn prepare_gather(
     sendbuf: *const c_void,
     sendcount: i64,
@@ -444,7 +439,6 @@ operation!("MPI_Gather" gather igather gather_init
     (sendbuf: *const c_void, sendcount: i64, sendtype: Datatype, recvbuf: *mut c_void,
      recvcount: i64, recvtype: Datatype, root: c_int, handle: Comm) prepare_gather);
 
-#[allow(clippy::too_many_arguments)]
 unsafe fn prepare_gatherv(
     sendbuf: *const c_void,
     sendcount: i64,
@@ -479,7 +473,6 @@ operation!("MPI_Gatherv" gatherv igatherv gatherv_init
      recvcounts: Counts, displs: Displs, recvtype: Datatype, root: c_int, handle: Comm)
     prepare_gatherv);
 
-#[allow(clippy::too_many_arguments)]
 unsafe fn prepare_scatter(
     sendbuf: *const c_void,
     sendcount: i64,
@@ -510,7 +503,6 @@ operation!("MPI_Scatter" scatter iscatter scatter_init
     (sendbuf: *const c_void, sendcount: i64, sendtype: Datatype, recvbuf: *mut c_void,
      recvcount: i64, recvtype: Datatype, root: c_int, handle: Comm) prepare_scatter);
 
-#[allow(clippy::too_many_arguments)]
 unsafe fn prepare_scatterv(
     sendbuf: *const c_void,
     sendcounts: Counts,
@@ -567,7 +559,6 @@ operation!("MPI_Allgather" allgather iallgather allgather_init
     (sendbuf: *const c_void, sendcount: i64, sendtype: Datatype, recvbuf: *mut c_void,
      recvcount: i64, recvtype: Datatype, handle: Comm) prepare_allgather);
 
-#[allow(clippy::too_many_arguments)]
 unsafe fn prepare_allgatherv(
     sendbuf: *const c_void,
     sendcount: i64,
@@ -623,7 +614,6 @@ operation!("MPI_Alltoall" alltoall ialltoall alltoall_init
 const SENDS: [&str; 3] = ["sendbuf", "sendcounts", "sendtype"];
 const RECVS: [&str; 3] = ["recvbuf", "recvcounts", "recvtype"];
 
-#[allow(clippy::too_many_arguments)]
 unsafe fn prepare_alltoallv(
     sendbuf: *const c_void,
     sendcounts: Counts,
@@ -654,7 +644,6 @@ operation!("MPI_Alltoallv" alltoallv ialltoallv alltoallv_init
      recvbuf: *mut c_void, recvcounts: Counts, rdispls: Displs, recvtype: Datatype,
      handle: Comm) prepare_alltoallv);
 
-#[allow(clippy::too_many_arguments)]
 unsafe fn prepare_alltoallw(
     sendbuf: *const c_void,
     sendcounts: Counts,

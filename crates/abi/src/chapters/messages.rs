@@ -7,13 +7,14 @@ use crate::arguments::{
 use crate::constants::*;
 use crate::error::Error;
 use crate::node::CommObject;
-use crate::objects::{MessageObject, RequestKind, RequestObject};
+use crate::objects::{MessageObject, Recipe, RequestKind, RequestObject};
 use crate::state::state;
 use crate::status::Status;
 use crate::types::{Comm, Datatype, Message, Request};
 use crate::waiting::Call;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
+use weft_fabric::Staging;
 use weft_p2p::Mode;
 use weft_process::{Active, Buffer, Destination};
 
@@ -62,10 +63,10 @@ pub unsafe fn start(
 pub unsafe fn persist(
     to: *mut Request,
     comm: &Rc<CommObject>,
-    recipe: impl Fn() -> Active + 'static,
+    recipe: impl Fn() -> Result<Active, Error> + 'static,
     kind: RequestKind,
 ) -> Result<(), Error> {
-    let recipe: weft_process::Recipe = Rc::new(recipe);
+    let recipe: Recipe = Rc::new(recipe);
     let object =
         RequestObject { active: None, recipe: Some(recipe), comm: Some(comm.clone()), kind };
     let handle = state().requests.borrow_mut().insert(object);
@@ -129,7 +130,7 @@ macro_rules! sends {
             unsafe {
                 let (comm, data, to, tag) = sending(buf, count, datatype, dest, tag, comm)?;
                 let again = comm.clone();
-                let recipe = move || again.isend(&data, to, tag, $mode);
+                let recipe = move || Ok(again.isend(&data, to, tag, $mode));
                 persist(request, &comm, recipe, RequestKind::Send)
             }
         }
@@ -212,7 +213,7 @@ pub(crate) unsafe fn recv_init(
     unsafe {
         let into = buffer(buf, count, datatype, BUF)?;
         let again = comm.clone();
-        persist(request, &comm, move || again.irecv(&into, from, tag), RequestKind::Receive)
+        persist(request, &comm, move || Ok(again.irecv(&into, from, tag)), RequestKind::Receive)
     }
 }
 
@@ -267,10 +268,7 @@ pub(crate) unsafe fn sendrecv_replace(
     // SAFETY: the caller's buffer stays until this returns; the copy outlives its send.
     unsafe {
         let data = buffer(buf, count, datatype, BUF)?;
-        let memory = comm.engine().endpoint().staging().take(data.len());
-        data.pack_to(memory.sge());
-        let bytes = crate::arguments::datatype(MPI_BYTE)?;
-        let copy = Buffer::new(memory.sge().ptr(), data.len(), bytes.ty.clone());
+        let (_memory, copy) = copied(&comm, &data)?;
         let send = comm.isend(&copy, to, send_tag, Mode::Standard);
         let receive = comm.irecv(&data, from, recv_tag);
         let ended = comm.finish(&call, receive);
@@ -280,11 +278,27 @@ pub(crate) unsafe fn sendrecv_replace(
     Ok(())
 }
 
-/// A nonblocking send and receive as one operation.
-fn both(comm: &Rc<CommObject>, mut send: Active, mut receive: Active) -> Active {
+/// A packed copy of the data, as a buffer of bytes in memory that must outlive its use.
+fn copied(comm: &CommObject, data: &Buffer) -> Result<(Staging, Buffer), Error> {
+    let memory = comm.engine().endpoint().staging().take(data.len());
+    data.pack_to(memory.sge());
+    let bytes = crate::arguments::datatype(MPI_BYTE)?;
+    // SAFETY: the caller keeps the memory for as long as the buffer is used.
+    let copy = unsafe { Buffer::new(memory.sge().ptr(), data.len(), bytes.ty.clone()) };
+    Ok((memory, copy))
+}
+
+/// A nonblocking send and receive as one operation, which owns `memory`.
+fn both(
+    comm: &Rc<CommObject>,
+    mut send: Active,
+    mut receive: Active,
+    memory: Option<Staging>,
+) -> Active {
     let engine = comm.engine().clone();
     let endpoint = engine.endpoint().clone();
     let task = engine.spawn(async move {
+        let _kept_until_sent = memory;
         let mut open = (true, true);
         let mut result = Ok(());
         std::future::poll_fn(|_| {
@@ -333,7 +347,34 @@ pub(crate) unsafe fn isendrecv(
         let into = buffer(recvbuf, recvcount, recvtype, RECVBUF)?;
         let receive = comm.irecv(&into, from, recv_tag);
         let send = comm.isend(&out, to, send_tag, Mode::Standard);
-        start(request, &comm, both(&comm, send, receive), RequestKind::Receive)
+        start(request, &comm, both(&comm, send, receive, None), RequestKind::Receive)
+    }
+}
+
+pub(crate) unsafe fn isendrecv_replace(
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    dest: c_int,
+    sendtag: c_int,
+    source: c_int,
+    recvtag: c_int,
+    handle: Comm,
+    request: *mut Request,
+) -> Result<(), Error> {
+    let comm = comm(handle)?;
+    let to = destination(&comm, dest, "dest")?;
+    let from = origin(&comm, source, "source")?;
+    let send_tag = tag(sendtag, "sendtag")?;
+    let recv_tag = any_tag(recvtag, "recvtag")?;
+    not_null(request, "request")?;
+    // SAFETY: the caller's buffer stays until the request is over; the operation owns the copy.
+    unsafe {
+        let data = buffer(buf, count, datatype, BUF)?;
+        let (memory, copy) = copied(&comm, &data)?;
+        let send = comm.isend(&copy, to, send_tag, Mode::Standard);
+        let receive = comm.irecv(&data, from, recv_tag);
+        start(request, &comm, both(&comm, send, receive, Some(memory)), RequestKind::Receive)
     }
 }
 

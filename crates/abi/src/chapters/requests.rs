@@ -48,7 +48,7 @@ fn poll(handle: &mut Request) -> Option<Ended> {
         object.active = Some(active);
         return None;
     };
-    let owner = object.comm.as_ref().and_then(|c| handle_of(c));
+    let owner = object.comm.as_ref().and_then(handle_of);
     if object.recipe.is_none() {
         requests.remove(handle.0);
         *handle = MPI_REQUEST_NULL;
@@ -468,17 +468,112 @@ pub(crate) unsafe fn request_get_status(
             store_empty(status);
             return Ok(());
         }
-        let peeked = state()
-            .requests
-            .borrow()
-            .get(request.0)
-            .and_then(|o| o.active.as_ref()?.peek(engine.endpoint()));
+        let peeked = peek(request);
         flag.write(c_int::from(peeked.is_some()));
         if let Some(peeked) = peeked {
             store_status(status, &peeked);
         }
         idle_test(peeked.is_none());
     }
+    Ok(())
+}
+
+/// The status of an active request that is over, without ending it.
+fn peek(handle: Request) -> Option<weft_process::Status> {
+    let state = state();
+    let endpoint = state.engine.get()?.endpoint();
+    state.requests.borrow().get(handle.0)?.active.as_ref()?.peek(endpoint)
+}
+
+/// Stores a peeked status in place `at`.
+///
+/// # Safety
+/// The caller's array has that place.
+unsafe fn store_peeked(arrays: &Arrays, at: usize, peeked: Option<weft_process::Status>) {
+    let to = arrays.status(at);
+    // SAFETY: by contract.
+    unsafe {
+        match peeked {
+            Some(status) => store_status(to, &status),
+            None => store_empty(to),
+        }
+    }
+}
+
+pub(crate) unsafe fn request_get_status_all(
+    count: c_int,
+    requests: *const Request,
+    flag: *mut c_int,
+    statuses: *mut Status,
+) -> Result<(), Error> {
+    let arrays = Arrays::new(count, requests.cast_mut(), statuses)?;
+    not_null(flag, "flag")?;
+    engine()?.progress();
+    let over = |i: usize| !arrays.active(i) || peek(arrays.request(i)).is_some();
+    let all = (0..arrays.len).all(over);
+    // SAFETY: the caller's pointers.
+    unsafe {
+        flag.write(c_int::from(all));
+        for i in (0..arrays.len).take_while(|_| all) {
+            store_peeked(&arrays, i, peek(arrays.request(i)));
+        }
+    }
+    idle_test(!all);
+    Ok(())
+}
+
+pub(crate) unsafe fn request_get_status_any(
+    count: c_int,
+    requests: *const Request,
+    index: *mut c_int,
+    flag: *mut c_int,
+    status: *mut Status,
+) -> Result<(), Error> {
+    let arrays = Arrays::new(count, requests.cast_mut(), std::ptr::null_mut())?;
+    not_null(index, "indx")?;
+    not_null(flag, "flag")?;
+    engine()?.progress();
+    let none = !(0..arrays.len).any(|i| arrays.active(i));
+    let found = (0..arrays.len).find_map(|i| Some((i, peek(arrays.request(i))?)));
+    // SAFETY: the caller's pointers.
+    unsafe {
+        flag.write(c_int::from(none || found.is_some()));
+        index.write(found.map_or(MPI_UNDEFINED, |(i, _)| i as c_int));
+        match found {
+            Some((_, peeked)) => store_status(status, &peeked),
+            None if none => store_empty(status),
+            None => idle_test(true),
+        }
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn request_get_status_some(
+    incount: c_int,
+    requests: *const Request,
+    outcount: *mut c_int,
+    indices: *mut c_int,
+    statuses: *mut Status,
+) -> Result<(), Error> {
+    let arrays = Arrays::new(incount, requests.cast_mut(), statuses)?;
+    not_null(outcount, "outcount")?;
+    engine()?.progress();
+    let none = !(0..arrays.len).any(|i| arrays.active(i));
+    let mut found = 0;
+    for i in 0..arrays.len {
+        if let Some(peeked) = peek(arrays.request(i)) {
+            not_null(indices, "array_of_indices")?;
+            // SAFETY: there are at most `incount` of them.
+            unsafe {
+                indices.add(found).write(i as c_int);
+                store_peeked(&arrays, found, Some(peeked));
+            }
+            found += 1;
+        }
+    }
+    // SAFETY: the caller's pointer.
+    unsafe { outcount.write(if none { MPI_UNDEFINED } else { found as c_int }) };
+    idle_test(found == 0 && !none);
     Ok(())
 }
 
@@ -518,7 +613,7 @@ pub(crate) unsafe fn start(request: *mut Request) -> Result<(), Error> {
     let Some(recipe) = recipe else {
         return Err(Error::new(MPI_ERR_REQUEST, "the request is not persistent"));
     };
-    let active = recipe();
+    let active = recipe()?;
     if let Some(object) = state().requests.borrow_mut().get_mut(handle.0) {
         object.active = Some(active);
     }
