@@ -13,7 +13,7 @@ use crate::status::Status;
 use crate::types::{Comm, Datatype};
 use crate::widen::Out;
 use std::ffi::{c_char, c_int};
-use weft_datatype::Datatype as Map;
+use weft_datatype::{Basic, Datatype as Map};
 
 pub(crate) unsafe fn type_commit(handle: *mut Datatype) -> Result<(), Error> {
     not_null(handle, "datatype")?;
@@ -270,29 +270,16 @@ pub(crate) unsafe fn type_match_size(
     unsafe { store(to, found, "datatype") }
 }
 
-/// Value, index, and the pair of the two.
-const PAIRS: [(Datatype, Datatype, Datatype); 9] = [
-    (MPI_FLOAT, MPI_INT, MPI_FLOAT_INT),
-    (MPI_DOUBLE, MPI_INT, MPI_DOUBLE_INT),
-    (MPI_LONG, MPI_INT, MPI_LONG_INT),
-    (MPI_INT, MPI_INT, MPI_2INT),
-    (MPI_SHORT, MPI_INT, MPI_SHORT_INT),
-    (MPI_LONG_DOUBLE, MPI_INT, MPI_LONG_DOUBLE_INT),
-    (MPI_REAL, MPI_REAL, MPI_2REAL),
-    (MPI_DOUBLE_PRECISION, MPI_DOUBLE_PRECISION, MPI_2DOUBLE_PRECISION),
-    (MPI_INTEGER, MPI_INTEGER, MPI_2INTEGER),
-];
-
 pub(crate) unsafe fn type_get_value_index(
     value: Datatype,
     index: Datatype,
     to: *mut Datatype,
 ) -> Result<(), Error> {
-    named_datatype(value, "value_type")?;
-    named_datatype(index, "index_type")?;
-    let found = PAIRS.iter().find(|&&(v, i, _)| (v, i) == (value, index));
+    let value = named_datatype(value, "value_type")?.ty.basic();
+    let index = named_datatype(index, "index_type")?.ty.basic();
+    let pair = value.zip(index).and_then(|(value, index)| Basic::value_index(value, index));
     // No other pair has an operator, which is what the null handle says.
-    let found = found.map_or(MPI_DATATYPE_NULL, |&(_, _, pair)| pair);
+    let found = pair.map_or(MPI_DATATYPE_NULL, |basic| Datatype(basic.handle() as usize));
     // SAFETY: the caller's pointer.
     unsafe { store(to, found, "pair_type") }
 }
