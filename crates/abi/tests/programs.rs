@@ -44,3 +44,46 @@ fn info() {
 fn topology() {
     holds("topology");
 }
+
+#[test]
+fn datatypes() {
+    holds("datatypes");
+}
+
+#[test]
+fn errors() {
+    holds("errors");
+}
+
+#[test]
+fn memory() {
+    holds("memory");
+}
+
+#[test]
+fn fatal_errors_end_the_program_with_one_line() {
+    let program = compile("fatal");
+    let rank = "argument dest = 7: ranks of";
+    let cases = [
+        ("before", "MPI_Comm_rank: called before MPI_Init".to_owned()),
+        ("send", format!("rank 0: MPI_Send on MPI_COMM_WORLD: {rank} MPI_COMM_WORLD are 0 to 0")),
+        ("named", format!("rank 0: MPI_Send on rows: {rank} rows are 0 to 0")),
+        ("group", "rank 0: MPI_Group_union: argument group1 is the null group".to_owned()),
+        ("called", "rank 0: MPI_Comm_call_errhandler on MPI_COMM_SELF: MPI_ERR_IO".to_owned()),
+        ("after", "MPI_Comm_rank".to_owned()),
+    ];
+    for (place, line) in cases {
+        let output = Command::new(&program).arg(place).output().expect("the program runs");
+        let (out, err) = (&output.stdout, &output.stderr);
+        let (out, err) = (String::from_utf8_lossy(out), String::from_utf8_lossy(err));
+        assert!(err.contains(&line), "{place}: {err}");
+        assert_eq!(err.lines().count(), 1, "{place}: {err}");
+        assert!(output.status.code().is_some_and(|code| code != 0), "{place}: {}", output.status);
+        assert!(!out.contains("still here"), "{place}: {out}");
+        assert_eq!(
+            out.contains("initialised"),
+            place != "before",
+            "{place}: what was printed is kept"
+        );
+    }
+}
