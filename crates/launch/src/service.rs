@@ -52,7 +52,7 @@ impl Connection {
     /// Reads what is there; the end of the connection is noted.
     fn fill(&mut self) {
         let mut piece = [0; 16 * 1024];
-        while !self.ended && self.inbox.len() <= MAX_REQUEST {
+        while !self.ended && self.inbox.len() < MAX_REQUEST + 4 {
             match self.stream.read(&mut piece) {
                 Ok(0) => self.ended = true,
                 Ok(length) => self.inbox.extend(&piece[..length]),

@@ -1,18 +1,18 @@
 //! The parent of the ranks: one loop over everything that can happen.
 
+mod judge;
+
 use std::ffi::OsStr;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, setpgid};
 use weft_bootstrap::report::clock_millis;
 use weft_bootstrap::{Ticket, VARIABLE};
@@ -20,17 +20,12 @@ use weft_bootstrap::{Ticket, VARIABLE};
 use crate::failure::Cause;
 use crate::options::Options;
 use crate::output::{Sink, Stream};
-use crate::service::{Door, Event, Service};
+use crate::service::{Door, Service};
 use crate::spawn::{self, Inheritance};
 use crate::{cores, hang, processes};
 
 /// Exit code at a time-out, as that of timeout(1).
 const TIMED_OUT: i32 = 124;
-/// How long processes that outlive their rank may go on after the last rank (Python's helpers leave
-/// by themselves).
-const LEFTOVER: Duration = Duration::from_millis(500);
-/// How long a script has to say with what code its MPI program died.
-const LEFT: Duration = Duration::from_millis(200);
 /// How often SIGKILL is repeated, for processes that were just being made.
 const REPEAT: Duration = Duration::from_millis(10);
 /// After SIGKILL, how long until processes that do not end (another user's) are given up.
@@ -40,8 +35,8 @@ struct Rank {
     app: usize,
     pid: i32,
     ended: bool,
-    /// Its MPI program left without MPI_Finalize, and nobody said why by then.
-    left: Option<(Instant, i32)>,
+    /// What it did wrong, unless a better reason comes by then.
+    suspect: Option<(Instant, Cause)>,
 }
 
 /// The steps to the end.
@@ -117,6 +112,14 @@ impl Supervisor {
         let _ = prctl::set_name(c"weft-supervisor");
         let hard = inheritance.files.1;
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+        // Two pipes and a connection each.
+        let needed = 3 * options.size() as u64 + 64;
+        if needed > hard {
+            return Err(std::io::Error::other(format!(
+                "{} ranks need {needed} open files, and the limit is {hard} (ulimit -Hn)",
+                options.size()
+            )));
+        }
         // A background group that writes to a terminal with `stty tostop` would be stopped.
         // SAFETY: ignoring a signal installs no handler.
         unsafe { signal(Signal::SIGTTOU, SigHandler::SigIgn) }?;
@@ -176,13 +179,13 @@ impl Supervisor {
             );
             match started {
                 Ok(started) => {
-                    self.ranks.push(Rank { app, pid: started.pid, ended: false, left: None });
+                    self.ranks.push(Rank { app, pid: started.pid, ended: false, suspect: None });
                     for (sink, pipe) in started.pipes.into_iter().flatten().enumerate() {
                         self.streams.push(Stream::new(pipe, rank, sink));
                     }
                 }
                 Err(cause) => {
-                    self.ranks.push(Rank { app, pid: 0, ended: true, left: None });
+                    self.ranks.push(Rank { app, pid: 0, ended: true, suspect: None });
                     return self.fail(rank, cause);
                 }
             }
@@ -194,7 +197,8 @@ impl Supervisor {
         loop {
             self.reap();
             self.check(Instant::now());
-            if self.alone && self.sinks.iter().all(|sink| !sink.is_waiting()) {
+            let is_told = self.ranks.iter().all(|rank| rank.suspect.is_none());
+            if self.alone && is_told && self.sinks.iter().all(|sink| !sink.is_waiting()) {
                 return;
             }
             let mut doors = Vec::new();
@@ -247,7 +251,7 @@ impl Supervisor {
             Ending::Waiting(until) | Ending::Asked(until) => until,
             Ending::Killed { next, .. } => next,
         });
-        let ranks = self.ranks.iter().filter_map(|rank| Some(rank.left?.0));
+        let ranks = self.ranks.iter().filter_map(|rank| Some(rank.suspect.as_ref()?.0));
         let lines = self.streams.iter().filter_map(Stream::deadline);
         ending.into_iter().chain(self.timeout).chain(ranks).chain(lines).min()
     }
@@ -298,125 +302,12 @@ impl Supervisor {
             Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP => {
                 self.code = Some(128 + signal as i32);
                 self.interrupted = true;
+                self.first_suspect();
                 self.say(&format!("mpiexec: {}: ending the job", signal.as_str()));
                 self.end(signal, delivered);
             }
             _ => {}
         }
-    }
-
-    fn take(&mut self, events: Vec<Event>) {
-        for event in events {
-            match event {
-                Event::Abort { rank, code, message } => {
-                    self.fail(rank, Cause::Abort { code, message });
-                }
-                Event::Broken { rank, error } => self.fail(rank, Cause::Protocol(error)),
-                Event::Left { rank, pid } => {
-                    // If it is the rank's own process, its exit status is about to come.
-                    let rank = &mut self.ranks[rank];
-                    rank.left = (pid != rank.pid).then(|| (Instant::now() + LEFT, pid));
-                }
-            }
-        }
-    }
-
-    /// Takes the exit status of all that have ended.
-    fn reap(&mut self) {
-        let mut ended = Vec::new();
-        loop {
-            match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-                Ok(WaitStatus::Exited(pid, code)) => ended.push((pid, Err(code))),
-                Ok(WaitStatus::Signaled(pid, signal, _)) => ended.push((pid, Ok(signal))),
-                Err(Errno::EINTR) => {}
-                Err(Errno::ECHILD) => {
-                    self.alone = true;
-                    break;
-                }
-                _ => break,
-            }
-        }
-        // Of several, those killed by a signal come first: the others often died of it.
-        ended.sort_by_key(|(_, how)| how.is_err());
-        for (pid, how) in ended {
-            let found = self.ranks.iter().position(|rank| rank.pid == pid.as_raw() && !rank.ended);
-            if let Some(rank) = found {
-                self.judge(rank, how);
-            }
-        }
-        if self.alone {
-            // The writers are gone: what is in the pipes is all.
-            let now = Instant::now();
-            for stream in &mut self.streams {
-                let sink = &mut self.sinks[stream.sink];
-                stream.read(sink, now);
-                if stream.is_wanted(sink) {
-                    stream.end(sink);
-                }
-            }
-            self.alone = self.streams.iter().all(|stream| stream.ended);
-        }
-    }
-
-    /// A rank has ended: in good order?
-    fn judge(&mut self, number: usize, how: Result<Signal, i32>) {
-        // What it said before comes first.
-        let events = self.service.drain(number);
-        self.take(events);
-        let rank = &mut self.ranks[number];
-        rank.ended = true;
-        rank.left = None;
-        match how {
-            // It wrote where nobody reads any more (`mpiexec ... | head`): silent as in a shell.
-            Ok(Signal::SIGPIPE) if self.code.is_none() && self.is_unread() => {
-                self.code = Some(128 + Signal::SIGPIPE as i32);
-                self.end(Signal::SIGTERM, false);
-            }
-            Ok(signal) => self.fail(number, Cause::Signal(signal)),
-            Err(0) if self.service.is_unfinished(number) => self.fail(number, Cause::NoFinalize),
-            Err(0) => {}
-            Err(code) => self.fail(number, Cause::Code(code)),
-        }
-        if self.ranks.iter().all(|rank| rank.ended) && self.ending.is_none() {
-            self.ending = Some(Ending::Waiting(Instant::now() + LEFTOVER));
-        }
-    }
-
-    /// Whether a rank may have found that nobody reads its output.
-    fn is_unread(&self) -> bool {
-        !self.is_piped() || self.sinks.iter().any(Sink::is_broken)
-    }
-
-    /// Whether output goes through us. One rank has nobody to share lines with: it keeps the terminal.
-    fn is_piped(&self) -> bool {
-        self.options.size() > 1 || self.options.tag_output
-    }
-
-    /// The first failure decides the job's code, and ends it.
-    fn fail(&mut self, rank: usize, cause: Cause) {
-        if self.code.is_some() {
-            return;
-        }
-        let now = Instant::now();
-        for stream in self.streams.iter_mut().filter(|stream| stream.rank == rank) {
-            let sink = &mut self.sinks[stream.sink];
-            stream.read(sink, now);
-            stream.flush(sink);
-        }
-        self.code = Some(cause.code());
-        let line = cause.line(rank, &self.program(rank));
-        self.say(&format!("mpiexec: {line}"));
-        self.end(Signal::SIGTERM, false);
-    }
-
-    /// Asks all processes to end, unless they have been; SIGKILL follows.
-    fn end(&mut self, signal: Signal, delivered: bool) {
-        if !delivered {
-            processes::send_all(signal);
-        }
-        // Stopped processes would not see it.
-        processes::send_all(Signal::SIGCONT);
-        self.ending = Some(Ending::Asked(Instant::now() + self.options.grace));
     }
 
     /// All that is due by now.
@@ -426,11 +317,11 @@ impl Supervisor {
                 stream.flush(&mut self.sinks[stream.sink]);
             }
         }
-        for rank in 0..self.ranks.len() {
-            if let Some((_, pid)) = self.ranks[rank].left.filter(|(until, _)| *until <= now) {
-                self.ranks[rank].left = None;
-                self.fail(rank, Cause::Left { pid });
-            }
+        let is_due = |rank: &Rank| rank.suspect.as_ref().is_some_and(|(until, _)| *until <= now);
+        if self.ranks.iter().any(is_due)
+            && let Some((rank, cause)) = self.first_suspect()
+        {
+            self.fail(rank, cause);
         }
         if self.code.is_none() {
             let ended = |rank: usize| self.ranks.get(rank).is_some_and(|rank| rank.ended);

@@ -5,7 +5,7 @@ mod common;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use common::{Job, eventually, mark, marked, mpiexec};
@@ -17,7 +17,7 @@ use nix::unistd::setsid;
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// A program in a terminal of its own; the terminal's other end.
-fn in_terminal(command: &mut Command) -> (Child, File) {
+fn in_terminal(command: &mut Command) -> (Job, File) {
     // A terminal hangs up when its last copy is closed: none may leak into another test's processes.
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let pty = openpty(None, None).expect("a pseudo-terminal");
@@ -36,33 +36,42 @@ fn in_terminal(command: &mut Command) -> (Child, File) {
     };
     // SAFETY: `enter` makes system calls only.
     unsafe { command.pre_exec(enter) };
-    (command.spawn().expect("the program runs"), File::from(pty.master))
+    (Job(command.spawn().expect("the program runs")), File::from(pty.master))
+}
+
+/// `mpiexec` under a shell, which says with what code it ended, and keeps the terminal until a line
+/// comes: a terminal forgets what was written when its leader ends.
+fn under_shell(line: &[&str]) -> (Job, File) {
+    let mut shell = Command::new("sh");
+    let script = r#"trap : INT QUIT; "$@"; echo code $?; read line"#;
+    shell.args(["-c", script, "sh"]).arg(mpiexec(line).get_program());
+    in_terminal(shell.args(mpiexec(line).get_args()))
 }
 
 #[test]
 fn interrupt_key_ends_the_job() {
     let mark = mark("key-c");
-    let (mut child, mut terminal) =
-        in_terminal(&mut mpiexec(&["-n", "2", "sh", "-c", "echo ready; sleep 1000", &mark]));
+    let (shell, mut terminal) =
+        under_shell(&["-n", "2", "sh", "-c", "echo ready; sleep 1000", &mark]);
     Job::wait_for(&mut terminal, "ready\r\nready\r\n");
     terminal.write_all(b"\x03").unwrap();
     Job::wait_for(&mut terminal, "mpiexec: SIGINT: ending the job\r\n");
-    assert_eq!(child.wait().unwrap().signal(), Some(Signal::SIGINT as i32));
-    assert!(marked(&mark).is_empty());
+    Job::wait_for(&mut terminal, &format!("code {}\r\n", 128 + Signal::SIGINT as i32));
+    // The shell has the mark among its arguments too.
+    assert_eq!(marked(&mark), [shell.0.id() as i32]);
 }
 
 #[test]
 fn quit_key_asks_and_does_not_kill() {
-    let (mut child, mut terminal) = in_terminal(&mut mpiexec(&[
-        "-n", "2", "RANK", "init", "exchange", "recv", "1", "say", "ready", "sleep",
-    ]));
+    let (_shell, mut terminal) =
+        under_shell(&["-n", "2", "RANK", "init", "exchange", "recv", "1", "say", "ready", "sleep"]);
     Job::wait_for(&mut terminal, "ready\r\nready\r\n");
     for _ in 0..2 {
         terminal.write_all(b"\x1c").unwrap();
         Job::wait_for(&mut terminal, "0 -> 1 -> 0\r\n");
     }
     terminal.write_all(b"\x03").unwrap();
-    assert_eq!(child.wait().unwrap().signal(), Some(Signal::SIGINT as i32));
+    Job::wait_for(&mut terminal, &format!("code {}\r\n", 128 + Signal::SIGINT as i32));
 }
 
 #[test]
@@ -77,13 +86,12 @@ fn suspend_key_stops_the_job_until_the_shell_continues_it() {
     terminal.write_all(b"\x1a").unwrap();
     Job::wait_for(&mut terminal, &format!("code {}\r\n", 128 + Signal::SIGTSTP as i32));
     eventually("the ranks are stopped", || {
-        marked(&mark).iter().all(|&pid| matches!(common::state(pid), 'T' | 'X'))
+        marked(&mark).iter().all(|&pid| common::is_stopped(pid))
     });
     terminal.write_all(b"\rgo on\r").unwrap();
     Job::wait_for(&mut terminal, "got go on\r\n");
     terminal.write_all(b"\x03").unwrap();
-    Job::wait_for(&mut terminal, "mpiexec: SIGINT: ending the job\r\n");
-    assert!(!child.wait().unwrap().success());
+    assert!(!child.0.wait().unwrap().success());
     assert!(marked(&mark).is_empty());
 }
 
@@ -94,19 +102,14 @@ fn a_terminal_that_goes_away_takes_the_job_with_it() {
     let (mut child, mut terminal) = in_terminal(&mut mpiexec(&line));
     Job::wait_for(&mut terminal, "ready\r\nready\r\n");
     drop(terminal);
-    assert_eq!(child.wait().unwrap().signal(), Some(Signal::SIGHUP as i32));
+    assert_eq!(child.0.wait().unwrap().signal(), Some(Signal::SIGHUP as i32));
     eventually("nothing is left", || marked(&mark).is_empty());
 }
 
 #[test]
 fn one_rank_keeps_the_terminal() {
-    let (mut child, mut terminal) = in_terminal(&mut mpiexec(&[
-        "-n",
-        "1",
-        "sh",
-        "-c",
-        "test -t 0 && test -t 1 && test -t 2 && echo yes",
-    ]));
+    let (_shell, mut terminal) =
+        under_shell(&["-n", "1", "sh", "-c", "test -t 0 && test -t 1 && test -t 2 && echo yes"]);
     Job::wait_for(&mut terminal, "yes\r\n");
-    assert!(child.wait().unwrap().success());
+    Job::wait_for(&mut terminal, "code 0\r\n");
 }

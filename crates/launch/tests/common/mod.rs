@@ -78,6 +78,11 @@ pub fn state(pid: i32) -> char {
     text.rsplit(") ").next().and_then(|rest| rest.chars().next()).unwrap_or('X')
 }
 
+/// Whether a process is stopped, or gone. D is a shell whose new child was stopped before its exec.
+pub fn is_stopped(pid: i32) -> bool {
+    matches!(state(pid), 'T' | 'X' | 'D')
+}
+
 /// A running `mpiexec`, killed if the test fails.
 pub struct Job(pub Child);
 
