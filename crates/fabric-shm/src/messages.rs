@@ -1,7 +1,7 @@
 //! Messages, immediates and datagrams: everything that travels through rings.
 
 use crate::multicast::{Listener, MULTICAST_MAX};
-use crate::ring::{Consumer, INLINE, Producer};
+use crate::ring::{Arrival, Consumer, Corrupt, INLINE, Producer};
 use crate::segment::Segment;
 use crate::shm::Shm;
 use crate::sync::{Ordering, fence};
@@ -20,6 +20,10 @@ pub struct Peer {
     /// The peer knows that it must look into our box.
     announced: Cell<bool>,
     backlog: RefCell<VecDeque<Kept>>,
+    immediates_out: Producer,
+    immediates_in: Consumer,
+    /// Immediates for which there was no room.
+    immediates_kept: RefCell<VecDeque<u32>>,
     listener: Listener,
     /// Whether cross-memory attach works; unknown before the first try.
     pub(crate) direct: Cell<Option<bool>>,
@@ -28,7 +32,6 @@ pub struct Peer {
 /// A message for which there was no room.
 struct Kept {
     head: Head,
-    internal: bool,
     payload: Payload,
 }
 
@@ -41,11 +44,15 @@ impl Peer {
     /// # Safety
     /// Once for each `(rank, peer)`, and dropped before the segment is.
     pub unsafe fn new(segment: &Segment, rank: usize, peer: usize) -> Peer {
+        let (messages, immediates) = (segment.shape().messages(), segment.shape().immediates());
+        // SAFETY: promised by the caller: one user for each end of each ring.
+        let ring = |to, from, ring| unsafe { segment.ring(to, from, ring) };
         Peer {
-            // SAFETY: promised by the caller.
-            output: Producer::new(unsafe { segment.pair(peer, rank) }),
-            // SAFETY: promised by the caller.
-            input: Consumer::new(unsafe { segment.pair(rank, peer) }),
+            output: Producer::new(ring(peer, rank, messages)),
+            input: Consumer::new(ring(rank, peer, messages)),
+            immediates_out: Producer::new(ring(peer, rank, immediates)),
+            immediates_in: Consumer::new(ring(rank, peer, immediates)),
+            immediates_kept: RefCell::default(),
             doorbell: NonNull::from(&segment.control(peer).doorbell),
             announced: Cell::new(false),
             backlog: RefCell::default(),
@@ -76,22 +83,15 @@ impl Shm {
     ) -> Posted {
         let to = &self.peers[peer];
         // The small send first: `push` refuses what is not small or has no room.
-        if payload.len() <= to.send_max() && to.output.push(head, payload, false) {
+        if payload.len() <= to.send_max() && to.output.push(head, payload) {
             to.doorbell().wake();
             return Posted::Done;
         }
-        self.send_slowly(peer, head, payload, false, done)
+        self.send_slowly(peer, head, payload, done)
     }
 
     #[cold]
-    fn send_slowly(
-        &self,
-        peer: usize,
-        head: Head,
-        payload: Sge,
-        internal: bool,
-        done: Completion,
-    ) -> Posted {
+    fn send_slowly(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
         let to = &self.peers[peer];
         let (len, max) = (payload.len(), to.send_max());
         assert!(len <= max, "a payload of {len} bytes exceeds the {max} of send_max");
@@ -102,13 +102,11 @@ impl Shm {
         let mut backlog = to.backlog.borrow_mut();
         if backlog.is_empty() {
             to.output.refresh();
-            if to.output.push(head, payload, internal) {
-                self.pushed(peer, internal);
+            if to.output.push(head, payload) {
                 to.doorbell().wake();
                 return Posted::Done;
             }
-            self.backlogged.borrow_mut().push(peer);
-            self.backlogs.set(self.backlogs.get() + 1);
+            self.note_backlog(peer);
         }
         // From here to the end of the backlog nothing may overtake it.
         to.output.block();
@@ -119,14 +117,16 @@ impl Shm {
         } else {
             (Payload::Held(payload, done), Posted::Later)
         };
-        backlog.push_back(Kept { head, internal, payload });
+        backlog.push_back(Kept { head, payload });
         posted
     }
 
-    fn pushed(&self, peer: usize, internal: bool) {
-        if internal {
-            self.segment.control(peer).immediates.0.fetch_add(1, Ordering::Release);
+    fn note_backlog(&self, peer: usize) {
+        let mut backlogged = self.backlogged.borrow_mut();
+        if !backlogged.contains(&peer) {
+            backlogged.push(peer);
         }
+        self.backlogs.set(backlogged.len());
     }
 
     #[inline(always)]
@@ -158,51 +158,61 @@ impl Shm {
                 // SAFETY: `kept` stays where it is during the push, which copies it.
                 Payload::Copied(copy, len) => (unsafe { Sge::new(copy.as_mut_ptr(), *len) }, None),
             };
-            if !to.output.push(kept.head, payload, kept.internal) {
+            if !to.output.push(kept.head, payload) {
                 to.output.block();
                 break;
             }
-            self.pushed(peer, kept.internal);
             self.complete(done);
             backlog.pop_front();
+            moved = true;
+        }
+        let mut kept = to.immediates_kept.borrow_mut();
+        while let Some(&immediate) = kept.front()
+            && self.push_immediate(peer, immediate)
+        {
+            kept.pop_front();
             moved = true;
         }
         if moved {
             to.doorbell().wake();
         }
-        (moved, !backlog.is_empty())
+        (moved, !(backlog.is_empty() && kept.is_empty()))
     }
 
     /// Sends one arrival of `immediate`.
     pub(crate) fn announce(&self, peer: usize, immediate: u32) {
-        let to = &self.peers[peer];
-        let head = Head([u64::from(immediate), 0, 0]);
-        if to.output.push(head, Sge::EMPTY, true) {
-            self.pushed(peer, true);
-            to.doorbell().wake();
+        let mut kept = self.peers[peer].immediates_kept.borrow_mut();
+        if kept.is_empty() && self.push_immediate(peer, immediate) {
+            self.peers[peer].doorbell().wake();
         } else {
-            self.send_slowly(peer, head, Sge::EMPTY, true, None);
+            kept.push_back(immediate);
+            self.note_backlog(peer);
         }
+    }
+
+    fn push_immediate(&self, peer: usize, immediate: u32) -> bool {
+        let to = &self.peers[peer].immediates_out;
+        let head = Head([immediate.into(), 0, 0]);
+        let pushed = to.push(head, Sge::EMPTY) || {
+            to.refresh();
+            to.push(head, Sge::EMPTY)
+        };
+        if pushed {
+            self.segment.control(peer).immediates.0.fetch_add(1, Ordering::Release);
+        }
+        pushed
     }
 
     #[inline(always)]
     pub(crate) fn receive_from(&self, peer: usize) -> Option<Message> {
-        let input = &self.peers[peer].input;
-        loop {
-            let Ok(arrival) = input.peek() else {
+        match self.peers[peer].input.peek() {
+            Ok(arrival) => {
+                let Arrival { head, payload } = arrival?;
+                Some(Message { peer, head, payload, token: 0 })
+            }
+            Err(Corrupt) => {
                 self.fail(Fault::Corrupt { rank: peer, what: "message length" });
-                return None;
-            };
-            let arrival = arrival?;
-            if !arrival.internal {
-                let (head, payload) = (arrival.head, arrival.payload);
-                return Some(Message { peer, head, payload, token: 0 });
-            }
-            if !input.was_seen() {
-                self.arrived(arrival.head);
-            }
-            if input.pop(arrival.payload.len()) {
-                self.peers[peer].doorbell().wake();
+                None
             }
         }
     }
@@ -244,11 +254,6 @@ impl Shm {
         }
     }
 
-    fn arrived(&self, head: Head) {
-        let counter = self.immediate_counter(head.0[0] as u32);
-        self.counters.add(counter, 1);
-    }
-
     pub(crate) fn immediate_counter(&self, immediate: u32) -> Counter {
         let mut immediates = self.immediates.borrow_mut();
         *immediates.entry(immediate).or_insert_with(|| {
@@ -266,21 +271,33 @@ impl Shm {
         })
     }
 
-    /// Counts immediates that stand behind messages which nobody has received yet.
+    /// Counts the immediates that have arrived.
     #[inline(always)]
     pub(crate) fn collect_immediates(&self) -> bool {
         let sent = self.own().immediates.0.load(Ordering::Acquire);
-        sent != self.immediates_seen.replace(sent) && self.look_ahead()
+        sent != self.immediates_seen.replace(sent) && self.take_immediates()
     }
 
     #[cold]
-    fn look_ahead(&self) -> bool {
+    fn take_immediates(&self) -> bool {
         let mut moved = false;
-        for peer in &self.peers {
-            peer.input.look_ahead(|head| {
-                self.arrived(head);
-                moved = true;
-            });
+        for (rank, peer) in self.peers.iter().enumerate() {
+            loop {
+                match peer.immediates_in.peek() {
+                    Ok(None) => break,
+                    Ok(Some(Arrival { head, payload })) => {
+                        self.counters.add(self.immediate_counter(head.0[0] as u32), 1);
+                        moved = true;
+                        if peer.immediates_in.pop(payload.len()) {
+                            peer.doorbell().wake();
+                        }
+                    }
+                    Err(Corrupt) => {
+                        self.fail(Fault::Corrupt { rank, what: "immediate" });
+                        break;
+                    }
+                }
+            }
         }
         moved
     }

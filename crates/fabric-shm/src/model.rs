@@ -35,12 +35,12 @@ fn exchange(messages: u64, len: usize) {
             let producer = Producer::new(unsafe { heap.ring() });
             for i in 1..=messages {
                 let mut payload = vec![i as u8; len];
-                let push = || {
-                    producer.refresh();
-                    producer.push(Head([i; 3]), sge(&mut payload.clone()), false)
-                };
-                if !producer.push(Head([i; 3]), sge(&mut payload), false) {
-                    wait(&bells[0], push);
+                let mut push = || producer.push(Head([i; 3]), sge(&mut payload));
+                if !push() {
+                    wait(&bells[0], || {
+                        producer.refresh();
+                        push()
+                    });
                 }
                 bells[1].wake();
             }

@@ -29,9 +29,6 @@ use weft_fabric::{Head, Sge, copy_small};
 /// Largest payload that lies in the line itself, in bytes.
 pub const INLINE: usize = 32;
 
-/// Marks a message of the fabric itself, in the length of the stamp.
-const INTERNAL: u32 = 1 << 31;
-
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Line {
@@ -225,7 +222,7 @@ impl Producer {
     /// Publishes a message, or says that there is no room as far as is known. The payload must not
     /// be longer than [`Ring::send_max`].
     #[inline]
-    pub fn push(&self, head: Head, payload: Sge, internal: bool) -> bool {
+    pub fn push(&self, head: Head, payload: Sge) -> bool {
         let next = self.next.get();
         if next >= self.limit.get() {
             return false;
@@ -245,8 +242,7 @@ impl Producer {
         }
         // SAFETY: this line is ours until its stamp is stored (contract).
         line.head.with_mut(|to| unsafe { to.write(head) });
-        let len = len as u32 | if internal { INTERNAL } else { 0 };
-        let stamp = u64::from(next as u32).wrapping_add(1) << 32 | u64::from(len);
+        let stamp = (u64::from(next as u32) + 1) << 32 | len as u64;
         line.stamp.store(stamp, Ordering::Release);
         self.next.set(next + 1);
         true
@@ -273,8 +269,6 @@ impl Producer {
 pub struct Arrival {
     pub head: Head,
     pub payload: Sge,
-    /// A message of the fabric itself.
-    pub internal: bool,
 }
 
 /// The stamp names a length that no honest sender would write.
@@ -290,40 +284,27 @@ pub struct Consumer {
     /// What `taken` says.
     told_lines: Cell<u64>,
     told_bytes: Cell<u64>,
-    /// Lines below this position were looked at by [`Consumer::look_ahead`].
-    seen: Cell<u64>,
 }
 
 impl Consumer {
     pub fn new(ring: Ring) -> Consumer {
         let zero = || Cell::new(0);
-        Consumer {
-            ring,
-            next: zero(),
-            bytes: zero(),
-            told_lines: zero(),
-            told_bytes: zero(),
-            seen: zero(),
-        }
-    }
-
-    /// The length field of the stamp of line `position`, if it has been published.
-    #[inline(always)]
-    fn published(&self, position: u64) -> Option<u32> {
-        let stamp = self.ring.line(position).stamp.load(Ordering::Acquire);
-        ((stamp >> 32) as u32 == (position as u32).wrapping_add(1)).then_some(stamp as u32)
+        Consumer { ring, next: zero(), bytes: zero(), told_lines: zero(), told_bytes: zero() }
     }
 
     /// The oldest message that was not popped.
     #[inline]
     pub fn peek(&self) -> Result<Option<Arrival>, Corrupt> {
         let next = self.next.get();
-        let Some(field) = self.published(next) else { return Ok(None) };
-        let len = (field & !INTERNAL) as usize;
+        let line = self.ring.line(next);
+        let stamp = line.stamp.load(Ordering::Acquire);
+        if (stamp >> 32) as u32 != (next as u32).wrapping_add(1) {
+            return Ok(None);
+        }
+        let len = stamp as u32 as usize;
         if len > self.ring.send_max() {
             return Err(Corrupt);
         }
-        let line = self.ring.line(next);
         let ptr = if len <= INLINE {
             line.inline.with(|at| at.cast::<u8>())
         } else {
@@ -334,7 +315,7 @@ impl Consumer {
         // SAFETY: the payload lies in the ring, whose memory `Ring::new` was promised, and the
         // producer leaves it alone until it is popped.
         let payload = unsafe { Sge::new(ptr.cast_mut(), len) };
-        Ok(Some(Arrival { head, payload, internal: field & INTERNAL != 0 }))
+        Ok(Some(Arrival { head, payload }))
     }
 
     /// Gives the oldest message, with a payload of `len` bytes, back. True if the producer was told
@@ -363,28 +344,6 @@ impl Consumer {
         taken.bytes.store(self.bytes.get(), Ordering::Release);
         self.told_lines.set(self.next.get());
         self.told_bytes.set(self.bytes.get());
-    }
-
-    /// True if the oldest message was passed by [`Consumer::look_ahead`].
-    pub fn was_seen(&self) -> bool {
-        self.next.get() < self.seen.get()
-    }
-
-    /// Calls `each` with the head of every internal message that has arrived and was not passed
-    /// before, wherever it stands in the ring.
-    pub fn look_ahead(&self, mut each: impl FnMut(Head)) {
-        let mut at = self.seen.get().max(self.next.get());
-        // At most one lap: a line that was not popped cannot be overwritten by an honest producer.
-        while at < self.next.get() + self.ring.line_count
-            && let Some(field) = self.published(at)
-        {
-            if field & INTERNAL != 0 {
-                // SAFETY: published and not popped, so ours to read (contract).
-                each(self.ring.line(at).head.with(|from| unsafe { from.read() }));
-            }
-            at += 1;
-        }
-        self.seen.set(at);
     }
 }
 

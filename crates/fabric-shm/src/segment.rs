@@ -2,7 +2,7 @@
 //! that nothing is left behind when ranks are killed.
 
 use crate::control::{Control, Header, MAGIC};
-use crate::layout::Shape;
+use crate::layout::{RingShape, Shape};
 use crate::multicast::{SLOTS, Slot};
 use crate::ring::Ring;
 use crate::sync::Ordering;
@@ -141,21 +141,20 @@ impl Segment {
         unsafe { std::slice::from_raw_parts(first.as_ptr(), SLOTS) }
     }
 
-    /// The box from `sender` to `receiver`.
+    /// A ring of the box from `sender` to `receiver`.
     ///
     /// # Safety
     /// `Ring::new`: one user for each end, which does not outlive the segment.
-    pub unsafe fn pair(&self, receiver: usize, sender: usize) -> Ring {
+    pub unsafe fn ring(&self, receiver: usize, sender: usize, ring: RingShape) -> Ring {
         assert!(receiver < self.shape.ranks && sender < self.shape.ranks);
         let start = self.shape.pair(receiver, sender);
         let at = |offset: usize| self.at((start + offset) as u64);
-        let (lines, bytes) = (self.shape.lines_in_box(), self.shape.bytes_in_box());
         // SAFETY: the parts lie inside the mapping (tested in `layout`); the rest is promised.
         unsafe {
             Ring::new(
-                at(0).cast().as_ptr(),
-                (at(lines).cast().as_ptr(), self.shape.lines),
-                (at(bytes).cast().as_ptr(), self.shape.bytes),
+                at(ring.offset).cast().as_ptr(),
+                (at(ring.lines_at()).cast().as_ptr(), ring.lines),
+                (at(ring.bytes_at()).cast().as_ptr(), ring.bytes),
             )
         }
     }

@@ -1,0 +1,31 @@
+//! Shared memory does what every fabric must do.
+#![cfg(not(loom))]
+
+use weft_bootstrap::threads;
+use weft_fabric_conformance::{Maker, tests};
+use weft_fabric_shm::{Options, Shm};
+
+fn makers(n: usize, options: Options) -> Vec<Maker<Shm>> {
+    let make = |mut world| {
+        let options = options.clone();
+        Box::new(move || Shm::connect_with(&mut world, options).expect("connected")) as Maker<Shm>
+    };
+    threads(n).into_iter().map(make).collect()
+}
+
+mod one_rank {
+    super::tests!(|| super::makers(1, super::Options::default()));
+}
+
+mod two_ranks {
+    super::tests!(|| super::makers(2, super::Options::default()));
+}
+
+mod three_ranks_without_cma {
+    super::tests!(|| super::makers(3, super::Options { cma: false, ..Default::default() }));
+}
+
+/// The smallest boxes that there are: overflow is the rule.
+mod four_ranks_in_small_boxes {
+    super::tests!(|| super::makers(4, super::Options { box_budget: 0, ..Default::default() }));
+}
