@@ -1,0 +1,65 @@
+//! What every fabric must do. A fabric runs all of it by
+//!
+//! ```text
+//! mod two_ranks {
+//!     weft_fabric_conformance::tests!(|| makers(2));
+//! }
+//! ```
+//! where `makers(n)` returns `n` closures, each of which makes the fabric of one rank in its own
+//! thread. Each check becomes a `#[test]`.
+
+mod memory;
+mod messages;
+mod multicast;
+mod rank;
+mod waiting;
+
+pub use memory::{
+    allocated_memory_is_zero_and_used_again, atomics_are_atomic, bad_addresses_are_refused,
+    flags_come_after_their_data, immediates_are_counted_even_before_they_are_asked_for,
+    reads_and_writes_reach_exposed_memory,
+};
+pub use messages::{
+    every_length_arrives, messages_of_a_peer_keep_their_order, nobody_is_starved,
+    ranks_know_who_they_are, short_payloads_are_taken_at_once,
+    what_has_no_room_is_kept_and_delivered,
+};
+pub use multicast::{datagrams_reach_members_only, datagrams_survive_a_flood_whole};
+pub use rank::{Rank, run};
+pub use waiting::{a_deadline_ends_a_wait, sleepers_are_woken_by_everything};
+
+/// Makes the fabric of one rank, in the thread that will use it.
+pub type Maker<F> = Box<dyn FnOnce() -> F + Send>;
+
+/// All checks as tests; the argument makes the [`Maker`]s of one world.
+#[macro_export]
+macro_rules! tests {
+    ($makers:expr) => {
+        $crate::tests!(@ $makers;
+            ranks_know_who_they_are
+            every_length_arrives
+            messages_of_a_peer_keep_their_order
+            nobody_is_starved
+            short_payloads_are_taken_at_once
+            what_has_no_room_is_kept_and_delivered
+            allocated_memory_is_zero_and_used_again
+            flags_come_after_their_data
+            immediates_are_counted_even_before_they_are_asked_for
+            atomics_are_atomic
+            reads_and_writes_reach_exposed_memory
+            bad_addresses_are_refused
+            datagrams_reach_members_only
+            datagrams_survive_a_flood_whole
+            a_deadline_ends_a_wait
+            sleepers_are_woken_by_everything
+        );
+    };
+    (@ $makers:expr; $($check:ident)*) => {
+        $(
+            #[test]
+            fn $check() {
+                $crate::run(($makers)(), |rank| $crate::$check(rank));
+            }
+        )*
+    };
+}

@@ -1,0 +1,142 @@
+//! Two-sided messages.
+
+use crate::rank::{Rank, pattern, sge};
+use weft_fabric::{Fabric, Head, Posted, Sge};
+
+pub fn ranks_know_who_they_are<F: Fabric>(rank: &Rank<F>) {
+    let fabric = &rank.fabric;
+    assert_eq!(fabric.size(), rank.size());
+    let all = rank.gather([fabric.rank() as u64, 0]);
+    assert!(all.iter().enumerate().all(|(i, &[r, _])| r == i as u64), "ranks are 0..size");
+    for peer in 0..rank.size() {
+        let c = fabric.capabilities(peer);
+        assert!(c.inline_max <= c.send_max, "{c:?}");
+        assert!(c.send_max >= 64, "{c:?}");
+        assert!(c.rails >= 1, "{c:?}");
+        assert_eq!(c, fabric.capabilities(peer), "facts do not change");
+    }
+}
+
+/// All lengths up to 300 bytes, then some up to the largest, to everybody including oneself.
+pub fn every_length_arrives<F: Fabric>(rank: &Rank<F>) {
+    let max = (0..rank.size()).map(|p| rank.fabric.capabilities(p).send_max).min().unwrap();
+    let lengths = (0..=max.min(300)).chain((1..40).map(|i| max * i / 40)).chain([max - 1, max]);
+    for (i, len) in lengths.enumerate() {
+        for peer in 0..rank.size() {
+            let mut payload = pattern((rank.rank() * 1000 + i) as u64, len);
+            rank.give(peer, Head([i as u64, u64::MAX, len as u64]), &mut payload);
+        }
+        for peer in 0..rank.size() {
+            let (from, head, bytes) = rank.take_bytes(Some(peer));
+            assert_eq!((from, head), (peer, Head([i as u64, u64::MAX, len as u64])));
+            assert!(bytes == pattern((peer * 1000 + i) as u64, len), "{len} bytes of {peer}");
+        }
+    }
+}
+
+/// Everybody sends to everybody without waiting; whatever the lengths and the order in which
+/// senders are served, the messages of one of them are in order.
+pub fn messages_of_a_peer_keep_their_order<F: Fabric>(rank: &Rank<F>) {
+    const MESSAGES: usize = 2000;
+    let size = rank.size();
+    let max = rank.fabric.capabilities(0).send_max.min(3000);
+    let length = |from: usize, i: usize| if i % 7 == 3 { (i * 131 + from) % max } else { i % 33 };
+    let mut payloads: Vec<Vec<u8>> = Vec::new();
+    let mut later = 0;
+    let (done, before) = rank.completion();
+    for i in 0..MESSAGES {
+        for peer in 0..size {
+            let mut payload = pattern(i as u64, length(rank.rank(), i));
+            let head = Head([i as u64, rank.rank() as u64, 0]);
+            if rank.fabric.send(peer, head, sge(&mut payload), done) == Posted::Later {
+                later += 1;
+                payloads.push(payload);
+            }
+        }
+    }
+    let mut next = vec![0; size];
+    for _ in 0..MESSAGES * size {
+        let (peer, head, bytes) = rank.take_bytes(None);
+        let i = next[peer];
+        assert_eq!(head, Head([i as u64, peer as u64, 0]), "message of {peer}");
+        assert!(bytes == pattern(i as u64, length(peer, i)), "message {i} of {peer}");
+        next[peer] += 1;
+    }
+    rank.finish(done, before + later);
+    rank.barrier();
+    assert!(rank.fabric.receive(None).is_none(), "a message that nobody sent");
+    assert_eq!(rank.fabric.counters().value(done.unwrap()), before + later, "completed too often");
+}
+
+/// A flood of one sender does not keep the message of another from being received.
+pub fn nobody_is_starved<F: Fabric>(rank: &Rank<F>) {
+    const FLOOD: u64 = 50_000;
+    let size = rank.size();
+    if rank.rank() != 0 {
+        let n = if rank.rank() == 1 { FLOOD } else { 10 };
+        for i in 0..n {
+            assert_eq!(rank.fabric.send(0, Head([i, 0, 0]), Sge::EMPTY, None), Posted::Done);
+        }
+    }
+    rank.barrier();
+    if rank.rank() == 0 && size > 1 {
+        let mut got = vec![0; size];
+        let total = FLOOD + 10 * (size as u64 - 2);
+        for n in 1..=total {
+            got[rank.take_bytes(None).0] += 1;
+            if n == FLOOD / 2 {
+                assert!(got[2..].iter().all(|&g| g == 10), "starved: {got:?}");
+            }
+        }
+        assert_eq!(got[1], FLOOD);
+    }
+}
+
+/// A payload up to `inline_max` may be overwritten after the call, room or no room.
+pub fn short_payloads_are_taken_at_once<F: Fabric>(rank: &Rank<F>) {
+    const MESSAGES: u64 = 5000;
+    let peer = (rank.rank() + 1) % rank.size();
+    let len = rank.fabric.capabilities(peer).inline_max;
+    let mut payload = vec![0; len];
+    for i in 0..MESSAGES {
+        payload.fill(i as u8);
+        let posted = rank.fabric.send(peer, Head([i, 0, 0]), sge(&mut payload), None);
+        assert_eq!(posted, Posted::Done, "message {i}");
+    }
+    payload.fill(255);
+    let from = (rank.rank() + rank.size() - 1) % rank.size();
+    for i in 0..MESSAGES {
+        let (_, head, bytes) = rank.take_bytes(Some(from));
+        assert_eq!(head.0[0], i);
+        assert!(bytes.iter().all(|&b| b == i as u8) && bytes.len() == len, "message {i}");
+    }
+}
+
+/// 100 000 messages to somebody who does not look, some of them long; then all arrive.
+pub fn what_has_no_room_is_kept_and_delivered<F: Fabric>(rank: &Rank<F>) {
+    const MESSAGES: u64 = 100_000;
+    let last = rank.size() - 1;
+    let is_long = |i: u64| i % 100 == 50;
+    let (done, before) = rank.completion();
+    let mut later = 0;
+    let long = rank.fabric.capabilities(last).send_max.min(1000);
+    let mut payload = pattern(1, long);
+    if rank.rank() == 0 {
+        for i in 0..MESSAGES {
+            let part = sge(&mut payload).part(0, if is_long(i) { long } else { 8.min(long) });
+            if rank.fabric.send(last, Head([i, 0, 0]), part, done) == Posted::Later {
+                later += 1;
+            }
+        }
+        assert!(rank.fabric.counters().value(done.unwrap()) <= before + later);
+    }
+    rank.barrier();
+    if rank.rank() == last {
+        for i in 0..MESSAGES {
+            let (peer, head, bytes) = rank.take_bytes(Some(0));
+            assert_eq!((peer, head.0[0]), (0, i));
+            assert!(bytes == payload[..if is_long(i) { long } else { 8.min(long) }]);
+        }
+    }
+    rank.finish(done, before + later);
+}

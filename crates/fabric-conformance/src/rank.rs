@@ -1,0 +1,206 @@
+//! One rank of a world under test: its fabric, and a way around it to agree with the others.
+
+use crate::Maker;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+use weft_fabric::{Completion, Counter, Fabric, Head, Message, Posted, RemoteAddr, Sge};
+
+/// A wait this long means that it never ends. Far beyond what a loaded machine needs.
+const FOREVER: Duration = Duration::from_secs(120);
+
+/// What the ranks agree on without the fabric.
+#[derive(Default)]
+struct Table {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    arrived: usize,
+    rounds: u64,
+    gathering: Vec<[u64; 2]>,
+    gathered: Arc<Vec<[u64; 2]>>,
+    failed: bool,
+}
+
+impl Table {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// Runs `check` on every rank of a world. A panic of one rank ends the others.
+pub fn run<F: Fabric>(makers: Vec<Maker<F>>, check: impl Fn(&Rank<F>) + Sync) {
+    let table = Table::default();
+    let size = makers.len();
+    std::thread::scope(|scope| {
+        let handles: Vec<_> = makers
+            .into_iter()
+            .map(|maker| {
+                let (table, check) = (&table, &check);
+                scope.spawn(move || {
+                    let guard = Guard(table);
+                    let rank = Rank { fabric: maker(), table, size };
+                    check(&rank);
+                    rank.barrier();
+                    drop(guard);
+                })
+            })
+            .collect();
+        let results: Vec<_> = handles.into_iter().map(|handle| handle.join()).collect();
+        // The first cause, rather than the ranks that only gave up because of it.
+        let mut payloads: Vec<_> = results.into_iter().filter_map(Result::err).collect();
+        payloads.sort_by_key(|p| p.downcast_ref::<&str>().is_some_and(|&text| text == GAVE_UP));
+        if let Some(payload) = payloads.into_iter().next() {
+            std::panic::resume_unwind(payload);
+        }
+    });
+}
+
+const GAVE_UP: &str = "another rank failed";
+
+struct Guard<'t>(&'t Table);
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.lock().failed = true;
+        }
+    }
+}
+
+/// One rank in one thread.
+pub struct Rank<'t, F> {
+    pub fabric: F,
+    table: &'t Table,
+    size: usize,
+}
+
+impl<F: Fabric> Rank<'_, F> {
+    pub fn rank(&self) -> usize {
+        self.fabric.rank()
+    }
+
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Makes progress until `ready`.
+    pub fn until(&self, mut ready: impl FnMut() -> bool) {
+        let start = Instant::now();
+        let mut turns = 0u32;
+        while !ready() {
+            if let Some(fault) = self.fabric.fault() {
+                panic!("the fabric reports: {fault}");
+            }
+            if !self.fabric.progress() {
+                std::thread::yield_now();
+            }
+            turns += 1;
+            if turns.is_multiple_of(1000) {
+                assert!(!self.table.lock().failed, "{GAVE_UP}");
+                assert!(start.elapsed() < FOREVER, "a wait that does not end");
+            }
+        }
+    }
+
+    /// Waits until `counter >= value`.
+    pub fn reach(&self, counter: Counter, value: u64) {
+        self.until(|| self.fabric.counters().value(counter) >= value);
+    }
+
+    /// All ranks put two numbers on the table and see those of all.
+    pub fn gather(&self, mine: [u64; 2]) -> Arc<Vec<[u64; 2]>> {
+        let round = {
+            let mut state = self.table.lock();
+            state.gathering.resize(self.size, [0; 2]);
+            state.gathering[self.rank()] = mine;
+            state.arrived += 1;
+            let round = state.rounds;
+            if state.arrived == self.size {
+                state.gathered = Arc::new(std::mem::take(&mut state.gathering));
+                state.arrived = 0;
+                state.rounds += 1;
+            }
+            round
+        };
+        self.until(|| self.table.lock().rounds > round);
+        self.table.lock().gathered.clone()
+    }
+
+    /// All ranks tell each other an address.
+    pub fn gather_addresses(&self, mine: RemoteAddr) -> Vec<RemoteAddr> {
+        let all = self.gather([mine.key, mine.addr]);
+        all.iter().map(|&[key, addr]| RemoteAddr { key, addr }).collect()
+    }
+
+    /// Waits for all ranks, around the fabric, while making progress.
+    pub fn barrier(&self) {
+        self.gather([0; 2]);
+    }
+
+    /// The next message, after waiting for it.
+    pub fn take(&self, from: Option<usize>) -> Message {
+        let mut message = None;
+        self.until(|| {
+            message = self.fabric.receive(from);
+            message.is_some()
+        });
+        message.expect("waited for")
+    }
+
+    /// Takes a message from `from` and returns its head and payload.
+    pub fn take_bytes(&self, from: Option<usize>) -> (usize, Head, Vec<u8>) {
+        let message = self.take(from);
+        let mut bytes = vec![0; message.payload.len()];
+        message.payload.read(&mut bytes);
+        let (peer, head) = (message.peer, message.head);
+        self.fabric.release(message);
+        (peer, head, bytes)
+    }
+
+    /// Sends and waits until the payload has been taken.
+    pub fn give(&self, peer: usize, head: Head, payload: &mut [u8]) {
+        let (done, before) = self.completion();
+        if self.fabric.send(peer, head, sge(payload), done) == Posted::Later {
+            self.finish(done, before + 1);
+        }
+        self.forget(done);
+    }
+
+    /// A counter for one operation, and its value now.
+    pub fn completion(&self) -> (Completion, u64) {
+        let counter = self.fabric.counters().allocate();
+        (Some(counter), self.fabric.counters().value(counter))
+    }
+
+    pub fn finish(&self, done: Completion, value: u64) {
+        self.reach(done.expect("a counter"), value);
+    }
+
+    pub fn forget(&self, done: Completion) {
+        self.fabric.counters().free(done.expect("a counter"));
+    }
+
+    /// Posts an operation with a counter of its own and waits for it.
+    pub fn complete(&self, post: impl FnOnce(Completion) -> Result<(), weft_fabric::Fault>) {
+        let (done, before) = self.completion();
+        post(done).expect("the operation is posted");
+        self.finish(done, before + 1);
+        self.forget(done);
+    }
+}
+
+/// Names `bytes`, which the caller keeps until the operation has completed.
+pub fn sge(bytes: &mut [u8]) -> Sge {
+    // SAFETY: every user in this crate keeps the bytes, untouched, until completion.
+    unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
+}
+
+/// Bytes that tell number, place and length apart.
+pub fn pattern(number: u64, len: usize) -> Vec<u8> {
+    let mut rng = fastrand::Rng::with_seed(number ^ (len as u64) << 40);
+    let mut bytes = vec![0; len];
+    rng.fill(&mut bytes);
+    bytes
+}

@@ -1,0 +1,168 @@
+//! Waiting and sleeping.
+
+use crate::rank::{Rank, sge};
+use std::cell::Cell;
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+use weft_fabric::{Fabric, Fault, GroupId, Head, RemoteFlag, Sge, until};
+
+/// A sleep that lasts this long was not ended by a ring.
+const LIMIT: Duration = Duration::from_secs(30);
+
+pub fn a_deadline_ends_a_wait<F: Fabric>(rank: &Rank<F>) {
+    let counter = rank.fabric.counters().allocate();
+    let value = rank.fabric.counters().value(counter);
+    let cx = &mut Context::from_waker(Waker::noop());
+    let past = Instant::now();
+    let mut wait = pin!(until(&rank.fabric, counter, value + 1).before(past));
+    assert_eq!(wait.as_mut().poll(cx), Poll::Ready(Err(Fault::TimedOut)));
+    let mut wait = pin!(until(&rank.fabric, counter, value + 1));
+    assert_eq!(wait.as_mut().poll(cx), Poll::Pending);
+    rank.fabric.counters().add(counter, 1);
+    assert_eq!(wait.as_mut().poll(cx), Poll::Ready(Ok(())));
+    let mut late = pin!(until(&rank.fabric, counter, value + 1).before(past));
+    assert_eq!(late.as_mut().poll(cx), Poll::Ready(Ok(())), "what has been reached is no fault");
+}
+
+/// Goes to sleep whenever there is nothing, without spinning: the hardest case for wake-ups.
+fn sleep_until<F: Fabric>(rank: &Rank<F>, mut ready: impl FnMut() -> bool) {
+    let sleeper = rank.fabric.sleeper();
+    let mut ready = || {
+        while rank.fabric.progress() {}
+        ready()
+    };
+    while !ready() {
+        let token = sleeper.arm();
+        let found = ready();
+        if !found {
+            let start = Instant::now();
+            sleeper.sleep(token, LIMIT);
+            assert!(start.elapsed() < LIMIT, "a wake-up was lost, or a rank failed");
+        }
+        sleeper.disarm();
+        if found {
+            return;
+        }
+    }
+}
+
+/// A token goes around the ranks as message, flag, immediate, atomic and (where nothing is lost)
+/// datagram; everybody else is asleep, or about to be, at every step.
+pub fn sleepers_are_woken_by_everything<F: Fabric>(rank: &Rank<F>) {
+    const LAPS: u64 = 300;
+    let fabric = &rank.fabric;
+    let to = (rank.rank() + 1) % rank.size();
+    let region = fabric.allocate(64).unwrap();
+    let (flag, added) = (fabric.flag(&region, 0, true), fabric.flag(&region, 8, true));
+    let flag_at = rank.gather_addresses(flag.remote.at);
+    let added_at = rank.gather_addresses(added.remote.at);
+    let imm = fabric.immediate(3);
+    let counters = fabric.counters();
+    let mut scratch = [0; 8];
+    let result = sge(&mut scratch);
+    let posted = Cell::new(0u64);
+    let pass = |what: u64, lap: u64| {
+        posted.set(posted.get() + 1);
+        match what {
+            0 => {
+                fabric.send(to, Head([lap, 0, 0]), Sge::EMPTY, None);
+            }
+            1 => {
+                let name = RemoteFlag { at: flag_at[to], waking: true };
+                fabric.write_flag(to, Sge::EMPTY, flag_at[to], name, lap, None).unwrap();
+            }
+            2 => fabric.write_imm(to, Sge::EMPTY, flag_at[to], 3, None).unwrap(),
+            _ => rank.complete(|done| fabric.fetch_add(to, added_at[to], 1, result, done)),
+        }
+    };
+    let wait = |what: u64, lap: u64| match what {
+        0 => sleep_until(rank, || match fabric.receive(None) {
+            Some(message) => {
+                assert_eq!(message.head.0[0], lap);
+                fabric.release(message);
+                true
+            }
+            None => false,
+        }),
+        1 => sleep_until(rank, || counters.value(flag.local) >= lap),
+        2 => sleep_until(rank, || counters.value(imm) >= lap),
+        _ => sleep_until(rank, || counters.value(added.local) >= lap),
+    };
+    for lap in 1..=LAPS {
+        for what in 0..4 {
+            if rank.rank() == 0 {
+                pass(what, lap);
+                wait(what, lap);
+            } else {
+                wait(what, lap);
+                pass(what, lap);
+            }
+        }
+    }
+    assert_eq!(posted.get(), 4 * LAPS);
+    rank.barrier();
+    a_full_peer_wakes_its_sender(rank);
+    datagrams_wake(rank);
+    rank.barrier();
+    fabric.withdraw(region);
+}
+
+/// A sender whose messages found no room sleeps until the receiver has made some.
+fn a_full_peer_wakes_its_sender<F: Fabric>(rank: &Rank<F>) {
+    let last = rank.size() - 1;
+    let len = rank.fabric.capabilities(last).send_max;
+    let messages = 500;
+    let (done, before) = rank.completion();
+    let mut payload = vec![1; len];
+    if rank.rank() == 0 && last != 0 {
+        let mut later = 0;
+        for i in 0..messages {
+            let posted = rank.fabric.send(last, Head([i, 0, 0]), sge(&mut payload), done);
+            later += u64::from(posted == weft_fabric::Posted::Later);
+        }
+        let counters = rank.fabric.counters();
+        sleep_until(rank, || counters.value(done.unwrap()) >= before + later);
+    } else if rank.rank() == last {
+        for i in 0..if last == 0 { 0 } else { messages } {
+            sleep_until(rank, || match rank.fabric.receive(Some(0)) {
+                Some(message) => {
+                    assert_eq!((message.head.0[0], message.payload.len()), (i, len));
+                    rank.fabric.release(message);
+                    true
+                }
+                None => false,
+            });
+        }
+    }
+    rank.barrier();
+}
+
+/// A datagram rouses its receivers: the sender repeats it only when it was woken by nobody.
+fn datagrams_wake<F: Fabric>(rank: &Rank<F>) {
+    if rank.fabric.capabilities(0).multicast_max == 0 || rank.size() == 1 {
+        return;
+    }
+    let group = GroupId(3);
+    rank.fabric.join(group);
+    rank.barrier();
+    let mut into = [0; 8];
+    let into = sge(&mut into);
+    if rank.rank() == 0 {
+        let mut answers = 0;
+        rank.until(|| {
+            rank.fabric.multicast(group, Sge::EMPTY).unwrap();
+            std::thread::sleep(Duration::from_millis(1));
+            while let Some(message) = rank.fabric.receive(None) {
+                rank.fabric.release(message);
+                answers += 1;
+            }
+            answers == rank.size() - 1
+        });
+    } else {
+        sleep_until(rank, || rank.fabric.receive_multicast(into).is_some());
+        rank.fabric.send(0, Head::default(), Sge::EMPTY, None);
+    }
+    rank.barrier();
+}

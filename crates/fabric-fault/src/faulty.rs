@@ -1,0 +1,278 @@
+//! The wrapper: its state, and the trait in terms of the three kinds of trouble.
+
+use crate::datagrams::Datagrams;
+use crate::messages::Messages;
+use crate::plan::Plan;
+use crate::writes::{Late, Writes};
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use weft_fabric::wait::{Sleep, Token};
+use weft_fabric::{
+    Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId, Head,
+    Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
+};
+
+/// A fabric with faults.
+pub struct Faulty<F> {
+    pub(crate) inner: F,
+    pub(crate) plan: Plan,
+    pub(crate) rng: RefCell<fastrand::Rng>,
+    /// Advances with every poll: the time in which delays are counted.
+    pub(crate) clock: Cell<u64>,
+    pub(crate) messages: Messages,
+    pub(crate) datagrams: Datagrams,
+    pub(crate) writes: Writes,
+    pub(crate) fault: RefCell<Option<Fault>>,
+    /// What is being held up. While there is any, nobody may sleep: nothing else would wake them.
+    pending: Arc<AtomicUsize>,
+}
+
+/// Longest delay, in polls.
+const DELAY_MAX: u64 = 20;
+
+impl<F: Fabric> Faulty<F> {
+    pub fn new(inner: F, plan: Plan) -> Faulty<F> {
+        let rank = inner.rank() as u64;
+        let seed = plan.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(rank);
+        Faulty {
+            messages: Messages::new(inner.size()),
+            datagrams: Datagrams::default(),
+            writes: Writes::default(),
+            rng: RefCell::new(fastrand::Rng::with_seed(seed)),
+            clock: Cell::new(0),
+            fault: RefCell::new(None),
+            pending: Arc::default(),
+            inner,
+            plan,
+        }
+    }
+
+    /// The fabric inside.
+    pub fn inner(&self) -> &F {
+        &self.inner
+    }
+
+    pub(crate) fn chance(&self, probability: f64) -> bool {
+        probability > 0.0 && self.rng.borrow_mut().f64() < probability
+    }
+
+    /// When something is due that is held up with `probability`.
+    pub(crate) fn due(&self, probability: f64) -> u64 {
+        let delay =
+            if self.chance(probability) { self.rng.borrow_mut().u64(1..=DELAY_MAX) } else { 0 };
+        self.clock.get() + delay
+    }
+
+    pub(crate) fn tick(&self) -> u64 {
+        self.clock.set(self.clock.get() + 1);
+        self.clock.get()
+    }
+
+    pub(crate) fn note_pending(&self) {
+        let held = self.messages.held() + self.datagrams.held() + self.writes.held();
+        self.pending.store(held, Ordering::SeqCst);
+    }
+
+    pub(crate) fn fail(&self, fault: Fault) {
+        self.fault.borrow_mut().get_or_insert(fault);
+    }
+
+    fn after(&self, result: Result<(), Fault>, done: Completion) -> Result<(), Fault> {
+        result?;
+        self.complete_late(done);
+        Ok(())
+    }
+}
+
+/// Sleeps only when nothing is held up.
+struct Light {
+    inner: Arc<dyn Sleep>,
+    pending: Arc<AtomicUsize>,
+}
+
+impl Sleep for Light {
+    fn arm(&self) -> Token {
+        self.inner.arm()
+    }
+
+    fn sleep(&self, token: Token, limit: Duration) {
+        let limit = match self.pending.load(Ordering::SeqCst) {
+            0 => limit,
+            _ => limit.min(Duration::from_micros(10)),
+        };
+        self.inner.sleep(token, limit);
+    }
+
+    fn disarm(&self) {
+        self.inner.disarm();
+    }
+
+    fn ring(&self) {
+        self.inner.ring();
+    }
+}
+
+impl<F: Fabric> Fabric for Faulty<F> {
+    fn rank(&self) -> usize {
+        self.inner.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.inner.size()
+    }
+
+    fn capabilities(&self, peer: usize) -> Capabilities {
+        let mut capabilities = self.inner.capabilities(peer);
+        if self.plan.reorder {
+            capabilities.in_order_placement = false;
+        }
+        capabilities
+    }
+
+    fn counters(&self) -> &Counters {
+        self.inner.counters()
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        self.fault.borrow().clone().or_else(|| self.inner.fault())
+    }
+
+    fn allocate(&self, len: usize) -> Result<Region, Fault> {
+        self.inner.allocate(len)
+    }
+
+    fn expose(&self, memory: Sge) -> Result<Region, Fault> {
+        self.inner.expose(memory)
+    }
+
+    fn withdraw(&self, region: Region) {
+        self.inner.withdraw(region);
+    }
+
+    fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag {
+        self.inner.flag(region, offset, waking)
+    }
+
+    fn write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> Result<(), Fault> {
+        self.write_late(peer, src, dst, Late::Nothing, done)
+    }
+
+    fn write_flag(
+        &self,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        flag: RemoteFlag,
+        value: u64,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.write_late(peer, src, dst, Late::Flag(flag, value), done)
+    }
+
+    fn write_imm(
+        &self,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        immediate: u32,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.write_late(peer, src, dst, Late::Immediate(immediate), done)
+    }
+
+    fn immediate(&self, immediate: u32) -> Counter {
+        self.inner.immediate(immediate)
+    }
+
+    fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
+        let result = self.inner.read(peer, dst, src, None);
+        self.after(result, done)
+    }
+
+    fn fetch_add(
+        &self,
+        peer: usize,
+        target: RemoteAddr,
+        operand: u64,
+        result: Sge,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        let posted = self.inner.fetch_add(peer, target, operand, result, None);
+        self.after(posted, done)
+    }
+
+    fn compare_swap(
+        &self,
+        peer: usize,
+        target: RemoteAddr,
+        compare: u64,
+        swap: u64,
+        result: Sge,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        let posted = self.inner.compare_swap(peer, target, compare, swap, result, None);
+        self.after(posted, done)
+    }
+
+    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+        self.inner.send(peer, head, payload, done)
+    }
+
+    fn receive(&self, from: Option<usize>) -> Option<Message> {
+        self.receive_late(from)
+    }
+
+    fn release(&self, message: Message) {
+        self.messages.release(&message);
+    }
+
+    fn join(&self, group: GroupId) {
+        self.inner.join(group);
+    }
+
+    fn leave(&self, group: GroupId) {
+        self.inner.leave(group);
+    }
+
+    fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
+        self.inner.multicast(group, src)
+    }
+
+    fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
+        self.receive_multicast_badly(into)
+    }
+
+    fn progress(&self) -> bool {
+        self.tick();
+        let moved = self.move_writes();
+        self.note_pending();
+        self.inner.progress() | moved
+    }
+
+    fn poll_any(
+        &self,
+        waits: &[(Counter, u64)],
+        deadline: Option<std::time::Instant>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<usize, Fault>> {
+        match &*self.fault.borrow() {
+            Some(fault) => Poll::Ready(Err(fault.clone())),
+            None => self.inner.poll_any(waits, deadline, cx),
+        }
+    }
+
+    fn sleeper(&self) -> Arc<dyn Sleep> {
+        Arc::new(Light { inner: self.inner.sleeper(), pending: self.pending.clone() })
+    }
+
+    fn poll_clock(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.inner.poll_clock(cx)
+    }
+
+    fn charge(&self, work: Work) {
+        self.inner.charge(work);
+    }
+}

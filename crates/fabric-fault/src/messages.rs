@@ -1,0 +1,78 @@
+//! Late messages. Each is copied on arrival and handed out when it is due and those before it from
+//! the same peer have been.
+
+use crate::faulty::Faulty;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use weft_fabric::{Fabric, Head, Message, Sge};
+
+struct Held {
+    due: u64,
+    head: Head,
+    payload: Box<[u8]>,
+}
+
+pub(crate) struct Messages {
+    /// By peer.
+    queues: Vec<RefCell<VecDeque<Held>>>,
+    turn: Cell<usize>,
+    /// Handed out and not released.
+    lent: RefCell<Vec<Box<[u8]>>>,
+}
+
+impl Messages {
+    pub fn new(size: usize) -> Messages {
+        let queues = (0..size).map(|_| RefCell::default()).collect();
+        Messages { queues, turn: Cell::new(0), lent: RefCell::default() }
+    }
+
+    pub fn held(&self) -> usize {
+        self.queues.iter().map(|queue| queue.borrow().len()).sum()
+    }
+
+    fn take(&self, peer: usize, now: u64) -> Option<Message> {
+        let mut queue = self.queues[peer].borrow_mut();
+        if queue.front()?.due > now {
+            return None;
+        }
+        let Held { head, mut payload, .. } = queue.pop_front()?;
+        // SAFETY: the boxed bytes stay where they are, in `lent`, until release.
+        let sge = unsafe { Sge::new(payload.as_mut_ptr(), payload.len()) };
+        self.lent.borrow_mut().push(payload);
+        Some(Message { peer, head, payload: sge, token: 0 })
+    }
+
+    pub fn release(&self, message: &Message) {
+        let at = message.payload.ptr().cast_const();
+        let mut lent = self.lent.borrow_mut();
+        let found = lent.iter().position(|payload| payload.as_ptr() == at);
+        lent.swap_remove(found.expect("a message is released once"));
+    }
+}
+
+impl<F: Fabric> Faulty<F> {
+    pub(crate) fn receive_late(&self, from: Option<usize>) -> Option<Message> {
+        let now = self.tick();
+        // A few at a time, so that a flood does not pile up here.
+        for _ in 0..4 {
+            let Some(message) = self.inner.receive(from) else { break };
+            let mut payload = vec![0; message.payload.len()].into_boxed_slice();
+            message.payload.read(&mut payload);
+            let (peer, head) = (message.peer, message.head);
+            self.inner.release(message);
+            let due = self.due(self.plan.message_delay);
+            self.messages.queues[peer].borrow_mut().push_back(Held { due, head, payload });
+        }
+        let size = self.inner.size();
+        let message = match from {
+            Some(peer) => self.messages.take(peer, now),
+            None => (0..size).map(|i| (self.messages.turn.get() + i) % size).find_map(|peer| {
+                let message = self.messages.take(peer, now)?;
+                self.messages.turn.set((peer + 1) % size);
+                Some(message)
+            }),
+        };
+        self.note_pending();
+        message
+    }
+}

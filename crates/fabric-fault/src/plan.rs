@@ -1,0 +1,118 @@
+//! What goes wrong, and how often.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Probabilities lie in `0.0..=1.0` and are drawn anew for each datagram, message or operation.
+/// Written as `seed=7,multicast_loss=0.3,reorder=1`; what is not named keeps its default (nothing
+/// goes wrong).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// Every rank draws from its own sequence, of this seed and its rank.
+    pub seed: u64,
+    /// A datagram is lost on its way to one receiver.
+    pub multicast_loss: f64,
+    /// A datagram comes twice.
+    pub multicast_duplicate: f64,
+    /// A datagram is overtaken by others.
+    pub multicast_delay: f64,
+    /// A message is held up for some polls, and those of the same peer behind it.
+    pub message_delay: f64,
+    /// A completion is held up for some polls.
+    pub completion_delay: f64,
+    /// Bytes that are placed as one packet, if `reorder`. Zero: 4096.
+    pub mtu: usize,
+    /// Writes are placed packet by packet in random order, each in pieces in random order.
+    pub reorder: bool,
+}
+
+impl Default for Plan {
+    fn default() -> Plan {
+        Plan {
+            seed: 1,
+            multicast_loss: 0.0,
+            multicast_duplicate: 0.0,
+            multicast_delay: 0.0,
+            message_delay: 0.0,
+            completion_delay: 0.0,
+            mtu: 4096,
+            reorder: false,
+        }
+    }
+}
+
+/// An entry of a plan that cannot be understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanError {
+    pub entry: String,
+    pub expected: &'static str,
+}
+
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` in a plan of faults: expected {}", self.entry, self.expected)
+    }
+}
+
+impl std::error::Error for PlanError {}
+
+const NAMES: &str = "seed, multicast_loss, multicast_duplicate, multicast_delay, message_delay, \
+                     completion_delay, mtu or reorder, as name=value";
+
+impl FromStr for Plan {
+    type Err = PlanError;
+
+    fn from_str(text: &str) -> Result<Plan, PlanError> {
+        let mut plan = Plan::default();
+        for entry in text.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
+            let wrong = |expected| PlanError { entry: entry.to_owned(), expected };
+            let (name, value) = entry.split_once('=').ok_or_else(|| wrong(NAMES))?;
+            let whole = || value.parse::<u64>().map_err(|_| wrong("a whole number"));
+            let chance = || match value.parse::<f64>() {
+                Ok(p) if (0.0..=1.0).contains(&p) => Ok(p),
+                _ => Err(wrong("a probability from 0 to 1")),
+            };
+            match name {
+                "seed" => plan.seed = whole()?,
+                "multicast_loss" => plan.multicast_loss = chance()?,
+                "multicast_duplicate" => plan.multicast_duplicate = chance()?,
+                "multicast_delay" => plan.multicast_delay = chance()?,
+                "message_delay" => plan.message_delay = chance()?,
+                "completion_delay" => plan.completion_delay = chance()?,
+                "mtu" => plan.mtu = whole()? as usize,
+                "reorder" => {
+                    plan.reorder = match value {
+                        "0" | "false" => false,
+                        "1" | "true" => true,
+                        _ => return Err(wrong("0 or 1")),
+                    }
+                }
+                _ => return Err(wrong(NAMES)),
+            }
+        }
+        Ok(plan)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_is_read_from_text() {
+        let plan: Plan = "seed=7, multicast_loss=0.3,reorder=1,mtu=256".parse().unwrap();
+        let expected =
+            Plan { seed: 7, multicast_loss: 0.3, reorder: true, mtu: 256, ..Plan::default() };
+        assert_eq!(plan, expected);
+        assert_eq!("".parse(), Ok(Plan::default()));
+    }
+
+    #[test]
+    fn what_cannot_be_is_named() {
+        for bad in ["multicast_loss=1.5", "loss=1", "seed", "reorder=maybe", "mtu=-1"] {
+            let error = bad.parse::<Plan>().unwrap_err();
+            assert_eq!(error.entry, bad);
+            assert!(error.to_string().contains(bad));
+        }
+    }
+}
