@@ -63,3 +63,72 @@ fn ratio(quota: &str, period: &str) -> Option<f64> {
     let (quota, period) = (quota.parse::<f64>().ok()?, period.parse::<f64>().ok()?);
     (quota > 0.0 && period > 0.0).then(|| quota / period)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory that goes with the test.
+    struct Root(PathBuf);
+
+    impl Root {
+        fn new(name: &str, files: &[(&str, &str)]) -> Root {
+            let root = std::env::temp_dir().join(format!("weft-{name}-{}", std::process::id()));
+            for (path, text) in files {
+                let path = root.join(path);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, text).unwrap();
+            }
+            Root(root)
+        }
+    }
+
+    impl Drop for Root {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "needs files")]
+    fn the_least_quota_on_the_way_up_counts() {
+        let root = Root::new(
+            "v2",
+            &[
+                ("proc/self/cgroup", "0::/a/b\n"),
+                ("sys/fs/cgroup/a/cpu.max", "350000 100000\n"),
+                ("sys/fs/cgroup/a/b/cpu.max", "max 100000\n"),
+            ],
+        );
+        assert_eq!(quota_in(&root.0), Some(3));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "needs files")]
+    fn half_a_processor_counts_as_one() {
+        let root = Root::new(
+            "v1",
+            &[
+                ("proc/self/cgroup", "5:memory:/x\n4:cpu,cpuacct:/outside/container\n"),
+                ("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "50000\n"),
+                ("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"),
+            ],
+        );
+        assert_eq!(quota_in(&root.0), Some(1));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "needs files")]
+    fn no_quota_is_no_limit() {
+        let root = Root::new(
+            "none",
+            &[
+                ("proc/self/cgroup", "4:cpu:/\n0::/\n"),
+                ("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n"),
+                ("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"),
+            ],
+        );
+        assert_eq!(quota_in(&root.0), None);
+        assert_eq!(quota_in(Path::new("/nonexistent")), None);
+    }
+}

@@ -1,5 +1,5 @@
 //! Shared memory does what every fabric must do.
-#![cfg(not(loom))]
+#![cfg(not(any(loom, miri)))]
 
 use weft_bootstrap::threads;
 use weft_fabric_conformance::{Maker, tests};

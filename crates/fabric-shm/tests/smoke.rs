@@ -1,9 +1,9 @@
-//! Two ranks in two threads: the shortest use of every operation.
-#![cfg(not(loom))]
+//! What is particular to shared memory; the rest is in `conformance.rs`.
+#![cfg(not(any(loom, miri)))]
 
 use weft_bootstrap::{Bootstrap, threads};
-use weft_fabric::{Fabric, Head, Posted, RemoteAddr, Sge};
-use weft_fabric_shm::{Options, Shm};
+use weft_fabric::{Fabric, Fault, Head, Posted, RemoteAddr, Sge};
+use weft_fabric_shm::{ConnectError, Options, Shm};
 
 fn sge(bytes: &mut [u8]) -> Sge {
     // SAFETY: used only in calls that take the bytes at once, while they are borrowed.
@@ -61,4 +61,94 @@ fn the_own_memory_of_a_peer_is_reached_where_permitted() {
             world.fence().unwrap();
         });
     }
+}
+
+#[test]
+fn a_limit_without_room_is_an_error_that_names_it() {
+    std::thread::scope(|scope| {
+        for mut world in threads(2) {
+            scope.spawn(move || {
+                let options = Options { segment_limit: 1 << 20, ..Options::default() };
+                let error = Shm::connect_with(&mut world, options).err().unwrap();
+                assert!(matches!(error, ConnectError::NoRoom { .. } | ConnectError::Lowest(_)));
+                let text = error.to_string();
+                assert!(text.contains("1048576 bytes") && text.contains("ulimit"), "{text}");
+            });
+        }
+    });
+}
+
+#[test]
+fn a_full_arena_is_an_error_and_not_the_end() {
+    let options = Options { segment_limit: 8 << 20, ..Options::default() };
+    run(1, options, |shm, _| {
+        let error = shm.allocate(8 << 20).unwrap_err();
+        assert!(matches!(error, Fault::System { .. }), "{error}");
+        let region = shm.allocate(4 << 20).unwrap();
+        shm.withdraw(region);
+        shm.withdraw(shm.allocate(4 << 20).unwrap());
+    });
+}
+
+#[test]
+fn large_freed_memory_goes_back_and_comes_again_zeroed() {
+    run(1, Options::default(), |shm, _| {
+        for _ in 0..2 {
+            let region = shm.allocate(20 << 20).unwrap();
+            let mut bytes = vec![1; 20 << 20];
+            region.local.read(&mut bytes);
+            assert!(bytes.iter().all(|&b| b == 0));
+            region.local.fill(&vec![7; 20 << 20]);
+            shm.withdraw(region);
+        }
+    });
+}
+
+#[test]
+fn exposed_memory_of_the_arena_is_reached_without_cma() {
+    run(2, Options { cma: false, ..Options::default() }, |shm, world| {
+        let region = shm.allocate(4096).unwrap();
+        region.local.fill(&[shm.rank() as u8 + 1; 4096]);
+        let exposed = shm.expose(region.local.part(100, 50)).unwrap();
+        world.put("at", &exposed.remote.addr.to_ne_bytes()).unwrap();
+        world.fence().unwrap();
+        let peer = 1 - shm.rank();
+        let addr = u64::from_ne_bytes(world.get(peer, "at").unwrap().try_into().unwrap());
+        let mut got = [0; 50];
+        shm.read(peer, sge(&mut got), RemoteAddr { key: exposed.remote.key, addr }, None).unwrap();
+        assert_eq!(got, [peer as u8 + 1; 50]);
+        world.fence().unwrap();
+        shm.withdraw(exposed);
+        shm.withdraw(region);
+    });
+}
+
+#[test]
+fn the_policy_counts_processors_of_all_ranks() {
+    run(3, Options::default(), |shm, _| {
+        let processors = shm.processors();
+        assert!(processors >= 1);
+        assert_eq!(shm.policy().fits, 3 <= processors);
+    });
+}
+
+#[test]
+fn many_ranks_cost_what_they_touch() {
+    run(48, Options::default(), |shm, world| {
+        let next = (shm.rank() + 1) % 48;
+        shm.send(next, Head([shm.rank() as u64, 0, 0]), Sge::EMPTY, None);
+        let message = loop {
+            if let Some(message) = shm.receive(None) {
+                break message;
+            }
+            std::thread::yield_now();
+        };
+        assert_eq!(message.head.0[0] as usize, (shm.rank() + 47) % 48);
+        shm.release(message);
+        world.fence().unwrap();
+        // All 48 ranks in this process: shared pages that anybody touched, in pages of 4 KiB.
+        let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+        let shared: usize = statm.split(' ').nth(2).unwrap().parse().unwrap();
+        assert!(shared < 64 << 20 >> 12, "{shared} shared pages");
+    });
 }
