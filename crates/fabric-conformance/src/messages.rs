@@ -139,4 +139,5 @@ pub fn what_has_no_room_is_kept_and_delivered<F: Fabric>(rank: &Rank<F>) {
         }
     }
     rank.finish(done, before + later);
+    rank.until(|| rank.fabric.idle());
 }

@@ -252,6 +252,10 @@ impl<F: Fabric> Fabric for Faulty<F> {
         self.inner.progress() | moved
     }
 
+    fn idle(&self) -> bool {
+        self.writes.held() == 0 && self.inner.idle()
+    }
+
     fn poll_any(
         &self,
         waits: &[(Counter, u64)],
