@@ -8,14 +8,20 @@
 //!                  else a few turns
 //! ```
 //! A yield that takes longer than [`WaitPolicy::foreign`] means that somebody who does not yield
-//! owns the core (another program, or a rank that computes); for [`WaitPolicy::distrust`] yields are
-//! then skipped, because giving way to such a neighbour costs a whole time slice, while a sleeper
-//! that is woken preempts it.
+//! owned the core (another program, a rank that computes, the host of a virtual machine). Giving way
+//! to such a neighbour costs a whole time slice, while a sleeper that is woken preempts it: so yields
+//! are skipped for a while. The while doubles from [`WaitPolicy::distrust`] to
+//! [`WaitPolicy::distrust_most`] as long as long yields go on, and starts anew after
+//! [`TRUST`] short ones: a single disturbance costs little, a busy neighbour is soon left alone.
 
-use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The numbers of the ladder, and what has been learnt about the neighbours.
+/// Short yields in a row that make good for a long one.
+pub const TRUST: u32 = 16;
+
+/// The numbers of the ladder, and what has been learnt about the neighbours. Several threads may
+/// wait by one policy; what they learn is only approximate then, which does no harm.
 #[derive(Debug)]
 pub struct WaitPolicy {
     /// How long to spin when the local ranks fit the processors.
@@ -26,15 +32,21 @@ pub struct WaitPolicy {
     pub yields: u32,
     /// A yield longer than this was taken by somebody foreign.
     pub foreign: Duration,
-    /// How long no yield is tried after that.
+    /// How long no yield is tried after the first such, and at most.
     pub distrust: Duration,
+    pub distrust_most: Duration,
     /// Longest sleep without a look around.
     pub nap: Duration,
     /// The local ranks fit the processors that they may use.
     pub fits: bool,
-    no_yield_until: Cell<Option<Instant>>,
-    slept: Cell<u64>,
-    yielded: Cell<u64>,
+    began: Instant,
+    /// Nanoseconds since `began` until which no yield is tried.
+    no_yield_until: AtomicU64,
+    /// Nanoseconds of the next distrust; 0: the first.
+    next_distrust: AtomicU64,
+    short_yields: AtomicU32,
+    slept: AtomicU64,
+    yielded: AtomicU64,
 }
 
 impl WaitPolicy {
@@ -45,23 +57,56 @@ impl WaitPolicy {
             turns: 4,
             yields: 50,
             foreign: Duration::from_micros(100),
-            distrust: Duration::from_millis(50),
+            distrust: Duration::from_millis(1),
+            distrust_most: Duration::from_millis(64),
             nap: Duration::from_millis(500),
             fits,
-            no_yield_until: Cell::new(None),
-            slept: Cell::new(0),
-            yielded: Cell::new(0),
+            began: Instant::now(),
+            no_yield_until: AtomicU64::new(0),
+            next_distrust: AtomicU64::new(0),
+            short_yields: AtomicU32::new(0),
+            slept: AtomicU64::new(0),
+            yielded: AtomicU64::new(0),
         }
     }
 
     /// Waits that went to sleep so far.
     pub fn slept(&self) -> u64 {
-        self.slept.get()
+        self.slept.load(Ordering::Relaxed)
     }
 
     /// Yields so far.
     pub fn yielded(&self) -> u64 {
-        self.yielded.get()
+        self.yielded.load(Ordering::Relaxed)
+    }
+
+    fn count(of: &AtomicU64) {
+        of.store(of.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    fn distrusts(&self) -> bool {
+        let until = self.no_yield_until.load(Ordering::Relaxed);
+        until != 0 && (self.began.elapsed().as_nanos() as u64) < until
+    }
+
+    /// Learns from a yield that took `took` and ended now.
+    fn learn(&self, took: Duration, now: Instant) {
+        if took <= self.foreign {
+            let short = self.short_yields.load(Ordering::Relaxed) + 1;
+            self.short_yields.store(short, Ordering::Relaxed);
+            if short >= TRUST {
+                self.short_yields.store(0, Ordering::Relaxed);
+                self.next_distrust.store(0, Ordering::Relaxed);
+            }
+            return;
+        }
+        let first = self.distrust.as_nanos() as u64;
+        let most = self.distrust_most.as_nanos() as u64;
+        let span = self.next_distrust.load(Ordering::Relaxed).max(first).min(most);
+        let until = (now - self.began).as_nanos() as u64 + span;
+        self.short_yields.store(0, Ordering::Relaxed);
+        self.next_distrust.store(span * 2, Ordering::Relaxed);
+        self.no_yield_until.store(until, Ordering::Relaxed);
     }
 }
 
@@ -103,12 +148,12 @@ impl<'p> Waiter<'p> {
             std::hint::spin_loop();
             return Step::Again;
         }
-        if self.yields < self.policy.yields && !self.distrusts() {
+        if self.yields < self.policy.yields && !self.policy.distrusts() {
             self.yields += 1;
             self.timed_yield();
             return Step::Again;
         }
-        self.policy.slept.set(self.policy.slept.get() + 1);
+        WaitPolicy::count(&self.policy.slept);
         Step::Sleep(self.policy.nap)
     }
 
@@ -124,25 +169,12 @@ impl<'p> Waiter<'p> {
         self.yields == 0 && since.elapsed() < self.policy.spin
     }
 
-    fn distrusts(&self) -> bool {
-        match self.policy.no_yield_until.get() {
-            Some(until) if Instant::now() < until => true,
-            Some(_) => {
-                self.policy.no_yield_until.set(None);
-                false
-            }
-            None => false,
-        }
-    }
-
     fn timed_yield(&mut self) {
         let before = Instant::now();
         std::thread::yield_now();
         let after = Instant::now();
-        self.policy.yielded.set(self.policy.yielded.get() + 1);
-        if after - before > self.policy.foreign {
-            self.policy.no_yield_until.set(Some(after + self.policy.distrust));
-        }
+        WaitPolicy::count(&self.policy.yielded);
+        self.policy.learn(after - before, after);
     }
 }
 
@@ -175,9 +207,30 @@ mod tests {
         policy.turns = 0;
         policy.foreign = Duration::ZERO;
         policy.distrust = Duration::from_secs(3600);
+        policy.distrust_most = policy.distrust;
         let mut waiter = Waiter::new(&policy);
         assert_eq!(waiter.step(), Step::Again);
         assert_eq!(waiter.step(), Step::Sleep(policy.nap));
         assert_eq!(policy.yielded(), 1);
+    }
+
+    #[test]
+    fn distrust_doubles_while_long_yields_go_on_and_short_ones_end_it() {
+        let policy = WaitPolicy::new(false);
+        let (long, short) = (policy.foreign * 2, policy.foreign / 2);
+        let now = policy.began + Duration::from_secs(1);
+        let span = || {
+            let until = policy.no_yield_until.load(Ordering::Relaxed);
+            Duration::from_nanos(until) - Duration::from_secs(1)
+        };
+        for expected in [1, 2, 4, 8, 16, 32, 64, 64] {
+            policy.learn(long, now);
+            assert_eq!(span(), Duration::from_millis(expected));
+        }
+        for _ in 0..TRUST {
+            policy.learn(short, now);
+        }
+        policy.learn(long, now);
+        assert_eq!(span(), policy.distrust);
     }
 }
