@@ -28,13 +28,15 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "WEFT_BARRIER",
-        default: "MPI-DS",
-        doc: "barrier algorithm: MPI-DS (dissemination) or MPI-PE (pairwise exchange)",
+        default: "auto",
+        doc: "barrier algorithm: CENTRAL (counter in shared memory), MPI-DS (dissemination), MPI-PE \
+              (pairwise exchange), or auto",
     },
     Setting {
         name: "WEFT_ALLREDUCE",
-        default: "MPI-PE",
-        doc: "allreduce algorithm: MPI-PE (pairwise exchange) or MPI-GB (gather, broadcast)",
+        default: "auto",
+        doc: "allreduce algorithm: CENTRAL (slots in shared memory, up to 64 bytes), MPI-PE \
+              (pairwise exchange), MPI-GB (gather, broadcast), or auto",
     },
     Setting {
         name: "WEFT_SPIN_US",

@@ -1,7 +1,9 @@
 //! Barriers: nobody leaves before everybody has come (MPI 5.0, section 6.3).
 
+mod central;
 mod dissemination;
 mod pairwise_exchange;
 
+pub use central::central;
 pub use dissemination::dissemination;
 pub use pairwise_exchange::pairwise_exchange;

@@ -8,6 +8,7 @@ pub mod allreduce;
 pub mod alltoall;
 pub mod barrier;
 pub mod bcast;
+mod board;
 pub mod gather;
 mod link;
 pub mod rank;
@@ -15,4 +16,9 @@ pub mod reduce;
 pub mod scan;
 pub mod scatter;
 
+pub use board::{Board, SLOT};
 pub use link::{Accumulator, Link, Reduce};
+
+/// Largest number of ranks for the central algorithms: beyond it the last rank's N - 1 writes cost
+/// more than the rounds of a tree.
+pub const CENTRAL_MOST: usize = 64;

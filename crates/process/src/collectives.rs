@@ -8,25 +8,34 @@ use crate::buffer::Piece;
 use crate::{Buffer, Comm, Error};
 use std::rc::Rc;
 use weft_collective::{
-    Link, Reduce, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, scan, scatter,
+    CENTRAL_MOST, Link, Reduce, SLOT, allgather, allreduce, alltoall, barrier, bcast, gather,
+    reduce, scan, scatter,
 };
 use weft_fabric::{Fabric, Sge};
 
-/// Barriers, by the names of Kini's baselines.
+/// Barriers: Kini's baselines by their names, and one for ranks that share memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BarrierAlgorithm {
-    /// MPI-DS.
+    /// The central one where it can be, else MPI-DS.
     #[default]
+    Automatic,
+    /// CENTRAL.
+    Central,
+    /// MPI-DS.
     Dissemination,
     /// MPI-PE.
     PairwiseExchange,
 }
 
-/// Allreduces, by the names of Kini's baselines.
+/// Allreduces: Kini's baselines by their names, and one for ranks that share memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AllreduceAlgorithm {
-    /// MPI-PE; operators that do not commute take MPI-GB.
+    /// The central one where it can be, else MPI-PE.
     #[default]
+    Automatic,
+    /// CENTRAL, for at most 64 bytes; beyond, MPI-PE.
+    Central,
+    /// MPI-PE; operators that do not commute take MPI-GB.
     PairwiseExchange,
     /// MPI-GB.
     GatherBroadcast,
@@ -91,12 +100,31 @@ fn copy_local<F: Fabric>(link: &Link<F>, from: &Buffer, to: &Buffer) {
 }
 
 impl<F: Fabric> Comm<F> {
+    /// Whether the central algorithms serve this communicator: its ranks share memory.
+    fn central(&self) -> bool {
+        *self.shares_memory.get_or_init(|| {
+            let fabric = self.engine.endpoint().fabric();
+            let shared = |&peer: &u32| {
+                let c = fabric.capabilities(peer as usize);
+                c.coherent_atomics && c.flags_wake
+            };
+            self.size() <= CENTRAL_MOST && self.group().ranks().iter().all(shared)
+        })
+    }
+
     pub fn barrier(&self) -> impl Operation + use<F> {
         let link = self.link();
-        let algorithm = self.selection.get().barrier;
+        let board = self.board.clone();
+        let algorithm = match self.selection.get().barrier {
+            BarrierAlgorithm::Automatic if self.central() => BarrierAlgorithm::Central,
+            other => other,
+        };
         async move {
             match algorithm {
-                BarrierAlgorithm::Dissemination => barrier::dissemination(&link).await?,
+                BarrierAlgorithm::Central => barrier::central(&link, &board).await?,
+                BarrierAlgorithm::Automatic | BarrierAlgorithm::Dissemination => {
+                    barrier::dissemination(&link).await?
+                }
                 BarrierAlgorithm::PairwiseExchange => barrier::pairwise_exchange(&link).await?,
             }
             Ok(())
@@ -147,15 +175,25 @@ impl<F: Fabric> Comm<F> {
         op: Rc<dyn Reduce>,
     ) -> impl Operation + use<F> {
         let link = self.link();
-        let algorithm = self.selection.get().allreduce;
+        let board = self.board.clone();
+        let algorithm = match self.selection.get().allreduce {
+            AllreduceAlgorithm::Automatic if self.central() => AllreduceAlgorithm::Central,
+            other => other,
+        };
         async move {
             let pool = link.endpoint.staging();
             let input = send.as_ref().unwrap_or(&receive).readable(pool);
             let output = receive.writable(pool);
-            if algorithm == AllreduceAlgorithm::PairwiseExchange && op.commutes() {
-                allreduce::pairwise_exchange(&link, input.sge, output.sge, &*op).await?;
-            } else {
-                allreduce::gather_broadcast(&link, input.sge, output.sge, &*op).await?;
+            let (from, to) = (input.sge, output.sge);
+            match algorithm {
+                AllreduceAlgorithm::Central if from.len() <= SLOT => {
+                    allreduce::central(&link, &board, from, to, &*op).await?
+                }
+                AllreduceAlgorithm::GatherBroadcast => {
+                    allreduce::gather_broadcast(&link, from, to, &*op).await?
+                }
+                _ if op.commutes() => allreduce::pairwise_exchange(&link, from, to, &*op).await?,
+                _ => allreduce::gather_broadcast(&link, from, to, &*op).await?,
             }
             output.unpack(&receive, receive.len());
             Ok(())

@@ -3,9 +3,9 @@
 use crate::collectives::Selection;
 use crate::topology::{Cartesian, Topology};
 use crate::{Attributes, Buffer, Engine, Error, Group, class};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
-use weft_collective::{Link, allgather, bcast};
+use weft_collective::{Board, Link, allgather, bcast};
 use weft_fabric::{Fabric, Sge};
 use weft_p2p::Context;
 
@@ -30,6 +30,9 @@ pub struct Comm<F: Fabric> {
     sequence: Cell<u32>,
     /// Which algorithms it uses.
     pub selection: Cell<Selection>,
+    /// Where the central algorithms meet.
+    pub(crate) board: Rc<Board<F>>,
+    pub(crate) shares_memory: OnceCell<bool>,
     pub name: RefCell<String>,
     pub attributes: RefCell<Attributes>,
     pub topology: RefCell<Option<Topology>>,
@@ -51,6 +54,8 @@ impl<F: Fabric> Comm<F> {
             rank,
             sequence: Cell::new(0),
             selection: Cell::default(),
+            board: Rc::default(),
+            shares_memory: OnceCell::new(),
             name: RefCell::new(name.to_owned()),
             attributes: RefCell::default(),
             topology: RefCell::default(),

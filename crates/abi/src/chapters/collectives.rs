@@ -19,14 +19,21 @@ use std::pin::Pin;
 use std::rc::Rc;
 use weft_process::{Active, AllreduceAlgorithm, BarrierAlgorithm, Buffer, Selection};
 
+const BARRIERS: &[&str] = &["auto", "CENTRAL", "MPI-DS", "MPI-PE"];
+const ALLREDUCES: &[&str] = &["auto", "CENTRAL", "MPI-PE", "MPI-GB"];
+
 /// The algorithms that the settings name.
 pub fn selection() -> Result<Selection, String> {
-    let barrier = match settings::choice("WEFT_BARRIER", &["MPI-DS", "MPI-PE"])? {
-        0 => BarrierAlgorithm::Dissemination,
+    let barrier = match settings::choice("WEFT_BARRIER", BARRIERS)? {
+        0 => BarrierAlgorithm::Automatic,
+        1 => BarrierAlgorithm::Central,
+        2 => BarrierAlgorithm::Dissemination,
         _ => BarrierAlgorithm::PairwiseExchange,
     };
-    let allreduce = match settings::choice("WEFT_ALLREDUCE", &["MPI-PE", "MPI-GB"])? {
-        0 => AllreduceAlgorithm::PairwiseExchange,
+    let allreduce = match settings::choice("WEFT_ALLREDUCE", ALLREDUCES)? {
+        0 => AllreduceAlgorithm::Automatic,
+        1 => AllreduceAlgorithm::Central,
+        2 => AllreduceAlgorithm::PairwiseExchange,
         _ => AllreduceAlgorithm::GatherBroadcast,
     };
     Ok(Selection { barrier, allreduce })

@@ -1,0 +1,38 @@
+//! CENTRAL: contributions side by side at rank 0, combined by the last rank to arrive.
+//!
+//! ```text
+//!   0, 1, 2, 3: slot[r] at rank 0 = data, counter += 1      the last: reads all slots, combines them
+//!                                                           in the order of ranks, writes the result
+//!                                                           and a flag to every other rank
+//! ```
+//! Cost: a write, an atomic, a read, a write, and N - 1 combinations by the last rank. Every rank
+//! waits once. The order is the same whoever is last, so the bits are the same from run to run.
+//! Chosen on one machine for at most [`crate::SLOT`] bytes, up to [`crate::CENTRAL_MOST`] ranks.
+
+use crate::{Accumulator, Board, Link, Reduce, SLOT};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// Combines `data` of all ranks into `result` of all; at most [`SLOT`] bytes.
+pub async fn central<F: Fabric>(
+    link: &Link<F>,
+    board: &Board<F>,
+    data: Sge,
+    result: Sge,
+    op: &(impl Reduce + ?Sized),
+) -> Result<(), Fault> {
+    let (board, epoch) = board.enter(link).await?;
+    board.contribute(link, epoch, data).await?;
+    if !board.arrive(link, epoch).await? {
+        return board.await_release(epoch, result).await;
+    }
+    let all = link.stage(SLOT * link.size());
+    board.collect(link, epoch, all.sge()).await?;
+    let slot = |rank: usize| all.sge().part(SLOT * rank, data.len());
+    let mut sum = Accumulator::new(link, slot(0));
+    for rank in 1..link.size() {
+        sum.operand().copy_from(slot(rank));
+        sum.take(link, op, false);
+    }
+    result.copy_from(sum.value());
+    board.release(link, epoch, result)
+}

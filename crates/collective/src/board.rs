@@ -1,0 +1,176 @@
+//! The memory of the central algorithms: where a communicator's ranks meet.
+//!
+//! ```text
+//!   at rank 0      arrivals (64) | contributions [parity][rank], 64 bytes each
+//!   at each rank   flag (64)     | result [parity], 64 bytes each
+//! ```
+//! Made in the first operation that needs it: every rank allocates its part and one allgather brings
+//! the addresses round.
+//!
+//! Operation k uses parity k mod 2. Its places are written again in operation k + 2, which a rank
+//! enters only after it has left k + 1; to leave k + 1 it heard that all ranks had come to k + 1,
+//! and each had read all it needed of k before it came. So nothing is overwritten unread, and no
+//! reuse messages are needed (the argument of Kini 2003, section 5.3.3).
+
+use crate::{Link, allgather};
+use std::cell::{Cell, OnceCell};
+use std::rc::Rc;
+use weft_fabric::{Counter, Fabric, Fault, Flag, Region, RemoteAddr, RemoteFlag, Sge};
+
+/// Bytes that one rank may contribute.
+pub const SLOT: usize = 64;
+
+/// A communicator's board, or the place for it.
+pub struct Board<F: Fabric> {
+    made: OnceCell<Made<F>>,
+    epoch: Cell<u64>,
+}
+
+impl<F: Fabric> Default for Board<F> {
+    fn default() -> Self {
+        Board { made: OnceCell::new(), epoch: Cell::new(0) }
+    }
+}
+
+/// The board once it is made.
+pub struct Made<F: Fabric> {
+    endpoint: Rc<weft_p2p::Endpoint<F>>,
+    mine: Region,
+    /// At rank 0 alone.
+    central: Option<Region>,
+    arrivals: RemoteAddr,
+    ranks: Vec<RemoteAddr>,
+    flag: Flag,
+    size: usize,
+}
+
+impl<F: Fabric> Drop for Made<F> {
+    fn drop(&mut self) {
+        let fabric = self.endpoint.fabric();
+        fabric.withdraw(self.mine);
+        if let Some(central) = self.central {
+            fabric.withdraw(central);
+        }
+    }
+}
+
+impl<F: Fabric> Board<F> {
+    /// The board, made now if need be, and the number of the operation (from 1 on).
+    pub async fn enter(&self, link: &Link<F>) -> Result<(&Made<F>, u64), Fault> {
+        // Numbered before anything is awaited: operations are numbered in the order of their start.
+        let epoch = self.epoch.get() + 1;
+        self.epoch.set(epoch);
+        if self.made.get().is_none() {
+            let made = Made::make(link).await?;
+            if self.made.set(made).is_err() {
+                return Err(Fault::Unsupported { rank: link.rank, what: "make a board twice" });
+            }
+        }
+        match self.made.get() {
+            Some(made) => Ok((made, epoch)),
+            None => Err(Fault::Cancelled),
+        }
+    }
+}
+
+impl<F: Fabric> Made<F> {
+    async fn make(link: &Link<F>) -> Result<Made<F>, Fault> {
+        const RECORD: usize = 32;
+        let (size, fabric) = (link.size(), link.endpoint.fabric());
+        let mine = fabric.allocate(3 * SLOT)?;
+        let central = match link.rank {
+            0 => Some(fabric.allocate(SLOT * (1 + 2 * size))?),
+            _ => None,
+        };
+        let staging = link.stage(RECORD * size);
+        let blocks: Vec<Sge> = (0..size).map(|r| staging.sge().part(RECORD * r, RECORD)).collect();
+        let center = central.map_or(RemoteAddr::default(), |c| c.remote);
+        let words = [mine.remote.key, mine.remote.addr, center.key, center.addr];
+        for (i, word) in words.into_iter().enumerate() {
+            blocks[link.rank].part(8 * i, 8).fill(&word.to_ne_bytes());
+        }
+        allgather::ring(link, &blocks).await?;
+        let word = |rank: usize, i: usize| {
+            let mut bytes = [0; 8];
+            blocks[rank].part(8 * i, 8).read(&mut bytes);
+            u64::from_ne_bytes(bytes)
+        };
+        let ranks = (0..size).map(|r| RemoteAddr { key: word(r, 0), addr: word(r, 1) }).collect();
+        let arrivals = RemoteAddr { key: word(0, 2), addr: word(0, 3) };
+        let flag = fabric.flag(&mine, 0, true);
+        let endpoint = link.endpoint.clone();
+        Ok(Made { endpoint, mine, central, arrivals, ranks, flag, size })
+    }
+
+    fn fabric(&self) -> &F {
+        self.endpoint.fabric()
+    }
+
+    /// Posts an operation with a completion counter of its own and waits for it: several operations
+    /// of the board may be under way at once.
+    async fn finish(
+        &self,
+        post: impl FnOnce(&F, Option<Counter>) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let counters = self.fabric().counters();
+        let done = counters.allocate();
+        let target = counters.value(done) + 1;
+        post(self.fabric(), Some(done))?;
+        self.endpoint.until(done, target).await?;
+        counters.free(done);
+        Ok(())
+    }
+
+    /// Where `rank` contributes to operation `epoch`.
+    fn contribution(&self, epoch: u64, rank: usize) -> RemoteAddr {
+        let place = 1 + (epoch % 2) as usize * self.size + rank;
+        self.arrivals.offset((place * SLOT) as u64)
+    }
+
+    /// Where `rank` finds the result of operation `epoch`.
+    fn result_at(&self, epoch: u64, rank: usize) -> RemoteAddr {
+        self.ranks[rank].offset(SLOT as u64 * (1 + epoch % 2))
+    }
+
+    /// Puts this rank's contribution down.
+    pub async fn contribute(&self, link: &Link<F>, epoch: u64, data: Sge) -> Result<(), Fault> {
+        let (leader, to) = (link.members[0] as usize, self.contribution(epoch, link.rank));
+        self.finish(|fabric, done| fabric.write(leader, data, to, done)).await
+    }
+
+    /// Counts this rank as arrived; true for the last one.
+    pub async fn arrive(&self, link: &Link<F>, epoch: u64) -> Result<bool, Fault> {
+        let before = link.stage(8);
+        let (leader, result) = (link.members[0] as usize, before.sge());
+        self.finish(|fabric, done| fabric.fetch_add(leader, self.arrivals, 1, result, done))
+            .await?;
+        let mut bytes = [0; 8];
+        before.sge().read(&mut bytes);
+        Ok(u64::from_ne_bytes(bytes) + 1 == epoch * self.size as u64)
+    }
+
+    /// Reads all contributions, `SLOT` bytes each, in the order of ranks.
+    pub async fn collect(&self, link: &Link<F>, epoch: u64, into: Sge) -> Result<(), Fault> {
+        let (leader, from) = (link.members[0] as usize, self.contribution(epoch, 0));
+        self.finish(|fabric, done| fabric.read(leader, into, from, done)).await
+    }
+
+    /// Lets all other ranks go, with the result.
+    pub fn release(&self, link: &Link<F>, epoch: u64, result: Sge) -> Result<(), Fault> {
+        for rank in (0..self.size).filter(|&r| r != link.rank) {
+            let flag = RemoteFlag { at: self.ranks[rank], waking: true };
+            let to = self.result_at(epoch, rank);
+            let peer = link.members[rank] as usize;
+            self.fabric().write_flag(peer, result, to, flag, epoch, None)?;
+        }
+        Ok(())
+    }
+
+    /// Waits to be let go, and copies the result.
+    pub async fn await_release(&self, epoch: u64, result: Sge) -> Result<(), Fault> {
+        self.endpoint.until(self.flag.local, epoch).await?;
+        let at = SLOT * (1 + (epoch % 2) as usize);
+        result.copy_from(self.mine.local.part(at, result.len()));
+        Ok(())
+    }
+}
