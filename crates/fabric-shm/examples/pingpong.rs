@@ -88,6 +88,8 @@ fn take(shm: &Shm, into: Sge) {
             shm.release(message);
             return;
         }
+        // What found no room moves on only by this.
+        shm.progress();
         turn(&mut spins);
     }
 }

@@ -23,7 +23,7 @@ fn pattern(i: usize, len: usize) -> Vec<u8> {
 fn every_length_arrives_unharmed_around_the_ring() {
     let heap = Heap::new(8, 1024);
     let (producer, consumer, ring) = ends(&heap);
-    for i in 0..2000 {
+    for i in 0..if cfg!(miri) { 100 } else { 2000 } {
         let len = i * 7 % (producer.send_max() + 1);
         let mut sent = pattern(i, len);
         if !producer.push(Head([i as u64, 0, 0]), sge(&mut sent)) {
@@ -81,7 +81,7 @@ fn a_lying_consumer_cannot_make_the_producer_overrun_its_ring() {
 
 #[test]
 fn two_threads_exchange_everything() {
-    let messages = if cfg!(miri) { 200 } else { 100_000 };
+    let messages = if cfg!(miri) { 60 } else { 100_000 };
     let heap = Heap::new(16, 2048);
     std::thread::scope(|scope| {
         scope.spawn(|| {
