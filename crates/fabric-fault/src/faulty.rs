@@ -126,6 +126,8 @@ impl<F: Fabric> Fabric for Faulty<F> {
 
     fn capabilities(&self, peer: usize) -> Capabilities {
         let mut capabilities = self.inner.capabilities(peer);
+        // Completions are late.
+        capabilities.synchronous = false;
         if self.plan.reorder {
             capabilities.in_order_placement = false;
         }

@@ -23,6 +23,9 @@ pub struct Capabilities {
     pub in_order_placement: bool,
     /// fetch-add and compare-swap on the peer's memory are atomic also against its processor.
     pub coherent_atomics: bool,
+    /// Reads, writes and atomics are carried out by this processor and are over when the call
+    /// returns: two ends that wait for one copy may share the work.
+    pub synchronous: bool,
     /// Number of independent paths (adapters, ports) to this peer.
     pub rails: usize,
     /// A flag write wakes a peer that sleeps in [`crate::Fabric::sleep`].

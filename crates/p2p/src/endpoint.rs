@@ -3,6 +3,7 @@
 use crate::envelope::{Context, Envelope, Kind, Tag};
 use crate::matching::Matching;
 use crate::request::{RequestId, Requests, Slot, Stage, Status};
+use crate::sharing::Claims;
 use crate::slab::Slab;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -34,8 +35,8 @@ pub struct Peer {
     pub inline: usize,
     /// Largest piece of a pushed payload.
     pub piece: usize,
-    /// Its memory can be read.
-    pub direct: bool,
+    /// Its memory can be read and written, by processors: copies may be shared.
+    pub shares: bool,
     /// Eager bytes sent to it, and how many of them it has released.
     pub charged: u64,
     pub released: u64,
@@ -57,6 +58,8 @@ pub struct State {
     pub reading: Vec<u32>,
     /// Requests that nobody will ask for again.
     pub forgotten: Vec<u32>,
+    /// For copies that both ends share; made at first use.
+    pub claims: Option<Claims>,
     pub fault: Option<Fault>,
     pub counts: Counts,
 }
@@ -106,6 +109,7 @@ impl<F: Fabric> Endpoint<F> {
             spare,
             reading: Vec::new(),
             forgotten: Vec::new(),
+            claims: None,
             fault: None,
             counts: Counts::default(),
         };
@@ -181,6 +185,8 @@ impl<F: Fabric> Endpoint<F> {
                     self.control(peer, Envelope::reply(Kind::Cancelled, e.request, done));
                     Ok(())
                 }
+                Kind::Invite => self.on_invite(state, peer, e, message.payload),
+                Kind::Helped => self.on_helped(state, peer, e),
                 Kind::Cancelled => self.on_cancelled(state, peer, e),
             },
         };
@@ -310,7 +316,10 @@ impl<F: Fabric> Endpoint<F> {
                 && !self.over(s)
         };
         let describe = |s: &Slot| Pending {
-            receive: matches!(s.stage, Stage::Posted | Stage::Reading | Stage::Filling),
+            receive: matches!(
+                s.stage,
+                Stage::Posted | Stage::Reading | Stage::Filling | Stage::Sharing
+            ),
             context: s.context,
             peer: s.peer.map(|p| p as usize),
             tag: (s.tag >= 0).then_some(s.tag),
@@ -343,7 +352,7 @@ impl State {
         entry.eager = endpoint.limits.eager.min(c.send_max);
         entry.inline = c.inline_max;
         entry.piece = c.send_max;
-        entry.direct = c.direct;
+        entry.shares = c.direct && c.synchronous && c.coherent_atomics;
     }
 }
 

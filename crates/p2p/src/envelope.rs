@@ -53,12 +53,16 @@ pub enum Kind {
     Cancel = 9,
     /// It was taken back.
     Cancelled = 10,
+    /// Help to copy this payload.
+    Invite = 11,
+    /// So many pieces were copied.
+    Helped = 12,
 }
 
 impl Kind {
     fn from_byte(byte: u8) -> Option<Kind> {
         use Kind::*;
-        [Eager, EagerSync, Rts, Ack, Cts, Data, Fin, Credit, Cancel, Cancelled]
+        [Eager, EagerSync, Rts, Ack, Cts, Data, Fin, Credit, Cancel, Cancelled, Invite, Helped]
             .into_iter()
             .find(|&k| k as u8 == byte)
     }

@@ -4,6 +4,7 @@
 //!   eager        sender ── Eager(envelope, payload) ──> receiver          payload within the credit
 //!   synchronous  sender ── EagerSync ──> receiver,  <── Ack ── at the match
 //!   rendezvous   sender ── Rts(envelope, address) ──> receiver reads the sender's memory, ── Fin ──>
+//!   shared       the same, but the sender copies too while it waits        (large, by processors)
 //!   by pieces    sender ── Rts ──>, <── Cts ──, ── Data, Data, ... ──>     where memory cannot be read
 //! ```
 //!
@@ -16,6 +17,7 @@ mod receive;
 mod rendezvous;
 mod request;
 mod send;
+mod sharing;
 mod slab;
 
 pub use endpoint::{Counts, Endpoint, Limits, Pending, Wait};

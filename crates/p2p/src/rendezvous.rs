@@ -71,6 +71,15 @@ impl<F: Fabric> Endpoint<F> {
         }
         let into = slot.buffer.part(0, fits);
         let readable = offer.remote.key != UNREADABLE;
+        match readable.then(|| self.share(state, index, peer, into, &offer)) {
+            Some(Ok(true)) => return,
+            Some(Err(fault)) => {
+                state.fault = Some(fault);
+                return;
+            }
+            Some(Ok(false)) | None => {}
+        }
+        let slot = &mut state.requests[index];
         if readable && self.fabric.read(peer, into, offer.remote, slot.counter).is_ok() {
             slot.stage = Stage::Reading;
             state.reading.push(index);

@@ -1,5 +1,6 @@
 //! Operations under way, by number.
 
+use crate::sharing::Shared;
 use crate::slab::Slab;
 use crate::{Context, Tag};
 use weft_fabric::{Counter, Region, Sge};
@@ -42,6 +43,8 @@ pub enum Stage {
     Reading,
     /// Receive: pieces are awaited.
     Filling,
+    /// Receive: the sender is copying pieces too.
+    Sharing,
     /// Over, not yet asked for.
     Complete,
 }
@@ -64,6 +67,7 @@ pub struct Slot {
     /// The peer's request.
     pub remote: u32,
     pub region: Option<Region>,
+    pub shared: Option<Shared>,
     pub status: Status,
     /// The program asked to cancel it.
     pub cancelling: bool,
@@ -83,6 +87,7 @@ impl Default for Slot {
             progress: 0,
             remote: 0,
             region: None,
+            shared: None,
             status: Status::default(),
             cancelling: false,
         }

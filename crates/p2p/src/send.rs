@@ -230,7 +230,7 @@ fn describe(slot: &mut crate::request::Slot, to: Target, buffer: Sge, stage: Sta
 }
 
 /// The request that a reply names, if it waits for such a reply from this peer.
-fn waiting(
+pub(crate) fn waiting(
     state: &mut State,
     peer: usize,
     e: Envelope,

@@ -107,19 +107,10 @@ fn source(folder: &Path) -> Result<PathBuf, String> {
     step(
         Command::new(&python)
             .args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"])
-            .args(["--no-build-isolation", "--no-binary", ":all:", "--dest"])
+            .args(["--no-binary", ":all:", "--dest"])
             .arg(folder)
             .arg(format!("mpi4py=={VERSION}")),
-    )
-    .or_else(|_| {
-        step(
-            Command::new(&python)
-                .args(["-m", "pip", "download", "--quiet", "--no-deps"])
-                .args(["--no-binary", ":all:", "--dest"])
-                .arg(folder)
-                .arg(format!("mpi4py=={VERSION}")),
-        )
-    })?;
+    )?;
     let archive = folder.join(format!("mpi4py-{VERSION}.tar.gz"));
     step(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(folder))?;
     Ok(unpacked)

@@ -1,0 +1,255 @@
+//! Large payloads that both ends copy, where processors do the copying: the sender, if it waits,
+//! writes while the receiver reads, and both processors' memory bandwidth adds up.
+//!
+//! ```text
+//!   receiver ── Invite(claims, buffer) ──> sender       both take the next piece by compare-and-swap
+//!   reads pieces 0, 2, 3, ...                           on the claim word and copy it
+//!            <── Helped(n) ──                           once no piece is left
+//!   all pieces copied ── Fin ──>
+//! ```
+//! Claim word: number of the sharing (32) | next piece (32), in memory of the receiver. The number
+//! changes when the sharing is over, so that an invitation that is read late finds nothing to take.
+//! A sender that computes takes nothing, and the receiver copies everything: nobody waits for
+//! somebody who is not inside the library, except for a piece that was taken.
+
+use crate::endpoint::{Endpoint, State};
+use crate::envelope::{Context, Envelope, Kind};
+use crate::receive::Offer;
+use crate::request::Stage;
+use crate::send::{Outcome, waiting};
+use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge};
+
+/// Bytes of one piece.
+const PIECE: usize = 64 << 10;
+/// Payloads below are copied by the receiver alone, in bytes.
+const LEAST: usize = 3 * PIECE;
+/// Sharings of one process at a time.
+const WORDS: usize = 64;
+/// Distance of claim words: one cache line each.
+const STRIDE: usize = 64;
+
+/// The claim words of a process.
+pub struct Claims {
+    region: Region,
+    free: Vec<u32>,
+    numbers: [u32; WORDS],
+}
+
+/// A sharing that this process invited to.
+#[derive(Debug, Clone, Copy)]
+pub struct Shared {
+    word: u32,
+    number: u32,
+    pieces: u32,
+    /// Pieces copied here.
+    own: u32,
+}
+
+/// The invitation's payload: where the claim word and the buffer are.
+fn encode(claims: RemoteAddr, buffer: RemoteAddr) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    let words = [claims.key, claims.addr, buffer.key, buffer.addr];
+    for (at, word) in bytes.chunks_exact_mut(8).zip(words) {
+        at.copy_from_slice(&word.to_ne_bytes());
+    }
+    bytes
+}
+
+/// Piece `i` of a payload of `len` bytes: offset and length.
+fn piece(i: u32, len: usize) -> (usize, usize) {
+    let offset = i as usize * PIECE;
+    (offset, PIECE.min(len - offset))
+}
+
+impl<F: Fabric> Endpoint<F> {
+    /// Copies an offered payload into `into` together with the sender. False: not shared, because
+    /// it is small or the fabric does not do it this way; nothing was done.
+    pub(crate) fn share(
+        &self,
+        state: &mut State,
+        index: u32,
+        peer: usize,
+        into: Sge,
+        offer: &Offer,
+    ) -> Result<bool, Fault> {
+        let me = self.fabric.rank();
+        if into.len() < LEAST || peer == me || !state.peer(self, peer).shares {
+            return Ok(false);
+        }
+        let Some((word, number)) = self.open_claims(state)? else { return Ok(false) };
+        let Some(claims) = &state.claims else { return Ok(false) };
+        let at = claims.region.at(word as usize * STRIDE);
+        let buffer = self.fabric.expose(into)?;
+        let pieces = into.len().div_ceil(PIECE) as u32;
+        let mut bytes = encode(at, buffer.remote);
+        // SAFETY: an inline payload is copied before `send` returns.
+        let payload = unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) };
+        let invite = Envelope {
+            kind: Kind::Invite,
+            tag: (into.len() - piece(pieces - 1, into.len()).0) as i32,
+            context: Context(u64::from(index) | u64::from(number) << 32),
+            rank: pieces,
+            request: offer.request,
+        };
+        self.fabric.send(peer, invite.encode(), payload, None);
+        let mut own = 0;
+        while let Some(i) = self.claim(me, at, number, pieces)? {
+            let (offset, len) = piece(i, into.len());
+            let from = offer.remote.offset(offset as u64);
+            self.fabric.read(peer, into.part(offset, len), from, None)?;
+            own += 1;
+        }
+        let slot = &mut state.requests[index];
+        slot.stage = Stage::Sharing;
+        slot.region = Some(buffer);
+        slot.shared = Some(Shared { word, number, pieces, own });
+        if own == pieces {
+            self.end_sharing(state, index);
+        }
+        Ok(true)
+    }
+
+    /// A free claim word with a fresh number and no piece taken.
+    fn open_claims(&self, state: &mut State) -> Result<Option<(u32, u32)>, Fault> {
+        if state.claims.is_none() {
+            let region = self.fabric.allocate(WORDS * STRIDE)?;
+            let free = (0..WORDS as u32).rev().collect();
+            state.claims = Some(Claims { region, free, numbers: [0; WORDS] });
+        }
+        let Some(claims) = &mut state.claims else { return Ok(None) };
+        let Some(word) = claims.free.pop() else { return Ok(None) };
+        let at = claims.region.at(word as usize * STRIDE);
+        let old = claims.numbers[word as usize];
+        let number = old.wrapping_add(1);
+        claims.numbers[word as usize] = number;
+        // What the word holds now: the old number and some piece.
+        let me = self.fabric.rank();
+        let mut now = self.look(me, at)?;
+        loop {
+            let fresh = u64::from(number) << 32;
+            let seen = self.swap(me, at, now, fresh)?;
+            if seen == now {
+                return Ok(Some((word, number)));
+            }
+            now = seen;
+        }
+    }
+
+    fn look(&self, peer: usize, at: RemoteAddr) -> Result<u64, Fault> {
+        self.atomic(|result| self.fabric.fetch_add(peer, at, 0, result, None))
+    }
+
+    fn swap(&self, peer: usize, at: RemoteAddr, from: u64, to: u64) -> Result<u64, Fault> {
+        self.atomic(|result| self.fabric.compare_swap(peer, at, from, to, result, None))
+    }
+
+    /// The former value of a word, of an atomic that is over when the call returns.
+    fn atomic(&self, post: impl FnOnce(Sge) -> Result<(), Fault>) -> Result<u64, Fault> {
+        let mut before = [0u8; 8];
+        // SAFETY: on a synchronous fabric the result is written before `post` returns.
+        post(unsafe { Sge::new(before.as_mut_ptr(), 8) })?;
+        Ok(u64::from_ne_bytes(before))
+    }
+
+    /// Takes the next piece of sharing `number`; `None` if none is left.
+    fn claim(
+        &self,
+        peer: usize,
+        at: RemoteAddr,
+        number: u32,
+        pieces: u32,
+    ) -> Result<Option<u32>, Fault> {
+        let mut now = self.look(peer, at)?;
+        loop {
+            let next = now as u32;
+            if (now >> 32) as u32 != number || next >= pieces {
+                return Ok(None);
+            }
+            let seen = self.swap(peer, at, now, now + 1)?;
+            if seen == now {
+                return Ok(Some(next));
+            }
+            now = seen;
+        }
+    }
+
+    /// The receiver asks for help.
+    pub(crate) fn on_invite(&self, state: &mut State, peer: usize, e: Envelope, p: Sge) -> Outcome {
+        const WHAT: &str = "invitation";
+        if !state.peer(self, peer).shares {
+            return Err(WHAT);
+        }
+        let slot = waiting(state, peer, e, Stage::Offered).ok_or(WHAT)?;
+        let mut bytes = [0u8; 32];
+        if p.len() < bytes.len() {
+            return Err(WHAT);
+        }
+        p.read(&mut bytes);
+        let word = |i: usize| u64::from_ne_bytes(bytes[8 * i..][..8].try_into().expect("8 bytes"));
+        let claims = RemoteAddr { key: word(0), addr: word(1) };
+        let buffer = RemoteAddr { key: word(2), addr: word(3) };
+        let (pieces, last) = (e.rank, e.tag as u32 as usize);
+        let (index, number) = (e.context.0 as u32, (e.context.0 >> 32) as u32);
+        if pieces == 0 || last > PIECE {
+            return Err(WHAT);
+        }
+        let len = (pieces as usize - 1) * PIECE + last;
+        let data = slot.buffer;
+        if len > data.len() {
+            return Err(WHAT);
+        }
+        let copy = |i: u32| {
+            let (offset, len) = piece(i, len);
+            self.fabric.write(peer, data.part(offset, len), buffer.offset(offset as u64), None)
+        };
+        let mut done = 0u32;
+        loop {
+            match self.claim(peer, claims, number, pieces) {
+                Ok(None) => break,
+                Ok(Some(i)) => match copy(i) {
+                    Ok(()) => done += 1,
+                    // A piece is missing and nobody else will copy it.
+                    Err(fault) => state.fault = Some(fault),
+                },
+                Err(fault) => state.fault = Some(fault),
+            }
+            if state.fault.is_some() {
+                return Ok(());
+            }
+        }
+        if done > 0 {
+            let number = u64::from(number) << 32 | u64::from(done);
+            self.control(peer, Envelope::reply(Kind::Helped, index, number));
+        }
+        Ok(())
+    }
+
+    /// The sender has copied some pieces.
+    pub(crate) fn on_helped(&self, state: &mut State, peer: usize, e: Envelope) -> Outcome {
+        const WHAT: &str = "report of help";
+        let slot = waiting(state, peer, e, Stage::Sharing).ok_or(WHAT)?;
+        let shared = slot.shared.ok_or(WHAT)?;
+        let (done, number) = (e.context.0 as u32, (e.context.0 >> 32) as u32);
+        if number != shared.number
+            || u64::from(shared.own) + u64::from(done) != shared.pieces.into()
+        {
+            return Err(WHAT);
+        }
+        self.end_sharing(state, e.request);
+        Ok(())
+    }
+
+    fn end_sharing(&self, state: &mut State, index: u32) {
+        let slot = &mut state.requests[index];
+        if let (Some(shared), Some(claims)) = (slot.shared.take(), &mut state.claims) {
+            claims.free.push(shared.word);
+        }
+        if let Some(region) = slot.region.take() {
+            self.fabric.withdraw(region);
+        }
+        slot.stage = Stage::Complete;
+        self.advance(slot);
+        let peer = slot.peer.expect("matched") as usize;
+        self.control(peer, Envelope::reply(Kind::Fin, slot.remote, 0));
+    }
+}
