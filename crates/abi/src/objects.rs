@@ -90,6 +90,7 @@ pub enum RequestKind {
     Send,
     Receive,
     Collective,
+    Generalized,
 }
 
 /// A matched message (MPI_Message).

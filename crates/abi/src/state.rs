@@ -59,6 +59,8 @@ pub struct State {
     pub added_errors: RefCell<crate::chapters::errors::Added>,
     /// MPI_Alloc_mem's memory by address; `None`: from malloc.
     pub allocated: RefCell<HashMap<usize, Option<Region>>>,
+    /// Generalized requests that are not over, by handle.
+    pub generalized: RefCell<HashMap<usize, Rc<crate::chapters::generalized::Generalized>>>,
 }
 
 /// Keys of the program start here, above the predefined ones.
@@ -125,6 +127,7 @@ impl State {
             predefined_attributes: Default::default(),
             added_errors: RefCell::default(),
             allocated: RefCell::default(),
+            generalized: RefCell::default(),
         }
     }
 }

@@ -87,3 +87,8 @@ fn fatal_errors_end_the_program_with_one_line() {
         );
     }
 }
+
+#[test]
+fn generalized_requests() {
+    holds("generalized");
+}

@@ -25,6 +25,6 @@ pub use error::{Error, class};
 pub use group::Group;
 pub use info::{Info, KEY_MAX, VALUE_MAX};
 pub use messages::{Destination, Origin};
-pub use request::{Active, Outcome};
+pub use request::{Active, External, Outcome};
 pub use topology::{Cartesian, Topology, balanced_dims};
 pub use weft_p2p::{Matched, Status};

@@ -2,6 +2,7 @@
 
 use crate::buffer::Piece;
 use crate::{Buffer, Error, Task, class};
+use std::rc::Rc;
 use weft_fabric::Fabric;
 use weft_p2p::{Endpoint, RequestId, Status};
 
@@ -16,6 +17,23 @@ impl Outcome {
     pub fn done() -> Outcome {
         Outcome { status: Status::default(), error: None }
     }
+}
+
+/// An operation that is not ours: the layer above knows how it goes on.
+pub trait External {
+    /// Ends it if it is over, once.
+    fn poll(&self) -> Option<Outcome>;
+
+    fn is_over(&self) -> bool;
+
+    /// The status if it is over, without ending it.
+    fn peek(&self) -> Option<Status>;
+
+    /// Asks to take it back.
+    fn cancel(&self) -> Result<(), Error>;
+
+    /// Nobody will ask any more.
+    fn release(&self);
 }
 
 /// An operation under way, or over.
@@ -33,12 +51,14 @@ pub enum Active {
         unpack: Option<(Piece, Buffer)>,
     },
     Task(Task),
+    External(Rc<dyn External>),
 }
 
 impl Active {
     /// Looks once; the outcome if it is over. A fault of the fabric ends everything.
     pub fn poll<F: Fabric>(&mut self, endpoint: &Endpoint<F>) -> Option<Outcome> {
         let outcome = match self {
+            Active::External(operation) => return operation.poll(),
             Active::Done(status) => Outcome { status: *status, error: None },
             Active::Task(task) => {
                 if !task.is_over() {
@@ -69,6 +89,7 @@ impl Active {
         match self {
             Active::Done(_) => true,
             Active::Task(task) => task.is_over(),
+            Active::External(operation) => operation.is_over(),
             Active::Send { id, .. } | Active::Receive { id, .. } => {
                 endpoint.is_over(*id) || endpoint.fault().is_some()
             }
@@ -80,6 +101,7 @@ impl Active {
         match self {
             Active::Done(status) => Some(*status),
             Active::Task(task) => task.is_over().then(Status::default),
+            Active::External(operation) => operation.peek(),
             Active::Send { id, .. } => endpoint
                 .peek_status(*id)
                 .map(|s| Status { cancelled: s.cancelled, ..Status::default() }),

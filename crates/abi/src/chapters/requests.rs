@@ -13,7 +13,7 @@ use std::ffi::c_int;
 use weft_process::{Active, Outcome};
 
 /// An error for a handle of no request.
-fn bad_request(handle: Request) -> Error {
+pub fn bad_request(handle: Request) -> Error {
     bad_handle(MPI_ERR_REQUEST, "request", "request", handle.0, MPI_REQUEST_NULL.0)
 }
 
@@ -436,6 +436,7 @@ pub(crate) unsafe fn request_free(request: *mut Request) -> Result<(), Error> {
 fn release(object: RequestObject, engine: &crate::node::Engine) {
     match object.active {
         None | Some(Active::Done(_)) | Some(Active::Task(_)) => {}
+        Some(Active::External(operation)) => operation.release(),
         // Memory that the operation may touch stays until it is over.
         Some(Active::Send { id, _piece: None }) | Some(Active::Receive { id, unpack: None }) => {
             engine.endpoint().forget(id);
@@ -482,7 +483,18 @@ pub(crate) unsafe fn request_get_status(
 fn peek(handle: Request) -> Option<weft_process::Status> {
     let state = state();
     let endpoint = state.engine.get()?.endpoint();
+    if let Some(operation) = external(handle) {
+        return operation.peek();
+    }
     state.requests.borrow().get(handle.0)?.active.as_ref()?.peek(endpoint)
+}
+
+/// The operation of a generalized request, whose functions may come back here.
+fn external(handle: Request) -> Option<std::rc::Rc<dyn weft_process::External>> {
+    match state().requests.borrow().get(handle.0)?.active.as_ref()? {
+        Active::External(operation) => Some(operation.clone()),
+        _ => None,
+    }
 }
 
 /// Stores a peeked status in place `at`.
@@ -582,6 +594,9 @@ pub(crate) unsafe fn cancel(request: *mut Request) -> Result<(), Error> {
     not_null(request, "request")?;
     // SAFETY: the caller's pointer.
     let handle = unsafe { *request };
+    if let Some(operation) = external(handle) {
+        return Ok(operation.cancel()?);
+    }
     let requests = state().requests.borrow();
     let object = requests.get(handle.0).ok_or_else(|| bad_request(handle))?;
     match (&object.active, object.kind) {

@@ -1,0 +1,157 @@
+//! Generalized requests: operations of the program under MPI's wait and test (MPI 5.0, section 13.2).
+
+use crate::arguments::not_null;
+use crate::callback::Callback;
+use crate::chapters::requests::bad_request;
+use crate::constants::*;
+use crate::error::Error;
+use crate::lock;
+use crate::objects::{RequestKind, RequestObject};
+use crate::state::{engine, state};
+use crate::status::Status;
+use crate::types::{GrequestCancelFunction, GrequestFreeFunction, GrequestQueryFunction, Request};
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::rc::Rc;
+use weft_fabric::Fabric;
+use weft_process::{Active, External, Outcome};
+
+/// The program's operation.
+pub struct Generalized {
+    query: Callback<GrequestQueryFunction>,
+    free: Callback<GrequestFreeFunction>,
+    cancel: Callback<GrequestCancelFunction>,
+    extra: *mut c_void,
+    handle: Cell<usize>,
+    complete: Cell<bool>,
+    /// MPI_Request_free came before MPI_Grequest_complete.
+    released: Cell<bool>,
+}
+
+impl Generalized {
+    /// What the program says about how it ended.
+    fn ask(&self) -> (weft_process::Status, c_int) {
+        let mut status = Status::EMPTY;
+        let to = &raw mut status;
+        // SAFETY: the program started the request with this function and its argument.
+        let code = lock::unlocked(|| unsafe { self.query.function()(self.extra, to) });
+        let found = weft_process::Status {
+            source: status.source,
+            tag: status.tag,
+            bytes: status.bytes(),
+            cancelled: status.cancelled(),
+            ..Default::default()
+        };
+        (found, code)
+    }
+
+    /// Ends it: the program's function frees what it kept.
+    fn end(&self) -> c_int {
+        state().generalized.borrow_mut().remove(&self.handle.get());
+        // SAFETY: as above.
+        lock::unlocked(|| unsafe { self.free.function()(self.extra) })
+    }
+
+    fn error(code: c_int, which: &str) -> Option<weft_process::Error> {
+        let text = format!("the {which} function of the generalized request returned {code}");
+        (code != MPI_SUCCESS).then(|| weft_process::Error::new(code, text))
+    }
+}
+
+impl External for Generalized {
+    fn poll(&self) -> Option<Outcome> {
+        if !self.complete.get() {
+            return None;
+        }
+        let (status, asked) = self.ask();
+        let freed = self.end();
+        let error = Generalized::error(asked, "query");
+        let error = error.or_else(|| Generalized::error(freed, "free"));
+        Some(Outcome { status, error })
+    }
+
+    fn is_over(&self) -> bool {
+        self.complete.get()
+    }
+
+    fn peek(&self) -> Option<weft_process::Status> {
+        self.complete.get().then(|| self.ask().0)
+    }
+
+    fn cancel(&self) -> Result<(), weft_process::Error> {
+        let complete = c_int::from(self.complete.get());
+        // SAFETY: as above.
+        let code = lock::unlocked(|| unsafe { self.cancel.function()(self.extra, complete) });
+        Generalized::error(code, "cancel").map_or(Ok(()), Err)
+    }
+
+    fn release(&self) {
+        self.released.set(true);
+        if self.complete.get() {
+            self.end();
+        }
+    }
+}
+
+pub(crate) unsafe fn grequest_start(
+    query: Callback<GrequestQueryFunction>,
+    free: Callback<GrequestFreeFunction>,
+    cancel: Callback<GrequestCancelFunction>,
+    extra: *mut c_void,
+    request: *mut Request,
+) -> Result<(), Error> {
+    engine()?;
+    not_null(request, "request")?;
+    let functions = [
+        (query.address(), "query_fn"),
+        (free.address(), "free_fn"),
+        (cancel.address(), "cancel_fn"),
+    ];
+    if let Some((_, missing)) = functions.iter().find(|f| f.0 == 0) {
+        return Err(Error::null(missing));
+    }
+    let made = Rc::new(Generalized {
+        query,
+        free,
+        cancel,
+        extra,
+        handle: Cell::new(0),
+        complete: Cell::new(false),
+        released: Cell::new(false),
+    });
+    let object = RequestObject {
+        active: Some(Active::External(made.clone())),
+        recipe: None,
+        comm: None,
+        kind: RequestKind::Generalized,
+    };
+    let handle = state().requests.borrow_mut().insert(object);
+    made.handle.set(handle);
+    state().generalized.borrow_mut().insert(handle, made);
+    // SAFETY: not NULL.
+    unsafe { request.write(Request(handle)) };
+    Ok(())
+}
+
+pub(crate) unsafe fn grequest_complete(request: Request) -> Result<(), Error> {
+    let engine = engine()?;
+    // Also one that was freed already: the program's copy of the handle still names it here.
+    let found = state().generalized.borrow().get(&request.0).cloned();
+    let Some(found) = found else {
+        if state().requests.borrow().get(request.0).is_some() {
+            let text = "argument request is not a generalized request";
+            return Err(Error::new(MPI_ERR_REQUEST, text));
+        }
+        return Err(bad_request(request));
+    };
+    if found.complete.replace(true) {
+        return Err(Error::new(MPI_ERR_REQUEST, "the generalized request is complete already"));
+    }
+    if found.released.get() {
+        found.end();
+        return Ok(());
+    }
+    // A thread that waits for it sleeps perhaps.
+    engine.endpoint().fabric().sleeper().ring();
+    Ok(())
+}
