@@ -14,6 +14,7 @@ pub(crate) mod datatypes;
 pub(crate) mod environment;
 pub(crate) mod error_texts;
 pub(crate) mod errors;
+pub(crate) mod fortran;
 pub(crate) mod generalized;
 pub(crate) mod groups;
 pub(crate) mod handles;

@@ -59,6 +59,7 @@ pub struct State {
     pub added_errors: RefCell<crate::chapters::errors::Added>,
     /// MPI_Alloc_mem's memory by address; `None`: from malloc.
     pub allocated: RefCell<HashMap<usize, Option<Region>>>,
+    pub fortran_types: RefCell<Vec<crate::chapters::fortran::Made>>,
     /// Generalized requests that are not over, by handle.
     pub generalized: RefCell<HashMap<usize, Rc<crate::chapters::generalized::Generalized>>>,
 }
@@ -127,6 +128,7 @@ impl State {
             predefined_attributes: Default::default(),
             added_errors: RefCell::default(),
             allocated: RefCell::default(),
+            fortran_types: RefCell::default(),
             generalized: RefCell::default(),
         }
     }

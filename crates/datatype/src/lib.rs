@@ -18,6 +18,7 @@ mod layout;
 mod number;
 mod op;
 mod pack;
+mod parametrized;
 mod predefined;
 mod reduce;
 mod shape;

@@ -2,6 +2,7 @@
 
 use crate::arguments::{datatype, not_null, store};
 use crate::chapters::datatypes::keep;
+use crate::chapters::fortran::handle_of;
 use crate::constants::*;
 use crate::error::Error;
 use crate::objects::TypeObject;
@@ -15,7 +16,7 @@ use weft_datatype::Type;
 fn give_back(ty: &Type) -> Datatype {
     match ty.basic() {
         Some(basic) => Datatype(basic.handle() as usize),
-        None => keep(ty.clone()),
+        None => handle_of(ty).unwrap_or_else(|| keep(ty.clone())),
     }
 }
 

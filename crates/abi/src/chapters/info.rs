@@ -186,6 +186,12 @@ pub(crate) unsafe fn info_create_env(
     unsafe { keep(to, environment(), "info") }
 }
 
+/// No hardware resource is known that MPI_Comm_split_type could take, so there are no keys.
+pub(crate) unsafe fn get_hw_resource_info(to: *mut Info) -> Result<(), Error> {
+    // SAFETY: the caller's pointer.
+    unsafe { keep(to, weft_process::Info::default(), "hw_info") }
+}
+
 /// How this process was started (MPI 5.0, section 11.2.3), for `MPI_INFO_ENV`. Keys that have no
 /// answer (`soft`, `file`) are absent, and so are answers that are too long.
 pub fn environment() -> weft_process::Info {

@@ -28,8 +28,11 @@ pub(crate) unsafe fn type_free(handle: *mut Datatype) -> Result<(), Error> {
     let freed = unsafe { *handle };
     let object = datatype(freed)?;
     if object.predefined {
-        let text =
-            format!("argument datatype is {}, which is predefined: not freed", object.ty.name());
+        let name = match object.ty.basic() {
+            Some(basic) => basic.name(),
+            None => "of MPI_Type_create_f90_*",
+        };
+        let text = format!("argument datatype is {name}, which is predefined: not freed");
         return Err(Error::new(MPI_ERR_TYPE, text));
     }
     delete_attributes(freed.0, &object.attributes)?;

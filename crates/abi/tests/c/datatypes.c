@@ -207,6 +207,35 @@ static void names(void) {
     CHECK(t == MPI_DATATYPE_NULL);
 }
 
+static void fortran(void) {
+    MPI_Datatype a, b, t;
+    int ni, na, nd, combiner, wish[2], size, count, pair[2] = {1, 2}, sum[2] = {0, 0};
+    MPI_Type_create_f90_real(15, 300, &a);
+    MPI_Type_create_f90_real(15, 300, &b);
+    MPI_Type_size(a, &size);
+    CHECK(a == b && a != MPI_REAL8 && size == 8);
+    MPI_Type_get_envelope(a, &ni, &na, &nd, &combiner);
+    CHECK(combiner == MPI_COMBINER_F90_REAL && ni == 2 && na == 0 && nd == 0);
+    MPI_Type_get_contents(a, 2, 0, 0, wish, NULL, NULL);
+    CHECK(wish[0] == 15 && wish[1] == 300);
+    MPI_Type_create_f90_complex(6, MPI_UNDEFINED, &t);
+    MPI_Type_size(t, &size);
+    CHECK(size == 8);
+    /* A type made of one gives the same handle back. */
+    MPI_Type_contiguous(2, a, &t);
+    MPI_Type_get_contents(t, 1, 0, 1, &count, NULL, &b);
+    CHECK(b == a);
+    MPI_Type_free(&t);
+    /* It reduces as the predefined type does. */
+    MPI_Type_create_f90_integer(9, &t);
+    MPI_Allreduce(pair, sum, 2, t, MPI_SUM, MPI_COMM_SELF);
+    CHECK(sum[0] == 1 && sum[1] == 2);
+    REFUSED(MPI_Type_free(&t), MPI_ERR_TYPE, "MPI_Type_create_f90_*, which is predefined");
+    REFUSED(MPI_Type_create_f90_integer(39, &t), MPI_ERR_ARG, "r = 39");
+    REFUSED(MPI_Type_create_f90_real(40, 1, &t), MPI_ERR_ARG, "p = 40");
+    REFUSED(MPI_Type_create_f90_real(MPI_UNDEFINED, MPI_UNDEFINED, &t), MPI_ERR_ARG, "both MPI_UNDEFINED");
+}
+
 static void refusals(void) {
     MPI_Datatype t, types[2] = {MPI_INT, MPI_DATATYPE_NULL}, predefined = MPI_INT;
     int lengths[2] = {1, -1}, places[2] = {0, 0}, size;
@@ -233,6 +262,7 @@ int main(void) {
     pack_a_struct();
     contents();
     names();
+    fortran();
     refusals();
     return end();
 }

@@ -1,0 +1,143 @@
+//! Fortran's types by precision and range, and what is known of Fortran (MPI 5.0, sections 19.1.9
+//! and 20.2).
+
+use crate::arguments::{datatype, not_null, store};
+use crate::constants::*;
+use crate::error::Error;
+use crate::objects::TypeObject;
+use crate::state::state;
+use crate::types::{Datatype, Info};
+use std::cell::{Cell, RefCell};
+use std::ffi::c_int;
+use std::rc::Rc;
+use weft_datatype::{Basic, Combiner, Datatype as Map, Type};
+
+/// A type that was made: the same arguments give the same one, which is never freed.
+pub struct Made {
+    combiner: Combiner,
+    arguments: Vec<i64>,
+    object: Rc<TypeObject>,
+}
+
+/// The handle of `ty`, if it is one of these.
+pub fn handle_of(ty: &Type) -> Option<Datatype> {
+    let made = state().fortran_types.borrow();
+    made.iter().find(|m| Rc::ptr_eq(&m.object.ty, ty)).map(|m| m.object.handle.get())
+}
+
+fn make(combiner: Combiner, arguments: &[i64], basic: Datatype) -> Result<Datatype, Error> {
+    let state = state();
+    let known = state.fortran_types.borrow();
+    let found = known.iter().find(|m| m.combiner == combiner && m.arguments == arguments);
+    if let Some(made) = found {
+        return Ok(made.object.handle.get());
+    }
+    drop(known);
+    let ty = Map::parametrized(combiner, arguments, &datatype(basic)?.ty)?;
+    let handle = Cell::new(MPI_DATATYPE_NULL);
+    let object = TypeObject { ty, handle, predefined: true, attributes: RefCell::default() };
+    let object = Rc::new(object);
+    let handle = Datatype(state.types.borrow_mut().insert(object.clone()));
+    object.handle.set(handle);
+    let made = Made { combiner, arguments: arguments.to_vec(), object };
+    state.fortran_types.borrow_mut().push(made);
+    Ok(handle)
+}
+
+#[cold]
+fn too_much(what: &str) -> Error {
+    Error::new(MPI_ERR_ARG, format_args!("no Fortran type has {what}"))
+}
+
+/// Which of four sizes has `p` decimal digits and the decimal exponent `r`.
+fn real_size(p: c_int, r: c_int) -> Result<usize, Error> {
+    if p == MPI_UNDEFINED && r == MPI_UNDEFINED {
+        let text = "arguments p and r are both MPI_UNDEFINED: one of them must be given";
+        return Err(Error::new(MPI_ERR_ARG, text));
+    }
+    // Digits and exponent of the IEEE formats with 2, 4, 8 and 16 bytes, as PRECISION and RANGE
+    // say them.
+    let formats = [(3, 4), (6, 37), (15, 307), (33, 4931)];
+    let fits = |&(digits, exponent): &(c_int, c_int)| p <= digits && r <= exponent;
+    // Compilers have no 2-byte reals: a small wish gets 4 bytes.
+    let found = formats.iter().skip(1).position(fits).map(|place| place + 1);
+    found.ok_or_else(|| too_much(&format!("p = {p} digits and an exponent of r = {r}")))
+}
+
+pub(crate) unsafe fn type_create_f90_real(
+    p: c_int,
+    r: c_int,
+    newtype: *mut Datatype,
+) -> Result<(), Error> {
+    not_null(newtype, "newtype")?;
+    let basic = [MPI_REAL2, MPI_REAL4, MPI_REAL8, MPI_REAL16][real_size(p, r)?];
+    let made = make(Combiner::F90Real, &[i64::from(p), i64::from(r)], basic)?;
+    // SAFETY: not NULL.
+    unsafe { store(newtype, made, "newtype") }
+}
+
+pub(crate) unsafe fn type_create_f90_complex(
+    p: c_int,
+    r: c_int,
+    newtype: *mut Datatype,
+) -> Result<(), Error> {
+    not_null(newtype, "newtype")?;
+    let basic = [MPI_COMPLEX4, MPI_COMPLEX8, MPI_COMPLEX16, MPI_COMPLEX32][real_size(p, r)?];
+    let made = make(Combiner::F90Complex, &[i64::from(p), i64::from(r)], basic)?;
+    // SAFETY: not NULL.
+    unsafe { store(newtype, made, "newtype") }
+}
+
+pub(crate) unsafe fn type_create_f90_integer(
+    r: c_int,
+    newtype: *mut Datatype,
+) -> Result<(), Error> {
+    not_null(newtype, "newtype")?;
+    // Decimal exponents of the integers with 1, 2, 4, 8 and 16 bytes, as RANGE says them.
+    let ranges = [2, 4, 9, 18, 38];
+    let types = [MPI_INTEGER1, MPI_INTEGER2, MPI_INTEGER4, MPI_INTEGER8, MPI_INTEGER16];
+    let place = ranges.iter().position(|&range| r <= range);
+    let basic = types[place.ok_or_else(|| too_much(&format!("a range of r = {r}")))?];
+    let made = make(Combiner::F90Integer, &[i64::from(r)], basic)?;
+    // SAFETY: not NULL.
+    unsafe { store(newtype, made, "newtype") }
+}
+
+/// Sizes of the integers that the ABI leaves to the platform.
+pub(crate) unsafe fn abi_get_info(to: *mut Info) -> Result<(), Error> {
+    not_null(to, "info")?;
+    let mut info = weft_process::Info::default();
+    for name in ["aint", "count", "offset"] {
+        info.set(&format!("mpi_{name}_size"), &size_of::<i64>().to_string());
+    }
+    let handle = state().infos.borrow_mut().insert(info);
+    // SAFETY: not NULL.
+    unsafe { store(to, Info(handle), "info") }
+}
+
+/// Types that every Fortran has.
+const PLAIN: [&str; 4] = ["mpi_logical", "mpi_integer", "mpi_real", "mpi_double_precision"];
+
+/// Sizes of Fortran's types, and which optional ones there are.
+pub(crate) unsafe fn abi_get_fortran_info(to: *mut Info) -> Result<(), Error> {
+    not_null(to, "info")?;
+    let mut info = weft_process::Info::default();
+    for basic in Basic::all() {
+        let name = basic.name().to_lowercase();
+        if PLAIN.contains(&name.as_str()) {
+            info.set(&format!("{name}_size"), &basic.size().to_string());
+        } else if is_optional(&name) {
+            info.set(&format!("{name}_supported"), "true");
+        }
+    }
+    let handle = state().infos.borrow_mut().insert(info);
+    // SAFETY: not NULL.
+    unsafe { store(to, Info(handle), "info") }
+}
+
+/// A Fortran type that a compiler may lack: one whose size is in its name, or MPI_DOUBLE_COMPLEX.
+fn is_optional(name: &str) -> bool {
+    let sized = ["mpi_logical", "mpi_integer", "mpi_real", "mpi_complex"];
+    let sized_by = |kind: &str| name.strip_prefix(kind).is_some_and(|n| n.parse::<u8>().is_ok());
+    name == "mpi_double_complex" || sized.iter().any(|kind| sized_by(kind))
+}
