@@ -1,7 +1,6 @@
 #include "check.h"
 
 int main(void) {
-    /* Before MPI_Init there is no shared memory yet: only Finalize ends what needs it. */
     begin();
     double *a = NULL, *b = NULL, *empty = NULL;
     CHECK(MPI_Alloc_mem(1000 * sizeof *a, MPI_INFO_NULL, &a) == MPI_SUCCESS && a != NULL);
