@@ -61,9 +61,8 @@ fn pending(call: &str, since_millis: u64) -> Vec<Pending> {
     };
     let mut entries: Vec<Pending> = engine
         .endpoint()
-        .pending()
+        .pending(100)
         .into_iter()
-        .take(100)
         .map(|p| Pending {
             operation: format!("{call}: {}", if p.receive { "receive" } else { "send" }),
             peer: p.peer,

@@ -307,8 +307,8 @@ impl<F: Fabric> Endpoint<F> {
         self.state.borrow().fault.clone().or_else(|| self.fabric.fault())
     }
 
-    /// Every operation under way.
-    pub fn pending(&self) -> Vec<Pending> {
+    /// Operations under way, at most `limit`.
+    pub fn pending(&self, limit: usize) -> Vec<Pending> {
         let state = self.state.borrow();
         let live = |s: &&Slot| {
             !matches!(s.stage, Stage::Free | Stage::Complete)
@@ -325,7 +325,7 @@ impl<F: Fabric> Endpoint<F> {
             tag: (s.tag >= 0).then_some(s.tag),
             bytes: s.buffer.len() as u64,
         };
-        state.requests.iter().filter(live).map(describe).collect()
+        state.requests.iter().filter(live).take(limit).map(describe).collect()
     }
 }
 

@@ -7,6 +7,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 use weft_fabric::wait::{Sleep, Step, WaitPolicy, Waiter};
 use weft_fabric::{Counter, Fabric};
 use weft_p2p::{Endpoint, Limits};
@@ -18,7 +19,8 @@ pub trait Outside {
     /// Other threads may be waiting beside this one.
     fn shared(&self) -> bool;
 
-    /// The wait is about to sleep: a moment to publish what is pending.
+    /// The wait is about to sleep, and nothing has moved for a while: a moment to publish what is
+    /// pending.
     fn before_sleep(&self) {}
 
     /// The wait is over.
@@ -75,6 +77,9 @@ pub struct Engine<F: Fabric> {
     next_context: Cell<u32>,
     waiting: Cell<u32>,
 }
+
+/// Longest sleep before the wait counts as stuck.
+const FIRST_NAP: Duration = Duration::from_millis(100);
 
 /// Turns of the short way in which only the awaited peer is looked at.
 const DIRECT_TURNS: u32 = 512;
@@ -197,9 +202,11 @@ impl<F: Fabric> Engine<F> {
     fn climb<T>(&self, outside: &dyn Outside, mut look: impl FnMut() -> Option<T>) -> T {
         let shared = outside.shared();
         let mut waiter = Waiter::new(&self.policy);
+        let mut stuck = false;
         loop {
             if self.progress() {
                 waiter.progressed();
+                stuck = false;
                 if shared && self.waiting.get() > 0 {
                     self.sleeper.ring();
                 }
@@ -220,7 +227,12 @@ impl<F: Fabric> Engine<F> {
                     self.sleeper.disarm();
                     return value;
                 }
-                outside.before_sleep();
+                // What is pending may be long: it is not looked through before each short sleep.
+                let limit = if stuck { limit } else { limit.min(FIRST_NAP) };
+                if stuck {
+                    outside.before_sleep();
+                }
+                stuck = true;
                 self.waiting.set(self.waiting.get() + 1);
                 outside.unlocked(&mut || self.sleeper.sleep(token, limit));
                 self.waiting.set(self.waiting.get() - 1);
