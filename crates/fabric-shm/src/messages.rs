@@ -99,9 +99,10 @@ impl Shm {
             let active = &self.segment.control(peer).active.0;
             active[self.rank / 64].fetch_or(1 << (self.rank % 64), Ordering::Release);
         }
+        // A caller that only sends may not come to `progress`: what is kept must not grow for that.
+        self.drain_to(peer);
         let mut backlog = to.backlog.borrow_mut();
         if backlog.is_empty() {
-            to.output.refresh();
             if to.output.push(head, payload) {
                 to.doorbell().wake();
                 return Posted::Done;
