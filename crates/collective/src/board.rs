@@ -10,7 +10,8 @@
 //! Operation k uses parity k mod 2. Its places are written again in operation k + 2, which a rank
 //! enters only after it has left k + 1; to leave k + 1 it heard that all ranks had come to k + 1,
 //! and each had read all it needed of k before it came. So nothing is overwritten unread, and no
-//! reuse messages are needed (the argument of Kini 2003, section 5.3.3).
+//! reuse messages are needed (the argument of Kini 2003, section 5.3.3). That a rank leaves one before
+//! it enters the next also tells whose arrival is the last; nonblocking operations queue for it.
 
 use crate::{Link, allgather};
 use std::cell::{Cell, OnceCell};
@@ -24,11 +25,46 @@ pub const SLOT: usize = 64;
 pub struct Board<F: Fabric> {
     made: OnceCell<Made<F>>,
     epoch: Cell<u64>,
+    gate: OnceCell<Gate<F>>,
+}
+
+/// Counts the operations that this rank has left.
+struct Gate<F: Fabric> {
+    endpoint: Rc<weft_p2p::Endpoint<F>>,
+    left: Counter,
+    /// The counter's value before the first.
+    start: u64,
+}
+
+impl<F: Fabric> Drop for Gate<F> {
+    fn drop(&mut self) {
+        self.endpoint.fabric().counters().free(self.left);
+    }
 }
 
 impl<F: Fabric> Default for Board<F> {
     fn default() -> Self {
-        Board { made: OnceCell::new(), epoch: Cell::new(0) }
+        Board { made: OnceCell::new(), epoch: Cell::new(0), gate: OnceCell::new() }
+    }
+}
+
+/// The board while one operation has it; dropping it lets the next one in.
+pub struct Turn<'b, F: Fabric> {
+    made: Option<&'b Made<F>>,
+    gate: &'b Gate<F>,
+}
+
+impl<F: Fabric> std::ops::Deref for Turn<'_, F> {
+    type Target = Made<F>;
+
+    fn deref(&self) -> &Made<F> {
+        self.made.expect("made before it is given out")
+    }
+}
+
+impl<F: Fabric> Drop for Turn<'_, F> {
+    fn drop(&mut self) {
+        self.gate.endpoint.fabric().counters().add(self.gate.left, 1);
     }
 }
 
@@ -55,21 +91,24 @@ impl<F: Fabric> Drop for Made<F> {
 }
 
 impl<F: Fabric> Board<F> {
-    /// The board, made now if need be, and the number of the operation (from 1 on).
-    pub async fn enter(&self, link: &Link<F>) -> Result<(&Made<F>, u64), Fault> {
+    /// The board, made now if need be, and the number of the operation (from 1 on). Waits until this
+    /// rank has left all operations that it began before.
+    pub async fn enter(&self, link: &Link<F>) -> Result<(Turn<'_, F>, u64), Fault> {
         // Numbered before anything is awaited: operations are numbered in the order of their start.
         let epoch = self.epoch.get() + 1;
         self.epoch.set(epoch);
-        if self.made.get().is_none() {
+        let gate = self.gate.get_or_init(|| {
+            let counters = link.endpoint.fabric().counters();
+            let left = counters.allocate();
+            Gate { endpoint: link.endpoint.clone(), left, start: counters.value(left) }
+        });
+        link.endpoint.until(gate.left, gate.start + epoch - 1).await?;
+        let mut turn = Turn { made: self.made.get(), gate };
+        if turn.made.is_none() {
             let made = Made::make(link).await?;
-            if self.made.set(made).is_err() {
-                return Err(Fault::Unsupported { rank: link.rank, what: "make a board twice" });
-            }
+            turn.made = Some(self.made.get_or_init(|| made));
         }
-        match self.made.get() {
-            Some(made) => Ok((made, epoch)),
-            None => Err(Fault::Cancelled),
-        }
+        Ok((turn, epoch))
     }
 }
 
