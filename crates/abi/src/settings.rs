@@ -1,77 +1,206 @@
-//! Every setting, declared once.
+//! Every setting, declared once: read from the environment at MPI_Init, shown by `weft info`.
 
-use std::ffi::CString;
+use std::ffi::{CString, c_char};
+use std::sync::OnceLock;
+use weft_fabric_fault::Plan;
 
-/// A setting: read from the environment at MPI_Init.
+/// What a setting may hold.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    /// A whole number in this range.
+    Number { least: u64, most: u64 },
+    /// 0 or 1.
+    Switch,
+    /// One of these words, in capitals or not.
+    Choice(&'static [&'static str]),
+    /// A [`Plan`] of faults, or nothing.
+    Faults,
+}
+
+/// A setting.
 pub struct Setting {
     pub name: &'static str,
+    pub kind: Kind,
     pub default: &'static str,
     pub doc: &'static str,
 }
 
-/// All settings.
+/// All settings of the library.
 pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_EAGER",
+        kind: Kind::Number { least: 0, most: u32::MAX as u64 },
         default: "16384",
         doc: "largest payload in bytes that is sent at once; above it, rendezvous",
     },
     Setting {
         name: "WEFT_CREDIT",
+        kind: Kind::Number { least: 0, most: u32::MAX as u64 },
         default: "1048576",
         doc: "eager payload in bytes that one sender may have unreceived at one receiver",
     },
     Setting {
         name: "WEFT_CMA",
+        kind: Kind::Switch,
         default: "1",
         doc: "0: never read another process's memory directly, copy through shared cells",
     },
     Setting {
         name: "WEFT_BARRIER",
+        kind: Kind::Choice(&["auto", "CENTRAL", "MPI-DS", "MPI-PE"]),
         default: "auto",
         doc: "barrier algorithm: CENTRAL (counter in shared memory), MPI-DS (dissemination), MPI-PE \
               (pairwise exchange), or auto",
     },
     Setting {
         name: "WEFT_ALLREDUCE",
+        kind: Kind::Choice(&["auto", "CENTRAL", "MPI-PE", "MPI-GB"]),
         default: "auto",
         doc: "allreduce algorithm: CENTRAL (slots in shared memory, up to 64 bytes), MPI-PE \
               (pairwise exchange), MPI-GB (gather, broadcast), or auto",
     },
     Setting {
         name: "WEFT_SPIN_US",
+        kind: Kind::Number { least: 0, most: 1_000_000_000 },
         default: "20",
         doc: "microseconds to spin before yielding, where the ranks fit the processors",
     },
+    Setting {
+        name: "WEFT_FAULT",
+        kind: Kind::Faults,
+        default: "",
+        doc: "for tests: trouble that a network may make, as in seed=7,message_delay=0.3,\
+              completion_delay=0.3,reorder=1",
+    },
 ];
 
-/// The value of a setting: from the environment, or its default.
-pub fn value(name: &str) -> String {
+/// A value, understood.
+enum Value {
+    Number(u64),
+    Place(usize),
+    Faults(Option<Plan>),
+}
+
+impl Setting {
+    fn understand(&self, text: &str) -> Result<Value, String> {
+        let text = text.trim();
+        let wrong = |expected: String| format!("{}={text}: {expected}", self.name);
+        match self.kind {
+            Kind::Number { least, most } => match text.parse() {
+                Ok(n) if (least..=most).contains(&n) => Ok(Value::Number(n)),
+                _ => Err(wrong(format!("not a whole number from {least} to {most}"))),
+            },
+            Kind::Switch => match text {
+                "0" => Ok(Value::Number(0)),
+                "1" => Ok(Value::Number(1)),
+                _ => Err(wrong("neither 0 nor 1".to_owned())),
+            },
+            Kind::Choice(words) => {
+                let place = words.iter().position(|word| word.eq_ignore_ascii_case(text));
+                let expected = || wrong(format!("not one of {}", words.join(", ")));
+                place.map(Value::Place).ok_or_else(expected)
+            }
+            Kind::Faults if text.is_empty() => Ok(Value::Faults(None)),
+            Kind::Faults => {
+                let plan = text.parse::<Plan>().map_err(|e| wrong(e.to_string()))?;
+                Ok(Value::Faults(Some(plan)))
+            }
+        }
+    }
+
+    /// What the environment says; `None`: nothing, the default holds.
+    fn given(&self) -> Option<String> {
+        std::env::var_os(self.name).map(|text| text.to_string_lossy().into_owned())
+    }
+}
+
+fn value(name: &str) -> Result<Value, String> {
     let setting = SETTINGS.iter().find(|s| s.name == name).expect("a declared setting");
-    std::env::var(name).unwrap_or_else(|_| setting.default.to_owned())
+    setting.understand(setting.given().as_deref().unwrap_or(setting.default))
 }
 
-/// A number; an error in words if it is none.
+/// A number, or a switch as 0 or 1; an error in words if it is none.
 pub fn number(name: &str) -> Result<u64, String> {
-    let text = value(name);
-    text.trim().parse().map_err(|_| format!("{name}={text}: not a number"))
+    match value(name)? {
+        Value::Number(n) => Ok(n),
+        _ => unreachable!("{name} is declared as something else"),
+    }
 }
 
-/// One of `choices`, by its place.
-pub fn choice(name: &str, choices: &[&str]) -> Result<usize, String> {
-    let text = value(name);
-    let place = choices.iter().position(|c| c.eq_ignore_ascii_case(text.trim()));
-    place.ok_or_else(|| format!("{name}={text}: not one of {}", choices.join(", ")))
+/// The place of the chosen word among those of the declaration.
+pub fn choice(name: &str) -> Result<usize, String> {
+    match value(name)? {
+        Value::Place(place) => Ok(place),
+        _ => unreachable!("{name} is declared as something else"),
+    }
 }
 
-/// A table for `weft info`: name, default and doc, separated by tabs, a line each.
+/// The faults that `WEFT_FAULT` asks for.
+pub fn faults() -> Result<Option<Plan>, String> {
+    match value("WEFT_FAULT")? {
+        Value::Faults(plan) => Ok(plan),
+        _ => unreachable!("WEFT_FAULT is declared as something else"),
+    }
+}
+
+/// The settings for `weft info`, a line each: name, default, doc, the value in the environment
+/// with `=` before it (nothing: not set), and what is wrong with it (nothing: all is well),
+/// separated by tabs.
 #[unsafe(no_mangle)]
-pub extern "C" fn weft_settings() -> *const std::ffi::c_char {
-    use std::sync::OnceLock;
+pub extern "C" fn weft_settings() -> *const c_char {
     static TEXT: OnceLock<CString> = OnceLock::new();
+    let line = |s: &Setting| {
+        let given = s.given();
+        let wrong = given.as_deref().and_then(|text| s.understand(text).err());
+        let given = given.map_or(String::new(), |text| format!("={text}"));
+        let fields = [s.name, s.default, s.doc, &given, wrong.as_deref().unwrap_or_default()];
+        fields.map(|field| field.replace(['\t', '\n'], " ")).join("\t") + "\n"
+    };
     let build = || {
-        let line = |s: &Setting| format!("{}\t{}\t{}\n", s.name, s.default, s.doc);
         CString::new(SETTINGS.iter().map(line).collect::<String>()).expect("no NUL in the texts")
     };
     TEXT.get_or_init(build).as_ptr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn understand(name: &str, text: &str) -> Result<Value, String> {
+        SETTINGS.iter().find(|s| s.name == name).unwrap().understand(text)
+    }
+
+    #[test]
+    fn every_default_is_understood() {
+        for setting in SETTINGS {
+            assert!(setting.understand(setting.default).is_ok(), "{}", setting.name);
+        }
+    }
+
+    #[test]
+    fn wrong_values_are_named_with_what_is_expected() {
+        for (name, text, expected) in [
+            ("WEFT_EAGER", "16k", "not a whole number from 0"),
+            ("WEFT_EAGER", "-1", "not a whole number from 0"),
+            ("WEFT_CREDIT", "99999999999", "to 4294967295"),
+            ("WEFT_CMA", "yes", "neither 0 nor 1"),
+            ("WEFT_BARRIER", "fast", "not one of auto, CENTRAL, MPI-DS, MPI-PE"),
+            ("WEFT_FAULT", "seed=1,delay=2", "`delay=2` in a plan"),
+        ] {
+            let error = understand(name, text).err().unwrap();
+            assert!(error.starts_with(&format!("{name}={text}: ")), "{error}");
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn right_values_are_understood() {
+        assert!(matches!(understand("WEFT_EAGER", " 100 "), Ok(Value::Number(100))));
+        assert!(matches!(understand("WEFT_BARRIER", "mpi-ds"), Ok(Value::Place(2))));
+        assert!(matches!(understand("WEFT_FAULT", ""), Ok(Value::Faults(None))));
+        let Ok(Value::Faults(Some(plan))) = understand("WEFT_FAULT", "seed=7,reorder=1") else {
+            panic!("no plan");
+        };
+        assert_eq!((plan.seed, plan.reorder), (7, true));
+    }
 }

@@ -19,18 +19,15 @@ use std::pin::Pin;
 use std::rc::Rc;
 use weft_process::{Active, AllreduceAlgorithm, BarrierAlgorithm, Buffer, Selection};
 
-const BARRIERS: &[&str] = &["auto", "CENTRAL", "MPI-DS", "MPI-PE"];
-const ALLREDUCES: &[&str] = &["auto", "CENTRAL", "MPI-PE", "MPI-GB"];
-
-/// The algorithms that the settings name.
+/// The algorithms that the settings name, by the places of their words in the declarations.
 pub fn selection() -> Result<Selection, String> {
-    let barrier = match settings::choice("WEFT_BARRIER", BARRIERS)? {
+    let barrier = match settings::choice("WEFT_BARRIER")? {
         0 => BarrierAlgorithm::Automatic,
         1 => BarrierAlgorithm::Central,
         2 => BarrierAlgorithm::Dissemination,
         _ => BarrierAlgorithm::PairwiseExchange,
     };
-    let allreduce = match settings::choice("WEFT_ALLREDUCE", ALLREDUCES)? {
+    let allreduce = match settings::choice("WEFT_ALLREDUCE")? {
         0 => AllreduceAlgorithm::Automatic,
         1 => AllreduceAlgorithm::Central,
         2 => AllreduceAlgorithm::PairwiseExchange,

@@ -63,7 +63,8 @@ fn connect(state: &State) -> Result<(), String> {
     let selection = crate::chapters::collectives::selection()?;
     let mut bootstrap = weft_bootstrap::from_environment().map_err(|e| e.to_string())?;
     let options = Options { cma: settings::number("WEFT_CMA")? != 0, ..Options::default() };
-    let node = Node::connect_with(&mut *bootstrap, options).map_err(|e| e.to_string())?;
+    let plan = settings::faults()?;
+    let node = Node::connect(&mut *bootstrap, options, plan).map_err(|e| e.to_string())?;
     let mut policy = node.policy();
     policy.spin = std::time::Duration::from_micros(spin);
     let engine = Engine::new(node, policy, limits);
