@@ -15,8 +15,9 @@ use weft_fabric_shm::{ConnectError, Options, Shm};
 pub type Engine = weft_process::Engine<Node>;
 pub type CommObject = weft_process::Comm<Node>;
 
-/// One type for all fabrics, so that the layers above are compiled once. The branch on the kind is
-/// always taken the same way and costs nothing that could be measured.
+/// One type for all fabrics, so that the layers above are compiled once.
+// The usual fabric lies in place: there is one `Node` a process, and a pointer less to follow.
+#[allow(clippy::large_enum_variant)]
 pub enum Node {
     Shm(Shm),
     Faulty(Box<Faulty<Shm>>),
@@ -45,15 +46,21 @@ impl Node {
     }
 }
 
-/// Methods that the fabric inside answers.
+/// Methods that the fabric inside answers. What has faults stays out of line, so that it takes no
+/// room in the short ways of the other.
 macro_rules! pass_on {
     ($(fn $name:ident(&self $(, $argument:ident: $kind:ty)* $(,)?) $(-> $result:ty)?;)*) => {
         $(
             #[inline]
             fn $name(&self $(, $argument: $kind)*) $(-> $result)? {
+                #[cold]
+                #[inline(never)]
+                fn with_faults(fabric: &Faulty<Shm> $(, $argument: $kind)*) $(-> $result)? {
+                    fabric.$name($($argument),*)
+                }
                 match self {
                     Node::Shm(fabric) => fabric.$name($($argument),*),
-                    Node::Faulty(fabric) => fabric.$name($($argument),*),
+                    Node::Faulty(fabric) => with_faults(fabric $(, $argument)*),
                 }
             }
         )*
@@ -128,8 +135,6 @@ impl Fabric for Node {
             done: Completion,
         ) -> Result<(), Fault>;
         fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted;
-        fn receive(&self, from: Option<usize>) -> Option<Message>;
-        fn release(&self, message: Message);
         fn join(&self, group: GroupId);
         fn leave(&self, group: GroupId);
         fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault>;
@@ -140,4 +145,36 @@ impl Fabric for Node {
         fn poll_clock(&self, cx: &mut Context<'_>) -> Poll<()>;
         fn charge(&self, work: Work);
     }
+
+    #[inline(always)]
+    fn receive(&self, from: Option<usize>) -> Option<Message> {
+        match self {
+            Node::Shm(shm) => shm.receive(from),
+            Node::Faulty(faulty) => receive_with_faults(faulty, from).map(|message| *message),
+        }
+    }
+
+    #[inline(always)]
+    fn release(&self, message: Message) {
+        match self {
+            Node::Shm(shm) => shm.release(message),
+            Node::Faulty(faulty) => release_with_faults(faulty, Box::new(message)),
+        }
+    }
+}
+
+// Boxed, so that the message of the other way is passed in registers and not through memory, which
+// a call out of line would have to point at: 14 ns of 57 for a message to oneself.
+
+#[cold]
+#[inline(never)]
+fn receive_with_faults(fabric: &Faulty<Shm>, from: Option<usize>) -> Option<Box<Message>> {
+    fabric.receive(from).map(Box::new)
+}
+
+#[cold]
+#[inline(never)]
+#[allow(clippy::boxed_local)]
+fn release_with_faults(fabric: &Faulty<Shm>, message: Box<Message>) {
+    fabric.release(*message);
 }

@@ -127,6 +127,7 @@ impl Segment {
     }
 
     /// The control block of `rank`.
+    #[inline]
     pub fn control(&self, rank: usize) -> &Control {
         assert!(rank < self.shape.ranks);
         // SAFETY: inside the mapping, aligned (tested in `layout`); only atomics.
