@@ -2,7 +2,7 @@
 
 use crate::faulty::Faulty;
 use std::cell::RefCell;
-use weft_fabric::{Datagram, Fabric, Sge};
+use weft_fabric::{Datagram, Fabric, GroupId, Sge};
 
 #[derive(Default)]
 pub(crate) struct Datagrams {
@@ -13,6 +13,11 @@ pub(crate) struct Datagrams {
 impl Datagrams {
     pub fn held(&self) -> usize {
         self.late.borrow().len()
+    }
+
+    /// Forgets what is held of a group that was left.
+    pub fn forget(&self, group: GroupId) {
+        self.late.borrow_mut().retain(|entry| entry.1.group != group);
     }
 
     fn take(&self, now: u64, into: Sge) -> Option<Datagram> {

@@ -237,6 +237,7 @@ impl<F: Fabric> Fabric for Faulty<F> {
 
     fn leave(&self, group: GroupId) {
         self.inner.leave(group);
+        self.datagrams.forget(group);
     }
 
     fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
