@@ -114,12 +114,12 @@ pub fn handle(comm: Comm, code: c_int, call: &str, words: &str) {
     };
     let handler = object.map_or(state.initial_errhandler.get(), |c| c.errhandler.get());
     if handler == MPI_ERRORS_RETURN.0 {
-        return remember(code, call, words);
+        return remember(code, &format!("{call}{on}"), words);
     }
     let made = state.errhandlers.borrow().get(handler).map(|object| object.function);
     match made {
         Some(HandlerFunction::Comm(function)) => {
-            remember(code, call, words);
+            remember(code, &format!("{call}{on}"), words);
             let (mut comm, mut code) = (comm, code);
             // SAFETY: the program made the handler with a function of this type.
             lock::unlocked(|| unsafe { function.function()(&raw mut comm, &raw mut code) });

@@ -41,6 +41,11 @@ pub fn share() {
     MULTIPLE.store(true, Ordering::Relaxed);
 }
 
+/// The process has one thread again: it is a forked child.
+pub fn unshare() {
+    MULTIPLE.store(false, Ordering::Relaxed);
+}
+
 /// Whether several threads may call at once.
 pub fn shared() -> bool {
     MULTIPLE.load(Ordering::Relaxed)

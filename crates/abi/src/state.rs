@@ -21,13 +21,13 @@ pub enum Phase {
     Before,
     Running,
     Finalized,
+    /// A child that was forked while its parent ran MPI: the parent speaks for the rank.
+    Forked,
 }
 
 /// Objects of the process. Touched by the thread that holds [`crate::lock`].
 pub struct State {
     pub phase: Cell<Phase>,
-    /// The process that initialised: a forked child is another.
-    pub pid: Cell<u32>,
     pub thread_level: Cell<i32>,
     pub main_thread: Cell<Option<std::thread::ThreadId>>,
     pub bootstrap: RefCell<Option<Box<dyn Bootstrap>>>,
@@ -104,7 +104,6 @@ impl State {
         State {
             plain_sizes: std::array::from_fn(plain_size),
             phase: Cell::new(Phase::Before),
-            pid: Cell::new(0),
             thread_level: Cell::new(MPI_THREAD_SINGLE),
             main_thread: Cell::new(None),
             bootstrap: RefCell::new(None),
@@ -145,8 +144,27 @@ pub fn running() -> Result<&'static State, Error> {
 fn not_running(state: &State) -> Error {
     match state.phase.get() {
         Phase::Before => Error::new(MPI_ERR_OTHER, "called before MPI_Init"),
+        Phase::Forked => Error::new(
+            MPI_ERR_OTHER,
+            "called in a process that was forked after MPI_Init: only its parent may call MPI, but \
+             it may start other programs (exec)",
+        ),
         _ => Error::new(MPI_ERR_OTHER, "called after MPI_Finalize"),
     }
+}
+
+/// Lets no call of a forked child reach what it shares with its parent.
+pub fn mind_forks() {
+    unsafe extern "C" fn in_child() {
+        let state = state();
+        if state.phase.get() == Phase::Running {
+            state.phase.set(Phase::Forked);
+        }
+        // Another thread of the parent may have held the lock; the child has only one thread.
+        crate::lock::unshare();
+    }
+    // SAFETY: the handler stores two words, which a child may do whatever the parent did meanwhile.
+    unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
 }
 
 /// The engine of a running process.

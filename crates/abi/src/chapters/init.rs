@@ -4,7 +4,7 @@ use crate::arguments::{comm, comm_label, store};
 use crate::constants::*;
 use crate::error::Error;
 use crate::node::{CommObject, Engine, Node};
-use crate::state::{Phase, State, running, state};
+use crate::state::{Phase, State, mind_forks, running, state};
 use crate::types::Comm;
 use crate::waiting::Call;
 use crate::{lock, settings};
@@ -37,13 +37,13 @@ fn start(level: c_int) -> Result<(), Error> {
     match state.phase.get() {
         Phase::Before => {}
         Phase::Running => return Err(Error::new(MPI_ERR_OTHER, "called twice")),
-        Phase::Finalized => return Err(Error::new(MPI_ERR_OTHER, "called after MPI_Finalize")),
+        Phase::Finalized | Phase::Forked => return running().map(|_| ()),
     }
     connect(state).map_err(|text| Error::new(MPI_ERR_OTHER, text))?;
     state.thread_level.set(level);
     state.main_thread.set(Some(std::thread::current().id()));
-    state.pid.set(std::process::id());
     state.phase.set(Phase::Running);
+    mind_forks();
     if let Some(report) = &*state.report.borrow() {
         report.phase(weft_bootstrap::Phase::Running);
     }
@@ -86,12 +86,11 @@ fn connect(state: &State) -> Result<(), String> {
 }
 
 pub(crate) unsafe fn finalize() -> Result<(), Error> {
-    let state = running()?;
-    if state.pid.get() != std::process::id() {
-        // A forked child: its parent speaks for the rank.
-        state.phase.set(Phase::Finalized);
+    if state().phase.get() == Phase::Forked {
+        // An exit handler that ends MPI does no harm in a child.
         return Ok(());
     }
+    let state = running()?;
     // Attributes of MPI_COMM_SELF are deleted first (MPI 5.0, section 11.2.4).
     crate::chapters::communicators::delete_all_attributes(MPI_COMM_SELF)?;
     crate::chapters::communicators::delete_all_attributes(MPI_COMM_WORLD)?;
@@ -122,7 +121,8 @@ pub(crate) unsafe fn initialized(flag: *mut c_int) -> Result<(), Error> {
 }
 
 pub(crate) unsafe fn finalized(flag: *mut c_int) -> Result<(), Error> {
-    let yes = state().phase.get() == Phase::Finalized;
+    // A forked child is told that it is too late, so that exit handlers leave MPI alone.
+    let yes = matches!(state().phase.get(), Phase::Finalized | Phase::Forked);
     // SAFETY: the caller's pointer.
     unsafe { store(flag, c_int::from(yes), "flag") }
 }
@@ -150,7 +150,8 @@ pub fn die(code: c_int, message: &str) -> ! {
     let state = state();
     // SAFETY: flushing all streams takes no argument that could be wrong.
     unsafe { libc::fflush(std::ptr::null_mut()) };
-    if let Ok(mut bootstrap) = state.bootstrap.try_borrow_mut()
+    if state.phase.get() != Phase::Forked
+        && let Ok(mut bootstrap) = state.bootstrap.try_borrow_mut()
         && let Some(bootstrap) = &mut *bootstrap
     {
         bootstrap.abort(code, message);
@@ -159,5 +160,5 @@ pub fn die(code: c_int, message: &str) -> ! {
     }
     // The exit handlers of the program must not wait for peers that will not come.
     // SAFETY: ends the process.
-    unsafe { libc::_exit(if code == 0 { 1 } else { code }) }
+    unsafe { libc::_exit(if code & 0xff == 0 { 1 } else { code }) }
 }
