@@ -31,6 +31,8 @@ enum Command {
     Bench(bench::Args),
     /// Run the tests: all of them, or some stages.
     Test(test::Args),
+    /// Run the tests that depend on chance for longer: 100 killed jobs, and more.
+    Soak(test::SoakArgs),
     /// Build Weft, build mpi4py with it, and run ringtest and the examples on 4 ranks.
     Demo(demo::Args),
 }
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         Command::Install { prefix } => install::install(&prefix),
         Command::Bench(args) => bench::run(args),
         Command::Test(args) => test::run(&args),
+        Command::Soak(args) => test::soak(&args),
         Command::Demo(args) => demo::run(args),
     };
     match result {

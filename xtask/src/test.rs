@@ -1,6 +1,7 @@
 //! `cargo xtask test`: every test of the project, in stages; what `.ci/run` runs.
 
 mod c_programs;
+mod jobs;
 mod python;
 mod tools;
 
@@ -36,6 +37,19 @@ pub struct Args {
 
 const ALL: [Stage; 6] =
     [Stage::Build, Stage::Unit, Stage::Loom, Stage::Miri, Stage::Programs, Stage::Python];
+
+/// How long the soak test runs.
+#[derive(ClapArgs)]
+pub struct SoakArgs {
+    /// Jobs that are killed; a tenth of it is how often other programs run.
+    #[arg(long, default_value_t = 100)]
+    times: usize,
+}
+
+/// Longer runs of the tests that depend on chance.
+pub fn soak(args: &SoakArgs) -> Result<(), String> {
+    c_programs::soak(args.times)
+}
 
 /// What the stages count: tests that passed, and tests that could not run, with the reason.
 #[derive(Default)]

@@ -6,6 +6,8 @@
 //! // args: -x 3          its arguments
 //! // expect: 1           its exit code, if not 0
 //! // says: text          a text that its output must contain
+//! // once: text          a text that its output must contain once
+//! // env: A=1 B=2 | C=3  settings to run it again with; an empty place runs it without any
 //! ```
 
 use super::Tally;
@@ -14,6 +16,7 @@ use crate::root;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 /// What a program's comments ask for.
 struct Plan {
@@ -21,10 +24,30 @@ struct Plan {
     args: Vec<String>,
     expect: i32,
     says: Vec<String>,
+    once: Vec<String>,
+    environments: Vec<Settings>,
+}
+
+/// Environment variables of one run.
+type Settings = Vec<(String, String)>;
+
+impl Plan {
+    fn new() -> Plan {
+        let (args, says, once) = (Vec::new(), Vec::new(), Vec::new());
+        Plan { ranks: vec![2], args, expect: 0, says, once, environments: vec![Vec::new()] }
+    }
+}
+
+fn settings(text: &str) -> Result<Settings, String> {
+    let setting = |word: &str| {
+        let (key, value) = word.split_once('=').ok_or(format!("'{word}': not NAME=VALUE"))?;
+        Ok((key.to_owned(), value.to_owned()))
+    };
+    text.split_whitespace().map(setting).collect()
 }
 
 fn plan(source: &str) -> Result<Plan, String> {
-    let mut plan = Plan { ranks: vec![2], args: Vec::new(), expect: 0, says: Vec::new() };
+    let mut plan = Plan::new();
     for line in source.lines() {
         let Some((key, value)) = line.strip_prefix("// ").and_then(|l| l.split_once(": ")) else {
             continue;
@@ -42,6 +65,10 @@ fn plan(source: &str) -> Result<Plan, String> {
             "args" => plan.args = value.split_whitespace().map(str::to_owned).collect(),
             "expect" => plan.expect = value.parse().map_err(bad)?,
             "says" => plan.says.push(value.to_owned()),
+            "once" => plan.once.push(value.to_owned()),
+            "env" => {
+                plan.environments = value.split('|').map(settings).collect::<Result<_, _>>()?
+            }
             _ => {}
         }
     }
@@ -50,8 +77,43 @@ fn plan(source: &str) -> Result<Plan, String> {
 
 pub fn run(tally: &mut Tally) -> Result<(), String> {
     let prefix = crate::demo::install()?;
+    programs(&prefix, tally)?;
+    examples(&prefix, &folder()?, tally)?;
+    let times = 10;
+    super::jobs::kills(&prefix, &folder()?.join("halo"), times)?;
+    println!("ok   {times} jobs with a rank killed");
+    tally.passed += 1;
+    Ok(())
+}
+
+/// Longer runs of what depends on chance: `cargo xtask soak`.
+pub fn soak(times: usize) -> Result<(), String> {
+    let prefix = crate::demo::install()?;
+    let mut tally = Tally::default();
+    programs(&prefix, &mut tally)?;
+    super::jobs::kills(&prefix, &folder()?.join("halo"), times)?;
+    println!("ok   {times} jobs with a rank killed");
+    let halo = Plan { args: vec!["200000".to_owned()], ..Plan::new() };
+    one(&prefix, &folder()?.join("halo"), 4, &halo, &[])?;
+    println!("ok   200000 steps of a halo exchange");
+    for name in ["semantics", "collectives", "threads", "children"] {
+        for _ in 0..times / 10 {
+            one(&prefix, &folder()?.join(name), 3, &Plan::new(), &[])?;
+        }
+        println!("ok   {name}, {} times", times / 10);
+    }
+    Ok(())
+}
+
+fn folder() -> Result<PathBuf, String> {
     let out = root().join("target/test-programs");
     fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
+    Ok(out)
+}
+
+/// The programs in tests/c, as their comments say.
+fn programs(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    let out = folder()?;
     let mut sources = list(&root().join("tests/c"))?;
     sources.sort();
     if sources.is_empty() {
@@ -70,13 +132,20 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
                 .arg(&program)
                 .args(["-lm", "-lpthread"]),
         )?;
-        for &ranks in &plan.ranks {
-            one(&prefix, &program, ranks, &plan)?;
-            println!("ok   {name} on {ranks} ranks");
-            tally.passed += 1;
+        for settings in &plan.environments {
+            let with: String = settings.iter().map(|(k, v)| format!(", {k}={v}")).collect();
+            for &ranks in &plan.ranks {
+                let began = Instant::now();
+                let output = one(prefix, &program, ranks, &plan, settings)?;
+                let seconds = began.elapsed().as_secs_f64();
+                println!("ok   {name} on {ranks} ranks{with} ({seconds:.1} s)");
+                let reasons = output.lines().filter_map(|l| l.strip_prefix("NOT RUN: "));
+                tally.not_run.extend(reasons.map(str::to_owned));
+                tally.passed += 1;
+            }
         }
     }
-    examples(&prefix, &out, tally)
+    Ok(())
 }
 
 fn list(folder: &Path) -> Result<Vec<PathBuf>, String> {
@@ -85,11 +154,23 @@ fn list(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(paths.filter(|p| p.extension().is_some_and(|e| e == "c")).collect())
 }
 
-fn one(prefix: &Path, program: &Path, ranks: usize, plan: &Plan) -> Result<(), String> {
+fn one(
+    prefix: &Path,
+    program: &Path,
+    ranks: usize,
+    plan: &Plan,
+    settings: &[(String, String)],
+) -> Result<String, String> {
+    // Programs that start others by name find ours.
+    let mut path = prefix.join("bin").into_os_string();
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
     let output = Command::new(prefix.join("bin/mpiexec"))
         .args(["--timeout", "120", "-n", &ranks.to_string()])
         .arg(program)
         .args(&plan.args)
+        .env("PATH", path)
+        .envs(settings.iter().map(|(k, v)| (k, v)))
         .output()
         .map_err(|e| format!("mpiexec: {e}"))?;
     let all = format!(
@@ -97,14 +178,17 @@ fn one(prefix: &Path, program: &Path, ranks: usize, plan: &Plan) -> Result<(), S
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
     );
-    let who = format!("{} on {ranks} ranks", program.display());
+    let who = format!("{} on {ranks} ranks, settings {settings:?}", program.display());
     if output.status.code() != Some(plan.expect) {
         return Err(format!("{who}: {}, expected code {}\n{all}", output.status, plan.expect));
     }
-    match plan.says.iter().find(|s| !all.contains(s.as_str())) {
-        Some(text) => Err(format!("{who} does not say '{text}':\n{all}")),
-        None => Ok(()),
+    if let Some(text) = plan.says.iter().find(|s| !all.contains(s.as_str())) {
+        return Err(format!("{who} does not say '{text}':\n{all}"));
     }
+    if let Some(text) = plan.once.iter().find(|s| all.matches(s.as_str()).count() != 1) {
+        return Err(format!("{who} does not say '{text}' once:\n{all}"));
+    }
+    Ok(all)
 }
 
 /// The examples check their own answers.
@@ -123,8 +207,7 @@ fn examples(prefix: &Path, out: &Path, tally: &mut Tally) -> Result<(), String> 
         )?;
         for ranks in [1, 2, 4, 5] {
             let args = args.iter().map(|a| (*a).to_owned()).collect();
-            let plan = Plan { ranks: vec![], args, expect: 0, says: vec![] };
-            one(prefix, &program, ranks, &plan)?;
+            one(prefix, &program, ranks, &Plan { args, ..Plan::new() }, &[])?;
             println!("ok   examples/{name} on {ranks} ranks");
             tally.passed += 1;
         }
@@ -142,6 +225,12 @@ mod tests {
             .unwrap();
         assert_eq!((plan.ranks, plan.args), (vec![1, 4], vec!["-x".to_owned(), "3".to_owned()]));
         assert_eq!((plan.expect, plan.says), (7, vec!["hello there".to_owned()]));
+        assert_eq!(plan.environments, vec![Vec::new()]);
+        let plan = super::plan("// env: | A=1 B=2,c=3\n// once: x\n").unwrap();
+        let pair = |k: &str, v: &str| (k.to_owned(), v.to_owned());
+        assert_eq!(plan.environments, vec![vec![], vec![pair("A", "1"), pair("B", "2,c=3")]]);
+        assert_eq!(plan.once, vec!["x".to_owned()]);
+        assert!(super::plan("// env: A\n").is_err());
         assert!(super::plan("// ranks: many\n").is_err());
     }
 }

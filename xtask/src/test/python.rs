@@ -48,6 +48,17 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     for ranks in [1, 2, 3, 4] {
         tally.passed += suite(&prefix, &ours, &sdist, ranks)?;
     }
+    let programs = std::fs::read_dir(root().join("tests/python"));
+    for program in programs.map_err(|e| format!("tests/python: {e}"))?.flatten() {
+        for ranks in [1, 3] {
+            let output = quiet(on(&prefix, ranks, &ours).arg(program.path()))?;
+            if !output.contains("correct\n") {
+                return Err(format!("{:?} on {ranks} ranks:\n{output}", program.path()));
+            }
+            println!("ok   {:?} on {ranks} ranks", program.file_name());
+            tally.passed += 1;
+        }
+    }
     // The same binary that MPICH's wrapper built, on our library.
     tally.passed += suite(&prefix, &mpich, &sdist, 2)?;
     Ok(())
