@@ -1,6 +1,6 @@
 // ranks: 1
 // expect: 16
-// says: MPI_Barrier: called after MPI_Finalize
+// says: MPI_Barrier on MPI_COMM_WORLD: called after MPI_Finalize
 // once: called after MPI_Finalize
 //
 // A call after MPI_Finalize ends the program with a message that says so; a few calls that the

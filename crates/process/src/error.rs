@@ -2,24 +2,43 @@
 
 use std::fmt;
 use weft_fabric::Fault;
+use weft_p2p::Status;
 
 /// Why a call failed. One pointer wide.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Error(Box<(i32, String)>);
+pub struct Error(Box<Parts>);
+
+#[derive(Clone, PartialEq, Eq)]
+struct Parts {
+    class: i32,
+    text: String,
+    status: Option<Status>,
+}
 
 impl Error {
     /// `class` is one of [`class`]; `text` names the argument, its value, the limit, the remedy.
     #[cold]
     pub fn new(class: i32, text: impl fmt::Display) -> Error {
-        Error(Box::new((class, text.to_string())))
+        Error(Box::new(Parts { class, text: text.to_string(), status: None }))
+    }
+
+    /// Adds the status of a receive that ended with this error.
+    pub fn with_status(mut self, status: Status) -> Error {
+        self.0.status = Some(status);
+        self
+    }
+
+    /// The status of the receive, if it ended with a message.
+    pub fn status(&self) -> Option<&Status> {
+        self.0.status.as_ref()
     }
 
     pub fn class(&self) -> i32 {
-        self.0.0
+        self.0.class
     }
 
     pub fn text(&self) -> &str {
-        &self.0.1
+        &self.0.text
     }
 }
 

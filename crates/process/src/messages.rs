@@ -139,7 +139,8 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// Waits for an operation. A truncated receive has its status in the error's place.
+    /// Waits for an operation. The error of a truncated receive has its
+    /// status.
     pub fn finish(&self, outside: &dyn Outside, mut active: Active) -> Result<Status, Error> {
         let endpoint = self.engine.endpoint();
         let outcome = self.engine.drive(outside, || active.poll(endpoint));

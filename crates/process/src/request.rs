@@ -130,7 +130,7 @@ pub(crate) fn truncated(status: &Status) -> Error {
         "the message of {got} bytes from rank {source} with tag {tag} is longer than the receive \
          buffer of {room} bytes: receive with a larger count, or probe first"
     );
-    Error::new(class::TRUNCATE, text)
+    Error::new(class::TRUNCATE, text).with_status(*status)
 }
 
 fn failed<F: Fabric>(endpoint: &Endpoint<F>) -> Option<Outcome> {

@@ -159,10 +159,9 @@ pub(crate) unsafe fn recv(
     if let (Some(comm), Some(into)) = (fixed_comm(handle), plain) {
         let from = origin(comm, source, "source")?;
         let tag = any_tag(tag, "tag")?;
-        let ended = comm.recv_run(&Call::new("MPI_Recv"), into, from, tag)?;
+        let ended = comm.recv_run(&Call::new("MPI_Recv"), into, from, tag);
         // SAFETY: the caller's status.
-        unsafe { store_status(status, &ended) };
-        return Ok(());
+        return unsafe { received(status, ended) };
     }
     let comm = comm(handle)?;
     let from = origin(&comm, source, "source")?;
@@ -170,10 +169,30 @@ pub(crate) unsafe fn recv(
     // SAFETY: the caller's buffer and status.
     unsafe {
         let into = buffer(buf, count, datatype, BUF)?;
-        let ended = comm.recv(&Call::new("MPI_Recv"), &into, from, tag)?;
-        store_status(status, &ended);
+        received(status, comm.recv(&Call::new("MPI_Recv"), &into, from, tag))
     }
-    Ok(())
+}
+
+/// Fills the status of a receive that is over: of one that failed too, if it got a message.
+///
+/// # Safety
+/// `to` is `MPI_STATUS_IGNORE` or may be written.
+#[inline(always)]
+unsafe fn received(
+    to: *mut Status,
+    ended: Result<weft_process::Status, weft_process::Error>,
+) -> Result<(), Error> {
+    match &ended {
+        // SAFETY: by contract.
+        Ok(status) => unsafe { store_status(to, status) },
+        Err(error) => {
+            if let Some(status) = error.status() {
+                // SAFETY: by contract.
+                unsafe { store_status(to, status) }
+            }
+        }
+    }
+    ended.map(|_| ()).map_err(Error::from)
 }
 
 pub(crate) unsafe fn irecv(
@@ -243,9 +262,8 @@ pub(crate) unsafe fn sendrecv(
         let into = buffer(recvbuf, recvcount, recvtype, RECVBUF)?;
         let receive = comm.irecv(&into, from, recv_tag);
         comm.send(&call, &out, to, send_tag, Mode::Standard)?;
-        store_status(status, &comm.finish(&call, receive)?);
+        received(status, comm.finish(&call, receive))
     }
-    Ok(())
 }
 
 pub(crate) unsafe fn sendrecv_replace(
@@ -273,9 +291,8 @@ pub(crate) unsafe fn sendrecv_replace(
         let receive = comm.irecv(&data, from, recv_tag);
         let ended = comm.finish(&call, receive);
         comm.finish(&call, send)?;
-        store_status(status, &ended?);
+        received(status, ended)
     }
-    Ok(())
 }
 
 /// A packed copy of the data, as a buffer of bytes in memory that must outlive its use.
@@ -533,15 +550,14 @@ pub(crate) unsafe fn mrecv(
     unsafe {
         let into = buffer(buf, count, datatype, BUF)?;
         let ended = match take_message(message)? {
-            None => NO_PROC,
+            None => Ok(NO_PROC),
             Some(MessageObject { matched, comm }) => {
                 let active = comm.imrecv(matched, &into);
-                comm.finish(&Call::new("MPI_Mrecv"), active)?
+                comm.finish(&Call::new("MPI_Mrecv"), active)
             }
         };
-        store_status(status, &ended);
+        received(status, ended)
     }
-    Ok(())
 }
 
 pub(crate) unsafe fn imrecv(
