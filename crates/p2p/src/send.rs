@@ -143,6 +143,8 @@ impl<F: Fabric> Endpoint<F> {
         }
         slot.stage = Stage::Pushing;
         let counter = slot.counter.expect("an open request has one");
+        // Pieces that are kept may leave, and count, before the last is sent.
+        let before = self.fabric.counters().value(counter);
         let mut kept = 0;
         for offset in (0..wanted).step_by(piece) {
             let part = slot.buffer.part(offset, piece.min(wanted - offset));
@@ -154,7 +156,7 @@ impl<F: Fabric> Endpoint<F> {
         if kept == 0 {
             self.advance(slot);
         } else {
-            slot.target = self.fabric.counters().value(counter) + kept;
+            slot.target = before + kept;
         }
         Ok(())
     }
