@@ -187,8 +187,14 @@ impl<F: Fabric> Endpoint<F> {
             }
             Stage::Offered | Stage::Unacknowledged if !slot.cancelling => {
                 slot.cancelling = true;
+                let eager = slot.stage == Stage::Unacknowledged;
                 let peer = slot.peer.expect("a send has a receiver") as usize;
-                self.control(peer, Envelope::reply(Kind::Cancel, id.0, 0));
+                // A message to oneself that has arrived is taken back at once, and MPI_Cancel over.
+                if peer == self.fabric.rank() && state.matching.take_back(peer, id.0) {
+                    self.taken_back(state, id.0, peer, eager);
+                } else {
+                    self.control(peer, Envelope::reply(Kind::Cancel, id.0, 0));
+                }
             }
             _ => {}
         }
@@ -202,8 +208,14 @@ impl<F: Fabric> Endpoint<F> {
         }
         let offered = waiting(state, peer, e, Stage::Offered).is_some();
         let stage = if offered { Stage::Offered } else { Stage::Unacknowledged };
-        let slot = waiting(state, peer, e, stage).ok_or("cancellation")?;
-        let eager = stage == Stage::Unacknowledged;
+        waiting(state, peer, e, stage).ok_or("cancellation")?;
+        self.taken_back(state, e.request, peer, stage == Stage::Unacknowledged);
+        Ok(())
+    }
+
+    /// A send ends as cancelled.
+    fn taken_back(&self, state: &mut State, index: u32, peer: usize, eager: bool) {
+        let slot = &mut state.requests[index];
         let len = slot.buffer.len() as u64;
         slot.stage = Stage::Complete;
         slot.status.cancelled = true;
@@ -215,7 +227,6 @@ impl<F: Fabric> Endpoint<F> {
             // The receiver dropped the payload without owing credit for it.
             state.peer(self, peer).charged -= len;
         }
-        Ok(())
     }
 }
 
