@@ -143,11 +143,7 @@ impl<F: Fabric> Endpoint<F> {
         }
         slot.stage = Stage::Pushing;
         let counter = slot.counter.expect("an open request has one");
-<<<<<<< HEAD
         // Pieces that are kept may leave, and count, before the last is sent.
-=======
-        // A later piece may drive out an earlier one that was kept: count from before them all.
->>>>>>> 0e6d478 (p2p: count all pieces of a payload from before the first)
         let before = self.fabric.counters().value(counter);
         let mut kept = 0;
         for offset in (0..wanted).step_by(piece) {
