@@ -1,16 +1,16 @@
 //! Point-to-point messages (MPI 5.0, chapter 3): blocking, nonblocking, persistent, probes.
 
 use crate::arguments::{
-    BUF, RECVBUF, SENDBUF, any_tag, bad_handle, buffer, comm, destination, fixed_comm, not_null,
-    origin, plain, store, store_status, tag, tag as tag_of,
+    BUF, RECVBUF, SENDBUF, any_tag, buffer, comm, destination, fixed_comm, not_null, origin, plain,
+    store, store_status, tag, tag as tag_of,
 };
 use crate::constants::*;
 use crate::error::Error;
 use crate::node::CommObject;
-use crate::objects::{MessageObject, Recipe, RequestKind, RequestObject};
+use crate::objects::{Recipe, RequestKind, RequestObject};
 use crate::state::state;
 use crate::status::Status;
-use crate::types::{Comm, Datatype, Message, Request};
+use crate::types::{Comm, Datatype, Request};
 use crate::waiting::Call;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
@@ -178,7 +178,7 @@ pub(crate) unsafe fn recv(
 /// # Safety
 /// `to` is `MPI_STATUS_IGNORE` or may be written.
 #[inline(always)]
-unsafe fn received(
+pub unsafe fn received(
     to: *mut Status,
     ended: Result<weft_process::Status, weft_process::Error>,
 ) -> Result<(), Error> {
@@ -392,194 +392,5 @@ pub(crate) unsafe fn isendrecv_replace(
         let send = comm.isend(&copy, to, send_tag, Mode::Standard);
         let receive = comm.irecv(&data, from, recv_tag);
         start(request, &comm, both(&comm, send, receive, Some(memory)), RequestKind::Receive)
-    }
-}
-
-pub(crate) unsafe fn probe(
-    source: c_int,
-    tag: c_int,
-    handle: Comm,
-    status: *mut Status,
-) -> Result<(), Error> {
-    let comm = comm(handle)?;
-    let from = origin(&comm, source, "source")?;
-    let found = comm.probe(&Call::new("MPI_Probe"), from, any_tag(tag, "tag")?)?;
-    // SAFETY: the caller's status.
-    unsafe { store_status(status, &found) };
-    Ok(())
-}
-
-pub(crate) unsafe fn iprobe(
-    source: c_int,
-    tag: c_int,
-    handle: Comm,
-    flag: *mut c_int,
-    status: *mut Status,
-) -> Result<(), Error> {
-    let comm = comm(handle)?;
-    let from = origin(&comm, source, "source")?;
-    let found = comm.iprobe(from, any_tag(tag, "tag")?);
-    // SAFETY: the caller's pointers.
-    unsafe {
-        store(flag, c_int::from(found.is_some()), "flag")?;
-        if let Some(found) = found {
-            store_status(status, &found);
-        }
-    }
-    idle_test(found.is_none());
-    Ok(())
-}
-
-/// A test that found nothing lets another process run, if the ranks do not fit the processors: a
-/// program that tests in a loop must not hold up what it waits for.
-pub fn idle_test(nothing: bool) {
-    if nothing
-        && let Some(engine) = state().engine.get()
-        && !engine.policy().fits
-    {
-        crate::lock::unlocked(std::thread::yield_now);
-    }
-}
-
-/// Stores a matched message.
-///
-/// # Safety
-/// The caller's pointers.
-unsafe fn keep(
-    comm: &Rc<CommObject>,
-    found: (Option<weft_process::Matched>, weft_process::Status),
-    message: *mut Message,
-    status: *mut Status,
-) -> Result<(), Error> {
-    let handle = match found.0 {
-        None => MPI_MESSAGE_NO_PROC,
-        Some(matched) => {
-            let object = MessageObject { matched, comm: comm.clone() };
-            Message(state().messages.borrow_mut().insert(object))
-        }
-    };
-    // SAFETY: by contract.
-    unsafe {
-        store(message, handle, "message")?;
-        store_status(status, &found.1);
-    }
-    Ok(())
-}
-
-pub(crate) unsafe fn mprobe(
-    source: c_int,
-    tag: c_int,
-    handle: Comm,
-    message: *mut Message,
-    status: *mut Status,
-) -> Result<(), Error> {
-    let comm = comm(handle)?;
-    let from = origin(&comm, source, "source")?;
-    let tag = any_tag(tag, "tag")?;
-    not_null(message, "message")?;
-    let engine = comm.engine();
-    let found = engine.drive(&Call::new("MPI_Mprobe"), || match engine.endpoint().fault() {
-        Some(fault) => Some(Err(fault)),
-        None => comm.improbe(from, tag).map(Ok),
-    })?;
-    // SAFETY: the caller's pointers.
-    unsafe { keep(&comm, found, message, status) }
-}
-
-pub(crate) unsafe fn improbe(
-    source: c_int,
-    tag: c_int,
-    handle: Comm,
-    flag: *mut c_int,
-    message: *mut Message,
-    status: *mut Status,
-) -> Result<(), Error> {
-    let comm = comm(handle)?;
-    let from = origin(&comm, source, "source")?;
-    let tag = any_tag(tag, "tag")?;
-    not_null(message, "message")?;
-    not_null(flag, "flag")?;
-    let found = comm.improbe(from, tag);
-    // SAFETY: the caller's pointers.
-    unsafe {
-        flag.write(c_int::from(found.is_some()));
-        match found {
-            Some(found) => keep(&comm, found, message, status)?,
-            None => idle_test(true),
-        }
-    }
-    Ok(())
-}
-
-/// Takes the matched message behind a handle, which becomes `MPI_MESSAGE_NULL`.
-///
-/// # Safety
-/// The caller's pointer.
-unsafe fn take_message(message: *mut Message) -> Result<Option<MessageObject>, Error> {
-    not_null(message, "message")?;
-    // SAFETY: not NULL.
-    let handle = unsafe { *message };
-    let object = match handle {
-        MPI_MESSAGE_NO_PROC => None,
-        _ => Some(state().messages.borrow_mut().remove(handle.0).ok_or_else(|| {
-            bad_handle(MPI_ERR_REQUEST, "message", "message", handle.0, MPI_MESSAGE_NULL.0)
-        })?),
-    };
-    // SAFETY: as above.
-    unsafe { message.write(MPI_MESSAGE_NULL) };
-    Ok(object)
-}
-
-const NO_PROC: weft_process::Status = weft_process::Status {
-    source: MPI_PROC_NULL,
-    tag: MPI_ANY_TAG,
-    bytes: 0,
-    lost: 0,
-    cancelled: false,
-    corrupt: false,
-};
-
-pub(crate) unsafe fn mrecv(
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    message: *mut Message,
-    status: *mut Status,
-) -> Result<(), Error> {
-    // SAFETY: the caller's buffer, message and status.
-    unsafe {
-        let into = buffer(buf, count, datatype, BUF)?;
-        let ended = match take_message(message)? {
-            None => Ok(NO_PROC),
-            Some(MessageObject { matched, comm }) => {
-                let active = comm.imrecv(matched, &into);
-                comm.finish(&Call::new("MPI_Mrecv"), active)
-            }
-        };
-        received(status, ended)
-    }
-}
-
-pub(crate) unsafe fn imrecv(
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    message: *mut Message,
-    request: *mut Request,
-) -> Result<(), Error> {
-    not_null(request, "request")?;
-    // SAFETY: the caller's buffer, message and request.
-    unsafe {
-        let into = buffer(buf, count, datatype, BUF)?;
-        match take_message(message)? {
-            None => {
-                let comm = crate::arguments::comm(MPI_COMM_SELF)?;
-                start(request, &comm, Active::Done(NO_PROC), RequestKind::Receive)
-            }
-            Some(MessageObject { matched, comm }) => {
-                let active = comm.imrecv(matched, &into);
-                start(request, &comm, active, RequestKind::Receive)
-            }
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! Requests: wait and test in all their forms (MPI 5.0, sections 3.7 to 3.9).
 
 use crate::arguments::{bad_handle, not_null, store_status};
-use crate::chapters::messages::idle_test;
+use crate::chapters::probes::idle_test;
 use crate::constants::*;
 use crate::error::{Error, Owner};
 use crate::objects::{RequestKind, RequestObject};
@@ -18,7 +18,7 @@ pub fn bad_request(handle: Request) -> Error {
 }
 
 /// Whether the request is one whose completion means something: not null, not inactive.
-fn is_active(handle: Request) -> Result<bool, Error> {
+pub fn is_active(handle: Request) -> Result<bool, Error> {
     if handle == MPI_REQUEST_NULL {
         return Ok(false);
     }
@@ -93,7 +93,7 @@ impl Ended {
 
 /// # Safety
 /// `to` is NULL or may be written.
-unsafe fn store_empty(to: *mut Status) {
+pub unsafe fn store_empty(to: *mut Status) {
     if !to.is_null() {
         // SAFETY: by contract.
         unsafe { to.write(Status::EMPTY) }
@@ -145,14 +145,18 @@ pub(crate) unsafe fn test(
 }
 
 /// The caller's arrays of requests and statuses.
-struct Arrays {
+pub struct Arrays {
     requests: *mut Request,
     statuses: *mut Status,
-    len: usize,
+    pub len: usize,
 }
 
 impl Arrays {
-    fn new(count: c_int, requests: *mut Request, statuses: *mut Status) -> Result<Arrays, Error> {
+    pub fn new(
+        count: c_int,
+        requests: *mut Request,
+        statuses: *mut Status,
+    ) -> Result<Arrays, Error> {
         running()?;
         let len = crate::arguments::count(i64::from(count), "count")?;
         if len > 0 {
@@ -167,13 +171,13 @@ impl Arrays {
         Ok(arrays)
     }
 
-    fn request(&self, i: usize) -> Request {
+    pub fn request(&self, i: usize) -> Request {
         assert!(i < self.len);
         // SAFETY: inside the caller's array.
         unsafe { *self.requests.add(i) }
     }
 
-    fn active(&self, i: usize) -> bool {
+    pub fn active(&self, i: usize) -> bool {
         is_active(self.request(i)).unwrap_or(false)
     }
 
@@ -187,7 +191,7 @@ impl Arrays {
     }
 
     /// Place `i` of the statuses; NULL if they are ignored.
-    fn status(&self, i: usize) -> *mut Status {
+    pub fn status(&self, i: usize) -> *mut Status {
         if self.statuses.is_null() { self.statuses } else { self.statuses.wrapping_add(i) }
     }
 
@@ -454,139 +458,12 @@ fn release(object: RequestObject, engine: &crate::node::Engine) {
     }
 }
 
-pub(crate) unsafe fn request_get_status(
-    request: Request,
-    flag: *mut c_int,
-    status: *mut Status,
-) -> Result<(), Error> {
-    let engine = engine()?;
-    not_null(flag, "flag")?;
-    engine.progress();
-    // SAFETY: the caller's pointers.
-    unsafe {
-        if !is_active(request)? {
-            flag.write(1);
-            store_empty(status);
-            return Ok(());
-        }
-        let peeked = peek(request);
-        flag.write(c_int::from(peeked.is_some()));
-        if let Some(peeked) = peeked {
-            store_status(status, &peeked);
-        }
-        idle_test(peeked.is_none());
-    }
-    Ok(())
-}
-
-/// The status of an active request that is over, without ending it.
-fn peek(handle: Request) -> Option<weft_process::Status> {
-    let state = state();
-    let endpoint = state.engine.get()?.endpoint();
-    if let Some(operation) = external(handle) {
-        return operation.peek();
-    }
-    state.requests.borrow().get(handle.0)?.active.as_ref()?.peek(endpoint)
-}
-
 /// The operation of a generalized request, whose functions may come back here.
-fn external(handle: Request) -> Option<std::rc::Rc<dyn weft_process::External>> {
+pub fn external(handle: Request) -> Option<std::rc::Rc<dyn weft_process::External>> {
     match state().requests.borrow().get(handle.0)?.active.as_ref()? {
         Active::External(operation) => Some(operation.clone()),
         _ => None,
     }
-}
-
-/// Stores a peeked status in place `at`.
-///
-/// # Safety
-/// The caller's array has that place.
-unsafe fn store_peeked(arrays: &Arrays, at: usize, peeked: Option<weft_process::Status>) {
-    let to = arrays.status(at);
-    // SAFETY: by contract.
-    unsafe {
-        match peeked {
-            Some(status) => store_status(to, &status),
-            None => store_empty(to),
-        }
-    }
-}
-
-pub(crate) unsafe fn request_get_status_all(
-    count: c_int,
-    requests: *const Request,
-    flag: *mut c_int,
-    statuses: *mut Status,
-) -> Result<(), Error> {
-    let arrays = Arrays::new(count, requests.cast_mut(), statuses)?;
-    not_null(flag, "flag")?;
-    engine()?.progress();
-    let over = |i: usize| !arrays.active(i) || peek(arrays.request(i)).is_some();
-    let all = (0..arrays.len).all(over);
-    // SAFETY: the caller's pointers.
-    unsafe {
-        flag.write(c_int::from(all));
-        for i in (0..arrays.len).take_while(|_| all) {
-            store_peeked(&arrays, i, peek(arrays.request(i)));
-        }
-    }
-    idle_test(!all);
-    Ok(())
-}
-
-pub(crate) unsafe fn request_get_status_any(
-    count: c_int,
-    requests: *const Request,
-    index: *mut c_int,
-    flag: *mut c_int,
-    status: *mut Status,
-) -> Result<(), Error> {
-    let arrays = Arrays::new(count, requests.cast_mut(), std::ptr::null_mut())?;
-    not_null(index, "indx")?;
-    not_null(flag, "flag")?;
-    engine()?.progress();
-    let none = !(0..arrays.len).any(|i| arrays.active(i));
-    let found = (0..arrays.len).find_map(|i| Some((i, peek(arrays.request(i))?)));
-    // SAFETY: the caller's pointers.
-    unsafe {
-        flag.write(c_int::from(none || found.is_some()));
-        index.write(found.map_or(MPI_UNDEFINED, |(i, _)| i as c_int));
-        match found {
-            Some((_, peeked)) => store_status(status, &peeked),
-            None if none => store_empty(status),
-            None => idle_test(true),
-        }
-    }
-    Ok(())
-}
-
-pub(crate) unsafe fn request_get_status_some(
-    incount: c_int,
-    requests: *const Request,
-    outcount: *mut c_int,
-    indices: *mut c_int,
-    statuses: *mut Status,
-) -> Result<(), Error> {
-    let arrays = Arrays::new(incount, requests.cast_mut(), statuses)?;
-    not_null(outcount, "outcount")?;
-    engine()?.progress();
-    let none = !(0..arrays.len).any(|i| arrays.active(i));
-    let mut found = 0;
-    for i in 0..arrays.len {
-        if let Some(peeked) = peek(arrays.request(i)) {
-            not_null(indices, "array_of_indices")?;
-            // SAFETY: there are at most `incount` of them.
-            unsafe {
-                indices.add(found).write(i as c_int);
-                store_peeked(&arrays, found, Some(peeked));
-            }
-            found += 1;
-        }
-    }
-    // SAFETY: the caller's pointer.
-    unsafe { outcount.write(if none { MPI_UNDEFINED } else { found as c_int }) };
-    idle_test(found == 0 && !none);
-    Ok(())
 }
 
 pub(crate) unsafe fn cancel(request: *mut Request) -> Result<(), Error> {

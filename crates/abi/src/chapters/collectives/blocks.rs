@@ -1,0 +1,355 @@
+//! Gathers, scatters and exchanges of blocks (MPI 5.0, sections 6.5 to 6.8).
+
+use super::{Prepared, Running, boxed, count_array, in_place};
+use crate::arguments::{RECVBUF, SENDBUF, buffer, comm, count, not_null, optional_info, root};
+use crate::chapters::messages::{persist, start};
+use crate::constants::*;
+use crate::error::Error;
+use crate::node::CommObject;
+use crate::objects::RequestKind;
+use crate::types::{Comm, Datatype, Info, Request};
+use crate::waiting::Call;
+use crate::widen::{Counts, Displs};
+use std::ffi::{c_int, c_void};
+use weft_process::{Active, Buffer};
+
+/// Equal blocks, one behind the other.
+///
+/// # Safety
+/// As for [`buffer`].
+unsafe fn equal_blocks(
+    buf: *const c_void,
+    n: i64,
+    datatype: Datatype,
+    ranks: usize,
+    names: [&'static str; 3],
+) -> Result<Vec<Buffer>, Error> {
+    let each = count(n, names[1])?;
+    // SAFETY: by contract.
+    let first = unsafe { buffer(buf, n, datatype, names) }?;
+    Ok((0..ranks).map(|r| first.block(r as i64 * each as i64, each)).collect())
+}
+
+/// Blocks of their own length and place, in extents of the type.
+///
+/// # Safety
+/// As for [`buffer`]; the arrays have one entry a rank.
+unsafe fn blocks(
+    buf: *const c_void,
+    counts: Counts,
+    displs: Displs,
+    datatype: Datatype,
+    ranks: usize,
+    names: [&'static str; 3],
+) -> Result<Vec<Buffer>, Error> {
+    if displs.is_null() && ranks > 0 {
+        return Err(Error::new(MPI_ERR_ARG, "the array of displacements is NULL"));
+    }
+    // SAFETY: by contract.
+    unsafe {
+        let counts = count_array(counts, ranks, names[1])?;
+        let most = counts.iter().copied().max().unwrap_or(0);
+        let base = buffer(buf, most as i64, datatype, names)?;
+        Ok(counts.iter().enumerate().map(|(r, &n)| base.block(displs.get(r), n)).collect())
+    }
+}
+
+/// Blocks of their own type, with places in bytes (MPI_Alltoallw).
+///
+/// # Safety
+/// As for [`buffer`]; the arrays have one entry a rank.
+unsafe fn typed_blocks(
+    buf: *const c_void,
+    counts: Counts,
+    displs: Displs,
+    types: *const Datatype,
+    ranks: usize,
+    names: [&'static str; 3],
+) -> Result<Vec<Buffer>, Error> {
+    not_null(types, names[2])?;
+    if displs.is_null() && ranks > 0 {
+        return Err(Error::new(MPI_ERR_ARG, "the array of displacements is NULL"));
+    }
+    // SAFETY: by contract.
+    unsafe {
+        let counts = count_array(counts, ranks, names[1])?;
+        let each = |r: usize| {
+            let at = buf.wrapping_byte_offset(displs.get(r) as isize);
+            buffer(at, counts[r] as i64, *types.add(r), names)
+        };
+        (0..ranks).map(each).collect()
+    }
+}
+
+unsafe fn prepare_gather(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root_: c_int,
+    handle: Comm,
+) -> Prepared<impl Fn(&CommObject) -> Running> {
+    let comm = comm(handle)?;
+    let root = root(&comm, root_)?;
+    let at_root = comm.rank() == root;
+    // SAFETY: the caller's buffers; the receive buffer means something at the root alone.
+    let (send, into) = unsafe {
+        let send = in_place(sendbuf, sendcount, sendtype, SENDBUF)?;
+        let into = match at_root {
+            true => equal_blocks(recvbuf, recvcount, recvtype, comm.size(), RECVBUF)?,
+            false => Vec::new(),
+        };
+        (send, into)
+    };
+    root_in_place(at_root, send.is_none())?;
+    Ok((comm, move |c: &CommObject| boxed(c.gather(send.clone(), into.clone(), root))))
+}
+
+fn root_in_place(at_root: bool, in_place: bool) -> Result<(), Error> {
+    if in_place && !at_root {
+        return Err(Error::new(MPI_ERR_BUFFER, "MPI_IN_PLACE is for the root alone"));
+    }
+    Ok(())
+}
+
+// implements: gather igather gather_init
+operation!("MPI_Gather" gather igather gather_init
+    (sendbuf: *const c_void, sendcount: i64, sendtype: Datatype, recvbuf: *mut c_void,
+     recvcount: i64, recvtype: Datatype, root: c_int, handle: Comm) prepare_gather);
+
+unsafe fn prepare_gatherv(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: Counts,
+    displs: Displs,
+    recvtype: Datatype,
+    root_: c_int,
+    handle: Comm,
+) -> Prepared<impl Fn(&CommObject) -> Running> {
+    let comm = comm(handle)?;
+    let root = root(&comm, root_)?;
+    let at_root = comm.rank() == root;
+    const NAMES: [&str; 3] = ["recvbuf", "recvcounts", "recvtype"];
+    // SAFETY: as for prepare_gather.
+    let (send, into) = unsafe {
+        let send = in_place(sendbuf, sendcount, sendtype, SENDBUF)?;
+        let into = match at_root {
+            true => blocks(recvbuf, recvcounts, displs, recvtype, comm.size(), NAMES)?,
+            false => Vec::new(),
+        };
+        (send, into)
+    };
+    root_in_place(at_root, send.is_none())?;
+    Ok((comm, move |c: &CommObject| boxed(c.gather(send.clone(), into.clone(), root))))
+}
+
+// implements: gatherv igatherv gatherv_init
+operation!("MPI_Gatherv" gatherv igatherv gatherv_init
+    (sendbuf: *const c_void, sendcount: i64, sendtype: Datatype, recvbuf: *mut c_void,
+     recvcounts: Counts, displs: Displs, recvtype: Datatype, root: c_int, handle: Comm)
+    prepare_gatherv);
+
+unsafe fn prepare_scatter(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root_: c_int,
+    handle: Comm,
+) -> Prepared<impl Fn(&CommObject) -> Running> {
+    let comm = comm(handle)?;
+    let root = root(&comm, root_)?;
+    let at_root = comm.rank() == root;
+    // SAFETY: the caller's buffers; the send buffer means something at the root alone.
+    let (out, receive) = unsafe {
+        let out = match at_root {
+            true => equal_blocks(sendbuf, sendcount, sendtype, comm.size(), SENDBUF)?,
+            false => Vec::new(),
+        };
+        (out, in_place(recvbuf, recvcount, recvtype, RECVBUF)?)
+    };
+    root_in_place(at_root, receive.is_none())?;
+    Ok((comm, move |c: &CommObject| boxed(c.scatter(out.clone(), receive.clone(), root))))
+}
+
+// implements: scatter iscatter scatter_init
+operation!("MPI_Scatter" scatter iscatter scatter_init
+    (sendbuf: *const c_void, sendcount: i64, sendtype: Datatype, recvbuf: *mut c_void,
+     recvcount: i64, recvtype: Datatype, root: c_int, handle: Comm) prepare_scatter);
+
+unsafe fn prepare_scatterv(
+    sendbuf: *const c_void,
+    sendcounts: Counts,
+    displs: Displs,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root_: c_int,
+    handle: Comm,
+) -> Prepared<impl Fn(&CommObject) -> Running> {
+    let comm = comm(handle)?;
+    let root = root(&comm, root_)?;
+    let at_root = comm.rank() == root;
+    const NAMES: [&str; 3] = ["sendbuf", "sendcounts", "sendtype"];
+    // SAFETY: as for prepare_scatter.
+    let (out, receive) = unsafe {
+        let out = match at_root {
+            true => blocks(sendbuf, sendcounts, displs, sendtype, comm.size(), NAMES)?,
+            false => Vec::new(),
+        };
+        (out, in_place(recvbuf, recvcount, recvtype, RECVBUF)?)
+    };
+    root_in_place(at_root, receive.is_none())?;
+    Ok((comm, move |c: &CommObject| boxed(c.scatter(out.clone(), receive.clone(), root))))
+}
+
+// implements: scatterv iscatterv scatterv_init
+operation!("MPI_Scatterv" scatterv iscatterv scatterv_init
+    (sendbuf: *const c_void, sendcounts: Counts, displs: Displs, sendtype: Datatype,
+     recvbuf: *mut c_void, recvcount: i64, recvtype: Datatype, root: c_int, handle: Comm)
+    prepare_scatterv);
+
+unsafe fn prepare_allgather(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    handle: Comm,
+) -> Prepared<impl Fn(&CommObject) -> Running> {
+    let comm = comm(handle)?;
+    // SAFETY: the caller's buffers.
+    let (send, into) = unsafe {
+        let send = in_place(sendbuf, sendcount, sendtype, SENDBUF)?;
+        (send, equal_blocks(recvbuf, recvcount, recvtype, comm.size(), RECVBUF)?)
+    };
+    Ok((comm, move |c: &CommObject| boxed(c.allgather(send.clone(), into.clone()))))
+}
+
+// implements: allgather iallgather allgather_init
+operation!("MPI_Allgather" allgather iallgather allgather_init
+    (sendbuf: *const c_void, sendcount: i64, sendtype: Datatype, recvbuf: *mut c_void,
+     recvcount: i64, recvtype: Datatype, handle: Comm) prepare_allgather);
+
+unsafe fn prepare_allgatherv(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: Counts,
+    displs: Displs,
+    recvtype: Datatype,
+    handle: Comm,
+) -> Prepared<impl Fn(&CommObject) -> Running> {
+    let comm = comm(handle)?;
+    const NAMES: [&str; 3] = ["recvbuf", "recvcounts", "recvtype"];
+    // SAFETY: the caller's buffers.
+    let (send, into) = unsafe {
+        let send = in_place(sendbuf, sendcount, sendtype, SENDBUF)?;
+        (send, blocks(recvbuf, recvcounts, displs, recvtype, comm.size(), NAMES)?)
+    };
+    Ok((comm, move |c: &CommObject| boxed(c.allgather(send.clone(), into.clone()))))
+}
+
+// implements: allgatherv iallgatherv allgatherv_init
+operation!("MPI_Allgatherv" allgatherv iallgatherv allgatherv_init
+    (sendbuf: *const c_void, sendcount: i64, sendtype: Datatype, recvbuf: *mut c_void,
+     recvcounts: Counts, displs: Displs, recvtype: Datatype, handle: Comm) prepare_allgatherv);
+
+unsafe fn prepare_alltoall(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    handle: Comm,
+) -> Prepared<impl Fn(&CommObject) -> Running> {
+    let comm = comm(handle)?;
+    let ranks = comm.size();
+    // SAFETY: the caller's buffers.
+    let (out, into) = unsafe {
+        let out = match sendbuf.addr() {
+            MPI_IN_PLACE => None,
+            _ => Some(equal_blocks(sendbuf, sendcount, sendtype, ranks, SENDBUF)?),
+        };
+        (out, equal_blocks(recvbuf, recvcount, recvtype, ranks, RECVBUF)?)
+    };
+    Ok((comm, move |c: &CommObject| boxed(c.alltoall(out.clone(), into.clone()))))
+}
+
+// implements: alltoall ialltoall alltoall_init
+operation!("MPI_Alltoall" alltoall ialltoall alltoall_init
+    (sendbuf: *const c_void, sendcount: i64, sendtype: Datatype, recvbuf: *mut c_void,
+     recvcount: i64, recvtype: Datatype, handle: Comm) prepare_alltoall);
+
+const SENDS: [&str; 3] = ["sendbuf", "sendcounts", "sendtype"];
+const RECVS: [&str; 3] = ["recvbuf", "recvcounts", "recvtype"];
+
+unsafe fn prepare_alltoallv(
+    sendbuf: *const c_void,
+    sendcounts: Counts,
+    sdispls: Displs,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: Counts,
+    rdispls: Displs,
+    recvtype: Datatype,
+    handle: Comm,
+) -> Prepared<impl Fn(&CommObject) -> Running> {
+    let comm = comm(handle)?;
+    let ranks = comm.size();
+    // SAFETY: the caller's buffers.
+    let (out, into) = unsafe {
+        let out = match sendbuf.addr() {
+            MPI_IN_PLACE => None,
+            _ => Some(blocks(sendbuf, sendcounts, sdispls, sendtype, ranks, SENDS)?),
+        };
+        (out, blocks(recvbuf, recvcounts, rdispls, recvtype, ranks, RECVS)?)
+    };
+    Ok((comm, move |c: &CommObject| boxed(c.alltoall(out.clone(), into.clone()))))
+}
+
+// implements: alltoallv ialltoallv alltoallv_init
+operation!("MPI_Alltoallv" alltoallv ialltoallv alltoallv_init
+    (sendbuf: *const c_void, sendcounts: Counts, sdispls: Displs, sendtype: Datatype,
+     recvbuf: *mut c_void, recvcounts: Counts, rdispls: Displs, recvtype: Datatype,
+     handle: Comm) prepare_alltoallv);
+
+unsafe fn prepare_alltoallw(
+    sendbuf: *const c_void,
+    sendcounts: Counts,
+    sdispls: Displs,
+    sendtypes: *const Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: Counts,
+    rdispls: Displs,
+    recvtypes: *const Datatype,
+    handle: Comm,
+) -> Prepared<impl Fn(&CommObject) -> Running> {
+    let comm = comm(handle)?;
+    let ranks = comm.size();
+    // SAFETY: the caller's buffers.
+    let (out, into) = unsafe {
+        let out = match sendbuf.addr() {
+            MPI_IN_PLACE => None,
+            _ => Some(typed_blocks(sendbuf, sendcounts, sdispls, sendtypes, ranks, SENDS)?),
+        };
+        (out, typed_blocks(recvbuf, recvcounts, rdispls, recvtypes, ranks, RECVS)?)
+    };
+    Ok((comm, move |c: &CommObject| boxed(c.alltoall(out.clone(), into.clone()))))
+}
+
+// implements: alltoallw ialltoallw alltoallw_init
+operation!("MPI_Alltoallw" alltoallw ialltoallw alltoallw_init
+    (sendbuf: *const c_void, sendcounts: Counts, sdispls: Displs, sendtypes: *const Datatype,
+     recvbuf: *mut c_void, recvcounts: Counts, rdispls: Displs, recvtypes: *const Datatype,
+     handle: Comm) prepare_alltoallw);

@@ -1,0 +1,201 @@
+//! Reductions and scans (MPI 5.0, sections 6.9 to 6.11).
+
+use super::{Prepared, Running, boxed, count_array, in_place};
+use crate::arguments::{buffer, comm, committed, count, not_null, optional_info, root};
+use crate::chapters::messages::{persist, start};
+use crate::chapters::operators::reduction;
+use crate::constants::*;
+use crate::error::Error;
+use crate::node::CommObject;
+use crate::objects::RequestKind;
+use crate::types::{Comm, Datatype, Info, Op, Request};
+use crate::waiting::Call;
+use crate::widen::Counts;
+use std::ffi::{c_int, c_void};
+use std::rc::Rc;
+use weft_process::Active;
+
+const REDUCE_SEND: [&str; 3] = ["sendbuf", "count", "datatype"];
+const REDUCE_RECV: [&str; 3] = ["recvbuf", "count", "datatype"];
+
+unsafe fn prepare_reduce(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    n: i64,
+    datatype: Datatype,
+    op: Op,
+    root_: c_int,
+    handle: Comm,
+) -> Prepared<impl Fn(&CommObject) -> Running> {
+    let comm = comm(handle)?;
+    let root = root(&comm, root_)?;
+    let reduce = reduction(op, &committed(datatype, "datatype")?)?;
+    let at_root = comm.rank() == root;
+    // SAFETY: the caller's buffers; the receive buffer means something at the root alone.
+    let (send, receive) = unsafe {
+        let send = in_place(sendbuf, n, datatype, REDUCE_SEND)?;
+        let receive = match at_root {
+            true => Some(buffer(recvbuf, n, datatype, REDUCE_RECV)?),
+            false => None,
+        };
+        (send, receive)
+    };
+    if send.is_none() && !at_root {
+        return Err(Error::new(MPI_ERR_BUFFER, "MPI_IN_PLACE is for the root alone"));
+    }
+    Ok((comm, move |c: &CommObject| {
+        boxed(c.reduce(send.clone(), receive.clone(), root, reduce.clone()))
+    }))
+}
+
+// implements: reduce ireduce reduce_init
+operation!("MPI_Reduce" reduce ireduce reduce_init
+    (sendbuf: *const c_void, recvbuf: *mut c_void, n: i64, datatype: Datatype, op: Op,
+     root: c_int, handle: Comm) prepare_reduce);
+
+unsafe fn prepare_allreduce(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    n: i64,
+    datatype: Datatype,
+    op: Op,
+    handle: Comm,
+) -> Prepared<impl Fn(&CommObject) -> Running> {
+    let comm = comm(handle)?;
+    let reduce = reduction(op, &committed(datatype, "datatype")?)?;
+    // SAFETY: the caller's buffers.
+    let (send, receive) = unsafe {
+        let send = in_place(sendbuf, n, datatype, REDUCE_SEND)?;
+        (send, buffer(recvbuf, n, datatype, REDUCE_RECV)?)
+    };
+    Ok((comm, move |c: &CommObject| {
+        boxed(c.allreduce(send.clone(), receive.clone(), reduce.clone()))
+    }))
+}
+
+// implements: allreduce iallreduce allreduce_init
+operation!("MPI_Allreduce" allreduce iallreduce allreduce_init
+    (sendbuf: *const c_void, recvbuf: *mut c_void, n: i64, datatype: Datatype, op: Op,
+     handle: Comm) prepare_allreduce);
+
+unsafe fn prepare_scan_of(
+    exclusive: bool,
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    n: i64,
+    datatype: Datatype,
+    op: Op,
+    handle: Comm,
+) -> Prepared<impl Fn(&CommObject) -> Running> {
+    let comm = comm(handle)?;
+    let reduce = reduction(op, &committed(datatype, "datatype")?)?;
+    // SAFETY: the caller's buffers.
+    let (send, receive) = unsafe {
+        let send = in_place(sendbuf, n, datatype, REDUCE_SEND)?;
+        (send, buffer(recvbuf, n, datatype, REDUCE_RECV)?)
+    };
+    Ok((comm, move |c: &CommObject| {
+        boxed(c.scan(send.clone(), receive.clone(), reduce.clone(), exclusive))
+    }))
+}
+
+unsafe fn prepare_scan(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    n: i64,
+    datatype: Datatype,
+    op: Op,
+    handle: Comm,
+) -> Prepared<impl Fn(&CommObject) -> Running> {
+    // SAFETY: the same contract.
+    unsafe { prepare_scan_of(false, sendbuf, recvbuf, n, datatype, op, handle) }
+}
+
+unsafe fn prepare_exscan(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    n: i64,
+    datatype: Datatype,
+    op: Op,
+    handle: Comm,
+) -> Prepared<impl Fn(&CommObject) -> Running> {
+    // SAFETY: the same contract.
+    unsafe { prepare_scan_of(true, sendbuf, recvbuf, n, datatype, op, handle) }
+}
+
+// implements: scan iscan scan_init
+operation!("MPI_Scan" scan iscan scan_init
+    (sendbuf: *const c_void, recvbuf: *mut c_void, n: i64, datatype: Datatype, op: Op,
+     handle: Comm) prepare_scan);
+// implements: exscan iexscan exscan_init
+operation!("MPI_Exscan" exscan iexscan exscan_init
+    (sendbuf: *const c_void, recvbuf: *mut c_void, n: i64, datatype: Datatype, op: Op,
+     handle: Comm) prepare_exscan);
+
+/// Reduces `counts[rank]` elements to each rank.
+///
+/// # Safety
+/// As for [`buffer`].
+unsafe fn prepare_reduce_scatter_of(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    counts: Vec<usize>,
+    datatype: Datatype,
+    op: Op,
+    comm: Rc<CommObject>,
+) -> Prepared<impl Fn(&CommObject) -> Running> {
+    let ty = committed(datatype, "datatype")?;
+    let reduce = reduction(op, &ty)?;
+    let total: usize = counts.iter().sum();
+    let mine = counts[comm.rank()];
+    let in_place = sendbuf.addr() == MPI_IN_PLACE;
+    let from = if in_place { recvbuf.cast_const() } else { sendbuf };
+    // SAFETY: by contract; in place, the receive buffer holds all the input.
+    let (send, receive) = unsafe {
+        let send = buffer(from, total as i64, datatype, ["sendbuf", "recvcounts", "datatype"])?;
+        let receive = buffer(recvbuf, mine as i64, datatype, REDUCE_RECV)?;
+        (send, receive)
+    };
+    Ok((comm, move |c: &CommObject| {
+        boxed(c.reduce_scatter(send.clone(), counts.clone(), receive.clone(), reduce.clone()))
+    }))
+}
+
+unsafe fn prepare_reduce_scatter(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    counts: Counts,
+    datatype: Datatype,
+    op: Op,
+    handle: Comm,
+) -> Prepared<impl Fn(&CommObject) -> Running> {
+    let comm = comm(handle)?;
+    // SAFETY: the caller's array has one count a rank.
+    let counts = unsafe { count_array(counts, comm.size(), "recvcounts") }?;
+    // SAFETY: the caller's buffers.
+    unsafe { prepare_reduce_scatter_of(sendbuf, recvbuf, counts, datatype, op, comm) }
+}
+
+unsafe fn prepare_reduce_scatter_block(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    n: i64,
+    datatype: Datatype,
+    op: Op,
+    handle: Comm,
+) -> Prepared<impl Fn(&CommObject) -> Running> {
+    let comm = comm(handle)?;
+    let counts = vec![count(n, "recvcount")?; comm.size()];
+    // SAFETY: the caller's buffers.
+    unsafe { prepare_reduce_scatter_of(sendbuf, recvbuf, counts, datatype, op, comm) }
+}
+
+// implements: reduce_scatter ireduce_scatter reduce_scatter_init
+operation!("MPI_Reduce_scatter" reduce_scatter ireduce_scatter reduce_scatter_init
+    (sendbuf: *const c_void, recvbuf: *mut c_void, counts: Counts, datatype: Datatype, op: Op,
+     handle: Comm) prepare_reduce_scatter);
+// implements: reduce_scatter_block ireduce_scatter_block reduce_scatter_block_init
+operation!("MPI_Reduce_scatter_block" reduce_scatter_block ireduce_scatter_block
+    reduce_scatter_block_init
+    (sendbuf: *const c_void, recvbuf: *mut c_void, n: i64, datatype: Datatype, op: Op,
+     handle: Comm) prepare_reduce_scatter_block);
