@@ -129,7 +129,7 @@ int main(int argc, char **argv)
     begin(&argc, &argv);
     int count = argc > 1 ? atoi(argv[1]) : MILLION;
     flood(WINDOWS, 8, count);
-    flood(WINDOWS, 1024, count / 4);
+    flood(WINDOWS, 1024, count);
     flood(BLOCKING, 8, count);
     flood(BLOCKING, 1024, count / 4);
     flood(OPEN, 8, count);
