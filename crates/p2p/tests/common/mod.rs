@@ -1,0 +1,200 @@
+//! A world of threads over shared memory, with or without faults, for the tests of this crate.
+#![allow(dead_code)] // not every test uses all
+
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use weft_bootstrap::threads;
+use weft_fabric::{Fabric, Staging};
+use weft_fabric_fault::{Faulty, Plan};
+use weft_fabric_shm::{Options, Shm};
+use weft_p2p::{
+    Context, Endpoint, Limits, Matched, Mode, RequestId, Source, Status, Tag, Target, Want,
+};
+use weft_process::{Engine, Single};
+
+/// A fabric under test and the sizes of the protocols.
+#[derive(Debug, Clone, Copy)]
+pub struct Setup {
+    pub cma: bool,
+    pub limits: Limits,
+    /// Empty: the bare fabric.
+    pub faults: &'static str,
+}
+
+pub const SETUPS: [Setup; 5] = [
+    Setup { cma: true, limits: Limits { eager: 16 << 10, credit: 1 << 20 }, faults: "" },
+    Setup { cma: false, limits: Limits { eager: 1000, credit: 1 << 20 }, faults: "" },
+    Setup { cma: true, limits: Limits { eager: 3000, credit: 4 << 10 }, faults: "" },
+    Setup {
+        cma: true,
+        limits: Limits { eager: 16 << 10, credit: 4 << 10 },
+        faults: "seed=3,message_delay=0.3,completion_delay=0.3",
+    },
+    Setup {
+        cma: false,
+        limits: Limits { eager: 512, credit: 4 << 10 },
+        faults: "seed=9,message_delay=0.2,completion_delay=0.5,reorder=1,mtu=256",
+    },
+];
+
+/// What a test does on each rank, whatever the fabric.
+pub trait Body: Sync {
+    fn run<F: Fabric>(&self, rank: &Rank<F>);
+}
+
+/// One rank: its endpoint, and the means to wait.
+pub struct Rank<'w, F: Fabric> {
+    engine: Rc<Engine<F>>,
+    meeting: &'w Meeting,
+}
+
+/// Where ranks meet outside of the fabric under test.
+#[derive(Default)]
+pub struct Meeting {
+    arrived: AtomicUsize,
+    failed: AtomicBool,
+}
+
+/// Tells the others that a rank failed, so that they do not wait for it.
+struct Alarm<'w>(&'w Meeting);
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.failed.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A wait longer than this is a hang.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs `body` on `n` ranks, each a thread.
+pub fn world(n: usize, setup: Setup, body: &impl Body) {
+    let meeting = Meeting::default();
+    std::thread::scope(|scope| {
+        for mut bootstrap in threads(n) {
+            let meeting = &meeting;
+            scope.spawn(move || {
+                let options = Options { cma: setup.cma, ..Options::default() };
+                let shm = Shm::connect_with(&mut bootstrap, options).expect("connected");
+                if setup.faults.is_empty() {
+                    start(shm, setup, meeting, body);
+                } else {
+                    let plan: Plan = setup.faults.parse().expect("a plan");
+                    start(Faulty::new(shm, plan), setup, meeting, body);
+                }
+            });
+        }
+    });
+}
+
+fn start<F: Fabric>(fabric: F, setup: Setup, meeting: &Meeting, body: &impl Body) {
+    let _alarm = Alarm(meeting);
+    // More threads than processors: give way at once.
+    let mut policy = weft_fabric::wait::WaitPolicy::new(false);
+    policy.nap = Duration::from_millis(2);
+    let rank = Rank { engine: Engine::new(fabric, policy, setup.limits), meeting };
+    body.run(&rank);
+    rank.meet();
+}
+
+impl<F: Fabric> Rank<'_, F> {
+    pub fn endpoint(&self) -> &Endpoint<F> {
+        self.engine.endpoint()
+    }
+
+    pub fn me(&self) -> usize {
+        self.engine.rank()
+    }
+
+    pub fn size(&self) -> usize {
+        self.endpoint().fabric().size()
+    }
+
+    pub fn progress(&self) -> bool {
+        self.engine.progress()
+    }
+
+    /// Waits for `look` while everything moves on.
+    pub fn until<T>(&self, mut look: impl FnMut() -> Option<T>) -> T {
+        let since = Instant::now();
+        self.engine.drive(&Single, || {
+            assert!(self.endpoint().fault().is_none(), "{:?}", self.endpoint().fault());
+            assert!(!self.meeting.failed.load(Ordering::Relaxed), "another rank failed");
+            assert!(since.elapsed() < PATIENCE, "rank {} hangs", self.me());
+            look()
+        })
+    }
+
+    /// Waits for everybody, once, outside of the fabric under test; moves on what others need.
+    fn meet(&self) {
+        self.meeting.arrived.fetch_add(1, Ordering::SeqCst);
+        let all = || self.meeting.arrived.load(Ordering::SeqCst) == self.size();
+        self.until(|| (self.endpoint().fabric().idle() && all()).then_some(()));
+    }
+
+    pub fn wait(&self, id: RequestId) -> Status {
+        self.until(|| self.endpoint().finish(id))
+    }
+
+    /// A buffer with these bytes; it lives as long as the operation needs it.
+    pub fn buffer(&self, bytes: &[u8]) -> Staging {
+        let staging = self.endpoint().staging().take(bytes.len());
+        staging.sge().fill(bytes);
+        staging
+    }
+
+    /// A buffer of so many bytes that are none of a message's.
+    pub fn empty(&self, len: usize) -> Staging {
+        self.buffer(&vec![0xee; len])
+    }
+
+    pub fn isend(&self, context: u64, to: usize, tag: Tag, data: &Staging) -> Option<RequestId> {
+        self.start_send(context, to, tag, data, Mode::Standard)
+    }
+
+    pub fn issend(&self, context: u64, to: usize, tag: Tag, data: &Staging) -> RequestId {
+        self.start_send(context, to, tag, data, Mode::Synchronous).expect("never over at once")
+    }
+
+    pub fn start_send(
+        &self,
+        context: u64,
+        to: usize,
+        tag: Tag,
+        data: &Staging,
+        mode: Mode,
+    ) -> Option<RequestId> {
+        let target = Target { context: Context(context), peer: to, rank: self.me() as u32, tag };
+        self.endpoint().isend(target, data.sge(), mode)
+    }
+
+    pub fn irecv(&self, want: &Want, into: &Staging) -> RequestId {
+        self.endpoint().irecv(want, into.sge())
+    }
+
+    pub fn imrecv(&self, message: Matched, into: &Staging) -> RequestId {
+        self.endpoint().imrecv(message, into.sge())
+    }
+}
+
+/// Messages in `context`; `None`: from anybody, with any tag.
+pub fn want(context: u64, from: Option<usize>, tag: Option<Tag>) -> Want {
+    let source = from.map_or(Source::Any, |r| Source::Rank { rank: r as u32, peer: r });
+    Want { context: Context(context), source, tag }
+}
+
+/// The content of a buffer.
+pub fn bytes(buffer: &Staging) -> Vec<u8> {
+    let mut bytes = vec![0; buffer.len()];
+    buffer.sge().read(&mut bytes);
+    bytes
+}
+
+/// `len` bytes that no other `key` gives.
+pub fn pattern(key: u64, len: usize) -> Vec<u8> {
+    let mut rng = fastrand::Rng::with_seed(key);
+    std::iter::repeat_with(|| rng.u8(..0xee)).take(len).collect()
+}

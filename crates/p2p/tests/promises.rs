@@ -1,0 +1,256 @@
+//! What single operations promise: a bound on what waits unreceived, synchronous sends that know
+//! of their match, cancellation that happens wholly or not at all.
+#![cfg(not(miri))]
+
+mod common;
+
+use common::{Body, Rank, SETUPS, Setup, bytes, pattern, want, world};
+use fastrand::Rng;
+use weft_fabric::Fabric;
+
+const DATA: u64 = 1;
+const CONTROL: u64 = 2;
+
+/// Runs on every fabric.
+fn everywhere(n: usize, body: &impl Body) {
+    for setup in SETUPS {
+        world(n, setup, body);
+    }
+}
+
+/// All send to rank 0, which moves everything on but receives nothing for a long time.
+struct Flood {
+    setup: Setup,
+}
+
+const FLOOD: usize = 3000;
+
+fn flood_message(from: usize, i: usize) -> Vec<u8> {
+    let len = Rng::with_seed((from * FLOOD + i) as u64).usize(0..120);
+    pattern((from * FLOOD + i) as u64, len)
+}
+
+impl Body for Flood {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let n = rank.size();
+        let bound = self.setup.limits.credit * (n as u64 - 1);
+        if rank.me() > 0 {
+            let mut under_way = Vec::new();
+            for i in 0..FLOOD {
+                let data = rank.buffer(&flood_message(rank.me(), i));
+                if let Some(id) = rank.isend(DATA, 0, 0, &data) {
+                    under_way.push((id, data));
+                }
+            }
+            let word = rank.buffer(&[]);
+            rank.isend(CONTROL, 0, 0, &word);
+            for (id, _data) in under_way {
+                rank.wait(id);
+            }
+            return;
+        }
+        // The last message of each sender is here, so all envelopes are.
+        for from in 1..n {
+            let nothing = rank.empty(0);
+            rank.wait(rank.irecv(&want(CONTROL, Some(from), None), &nothing));
+        }
+        let (envelopes, most, payload, most_payload) = rank.endpoint().unexpected();
+        assert_eq!(envelopes, FLOOD * (n - 1));
+        assert!(most <= (FLOOD + 1) * (n - 1));
+        assert!(payload <= most_payload && most_payload <= bound, "{most_payload} of {bound}");
+        let whole: usize = (0..FLOOD).map(|i| flood_message(1, i).len()).sum();
+        if (whole as u64) > self.setup.limits.credit {
+            assert!(most_payload > bound / 2, "the credit is used: {most_payload} of {bound}");
+        }
+        for i in 0..FLOOD {
+            for from in (1..n).rev() {
+                let into = rank.empty(120);
+                let status = rank.wait(rank.irecv(&want(DATA, Some(from), Some(0)), &into));
+                let expected = flood_message(from, i);
+                assert_eq!(status.bytes, expected.len() as u64, "message {i} of {from}");
+                assert!(bytes(&into)[..expected.len()] == expected, "message {i} of {from}");
+            }
+        }
+        let (envelopes, _, payload, most_payload) = rank.endpoint().unexpected();
+        assert_eq!((envelopes, payload), (0, 0));
+        assert!(most_payload <= bound, "also while payload follows: {most_payload} of {bound}");
+    }
+}
+
+#[test]
+fn unreceived_payload_is_bounded_and_none_is_lost() {
+    for setup in SETUPS {
+        world(3, setup, &Flood { setup });
+    }
+}
+
+/// Rank 0 sends synchronously; rank 1 matches only when told.
+struct Synchronous;
+
+impl Body for Synchronous {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let mut rng = Rng::with_seed(4);
+        for round in 0..30 {
+            let len = [0, 1, 300, 2000, 9000, 70_000][rng.usize(0..6)];
+            let data = pattern(round, len);
+            let nothing = rank.empty(0);
+            if rank.me() == 0 {
+                let data = rank.buffer(&data);
+                let id = rank.issend(DATA, 1, 5, &data);
+                // The peer has seen the message (it answers behind it), and must not have matched it.
+                rank.isend(CONTROL, 1, 0, &nothing);
+                rank.wait(rank.irecv(&want(CONTROL, Some(1), None), &nothing));
+                for _ in 0..50 {
+                    rank.progress();
+                    assert!(!rank.endpoint().is_over(id), "over before it was matched");
+                }
+                rank.isend(CONTROL, 1, 1, &nothing);
+                rank.wait(id);
+            } else {
+                rank.wait(rank.irecv(&want(CONTROL, Some(0), Some(0)), &nothing));
+                let seen =
+                    rank.endpoint().probe(&want(DATA, Some(0), None)).expect("it came before");
+                assert_eq!((seen.tag, seen.bytes), (5, len as u64));
+                rank.isend(CONTROL, 0, 0, &nothing);
+                rank.wait(rank.irecv(&want(CONTROL, Some(0), Some(1)), &nothing));
+                let into = rank.empty(len);
+                rank.wait(rank.irecv(&want(DATA, None, None), &into));
+                assert!(bytes(&into) == data);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_synchronous_send_ends_after_its_match() {
+    everywhere(2, &Synchronous);
+}
+
+/// Rank 0 sends and cancels at once; rank 1 receives at a random moment. Either both sides see the
+/// message, or neither.
+struct Cancel;
+
+impl Body for Cancel {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let mut rng = Rng::with_seed(7 + rank.me() as u64);
+        for round in 0..150u64 {
+            let data = pattern(round, if round % 3 == 0 { 20_000 } else { 100 });
+            let nothing = rank.empty(0);
+            if rank.me() == 0 {
+                let source = rank.buffer(&data);
+                let id = rank.issend(DATA, 1, 0, &source);
+                for _ in 0..rng.usize(0..40) {
+                    rank.progress();
+                }
+                rank.endpoint().cancel(id);
+                let status = rank.wait(id);
+                rank.isend(CONTROL, 1, i32::from(status.cancelled), &nothing);
+                // The next round is for a receive of its own.
+                rank.wait(rank.irecv(&want(CONTROL, Some(1), None), &nothing));
+            } else {
+                for _ in 0..rng.usize(0..40) {
+                    rank.progress();
+                }
+                let into = rank.empty(data.len());
+                let id = rank.irecv(&want(DATA, Some(0), Some(0)), &into);
+                let verdict = rank.wait(rank.irecv(&want(CONTROL, Some(0), None), &nothing)).tag;
+                if verdict == 1 {
+                    assert!(!rank.endpoint().is_over(id), "round {round}: it was taken back");
+                    rank.endpoint().cancel(id);
+                    assert!(rank.wait(id).cancelled);
+                } else {
+                    assert!(!rank.wait(id).cancelled);
+                    assert!(bytes(&into) == data, "round {round}");
+                }
+                rank.isend(CONTROL, 0, 0, &nothing);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cancelled_send_is_received_or_not_but_not_both() {
+    everywhere(2, &Cancel);
+}
+
+/// Both outcomes, one after the other, with nothing left to chance.
+struct Certain;
+
+impl Body for Certain {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let nothing = rank.empty(0);
+        for (round, len) in [0, 200, 50_000].into_iter().enumerate() {
+            let (first, second) = (pattern(1, len), pattern(2, len));
+            if rank.me() == 0 {
+                let (a, b) = (rank.buffer(&first), rank.buffer(&second));
+                let taken_back = rank.issend(DATA, 1, 0, &a);
+                rank.endpoint().cancel(taken_back);
+                assert!(rank.wait(taken_back).cancelled, "round {round}: nobody receives yet");
+                let kept = rank.issend(DATA, 1, 0, &b);
+                rank.isend(CONTROL, 1, 0, &nothing);
+                rank.wait(rank.irecv(&want(CONTROL, Some(1), None), &nothing));
+                rank.endpoint().cancel(kept);
+                assert!(!rank.wait(kept).cancelled, "round {round}: it was matched");
+            } else {
+                rank.wait(rank.irecv(&want(CONTROL, Some(0), None), &nothing));
+                let into = rank.empty(len);
+                rank.wait(rank.irecv(&want(DATA, Some(0), Some(0)), &into));
+                assert!(bytes(&into) == second, "round {round}: the first was taken back");
+                rank.isend(CONTROL, 0, 0, &nothing);
+            }
+        }
+    }
+}
+
+#[test]
+fn cancellation_depends_on_the_match_alone() {
+    everywhere(2, &Certain);
+}
+
+/// To oneself: taken back at once, whatever the fabric holds up.
+struct Oneself;
+
+impl Body for Oneself {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        for len in [0, 200, 50_000] {
+            let data = rank.buffer(&pattern(3, len));
+            let id = rank.issend(DATA, rank.me(), 0, &data);
+            rank.until(|| rank.endpoint().probe(&want(DATA, None, None)));
+            rank.endpoint().cancel(id);
+            assert!(rank.endpoint().is_over(id));
+            assert!(rank.wait(id).cancelled);
+            assert!(rank.endpoint().probe(&want(DATA, None, None)).is_none());
+        }
+    }
+}
+
+#[test]
+fn a_message_to_oneself_is_taken_back_at_once() {
+    everywhere(1, &Oneself);
+}
+
+/// Far more pieces than the fabric has room for, to a receiver that is slow to take them.
+struct Pieces;
+
+impl Body for Pieces {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        for round in 0..3 {
+            let data = pattern(round, 1 << 20);
+            if rank.me() == 0 {
+                let source = rank.buffer(&data);
+                let id = rank.isend(DATA, 1, 0, &source).expect("not at once");
+                rank.wait(id);
+            } else {
+                let into = rank.empty(data.len());
+                let status = rank.wait(rank.irecv(&want(DATA, Some(0), None), &into));
+                assert_eq!(status.bytes, data.len() as u64);
+                assert!(bytes(&into) == data);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_payload_in_more_pieces_than_there_is_room_for_ends() {
+    everywhere(2, &Pieces);
+}

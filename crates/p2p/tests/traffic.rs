@@ -1,0 +1,266 @@
+//! Random traffic between all ranks against an oracle: each receive gets exactly the message that
+//! the order of the standard gives it (MPI 5.0, section 3.5).
+#![cfg(not(miri))]
+
+mod common;
+
+use common::{Body, Rank, SETUPS, Setup, bytes, pattern, want, world};
+use fastrand::Rng;
+use std::collections::VecDeque;
+use weft_fabric::{Fabric, Staging};
+use weft_p2p::{Direct, Mode, RequestId, Status, Tag};
+
+/// Messages that each rank sends.
+const MESSAGES: usize = 60;
+const CONTEXTS: u64 = 2;
+const TAGS: Tag = 3;
+
+#[derive(Debug, Clone, PartialEq)]
+struct Message {
+    to: usize,
+    context: u64,
+    tag: Tag,
+    len: usize,
+    synchronous: bool,
+    /// Its bytes are `pattern(key, len)`.
+    key: u64,
+}
+
+/// What `from` sends, in order. Every rank can tell that of every other.
+fn plan(seed: u64, from: usize, setup: &Setup, n: usize) -> Vec<Message> {
+    let mut rng = Rng::with_seed(seed * 1000 + from as u64);
+    let eager = setup.limits.eager;
+    let message = |i: usize| {
+        let len = match rng.u32(0..10) {
+            0 => 0,
+            1..=4 => rng.usize(1..200),
+            5 => rng.usize(eager.saturating_sub(2)..=eager + 2),
+            6 => rng.usize(eager / 2..=2 * eager),
+            7 => rng.usize(0..=setup.limits.credit as usize / 4),
+            8 => rng.usize(0..=64 << 10),
+            _ => rng.usize(0..=200 << 10),
+        };
+        let key = ((seed * 100 + from as u64) * 1000 + i as u64) << 1;
+        let (to, context) = (rng.usize(0..n), rng.u64(0..CONTEXTS));
+        let synchronous = rng.u8(0..4) == 0;
+        Message { to, context, tag: rng.i32(0..TAGS), len, synchronous, key }
+    };
+    (0..MESSAGES).map(message).collect()
+}
+
+/// How a batch of receives is made.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    Posted,
+    Probed,
+    TakenOut,
+    Direct,
+}
+
+struct Traffic {
+    seed: u64,
+    setup: Setup,
+}
+
+struct Sender {
+    queue: VecDeque<Message>,
+    under_way: Vec<(RequestId, Staging)>,
+}
+
+impl Sender {
+    /// Starts some sends, and ends those that are over.
+    fn step<F: Fabric>(&mut self, rank: &Rank<F>, rng: &mut Rng) {
+        for _ in 0..rng.usize(0..3) {
+            let Some(m) = self.queue.pop_front() else { break };
+            let data = rank.buffer(&pattern(m.key, m.len));
+            let mode = if m.synchronous { Mode::Synchronous } else { Mode::Standard };
+            if let Some(id) = rank.start_send(m.context, m.to, m.tag, &data, mode) {
+                self.under_way.push((id, data));
+            }
+        }
+        self.under_way.retain(|(id, _)| rank.endpoint().finish(*id).is_none());
+    }
+}
+
+/// Messages on their way to this rank, by sender, in order; and what was received of them.
+struct Oracle {
+    expected: Vec<Vec<Message>>,
+}
+
+impl Oracle {
+    fn left(&self) -> usize {
+        self.expected.iter().map(Vec::len).sum()
+    }
+
+    /// How many messages fit a shape.
+    fn fitting(&self, context: u64, from: Option<usize>, tag: Option<Tag>) -> usize {
+        let senders = self.expected.iter().enumerate();
+        let wanted = senders.filter(|(s, _)| from.is_none_or(|f| f == *s));
+        let fits = |m: &&Message| m.context == context && tag.is_none_or(|t| t == m.tag);
+        wanted.map(|(_, list)| list.iter().filter(fits).count()).sum()
+    }
+
+    /// Checks what a receive got, and removes that message.
+    fn check(&mut self, context: u64, tag: Option<Tag>, status: &Status, into: &Staging) {
+        let list = &mut self.expected[status.source as usize];
+        let fits = |m: &Message| m.context == context && tag.is_none_or(|t| t == m.tag);
+        let place = list.iter().position(fits).expect("a message is still expected");
+        let m = list.remove(place);
+        let fitting = m.len.min(into.len());
+        let lost = (m.len - fitting) as u64;
+        assert_eq!((status.tag, status.bytes, status.lost), (m.tag, fitting as u64, lost), "{m:?}");
+        assert!(!status.cancelled && !status.corrupt);
+        let got = bytes(into);
+        assert!(got[..fitting] == pattern(m.key, m.len)[..fitting], "content of {m:?}");
+        assert!(got[fitting..].iter().all(|&b| b == 0xee), "nothing beyond the end of {m:?}");
+    }
+}
+
+impl Body for Traffic {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let (me, n) = (rank.me(), rank.size());
+        let mut rng = Rng::with_seed(self.seed << 8 | me as u64);
+        let queue = plan(self.seed, me, &self.setup, n).into();
+        let mut sender = Sender { queue, under_way: Vec::new() };
+        let to_me = |from| plan(self.seed, from, &self.setup, n).into_iter();
+        let expected = (0..n).map(|from| to_me(from).filter(|m| m.to == me).collect()).collect();
+        let mut oracle = Oracle { expected };
+        while oracle.left() > 0 {
+            let context = rng.u64(0..CONTEXTS);
+            let from = rng.bool().then(|| rng.usize(0..n));
+            let tag = rng.bool().then(|| rng.i32(0..TAGS));
+            let most = oracle.fitting(context, from, tag);
+            if most > 0 {
+                let count = rng.usize(1..=most.min(8));
+                self.batch(rank, &mut rng, &mut sender, &mut oracle, (context, from, tag), count);
+            }
+        }
+        rank.until(|| {
+            sender.step(rank, &mut rng);
+            (sender.queue.is_empty() && sender.under_way.is_empty()).then_some(())
+        });
+        let (envelopes, _, payload, _) = rank.endpoint().unexpected();
+        assert_eq!((envelopes, payload), (0, 0));
+    }
+}
+
+impl Traffic {
+    /// Makes `count` receives of one shape: as many messages of it are still to come, so all end.
+    fn batch<F: Fabric>(
+        &self,
+        rank: &Rank<F>,
+        rng: &mut Rng,
+        sender: &mut Sender,
+        oracle: &mut Oracle,
+        (context, from, tag): (u64, Option<usize>, Option<Tag>),
+        count: usize,
+    ) {
+        let endpoint = rank.endpoint();
+        let want = want(context, from, tag);
+        // Sometimes too short: what does not fit is lost, and nothing is written beyond the end.
+        let room = if rng.u8(0..8) == 0 { rng.usize(0..2000) } else { 200 << 10 };
+        match rng.choice([Way::Posted, Way::Probed, Way::TakenOut, Way::Direct]) {
+            Some(Way::Posted) | None => {
+                let start = |_| {
+                    let into = rank.empty(room);
+                    (rank.irecv(&want, &into), into)
+                };
+                let posted: Vec<_> = (0..count).map(start).collect();
+                for (id, into) in posted {
+                    let status = rank.until(|| {
+                        sender.step(rank, rng);
+                        endpoint.finish(id)
+                    });
+                    oracle.check(context, tag, &status, &into);
+                }
+            }
+            Some(Way::Probed) => {
+                for _ in 0..count {
+                    let seen = rank.until(|| {
+                        sender.step(rank, rng);
+                        endpoint.probe(&want)
+                    });
+                    let source = Some(seen.source as usize);
+                    let into = rank.empty(seen.bytes as usize);
+                    let exact = common::want(context, source, Some(seen.tag));
+                    let status = rank.wait(rank.irecv(&exact, &into));
+                    assert_eq!(
+                        (status.source, status.tag, status.bytes),
+                        (seen.source, seen.tag, seen.bytes)
+                    );
+                    oracle.check(context, tag, &status, &into);
+                }
+            }
+            Some(Way::TakenOut) => {
+                let mut taken = Vec::new();
+                for _ in 0..count {
+                    taken.push(rank.until(|| {
+                        sender.step(rank, rng);
+                        endpoint.take(&want)
+                    }));
+                }
+                let start = |message| {
+                    let into = rank.empty(room);
+                    (rank.imrecv(message, &into), into)
+                };
+                let started: Vec<_> = taken.into_iter().map(start).collect();
+                for (id, into) in started {
+                    oracle.check(context, tag, &rank.wait(id), &into);
+                }
+            }
+            Some(Way::Direct) => {
+                for _ in 0..count {
+                    let into = rank.empty(room);
+                    let status = rank.until(|| {
+                        sender.step(rank, rng);
+                        match endpoint.poll_direct(&want, into.sge()) {
+                            Direct::Got(status) => Some(Ok(status)),
+                            Direct::Nothing => None,
+                            Direct::Post => Some(Err(rank.irecv(&want, &into))),
+                        }
+                    });
+                    let status = match status {
+                        Ok(status) => status,
+                        Err(id) => rank.until(|| {
+                            sender.step(rank, rng);
+                            endpoint.finish(id)
+                        }),
+                    };
+                    oracle.check(context, tag, &status, &into);
+                }
+            }
+        }
+    }
+}
+
+fn traffic(setup: usize) {
+    for (seed, n) in [(1, 2), (2, 3), (3, 4)] {
+        let setup = SETUPS[setup];
+        world(n, setup, &Traffic { seed: seed + 10 * setup.limits.credit, setup });
+    }
+}
+
+#[test]
+fn bare() {
+    traffic(0);
+}
+
+#[test]
+fn in_pieces_with_little_sent_at_once() {
+    traffic(1);
+}
+
+#[test]
+fn with_little_credit() {
+    traffic(2);
+}
+
+#[test]
+fn with_delays() {
+    traffic(3);
+}
+
+#[test]
+fn in_pieces_and_in_disorder() {
+    traffic(4);
+}
