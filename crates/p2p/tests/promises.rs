@@ -235,7 +235,7 @@ struct Pieces;
 impl Body for Pieces {
     fn run<F: Fabric>(&self, rank: &Rank<F>) {
         for round in 0..3 {
-            let data = pattern(round, 1 << 20);
+            let data = pattern(round, 8 << 20);
             if rank.me() == 0 {
                 let source = rank.buffer(&data);
                 let id = rank.isend(DATA, 1, 0, &source).expect("not at once");
