@@ -1,4 +1,5 @@
-//! A world of threads over shared memory, with or without faults, for the tests of this crate.
+//! A world of threads over shared memory, with or without faults, for the tests of this crate and of
+//! those above it.
 #![allow(dead_code)] // not every test uses all
 
 use std::rc::Rc;
@@ -101,8 +102,22 @@ fn start<F: Fabric>(fabric: F, setup: Setup, meeting: &Meeting, body: &impl Body
 }
 
 impl<F: Fabric> Rank<'_, F> {
-    pub fn endpoint(&self) -> &Endpoint<F> {
+    pub fn endpoint(&self) -> &Rc<Endpoint<F>> {
         self.engine.endpoint()
+    }
+
+    pub fn engine(&self) -> &Engine<F> {
+        &self.engine
+    }
+
+    /// Runs a future to its end.
+    pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        let mut future = std::pin::pin!(future);
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        self.until(|| match future.as_mut().poll(&mut cx) {
+            std::task::Poll::Ready(value) => Some(value),
+            std::task::Poll::Pending => None,
+        })
     }
 
     pub fn me(&self) -> usize {

@@ -1,0 +1,123 @@
+//! A communicator for tests: ranks of a world of threads, with links in a context of their own.
+#![allow(dead_code)] // not every test uses all
+
+#[path = "../../../p2p/tests/common/mod.rs"]
+pub mod common;
+
+use common::Rank;
+use std::cell::Cell;
+use std::rc::Rc;
+use weft_collective::{Board, Link, Reduce};
+use weft_fabric::{Fabric, Sge};
+use weft_p2p::Context;
+
+pub struct Group<'r, F: Fabric> {
+    pub rank: &'r Rank<'r, F>,
+    /// Rank in the group to rank in the world.
+    pub members: Rc<[u32]>,
+    /// This process's rank in the group.
+    pub me: usize,
+    pub board: Rc<Board<F>>,
+    context: u64,
+    sequence: Cell<i32>,
+}
+
+impl<'r, F: Fabric> Group<'r, F> {
+    /// The group of `members`, if this process is one.
+    pub fn new(rank: &'r Rank<'r, F>, context: u64, members: Vec<u32>) -> Option<Group<'r, F>> {
+        let me = members.iter().position(|&m| m as usize == rank.me())?;
+        let (members, board, sequence) = (members.into(), Rc::default(), Cell::new(0));
+        Some(Group { rank, members, me, board, context, sequence })
+    }
+
+    /// All ranks in their order.
+    pub fn world(rank: &'r Rank<'r, F>) -> Group<'r, F> {
+        let all = (0..rank.size() as u32).collect();
+        Group::new(rank, 100, all).expect("everybody is a member")
+    }
+
+    pub fn size(&self) -> usize {
+        self.members.len()
+    }
+
+    /// The view of the next operation.
+    pub fn link(&self) -> Link<F> {
+        let tag = self.sequence.get();
+        self.sequence.set(tag + 1);
+        Link {
+            endpoint: self.rank.endpoint().clone(),
+            members: self.members.clone(),
+            rank: self.me,
+            context: Context(self.context),
+            tag,
+        }
+    }
+}
+
+/// Sum of u64, which commutes.
+pub struct Sum;
+
+impl Reduce for Sum {
+    fn combine(&self, left: Sge, right: Sge) {
+        combine(left, right, |a: [u64; 1], b| [a[0].wrapping_add(b[0])]);
+    }
+
+    fn commutes(&self) -> bool {
+        true
+    }
+}
+
+/// Product of 2 by 2 matrices modulo 2^64, which is associative and does not commute.
+pub struct Product;
+
+pub fn product(a: [u64; 4], b: [u64; 4]) -> [u64; 4] {
+    let entry = |row: usize, column: usize| {
+        let (x, y) =
+            (a[2 * row].wrapping_mul(b[column]), a[2 * row + 1].wrapping_mul(b[2 + column]));
+        x.wrapping_add(y)
+    };
+    [entry(0, 0), entry(0, 1), entry(1, 0), entry(1, 1)]
+}
+
+impl Reduce for Product {
+    fn combine(&self, left: Sge, right: Sge) {
+        combine(left, right, product);
+    }
+
+    fn commutes(&self) -> bool {
+        false
+    }
+}
+
+/// Sum of f64: commutes, but the bits tell in which order it was done.
+pub struct Float;
+
+impl Reduce for Float {
+    fn combine(&self, left: Sge, right: Sge) {
+        let sum = |a: f64, b: f64| (a + b).to_bits();
+        combine(left, right, |a: [u64; 1], b| [sum(f64::from_bits(a[0]), f64::from_bits(b[0]))]);
+    }
+
+    fn commutes(&self) -> bool {
+        true
+    }
+}
+
+fn combine<const N: usize>(left: Sge, right: Sge, f: impl Fn([u64; N], [u64; N]) -> [u64; N]) {
+    let (a, b) = (words_of(left), words_of(right));
+    let pairs = a.chunks_exact(N).zip(b.chunks_exact(N));
+    let array = |chunk: &[u64]| -> [u64; N] { chunk.try_into().expect("N words") };
+    let result: Vec<u64> = pairs.flat_map(|(a, b)| f(array(a), array(b))).collect();
+    assert_eq!(result.len(), b.len(), "whole elements");
+    right.fill(&bytes_of(&result));
+}
+
+pub fn words_of(sge: Sge) -> Vec<u64> {
+    let mut bytes = vec![0; sge.len()];
+    sge.read(&mut bytes);
+    bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("8"))).collect()
+}
+
+pub fn bytes_of(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+}

@@ -1,0 +1,235 @@
+//! Every algorithm on 1 to 9 ranks against what a sequential program computes.
+#![cfg(not(miri))]
+
+mod group;
+
+use fastrand::Rng;
+use group::common::{Body, Rank, SETUPS, bytes, pattern, world};
+use group::{Float, Group, Product, Sum, bytes_of, product, words_of};
+use std::collections::HashMap;
+use std::sync::Mutex;
+use weft_collective::{
+    Reduce, SLOT, allgather, allreduce, alltoall, bcast, gather, reduce, scan, scatter,
+};
+use weft_fabric::{Fabric, Sge};
+
+/// On every number of ranks, bare; on some under faults and with payload in pieces.
+fn everywhere(body: &impl Body) {
+    for n in 1..=9 {
+        world(n, SETUPS[0], body);
+    }
+    for n in [2, 5, 8] {
+        world(n, SETUPS[2], body);
+        world(n, SETUPS[4], body);
+    }
+}
+
+/// Rank `r` contributes these words to round `round`.
+fn operand(round: u64, r: usize, words: usize) -> Vec<u64> {
+    let mut rng = Rng::with_seed(round << 8 | r as u64);
+    std::iter::repeat_with(|| rng.u64(..)).take(words).collect()
+}
+
+/// The same as floating-point numbers of very different sizes, so that every order has its own sum.
+fn float_operand(round: u64, r: usize, words: usize) -> Vec<u64> {
+    let mut rng = Rng::with_seed(round << 8 | r as u64);
+    let number = || (rng.f64() - 0.5) * 10f64.powi(rng.i32(-12..12));
+    std::iter::repeat_with(number).map(f64::to_bits).take(words).collect()
+}
+
+fn sums(round: u64, ranks: std::ops::Range<usize>, words: usize) -> Vec<u64> {
+    let mut all = ranks.map(|r| operand(round, r, words));
+    let first = all.next().expect("at least one rank");
+    let add = |a: Vec<u64>, b: Vec<u64>| a.iter().zip(b).map(|(a, b)| a.wrapping_add(b)).collect();
+    all.fold(first, add)
+}
+
+fn products(round: u64, ranks: std::ops::Range<usize>, words: usize) -> Vec<u64> {
+    let mut all = ranks.map(|r| operand(round, r, words));
+    let first = all.next().expect("at least one rank");
+    let array = |chunk: &[u64]| -> [u64; 4] { chunk.try_into().expect("4 words") };
+    all.fold(first, |a, b| {
+        let pairs = a.chunks_exact(4).zip(b.chunks_exact(4));
+        pairs.flat_map(|(a, b)| product(array(a), array(b))).collect()
+    })
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Algorithm {
+    Central,
+    PairwiseExchange,
+    GatherBroadcast,
+}
+use Algorithm::*;
+
+fn allreduce<F: Fabric>(
+    group: &Group<F>,
+    algorithm: Algorithm,
+    operand: &[u64],
+    op: &impl Reduce,
+) -> Vec<u64> {
+    let rank = group.rank;
+    let (data, result) = (rank.buffer(&bytes_of(operand)), rank.empty(8 * operand.len()));
+    let (data, into, link) = (data.sge(), result.sge(), group.link());
+    rank.block_on(async {
+        match algorithm {
+            Central => allreduce::central(&link, &group.board, data, into, op).await,
+            PairwiseExchange => allreduce::pairwise_exchange(&link, data, into, op).await,
+            GatherBroadcast => allreduce::gather_broadcast(&link, data, into, op).await,
+        }
+    })
+    .expect("an allreduce");
+    words_of(result.sge())
+}
+
+/// Results that all ranks of a world must share, by world size and round.
+#[derive(Default)]
+struct Allreduces {
+    same: Mutex<HashMap<(usize, u64, Algorithm), Vec<u64>>>,
+}
+
+impl Body for Allreduces {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let group = Group::world(rank);
+        let n = rank.size();
+        for (round, words) in [4, 8, 8, 4, 600, 4, 6000, 8].into_iter().enumerate() {
+            let round = round as u64;
+            let mine = operand(round, rank.me(), words);
+            for algorithm in [Central, PairwiseExchange, GatherBroadcast, Central] {
+                if algorithm == Central && 8 * words > SLOT {
+                    continue;
+                }
+                let got = allreduce(&group, algorithm, &mine, &Sum);
+                assert!(got == sums(round, 0..n, words), "{algorithm:?}, {words} words");
+                // The pairwise exchange is for operators that commute.
+                if algorithm != PairwiseExchange {
+                    let got = allreduce(&group, algorithm, &mine, &Product);
+                    assert!(got == products(round, 0..n, words), "{algorithm:?}, {words} words");
+                }
+                let floats = float_operand(round, rank.me(), words);
+                let got = allreduce(&group, algorithm, &floats, &Float);
+                let mut same = self.same.lock().unwrap();
+                let first = same.entry((n, round, algorithm)).or_insert_with(|| got.clone());
+                assert!(
+                    *first == got,
+                    "the same bits on every rank and in every run: {algorithm:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn allreduces_agree_with_a_fold_and_in_every_bit() {
+    everywhere(&Allreduces::default());
+}
+
+/// Reductions with a root, and prefix reductions.
+struct Others;
+
+impl Body for Others {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let group = Group::world(rank);
+        let (me, n) = (rank.me(), rank.size());
+        for (round, words) in [4, 400, 6000].into_iter().enumerate() {
+            let round = 50 + round as u64;
+            let data = rank.buffer(&bytes_of(&operand(round, me, words)));
+            for root in 0..n {
+                let result = rank.empty(8 * words);
+                let (link, out) = (group.link(), result.sge());
+                rank.block_on(reduce::binomial(&link, root, data.sge(), out, &Product)).unwrap();
+                let expected = match me == root {
+                    true => bytes_of(&products(round, 0..n, words)),
+                    false => vec![0xee; 8 * words],
+                };
+                assert!(bytes(&result) == expected, "reduce to {root}, {words} words");
+            }
+            let result = rank.empty(8 * words);
+            let link = group.link();
+            rank.block_on(scan::chain(&link, data.sge(), result.sge(), &Product)).unwrap();
+            assert!(words_of(result.sge()) == products(round, 0..me + 1, words), "scan");
+            let result = rank.empty(8 * words);
+            let link = group.link();
+            rank.block_on(scan::exclusive_chain(&link, data.sge(), result.sge(), &Product))
+                .unwrap();
+            let expected = match me {
+                0 => vec![0xee; 8 * words],
+                _ => bytes_of(&products(round, 0..me, words)),
+            };
+            assert!(bytes(&result) == expected, "exclusive scan");
+        }
+    }
+}
+
+#[test]
+fn reductions_and_scans_keep_the_order_of_ranks() {
+    everywhere(&Others);
+}
+
+/// Operations that only move data; blocks differ in length, some are empty.
+struct Moves;
+
+/// Bytes of the block from `a` to `b`.
+fn block(round: u64, a: usize, b: usize) -> Vec<u8> {
+    let key = (round << 16) | (a << 8 | b) as u64;
+    let len = [0, 1, 100, 3000, 20_000][Rng::with_seed(key).usize(0..5)];
+    pattern(key, len)
+}
+
+impl Body for Moves {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let group = Group::world(rank);
+        let (me, n) = (rank.me(), rank.size());
+        let sges = |buffers: &[weft_fabric::Staging]| -> Vec<Sge> {
+            buffers.iter().map(|b| b.sge()).collect()
+        };
+        for round in 0..3 {
+            for root in 0..n {
+                let data = block(round, root, 99);
+                let buffer = if me == root { rank.buffer(&data) } else { rank.empty(data.len()) };
+                let link = group.link();
+                rank.block_on(bcast::binomial(&link, root, buffer.sge())).unwrap();
+                assert!(bytes(&buffer) == data, "bcast from {root}");
+
+                let mine = rank.buffer(&block(round, me, root));
+                let empty = |from| rank.empty(block(round, from, root).len());
+                let into: Vec<_> = (0..n).filter(|_| me == root).map(empty).collect();
+                let link = group.link();
+                rank.block_on(gather::flat(&link, root, mine.sge(), &sges(&into))).unwrap();
+                for (from, got) in into.iter().enumerate() {
+                    assert!(bytes(got) == block(round, from, root), "gather from {from} to {root}");
+                }
+
+                let fill = |to| rank.buffer(&block(round, root, to));
+                let out: Vec<_> = (0..n).filter(|_| me == root).map(fill).collect();
+                let mine = rank.empty(block(round, root, me).len());
+                let link = group.link();
+                rank.block_on(scatter::flat(&link, root, &sges(&out), mine.sge())).unwrap();
+                assert!(bytes(&mine) == block(round, root, me), "scatter from {root}");
+            }
+            let own = |r: usize| match r == me {
+                true => rank.buffer(&block(round, r, 77)),
+                false => rank.empty(block(round, r, 77).len()),
+            };
+            let blocks: Vec<_> = (0..n).map(own).collect();
+            let link = group.link();
+            rank.block_on(allgather::ring(&link, &sges(&blocks))).unwrap();
+            for (r, got) in blocks.iter().enumerate() {
+                assert!(bytes(got) == block(round, r, 77), "allgather of {r}");
+            }
+            let out: Vec<_> = (0..n).map(|to| rank.buffer(&block(round, me, to))).collect();
+            let empty = |from| rank.empty(block(round, from, me).len());
+            let into: Vec<_> = (0..n).map(empty).collect();
+            let link = group.link();
+            rank.block_on(alltoall::pairwise(&link, &sges(&out), &sges(&into))).unwrap();
+            for (from, got) in into.iter().enumerate() {
+                assert!(bytes(got) == block(round, from, me), "alltoall from {from}");
+            }
+        }
+    }
+}
+
+#[test]
+fn blocks_arrive_where_they_belong() {
+    everywhere(&Moves);
+}
