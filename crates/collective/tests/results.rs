@@ -5,7 +5,7 @@ mod group;
 
 use fastrand::Rng;
 use group::common::{Body, Rank, SETUPS, bytes, pattern, world};
-use group::{Float, Group, Product, Sum, bytes_of, product, words_of};
+use group::{Float, Group, Larger, Product, Sum, bytes_of, product, words_of};
 use std::collections::HashMap;
 use std::sync::Mutex;
 use weft_collective::{
@@ -85,7 +85,18 @@ fn allreduce<F: Fabric>(
 /// Results that all ranks of a world must share, by world size and round.
 #[derive(Default)]
 struct Allreduces {
-    same: Mutex<HashMap<(usize, u64, Algorithm), Vec<u64>>>,
+    same: Mutex<HashMap<Key, Vec<u64>>>,
+}
+
+type Key = (usize, u64, Algorithm, &'static str);
+
+impl Allreduces {
+    /// The same bits on every rank, in every run and on every fabric.
+    fn compare(&self, key: Key, got: Vec<u64>) {
+        let mut same = self.same.lock().unwrap();
+        let first = same.entry(key).or_insert_with(|| got.clone());
+        assert!(*first == got, "{key:?}: other bits than on another rank or before");
+    }
 }
 
 impl Body for Allreduces {
@@ -108,12 +119,10 @@ impl Body for Allreduces {
                 }
                 let floats = float_operand(round, rank.me(), words);
                 let got = allreduce(&group, algorithm, &floats, &Float);
-                let mut same = self.same.lock().unwrap();
-                let first = same.entry((n, round, algorithm)).or_insert_with(|| got.clone());
-                assert!(
-                    *first == got,
-                    "the same bits on every rank and in every run: {algorithm:?}"
-                );
+                self.compare((n, round, algorithm, "float"), got);
+                let ties = vec![round << 8 | rank.me() as u64; words];
+                let got = allreduce(&group, algorithm, &ties, &Larger);
+                self.compare((n, round, algorithm, "larger"), got);
             }
         }
     }
