@@ -139,7 +139,10 @@ fn miri(tally: &mut Tally) -> Result<(), String> {
         command
             .args(["+nightly", "miri", "test", "-p", name, "--lib"])
             .env("CARGO_TARGET_DIR", crate::root().join("target/miri"))
-            .env("MIRIFLAGS", "-Zmiri-disable-isolation -Zmiri-ignore-leaks");
+            .env(
+                "MIRIFLAGS",
+                "-Zmiri-disable-isolation -Zmiri-ignore-leaks -Zmiri-permissive-provenance",
+            );
         let output = tools::captured(&mut command)?;
         tally.passed += tools::count_cargo_tests(&output)?;
     }

@@ -1,5 +1,6 @@
 //! Counters: the only thing that is ever waited for.
 
+use crate::block::Block;
 use crate::{Fabric, Fault};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -23,7 +24,7 @@ const CHUNK: usize = 256;
 #[derive(Default)]
 pub struct Counters {
     words: RefCell<Vec<NonNull<AtomicU64>>>,
-    owned: RefCell<Vec<Box<[AtomicU64]>>>,
+    owned: RefCell<Vec<Block<AtomicU64>>>,
     free: RefCell<Vec<u32>>,
     /// Set while a table grows; the base pointer below is what readers use.
     base: Cell<*const NonNull<AtomicU64>>,
@@ -40,9 +41,11 @@ impl Counters {
         if let Some(index) = self.free.borrow_mut().pop() {
             return Counter(index);
         }
-        let chunk: Box<[AtomicU64]> = (0..CHUNK).map(|_| AtomicU64::new(0)).collect();
+        let chunk = Block::new((0..CHUNK).map(|_| AtomicU64::new(0)));
         let first = self.words.borrow().len() as u32;
-        self.words.borrow_mut().extend(chunk.iter().map(NonNull::from));
+        // SAFETY: inside the chunk.
+        let word = |i| unsafe { chunk.first().add(i) };
+        self.words.borrow_mut().extend((0..CHUNK).map(word));
         self.owned.borrow_mut().push(chunk);
         self.rebase();
         self.free.borrow_mut().extend((first + 1..first + CHUNK as u32).rev());

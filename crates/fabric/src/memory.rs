@@ -1,6 +1,7 @@
 //! Names of memory: local pieces, regions that peers may reach, and staging buffers.
 
 use crate::Counter;
+use crate::block::Block;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -155,7 +156,7 @@ pub struct Region {
 /// operation that outlives the buffer (a dropped future) writes into idle memory and not into
 /// someone else's.
 pub struct Staging {
-    memory: Option<Box<[u64]>>,
+    memory: Option<Block<u64>>,
     len: usize,
     pool: StagingPool,
 }
@@ -165,7 +166,7 @@ impl Staging {
     pub fn sge(&self) -> Sge {
         let memory = self.memory.as_ref().expect("present until dropped");
         // SAFETY: the pool keeps the allocation; only elements of this buffer name it.
-        unsafe { Sge::new(memory.as_ptr() as *mut u8, self.len) }
+        unsafe { Sge::new(memory.first().as_ptr().cast(), self.len) }
     }
 
     /// Length in bytes.
@@ -181,7 +182,7 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         if let Some(memory) = self.memory.take()
-            && !memory.is_empty()
+            && memory.len() > 0
         {
             let class = memory.len().trailing_zeros() as usize;
             self.pool.idle.borrow_mut()[class].push(memory);
@@ -190,7 +191,7 @@ impl Drop for Staging {
 }
 
 /// Idle buffers of one size.
-type Shelf = Vec<Box<[u64]>>;
+type Shelf = Vec<Block<u64>>;
 
 /// Where [`Staging`] buffers come from: sizes are rounded up to powers of two and reused.
 #[derive(Clone)]
@@ -208,11 +209,11 @@ impl StagingPool {
     /// A buffer of `len` bytes, 8-byte aligned, with unspecified content.
     pub fn take(&self, len: usize) -> Staging {
         let memory = if len == 0 {
-            Box::default()
+            Block::new([])
         } else {
             let words = len.div_ceil(8).next_power_of_two();
             let idle = self.idle.borrow_mut()[words.trailing_zeros() as usize].pop();
-            idle.unwrap_or_else(|| vec![0u64; words].into_boxed_slice())
+            idle.unwrap_or_else(|| Block::new(vec![0; words]))
         };
         Staging { memory: Some(memory), len, pool: self.clone() }
     }

@@ -17,6 +17,7 @@
 //! | `(###) 7` | progress: completion queues to counters, backlogs to queues, faults to `fault` |
 //! | `(###) 8` | sleeping: what interrupts a sleep, and silent flags that do not |
 
+use crate::block::Block;
 use crate::wait::{Doorbell, Sleep};
 use crate::{
     Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId, Head,
@@ -35,7 +36,7 @@ struct Skeleton {
     /// Messages on their way to ourselves.
     loopback: RefCell<VecDeque<(Head, Box<[u8]>)>>,
     /// The message that was handed out and not released.
-    lent: RefCell<Option<Box<[u8]>>>,
+    lent: RefCell<Option<Block<u8>>>,
 }
 
 impl Skeleton {
@@ -190,9 +191,10 @@ impl Fabric for Skeleton {
 
     fn receive(&self, from: Option<usize>) -> Option<Message> {
         debug_assert!(from.is_none_or(|peer| peer == 0));
-        let (head, mut copy) = self.loopback.borrow_mut().pop_front()?;
-        // SAFETY: the boxed bytes stay where they are, in `lent`, until release.
-        let payload = unsafe { Sge::new(copy.as_mut_ptr(), copy.len()) };
+        let (head, copy) = self.loopback.borrow_mut().pop_front()?;
+        let copy = Block::new(copy);
+        // SAFETY: the bytes stay where they are, in `lent`, until release.
+        let payload = unsafe { Sge::new(copy.first().as_ptr(), copy.len()) };
         *self.lent.borrow_mut() = Some(copy);
         Some(Message { peer: 0, head, payload, token: 0 })
     }
