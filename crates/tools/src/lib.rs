@@ -3,5 +3,6 @@
 pub mod coverage;
 pub mod library;
 pub mod machine;
+pub mod settings;
 pub mod tree;
 pub mod wrapper;

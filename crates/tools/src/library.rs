@@ -13,6 +13,8 @@ pub struct About {
     pub abi: (c_int, c_int),
     /// The text of `weft_coverage`: see [`crate::coverage`].
     pub coverage: String,
+    /// The text of `weft_settings`: see [`crate::settings`].
+    pub settings: String,
 }
 
 /// Room for `MPI_Get_library_version`; the standard ABI fixes the size.
@@ -24,7 +26,8 @@ pub fn ask(path: &Path) -> Result<About, String> {
     // SAFETY: the file is the libmpi_abi.so.1 of the tree that this program belongs to; loading
     // it starts nothing.
     let library = unsafe { Library::new(path) }.map_err(|e| failed("cannot load it", e))?;
-    // SAFETY: the types below are those of the standard and of `weft_coverage`.
+    // SAFETY: the types below are those of the standard, of `weft_coverage` and of
+    // `weft_settings`.
     unsafe {
         let missing = |e| failed("it is not Weft's library", e);
         let get_version: Symbol<unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int> =
@@ -33,6 +36,8 @@ pub fn ask(path: &Path) -> Result<About, String> {
             library.get(b"MPI_Abi_get_version").map_err(missing)?;
         let coverage: Symbol<unsafe extern "C" fn() -> *const c_char> =
             library.get(b"weft_coverage").map_err(missing)?;
+        let settings: Symbol<unsafe extern "C" fn() -> *const c_char> =
+            library.get(b"weft_settings").map_err(missing)?;
 
         let mut text = [0 as c_char; MAX_LIBRARY_VERSION_STRING];
         let mut abi = (0, 0);
@@ -48,6 +53,7 @@ pub fn ask(path: &Path) -> Result<About, String> {
             version: CStr::from_ptr(text.as_ptr()).to_string_lossy().into_owned(),
             abi,
             coverage: CStr::from_ptr(coverage()).to_string_lossy().into_owned(),
+            settings: CStr::from_ptr(settings()).to_string_lossy().into_owned(),
         })
     }
 }

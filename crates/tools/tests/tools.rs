@@ -95,6 +95,47 @@ fn weft_info_tells_of_library_and_machine() {
     assert_eq!(coverage.lines().count(), 1 + 664);
 }
 
+#[test]
+fn weft_info_shows_each_setting_with_its_source() {
+    library();
+    let mut command = Command::new(WEFT);
+    command.arg("info").env("WEFT_EAGER", "4096").env("WEFT_CMA", "yes").env("WEFT_EAGAR", "1");
+    command.env_remove("WEFT_SPIN_US").env_remove("WEFT_FAULT").env("WEFT_TIMEOUT", "soon");
+    let info = run(&mut command);
+    let line = |name: &str| {
+        let found = info.lines().find(|line| line.trim_start().starts_with(name));
+        found.unwrap_or_else(|| panic!("{name} in {info}")).split_whitespace().collect::<Vec<_>>()
+    };
+    assert_eq!(line("WEFT_EAGER")[1..4], ["4096", "environment", "largest"]);
+    assert_eq!(line("WEFT_SPIN_US")[1..4], ["20", "default", "microseconds"]);
+    assert_eq!(line("WEFT_FAULT")[1..3], ["none", "default"]);
+    let wrong: Vec<_> = info.lines().filter_map(|l| l.trim().strip_prefix("WRONG: ")).collect();
+    assert_eq!(
+        wrong,
+        [
+            "WEFT_CMA=yes: neither 0 nor 1",
+            "WEFT_TIMEOUT=soon: not a number of seconds",
+            "WEFT_EAGAR is set, but there is no such setting"
+        ]
+    );
+}
+
+/// The README's table is the settings' own: what is missing is printed as it has to be.
+#[test]
+fn the_readme_lists_the_settings() {
+    library();
+    let tree = weft_tools::tree::Tree {
+        include: Path::new(WEFT).with_file_name("include"),
+        lib: Path::new(WEFT).parent().unwrap().to_owned(),
+    };
+    let about = weft_tools::library::ask(&tree.library()).unwrap();
+    let rows = weft_tools::settings::markdown(&weft_tools::settings::all(&about.settings).unwrap());
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = fs::read_to_string(readme).unwrap();
+    let table = format!("| name | default | |\n|---|---|---|\n{rows}\n");
+    assert!(readme.contains(&table), "the table in README.md must be:\n{table}");
+}
+
 /// CMake's FindMPI asks the wrappers. Runs where there is a cmake.
 #[test]
 fn cmake_finds_mpi() {

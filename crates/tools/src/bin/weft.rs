@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use weft_tools::coverage::Coverage;
 use weft_tools::library::{self, About};
 use weft_tools::machine::Machine;
+use weft_tools::settings;
 use weft_tools::tree::Tree;
 
 /// Weft, an MPI library: what is installed, and what it makes of this machine.
@@ -19,7 +20,7 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show the library, the header and the machine.
+    /// Show the library, the header, the settings and the machine.
     Info {
         /// List every function of MPI 5.0: `+` works, `-` raises MPI_ERR_UNSUPPORTED_OPERATION.
         #[arg(long)]
@@ -57,6 +58,7 @@ fn info(list_functions: bool) -> Result<String, String> {
     let mut out = String::new();
     describe_library(&mut out, &tree, &about, &coverage);
     describe_machine(&mut out, &Machine::look());
+    describe_settings(&mut out, &about)?;
     Ok(out)
 }
 
@@ -95,4 +97,13 @@ fn describe_machine(out: &mut String, machine: &Machine) {
     if let Some(kernel) = &machine.kernel {
         line(out, "kernel", format_args!("Linux {kernel}"));
     }
+}
+
+fn describe_settings(out: &mut String, about: &About) -> Result<(), String> {
+    let all = settings::all(&about.settings)?;
+    let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
+    let strangers = settings::strangers(&all, names);
+    out.push_str("\nsettings\n");
+    out.push_str(&settings::table(&all, &strangers));
+    Ok(())
 }

@@ -1,0 +1,142 @@
+//! The settings: those that the library declares, and those of the commands beside it.
+
+use std::env;
+use std::fmt::Write;
+
+/// A setting and what the environment makes of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    pub name: String,
+    pub default: String,
+    pub doc: String,
+    /// What the environment says; `None`: the default holds.
+    pub given: Option<String>,
+    /// What is wrong with that.
+    pub wrong: Option<String>,
+}
+
+/// Settings that the commands read: name, default, doc.
+const OF_COMMANDS: &[[&str; 3]] = &[
+    [
+        "WEFT_TIMEOUT",
+        "",
+        "seconds after which `mpiexec` reports what each rank waits for and ends the job",
+    ],
+    ["WEFT_CC", "cc", "the compiler that `mpicc` calls"],
+    ["WEFT_CXX", "c++", "the compiler that `mpicxx` calls"],
+];
+
+/// Variables with our prefix that are no settings: how `mpiexec` tells a rank of its job.
+const INTERNAL: &[&str] = &["WEFT_LAUNCH"];
+
+/// All settings: the library's (the text of `weft_settings`), then those of the commands.
+pub fn all(of_library: &str) -> Result<Vec<Setting>, String> {
+    let mut settings = parse(of_library)?;
+    settings.extend(OF_COMMANDS.iter().map(|[name, default, doc]| {
+        let given = env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+        let wrong = match &given {
+            Some(value) if *name == "WEFT_TIMEOUT" => wrong_seconds(value),
+            _ => None,
+        };
+        let text = |s: &str| s.to_owned();
+        Setting { name: text(name), default: text(default), doc: text(doc), given, wrong }
+    }));
+    Ok(settings)
+}
+
+fn wrong_seconds(value: &str) -> Option<String> {
+    let right = value.is_empty() || value.parse().is_ok_and(|s: f64| s >= 0.0);
+    (!right).then(|| format!("WEFT_TIMEOUT={value}: not a number of seconds"))
+}
+
+/// Reads lines of name, default, doc, `=value` or nothing, and what is wrong or nothing.
+fn parse(text: &str) -> Result<Vec<Setting>, String> {
+    let setting = |line: &str| {
+        let fields: Vec<_> = line.split('\t').map(str::to_owned).collect();
+        let Ok([name, default, doc, given, wrong]) = <[String; 5]>::try_from(fields) else {
+            return Err(format!("settings of the library: unknown line `{line}`"));
+        };
+        let given = given.strip_prefix('=').map(str::to_owned);
+        Ok(Setting { name, default, doc, given, wrong: Some(wrong).filter(|w| !w.is_empty()) })
+    };
+    text.lines().map(setting).collect()
+}
+
+/// Names in the environment with our prefix that no setting has: misspelt, most likely.
+pub fn strangers(settings: &[Setting], names: impl Iterator<Item = String>) -> Vec<String> {
+    let known = |name: &str| INTERNAL.contains(&name) || settings.iter().any(|s| s.name == name);
+    let mut strangers: Vec<_> = names.filter(|n| n.starts_with("WEFT_") && !known(n)).collect();
+    strangers.sort();
+    strangers
+}
+
+/// The table of `weft info`: name, value, source, doc; what is wrong stands below its line.
+pub fn table(settings: &[Setting], strangers: &[String]) -> String {
+    let value = |s: &Setting| match s.given.as_ref().unwrap_or(&s.default).as_str() {
+        "" => "none".to_owned(),
+        value => value.to_owned(),
+    };
+    let wide = |of: &dyn Fn(&Setting) -> usize| settings.iter().map(of).max().unwrap_or(0);
+    let (names, values) = (wide(&|s| s.name.len()), wide(&|s| value(s).chars().count()));
+    let mut out = String::new();
+    for s in settings {
+        let source = if s.given.is_some() { "environment" } else { "default" };
+        let (name, value, doc) = (&s.name, value(s), &s.doc);
+        writeln!(out, "  {name:<names$}  {value:<values$}  {source:<11}  {doc}")
+            .expect("a string grows");
+        if let Some(wrong) = &s.wrong {
+            writeln!(out, "    WRONG: {wrong}").expect("a string grows");
+        }
+    }
+    for name in strangers {
+        writeln!(out, "    WRONG: {name} is set, but there is no such setting")
+            .expect("a string grows");
+    }
+    out
+}
+
+/// The rows of the table in the README.
+pub fn markdown(settings: &[Setting]) -> String {
+    let row = |s: &Setting| {
+        let default = if s.default.is_empty() { "none" } else { &s.default };
+        format!("| `{}` | {default} | {} |\n", s.name, s.doc)
+    };
+    settings.iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_library_become_a_table() {
+        let text = "WEFT_A\t1\tone thing\t\t\nWEFT_LONG\t\tanother\t=x y\tWEFT_LONG=x y: no\n";
+        let settings = parse(text).unwrap();
+        assert_eq!((settings[0].given.as_deref(), settings[0].wrong.as_deref()), (None, None));
+        assert_eq!(settings[1].given.as_deref(), Some("x y"));
+        let table = table(&settings, &["WEFT_Z".to_owned()]);
+        assert_eq!(
+            table,
+            "  WEFT_A     1    default      one thing\n  \
+               WEFT_LONG  x y  environment  another\n    \
+                 WRONG: WEFT_LONG=x y: no\n    \
+                 WRONG: WEFT_Z is set, but there is no such setting\n"
+        );
+        assert!(parse("WEFT_A\t1\n").unwrap_err().contains("WEFT_A"));
+    }
+
+    #[test]
+    fn a_misspelt_name_is_a_stranger() {
+        let settings = parse("WEFT_EAGER\t1\tdoc\t\t\n").unwrap();
+        let names = ["WEFT_EAGAR", "WEFT_EAGER", "PATH", "WEFT_LAUNCH"].map(str::to_owned);
+        assert_eq!(strangers(&settings, names.into_iter()), ["WEFT_EAGAR"]);
+    }
+
+    #[test]
+    fn a_time_out_is_a_number() {
+        assert!(wrong_seconds("1.5").is_none() && wrong_seconds("").is_none());
+        for wrong in ["soon", "-1", "NaN"] {
+            assert!(wrong_seconds(wrong).unwrap().contains(wrong));
+        }
+    }
+}
