@@ -54,7 +54,7 @@ pub struct State {
     peers: Vec<Option<Box<[Peer]>>>,
     /// A prepared request for a send that the fabric may have to keep.
     pub spare: u32,
-    /// Receives whose RDMA read is under way.
+    /// Receives whose RDMA read is under way, and some whose read is over.
     pub reading: Vec<u32>,
     /// Requests that nobody will ask for again.
     pub forgotten: Vec<u32>,
@@ -230,7 +230,7 @@ impl<F: Fabric> Endpoint<F> {
     pub fn is_over(&self, id: RequestId) -> bool {
         let mut state = self.state.borrow_mut();
         if state.requests[id.0].stage == Stage::Reading {
-            self.settle_reads(&mut state);
+            self.settle_read(&mut state, id.0);
         }
         self.over(&state.requests[id.0])
     }

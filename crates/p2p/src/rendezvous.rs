@@ -82,8 +82,9 @@ impl<F: Fabric> Endpoint<F> {
         let slot = &mut state.requests[index];
         if readable && self.fabric.read(peer, into, offer.remote, slot.counter).is_ok() {
             slot.stage = Stage::Reading;
-            state.reading.push(index);
-            self.settle_reads(state);
+            if !self.settle_read(state, index) {
+                state.reading.push(index);
+            }
             return;
         }
         slot.stage = Stage::Filling;
@@ -95,22 +96,33 @@ impl<F: Fabric> Endpoint<F> {
         self.fabric.send(peer, head, payload, None);
     }
 
-    /// Ends the receives whose read is over: tells the sender. True if there were any.
+    /// Ends the receive `index` if its read is over: tells the sender. It may stay in the list of
+    /// reads under way, so that a look at one of many costs no look at all.
+    pub(crate) fn settle_read(&self, state: &mut State, index: u32) -> bool {
+        let slot = &mut state.requests[index];
+        let counter = slot.counter.expect("an open request has one");
+        if self.fabric.counters().value(counter) < slot.target {
+            return false;
+        }
+        slot.stage = Stage::Complete;
+        let peer = slot.peer.expect("matched") as usize;
+        self.control(peer, Envelope::reply(Kind::Fin, slot.remote, 0));
+        true
+    }
+
+    /// Ends all receives whose read is over. True if there were any.
     pub(crate) fn settle_reads(&self, state: &mut State) -> bool {
         let mut any = false;
         let mut i = 0;
         while i < state.reading.len() {
-            let slot = &mut state.requests[state.reading[i]];
-            let counter = slot.counter.expect("an open request has one");
-            if self.fabric.counters().value(counter) < slot.target {
+            let index = state.reading[i];
+            let reading = state.requests[index].stage == Stage::Reading;
+            if reading && !self.settle_read(state, index) {
                 i += 1;
                 continue;
             }
-            slot.stage = Stage::Complete;
-            let peer = slot.peer.expect("matched") as usize;
-            self.control(peer, Envelope::reply(Kind::Fin, slot.remote, 0));
             state.reading.swap_remove(i);
-            any = true;
+            any |= reading;
         }
         any
     }
