@@ -19,10 +19,12 @@ use crate::request::Stage;
 use crate::send::{Outcome, waiting};
 use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge};
 
-/// Bytes of one piece.
-const PIECE: usize = 64 << 10;
+/// Pieces are multiples of this, in bytes.
+const UNIT: usize = 64 << 10;
+/// Units of the largest piece.
+const UNITS: usize = 8;
 /// Payloads below are copied by the receiver alone, in bytes.
-const LEAST: usize = 3 * PIECE;
+const LEAST: usize = 3 * UNIT;
 /// Sharings of one process at a time.
 const WORDS: usize = 64;
 /// Distance of claim words: one cache line each.
@@ -45,6 +47,9 @@ pub struct Shared {
     own: u32,
 }
 
+/// The tag of an invitation: bytes of the last piece below this bit, units of a piece above.
+const UNITS_SHIFT: u32 = 24;
+
 /// The invitation's payload: where the claim word and the buffer are.
 fn encode(claims: RemoteAddr, buffer: RemoteAddr) -> [u8; 32] {
     let mut bytes = [0; 32];
@@ -55,10 +60,16 @@ fn encode(claims: RemoteAddr, buffer: RemoteAddr) -> [u8; 32] {
     bytes
 }
 
+/// Units of one piece of a payload of `len` bytes: about an eighth of it, so that the two ends are
+/// done at about the same time, but not so little that starting a copy costs more than the copy.
+fn units(len: usize) -> usize {
+    (len / 8).div_ceil(UNIT).clamp(1, UNITS)
+}
+
 /// Piece `i` of a payload of `len` bytes: offset and length.
-fn piece(i: u32, len: usize) -> (usize, usize) {
-    let offset = i as usize * PIECE;
-    (offset, PIECE.min(len - offset))
+fn piece(i: u32, len: usize, units: usize) -> (usize, usize) {
+    let offset = i as usize * units * UNIT;
+    (offset, (units * UNIT).min(len - offset))
 }
 
 impl<F: Fabric> Endpoint<F> {
@@ -80,13 +91,15 @@ impl<F: Fabric> Endpoint<F> {
         let Some(claims) = &state.claims else { return Ok(false) };
         let at = claims.region.at(word as usize * STRIDE);
         let buffer = self.fabric.expose(into)?;
-        let pieces = into.len().div_ceil(PIECE) as u32;
+        let units = units(into.len());
+        let pieces = into.len().div_ceil(units * UNIT) as u32;
+        let last = into.len() - piece(pieces - 1, into.len(), units).0;
         let mut bytes = encode(at, buffer.remote);
         // SAFETY: an inline payload is copied before `send` returns.
         let payload = unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) };
         let invite = Envelope {
             kind: Kind::Invite,
-            tag: (into.len() - piece(pieces - 1, into.len()).0) as i32,
+            tag: (last | units << UNITS_SHIFT) as i32,
             context: Context(u64::from(index) | u64::from(number) << 32),
             rank: pieces,
             request: offer.request,
@@ -94,7 +107,7 @@ impl<F: Fabric> Endpoint<F> {
         self.fabric.send(peer, invite.encode(), payload, None);
         let mut own = 0;
         while let Some(i) = self.claim(me, at, number, pieces)? {
-            let (offset, len) = piece(i, into.len());
+            let (offset, len) = piece(i, into.len(), units);
             let from = offer.remote.offset(offset as u64);
             self.fabric.read(peer, into.part(offset, len), from, None)?;
             own += 1;
@@ -188,18 +201,19 @@ impl<F: Fabric> Endpoint<F> {
         let word = |i: usize| u64::from_ne_bytes(bytes[8 * i..][..8].try_into().expect("8 bytes"));
         let claims = RemoteAddr { key: word(0), addr: word(1) };
         let buffer = RemoteAddr { key: word(2), addr: word(3) };
-        let (pieces, last) = (e.rank, e.tag as u32 as usize);
+        let (pieces, packed) = (e.rank, e.tag as u32 as usize);
+        let (last, units) = (packed & ((1 << UNITS_SHIFT) - 1), packed >> UNITS_SHIFT);
         let (index, number) = (e.context.0 as u32, (e.context.0 >> 32) as u32);
-        if pieces == 0 || last > PIECE {
+        if pieces == 0 || !(1..=UNITS).contains(&units) || last > units * UNIT {
             return Err(WHAT);
         }
-        let len = (pieces as usize - 1) * PIECE + last;
+        let len = (pieces as usize - 1) * units * UNIT + last;
         let data = slot.buffer;
         if len > data.len() {
             return Err(WHAT);
         }
         let copy = |i: u32| {
-            let (offset, len) = piece(i, len);
+            let (offset, len) = piece(i, len, units);
             self.fabric.write(peer, data.part(offset, len), buffer.offset(offset as u64), None)
         };
         let mut done = 0u32;
