@@ -22,7 +22,7 @@ use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge};
 /// Pieces are multiples of this, in bytes.
 const UNIT: usize = 64 << 10;
 /// Units of the largest piece.
-const UNITS: usize = 8;
+const UNITS: usize = 16;
 /// Payloads below are copied by the receiver alone, in bytes.
 const LEAST: usize = 3 * UNIT;
 /// Sharings of one process at a time.
@@ -60,10 +60,10 @@ fn encode(claims: RemoteAddr, buffer: RemoteAddr) -> [u8; 32] {
     bytes
 }
 
-/// Units of one piece of a payload of `len` bytes: about an eighth of it, so that the two ends are
+/// Units of one piece of a payload of `len` bytes: about a quarter of it, so that the two ends are
 /// done at about the same time, but not so little that starting a copy costs more than the copy.
 fn units(len: usize) -> usize {
-    (len / 8).div_ceil(UNIT).clamp(1, UNITS)
+    (len / 4).div_ceil(UNIT).clamp(1, UNITS)
 }
 
 /// Piece `i` of a payload of `len` bytes: offset and length.
