@@ -32,7 +32,6 @@ impl Default for Limits {
 pub struct Peer {
     known: bool,
     pub eager: usize,
-    pub inline: usize,
     /// Largest piece of a pushed payload.
     pub piece: usize,
     /// Its memory can be read and written, by processors: copies may be shared.
@@ -350,7 +349,6 @@ impl State {
         let entry = &mut chunk[peer % CHUNK];
         entry.known = true;
         entry.eager = endpoint.limits.eager.min(c.send_max);
-        entry.inline = c.inline_max;
         entry.piece = c.send_max;
         entry.shares = c.direct && c.synchronous && c.coherent_atomics;
     }

@@ -1,24 +1,12 @@
 //! Environmental management (MPI 5.0, chapters 9 and 20): versions, clocks, addresses.
 
+use crate::arguments::store;
 use crate::constants::*;
 use crate::error::Error;
 use std::ffi::{c_char, c_int};
 
 const LIBRARY_VERSION: &str =
     concat!("Weft ", env!("CARGO_PKG_VERSION"), ", MPI 5.0 standard ABI\0");
-
-/// Stores a result; NULL is an error that names the argument.
-///
-/// # Safety
-/// `to` is NULL or may be written.
-unsafe fn store<T>(to: *mut T, value: T, argument: &str) -> Result<(), Error> {
-    if to.is_null() {
-        return Err(Error::null(argument));
-    }
-    // SAFETY: not NULL, so by contract writable.
-    unsafe { to.write(value) };
-    Ok(())
-}
 
 /// Copies `text`, which ends with its NUL, and its length without it.
 ///

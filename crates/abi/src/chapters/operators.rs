@@ -153,7 +153,9 @@ pub fn reduction(handle: Op, ty: &Rc<TypeObject>) -> Result<Rc<dyn Reduce>, Erro
     let object = op(handle)?;
     match &*object {
         OpObject::User { .. } => {
-            let pool = StagingPool::default();
+            // The process's own pool: a reduction in a loop allocates once.
+            let engine = state().engine.get();
+            let pool = engine.map_or_else(StagingPool::default, |e| e.endpoint().staging().clone());
             Ok(Rc::new(User { op: object, ty: ty.clone(), pool }))
         }
         OpObject::Predefined(op) => {
