@@ -1,0 +1,4 @@
+//! A cluster in virtual time.
+
+pub mod machine;
+pub mod units;

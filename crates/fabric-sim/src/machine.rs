@@ -1,0 +1,223 @@
+//! What a simulated cluster costs: one machine file, read and checked.
+//!
+//! ```text
+//!   rank ── host ──┬── rail 0 ── switch        a write of n bytes, alone on the machine, arrives
+//!                  └── rail 1 ── switch        overhead + latency + n / bandwidth after its post
+//!          bus: shared by the rails on it
+//! ```
+//! Times are microseconds, rates MB/s (10^6 bytes a second), sizes bytes. The model is LogGP
+//! (Alexandrov et al. 1995) with an own latency and overhead for each kind of operation, a gap at
+//! either adapter, and buses that several rails share.
+
+use crate::units::{Chance, Count, Rate, Time};
+use serde::Deserialize;
+
+mod load;
+
+pub use load::{MachineError, NAMES};
+
+/// A cluster.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// Short, as given to `weft sim --machine`.
+    pub name: String,
+    /// What it stands for, and whence its numbers.
+    pub about: String,
+    /// Nodes that the machine has; a simulation may use fewer, not more.
+    pub nodes: Count,
+    /// Ranks on one node.
+    #[serde(default = "one")]
+    pub ranks_per_node: Count,
+    pub host: Host,
+    /// Paths out of a node, each an adapter port. At least one.
+    pub rail: Vec<Rail>,
+    #[serde(default)]
+    pub bus: Vec<Bus>,
+    /// Between ranks of one node (and of a rank with itself).
+    pub local: Local,
+    pub multicast: Option<Multicast>,
+    /// How threads of a rank share its processor.
+    #[serde(default)]
+    pub scheduler: Scheduler,
+    #[serde(default)]
+    pub evidence: Evidence,
+}
+
+fn one() -> Count {
+    Count(1)
+}
+
+/// Processor and memory of a node.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// A copy by the processor.
+    pub copy: Rate,
+    /// A reduction, in bytes of one operand.
+    pub reduce: Rate,
+    /// Before each copy and each reduction.
+    #[serde(default)]
+    pub call: Time,
+    /// From a word's change in memory to the program that polls it.
+    #[serde(default)]
+    pub poll: Time,
+    /// Registration of memory: a call, and each page of 4096 bytes.
+    #[serde(default)]
+    pub registration: Time,
+    #[serde(default)]
+    pub registration_page: Time,
+    /// From an adapter's event to the first instruction of who waits for it.
+    #[serde(default)]
+    pub interrupt: Time,
+    /// From the sending of a signal to its handler, and back.
+    #[serde(default)]
+    pub signal: Time,
+}
+
+/// One port of one adapter, with its switch.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rail {
+    /// Name of the [`Bus`] that it hangs on, if that is narrower than the rail.
+    pub bus: Option<String>,
+    pub bandwidth: Rate,
+    /// Largest packet in bytes: parts of a message beyond it arrive in any order.
+    pub mtu: Count,
+    /// Largest payload in bytes that travels inside its descriptor.
+    #[serde(default)]
+    pub inline: usize,
+    /// The adapter adds this to the latency of a payload that is not inline: it fetches it.
+    #[serde(default)]
+    pub fetch: Time,
+    /// Least time between two messages that leave a port.
+    #[serde(default)]
+    pub gap_out: Time,
+    /// Least time between two messages that arrive at a port: the hot spot.
+    #[serde(default)]
+    pub gap_in: Time,
+    /// Bytes of a packet become visible in ascending order.
+    #[serde(default)]
+    pub in_order: bool,
+    pub write: Cost,
+    /// A read: `latency` is there and back.
+    pub read: Cost,
+    pub atomic: Cost,
+    pub send: Cost,
+    pub receive: Receive,
+    /// A second write posted together with a first (data, then flag): what it adds.
+    pub second: Cost,
+    /// A write with an immediate, beyond a write: it takes a descriptor of the receiver.
+    #[serde(default)]
+    pub immediate: Time,
+}
+
+/// One kind of operation, empty: `overhead` of the processor that posts, then `latency`.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cost {
+    pub overhead: Time,
+    pub latency: Time,
+}
+
+/// The processor's part in receiving a message.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Receive {
+    /// When it is taken from the adapter: completion, a new descriptor.
+    #[serde(default)]
+    pub descriptor: Time,
+    /// When its receive is completed: matching and bookkeeping. LogGP's overhead of the receiver.
+    pub matching: Time,
+}
+
+/// Something that the rails of a node share: a PCI-X bus, an adapter with two ports.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bus {
+    pub name: String,
+    /// Limits of traffic out of the node, into it, and of both together.
+    pub out: Option<Rate>,
+    #[serde(rename = "in")]
+    pub into: Option<Rate>,
+    pub both: Option<Rate>,
+}
+
+/// The path between ranks of one node.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Local {
+    pub overhead: Time,
+    pub latency: Time,
+    pub bandwidth: Rate,
+}
+
+/// Unreliable datagrams to a group.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Multicast {
+    pub overhead: Time,
+    pub latency: Time,
+    /// Added for each receiver beyond the first.
+    #[serde(default)]
+    pub member: Time,
+    /// When a datagram is taken from the adapter.
+    #[serde(default)]
+    pub receive: Time,
+    /// A receiver misses a datagram.
+    #[serde(default)]
+    pub loss: Chance,
+    /// Largest payload in bytes.
+    pub largest: Count,
+    /// Datagrams that a receiver holds unread; more are lost.
+    #[serde(default = "queue")]
+    pub queue: Count,
+}
+
+fn queue() -> Count {
+    Count(64)
+}
+
+/// How threads share a processor.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Scheduler {
+    pub policy: Policy,
+    /// A thread that has run so long gives way to one of its priority.
+    pub slice: Time,
+    /// From one thread to another.
+    pub switch: Time,
+}
+
+impl Default for Scheduler {
+    fn default() -> Scheduler {
+        let (slice, switch) = (Time::from_us(100_000.0), Time::from_us(2.0));
+        Scheduler { policy: Policy::Dynamic, slice, switch }
+    }
+}
+
+/// Policies of Linux 2.6, as the Rendezvous document compares them in its section 5.3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// SCHED_OTHER: who sleeps much is preferred, after a while.
+    Dynamic,
+    /// SCHED_FIFO: the highest priority runs until it sleeps.
+    Fifo,
+    /// SCHED_RR: the same, with time slices among equals.
+    RoundRobin,
+}
+
+/// How far the numbers of a machine file can be trusted.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Evidence {
+    /// Name of the document in `published.csv`.
+    pub paper: String,
+    /// Published values that the parameters were fitted to, each as `quantity; configuration`.
+    pub fitted: Vec<String>,
+    /// Published values that were not looked at in fitting.
+    pub held_out: Vec<String>,
+    /// Parameters that no document gives, as paths (`rail.gap_in`); varied by 30 % in studies.
+    pub assumed: Vec<String>,
+}
