@@ -104,8 +104,10 @@ pub struct Accumulator {
 impl Accumulator {
     /// Starts with `data`.
     pub fn new<F: Fabric>(link: &Link<F>, data: Sge) -> Accumulator {
-        let (value, spare) = (link.stage(data.len()), link.stage(data.len()));
+        let pool = link.endpoint.staging();
+        let (value, spare) = (pool.take_for(data), pool.take_for(data));
         value.sge().copy_from(data);
+        link.endpoint.fabric().charge(Work::Copy(data.len()));
         Accumulator { value, spare }
     }
 

@@ -1,4 +1,29 @@
-//! A cluster in virtual time.
+//! A cluster in virtual time: the very algorithms that run on real fabrics, on machines that we do
+//! not own, deterministically, thousands of ranks in one thread.
+//!
+//! ```text
+//!   program of rank 0, 1, ...   futures, polled in the order of time            run
+//!   Sim                         one rank's fabric: posts cost local time        sim
+//!   State                       clocks, inboxes, what happens when it is due    world, flight, queue
+//!   Network                     ports and buses, where messages wait            network
+//!   Machine                     a TOML file: latencies, gaps, rates             machine
+//! ```
 
+mod flight;
 pub mod machine;
+mod memory;
+mod network;
+mod options;
+mod queue;
+mod run;
+mod sim;
+mod trace;
 pub mod units;
+mod world;
+
+pub use machine::Machine;
+pub use options::{Chaos, Death, Options};
+pub use run::{Outcome, Stopped, run};
+pub use sim::Sim;
+pub use trace::{Activity, Arrow, Span, Trace, Travel};
+pub use world::Counts;

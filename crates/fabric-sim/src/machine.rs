@@ -29,6 +29,9 @@ pub struct Machine {
     /// Ranks on one node.
     #[serde(default = "one")]
     pub ranks_per_node: Count,
+    /// Messages wait for ports and buses; `false`: everything has the network to itself.
+    #[serde(default = "yes")]
+    pub contention: bool,
     pub host: Host,
     /// Paths out of a node, each an adapter port. At least one.
     pub rail: Vec<Rail>,
@@ -42,6 +45,10 @@ pub struct Machine {
     pub scheduler: Scheduler,
     #[serde(default)]
     pub evidence: Evidence,
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn one() -> Count {

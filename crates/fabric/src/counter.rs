@@ -15,7 +15,9 @@ use std::time::Instant;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Counter(pub u32);
 
-const CHUNK: usize = 256;
+/// Counters in the first chunk; further ones are as long as all before, up to [`MOST`].
+const FIRST: usize = 16;
+const MOST: usize = 256;
 
 /// The counters of one process: words of its own, and words inside regions that peers write.
 ///
@@ -41,14 +43,15 @@ impl Counters {
         if let Some(index) = self.free.borrow_mut().pop() {
             return Counter(index);
         }
-        let chunk = Block::new((0..CHUNK).map(|_| AtomicU64::new(0)));
         let first = self.words.borrow().len() as u32;
+        let len = (first as usize).clamp(FIRST, MOST);
+        let chunk = Block::new((0..len).map(|_| AtomicU64::new(0)));
         // SAFETY: inside the chunk.
         let word = |i| unsafe { chunk.first().add(i) };
-        self.words.borrow_mut().extend((0..CHUNK).map(word));
+        self.words.borrow_mut().extend((0..len).map(word));
         self.owned.borrow_mut().push(chunk);
         self.rebase();
-        self.free.borrow_mut().extend((first + 1..first + CHUNK as u32).rev());
+        self.free.borrow_mut().extend((first + 1..first + len as u32).rev());
         Counter(first)
     }
 

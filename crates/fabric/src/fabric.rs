@@ -19,6 +19,8 @@ pub enum Work {
     Copy(usize),
     /// A reduction over so many bytes.
     Reduce(usize),
+    /// A message is matched and handed over: the receiver's overhead in LogGP.
+    Match,
     /// The program's own computing, in picoseconds.
     Compute(u64),
 }
@@ -44,6 +46,11 @@ pub trait Fabric: 'static {
     /// What can be done towards `peer` (which may be this process).
     fn capabilities(&self, peer: usize) -> Capabilities;
 
+    /// The time by which deadlines are measured.
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
     // ---- counters -----------------------------------------------------------------------------
 
     /// The counters of this process.
@@ -66,7 +73,7 @@ pub trait Fabric: 'static {
             return Poll::Ready(Err(fault));
         }
         match deadline {
-            Some(at) if Instant::now() >= at => Poll::Ready(Err(Fault::TimedOut)),
+            Some(at) if self.now() >= at => Poll::Ready(Err(Fault::TimedOut)),
             _ => Poll::Pending,
         }
     }

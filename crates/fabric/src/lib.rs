@@ -12,7 +12,7 @@
 //!
 //! See `skeleton.rs` for what a new fabric has to fill in.
 
-mod block;
+pub mod block;
 mod capabilities;
 mod counter;
 mod fabric;

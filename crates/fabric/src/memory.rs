@@ -27,6 +27,18 @@ impl Sge {
         Sge { ptr, len }
     }
 
+    /// A payload of which only the length exists, for studies in the simulator: copying from or to
+    /// it moves nothing.
+    pub const fn phantom(len: usize) -> Sge {
+        Sge { ptr: std::ptr::null_mut(), len }
+    }
+
+    /// Whether only its length exists.
+    #[inline]
+    pub const fn is_phantom(self) -> bool {
+        self.ptr.is_null()
+    }
+
     pub const fn ptr(self) -> *mut u8 {
         self.ptr
     }
@@ -50,6 +62,9 @@ impl Sge {
             "part {offset}+{len} of {}",
             self.len
         );
+        if self.is_phantom() {
+            return Sge::phantom(len);
+        }
         // SAFETY: the part lies inside the same allocation.
         let ptr = unsafe { self.ptr.add(offset) };
         Sge { ptr, len }
@@ -59,6 +74,9 @@ impl Sge {
     #[inline]
     pub fn copy_from(self, source: Sge) {
         assert_eq!(self.len, source.len, "copy between elements of different length");
+        if self.is_phantom() || source.is_phantom() {
+            return;
+        }
         // SAFETY: both were promised to be valid for their length; both ways allow overlap.
         unsafe {
             if self.len <= SMALL {
@@ -72,13 +90,19 @@ impl Sge {
     /// Copies the bytes of `source` to the start of `self`.
     pub fn fill(self, source: &[u8]) {
         assert!(source.len() <= self.len);
+        if self.is_phantom() {
+            return;
+        }
         // SAFETY: `self` was promised to be valid for writing its length.
         unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), self.ptr, source.len()) }
     }
 
-    /// Copies the start of `self` into `out`.
+    /// Copies the start of `self` into `out`, which stays as it is if `self` is a phantom.
     pub fn read(self, out: &mut [u8]) {
         assert!(out.len() <= self.len);
+        if self.is_phantom() {
+            return;
+        }
         // SAFETY: `self` was promised to be valid for reading its length.
         unsafe { std::ptr::copy_nonoverlapping(self.ptr, out.as_mut_ptr(), out.len()) }
     }
@@ -158,12 +182,16 @@ pub struct Region {
 pub struct Staging {
     memory: Option<Block<u64>>,
     len: usize,
+    phantom: bool,
     pool: StagingPool,
 }
 
 impl Staging {
     /// All of the buffer.
     pub fn sge(&self) -> Sge {
+        if self.phantom {
+            return Sge::phantom(self.len);
+        }
         let memory = self.memory.as_ref().expect("present until dropped");
         // SAFETY: the pool keeps the allocation; only elements of this buffer name it.
         unsafe { Sge::new(memory.first().as_ptr().cast(), self.len) }
@@ -185,7 +213,11 @@ impl Drop for Staging {
             && memory.len() > 0
         {
             let class = memory.len().trailing_zeros() as usize;
-            self.pool.idle.borrow_mut()[class].push(memory);
+            let mut idle = self.pool.idle.borrow_mut();
+            if idle.len() <= class {
+                idle.resize_with(class + 1, Shelf::new);
+            }
+            idle[class].push(memory);
         }
     }
 }
@@ -194,15 +226,10 @@ impl Drop for Staging {
 type Shelf = Vec<Block<u64>>;
 
 /// Where [`Staging`] buffers come from: sizes are rounded up to powers of two and reused.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct StagingPool {
-    idle: Rc<RefCell<[Shelf; 64]>>,
-}
-
-impl Default for StagingPool {
-    fn default() -> Self {
-        StagingPool { idle: Rc::new(RefCell::new([const { Vec::new() }; 64])) }
-    }
+    /// By the logarithm of the number of words.
+    idle: Rc<RefCell<Vec<Shelf>>>,
 }
 
 impl StagingPool {
@@ -212,10 +239,20 @@ impl StagingPool {
             Block::new([])
         } else {
             let words = len.div_ceil(8).next_power_of_two();
-            let idle = self.idle.borrow_mut()[words.trailing_zeros() as usize].pop();
+            let class = words.trailing_zeros() as usize;
+            let idle = self.idle.borrow_mut().get_mut(class).and_then(Vec::pop);
             idle.unwrap_or_else(|| Block::new(vec![0; words]))
         };
-        Staging { memory: Some(memory), len, pool: self.clone() }
+        Staging { memory: Some(memory), len, phantom: false, pool: self.clone() }
+    }
+
+    /// A buffer as long as `data`, and a phantom if `data` is one.
+    pub fn take_for(&self, data: Sge) -> Staging {
+        if data.is_phantom() {
+            Staging { memory: None, len: data.len(), phantom: true, pool: self.clone() }
+        } else {
+            self.take(data.len())
+        }
     }
 }
 

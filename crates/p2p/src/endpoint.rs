@@ -2,6 +2,7 @@
 
 use crate::envelope::{Context, Envelope, Kind, Tag};
 use crate::matching::Matching;
+use crate::peers::Peers;
 use crate::request::{RequestId, Requests, Slot, Stage, Status};
 use crate::sharing::Claims;
 use crate::slab::Slab;
@@ -9,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context as Cx, Poll};
-use weft_fabric::{Counter, Fabric, Fault, Head, Message, Sge, StagingPool};
+use weft_fabric::{Counter, Fabric, Fault, Head, Message, Sge, StagingPool, Work};
 
 /// Sizes that govern the protocols. In bytes.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +31,6 @@ impl Default for Limits {
 /// What is known of one peer. Made at first use.
 #[derive(Debug, Clone, Default)]
 pub struct Peer {
-    known: bool,
     pub eager: usize,
     /// Largest piece of a pushed payload.
     pub piece: usize,
@@ -44,13 +44,11 @@ pub struct Peer {
     pub told: u64,
 }
 
-const CHUNK: usize = 64;
-
 /// Everything that changes.
 pub struct State {
     pub matching: Matching,
     pub requests: Requests,
-    peers: Vec<Option<Box<[Peer]>>>,
+    peers: Peers,
     /// A prepared request for a send that the fabric may have to keep.
     pub spare: u32,
     /// Receives whose RDMA read is under way, and some whose read is over.
@@ -104,7 +102,7 @@ impl<F: Fabric> Endpoint<F> {
         let state = State {
             matching: Matching::new(),
             requests,
-            peers: vec![None; fabric.size().div_ceil(CHUNK)],
+            peers: Peers::default(),
             spare,
             reading: Vec::new(),
             forgotten: Vec::new(),
@@ -240,9 +238,13 @@ impl<F: Fabric> Endpoint<F> {
             return None;
         }
         let mut state = self.state.borrow_mut();
-        let status = state.requests[id.0].status;
-        state.requests[id.0].stage = Stage::Free;
+        let slot = &mut state.requests[id.0];
+        let (status, receives) = (slot.status, slot.receives);
+        slot.stage = Stage::Free;
         state.requests.give(id.0);
+        if receives {
+            self.fabric.charge(Work::Match);
+        }
         Some(status)
     }
 
@@ -330,27 +332,17 @@ impl<F: Fabric> Endpoint<F> {
 
 impl State {
     /// What is known of `peer`.
+    #[inline]
     pub fn peer<F: Fabric>(&mut self, endpoint: &Endpoint<F>, peer: usize) -> &mut Peer {
-        let known = self.peers[peer / CHUNK].as_ref().is_some_and(|c| c[peer % CHUNK].known);
-        if !known {
-            self.meet(endpoint, peer);
-        }
-        match &mut self.peers[peer / CHUNK] {
-            Some(chunk) => &mut chunk[peer % CHUNK],
-            None => unreachable!("met above"),
-        }
-    }
-
-    #[cold]
-    fn meet<F: Fabric>(&mut self, endpoint: &Endpoint<F>, peer: usize) {
-        let place = &mut self.peers[peer / CHUNK];
-        let chunk = place.get_or_insert_with(|| vec![Peer::default(); CHUNK].into());
-        let c = endpoint.fabric.capabilities(peer);
-        let entry = &mut chunk[peer % CHUNK];
-        entry.known = true;
-        entry.eager = endpoint.limits.eager.min(c.send_max);
-        entry.piece = c.send_max;
-        entry.shares = c.direct && c.synchronous && c.coherent_atomics;
+        self.peers.get_or_insert(peer, || {
+            let c = endpoint.fabric.capabilities(peer);
+            Peer {
+                eager: endpoint.limits.eager.min(c.send_max),
+                piece: c.send_max,
+                shares: c.direct && c.synchronous && c.coherent_atomics,
+                ..Peer::default()
+            }
+        })
     }
 }
 

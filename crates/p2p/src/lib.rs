@@ -13,6 +13,7 @@
 mod endpoint;
 mod envelope;
 mod matching;
+mod peers;
 mod receive;
 mod rendezvous;
 mod request;

@@ -4,7 +4,7 @@ use crate::endpoint::{Endpoint, State};
 use crate::envelope::{Context, Envelope, Kind, Source, Tag, eager_word};
 use crate::matching::{Arrival, Matched};
 use crate::request::{RequestId, Stage, Status};
-use weft_fabric::{Fabric, Fault, RemoteAddr, Sge};
+use weft_fabric::{Fabric, Fault, RemoteAddr, Sge, Work};
 
 /// Which messages a receive or probe takes.
 #[derive(Debug, Clone, Copy)]
@@ -44,8 +44,9 @@ impl<F: Fabric> Endpoint<F> {
             self.handle(message);
             return Direct::Post;
         }
-        let status = deliver(buffer, message.payload, rank, tag);
+        let status = self.deliver(buffer, message.payload, rank, tag);
         self.fabric.release(message);
+        self.fabric.charge(Work::Match);
         self.owe(&mut self.state.borrow_mut(), peer, status.bytes + status.lost);
         Direct::Got(status)
     }
@@ -57,6 +58,7 @@ impl<F: Fabric> Endpoint<F> {
         let slot = &mut state.requests[index];
         slot.context = want.context;
         slot.buffer = buffer;
+        slot.receives = true;
         slot.tag = want.tag.unwrap_or(-1);
         slot.stage = Stage::Posted;
         let rank = match want.source {
@@ -96,6 +98,7 @@ impl<F: Fabric> Endpoint<F> {
         let state = &mut *self.state.borrow_mut();
         let index = self.open(state);
         state.requests[index].buffer = buffer;
+        state.requests[index].receives = true;
         self.accept(state, index, message);
         RequestId(index)
     }
@@ -112,7 +115,7 @@ impl<F: Fabric> Endpoint<F> {
             return;
         }
         let payload = m.payload.as_ref().map_or(Sge::EMPTY, |p| p.sge());
-        slot.status = deliver(slot.buffer, payload, m.rank, m.tag);
+        slot.status = self.deliver(slot.buffer, payload, m.rank, m.tag);
         slot.stage = Stage::Complete;
         self.advance(slot);
         if m.kind == Kind::EagerSync {
@@ -121,13 +124,30 @@ impl<F: Fabric> Endpoint<F> {
         self.owe(state, m.peer, m.len);
     }
 
+    /// Copies a payload into a receive's buffer, as far as it goes.
+    #[inline]
+    fn deliver(&self, buffer: Sge, payload: Sge, rank: u32, tag: Tag) -> Status {
+        let fits = payload.len().min(buffer.len());
+        if fits > 0 {
+            buffer.part(0, fits).copy_from(payload.part(0, fits));
+            self.fabric.charge(Work::Copy(fits));
+        }
+        Status {
+            source: rank as i32,
+            tag,
+            bytes: fits as u64,
+            lost: (payload.len() - fits) as u64,
+            ..Status::default()
+        }
+    }
+
     /// An eager message has arrived.
     pub(crate) fn on_eager(&self, state: &mut State, peer: usize, e: Envelope, payload: Sge) {
         let len = payload.len() as u64;
         if let Some(index) = state.matching.match_posted(e.context, e.rank, e.tag) {
             let slot = &mut state.requests[index];
             slot.peer = Some(peer as u32);
-            slot.status = deliver(slot.buffer, payload, e.rank, e.tag);
+            slot.status = self.deliver(slot.buffer, payload, e.rank, e.tag);
             slot.stage = Stage::Complete;
             self.advance(slot);
             if e.kind == Kind::EagerSync {
@@ -136,8 +156,11 @@ impl<F: Fabric> Endpoint<F> {
             self.owe(state, peer, len);
             return;
         }
-        let copy = self.staging().take(payload.len());
+        let copy = self.staging().take_for(payload);
         copy.sge().copy_from(payload);
+        if !payload.is_empty() {
+            self.fabric.charge(Work::Copy(payload.len()));
+        }
         let Envelope { kind, tag, context, rank, request } = e;
         let remote = RemoteAddr::default();
         let payload = Some(copy);
@@ -179,18 +202,3 @@ pub(crate) struct Offer {
     pub request: u32,
 }
 
-/// Copies a payload into a receive's buffer, as far as it goes.
-#[inline]
-fn deliver(buffer: Sge, payload: Sge, rank: u32, tag: Tag) -> Status {
-    let fits = payload.len().min(buffer.len());
-    if fits > 0 {
-        buffer.part(0, fits).copy_from(payload.part(0, fits));
-    }
-    Status {
-        source: rank as i32,
-        tag,
-        bytes: fits as u64,
-        lost: (payload.len() - fits) as u64,
-        ..Status::default()
-    }
-}

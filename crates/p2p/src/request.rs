@@ -71,6 +71,8 @@ pub struct Slot {
     pub status: Status,
     /// The program asked to cancel it.
     pub cancelling: bool,
+    /// It receives.
+    pub receives: bool,
 }
 
 impl Default for Slot {
@@ -90,6 +92,7 @@ impl Default for Slot {
             shared: None,
             status: Status::default(),
             cancelling: false,
+            receives: false,
         }
     }
 }

@@ -1,7 +1,15 @@
-//! Slots by number, in chunks that never move: growth copies nothing and a number costs no search.
+//! Slots by number, in chunks that never move and double: growth copies nothing, a number costs no
+//! search, and few slots take little memory.
 
-const CHUNK_BITS: u32 = 8;
-const CHUNK: usize = 1 << CHUNK_BITS;
+/// Slots in the first chunk; each further one is as long as all before it.
+const FIRST: u32 = 8;
+
+/// Chunk and place of a slot.
+#[inline]
+fn place(index: u32) -> (usize, usize) {
+    let chunk = (index / FIRST + 1).ilog2();
+    (chunk as usize, (index - FIRST * ((1 << chunk) - 1)) as usize)
+}
 
 /// No slot.
 pub const NONE: u32 = u32::MAX;
@@ -26,9 +34,10 @@ impl<T: Default> Slab<T> {
         if let Some(index) = self.free.pop() {
             return index;
         }
-        let first = (self.chunks.len() * CHUNK) as u32;
-        self.chunks.push((0..CHUNK).map(|_| T::default()).collect());
-        self.free.extend((first + 1..first + CHUNK as u32).rev());
+        let len = FIRST << self.chunks.len();
+        let first = len - FIRST;
+        self.chunks.push((0..len).map(|_| T::default()).collect());
+        self.free.extend((first + 1..first + len).rev());
         first
     }
 
@@ -49,7 +58,8 @@ impl<T: Default> Slab<T> {
     }
 
     pub fn get(&self, index: u32) -> Option<&T> {
-        self.chunks.get((index >> CHUNK_BITS) as usize).map(|c| &c[index as usize % CHUNK])
+        let (chunk, at) = place(index.min(NONE - FIRST));
+        self.chunks.get(chunk).and_then(|c| c.get(at))
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &T> {
@@ -61,13 +71,15 @@ impl<T> std::ops::Index<u32> for Slab<T> {
     type Output = T;
 
     fn index(&self, index: u32) -> &T {
-        &self.chunks[(index >> CHUNK_BITS) as usize][index as usize % CHUNK]
+        let (chunk, at) = place(index);
+        &self.chunks[chunk][at]
     }
 }
 
 impl<T> std::ops::IndexMut<u32> for Slab<T> {
     fn index_mut(&mut self, index: u32) -> &mut T {
-        &mut self.chunks[(index >> CHUNK_BITS) as usize][index as usize % CHUNK]
+        let (chunk, at) = place(index);
+        &mut self.chunks[chunk][at]
     }
 }
 

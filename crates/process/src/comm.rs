@@ -66,7 +66,14 @@ impl<F: Fabric> Comm<F> {
     /// MPI_COMM_WORLD.
     pub fn world(engine: &Rc<Engine<F>>) -> Rc<Comm<F>> {
         let all: Vec<u32> = (0..engine.endpoint().fabric().size() as u32).collect();
-        Comm::new(engine, WORLD, Group::new(all), "MPI_COMM_WORLD")
+        Comm::world_of(engine, Group::new(all))
+    }
+
+    /// MPI_COMM_WORLD, with the group of all ranks in their order given: processes of a simulation
+    /// share one.
+    pub fn world_of(engine: &Rc<Engine<F>>, all: Group) -> Rc<Comm<F>> {
+        debug_assert_eq!(all.size(), engine.endpoint().fabric().size());
+        Comm::new(engine, WORLD, all, "MPI_COMM_WORLD")
     }
 
     /// MPI_COMM_SELF.

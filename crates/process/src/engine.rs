@@ -179,6 +179,38 @@ impl<F: Fabric> Engine<F> {
         self.tasks.borrow().len()
     }
 
+    /// Drives `future` by being polled itself: what a simulator runs as the program of a rank, in
+    /// place of [`Engine::block_on`].
+    pub fn run<T: 'static, P: Future<Output = T> + 'static>(
+        self: &Rc<Self>,
+        future: P,
+    ) -> impl Future<Output = T> + use<F, T, P> {
+        let engine = self.clone();
+        let mut future = Box::pin(future);
+        let mut wait: Option<(Counter, u64)> = None;
+        std::future::poll_fn(move |cx| {
+            let mut polled = false;
+            loop {
+                let moved = engine.progress();
+                let counters = engine.endpoint.fabric().counters();
+                let due = wait.is_none_or(|(c, target)| counters.value(c) >= target);
+                let failed = engine.endpoint.fault().is_some();
+                let look = due && wait.is_some() || !polled && (due || failed);
+                if !look && !moved {
+                    return Poll::Pending;
+                }
+                if look || wait.is_none() {
+                    engine.endpoint.last_wait();
+                    if let Poll::Ready(value) = future.as_mut().poll(cx) {
+                        return Poll::Ready(value);
+                    }
+                    wait = engine.endpoint.last_wait();
+                    polled = true;
+                }
+            }
+        })
+    }
+
     /// Runs a future on the caller's stack to its end.
     pub fn block_on<T>(&self, outside: &dyn Outside, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);

@@ -24,7 +24,11 @@ impl Group {
 
     /// The place of a world rank in this group.
     pub fn rank_of(&self, world: u32) -> Option<usize> {
-        self.0.iter().position(|&r| r == world)
+        match self.0.get(world as usize) {
+            // In the world, and in groups that begin like it, everybody is at their rank.
+            Some(&rank) if rank == world => Some(world as usize),
+            _ => self.0.iter().position(|&r| r == world),
+        }
     }
 
     pub fn compare(&self, other: &Group) -> Compare {

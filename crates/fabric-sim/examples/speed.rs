@@ -1,0 +1,68 @@
+//! How fast the simulator is, and what a rank costs:
+//! `cargo run --release -p weft-fabric-sim --example speed -- [ranks] [rounds] [machine]`.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Instant;
+use weft_collective::{Link, Reduce, allreduce, barrier};
+use weft_fabric::Sge;
+use weft_fabric::wait::WaitPolicy;
+use weft_fabric_sim::{Machine, Options, run};
+use weft_p2p::{Context, Limits};
+use weft_process::Engine;
+
+struct Nothing;
+
+impl Reduce for Nothing {
+    fn combine(&self, _left: Sge, _right: Sge) {}
+
+    fn commutes(&self) -> bool {
+        true
+    }
+}
+
+/// Peak memory of this process, in bytes.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) << 10
+}
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let ranks: usize = args.next().map_or(1024, |a| a.parse().expect("a number of ranks"));
+    let rounds: usize = args.next().map_or(20, |a| a.parse().expect("a number of rounds"));
+    let machine = args.next().unwrap_or_else(|| "loggp".to_owned());
+    let machine = Rc::new(Machine::load(&machine).expect("a machine"));
+    let members: Rc<[u32]> = (0..ranks as u32).collect();
+    let before = peak();
+    let start = Instant::now();
+    let outcome = run(&machine, Options::new(ranks), |sim| {
+        let engine = Engine::new(sim, WaitPolicy::new(true), Limits::default());
+        let members = members.clone();
+        let rank = engine.rank();
+        let endpoint = engine.endpoint().clone();
+        let tag = Cell::new(0);
+        let link = move || {
+            tag.set(tag.get() + 1);
+            let (endpoint, members) = (endpoint.clone(), members.clone());
+            Link { endpoint, members, rank, context: Context(3), tag: tag.get() }
+        };
+        engine.run(async move {
+            let data = Sge::phantom(8);
+            for _ in 0..rounds {
+                barrier::dissemination(&link()).await.expect("a barrier");
+                allreduce::pairwise_exchange(&link(), data, data, &Nothing).await.expect("a sum");
+            }
+        })
+    })
+    .expect("no deadlock");
+    let seconds = start.elapsed().as_secs_f64();
+    let counts = outcome.counts;
+    println!("{ranks} ranks, {rounds} times barrier and allreduce on {}", machine.name);
+    println!("virtual time   {:.3} us", outcome.end() as f64 / 1e6);
+    println!("messages       {} ({:.2} million/s)", counts.messages, counts.messages as f64 / seconds / 1e6);
+    println!("events         {}, polls {}", counts.events, counts.polls);
+    println!("memory         {:.1} MiB peak, {} bytes a rank", peak() as f64 / 1048576.0, (peak() - before) / ranks as u64);
+    println!("time           {seconds:.3} s");
+}

@@ -1,0 +1,117 @@
+//! Memory that other ranks can reach: a table of regions, each checked at every use.
+
+use std::collections::BTreeMap;
+use weft_fabric::block::Block;
+use weft_fabric::{Fault, Region, RemoteAddr, Sge};
+
+/// Largest region, in bytes: beyond it the machine has no memory.
+const LARGEST: usize = 1 << 40;
+
+#[repr(align(64))]
+#[derive(Clone, Copy)]
+struct Line {
+    _words: [u64; 8],
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    rank: u32,
+    generation: u32,
+    memory: Sge,
+    /// Flags and atomics may be in it.
+    allocated: bool,
+    live: bool,
+}
+
+/// All regions of a world. Allocated memory stays until the end, because counters point into it; it
+/// is used again.
+#[derive(Default)]
+pub struct Memory {
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+    /// Idle blocks by their number of lines.
+    idle: BTreeMap<usize, Vec<Block<Line>>>,
+    /// Blocks in use, by region.
+    used: BTreeMap<u32, Block<Line>>,
+}
+
+impl Memory {
+    /// Zeroed memory of `rank`.
+    pub fn allocate(&mut self, rank: usize, len: usize) -> Result<Region, Fault> {
+        if len > LARGEST {
+            const ENOMEM: i32 = 12;
+            return Err(Fault::System { what: "memory of the simulated cluster", errno: ENOMEM });
+        }
+        let lines = len.div_ceil(64).max(1);
+        let block = match self.idle.get_mut(&lines).and_then(Vec::pop) {
+            Some(block) => block,
+            None => Block::new(vec![Line { _words: [0; 8] }; lines]),
+        };
+        let start = block.first().as_ptr();
+        // SAFETY: the block holds `lines` lines, and `Memory` keeps it until the world ends.
+        let memory = unsafe {
+            std::ptr::write_bytes(start, 0, lines);
+            Sge::new(start.cast(), len)
+        };
+        let region = self.enter(rank, memory, true);
+        self.used.insert(region.remote.key as u32, block);
+        Ok(region)
+    }
+
+    /// Names memory of the program.
+    pub fn expose(&mut self, rank: usize, memory: Sge) -> Region {
+        self.enter(rank, memory, false)
+    }
+
+    fn enter(&mut self, rank: usize, memory: Sge, allocated: bool) -> Region {
+        let rank = rank as u32;
+        let index = self.free.pop().unwrap_or_else(|| {
+            let entry = Entry { rank, generation: 0, memory, allocated, live: false };
+            self.entries.push(entry);
+            self.entries.len() as u32 - 1
+        });
+        let generation = self.entries[index as usize].generation + 1;
+        self.entries[index as usize] = Entry { rank, generation, memory, allocated, live: true };
+        let key = u64::from(generation) << 32 | u64::from(index);
+        Region { local: memory, remote: RemoteAddr { key, addr: 0 } }
+    }
+
+    /// Ends the reach of a region.
+    pub fn withdraw(&mut self, region: Region) {
+        let index = region.remote.key as u32;
+        let entry = &mut self.entries[index as usize];
+        assert!(entry.live && entry.generation == (region.remote.key >> 32) as u32);
+        entry.live = false;
+        if let Some(block) = self.used.remove(&index) {
+            self.idle.entry(block.len()).or_default().push(block);
+        }
+        self.free.push(index);
+    }
+
+    /// The memory of `len` bytes at `at`, which `rank` must own.
+    pub fn find(&self, rank: usize, at: RemoteAddr, len: usize) -> Result<Sge, Fault> {
+        let corrupt = |what| Err(Fault::Corrupt { rank, what });
+        let Some(entry) = self.entries.get(at.key as u32 as usize) else {
+            return corrupt("key of a region");
+        };
+        let current = entry.live && u64::from(entry.generation) == at.key >> 32;
+        if !current || entry.rank as usize != rank {
+            return corrupt("key of a region");
+        }
+        let whole = entry.memory.len() as u64;
+        if at.addr > whole || len as u64 > whole - at.addr {
+            return corrupt("address in a region");
+        }
+        Ok(entry.memory.part(at.addr as usize, len))
+    }
+
+    /// The word at `at`: aligned, and in memory that the fabric allocated.
+    pub fn word(&self, rank: usize, at: RemoteAddr) -> Result<Sge, Fault> {
+        let word = self.find(rank, at, 8)?;
+        let allocated = self.entries[at.key as u32 as usize].allocated;
+        if !allocated || !at.addr.is_multiple_of(8) {
+            return Err(Fault::Corrupt { rank, what: "address of a word" });
+        }
+        Ok(word)
+    }
+}

@@ -1,0 +1,157 @@
+//! Ports and buses: when a message that is posted now leaves, and when one that comes has arrived.
+//!
+//! ```text
+//!   post ──wait for port and bus──> start ── latency + n / bandwidth ──> tail ──wait for port and bus──> arrived
+//! ```
+//! A port carries one message at a time in each direction, for as long as its bytes take and at
+//! least for its gap. Alone on the machine, nothing waits anywhere.
+
+use crate::machine::Machine;
+use crate::units::{Picoseconds, Rate};
+
+/// When something is free again.
+type Free = Picoseconds;
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Port {
+    out: Free,
+    into: Free,
+    dead: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct BusState {
+    out: Free,
+    into: Free,
+    both: Free,
+}
+
+/// One rail's constants.
+#[derive(Debug, Clone, Copy)]
+struct Path {
+    bandwidth: Rate,
+    /// The slowest of rail and bus: what one message alone gets.
+    slowest: Rate,
+    gap_out: Picoseconds,
+    gap_in: Picoseconds,
+    bus: Option<usize>,
+}
+
+/// A bus's constants; no limit is no time.
+#[derive(Debug, Clone, Copy)]
+struct BusPath {
+    out: Rate,
+    into: Rate,
+    both: Rate,
+}
+
+/// The network's state.
+pub struct Network {
+    contention: bool,
+    rails: usize,
+    paths: Vec<Path>,
+    buses: Vec<BusPath>,
+    ports: Vec<Port>,
+    states: Vec<BusState>,
+}
+
+fn slower(a: Rate, b: Rate) -> Rate {
+    if a.time(1 << 20) >= b.time(1 << 20) { a } else { b }
+}
+
+impl Network {
+    pub fn new(machine: &Machine, nodes: usize) -> Network {
+        let limit = |rate: Option<Rate>| rate.unwrap_or(Rate::INFINITE);
+        let buses: Vec<BusPath> = machine
+            .bus
+            .iter()
+            .map(|b| BusPath { out: limit(b.out), into: limit(b.into), both: limit(b.both) })
+            .collect();
+        let path = |rail: &crate::machine::Rail| {
+            let bus = machine.bus.iter().position(|b| Some(&b.name) == rail.bus.as_ref());
+            let slowest = bus.map_or(rail.bandwidth, |b| {
+                let BusPath { out, into, both } = buses[b];
+                slower(rail.bandwidth, slower(out, slower(into, both)))
+            });
+            let (gap_out, gap_in) = (rail.gap_out.0, rail.gap_in.0);
+            Path { bandwidth: rail.bandwidth, slowest, gap_out, gap_in, bus }
+        };
+        let paths: Vec<Path> = machine.rail.iter().map(path).collect();
+        let rails = paths.len();
+        let ports = vec![Port::default(); nodes * rails];
+        let states = vec![BusState::default(); nodes * buses.len()];
+        Network { contention: machine.contention, rails, paths, buses, ports, states }
+    }
+
+    fn bus(&self, node: usize, rail: usize) -> Option<(usize, usize)> {
+        self.paths[rail].bus.map(|bus| (bus, node * self.buses.len() + bus))
+    }
+
+    /// A message of `bytes` that is ready at `at` leaves `node`: when its last byte reaches the
+    /// other port if nothing delays it there.
+    pub fn depart(
+        &mut self,
+        node: usize,
+        rail: usize,
+        at: Picoseconds,
+        bytes: usize,
+        latency: Picoseconds,
+    ) -> Picoseconds {
+        let path = self.paths[rail];
+        if !self.contention {
+            return at + latency + path.slowest.time(bytes);
+        }
+        let bus = self.bus(node, rail);
+        let port = &mut self.ports[node * self.rails + rail];
+        let mut start = at.max(port.out);
+        if let Some((_, i)) = bus {
+            start = start.max(self.states[i].out).max(self.states[i].both);
+        }
+        port.out = start + path.gap_out.max(path.bandwidth.time(bytes));
+        if let Some((bus, i)) = bus {
+            self.states[i].out = start + self.buses[bus].out.time(bytes);
+            self.states[i].both = start + self.buses[bus].both.time(bytes);
+        }
+        start + latency + path.slowest.time(bytes)
+    }
+
+    /// A message whose last byte would arrive at `now`: when it has arrived, which is later if
+    /// others are before it.
+    pub fn arrive(
+        &mut self,
+        node: usize,
+        rail: usize,
+        now: Picoseconds,
+        bytes: usize,
+    ) -> Picoseconds {
+        let path = self.paths[rail];
+        if !self.contention {
+            return now;
+        }
+        let bus = self.bus(node, rail);
+        let port = &mut self.ports[node * self.rails + rail];
+        let mut done = now.max(port.into + path.gap_in.max(path.bandwidth.time(bytes)));
+        if let Some((bus, i)) = bus {
+            let (limits, state) = (self.buses[bus], &mut self.states[i]);
+            done = done
+                .max(state.into + limits.into.time(bytes))
+                .max(state.both + limits.both.time(bytes));
+            (state.into, state.both) = (done, done);
+        }
+        port.into = done;
+        done
+    }
+
+    /// The first rail that works at both nodes.
+    pub fn rail(&self, from: usize, to: usize) -> Option<usize> {
+        (0..self.rails).find(|&rail| self.works(from, rail) && self.works(to, rail))
+    }
+
+    pub fn works(&self, node: usize, rail: usize) -> bool {
+        !self.ports[node * self.rails + rail].dead
+    }
+
+    pub fn kill(&mut self, node: usize, rail: usize) {
+        self.ports[node * self.rails + rail].dead = true;
+    }
+}

@@ -1,0 +1,84 @@
+//! How one simulation is run: ranks, seed, trouble.
+
+use crate::units::{Chance, Picoseconds, Time};
+
+/// What may go differently from seed to seed, within the contract of a fabric.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Chaos {
+    /// An operation is held up on its way, by up to `most`.
+    pub delay: Chance,
+    pub most: Time,
+    /// The fabric keeps a payload that is not inline for a while ([`weft_fabric::Posted::Later`]).
+    pub later: Chance,
+    /// A receiver misses a datagram, instead of the machine's own rate.
+    pub loss: Option<Chance>,
+    /// A datagram comes twice.
+    pub duplicate: Chance,
+}
+
+impl Chaos {
+    /// Enough of everything to show an error in few runs.
+    pub fn rough() -> Chaos {
+        Chaos {
+            delay: Chance(0.3),
+            most: Time::from_us(100.0),
+            later: Chance(0.3),
+            loss: Some(Chance(0.2)),
+            duplicate: Chance(0.1),
+        }
+    }
+}
+
+/// Something that dies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Death {
+    Rank(usize),
+    /// One port of one node.
+    Rail { node: usize, rail: usize },
+}
+
+/// One run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub ranks: usize,
+    /// The same seed gives the same run, bit for bit.
+    pub seed: u64,
+    /// Every operation takes up to so much longer, evenly spread.
+    pub jitter: Time,
+    pub chaos: Option<Chaos>,
+    /// What dies, and when.
+    pub deaths: Vec<(Picoseconds, Death)>,
+    /// From a death to when the others know of it, and from the loss of a packet to its repetition.
+    pub detection: Time,
+    /// Record what each rank does.
+    pub trace: bool,
+    /// Give up at this virtual time.
+    pub limit: Picoseconds,
+}
+
+impl Options {
+    pub fn new(ranks: usize) -> Options {
+        Options {
+            ranks,
+            seed: 1,
+            jitter: Time(0),
+            chaos: None,
+            deaths: Vec::new(),
+            detection: Time::from_us(1000.0),
+            trace: false,
+            limit: Picoseconds::MAX,
+        }
+    }
+
+    pub fn seed(self, seed: u64) -> Options {
+        Options { seed, ..self }
+    }
+
+    pub fn chaos(self, chaos: Chaos) -> Options {
+        Options { chaos: Some(chaos), ..self }
+    }
+
+    pub fn trace(self) -> Options {
+        Options { trace: true, ..self }
+    }
+}

@@ -1,0 +1,144 @@
+//! Running programs on a simulated cluster: one future a rank, polled in the order of time.
+
+use crate::machine::Machine;
+use crate::options::Options;
+use crate::sim::Sim;
+use crate::trace::Trace;
+use crate::units::Picoseconds;
+use crate::world::{Counts, State};
+use std::cell::RefCell;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Waker};
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome<T> {
+    /// By rank; `None` for one that died.
+    pub results: Vec<Option<T>>,
+    /// When each rank was through, in local time.
+    pub ends: Vec<Picoseconds>,
+    pub counts: Counts,
+    pub trace: Option<Trace>,
+}
+
+impl<T> Outcome<T> {
+    /// When the last rank was through.
+    pub fn end(&self) -> Picoseconds {
+        self.ends.iter().copied().max().unwrap_or(0)
+    }
+}
+
+/// Why a run did not come to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stopped {
+    /// No rank can go on: nothing is under way any more.
+    Deadlock { at: Picoseconds, waiting: Vec<usize> },
+    /// Virtual time has reached [`Options::limit`].
+    Limit { at: Picoseconds, waiting: Vec<usize> },
+    /// The machine cannot hold so many ranks, or none were asked for.
+    Ranks { asked: usize, most: usize },
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, at, waiting) = match self {
+            Stopped::Deadlock { at, waiting } => ("deadlock", at, waiting),
+            Stopped::Limit { at, waiting } => ("the limit of virtual time", at, waiting),
+            Stopped::Ranks { asked, most } => {
+                return write!(f, "{asked} ranks: the machine has room for 1 to {most}");
+            }
+        };
+        let us = *at as f64 / 1e6;
+        write!(f, "{what} at {us:.3} us: ")?;
+        match waiting.as_slice() {
+            [] => write!(f, "nobody waits"),
+            [one] => write!(f, "rank {one} waits"),
+            [first, .., last] if waiting.len() > 8 => {
+                write!(f, "{} ranks wait, from {first} to {last}", waiting.len())
+            }
+            some => {
+                let list: Vec<_> = some.iter().map(usize::to_string).collect();
+                write!(f, "ranks {} wait", list.join(", "))
+            }
+        }
+    }
+}
+
+impl std::error::Error for Stopped {}
+
+/// Runs `program` as every rank of a simulated cluster and returns what they returned.
+///
+/// The same machine, options and program give the same outcome, bit for bit.
+pub fn run<T, P>(
+    machine: &Rc<Machine>,
+    options: Options,
+    mut program: impl FnMut(Sim) -> P,
+) -> Result<Outcome<T>, Stopped>
+where
+    P: Future<Output = T> + 'static,
+{
+    let most = machine.nodes.0.saturating_mul(machine.ranks_per_node.0);
+    if options.ranks == 0 || options.ranks > most {
+        return Err(Stopped::Ranks { asked: options.ranks, most });
+    }
+    let limit = options.limit;
+    let size = options.ranks;
+    let state = Rc::new(RefCell::new(State::new(machine.clone(), options)));
+    // Programs end before the state whose memory they name.
+    let mut programs: Vec<Option<Pin<Box<P>>>> =
+        (0..size).map(|rank| Some(Box::pin(program(Sim::new(&state, rank))))).collect();
+    let mut results: Vec<Option<T>> = (0..size).map(|_| None).collect();
+    let mut ends = vec![0; size];
+    let mut left = size;
+    let mut cx = Context::from_waker(Waker::noop());
+    let waiting = |programs: &[Option<Pin<Box<P>>>]| {
+        (0..size).filter(|&rank| programs[rank].is_some()).collect::<Vec<_>>()
+    };
+    loop {
+        // All that is due now has happened before anybody looks.
+        let ready = {
+            let state = &mut *state.borrow_mut();
+            let now = state.now;
+            while state.step(now) {}
+            state.next_ready()
+        };
+        if let Some(rank) = ready {
+            let Some(program) = &mut programs[rank] else { continue };
+            let polled = program.as_mut().poll(&mut cx);
+            let mut state = state.borrow_mut();
+            state.rest(rank);
+            if let std::task::Poll::Ready(result) = polled {
+                ends[rank] = state.ranks[rank].clock;
+                drop(state);
+                results[rank] = Some(result);
+                programs[rank] = None;
+                left -= 1;
+            }
+            continue;
+        }
+        if left == 0 {
+            break;
+        }
+        let moved = state.borrow_mut().step(limit);
+        if !moved {
+            let at = state.borrow().now;
+            let dead = |&rank: &usize| state.borrow().ranks[rank].dead;
+            let waiting: Vec<_> =
+                waiting(&programs).into_iter().filter(|rank| !dead(rank)).collect();
+            if waiting.is_empty() {
+                break;
+            }
+            return Err(match limit {
+                Picoseconds::MAX => Stopped::Deadlock { at, waiting },
+                _ if state.borrow().flights.len() == 0 => Stopped::Deadlock { at, waiting },
+                _ => Stopped::Limit { at, waiting },
+            });
+        }
+    }
+    drop(programs);
+    let mut state = state.borrow_mut();
+    Ok(Outcome { results, ends, counts: state.counts, trace: state.trace.take() })
+}

@@ -1,0 +1,451 @@
+//! One rank's handle of the simulated cluster: the fabric.
+
+use crate::flight::{Action, Atomic, Payload, Then};
+use crate::machine::Rail;
+use crate::trace::Activity;
+use crate::units::Picoseconds;
+use crate::world::State;
+use std::cell::{Ref, RefCell, RefMut};
+use std::rc::Rc;
+use std::sync::{Arc, LazyLock};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use weft_fabric::wait::{Doorbell, Sleep};
+use weft_fabric::{
+    Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId, Head,
+    Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
+};
+
+/// A rank of a simulated cluster. Cheap to clone.
+#[derive(Clone)]
+pub struct Sim {
+    state: Rc<RefCell<State>>,
+    counters: Rc<Counters>,
+    rank: usize,
+    size: usize,
+}
+
+/// Where virtual time begins, as far as [`Instant`]s go.
+static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// Where nobody ever sleeps.
+static BELL: LazyLock<Arc<Doorbell>> = LazyLock::new(|| Arc::new(Doorbell::new()));
+
+/// Largest payload of one message, in bytes.
+const SEND_MAX: usize = 64 << 10;
+
+impl Sim {
+    pub(crate) fn new(state: &Rc<RefCell<State>>, rank: usize) -> Sim {
+        let counters = state.borrow().ranks[rank].counters.clone();
+        let size = state.borrow().ranks.len();
+        Sim { state: state.clone(), counters, rank, size }
+    }
+
+    fn state(&self) -> RefMut<'_, State> {
+        self.state.borrow_mut()
+    }
+
+    fn look(&self) -> Ref<'_, State> {
+        self.state.borrow()
+    }
+
+    /// This rank's local time.
+    pub fn clock(&self) -> Picoseconds {
+        self.look().ranks[self.rank].clock
+    }
+
+    /// The instant `span` after local time, for deadlines.
+    pub fn after(&self, span: Picoseconds) -> Instant {
+        self.now() + Duration::from_nanos(span.div_ceil(1000))
+    }
+
+    /// Waits until global time has reached local time: what has happened by now can be seen.
+    pub async fn catch_up(&self) {
+        std::future::poll_fn(|cx| self.poll_clock(cx)).await;
+    }
+
+    fn spend(&self, time: Picoseconds, activity: Activity) {
+        self.state().spend(self.rank, time, activity);
+    }
+}
+
+/// The first rail's costs: what the others cost too, where they differ only in bandwidth.
+fn rail(state: &State) -> &Rail {
+    &state.machine.rail[0]
+}
+
+/// An operation's overhead and latency towards `peer`.
+fn cost(state: &State, me: usize, peer: usize, of: impl Fn(&Rail) -> crate::machine::Cost) -> Price {
+    if state.is_local(me, peer) {
+        let local = &state.machine.local;
+        Price { overhead: local.overhead.0, latency: local.latency.0 }
+    } else {
+        let cost = of(rail(state));
+        Price { overhead: cost.overhead.0, latency: cost.latency.0 }
+    }
+}
+
+struct Price {
+    overhead: Picoseconds,
+    latency: Picoseconds,
+}
+
+impl Sim {
+    /// Posts a write whose end is `then`.
+    fn post_write(
+        &self,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        then: Then,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        let state = &mut *self.state();
+        state.memory.find(peer, dst, src.len())?;
+        if let Then::Flag(flag, _) = then {
+            state.memory.word(peer, flag.at)?;
+        }
+        let me = self.rank;
+        let local = state.is_local(me, peer);
+        let mut price = cost(state, me, peer, |r| r.write);
+        let len = src.len();
+        if !local && len > rail(state).inline {
+            price.latency += rail(state).fetch.0;
+        }
+        if !local && matches!(then, Then::Immediate(_)) {
+            price.latency += rail(state).immediate.0;
+        }
+        state.spend(me, price.overhead, Activity::Post);
+        let at = state.ranks[me].clock;
+        // Data and flag lie apart: two writes, posted together.
+        let pair = len > 0 && matches!(then, Then::Flag(..));
+        if pair && !local {
+            let second = rail(state).second;
+            state.spend(me, second.overhead.0, Activity::Post);
+            price.latency += second.latency.0;
+        }
+        let wire = match then {
+            Then::Flag(..) => len + 8,
+            _ => len,
+        };
+        let action = Action::Write { src, dst, then, done };
+        // Where bytes come in no order, halves of a packet stand for them.
+        let Rail { mtu, in_order, .. } = *rail(state);
+        let scattered = !in_order && state.options.chaos.is_some();
+        let unit = if scattered && len <= mtu.0 { len.div_ceil(2) } else { mtu.0 };
+        if len > unit && !local && !src.is_phantom() {
+            state.launch_packets(at, me, peer, wire, price.latency, unit, action);
+        } else {
+            state.launch(at, me, peer, wire, price.latency, action);
+        }
+        Ok(())
+    }
+
+    fn post_atomic(
+        &self,
+        peer: usize,
+        target: RemoteAddr,
+        operation: Atomic,
+        result: Sge,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        let state = &mut *self.state();
+        state.memory.word(peer, target)?;
+        let price = cost(state, self.rank, peer, |r| r.atomic);
+        state.spend(self.rank, price.overhead, Activity::Post);
+        let at = state.ranks[self.rank].clock;
+        let request = Action::AtomicRequest { target, operation, result, done };
+        state.launch(at, self.rank, peer, 8, price.latency / 2, request);
+        Ok(())
+    }
+}
+
+impl Fabric for Sim {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn capabilities(&self, peer: usize) -> Capabilities {
+        let state = self.look();
+        let local = state.is_local(self.rank, peer);
+        let rail = rail(&state);
+        Capabilities {
+            fabric: "sim",
+            send_max: SEND_MAX,
+            inline_max: rail.inline.clamp(64, SEND_MAX),
+            mtu: rail.mtu.0,
+            multicast_max: state.machine.multicast.as_ref().map_or(0, |m| m.largest.0),
+            direct: true,
+            in_order_placement: rail.in_order || local,
+            coherent_atomics: false,
+            synchronous: false,
+            rails: state.machine.rail.len(),
+            flags_wake: true,
+        }
+    }
+
+    fn now(&self) -> Instant {
+        *ORIGIN + Duration::from_nanos(self.clock() / 1000)
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn poll_any(
+        &self,
+        waits: &[(Counter, u64)],
+        deadline: Option<Instant>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Result<usize, Fault>> {
+        if let Some(i) = waits.iter().position(|&(c, target)| self.counters.value(c) >= target) {
+            return Poll::Ready(Ok(i));
+        }
+        let mut state = self.state();
+        if let Some(fault) = &state.ranks[self.rank].fault {
+            return Poll::Ready(Err(fault.clone()));
+        }
+        if let Some(at) = deadline {
+            let at = at.saturating_duration_since(*ORIGIN).as_nanos() as Picoseconds * 1000;
+            if state.ranks[self.rank].clock >= at {
+                return Poll::Ready(Err(Fault::TimedOut));
+            }
+            state.schedule(self.rank, at);
+        }
+        Poll::Pending
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        self.look().ranks[self.rank].fault.clone()
+    }
+
+    fn allocate(&self, len: usize) -> Result<Region, Fault> {
+        self.state().memory.allocate(self.rank, len)
+    }
+
+    fn expose(&self, memory: Sge) -> Result<Region, Fault> {
+        let state = &mut *self.state();
+        let host = &state.machine.host;
+        let pages = memory.len().div_ceil(4096) as u64;
+        let time = host.registration.0 + pages * host.registration_page.0;
+        state.spend(self.rank, time, Activity::Post);
+        Ok(state.memory.expose(self.rank, memory))
+    }
+
+    fn withdraw(&self, region: Region) {
+        self.state().memory.withdraw(region);
+    }
+
+    fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag {
+        let at = region.at(offset);
+        let word = self.look().memory.word(self.rank, at).expect("a word of an allocated region");
+        let word = std::ptr::NonNull::new(word.ptr().cast()).expect("not null");
+        // SAFETY: allocated memory stays mapped until the world ends, after all counters are used;
+        // the word is 8-byte aligned.
+        let local = unsafe { self.counters.adopt(word) };
+        Flag { local, remote: RemoteFlag { at, waking } }
+    }
+
+    fn write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> Result<(), Fault> {
+        self.post_write(peer, src, dst, Then::Nothing, done)
+    }
+
+    fn write_flag(
+        &self,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        flag: RemoteFlag,
+        value: u64,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.post_write(peer, src, dst, Then::Flag(flag, value), done)
+    }
+
+    fn write_imm(
+        &self,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        immediate: u32,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.post_write(peer, src, dst, Then::Immediate(immediate), done)
+    }
+
+    fn immediate(&self, immediate: u32) -> Counter {
+        self.state().immediate(self.rank, immediate)
+    }
+
+    fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
+        let state = &mut *self.state();
+        state.memory.find(peer, src, dst.len())?;
+        let price = cost(state, self.rank, peer, |r| r.read);
+        state.spend(self.rank, price.overhead, Activity::Post);
+        let at = state.ranks[self.rank].clock;
+        let request = Action::ReadRequest { dst, src, done };
+        state.launch(at, self.rank, peer, 0, price.latency / 2, request);
+        Ok(())
+    }
+
+    fn fetch_add(
+        &self,
+        peer: usize,
+        target: RemoteAddr,
+        operand: u64,
+        result: Sge,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.post_atomic(peer, target, Atomic::Add(operand), result, done)
+    }
+
+    fn compare_swap(
+        &self,
+        peer: usize,
+        target: RemoteAddr,
+        compare: u64,
+        swap: u64,
+        result: Sge,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.post_atomic(peer, target, Atomic::Swap { compare, swap }, result, done)
+    }
+
+    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+        let state = &mut *self.state();
+        let (me, len) = (self.rank, payload.len());
+        let inline = rail(state).inline.clamp(64, SEND_MAX);
+        let mut price = cost(state, me, peer, |r| r.send);
+        if !state.is_local(me, peer) && len > rail(state).inline {
+            price.latency += rail(state).fetch.0;
+        }
+        state.spend(me, price.overhead, Activity::Post);
+        let kept = len > inline
+            && state.options.chaos.is_some_and(|chaos| state.rng.f64() < chaos.later.0);
+        let (payload, posted) = if kept {
+            (Payload::Kept(payload), Posted::Later)
+        } else if len == 0 {
+            (Payload::None(Sge::EMPTY), Posted::Done)
+        } else {
+            let host = &state.machine.host;
+            let time = host.call.0 + host.copy.time(len);
+            state.spend(me, time, Activity::Copy);
+            (Payload::copy(payload, &state.pool), Posted::Done)
+        };
+        let at = state.ranks[me].clock;
+        let done = if kept { done } else { None };
+        state.launch(at, me, peer, len, price.latency, Action::Message { head, payload, done });
+        posted
+    }
+
+    fn receive(&self, from: Option<usize>) -> Option<Message> {
+        let state = &mut *self.state();
+        let inbox = &mut state.ranks[self.rank].inbox;
+        let number = match from {
+            None => inbox.pop_front()?,
+            Some(peer) => {
+                let flights = &state.flights;
+                let i = inbox.iter().position(|&n| flights[n].from as usize == peer)?;
+                inbox.remove(i)?
+            }
+        };
+        let peer = state.flights[number].from as usize;
+        if !state.is_local(self.rank, peer) {
+            let time = rail(state).receive.descriptor.0;
+            state.spend(self.rank, time, Activity::Receive);
+        }
+        let Action::Message { head, payload, .. } = &state.flights[number].action else {
+            unreachable!("an inbox holds messages")
+        };
+        Some(Message { peer, head: *head, payload: payload.sge(), token: u64::from(number) })
+    }
+
+    fn release(&self, message: Message) {
+        drop(self.state().flights.take(message.token as u32));
+    }
+
+    fn join(&self, group: GroupId) {
+        let state = &mut *self.state();
+        let mine = &mut state.ranks[self.rank].groups;
+        if !mine.contains(&group) {
+            mine.push(group);
+            state.members.entry(group).or_default().push(self.rank as u32);
+        }
+    }
+
+    fn leave(&self, group: GroupId) {
+        let state = &mut *self.state();
+        let mine = &mut state.ranks[self.rank];
+        mine.groups.retain(|&g| g != group);
+        mine.datagrams.retain(|&(_, g, _)| g != group);
+        if let Some(members) = state.members.get_mut(&group) {
+            members.retain(|&m| m as usize != self.rank);
+        }
+    }
+
+    fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
+        let state = &mut *self.state();
+        let me = self.rank;
+        let Some(multicast) = &state.machine.multicast else {
+            return Err(Fault::Unsupported { rank: me, what: "multicast" });
+        };
+        if src.len() > multicast.largest.0 {
+            return Err(Fault::Unsupported { rank: me, what: "multicast so many bytes" });
+        }
+        let overhead = multicast.overhead.0;
+        let others = state.members.get(&group).map_or(0, |m| m.len()).saturating_sub(1) as u64;
+        let latency = multicast.latency.0 + multicast.member.0 * others.saturating_sub(1);
+        state.spend(me, overhead, Activity::Post);
+        let at = state.ranks[me].clock;
+        let payload = state.pool.take_for(src);
+        payload.sge().copy_from(src);
+        state.launch_datagram(at, me, group, payload, latency);
+        Ok(())
+    }
+
+    fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
+        let state = &mut *self.state();
+        let (source, group, payload) = state.ranks[self.rank].datagrams.pop_front()?;
+        let time = state.machine.multicast.as_ref().map_or(0, |m| m.receive.0);
+        state.spend(self.rank, time, Activity::Receive);
+        let len = payload.len().min(into.len());
+        into.part(0, len).copy_from(payload.sge().part(0, len));
+        Some(Datagram { source: source as usize, group, len })
+    }
+
+    fn progress(&self) -> bool {
+        false
+    }
+
+    fn sleeper(&self) -> Arc<dyn Sleep> {
+        BELL.clone()
+    }
+
+    fn poll_clock(&self, _cx: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.state();
+        let clock = state.ranks[self.rank].clock;
+        if clock <= state.now {
+            return Poll::Ready(());
+        }
+        state.schedule(self.rank, clock);
+        Poll::Pending
+    }
+
+    fn charge(&self, work: Work) {
+        let (time, activity) = {
+            let machine = &self.look().machine;
+            let host = &machine.host;
+            match work {
+                Work::Copy(bytes) => (host.call.0 + host.copy.time(bytes), Activity::Copy),
+                Work::Reduce(bytes) => (host.call.0 + host.reduce.time(bytes), Activity::Reduce),
+                Work::Match => (machine.rail[0].receive.matching.0, Activity::Receive),
+                Work::Compute(time) => (time, Activity::Compute),
+            }
+        };
+        self.spend(time, activity);
+    }
+}
