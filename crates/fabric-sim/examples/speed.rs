@@ -61,8 +61,16 @@ fn main() {
     let counts = outcome.counts;
     println!("{ranks} ranks, {rounds} times barrier and allreduce on {}", machine.name);
     println!("virtual time   {:.3} us", outcome.end() as f64 / 1e6);
-    println!("messages       {} ({:.2} million/s)", counts.messages, counts.messages as f64 / seconds / 1e6);
+    println!(
+        "messages       {} ({:.2} million/s)",
+        counts.messages,
+        counts.messages as f64 / seconds / 1e6
+    );
     println!("events         {}, polls {}", counts.events, counts.polls);
-    println!("memory         {:.1} MiB peak, {} bytes a rank", peak() as f64 / 1048576.0, (peak() - before) / ranks as u64);
+    println!(
+        "memory         {:.1} MiB peak, {} bytes a rank",
+        peak() as f64 / 1048576.0,
+        (peak() - before) / ranks as u64
+    );
     println!("time           {seconds:.3} s");
 }

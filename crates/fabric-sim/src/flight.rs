@@ -1,7 +1,9 @@
 //! What is under way: one entry for each operation and each timer, by number.
 
 use crate::units::Picoseconds;
-use weft_fabric::{Completion, Counter, GroupId, Head, RemoteAddr, RemoteFlag, Sge, Staging, StagingPool};
+use weft_fabric::{
+    Completion, Counter, GroupId, Head, RemoteAddr, RemoteFlag, Sge, Staging, StagingPool,
+};
 
 /// What a write does after its data has been placed.
 #[derive(Debug, Clone, Copy)]
@@ -15,20 +17,55 @@ pub enum Then {
 pub enum Action {
     Free,
     /// A message enters the inbox of `to`.
-    Message { head: Head, payload: Payload, done: Completion },
+    Message {
+        head: Head,
+        payload: Payload,
+        done: Completion,
+    },
     /// All of a write's data that is not placed yet, then the rest.
-    Write { src: Sge, dst: RemoteAddr, then: Then, done: Completion },
+    Write {
+        src: Sge,
+        dst: RemoteAddr,
+        then: Then,
+        done: Completion,
+    },
     /// Some packets of a write that has more.
-    Packets { src: Sge, dst: RemoteAddr },
+    Packets {
+        src: Sge,
+        dst: RemoteAddr,
+    },
     /// A read's request reaches the owner of the memory.
-    ReadRequest { dst: Sge, src: RemoteAddr, done: Completion },
-    ReadReply { dst: Sge, src: RemoteAddr, done: Completion },
-    AtomicRequest { target: RemoteAddr, operation: Atomic, result: Sge, done: Completion },
-    AtomicReply { before: u64, result: Sge, done: Completion },
+    ReadRequest {
+        dst: Sge,
+        src: RemoteAddr,
+        done: Completion,
+    },
+    ReadReply {
+        dst: Sge,
+        src: RemoteAddr,
+        done: Completion,
+    },
+    AtomicRequest {
+        target: RemoteAddr,
+        operation: Atomic,
+        result: Sge,
+        done: Completion,
+    },
+    AtomicReply {
+        before: u64,
+        result: Sge,
+        done: Completion,
+    },
     /// A datagram reaches one member, or all of them.
-    Datagram { group: GroupId, payload: Staging, member: Option<u32> },
+    Datagram {
+        group: GroupId,
+        payload: Staging,
+        member: Option<u32>,
+    },
     /// `counter` of `to` advances.
-    Complete { counter: Counter },
+    Complete {
+        counter: Counter,
+    },
     /// Something dies.
     Death(crate::options::Death),
     /// The others hear of it.

@@ -34,7 +34,10 @@ impl Chaos {
 pub enum Death {
     Rank(usize),
     /// One port of one node.
-    Rail { node: usize, rail: usize },
+    Rail {
+        node: usize,
+        rail: usize,
+    },
 }
 
 /// One run.

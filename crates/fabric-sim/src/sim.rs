@@ -75,7 +75,12 @@ fn rail(state: &State) -> &Rail {
 }
 
 /// An operation's overhead and latency towards `peer`.
-fn cost(state: &State, me: usize, peer: usize, of: impl Fn(&Rail) -> crate::machine::Cost) -> Price {
+fn cost(
+    state: &State,
+    me: usize,
+    peer: usize,
+    of: impl Fn(&Rail) -> crate::machine::Cost,
+) -> Price {
     if state.is_local(me, peer) {
         let local = &state.machine.local;
         Price { overhead: local.overhead.0, latency: local.latency.0 }

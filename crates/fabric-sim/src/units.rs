@@ -130,7 +130,10 @@ mod tests {
     fn times_and_rates_are_whole_picoseconds() {
         assert_eq!(Time::from_us(5.8), Time(5_800_000));
         assert_eq!(Rate::from_mb_per_s(1000.0).time(1), 1000);
-        assert_eq!(Rate::from_mb_per_s(1000.0).time(1 << 30), 1_000_000_000 / 1_000_000 * (1 << 30));
+        assert_eq!(
+            Rate::from_mb_per_s(1000.0).time(1 << 30),
+            1_000_000_000 / 1_000_000 * (1 << 30)
+        );
         assert_eq!(Rate::INFINITE.time(usize::MAX), 0);
     }
 }

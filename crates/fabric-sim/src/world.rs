@@ -258,8 +258,10 @@ impl State {
         let length = self.machine.rail[0].bandwidth.time(src.len());
         // The last part to be placed ends the write; the others come earlier, at random.
         let arrived = at + latency + length;
-        let mut times: Vec<_> =
-            parts.iter().map(|_| arrived - self.rng.u64(0..=length.min(latency + length))).collect();
+        let mut times: Vec<_> = parts
+            .iter()
+            .map(|_| arrived - self.rng.u64(0..=length.min(latency + length)))
+            .collect();
         times.sort_unstable();
         for (offset, time) in parts.into_iter().zip(times) {
             let action = Action::Packets { src: part(offset), dst: dst.offset(offset as u64) };

@@ -3,10 +3,10 @@
 use std::rc::Rc;
 use weft_collective::{Link, Reduce, allreduce, barrier};
 use weft_fabric::Sge;
+use weft_fabric::wait::WaitPolicy;
 use weft_fabric_sim::{Machine, Options, Sim, run};
 use weft_p2p::{Context, Limits};
 use weft_process::Engine;
-use weft_fabric::wait::WaitPolicy;
 
 struct Nothing;
 
@@ -20,7 +20,13 @@ impl Reduce for Nothing {
 
 fn link(engine: &Rc<Engine<Sim>>, members: &Rc<[u32]>, tag: i32) -> Link<Sim> {
     let rank = engine.rank();
-    Link { endpoint: engine.endpoint().clone(), members: members.clone(), rank, context: Context(3), tag }
+    Link {
+        endpoint: engine.endpoint().clone(),
+        members: members.clone(),
+        rank,
+        context: Context(3),
+        tag,
+    }
 }
 
 /// The time of one operation on `ranks` ranks, in picoseconds.

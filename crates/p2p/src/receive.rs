@@ -201,4 +201,3 @@ pub(crate) struct Offer {
     pub remote: RemoteAddr,
     pub request: u32,
 }
-

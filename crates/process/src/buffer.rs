@@ -20,6 +20,11 @@ impl Buffer {
         Buffer { base, count, ty }
     }
 
+    /// Elements of which only the size exists, for studies in the simulator: nothing is copied.
+    pub fn phantom(count: usize, ty: Type) -> Buffer {
+        Buffer { base: std::ptr::null_mut(), count, ty }
+    }
+
     pub fn count(&self) -> usize {
         self.count
     }

@@ -1,7 +1,8 @@
 //! Messages of a communicator: ranks and datatypes around [`weft_p2p`] (MPI 5.0, chapter 3).
 
 use crate::request::truncated;
-use crate::{Active, Buffer, Comm, Error, Outside};
+use crate::{Active, Buffer, Comm, Error, Outcome, Outside};
+use std::task::Poll;
 use weft_fabric::{Fabric, Sge};
 use weft_p2p::{Direct, Matched, Mode, Source, Status, Target, Want};
 
@@ -148,6 +149,29 @@ impl<F: Fabric> Comm<F> {
             None => Ok(outcome.status),
             Some(error) => Err(error),
         }
+    }
+
+    /// Waits for an operation: [`Comm::finish`] for programs that are futures.
+    pub async fn finished(&self, mut active: Active) -> Result<Status, Error> {
+        let endpoint = self.engine.endpoint();
+        let outcome = std::future::poll_fn(|_| match active.poll(endpoint) {
+            Some(outcome) => Poll::Ready(outcome),
+            None => Poll::Pending,
+        })
+        .await;
+        match outcome.error {
+            None => Ok(outcome.status),
+            Some(error) => Err(error),
+        }
+    }
+
+    /// Whether an operation is over by now (MPI_Test), for programs that are futures: in a simulation
+    /// global time first catches up with the rank's own.
+    pub async fn test(&self, active: &mut Active) -> Option<Outcome> {
+        let endpoint = self.engine.endpoint();
+        std::future::poll_fn(|cx| endpoint.fabric().poll_clock(cx)).await;
+        self.engine.progress();
+        active.poll(endpoint)
     }
 
     /// The message that a receive would take now, if there is one.
