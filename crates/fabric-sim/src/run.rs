@@ -133,7 +133,7 @@ where
             }
             return Err(match limit {
                 Picoseconds::MAX => Stopped::Deadlock { at, waiting },
-                _ if state.borrow().flights.len() == 0 => Stopped::Deadlock { at, waiting },
+                _ if !state.borrow().goes_on() => Stopped::Deadlock { at, waiting },
                 _ => Stopped::Limit { at, waiting },
             });
         }
