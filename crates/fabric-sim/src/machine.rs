@@ -190,16 +190,18 @@ fn queue() -> Count {
 #[serde(deny_unknown_fields, default)]
 pub struct Scheduler {
     pub policy: Policy,
-    /// A thread that has run so long gives way to one of its priority.
+    /// A thread that has run so long gives way to one of its priority. Zero: never.
     pub slice: Time,
     /// From one thread to another.
     pub switch: Time,
+    /// Cores that each rank has for its threads.
+    pub cores: Count,
 }
 
 impl Default for Scheduler {
     fn default() -> Scheduler {
         let (slice, switch) = (Time::from_us(100_000.0), Time::from_us(2.0));
-        Scheduler { policy: Policy::Dynamic, slice, switch }
+        Scheduler { policy: Policy::Dynamic, slice, switch, cores: Count(1) }
     }
 }
 
