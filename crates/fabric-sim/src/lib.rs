@@ -5,11 +5,13 @@
 //!   program of rank 0, 1, ...   futures, polled in the order of time            run
 //!   Sim                         one rank's fabric: posts cost local time        sim
 //!   State                       clocks, inboxes, what happens when it is due    world, flight, queue
+//!   Host                        a rank's threads, cores, interrupts, signals    host
 //!   Network                     ports and buses, where messages wait            network
 //!   Machine                     a TOML file: latencies, gaps, rates             machine
 //! ```
 
 mod flight;
+mod host;
 pub mod machine;
 mod memory;
 mod network;
@@ -21,6 +23,7 @@ mod trace;
 pub mod units;
 mod world;
 
+pub use host::{Compute, Event, HostCounts, Notify, Thread, Waiting};
 pub use machine::Machine;
 pub use options::{Chaos, Death, Options};
 pub use run::{Outcome, Stopped, run};

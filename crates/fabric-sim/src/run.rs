@@ -1,5 +1,6 @@
 //! Running programs on a simulated cluster: one future a rank, polled in the order of time.
 
+use crate::host::{self, HostCounts};
 use crate::machine::Machine;
 use crate::options::Options;
 use crate::sim::Sim;
@@ -21,6 +22,8 @@ pub struct Outcome<T> {
     /// When each rank was through, in local time.
     pub ends: Vec<Picoseconds>,
     pub counts: Counts,
+    /// By rank: what its threads have cost, where it has more than one that waits.
+    pub hosts: Vec<HostCounts>,
     pub trace: Option<Trace>,
 }
 
@@ -90,6 +93,7 @@ where
     // Programs end before the state whose memory they name.
     let mut programs: Vec<Option<Pin<Box<P>>>> =
         (0..size).map(|rank| Some(Box::pin(program(Sim::new(&state, rank))))).collect();
+    let threads = host::Threads(&state);
     let mut results: Vec<Option<T>> = (0..size).map(|_| None).collect();
     let mut ends = vec![0; size];
     let mut left = size;
@@ -107,12 +111,22 @@ where
         };
         if let Some(rank) = ready {
             let Some(program) = &mut programs[rank] else { continue };
-            let polled = program.as_mut().poll(&mut cx);
-            let mut state = state.borrow_mut();
-            state.rest(rank);
+            let hosted = state.borrow().ranks[rank].host.is_some();
+            let polled = match hosted {
+                false => program.as_mut().poll(&mut cx),
+                true => host::turn(&state, rank, program.as_mut(), &mut cx),
+            };
+            let mut state_mut = state.borrow_mut();
+            if !hosted {
+                state_mut.rest(rank);
+            }
             if let std::task::Poll::Ready(result) = polled {
-                ends[rank] = state.ranks[rank].clock;
-                drop(state);
+                ends[rank] = state_mut.ranks[rank].clock;
+                let hosted = state_mut.ranks[rank].host.is_some();
+                drop(state_mut);
+                if hosted {
+                    host::end_threads(&state, rank);
+                }
                 results[rank] = Some(result);
                 programs[rank] = None;
                 left -= 1;
@@ -138,7 +152,9 @@ where
             });
         }
     }
+    drop(threads);
     drop(programs);
     let mut state = state.borrow_mut();
-    Ok(Outcome { results, ends, counts: state.counts, trace: state.trace.take() })
+    let hosts = state.ranks.iter().map(|rank| rank.host_counts).collect();
+    Ok(Outcome { results, ends, counts: state.counts, hosts, trace: state.trace.take() })
 }

@@ -41,8 +41,12 @@ impl Sim {
         Sim { state: state.clone(), counters, rank, size }
     }
 
-    fn state(&self) -> RefMut<'_, State> {
+    pub(crate) fn state(&self) -> RefMut<'_, State> {
         self.state.borrow_mut()
+    }
+
+    pub(crate) fn shared(&self) -> &RefCell<State> {
+        &self.state
     }
 
     fn look(&self) -> Ref<'_, State> {

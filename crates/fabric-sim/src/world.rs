@@ -7,6 +7,7 @@
 //! ([`weft_fabric::Fabric::poll_clock`]).
 
 use crate::flight::{Action, Flight, Flights, Payload, Then};
+use crate::host::{Arrival, Host, HostCounts};
 use crate::machine::Machine;
 use crate::memory::Memory;
 use crate::network::Network;
@@ -46,7 +47,7 @@ pub struct Counts {
 pub(crate) struct RankState {
     pub clock: Picoseconds,
     /// When it will be polled; [`NEVER`]: when something happens.
-    poll_at: Picoseconds,
+    pub poll_at: Picoseconds,
     pub inbox: VecDeque<u32>,
     pub counters: Rc<Counters>,
     /// By immediate.
@@ -57,6 +58,10 @@ pub(crate) struct RankState {
     pub dead: bool,
     /// From when it has had nothing to do.
     idle_from: Picoseconds,
+    /// Its threads, once it has any but one that waits and charges.
+    pub host: Option<Box<Host>>,
+    /// What they have cost, when they are over.
+    pub host_counts: HostCounts,
 }
 
 /// Everything that changes.
@@ -96,6 +101,8 @@ impl State {
             fault: None,
             dead: false,
             idle_from: 0,
+            host: None,
+            host_counts: HostCounts::default(),
         };
         let mut state = State {
             now: 0,
@@ -160,7 +167,11 @@ impl State {
 
     /// Something that `rank` may be waiting for has happened.
     #[inline]
-    fn wake(&mut self, rank: usize) {
+    fn wake(&mut self, rank: usize, arrival: Arrival) {
+        if self.ranks[rank].host.is_some() {
+            self.rouse(rank, arrival);
+            return;
+        }
         let at = self.ranks[rank].clock.max(self.now + self.machine.host.poll.0);
         self.schedule(rank, at);
     }
@@ -181,8 +192,11 @@ impl State {
             }
             state.poll_at = NEVER;
             let idle_from = state.idle_from;
-            state.clock = state.clock.max(now);
             self.counts.polls += 1;
+            if state.host.is_some() {
+                return Some(rank);
+            }
+            state.clock = state.clock.max(now);
             if let Some(trace) = &mut self.trace {
                 let activity = Activity::Wait;
                 trace.span(Span { rank: rank as u32, activity, start: idle_from, end: now });
@@ -195,6 +209,9 @@ impl State {
     pub fn rest(&mut self, rank: usize) {
         let state = &mut self.ranks[rank];
         state.idle_from = state.clock;
+        if state.host.is_some() {
+            self.first_rest(rank);
+        }
     }
 
     /// Something is under way, or some rank has a time at which it goes on.
@@ -419,7 +436,7 @@ impl State {
                         word.read(&mut before);
                         let after = operation.apply(u64::from_ne_bytes(before));
                         word.fill(&after.to_ne_bytes());
-                        self.wake(to);
+                        self.wake(to, Arrival::Silent);
                     }
                     Err(fault) => self.ranks[from].fault = Some(fault),
                 }
@@ -437,7 +454,7 @@ impl State {
             Action::Datagram { group, payload, member } => {
                 self.spread(from, group, payload, member, sent)
             }
-            Action::Complete { counter } => self.advance(to, counter),
+            Action::Complete { counter } => self.advance(to, counter, Arrival::Completion),
             Action::Death(death) => self.kill(death),
             Action::Obituary(rank) => self.announce(rank),
             Action::Free | Action::Message { .. } => unreachable!("handled before"),
@@ -459,7 +476,7 @@ impl State {
             }
         }
         self.ranks[to as usize].inbox.push_back(number);
-        self.wake(to as usize);
+        self.wake(to as usize, Arrival::Message(number));
     }
 
     fn place(&mut self, from: usize, to: usize, src: Sge, dst: RemoteAddr) {
@@ -467,7 +484,7 @@ impl State {
             Ok(memory) => memory.copy_from(src),
             Err(fault) => self.ranks[from].fault = Some(fault),
         }
-        self.wake(to);
+        self.wake(to, Arrival::Silent);
     }
 
     fn finish_write(&mut self, from: usize, to: usize, then: Then, done: weft_fabric::Completion) {
@@ -476,13 +493,14 @@ impl State {
             Then::Flag(flag, value) => match self.memory.word(to, flag.at) {
                 Ok(word) => {
                     word.fill(&value.to_ne_bytes());
-                    self.wake(to);
+                    let rousing = if flag.waking { Arrival::Rousing } else { Arrival::Silent };
+                    self.wake(to, rousing);
                 }
                 Err(fault) => self.ranks[from].fault = Some(fault),
             },
             Then::Immediate(immediate) => {
                 let counter = self.immediate(to, immediate);
-                self.advance(to, counter);
+                self.advance(to, counter, Arrival::Rousing);
             }
         }
         if let Some(counter) = done {
@@ -497,14 +515,14 @@ impl State {
 
     fn complete(&mut self, rank: usize, done: weft_fabric::Completion) {
         match done {
-            Some(counter) => self.advance(rank, counter),
-            None => self.wake(rank),
+            Some(counter) => self.advance(rank, counter, Arrival::Completion),
+            None => self.wake(rank, Arrival::Silent),
         }
     }
 
-    fn advance(&mut self, rank: usize, counter: Counter) {
+    fn advance(&mut self, rank: usize, counter: Counter, arrival: Arrival) {
         self.ranks[rank].counters.add(counter, 1);
-        self.wake(rank);
+        self.wake(rank, arrival);
     }
 
     /// The counter of arrivals of `immediate` at `rank`.
@@ -555,7 +573,7 @@ impl State {
             }
             self.counts.datagrams += 1;
             self.arrow(from, to, Travel::Datagram, payload.len(), sent);
-            self.wake(to);
+            self.wake(to, Arrival::Rousing);
         }
     }
 
@@ -579,7 +597,7 @@ impl State {
     fn announce(&mut self, rank: usize) {
         for other in 0..self.ranks.len() {
             self.ranks[other].fault.get_or_insert(Fault::PeerLost { rank });
-            self.wake(other);
+            self.wake(other, Arrival::Rousing);
         }
     }
 }
