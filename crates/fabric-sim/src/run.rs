@@ -109,9 +109,8 @@ where
             while state.step(now) {}
             state.next_ready()
         };
-        if let Some(rank) = ready {
+        if let Some((rank, hosted)) = ready {
             let Some(program) = &mut programs[rank] else { continue };
-            let hosted = state.borrow().ranks[rank].host.is_some();
             let polled = match hosted {
                 false => program.as_mut().poll(&mut cx),
                 true => host::turn(&state, rank, program.as_mut(), &mut cx),
@@ -155,6 +154,6 @@ where
     drop(threads);
     drop(programs);
     let mut state = state.borrow_mut();
-    let hosts = state.ranks.iter().map(|rank| rank.host_counts).collect();
+    let hosts = (0..size).map(|rank| state.host_counts(rank)).collect();
     Ok(Outcome { results, ends, counts: state.counts, hosts, trace: state.trace.take() })
 }

@@ -60,8 +60,6 @@ pub(crate) struct RankState {
     idle_from: Picoseconds,
     /// Its threads, once it has any but one that waits and charges.
     pub host: Option<Box<Host>>,
-    /// What they have cost, when they are over.
-    pub host_counts: HostCounts,
 }
 
 /// Everything that changes.
@@ -80,6 +78,8 @@ pub(crate) struct State {
     last_arrival: HashMap<(u32, u32), Picoseconds>,
     pub trace: Option<Trace>,
     pub counts: Counts,
+    /// Of ranks whose threads are over.
+    pub host_counts: BTreeMap<usize, HostCounts>,
     pub machine: Rc<Machine>,
     pub options: Options,
     pub pool: StagingPool,
@@ -102,7 +102,6 @@ impl State {
             dead: false,
             idle_from: 0,
             host: None,
-            host_counts: HostCounts::default(),
         };
         let mut state = State {
             now: 0,
@@ -117,6 +116,7 @@ impl State {
             last_arrival: HashMap::new(),
             trace: options.trace.then(Trace::default),
             counts: Counts::default(),
+            host_counts: BTreeMap::new(),
             machine,
             pool: StagingPool::default(),
             ranks_per_node,
@@ -176,8 +176,8 @@ impl State {
         self.schedule(rank, at);
     }
 
-    /// The next rank to be polled now, with its clock set.
-    pub fn next_ready(&mut self) -> Option<usize> {
+    /// The next rank to be polled now, with its clock set; or one that has threads (`true`).
+    pub fn next_ready(&mut self) -> Option<(usize, bool)> {
         loop {
             let rank = if self.options.chaos.is_some() && self.ready.len() > 1 {
                 let i = self.rng.usize(0..self.ready.len());
@@ -194,14 +194,14 @@ impl State {
             let idle_from = state.idle_from;
             self.counts.polls += 1;
             if state.host.is_some() {
-                return Some(rank);
+                return Some((rank, true));
             }
             state.clock = state.clock.max(now);
             if let Some(trace) = &mut self.trace {
                 let activity = Activity::Wait;
                 trace.span(Span { rank: rank as u32, activity, start: idle_from, end: now });
             }
-            return Some(rank);
+            return Some((rank, false));
         }
     }
 

@@ -81,10 +81,10 @@ impl Drop for Threads<'_> {
 /// The rank's program is over, and its threads with it.
 pub(crate) fn end_threads(state: &RefCell<State>, rank: usize) {
     let host = {
-        let rank = &mut state.borrow_mut().ranks[rank];
-        let host = rank.host.take();
+        let state = &mut *state.borrow_mut();
+        let host = state.ranks[rank].host.take();
         if let Some(host) = &host {
-            rank.host_counts = host.counts;
+            state.host_counts.insert(rank, host.counts);
         }
         host
     };
@@ -179,8 +179,10 @@ impl State {
 
     /// What the threads of `rank` have cost so far.
     pub(crate) fn host_counts(&self, rank: usize) -> HostCounts {
-        let rank = &self.ranks[rank];
-        rank.host.as_ref().map_or(rank.host_counts, |host| host.counts)
+        match &self.ranks[rank].host {
+            Some(host) => host.counts,
+            None => self.host_counts.get(&rank).copied().unwrap_or_default(),
+        }
     }
 
     /// Local time of the thread of `rank` whose code runs.
