@@ -115,17 +115,12 @@ where
                 false => program.as_mut().poll(&mut cx),
                 true => host::turn(&state, rank, program.as_mut(), &mut cx),
             };
-            let mut state_mut = state.borrow_mut();
             if !hosted {
-                state_mut.rest(rank);
+                state.borrow_mut().rest(rank);
             }
             if let std::task::Poll::Ready(result) = polled {
-                ends[rank] = state_mut.ranks[rank].clock;
-                let hosted = state_mut.ranks[rank].host.is_some();
-                drop(state_mut);
-                if hosted {
-                    host::end_threads(&state, rank);
-                }
+                ends[rank] = state.borrow().ranks[rank].clock;
+                host::end_threads(&state, rank);
                 results[rank] = Some(result);
                 programs[rank] = None;
                 left -= 1;

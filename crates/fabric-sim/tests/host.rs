@@ -453,6 +453,30 @@ fn a_wait_with_a_deadline_ends_then_beside_other_threads() {
 }
 
 #[test]
+fn a_rank_dies_with_its_threads() {
+    let death = weft_fabric_sim::Death::Rank(0);
+    let options = Options { deaths: vec![(50 * US, death)], ..Options::new(2) };
+    let ran = Rc::new(Cell::new(0));
+    let outcome = run(&fifo(1), options, |sim| {
+        let ran = ran.clone();
+        async move {
+            let other = sim.clone();
+            sim.spawn(1, async move {
+                loop {
+                    other.sleep(8 * US).await;
+                    ran.set(ran.get() + [1, 1000][other.rank()]);
+                }
+            });
+            sim.compute(100 * US).await;
+        }
+    })
+    .unwrap();
+    assert_eq!(outcome.results, [None, Some(())]);
+    // Each 10 us at rank 0, until it dies; rank 1 weighs a thousand.
+    assert_eq!(ran.get() % 1000, 4);
+}
+
+#[test]
 fn the_same_seed_gives_the_same_run() {
     let once = |seed| {
         let options = Options { jitter: Time(20 * US), ..Options::new(2).seed(seed).trace() };
