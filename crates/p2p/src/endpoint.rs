@@ -31,9 +31,10 @@ impl Default for Limits {
 /// What is known of one peer. Made at first use.
 #[derive(Debug, Clone, Default)]
 pub struct Peer {
-    pub eager: usize,
-    /// Largest piece of a pushed payload.
-    pub piece: usize,
+    /// Largest payload that is sent at once, in bytes.
+    pub eager: u32,
+    /// Largest piece of a pushed payload, in bytes.
+    pub piece: u32,
     /// Its memory can be read and written, by processors: copies may be shared.
     pub shares: bool,
     /// Eager bytes sent to it, and how many of them it has released.
@@ -225,19 +226,26 @@ impl<F: Fabric> Endpoint<F> {
 
     /// True if the operation is over; its status waits for [`Endpoint::finish`].
     pub fn is_over(&self, id: RequestId) -> bool {
-        let mut state = self.state.borrow_mut();
-        if state.requests[id.0].stage == Stage::Reading {
-            self.settle_read(&mut state, id.0);
+        self.looks_over(&mut self.state.borrow_mut(), id)
+    }
+
+    #[inline]
+    fn looks_over(&self, state: &mut State, id: RequestId) -> bool {
+        let slot = &state.requests[id.0];
+        match slot.stage {
+            Stage::Complete if slot.receives => true,
+            Stage::Posted => false,
+            Stage::Reading => self.settle_read(state, id.0),
+            _ => self.over(slot),
         }
-        self.over(&state.requests[id.0])
     }
 
     /// The status of an operation that is over, which ends its request; `None` while it is not.
     pub fn finish(&self, id: RequestId) -> Option<Status> {
-        if !self.is_over(id) {
+        let mut state = self.state.borrow_mut();
+        if !self.looks_over(&mut state, id) {
             return None;
         }
-        let mut state = self.state.borrow_mut();
         let slot = &mut state.requests[id.0];
         let (status, receives) = (slot.status, slot.receives);
         slot.stage = Stage::Free;
@@ -291,10 +299,11 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     fn poll_until(&self, counter: Counter, target: u64, cx: &mut Cx) -> Poll<Result<(), Fault>> {
-        if let Some(fault) = self.fault() {
-            return Poll::Ready(Err(fault));
+        if let Some(fault) = &self.state.borrow().fault {
+            return Poll::Ready(Err(fault.clone()));
         }
         self.waiting.set(Some((counter, target)));
+        // A fault of the fabric ends the wait there.
         self.fabric.poll_any(&[(counter, target)], None, cx).map_ok(|_| ())
     }
 
@@ -337,8 +346,8 @@ impl State {
         self.peers.get_or_insert(peer, || {
             let c = endpoint.fabric.capabilities(peer);
             Peer {
-                eager: endpoint.limits.eager.min(c.send_max),
-                piece: c.send_max,
+                eager: endpoint.limits.eager.min(c.send_max) as u32,
+                piece: c.send_max as u32,
                 shares: c.direct && c.synchronous && c.coherent_atomics,
                 ..Peer::default()
             }
