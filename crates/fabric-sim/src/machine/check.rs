@@ -1,7 +1,29 @@
 //! What the parts of a machine file must have in common.
 
-use super::document::Document;
+use super::document::{Document, Form};
 use super::{Machine, MachineError};
+
+/// Checks that the tables are tables: the types would read a list of values as one.
+pub(super) fn check_form(file: &Document) -> Result<(), MachineError> {
+    for (path, form) in [
+        ("rail", Form::Tables),
+        ("bus", Form::Tables),
+        ("host", Form::Table("[host], once")),
+        ("local", Form::Table("[local], once")),
+        ("multicast", Form::Table("[multicast], once")),
+        ("scheduler", Form::Table("[scheduler], once")),
+        ("evidence", Form::Table("[evidence], once")),
+        ("rail.burst", Form::Table("{ messages = COUNT, gap = MICROSECONDS }")),
+        ("rail.receive", Form::Table("{ descriptor = MICROSECONDS, matching = MICROSECONDS }")),
+    ] {
+        file.expect(path, form)?;
+    }
+    for operation in ["write", "second", "read", "atomic", "send"] {
+        let form = Form::Table("{ overhead = MICROSECONDS, latency = MICROSECONDS }");
+        file.expect(&format!("rail.{operation}"), form)?;
+    }
+    Ok(())
+}
 
 /// Checks what the types cannot; errors name the line.
 pub(super) fn check(machine: &Machine, file: &Document) -> Result<(), MachineError> {

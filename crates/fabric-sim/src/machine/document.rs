@@ -19,6 +19,15 @@ const WHOLE: &[&str] = &[
     "multicast.queue",
 ];
 
+/// What a value must be, where the types alone would give a poor error or take too much.
+#[derive(Clone, Copy)]
+pub(super) enum Form {
+    /// A table; how to write it.
+    Table(&'static str),
+    /// An array of tables.
+    Tables,
+}
+
 pub(super) struct Document<'t> {
     file: String,
     text: &'t str,
@@ -33,7 +42,7 @@ impl<'t> Document<'t> {
                 let root = Spanned::new(span, DeValue::Table(root.into_inner()));
                 Ok(Document { file: file.to_owned(), text, root })
             }
-            Err(e) => Err(error(file, text, e.span(), e.message().to_owned())),
+            Err(e) => Err(error(file, text, e.span(), format!("not TOML: {}", e.message()))),
         }
     }
 
@@ -46,9 +55,24 @@ impl<'t> Document<'t> {
             let mut problem = e.message().to_owned();
             if problem.starts_with("missing field") {
                 problem += " in this table; machines/README.md has each key with its unit";
+            } else if problem.starts_with("invalid") {
+                // The message has the value and what is allowed, not the key.
+                let at = e.span().and_then(|span| path_of(self.root.get_ref(), &span));
+                problem = at.map_or(problem.clone(), |path| format!("`{path}`: {problem}"));
             }
             error(&self.file, self.text, e.span(), problem)
         })
+    }
+
+    /// An error if `path`, which passes through arrays, leads to what is not of this form.
+    pub fn expect(&self, path: &str, form: Form) -> Result<(), MachineError> {
+        let steps: Vec<&str> = path.split('.').collect();
+        let Some(span) = misfit(&self.root, &steps, form) else { return Ok(()) };
+        let say = match form {
+            Form::Table(keys) => format!("`{path}` is a table: {keys}"),
+            Form::Tables => format!("`{path}` is a list of tables: [[{path}]] before each"),
+        };
+        Err(error(&self.file, self.text, Some(span), say))
     }
 
     /// An error at the value at `path` (`rail.0.bus`), or at the last part of it that exists.
@@ -132,6 +156,42 @@ fn child<'v, 't>(value: &'v DeValue<'t>, step: &str) -> Option<&'v Spanned<DeVal
     match value {
         DeValue::Table(table) => table.get(step),
         DeValue::Array(array) => array.get(step.parse::<usize>().ok()?),
+        _ => None,
+    }
+}
+
+/// The place of the first value at `steps` that is not of this form.
+fn misfit(value: &Spanned<DeValue>, steps: &[&str], form: Form) -> Option<Range<usize>> {
+    match (value.get_ref(), steps) {
+        (DeValue::Table(_), []) if matches!(form, Form::Table(_)) => None,
+        (DeValue::Array(list), []) if matches!(form, Form::Tables) => {
+            list.iter().find(|value| !value.get_ref().is_table()).map(Spanned::span)
+        }
+        (_, []) => Some(value.span()),
+        (DeValue::Table(table), [step, rest @ ..]) => misfit(table.get(*step)?, rest, form),
+        (DeValue::Array(list), _) => list.iter().find_map(|value| misfit(value, steps, form)),
+        _ => None,
+    }
+}
+
+/// The path of the value at `span`, without indices.
+fn path_of(value: &DeValue, span: &Range<usize>) -> Option<String> {
+    match value {
+        DeValue::Table(table) => table.iter().find_map(|(key, value)| {
+            let key = key.get_ref();
+            if let Some(path) = path_of(value.get_ref(), span) {
+                return Some(if path.is_empty() {
+                    key.to_string()
+                } else {
+                    format!("{key}.{path}")
+                });
+            }
+            (value.span() == *span).then(|| key.to_string())
+        }),
+        DeValue::Array(list) => list.iter().find_map(|value| {
+            let here = (value.span() == *span).then(String::new);
+            path_of(value.get_ref(), span).or(here)
+        }),
         _ => None,
     }
 }

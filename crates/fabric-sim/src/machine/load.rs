@@ -1,7 +1,7 @@
 //! Reading machine files: by name or path, with errors that name file, line and what is allowed.
 
 use super::Machine;
-use super::check::check;
+use super::check::{check, check_form};
 use super::document::Document;
 use std::borrow::Cow;
 use std::fmt;
@@ -80,6 +80,7 @@ impl Machine {
             for (path, value) in changes {
                 document.set(path.as_ref(), value.as_ref())?;
             }
+            check_form(&document)?;
             let machine = document.read()?;
             check(&machine, &document)?;
             Ok(machine)
