@@ -159,3 +159,52 @@ fn a_machine_that_cannot_be_found_is_named_with_those_there_are() {
     let error = Machine::load("no/such.toml").unwrap_err().to_string();
     assert!(error.starts_with("no/such.toml: "), "{error}");
 }
+
+#[test]
+fn a_file_cut_anywhere_is_an_error_at_a_line_of_it() {
+    let end = GOOD.find("[multicast]").unwrap();
+    for cut in 0..end {
+        match Machine::parse("cut.toml", &GOOD[..cut]) {
+            Ok(_) => assert!(cut >= GOOD.find("bandwidth = 10000").unwrap(), "cut at {cut}"),
+            Err(error) => {
+                let lines = GOOD[..cut].matches('\n').count() + 1;
+                let line = error.line.unwrap_or_else(|| panic!("{error}: no line"));
+                assert!((1..=lines).contains(&line), "{error}: of {lines} lines");
+            }
+        }
+    }
+}
+
+#[test]
+fn numbers_are_varied_as_toml_writes_them_and_lines_end_as_files_do() {
+    let text = GOOD.replace("copy = 1000", "copy = 1_000").replace("mtu = 2048", "mtu = 0x800");
+    let vary = |text: &str, path, factor| Machine::parse_varied("m.toml", text, path, factor);
+    let copy = |machine: Machine| machine.host.copy.time(1_000_000);
+    assert_eq!(copy(vary(&text, "host.copy", 2.0).unwrap()), 500_000_000);
+    assert_eq!(vary(&text, "rail.mtu", 2.0).unwrap().rail[0].mtu.0, 4096);
+    let broken = GOOD.replace("mtu = 2048", "mtu = 0").replace('\n', "\r\n");
+    assert_eq!(Machine::parse("m.toml", &broken).unwrap_err().line, Some(13));
+}
+
+#[test]
+fn the_manual_has_every_key() {
+    let manual = include_str!("../../../machines/README.md");
+    for table in ["", "host.", "rail.", "rail.write.", "rail.burst.", "rail.receive.", "bus."]
+        .iter()
+        .chain(&["local.", "multicast.", "scheduler."])
+    {
+        // The error for a key that is none lists all that are.
+        let error = Machine::parse_with("m.toml", GOOD, &[(format!("{table}none"), "1".into())]);
+        let problem = error.unwrap_err().problem;
+        let (_, keys) = problem.split_once("expected ").unwrap();
+        let keys: Vec<_> = keys.split('`').skip(1).step_by(2).collect();
+        assert!(keys.len() >= 2, "{problem}");
+        for key in keys {
+            let known = |c: char| !c.is_alphanumeric() && c != '_';
+            assert!(
+                manual.split(known).any(|word| word == key),
+                "{table}{key} is not in README.md"
+            );
+        }
+    }
+}
