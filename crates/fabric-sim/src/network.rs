@@ -16,6 +16,8 @@ type Free = Picoseconds;
 struct Port {
     out: Free,
     into: Free,
+    /// When the messages that have reached it so far will have been worked off.
+    full: Free,
     dead: bool,
 }
 
@@ -34,6 +36,8 @@ struct Path {
     slowest: Rate,
     gap_out: Picoseconds,
     gap_in: Picoseconds,
+    /// Messages that may arrive together, and the gap of further ones.
+    burst: Option<(u64, Picoseconds)>,
     bus: Option<usize>,
 }
 
@@ -74,7 +78,8 @@ impl Network {
                 slower(rail.bandwidth, slower(out, slower(into, both)))
             });
             let (gap_out, gap_in) = (rail.gap_out.0, rail.gap_in.0);
-            Path { bandwidth: rail.bandwidth, slowest, gap_out, gap_in, bus }
+            let burst = rail.burst.map(|b| (b.messages.0 as u64, b.gap.0));
+            Path { bandwidth: rail.bandwidth, slowest, gap_out, gap_in, burst, bus }
         };
         let paths: Vec<Path> = machine.rail.iter().map(path).collect();
         let rails = paths.len();
@@ -131,6 +136,10 @@ impl Network {
         let bus = self.bus(node, rail);
         let port = &mut self.ports[node * self.rails + rail];
         let mut done = now.max(port.into + path.gap_in.max(path.bandwidth.time(bytes)));
+        if let Some((messages, gap)) = path.burst {
+            done = done.max(port.full.saturating_sub((messages - 1) * gap));
+            port.full = port.full.max(now) + gap;
+        }
         if let Some((bus, i)) = bus {
             let (limits, state) = (self.buses[bus], &mut self.states[i]);
             done = done

@@ -31,6 +31,8 @@ pub struct Prices {
     pub descriptor: Picoseconds,
     pub matching: Picoseconds,
     pub poll: Picoseconds,
+    /// At the start of each collective operation.
+    pub entry: Picoseconds,
     /// Before each copy and each reduction.
     pub call: Picoseconds,
     pub registration: Picoseconds,
@@ -61,6 +63,7 @@ impl Prices {
             descriptor: rail.receive.descriptor.0,
             matching: rail.receive.matching.0,
             poll: host.poll.0,
+            entry: host.entry.0,
             call: host.call.0,
             registration: host.registration.0,
             registration_page: host.registration_page.0,

@@ -414,8 +414,10 @@ impl Fabric for Sim {
         let state = &mut *self.state();
         let prices = &state.prices;
         let (time, activity) = match work {
+            Work::Copy(0) | Work::Reduce(0) => return,
             Work::Copy(bytes) => (prices.call + prices.copy.time(bytes), Activity::Copy),
             Work::Reduce(bytes) => (prices.call + prices.reduce.time(bytes), Activity::Reduce),
+            Work::Entry => (prices.entry, Activity::Post),
             Work::Match => (prices.matching, Activity::Receive),
             Work::Compute(time) => (time, Activity::Compute),
         };

@@ -82,9 +82,9 @@ mod tests {
             for rank in (0..5000).map(|i| i * 64 % 4999) {
                 let entry = peers.get_or_insert(rank, || {
                     assert!(round == 0);
-                    Peer { eager: rank, ..Peer::default() }
+                    Peer { eager: rank as u32, ..Peer::default() }
                 });
-                assert_eq!(entry.eager, rank);
+                assert_eq!(entry.eager as usize, rank);
             }
         }
         assert_eq!(peers.len, 4999);
