@@ -166,6 +166,13 @@ impl Flights {
         }
     }
 
+    /// Ends a flight.
+    #[inline]
+    pub fn end(&mut self, index: u32) {
+        self.free.push(index);
+        self.all[index as usize].action = Action::Free;
+    }
+
     /// Ends a flight; what it did is handed out.
     pub fn take(&mut self, index: u32) -> Action {
         self.free.push(index);

@@ -25,6 +25,8 @@ pub struct Queue {
     heap: BinaryHeap<Reverse<Key>>,
     /// The first key of the heap, or [`Key::MAX`].
     heaped: Key,
+    /// The first key of all.
+    next: Key,
     posted: u64,
 }
 
@@ -36,6 +38,7 @@ impl Default for Queue {
             last: [0; LANES],
             heap: BinaryHeap::new(),
             heaped: Key::MAX,
+            next: Key::MAX,
             posted: 0,
         }
     }
@@ -49,6 +52,7 @@ impl Queue {
         self.posted += 1;
         let order = self.posted << NUMBER_BITS | u64::from(number);
         let key = u128::from(time) << 64 | u128::from(order);
+        self.next = self.next.min(key);
         for i in 0..LANES {
             if self.last[i] < key {
                 self.last[i] = key;
@@ -63,31 +67,32 @@ impl Queue {
         self.heaped = self.heaped.min(key);
     }
 
+    /// Whether an event is due at `until` at the latest.
+    #[inline]
+    pub fn due(&self, until: Picoseconds) -> bool {
+        (self.next >> 64) as u64 <= until && self.next != Key::MAX
+    }
+
     /// The first event, if it is due at `until` at the latest.
     #[inline]
     pub fn pop_until(&mut self, until: Picoseconds) -> Option<(Picoseconds, u32)> {
-        let mut best = self.heaped;
-        let mut from = LANES;
-        for i in 0..LANES {
-            if self.first[i] < best {
-                (best, from) = (self.first[i], i);
-            }
-        }
-        let time = (best >> 64) as u64;
-        if time > until || best == Key::MAX {
+        if !self.due(until) {
             return None;
         }
-        if let Some(lane) = self.lanes.get_mut(from) {
-            lane.pop_front();
-            match lane.front() {
-                Some(&key) => self.first[from] = key,
-                None => (self.first[from], self.last[from]) = (Key::MAX, 0),
-            }
-        } else {
+        let next = self.next;
+        if self.heaped == next {
             self.heap.pop();
             self.heaped = self.heap.peek().map_or(Key::MAX, |&Reverse(key)| key);
+        } else {
+            let lane = self.first.iter().position(|&key| key == next).expect("the first of one");
+            self.lanes[lane].pop_front();
+            match self.lanes[lane].front() {
+                Some(&key) => self.first[lane] = key,
+                None => (self.first[lane], self.last[lane]) = (Key::MAX, 0),
+            }
         }
-        Some((time, (best as u64 & NUMBER_MASK) as u32))
+        self.next = self.first.iter().fold(self.heaped, |least, &key| least.min(key));
+        Some(((next >> 64) as u64, (next as u64 & NUMBER_MASK) as u32))
     }
 }
 

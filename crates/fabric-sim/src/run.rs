@@ -16,7 +16,7 @@ use std::task::{Context, Waker};
 /// Ranks between the one that is polled and the one whose memory is fetched into the cache.
 const AHEAD: usize = 1;
 /// So many bytes of it.
-const HOME: usize = 2048;
+const HOME: usize = 4096;
 
 /// Asks the processor to have `len` bytes at an address in its cache soon: a rank is touched once in
 /// thousands of events. Nothing is read.
@@ -121,7 +121,9 @@ where
         let ready = {
             let state = &mut *state.borrow_mut();
             let now = state.now;
-            while state.step(now) {}
+            while state.queue.due(now) {
+                state.step(now);
+            }
             let ready = state.next_ready();
             if let Some(&soon) = state.ready.get(AHEAD) {
                 fetch(state.ranks[soon as usize].home, HOME);

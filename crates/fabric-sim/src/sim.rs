@@ -340,7 +340,7 @@ impl Fabric for Sim {
     }
 
     fn release(&self, message: Message) {
-        drop(self.state().flights.take(message.token as u32));
+        self.state().flights.end(message.token as u32);
     }
 
     fn join(&self, group: GroupId) {

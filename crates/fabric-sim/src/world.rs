@@ -393,7 +393,7 @@ impl State {
         let Flight { from, to, bytes, sent, .. } = self.flights[number];
         let (from, to) = (from as usize, to as usize);
         if self.ranks[to].dead && !matches!(self.flights[number].action, Action::Obituary(_)) {
-            drop(self.flights.take(number));
+            self.flights.end(number);
             return;
         }
         if matches!(self.flights[number].action, Action::Message { .. }) {
@@ -615,7 +615,7 @@ impl State {
             Death::Rank(rank) => {
                 self.ranks[rank].dead = true;
                 while let Some(number) = self.take_message(rank, None) {
-                    drop(self.flights.take(number));
+                    self.flights.end(number);
                 }
                 let at = self.now + self.options.detection.0;
                 self.post(at, rank, rank, Action::Obituary(rank));

@@ -242,10 +242,13 @@ impl<F: Fabric> Endpoint<F> {
 
     /// The status of an operation that is over, which ends its request; `None` while it is not.
     pub fn finish(&self, id: RequestId) -> Option<Status> {
-        let mut state = self.state.borrow_mut();
-        if !self.looks_over(&mut state, id) {
-            return None;
-        }
+        let state = &mut *self.state.borrow_mut();
+        self.looks_over(state, id).then(|| self.close(state, id))
+    }
+
+    /// Ends a request whose operation is over.
+    #[inline]
+    fn close(&self, state: &mut State, id: RequestId) -> Status {
         let slot = &mut state.requests[id.0];
         let (status, receives) = (slot.status, slot.receives);
         slot.stage = Stage::Free;
@@ -253,7 +256,7 @@ impl<F: Fabric> Endpoint<F> {
         if receives {
             self.fabric.charge(Work::Match);
         }
-        Some(status)
+        status
     }
 
     /// The status of an operation that is over, without ending its request.
@@ -365,13 +368,21 @@ impl<F: Fabric> Future for Wait<'_, F> {
     type Output = Result<Status, Fault>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Cx<'_>) -> Poll<Self::Output> {
+        let Wait { endpoint, id } = *self;
         loop {
-            if let Some(status) = self.endpoint.finish(self.id) {
-                return Poll::Ready(Ok(status));
+            let state = &mut *endpoint.state.borrow_mut();
+            if endpoint.looks_over(state, id) {
+                return Poll::Ready(Ok(endpoint.close(state, id)));
             }
-            let (counter, target) = self.endpoint.wait_of(self.id);
-            match self.endpoint.poll_until(counter, target, cx) {
-                Poll::Ready(Ok(())) => continue,
+            if let Some(fault) = &state.fault {
+                return Poll::Ready(Err(fault.clone()));
+            }
+            let slot = &state.requests[id.0];
+            let wait = (slot.counter.expect("an open request has one"), slot.target);
+            endpoint.waiting.set(Some(wait));
+            // A fault of the fabric ends the wait there.
+            match endpoint.fabric.poll_any(&[wait], None, cx) {
+                Poll::Ready(Ok(_)) => continue,
                 Poll::Ready(Err(fault)) => return Poll::Ready(Err(fault)),
                 Poll::Pending => return Poll::Pending,
             }
