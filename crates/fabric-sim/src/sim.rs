@@ -261,7 +261,7 @@ impl Fabric for Sim {
     }
 
     fn immediate(&self, immediate: u32) -> Counter {
-        self.state().immediate(self.rank, immediate)
+        self.counters.immediate(immediate)
     }
 
     fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {

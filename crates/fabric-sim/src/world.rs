@@ -63,8 +63,6 @@ pub(crate) struct RankState {
 /// One rank: the rest.
 pub(crate) struct RankRest {
     pub counters: Rc<Counters>,
-    /// By immediate.
-    immediates: Vec<(u32, Counter)>,
     pub groups: Vec<GroupId>,
     pub datagrams: VecDeque<(u32, GroupId, Rc<Staging>)>,
     pub fault: Option<Fault>,
@@ -110,7 +108,6 @@ impl State {
         };
         let rest = |_| RankRest {
             counters: Rc::new(Counters::new()),
-            immediates: Vec::new(),
             groups: Vec::new(),
             datagrams: VecDeque::new(),
             fault: None,
@@ -530,7 +527,7 @@ impl State {
                 Err(fault) => self.fail(from, fault),
             },
             Then::Immediate(immediate) => {
-                let counter = self.immediate(to, immediate);
+                let counter = self.rest[to].counters.immediate(immediate);
                 self.advance(to, counter);
             }
         }
@@ -554,19 +551,6 @@ impl State {
     fn advance(&mut self, rank: usize, counter: Counter) {
         self.rest[rank].counters.add(counter, 1);
         self.wake(rank);
-    }
-
-    /// The counter of arrivals of `immediate` at `rank`.
-    pub fn immediate(&mut self, rank: usize, immediate: u32) -> Counter {
-        let state = &mut self.rest[rank];
-        match state.immediates.iter().find(|(known, _)| *known == immediate) {
-            Some(&(_, counter)) => counter,
-            None => {
-                let counter = state.counters.allocate();
-                state.immediates.push((immediate, counter));
-                counter
-            }
-        }
     }
 
     // ---- datagrams ----------------------------------------------------------------------------
