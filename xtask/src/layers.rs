@@ -10,6 +10,7 @@ const LAYERS: &[&[&str]] = &[
     &["weft-fabric"],
     &["weft-fabric-shm", "weft-fabric-sim"],
     &["weft-fabric-fault"],
+    &["weft-fabric-join"],
     &["weft-fabric-conformance"],
     &["weft-datatype"],
     &["weft-p2p"],

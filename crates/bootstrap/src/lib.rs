@@ -4,6 +4,7 @@
 mod client;
 mod environment;
 mod foreign;
+mod on_node;
 pub mod report;
 mod single;
 mod threads;
@@ -11,6 +12,7 @@ pub mod wire;
 
 pub use environment::{Ticket, VARIABLE, from_environment};
 pub use foreign::variables as foreign_variables;
+pub use on_node::OnNode;
 pub use report::{Pending, Phase, Report, clock_millis};
 pub use single::Single;
 pub use threads::{ThreadBootstrap, threads};

@@ -61,22 +61,38 @@ impl<F: Fabric> Link<F> {
         Ok(())
     }
 
-    pub async fn send(&self, to: usize, data: Sge) -> Result<(), Fault> {
-        match self.isend(to, data) {
-            None => Ok(()),
-            Some(request) => self.wait(request).await,
+    /// Sends; what is awaited is the end. Operations start with the call, so that little is kept in
+    /// the future.
+    pub fn send(&self, to: usize, data: Sge) -> impl Future<Output = Result<(), Fault>> + '_ {
+        let send = self.isend(to, data);
+        async move {
+            match send {
+                None => Ok(()),
+                Some(request) => self.wait(request).await,
+            }
         }
     }
 
-    pub async fn recv(&self, from: usize, data: Sge) -> Result<(), Fault> {
-        self.wait(self.irecv(from, data)).await
+    pub fn recv(&self, from: usize, data: Sge) -> impl Future<Output = Result<(), Fault>> + '_ {
+        self.wait(self.irecv(from, data))
     }
 
     /// Sends to one rank and receives from another (or the same) at once.
-    pub async fn exchange(&self, to: usize, out: Sge, from: usize, into: Sge) -> Result<(), Fault> {
+    pub fn exchange(
+        &self,
+        to: usize,
+        out: Sge,
+        from: usize,
+        into: Sge,
+    ) -> impl Future<Output = Result<(), Fault>> + '_ {
         let receive = self.irecv(from, into);
-        self.send(to, out).await?;
-        self.wait(receive).await
+        let send = self.isend(to, out);
+        async move {
+            if let Some(request) = send {
+                self.wait(request).await?;
+            }
+            self.wait(receive).await
+        }
     }
 
     /// A temporary buffer.

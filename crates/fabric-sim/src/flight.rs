@@ -117,6 +117,9 @@ impl Atomic {
     }
 }
 
+/// No flight.
+pub const NONE: u32 = u32::MAX;
+
 /// The rail of a flight that takes none.
 pub const NO_RAIL: u8 = u8::MAX;
 
@@ -130,13 +133,15 @@ pub struct Flight {
     /// On the wire.
     pub bytes: usize,
     pub sent: Picoseconds,
+    /// The next message in an inbox.
+    pub next: u32,
 }
 
 impl Flight {
     /// One that takes no rail: within a node, a timer, a datagram.
     pub fn aside(action: Action, from: usize, sent: Picoseconds) -> Flight {
         let from = from as u32;
-        Flight { action, from, to: from, rail: NO_RAIL, admitted: true, bytes: 0, sent }
+        Flight { action, from, to: from, rail: NO_RAIL, admitted: true, bytes: 0, sent, next: NONE }
     }
 }
 
@@ -159,6 +164,13 @@ impl Flights {
                 self.all.len() as u32 - 1
             }
         }
+    }
+
+    /// Ends a flight.
+    #[inline]
+    pub fn end(&mut self, index: u32) {
+        self.free.push(index);
+        self.all[index as usize].action = Action::Free;
     }
 
     /// Ends a flight; what it did is handed out.

@@ -281,7 +281,7 @@ impl Drop for Compute {
     fn drop(&mut self) {
         let Some(thread) = self.thread else { return };
         let state = &mut *self.sim.state();
-        if let Some(host) = state.ranks[self.sim.rank()].host.as_deref_mut() {
+        if let Some(host) = state.rest[self.sim.rank()].host.as_deref_mut() {
             let left = &mut host.threads[thread].left;
             *left = left.map(|left| left.saturating_sub(self.time)).filter(|&left| left > 0);
         }

@@ -9,11 +9,15 @@
 //! (Alexandrov et al. 1995) with an own latency and overhead for each kind of operation, a gap at
 //! either adapter, and buses that several rails share.
 
-use crate::units::{Chance, Count, Rate, Time};
+use crate::units::{self, Chance, Count, Rate, Time};
 use serde::Deserialize;
 
+mod check;
+mod document;
+mod evidence;
 mod load;
 
+pub use evidence::{Evidence, Role};
 pub use load::{MachineError, NAMES};
 
 /// A cluster.
@@ -66,6 +70,9 @@ pub struct Host {
     /// Before each copy and each reduction.
     #[serde(default)]
     pub call: Time,
+    /// From a program's call of a collective operation to the operation's first instruction.
+    #[serde(default)]
+    pub entry: Time,
     /// From a word's change in memory to the program that polls it.
     #[serde(default)]
     pub poll: Time,
@@ -92,7 +99,7 @@ pub struct Rail {
     /// Largest packet in bytes: parts of a message beyond it arrive in any order.
     pub mtu: Count,
     /// Largest payload in bytes that travels inside its descriptor.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "units::bytes")]
     pub inline: usize,
     /// The adapter adds this to the latency of a payload that is not inline: it fetches it.
     #[serde(default)]
@@ -103,6 +110,8 @@ pub struct Rail {
     /// Least time between two messages that arrive at a port: the hot spot.
     #[serde(default)]
     pub gap_in: Time,
+    /// How many messages may arrive at `gap_in`, and what the next ones cost.
+    pub burst: Option<Burst>,
     /// Bytes of a packet become visible in ascending order.
     #[serde(default)]
     pub in_order: bool,
@@ -117,6 +126,18 @@ pub struct Rail {
     /// A write with an immediate, beyond a write: it takes a descriptor of the receiver.
     #[serde(default)]
     pub immediate: Time,
+}
+
+/// A port takes `messages` that arrive together at its `gap_in`; further ones one every `gap`.
+///
+/// A leaky bucket: with `full` the time at which the port would have worked off all messages so
+/// far, one that reaches it at `t` is taken at `max(t, full - (messages - 1) * gap)` and sets
+/// `full = max(t, full) + gap`. One sender's rounds, microseconds apart, never fill it.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Burst {
+    pub messages: Count,
+    pub gap: Time,
 }
 
 /// One kind of operation, empty: `overhead` of the processor that posts, then `latency`.
@@ -190,18 +211,20 @@ fn queue() -> Count {
 #[serde(deny_unknown_fields, default)]
 pub struct Scheduler {
     pub policy: Policy,
-    /// A thread that has run so long gives way to one of its priority. Zero: never.
+    /// A thread that has run so long gives way to one of its priority.
     pub slice: Time,
     /// From one thread to another.
     pub switch: Time,
+    /// [`Policy::Dynamic`] prefers a thread that has slept this much in all to one that has not.
+    pub history: Time,
     /// Cores that each rank has for its threads.
     pub cores: Count,
 }
 
 impl Default for Scheduler {
     fn default() -> Scheduler {
-        let (slice, switch) = (Time::from_us(100_000.0), Time::from_us(2.0));
-        Scheduler { policy: Policy::Dynamic, slice, switch, cores: Count(1) }
+        let [slice, switch, history] = [100_000.0, 2.0, 1_000_000.0].map(Time::from_us);
+        Scheduler { policy: Policy::Dynamic, slice, switch, history, cores: Count(1) }
     }
 }
 
@@ -215,18 +238,4 @@ pub enum Policy {
     Fifo,
     /// SCHED_RR: the same, with time slices among equals.
     RoundRobin,
-}
-
-/// How far the numbers of a machine file can be trusted.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Evidence {
-    /// Name of the document in `published.csv`.
-    pub paper: String,
-    /// Published values that the parameters were fitted to, each as `quantity; configuration`.
-    pub fitted: Vec<String>,
-    /// Published values that were not looked at in fitting.
-    pub held_out: Vec<String>,
-    /// Parameters that no document gives, as paths (`rail.gap_in`); varied by 30 % in studies.
-    pub assumed: Vec<String>,
 }

@@ -16,6 +16,8 @@ type Free = Picoseconds;
 struct Port {
     out: Free,
     into: Free,
+    /// When the messages that have reached it so far will have been worked off.
+    full: Free,
     dead: bool,
 }
 
@@ -34,6 +36,8 @@ struct Path {
     slowest: Rate,
     gap_out: Picoseconds,
     gap_in: Picoseconds,
+    /// Messages that may arrive together, and the gap of further ones.
+    burst: Option<(u64, Picoseconds)>,
     bus: Option<usize>,
 }
 
@@ -48,6 +52,7 @@ struct BusPath {
 /// The network's state.
 pub struct Network {
     contention: bool,
+    deaths: bool,
     rails: usize,
     paths: Vec<Path>,
     buses: Vec<BusPath>,
@@ -74,13 +79,22 @@ impl Network {
                 slower(rail.bandwidth, slower(out, slower(into, both)))
             });
             let (gap_out, gap_in) = (rail.gap_out.0, rail.gap_in.0);
-            Path { bandwidth: rail.bandwidth, slowest, gap_out, gap_in, bus }
+            let burst = rail.burst.map(|b| (b.messages.0 as u64, b.gap.0));
+            Path { bandwidth: rail.bandwidth, slowest, gap_out, gap_in, burst, bus }
         };
         let paths: Vec<Path> = machine.rail.iter().map(path).collect();
         let rails = paths.len();
         let ports = vec![Port::default(); nodes * rails];
         let states = vec![BusState::default(); nodes * buses.len()];
-        Network { contention: machine.contention, rails, paths, buses, ports, states }
+        Network {
+            contention: machine.contention,
+            deaths: false,
+            rails,
+            paths,
+            buses,
+            ports,
+            states,
+        }
     }
 
     fn bus(&self, node: usize, rail: usize) -> Option<(usize, usize)> {
@@ -131,6 +145,10 @@ impl Network {
         let bus = self.bus(node, rail);
         let port = &mut self.ports[node * self.rails + rail];
         let mut done = now.max(port.into + path.gap_in.max(path.bandwidth.time(bytes)));
+        if let Some((messages, gap)) = path.burst {
+            done = done.max(port.full.saturating_sub((messages - 1) * gap));
+            port.full = port.full.max(now) + gap;
+        }
         if let Some((bus, i)) = bus {
             let (limits, state) = (self.buses[bus], &mut self.states[i]);
             done = done
@@ -143,15 +161,21 @@ impl Network {
     }
 
     /// The first rail that works at both nodes.
+    #[inline]
     pub fn rail(&self, from: usize, to: usize) -> Option<usize> {
+        if !self.deaths {
+            return Some(0);
+        }
         (0..self.rails).find(|&rail| self.works(from, rail) && self.works(to, rail))
     }
 
+    #[inline]
     pub fn works(&self, node: usize, rail: usize) -> bool {
-        !self.ports[node * self.rails + rail].dead
+        !self.deaths || !self.ports[node * self.rails + rail].dead
     }
 
     pub fn kill(&mut self, node: usize, rail: usize) {
+        self.deaths = true;
         self.ports[node * self.rails + rail].dead = true;
     }
 }

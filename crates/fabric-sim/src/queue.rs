@@ -16,54 +16,83 @@ const NUMBER_MASK: u64 = (1 << NUMBER_BITS) - 1;
 /// time (64) | order of posting (36) | number (28)
 type Key = u128;
 
-#[derive(Default)]
 pub struct Queue {
     lanes: [VecDeque<Key>; LANES],
+    /// First and last key of each lane, looked at instead of the lanes; of an empty one
+    /// [`Key::MAX`] and 0.
+    first: [Key; LANES],
+    last: [Key; LANES],
     heap: BinaryHeap<Reverse<Key>>,
+    /// The first key of the heap, or [`Key::MAX`].
+    heaped: Key,
+    /// The first key of all.
+    next: Key,
     posted: u64,
+}
+
+impl Default for Queue {
+    fn default() -> Queue {
+        Queue {
+            lanes: Default::default(),
+            first: [Key::MAX; LANES],
+            last: [0; LANES],
+            heap: BinaryHeap::new(),
+            heaped: Key::MAX,
+            next: Key::MAX,
+            posted: 0,
+        }
+    }
 }
 
 impl Queue {
     /// Posts the event `number`, due at `time`.
+    #[inline]
     pub fn push(&mut self, time: Picoseconds, number: u32) {
         debug_assert!(u64::from(number) <= NUMBER_MASK);
         self.posted += 1;
         let order = self.posted << NUMBER_BITS | u64::from(number);
         let key = u128::from(time) << 64 | u128::from(order);
-        for lane in &mut self.lanes {
-            if lane.back().is_none_or(|&last| last < key) {
-                lane.push_back(key);
+        self.next = self.next.min(key);
+        for i in 0..LANES {
+            if self.last[i] < key {
+                self.last[i] = key;
+                if self.first[i] == Key::MAX {
+                    self.first[i] = key;
+                }
+                self.lanes[i].push_back(key);
                 return;
             }
         }
         self.heap.push(Reverse(key));
+        self.heaped = self.heaped.min(key);
+    }
+
+    /// Whether an event is due at `until` at the latest.
+    #[inline]
+    pub fn due(&self, until: Picoseconds) -> bool {
+        (self.next >> 64) as u64 <= until && self.next != Key::MAX
     }
 
     /// The first event, if it is due at `until` at the latest.
+    #[inline]
     pub fn pop_until(&mut self, until: Picoseconds) -> Option<(Picoseconds, u32)> {
-        let mut best = Key::MAX;
-        let mut from = LANES;
-        for (i, lane) in self.lanes.iter().enumerate() {
-            if let Some(&first) = lane.front()
-                && first < best
-            {
-                (best, from) = (first, i);
-            }
-        }
-        let heaped = self.heap.peek().is_some_and(|&Reverse(first)| first < best);
-        if heaped {
-            best = self.heap.peek().map_or(Key::MAX, |&Reverse(first)| first);
-        }
-        let time = (best >> 64) as u64;
-        if best == Key::MAX || time > until {
+        if !self.due(until) {
             return None;
         }
-        if heaped {
+        let next = self.next;
+        if self.heaped == next {
             self.heap.pop();
+            self.heaped = self.heap.peek().map_or(Key::MAX, |&Reverse(key)| key);
         } else {
-            self.lanes[from].pop_front();
+            let lane = self.first.iter().position(|&key| key == next).expect("the first of one");
+            self.lanes[lane].pop_front();
+            match self.lanes[lane].front() {
+                Some(&key) => self.first[lane] = key,
+                None => (self.first[lane], self.last[lane]) = (Key::MAX, 0),
+            }
         }
-        Some((time, (best as u64 & NUMBER_MASK) as u32))
+        self.next = self.first.iter().fold(self.heaped, |least, &key| least.min(key));
+        Some(((next >> 64) as u64, (next as u64 & NUMBER_MASK) as u32))
     }
 }
 

@@ -1,7 +1,7 @@
 //! One rank's handle of the simulated cluster: the fabric.
 
 use crate::flight::{Action, Atomic, Payload, Then};
-use crate::machine::Rail;
+use crate::prices::Price;
 use crate::trace::Activity;
 use crate::units::Picoseconds;
 use crate::world::State;
@@ -36,7 +36,7 @@ const SEND_MAX: usize = 64 << 10;
 
 impl Sim {
     pub(crate) fn new(state: &Rc<RefCell<State>>, rank: usize) -> Sim {
-        let counters = state.borrow().ranks[rank].counters.clone();
+        let counters = state.borrow().rest[rank].counters.clone();
         let size = state.borrow().ranks.len();
         Sim { state: state.clone(), counters, rank, size }
     }
@@ -67,36 +67,13 @@ impl Sim {
     pub async fn catch_up(&self) {
         std::future::poll_fn(|cx| self.poll_clock(cx)).await;
     }
+}
 
-    fn spend(&self, time: Picoseconds, activity: Activity) {
-        self.state().spend(self.rank, time, activity);
+impl State {
+    /// What an operation costs from `me` to `peer`.
+    fn price(&self, me: usize, peer: usize, of: Price) -> Price {
+        if self.is_local(me, peer) { self.prices.local } else { of }
     }
-}
-
-/// The first rail's costs: what the others cost too, where they differ only in bandwidth.
-fn rail(state: &State) -> &Rail {
-    &state.machine.rail[0]
-}
-
-/// An operation's overhead and latency towards `peer`.
-fn cost(
-    state: &State,
-    me: usize,
-    peer: usize,
-    of: impl Fn(&Rail) -> crate::machine::Cost,
-) -> Price {
-    if state.is_local(me, peer) {
-        let local = &state.machine.local;
-        Price { overhead: local.overhead.0, latency: local.latency.0 }
-    } else {
-        let cost = of(rail(state));
-        Price { overhead: cost.overhead.0, latency: cost.latency.0 }
-    }
-}
-
-struct Price {
-    overhead: Picoseconds,
-    latency: Picoseconds,
 }
 
 impl Sim {
@@ -116,22 +93,22 @@ impl Sim {
         }
         let me = self.rank;
         let local = state.is_local(me, peer);
-        let mut price = cost(state, me, peer, |r| r.write);
+        let prices = state.prices;
+        let mut price = state.price(me, peer, prices.write);
         let len = src.len();
-        if !local && len > rail(state).inline {
-            price.latency += rail(state).fetch.0;
+        if !local && len > prices.inline {
+            price.latency += prices.fetch;
         }
         if !local && matches!(then, Then::Immediate(_)) {
-            price.latency += rail(state).immediate.0;
+            price.latency += prices.immediate;
         }
         state.spend(me, price.overhead, Activity::Post);
         let at = state.ranks[me].clock;
         // Data and flag lie apart: two writes, posted together.
         let pair = len > 0 && matches!(then, Then::Flag(..));
         if pair && !local {
-            let second = rail(state).second;
-            state.spend(me, second.overhead.0, Activity::Post);
-            price.latency += second.latency.0;
+            state.spend(me, prices.second.overhead, Activity::Post);
+            price.latency += prices.second.latency;
         }
         let wire = match then {
             Then::Flag(..) => len + 8,
@@ -139,9 +116,8 @@ impl Sim {
         };
         let action = Action::Write { src, dst, then, done };
         // Where bytes come in no order, halves of a packet stand for them.
-        let Rail { mtu, in_order, .. } = *rail(state);
-        let scattered = !in_order && state.options.chaos.is_some();
-        let unit = if scattered && len <= mtu.0 { len.div_ceil(2) } else { mtu.0 };
+        let scattered = !prices.in_order && state.options.chaos.is_some();
+        let unit = if scattered && len <= prices.mtu { len.div_ceil(2) } else { prices.mtu };
         if len > unit && !local && !src.is_phantom() {
             state.launch_packets(at, me, peer, wire, price.latency, unit, action);
         } else {
@@ -160,7 +136,7 @@ impl Sim {
     ) -> Result<(), Fault> {
         let state = &mut *self.state();
         state.memory.word(peer, target)?;
-        let price = cost(state, self.rank, peer, |r| r.atomic);
+        let price = state.price(self.rank, peer, state.prices.atomic);
         state.spend(self.rank, price.overhead, Activity::Post);
         let at = state.ranks[self.rank].clock;
         let request = Action::AtomicRequest { target, operation, result, done };
@@ -181,15 +157,15 @@ impl Fabric for Sim {
     fn capabilities(&self, peer: usize) -> Capabilities {
         let state = self.look();
         let local = state.is_local(self.rank, peer);
-        let rail = rail(&state);
+        let prices = &state.prices;
         Capabilities {
             fabric: "sim",
             send_max: SEND_MAX,
-            inline_max: rail.inline.clamp(64, SEND_MAX),
-            mtu: rail.mtu.0,
+            inline_max: prices.inline.clamp(64, SEND_MAX),
+            mtu: prices.mtu,
             multicast_max: state.machine.multicast.as_ref().map_or(0, |m| m.largest.0),
             direct: true,
-            in_order_placement: rail.in_order || local,
+            in_order_placement: prices.in_order || local,
             coherent_atomics: false,
             synchronous: false,
             rails: state.machine.rail.len(),
@@ -215,7 +191,9 @@ impl Fabric for Sim {
             return Poll::Ready(Ok(i));
         }
         let mut state = self.state();
-        if let Some(fault) = &state.ranks[self.rank].fault {
+        if state.ranks[self.rank].failed
+            && let Some(fault) = &state.rest[self.rank].fault
+        {
             return Poll::Ready(Err(fault.clone()));
         }
         if let Some(at) = deadline {
@@ -229,7 +207,8 @@ impl Fabric for Sim {
     }
 
     fn fault(&self) -> Option<Fault> {
-        self.look().ranks[self.rank].fault.clone()
+        let state = self.look();
+        if state.ranks[self.rank].failed { state.rest[self.rank].fault.clone() } else { None }
     }
 
     fn allocate(&self, len: usize) -> Result<Region, Fault> {
@@ -238,9 +217,8 @@ impl Fabric for Sim {
 
     fn expose(&self, memory: Sge) -> Result<Region, Fault> {
         let state = &mut *self.state();
-        let host = &state.machine.host;
         let pages = memory.len().div_ceil(4096) as u64;
-        let time = host.registration.0 + pages * host.registration_page.0;
+        let time = state.prices.registration + pages * state.prices.registration_page;
         state.spend(self.rank, time, Activity::Post);
         Ok(state.memory.expose(self.rank, memory))
     }
@@ -287,13 +265,13 @@ impl Fabric for Sim {
     }
 
     fn immediate(&self, immediate: u32) -> Counter {
-        self.state().immediate(self.rank, immediate)
+        self.counters.immediate(immediate)
     }
 
     fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
         let state = &mut *self.state();
         state.memory.find(peer, src, dst.len())?;
-        let price = cost(state, self.rank, peer, |r| r.read);
+        let price = state.price(self.rank, peer, state.prices.read);
         state.spend(self.rank, price.overhead, Activity::Post);
         let at = state.ranks[self.rank].clock;
         let request = Action::ReadRequest { dst, src, done };
@@ -327,10 +305,12 @@ impl Fabric for Sim {
     fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
         let state = &mut *self.state();
         let (me, len) = (self.rank, payload.len());
-        let inline = rail(state).inline.clamp(64, SEND_MAX);
-        let mut price = cost(state, me, peer, |r| r.send);
-        if !state.is_local(me, peer) && len > rail(state).inline {
-            price.latency += rail(state).fetch.0;
+        state.ranks[me].home = std::ptr::from_ref(self).addr();
+        let prices = &state.prices;
+        let inline = prices.inline.clamp(64, SEND_MAX);
+        let mut price = state.price(me, peer, prices.send);
+        if len > prices.inline && !state.is_local(me, peer) {
+            price.latency += prices.fetch;
         }
         state.spend(me, price.overhead, Activity::Post);
         let kept = len > inline
@@ -340,8 +320,7 @@ impl Fabric for Sim {
         } else if len == 0 {
             (Payload::None(Sge::EMPTY), Posted::Done)
         } else {
-            let host = &state.machine.host;
-            let time = host.call.0 + host.copy.time(len);
+            let time = state.prices.call + state.prices.copy.time(len);
             state.spend(me, time, Activity::Copy);
             (Payload::copy(payload, &state.pool), Posted::Done)
         };
@@ -353,19 +332,10 @@ impl Fabric for Sim {
 
     fn receive(&self, from: Option<usize>) -> Option<Message> {
         let state = &mut *self.state();
-        let inbox = &mut state.ranks[self.rank].inbox;
-        let number = match from {
-            None => inbox.pop_front()?,
-            Some(peer) => {
-                let flights = &state.flights;
-                let i = inbox.iter().position(|&n| flights[n].from as usize == peer)?;
-                inbox.remove(i)?
-            }
-        };
+        let number = state.take_message(self.rank, from)?;
         let peer = state.flights[number].from as usize;
-        if !state.is_local(self.rank, peer) {
-            let time = rail(state).receive.descriptor.0;
-            state.spend(self.rank, time, Activity::Receive);
+        if state.prices.descriptor > 0 && !state.is_local(self.rank, peer) {
+            state.spend(self.rank, state.prices.descriptor, Activity::Receive);
         }
         let Action::Message { head, payload, .. } = &state.flights[number].action else {
             unreachable!("an inbox holds messages")
@@ -374,12 +344,12 @@ impl Fabric for Sim {
     }
 
     fn release(&self, message: Message) {
-        drop(self.state().flights.take(message.token as u32));
+        self.state().flights.end(message.token as u32);
     }
 
     fn join(&self, group: GroupId) {
         let state = &mut *self.state();
-        let mine = &mut state.ranks[self.rank].groups;
+        let mine = &mut state.rest[self.rank].groups;
         if !mine.contains(&group) {
             mine.push(group);
             state.members.entry(group).or_default().push(self.rank as u32);
@@ -388,7 +358,7 @@ impl Fabric for Sim {
 
     fn leave(&self, group: GroupId) {
         let state = &mut *self.state();
-        let mine = &mut state.ranks[self.rank];
+        let mine = &mut state.rest[self.rank];
         mine.groups.retain(|&g| g != group);
         mine.datagrams.retain(|&(_, g, _)| g != group);
         if let Some(members) = state.members.get_mut(&group) {
@@ -418,7 +388,7 @@ impl Fabric for Sim {
 
     fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
         let state = &mut *self.state();
-        let (source, group, payload) = state.ranks[self.rank].datagrams.pop_front()?;
+        let (source, group, payload) = state.rest[self.rank].datagrams.pop_front()?;
         let time = state.machine.multicast.as_ref().map_or(0, |m| m.receive.0);
         state.spend(self.rank, time, Activity::Receive);
         let len = payload.len().min(into.len());
@@ -445,16 +415,16 @@ impl Fabric for Sim {
     }
 
     fn charge(&self, work: Work) {
-        let (time, activity) = {
-            let machine = &self.look().machine;
-            let host = &machine.host;
-            match work {
-                Work::Copy(bytes) => (host.call.0 + host.copy.time(bytes), Activity::Copy),
-                Work::Reduce(bytes) => (host.call.0 + host.reduce.time(bytes), Activity::Reduce),
-                Work::Match => (machine.rail[0].receive.matching.0, Activity::Receive),
-                Work::Compute(time) => (time, Activity::Compute),
-            }
+        let state = &mut *self.state();
+        let prices = &state.prices;
+        let (time, activity) = match work {
+            Work::Copy(0) | Work::Reduce(0) => return,
+            Work::Copy(bytes) => (prices.call + prices.copy.time(bytes), Activity::Copy),
+            Work::Reduce(bytes) => (prices.call + prices.reduce.time(bytes), Activity::Reduce),
+            Work::Entry => (prices.entry, Activity::Post),
+            Work::Match => (prices.matching, Activity::Receive),
+            Work::Compute(time) => (time, Activity::Compute),
         };
-        self.spend(time, activity);
+        state.spend(self.rank, time, activity);
     }
 }

@@ -56,6 +56,16 @@ struct Number {
     most: f64,
 }
 
+impl Number {
+    fn check<E: Error>(self, value: f64, given: Unexpected) -> Result<f64, E> {
+        if (self.least..=self.most).contains(&value) {
+            Ok(value)
+        } else {
+            Err(E::invalid_value(given, &self))
+        }
+    }
+}
+
 impl Visitor<'_> for Number {
     type Value = f64;
 
@@ -64,19 +74,15 @@ impl Visitor<'_> for Number {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<f64, E> {
-        if (self.least..=self.most).contains(&value) {
-            Ok(value)
-        } else {
-            Err(E::invalid_value(Unexpected::Float(value), &self))
-        }
+        self.check(value, Unexpected::Float(value))
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<f64, E> {
-        self.visit_f64(value as f64)
+        self.check(value as f64, Unexpected::Signed(value))
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<f64, E> {
-        self.visit_f64(value as f64)
+        self.check(value as f64, Unexpected::Unsigned(value))
     }
 }
 
@@ -112,13 +118,25 @@ pub struct Count(pub usize);
 
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Count, D::Error> {
-        let expected = "a whole number from 1 to 1000000";
-        let value = from.deserialize_any(Number { expected, least: 1.0, most: 1e6 })?;
-        if value.fract() == 0.0 {
-            Ok(Count(value as usize))
-        } else {
-            Err(D::Error::invalid_value(Unexpected::Float(value), &expected))
-        }
+        whole(from, 1.0, "a whole number from 1 to 1000000").map(Count)
+    }
+}
+
+/// A number of bytes that may be zero, for `#[serde(deserialize_with)]`.
+pub(crate) fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
+    whole(from, 0.0, "a whole number of bytes from 0 to 1000000")
+}
+
+fn whole<'de, D: Deserializer<'de>>(
+    from: D,
+    least: f64,
+    expected: &'static str,
+) -> Result<usize, D::Error> {
+    let value = from.deserialize_any(Number { expected, least, most: 1e6 })?;
+    if value.fract() == 0.0 {
+        Ok(value as usize)
+    } else {
+        Err(D::Error::invalid_value(Unexpected::Float(value), &expected))
     }
 }
 

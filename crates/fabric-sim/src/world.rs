@@ -6,12 +6,13 @@
 //! a wait is exact; a look that does not wait must first let global time catch up
 //! ([`weft_fabric::Fabric::poll_clock`]).
 
-use crate::flight::{Action, Flight, Flights, Payload, Then};
+use crate::flight::{Action, Flight, Flights, NONE, Payload, Then};
 use crate::host::{Arrival, Host, HostCounts};
 use crate::machine::Machine;
 use crate::memory::Memory;
 use crate::network::Network;
 use crate::options::{Death, Options};
+use crate::prices::Prices;
 use crate::queue::{NUMBER_BITS, Queue};
 use crate::trace::{Activity, Arrow, Span, Trace, Travel};
 use crate::units::Picoseconds;
@@ -43,21 +44,31 @@ pub struct Counts {
     pub polls: u64,
 }
 
-/// One rank.
+/// One rank: what every event looks at.
 pub(crate) struct RankState {
     pub clock: Picoseconds,
     /// When it will be polled; [`NEVER`]: when something happens.
     pub poll_at: Picoseconds,
-    pub inbox: VecDeque<u32>,
+    /// From when it has had nothing to do.
+    idle_from: Picoseconds,
+    pub node: u32,
+    /// Messages that have arrived, linked by [`Flight::next`].
+    first: u32,
+    last: u32,
+    pub dead: bool,
+    pub failed: bool,
+    /// It has threads: [`RankRest::host`].
+    pub hosted: bool,
+    /// Where its fabric lies, and with it what uses the fabric: fetched before it is polled.
+    pub home: usize,
+}
+
+/// One rank: the rest.
+pub(crate) struct RankRest {
     pub counters: Rc<Counters>,
-    /// By immediate.
-    immediates: Vec<(u32, Counter)>,
     pub groups: Vec<GroupId>,
     pub datagrams: VecDeque<(u32, GroupId, Rc<Staging>)>,
     pub fault: Option<Fault>,
-    pub dead: bool,
-    /// From when it has had nothing to do.
-    idle_from: Picoseconds,
     /// Its threads, once it has any but one that waits and charges.
     pub host: Option<Box<Host>>,
 }
@@ -66,6 +77,7 @@ pub(crate) struct RankState {
 pub(crate) struct State {
     pub now: Picoseconds,
     pub ranks: Vec<RankState>,
+    pub rest: Vec<RankRest>,
     pub flights: Flights,
     pub queue: Queue,
     /// Ranks to be polled now.
@@ -81,31 +93,38 @@ pub(crate) struct State {
     /// Of ranks whose threads are over.
     pub host_counts: BTreeMap<usize, HostCounts>,
     pub machine: Rc<Machine>,
+    pub prices: Prices,
     pub options: Options,
     pub pool: StagingPool,
-    ranks_per_node: usize,
 }
 
 impl State {
     pub fn new(machine: Rc<Machine>, options: Options) -> State {
         let ranks_per_node = machine.ranks_per_node.0;
         let nodes = options.ranks.div_ceil(ranks_per_node);
-        let rank = || RankState {
+        let rank = |rank| RankState {
             clock: 0,
             poll_at: 0,
-            inbox: VecDeque::new(),
+            idle_from: 0,
+            node: (rank / ranks_per_node) as u32,
+            first: NONE,
+            last: NONE,
+            dead: false,
+            failed: false,
+            hosted: false,
+            home: 0,
+        };
+        let rest = |_| RankRest {
             counters: Rc::new(Counters::new()),
-            immediates: Vec::new(),
             groups: Vec::new(),
             datagrams: VecDeque::new(),
             fault: None,
-            dead: false,
-            idle_from: 0,
             host: None,
         };
         let mut state = State {
             now: 0,
-            ranks: (0..options.ranks).map(|_| rank()).collect(),
+            ranks: (0..options.ranks).map(rank).collect(),
+            rest: (0..options.ranks).map(rest).collect(),
             flights: Flights::default(),
             queue: Queue::default(),
             ready: (0..options.ranks as u32).collect(),
@@ -117,9 +136,9 @@ impl State {
             trace: options.trace.then(Trace::default),
             counts: Counts::default(),
             host_counts: BTreeMap::new(),
+            prices: Prices::of(&machine),
             machine,
             pool: StagingPool::default(),
-            ranks_per_node,
             options,
         };
         for (at, death) in state.options.deaths.clone() {
@@ -129,7 +148,7 @@ impl State {
     }
 
     pub fn node(&self, rank: usize) -> usize {
-        rank / self.ranks_per_node
+        self.ranks[rank].node as usize
     }
 
     pub fn is_local(&self, a: usize, b: usize) -> bool {
@@ -168,11 +187,11 @@ impl State {
     /// Something that `rank` may be waiting for has happened.
     #[inline]
     fn wake(&mut self, rank: usize, arrival: Arrival) {
-        if self.ranks[rank].host.is_some() {
+        if self.ranks[rank].hosted {
             self.rouse(rank, arrival);
             return;
         }
-        let at = self.ranks[rank].clock.max(self.now + self.machine.host.poll.0);
+        let at = self.ranks[rank].clock.max(self.now + self.prices.poll);
         self.schedule(rank, at);
     }
 
@@ -193,7 +212,7 @@ impl State {
             state.poll_at = NEVER;
             let idle_from = state.idle_from;
             self.counts.polls += 1;
-            if state.host.is_some() {
+            if state.hosted {
                 return Some((rank, true));
             }
             state.clock = state.clock.max(now);
@@ -209,7 +228,7 @@ impl State {
     pub fn rest(&mut self, rank: usize) {
         let state = &mut self.ranks[rank];
         state.idle_from = state.clock;
-        if state.host.is_some() {
+        if state.hosted {
             self.first_rest(rank);
         }
     }
@@ -242,7 +261,7 @@ impl State {
         let mut flight = Flight { to: to as u32, bytes, ..Flight::aside(action, from, at) };
         let (a, b) = (self.node(from), self.node(to));
         let mut tail = if a == b {
-            at + self.machine.local.latency.0 + self.machine.local.bandwidth.time(bytes)
+            at + self.prices.local.latency + self.prices.local_bandwidth.time(bytes)
         } else {
             let Some(rail) = self.network.rail(a, b) else {
                 self.post(at + self.options.detection.0, to, from, Action::Obituary(to));
@@ -278,7 +297,7 @@ impl State {
         self.rng.shuffle(&mut parts);
         let last = parts.pop().expect("a write of many packets has one");
         let part = |at: usize| src.part(at, per_part.min(src.len() - at));
-        let length = self.machine.rail[0].bandwidth.time(src.len());
+        let length = self.prices.bandwidth.time(src.len());
         // The last part to be placed ends the write; the others come earlier, at random.
         let arrived = at + latency + length;
         let mut times: Vec<_> = parts
@@ -381,7 +400,7 @@ impl State {
         let Flight { from, to, bytes, .. } = self.flights[number];
         let action = self.flights.take(number);
         let at = self.now + self.options.detection.0;
-        let latency = self.machine.rail[0].write.latency.0;
+        let latency = self.prices.write.latency;
         self.launch(at, from as usize, to as usize, bytes, latency, action);
     }
 
@@ -397,7 +416,7 @@ impl State {
         let Flight { from, to, bytes, sent, .. } = self.flights[number];
         let (from, to) = (from as usize, to as usize);
         if self.ranks[to].dead && !matches!(self.flights[number].action, Action::Obituary(_)) {
-            drop(self.flights.take(number));
+            self.flights.end(number);
             return;
         }
         if matches!(self.flights[number].action, Action::Message { .. }) {
@@ -415,7 +434,7 @@ impl State {
             }
             Action::Packets { src, dst } => self.place(from, to, src, dst),
             Action::ReadRequest { dst, src, done } => {
-                let latency = self.machine.rail[0].read.latency.0;
+                let latency = self.prices.read.latency;
                 let back = Action::ReadReply { dst, src, done };
                 self.launch(self.now, to, from, dst.len(), latency - latency / 2, back);
             }
@@ -423,7 +442,7 @@ impl State {
                 // Here `from` owns the memory.
                 match self.memory.find(from, src, dst.len()) {
                     Ok(memory) => dst.copy_from(memory),
-                    Err(fault) => self.ranks[to].fault = Some(fault),
+                    Err(fault) => self.fail(to, fault),
                 }
                 self.counts.reads += 1;
                 self.arrow(from, to, Travel::Read, bytes, sent);
@@ -438,10 +457,10 @@ impl State {
                         word.fill(&after.to_ne_bytes());
                         self.wake(to, Arrival::Silent);
                     }
-                    Err(fault) => self.ranks[from].fault = Some(fault),
+                    Err(fault) => self.fail(from, fault),
                 }
                 let before = u64::from_ne_bytes(before);
-                let latency = self.machine.rail[0].atomic.latency.0;
+                let latency = self.prices.atomic.latency;
                 let back = Action::AtomicReply { before, result, done };
                 self.launch(self.now, to, from, 8, latency - latency / 2, back);
             }
@@ -471,18 +490,54 @@ impl State {
             copy.sge().copy_from(source);
             *payload = Payload::Copied(copy);
             if let Some(counter) = done.take() {
-                let at = self.now + self.machine.rail[0].write.latency.0;
+                let at = self.now + self.prices.write.latency;
                 self.post(at, to as usize, from as usize, Action::Complete { counter });
             }
         }
-        self.ranks[to as usize].inbox.push_back(number);
+        self.flights[number].next = NONE;
+        let state = &mut self.ranks[to as usize];
+        match state.last {
+            NONE => state.first = number,
+            last => self.flights[last].next = number,
+        }
+        self.ranks[to as usize].last = number;
         self.wake(to as usize, Arrival::Message(number));
+    }
+
+    /// Takes the first message from `from`, or from anybody, out of the inbox of `rank`.
+    #[inline]
+    pub fn take_message(&mut self, rank: usize, from: Option<usize>) -> Option<u32> {
+        let mut before = NONE;
+        let mut number = self.ranks[rank].first;
+        while number != NONE {
+            let flight = &self.flights[number];
+            let next = flight.next;
+            if from.is_none_or(|peer| flight.from as usize == peer) {
+                match before {
+                    NONE => self.ranks[rank].first = next,
+                    _ => self.flights[before].next = next,
+                }
+                if next == NONE {
+                    self.ranks[rank].last = before;
+                }
+                return Some(number);
+            }
+            (before, number) = (number, next);
+        }
+        None
+    }
+
+    /// All waits of `rank` end with `fault`.
+    fn fail(&mut self, rank: usize, fault: Fault) {
+        self.rest[rank].fault.get_or_insert(fault);
+        self.ranks[rank].failed = true;
+        self.wake(rank, Arrival::Rousing);
     }
 
     fn place(&mut self, from: usize, to: usize, src: Sge, dst: RemoteAddr) {
         match self.memory.find(to, dst, src.len()) {
             Ok(memory) => memory.copy_from(src),
-            Err(fault) => self.ranks[from].fault = Some(fault),
+            Err(fault) => self.fail(from, fault),
         }
         self.wake(to, Arrival::Silent);
     }
@@ -496,18 +551,18 @@ impl State {
                     let rousing = if flag.waking { Arrival::Rousing } else { Arrival::Silent };
                     self.wake(to, rousing);
                 }
-                Err(fault) => self.ranks[from].fault = Some(fault),
+                Err(fault) => self.fail(from, fault),
             },
             Then::Immediate(immediate) => {
-                let counter = self.immediate(to, immediate);
+                let counter = self.rest[to].counters.immediate(immediate);
                 self.advance(to, counter, Arrival::Rousing);
             }
         }
         if let Some(counter) = done {
             // The acknowledgement travels back like a small write.
             let latency = match self.is_local(from, to) {
-                true => self.machine.local.latency.0,
-                false => self.machine.rail[0].write.latency.0,
+                true => self.prices.local.latency,
+                false => self.prices.write.latency,
             };
             self.post(self.now + latency, to, from, Action::Complete { counter });
         }
@@ -521,21 +576,8 @@ impl State {
     }
 
     fn advance(&mut self, rank: usize, counter: Counter, arrival: Arrival) {
-        self.ranks[rank].counters.add(counter, 1);
+        self.rest[rank].counters.add(counter, 1);
         self.wake(rank, arrival);
-    }
-
-    /// The counter of arrivals of `immediate` at `rank`.
-    pub fn immediate(&mut self, rank: usize, immediate: u32) -> Counter {
-        let state = &mut self.ranks[rank];
-        match state.immediates.iter().find(|(known, _)| *known == immediate) {
-            Some(&(_, counter)) => counter,
-            None => {
-                let counter = state.counters.allocate();
-                state.immediates.push((immediate, counter));
-                counter
-            }
-        }
     }
 
     // ---- datagrams ----------------------------------------------------------------------------
@@ -558,8 +600,8 @@ impl State {
             None => self.members.get(&group).cloned().unwrap_or_default(),
         };
         for to in members.into_iter().map(|m| m as usize) {
-            let state = &self.ranks[to];
-            if to == from || state.dead || !state.groups.contains(&group) {
+            let state = &self.rest[to];
+            if to == from || self.ranks[to].dead || !state.groups.contains(&group) {
                 continue;
             }
             let lost = rate > 0.0 && self.rng.f64() < rate;
@@ -569,7 +611,7 @@ impl State {
             }
             let twice = chaos.is_some_and(|c| self.rng.f64() < c.duplicate.0);
             for _ in 0..1 + usize::from(twice) {
-                self.ranks[to].datagrams.push_back((from as u32, group, payload.clone()));
+                self.rest[to].datagrams.push_back((from as u32, group, payload.clone()));
             }
             self.counts.datagrams += 1;
             self.arrow(from, to, Travel::Datagram, payload.len(), sent);
@@ -583,8 +625,8 @@ impl State {
         match death {
             Death::Rank(rank) => {
                 self.ranks[rank].dead = true;
-                for number in std::mem::take(&mut self.ranks[rank].inbox) {
-                    drop(self.flights.take(number));
+                while let Some(number) = self.take_message(rank, None) {
+                    self.flights.end(number);
                 }
                 let at = self.now + self.options.detection.0;
                 self.post(at, rank, rank, Action::Obituary(rank));
@@ -596,8 +638,7 @@ impl State {
     /// Everybody learns that `rank` is gone.
     fn announce(&mut self, rank: usize) {
         for other in 0..self.ranks.len() {
-            self.ranks[other].fault.get_or_insert(Fault::PeerLost { rank });
-            self.wake(other, Arrival::Rousing);
+            self.fail(other, Fault::PeerLost { rank });
         }
     }
 }

@@ -21,6 +21,8 @@ pub enum Work {
     Reduce(usize),
     /// A message is matched and handed over: the receiver's overhead in LogGP.
     Match,
+    /// The program calls a collective operation.
+    Entry,
     /// The program's own computing, in picoseconds.
     Compute(u64),
 }

@@ -31,9 +31,10 @@ impl Default for Limits {
 /// What is known of one peer. Made at first use.
 #[derive(Debug, Clone, Default)]
 pub struct Peer {
-    pub eager: usize,
-    /// Largest piece of a pushed payload.
-    pub piece: usize,
+    /// Largest payload that is sent at once, in bytes.
+    pub eager: u32,
+    /// Largest piece of a pushed payload, in bytes.
+    pub piece: u32,
     /// Its memory can be read and written, by processors: copies may be shared.
     pub shares: bool,
     /// Eager bytes sent to it, and how many of them it has released.
@@ -225,19 +226,29 @@ impl<F: Fabric> Endpoint<F> {
 
     /// True if the operation is over; its status waits for [`Endpoint::finish`].
     pub fn is_over(&self, id: RequestId) -> bool {
-        let mut state = self.state.borrow_mut();
-        if state.requests[id.0].stage == Stage::Reading {
-            self.settle_read(&mut state, id.0);
+        self.looks_over(&mut self.state.borrow_mut(), id)
+    }
+
+    #[inline]
+    fn looks_over(&self, state: &mut State, id: RequestId) -> bool {
+        let slot = &state.requests[id.0];
+        match slot.stage {
+            Stage::Complete if slot.receives => true,
+            Stage::Posted => false,
+            Stage::Reading => self.settle_read(state, id.0),
+            _ => self.over(slot),
         }
-        self.over(&state.requests[id.0])
     }
 
     /// The status of an operation that is over, which ends its request; `None` while it is not.
     pub fn finish(&self, id: RequestId) -> Option<Status> {
-        if !self.is_over(id) {
-            return None;
-        }
-        let mut state = self.state.borrow_mut();
+        let state = &mut *self.state.borrow_mut();
+        self.looks_over(state, id).then(|| self.close(state, id))
+    }
+
+    /// Ends a request whose operation is over.
+    #[inline]
+    fn close(&self, state: &mut State, id: RequestId) -> Status {
         let slot = &mut state.requests[id.0];
         let (status, receives) = (slot.status, slot.receives);
         slot.stage = Stage::Free;
@@ -245,7 +256,7 @@ impl<F: Fabric> Endpoint<F> {
         if receives {
             self.fabric.charge(Work::Match);
         }
-        Some(status)
+        status
     }
 
     /// The status of an operation that is over, without ending its request.
@@ -291,10 +302,11 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     fn poll_until(&self, counter: Counter, target: u64, cx: &mut Cx) -> Poll<Result<(), Fault>> {
-        if let Some(fault) = self.fault() {
-            return Poll::Ready(Err(fault));
+        if let Some(fault) = &self.state.borrow().fault {
+            return Poll::Ready(Err(fault.clone()));
         }
         self.waiting.set(Some((counter, target)));
+        // A fault of the fabric ends the wait there.
         self.fabric.poll_any(&[(counter, target)], None, cx).map_ok(|_| ())
     }
 
@@ -337,8 +349,8 @@ impl State {
         self.peers.get_or_insert(peer, || {
             let c = endpoint.fabric.capabilities(peer);
             Peer {
-                eager: endpoint.limits.eager.min(c.send_max),
-                piece: c.send_max,
+                eager: endpoint.limits.eager.min(c.send_max) as u32,
+                piece: c.send_max as u32,
                 shares: c.direct && c.synchronous && c.coherent_atomics,
                 ..Peer::default()
             }
@@ -356,13 +368,21 @@ impl<F: Fabric> Future for Wait<'_, F> {
     type Output = Result<Status, Fault>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Cx<'_>) -> Poll<Self::Output> {
+        let Wait { endpoint, id } = *self;
         loop {
-            if let Some(status) = self.endpoint.finish(self.id) {
-                return Poll::Ready(Ok(status));
+            let state = &mut *endpoint.state.borrow_mut();
+            if endpoint.looks_over(state, id) {
+                return Poll::Ready(Ok(endpoint.close(state, id)));
             }
-            let (counter, target) = self.endpoint.wait_of(self.id);
-            match self.endpoint.poll_until(counter, target, cx) {
-                Poll::Ready(Ok(())) => continue,
+            if let Some(fault) = &state.fault {
+                return Poll::Ready(Err(fault.clone()));
+            }
+            let slot = &state.requests[id.0];
+            let wait = (slot.counter.expect("an open request has one"), slot.target);
+            endpoint.waiting.set(Some(wait));
+            // A fault of the fabric ends the wait there.
+            match endpoint.fabric.poll_any(&[wait], None, cx) {
+                Poll::Ready(Ok(_)) => continue,
                 Poll::Ready(Err(fault)) => return Poll::Ready(Err(fault)),
                 Poll::Pending => return Poll::Pending,
             }

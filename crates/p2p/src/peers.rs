@@ -1,7 +1,6 @@
 //! What is known of each peer, made at first use: a process talks to few of many.
 //!
-//! An open table of places by a hash of the rank, a power of two long and at most half full; the
-//! entries lie in one row in the order of first use.
+//! An open table by a hash of the rank, a power of two long and at most three quarters full.
 
 use crate::endpoint::Peer;
 
@@ -12,8 +11,8 @@ const NOBODY: u32 = u32::MAX;
 #[derive(Default)]
 pub struct Peers {
     /// Rank and entry, [`NOBODY`] where there is none.
-    places: Box<[(u32, u32)]>,
-    entries: Vec<Peer>,
+    places: Box<[(u32, Peer)]>,
+    len: usize,
 }
 
 impl Peers {
@@ -21,51 +20,48 @@ impl Peers {
     #[inline]
     pub fn get_or_insert(&mut self, peer: usize, make: impl FnOnce() -> Peer) -> &mut Peer {
         let peer = peer as u32;
-        let index = match self.find(peer) {
-            Some(index) => index,
+        let at = match self.find(peer) {
+            Some(at) => at,
             None => self.insert(peer, make()),
         };
-        &mut self.entries[index as usize]
+        &mut self.places[at].1
     }
 
     #[inline]
-    fn find(&self, peer: u32) -> Option<u32> {
+    fn find(&self, peer: u32) -> Option<usize> {
         let mask = self.places.len().wrapping_sub(1);
         let mut at = hash(peer) & mask;
         loop {
-            let &(rank, index) = self.places.get(at)?;
-            if rank == peer {
-                return Some(index);
+            match self.places.get(at)?.0 {
+                rank if rank == peer => return Some(at),
+                NOBODY => return None,
+                _ => at = (at + 1) & mask,
             }
-            if rank == NOBODY {
-                return None;
-            }
-            at = (at + 1) & mask;
         }
     }
 
     #[cold]
-    fn insert(&mut self, peer: u32, entry: Peer) -> u32 {
-        let index = self.entries.len() as u32;
-        self.entries.push(entry);
-        if 2 * self.entries.len() > self.places.len() {
+    fn insert(&mut self, peer: u32, entry: Peer) -> usize {
+        self.len += 1;
+        if 4 * self.len > 3 * self.places.len() {
             let len = (2 * self.places.len()).max(4);
-            let old = std::mem::replace(&mut self.places, vec![(NOBODY, 0); len].into());
-            for place in old.into_iter().filter(|&(rank, _)| rank != NOBODY) {
-                self.put(place);
+            let empty = std::iter::repeat_with(|| (NOBODY, Peer::default())).take(len).collect();
+            let old = std::mem::replace(&mut self.places, empty);
+            for (rank, entry) in old.into_iter().filter(|&(rank, _)| rank != NOBODY) {
+                self.put(rank, entry);
             }
         }
-        self.put((peer, index));
-        index
+        self.put(peer, entry)
     }
 
-    fn put(&mut self, place: (u32, u32)) {
+    fn put(&mut self, peer: u32, entry: Peer) -> usize {
         let mask = self.places.len() - 1;
-        let mut at = hash(place.0) & mask;
+        let mut at = hash(peer) & mask;
         while self.places[at].0 != NOBODY {
             at = (at + 1) & mask;
         }
-        self.places[at] = place;
+        self.places[at] = (peer, entry);
+        at
     }
 }
 
@@ -86,11 +82,11 @@ mod tests {
             for rank in (0..5000).map(|i| i * 64 % 4999) {
                 let entry = peers.get_or_insert(rank, || {
                     assert!(round == 0);
-                    Peer { eager: rank, ..Peer::default() }
+                    Peer { eager: rank as u32, ..Peer::default() }
                 });
-                assert_eq!(entry.eager, rank);
+                assert_eq!(entry.eager as usize, rank);
             }
         }
-        assert_eq!(peers.entries.len(), 4999);
+        assert_eq!(peers.len, 4999);
     }
 }

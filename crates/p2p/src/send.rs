@@ -41,8 +41,12 @@ impl<F: Fabric> Endpoint<F> {
         let state = &mut *self.state.borrow_mut();
         let len = buffer.len() as u64;
         let credit = self.limits.credit;
+        if len == 0 && mode == Mode::Standard {
+            state.counts.eager += 1;
+            return self.send_eager(state, to, buffer);
+        }
         let peer = state.peer(self, to.peer);
-        if buffer.len() > peer.eager {
+        if buffer.len() > peer.eager as usize {
             return Some(self.offer(state, to, buffer));
         }
         if peer.charged - peer.released + len > credit {
@@ -130,7 +134,7 @@ impl<F: Fabric> Endpoint<F> {
 
     /// The receiver cannot read the payload and asks for it in pieces.
     pub(crate) fn on_cts(&self, state: &mut State, peer: usize, e: Envelope, p: Sge) -> Outcome {
-        let piece = state.peer(self, peer).piece;
+        let piece = state.peer(self, peer).piece as usize;
         let slot = waiting(state, peer, e, Stage::Offered).ok_or("request for pieces")?;
         let mut word = [0; 8];
         if p.len() < word.len() {

@@ -1,21 +1,22 @@
-//! Slots by number, in chunks that never move and double: growth copies nothing, a number costs no
-//! search, and few slots take little memory.
+//! Slots by number, in chunks that double: growth copies nothing, a number costs no search, and few
+//! slots lie in the owner itself.
 
-/// Slots in the first chunk; each further one is as long as all before it.
+/// Slots inside the slab; the first chunk beyond is as long, each further one as all before it.
 const FIRST: u32 = 8;
-
-/// Chunk and place of a slot.
-#[inline]
-fn place(index: u32) -> (usize, usize) {
-    let chunk = (index / FIRST + 1).ilog2();
-    (chunk as usize, (index - FIRST * ((1 << chunk) - 1)) as usize)
-}
 
 /// No slot.
 pub const NONE: u32 = u32::MAX;
 
+/// Chunk and place of a slot that is not among the first.
+#[inline]
+fn place(index: u32) -> (usize, usize) {
+    let chunk = (index / FIRST).ilog2();
+    (chunk as usize, (index - (FIRST << chunk)) as usize)
+}
+
 /// A growing set of `T`, addressed by number. Freed numbers are used again, last freed first.
 pub struct Slab<T> {
+    first: [T; FIRST as usize],
     chunks: Vec<Box<[T]>>,
     free: Vec<u32>,
     used: usize,
@@ -24,7 +25,8 @@ pub struct Slab<T> {
 
 impl<T: Default> Slab<T> {
     pub fn new() -> Slab<T> {
-        Slab { chunks: Vec::new(), free: Vec::new(), used: 0, most: 0 }
+        let first = std::array::from_fn(|_| T::default());
+        Slab { first, chunks: Vec::new(), free: (0..FIRST).rev().collect(), used: 0, most: 0 }
     }
 
     /// A free slot, as it was left.
@@ -34,10 +36,9 @@ impl<T: Default> Slab<T> {
         if let Some(index) = self.free.pop() {
             return index;
         }
-        let len = FIRST << self.chunks.len();
-        let first = len - FIRST;
-        self.chunks.push((0..len).map(|_| T::default()).collect());
-        self.free.extend((first + 1..first + len).rev());
+        let first = FIRST << self.chunks.len();
+        self.chunks.push((0..first).map(|_| T::default()).collect());
+        self.free.extend((first + 1..2 * first).rev());
         first
     }
 
@@ -58,26 +59,37 @@ impl<T: Default> Slab<T> {
     }
 
     pub fn get(&self, index: u32) -> Option<&T> {
-        let (chunk, at) = place(index.min(NONE - FIRST));
+        if let Some(slot) = self.first.get(index as usize) {
+            return Some(slot);
+        }
+        let (chunk, at) = place(index);
         self.chunks.get(chunk).and_then(|c| c.get(at))
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.chunks.iter().flat_map(|chunk| chunk.iter())
+        self.first.iter().chain(self.chunks.iter().flat_map(|chunk| chunk.iter()))
     }
 }
 
 impl<T> std::ops::Index<u32> for Slab<T> {
     type Output = T;
 
+    #[inline]
     fn index(&self, index: u32) -> &T {
+        if index < FIRST {
+            return &self.first[index as usize];
+        }
         let (chunk, at) = place(index);
         &self.chunks[chunk][at]
     }
 }
 
 impl<T> std::ops::IndexMut<u32> for Slab<T> {
+    #[inline]
     fn index_mut(&mut self, index: u32) -> &mut T {
+        if index < FIRST {
+            return &mut self.first[index as usize];
+        }
         let (chunk, at) = place(index);
         &mut self.chunks[chunk][at]
     }

@@ -6,7 +6,7 @@ use crate::{Attributes, Buffer, Engine, Error, Group, class};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use weft_collective::{Board, Link, allgather, bcast};
-use weft_fabric::{Fabric, Sge};
+use weft_fabric::{Fabric, Sge, Work};
 use weft_p2p::Context;
 
 /// Largest tag (attribute MPI_TAG_UB).
@@ -121,6 +121,7 @@ impl<F: Fabric> Comm<F> {
     pub fn link(&self) -> Link<F> {
         let sequence = self.sequence.get();
         self.sequence.set(sequence.wrapping_add(1));
+        self.engine.endpoint().fabric().charge(Work::Entry);
         Link {
             endpoint: self.engine.endpoint().clone(),
             members: self.group.ranks().clone(),

@@ -186,29 +186,34 @@ impl<F: Fabric> Engine<F> {
         future: P,
     ) -> impl Future<Output = T> + use<F, T, P> {
         let engine = self.clone();
-        let mut future = Box::pin(future);
-        let mut wait: Option<(Counter, u64)> = None;
-        std::future::poll_fn(move |cx| {
-            let mut polled = false;
-            loop {
-                let moved = engine.progress();
-                let counters = engine.endpoint.fabric().counters();
-                let due = wait.is_none_or(|(c, target)| counters.value(c) >= target);
-                let failed = engine.endpoint.fault().is_some();
-                let look = due && wait.is_some() || !polled && (due || failed);
-                if !look && !moved {
-                    return Poll::Pending;
-                }
-                if look || wait.is_none() {
-                    engine.endpoint.last_wait();
-                    if let Poll::Ready(value) = future.as_mut().poll(cx) {
-                        return Poll::Ready(value);
+        async move {
+            let mut future = pin!(future);
+            let mut wait: Option<(Counter, u64)> = None;
+            std::future::poll_fn(move |cx| {
+                let mut polled = false;
+                loop {
+                    let moved = engine.progress();
+                    let due = match wait {
+                        None => moved || !polled,
+                        Some((c, target)) => {
+                            engine.endpoint.fabric().counters().value(c) >= target
+                                || !polled && engine.endpoint.fault().is_some()
+                        }
+                    };
+                    if due {
+                        engine.endpoint.last_wait();
+                        if let Poll::Ready(value) = future.as_mut().poll(cx) {
+                            return Poll::Ready(value);
+                        }
+                        wait = engine.endpoint.last_wait();
+                        polled = true;
+                    } else if !moved {
+                        return Poll::Pending;
                     }
-                    wait = engine.endpoint.last_wait();
-                    polled = true;
                 }
-            }
-        })
+            })
+            .await
+        }
     }
 
     /// Runs a future on the caller's stack to its end.

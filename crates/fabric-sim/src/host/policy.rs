@@ -1,12 +1,12 @@
 //! Who runs: the three policies of Linux 2.6 that the Rendezvous document compares (section 5.3).
 //!
 //! [`Policy::Dynamic`] is the scheduler of `kernel/sched.c` from 2.6.0 to 2.6.22 (constants and
-//! formulas of 2.6.18), in exact time instead of ticks. A thread has a sleep average from 0 to ten
-//! default slices: time asleep adds to it, time on a processor takes from it, the less the higher
-//! it stands. A tenth of it is a level, five is the middle:
+//! formulas of 2.6.18), in exact time instead of ticks. A thread has a sleep average from 0 to
+//! `scheduler.history` (there 1 s): time asleep adds to it, time on a processor takes from it, the
+//! less the higher it stands. A tenth of the most is a level, five is the middle:
 //!
 //! ```text
-//!   sleep average     0   1   2   3   4   5   6   7   8   9   10   slices (of 100 ms)
+//!   sleep average     0   1   2   3   4   5   6   7   8   9   10   tenths of scheduler.history
 //!   level            -5  -4  -3  -2  -1   0  +1  +2  +3  +4   +5   added to the priority
 //!                     who computes  <──  all begin  ──>  who sleeps
 //! ```
@@ -39,14 +39,18 @@ pub struct Rules {
     policy: Policy,
     /// Of priority 0. Zero: no slices.
     slice: Picoseconds,
+    /// Sleep that makes one level: a tenth of the highest sleep average (MAX_SLEEP_AVG). Zero: all
+    /// stay in the middle.
+    tenth: Picoseconds,
     /// From one thread to another.
     pub switch: Picoseconds,
 }
 
 impl Rules {
     pub fn new(scheduler: &Scheduler) -> Rules {
-        let Scheduler { policy, slice, switch, .. } = scheduler;
-        Rules { policy: *policy, slice: slice.0, switch: switch.0 }
+        let Scheduler { policy, slice, switch, history, .. } = scheduler;
+        let tenth = history.0 / BONUSES;
+        Rules { policy: *policy, slice: slice.0, tenth, switch: switch.0 }
     }
 
     /// A priority within the range of the policy: minus the nice value, or a real-time priority.
@@ -57,13 +61,12 @@ impl Rules {
         }
     }
 
-    /// Highest sleep average (MAX_SLEEP_AVG).
     fn most(&self) -> Picoseconds {
-        self.slice * BONUSES
+        self.tenth * BONUSES
     }
 
     fn bonus(&self, average: Picoseconds) -> u64 {
-        average.checked_div(self.slice).unwrap_or(MIDDLE as u64)
+        average.checked_div(self.tenth).unwrap_or(MIDDLE as u64)
     }
 
     /// The sleep average of a program that begins: of neither kind (an assumption; the kernel takes
@@ -74,14 +77,14 @@ impl Rules {
 
     /// The sleep average of a new thread.
     pub fn child_average(&self, parent: Picoseconds) -> Picoseconds {
-        self.bonus(parent) * CHILD / 100 * self.slice
+        self.bonus(parent) * CHILD / 100 * self.tenth
     }
 
     /// The sleep average after `time` asleep.
     pub fn slept(&self, priority: i32, average: Picoseconds, time: Picoseconds) -> Picoseconds {
         // One sleep, however long, does not make the highest level (INTERACTIVE_SLEEP).
         let tenths = (MIDDLE + delta(priority) + 1) as u64;
-        let ceiling = (self.slice * tenths).saturating_sub(self.slice / 100);
+        let ceiling = (self.tenth * tenths).saturating_sub(self.tenth / 100);
         if time > ceiling && average < ceiling {
             return ceiling;
         }

@@ -53,8 +53,7 @@ pub(crate) fn call_handler(state: &RefCell<State>, rank: usize, thread: usize) {
     let handler = {
         let state = &mut *state.borrow_mut();
         let clock = state.ranks[rank].clock;
-        let host = state.ranks[rank].host.as_deref_mut().expect("a rank with threads");
-        host.begin_handler(thread, clock)
+        state.host(rank).begin_handler(thread, clock)
     };
     let Some(mut handler) = handler else { return };
     handler();
@@ -82,7 +81,8 @@ impl Drop for Threads<'_> {
 pub(crate) fn end_threads(state: &RefCell<State>, rank: usize) {
     let host = {
         let state = &mut *state.borrow_mut();
-        let host = state.ranks[rank].host.take();
+        state.ranks[rank].hosted = false;
+        let host = state.rest[rank].host.take();
         if let Some(host) = &host {
             state.host_counts.insert(rank, host.counts);
         }
@@ -95,10 +95,10 @@ pub(crate) fn end_threads(state: &RefCell<State>, rank: usize) {
 impl State {
     /// The threads of `rank`; from the first call on it has some.
     pub(crate) fn host(&mut self, rank: usize) -> &mut Host {
-        let state = &mut self.ranks[rank];
-        let clock = state.clock;
+        let clock = self.ranks[rank].clock;
         let machine = &self.machine;
-        state.host.get_or_insert_with(|| {
+        self.ranks[rank].hosted = true;
+        self.rest[rank].host.get_or_insert_with(|| {
             let (poll, interrupt) = (machine.host.poll.0, machine.host.interrupt.0);
             let costs = Costs { poll, interrupt, signal: machine.host.signal.0 };
             let scheduler = &machine.scheduler;
@@ -132,7 +132,7 @@ impl State {
     fn next_due(&mut self, rank: usize) -> Option<Step> {
         let now = self.now;
         let state = &mut self.ranks[rank];
-        let host = state.host.as_deref_mut()?;
+        let host = self.rest[rank].host.as_deref_mut()?;
         let trace = &mut self.trace;
         while let Some((at, step)) = host.next().filter(|&(at, _)| at <= now) {
             match step {
@@ -160,7 +160,7 @@ impl State {
     #[cold]
     pub(crate) fn rouse(&mut self, rank: usize, arrival: Arrival) {
         let (now, flights) = (self.now, &self.flights);
-        let Some(host) = self.ranks[rank].host.as_deref_mut() else { return };
+        let Some(host) = self.rest[rank].host.as_deref_mut() else { return };
         let solicited = match arrival {
             Arrival::Silent | Arrival::Completion => false,
             Arrival::Rousing => true,
@@ -179,7 +179,7 @@ impl State {
 
     /// What the threads of `rank` have cost so far.
     pub(crate) fn host_counts(&self, rank: usize) -> HostCounts {
-        match &self.ranks[rank].host {
+        match &self.rest[rank].host {
             Some(host) => host.counts,
             None => self.host_counts.get(&rank).copied().unwrap_or_default(),
         }

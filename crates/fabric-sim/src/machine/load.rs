@@ -1,11 +1,23 @@
 //! Reading machine files: by name or path, with errors that name file, line and what is allowed.
 
 use super::Machine;
+use super::check::{check, check_form};
+use super::document::Document;
+use std::borrow::Cow;
 use std::fmt;
-use std::path::Path;
 
 /// The machine files that come with the library.
-pub const NAMES: &[(&str, &str)] = &[("loggp", include_str!("../../../../machines/loggp.toml"))];
+pub const NAMES: &[(&str, &str)] = &[
+    ("kini1", include_str!("../../../../machines/kini1.toml")),
+    ("kini2", include_str!("../../../../machines/kini2.toml")),
+    ("collgm", include_str!("../../../../machines/collgm.toml")),
+    ("ia32", include_str!("../../../../machines/ia32.toml")),
+    ("em64t", include_str!("../../../../machines/em64t.toml")),
+    ("fence", include_str!("../../../../machines/fence.toml")),
+    ("rendezvous", include_str!("../../../../machines/rendezvous.toml")),
+    ("ndr", include_str!("../../../../machines/ndr.toml")),
+    ("loggp", include_str!("../../../../machines/loggp.toml")),
+];
 
 /// Why a machine file cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,28 +39,85 @@ impl fmt::Display for MachineError {
 
 impl std::error::Error for MachineError {}
 
+/// A changed value: its path, and the new value as TOML or a word.
+type Change = (String, String);
+
 impl Machine {
     /// A machine by its name, or from a file if there is a `/` or a `.` in it.
     pub fn load(name: &str) -> Result<Machine, MachineError> {
-        if let Some((_, text)) = NAMES.iter().find(|(known, _)| *known == name) {
-            return Machine::parse(&format!("machines/{name}.toml"), text);
-        }
-        let error = |problem| MachineError { file: name.to_owned(), line: None, problem };
-        if !name.contains(['/', '.']) {
-            let known: Vec<_> = NAMES.iter().map(|(name, _)| *name).collect();
-            let known = known.join(", ");
-            return Err(error(format!("no such machine; known: {known}, or the path of a file")));
-        }
-        let text = std::fs::read_to_string(Path::new(name)).map_err(|e| error(e.to_string()))?;
-        Machine::parse(name, &text)
+        Machine::load_with::<&str>(name, &[])
+    }
+
+    /// As [`load`](Self::load), with other values: `("rail.gap_in", "1.5")` for all rails,
+    /// `("rail.0.gap_in", "1.5")` for the first, `("scheduler.policy", "fifo")`.
+    pub fn load_with<S: AsRef<str>>(
+        name: &str,
+        changes: &[(S, S)],
+    ) -> Result<Machine, MachineError> {
+        let (file, text) = find(name)?;
+        Machine::parse_with(&file, &text, changes)
+    }
+
+    /// As [`load`](Self::load), with the number at `path` multiplied by `factor`.
+    pub fn load_varied(name: &str, path: &str, factor: f64) -> Result<Machine, MachineError> {
+        let (file, text) = find(name)?;
+        Machine::parse_varied(&file, &text, path, factor)
     }
 
     /// A machine from the text of `file`.
     pub fn parse(file: &str, text: &str) -> Result<Machine, MachineError> {
-        toml::from_str(text).map_err(|e| MachineError {
-            file: file.to_owned(),
-            line: e.span().map(|span| text[..span.start].matches('\n').count() + 1),
-            problem: e.message().to_owned(),
+        Machine::parse_with::<&str>(file, text, &[])
+    }
+
+    /// As [`parse`](Self::parse), with other values: see [`load_with`](Self::load_with).
+    pub fn parse_with<S: AsRef<str>>(
+        file: &str,
+        text: &str,
+        changes: &[(S, S)],
+    ) -> Result<Machine, MachineError> {
+        let read = || {
+            let mut document = Document::parse(file, text)?;
+            for (path, value) in changes {
+                document.set(path.as_ref(), value.as_ref())?;
+            }
+            check_form(&document)?;
+            let machine = document.read()?;
+            check(&machine, &document)?;
+            Ok(machine)
+        };
+        read().map_err(|mut error: MachineError| {
+            for (at, (path, value)) in changes.iter().enumerate() {
+                let before = if at == 0 { "; with " } else { ", " };
+                error.problem += &format!("{before}{} = {}", path.as_ref(), value.as_ref());
+            }
+            error
         })
     }
+
+    /// As [`parse`](Self::parse), with the number at `path` multiplied by `factor`: in all rails
+    /// for `rail.gap_in`, in one for `rail.0.gap_in`. Sizes and counts are rounded.
+    pub fn parse_varied(
+        file: &str,
+        text: &str,
+        path: &str,
+        factor: f64,
+    ) -> Result<Machine, MachineError> {
+        let changes: Vec<Change> = Document::parse(file, text)?.scaled(path, factor)?;
+        Machine::parse_with(file, text, &changes)
+    }
+}
+
+/// The name of a machine's file, for errors, and its text.
+fn find(name: &str) -> Result<(String, Cow<'static, str>), MachineError> {
+    if let Some((_, text)) = NAMES.iter().find(|(known, _)| *known == name) {
+        return Ok((format!("machines/{name}.toml"), Cow::Borrowed(text)));
+    }
+    let error = |problem| MachineError { file: name.to_owned(), line: None, problem };
+    if !name.contains(['/', '.']) {
+        let known: Vec<_> = NAMES.iter().map(|(name, _)| *name).collect();
+        let known = known.join(", ");
+        return Err(error(format!("no such machine; known: {known}, or the path of a file")));
+    }
+    let text = std::fs::read_to_string(name).map_err(|e| error(e.to_string()))?;
+    Ok((name.to_owned(), Cow::Owned(text)))
 }

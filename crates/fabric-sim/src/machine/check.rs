@@ -1,0 +1,111 @@
+//! What the parts of a machine file must have in common.
+
+use super::document::{Document, Form};
+use super::{Machine, MachineError};
+
+/// Checks that the tables are tables: the types would read a list of values as one.
+pub(super) fn check_form(file: &Document) -> Result<(), MachineError> {
+    for (path, form) in [
+        ("rail", Form::Tables),
+        ("bus", Form::Tables),
+        ("host", Form::Table("[host], once")),
+        ("local", Form::Table("[local], once")),
+        ("multicast", Form::Table("[multicast], once")),
+        ("scheduler", Form::Table("[scheduler], once")),
+        ("evidence", Form::Table("[evidence], once")),
+        ("rail.burst", Form::Table("{ messages = COUNT, gap = MICROSECONDS }")),
+        ("rail.receive", Form::Table("{ descriptor = MICROSECONDS, matching = MICROSECONDS }")),
+    ] {
+        file.expect(path, form)?;
+    }
+    for operation in ["write", "second", "read", "atomic", "send"] {
+        let form = Form::Table("{ overhead = MICROSECONDS, latency = MICROSECONDS }");
+        file.expect(&format!("rail.{operation}"), form)?;
+    }
+    Ok(())
+}
+
+/// Checks what the types cannot; errors name the line.
+pub(super) fn check(machine: &Machine, file: &Document) -> Result<(), MachineError> {
+    if machine.rail.is_empty() {
+        return Err(file.error_at("rail", "no rail; a machine needs a [[rail]] or more".into()));
+    }
+    buses(machine, file)?;
+    rails(machine, file)?;
+    if machine.scheduler.slice.0 == 0 {
+        let problem = "a time slice of 0; it must be above 0 us";
+        return Err(file.error_at("scheduler.slice", problem.into()));
+    }
+    evidence(machine, file)
+}
+
+fn buses(machine: &Machine, file: &Document) -> Result<(), MachineError> {
+    let names: Vec<&str> = machine.bus.iter().map(|bus| bus.name.as_str()).collect();
+    for (at, rail) in machine.rail.iter().enumerate() {
+        if let Some(bus) = rail.bus.as_deref().filter(|bus| !names.contains(bus)) {
+            let known =
+                if names.is_empty() { "no [[bus]] at all".into() } else { names.join(", ") };
+            let problem = format!("no bus `{bus}`; the file has: {known}");
+            return Err(file.error_at(&format!("rail.{at}.bus"), problem));
+        }
+    }
+    for (at, bus) in machine.bus.iter().enumerate() {
+        let name = &bus.name;
+        if names[..at].contains(&name.as_str()) {
+            let problem = format!("a second bus `{name}`; each needs a name of its own");
+            return Err(file.error_at(&format!("bus.{at}.name"), problem));
+        }
+        if !machine.rail.iter().any(|rail| rail.bus.as_ref() == Some(name)) {
+            let problem = format!("no rail is on bus `{name}`; say bus = \"{name}\" in a [[rail]]");
+            return Err(file.error_at(&format!("bus.{at}.name"), problem));
+        }
+        if bus.out.is_none() && bus.into.is_none() && bus.both.is_none() {
+            let problem = format!("bus `{name}` limits nothing; give it out, in or both, in MB/s");
+            return Err(file.error_at(&format!("bus.{at}.name"), problem));
+        }
+    }
+    Ok(())
+}
+
+fn rails(machine: &Machine, file: &Document) -> Result<(), MachineError> {
+    for (at, rail) in machine.rail.iter().enumerate() {
+        let mtu = rail.mtu.0;
+        if rail.inline > mtu {
+            let problem = format!("inline {} above the MTU; at most {mtu}", rail.inline);
+            return Err(file.error_at(&format!("rail.{at}.inline"), problem));
+        }
+        if let Some(burst) = rail.burst.filter(|burst| burst.gap < rail.gap_in) {
+            let (gap, least) = (burst.gap.us(), rail.gap_in.us());
+            let problem = format!("gap {gap} us after a burst; at least gap_in, {least} us");
+            return Err(file.error_at(&format!("rail.{at}.burst.gap"), problem));
+        }
+        // A datagram is one packet.
+        if let Some(largest) = machine.multicast.as_ref().map(|m| m.largest.0).filter(|l| *l > mtu)
+        {
+            let problem = format!("multicast of {largest} bytes; at most the rails' MTU, {mtu}");
+            return Err(file.error_at("multicast.largest", problem));
+        }
+    }
+    Ok(())
+}
+
+fn evidence(machine: &Machine, file: &Document) -> Result<(), MachineError> {
+    let evidence = &machine.evidence;
+    for (at, row) in evidence.held_out.iter().enumerate() {
+        if evidence.fitted.contains(row) || evidence.held_out[..at].contains(row) {
+            let problem = format!("`{row}` a second time; a value is fitted or held out, once");
+            return Err(file.error_at(&format!("evidence.held_out.{at}"), problem));
+        }
+    }
+    if evidence.assumed.is_empty() {
+        return Ok(());
+    }
+    let known = file.numbers();
+    for (at, path) in evidence.assumed.iter().enumerate() {
+        if !known.contains(path) {
+            let problem = format!("no number `{path}`; there are: {}", known.join(", "));
+            return Err(file.error_at(&format!("evidence.assumed.{at}"), problem));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! The numbers of a machine that every operation needs, side by side.
+
+use crate::machine::{Cost, Machine};
+use crate::units::{Picoseconds, Rate};
+
+/// One kind of operation, empty.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Price {
+    /// Of the processor that posts.
+    pub overhead: Picoseconds,
+    pub latency: Picoseconds,
+}
+
+impl From<Cost> for Price {
+    fn from(cost: Cost) -> Price {
+        Price { overhead: cost.overhead.0, latency: cost.latency.0 }
+    }
+}
+
+/// Costs of the host and of the first rail; the other rails differ in what [`crate::network`] knows.
+#[derive(Debug, Clone, Copy)]
+pub struct Prices {
+    pub write: Price,
+    pub read: Price,
+    pub atomic: Price,
+    pub send: Price,
+    pub second: Price,
+    pub local: Price,
+    pub immediate: Picoseconds,
+    pub fetch: Picoseconds,
+    pub descriptor: Picoseconds,
+    pub matching: Picoseconds,
+    pub poll: Picoseconds,
+    /// At the start of each collective operation.
+    pub entry: Picoseconds,
+    /// Before each copy and each reduction.
+    pub call: Picoseconds,
+    pub registration: Picoseconds,
+    pub registration_page: Picoseconds,
+    pub copy: Rate,
+    pub reduce: Rate,
+    pub bandwidth: Rate,
+    pub local_bandwidth: Rate,
+    /// In bytes.
+    pub inline: usize,
+    pub mtu: usize,
+    pub in_order: bool,
+}
+
+impl Prices {
+    pub fn of(machine: &Machine) -> Prices {
+        let (rail, host) = (&machine.rail[0], &machine.host);
+        let local = Cost { overhead: machine.local.overhead, latency: machine.local.latency };
+        Prices {
+            write: rail.write.into(),
+            read: rail.read.into(),
+            atomic: rail.atomic.into(),
+            send: rail.send.into(),
+            second: rail.second.into(),
+            local: local.into(),
+            immediate: rail.immediate.0,
+            fetch: rail.fetch.0,
+            descriptor: rail.receive.descriptor.0,
+            matching: rail.receive.matching.0,
+            poll: host.poll.0,
+            entry: host.entry.0,
+            call: host.call.0,
+            registration: host.registration.0,
+            registration_page: host.registration_page.0,
+            copy: host.copy,
+            reduce: host.reduce,
+            bandwidth: rail.bandwidth,
+            local_bandwidth: machine.local.bandwidth,
+            inline: rail.inline,
+            mtu: rail.mtu.0,
+            in_order: rail.in_order,
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Every machine file parses, is honest about its numbers, and can be varied; every mistake in one
+//! is an error that names the line.
+
+use std::collections::HashMap;
+use weft_fabric_sim::machine::{Machine, NAMES, Policy, Role};
+
+fn all() -> Vec<Machine> {
+    NAMES.iter().map(|(name, _)| Machine::load(name).unwrap_or_else(|e| panic!("{e}"))).collect()
+}
+
+fn text(name: &str) -> &'static str {
+    NAMES.iter().find(|(known, _)| *known == name).unwrap().1
+}
+
+#[test]
+fn every_file_parses_and_has_its_own_name() {
+    for (machine, (name, _)) in all().iter().zip(NAMES) {
+        assert_eq!(machine.name, *name);
+        assert!(!machine.about.is_empty(), "{name} says nothing about itself");
+    }
+}
+
+/// Fields of one line of CSV; a field in quotes may hold commas.
+fn fields(line: &str) -> Vec<String> {
+    let (mut fields, mut quoted) = (vec![String::new()], false);
+    for c in line.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(String::new()),
+            _ => fields.last_mut().unwrap().push(c),
+        }
+    }
+    fields
+}
+
+/// Rows of `published.csv`: paper, where, quantity, configuration, value, unit.
+fn published() -> Vec<Vec<String>> {
+    let text = include_str!("../../../figures/published.csv");
+    let mut lines = text.lines().map(fields);
+    let header = lines.next().unwrap();
+    assert_eq!(header, ["paper", "where", "quantity", "configuration", "value", "unit"]);
+    let rows: Vec<_> = lines.collect();
+    assert!(rows.iter().all(|row| row.len() == 6 && row.iter().all(|field| !field.is_empty())));
+    rows
+}
+
+#[test]
+fn every_published_number_is_fitted_or_held_out_once() {
+    let (machines, rows) = (all(), published());
+    let mut entries = HashMap::new();
+    for machine in &machines {
+        let evidence = &machine.evidence;
+        for entry in evidence.fitted.iter().chain(&evidence.held_out) {
+            let key = (evidence.paper.clone(), entry.clone());
+            let before = entries.insert(key, &machine.name);
+            assert_eq!(before, None, "{entry} is in two files or twice in {}", machine.name);
+        }
+    }
+    assert_eq!(entries.len(), rows.len(), "as many entries as rows");
+    let mut shares: HashMap<&str, (usize, usize)> = HashMap::new();
+    for row in &rows {
+        let [paper, place, quantity, configuration, ..] = &row[..] else { unreachable!() };
+        let role = |m: &Machine| m.evidence.role(paper, place, quantity, configuration);
+        let roles: Vec<Role> = machines.iter().filter_map(role).collect();
+        let [role] = roles[..] else { panic!("{row:?} is in {} machine files", roles.len()) };
+        let share = shares.entry(paper).or_default();
+        share.0 += usize::from(role == Role::Fitted);
+        share.1 += 1;
+    }
+    assert_eq!(shares.len(), 5, "documents");
+    for (paper, (fitted, rows)) in shares {
+        assert!(fitted * 2 <= rows, "{paper}: {fitted} of {rows} fitted; at most half");
+    }
+}
+
+#[test]
+fn two_rows_that_differ_in_their_section_alone_are_told_apart() {
+    let mut evidence = Machine::load("fence").unwrap().evidence;
+    let place = "Halo Communication Pattern";
+    let row = format!("{place}; fastest design; 64 nodes");
+    evidence.held_out.retain(|entry| *entry != row);
+    evidence.fitted.push(row);
+    let role = |place| evidence.role("Fence", place, "fastest design", "64 nodes");
+    assert_eq!(role(place), Some(Role::Fitted));
+    assert_eq!(role("Latency of Fence (Zero-put)"), Some(Role::HeldOut));
+    assert_eq!(role("Overlap"), None);
+    assert_eq!(evidence.role("Kini", place, "fastest design", "64 nodes"), None);
+}
+
+#[test]
+fn every_assumed_number_exists_and_can_be_varied() {
+    for (name, _) in NAMES {
+        let machine = Machine::load(name).unwrap();
+        let plain = format!("{machine:?}");
+        for path in &machine.evidence.assumed {
+            for factor in [0.7, 1.3] {
+                let varied = Machine::load_varied(name, path, factor);
+                let varied = varied.unwrap_or_else(|e| panic!("{path} x {factor}: {e}"));
+                assert_ne!(format!("{varied:?}"), plain, "{name}: {path} x {factor}: no change");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_bases_that_kini_gives_are_met() {
+    let machine = Machine::load("kini1").unwrap();
+    let (host, rail) = (&machine.host, &machine.rail[0]);
+    let multicast = machine.multicast.as_ref().unwrap();
+    let write = rail.write.overhead.0 + rail.write.latency.0 + host.poll.0;
+    assert_eq!(write, 5_800_000);
+    let one = multicast.overhead.0 + multicast.latency.0 + multicast.receive.0;
+    assert_eq!(one, 9_600_000);
+    let seven = one + 6 * multicast.member.0;
+    assert!(seven.abs_diff(9_800_000) < 1000, "{seven} ps to 7 nodes");
+    assert_eq!(host.entry.0, 500_000);
+}
+
+#[test]
+fn varying_multiplies_one_number_in_all_rails_or_in_one() {
+    let vary = |path, factor| Machine::parse_varied("ia32.toml", text("ia32"), path, factor);
+    let gaps = |path, factor| {
+        let machine = vary(path, factor).unwrap();
+        [0, 1].map(|rail| machine.rail[rail].gap_out.0)
+    };
+    assert_eq!(gaps("rail.gap_out", 0.5), [300_000, 300_000]);
+    assert_eq!(gaps("rail.1.gap_out", 0.5), [600_000, 300_000]);
+    // A number of bytes stays whole.
+    assert_eq!(vary("rail.mtu", 1.3).unwrap().rail[0].mtu.0, 2662);
+
+    let error = vary("rail.gap", 1.3).unwrap_err();
+    assert_eq!((error.file.as_str(), error.line), ("ia32.toml", None));
+    for word in ["`rail.gap`", "rail.gap_in", "rail.write.overhead", "bus.both"] {
+        assert!(error.problem.contains(word), "{error}");
+    }
+    for factor in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        let error = vary("rail.gap_out", factor).unwrap_err();
+        assert!(error.problem.contains("not above 0"), "{error}");
+    }
+    // A value that factors make impossible keeps its line.
+    let error = vary("nodes", 0.1).unwrap_err();
+    let line = text("ia32").lines().position(|line| line.starts_with("nodes")).unwrap() + 1;
+    assert_eq!(error.line, Some(line), "{error}");
+}
+
+#[test]
+fn other_values_can_be_set() {
+    let set = |changes: &[(&str, &str)]| Machine::load_with("ia32", changes);
+    let machine = set(&[
+        ("rail.gap_in", "0.5"),
+        ("rail.1.gap_in", "0.75"),
+        ("scheduler.policy", "fifo"),
+        ("host.poll", "0.25"),
+        ("nodes", "16"),
+    ])
+    .unwrap();
+    assert_eq!([0, 1].map(|rail| machine.rail[rail].gap_in.0), [500_000, 750_000]);
+    assert_eq!(machine.scheduler.policy, Policy::Fifo);
+    assert_eq!(machine.host.poll.0, 250_000);
+    assert_eq!(machine.nodes.0, 16);
+    // What a file does not have.
+    let machine = Machine::load_with("loggp", &[("rail.gap_in", "3")]).unwrap();
+    assert_eq!(machine.rail[0].gap_in.0, 3_000_000);
+}
+
+#[test]
+fn a_value_that_is_set_wrong_is_named_with_the_line_it_replaces() {
+    let line_of = |start: &str| {
+        Some(text("ia32").lines().position(|line| line.starts_with(start)).unwrap() + 1)
+    };
+    for (path, value, line, say) in [
+        ("host.copy", "-1", line_of("copy"), "0.001 to 1e9"),
+        ("host.copy", "fast", line_of("copy"), "\"fast\""),
+        ("host.cpy", "1", line_of("[host]"), "unknown field `cpy`, expected one of `copy`"),
+        ("rail.bus", "pci", line_of("bus = "), "no bus `pci`; the file has: pci-x 1, pci-x 2"),
+        ("multicast.loss", "0.1", Some(1), "missing field"),
+        ("rail.2.gap_in", "1", None, "rail.gap_in"),
+        ("host.copy.a", "1", None, "no such table"),
+        ("evidence.paper", "Mine", None, "cannot set"),
+        ("rail..gap_in", "1", None, "cannot set"),
+    ] {
+        let error = Machine::load_with("ia32", &[(path, value)]).unwrap_err();
+        assert_eq!(error.line, line, "{path} = {value}: {error}");
+        assert!(error.problem.contains(say), "{error}");
+        assert!(error.problem.contains(&format!("{path} = {value}")), "{error}");
+    }
+}
