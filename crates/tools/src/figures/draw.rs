@@ -102,6 +102,7 @@ fn draw(
         .build_cartesian_2d(width.0..width.1, 0.0..height)?;
     chart
         .configure_mesh()
+        .max_light_lines(1)
         .light_line_style(BLACK.mix(0.04))
         .bold_line_style(BLACK.mix(0.12))
         .x_labels((last - first) as usize + 2)

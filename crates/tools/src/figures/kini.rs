@@ -222,16 +222,19 @@ fn verbs() -> Vec<Figure> {
     ]
 }
 
-/// How `name` compares in all of `pairs` (itself, the other): slower, faster, or not always the same.
+/// How `name` compares in `pairs` (itself, the other), in the words of the list if it is always so.
 fn order(name: &str, pairs: &[(f64, f64)]) -> Value {
-    let word = if pairs.iter().all(|(a, b)| a > b) {
-        "slower"
-    } else if pairs.iter().all(|(a, b)| a < b) {
-        "faster"
-    } else {
-        "not always the same"
-    };
-    Value::Word(format!("{name} {word}"))
+    /// Closer than this are alike.
+    const ALIKE: f64 = 1.005;
+    let count = |holds: &dyn Fn(f64, f64) -> bool| pairs.iter().filter(|p| holds(p.0, p.1)).count();
+    let (slower, faster) = (count(&|a, b| a > b * ALIKE), count(&|a, b| b > a * ALIKE));
+    let all = pairs.len();
+    Value::Word(match (slower, faster) {
+        (s, _) if s == all => format!("{name} slower"),
+        (_, f) if f == all => format!("{name} faster"),
+        (0, 0) => "similar".to_owned(),
+        (s, f) => format!("{name} slower at {s} of {all} sizes, faster at {f}"),
+    })
 }
 
 fn pe_against_ds(lab: &Lab) -> Result<Value, String> {
@@ -357,9 +360,10 @@ mod tests {
 
     #[test]
     fn orders_hold_only_if_they_hold_always() {
-        let word = |pairs: &[(f64, f64)]| order("A", pairs);
-        assert_eq!(word(&[(2.0, 1.0), (3.0, 1.0)]), Value::Word("A slower".into()));
-        assert_eq!(word(&[(0.5, 1.0)]), Value::Word("A faster".into()));
-        assert_eq!(word(&[(2.0, 1.0), (1.0, 1.0)]), Value::Word("A not always the same".into()));
+        let word = |pairs: &[(f64, f64)]| order("A", pairs).to_string();
+        assert_eq!(word(&[(2.0, 1.0), (3.0, 1.0)]), "A slower");
+        assert_eq!(word(&[(0.5, 1.0)]), "A faster");
+        assert_eq!(word(&[(1.0, 1.001), (1.001, 1.0)]), "similar");
+        assert_eq!(word(&[(2.0, 1.0), (1.0, 1.0)]), "A slower at 1 of 2 sizes, faster at 0");
     }
 }

@@ -32,7 +32,7 @@ use published::Published;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub use workload::{Effort, Side, Workload};
+pub use workload::{Effort, Memory, Side, Workload};
 
 /// The documents, as `--only` knows them.
 pub const DOCUMENTS: [&str; 5] = ["kini", "collgm", "multirail", "fence", "rendezvous"];
@@ -166,7 +166,13 @@ fn write(
     Ok(svg)
 }
 
-/// The numbers of a figure: a row for each point and for each mark, in full precision.
+/// A number to a millionth: picoseconds, where it is microseconds.
+fn exact(number: f64) -> String {
+    let text = format!("{number:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// The numbers of a figure: a row for each point and for each mark.
 fn table(file: &Path, figure: &Figure, curves: &[Points], marks: &Points) -> Result<(), String> {
     let failed = |e: csv::Error| format!("cannot write {}: {e}", file.display());
     let mut writer = csv::Writer::from_path(file).map_err(failed)?;
@@ -174,12 +180,12 @@ fn table(file: &Path, figure: &Figure, curves: &[Points], marks: &Points) -> Res
     writer.write_record(["series", "machine", &x, &y]).map_err(failed)?;
     for (series, points) in figure.series.iter().zip(curves) {
         for (x, y) in points {
-            let record = [series.name, series.machine, &x.to_string(), &y.to_string()];
+            let record = [series.name, series.machine, &exact(*x), &exact(*y)];
             writer.write_record(record).map_err(failed)?;
         }
     }
     for (x, y) in marks {
-        writer.write_record(["published", "", &x.to_string(), &y.to_string()]).map_err(failed)?;
+        writer.write_record(["published", "", &exact(*x), &exact(*y)]).map_err(failed)?;
     }
     writer.flush().map_err(|e| format!("cannot write {}: {e}", file.display()))
 }

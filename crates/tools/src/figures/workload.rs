@@ -20,12 +20,12 @@ pub enum Workload {
     /// A window of RDMA writes on the bare fabric, from one rank or from both; x: bytes; MB/s.
     WriteBandwidth { both: bool },
     /// A window of MPI messages; x: bytes; MB/s.
-    Bandwidth,
+    Bandwidth(Memory),
     /// Computation beside an MPI message, in percent of the message's time; x: bytes.
-    Availability(Side),
+    Availability(Side, Memory),
     /// Whether an MPI message is a rendezvous: 1 or 0; x: bytes.
     IsRendezvous,
-    /// Messages of the longest chain in a barrier in which each waits for the one before; x: ranks.
+    /// Steps of the rank that takes most of them in a barrier; x: ranks.
     BarrierSteps(&'static str),
 }
 
@@ -34,6 +34,15 @@ pub enum Workload {
 pub enum Side {
     Sender,
     Receiver,
+}
+
+/// When the memory of a rendezvous is registered with the adapter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Memory {
+    /// For each message, as p2p does.
+    Each,
+    /// Before the measurement, as by a library that keeps registrations.
+    Once,
 }
 
 /// How long to measure.
@@ -63,8 +72,8 @@ impl Workload {
             | Workload::WriteLatency
             | Workload::SendLatency
             | Workload::MulticastLatency(_) => "us",
-            Workload::WriteBandwidth { .. } | Workload::Bandwidth => "MB/s",
-            Workload::Availability(_) => "%",
+            Workload::WriteBandwidth { .. } | Workload::Bandwidth(_) => "MB/s",
+            Workload::Availability(..) => "%",
             Workload::IsRendezvous | Workload::BarrierSteps(_) => "",
         }
     }
@@ -84,8 +93,10 @@ impl Workload {
                 raw::multicast_latency(machine, x, bytes, iterations)
             }
             Workload::WriteBandwidth { both } => raw::write_bandwidth(machine, x, both, few),
-            Workload::Bandwidth => messages::bandwidth(machine, x, few),
-            Workload::Availability(side) => messages::availability(machine, x, side, few),
+            Workload::Bandwidth(memory) => messages::bandwidth(machine, x, memory, few),
+            Workload::Availability(side, memory) => {
+                messages::availability(machine, x, side, memory, few)
+            }
             Workload::IsRendezvous => messages::is_rendezvous(machine, x),
         }
         .map_err(|e| format!("{self:?} at {x} on {}: {e}", machine.name))

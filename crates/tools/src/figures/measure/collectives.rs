@@ -2,7 +2,6 @@
 //! (sections 4.4 and 5.5).
 
 use super::{Measured, WARM_UP, each, mean, text, world};
-use std::collections::HashMap;
 use std::rc::Rc;
 use weft_collective::Reduce;
 use weft_datatype::{Basic, Form, Op, Predefined};
@@ -44,7 +43,8 @@ pub fn barrier(machine: &Rc<Machine>, ranks: usize, name: &str, iterations: usiz
     mean(&outcome)
 }
 
-/// Messages of the longest chain in which each was sent after the one before had arrived.
+/// Steps of the rank that takes most: a send and a receive with no other send between them are one
+/// step, and any other send or receive is a step of its own.
 pub fn steps(machine: &Rc<Machine>, ranks: usize, name: &str) -> Measured {
     let selection =
         Selection { barrier: named("barrier", BARRIERS, name)?, ..Selection::default() };
@@ -55,18 +55,31 @@ pub fn steps(machine: &Rc<Machine>, ranks: usize, name: &str) -> Measured {
         Ok(0.0)
     })?;
     mean(&outcome)?;
-    let mut arrows = outcome.trace.unwrap_or_default().arrows;
-    arrows.sort_by_key(|arrow| (arrow.sent, arrow.arrived));
-    // By rank: when a message arrived, and the length of the chain that it ends.
-    let mut arrived: HashMap<u32, Vec<(u64, usize)>> = HashMap::new();
-    let mut longest = 0;
-    for arrow in arrows {
-        let before = arrived.get(&arrow.from).into_iter().flatten();
-        let chain = 1 + before.filter(|(at, _)| *at <= arrow.sent).map(|c| c.1).max().unwrap_or(0);
-        arrived.entry(arrow.to).or_default().push((arrow.arrived, chain));
-        longest = longest.max(chain);
+    let arrows = outcome.trace.unwrap_or_default().arrows;
+    let of_rank = |rank: u32| {
+        let mut sends: Vec<_> = arrows.iter().filter(|a| a.from == rank).map(|a| a.sent).collect();
+        sends.sort_unstable();
+        let receives = arrows.iter().filter(|a| a.to == rank).map(|a| a.arrived);
+        steps_of(&sends, receives)
+    };
+    Ok((0..ranks as u32).map(of_rank).max().unwrap_or(0) as f64)
+}
+
+/// Steps of one rank, by when it sent (in order) and when something arrived.
+fn steps_of(sends: &[u64], receives: impl Iterator<Item = u64>) -> usize {
+    // Receives before the first send, between it and the second, and so on.
+    let mut between = vec![0usize; sends.len() + 1];
+    receives.for_each(|at| between[sends.partition_point(|&sent| sent <= at)] += 1);
+    let all = sends.len() + between.iter().sum::<usize>();
+    let mut pairs = 0;
+    for send in 0..sends.len() {
+        let place = if between[send] > 0 { send } else { send + 1 };
+        if between[place] > 0 {
+            between[place] -= 1;
+            pairs += 1;
+        }
     }
-    Ok(longest as f64)
+    all - pairs
 }
 
 /// MPI_SUM on MPI_INT.
@@ -131,4 +144,19 @@ pub fn allreduce(
         Ok(each(start, sim.clock(), iterations))
     })?;
     mean(&outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::steps_of;
+
+    #[test]
+    fn an_exchange_is_one_step() {
+        let steps = |sends: &[u64], receives: &[u64]| steps_of(sends, receives.iter().copied());
+        // Three exchanges; the second partner was early.
+        assert_eq!(steps(&[10, 20, 30], &[11, 12, 31]), 3);
+        // Rank 0 of a pairwise exchange of 5: from 4, with 1 (early), with 2, to 4.
+        assert_eq!(steps(&[11, 12, 21], &[10, 10, 20]), 4);
+        assert_eq!((steps(&[], &[1, 2]), steps(&[1, 2], &[]), steps(&[], &[])), (2, 2, 0));
+    }
 }

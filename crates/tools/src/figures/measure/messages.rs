@@ -2,11 +2,11 @@
 //! RDMA read, and no progress while the program computes.
 
 use super::{Measured, Rank, WARM_UP, each, first, text, world};
-use crate::figures::workload::Side;
+use crate::figures::workload::{Memory, Side};
 use std::rc::Rc;
 use weft_datatype::{Basic, Predefined};
 use weft_fabric::{Fabric, Work};
-use weft_fabric_sim::units::Picoseconds;
+use weft_fabric_sim::units::{Picoseconds, Time};
 use weft_fabric_sim::{Machine, Options};
 use weft_p2p::{Limits, Mode};
 use weft_process::{Active, Buffer, Destination, Origin};
@@ -18,6 +18,15 @@ const TAG: i32 = 1;
 /// Rendezvous from 8 KiB on, as MVAPICH was measured: Rendezvous, section 5.4.
 fn limits() -> Limits {
     Limits { eager: (8 << 10) - 1, ..Limits::default() }
+}
+
+/// The machine as it is, or one on which registration has been paid for.
+fn registered(machine: &Rc<Machine>, memory: Memory) -> Rc<Machine> {
+    let mut paid = Machine::clone(machine);
+    if memory == Memory::Once {
+        (paid.host.registration, paid.host.registration_page) = (Time(0), Time(0));
+    }
+    Rc::new(paid)
 }
 
 impl Rank {
@@ -41,7 +50,8 @@ impl Rank {
 }
 
 /// Bytes a microsecond from rank 0 to rank 1: windows of messages, each answered by an empty one.
-pub fn bandwidth(machine: &Rc<Machine>, bytes: usize, rounds: usize) -> Measured {
+pub fn bandwidth(machine: &Rc<Machine>, bytes: usize, memory: Memory, rounds: usize) -> Measured {
+    let machine = &registered(machine, memory);
     let outcome = world(machine, Options::new(2), limits(), |rank| async move {
         let mut start = 0;
         for round in 0..WARM_UP + rounds {
@@ -96,9 +106,16 @@ fn iteration(
 /// Application availability as the Sandia MPI Micro-Benchmarks define it: with as much work beside the
 /// message that it alone decides how long an iteration takes, the part of the message's own time that
 /// was free for work, in percent: `1 - (iteration - work) / time without work`.
-pub fn availability(machine: &Rc<Machine>, bytes: usize, side: Side, rounds: usize) -> Measured {
+pub fn availability(
+    machine: &Rc<Machine>,
+    bytes: usize,
+    side: Side,
+    memory: Memory,
+    rounds: usize,
+) -> Measured {
     /// An iteration this much longer than without work is long enough.
     const LONG: f64 = 1.5;
+    let machine = &registered(machine, memory);
     let base = iteration(machine, bytes, side, 0, rounds)?;
     let mut work = base;
     loop {
