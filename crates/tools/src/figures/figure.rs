@@ -57,11 +57,12 @@ pub struct Series {
     pub x: Vec<usize>,
 }
 
-/// A published number, drawn at `x`.
+/// A published number, drawn at `x` of the series that it belongs to.
 pub struct Mark {
     /// The row of `published.csv`: see [`super::published::Row::is`].
     pub row: &'static str,
-    pub x: f64,
+    pub series: &'static str,
+    pub x: usize,
 }
 
 /// How a row of `published.csv` is simulated.

@@ -198,7 +198,7 @@ fn verbs() -> Vec<Figure> {
                 curve("send/receive", Workload::SendLatency),
                 curve("RDMA write", Workload::WriteLatency),
             ],
-            marks: vec![Mark { row: WRITE, x: SMALL as f64 }],
+            marks: vec![Mark { row: WRITE, series: "RDMA write", x: SMALL }],
             rows: vec!["MTU of the links; both clusters"],
             note: "Half of a ping-pong on the bare fabric. The receiver of a write polls the end of the \
                    payload; beyond the MTU, a flag written after it (section 5.3.2).",
@@ -215,7 +215,9 @@ fn verbs() -> Vec<Figure> {
                 workload: Workload::MulticastLatency(1),
                 x: (1..FIRST.nodes).collect(),
             }],
-            marks: vec![Mark { row: TO_ONE, x: 1.0 }, Mark { row: TO_SEVEN, x: 7.0 }],
+            marks: [(TO_ONE, 1), (TO_SEVEN, 7)]
+                .map(|(row, x)| Mark { row, series: "UD multicast", x })
+                .into(),
             rows: vec!["largest UD multicast message; both clusters"],
             note: "From the call to the last receiver that holds the datagram.",
         },

@@ -27,7 +27,7 @@ mod workload;
 use draw::Points;
 use figure::{Document, Figure};
 use lab::Lab;
-use page::Chapter;
+use page::{Chapter, Picture};
 use published::Published;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -135,27 +135,32 @@ fn save(file: &Path, text: &str) -> Result<(), String> {
     fs::write(file, text).map_err(|e| format!("cannot write {}: {e}", file.display()))
 }
 
-/// Measures a figure and writes its files; returns the SVG.
+/// Measures a figure and writes its files; returns what the page shows of it.
 fn write(
     lab: &Lab,
     published: &Published,
     document: &Document,
     figure: &Figure,
     out: &Path,
-) -> Result<String, String> {
+) -> Result<Picture, String> {
     let mut curves: Vec<Points> = Vec::new();
     for series in &figure.series {
         let point = |&x: &usize| Ok((x as f64, lab.point(series.machine, series.workload, x)?));
         curves.push(series.x.iter().map(point).collect::<Result<_, String>>()?);
     }
-    let mut marks = Points::new();
+    let (mut marks, mut beside) = (Points::new(), Vec::new());
     for mark in &figure.marks {
         let row = published.find(document.paper, mark.row)?;
         let number = row.value.number().ok_or_else(|| {
             let (file, line, value) = (&published.file, row.line, &row.value);
             format!("{file}:{line}: {value} is no number, and {} draws it", figure.id)
         })?;
-        marks.push((mark.x, number));
+        marks.push((mark.x as f64, number));
+        let series = figure.series.iter().position(|series| series.name == mark.series);
+        let curve = series.and_then(|at| curves[at].iter().find(|p| p.0 == mark.x as f64));
+        let (id, name, x) = (figure.id, mark.series, mark.x);
+        let (_, y) = curve.ok_or_else(|| format!("{id}: no {name} at {x} beside its mark"))?;
+        beside.push((mark.row, summary::beside(figure, mark, *y, row)));
     }
     for row in &figure.rows {
         published.find(document.paper, row)?;
@@ -163,7 +168,7 @@ fn write(
     let svg = draw::svg(figure, &curves, &marks)?;
     save(&out.join(format!("{}.svg", figure.id)), &svg)?;
     table(&out.join(format!("{}.csv", figure.id)), figure, &curves, &marks)?;
-    Ok(svg)
+    Ok(Picture { svg, beside })
 }
 
 /// A number to a millionth: picoseconds, where it is microseconds.

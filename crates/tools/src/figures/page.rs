@@ -20,10 +20,17 @@ figure { margin: 0.5rem 0; } li { margin: 0.1rem 0; }";
 pub struct Chapter<'p> {
     pub document: &'p Document,
     pub machines: Vec<Rc<Machine>>,
-    /// By figure: its SVG.
-    pub pictures: Vec<String>,
+    /// By figure.
+    pub pictures: Vec<Picture>,
     pub findings: Vec<&'p Finding<'p>>,
     pub studies: Vec<Study>,
+}
+
+/// A figure, measured and drawn.
+pub struct Picture {
+    pub svg: String,
+    /// For each mark its row, and a sentence that sets it beside its curve.
+    pub beside: Vec<(&'static str, String)>,
 }
 
 impl Chapter<'_> {
@@ -61,11 +68,15 @@ pub fn html(chapters: &[Chapter]) -> String {
 
 /// How many rows have which role, and how far off the numbers are.
 fn counts(chapters: &[Chapter]) -> Markup {
+    let head = |role: Role| match role {
+        Role::Missing => "not built yet".to_owned(),
+        role => format!("simulated, {role}"),
+    };
     let of = |chapter: &Chapter, role| chapter.findings.iter().filter(|f| f.role == role).count();
     let roles = [Role::Fitted, Role::HeldOut, Role::Assumed, Role::Missing];
     html! {
         table {
-            tr { th { "document" } th { "machines" } @for role in roles { th.n { (role) } } }
+            tr { th { "document" } th { "machines" } @for role in roles { th.n { (head(role)) } } }
             @for chapter in chapters {
                 tr {
                     td { a href={ "#" (chapter.document.id) } { (chapter.document.paper) } }
@@ -120,19 +131,24 @@ fn machine(machine: &Machine) -> Markup {
     }
 }
 
-fn figure(chapter: &Chapter, figure: &Figure, picture: &str) -> Markup {
+fn figure(chapter: &Chapter, figure: &Figure, picture: &Picture) -> Markup {
     let rows = figure.marks.iter().map(|mark| mark.row).chain(figure.rows.iter().copied());
     let findings: Vec<_> = rows.filter_map(|row| chapter.finding(row)).collect();
     let (built, missing): (Vec<_>, Vec<_>) =
         findings.into_iter().partition(|f| f.role != Role::Missing);
+    // Where the row has no simulation of its own, the curve stands in.
+    let missing_row = |row| chapter.finding(row).is_some_and(|f| f.role == Role::Missing);
+    let beside: Vec<_> =
+        picture.beside.iter().filter(|(row, _)| missing_row(row)).map(|(_, text)| text).collect();
     html! {
         h3 id=(figure.id) { (figure.title) }
         p { (chapter.document.paper) ", " (figure.place) ". " (figure.note) }
-        figure { (PreEscaped(picture)) }
-        @if built.is_empty() {
+        figure { (PreEscaped(&picture.svg)) }
+        @if built.is_empty() && beside.is_empty() {
             p { "The text states no number for what is drawn here." }
         }
         ul {
+            @for sentence in beside { li { (sentence) } }
             @for finding in built { li { (finding.sentence()) } }
             @for finding in missing { li { (finding.sentence()) } }
         }

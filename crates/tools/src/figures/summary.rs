@@ -1,6 +1,6 @@
 //! Each published row beside what the simulation gives for it.
 
-use super::figure::{Check, Document, Simulate, digits};
+use super::figure::{Check, Document, Figure, Mark, Simulate, digits};
 use super::lab::Lab;
 use super::published::{COLUMNS, Published, Row, Value};
 use std::fmt;
@@ -80,6 +80,24 @@ impl Finding<'_> {
             "{what}: simulated {simulated}{unit}, published {value}{unit}: {difference} ({role})."
         )
     }
+}
+
+/// A sentence on a mark and the curve that it belongs to, whatever the row's own subject.
+pub fn beside(figure: &Figure, mark: &Mark, simulated: f64, row: &Row) -> String {
+    let (what, unit) = (figure.x.label.to_lowercase(), figure.x.unit);
+    let x =
+        if unit.is_empty() { format!("{} {what}", mark.x) } else { format!("{} {unit}", mark.x) };
+    let ours = Some(Value::Number(simulated));
+    let finding = Finding { row, simulated: ours, role: Role::Missing };
+    let apart = if row.unit().starts_with('%') { "percentage points apart" } else { "% apart" };
+    format!(
+        "The cross at {x} and the curve {}: {} and {} {}, {} {apart}.",
+        mark.series,
+        row.value,
+        digits(simulated),
+        figure.y.unit,
+        finding.difference()
+    )
 }
 
 /// The role that the machine files of a document give to a row.
