@@ -1,6 +1,7 @@
 //! What the tools `mpicc`, `mpicxx` and `weft` share.
 
 pub mod coverage;
+pub mod figures;
 pub mod library;
 pub mod machine;
 pub mod settings;

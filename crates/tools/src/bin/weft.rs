@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 use weft_tools::coverage::Coverage;
+use weft_tools::figures;
 use weft_tools::library::{self, About};
 use weft_tools::machine::Machine;
 use weft_tools::settings;
@@ -26,11 +27,34 @@ enum Command {
         #[arg(long)]
         coverage: bool,
     },
+    /// Simulate the documents' figures and set the published numbers beside them.
+    Figures(FiguresArgs),
+}
+
+#[derive(clap::Args)]
+struct FiguresArgs {
+    /// Where the files go; begin with index.html.
+    #[arg(long, value_name = "DIR")]
+    out: std::path::PathBuf,
+    /// Only these documents.
+    #[arg(long, value_delimiter = ',', value_parser = figures::DOCUMENTS)]
+    only: Vec<String>,
+    /// Fewer iterations: seconds in place of minutes.
+    #[arg(long)]
+    quick: bool,
+    /// Published numbers, in place of the project's own list (figures/published.csv).
+    #[arg(long, value_name = "FILE")]
+    published: Option<std::path::PathBuf>,
 }
 
 fn main() -> ExitCode {
-    let Command::Info { coverage } = Args::parse().command;
-    let text = match info(coverage) {
+    let text = match Args::parse().command {
+        Command::Info { coverage } => info(coverage),
+        Command::Figures(FiguresArgs { out, only, quick, published }) => {
+            figures::run(&figures::Request { out, only, quick, published })
+        }
+    };
+    let text = match text {
         Ok(text) => text,
         Err(why) => {
             eprintln!("weft: {why}");
