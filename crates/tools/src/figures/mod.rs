@@ -81,15 +81,21 @@ pub fn run(request: &Request) -> Result<String, String> {
     writable(&request.out)?;
 
     let mut lab = Lab::new(request.quick);
+    let mut findings = summary::rows(&lab, &documents, &published)?;
     lab.show_progress(total(&lab, &documents)?);
-    let findings = summary::findings(&lab, &documents, &published)?;
-    let mut chapters = Vec::new();
+    let mut drawn = Vec::new();
     for document in &documents {
         let mut pictures = Vec::new();
         for figure in &document.figures {
             lab.announce(figure.id);
             pictures.push(write(&lab, &published, document, figure, &request.out)?);
         }
+        drawn.push(pictures);
+    }
+    // After the figures, whose points they share.
+    summary::answer(&lab, &documents, &mut findings)?;
+    let mut chapters = Vec::new();
+    for (document, pictures) in documents.iter().zip(drawn) {
         chapters.push(Chapter {
             document,
             machines: document.machines.iter().map(|m| lab.machine(m)).collect::<Result<_, _>>()?,

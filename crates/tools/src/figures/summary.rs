@@ -144,13 +144,13 @@ fn simulate(lab: &Lab, check: &Check) -> Result<(Value, Option<Role>), String> {
     })
 }
 
-/// All rows of the documents' papers, in the order of the list.
-pub fn findings<'p>(
+/// All rows of the documents' papers, in the order of the list, not simulated yet: what is wrong with
+/// descriptions and machine files shows before anything is measured.
+pub fn rows<'p>(
     lab: &Lab,
     documents: &[Document],
     published: &'p Published,
 ) -> Result<Vec<Finding<'p>>, String> {
-    // A check that no row has is a slip in a description.
     for document in documents {
         for check in &document.checks {
             published.find(document.paper, check.row)?;
@@ -158,18 +158,30 @@ pub fn findings<'p>(
     }
     let mut findings = Vec::new();
     for row in &published.rows {
-        let Some(document) = documents.iter().find(|d| d.paper == row.paper()) else { continue };
-        let role = evidence(lab, document, published, row)?;
-        let check = document.checks.iter().find(|check| row.is(check.row));
-        findings.push(match check {
-            None => Finding { row, simulated: None, role: Role::Missing },
-            Some(check) => {
-                let (value, instead) = simulate(lab, check)?;
-                Finding { row, simulated: Some(value), role: instead.unwrap_or(role) }
-            }
-        });
+        if let Some(document) = documents.iter().find(|d| d.paper == row.paper()) {
+            let role = evidence(lab, document, published, row)?;
+            findings.push(Finding { row, simulated: None, role });
+        }
     }
     Ok(findings)
+}
+
+/// Simulates what can be; the rest is missing.
+pub fn answer(lab: &Lab, documents: &[Document], findings: &mut [Finding]) -> Result<(), String> {
+    for finding in findings {
+        let row = finding.row;
+        let of_it = |document: &&Document| document.paper == row.paper();
+        let mut checks = documents.iter().filter(of_it).flat_map(|d| &d.checks);
+        match checks.find(|check| row.is(check.row)) {
+            None => finding.role = Role::Missing,
+            Some(check) => {
+                let (value, instead) = simulate(lab, check)?;
+                finding.simulated = Some(value);
+                finding.role = instead.unwrap_or(finding.role);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// `summary.csv`: the columns of `published.csv`, then `simulated`, `role`, `difference_percent`.
