@@ -2,13 +2,14 @@
 //! not own, deterministically, thousands of ranks in one thread.
 //!
 //! ```text
-//!   program of rank 0, 1, ...   futures, polled in the order of time            run
+//!   program of rank 0, 1, ...   futures, polled in the order of time            run, cluster
 //!   Sim                         one rank's fabric: posts cost local time        sim
 //!   State                       clocks, inboxes, what happens when it is due    world, flight, queue
 //!   Network                     ports and buses, where messages wait            network
 //!   Machine                     a TOML file: latencies, gaps, rates             machine
 //! ```
 
+mod cluster;
 mod flight;
 pub mod machine;
 mod memory;
@@ -23,6 +24,7 @@ mod trace;
 pub mod units;
 mod world;
 
+pub use cluster::Cluster;
 pub use machine::Machine;
 pub use options::{Chaos, Death, Options};
 pub use run::{Outcome, Stopped, run};
