@@ -257,19 +257,8 @@ impl Shm {
 
     pub(crate) fn immediate_counter(&self, immediate: u32) -> Counter {
         let mut immediates = self.immediates.borrow_mut();
-        *immediates.entry(immediate).or_insert_with(|| {
-            // A number that was used before keeps its value, but arrivals count from zero.
-            let mut used = Vec::new();
-            let fresh = loop {
-                let counter = self.counters.allocate();
-                if self.counters.value(counter) == 0 {
-                    break counter;
-                }
-                used.push(counter);
-            };
-            used.into_iter().for_each(|counter| self.counters.free(counter));
-            fresh
-        })
+        // A number that was used before keeps its value, but arrivals count from zero.
+        *immediates.entry(immediate).or_insert_with(|| self.counters.allocate_zero())
     }
 
     /// Counts the immediates that have arrived.

@@ -564,7 +564,8 @@ impl State {
         match state.immediates.iter().find(|(known, _)| *known == immediate) {
             Some(&(_, counter)) => counter,
             None => {
-                let counter = state.counters.allocate();
+                // A number that was used before keeps its value, but arrivals count from zero.
+                let counter = state.counters.allocate_zero();
                 state.immediates.push((immediate, counter));
                 counter
             }

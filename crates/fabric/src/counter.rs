@@ -55,6 +55,21 @@ impl Counters {
         Counter(first)
     }
 
+    /// A counter whose value is zero: for what is counted from the beginning, and not from when
+    /// somebody asked.
+    pub fn allocate_zero(&self) -> Counter {
+        let mut used = Vec::new();
+        let fresh = loop {
+            let counter = self.allocate();
+            if self.value(counter) == 0 {
+                break counter;
+            }
+            used.push(counter);
+        };
+        used.into_iter().for_each(|counter| self.free(counter));
+        fresh
+    }
+
     /// Gives the number back. Waiting for it further is an error of the caller, without danger to
     /// memory.
     pub fn free(&self, counter: Counter) {
@@ -160,6 +175,17 @@ mod tests {
         table.free(counter);
         assert_eq!(table.allocate(), counter);
         assert_eq!(table.value(counter), 3);
+    }
+
+    #[test]
+    fn a_counter_from_zero_is_none_that_was_advanced() {
+        let table = Counters::new();
+        let counter = table.allocate();
+        table.add(counter, 3);
+        table.free(counter);
+        let zero = table.allocate_zero();
+        assert_eq!(table.value(zero), 0);
+        assert_eq!(table.allocate(), counter, "given back");
     }
 
     #[test]
