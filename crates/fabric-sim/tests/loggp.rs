@@ -78,8 +78,8 @@ fn recursive_doubling(p: usize, bytes: u64) -> Vec<u64> {
     }
     for round in 0..lower.ilog2() {
         let sent: Vec<u64> = t.iter().map(|&t| t + O_S).collect();
-        for r in 0..lower {
-            t[r] = sent[r].max(sent[r ^ 1 << round] + wire) + O_R;
+        for (r, t) in t.iter_mut().take(lower).enumerate() {
+            *t = sent[r].max(sent[r ^ 1 << round] + wire) + O_R;
         }
     }
     for folded in 0..p - lower {
