@@ -128,10 +128,14 @@ pub struct Flight {
     pub from: u32,
     pub to: u32,
     pub rail: u8,
+    /// It waits to leave the sender's port, for its bus.
+    pub leaving: bool,
     /// It has passed the receiver's port.
     pub admitted: bool,
     /// On the wire.
     pub bytes: usize,
+    /// Of the operation.
+    pub latency: Picoseconds,
     pub sent: Picoseconds,
     /// The next message in an inbox.
     pub next: u32,
@@ -141,7 +145,18 @@ impl Flight {
     /// One that takes no rail: within a node, a timer, a datagram.
     pub fn aside(action: Action, from: usize, sent: Picoseconds) -> Flight {
         let from = from as u32;
-        Flight { action, from, to: from, rail: NO_RAIL, admitted: true, bytes: 0, sent, next: NONE }
+        Flight {
+            action,
+            from,
+            to: from,
+            rail: NO_RAIL,
+            leaving: false,
+            admitted: true,
+            bytes: 0,
+            latency: 0,
+            sent,
+            next: NONE,
+        }
     }
 }
 

@@ -273,6 +273,12 @@ impl State {
             };
             flight.rail = rail as u8;
             flight.admitted = false;
+            if self.network.shares(rail) {
+                (flight.leaving, flight.latency) = (true, latency);
+                let index = self.flights.add(flight);
+                self.queue.push(at, index);
+                return;
+            }
             self.network.depart(a, rail, at, bytes, latency)
         };
         if self.options.jitter.0 > 0 || self.options.chaos.is_some() {
@@ -378,6 +384,10 @@ impl State {
             return true;
         }
         let flight = &mut self.flights[number];
+        if flight.leaving {
+            self.leave(number);
+            return true;
+        }
         if !flight.admitted {
             flight.admitted = true;
             let (from, to, rail, bytes) =
@@ -395,6 +405,27 @@ impl State {
         }
         self.apply(number);
         true
+    }
+
+    /// A flight leaves, if port and bus are free, else it tries again when they are. Those that wait
+    /// for one port keep their order.
+    fn leave(&mut self, number: u32) {
+        let Flight { from, to, rail, bytes, latency, .. } = self.flights[number];
+        let (node, rail) = (self.node(from as usize), rail as usize);
+        let free = self.network.free(node, rail);
+        if free > self.now {
+            self.queue.push(free, number);
+            return;
+        }
+        let mut tail = self.network.depart(node, rail, self.now, bytes, latency);
+        if self.options.jitter.0 > 0 || self.options.chaos.is_some() {
+            tail = self.unsteady(tail);
+        }
+        self.flights[number].leaving = false;
+        if matches!(self.flights[number].action, Action::Message { .. }) {
+            tail = self.in_order(from as usize, to as usize, self.now, tail);
+        }
+        self.queue.push(tail, number);
     }
 
     /// The rail under a flight has died: it goes again on another, once that is noticed.
