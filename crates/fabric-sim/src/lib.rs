@@ -16,6 +16,7 @@ pub mod machine;
 mod memory;
 mod network;
 mod options;
+mod order;
 mod prices;
 mod queue;
 mod run;

@@ -71,7 +71,7 @@ impl Sim {
 
 impl State {
     /// What an operation costs from `me` to `peer`.
-    fn price(&self, me: usize, peer: usize, of: Price) -> Price {
+    pub(crate) fn price(&self, me: usize, peer: usize, of: Price) -> Price {
         if self.is_local(me, peer) { self.prices.local } else { of }
     }
 }

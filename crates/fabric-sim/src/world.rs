@@ -16,7 +16,7 @@ use crate::prices::Prices;
 use crate::queue::{NUMBER_BITS, Queue};
 use crate::trace::{Activity, Arrow, Span, Trace, Travel};
 use crate::units::Picoseconds;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use weft_fabric::{Counter, Counters, Fault, GroupId, RemoteAddr, Sge, Staging, StagingPool};
 
@@ -51,6 +51,8 @@ pub(crate) struct RankState {
     pub poll_at: Picoseconds,
     /// From when it has had nothing to do.
     idle_from: Picoseconds,
+    /// When the last of its messages that another could overtake reaches its node.
+    pub latest: Picoseconds,
     pub node: u32,
     /// Messages that have arrived, linked by [`Flight::next`].
     first: u32,
@@ -71,6 +73,9 @@ pub(crate) struct RankRest {
     pub fault: Option<Fault>,
     /// Its threads, once it has any but one that waits and charges.
     pub host: Option<Box<Host>>,
+    /// Messages under way that could be overtaken: when each reaches its node, ascending, and to
+    /// whom.
+    pub sent: VecDeque<(Picoseconds, u32)>,
 }
 
 /// Everything that changes.
@@ -86,8 +91,6 @@ pub(crate) struct State {
     pub memory: Memory,
     pub members: BTreeMap<GroupId, Vec<u32>>,
     pub rng: fastrand::Rng,
-    /// The last arrival for each pair of ranks, where delays could change the order of messages.
-    last_arrival: HashMap<(u32, u32), Picoseconds>,
     pub trace: Option<Trace>,
     pub counts: Counts,
     /// Of ranks whose threads are over.
@@ -106,6 +109,7 @@ impl State {
             clock: 0,
             poll_at: 0,
             idle_from: 0,
+            latest: 0,
             node: (rank / ranks_per_node) as u32,
             first: NONE,
             last: NONE,
@@ -120,6 +124,7 @@ impl State {
             datagrams: VecDeque::new(),
             fault: None,
             host: None,
+            sent: VecDeque::new(),
         };
         let mut state = State {
             now: 0,
@@ -132,7 +137,6 @@ impl State {
             memory: Memory::default(),
             members: BTreeMap::new(),
             rng: fastrand::Rng::with_seed(options.seed),
-            last_arrival: HashMap::new(),
             trace: options.trace.then(Trace::default),
             counts: Counts::default(),
             host_counts: BTreeMap::new(),
@@ -272,7 +276,10 @@ impl State {
             self.network.depart(a, rail, at, bytes, latency)
         };
         if self.options.jitter.0 > 0 || self.options.chaos.is_some() {
-            tail = self.unsteady(tail, &flight);
+            tail = self.unsteady(tail);
+        }
+        if matches!(flight.action, Action::Message { .. }) {
+            tail = self.in_order(from, to, at, tail);
         }
         let index = self.flights.add(flight);
         self.queue.push(tail, index);
@@ -340,24 +347,19 @@ impl State {
             copy.sge().copy_from(payload.sge());
             let action = Action::Datagram { group, payload: copy, member: Some(member) };
             let flight = Flight::aside(action, from, at);
-            let tail = self.unsteady(tail, &flight);
+            let tail = self.unsteady(tail);
             let index = self.flights.add(flight);
             self.queue.push(tail, index);
         }
     }
 
-    /// A delay of its own for each flight; messages of one pair stay in order.
-    fn unsteady(&mut self, mut tail: Picoseconds, flight: &Flight) -> Picoseconds {
+    /// A delay of its own for each flight.
+    fn unsteady(&mut self, mut tail: Picoseconds) -> Picoseconds {
         tail += self.rng.u64(0..=self.options.jitter.0);
         if let Some(chaos) = self.options.chaos
             && self.rng.f64() < chaos.delay.0
         {
             tail += self.rng.u64(0..=chaos.most.0);
-        }
-        if matches!(flight.action, Action::Message { .. }) {
-            let last = self.last_arrival.entry((flight.from, flight.to)).or_insert(0);
-            *last = tail.max(*last + 1);
-            tail = *last;
         }
         tail
     }
