@@ -2,7 +2,7 @@
 //! not own, deterministically, thousands of ranks in one thread.
 //!
 //! ```text
-//!   program of rank 0, 1, ...   futures, polled in the order of time            run
+//!   program of rank 0, 1, ...   futures, polled in the order of time            run, cluster
 //!   Sim                         one rank's fabric: posts cost local time        sim
 //!   State                       clocks, inboxes, what happens when it is due    world, flight, queue
 //!   Host                        a rank's threads, cores, interrupts, signals    host
@@ -10,6 +10,7 @@
 //!   Machine                     a TOML file: latencies, gaps, rates             machine
 //! ```
 
+mod cluster;
 mod flight;
 mod host;
 pub mod machine;
@@ -25,6 +26,7 @@ mod trace;
 pub mod units;
 mod world;
 
+pub use cluster::Cluster;
 pub use host::{Compute, Event, HostCounts, Notify, Thread, Waiting};
 pub use machine::Machine;
 pub use options::{Chaos, Death, Options};

@@ -1,13 +1,13 @@
 //! Running programs on a simulated cluster: one future a rank, polled in the order of time.
 
+use crate::cluster::Cluster;
 use crate::host::{self, HostCounts};
 use crate::machine::Machine;
 use crate::options::Options;
 use crate::sim::Sim;
 use crate::trace::Trace;
 use crate::units::Picoseconds;
-use crate::world::{Counts, State};
-use std::cell::RefCell;
+use crate::world::Counts;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -102,13 +102,9 @@ pub fn run<T, P>(
 where
     P: Future<Output = T> + 'static,
 {
-    let most = machine.nodes.0.saturating_mul(machine.ranks_per_node.0);
-    if options.ranks == 0 || options.ranks > most {
-        return Err(Stopped::Ranks { asked: options.ranks, most });
-    }
     let limit = options.limit;
     let size = options.ranks;
-    let state = Rc::new(RefCell::new(State::new(machine.clone(), options)));
+    let state = Cluster::new(machine, options)?.state;
     // Programs end before the state whose memory they name.
     let mut programs: Vec<Option<Pin<Box<P>>>> =
         (0..size).map(|rank| Some(Box::pin(program(Sim::new(&state, rank))))).collect();

@@ -1,0 +1,93 @@
+//! A cluster that is driven by hand: what [`crate::run()`] is made of, and a way to drive ranks that
+//! are no futures (threads that poll, in tests).
+
+use crate::machine::Machine;
+use crate::options::Options;
+use crate::run::Stopped;
+use crate::sim::Sim;
+use crate::units::Picoseconds;
+use crate::world::{Counts, State};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Ranks of a machine in virtual time. Everything happens in calls:
+///
+/// ```text
+///   loop: due()? ──rank──> let that rank go on, until it can only wait; rest()
+///           └─none──> advance()? ──false──> nothing is under way: the end, or a deadlock
+/// ```
+/// A rank that polls, instead of waiting to be due, calls [`Cluster::follow`] before each look.
+pub struct Cluster {
+    pub(crate) state: Rc<RefCell<State>>,
+    limit: Picoseconds,
+}
+
+impl Cluster {
+    /// Errors: [`Stopped::Ranks`].
+    pub fn new(machine: &Rc<Machine>, options: Options) -> Result<Cluster, Stopped> {
+        let most = machine.nodes.0.saturating_mul(machine.ranks_per_node.0);
+        if options.ranks == 0 || options.ranks > most {
+            return Err(Stopped::Ranks { asked: options.ranks, most });
+        }
+        let limit = options.limit;
+        let state = Rc::new(RefCell::new(State::new(machine.clone(), options)));
+        Ok(Cluster { state, limit })
+    }
+
+    /// Number of ranks.
+    pub fn size(&self) -> usize {
+        self.state.borrow().ranks.len()
+    }
+
+    /// The fabric of one rank.
+    pub fn rank(&self, rank: usize) -> Sim {
+        Sim::new(&self.state, rank)
+    }
+
+    /// The next rank that has something to see at the present time (at the start: every rank), with
+    /// its clock set. All that is due now has happened before anybody looks.
+    #[inline]
+    pub fn due(&self) -> Option<usize> {
+        self.due_hosted().map(|(rank, _)| rank)
+    }
+
+    /// The same, and whether the rank has threads.
+    #[inline]
+    pub(crate) fn due_hosted(&self) -> Option<(usize, bool)> {
+        let state = &mut *self.state.borrow_mut();
+        let now = state.now;
+        while state.step(now) {}
+        state.next_ready()
+    }
+
+    /// Handles the next event, which may let global time pass. False: there is none before
+    /// [`Options::limit`].
+    #[inline]
+    pub fn advance(&self) -> bool {
+        self.state.borrow_mut().step(self.limit)
+    }
+
+    /// `rank` has had its turn and waits; its local time.
+    #[inline]
+    pub fn rest(&self, rank: usize) -> Picoseconds {
+        let mut state = self.state.borrow_mut();
+        state.rest(rank);
+        state.ranks[rank].clock
+    }
+
+    /// The clock of a rank that polls follows global time.
+    pub fn follow(&self, rank: usize) {
+        let state = &mut *self.state.borrow_mut();
+        let clock = &mut state.ranks[rank].clock;
+        *clock = state.now.max(*clock);
+    }
+
+    /// Global time.
+    pub fn now(&self) -> Picoseconds {
+        self.state.borrow().now
+    }
+
+    pub fn counts(&self) -> Counts {
+        self.state.borrow().counts
+    }
+}
