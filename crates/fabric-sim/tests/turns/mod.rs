@@ -21,7 +21,8 @@ use weft_fabric::{
 };
 use weft_fabric_sim::{Cluster, Machine, Options, Sim};
 
-/// Events between two rounds of those who poll.
+/// Most events between two rounds of those who poll. Every other time there are none: somebody must
+/// have time to fall asleep.
 const EVENTS: u32 = 32;
 
 /// Rounds without any event after which nobody can go on.
@@ -63,9 +64,10 @@ struct Baton {
     rings: Vec<u32>,
     /// Who is still to have a turn in this round.
     round: VecDeque<usize>,
-    /// Events since the last round, and rounds since the last event.
+    /// Events until the next round, and rounds since the last event.
     events: u32,
     rounds: u32,
+    rng: fastrand::Rng,
     /// What ends everybody's waits.
     failed: Option<&'static str>,
 }
@@ -73,7 +75,6 @@ struct Baton {
 impl World {
     pub fn new(machine: &Rc<Machine>, options: Options) -> Arc<World> {
         let n = options.ranks;
-        let cluster = Cluster::new(machine, options).expect("ranks that the machine can hold");
         let baton = Baton {
             owner: 0,
             phases: vec![Phase::Polls; n],
@@ -81,8 +82,10 @@ impl World {
             round: VecDeque::new(),
             events: 0,
             rounds: 0,
+            rng: fastrand::Rng::with_seed(options.seed),
             failed: None,
         };
+        let cluster = Cluster::new(machine, options).expect("ranks that the machine can hold");
         Arc::new(World {
             cluster,
             baton: Mutex::new(baton),
@@ -155,26 +158,19 @@ impl World {
                 }
                 continue;
             }
-            if baton.events < EVENTS && self.cluster.advance() {
-                baton.events += 1;
+            if baton.events > 0 && self.cluster.advance() {
+                baton.events -= 1;
                 baton.rounds = 0;
                 continue;
             }
-            if baton.events == 0 {
-                baton.rounds += 1;
-            }
-            baton.events = 0;
+            baton.rounds += 1;
+            baton.events = if baton.rng.bool() { EVENTS } else { 0 };
             let polls = |&rank: &usize| baton.phases[rank] == Phase::Polls;
             baton.round = (0..baton.phases.len()).filter(polls).collect();
-            if baton.rounds > ROUNDS || baton.round.is_empty() && self.is_still() {
+            if baton.rounds > ROUNDS {
                 self.fail(baton, "nothing is under way, and all ranks wait: a wake-up was lost");
             }
         }
-    }
-
-    /// Nothing is left to happen. Handles one event if there is one.
-    fn is_still(&self) -> bool {
-        !self.cluster.advance()
     }
 
     /// Ends all waits.
