@@ -88,6 +88,8 @@ pub(crate) struct State {
     /// Ranks to be polled now.
     pub ready: VecDeque<u32>,
     pub network: Network,
+    /// Flights that wait at a port, by node and rail.
+    waiting: BTreeMap<(u32, u32), VecDeque<u32>>,
     pub memory: Memory,
     pub members: BTreeMap<GroupId, Vec<u32>>,
     pub rng: fastrand::Rng,
@@ -134,6 +136,7 @@ impl State {
             queue: Queue::default(),
             ready: (0..options.ranks as u32).collect(),
             network: Network::new(&machine, nodes),
+            waiting: BTreeMap::new(),
             memory: Memory::default(),
             members: BTreeMap::new(),
             rng: fastrand::Rng::with_seed(options.seed),
@@ -407,23 +410,37 @@ impl State {
         true
     }
 
-    /// A flight leaves, if port and bus are free, else it tries again when they are. Those that wait
-    /// for one port keep their order.
+    /// A flight leaves, if it is the first at its port and port and bus are free; else it waits.
     fn leave(&mut self, number: u32) {
         let Flight { from, to, rail, bytes, latency, .. } = self.flights[number];
         let (node, rail) = (self.node(from as usize), rail as usize);
+        let line = self.waiting.entry((node as u32, rail as u32)).or_default();
+        if line.front().is_some_and(|&first| first != number) {
+            line.push_back(number);
+            return;
+        }
         let free = self.network.free(node, rail);
         if free > self.now {
+            if line.is_empty() {
+                line.push_back(number);
+            }
             self.queue.push(free, number);
             return;
         }
+        line.pop_front();
+        let next = line.front().copied();
         let mut tail = self.network.depart(node, rail, self.now, bytes, latency);
+        if let Some(next) = next {
+            self.queue.push(self.network.free(node, rail).max(self.now), next);
+        }
         if self.options.jitter.0 > 0 || self.options.chaos.is_some() {
             tail = self.unsteady(tail);
         }
         self.flights[number].leaving = false;
         if matches!(self.flights[number].action, Action::Message { .. }) {
-            tail = self.in_order(from as usize, to as usize, self.now, tail);
+            // Here nothing of the sender's overhead lies between two messages.
+            let at = self.now.saturating_sub(self.prices.send.overhead);
+            tail = self.in_order(from as usize, to as usize, at, tail);
         }
         self.queue.push(tail, number);
     }
