@@ -16,6 +16,7 @@ const LAYERS: &[&[&str]] = &[
     &["weft-p2p"],
     &["weft-collective"],
     &["weft-process"],
+    &["weft-patterns"],
     &["weft-abi", "weft-launch", "weft-tools"],
 ];
 

@@ -5,5 +5,6 @@ pub mod figures;
 pub mod library;
 pub mod machine;
 pub mod settings;
+pub mod sim;
 pub mod tree;
 pub mod wrapper;

@@ -1,4 +1,4 @@
-//! `weft`: looks at the installation and at the machine.
+//! `weft`: looks at the installation and at the machine, and simulates others.
 
 use clap::{Parser, Subcommand};
 use std::fmt::Write as _;
@@ -9,6 +9,7 @@ use weft_tools::figures;
 use weft_tools::library::{self, About};
 use weft_tools::machine::Machine;
 use weft_tools::settings;
+use weft_tools::sim;
 use weft_tools::tree::Tree;
 
 /// Weft, an MPI library: what is installed, and what it makes of this machine.
@@ -29,6 +30,8 @@ enum Command {
     },
     /// Simulate the documents' figures and set the published numbers beside them.
     Figures(FiguresArgs),
+    /// Run a communication pattern on a simulated cluster, in virtual time.
+    Sim(Box<sim::Args>),
 }
 
 #[derive(clap::Args)]
@@ -49,16 +52,18 @@ struct FiguresArgs {
 
 fn main() -> ExitCode {
     let text = match Args::parse().command {
-        Command::Info { coverage } => info(coverage),
+        Command::Info { coverage } => info(coverage).map_err(|why| (why, 1)),
         Command::Figures(FiguresArgs { out, only, quick, published }) => {
-            figures::run(&figures::Request { out, only, quick, published })
+            let request = figures::Request { out, only, quick, published };
+            figures::run(&request).map_err(|why| (why, 1))
         }
+        Command::Sim(args) => sim::run(&args).map_err(|why| (why.to_string(), why.code())),
     };
     let text = match text {
         Ok(text) => text,
-        Err(why) => {
+        Err((why, code)) => {
             eprintln!("weft: {why}");
-            return ExitCode::FAILURE;
+            return ExitCode::from(code);
         }
     };
     match io::stdout().write_all(text.as_bytes()) {
