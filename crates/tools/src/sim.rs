@@ -130,11 +130,13 @@ pub fn run(args: &Args) -> Result<String, Failure> {
     // Before the work: a place that cannot be written is known at once.
     let csv = args.csv.as_deref().map(create).transpose()?;
     let picture = args.timeline.as_deref().map(create).transpose()?;
-    let conditions = Conditions { seed: args.seed, jitter: units::Time::from_us(args.jitter) };
+    let jitter = units::Time::from_us(args.jitter);
+    let conditions = Conditions { changes: args.set.clone(), seed: args.seed, jitter };
     let figures = study.run(&machine, &conditions)?;
-    let mut text = table::print(&study, &figures, &machine, args);
+    let mut text = table::print(&study, &figures, &machine, &conditions);
     if let (Some(file), Some(path)) = (csv, &args.csv) {
-        table::write_csv(&study, &figures, &machine, file).map_err(|e| unwritten(path, &e))?;
+        let written = table::write_csv(&study, &figures, &machine, &conditions, file);
+        written.map_err(|e| unwritten(path, &e))?;
     }
     if let (Some(plan), Some(file), Some(path)) = (drawn, picture, &args.timeline) {
         timeline::draw(&machine, &plan, &conditions, file, path)?;

@@ -147,12 +147,16 @@ fn the_same_seed_gives_the_same_bytes() {
 #[test]
 fn the_csv_file_has_a_line_a_run() {
     let file = scratch("csv").join("figures.csv");
+    let changes = ["--set", "rail.fetch=1", "--set", "host.poll=0"];
     let args =
         ["fan-in", "--machine", "loggp", "--ranks", "4,8", "--fan-in", "1,3", "--repeat", "2"];
-    printed(&[&args[..], &["--csv", file.to_str().unwrap()]].concat());
-    let head = "pattern,algorithm,machine,ranks,bytes,fan_in,repetitions,unit,mean,least,most";
+    printed(&[&args[..], &["--csv", file.to_str().unwrap()], &changes].concat());
+    let head = "pattern,algorithm,machine,changes,jitter_us,seed,ranks,bytes,fan_in,repetitions,unit,\
+                mean,least,most";
     let line = |ranks: usize, fan_in: usize, us: &str| {
-        format!("fan-in,messages,loggp,{ranks},8,{fan_in},2,us,{us},{us},{us}")
+        format!(
+            "fan-in,messages,loggp,rail.fetch=1; host.poll=0,0,1,{ranks},8,{fan_in},2,us,{us},{us},{us}"
+        )
     };
     let (one, three) = ("2.758000", "3.258000");
     let lines = [line(4, 1, one), line(4, 3, three), line(8, 1, one), line(8, 3, three)];

@@ -12,11 +12,30 @@ use weft_p2p::Limits;
 use weft_patterns::{Error, Laps, Plan, Rank, World};
 
 /// What is not the pattern's nor the machine's.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Conditions {
+    /// Parameters of the machine that are not as in its file: key, value.
+    pub changes: Vec<(String, String)>,
     pub seed: u64,
     /// Each operation takes up to so much longer.
     pub jitter: Time,
+}
+
+impl Conditions {
+    /// The changes for a title: nothing, or ` with a = 1, b = 2`.
+    pub fn changed(&self) -> String {
+        let list: Vec<_> =
+            self.changes.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+        if list.is_empty() { String::new() } else { format!(" with {}", list.join(", ")) }
+    }
+
+    /// The noise for a title: nothing, or its size and seed.
+    pub fn noise(&self) -> String {
+        match self.jitter {
+            Time(0) => String::new(),
+            jitter => format!("; jitter up to {} us, seed {}", jitter.us(), self.seed),
+        }
+    }
 }
 
 /// Over the repetitions of one run, in the unit of the pattern.
@@ -52,7 +71,7 @@ pub fn ran(
     on_lap: impl Fn() + 'static,
 ) -> Result<Ran, Failure> {
     let world = World::watched(plan.clone(), on_lap).map_err(failure)?;
-    let Conditions { seed, jitter } = *conditions;
+    let Conditions { seed, jitter, .. } = *conditions;
     let options = Options { jitter, trace, ..Options::new(plan.ranks).seed(seed) };
     let origin = Cell::new(None);
     let error: Rc<RefCell<Option<Error>>> = Rc::default();

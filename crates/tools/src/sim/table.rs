@@ -1,7 +1,6 @@
 //! The table on the terminal, and the same figures as CSV.
 
-use super::Args;
-use super::measure::Figure;
+use super::measure::{Conditions, Figure};
 use super::study::{REAL_MOST, Series, Study};
 use std::fs::File;
 use std::io::Write as _;
@@ -10,7 +9,12 @@ use weft_patterns::{Measured, Payload};
 
 /// The table with a title, its unit in the head: ranks down and series across; bytes down if there
 /// is one number of ranks and several payloads.
-pub fn print(study: &Study, figures: &[Figure], machine: &Machine, args: &Args) -> String {
+pub fn print(
+    study: &Study,
+    figures: &[Figure],
+    machine: &Machine,
+    conditions: &Conditions,
+) -> String {
     let series = study.series();
     let by_bytes = study.ranks.len() == 1 && study.bytes.len() > 1;
     let (first, rows): (&str, Vec<usize>) =
@@ -37,7 +41,7 @@ pub fn print(study: &Study, figures: &[Figure], machine: &Machine, args: &Args) 
         line.extend(columns.iter().map(|column| cell(row, column)));
         grid.push(line);
     }
-    format!("{}\n{}", title(study, machine, args), aligned(&grid))
+    format!("{}\n{}", title(study, machine, conditions), aligned(&grid))
 }
 
 /// What tells a column from the others.
@@ -56,7 +60,7 @@ fn label(study: &Study, series: &Series, no_bytes: bool) -> String {
     parts.join(" ")
 }
 
-fn title(study: &Study, machine: &Machine, args: &Args) -> String {
+fn title(study: &Study, machine: &Machine, conditions: &Conditions) -> String {
     let mut text = study.about.name.to_owned();
     if let ([bytes], Some(_)) = (study.bytes.as_slice(), study.about.payload) {
         text += &format!(" of {bytes} bytes");
@@ -71,17 +75,13 @@ fn title(study: &Study, machine: &Machine, args: &Args) -> String {
     if let [ranks] = study.ranks.as_slice() {
         text += &format!(", {ranks} {}", if *ranks == 1 { "rank" } else { "ranks" });
     }
-    for (i, (key, value)) in args.set.iter().enumerate() {
-        text += &format!("{} {key} = {value}", if i == 0 { " with" } else { "," });
-    }
+    text += &conditions.changed();
     let (what, repeat) = (study.about.measured.describe(), study.repeat);
     text += &format!("\n{what}; mean of {repeat} after {} to warm up", study.warm_up);
     if study.isolated && study.about.measured == Measured::Mean {
         text += ", each begun by all ranks at once";
     }
-    if args.jitter > 0.0 {
-        text += &format!("; jitter up to {} us, seed {}", args.jitter, args.seed);
-    }
+    text += &conditions.noise();
     text.push('\n');
     if study.plans().iter().any(|plan| plan.payload == Payload::Phantom && !plan.about.bare) {
         let most = REAL_MOST >> 20;
@@ -117,6 +117,7 @@ pub fn write_csv(
     study: &Study,
     figures: &[Figure],
     machine: &Machine,
+    conditions: &Conditions,
     file: File,
 ) -> Result<(), csv::Error> {
     let mut csv = csv::Writer::from_writer(std::io::BufWriter::new(file));
@@ -124,6 +125,9 @@ pub fn write_csv(
         "pattern",
         "algorithm",
         "machine",
+        "changes",
+        "jitter_us",
+        "seed",
         "ranks",
         "bytes",
         "fan_in",
@@ -133,6 +137,9 @@ pub fn write_csv(
         "least",
         "most",
     ])?;
+    let changes = conditions.changes.iter().map(|(key, value)| format!("{key}={value}"));
+    let changes = changes.collect::<Vec<_>>().join("; ");
+    let (jitter, seed) = (conditions.jitter.us().to_string(), conditions.seed.to_string());
     for (plan, figure) in study.plans().iter().zip(figures) {
         let fan_in = if plan.about.fans_in { plan.fan_in.to_string() } else { String::new() };
         let bytes = plan.about.payload.map_or(String::new(), |_| plan.bytes.to_string());
@@ -141,6 +148,9 @@ pub fn write_csv(
             plan.about.name,
             plan.algorithm.name,
             &machine.name,
+            &changes,
+            &jitter,
+            &seed,
             &plan.ranks.to_string(),
             &bytes,
             &fan_in,

@@ -209,11 +209,8 @@ impl Scene<'_> {
         if self.plan.about.fans_in {
             text += &format!("; fan-in {}", self.plan.fan_in);
         }
-        text += &format!("; {}", self.machine.about);
-        if self.conditions.jitter.0 > 0 {
-            let Conditions { seed, jitter } = self.conditions;
-            text += &format!("; jitter up to {} us, seed {seed}", jitter.us());
-        }
+        text += &format!("; {}{}", self.machine.about, self.conditions.changed());
+        text += &self.conditions.noise();
         let mut heading = Group::new()
             .add(words(self.title(), LEFT, 26.0).set("font-size", 18).set("font-weight", "bold"))
             .add(words(text, LEFT, 46.0).set("fill", "#444444"));
