@@ -1,6 +1,7 @@
 //! A cluster that is driven by hand: what [`crate::run()`] is made of, and a way to drive ranks that
 //! are no futures (threads that poll, in tests).
 
+use crate::host;
 use crate::machine::Machine;
 use crate::options::Options;
 use crate::run::Stopped;
@@ -8,7 +9,10 @@ use crate::sim::Sim;
 use crate::units::Picoseconds;
 use crate::world::{Counts, State};
 use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
 
 /// Ranks of a machine in virtual time. Everything happens in calls:
 ///
@@ -63,12 +67,43 @@ impl Cluster {
         self.state.borrow_mut().step(self.limit)
     }
 
-    /// `rank` has had its turn and waits; its local time.
+    /// `rank` has had its turn and waits.
     #[inline]
-    pub fn rest(&self, rank: usize) -> Picoseconds {
-        let mut state = self.state.borrow_mut();
-        state.rest(rank);
-        state.ranks[rank].clock
+    pub fn rest(&self, rank: usize) {
+        self.state.borrow_mut().rest(rank);
+    }
+
+    /// Gives a turn to the program of a rank that is due.
+    pub(crate) fn poll<P: Future>(
+        &self,
+        (rank, hosted): (usize, bool),
+        program: Pin<&mut P>,
+    ) -> Poll<P::Output> {
+        let mut cx = Context::from_waker(Waker::noop());
+        if hosted {
+            return host::turn(&self.state, rank, program, &mut cx);
+        }
+        let polled = program.poll(&mut cx);
+        self.rest(rank);
+        polled
+    }
+
+    /// Why nobody can go on, when [`Cluster::advance`] has said so, and the first rank that waits.
+    /// `left`: who is not through, in ascending order. `None`: they are all dead.
+    pub(crate) fn stopped(&self, left: impl Iterator<Item = usize>) -> Option<(usize, Stopped)> {
+        let state = &*self.state.borrow();
+        let waiting: Vec<usize> = left.filter(|&rank| !state.ranks[rank].dead).collect();
+        let (first, at) = (*waiting.first()?, state.now);
+        let stopped = match state.queue.due(Picoseconds::MAX) {
+            false => Stopped::Deadlock { at, waiting },
+            true => Stopped::Limit { at, waiting },
+        };
+        Some((first, stopped))
+    }
+
+    /// Local time of a rank.
+    pub fn clock(&self, rank: usize) -> Picoseconds {
+        self.state.borrow().ranks[rank].clock
     }
 
     /// The clock of a rank that polls follows global time.

@@ -193,11 +193,6 @@ impl Flights {
         self.free.push(index);
         std::mem::replace(&mut self.all[index as usize].action, Action::Free)
     }
-
-    /// Under way now.
-    pub fn len(&self) -> usize {
-        self.all.len() - self.free.len()
-    }
 }
 
 impl std::ops::Index<u32> for Flights {

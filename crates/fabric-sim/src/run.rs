@@ -102,20 +102,17 @@ pub fn run<T, P>(
 where
     P: Future<Output = T> + 'static,
 {
-    let limit = options.limit;
     let size = options.ranks;
-    let state = Cluster::new(machine, options)?.state;
+    let cluster = Cluster::new(machine, options)?;
+    let state = &cluster.state;
     // Programs end before the state whose memory they name.
     let mut programs: Vec<Option<Pin<Box<P>>>> =
-        (0..size).map(|rank| Some(Box::pin(program(Sim::new(&state, rank))))).collect();
-    let threads = host::Threads(&state);
+        (0..size).map(|rank| Some(Box::pin(program(cluster.rank(rank))))).collect();
+    let threads = host::Threads(state);
     let mut results: Vec<Option<T>> = (0..size).map(|_| None).collect();
     let mut ends = vec![0; size];
     let mut left = size;
     let mut cx = Context::from_waker(Waker::noop());
-    let waiting = |programs: &[Option<Pin<Box<P>>>]| {
-        (0..size).filter(|&rank| programs[rank].is_some()).collect::<Vec<_>>()
-    };
     loop {
         // All that is due now has happened before anybody looks.
         let ready = {
@@ -137,14 +134,14 @@ where
             let Some(program) = &mut programs[rank] else { continue };
             let polled = match hosted {
                 false => program.as_mut().poll(&mut cx),
-                true => host::turn(&state, rank, program.as_mut(), &mut cx),
+                true => host::turn(state, rank, program.as_mut(), &mut cx),
             };
             if !hosted {
                 state.borrow_mut().rest(rank);
             }
             if let std::task::Poll::Ready(result) = polled {
                 ends[rank] = state.borrow().ranks[rank].clock;
-                host::end_threads(&state, rank);
+                host::end_threads(state, rank);
                 results[rank] = Some(result);
                 programs[rank] = None;
                 left -= 1;
@@ -154,20 +151,12 @@ where
         if left == 0 {
             break;
         }
-        let moved = state.borrow_mut().step(limit);
-        if !moved {
-            let at = state.borrow().now;
-            let dead = |&rank: &usize| state.borrow().ranks[rank].dead;
-            let waiting: Vec<_> =
-                waiting(&programs).into_iter().filter(|rank| !dead(rank)).collect();
-            if waiting.is_empty() {
-                break;
+        if !cluster.advance() {
+            let left = (0..size).filter(|&rank| programs[rank].is_some());
+            match cluster.stopped(left) {
+                None => break,
+                Some((_, stopped)) => return Err(stopped),
             }
-            return Err(match limit {
-                Picoseconds::MAX => Stopped::Deadlock { at, waiting },
-                _ if !state.borrow().goes_on() => Stopped::Deadlock { at, waiting },
-                _ => Stopped::Limit { at, waiting },
-            });
         }
     }
     drop(threads);

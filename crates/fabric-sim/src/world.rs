@@ -240,12 +240,6 @@ impl State {
         }
     }
 
-    /// Something is under way, or some rank has a time at which it goes on.
-    pub fn goes_on(&self) -> bool {
-        let goes_on = |rank: &RankState| !rank.dead && rank.poll_at != NEVER;
-        self.flights.len() > 0 || self.ranks.iter().any(goes_on)
-    }
-
     // ---- flights ------------------------------------------------------------------------------
 
     /// Posts what happens at `at` without any network.
