@@ -3,7 +3,7 @@
 
 use crate::host;
 use crate::machine::Machine;
-use crate::options::Options;
+use crate::options::{Death, Options};
 use crate::run::Stopped;
 use crate::sim::Sim;
 use crate::units::Picoseconds;
@@ -27,11 +27,21 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Errors: [`Stopped::Ranks`].
+    /// Errors: [`Stopped::Ranks`], [`Stopped::Death`].
     pub fn new(machine: &Rc<Machine>, options: Options) -> Result<Cluster, Stopped> {
         let most = machine.nodes.0.saturating_mul(machine.ranks_per_node.0);
         if options.ranks == 0 || options.ranks > most {
             return Err(Stopped::Ranks { asked: options.ranks, most });
+        }
+        let (nodes, rails) = (options.ranks.div_ceil(machine.ranks_per_node.0), machine.rail.len());
+        for &(_, death) in &options.deaths {
+            let exists = match death {
+                Death::Rank(rank) => rank < options.ranks,
+                Death::Rail { node, rail } => node < nodes && rail < rails,
+            };
+            if !exists {
+                return Err(Stopped::Death { death, ranks: options.ranks, nodes, rails });
+            }
         }
         let limit = options.limit;
         let state = Rc::new(RefCell::new(State::new(machine.clone(), options)));
@@ -52,12 +62,18 @@ impl Cluster {
     /// its clock set. All that is due now has happened before anybody looks.
     #[inline]
     pub fn due(&self) -> Option<usize> {
+        self.due_hosted().map(|(rank, _)| rank)
+    }
+
+    /// The same, and whether the rank has threads.
+    #[inline]
+    pub(crate) fn due_hosted(&self) -> Option<(usize, bool)> {
         let state = &mut *self.state.borrow_mut();
         let now = state.now;
         while state.queue.due(now) {
             state.step(now);
         }
-        state.next_ready().map(|(rank, _)| rank)
+        state.next_ready()
     }
 
     /// Handles the next event, which may let global time pass. False: there is none before

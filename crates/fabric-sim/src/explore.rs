@@ -120,7 +120,7 @@ impl std::error::Error for Found {}
 /// wrong ones: that of [`weft_fabric::Fabric::allocate`] does.
 ///
 /// # Panics
-/// If `WEFT_SIM_SEED` is no number, or the machine cannot hold the ranks.
+/// If `WEFT_SIM_SEED` is no number, if the machine cannot hold the ranks, or if what dies is not there.
 pub fn explore<T, P>(
     machine: &Rc<Machine>,
     options: Options,
@@ -194,7 +194,8 @@ where
                 Ok(Poll::Pending) => {}
                 Ok(Poll::Ready(Ok(value))) => {
                     host::end_threads(&cluster.state, rank);
-                    results[rank] = Some(value);
+                    let died = cluster.state.borrow().outlived(rank, at);
+                    results[rank] = (!died).then_some(value);
                     programs[rank] = None;
                 }
                 Ok(Poll::Ready(Err(error))) => return failed(Reason::Failed(error)),

@@ -70,6 +70,10 @@ pub enum Action {
     Death(crate::options::Death),
     /// The others hear of it.
     Obituary(usize),
+    /// There is no way any more between `to` and `peer`.
+    Parted {
+        peer: usize,
+    },
 }
 
 /// The content of a message.

@@ -6,12 +6,15 @@
 //!   explore                     one program under many schedules                explore
 //!   Sim                         one rank's fabric: posts cost local time        sim
 //!   State                       clocks, inboxes, what happens when it is due    world, flight, queue
+//!                               order of messages, and what becomes of it when  order, deaths
+//!                               something dies
 //!   Host                        a rank's threads, cores, interrupts, signals    host
 //!   Network                     ports and buses, where messages wait            network
 //!   Machine                     a TOML file: latencies, gaps, rates             machine
 //! ```
 
 mod cluster;
+mod deaths;
 pub mod explore;
 mod flight;
 mod host;

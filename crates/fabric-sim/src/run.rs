@@ -3,7 +3,7 @@
 use crate::cluster::Cluster;
 use crate::host::{self, HostCounts};
 use crate::machine::Machine;
-use crate::options::Options;
+use crate::options::{Death, Options};
 use crate::sim::Sim;
 use crate::trace::Trace;
 use crate::units::Picoseconds;
@@ -38,7 +38,7 @@ fn fetch(address: usize, len: usize) {
 pub struct Outcome<T> {
     /// By rank; `None` for one that died.
     pub results: Vec<Option<T>>,
-    /// When each rank was through, in local time.
+    /// When each rank was through, in local time; 0 for one that died.
     pub ends: Vec<Picoseconds>,
     pub counts: Counts,
     /// By rank: what its threads have cost, where it has more than one that waits.
@@ -62,6 +62,8 @@ pub enum Stopped {
     Limit { at: Picoseconds, waiting: Vec<usize> },
     /// The machine cannot hold so many ranks, or none were asked for.
     Ranks { asked: usize, most: usize },
+    /// There is no such rank, node or rail to die.
+    Death { death: Death, ranks: usize, nodes: usize, rails: usize },
 }
 
 impl fmt::Display for Stopped {
@@ -71,6 +73,10 @@ impl fmt::Display for Stopped {
             Stopped::Limit { at, waiting } => ("the limit of virtual time", at, waiting),
             Stopped::Ranks { asked, most } => {
                 return write!(f, "{asked} ranks: the machine has room for 1 to {most}");
+            }
+            Stopped::Death { death, ranks, nodes, rails } => {
+                write!(f, "{death:?} cannot die: there are ranks 0 to {}, ", ranks - 1)?;
+                return write!(f, "nodes 0 to {}, rails 0 to {}", nodes - 1, rails - 1);
             }
         };
         let us = *at as f64 / 1e6;
@@ -140,9 +146,11 @@ where
                 state.borrow_mut().rest(rank);
             }
             if let std::task::Poll::Ready(result) = polled {
-                ends[rank] = state.borrow().ranks[rank].clock;
+                let clock = cluster.clock(rank);
+                if !state.borrow().outlived(rank, clock) {
+                    (ends[rank], results[rank]) = (clock, Some(result));
+                }
                 host::end_threads(state, rank);
-                results[rank] = Some(result);
                 programs[rank] = None;
                 left -= 1;
             }

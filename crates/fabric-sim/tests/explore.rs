@@ -35,14 +35,14 @@ async fn race(sim: Sim, late: fn() -> Result<u64, String>) -> Result<u64, String
         }
         return if first == 1 { Ok(7) } else { late() };
     }
-    sim.charge(Work::Compute(20_000_000 * (sim.rank() as u64 - 1)));
+    sim.charge(Work::Compute(5_000_000 * (sim.rank() as u64 - 1)));
     sim.send(0, Head::default(), Sge::EMPTY, None);
     Ok(7)
 }
 
 fn find(late: fn() -> Result<u64, String>) -> Found {
     let found = explore(&machine(1), Options::new(4), 0..1000, |sim| race(sim, late));
-    found.expect_err("delays of up to 100 us against 20 us")
+    found.expect_err("delays of up to 100 us against 5 us")
 }
 
 #[test]
@@ -64,8 +64,8 @@ fn the_smallest_delays_that_still_fail_are_reported() {
     let found = find(|| Err("late".to_owned()));
     let Found { most, least, .. } = found;
     assert_eq!(most, Time::from_us(100.0));
-    // A message cannot be overtaken by one 20 us behind it if no delay is longer.
-    assert!(least >= Time::from_us(20.0) && least < most, "{least:?}");
+    // A message cannot be overtaken by one 5 us behind it if no delay is longer.
+    assert!(least >= Time::from_us(5.0) && least < most, "{least:?}");
     let least = least.us();
     let words = format!("(also with delays of at most {least} us instead of 100 us)");
     assert!(found.to_string().contains(&words), "{found}");
