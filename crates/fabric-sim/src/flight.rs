@@ -70,6 +70,10 @@ pub enum Action {
     Death(crate::options::Death),
     /// The others hear of it.
     Obituary(usize),
+    /// There is no way any more between `to` and `peer`.
+    Parted {
+        peer: usize,
+    },
 }
 
 /// The content of a message.
@@ -192,11 +196,6 @@ impl Flights {
     pub fn take(&mut self, index: u32) -> Action {
         self.free.push(index);
         std::mem::replace(&mut self.all[index as usize].action, Action::Free)
-    }
-
-    /// Under way now.
-    pub fn len(&self) -> usize {
-        self.all.len() - self.free.len()
     }
 }
 

@@ -21,19 +21,13 @@ impl State {
         if tail >= self.ranks[from].latest && tail <= soonest {
             return tail;
         }
-        self.remember(from, to, at, tail)
+        self.remember(from, to, tail)
     }
 
     #[cold]
-    fn remember(
-        &mut self,
-        from: usize,
-        to: usize,
-        at: Picoseconds,
-        tail: Picoseconds,
-    ) -> Picoseconds {
-        let sent = &mut self.rest[from].sent;
-        while sent.front().is_some_and(|&(arrives, _)| arrives <= at) {
+    fn remember(&mut self, from: usize, to: usize, tail: Picoseconds) -> Picoseconds {
+        let (now, sent) = (self.now, &mut self.rest[from].sent);
+        while sent.front().is_some_and(|&(arrives, _)| arrives <= now) {
             sent.pop_front();
         }
         let overtaken = sent.iter().rev().take_while(|&&(arrives, _)| arrives > tail).count();

@@ -3,7 +3,7 @@
 use crate::cluster::Cluster;
 use crate::host::{self, HostCounts};
 use crate::machine::Machine;
-use crate::options::Options;
+use crate::options::{Death, Options};
 use crate::sim::Sim;
 use crate::trace::Trace;
 use crate::units::Picoseconds;
@@ -38,7 +38,7 @@ fn fetch(address: usize, len: usize) {
 pub struct Outcome<T> {
     /// By rank; `None` for one that died.
     pub results: Vec<Option<T>>,
-    /// When each rank was through, in local time.
+    /// When each rank was through, in local time; 0 for one that died.
     pub ends: Vec<Picoseconds>,
     pub counts: Counts,
     /// By rank: what its threads have cost, where it has more than one that waits.
@@ -62,6 +62,8 @@ pub enum Stopped {
     Limit { at: Picoseconds, waiting: Vec<usize> },
     /// The machine cannot hold so many ranks, or none were asked for.
     Ranks { asked: usize, most: usize },
+    /// There is no such rank, node or rail to die.
+    Death { death: Death, ranks: usize, nodes: usize, rails: usize },
 }
 
 impl fmt::Display for Stopped {
@@ -71,6 +73,10 @@ impl fmt::Display for Stopped {
             Stopped::Limit { at, waiting } => ("the limit of virtual time", at, waiting),
             Stopped::Ranks { asked, most } => {
                 return write!(f, "{asked} ranks: the machine has room for 1 to {most}");
+            }
+            Stopped::Death { death, ranks, nodes, rails } => {
+                write!(f, "{death:?} cannot die: there are ranks 0 to {}, ", ranks - 1)?;
+                return write!(f, "nodes 0 to {}, rails 0 to {}", nodes - 1, rails - 1);
             }
         };
         let us = *at as f64 / 1e6;
@@ -102,20 +108,17 @@ pub fn run<T, P>(
 where
     P: Future<Output = T> + 'static,
 {
-    let limit = options.limit;
     let size = options.ranks;
-    let state = Cluster::new(machine, options)?.state;
+    let cluster = Cluster::new(machine, options)?;
+    let state = &cluster.state;
     // Programs end before the state whose memory they name.
     let mut programs: Vec<Option<Pin<Box<P>>>> =
-        (0..size).map(|rank| Some(Box::pin(program(Sim::new(&state, rank))))).collect();
-    let threads = host::Threads(&state);
+        (0..size).map(|rank| Some(Box::pin(program(cluster.rank(rank))))).collect();
+    let threads = host::Threads(state);
     let mut results: Vec<Option<T>> = (0..size).map(|_| None).collect();
     let mut ends = vec![0; size];
     let mut left = size;
     let mut cx = Context::from_waker(Waker::noop());
-    let waiting = |programs: &[Option<Pin<Box<P>>>]| {
-        (0..size).filter(|&rank| programs[rank].is_some()).collect::<Vec<_>>()
-    };
     loop {
         // All that is due now has happened before anybody looks.
         let ready = {
@@ -137,15 +140,17 @@ where
             let Some(program) = &mut programs[rank] else { continue };
             let polled = match hosted {
                 false => program.as_mut().poll(&mut cx),
-                true => host::turn(&state, rank, program.as_mut(), &mut cx),
+                true => host::turn(state, rank, program.as_mut(), &mut cx),
             };
             if !hosted {
                 state.borrow_mut().rest(rank);
             }
             if let std::task::Poll::Ready(result) = polled {
-                ends[rank] = state.borrow().ranks[rank].clock;
-                host::end_threads(&state, rank);
-                results[rank] = Some(result);
+                let clock = cluster.clock(rank);
+                if !state.borrow().outlived(rank, clock) {
+                    (ends[rank], results[rank]) = (clock, Some(result));
+                }
+                host::end_threads(state, rank);
                 programs[rank] = None;
                 left -= 1;
             }
@@ -154,20 +159,12 @@ where
         if left == 0 {
             break;
         }
-        let moved = state.borrow_mut().step(limit);
-        if !moved {
-            let at = state.borrow().now;
-            let dead = |&rank: &usize| state.borrow().ranks[rank].dead;
-            let waiting: Vec<_> =
-                waiting(&programs).into_iter().filter(|rank| !dead(rank)).collect();
-            if waiting.is_empty() {
-                break;
+        if !cluster.advance() {
+            let left = (0..size).filter(|&rank| programs[rank].is_some());
+            match cluster.stopped(left) {
+                None => break,
+                Some((_, stopped)) => return Err(stopped),
             }
-            return Err(match limit {
-                Picoseconds::MAX => Stopped::Deadlock { at, waiting },
-                _ if !state.borrow().goes_on() => Stopped::Deadlock { at, waiting },
-                _ => Stopped::Limit { at, waiting },
-            });
         }
     }
     drop(threads);

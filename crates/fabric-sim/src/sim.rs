@@ -326,7 +326,9 @@ impl Fabric for Sim {
         };
         let at = state.ranks[me].clock;
         let done = if kept { done } else { None };
-        state.launch(at, me, peer, len, price.latency, Action::Message { head, payload, done });
+        let message = Action::Message { head, payload, done };
+        let flight = state.launch(at, me, peer, len, price.latency, message);
+        state.number(flight);
         posted
     }
 

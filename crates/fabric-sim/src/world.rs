@@ -6,12 +6,13 @@
 //! a wait is exact; a look that does not wait must first let global time catch up
 //! ([`weft_fabric::Fabric::poll_clock`]).
 
+use crate::deaths::Turns;
 use crate::flight::{Action, Flight, Flights, NONE, Payload, Then};
 use crate::host::{Arrival, Host, HostCounts};
 use crate::machine::Machine;
 use crate::memory::Memory;
 use crate::network::Network;
-use crate::options::{Death, Options};
+use crate::options::Options;
 use crate::prices::Prices;
 use crate::queue::{NUMBER_BITS, Queue};
 use crate::trace::{Activity, Arrow, Span, Trace, Travel};
@@ -93,6 +94,8 @@ pub(crate) struct State {
     pub memory: Memory,
     pub members: BTreeMap<GroupId, Vec<u32>>,
     pub rng: fastrand::Rng,
+    /// Where a rail may die.
+    pub turns: Option<Box<Turns>>,
     pub trace: Option<Trace>,
     pub counts: Counts,
     /// Of ranks whose threads are over.
@@ -140,6 +143,7 @@ impl State {
             memory: Memory::default(),
             members: BTreeMap::new(),
             rng: fastrand::Rng::with_seed(options.seed),
+            turns: Turns::of(&options),
             trace: options.trace.then(Trace::default),
             counts: Counts::default(),
             host_counts: BTreeMap::new(),
@@ -240,12 +244,6 @@ impl State {
         }
     }
 
-    /// Something is under way, or some rank has a time at which it goes on.
-    pub fn goes_on(&self) -> bool {
-        let goes_on = |rank: &RankState| !rank.dead && rank.poll_at != NEVER;
-        self.flights.len() > 0 || self.ranks.iter().any(goes_on)
-    }
-
     // ---- flights ------------------------------------------------------------------------------
 
     /// Posts what happens at `at` without any network.
@@ -255,7 +253,7 @@ impl State {
         self.queue.push(at, index);
     }
 
-    /// Sends something of `bytes` on its way; `latency` is of the operation.
+    /// Sends something of `bytes` on its way; `latency` is of the operation. `None`: there is no way.
     pub fn launch(
         &mut self,
         at: Picoseconds,
@@ -264,15 +262,15 @@ impl State {
         bytes: usize,
         latency: Picoseconds,
         action: Action,
-    ) {
+    ) -> Option<u32> {
         let mut flight = Flight { to: to as u32, bytes, ..Flight::aside(action, from, at) };
         let (a, b) = (self.node(from), self.node(to));
         let mut tail = if a == b {
             at + self.prices.local.latency + self.prices.local_bandwidth.time(bytes)
         } else {
             let Some(rail) = self.network.rail(a, b) else {
-                self.post(at + self.options.detection.0, to, from, Action::Obituary(to));
-                return;
+                self.part(from, to, at);
+                return None;
             };
             flight.rail = rail as u8;
             flight.admitted = false;
@@ -280,7 +278,7 @@ impl State {
                 (flight.leaving, flight.latency) = (true, latency);
                 let index = self.flights.add(flight);
                 self.queue.push(at, index);
-                return;
+                return Some(index);
             }
             self.network.depart(a, rail, at, bytes, latency)
         };
@@ -292,6 +290,7 @@ impl State {
         }
         let index = self.flights.add(flight);
         self.queue.push(tail, index);
+        Some(index)
     }
 
     /// Sends a write of more than one packet on its way: all packets but some arrive in any order
@@ -445,15 +444,6 @@ impl State {
         self.queue.push(tail, number);
     }
 
-    /// The rail under a flight has died: it goes again on another, once that is noticed.
-    fn repeat(&mut self, number: u32) {
-        let Flight { from, to, bytes, .. } = self.flights[number];
-        let action = self.flights.take(number);
-        let at = self.now + self.options.detection.0;
-        let latency = self.prices.write.latency;
-        self.launch(at, from as usize, to as usize, bytes, latency, action);
-    }
-
     fn arrow(&mut self, from: usize, to: usize, what: Travel, bytes: usize, sent: Picoseconds) {
         if let Some(trace) = &mut self.trace {
             let (from, to, arrived) = (from as u32, to as u32, self.now);
@@ -465,14 +455,15 @@ impl State {
     fn apply(&mut self, number: u32) {
         let Flight { from, to, bytes, sent, .. } = self.flights[number];
         let (from, to) = (from as usize, to as usize);
-        if self.ranks[to].dead && !matches!(self.flights[number].action, Action::Obituary(_)) {
+        let obituary = matches!(self.flights[number].action, Action::Obituary(_));
+        if !obituary && (self.ranks[to].dead || self.outlived(from, sent)) {
             self.flights.end(number);
             return;
         }
         if matches!(self.flights[number].action, Action::Message { .. }) {
             self.counts.messages += 1;
             self.arrow(from, to, Travel::Message, bytes, sent);
-            self.deliver(number);
+            self.deliver_in_turn(number);
             return;
         }
         match self.flights.take(number) {
@@ -526,12 +517,13 @@ impl State {
             Action::Complete { counter } => self.advance(to, counter, Arrival::Completion),
             Action::Death(death) => self.kill(death),
             Action::Obituary(rank) => self.announce(rank),
+            Action::Parted { peer } => self.fail(to, Fault::PeerLost { rank: peer }),
             Action::Free | Action::Message { .. } => unreachable!("handled before"),
         }
     }
 
     /// A message enters its inbox.
-    fn deliver(&mut self, number: u32) {
+    pub fn deliver(&mut self, number: u32) {
         let Flight { from, to, .. } = self.flights[number];
         if let Action::Message { payload, done, .. } = &mut self.flights[number].action
             && let Payload::Kept(source) = *payload
@@ -578,7 +570,7 @@ impl State {
     }
 
     /// All waits of `rank` end with `fault`.
-    fn fail(&mut self, rank: usize, fault: Fault) {
+    pub fn fail(&mut self, rank: usize, fault: Fault) {
         self.rest[rank].fault.get_or_insert(fault);
         self.ranks[rank].failed = true;
         self.wake(rank, Arrival::Rousing);
@@ -654,7 +646,7 @@ impl State {
             if to == from || self.ranks[to].dead || !state.groups.contains(&group) {
                 continue;
             }
-            let lost = rate > 0.0 && self.rng.f64() < rate;
+            let lost = !self.is_connected(from, to) || rate > 0.0 && self.rng.f64() < rate;
             if lost || state.datagrams.len() >= queue {
                 self.counts.lost_datagrams += 1;
                 continue;
@@ -666,29 +658,6 @@ impl State {
             self.counts.datagrams += 1;
             self.arrow(from, to, Travel::Datagram, payload.len(), sent);
             self.wake(to, Arrival::Rousing);
-        }
-    }
-
-    // ---- deaths -------------------------------------------------------------------------------
-
-    fn kill(&mut self, death: Death) {
-        match death {
-            Death::Rank(rank) => {
-                self.ranks[rank].dead = true;
-                while let Some(number) = self.take_message(rank, None) {
-                    self.flights.end(number);
-                }
-                let at = self.now + self.options.detection.0;
-                self.post(at, rank, rank, Action::Obituary(rank));
-            }
-            Death::Rail { node, rail } => self.network.kill(node, rail),
-        }
-    }
-
-    /// Everybody learns that `rank` is gone.
-    fn announce(&mut self, rank: usize) {
-        for other in 0..self.ranks.len() {
-            self.fail(other, Fault::PeerLost { rank });
         }
     }
 }

@@ -71,6 +71,16 @@ queue = 64
 
 /// The machine with so many ranks on a node.
 pub fn machine(ranks_per_node: usize) -> Rc<Machine> {
-    let text = TEXT.replace("RANKS", &ranks_per_node.to_string());
-    Rc::new(Machine::parse("tests/turns/machine.rs", &text).expect("a machine"))
+    parse(&TEXT.replace("RANKS", &ranks_per_node.to_string()))
+}
+
+/// The machine with one rank on a node, whose packets become visible from their first byte to their
+/// last.
+#[allow(dead_code)] // not every test uses all
+pub fn in_order() -> Rc<Machine> {
+    parse(&TEXT.replace("RANKS", "1").replace("inline =", "in_order = true\ninline ="))
+}
+
+fn parse(text: &str) -> Rc<Machine> {
+    Rc::new(Machine::parse("tests/turns/machine.rs", text).expect("a machine"))
 }
