@@ -413,8 +413,9 @@ impl State {
                 self.repeat(number);
                 return true;
             }
+            let behind = self.network.is_taken(b, rail, time);
             let arrived = self.network.arrive(b, rail, time, bytes);
-            if arrived > time {
+            if behind || arrived > time {
                 self.queue.push(arrived, number);
                 return true;
             }
