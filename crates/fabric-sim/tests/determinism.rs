@@ -181,8 +181,10 @@ fn outcome(options: Options) -> Outcome<u64> {
     outcome.expect("no deadlock")
 }
 
-const KINDS: [(fn(u64) -> Options, u64); 3] =
-    [(plain, PLAIN), (jittered, JITTERED), (rough, ROUGH)];
+/// Options for a seed, and the hash of a run with them.
+type Kind = (fn(u64) -> Options, u64);
+
+const KINDS: [Kind; 3] = [(plain, PLAIN), (jittered, JITTERED), (rough, ROUGH)];
 
 #[test]
 fn a_run_can_be_repeated() {
