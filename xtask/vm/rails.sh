@@ -92,15 +92,15 @@ for device in $all; do
     echo "link add rxe_$device type rxe netdev $device"
 done | rdma -b -
 for device in $all; do
-    file=/sys/class/infiniband/rxe_$device/ports/1/state
-    for _ in $(seq 100); do
-        [ "$(cat "$file")" = "4: ACTIVE" ] && break
+    tries=100
+    until read -r state </sys/class/infiniband/rxe_"$device"/ports/1/state && [ "$state" = "4: ACTIVE" ]; do
+        tries=$((tries - 1))
+        [ $tries -gt 0 ] || {
+            echo "weft-vm: the port of rxe_$device did not become active: $state" >&2
+            exit 1
+        }
         sleep 0.05
     done
-    [ "$(cat "$file")" = "4: ACTIVE" ] || {
-        echo "weft-vm: the port of rxe_$device did not become active: $(cat "$file")" >&2
-        exit 1
-    }
     [ $# = 0 ] || tc qdisc add dev "$device" root netem limit 10000 "$@"
 done
 [ "$mode" = - ] || chmod "$mode" /dev/infiniband/uverbs*
