@@ -67,18 +67,27 @@ impl Machine {
         let _ = self.child.wait();
     }
 
-    /// What QEMU and the kernel said last.
+    /// What QEMU and the kernel said last, and before that why, if the kernel says so.
     pub fn last_words(&self) -> String {
         let mut all = String::new();
         for path in &self.logs {
             let text = String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
-            let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
-            for line in &lines[lines.len().saturating_sub(15)..] {
-                all += &format!("\n  {}: {}", path.display(), line.trim_end());
+            let words = last_words(&text);
+            if !words.is_empty() {
+                all += &format!("\n{}:\n  {}", path.display(), words.join("\n  "));
             }
         }
         all
     }
+}
+
+/// The lines of a log that name a reason, and its last ones.
+fn last_words(text: &str) -> Vec<&str> {
+    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|l| !l.is_empty()).collect();
+    let (before, last) = lines.split_at(lines.len().saturating_sub(12));
+    let reasons = ["Kernel panic", "BUG:", "Oops", "Out of memory", "sysrq: "];
+    let named = before.iter().filter(|l| reasons.iter().any(|r| l.contains(r)));
+    named.chain(last).copied().collect()
 }
 
 impl Drop for Machine {
@@ -140,6 +149,16 @@ fn commas(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kernels_panic_is_among_its_last_words() {
+        let mut text = "[1] Kernel panic - not syncing\r\n".to_owned();
+        text += &"[2] some register\r\n\r\n".repeat(40);
+        let words = last_words(&text);
+        assert_eq!((words.len(), words[0]), (13, "[1] Kernel panic - not syncing"));
+        assert_eq!(last_words("one\n"), ["one"]);
+        assert!(last_words("").is_empty());
+    }
 
     #[test]
     fn command_lines_name_every_share_and_wire() {
