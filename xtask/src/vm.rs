@@ -46,7 +46,10 @@ fn in_folder(args: &Args, folder: &Path) -> Result<u8, Trouble> {
     fs::create_dir_all(folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
     // Held until we end: two runs would share the output folder, the log and the processors.
     let lock = folder.join("lock");
-    let lock = File::create(&lock).map_err(|e| format!("{}: {e}", lock.display()))?;
+    let lock = File::create(&lock).map_err(|e| {
+        let name = lock.display();
+        format!("cannot write {name}: {e} (if another user made the folder: remove it)")
+    })?;
     if lock.try_lock().is_err() {
         eprintln!("vm: waiting for another run in {}", folder.display());
         lock.lock().map_err(|e| format!("{}: {e}", folder.display()))?;

@@ -80,7 +80,7 @@ pub fn prepare(log: &Log) -> Result<(), Trouble> {
     log.step("packages installed", || {
         update()?;
         quiet(apt_get().args(["install", "-y", "--no-install-recommends"]).args(&missing))
-            .map_err(|e| network(&format!("cannot install {names}"), &e))
+            .map_err(|e| explain(&format!("cannot install {names}"), &e))
     })?;
     Ok(())
 }
@@ -89,22 +89,25 @@ pub fn prepare(log: &Log) -> Result<(), Trouble> {
 pub fn update() -> Result<(), String> {
     quiet(apt_get().arg("update"))
         .map(drop)
-        .map_err(|e| network("cannot read the package lists", &e))
+        .map_err(|e| explain("cannot read the package lists", &e))
 }
 
-/// An error of apt-get, with what is most often the reason.
-pub fn network(what: &str, error: &str) -> String {
-    let reason = if ["Could not resolve", "Temporary failure", "Could not connect", "unreachable"]
-        .iter()
-        .any(|text| error.contains(text))
-    {
+/// An error of a program, with what is most often the reason, and no more lines than one reads.
+pub fn explain(what: &str, error: &str) -> String {
+    let says = |texts: &[&str]| texts.iter().any(|t| error.contains(t));
+    let reason = if says(&["Could not resolve", "Temporary failure", "Could not connect"]) {
         "the network cannot be reached; the virtual machine needs it once, for Debian's packages"
-    } else if error.contains("No space left") || error.contains("enough free space") {
+    } else if says(&["No space left", "enough free space"]) {
         "the disk is full; free some space"
     } else {
-        "apt-get says"
+        "it says"
     };
-    format!("{what}: {reason}:\n{}", error.trim_end())
+    let lines: Vec<&str> = error.lines().collect();
+    let mut shown = lines[..lines.len().min(6)].join("\n");
+    if lines.len() > 6 {
+        shown += &format!("\n({} lines more)", lines.len() - 6);
+    }
+    format!("{what}: {reason}:\n{shown}")
 }
 
 fn find(tool: &str) -> Option<std::path::PathBuf> {
@@ -196,9 +199,11 @@ mod tests {
     }
 
     #[test]
-    fn apts_errors_get_a_reason() {
-        let text = network("x", "Err: Could not resolve 'deb.debian.org'");
-        assert!(text.contains("network cannot be reached"), "{text}");
-        assert!(network("x", "E: You don't have enough free space").contains("disk is full"));
+    fn errors_get_a_reason_and_are_short() {
+        let text = explain("x", "Err: Could not resolve 'deb.debian.org'");
+        assert!(text.starts_with("x: the network cannot be reached"), "{text}");
+        let text = explain("x", &"tar: a: No space left on device\n".repeat(900));
+        assert!(text.starts_with("x: the disk is full"), "{text}");
+        assert!(text.ends_with("(894 lines more)"), "{text}");
     }
 }

@@ -70,8 +70,6 @@ pub fn get(folder: &Path, rebuild: bool, log: &Log) -> Result<Image, Trouble> {
         None => {
             host::room(folder, ROOM)?;
             log.say("building the virtual machine, once: about half a minute");
-            // Older images are of no more use.
-            images.iter().for_each(|old| drop(fs::remove_dir_all(old)));
             let work = folder.join("work");
             let _ = fs::remove_dir_all(&work);
             let built = build(&work, log);
@@ -82,6 +80,8 @@ pub fn get(folder: &Path, rebuild: bool, log: &Log) -> Result<Image, Trouble> {
                     return Err(error);
                 }
             };
+            // Older images are of no more use.
+            images.iter().for_each(|old| drop(fs::remove_dir_all(old)));
             let place = folder.join(format!("image-{version}-{recipe}"));
             fs::rename(work.join("image"), &place)
                 .map_err(|e| format!("{}: {e}", place.display()))?;
@@ -100,13 +100,18 @@ fn build(work: &Path, log: &Log) -> Result<String, Trouble> {
     let package = newest()?;
     let deb = log.step(&format!("downloaded {package}"), || download(&package, work))?;
     let unpacked = work.join("kernel");
-    let version = log.step("unpacked the kernel", || unpack(&deb, &unpacked))?;
+    let version = log.step("unpacked the kernel", || {
+        unpack(&deb, &unpacked).map_err(|e| host::explain("cannot unpack the kernel", &e))
+    })?;
     log.step("made the kernel's ELF file", || {
         let packed = unpacked.join(format!("boot/vmlinuz-{version}"));
-        elf(&packed, &image.join("kernel"))
+        let made = elf(&packed, &image.join("kernel"));
+        made.map_err(|e| host::explain("cannot make the kernel's ELF file", &e))
     })?;
     log.step("made the initramfs", || {
-        initramfs(&unpacked, &version, &work.join("root"), &image.join("initrd.cpio"))
+        let to = image.join("initrd.cpio");
+        let made = initramfs(&unpacked, &version, &work.join("root"), &to);
+        made.map_err(|e| host::explain("cannot make the initramfs", &e))
     })?;
     Ok(version)
 }
@@ -152,7 +157,7 @@ fn download(package: &str, folder: &Path) -> Result<PathBuf, String> {
         if host::is_root() {
             host::update()?;
         }
-        fetch().map_err(|e| host::network(&format!("cannot download {package}"), &e))?;
+        fetch().map_err(|e| host::explain(&format!("cannot download {package}"), &e))?;
     }
     let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut files = entries.flatten().map(|e| e.path());
