@@ -145,6 +145,12 @@ impl Network {
         start + latency + path.slowest.time(bytes)
     }
 
+    /// Something arrives at this very moment, which may be handled after it: who comes now is behind.
+    #[inline]
+    pub fn is_taken(&self, node: usize, rail: usize, now: Picoseconds) -> bool {
+        self.contention && self.ports[node * self.rails + rail].into == now
+    }
+
     /// A message whose last byte would arrive at `now`: when it has arrived, which is later if
     /// others are before it.
     pub fn arrive(

@@ -100,24 +100,38 @@ impl State {
         payload: Staging,
         latency: Picoseconds,
     ) {
-        let bytes = payload.len();
-        let node = self.node(from);
-        let tail = match self.network.rail(node, node) {
-            Some(rail) => self.network.depart(node, rail, at, bytes, latency),
-            None => return,
-        };
+        let (bytes, node) = (payload.len(), self.node(from));
+        let Some(rail) = self.network.rail(node, node) else { return };
+        let action = Action::Datagram { group, payload, member: None };
+        let mut flight = Flight { bytes, latency, ..Flight::aside(action, from, at) };
+        if self.network.shares(rail) {
+            // In line with all others, which it would keep from leaving otherwise.
+            (flight.rail, flight.leaving) = (rail as u8, true);
+            let index = self.flights.add(flight);
+            self.queue.push(at, index);
+            return;
+        }
+        let tail = self.network.depart(node, rail, at, bytes, latency);
+        let index = self.flights.add(flight);
+        self.fan_out(index, tail);
+    }
+
+    /// A datagram that has left reaches its members around `tail`.
+    fn fan_out(&mut self, number: u32, tail: Picoseconds) {
         if self.options.chaos.is_none() && self.options.jitter.0 == 0 {
-            let action = Action::Datagram { group, payload, member: None };
-            let index = self.flights.add(Flight::aside(action, from, at));
-            self.queue.push(tail, index);
+            self.queue.push(tail, number);
             return;
         }
         // Each member sees it at a time of its own.
+        let Flight { from, bytes, sent, .. } = self.flights[number];
+        let Action::Datagram { group, payload, .. } = self.flights.take(number) else {
+            unreachable!("datagrams only")
+        };
         for member in self.members.get(&group).cloned().unwrap_or_default() {
             let copy = self.pool.take_for(payload.sge());
             copy.sge().copy_from(payload.sge());
             let action = Action::Datagram { group, payload: copy, member: Some(member) };
-            let flight = Flight::aside(action, from, at);
+            let flight = Flight { bytes, ..Flight::aside(action, from as usize, sent) };
             let tail = self.unsteady(tail);
             let index = self.flights.add(flight);
             self.queue.push(tail, index);
@@ -162,8 +176,9 @@ impl State {
                 self.repeat(number);
                 return true;
             }
+            let behind = self.network.is_taken(b, rail, time);
             let arrived = self.network.arrive(b, rail, time, bytes);
-            if arrived > time {
+            if behind || arrived > time {
                 self.queue.push(arrived, number);
                 return true;
             }
@@ -195,10 +210,14 @@ impl State {
         if let Some(next) = next {
             self.queue.push(self.network.free(node, rail).max(self.now), next);
         }
+        self.flights[number].leaving = false;
+        if matches!(self.flights[number].action, Action::Datagram { .. }) {
+            self.fan_out(number, tail);
+            return;
+        }
         if self.options.jitter.0 > 0 || self.options.chaos.is_some() {
             tail = self.unsteady(tail);
         }
-        self.flights[number].leaving = false;
         if matches!(self.flights[number].action, Action::Message { .. }) {
             // Here nothing of the sender's overhead lies between two messages.
             let at = self.now.saturating_sub(self.prices.send.overhead);
