@@ -3,7 +3,7 @@
 mod c_programs;
 mod jobs;
 mod python;
-mod tools;
+pub(crate) mod tools;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use std::process::Command;

@@ -27,14 +27,13 @@ impl Both {
         let watch = {
             let (near, far, over) = (near.clone(), far.clone(), over.clone());
             let watch = move || {
-                // An unarmed look at the far bell; who arms it is the sleeper below.
-                let mut token = far.arm();
+                // Only the end rings the far bell, so one token serves all sleeps; arming is the
+                // business of the sleeper below.
+                let token = far.arm();
                 far.disarm();
                 while !over.load(Ordering::Acquire) {
                     far.sleep(token, ROUND);
                     near.ring();
-                    token = far.arm();
-                    far.disarm();
                 }
             };
             std::thread::Builder::new().name("weft-watch".to_owned()).spawn(watch).ok()

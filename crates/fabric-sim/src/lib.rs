@@ -5,7 +5,7 @@
 //!   program of rank 0, 1, ...   futures, polled in the order of time            run, cluster
 //!   explore                     one program under many schedules                explore
 //!   Sim                         one rank's fabric: posts cost local time        sim
-//!   State                       clocks, inboxes, what happens when it is due    world, flight, queue
+//!   State                       clocks, inboxes, what happens when it is due    world, flight, travel, happen, queue
 //!                               order of messages, and what becomes of it when  order, deaths
 //!                               something dies
 //!   Host                        a rank's threads, cores, interrupts, signals    host
@@ -17,6 +17,7 @@ mod cluster;
 mod deaths;
 pub mod explore;
 mod flight;
+mod happen;
 mod host;
 pub mod machine;
 mod memory;
@@ -28,6 +29,7 @@ mod queue;
 mod run;
 mod sim;
 mod trace;
+mod travel;
 pub mod units;
 mod world;
 

@@ -17,7 +17,7 @@ use std::task::{Context, Waker};
 /// Ranks between the one that is polled and the one whose memory is fetched into the cache.
 const AHEAD: usize = 1;
 /// So many bytes of it.
-const HOME: usize = 4096;
+const HOME: usize = 2048;
 
 /// Asks the processor to have `len` bytes at an address in its cache soon: a rank is touched once in
 /// thousands of events. Nothing is read.
