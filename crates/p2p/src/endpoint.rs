@@ -45,21 +45,23 @@ pub struct Peer {
     pub told: u64,
 }
 
-/// Everything that changes.
+/// Everything that changes. What every message needs comes first and together: a simulated rank finds
+/// none of it in the cache.
+#[repr(C)]
 pub struct State {
-    pub matching: Matching,
-    pub requests: Requests,
-    peers: Peers,
     /// A prepared request for a send that the fabric may have to keep.
     pub spare: u32,
+    peers: Peers,
+    pub fault: Option<Fault>,
+    pub counts: Counts,
     /// Receives whose RDMA read is under way, and some whose read is over.
     pub reading: Vec<u32>,
     /// Requests that nobody will ask for again.
     pub forgotten: Vec<u32>,
+    pub requests: Requests,
+    pub matching: Matching,
     /// For copies that both ends share; made at first use.
     pub claims: Option<Claims>,
-    pub fault: Option<Fault>,
-    pub counts: Counts,
 }
 
 /// What happened so far, for reports.
@@ -145,11 +147,19 @@ impl<F: Fabric> Endpoint<F> {
 
     /// Moves everything on: fabric, arrived messages, reads that are over. True if anything moved.
     pub fn progress(&self) -> bool {
+        self.progress_most().0
+    }
+
+    /// The same, and whether more messages may be there: there is a bound on those of one call.
+    #[inline]
+    pub fn progress_most(&self) -> (bool, bool) {
         let mut moved = self.fabric.progress();
-        for _ in 0..64 {
+        let mut left = 64;
+        while left > 0 {
             let Some(message) = self.fabric.receive(None) else { break };
             self.handle(message);
             moved = true;
+            left -= 1;
         }
         let mut state = self.state.borrow_mut();
         if !state.reading.is_empty() {
@@ -158,7 +168,7 @@ impl<F: Fabric> Endpoint<F> {
         if !state.forgotten.is_empty() {
             self.free_forgotten(&mut state);
         }
-        moved
+        (moved, left == 0)
     }
 
     /// Acts on an arrived message and gives its buffer back.

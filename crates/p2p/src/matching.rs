@@ -112,15 +112,16 @@ pub struct Arrival {
     pub payload: Option<Staging>,
 }
 
-/// Both queues.
+/// Both queues; what a message that is awaited needs comes first.
+#[repr(C)]
 pub struct Matching {
+    order: u64,
+    any_source: Ends,
     posted: Slab<Posted>,
     by_source: [Ends; CHAINS],
-    any_source: Ends,
-    order: u64,
     unexpected: Slab<Unexpected>,
-    arrived: [Ends; CHAINS],
     all_arrived: Ends,
+    arrived: [Ends; CHAINS],
     payloads: Vec<Option<Staging>>,
     free_payloads: Vec<u32>,
     payload_bytes: u64,

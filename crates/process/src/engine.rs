@@ -189,25 +189,23 @@ impl<F: Fabric> Engine<F> {
         async move {
             let mut future = pin!(future);
             let mut wait: Option<(Counter, u64)> = None;
+            // While it is polled, nothing arrives: one look before is enough.
             std::future::poll_fn(move |cx| {
-                let mut polled = false;
                 loop {
-                    let moved = engine.progress();
-                    let due = match wait {
-                        None => moved || !polled,
-                        Some((c, target)) => {
-                            engine.endpoint.fabric().counters().value(c) >= target
-                                || !polled && engine.endpoint.fault().is_some()
-                        }
-                    };
-                    if due {
+                    let (moved, more) = engine.endpoint.progress_most();
+                    let moved = moved | (!engine.tasks.borrow().is_empty() && engine.run_tasks());
+                    let counters = engine.endpoint.fabric().counters();
+                    let reached = |(c, target)| counters.value(c) >= target;
+                    let mut due = wait.is_none_or(reached) || engine.endpoint.fault().is_some();
+                    while due {
                         engine.endpoint.last_wait();
                         if let Poll::Ready(value) = future.as_mut().poll(cx) {
                             return Poll::Ready(value);
                         }
                         wait = engine.endpoint.last_wait();
-                        polled = true;
-                    } else if !moved {
+                        due = wait.is_some_and(reached);
+                    }
+                    if !more && (engine.tasks.borrow().is_empty() || !moved) {
                         return Poll::Pending;
                     }
                 }
