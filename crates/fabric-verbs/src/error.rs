@@ -29,6 +29,8 @@ pub enum ConnectError {
     Lacks { device: String, what: &'static str },
     /// A peer's rail cannot be reached from the rail of the same number here.
     Incompatible { rail: usize, here: String, rank: usize, there: String, why: &'static str },
+    /// A peer could not use verbs, for this reason.
+    Peer { rank: usize, reason: String },
     /// A peer published something that is no address of this version.
     Mismatch { rank: usize },
     /// The value of an option is not possible.
@@ -99,6 +101,7 @@ impl fmt::Display for ConnectError {
                 "rail {rail} is {here} here, but {there} at process {rank}: {why}; choose adapters \
                  of one network, in one order, on all nodes"
             ),
+            Peer { rank, reason } => write!(f, "process {rank}: {reason}"),
             Mismatch { rank } => write!(
                 f,
                 "process {rank} published an address that is not one of this version; all \
