@@ -3,7 +3,6 @@
 use crate::ffi::*;
 use crate::library::{Library, Table};
 use crate::{ConnectError, Options};
-use std::ffi::CStr;
 use std::fmt;
 use std::fs;
 use std::io;

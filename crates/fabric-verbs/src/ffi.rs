@@ -358,7 +358,6 @@ pub struct ibv_async_event {
 }
 
 pub const IBV_PORT_ACTIVE: c_int = 4;
-pub const IBV_LINK_LAYER_INFINIBAND: u8 = 1;
 pub const IBV_LINK_LAYER_ETHERNET: u8 = 2;
 pub const IBV_TRANSPORT_IB: c_int = 0;
 pub const IBV_ATOMIC_NONE: c_int = 0;
@@ -374,7 +373,6 @@ pub const IBV_QPT_UD: c_int = 4;
 pub const IBV_QPS_INIT: c_int = 1;
 pub const IBV_QPS_RTR: c_int = 2;
 pub const IBV_QPS_RTS: c_int = 3;
-pub const IBV_QPS_ERR: c_int = 6;
 
 pub const IBV_QP_STATE: c_int = 1 << 0;
 pub const IBV_QP_ACCESS_FLAGS: c_int = 1 << 3;
