@@ -2,7 +2,7 @@
 //!
 //! Source: rdma-core, `libibverbs/verbs.h`. The layouts have been stable since 2006; structures
 //! that end in fields which nobody reads here are declared up to the last one that is read, and are
-//! never made on this side. `tests/layout.rs` compares all of it with the system's header.
+//! never made on this side. `layout.rs` compares all of it with the system's header.
 #![allow(non_camel_case_types)]
 
 use std::ffi::{c_char, c_int, c_uint, c_void};

@@ -22,6 +22,8 @@ mod error;
 mod ffi;
 mod greeting;
 mod kept;
+#[cfg(test)]
+mod layout;
 mod library;
 mod memory;
 mod messages;

@@ -30,7 +30,7 @@ macro_rules! functions {
                 Ok(Library {
                     $($name: {
                         let name = concat!(stringify!($name), "\0").as_bytes();
-                        // SAFETY: the type is that of the header; `tests/layout.rs` compares.
+                        // SAFETY: the type is that of the header, with the names of its structures.
                         *unsafe { handle.get(name) }.map_err(missing)?
                     },)*
                     _handle: handle,

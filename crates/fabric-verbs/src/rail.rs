@@ -6,7 +6,7 @@ use crate::device::{Context, Link, Port};
 use crate::ffi::*;
 use crate::memory::{Memories, NONE};
 use crate::multicast;
-use crate::object::{self, Channel, CompletionQueue, Domain, Ends, QueuePair, SharedQueue};
+use crate::object::{self, BATCH, Channel, CompletionQueue, Domain, Ends, QueuePair, SharedQueue};
 use crate::options::Options;
 use crate::wire::{GREETING, RailAddress};
 use std::ptr;
@@ -112,8 +112,11 @@ pub struct Rail {
     options: Options,
 }
 
-/// Most buffers that are posted again together.
+/// Buffers that are collected to be posted again together.
 const TOGETHER: usize = 8;
+
+/// Most buffers that are idle: a batch of completions may add to what is collected.
+const IDLE_MOST: usize = TOGETHER + BATCH;
 
 /// Greetings that can wait to be read.
 const GREETINGS: Sizes = Sizes { received: 256, sent: 64, payload: GREETING };
@@ -155,7 +158,7 @@ impl Rail {
             context: context.clone(),
             port: port.clone(),
             buffers: Vec::new(),
-            idle: Vec::with_capacity(TOGETHER),
+            idle: Vec::with_capacity(IDLE_MOST),
             together,
             reads: reads as u8,
             options: options.clone(),
@@ -335,7 +338,7 @@ impl Rail {
         }
         let none =
             ibv_recv_wr { wr_id: 0, next: ptr::null_mut(), sg_list: ptr::null_mut(), num_sge: 1 };
-        let mut list = [none; TOGETHER];
+        let mut list = [none; IDLE_MOST];
         let n = self.idle.len();
         for (wr, &buffer) in list.iter_mut().zip(&self.idle) {
             let it = &mut self.buffers[buffer as usize];
