@@ -19,7 +19,7 @@ mod datagrams;
 mod describe;
 mod device;
 mod error;
-mod ffi;
+pub mod ffi;
 mod greeting;
 mod kept;
 #[cfg(test)]

@@ -18,6 +18,18 @@ impl Connection {
     }
 }
 
+/// A kept message. Its payload is in the slab, or the caller's.
+fn kept_message(work: &Work) -> (Head, Sge, Completion) {
+    match *work {
+        Work::Short { head, len, ref bytes } => {
+            // SAFETY: the entry stays as it is until the message is posted, which copies it.
+            (head, unsafe { Sge::new(bytes.as_ptr().cast_mut(), len) }, None)
+        }
+        Work::Long { head, payload, done } => (head, payload, done),
+        _ => unreachable!("only messages are kept among messages"),
+    }
+}
+
 impl State {
     #[inline]
     pub fn send(
@@ -139,7 +151,7 @@ impl State {
         true
     }
 
-    /// Moves on what is kept for `peer`; true if anything moved.
+    /// Moves on what is kept for `peer`, with few rings of the doorbell; true if anything moved.
     pub fn drain(&mut self, core: &Core, peer: usize) -> bool {
         let mut moved = false;
         loop {
@@ -148,47 +160,36 @@ impl State {
             if link.phase != Phase::Open || link.is_empty() {
                 break;
             }
-            let message = slab.front(&link.kept_messages).copied();
+            let message = slab.front(&link.kept_messages).map(kept_message);
             let work = slab.front(&link.kept_work).copied();
-            let sent = message.is_some_and(|message| self.add_kept(core, peer, &message));
+            let sent = message.is_some_and(|(head, payload, done)| {
+                let added = self.add_message(peer, head, payload);
+                if added {
+                    core.complete(done);
+                }
+                added
+            });
             let done = work.is_some_and(|work| self.add_work(peer, &work));
-            let State { peers, slab, .. } = &mut *self;
+            let State { peers, slab, batch, .. } = &mut *self;
             let link = peers[peer].as_deref_mut().expect("looked at above");
+            // What is taken out of the slab stays there, and readable, until something is put in.
             if sent {
                 slab.pop(&mut link.kept_messages);
             }
             if done {
                 slab.pop(&mut link.kept_work);
             }
-            let any = sent || done;
-            moved |= any;
-            // Copies of payloads are on the stack until here. What is full may have room again.
-            if !self.batch.is_empty() {
+            moved |= sent || done;
+            if !(sent || done) {
+                if batch.is_empty() {
+                    break;
+                }
+                // The batch may be what was full.
                 self.ring(peer);
             }
-            if !any {
-                break;
-            }
         }
+        self.ring(peer);
         moved
-    }
-
-    fn add_kept(&mut self, core: &Core, peer: usize, message: &Work) -> bool {
-        match *message {
-            Work::Short { head, len, ref bytes } => {
-                // SAFETY: the copy outlives the post, which reads or copies it.
-                let payload = unsafe { Sge::new(bytes.as_ptr().cast_mut(), len) };
-                self.add_message(peer, head, payload)
-            }
-            Work::Long { head, payload, done } => {
-                let added = self.add_message(peer, head, payload);
-                if added {
-                    core.complete(done);
-                }
-                added
-            }
-            _ => unreachable!("only messages are kept among messages"),
-        }
     }
 
     /// Moves on what is kept for anybody.

@@ -71,10 +71,10 @@ mod three_ranks_with_few_credits {
     conformance!(3, |options| options.credits = 4);
 }
 
-/// All traffic on the second rail, and registrations that are kept.
-mod two_ranks_on_the_last_rail {
+/// All traffic on one rail, not that of the sum of the ranks, and registrations that are kept.
+mod two_ranks_on_the_first_rail {
     conformance!(2, |options| {
-        options.rail = Some(1);
+        options.rail = Some(0);
         options.keep = Some(weft_fabric_verbs::Keep { bytes: 1 << 20, entries: 8 });
     });
 }
