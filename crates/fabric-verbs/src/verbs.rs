@@ -159,7 +159,9 @@ impl State {
         for peer in 0..self.peers.len() {
             let Some(link) = self.peers[peer].as_deref_mut() else { continue };
             let silent = !std::mem::replace(&mut link.lively, false);
-            if silent && link.outstanding() == 0 && self.add_probe(peer) {
+            // If one is under way, the adapter will say what becomes of it.
+            let none = link.unsignaled as usize == link.outstanding();
+            if silent && none && self.add_probe(peer) {
                 self.ring(peer);
             }
         }
