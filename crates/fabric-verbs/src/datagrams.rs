@@ -76,13 +76,8 @@ impl Datagrams {
         let slot = (GRH + sizes.payload).next_multiple_of(64);
         let len = slot * (sizes.received + sizes.sent);
         let (registration, start) = memories.buffers(len, Some(rail)).map_err(|fault| {
-            let errno = match fault {
-                weft_fabric::Fault::System { errno, .. } => errno,
-                _ => 0,
-            };
-            let error = std::io::Error::from_raw_os_error(errno);
             let what = "registering buffers for datagrams";
-            ConnectError::System { what, device: port.device.clone(), error }
+            ConnectError::from_fault(&fault, what, &port.device)
         })?;
         // SAFETY: fresh memory of that length, which lives as long as `memories`.
         let memory = unsafe { Sge::new(start, len) };

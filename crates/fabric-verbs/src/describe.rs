@@ -17,7 +17,7 @@ pub fn describe(core: &Core, state: &State) -> Vec<String> {
         bounds.connections,
         bounds.buffers(),
         BUFFER,
-        bounds.buffers() * BUFFER >> 10,
+        (bounds.buffers() * BUFFER) >> 10,
     ));
     lines.push(format!(
         "credits of a peer: {} messages of up to {SEND_MAX} bytes, {} immediates",

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use weft_bootstrap::BootstrapError;
+use weft_fabric::Fault;
 
 /// Why the processes could not be connected through verbs.
 #[derive(Debug)]
@@ -40,6 +41,21 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
+    /// The system's number of the error, or 0.
+    pub(crate) fn errno(&self) -> i32 {
+        match self {
+            ConnectError::System { error, .. } => error.raw_os_error().unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    /// A fault while `what` was done on `device`.
+    pub(crate) fn from_fault(fault: &Fault, what: &'static str, device: &str) -> ConnectError {
+        let errno = if let Fault::System { errno, .. } = fault { *errno } else { 0 };
+        let error = io::Error::from_raw_os_error(errno);
+        ConnectError::System { what, device: device.to_owned(), error }
+    }
+
     /// The last error of the system, for `what` on `device`.
     pub(crate) fn last(what: &'static str, device: &str) -> ConnectError {
         let error = io::Error::last_os_error();

@@ -43,10 +43,7 @@ impl State {
 
     fn make_end(&mut self, core: &Core, peer: usize) -> Result<(), (Fault, String)> {
         let system = |error: crate::ConnectError| {
-            let errno = match &error {
-                crate::ConnectError::System { error, .. } => error.raw_os_error().unwrap_or(0),
-                _ => 0,
-            };
+            let errno = error.errno();
             let fault = Fault::System { what: "connecting with a process", errno };
             (fault, format!("connecting with process {peer}: {error}"))
         };

@@ -42,6 +42,7 @@ mod wire;
 pub use device::{Gid, Link, Port, ports};
 pub use error::ConnectError;
 pub use library::Table;
+pub use memory::Totals;
 pub use options::{Keep, Options};
 pub use verbs::Verbs;
 

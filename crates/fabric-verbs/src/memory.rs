@@ -24,6 +24,17 @@ const CLASSES: usize = (SMALL / SMALLEST).trailing_zeros() as usize + 1;
 /// Names no registration.
 pub const NONE: u32 = u32::MAX;
 
+/// Whose memory is registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// Buffers and chunks of the fabric, which last as long as it: their users are not counted.
+    Fabric,
+    /// A large allocation. Its region is a user.
+    Allocation,
+    /// The program.
+    Program,
+}
+
 /// Registered memory.
 struct Registration {
     start: usize,
@@ -33,9 +44,10 @@ struct Registration {
     lkeys: [u32; RAILS_MAX],
     rkeys: [u32; RAILS_MAX],
     writable: bool,
-    /// Operations and regions that need it. Not counted for the fabric's own memory.
+    /// Operations and regions that need it. An operation does until it is acknowledged, even if its
+    /// effect was seen: what is lost on the way is read again.
     users: u32,
-    own: bool,
+    owner: Owner,
     /// Regions of the program in it. Without a cache, new users may join as long as there are some:
     /// so long the program keeps the memory.
     regions: u32,
@@ -55,6 +67,7 @@ impl Registration {
 /// What the registrations amount to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
+    /// In bytes; memory that is registered twice counts twice.
     pub registered: usize,
     pub entries: usize,
     /// Registrations made so far, and uses that found one.
@@ -77,8 +90,7 @@ pub struct Memories {
     free: [Vec<usize>; CLASSES],
     /// Unused end of the last chunk.
     fresh: (usize, usize),
-    /// Mapped, but not registered: large memory that was given back, by length. It stays mapped
-    /// because counters may lie in it.
+    /// Mapped, but not registered: large memory that was given back, by length.
     spare: HashMap<usize, Vec<usize>>,
     mapped: Vec<(usize, usize)>,
     domains: Vec<Arc<Domain>>,
@@ -118,14 +130,14 @@ impl Memories {
 
     /// Counts one more user of a registration in use; [`NONE`] needs none.
     pub fn add_user(&mut self, id: u32) {
-        if id != NONE {
+        if id != NONE && !self.is_lasting(id) {
             self.slot_mut(id).users += 1;
         }
     }
 
-    /// Whether the memory of `id` is the fabric's own, which need not be released.
-    pub fn is_own(&self, id: u32) -> bool {
-        self.slot(id).own
+    /// Whether users of `id` need not be counted.
+    pub fn is_lasting(&self, id: u32) -> bool {
+        self.slot(id).owner == Owner::Fabric
     }
 
     /// What an operation on `rail` calls the memory at `at`, which lies in registration `id`.
@@ -159,7 +171,7 @@ impl Memories {
         self.clock += 1;
         let clock = self.clock;
         let it = self.slot_mut(id);
-        if it.own {
+        if it.owner == Owner::Fabric {
             return Some(id);
         }
         it.used = clock;
@@ -185,11 +197,13 @@ impl Memories {
         let all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
         let (start, len) = (memory.ptr().addr(), memory.len());
         // SAFETY: the caller's promise.
-        match unsafe { self.register(start, len, all, false, None) } {
+        match unsafe { self.register(start, len, all, Owner::Program, None) } {
             // Constants of the program can be read only.
             Err(error) if !writable && error.raw_os_error() == Some(libc::EFAULT) => {
                 // SAFETY: the caller's promise.
-                let id = unsafe { self.register(start, len, IBV_ACCESS_REMOTE_READ, false, None) };
+                let id = unsafe {
+                    self.register(start, len, IBV_ACCESS_REMOTE_READ, Owner::Program, None)
+                };
                 id.map_err(|error| refused(&error))
             }
             result => result.map_err(|error| refused(&error)),
@@ -205,7 +219,7 @@ impl Memories {
         start: usize,
         len: usize,
         access: i32,
-        own: bool,
+        owner: Owner,
         only: Option<usize>,
     ) -> io::Result<u32> {
         let mut memories = Vec::with_capacity(self.domains.len());
@@ -236,9 +250,9 @@ impl Memories {
             rkeys,
             writable: access & IBV_ACCESS_LOCAL_WRITE != 0,
             users: 1,
-            own,
+            owner,
             regions: 0,
-            closed: !own && self.keep.is_none(),
+            closed: owner == Owner::Program && self.keep.is_none(),
             used: self.clock,
         });
         self.totals.made += 1;
@@ -253,14 +267,19 @@ impl Memories {
             return;
         }
         let it = self.slot_mut(id);
-        if it.own {
+        if it.owner == Owner::Fabric {
             return;
         }
         it.users -= 1;
         if it.users > 0 {
             return;
         }
-        let (len, closed) = (it.len, it.closed);
+        let (start, len, closed) = (it.start, it.len, it.closed);
+        if it.owner == Owner::Allocation {
+            self.discard(id);
+            self.spare(start, len);
+            return;
+        }
         match self.keep {
             Some(keep) if !closed && len <= keep.bytes => {
                 self.idle.bytes += len;
@@ -302,7 +321,7 @@ impl Memories {
         let (start, end) = (memory.ptr().addr(), memory.ptr().addr() + memory.len());
         for id in 0..self.slots.len() as u32 {
             let Some(it) = &mut self.slots[id as usize] else { continue };
-            if it.own || it.start >= end || it.start + it.len <= start {
+            if it.owner != Owner::Program || it.start >= end || it.start + it.len <= start {
                 continue;
             }
             it.closed = true;
@@ -345,7 +364,7 @@ impl Memories {
                 let without_cache = self.keep.is_none();
                 let it = self.slot_mut(id);
                 it.regions = it.regions.saturating_sub(1);
-                it.closed |= without_cache && !it.own && it.regions == 0;
+                it.closed |= without_cache && it.owner == Owner::Program && it.regions == 0;
                 self.release(id);
             }
             return;
@@ -355,16 +374,20 @@ impl Memories {
             Some(class) => self.free[class].push(start),
             None => {
                 let id = self.by_key[&region.remote.key];
-                let len = self.slot(id).len;
-                self.discard(id);
-                // SAFETY: a mapping of ours, not registered any more; a failure costs memory only.
-                unsafe {
-                    let start = std::ptr::with_exposed_provenance_mut(start);
-                    libc::madvise(start, len, libc::MADV_DONTNEED);
-                }
-                self.spare.entry(len).or_default().push(start);
+                self.slot_mut(id).closed = true;
+                self.release(id);
             }
         }
+    }
+
+    /// Gives the pages of a mapping back, but not its addresses: counters may lie in it.
+    fn spare(&mut self, start: usize, len: usize) {
+        // SAFETY: a mapping of ours, not registered any more; a failure costs memory only.
+        unsafe {
+            let start = std::ptr::with_exposed_provenance_mut(start);
+            libc::madvise(start, len, libc::MADV_DONTNEED);
+        }
+        self.spare.entry(len).or_default().push(start);
     }
 
     /// Zeroed memory that peers can do everything with.
@@ -375,7 +398,7 @@ impl Memories {
                 let len = address::rounded(len.checked_next_multiple_of(PAGE).ok_or(NO_MEMORY)?);
                 let spare = self.spare.get_mut(&len).and_then(Vec::pop);
                 let start = spare.map_or_else(|| self.map(len), Ok)?;
-                if let Err(fault) = self.register_own(start, len) {
+                if let Err(fault) = self.register_own(start, len, Owner::Allocation) {
                     self.spare.entry(len).or_default().push(start);
                     return Err(fault);
                 }
@@ -398,7 +421,7 @@ impl Memories {
         }
         if self.fresh.1 - self.fresh.0 < size {
             let start = self.map(CHUNK)?;
-            self.register_own(start, CHUNK)?;
+            self.register_own(start, CHUNK, Owner::Fabric)?;
             self.fresh = (start, start + CHUNK);
         }
         let start = self.fresh.0;
@@ -406,13 +429,13 @@ impl Memories {
         Ok(start)
     }
 
-    fn register_own(&mut self, start: usize, len: usize) -> Result<u32, Fault> {
+    fn register_own(&mut self, start: usize, len: usize, owner: Owner) -> Result<u32, Fault> {
         let access = IBV_ACCESS_LOCAL_WRITE
             | IBV_ACCESS_REMOTE_WRITE
             | IBV_ACCESS_REMOTE_READ
             | IBV_ACCESS_REMOTE_ATOMIC;
         // SAFETY: mapped by `map`, unmapped when `self` is dropped, after all registrations.
-        let id = unsafe { self.register(start, len, access, true, None) };
+        let id = unsafe { self.register(start, len, access, owner, None) };
         id.map_err(|error| refused(&error))
     }
 
@@ -437,7 +460,7 @@ impl Memories {
         let len = len.next_multiple_of(PAGE);
         let start = self.map(len)?;
         // SAFETY: as in `register_own`. No peer needs to reach it.
-        let id = unsafe { self.register(start, len, IBV_ACCESS_LOCAL_WRITE, true, rail) };
+        let id = unsafe { self.register(start, len, IBV_ACCESS_LOCAL_WRITE, Owner::Fabric, rail) };
         let id = id.map_err(|error| refused(&error))?;
         Ok((id, std::ptr::with_exposed_provenance_mut(start)))
     }

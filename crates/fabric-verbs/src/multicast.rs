@@ -14,7 +14,8 @@ use crate::object::{self, Ends, Handle};
 use crate::rail::{Base, MULTICAST_TAG, Rail};
 use crate::state::{Core, State};
 use crate::wire::Address;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::collections::hash_map::{Entry, HashMap};
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
@@ -154,6 +155,15 @@ impl Multicast {
     }
 }
 
+fn path_to(rail: &Rail, nonce: u64, group: GroupId) -> Result<Handle, Fault> {
+    let ipv4 = rail.port.gid.is_some_and(|gid| gid.ipv4().is_some());
+    let gid = gid_of(address_of(nonce, group, ipv4));
+    object::handle(&rail.domain, &mut rail.path_to(gid, 0, true)).map_err(|error| {
+        let errno = error.errno();
+        Fault::System { what: "resolving a multicast address", errno }
+    })
+}
+
 /// The first bytes of every datagram.
 fn header(nonce: u64, source: usize, group: GroupId) -> [u8; HEADER] {
     let mut bytes = [0; HEADER];
@@ -204,23 +214,13 @@ impl State {
             unreachable!("looked at above");
         };
         let rail = &rails[0];
-        if !multicast.paths.contains_key(&group) {
-            let ipv4 = rail.port.gid.is_some_and(|gid| gid.ipv4().is_some());
-            let gid = gid_of(address_of(core.nonce, group, ipv4));
-            let handle = object::handle(&rail.domain, &mut rail.path_to(gid, 0, true));
-            let handle = handle.map_err(|error| {
-                let errno = match error {
-                    ConnectError::System { error, .. } => error.raw_os_error().unwrap_or(0),
-                    _ => 0,
-                };
-                Fault::System { what: "resolving a multicast address", errno }
-            })?;
-            multicast.paths.insert(group, handle);
-        }
+        let path = match multicast.paths.entry(group) {
+            Entry::Occupied(path) => path.into_mut(),
+            Entry::Vacant(vacant) => vacant.insert(path_to(rail, core.nonce, group)?),
+        };
         let mut bytes = header(core.nonce, core.rank, group);
         // SAFETY: copied before `send` returns.
         let first = unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) };
-        let path = &multicast.paths[&group];
         if !multicast.datagrams.send(memories, path, MULTICAST, &[first, src]) {
             multicast.lost += 1;
         }

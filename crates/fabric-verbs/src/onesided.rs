@@ -189,7 +189,7 @@ impl State {
             pool.part(buffer, 0, memory.len()).copy_from(memory);
             last.buffer = buffer;
         }
-        if registration != NONE && !memories.is_own(registration) {
+        if registration != NONE && !memories.is_lasting(registration) {
             last.registration = registration;
         }
         link.events -= u32::from(event);
@@ -250,7 +250,7 @@ impl State {
             (record.buffer, record.landing) = (buffer, Some(memory));
             pool.sge(memories, link.rail, buffer, memory.len())
         } else {
-            if !memories.is_own(registration) {
+            if !memories.is_lasting(registration) {
                 record.registration = registration;
             }
             memories.sge(registration, link.rail, memory)
@@ -286,7 +286,7 @@ impl State {
             (record.buffer, record.landing) = (buffer, Some(memory));
             pool.sge(memories, link.rail, buffer, memory.len())
         } else {
-            if !memories.is_own(registration) {
+            if !memories.is_lasting(registration) {
                 record.registration = registration;
             }
             memories.sge(registration, link.rail, memory)

@@ -4,7 +4,7 @@ use crate::ConnectError;
 use crate::ffi::ibv_sge;
 use crate::memory::Memories;
 use crate::rail::BUFFER;
-use weft_fabric::{Fault, Sge};
+use weft_fabric::Sge;
 
 /// Buffers of a process.
 const BUFFERS: usize = 128;
@@ -20,14 +20,11 @@ impl Pool {
     pub const BYTES: usize = BUFFERS * BUFFER;
 
     pub fn new(memories: &mut Memories) -> Result<Pool, ConnectError> {
-        let (registration, start) = memories.buffers(BUFFERS * BUFFER, None).map_err(|fault| {
-            let errno = if let Fault::System { errno, .. } = fault { errno } else { 0 };
-            let error = std::io::Error::from_raw_os_error(errno);
-            let device = "the adapter".to_owned();
-            ConnectError::System { what: "registering buffers", device, error }
+        let (registration, start) = memories.buffers(Pool::BYTES, None).map_err(|fault| {
+            ConnectError::from_fault(&fault, "registering buffers", "all rails")
         })?;
         // SAFETY: fresh memory of that length, which lives as long as `memories`.
-        let memory = unsafe { Sge::new(start, BUFFERS * BUFFER) };
+        let memory = unsafe { Sge::new(start, Pool::BYTES) };
         Ok(Pool { registration, memory, free: (0..BUFFERS as u32).collect() })
     }
 

@@ -6,6 +6,7 @@ use crate::connection::Phase;
 use crate::device::Context;
 use crate::ffi::*;
 use crate::kept::{Atomic, Tail};
+use crate::memory::Totals;
 use crate::onesided;
 use crate::rail::{INLINE_MAX, SEND_MAX};
 use crate::sleep::Sleeper;
@@ -81,6 +82,11 @@ impl Verbs {
     /// again. Needed with [`Options::keep`] only.
     pub fn forget(&self, memory: Sge) {
         self.state.borrow_mut().memories.forget(memory);
+    }
+
+    /// What is registered with the adapters now, and how often registrations were found again.
+    pub fn registrations(&self) -> Totals {
+        self.state.borrow().memories.totals()
     }
 
     /// Rails, bounds and use, in lines for the user.

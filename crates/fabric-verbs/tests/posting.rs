@@ -287,7 +287,7 @@ fn few_sends_are_signaled_and_receives_are_posted_together() {
         // One for each message: credits travel with the messages.
         assert!(counts.posts <= ROUNDS as u32 + 5, "{counts:?}");
         assert!(counts.signaled <= counts.requests / 8, "{counts:?}");
-        assert!(counts.receive_posts <= counts.receives / 4, "{counts:?}");
+        assert!(counts.receive_posts <= counts.receives / 4 + 1, "{counts:?}");
         assert_eq!(counts.allocations, 0);
         side.settle();
     };
