@@ -26,7 +26,7 @@ fn makers(n: usize, change: Change) -> Option<Vec<Maker<Verbs>>> {
 
 macro_rules! conformance {
     ($makers:expr) => {
-        conformance!(@ $makers;
+        conformance!($makers;
             ranks_know_who_they_are
             every_length_arrives
             messages_of_a_peer_keep_their_order
@@ -45,7 +45,7 @@ macro_rules! conformance {
             sleepers_are_woken_by_everything
         );
     };
-    (@ $makers:expr; $($check:ident)*) => {
+    ($makers:expr; $($check:ident)*) => {
         $(
             #[test]
             fn $check() {
@@ -76,4 +76,24 @@ mod two_ranks_on_the_first_rail {
         options.rail = Some(0);
         options.keep = Some(weft_fabric_verbs::Keep { bytes: 1 << 20, entries: 8 });
     }));
+}
+
+/// Over IPv6, where the first address of a port is the interface's own.
+mod two_ranks_over_ipv6 {
+    conformance!(super::makers(2, |options| options.gid_index = Some(0));
+        every_length_arrives
+        datagrams_reach_members_only
+        sleepers_are_woken_by_everything
+    );
+}
+
+mod five_ranks {
+    conformance!(super::makers(5, |_| ());
+        messages_of_a_peer_keep_their_order
+        nobody_is_starved
+        flags_come_after_their_data
+        immediates_are_counted_even_before_they_are_asked_for
+        datagrams_reach_members_only
+        sleepers_are_woken_by_everything
+    );
 }

@@ -359,3 +359,28 @@ fn missing_permission_names_the_file() {
     assert!(text.contains("no permission on /dev/infiniband/uverbs"), "{text}");
     assert!(text.contains("0666"), "{text}");
 }
+
+/// Needs an interface that is down, with an adapter on it: makes one, where that is asked for.
+#[test]
+fn a_port_that_is_down_is_named() {
+    if std::env::var_os("WEFT_TEST_VERBS").is_none() || common::nodes().is_none() {
+        eprintln!("NOT RUN: only where WEFT_TEST_VERBS is set are adapters made");
+        return;
+    }
+    let make =
+        "ip link add weftdown type dummy && rdma link add weftdown0 type rxe netdev weftdown";
+    let made = Command::new("sh").args(["-c", make]).output().unwrap();
+    let error = made
+        .status
+        .success()
+        .then(|| refused(|options, _| options.devices = vec!["weftdown0".to_owned()]));
+    let remove = "rdma link delete weftdown0; ip link delete weftdown";
+    Command::new("sh").args(["-c", remove]).output().unwrap();
+    let Some(error) = error else {
+        eprintln!("NOT RUN: {}", String::from_utf8_lossy(&made.stderr));
+        return;
+    };
+    let text = error.expect("adapters").to_string();
+    assert!(text.contains("no port is active: weftdown0:1 is down"), "{text}");
+    assert!(text.contains("is the network interface up (RoCE)?"), "{text}");
+}
