@@ -8,7 +8,7 @@ const LAYERS: &[&[&str]] = &[
     &["weft-settings"],
     &["weft-bootstrap"],
     &["weft-fabric"],
-    &["weft-fabric-shm", "weft-fabric-sim"],
+    &["weft-fabric-shm", "weft-fabric-sim", "weft-fabric-verbs"],
     &["weft-fabric-fault"],
     &["weft-fabric-join"],
     &["weft-fabric-conformance"],

@@ -1,0 +1,18 @@
+//! Prints the adapters of this machine and what they are called in [`Options::devices`].
+//!
+//!     cargo run -p weft-fabric-verbs --example devices
+
+use weft_fabric_verbs::{Options, ports};
+
+fn main() -> std::process::ExitCode {
+    match ports(&Options::default()) {
+        Ok(ports) => {
+            ports.iter().for_each(|port| println!("{port}"));
+            std::process::ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! How the processes of a job come to know each other's adapters.
+//!
+//! Each opens its rails and publishes their addresses, or why it could not; after the fence all read
+//! all. Connections are made later, by greetings, between those that need one.
+
+use crate::ConnectError;
+use crate::device::{self, Context, Link, Port};
+use crate::greeting::random;
+use crate::memory::Memories;
+use crate::multicast::{self, Multicast};
+use crate::object;
+use crate::options::Options;
+use crate::pool::Pool;
+use crate::rail::{BUFFER, Bounds, Rail};
+use crate::state::{Core, State};
+use crate::wire::{Address, CREDITS_MAX};
+use std::collections::{HashMap, VecDeque};
+use std::fs;
+use std::sync::Arc;
+use weft_bootstrap::Bootstrap;
+use weft_fabric::Counters;
+
+/// Key under which each process publishes: `+` and its address, or `-` and a reason.
+const KEY: &str = "verbs";
+
+/// Looks at the options before anything else does.
+fn check(options: &Options) -> Result<(), ConnectError> {
+    let outside = |name, value: usize, least: usize, most: usize| {
+        let allowed = format!("{least} to {most}");
+        let error = ConnectError::Option { name, value: value.to_string(), allowed };
+        if (least..=most).contains(&value) { Ok(()) } else { Err(error) }
+    };
+    outside("rails", options.rails, 1, crate::RAILS_MAX)?;
+    outside("service_level", options.service_level.into(), 0, 15)?;
+    outside("credits", options.credits, 4, CREDITS_MAX)?;
+    outside("timeout", options.timeout.into(), 1, 31)?;
+    outside("retries", options.retries.into(), 0, 6)?;
+    outside("mtu", options.mtu.unwrap_or(4096), 256, 65536)?;
+    outside("connections", options.connections, 1, usize::MAX)
+}
+
+/// The limit on locked memory, unless this process may pass it.
+fn memlock() -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: u64::MAX, rlim_max: u64::MAX };
+    // SAFETY: fills in `limit`.
+    unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &mut limit) };
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let bits = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
+    // CAP_IPC_LOCK.
+    let privileged = bits >> 14 & 1 == 1;
+    (limit.rlim_cur != libc::RLIM_INFINITY && !privileged).then_some(limit.rlim_cur)
+}
+
+/// What this process brings along, before it knows the others.
+struct Own {
+    state: State,
+    address: Address,
+    bounds: Bounds,
+}
+
+fn own(size: usize, nonce: u64, options: &Options) -> Result<Own, ConnectError> {
+    check(options)?;
+    let adapters = device::choose(options)?;
+    let bounds = Bounds::new(options, size, &adapters);
+    // Buffers of the pool, of one connection, of datagrams, on each rail.
+    let needed = (adapters.len() * (Pool::BYTES + bounds.buffers() * BUFFER + (2 << 20))) as u64;
+    if let Some(limit) = memlock().filter(|&limit| limit < needed) {
+        return Err(ConnectError::Memlock { limit, needed });
+    }
+    let domains = adapters.iter().map(|(context, _)| object::domain(context).map(Arc::new));
+    let domains = domains.collect::<Result<Vec<_>, _>>()?;
+    let mut memories = Memories::new(domains.clone(), options.keep);
+    let pool = Pool::new(&mut memories)?;
+    let mut rails = Vec::new();
+    for (number, ((context, port), domain)) in adapters.iter().zip(domains).enumerate() {
+        let adapter: (&Arc<Context>, &Port) = (context, port);
+        rails.push(Rail::new(adapter, number, bounds, options, &mut memories, domain)?);
+    }
+    let first = &rails[0];
+    let multicast = match first.port.link {
+        Link::Ethernet => {
+            Some(Multicast::new(&first.domain, &first.base, &first.port, &mut memories)?)
+        }
+        Link::InfiniBand => None,
+    };
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let rail_addresses = rails.iter().map(Rail::address).collect();
+    let address = Address { nonce, host: host.trim().to_owned(), rails: rail_addresses };
+    let state = State {
+        peers: (0..size).map(|_| None).collect(),
+        multicast,
+        rails,
+        pool,
+        memories,
+        routes: Default::default(),
+        connections: 0,
+        arrived: VecDeque::with_capacity(size.min(1024)),
+        waiting: Vec::with_capacity(size.min(64)),
+        greeting: Vec::with_capacity(size.min(64)),
+        debts: Vec::with_capacity(size.min(64)),
+        slab: crate::kept::Slab::new(),
+        batch: crate::batch::Batch::new(),
+        immediates: HashMap::new(),
+        silent: Vec::new(),
+        fault: None,
+        trouble: None,
+        turns: 0,
+        next_keepalive: None,
+        notes: Vec::new(),
+    };
+    Ok(Own { state, address, bounds })
+}
+
+/// Opens the rails, exchanges addresses, and checks that they fit.
+pub fn connect(
+    bootstrap: &mut dyn Bootstrap,
+    options: Options,
+) -> Result<(Core, State), ConnectError> {
+    let (rank, size) = (bootstrap.rank(), bootstrap.size());
+    let own = own(size, random(), &options);
+    let value = match &own {
+        Ok(own) => [b"+", &own.address.encode()[..]].concat(),
+        Err(error) => format!("-{error}").into_bytes(),
+    };
+    bootstrap.put(KEY, &value)?;
+    bootstrap.fence()?;
+    let Own { mut state, address, bounds } = own?;
+    let mut addresses = Vec::with_capacity(size);
+    for peer in 0..size {
+        let value = bootstrap.get(peer, KEY)?;
+        match value.split_first() {
+            Some((b'+', bytes)) => {
+                let address = Address::decode(bytes);
+                addresses.push(address.ok_or(ConnectError::Mismatch { rank: peer })?);
+            }
+            Some((b'-', reason)) => {
+                let reason = String::from_utf8_lossy(reason).into_owned();
+                return Err(ConnectError::Peer { rank: peer, reason });
+            }
+            _ => return Err(ConnectError::Mismatch { rank: peer }),
+        }
+    }
+    let rails = addresses.iter().map(|address| address.rails.len()).min().unwrap_or(1);
+    for (peer, theirs) in addresses.iter().enumerate() {
+        compare(&address, peer, theirs, rails)?;
+    }
+    state.notes = notes(&addresses, rank, rails);
+    match multicast::largest(rank, &addresses) {
+        Ok(max) => {
+            if let Some(multicast) = &mut state.multicast {
+                multicast.max = max;
+            }
+        }
+        Err(why) => {
+            state.multicast = None;
+            state.notes.push(format!("no multicast: {why}"));
+        }
+    }
+    if let Some(rail) = options.rail.filter(|&rail| rail >= rails) {
+        let allowed = format!("less than {rails}");
+        return Err(ConnectError::Option { name: "rail", value: rail.to_string(), allowed });
+    }
+    let nonce = addresses[0].nonce;
+    let counters = Counters::new();
+    let core = Core { rank, counters, bounds, options, nonce, addresses, rails };
+    Ok((core, state))
+}
+
+/// Rails of the same number must be of one network, as far as that can be seen.
+fn compare(own: &Address, rank: usize, theirs: &Address, rails: usize) -> Result<(), ConnectError> {
+    let ipv4 = |gid: [u8; 16]| std::net::Ipv6Addr::from(gid).to_ipv4_mapped().is_some();
+    for (rail, (here, there)) in own.rails.iter().zip(&theirs.rails).take(rails).enumerate() {
+        let why = if here.link != there.link {
+            "an InfiniBand port cannot reach a RoCE port"
+        } else if here.link == Link::InfiniBand && here.gid[..8] != there.gid[..8] {
+            "they are in different subnets"
+        } else if here.link == Link::Ethernet && ipv4(here.gid) != ipv4(there.gid) {
+            "one has an IPv4 address and the other an IPv6 address (see the option `gid_index`)"
+        } else {
+            continue;
+        };
+        let text = |rail: &crate::wire::RailAddress| {
+            let gid = device::Gid { index: 0, bytes: rail.gid };
+            format!("{} {gid}", rail.link)
+        };
+        let (here, there) = (text(here), text(there));
+        return Err(ConnectError::Incompatible { rail, here, rank, there, why });
+    }
+    Ok(())
+}
+
+/// What a user should know: rails that not all have, and differing MTUs.
+fn notes(addresses: &[Address], rank: usize, rails: usize) -> Vec<String> {
+    let mut notes = Vec::new();
+    let own = &addresses[rank].rails;
+    if own.len() > rails {
+        let fewest = addresses.iter().position(|a| a.rails.len() == rails).unwrap_or(0);
+        let host = &addresses[fewest].host;
+        notes.push(format!(
+            "{} of {} rails are used, since process {fewest} on {host} has no more",
+            rails,
+            own.len()
+        ));
+    }
+    for (rail, here) in own.iter().enumerate().take(rails) {
+        let other = addresses.iter().position(|a| a.rails[rail].mtu != here.mtu);
+        if let Some(peer) = other {
+            notes.push(format!(
+                "rail {rail} has an MTU of {} bytes here and of {} at process {peer} on {}: the \
+                 smaller is used between them; set the interfaces to one MTU",
+                here.mtu, addresses[peer].rails[rail].mtu, addresses[peer].host
+            ));
+        }
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::RailAddress;
+
+    fn address(host: &str, link: Link, mtu: u16, gids: &[[u8; 16]]) -> Address {
+        let rail = |&gid: &[u8; 16]| RailAddress { link, mtu, lid: 1, gid, number: 7 };
+        Address { nonce: 1, host: host.to_owned(), rails: gids.iter().map(rail).collect() }
+    }
+
+    #[test]
+    fn networks_that_do_not_fit_are_named() {
+        let (mut one, mut two) = ([1; 16], [1; 16]);
+        two[0] = 9;
+        let a = address("a", Link::InfiniBand, 4096, &[one]);
+        let b = address("b", Link::InfiniBand, 4096, &[two]);
+        let c = address("c", Link::Ethernet, 4096, &[one]);
+        assert!(compare(&a, 0, &a, 1).is_ok());
+        let text = compare(&a, 3, &b, 1).unwrap_err().to_string();
+        assert!(text.contains("process 3") && text.contains("different subnets"), "{text}");
+        let text = compare(&a, 4, &c, 1).unwrap_err().to_string();
+        assert!(text.contains("RoCE"), "{text}");
+        one = [0; 16];
+        one[10..].copy_from_slice(&[255, 255, 10, 0, 0, 1]);
+        let d = address("d", Link::Ethernet, 4096, &[one]);
+        let text = compare(&c, 5, &d, 1).unwrap_err().to_string();
+        assert!(text.contains("10.0.0.1") && text.contains("gid_index"), "{text}");
+    }
+
+    #[test]
+    fn fewer_rails_and_other_mtus_are_noted() {
+        let gid = [1; 16];
+        let a = address("a", Link::Ethernet, 4096, &[gid, gid]);
+        let b = address("b", Link::Ethernet, 1024, &[gid]);
+        let notes = notes(&[a.clone(), b], 0, 1);
+        assert_eq!(notes.len(), 2);
+        assert!(notes[0].contains("1 of 2 rails") && notes[0].contains("on b"), "{}", notes[0]);
+        assert!(notes[1].contains("4096") && notes[1].contains("1024"), "{}", notes[1]);
+        assert!(super::notes(&[a.clone(), a], 0, 2).is_empty());
+    }
+
+    #[test]
+    fn impossible_options_are_named() {
+        let options = Options { retries: 7, ..Options::default() };
+        let text = check(&options).unwrap_err().to_string();
+        assert_eq!(text, "the option `retries` is 7, but must be 0 to 6");
+        assert!(check(&Options::default()).is_ok());
+    }
+}

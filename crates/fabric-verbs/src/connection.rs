@@ -1,0 +1,166 @@
+//! One end of a connection: its queue pair, what was posted to it, what it may post.
+
+use crate::kept::List;
+use crate::memory::NONE;
+use crate::object::{Handle, QueuePair};
+use crate::rail::DEPTH;
+use crate::wire::Greeting;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+use weft_fabric::{Completion, Sge};
+
+/// What to do when a posted request has completed.
+#[derive(Debug, Clone, Copy)]
+pub struct Record {
+    /// A buffer of the fabric to give back, or [`NONE`].
+    pub buffer: u32,
+    /// Where the content of the buffer is wanted (reads, atomics).
+    pub landing: Option<Sge>,
+    /// A registration to release, or [`NONE`].
+    pub registration: u32,
+    pub done: Completion,
+}
+
+impl Record {
+    pub const NOTHING: Record =
+        Record { buffer: NONE, landing: None, registration: NONE, done: None };
+
+    /// Whether somebody or something waits for the completion.
+    pub fn matters(&self) -> bool {
+        self.done.is_some() || self.registration != NONE || self.landing.is_some()
+    }
+}
+
+/// How far a connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Greetings are exchanged; nothing may be posted.
+    Greeting,
+    Open,
+    /// The peer has taken its leave.
+    Gone,
+    /// It has failed.
+    Lost,
+}
+
+/// Why and since when a greeting is under way.
+#[derive(Debug, Clone, Copy)]
+pub struct Asking {
+    pub since: Instant,
+    pub next: Instant,
+    pub pause: Duration,
+}
+
+pub struct Connection {
+    pub pair: QueuePair,
+    pub path: Option<Handle>,
+    pub rail: usize,
+    /// Bytes that go into a request itself.
+    pub inline: usize,
+    pub phase: Phase,
+    pub asking: Asking,
+    /// The first packet number of this end.
+    pub psn: u32,
+    /// What the peer said of its end.
+    pub theirs: Option<Greeting>,
+
+    /// Messages, and events, that the peer has room for.
+    pub messages: u32,
+    pub events: u32,
+    /// Room here that the peer does not know of yet.
+    pub owed_messages: u32,
+    pub owed_events: u32,
+
+    /// What was posted and has not completed, in order.
+    window: VecDeque<Record>,
+    /// Number of the first of them.
+    first: u32,
+    /// Requests at the end of the window that nobody will hear of.
+    pub unsignaled: u32,
+
+    /// Arrived messages, by buffer.
+    pub inbox: (u32, u32),
+    /// Is among those who have arrived messages.
+    pub listed: bool,
+    pub kept_messages: List,
+    pub kept_work: List,
+    /// Is among those for whom something is kept.
+    pub waiting: bool,
+    /// Something has completed since the last look of the keepalive.
+    pub lively: bool,
+}
+
+impl Connection {
+    pub fn new(pair: QueuePair, inline: usize, rail: usize, psn: u32, now: Instant) -> Connection {
+        let pause = Duration::from_millis(20);
+        Connection {
+            pair,
+            path: None,
+            rail,
+            inline,
+            phase: Phase::Greeting,
+            asking: Asking { since: now, next: now, pause },
+            psn,
+            theirs: None,
+            messages: 0,
+            events: 0,
+            owed_messages: 0,
+            owed_events: 0,
+            window: VecDeque::with_capacity(DEPTH),
+            first: 0,
+            unsignaled: 0,
+            inbox: (NONE, NONE),
+            listed: false,
+            kept_messages: List::EMPTY,
+            kept_work: List::EMPTY,
+            waiting: false,
+            lively: true,
+        }
+    }
+
+    /// Whether `more` requests may be posted.
+    #[inline]
+    pub fn has_room(&self, more: usize) -> bool {
+        self.window.len() + more <= DEPTH
+    }
+
+    /// Posted and not completed, as far as it is known.
+    pub fn outstanding(&self) -> usize {
+        self.window.len()
+    }
+
+    /// Notes a request; its number, and whether it must be signaled.
+    #[inline]
+    pub fn note(&mut self, record: Record, eager: bool) -> (u32, bool) {
+        let number = self.first.wrapping_add(self.window.len() as u32);
+        self.window.push_back(record);
+        self.unsignaled += 1;
+        let signaled = eager || record.matters() || self.unsignaled >= DEPTH as u32 / 4;
+        if signaled {
+            self.unsignaled = 0;
+        }
+        (number, signaled)
+    }
+
+    /// Takes the next record that is complete when number `last` is.
+    #[inline]
+    pub fn completed(&mut self, last: u32) -> Option<Record> {
+        // The distance is negative when all up to `last` has been taken.
+        if (last.wrapping_sub(self.first) as i32) < 0 {
+            return None;
+        }
+        let record = self.window.pop_front()?;
+        self.first = self.first.wrapping_add(1);
+        Some(record)
+    }
+
+    /// Whether somebody waits for the completion of something that was posted.
+    pub fn is_awaited(&self) -> bool {
+        self.window.iter().any(Record::matters)
+    }
+
+    /// Nothing is kept.
+    pub fn is_empty(&self) -> bool {
+        self.kept_messages.is_empty() && self.kept_work.is_empty()
+    }
+}

@@ -1,0 +1,158 @@
+//! A queue pair for datagrams (UD): for greetings, and for multicast.
+
+use crate::ConnectError;
+use crate::device::Port;
+use crate::ffi::*;
+use crate::memory::Memories;
+use crate::object::{self, Ends, Handle, QueuePair};
+use std::collections::VecDeque;
+use std::ptr;
+use weft_fabric::Sge;
+
+/// The key that all queue pairs for datagrams share.
+const QKEY: u32 = 0x0057_4654;
+
+/// What stands in front of a received datagram (the global routing header), in bytes.
+pub const GRH: usize = 40;
+
+/// Queue pair number that addresses a multicast group.
+pub const MULTICAST: u32 = 0x00ff_ffff;
+
+/// Sizes of a [`Datagrams`].
+#[derive(Debug, Clone, Copy)]
+pub struct Sizes {
+    pub received: usize,
+    pub sent: usize,
+    /// Largest datagram in bytes.
+    pub payload: usize,
+}
+
+/// A queue pair with its buffers. Completions carry `wr_id = tag + slot`.
+pub struct Datagrams {
+    pub pair: QueuePair,
+    tag: u64,
+    sizes: Sizes,
+    memory: Sge,
+    rail: usize,
+    registration: u32,
+    /// Slots that can be sent from.
+    free: VecDeque<u32>,
+}
+
+impl Datagrams {
+    pub fn new(
+        ends: &Ends,
+        port: &Port,
+        rail: usize,
+        memories: &mut Memories,
+        sizes: Sizes,
+        tag: u64,
+    ) -> Result<Datagrams, ConnectError> {
+        let mut cap = ibv_qp_cap {
+            max_send_wr: sizes.sent as u32,
+            max_recv_wr: sizes.received as u32,
+            max_send_sge: 1,
+            max_recv_sge: 1,
+            max_inline_data: 0,
+        };
+        let pair = object::queue_pair(ends, IBV_QPT_UD, &mut cap)?;
+        let state = |pair: &QueuePair, attributes: &mut ibv_qp_attr, mask| {
+            let what = "bringing up a queue pair for datagrams";
+            let device = port.device.clone();
+            let wrap = |error| ConnectError::System { what, device, error };
+            pair.modify(attributes, IBV_QP_STATE | mask).map_err(wrap)
+        };
+        let mut attributes = ibv_qp_attr {
+            qp_state: IBV_QPS_INIT,
+            port_num: port.number,
+            qkey: QKEY,
+            ..ibv_qp_attr::default()
+        };
+        state(&pair, &mut attributes, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY)?;
+        attributes.qp_state = IBV_QPS_RTR;
+        state(&pair, &mut attributes, 0)?;
+        attributes.qp_state = IBV_QPS_RTS;
+        state(&pair, &mut attributes, IBV_QP_SQ_PSN)?;
+        let slot = (GRH + sizes.payload).next_multiple_of(64);
+        let len = slot * (sizes.received + sizes.sent);
+        let (registration, start) = memories.buffers(len, Some(rail)).map_err(|fault| {
+            let what = "registering buffers for datagrams";
+            ConnectError::from_fault(&fault, what, &port.device)
+        })?;
+        // SAFETY: fresh memory of that length, which lives as long as `memories`.
+        let memory = unsafe { Sge::new(start, len) };
+        let free = (sizes.received as u32..(sizes.received + sizes.sent) as u32).collect();
+        let made = Datagrams { pair, tag, sizes, memory, rail, registration, free };
+        (0..sizes.received as u32).for_each(|slot| made.listen(slot, memories));
+        Ok(made)
+    }
+
+    fn slot(&self, slot: u32) -> Sge {
+        let size = (GRH + self.sizes.payload).next_multiple_of(64);
+        self.memory.part(slot as usize * size, GRH + self.sizes.payload)
+    }
+
+    /// The slot of a completion of this queue pair.
+    pub fn slot_of(&self, id: u64) -> u32 {
+        (id - self.tag) as u32
+    }
+
+    /// The bytes of a datagram of `len` bytes (with the header) in `slot`; `None` if it is too
+    /// short.
+    pub fn received(&self, slot: u32, len: u32) -> Option<Sge> {
+        let len = (len as usize).checked_sub(GRH)?;
+        (len <= self.sizes.payload).then(|| self.slot(slot).part(GRH, len))
+    }
+
+    /// Lets the next datagram come into `slot`.
+    pub fn listen(&self, slot: u32, memories: &Memories) {
+        let mut sge = memories.sge(self.registration, self.rail, self.slot(slot));
+        let wr_id = self.tag + u64::from(slot);
+        let mut wr = ibv_recv_wr { wr_id, next: ptr::null_mut(), sg_list: &mut sge, num_sge: 1 };
+        let mut bad = ptr::null_mut();
+        // SAFETY: a live queue pair; the memory lives as long as it, and the slot is idle. If the
+        // queue refuses, there is one slot less, and datagrams may be lost anyway.
+        unsafe { (self.pair.context.table.post_recv)(self.pair.raw(), &mut wr, &mut bad) };
+    }
+
+    /// Whether [`Datagrams::send`] has room.
+    pub fn has_room(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    /// Sends the parts, one after the other, as one datagram. False: no room, nothing is sent.
+    pub fn send(&mut self, memories: &Memories, to: &Handle, number: u32, parts: &[Sge]) -> bool {
+        let Some(slot) = self.free.pop_front() else { return false };
+        let mut len = 0;
+        for part in parts {
+            self.slot(slot).part(len, part.len()).copy_from(*part);
+            len += part.len();
+        }
+        let mut sge = memories.sge(self.registration, self.rail, self.slot(slot).part(0, len));
+        let target = ibv_ud { ah: to.raw(), remote_qpn: number, remote_qkey: QKEY };
+        let mut wr = ibv_send_wr {
+            wr_id: self.tag + u64::from(slot),
+            next: ptr::null_mut(),
+            sg_list: &mut sge,
+            num_sge: 1,
+            opcode: IBV_WR_SEND,
+            send_flags: IBV_SEND_SIGNALED | IBV_SEND_SOLICITED,
+            imm_data: 0,
+            wr: ibv_target { ud: target },
+            rest: [0; 7],
+        };
+        let mut bad = ptr::null_mut();
+        // SAFETY: a live queue pair and path; the slot stays as it is until its completion.
+        let sent =
+            unsafe { (self.pair.context.table.post_send)(self.pair.raw(), &mut wr, &mut bad) } == 0;
+        if !sent {
+            self.free.push_back(slot);
+        }
+        sent
+    }
+
+    /// A datagram from `slot` has left.
+    pub fn sent(&mut self, slot: u32) {
+        self.free.push_back(slot);
+    }
+}

@@ -1,0 +1,50 @@
+//! The fabric of clusters: InfiniBand and RoCE through libibverbs, which is loaded at run time.
+//!
+//! Each port of an adapter is a rail. A process publishes the addresses of its rails and connects
+//! with a peer when it first has something for it ([`Verbs::connect`]); the pair then uses one rail.
+//!
+//! - Messages are sends into buffers that all connections share; a sender has credits for as many as
+//!   fit, which come back with messages, or by themselves.
+//! - A silent flag is a second write behind that of the data; a waking one carries an immediate, so
+//!   that the receiver hears of it. Two writes of one connection are placed in their order.
+//! - What has no room in the send queue, or no credits, is kept and moved on by `progress`.
+//! - Memory is registered when it is allocated or exposed; short pieces of other memory go through
+//!   buffers, long ones are registered for the operation ([`Options::keep`] keeps registrations).
+
+mod address;
+mod batch;
+mod connect;
+mod connection;
+mod datagrams;
+mod describe;
+mod device;
+mod error;
+pub mod ffi;
+mod greeting;
+mod kept;
+#[cfg(test)]
+mod layout;
+mod library;
+mod memory;
+mod messages;
+mod multicast;
+mod object;
+mod onesided;
+mod options;
+mod pool;
+mod rail;
+mod sleep;
+mod state;
+mod trouble;
+mod verbs;
+mod wire;
+
+pub use device::{Gid, Link, Port, ports};
+pub use error::ConnectError;
+pub use library::Table;
+pub use memory::Totals;
+pub use options::{Keep, Options};
+pub use verbs::Verbs;
+
+/// Most rails: as many keys of an adapter as fit into the key of a [`weft_fabric::RemoteAddr`].
+pub const RAILS_MAX: usize = 2;

@@ -1,0 +1,99 @@
+//! libibverbs, loaded when it is asked for: a machine without it loses nothing.
+
+use crate::ConnectError;
+use crate::ffi::*;
+use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
+use std::ffi::{c_char, c_int, c_void};
+
+/// What is loaded; the number is that of the stable interface.
+const NAME: &str = "libibverbs.so.1";
+
+/// Declares the functions of the library, and loads them by their names.
+macro_rules! functions {
+    ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
+        /// The functions of libibverbs that are symbols.
+        pub struct Library {
+            $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
+            /// Last, since it unloads the functions.
+            _handle: Handle,
+        }
+
+        impl Library {
+            /// Loads the library.
+            pub fn load() -> Result<Library, ConnectError> {
+                let missing = |error: libloading::Error| {
+                    ConnectError::NoLibrary { name: NAME, error: error.to_string() }
+                };
+                // SAFETY: libibverbs has no initialisers that depend on anything of ours.
+                let handle = unsafe { Handle::open(Some(NAME), RTLD_NOW | RTLD_LOCAL) };
+                let handle = handle.map_err(missing)?;
+                Ok(Library {
+                    $($name: {
+                        let name = concat!(stringify!($name), "\0").as_bytes();
+                        // SAFETY: the type is that of the header, with the names of its structures.
+                        *unsafe { handle.get(name) }.map_err(missing)?
+                    },)*
+                    _handle: handle,
+                })
+            }
+        }
+    };
+}
+
+functions! {
+    ibv_fork_init: fn() -> c_int;
+    ibv_get_device_list: fn(*mut c_int) -> *mut *mut ibv_device;
+    ibv_free_device_list: fn(*mut *mut ibv_device);
+    ibv_open_device: fn(*mut ibv_device) -> *mut ibv_context;
+    ibv_close_device: fn(*mut ibv_context) -> c_int;
+    ibv_query_device: fn(*mut ibv_context, *mut ibv_device_attr) -> c_int;
+    ibv_query_port: fn(*mut ibv_context, u8, *mut ibv_port_attr) -> c_int;
+    ibv_query_gid: fn(*mut ibv_context, u8, c_int, *mut ibv_gid) -> c_int;
+    ibv_get_async_event: fn(*mut ibv_context, *mut ibv_async_event) -> c_int;
+    ibv_ack_async_event: fn(*mut ibv_async_event);
+    ibv_alloc_pd: fn(*mut ibv_context) -> *mut ibv_pd;
+    ibv_dealloc_pd: fn(*mut ibv_pd) -> c_int;
+    ibv_reg_mr_iova: fn(*mut ibv_pd, *mut c_void, usize, u64, c_int) -> *mut ibv_mr;
+    ibv_dereg_mr: fn(*mut ibv_mr) -> c_int;
+    ibv_create_comp_channel: fn(*mut ibv_context) -> *mut ibv_comp_channel;
+    ibv_destroy_comp_channel: fn(*mut ibv_comp_channel) -> c_int;
+    ibv_create_cq:
+        fn(*mut ibv_context, c_int, *mut c_void, *mut ibv_comp_channel, c_int) -> *mut ibv_cq;
+    ibv_destroy_cq: fn(*mut ibv_cq) -> c_int;
+    ibv_get_cq_event: fn(*mut ibv_comp_channel, *mut *mut ibv_cq, *mut *mut c_void) -> c_int;
+    ibv_ack_cq_events: fn(*mut ibv_cq, u32);
+    ibv_create_srq: fn(*mut ibv_pd, *mut ibv_srq_init_attr) -> *mut ibv_srq;
+    ibv_destroy_srq: fn(*mut ibv_srq) -> c_int;
+    ibv_create_qp: fn(*mut ibv_pd, *mut ibv_qp_init_attr) -> *mut ibv_qp;
+    ibv_modify_qp: fn(*mut ibv_qp, *mut ibv_qp_attr, c_int) -> c_int;
+    ibv_destroy_qp: fn(*mut ibv_qp) -> c_int;
+    ibv_create_ah: fn(*mut ibv_pd, *mut ibv_ah_attr) -> *mut ibv_ah;
+    ibv_destroy_ah: fn(*mut ibv_ah) -> c_int;
+    ibv_attach_mcast: fn(*mut ibv_qp, *const ibv_gid, u16) -> c_int;
+    ibv_detach_mcast: fn(*mut ibv_qp, *const ibv_gid, u16) -> c_int;
+    ibv_wc_status_str: fn(c_int) -> *const c_char;
+}
+
+/// The functions of one device that every operation goes through, so that a test can put its own
+/// between ([`crate::Options::interpose`]).
+#[derive(Clone, Copy)]
+pub struct Table {
+    pub post_send: PostSend,
+    pub post_recv: PostRecv,
+    pub post_srq_recv: PostSrqRecv,
+    pub poll_cq: PollCq,
+    pub req_notify_cq: ReqNotifyCq,
+}
+
+impl Table {
+    /// What the device's provider offers.
+    pub(crate) fn of(ops: &ibv_context_ops) -> Table {
+        Table {
+            post_send: ops.post_send,
+            post_recv: ops.post_recv,
+            post_srq_recv: ops.post_srq_recv,
+            poll_cq: ops.poll_cq,
+            req_notify_cq: ops.req_notify_cq,
+        }
+    }
+}

@@ -1,0 +1,500 @@
+//! Memory that the adapters may touch: registrations, what is allocated from them, and the cache.
+//!
+//! A registration covers all rails. It is shared by everybody who names a part of it while it is in
+//! use; afterwards it is dropped, or kept for the next use if [`crate::Options::keep`] allows.
+
+use crate::RAILS_MAX;
+use crate::address::{self, PROGRAM};
+use crate::ffi::*;
+use crate::object::{self, Domain, Memory};
+use crate::options::Keep;
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::sync::Arc;
+use weft_fabric::{Fault, Region, RemoteAddr, Sge};
+
+const PAGE: usize = 4096;
+/// Small allocations come out of pieces of this size, each a registration.
+const CHUNK: usize = 1 << 20;
+/// Larger allocations are registrations of their own.
+const SMALL: usize = 256 << 10;
+const SMALLEST: usize = 64;
+const CLASSES: usize = (SMALL / SMALLEST).trailing_zeros() as usize + 1;
+
+/// Names no registration.
+pub const NONE: u32 = u32::MAX;
+
+/// Whose memory is registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// Buffers and chunks of the fabric, which last as long as it: their users are not counted.
+    Fabric,
+    /// A large allocation. Its region is a user.
+    Allocation,
+    /// The program.
+    Program,
+}
+
+/// Registered memory.
+struct Registration {
+    start: usize,
+    len: usize,
+    /// By rail.
+    memories: Vec<Memory>,
+    lkeys: [u32; RAILS_MAX],
+    rkeys: [u32; RAILS_MAX],
+    writable: bool,
+    /// Operations and regions that need it. An operation does until it is acknowledged, even if its
+    /// effect was seen: what is lost on the way is read again.
+    users: u32,
+    owner: Owner,
+    /// Regions of the program in it. Without a cache, new users may join as long as there are some:
+    /// so long the program keeps the memory.
+    regions: u32,
+    /// Not for new users.
+    closed: bool,
+    /// When it was last used, for the order of eviction.
+    used: u64,
+}
+
+impl Registration {
+    /// The adapter's name of the first byte.
+    fn first(&self) -> u64 {
+        (self.start % PAGE) as u64
+    }
+}
+
+/// What the registrations amount to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// In bytes; memory that is registered twice counts twice.
+    pub registered: usize,
+    pub entries: usize,
+    /// Registrations made so far, and uses that found one.
+    pub made: u64,
+    pub found: u64,
+}
+
+/// The registrations of one process.
+pub struct Memories {
+    slots: Vec<Option<Registration>>,
+    vacant: Vec<u32>,
+    by_start: BTreeMap<(usize, u32), ()>,
+    by_key: HashMap<u64, u32>,
+    last: u32,
+    clock: u64,
+    keep: Option<Keep>,
+    idle: Keep,
+    totals: Totals,
+    /// Free pieces of chunks, by class; all of them were used before.
+    free: [Vec<usize>; CLASSES],
+    /// Unused end of the last chunk.
+    fresh: (usize, usize),
+    /// Mapped, but not registered: large memory that was given back, by length.
+    spare: HashMap<usize, Vec<usize>>,
+    mapped: Vec<(usize, usize)>,
+    domains: Vec<Arc<Domain>>,
+}
+
+impl Memories {
+    pub fn new(domains: Vec<Arc<Domain>>, keep: Option<Keep>) -> Memories {
+        Memories {
+            slots: Vec::new(),
+            vacant: Vec::new(),
+            by_start: BTreeMap::new(),
+            by_key: HashMap::new(),
+            last: NONE,
+            clock: 0,
+            keep,
+            idle: Keep { bytes: 0, entries: 0 },
+            totals: Totals::default(),
+            free: Default::default(),
+            fresh: (0, 0),
+            spare: HashMap::new(),
+            mapped: Vec::new(),
+            domains,
+        }
+    }
+
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    fn slot(&self, id: u32) -> &Registration {
+        self.slots[id as usize].as_ref().expect("a registration in use")
+    }
+
+    fn slot_mut(&mut self, id: u32) -> &mut Registration {
+        self.slots[id as usize].as_mut().expect("a registration in use")
+    }
+
+    /// Counts one more user of a registration in use; [`NONE`] needs none.
+    pub fn add_user(&mut self, id: u32) {
+        if id != NONE && !self.is_lasting(id) {
+            self.slot_mut(id).users += 1;
+        }
+    }
+
+    /// Whether users of `id` need not be counted.
+    pub fn is_lasting(&self, id: u32) -> bool {
+        self.slot(id).owner == Owner::Fabric
+    }
+
+    /// What an operation on `rail` calls the memory at `at`, which lies in registration `id`.
+    pub fn sge(&self, id: u32, rail: usize, memory: Sge) -> ibv_sge {
+        let it = self.slot(id);
+        let offset = (memory.ptr().addr() - it.start) as u64;
+        ibv_sge { addr: it.first() + offset, length: memory.len() as u32, lkey: it.lkeys[rail] }
+    }
+
+    /// The registration that holds all of `memory`, if there is one.
+    fn find(&mut self, memory: Sge, writable: bool) -> Option<u32> {
+        let (start, end) = (memory.ptr().addr(), memory.ptr().addr() + memory.len());
+        let holds = |it: &Registration| {
+            it.start <= start && end <= it.start + it.len && it.writable >= writable && !it.closed
+        };
+        if let Some(Some(it)) = self.slots.get(self.last as usize)
+            && holds(it)
+        {
+            return Some(self.last);
+        }
+        // Registrations may overlap, so the nearest start need not be the right one.
+        let before = self.by_start.range(..=(start, NONE)).rev().take(8);
+        let found = before.map(|(&(_, id), ())| id).find(|&id| holds(self.slot(id)))?;
+        self.last = found;
+        Some(found)
+    }
+
+    /// Counts one more user of a registration of `memory` that exists.
+    pub fn share(&mut self, memory: Sge, writable: bool) -> Option<u32> {
+        let id = self.find(memory, writable)?;
+        self.clock += 1;
+        let clock = self.clock;
+        let it = self.slot_mut(id);
+        if it.owner == Owner::Fabric {
+            return Some(id);
+        }
+        it.used = clock;
+        it.users += 1;
+        if it.users == 1 {
+            let len = it.len;
+            self.idle.bytes -= len;
+            self.idle.entries -= 1;
+        }
+        self.totals.found += 1;
+        Some(id)
+    }
+
+    /// Counts one more user of a registration of `memory`, and makes one if there is none. For the
+    /// program's memory only.
+    ///
+    /// # Safety
+    /// `memory` stays mapped until its last user is gone, and as long as it is kept.
+    pub unsafe fn acquire(&mut self, memory: Sge, writable: bool) -> Result<u32, Fault> {
+        if let Some(id) = self.share(memory, writable) {
+            return Ok(id);
+        }
+        let all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+        let (start, len) = (memory.ptr().addr(), memory.len());
+        // SAFETY: the caller's promise.
+        match unsafe { self.register(start, len, all, Owner::Program, None) } {
+            // Constants of the program can be read only.
+            Err(error) if !writable && error.raw_os_error() == Some(libc::EFAULT) => {
+                // SAFETY: the caller's promise.
+                let id = unsafe {
+                    self.register(start, len, IBV_ACCESS_REMOTE_READ, Owner::Program, None)
+                };
+                id.map_err(|error| refused(&error))
+            }
+            result => result.map_err(|error| refused(&error)),
+        }
+    }
+
+    /// A new registration with one user.
+    ///
+    /// # Safety
+    /// As for [`Memories::acquire`].
+    unsafe fn register(
+        &mut self,
+        start: usize,
+        len: usize,
+        access: i32,
+        owner: Owner,
+        only: Option<usize>,
+    ) -> io::Result<u32> {
+        let mut memories = Vec::with_capacity(self.domains.len());
+        let (mut lkeys, mut rkeys) = ([0; RAILS_MAX], [0; RAILS_MAX]);
+        for (rail, domain) in self.domains.iter().enumerate() {
+            if only.is_some_and(|only| only != rail) {
+                continue;
+            }
+            let pointer = std::ptr::with_exposed_provenance_mut(start);
+            // SAFETY: the caller's promise.
+            let memory =
+                unsafe { object::register(domain, pointer, len, (start % PAGE) as u64, access) }?;
+            (lkeys[rail], rkeys[rail]) = (memory.lkey(), memory.rkey());
+            memories.push(memory);
+        }
+        let id = self.vacant.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() as u32 - 1
+        });
+        self.clock += 1;
+        self.by_start.insert((start, id), ());
+        self.by_key.insert(address::encode(rkeys, 0, 0, 0).key, id);
+        self.slots[id as usize] = Some(Registration {
+            start,
+            len,
+            memories,
+            lkeys,
+            rkeys,
+            writable: access & IBV_ACCESS_LOCAL_WRITE != 0,
+            users: 1,
+            owner,
+            regions: 0,
+            closed: owner == Owner::Program && self.keep.is_none(),
+            used: self.clock,
+        });
+        self.totals.made += 1;
+        self.totals.entries += 1;
+        self.totals.registered += len;
+        Ok(id)
+    }
+
+    /// One user less; [`NONE`] has none.
+    pub fn release(&mut self, id: u32) {
+        if id == NONE {
+            return;
+        }
+        let it = self.slot_mut(id);
+        if it.owner == Owner::Fabric {
+            return;
+        }
+        it.users -= 1;
+        if it.users > 0 {
+            return;
+        }
+        let (start, len, closed) = (it.start, it.len, it.closed);
+        if it.owner == Owner::Allocation {
+            self.discard(id);
+            self.spare(start, len);
+            return;
+        }
+        match self.keep {
+            Some(keep) if !closed && len <= keep.bytes => {
+                self.idle.bytes += len;
+                self.idle.entries += 1;
+                self.evict(keep);
+            }
+            _ => self.discard(id),
+        }
+    }
+
+    /// Drops the longest unused registrations until the limits are kept.
+    fn evict(&mut self, keep: Keep) {
+        while self.idle.bytes > keep.bytes || self.idle.entries > keep.entries {
+            let unused = |(i, slot): (usize, &Option<Registration>)| {
+                let it = slot.as_ref().filter(|it| it.users == 0)?;
+                Some((it.used, i as u32, it.len))
+            };
+            let Some((_, id, len)) = self.slots.iter().enumerate().filter_map(unused).min() else {
+                return;
+            };
+            self.idle.bytes -= len;
+            self.idle.entries -= 1;
+            self.discard(id);
+        }
+    }
+
+    fn discard(&mut self, id: u32) {
+        let it = self.slots[id as usize].take().expect("a registration in use");
+        self.by_start.remove(&(it.start, id));
+        self.by_key.remove(&address::encode(it.rkeys, 0, 0, 0).key);
+        self.vacant.push(id);
+        self.totals.entries -= 1;
+        self.totals.registered -= it.len;
+        drop(it.memories);
+    }
+
+    /// Forgets what is registered of the program's `memory`; what is in use, after its use.
+    pub fn forget(&mut self, memory: Sge) {
+        let (start, end) = (memory.ptr().addr(), memory.ptr().addr() + memory.len());
+        for id in 0..self.slots.len() as u32 {
+            let Some(it) = &mut self.slots[id as usize] else { continue };
+            if it.owner != Owner::Program || it.start >= end || it.start + it.len <= start {
+                continue;
+            }
+            it.closed = true;
+            if it.users == 0 {
+                self.idle.bytes -= it.len;
+                self.idle.entries -= 1;
+                self.discard(id);
+            }
+        }
+    }
+
+    fn name(&self, id: u32, memory: Sge, kind: u64) -> Region {
+        let it = self.slot(id);
+        let at = it.first() + (memory.ptr().addr() - it.start) as u64;
+        let end = it.first() + it.len as u64;
+        Region { local: memory, remote: address::encode(it.rkeys, at, end, kind) }
+    }
+
+    /// Lets peers read and write the program's memory.
+    ///
+    /// # Safety
+    /// As for [`Memories::acquire`].
+    pub unsafe fn expose(&mut self, memory: Sge) -> Result<Region, Fault> {
+        if memory.is_empty() {
+            let remote = RemoteAddr { key: 0, addr: PROGRAM };
+            return Ok(Region { local: memory, remote });
+        }
+        // SAFETY: the caller's promise.
+        let id = unsafe { self.acquire(memory, false) }?;
+        let it = self.slot_mut(id);
+        it.regions += 1;
+        it.closed = false;
+        Ok(self.name(id, memory, PROGRAM))
+    }
+
+    /// Takes a region back.
+    pub fn withdraw(&mut self, region: Region) {
+        if region.remote.addr & PROGRAM != 0 {
+            if let Some(&id) = self.by_key.get(&region.remote.key) {
+                let without_cache = self.keep.is_none();
+                let it = self.slot_mut(id);
+                it.regions = it.regions.saturating_sub(1);
+                it.closed |= without_cache && it.owner == Owner::Program && it.regions == 0;
+                self.release(id);
+            }
+            return;
+        }
+        let start = region.local.ptr().addr();
+        match class(region.local.len()) {
+            Some(class) => self.free[class].push(start),
+            None => {
+                let id = self.by_key[&region.remote.key];
+                self.slot_mut(id).closed = true;
+                self.release(id);
+            }
+        }
+    }
+
+    /// Gives the pages of a mapping back, but not its addresses: counters may lie in it.
+    fn spare(&mut self, start: usize, len: usize) {
+        // SAFETY: a mapping of ours, not registered any more; a failure costs memory only.
+        unsafe {
+            let start = std::ptr::with_exposed_provenance_mut(start);
+            libc::madvise(start, len, libc::MADV_DONTNEED);
+        }
+        self.spare.entry(len).or_default().push(start);
+    }
+
+    /// Zeroed memory that peers can do everything with.
+    pub fn allocate(&mut self, len: usize) -> Result<Region, Fault> {
+        let start = match class(len) {
+            Some(class) => self.allocate_small(class)?,
+            None => {
+                let len = address::rounded(len.checked_next_multiple_of(PAGE).ok_or(NO_MEMORY)?);
+                let spare = self.spare.get_mut(&len).and_then(Vec::pop);
+                let start = spare.map_or_else(|| self.map(len), Ok)?;
+                if let Err(fault) = self.register_own(start, len, Owner::Allocation) {
+                    self.spare.entry(len).or_default().push(start);
+                    return Err(fault);
+                }
+                start
+            }
+        };
+        // SAFETY: mapped above, for nobody else, and never unmapped while `self` lives.
+        let local = unsafe { Sge::new(std::ptr::with_exposed_provenance_mut(start), len) };
+        let id = self.find(local, true).expect("registered above");
+        Ok(self.name(id, local, 0))
+    }
+
+    fn allocate_small(&mut self, class: usize) -> Result<usize, Fault> {
+        let size = SMALLEST << class;
+        if let Some(start) = self.free[class].pop() {
+            let pointer = std::ptr::with_exposed_provenance_mut::<u8>(start);
+            // SAFETY: a piece of a chunk, of that size, that was given back.
+            unsafe { std::ptr::write_bytes(pointer, 0, size) };
+            return Ok(start);
+        }
+        if self.fresh.1 - self.fresh.0 < size {
+            let start = self.map(CHUNK)?;
+            self.register_own(start, CHUNK, Owner::Fabric)?;
+            self.fresh = (start, start + CHUNK);
+        }
+        let start = self.fresh.0;
+        self.fresh.0 += size;
+        Ok(start)
+    }
+
+    fn register_own(&mut self, start: usize, len: usize, owner: Owner) -> Result<u32, Fault> {
+        let access = IBV_ACCESS_LOCAL_WRITE
+            | IBV_ACCESS_REMOTE_WRITE
+            | IBV_ACCESS_REMOTE_READ
+            | IBV_ACCESS_REMOTE_ATOMIC;
+        // SAFETY: mapped by `map`, unmapped when `self` is dropped, after all registrations.
+        let id = unsafe { self.register(start, len, access, owner, None) };
+        id.map_err(|error| refused(&error))
+    }
+
+    /// Maps zeroed memory, which stays mapped.
+    fn map(&mut self, len: usize) -> Result<usize, Fault> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: new memory, wherever the system likes.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, -1, 0) };
+        if start == libc::MAP_FAILED {
+            let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
+            return Err(Fault::System { what: "allocating memory for the adapter", errno });
+        }
+        let start = start.expose_provenance();
+        self.mapped.push((start, len));
+        Ok(start)
+    }
+
+    /// Memory of the fabric itself, for its buffers on one rail or on all: its registration and its
+    /// start.
+    pub fn buffers(&mut self, len: usize, rail: Option<usize>) -> Result<(u32, *mut u8), Fault> {
+        let len = len.next_multiple_of(PAGE);
+        let start = self.map(len)?;
+        // SAFETY: as in `register_own`. No peer needs to reach it.
+        let id = unsafe { self.register(start, len, IBV_ACCESS_LOCAL_WRITE, Owner::Fabric, rail) };
+        let id = id.map_err(|error| refused(&error))?;
+        Ok((id, std::ptr::with_exposed_provenance_mut(start)))
+    }
+}
+
+impl Drop for Memories {
+    fn drop(&mut self) {
+        self.slots.clear();
+        for &(start, len) in &self.mapped {
+            let start = std::ptr::with_exposed_provenance_mut(start);
+            // SAFETY: mapped by `map`; nothing is registered in it any more, and regions and
+            // counters end with the fabric.
+            unsafe { libc::munmap(start, len) };
+        }
+    }
+}
+
+const NO_MEMORY: Fault =
+    Fault::System { what: "allocating memory for the adapter", errno: libc::ENOMEM };
+
+fn refused(error: &io::Error) -> Fault {
+    let errno = error.raw_os_error().unwrap_or(0);
+    let what = match errno {
+        libc::ENOMEM | libc::EAGAIN | libc::EPERM => {
+            "registering memory with the adapter (is the limit on locked memory, `ulimit -l`, too \
+             small?)"
+        }
+        _ => "registering memory with the adapter",
+    };
+    Fault::System { what, errno }
+}
+
+/// The class of a small allocation.
+fn class(len: usize) -> Option<usize> {
+    let size = len.max(SMALLEST).checked_next_power_of_two()?;
+    (size <= SMALL).then(|| (size / SMALLEST).trailing_zeros() as usize)
+}

@@ -1,0 +1,281 @@
+//! Two-sided messages: at once if the peer has room, kept if not.
+
+use crate::connection::{Connection, Phase, Record};
+use crate::ffi::*;
+use crate::kept::Work;
+use crate::memory::NONE;
+use crate::rail::{HEAD, INLINE_MAX, SEND_MAX, Use};
+use crate::state::{Core, State, request_id};
+use crate::wire::{Kind, Tag};
+use weft_fabric::{Completion, Fault, Head, Message, Posted, Sge};
+
+impl Connection {
+    /// What the peer may be told that it has room for; it is owed nothing then.
+    pub fn take_credits(&mut self, kind: Kind) -> Tag {
+        let messages = std::mem::take(&mut self.owed_messages);
+        let events = std::mem::take(&mut self.owed_events);
+        Tag { kind, messages, events }
+    }
+}
+
+/// A kept message. Its payload is in the slab, or the caller's.
+fn kept_message(work: &Work) -> (Head, Sge, Completion) {
+    match *work {
+        Work::Short { head, len, ref bytes } => {
+            // SAFETY: the entry stays as it is until the message is posted, which copies it.
+            (head, unsafe { Sge::new(bytes.as_ptr().cast_mut(), len) }, None)
+        }
+        Work::Long { head, payload, done } => (head, payload, done),
+        _ => unreachable!("only messages are kept among messages"),
+    }
+}
+
+impl State {
+    #[inline]
+    pub fn send(
+        &mut self,
+        core: &Core,
+        peer: usize,
+        head: Head,
+        payload: Sge,
+        done: Completion,
+    ) -> Posted {
+        if let Some(link) = &self.peers[peer]
+            && link.phase == Phase::Open
+            && link.kept_messages.is_empty()
+            && payload.len() <= SEND_MAX
+            && self.add_message(peer, head, payload)
+        {
+            self.ring(peer);
+            return Posted::Done;
+        }
+        self.send_slowly(core, peer, head, payload, done)
+    }
+
+    #[cold]
+    fn send_slowly(
+        &mut self,
+        core: &Core,
+        peer: usize,
+        head: Head,
+        payload: Sge,
+        done: Completion,
+    ) -> Posted {
+        let len = payload.len();
+        assert!(len <= SEND_MAX, "a payload of {len} bytes exceeds the {SEND_MAX} of send_max");
+        if !self.reach(core, peer) {
+            return Posted::Done;
+        }
+        // A caller that only sends may not come to `progress`: what is kept must not grow for that.
+        self.poll(core);
+        self.drain(core, peer);
+        let link = self.link(peer);
+        if link.phase == Phase::Open
+            && link.kept_messages.is_empty()
+            && self.add_message(peer, head, payload)
+        {
+            self.ring(peer);
+            return Posted::Done;
+        }
+        let (work, posted) = if len <= INLINE_MAX {
+            let mut bytes = [0; INLINE_MAX];
+            payload.read(&mut bytes[..len]);
+            (Work::Short { head, len, bytes }, Posted::Done)
+        } else {
+            (Work::Long { head, payload, done }, Posted::Later)
+        };
+        let State { peers, slab, .. } = self;
+        let link = peers[peer].as_deref_mut().expect("reached");
+        slab.push(&mut link.kept_messages, work);
+        self.wait_for(peer);
+        posted
+    }
+
+    /// Notes that something is kept for `peer`.
+    pub fn wait_for(&mut self, peer: usize) {
+        let link = self.link(peer);
+        if !std::mem::replace(&mut link.waiting, true) {
+            self.waiting.push(peer as u32);
+        }
+    }
+
+    /// Sees to it that there is a connection, or that there will be one. False: the peer is gone,
+    /// and that is a fault.
+    pub fn reach(&mut self, core: &Core, peer: usize) -> bool {
+        match &self.peers[peer] {
+            Some(link) if link.phase == Phase::Gone => {
+                let why = format!("process {peer} has left already");
+                self.fail(Fault::PeerLost { rank: peer }, why);
+                false
+            }
+            Some(link) => link.phase != Phase::Lost,
+            None => self.begin(core, peer),
+        }
+    }
+
+    /// Collects a message, if there is room for it.
+    #[inline]
+    pub fn add_message(&mut self, peer: usize, head: Head, payload: Sge) -> bool {
+        let State { peers, batch, pool, memories, .. } = self;
+        let link = peers[peer].as_deref_mut().expect("a connection");
+        if link.messages == 0 || !link.has_room(1) || !batch.has_room(1) {
+            return false;
+        }
+        let len = HEAD + payload.len();
+        let inline = len <= link.inline;
+        let mut record = Record::NOTHING;
+        let mut eager = false;
+        if !inline {
+            eager = pool.is_low();
+            let Some(buffer) = pool.take() else { return false };
+            record.buffer = buffer;
+            let mut bytes = [0; HEAD];
+            for (to, word) in bytes.chunks_exact_mut(8).zip(head.0) {
+                to.copy_from_slice(&word.to_ne_bytes());
+            }
+            pool.part(buffer, 0, HEAD).fill(&bytes);
+            pool.part(buffer, HEAD, payload.len()).copy_from(payload);
+        }
+        link.messages -= 1;
+        let tag = link.take_credits(Kind::Message);
+        let (number, signaled) = link.note(record, eager);
+        let flags = IBV_SEND_SOLICITED | if signaled { IBV_SEND_SIGNALED } else { 0 };
+        let request = batch
+            .add(request_id(peer, number), IBV_WR_SEND_WITH_IMM, flags)
+            .immediate(tag.encode());
+        if inline {
+            request.head(head).inline(payload);
+        } else {
+            request.data(pool.sge(memories, link.rail, record.buffer, len));
+        }
+        true
+    }
+
+    /// Moves on what is kept for `peer`, with few rings of the doorbell; true if anything moved.
+    pub fn drain(&mut self, core: &Core, peer: usize) -> bool {
+        let mut moved = false;
+        loop {
+            let State { peers, slab, .. } = &*self;
+            let Some(link) = &peers[peer] else { return moved };
+            if link.phase != Phase::Open || link.is_empty() {
+                break;
+            }
+            let message = slab.front(&link.kept_messages).map(kept_message);
+            let work = slab.front(&link.kept_work).copied();
+            let sent = message.is_some_and(|(head, payload, done)| {
+                let added = self.add_message(peer, head, payload);
+                if added {
+                    core.complete(done);
+                }
+                added
+            });
+            let done = work.is_some_and(|work| self.add_work(peer, &work));
+            let State { peers, slab, batch, .. } = &mut *self;
+            let link = peers[peer].as_deref_mut().expect("looked at above");
+            // What is taken out of the slab stays there, and readable, until something is put in.
+            if sent {
+                slab.pop(&mut link.kept_messages);
+            }
+            if done {
+                slab.pop(&mut link.kept_work);
+            }
+            moved |= sent || done;
+            if !(sent || done) {
+                if batch.is_empty() {
+                    break;
+                }
+                // The batch may be what was full.
+                self.ring(peer);
+            }
+        }
+        self.ring(peer);
+        moved
+    }
+
+    /// Moves on what is kept for anybody.
+    #[cold]
+    pub fn drain_all(&mut self, core: &Core) -> bool {
+        let mut moved = false;
+        for i in (0..self.waiting.len()).rev() {
+            let peer = self.waiting[i] as usize;
+            moved |= self.drain(core, peer);
+            let link = self.link(peer);
+            if link.is_empty() {
+                link.waiting = false;
+                self.waiting.swap_remove(i);
+            }
+        }
+        moved
+    }
+
+    /// A message has arrived from `peer`; false if it cannot be one.
+    pub fn deliver(&mut self, rail: usize, peer: usize, wc: &ibv_wc) -> bool {
+        let buffer = wc.wr_id as u32;
+        let State { peers, rails, arrived, .. } = self;
+        let link = peers[peer].as_deref_mut().expect("a connection");
+        let buffers = &mut rails[rail].buffers;
+        let it = &mut buffers[buffer as usize];
+        if (wc.byte_len as usize) < HEAD || wc.byte_len as usize > it.memory.len() {
+            return false;
+        }
+        (it.len, it.next) = (wc.byte_len, NONE);
+        match link.inbox {
+            (NONE, _) => link.inbox = (buffer, buffer),
+            (first, last) => {
+                buffers[last as usize].next = buffer;
+                link.inbox = (first, buffer);
+            }
+        }
+        if !std::mem::replace(&mut link.listed, true) {
+            arrived.push_back(peer as u32);
+        }
+        true
+    }
+
+    #[inline]
+    pub fn receive(&mut self, from: Option<usize>) -> Option<Message> {
+        if let Some(peer) = from {
+            return self.take_message(peer);
+        }
+        loop {
+            let peer = *self.arrived.front()? as usize;
+            let message = self.take_message(peer);
+            self.arrived.pop_front();
+            let link = self.link(peer);
+            link.listed = link.inbox.0 != NONE;
+            if link.listed {
+                self.arrived.push_back(peer as u32);
+            }
+            if message.is_some() {
+                return message;
+            }
+        }
+    }
+
+    fn take_message(&mut self, peer: usize) -> Option<Message> {
+        let link = self.peers[peer].as_deref_mut()?;
+        let buffer = link.inbox.0;
+        if buffer == NONE {
+            return None;
+        }
+        let it = &self.rails[link.rail].buffers[buffer as usize];
+        link.inbox.0 = it.next;
+        let mut bytes = [0; HEAD];
+        it.memory.read(&mut bytes);
+        let word = |i: usize| u64::from_ne_bytes(std::array::from_fn(|k| bytes[8 * i + k]));
+        Some(Message {
+            peer,
+            head: Head([word(0), word(1), word(2)]),
+            payload: it.memory.part(HEAD, it.len as usize - HEAD),
+            token: buffer.into(),
+        })
+    }
+
+    #[inline]
+    pub fn release(&mut self, core: &Core, message: &Message) {
+        let rail = self.link(message.peer).rail;
+        if self.rails[rail].give_back(message.token as u32, message.peer, Use::Message) {
+            self.repost(core, rail);
+        }
+    }
+}

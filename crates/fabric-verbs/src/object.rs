@@ -1,0 +1,245 @@
+//! Things made by libibverbs, given back when they are dropped, and the calls on them.
+
+use crate::ConnectError;
+use crate::device::Context;
+use crate::ffi::*;
+use std::ffi::c_int;
+use std::io;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+/// An object and how to destroy it. Objects made from others (queue pairs of completion queues)
+/// must be dropped before them.
+pub struct Owned<T> {
+    raw: NonNull<T>,
+    destroy: unsafe extern "C" fn(*mut T) -> c_int,
+    pub context: Arc<Context>,
+}
+
+// SAFETY: libibverbs lets any thread use its objects, and several at once.
+unsafe impl<T> Send for Owned<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Owned<T> {}
+
+impl<T> Owned<T> {
+    fn new(
+        raw: *mut T,
+        destroy: unsafe extern "C" fn(*mut T) -> c_int,
+        context: &Arc<Context>,
+        what: &'static str,
+    ) -> Result<Owned<T>, ConnectError> {
+        match NonNull::new(raw) {
+            Some(raw) => Ok(Owned { raw, destroy, context: context.clone() }),
+            None => Err(ConnectError::last(what, &context.name)),
+        }
+    }
+
+    pub fn raw(&self) -> *mut T {
+        self.raw.as_ptr()
+    }
+}
+
+impl<T> Drop for Owned<T> {
+    fn drop(&mut self) {
+        // SAFETY: made by the library, given back once, and before what it was made from.
+        unsafe { (self.destroy)(self.raw()) };
+    }
+}
+
+pub type Domain = Owned<ibv_pd>;
+pub type Channel = Owned<ibv_comp_channel>;
+pub type CompletionQueue = Owned<ibv_cq>;
+pub type SharedQueue = Owned<ibv_srq>;
+pub type QueuePair = Owned<ibv_qp>;
+pub type Memory = Owned<ibv_mr>;
+pub type Handle = Owned<ibv_ah>;
+
+pub fn domain(context: &Arc<Context>) -> Result<Domain, ConnectError> {
+    // SAFETY: an open context.
+    let raw = unsafe { (context.library.ibv_alloc_pd)(context.raw()) };
+    Owned::new(raw, context.library.ibv_dealloc_pd, context, "making a protection domain")
+}
+
+/// A completion channel whose descriptor does not block.
+pub fn channel(context: &Arc<Context>) -> Result<Channel, ConnectError> {
+    // SAFETY: an open context.
+    let raw = unsafe { (context.library.ibv_create_comp_channel)(context.raw()) };
+    let destroy = context.library.ibv_destroy_comp_channel;
+    let channel = Owned::new(raw, destroy, context, "making a completion channel")?;
+    for fd in [channel.fd(), context.async_fd()] {
+        // SAFETY: flags of a descriptor that is open.
+        let failed = unsafe {
+            let flags = libc::fcntl(fd, libc::F_GETFL);
+            flags < 0 || libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK) < 0
+        };
+        if failed {
+            return Err(ConnectError::last("setting up a completion channel", &context.name));
+        }
+    }
+    Ok(channel)
+}
+
+impl Channel {
+    pub fn fd(&self) -> c_int {
+        // SAFETY: alive as long as `self`.
+        unsafe { (*self.raw()).fd }
+    }
+
+    /// Takes the events that have come, so that the descriptor is not readable any more.
+    pub fn drain(&self) -> bool {
+        let library = &self.context.library;
+        let mut any = false;
+        loop {
+            let (mut queue, mut token) = (ptr::null_mut(), ptr::null_mut());
+            // SAFETY: fills in both; the descriptor does not block.
+            if unsafe { (library.ibv_get_cq_event)(self.raw(), &mut queue, &mut token) } != 0 {
+                return any;
+            }
+            // SAFETY: the queue is one of ours, alive as long as the channel.
+            unsafe { (library.ibv_ack_cq_events)(queue, 1) };
+            any = true;
+        }
+    }
+}
+
+pub fn completion_queue(
+    context: &Arc<Context>,
+    channel: &Channel,
+    entries: usize,
+) -> Result<CompletionQueue, ConnectError> {
+    let entries = entries.min(context.attributes.max_cqe.max(1) as usize) as c_int;
+    // SAFETY: an open context and a channel of it.
+    let raw = unsafe {
+        let create = context.library.ibv_create_cq;
+        create(context.raw(), entries, ptr::null_mut(), channel.raw(), 0)
+    };
+    Owned::new(raw, context.library.ibv_destroy_cq, context, "making a completion queue")
+}
+
+/// Completions that are taken at once.
+pub const BATCH: usize = 16;
+
+impl CompletionQueue {
+    /// The completions that have come, at most [`BATCH`]; how many.
+    #[inline]
+    pub fn poll(&self, into: &mut [ibv_wc; BATCH]) -> usize {
+        // SAFETY: a live queue and room for so many completions.
+        let n =
+            unsafe { (self.context.table.poll_cq)(self.raw(), BATCH as c_int, into.as_mut_ptr()) };
+        n.clamp(0, BATCH as c_int) as usize
+    }
+
+    /// Asks for one event at the next completion, or at the next solicited one.
+    pub fn arm(&self, solicited: bool) {
+        // SAFETY: a live queue. A failure leaves us with naps.
+        unsafe { (self.context.table.req_notify_cq)(self.raw(), solicited.into()) };
+    }
+}
+
+pub fn shared_queue(domain: &Domain, requests: usize) -> Result<SharedQueue, ConnectError> {
+    let attr = ibv_srq_attr { max_wr: requests as u32, max_sge: 1, srq_limit: 0 };
+    let mut init = ibv_srq_init_attr { srq_context: ptr::null_mut(), attr };
+    let context = &domain.context;
+    // SAFETY: a live domain, and valid attributes.
+    let raw = unsafe { (context.library.ibv_create_srq)(domain.raw(), &mut init) };
+    Owned::new(raw, context.library.ibv_destroy_srq, context, "making a shared receive queue")
+}
+
+/// What a queue pair is made of.
+pub struct Ends<'e> {
+    pub domain: &'e Domain,
+    pub send: &'e CompletionQueue,
+    pub receive: &'e CompletionQueue,
+    pub shared: Option<&'e SharedQueue>,
+}
+
+/// Makes a queue pair; `cap` says what came of the wishes. The inline size is only a wish.
+pub fn queue_pair(
+    ends: &Ends,
+    kind: c_int,
+    cap: &mut ibv_qp_cap,
+) -> Result<QueuePair, ConnectError> {
+    let context = &ends.domain.context;
+    let wanted = cap.max_inline_data;
+    let mut raw = ptr::null_mut();
+    for inline in [wanted, wanted / 2, 0] {
+        let mut init = ibv_qp_init_attr {
+            qp_context: ptr::null_mut(),
+            send_cq: ends.send.raw(),
+            recv_cq: ends.receive.raw(),
+            srq: ends.shared.map_or(ptr::null_mut(), |shared| shared.raw()),
+            cap: ibv_qp_cap { max_inline_data: inline, ..*cap },
+            qp_type: kind,
+            sq_sig_all: 0,
+        };
+        // SAFETY: live objects of one device, and valid attributes.
+        raw = unsafe { (context.library.ibv_create_qp)(ends.domain.raw(), &mut init) };
+        if !raw.is_null() {
+            *cap = init.cap;
+            break;
+        }
+    }
+    Owned::new(raw, context.library.ibv_destroy_qp, context, "making a queue pair")
+}
+
+impl QueuePair {
+    pub fn number(&self) -> u32 {
+        // SAFETY: alive as long as `self`.
+        unsafe { (*self.raw()).qp_num }
+    }
+
+    /// Changes the state and what `mask` names.
+    pub fn modify(&self, attributes: &mut ibv_qp_attr, mask: c_int) -> io::Result<()> {
+        // SAFETY: a live queue pair, and valid attributes.
+        match unsafe { (self.context.library.ibv_modify_qp)(self.raw(), attributes, mask) } {
+            0 => Ok(()),
+            // Older libraries say -1 and leave the number in errno.
+            -1 => Err(io::Error::last_os_error()),
+            errno => Err(io::Error::from_raw_os_error(errno)),
+        }
+    }
+}
+
+/// Registers memory so that the network names byte `i` of it `at + i`.
+///
+/// # Safety
+/// The memory stays mapped until the registration is dropped.
+pub unsafe fn register(
+    domain: &Domain,
+    start: *mut u8,
+    len: usize,
+    at: u64,
+    access: c_int,
+) -> io::Result<Memory> {
+    let context = &domain.context;
+    let register = context.library.ibv_reg_mr_iova;
+    // SAFETY: the caller's promise.
+    let raw = unsafe { register(domain.raw(), start.cast(), len, at, access) };
+    match NonNull::new(raw) {
+        Some(raw) => {
+            let destroy = context.library.ibv_dereg_mr;
+            Ok(Owned { raw, destroy, context: context.clone() })
+        }
+        None => Err(io::Error::last_os_error()),
+    }
+}
+
+impl Memory {
+    pub fn lkey(&self) -> u32 {
+        // SAFETY: alive as long as `self`.
+        unsafe { (*self.raw()).lkey }
+    }
+
+    pub fn rkey(&self) -> u32 {
+        // SAFETY: alive as long as `self`.
+        unsafe { (*self.raw()).rkey }
+    }
+}
+
+/// A path to an address, for datagrams.
+pub fn handle(domain: &Domain, attributes: &mut ibv_ah_attr) -> Result<Handle, ConnectError> {
+    let context = &domain.context;
+    // SAFETY: a live domain, and valid attributes.
+    let raw = unsafe { (context.library.ibv_create_ah)(domain.raw(), attributes) };
+    Owned::new(raw, context.library.ibv_destroy_ah, context, "resolving an address")
+}

@@ -1,0 +1,350 @@
+//! Writes, reads and atomics.
+
+use crate::address::{self, Target};
+use crate::connection::{Phase, Record};
+use crate::ffi::*;
+use crate::kept::{Atomic, Place, Tail, Work};
+use crate::memory::NONE;
+use crate::rail::{BUFFER, INLINE_MAX};
+use crate::state::{Core, State, request_id};
+use crate::wire::{Kind, ROUSE, Tag};
+use weft_fabric::{Completion, Fault, RemoteAddr, RemoteFlag, Sge};
+
+/// Largest part of an operation; adapters take at least so much at once.
+const PART: usize = 1 << 30;
+
+/// Address of nothing, for operations without data.
+const NOWHERE: Target = Target { keys: [0; 2], at: 0, wake: false };
+
+impl State {
+    /// What the network calls a piece of local memory. Short ones are copied; others are registered
+    /// for this operation, unless they lie in something registered.
+    fn place(&mut self, memory: Sge, landing: bool) -> Result<Place, Fault> {
+        let len = memory.len();
+        if len <= INLINE_MAX && !landing {
+            return Ok(Place { memory, registration: NONE });
+        }
+        let registration = match self.memories.share(memory, landing) {
+            Some(id) => id,
+            None if len <= BUFFER => NONE,
+            // SAFETY: whoever made the `Sge` promised that the memory outlives the operation; what
+            // is kept longer is governed by `Options::keep`.
+            None => unsafe { self.memories.acquire(memory, landing) }?,
+        };
+        Ok(Place { memory, registration })
+    }
+
+    /// Posts, or keeps.
+    fn submit(&mut self, core: &Core, peer: usize, work: Work) -> Result<(), Fault> {
+        if let Some(link) = &self.peers[peer]
+            && link.phase == Phase::Open
+            && link.kept_work.is_empty()
+            && self.add_work(peer, &work)
+        {
+            self.ring(peer);
+            return Ok(());
+        }
+        if !self.reach(core, peer) {
+            return Err(Fault::PeerLost { rank: peer });
+        }
+        self.poll(core);
+        self.drain(core, peer);
+        let State { peers, slab, .. } = self;
+        let link = peers[peer].as_deref_mut().expect("reached");
+        slab.push(&mut link.kept_work, work);
+        self.wait_for(peer);
+        self.drain(core, peer);
+        Ok(())
+    }
+
+    pub fn write(
+        &mut self,
+        core: &Core,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        tail: Tail,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        if src.is_empty() {
+            if matches!(tail, Tail::Nothing) {
+                core.complete(done);
+                return Ok(());
+            }
+            let from = Place { memory: src, registration: NONE };
+            return self.submit(core, peer, Work::Write { from, target: NOWHERE, tail, done });
+        }
+        let target = address::decode(peer, dst, src.len())?;
+        let from = self.place(src, false)?;
+        for (offset, len) in parts(src.len()) {
+            let memory = src.part(offset, len);
+            let target = Target { at: target.at + offset as u64, ..target };
+            let last = offset + len == src.len();
+            let (tail, done) = if last { (tail, done) } else { (Tail::Nothing, None) };
+            let from = self.share_part(from, memory, last);
+            self.submit(core, peer, Work::Write { from, target, tail, done })?;
+        }
+        Ok(())
+    }
+
+    /// A part of a place; each but the last counts as a user of its own.
+    fn share_part(&mut self, place: Place, memory: Sge, last: bool) -> Place {
+        if !last {
+            self.memories.add_user(place.registration);
+        }
+        Place { memory, registration: place.registration }
+    }
+
+    pub fn read(
+        &mut self,
+        core: &Core,
+        peer: usize,
+        dst: Sge,
+        src: RemoteAddr,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        if dst.is_empty() {
+            core.complete(done);
+            return Ok(());
+        }
+        let target = address::decode(peer, src, dst.len())?;
+        let into = self.place(dst, true)?;
+        for (offset, len) in parts(dst.len()) {
+            let memory = dst.part(offset, len);
+            let target = Target { at: target.at + offset as u64, ..target };
+            let last = offset + len == dst.len();
+            let into = self.share_part(into, memory, last);
+            let done = if last { done } else { None };
+            self.submit(core, peer, Work::Read { into, target, done })?;
+        }
+        Ok(())
+    }
+
+    pub fn atomic(
+        &mut self,
+        core: &Core,
+        peer: usize,
+        target: RemoteAddr,
+        what: Atomic,
+        result: Sge,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        let target = address::decode_word(peer, target)?;
+        let rail = core.rail_to(peer);
+        if self.rails[rail].context.attributes.atomic_cap == IBV_ATOMIC_NONE {
+            return Err(Fault::Unsupported { rank: peer, what: "do atomics" });
+        }
+        let result = self.place(result.part(0, 8), true)?;
+        self.submit(core, peer, Work::Atomic { target, what, result, done })
+    }
+
+    /// Collects an operation, if there is room for it.
+    pub fn add_work(&mut self, peer: usize, work: &Work) -> bool {
+        match *work {
+            Work::Write { from, target, tail, done } => {
+                self.add_write(peer, from, target, tail, done)
+            }
+            Work::Read { into, target, done } => self.add_read(peer, into, target, done),
+            Work::Atomic { target, what, result, done } => {
+                self.add_atomic(peer, target, what, result, done)
+            }
+            Work::Short { .. } | Work::Long { .. } => unreachable!("messages are kept elsewhere"),
+        }
+    }
+
+    fn add_write(
+        &mut self,
+        peer: usize,
+        from: Place,
+        target: Target,
+        tail: Tail,
+        done: Completion,
+    ) -> bool {
+        let State { peers, batch, pool, memories, .. } = self;
+        let link = peers[peer].as_deref_mut().expect("a connection");
+        let Place { memory, registration } = from;
+        let data = !memory.is_empty();
+        // A write can carry any immediate but our own.
+        let carried = match tail {
+            Tail::Immediate(immediate) if immediate != ROUSE => Some(immediate),
+            _ => None,
+        };
+        let separate = !matches!(tail, Tail::Nothing) && carried.is_none();
+        let requests = usize::from(data || carried.is_some()) + usize::from(separate);
+        let event = match tail {
+            Tail::Nothing => false,
+            Tail::Flag { at, .. } => at.wake,
+            Tail::Immediate(_) => true,
+        };
+        let room = link.has_room(requests) && batch.has_room(requests);
+        if !room || event && link.events == 0 {
+            return false;
+        }
+        let inline = registration == NONE && memory.len() <= link.inline;
+        let mut last = Record { done, ..Record::NOTHING };
+        let mut eager = false;
+        if data && registration == NONE && !inline {
+            eager = pool.is_low();
+            let Some(buffer) = pool.take() else { return false };
+            pool.part(buffer, 0, memory.len()).copy_from(memory);
+            last.buffer = buffer;
+        }
+        if registration != NONE && !memories.is_lasting(registration) {
+            last.registration = registration;
+        }
+        link.events -= u32::from(event);
+        let rail = link.rail;
+        if data || carried.is_some() {
+            let record = if separate { Record::NOTHING } else { last };
+            let (number, signaled) = link.note(record, eager && !separate);
+            let (opcode, solicited) = match carried {
+                Some(_) => (IBV_WR_RDMA_WRITE_WITH_IMM, IBV_SEND_SOLICITED),
+                None => (IBV_WR_RDMA_WRITE, 0),
+            };
+            let flags = solicited | if signaled { IBV_SEND_SIGNALED } else { 0 };
+            let request = batch
+                .add(request_id(peer, number), opcode, flags)
+                .immediate(carried.unwrap_or(0))
+                .to(target.at, target.keys[rail]);
+            if registration != NONE {
+                request.data(memories.sge(registration, rail, memory));
+            } else if inline {
+                request.inline(memory);
+            } else {
+                request.data(pool.sge(memories, rail, last.buffer, memory.len()));
+            }
+        }
+        if separate {
+            let (number, signaled) = link.note(last, eager);
+            let signal = if signaled { IBV_SEND_SIGNALED } else { 0 };
+            let id = request_id(peer, number);
+            match tail {
+                Tail::Flag { at, value } if at.wake => batch
+                    .add(id, IBV_WR_RDMA_WRITE_WITH_IMM, signal | IBV_SEND_SOLICITED)
+                    .immediate(ROUSE)
+                    .to(at.at, at.keys[rail])
+                    .word(value),
+                Tail::Flag { at, value } => {
+                    batch.add(id, IBV_WR_RDMA_WRITE, signal).to(at.at, at.keys[rail]).word(value)
+                }
+                _ => {
+                    let tag = Tag { kind: Kind::Reserved, messages: 0, events: 0 };
+                    batch.control(id, signaled, tag);
+                    return true;
+                }
+            };
+        }
+        true
+    }
+
+    fn add_read(&mut self, peer: usize, into: Place, target: Target, done: Completion) -> bool {
+        let State { peers, batch, pool, memories, .. } = self;
+        let link = peers[peer].as_deref_mut().expect("a connection");
+        if !link.has_room(1) || !batch.has_room(1) {
+            return false;
+        }
+        let mut record = Record { done, ..Record::NOTHING };
+        let Place { memory, registration } = into;
+        let sge = if registration == NONE {
+            let Some(buffer) = pool.take() else { return false };
+            (record.buffer, record.landing) = (buffer, Some(memory));
+            pool.sge(memories, link.rail, buffer, memory.len())
+        } else {
+            if !memories.is_lasting(registration) {
+                record.registration = registration;
+            }
+            memories.sge(registration, link.rail, memory)
+        };
+        // Even where nobody asks for the completion, the data must land soon.
+        let (number, _) = link.note(record, true);
+        batch
+            .add(request_id(peer, number), IBV_WR_RDMA_READ, IBV_SEND_SIGNALED)
+            .to(target.at, target.keys[link.rail])
+            .data(sge);
+        true
+    }
+
+    fn add_atomic(
+        &mut self,
+        peer: usize,
+        target: Target,
+        what: Atomic,
+        result: Place,
+        done: Completion,
+    ) -> bool {
+        let State { peers, batch, pool, memories, .. } = self;
+        let link = peers[peer].as_deref_mut().expect("a connection");
+        let requests = 1 + usize::from(target.wake);
+        let room = link.has_room(requests) && batch.has_room(requests);
+        if !room || target.wake && link.events == 0 {
+            return false;
+        }
+        let mut record = Record { done, ..Record::NOTHING };
+        let Place { memory, registration } = result;
+        let sge = if registration == NONE {
+            let Some(buffer) = pool.take() else { return false };
+            (record.buffer, record.landing) = (buffer, Some(memory));
+            pool.sge(memories, link.rail, buffer, memory.len())
+        } else {
+            if !memories.is_lasting(registration) {
+                record.registration = registration;
+            }
+            memories.sge(registration, link.rail, memory)
+        };
+        let (opcode, operand, swap) = match what {
+            Atomic::Add { operand } => (IBV_WR_ATOMIC_FETCH_AND_ADD, operand, 0),
+            Atomic::Swap { compare, swap } => (IBV_WR_ATOMIC_CMP_AND_SWP, compare, swap),
+        };
+        let (number, _) = link.note(record, true);
+        batch
+            .add(request_id(peer, number), opcode, IBV_SEND_SIGNALED)
+            .atomic(target.at, target.keys[link.rail], operand, swap)
+            .data(sge);
+        if target.wake {
+            link.events -= 1;
+            let (number, signaled) = link.note(Record::NOTHING, false);
+            let flags = IBV_SEND_SOLICITED | if signaled { IBV_SEND_SIGNALED } else { 0 };
+            batch
+                .add(request_id(peer, number), IBV_WR_RDMA_WRITE_WITH_IMM, flags)
+                .immediate(ROUSE)
+                .inline(Sge::EMPTY);
+        }
+        true
+    }
+
+    /// A request without effect whose completion says that all before it have completed.
+    pub fn add_probe(&mut self, peer: usize) -> bool {
+        let State { peers, batch, .. } = self;
+        let link = peers[peer].as_deref_mut().expect("a connection");
+        if link.phase != Phase::Open || !link.has_room(1) || !batch.has_room(1) {
+            return false;
+        }
+        let (number, _) = link.note(Record::NOTHING, true);
+        let id = request_id(peer, number);
+        batch.add(id, IBV_WR_RDMA_WRITE, IBV_SEND_SIGNALED).to(0, 0).inline(Sge::EMPTY);
+        true
+    }
+}
+
+/// A flag to write, checked.
+pub fn flag(peer: usize, flag: RemoteFlag, value: u64) -> Result<Tail, Fault> {
+    let at = address::decode_word(peer, flag.at)?;
+    Ok(Tail::Flag { at: Target { wake: flag.waking, ..at }, value })
+}
+
+/// Offsets and lengths of the parts of an operation.
+fn parts(len: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..len).step_by(PART).map(move |offset| (offset, PART.min(len - offset)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_cover_all() {
+        assert_eq!(parts(7).collect::<Vec<_>>(), [(0, 7)]);
+        let long: Vec<_> = parts(2 * PART + 5).collect();
+        assert_eq!(long, [(0, PART), (PART, PART), (2 * PART, 5)]);
+    }
+}

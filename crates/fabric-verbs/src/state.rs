@@ -1,0 +1,341 @@
+//! All that changes while a [`crate::Verbs`] is used, and what its parts have in common.
+
+use crate::batch::Batch;
+use crate::connection::{Connection, Phase, Record};
+use crate::ffi::*;
+use crate::kept::Slab;
+use crate::memory::{Memories, NONE};
+use crate::multicast::Multicast;
+use crate::object::BATCH;
+use crate::pool::Pool;
+use crate::rail::{Bounds, GREETER_TAG, MULTICAST_TAG, Rail, Use};
+use crate::wire::{Address, Kind, ROUSE, Tag};
+use crate::{Options, RAILS_MAX};
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::time::Instant;
+use weft_fabric::{Completion, Counter, Counters, Fault};
+
+/// What does not change.
+pub struct Core {
+    pub rank: usize,
+    pub counters: Counters,
+    pub bounds: Bounds,
+    pub options: Options,
+    pub nonce: u64,
+    /// By rank.
+    pub addresses: Vec<Address>,
+    /// Rails that all processes have.
+    pub rails: usize,
+}
+
+impl Core {
+    /// The rail for traffic with `peer`; both ends choose the same.
+    pub fn rail_to(&self, peer: usize) -> usize {
+        self.options.rail.unwrap_or(self.rank + peer) % self.rails
+    }
+
+    pub fn complete(&self, done: Completion) {
+        if let Some(counter) = done {
+            self.counters.add(counter, 1);
+        }
+    }
+}
+
+/// Numbers of queue pairs are well spread already.
+#[derive(Default)]
+pub struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only numbers are hashed");
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.0 = u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+/// From the number of a queue pair to the peer.
+pub type Routes = HashMap<u32, u32, BuildHasherDefault<Spread>>;
+
+// The order of the fields is that of their end: queue pairs before what they are made of.
+pub struct State {
+    pub peers: Vec<Option<Box<Connection>>>,
+    pub multicast: Option<Multicast>,
+    pub rails: Vec<Rail>,
+    pub pool: Pool,
+    pub memories: Memories,
+    pub routes: [Routes; RAILS_MAX],
+    pub connections: usize,
+    /// Peers whose messages have arrived, in the order of service.
+    pub arrived: VecDeque<u32>,
+    /// Peers for whom something is kept.
+    pub waiting: Vec<u32>,
+    /// Peers with whom greetings are exchanged.
+    pub greeting: Vec<u32>,
+    /// Peers that must be told of their credits.
+    pub debts: Vec<u32>,
+    pub slab: Slab,
+    pub batch: Box<Batch>,
+    pub immediates: HashMap<u32, Counter>,
+    /// Addresses of flags that rouse nobody.
+    pub silent: Vec<usize>,
+    pub fault: Option<Fault>,
+    /// What happened, in words.
+    pub trouble: Option<String>,
+    /// Calls of `progress`, for what is done now and then.
+    pub turns: u32,
+    pub next_keepalive: Option<Instant>,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+/// `wr_id` of a request on a connection.
+pub fn request_id(peer: usize, number: u32) -> u64 {
+    (peer as u64) << 32 | u64::from(number)
+}
+
+impl State {
+    /// Ends all waits. The first fault stands.
+    #[cold]
+    pub fn fail(&mut self, fault: Fault, why: String) {
+        if self.fault.is_none() {
+            self.fault = Some(fault);
+            self.trouble = Some(why);
+        }
+    }
+
+    /// The connection with `peer`, which exists.
+    pub fn link(&mut self, peer: usize) -> &mut Connection {
+        self.peers[peer].as_deref_mut().expect("a connection")
+    }
+
+    /// Posts what was collected for `peer`, by one call.
+    #[inline]
+    pub fn ring(&mut self, peer: usize) {
+        let State { peers, batch, .. } = self;
+        let pair = &peers[peer].as_deref().expect("a connection").pair;
+        let errno = batch.post(pair);
+        if errno != 0 {
+            let fault = Fault::System { what: "posting to the adapter", errno: errno.abs() };
+            self.fail(fault, format!("posting to process {peer} failed"));
+        }
+    }
+
+    /// Whatever has completed. True if anything moved.
+    #[inline]
+    pub fn poll(&mut self, core: &Core) -> bool {
+        let mut moved = false;
+        for rail in 0..self.rails.len() {
+            moved |= self.poll_arrivals(core, rail);
+            moved |= self.poll_departures(core, rail);
+            moved |= self.poll_datagrams(core, rail);
+        }
+        moved
+    }
+
+    pub fn poll_departures(&mut self, core: &Core, rail: usize) -> bool {
+        let mut done = [ibv_wc::default(); BATCH];
+        let n = self.rails[rail].base.departures.poll(&mut done);
+        for wc in &done[..n] {
+            if wc.wr_id >= MULTICAST_TAG {
+                self.multicast_sent(wc.wr_id);
+            } else if wc.wr_id >= GREETER_TAG {
+                let greeter = &mut self.rails[rail].greeter;
+                greeter.sent(greeter.slot_of(wc.wr_id));
+            } else if wc.status == IBV_WC_SUCCESS {
+                self.departed(core, (wc.wr_id >> 32) as usize, wc.wr_id as u32);
+            } else {
+                self.broken(core, (wc.wr_id >> 32) as usize, wc.status);
+            }
+        }
+        n > 0
+    }
+
+    /// All requests to `peer` up to `number` have completed.
+    fn departed(&mut self, core: &Core, peer: usize, number: u32) {
+        let State { peers, pool, memories, .. } = self;
+        let Some(Some(link)) = peers.get_mut(peer) else { return };
+        link.lively = true;
+        while let Some(record) = link.completed(number) {
+            let Record { buffer, landing, registration, done } = record;
+            if let Some(landing) = landing {
+                landing.copy_from(pool.part(buffer, 0, landing.len()));
+            }
+            if buffer != NONE {
+                pool.give_back(buffer);
+            }
+            memories.release(registration);
+            core.complete(done);
+        }
+    }
+
+    fn poll_arrivals(&mut self, core: &Core, rail: usize) -> bool {
+        let mut done = [ibv_wc::default(); BATCH];
+        let n = self.rails[rail].base.arrivals.poll(&mut done);
+        let mut due = false;
+        for wc in &done[..n] {
+            due |= self.arrival(core, rail, wc);
+        }
+        if due {
+            self.repost(core, rail);
+        }
+        n > 0
+    }
+
+    /// One arrival; true if receive buffers are to be posted again.
+    fn arrival(&mut self, core: &Core, rail: usize, wc: &ibv_wc) -> bool {
+        let buffer = wc.wr_id as u32;
+        let peer = self.routes[rail].get(&wc.qp_num).map(|&peer| peer as usize);
+        let Some(peer) = peer.filter(|_| wc.status == IBV_WC_SUCCESS) else {
+            if let Some(peer) = peer {
+                self.broken(core, peer, wc.status);
+            }
+            return self.rails[rail].give_back(buffer, core.rank, Use::Control);
+        };
+        if self.link(peer).phase == Phase::Greeting {
+            // Whoever sends has heard of us.
+            self.settle(core, peer);
+        }
+        let immediate = u32::from_be(wc.imm_data);
+        if wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM {
+            if immediate != ROUSE {
+                core.counters.add(self.immediate(core, immediate), 1);
+            }
+            return self.rails[rail].give_back(buffer, peer, Use::Event);
+        }
+        let tag = Tag::decode(immediate);
+        let link = self.link(peer);
+        link.messages += tag.messages;
+        link.events += tag.events;
+        if wc.wc_flags & IBV_WC_WITH_IMM == 0
+            || tag.kind == Kind::Message && !self.deliver(rail, peer, wc)
+        {
+            let what = "message length";
+            self.fail(Fault::Corrupt { rank: peer, what }, format!("{} bytes", wc.byte_len));
+            return self.rails[rail].give_back(buffer, peer, Use::Control);
+        }
+        match tag.kind {
+            Kind::Message => false,
+            Kind::Credits => self.rails[rail].give_back(buffer, peer, Use::Control),
+            Kind::Reserved => {
+                core.counters.add(self.immediate(core, ROUSE), 1);
+                self.rails[rail].give_back(buffer, peer, Use::Event)
+            }
+            Kind::Farewell => {
+                self.left(peer);
+                self.rails[rail].give_back(buffer, peer, Use::Control)
+            }
+        }
+    }
+
+    /// Posts idle receive buffers, and tells peers of the room that they have again.
+    pub fn repost(&mut self, core: &Core, rail: usize) {
+        let State { peers, rails, debts, .. } = self;
+        let posted = rails[rail].repost(|peer, of| {
+            let Some(Some(link)) = peers.get_mut(peer) else { return };
+            let (owed, given) = match of {
+                Use::Message => (&mut link.owed_messages, core.bounds.messages),
+                Use::Event => (&mut link.owed_events, core.bounds.events),
+                Use::Control => return,
+            };
+            *owed += 1;
+            if *owed as usize == given.div_ceil(2) {
+                debts.push(peer as u32);
+            }
+        });
+        if let Err(fault) = posted {
+            self.fail(fault, "the shared receive queue".to_owned());
+        }
+        self.pay(core);
+    }
+
+    /// Collects the farewell to `peer`, if there is room for it.
+    pub fn add_farewell(&mut self, peer: usize) -> bool {
+        let State { peers, batch, .. } = self;
+        let link = peers[peer].as_deref_mut().expect("a connection");
+        if !link.has_room(1) {
+            return false;
+        }
+        let tag = link.take_credits(Kind::Farewell);
+        let (number, _) = link.note(Record::NOTHING, true);
+        batch.control(request_id(peer, number), true, tag);
+        true
+    }
+
+    /// Sends credits to those who are owed many, unless a message has carried them.
+    pub fn pay(&mut self, core: &Core) -> bool {
+        let mut paid = false;
+        for i in (0..self.debts.len()).rev() {
+            let peer = self.debts[i] as usize;
+            let State { peers, batch, .. } = &mut *self;
+            let link = peers[peer].as_deref_mut().expect("a debtor is connected");
+            let due = link.owed_messages as usize >= core.bounds.messages.div_ceil(2)
+                || link.owed_events as usize >= core.bounds.events.div_ceil(2);
+            if due && link.phase == Phase::Open {
+                if !link.has_room(1) {
+                    continue;
+                }
+                let tag = link.take_credits(Kind::Credits);
+                let (number, signaled) = link.note(Record::NOTHING, false);
+                batch.control(request_id(peer, number), signaled, tag);
+                self.ring(peer);
+                paid = true;
+            }
+            self.debts.swap_remove(i);
+        }
+        paid
+    }
+
+    /// The counter of an immediate; it starts from zero.
+    pub fn immediate(&mut self, core: &Core, immediate: u32) -> Counter {
+        *self.immediates.entry(immediate).or_insert_with(|| {
+            // A number that was used before keeps its value, but arrivals count from zero.
+            let mut used = Vec::new();
+            let fresh = loop {
+                let counter = core.counters.allocate();
+                if core.counters.value(counter) == 0 {
+                    break counter;
+                }
+                used.push(counter);
+            };
+            used.into_iter().for_each(|counter| core.counters.free(counter));
+            fresh
+        })
+    }
+
+    /// `peer` has taken its leave: what is still meant for it is lost.
+    fn left(&mut self, peer: usize) {
+        let link = self.link(peer);
+        link.phase = Phase::Gone;
+        if !link.is_empty() {
+            let why = format!("process {peer} has left before it took what was sent to it");
+            self.fail(Fault::PeerLost { rank: peer }, why);
+        }
+    }
+
+    /// A request to `peer` has failed.
+    #[cold]
+    fn broken(&mut self, core: &Core, peer: usize, status: i32) {
+        let Some(Some(link)) = self.peers.get_mut(peer) else { return };
+        let before = std::mem::replace(&mut link.phase, Phase::Lost);
+        // Credits and probes may come too late for a peer that has left.
+        if before == Phase::Lost || before == Phase::Gone && !link.is_awaited() {
+            return;
+        }
+        let rail = link.rail;
+        let fault = match status {
+            IBV_WC_REM_ACCESS_ERR => {
+                Fault::Corrupt { rank: peer, what: "memory key (its adapter refuses it)" }
+            }
+            _ => Fault::PeerLost { rank: peer },
+        };
+        let why = crate::trouble::explain(core, &self.rails[rail], peer, status);
+        self.fail(fault, why);
+    }
+}

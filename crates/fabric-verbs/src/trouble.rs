@@ -1,0 +1,43 @@
+//! What a failed completion means, in words.
+
+use crate::ffi::*;
+use crate::rail::Rail;
+use crate::state::Core;
+use std::ffi::CStr;
+
+/// How long the adapter tries before it gives up on a peer, at least, in milliseconds.
+fn tried(core: &Core) -> u64 {
+    let once_ns = 4096u64 << core.options.timeout.min(31);
+    once_ns * (u64::from(core.options.retries.min(6)) + 1) / 1_000_000
+}
+
+/// Says which peer, where, what the adapter reports, how long it tried, and what may be the cause.
+pub fn explain(core: &Core, rail: &Rail, peer: usize, status: i32) -> String {
+    // SAFETY: the library returns a constant string for every number.
+    let name = unsafe { CStr::from_ptr((rail.context.library.ibv_wc_status_str)(status)) };
+    let name = name.to_string_lossy();
+    let host = &core.addresses[peer].host;
+    let port = rail.port.name();
+    let causes = match status {
+        IBV_WC_RETRY_EXC_ERR => format!(
+            "it did not acknowledge for at least {} ms ({} transmissions); the process or its host \
+             has ended, or the network between is broken",
+            tried(core),
+            core.options.retries.min(6) + 1
+        ),
+        IBV_WC_RNR_RETRY_EXC_ERR => {
+            "it had no receive buffer for a message within its credits, which should not be"
+                .to_owned()
+        }
+        IBV_WC_REM_ACCESS_ERR => {
+            "a key or an address is wrong, or the memory was withdrawn before the operation"
+                .to_owned()
+        }
+        IBV_WC_WR_FLUSH_ERR => {
+            "the connection had failed before: the peer was refused an operation, or has failed"
+                .to_owned()
+        }
+        _ => "the adapter's log (`dmesg`) may say more".to_owned(),
+    };
+    format!("process {peer} on {host}, through {port}: {name}: {causes}")
+}

@@ -1,0 +1,418 @@
+//! The fabric itself: the trait in terms of [`State`].
+
+use crate::address;
+use crate::connect;
+use crate::connection::Phase;
+use crate::device::Context;
+use crate::ffi::*;
+use crate::kept::{Atomic, Tail};
+use crate::memory::Totals;
+use crate::onesided;
+use crate::rail::{INLINE_MAX, SEND_MAX};
+use crate::sleep::Sleeper;
+use crate::state::{Core, State};
+use crate::{ConnectError, Options};
+use std::cell::RefCell;
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
+use weft_bootstrap::Bootstrap;
+use weft_fabric::wait::Sleep;
+use weft_fabric::{
+    Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId, Head,
+    Message, Posted, Region, RemoteAddr, RemoteFlag, Sge,
+};
+
+/// Adapters that place the bytes of a write in ascending order within the MTU, by kernel module.
+/// Source: MVAPICH and UCX rely on it for ConnectX; nobody promises it for others.
+const IN_ORDER: [&str; 1] = ["mlx5_core"];
+
+/// Longest sleep while a greeting waits for its answer.
+const WHILE_GREETING: Duration = Duration::from_millis(10);
+
+/// Calls of `progress` between two looks at the clock.
+const TURNS_PER_LOOK: u32 = 16;
+
+/// How long the end of a fabric waits for the acknowledgement of what it has posted.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// The processes of a job, connected through InfiniBand or RoCE.
+pub struct Verbs {
+    state: RefCell<State>,
+    core: Core,
+    sleeper: Arc<Sleeper>,
+}
+
+// SAFETY: what is not `Send` by itself are pointers to registered memory and to objects of
+// libibverbs. Neither belongs to a thread. `Verbs` is not `Sync`.
+unsafe impl Send for Verbs {}
+
+impl Verbs {
+    /// Joins the processes of a job, which all call this.
+    pub fn connect(bootstrap: &mut dyn Bootstrap) -> Result<Verbs, ConnectError> {
+        Verbs::connect_with(bootstrap, Options::default())
+    }
+
+    /// The same with other than the usual options.
+    pub fn connect_with(
+        bootstrap: &mut dyn Bootstrap,
+        options: Options,
+    ) -> Result<Verbs, ConnectError> {
+        let (core, state) = connect::connect(bootstrap, options)?;
+        let bases = state.rails.iter().map(|rail| rail.base.clone()).collect();
+        let sleeper = Sleeper::new(bases).map_err(|error| {
+            let device = "this process".to_owned();
+            ConnectError::System { what: "making a descriptor to sleep on", device, error }
+        })?;
+        if !core.options.keepalive.is_zero() {
+            sleeper.set_limit(core.options.keepalive);
+        }
+        Ok(Verbs { state: RefCell::new(state), core, sleeper: Arc::new(sleeper) })
+    }
+
+    /// Says in words what [`Fabric::fault`] is about: the peer, its host, how long was tried, and
+    /// the likely causes.
+    pub fn trouble(&self) -> Option<String> {
+        self.state.borrow().trouble.clone()
+    }
+
+    /// The program gives `memory` back to the system: what is registered of it must not be used
+    /// again. Needed with [`Options::keep`] only.
+    pub fn forget(&self, memory: Sge) {
+        self.state.borrow_mut().memories.forget(memory);
+    }
+
+    /// What is registered with the adapters now, and how often registrations were found again.
+    pub fn registrations(&self) -> Totals {
+        self.state.borrow().memories.totals()
+    }
+
+    /// Rails, bounds and use, in lines for the user.
+    pub fn describe(&self) -> Vec<String> {
+        crate::describe::describe(&self.core, &self.state.borrow())
+    }
+
+    fn posting<R>(&self, post: impl FnOnce(&mut State, &Core) -> R) -> R {
+        post(&mut self.state.borrow_mut(), &self.core)
+    }
+
+    /// What is done by the clock: greetings are repeated, silent peers asked.
+    #[cold]
+    fn look_at_the_clock(&self, state: &mut State) {
+        let now = Instant::now();
+        state.greet_again(&self.core, now);
+        let keepalive = self.core.options.keepalive;
+        let limit = match (state.greeting.is_empty(), keepalive.is_zero()) {
+            (false, _) => WHILE_GREETING,
+            (true, false) => keepalive,
+            (true, true) => Duration::MAX,
+        };
+        self.sleeper.set_limit(limit);
+        if !keepalive.is_zero() && state.next_keepalive.is_none_or(|next| now >= next) {
+            state.next_keepalive = Some(now + keepalive);
+            state.ask_silent_peers();
+        }
+        if self.sleeper.take_asynchronous() {
+            for rail in 0..state.rails.len() {
+                state.hear(rail);
+            }
+        }
+    }
+
+    /// Takes leave of all peers and waits a little until they know.
+    fn farewell(&self) {
+        let state = &mut *self.state.borrow_mut();
+        let end = Instant::now() + FAREWELL;
+        let mut told = vec![false; state.peers.len()];
+        loop {
+            state.poll(&self.core);
+            state.drain_all(&self.core);
+            let mut waits = false;
+            for (peer, told) in told.iter_mut().enumerate() {
+                let Some(link) = &state.peers[peer] else { continue };
+                if link.phase != Phase::Open {
+                    continue;
+                }
+                if !*told && link.is_empty() {
+                    *told = state.add_farewell(peer);
+                    state.ring(peer);
+                }
+                let link = state.link(peer);
+                waits |= link.outstanding() > 0 || !*told;
+            }
+            if !waits || state.fault.is_some() || Instant::now() >= end {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Verbs {
+    fn drop(&mut self) {
+        if !std::thread::panicking() && self.state.borrow().fault.is_none() {
+            self.farewell();
+        }
+    }
+}
+
+impl State {
+    /// Posts a probe to every peer of whom nothing was heard since the last time, so that a lost one
+    /// is found out even if only its messages are waited for.
+    fn ask_silent_peers(&mut self) {
+        for peer in 0..self.peers.len() {
+            let Some(link) = self.peers[peer].as_deref_mut() else { continue };
+            let silent = !std::mem::replace(&mut link.lively, false);
+            // If one is under way, the adapter will say what becomes of it.
+            let none = link.unsignaled as usize == link.outstanding();
+            if silent && none && self.add_probe(peer) {
+                self.ring(peer);
+            }
+        }
+    }
+
+    /// Takes what the adapter of `rail` has to say besides completions.
+    fn hear(&mut self, rail: usize) {
+        let context: Arc<Context> = self.rails[rail].context.clone();
+        loop {
+            let mut event = MaybeUninit::<ibv_async_event>::zeroed();
+            // SAFETY: fills in `event`; the descriptor does not block.
+            let failed =
+                unsafe { (context.library.ibv_get_async_event)(context.raw(), event.as_mut_ptr()) };
+            if failed != 0 {
+                return;
+            }
+            // SAFETY: filled in, or still zero.
+            let kind = unsafe { event.assume_init() }.event_type;
+            // SAFETY: from `ibv_get_async_event`, once.
+            unsafe { (context.library.ibv_ack_async_event)(event.as_mut_ptr()) };
+            let port = self.rails[rail].port.name();
+            match kind {
+                IBV_EVENT_DEVICE_FATAL => {
+                    let fault = Fault::System { what: "the adapter failed", errno: libc::EIO };
+                    self.fail(fault, format!("the adapter of {port} failed"));
+                }
+                IBV_EVENT_PORT_ERR => self.notes.push(format!("{port} went down")),
+                IBV_EVENT_PORT_ACTIVE => self.notes.push(format!("{port} came up again")),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Fabric for Verbs {
+    fn rank(&self) -> usize {
+        self.core.rank
+    }
+
+    fn size(&self) -> usize {
+        self.core.addresses.len()
+    }
+
+    fn capabilities(&self, peer: usize) -> Capabilities {
+        let core = &self.core;
+        let state = self.state.borrow();
+        let number = core.rail_to(peer);
+        let rail = &state.rails[number];
+        let ordered = |driver: &String| IN_ORDER.contains(&driver.as_str());
+        let known = rail.port.driver.as_ref().is_some_and(ordered);
+        Capabilities {
+            fabric: "verbs",
+            send_max: SEND_MAX,
+            inline_max: INLINE_MAX,
+            mtu: rail.port.mtu.min(core.addresses[peer].rails[number].mtu as usize),
+            multicast_max: state.multicast.as_ref().map_or(0, |multicast| multicast.max),
+            direct: true,
+            in_order_placement: core.options.in_order_placement.unwrap_or(known),
+            coherent_atomics: false,
+            synchronous: false,
+            rails: core.rails,
+            flags_wake: false,
+        }
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.core.counters
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        self.state.borrow().fault.clone()
+    }
+
+    fn allocate(&self, len: usize) -> Result<Region, Fault> {
+        self.state.borrow_mut().memories.allocate(len)
+    }
+
+    fn expose(&self, memory: Sge) -> Result<Region, Fault> {
+        // SAFETY: whoever made the `Sge` promised that the memory lives until it is withdrawn; what
+        // is kept longer is governed by `Options::keep`.
+        unsafe { self.state.borrow_mut().memories.expose(memory) }
+    }
+
+    fn withdraw(&self, region: Region) {
+        let state = &mut *self.state.borrow_mut();
+        let (start, len) = (region.local.ptr().addr(), region.local.len());
+        if region.remote.addr & address::PROGRAM == 0 {
+            state.silent.retain(|&word| word < start || word >= start + len);
+            self.sleeper.set_silent(!state.silent.is_empty());
+        }
+        state.memories.withdraw(region);
+    }
+
+    fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag {
+        assert_eq!(region.remote.addr & address::PROGRAM, 0, "a flag outside of allocated memory");
+        let word = region.local.part(offset, 8).ptr().cast::<AtomicU64>();
+        assert!(word.is_aligned(), "a flag at offset {offset}, which is not a multiple of 8");
+        let state = &mut *self.state.borrow_mut();
+        if !waking {
+            state.silent.push(word.addr());
+            self.sleeper.set_silent(true);
+        }
+        let word = NonNull::new(word).expect("part of allocated memory");
+        // SAFETY: allocated memory stays mapped as long as the fabric, and with it the counters.
+        let local = unsafe { self.core.counters.adopt(word) };
+        let mut at = region.at(offset);
+        if waking {
+            // So that atomics on the word rouse, too.
+            at.addr |= address::WAKE;
+        }
+        Flag { local, remote: RemoteFlag { at, waking } }
+    }
+
+    fn write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> Result<(), Fault> {
+        self.posting(|state, core| state.write(core, peer, src, dst, Tail::Nothing, done))
+    }
+
+    fn write_flag(
+        &self,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        flag: RemoteFlag,
+        value: u64,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        let tail = onesided::flag(peer, flag, value)?;
+        self.posting(|state, core| state.write(core, peer, src, dst, tail, done))
+    }
+
+    fn write_imm(
+        &self,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        immediate: u32,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        let tail = Tail::Immediate(immediate);
+        self.posting(|state, core| state.write(core, peer, src, dst, tail, done))
+    }
+
+    fn immediate(&self, immediate: u32) -> Counter {
+        self.posting(|state, core| state.immediate(core, immediate))
+    }
+
+    fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
+        self.posting(|state, core| state.read(core, peer, dst, src, done))
+    }
+
+    fn fetch_add(
+        &self,
+        peer: usize,
+        target: RemoteAddr,
+        operand: u64,
+        result: Sge,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        let what = Atomic::Add { operand };
+        self.posting(|state, core| state.atomic(core, peer, target, what, result, done))
+    }
+
+    fn compare_swap(
+        &self,
+        peer: usize,
+        target: RemoteAddr,
+        compare: u64,
+        swap: u64,
+        result: Sge,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        let what = Atomic::Swap { compare, swap };
+        self.posting(|state, core| state.atomic(core, peer, target, what, result, done))
+    }
+
+    #[inline]
+    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+        self.posting(|state, core| state.send(core, peer, head, payload, done))
+    }
+
+    #[inline]
+    fn receive(&self, from: Option<usize>) -> Option<Message> {
+        self.state.borrow_mut().receive(from)
+    }
+
+    #[inline]
+    fn release(&self, message: Message) {
+        self.posting(|state, core| state.release(core, &message));
+    }
+
+    fn join(&self, group: GroupId) {
+        self.posting(|state, core| state.join(core, group));
+    }
+
+    fn leave(&self, group: GroupId) {
+        self.state.borrow_mut().leave(group);
+    }
+
+    fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
+        self.posting(|state, core| state.multicast(core, group, src))
+    }
+
+    fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
+        self.posting(|state, core| state.receive_multicast(core, into))
+    }
+
+    #[inline]
+    fn progress(&self) -> bool {
+        let state = &mut *self.state.borrow_mut();
+        let mut moved = state.poll(&self.core);
+        if !state.debts.is_empty() {
+            moved |= state.pay(&self.core);
+        }
+        if !state.waiting.is_empty() {
+            moved |= state.drain_all(&self.core);
+        }
+        state.turns = state.turns.wrapping_add(1);
+        let slept = self.sleeper.take_slept();
+        if slept || state.turns.is_multiple_of(TURNS_PER_LOOK) && !moved {
+            self.look_at_the_clock(state);
+        }
+        moved
+    }
+
+    fn idle(&self) -> bool {
+        let state = &mut *self.state.borrow_mut();
+        if state.slab.used() > 0 {
+            return false;
+        }
+        let mut idle = true;
+        for peer in 0..state.peers.len() {
+            let Some(link) = &state.peers[peer] else { continue };
+            if link.phase != Phase::Open || link.outstanding() == 0 {
+                continue;
+            }
+            idle = false;
+            // Nobody would hear of the last requests.
+            if link.unsignaled > 0 && state.add_probe(peer) {
+                state.ring(peer);
+            }
+        }
+        idle
+    }
+
+    fn sleeper(&self) -> Arc<dyn Sleep> {
+        self.sleeper.clone()
+    }
+}

@@ -1,0 +1,236 @@
+//! What processes tell each other outside of the connections: the address that each publishes
+//! through the launcher, the greeting that makes a connection, and the immediate of a message.
+
+use crate::RAILS_MAX;
+use crate::device::Link;
+use crate::ffi::ibv_gid;
+
+/// "WEFTVRB" and the version of all that is sent.
+const MAGIC: u64 = u64::from_le_bytes(*b"WEFTVRB\x01");
+
+/// One rail of a process, as others reach it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RailAddress {
+    pub link: Link,
+    /// In bytes.
+    pub mtu: u16,
+    pub lid: u16,
+    pub gid: ibv_gid,
+    /// The queue pair for greetings.
+    pub number: u32,
+}
+
+/// What a process publishes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    /// Rank 0's choice tells the job from all others on the network.
+    pub nonce: u64,
+    pub host: String,
+    pub rails: Vec<RailAddress>,
+}
+
+struct Reader<'b>(&'b [u8]);
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (first, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*first)
+    }
+}
+
+impl Address {
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_le_bytes().to_vec();
+        bytes.extend(self.nonce.to_le_bytes());
+        bytes.push(self.rails.len() as u8);
+        for rail in &self.rails {
+            bytes.push(u8::from(rail.link == Link::Ethernet));
+            bytes.extend(rail.mtu.to_le_bytes());
+            bytes.extend(rail.lid.to_le_bytes());
+            bytes.extend(rail.gid);
+            bytes.extend(rail.number.to_le_bytes());
+        }
+        bytes.extend(self.host.as_bytes());
+        bytes
+    }
+
+    pub fn decode(bytes: &[u8]) -> Option<Address> {
+        let mut from = Reader(bytes);
+        let magic = u64::from_le_bytes(from.take()?);
+        let nonce = u64::from_le_bytes(from.take()?);
+        let [rails] = from.take()?;
+        if magic != MAGIC || rails == 0 || rails as usize > RAILS_MAX {
+            return None;
+        }
+        let mut address = Address { nonce, host: String::new(), rails: Vec::new() };
+        for _ in 0..rails {
+            let [link] = from.take()?;
+            address.rails.push(RailAddress {
+                link: if link == 1 { Link::Ethernet } else { Link::InfiniBand },
+                mtu: u16::from_le_bytes(from.take()?),
+                lid: u16::from_le_bytes(from.take()?),
+                gid: from.take()?,
+                number: u32::from_le_bytes(from.take()?),
+            });
+        }
+        address.host = String::from_utf8_lossy(from.0).into_owned();
+        Some(address)
+    }
+}
+
+/// What one end tells the other of its queue pair, again and again until both are ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Greeting {
+    pub nonce: u64,
+    pub from: u32,
+    pub to: u32,
+    pub number: u32,
+    /// First packet number that will be sent.
+    pub psn: u32,
+    /// What the other may have unreceived at the sender of the greeting: messages, and immediates.
+    pub messages: u16,
+    pub events: u16,
+    pub rail: u8,
+    /// Reads and atomics that may be under way towards the sender of the greeting.
+    pub reads: u8,
+    /// The sender has had a greeting: its end can receive.
+    pub heard: bool,
+    /// The sender needs no answer.
+    pub settled: bool,
+}
+
+/// Bytes of a greeting.
+pub const GREETING: usize = 48;
+
+impl Greeting {
+    pub fn encode(&self) -> [u8; GREETING] {
+        let mut bytes = [0; GREETING];
+        let mut at = 0;
+        let mut put = |field: &[u8]| {
+            bytes[at..at + field.len()].copy_from_slice(field);
+            at += field.len();
+        };
+        put(&MAGIC.to_le_bytes());
+        put(&self.nonce.to_le_bytes());
+        put(&self.from.to_le_bytes());
+        put(&self.to.to_le_bytes());
+        put(&self.number.to_le_bytes());
+        put(&self.psn.to_le_bytes());
+        put(&self.messages.to_le_bytes());
+        put(&self.events.to_le_bytes());
+        put(&[self.rail, self.reads, u8::from(self.heard), u8::from(self.settled)]);
+        bytes
+    }
+
+    pub fn decode(bytes: &[u8]) -> Option<Greeting> {
+        let mut from = Reader(bytes);
+        if u64::from_le_bytes(from.take()?) != MAGIC {
+            return None;
+        }
+        let mut greeting = Greeting {
+            nonce: u64::from_le_bytes(from.take()?),
+            from: u32::from_le_bytes(from.take()?),
+            to: u32::from_le_bytes(from.take()?),
+            number: u32::from_le_bytes(from.take()?),
+            psn: u32::from_le_bytes(from.take()?),
+            messages: u16::from_le_bytes(from.take()?),
+            events: u16::from_le_bytes(from.take()?),
+            rail: 0,
+            reads: 0,
+            heard: false,
+            settled: false,
+        };
+        let [rail, reads, heard, settled] = from.take()?;
+        (greeting.rail, greeting.reads) = (rail, reads);
+        (greeting.heard, greeting.settled) = (heard != 0, settled != 0);
+        Some(greeting)
+    }
+}
+
+/// The immediate of whatever is sent (not written): what it is, and credits that come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tag {
+    pub kind: Kind,
+    pub messages: u32,
+    pub events: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Head and payload.
+    Message = 0,
+    /// Credits alone.
+    Credits = 1,
+    /// One arrival of the immediate [`ROUSE`], which writes use for themselves.
+    Reserved = 2,
+    /// The sender leaves; its end of the connection will go.
+    Farewell = 3,
+}
+
+/// Most credits of one kind: what fits into a [`Tag`].
+pub const CREDITS_MAX: usize = (1 << 15) - 1;
+
+/// The immediate of a write that only rouses its receiver.
+pub const ROUSE: u32 = 0x5745_4654;
+
+impl Tag {
+    pub fn encode(self) -> u32 {
+        (self.kind as u32) << 30 | self.messages << 15 | self.events
+    }
+
+    pub fn decode(word: u32) -> Tag {
+        let kind = match word >> 30 {
+            0 => Kind::Message,
+            1 => Kind::Credits,
+            2 => Kind::Reserved,
+            _ => Kind::Farewell,
+        };
+        Tag { kind, messages: word >> 15 & 0x7fff, events: word & 0x7fff }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_survive_the_wire() {
+        let rail = |n: u8| RailAddress {
+            link: if n == 0 { Link::InfiniBand } else { Link::Ethernet },
+            mtu: 4096,
+            lid: 17 + u16::from(n),
+            gid: [n; 16],
+            number: 1 << 23,
+        };
+        let address =
+            Address { nonce: 77, host: "nöde".to_owned(), rails: vec![rail(0), rail(1)] };
+        let bytes = address.encode();
+        assert_eq!(Address::decode(&bytes), Some(address));
+        assert_eq!(Address::decode(&bytes[..40]), None);
+        assert_eq!(Address::decode(b"something else altogether"), None);
+    }
+
+    #[test]
+    fn greetings_and_tags_survive_the_wire() {
+        let greeting = Greeting {
+            nonce: u64::MAX,
+            from: 1,
+            to: 2,
+            number: 3,
+            psn: 4,
+            messages: 5,
+            events: 6,
+            rail: 1,
+            reads: 16,
+            heard: true,
+            settled: false,
+        };
+        assert_eq!(Greeting::decode(&greeting.encode()), Some(greeting));
+        assert_eq!(Greeting::decode(&[0; GREETING]), None);
+        for kind in [Kind::Message, Kind::Credits, Kind::Reserved, Kind::Farewell] {
+            let tag = Tag { kind, messages: 0x7fff, events: 3 };
+            assert_eq!(Tag::decode(tag.encode()), tag);
+        }
+    }
+}

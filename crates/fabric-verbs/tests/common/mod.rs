@@ -1,0 +1,37 @@
+//! The adapters under test, or a loud word that there are none.
+
+use weft_fabric_verbs::{Options, Port, ports};
+
+/// Where the ranks of a test run: the adapters of each "node". Two ends of one cable, if there are
+/// interfaces `vaN` and `vbN` (the project's virtual machine), so that packets really travel.
+pub fn nodes() -> Option<Vec<Vec<String>>> {
+    let found = match ports(&Options::default()) {
+        Ok(found) => found,
+        Err(error) => {
+            eprintln!("NOT RUN: {error}");
+            eprintln!("NOT RUN: `cargo xtask vm -- COMMAND` has adapters");
+            // A machine that is known to have adapters must not pass without them.
+            assert!(std::env::var_os("WEFT_TEST_VERBS").is_none(), "{error}");
+            return None;
+        }
+    };
+    let active: Vec<&Port> = found.iter().filter(|port| port.is_active()).collect();
+    let end = |prefix: &str| {
+        let is_end = |port: &&&Port| port.interface.as_ref().is_some_and(|i| i.starts_with(prefix));
+        active.iter().filter(is_end).map(|port| port.name()).collect::<Vec<_>>()
+    };
+    let (a, b) = (end("va"), end("vb"));
+    if !a.is_empty() && a.len() == b.len() {
+        return Some(vec![a, b]);
+    }
+    Some(vec![active.iter().map(|port| port.name()).collect()])
+}
+
+/// Options for a rank. On a network that loses packets a test is mostly timeouts: shorter ones, then.
+pub fn options(nodes: &[Vec<String>], rank: usize) -> Options {
+    let mut options = Options { devices: nodes[rank % nodes.len()].clone(), ..Options::default() };
+    if std::env::var_os("WEFT_TEST_LOSSY").is_some() {
+        options.timeout = 13;
+    }
+    options
+}

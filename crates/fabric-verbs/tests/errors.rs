@@ -1,0 +1,386 @@
+//! What goes wrong says what, where, and what to do; and nothing hangs.
+
+mod common;
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
+use weft_fabric::{Fabric, Fault, Head, Posted, RemoteAddr, Sge};
+use weft_fabric_verbs::{ConnectError, Options, Verbs};
+
+fn sge(bytes: &mut [u8]) -> Sge {
+    // SAFETY: every user keeps the bytes until the operation is over.
+    unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
+}
+
+/// Runs a closure for each of two ranks, which are connected to nobody yet.
+fn two(
+    change: fn(&mut Options),
+    first: impl FnOnce(Verbs, &mut ThreadBootstrap) + Send,
+    second: impl FnOnce(Verbs, &mut ThreadBootstrap) + Send,
+) {
+    let Some(nodes) = common::nodes() else { return };
+    let mut worlds = threads(2);
+    let (mut b, mut a) = (worlds.pop().unwrap(), worlds.pop().unwrap());
+    let connect = |world: &mut ThreadBootstrap| {
+        let mut options = common::options(&nodes, world.rank());
+        change(&mut options);
+        Verbs::connect_with(world, options).unwrap_or_else(|error| panic!("{error}"))
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(move || first(connect(&mut a), &mut a));
+        scope.spawn(move || second(connect(&mut b), &mut b));
+    });
+}
+
+/// The next message of anybody, or the fault that comes instead.
+fn take(verbs: &Verbs) -> Result<u64, Fault> {
+    let start = Instant::now();
+    let sleeper = verbs.sleeper();
+    loop {
+        verbs.progress();
+        if let Some(message) = verbs.receive(None) {
+            let number = message.head.0[0];
+            verbs.release(message);
+            return Ok(number);
+        }
+        if let Some(fault) = verbs.fault() {
+            return Err(fault);
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "neither message nor fault");
+        let token = sleeper.arm();
+        if !verbs.progress() {
+            sleeper.sleep(token, Duration::from_millis(500));
+        }
+        sleeper.disarm();
+    }
+}
+
+fn send(verbs: &Verbs, number: u64) {
+    let posted = verbs.send(1 - verbs.rank(), Head([number, 0, 0]), Sge::EMPTY, None);
+    assert_eq!(posted, Posted::Done);
+}
+
+/// Ends without taking leave, as a process that was killed.
+fn die(verbs: Verbs) {
+    let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+        let _verbs = verbs;
+        std::panic::resume_unwind(Box::new("killed"));
+    }));
+    assert!(panic.is_err());
+}
+
+#[test]
+fn a_sender_hears_that_its_peer_has_died() {
+    two(
+        |_| (),
+        |verbs, world| {
+            send(&verbs, 1);
+            assert_eq!(take(&verbs), Ok(2));
+            world.fence().unwrap();
+            let start = Instant::now();
+            send(&verbs, 3);
+            assert_eq!(take(&verbs), Err(Fault::PeerLost { rank: 1 }));
+            let text = verbs.trouble().unwrap();
+            eprintln!("after {:?}: {text}", start.elapsed());
+            assert!(text.contains("process 1 on "), "{text}");
+            assert!(text.contains("did not acknowledge for at least"), "{text}");
+            // Later ones are refused at once.
+            let region = verbs.allocate(8).unwrap();
+            let at = region.remote;
+            assert!(verbs.write(1, region.local, at, None).is_err());
+        },
+        |verbs, world| {
+            assert_eq!(take(&verbs), Ok(1));
+            send(&verbs, 2);
+            while !verbs.idle() {
+                verbs.progress();
+            }
+            die(verbs);
+            world.fence().unwrap();
+        },
+    );
+}
+
+/// Nothing is sent to the dead peer: only the keepalive can find out.
+#[test]
+fn a_receiver_hears_that_its_peer_has_died() {
+    two(
+        |options| options.keepalive = Duration::from_millis(300),
+        |verbs, world| {
+            send(&verbs, 1);
+            assert_eq!(take(&verbs), Ok(2));
+            world.fence().unwrap();
+            assert_eq!(take(&verbs), Err(Fault::PeerLost { rank: 1 }));
+        },
+        |verbs, world| {
+            assert_eq!(take(&verbs), Ok(1));
+            send(&verbs, 2);
+            while !verbs.idle() {
+                verbs.progress();
+            }
+            die(verbs);
+            world.fence().unwrap();
+        },
+    );
+}
+
+#[test]
+fn a_peer_that_never_answers_is_given_up() {
+    two(
+        |options| options.patience = Duration::from_millis(400),
+        |verbs, world| {
+            send(&verbs, 1);
+            assert_eq!(take(&verbs), Err(Fault::PeerLost { rank: 1 }));
+            let text = verbs.trouble().unwrap();
+            assert!(text.contains("has not answered"), "{text}");
+            world.fence().unwrap();
+        },
+        |verbs, world| {
+            // Makes no progress.
+            world.fence().unwrap();
+            drop(verbs);
+        },
+    );
+}
+
+/// Whoever leaves in order leaves no fault behind, but cannot be sent to.
+#[test]
+fn a_peer_that_has_left_is_no_fault_until_it_is_sent_to() {
+    two(
+        |options| options.keepalive = Duration::from_millis(50),
+        |verbs, world| {
+            for number in 0..100 {
+                send(&verbs, number);
+                assert_eq!(take(&verbs), Ok(number));
+            }
+            world.fence().unwrap();
+            let start = Instant::now();
+            while start.elapsed() < Duration::from_millis(3000) {
+                verbs.progress();
+                assert_eq!(verbs.fault(), None, "{:?}", verbs.trouble());
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            send(&verbs, 1);
+            assert_eq!(take(&verbs), Err(Fault::PeerLost { rank: 1 }));
+            assert!(verbs.trouble().unwrap().contains("has left"), "{:?}", verbs.trouble());
+        },
+        |verbs, world| {
+            for number in 0..100 {
+                assert_eq!(take(&verbs), Ok(number));
+                send(&verbs, number);
+            }
+            drop(verbs);
+            world.fence().unwrap();
+        },
+    );
+}
+
+#[test]
+fn a_withdrawn_region_is_refused_by_the_adapter() {
+    let gather = |verbs: &Verbs, world: &mut ThreadBootstrap, at: RemoteAddr| {
+        world.put("at", &[at.key.to_ne_bytes(), at.addr.to_ne_bytes()].concat()).unwrap();
+        world.fence().unwrap();
+        let bytes = world.get(1 - verbs.rank(), "at").unwrap();
+        let word = |i: usize| u64::from_ne_bytes(bytes[8 * i..8 * i + 8].try_into().unwrap());
+        RemoteAddr { key: word(0), addr: word(1) }
+    };
+    two(
+        |_| (),
+        |verbs, world| {
+            let at = gather(&verbs, world, RemoteAddr::default());
+            let mut into = vec![0; 100_000];
+            world.fence().unwrap();
+            verbs.read(1, sge(&mut into), at, None).unwrap();
+            let fault = take(&verbs).unwrap_err();
+            assert!(matches!(fault, Fault::Corrupt { rank: 1, .. }), "{fault}");
+            assert!(verbs.trouble().unwrap().contains("withdrawn"), "{:?}", verbs.trouble());
+            assert!(into.iter().all(|&b| b == 0));
+            world.fence().unwrap();
+        },
+        |verbs, world| {
+            let mut memory = vec![1; 100_000];
+            let region = verbs.expose(sge(&mut memory)).unwrap();
+            gather(&verbs, world, region.remote);
+            verbs.withdraw(region);
+            world.fence().unwrap();
+            // Answers the greeting, until the other end fails.
+            let _ = take(&verbs);
+            world.fence().unwrap();
+        },
+    );
+}
+
+/// The error of a lone process with these options.
+fn refused(change: impl FnOnce(&mut Options, &[Vec<String>])) -> Option<ConnectError> {
+    let nodes = common::nodes()?;
+    let mut options = common::options(&nodes, 0);
+    change(&mut options, &nodes);
+    let mut world = threads(1).pop().unwrap();
+    Some(Verbs::connect_with(&mut world, options).err().expect("an error"))
+}
+
+#[test]
+fn wrong_choices_are_named_with_what_there_is() {
+    if let Some(error) = refused(|options, _| options.devices = vec!["mlx7_9".to_owned()]) {
+        let text = error.to_string();
+        assert!(text.contains("`mlx7_9`") && text.contains(":1"), "{text}");
+    }
+    if let Some(error) = refused(|options, _| options.gid_index = Some(200)) {
+        let text = error.to_string();
+        assert!(text.contains("index 200"), "{text}");
+    }
+    if let Some(error) = refused(|options, _| options.rail = Some(7)) {
+        let text = error.to_string();
+        assert!(text.contains("the option `rail` is 7, but must be less than"), "{text}");
+    }
+}
+
+#[test]
+fn a_failure_of_one_is_known_to_all() {
+    let Some(nodes) = common::nodes() else { return };
+    let mut worlds = threads(2);
+    let (mut b, mut a) = (worlds.pop().unwrap(), worlds.pop().unwrap());
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let options = Options { devices: vec!["nonesuch".to_owned()], ..Options::default() };
+            assert!(Verbs::connect_with(&mut a, options).is_err());
+        });
+        let options = common::options(&nodes, 1);
+        let error = Verbs::connect_with(&mut b, options).err().expect("an error");
+        let text = error.to_string();
+        assert!(text.starts_with("process 0: ") && text.contains("nonesuch"), "{text}");
+    });
+}
+
+#[test]
+fn mtus_that_differ_are_noted_and_the_smaller_is_used() {
+    two(
+        |_| (),
+        |verbs, world| {
+            assert!(!verbs.describe().iter().any(|line| line.contains("the smaller is used")));
+            world.fence().unwrap();
+        },
+        |_, world| world.fence().unwrap(),
+    );
+    let Some(nodes) = common::nodes() else { return };
+    let run = |mut world: ThreadBootstrap| {
+        let mut options = common::options(&nodes, world.rank());
+        options.mtu = (world.rank() == 1).then_some(1024);
+        let verbs = Verbs::connect_with(&mut world, options).unwrap();
+        let lines = verbs.describe();
+        assert!(lines.iter().any(|line| line.contains("the smaller is used")), "{lines:?}");
+        assert_eq!(verbs.capabilities(1 - world.rank()).mtu, 1024);
+        let mut payload = vec![7; 8000];
+        let posted = verbs.send(1 - world.rank(), Head([1, 0, 0]), sge(&mut payload), None);
+        if posted == Posted::Later {
+            while !verbs.idle() {
+                verbs.progress();
+            }
+        }
+        assert_eq!(take(&verbs), Ok(1));
+        world.fence().unwrap();
+    };
+    std::thread::scope(|scope| {
+        for world in threads(2) {
+            scope.spawn(|| run(world));
+        }
+    });
+}
+
+/// Name of the variable by which a test starts this program again, as somebody with fewer rights.
+const AGAIN: &str = "WEFT_TEST_VERBS_AGAIN";
+
+/// Runs test `name` of this program once more, by `command` with the program's path as `$0`, and
+/// returns what it printed. `None`: this user cannot give up rights that it does not have.
+fn again(name: &str, command: &str) -> Option<String> {
+    // SAFETY: no pointers.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("NOT RUN: needs root, to become somebody else");
+        return None;
+    }
+    let program = std::env::current_exe().unwrap();
+    let output = Command::new("sh")
+        .args(["-c", command])
+        .arg(program)
+        .args(["--exact", name, "--nocapture"])
+        .env(AGAIN, "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+    Some(text.into_owned())
+}
+
+/// What a lone process hears.
+fn print_error() {
+    let mut world = threads(1).pop().unwrap();
+    match Verbs::connect(&mut world) {
+        Ok(_) => println!("connected"),
+        Err(error) => println!("{error}"),
+    }
+}
+
+#[test]
+fn a_small_limit_on_locked_memory_has_a_remedy() {
+    if std::env::var_os(AGAIN).is_some() {
+        return print_error();
+    }
+    if common::nodes().is_none() {
+        return;
+    }
+    let command =
+        r#"ulimit -l 64; exec setpriv --reuid 65534 --regid 65534 --clear-groups "$0" "$@""#;
+    let Some(text) = again("a_small_limit_on_locked_memory_has_a_remedy", command) else { return };
+    if text.contains("no permission") {
+        eprintln!("NOT RUN: only root may open the adapters here");
+        return;
+    }
+    assert!(text.contains("the limit on locked memory is 65536 bytes"), "{text}");
+    assert!(text.contains("ulimit -l unlimited"), "{text}");
+}
+
+#[test]
+fn missing_permission_names_the_file() {
+    if std::env::var_os(AGAIN).is_some() {
+        return print_error();
+    }
+    if common::nodes().is_none() {
+        return;
+    }
+    // In a name space of its own, so that others keep their devices.
+    let command = r#"
+        exec unshare --mount sh -c '
+            mount -t tmpfs none /run && : >/run/denied && chmod 600 /run/denied || exit 9
+            for device in /dev/infiniband/uverbs*; do mount --bind /run/denied $device || exit 9; done
+            exec setpriv --reuid 65534 --regid 65534 --clear-groups "$0" "$@"' "$0" "$@"
+    "#;
+    let Some(text) = again("missing_permission_names_the_file", command) else { return };
+    assert!(text.contains("no permission on /dev/infiniband/uverbs"), "{text}");
+    assert!(text.contains("0666"), "{text}");
+}
+
+/// Needs an interface that is down, with an adapter on it: makes one, where that is asked for.
+#[test]
+fn a_port_that_is_down_is_named() {
+    if std::env::var_os("WEFT_TEST_VERBS").is_none() || common::nodes().is_none() {
+        eprintln!("NOT RUN: only where WEFT_TEST_VERBS is set are adapters made");
+        return;
+    }
+    let make =
+        "ip link add weftdown type dummy && rdma link add weftdown0 type rxe netdev weftdown";
+    let made = Command::new("sh").args(["-c", make]).output().unwrap();
+    let error = made
+        .status
+        .success()
+        .then(|| refused(|options, _| options.devices = vec!["weftdown0".to_owned()]));
+    let remove = "rdma link delete weftdown0; ip link delete weftdown";
+    Command::new("sh").args(["-c", remove]).output().unwrap();
+    let Some(error) = error else {
+        eprintln!("NOT RUN: {}", String::from_utf8_lossy(&made.stderr));
+        return;
+    };
+    let text = error.expect("adapters").to_string();
+    assert!(text.contains("no port is active: weftdown0:1 is down"), "{text}");
+    assert!(text.contains("is the network interface up (RoCE)?"), "{text}");
+}

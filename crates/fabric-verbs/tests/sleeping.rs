@@ -1,0 +1,124 @@
+//! What ends a sleep, beyond what every fabric must do.
+
+mod common;
+
+use std::time::{Duration, Instant};
+use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
+use weft_fabric::{Fabric, Head, RemoteAddr, RemoteFlag, Sge};
+use weft_fabric_verbs::Verbs;
+
+/// A sleep of this length was not ended by anything.
+const LONG: Duration = Duration::from_secs(20);
+
+fn two(body: impl Fn(&Verbs, &mut ThreadBootstrap) + Sync) {
+    let Some(nodes) = common::nodes() else { return };
+    std::thread::scope(|scope| {
+        for mut world in threads(2) {
+            let (body, nodes) = (&body, &nodes);
+            scope.spawn(move || {
+                let mut options = common::options(nodes, world.rank());
+                options.keepalive = Duration::ZERO;
+                let verbs = Verbs::connect_with(&mut world, options);
+                body(&verbs.unwrap_or_else(|error| panic!("{error}")), &mut world);
+                world.fence().unwrap();
+            });
+        }
+    });
+}
+
+fn sleep_until(verbs: &Verbs, mut ready: impl FnMut() -> bool) {
+    let sleeper = verbs.sleeper();
+    let mut ready = || {
+        while verbs.progress() {}
+        ready()
+    };
+    while !ready() {
+        let token = sleeper.arm();
+        let found = ready();
+        if !found {
+            let start = Instant::now();
+            sleeper.sleep(token, LONG);
+            assert!(start.elapsed() < LONG, "nothing ended the sleep");
+        }
+        sleeper.disarm();
+    }
+}
+
+/// A silent flag raises no event; whoever waits for it takes naps.
+#[test]
+fn a_silent_flag_is_seen_by_a_sleeper() {
+    two(|verbs, world| {
+        let region = verbs.allocate(64).unwrap();
+        let flag = verbs.flag(&region, 0, false);
+        let RemoteAddr { key, addr } = flag.remote.at;
+        world.put("flag", &[key.to_ne_bytes(), addr.to_ne_bytes()].concat()).unwrap();
+        world.fence().unwrap();
+        let peer = 1 - verbs.rank();
+        let bytes = world.get(peer, "flag").unwrap();
+        let word = |i: usize| u64::from_ne_bytes(bytes[8 * i..8 * i + 8].try_into().unwrap());
+        let at = RemoteAddr { key: word(0), addr: word(1) };
+        let theirs = RemoteFlag { at, waking: false };
+        let set = |value| {
+            verbs.write_flag(peer, Sge::EMPTY, at, theirs, value, None).unwrap();
+        };
+        for round in 1..=20 {
+            if verbs.rank() == 0 {
+                std::thread::sleep(Duration::from_millis(5));
+                set(round);
+            }
+            sleep_until(verbs, || verbs.counters().value(flag.local) >= round);
+            if verbs.rank() == 1 {
+                set(round);
+            }
+        }
+        world.fence().unwrap();
+        verbs.withdraw(region);
+    });
+}
+
+/// One thread polls the adapters, the other waits for it: a message rouses both, and so does a ring.
+#[test]
+fn all_threads_of_a_process_are_roused() {
+    two(|verbs, world| {
+        let peer = 1 - verbs.rank();
+        if verbs.rank() == 1 {
+            // Answers, so that the connection comes to be.
+            sleep_until(verbs, || verbs.receive(None).map(|m| verbs.release(m)).is_some());
+            world.fence().unwrap();
+            std::thread::sleep(Duration::from_millis(50));
+            verbs.send(peer, Head::default(), Sge::EMPTY, None);
+            while !verbs.idle() {
+                verbs.progress();
+            }
+            return;
+        }
+        verbs.send(peer, Head::default(), Sge::EMPTY, None);
+        while !verbs.idle() {
+            verbs.progress();
+        }
+        world.fence().unwrap();
+        let sleeper = verbs.sleeper();
+        let sleep = || {
+            let token = sleeper.arm();
+            let start = Instant::now();
+            sleeper.sleep(token, LONG);
+            sleeper.disarm();
+            assert!(start.elapsed() < LONG, "nothing ended the sleep");
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(sleep);
+            scope.spawn(sleep);
+        });
+        std::thread::scope(|scope| {
+            scope.spawn(sleep);
+            scope.spawn(sleep);
+            std::thread::sleep(Duration::from_millis(50));
+            // Whoever armed before a ring is roused by it; others take the next.
+            for _ in 0..3 {
+                sleeper.ring();
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        sleep_until(verbs, || verbs.receive(None).map(|m| verbs.release(m)).is_some());
+    });
+}
