@@ -4,6 +4,7 @@ mod c_programs;
 mod jobs;
 mod python;
 pub(crate) mod tools;
+mod verbs;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use std::process::Command;
@@ -19,6 +20,8 @@ pub enum Stage {
     Unit,
     /// The simulated cluster: its own tests, patterns, and the documents' figures.
     Simulator,
+    /// RDMA: the fabric of verbs on a real kernel's soft-RoCE, in a virtual machine.
+    Verbs,
     /// Models of the lock-free parts, every interleaving within bounds.
     Loom,
     /// Undefined behaviour, in the parts that Miri can run.
@@ -37,10 +40,11 @@ pub struct Args {
     only: Vec<Stage>,
 }
 
-const ALL: [Stage; 7] = [
+const ALL: [Stage; 8] = [
     Stage::Build,
     Stage::Unit,
     Stage::Simulator,
+    Stage::Verbs,
     Stage::Loom,
     Stage::Miri,
     Stage::Programs,
@@ -80,6 +84,7 @@ pub fn run(args: &Args) -> Result<(), String> {
             Stage::Build => build()?,
             Stage::Unit => unit(&mut tally)?,
             Stage::Simulator => simulator(&mut tally)?,
+            Stage::Verbs => verbs::run(&mut tally)?,
             Stage::Loom => loom(&mut tally)?,
             Stage::Miri => miri(&mut tally)?,
             Stage::Programs => c_programs::run(&mut tally)?,
@@ -117,11 +122,13 @@ fn build() -> Result<(), String> {
 
 /// Crates whose tests are a stage of their own.
 const SIMULATOR: &[&str] = &["weft-fabric-sim", "weft-patterns", "weft-tools"];
+/// The crate that needs an adapter.
+const VERBS: &str = "weft-fabric-verbs";
 
 fn unit(tally: &mut Tally) -> Result<(), String> {
     let mut command = cargo();
     command.args(["test", "--workspace", "--no-fail-fast"]);
-    for name in SIMULATOR {
+    for name in SIMULATOR.iter().chain([&VERBS]) {
         command.args(["--exclude", name]);
     }
     let output = tools::captured(&mut command)?;

@@ -18,6 +18,14 @@ pub fn step(command: &mut Command) -> Result<(), String> {
 
 /// The same; the standard output is shown and returned.
 pub fn captured(command: &mut Command) -> Result<String, String> {
+    match captured_code(command)? {
+        (0, output) => Ok(output),
+        (code, _) => Err(format!("'{}' ended with {code}", text(command))),
+    }
+}
+
+/// The same, whatever the exit code; -1 for a signal.
+pub fn captured_code(command: &mut Command) -> Result<(i32, String), String> {
     let text = text(command);
     println!("-- {text}");
     let mut child = command
@@ -34,7 +42,7 @@ pub fn captured(command: &mut Command) -> Result<String, String> {
         }
     }
     let status = child.wait().map_err(|e| format!("'{text}': {e}"))?;
-    if status.success() { Ok(all) } else { Err(format!("'{text}' failed: {status}")) }
+    Ok((status.code().unwrap_or(-1), all))
 }
 
 /// Output alone, without showing it; standard error is shown only on failure.

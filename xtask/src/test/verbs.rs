@@ -1,0 +1,50 @@
+//! Tests that need an RDMA adapter, run in the virtual machine that has soft-RoCE.
+
+use super::{Tally, cargo, tools};
+use crate::vm;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// How long all of it may take in the machine, in seconds.
+const TIMEOUT: &str = "480";
+
+/// The crate's test programs, built.
+fn programs() -> Result<Vec<PathBuf>, String> {
+    let mut command = cargo();
+    command.args(["test", "-p", "weft-fabric-verbs", "--no-run", "--message-format=json"]);
+    let output = command.output().map_err(|e| format!("cargo: {e}"))?;
+    if !output.status.success() {
+        return Err(format!("building the tests of verbs: {}", output.status));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let executable = |line: &str| {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        let test = message["profile"]["test"].as_bool()?;
+        test.then(|| message["executable"].as_str().map(PathBuf::from)).flatten()
+    };
+    let found: Vec<PathBuf> = text.lines().filter_map(executable).collect();
+    if found.is_empty() { Err("verbs have no test programs".to_owned()) } else { Ok(found) }
+}
+
+pub fn run(tally: &mut Tally) -> Result<(), String> {
+    let programs = programs()?;
+    // One after the other: two processors are few, and latencies there are long.
+    let runs: Vec<String> =
+        programs.iter().map(|p| format!("{} --test-threads=1", p.display())).collect();
+    let script = format!("set -e; export WEFT_TEST_VERBS=1; {}", runs.join("; "));
+    let xtask = std::env::current_exe().map_err(|e| format!("this program's path: {e}"))?;
+    let mut command = Command::new(xtask);
+    command.args(["vm", "--timeout", TIMEOUT, "--", "sh", "-c", &script]);
+    match tools::captured_code(&mut command)? {
+        (0, output) => {
+            tally.passed += tools::count_cargo_tests(&output)?;
+            Ok(())
+        }
+        (code, _) if code == i32::from(vm::NOT_RUN) => {
+            let reason = "the virtual machine cannot run here; the line `NOT RUN` above says why";
+            tally.not_run.push(format!("tests of verbs: {reason}"));
+            Ok(())
+        }
+        (code, _) => Err(format!("the tests of verbs ended with {code} (target/vm/last.log)")),
+    }
+}
