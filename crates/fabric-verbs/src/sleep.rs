@@ -11,7 +11,7 @@
 
 use crate::rail::Base;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -59,6 +59,11 @@ impl Sleeper {
             slept: AtomicBool::new(false),
             asynchronous: AtomicBool::new(false),
         })
+    }
+
+    /// What ends a sleep when it is written to.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.own.as_fd()
     }
 
     /// No sleep is longer than this.

@@ -14,6 +14,7 @@ use crate::state::{Core, State};
 use crate::{ConnectError, Options};
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
+use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -82,6 +83,12 @@ impl Verbs {
     /// again. Needed with [`Options::keep`] only.
     pub fn forget(&self, memory: Sge) {
         self.state.borrow_mut().memories.forget(memory);
+    }
+
+    /// What wakes whoever sleeps here when 8 bytes (any number but 0) are written to it, also before
+    /// the sleep. It may be handed to other processes, which share memory with this one.
+    pub fn bell(&self) -> BorrowedFd<'_> {
+        self.sleeper.descriptor()
     }
 
     /// What is registered with the adapters now, and how often registrations were found again.

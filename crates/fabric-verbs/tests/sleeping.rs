@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::io::Write;
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
 use weft_fabric::{Fabric, Head, RemoteAddr, RemoteFlag, Sge};
@@ -119,6 +120,14 @@ fn all_threads_of_a_process_are_roused() {
                 std::thread::sleep(Duration::from_millis(20));
             }
         });
+        // As another process would; also when it comes before the sleep.
+        let token = sleeper.arm();
+        let mut bell = std::fs::File::from(verbs.bell().try_clone_to_owned().unwrap());
+        bell.write_all(&1u64.to_ne_bytes()).unwrap();
+        let start = Instant::now();
+        sleeper.sleep(token, LONG);
+        sleeper.disarm();
+        assert!(start.elapsed() < LONG, "the bell is not heard");
         sleep_until(verbs, || verbs.receive(None).map(|m| verbs.release(m)).is_some());
     });
 }
