@@ -1,11 +1,13 @@
-//! Which launcher started this process: the one environment variable of Weft's `mpiexec`, and the
-//! traces of others.
+//! Which launcher started this process: the one environment variable of Weft's `mpiexec`, or those of
+//! others.
 
 use std::env;
+use std::os::fd::RawFd;
 
+use crate::channel::{self, Channel};
 use crate::client::Launched;
 use crate::wire::VERSION;
-use crate::{Bootstrap, BootstrapError, Single, foreign};
+use crate::{Bootstrap, BootstrapError, Single, foreign, kin, pmi1, pmi2, pmix};
 
 /// Set by `mpiexec` in each process that it starts: version, rank, size, number of the program,
 /// name of the abstract Unix socket, and a token that proves who started the process.
@@ -61,24 +63,111 @@ impl Ticket {
     }
 }
 
-/// Joins the job that this process was started in: that of Weft's `mpiexec`, or a world of one. An
-/// error if another launcher started it as one of several.
+/// Joins the job that this process was started in: that of Weft's `mpiexec`, of a launcher that
+/// speaks PMI-1, PMI-2 or PMIx, or a world of one. An error if another launcher started it as one of
+/// several.
 ///
-/// The variable is taken out of the environment, so that an MPI program that this process starts is
-/// a world of its own.
+/// The launcher's variables are taken out of the environment, so that an MPI program that this
+/// process starts is a world of its own.
 pub fn from_environment() -> Result<Box<dyn Bootstrap>, BootstrapError> {
     let Some(text) = env::var_os(VARIABLE) else {
-        foreign::check(|name| env::var(name).ok())?;
-        return Ok(Box::new(Single::new()));
+        return from_another_launcher();
     };
-    // SAFETY: std serialises this with other Rust code. C code that calls getenv in another thread
-    // at this moment may miss a variable, as with any library that calls unsetenv; nothing is freed.
-    unsafe { env::remove_var(VARIABLE) };
+    forget([VARIABLE.to_owned()]);
     let ticket = Ticket::decode(&text.to_string_lossy())?;
     match Launched::join(&ticket)? {
         Some(launched) => Ok(Box::new(launched)),
         None => Ok(Box::new(Single::new())),
     }
+}
+
+/// Takes variables out of the environment.
+fn forget(names: impl IntoIterator<Item = String>) {
+    for name in names {
+        // SAFETY: std serialises this with other Rust code. C code that calls getenv in another
+        // thread at this moment may miss a variable, as with any library that calls unsetenv;
+        // nothing is freed.
+        unsafe { env::remove_var(name) };
+    }
+}
+
+/// The protocol through which this process can join.
+#[derive(Debug, PartialEq, Eq)]
+enum Protocol {
+    /// Inherited socket, rank, size.
+    Pmi1(RawFd, usize, usize),
+    /// Address, number of the process.
+    Pmi1Port(String, usize),
+    /// Inherited socket, job, rank.
+    Pmi2(RawFd, String, usize),
+    Pmix,
+}
+
+impl Protocol {
+    /// What the launcher offers; `None`: nothing that can be used.
+    fn find(get: &dyn Fn(&str) -> Option<String>) -> Option<Protocol> {
+        let number = |name: &str| get(name)?.trim().parse::<usize>().ok();
+        // Within the job of one launcher there may be another, whose socket is the open one.
+        let socket = get("PMI_FD").and_then(|text| channel::is_socket(&text));
+        match (socket, number("PMI_RANK"), number("PMI_SIZE")) {
+            // Hydra has no PMI_JOBID; it may run in a step of Slurm.
+            (Some(socket), Some(rank), Some(_)) if get("PMI_JOBID").is_some() => {
+                return Some(Protocol::Pmi2(socket, get("PMI_JOBID")?, rank));
+            }
+            (Some(socket), Some(rank), Some(size)) => {
+                return Some(Protocol::Pmi1(socket, rank, size));
+            }
+            _ => {}
+        }
+        if let (Some(address), Some(id)) = (get("PMI_PORT"), number("PMI_ID")) {
+            return Some(Protocol::Pmi1Port(address, id));
+        }
+        (get("PMIX_NAMESPACE").is_some() && get("PMIX_RANK").is_some()).then_some(Protocol::Pmix)
+    }
+
+    fn join(self) -> Result<Box<dyn Bootstrap>, BootstrapError> {
+        Ok(match self {
+            Protocol::Pmi1(socket, rank, size) => {
+                Box::new(pmi1::join(Channel::inherited(socket), rank, size)?)
+            }
+            Protocol::Pmi1Port(address, id) => {
+                let channel = Channel::connect(&address).map_err(|error| {
+                    BootstrapError(format!(
+                        "cannot reach the launcher that started this program (PMI_PORT={address}): \
+                         {error}. If it has ended, unset PMI_PORT to run the program alone"
+                    ))
+                })?;
+                Box::new(pmi1::join_port(channel, id)?)
+            }
+            Protocol::Pmi2(socket, job, rank) => {
+                Box::new(pmi2::join(Channel::inherited(socket), &job, rank)?)
+            }
+            Protocol::Pmix => Box::new(pmix::join()?),
+        })
+    }
+}
+
+fn from_another_launcher() -> Result<Box<dyn Bootstrap>, BootstrapError> {
+    let get = |name: &str| env::var(name).ok();
+    if !foreign::is_there(&get) {
+        return Ok(Box::new(Single::new()));
+    }
+    let world: Box<dyn Bootstrap> = if kin::is_below_a_rank() {
+        // Started by a rank, with the environment that the rank had at its start.
+        Box::new(Single::new())
+    } else if let Some(protocol) = Protocol::find(&get) {
+        protocol.join()?
+    } else {
+        let closed = get("PMI_FD").map(|socket| {
+            format!("the socket that it left for this process (PMI_FD={socket}) is not open")
+        });
+        foreign::check(&get, closed.as_deref())?;
+        Box::new(Single::new())
+    };
+    let served = |name: &String| name.starts_with("PMIX_SERVER_URI");
+    let all = env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter(served);
+    forget(foreign::variables().map(str::to_owned).chain(all.collect::<Vec<_>>()));
+    Ok(world)
 }
 
 #[cfg(test)]
@@ -97,5 +186,30 @@ mod tests {
             let error = Ticket::decode(text).unwrap_err().to_string();
             assert!(error.contains(VARIABLE), "{error}");
         }
+    }
+
+    #[test]
+    fn the_protocol_is_chosen_by_what_can_be_used() {
+        let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        let number = std::os::fd::AsRawFd::as_raw_fd(&socket);
+        let fd = number.to_string();
+        let find = |variables: &[(&str, &str)]| {
+            Protocol::find(&|name: &str| {
+                variables.iter().find(|(n, _)| *n == name).map(|(_, v)| v.to_string())
+            })
+        };
+        let pmi = [("PMI_RANK", "1"), ("PMI_SIZE", "2")];
+        let pmix = [("PMIX_NAMESPACE", "job"), ("PMIX_RANK", "1")];
+        let open = [&pmi[..], &[("PMI_FD", fd.as_str())]].concat();
+        let closed = [&pmi[..], &[("PMI_FD", "1000000")]].concat();
+        let port = [("PMI_PORT", "host:1"), ("PMI_ID", "3")];
+        assert_eq!(find(&open), Some(Protocol::Pmi1(number, 1, 2)));
+        let slurm = [&open[..], &[("PMI_JOBID", "3.0")]].concat();
+        assert_eq!(find(&slurm), Some(Protocol::Pmi2(number, "3.0".into(), 1)));
+        assert_eq!(find(&[&open[..], &pmix].concat()), Some(Protocol::Pmi1(number, 1, 2)));
+        assert_eq!(find(&[&closed[..], &pmix].concat()), Some(Protocol::Pmix));
+        assert_eq!(find(&port), Some(Protocol::Pmi1Port("host:1".into(), 3)));
+        assert_eq!(find(&closed), None);
+        assert_eq!(find(&pmix[..1]), None);
     }
 }
