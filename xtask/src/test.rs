@@ -2,7 +2,9 @@
 
 mod c_programs;
 mod jobs;
+mod launchers;
 mod python;
+mod slurm;
 mod tools;
 
 use clap::{Args as ClapArgs, ValueEnum};
@@ -25,6 +27,8 @@ pub enum Stage {
     Programs,
     /// mpi4py, built by our mpicc and by MPICH's, on our library.
     Python,
+    /// Programs under other launchers: Hydra, PRRTE, Slurm; and under ours on several hosts.
+    Launchers,
 }
 
 /// Which tests to run.
@@ -35,8 +39,15 @@ pub struct Args {
     only: Vec<Stage>,
 }
 
-const ALL: [Stage; 6] =
-    [Stage::Build, Stage::Unit, Stage::Loom, Stage::Miri, Stage::Programs, Stage::Python];
+const ALL: [Stage; 7] = [
+    Stage::Build,
+    Stage::Unit,
+    Stage::Loom,
+    Stage::Miri,
+    Stage::Programs,
+    Stage::Python,
+    Stage::Launchers,
+];
 
 /// How long the soak test runs.
 #[derive(ClapArgs)]
@@ -74,6 +85,7 @@ pub fn run(args: &Args) -> Result<(), String> {
             Stage::Miri => miri(&mut tally)?,
             Stage::Programs => c_programs::run(&mut tally)?,
             Stage::Python => python::run(&mut tally)?,
+            Stage::Launchers => launchers::run(&mut tally)?,
         }
         times.push((stage, began.elapsed()));
     }
