@@ -9,8 +9,8 @@ use crate::client::Launched;
 use crate::wire::VERSION;
 use crate::{Bootstrap, BootstrapError, Single, foreign, kin, pmi1, pmi2, pmix};
 
-/// Set by `mpiexec` in each process that it starts: version, rank, size, number of the program,
-/// name of the abstract Unix socket, and a token that proves who started the process.
+/// Set by `mpiexec` in each process that it starts: version, rank, size, number of the program, name
+/// of the job, name of the abstract Unix socket, and a token that proves who started the process.
 pub const VARIABLE: &str = "WEFT_LAUNCH";
 
 /// The content of [`VARIABLE`].
@@ -22,8 +22,10 @@ pub struct Ticket {
     pub size: usize,
     /// Number of the program between `:` on the command line.
     pub app: usize,
-    /// Name of the socket and of the job.
+    /// Name of the job.
     pub job: String,
+    /// Name of the socket on this machine.
+    pub socket: String,
     /// Secret of the job.
     pub token: u128,
 }
@@ -31,8 +33,8 @@ pub struct Ticket {
 impl Ticket {
     /// The text of the variable.
     pub fn encode(&self) -> String {
-        let Ticket { rank, size, app, job, token } = self;
-        format!("{VERSION},{rank},{size},{app},{job},{token:032x}")
+        let Ticket { rank, size, app, job, socket, token } = self;
+        format!("{VERSION},{rank},{size},{app},{job},{socket},{token:032x}")
     }
 
     /// Reads the text of the variable.
@@ -45,12 +47,13 @@ impl Ticket {
             )));
         }
         let ticket = || {
-            let [_, rank, size, app, job, token] = fields[..] else { return None };
+            let [_, rank, size, app, job, socket, token] = fields[..] else { return None };
             let ticket = Ticket {
                 rank: rank.parse().ok()?,
                 size: size.parse().ok()?,
                 app: app.parse().ok()?,
                 job: job.to_string(),
+                socket: socket.to_string(),
                 token: u128::from_str_radix(token, 16).ok()?,
             };
             (ticket.rank < ticket.size && ticket.size <= u32::MAX as usize).then_some(ticket)
@@ -176,13 +179,14 @@ mod tests {
 
     #[test]
     fn tickets_survive_the_environment() {
-        let ticket = Ticket { rank: 3, size: 4, app: 1, job: "weft-1-2".into(), token: 77 };
+        let (job, socket) = ("weft-1-2".into(), "weft-1-2.0".into());
+        let ticket = Ticket { rank: 3, size: 4, app: 1, job, socket, token: 77 };
         assert_eq!(Ticket::decode(&ticket.encode()).unwrap(), ticket);
     }
 
     #[test]
     fn damaged_tickets_say_so() {
-        for text in ["", "1", "1,4,4,0,j,0", "1,x,4,0,j,0", "2,0,1,0,j,0", "1,0,1,0,j,0,0"] {
+        for text in ["", "2", "2,4,4,0,j,s,0", "2,x,4,0,j,s,0", "1,0,1,0,j,s,0", "2,0,1,0,j,0"] {
             let error = Ticket::decode(text).unwrap_err().to_string();
             assert!(error.contains(VARIABLE), "{error}");
         }
