@@ -424,8 +424,8 @@ mod tests {
         assert_eq!(names("--hosts b,c -ppn 2 a"), [pair("b", 2), pair("c", 2)]);
         // Who names the way wants it taken.
         assert_eq!(names("--launch-agent rsh -H localhost a"), [pair("localhost", 1)]);
-        let options = run("--launch-agent=rsh\u{a0}-l\u{a0}me --map-by node:PE=2 a");
-        assert_eq!(options.launch_agent.unwrap(), ["rsh", "-l", "me"]);
+        assert_eq!(words("-", OsStr::new(" rsh  -l me")).unwrap().unwrap(), ["rsh", "-l", "me"]);
+        let options = run("--map-by node:PE=2 a");
         assert_eq!(options.map, Map::Node);
         assert_eq!(read("--agent").unwrap(), Command::Agent);
     }

@@ -11,6 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -142,6 +143,9 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     let mut launchers = vec![];
     let ours = prefix.join("bin/mpiexec").display().to_string();
     launchers.push(Launcher { ours: true, ..Launcher::new("Weft's mpiexec", &[&ours]) });
+    let agent = agent(&folder)?;
+    let line = [&ours, "--launch-agent", &agent, "--hosts", "localhost:2,127.0.0.1:2"];
+    launchers.push(Launcher { ours: true, ..Launcher::new("Weft's mpiexec, two hosts", &line) });
     wheels(&folder, &mut launchers, tally);
     let slurm = match Slurm::start() {
         Ok(slurm) => Some(slurm),
@@ -177,6 +181,17 @@ fn compile(prefix: &Path, folder: &Path, name: &str) -> Result<PathBuf, String> 
     let mut cc = Command::new(prefix.join("bin/mpicc"));
     quiet(cc.args(["-O1", "-g"]).arg(source).arg("-o").arg(&program))?;
     Ok(program)
+}
+
+/// A script in ssh's place, for hosts that are all this one: it leaves the name out, and reads a
+/// command line with few variables.
+fn agent(folder: &Path) -> Result<String, String> {
+    let path = folder.join("agent.sh");
+    let text = "#!/bin/sh\nshift\nexec env -i PATH=\"$PATH\" HOME=\"$HOME\" sh -c \"exec $*\"\n";
+    let written = fs::write(&path, text)
+        .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o755)));
+    written.map_err(|e| format!("{}: {e}", path.display()))?;
+    Ok(path.display().to_string())
 }
 
 /// The launchers in the wheels of MPICH and Open MPI, in virtual environments.
