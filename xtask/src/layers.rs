@@ -10,11 +10,13 @@ const LAYERS: &[&[&str]] = &[
     &["weft-fabric"],
     &["weft-fabric-shm", "weft-fabric-sim"],
     &["weft-fabric-fault"],
+    &["weft-fabric-join"],
     &["weft-fabric-conformance"],
     &["weft-datatype"],
     &["weft-p2p"],
     &["weft-collective"],
     &["weft-process"],
+    &["weft-patterns"],
     &["weft-abi", "weft-launch", "weft-tools"],
 ];
 

@@ -5,6 +5,7 @@ mod demo;
 mod install;
 mod layers;
 mod test;
+mod vm;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -35,6 +36,17 @@ enum Command {
     Soak(test::SoakArgs),
     /// Build Weft, build mpi4py with it, and run ringtest and the examples on 4 ranks.
     Demo(demo::Args),
+    /// Run a command in a small virtual machine with soft-RoCE: real verbs without RDMA hardware.
+    Vm(vm::Args),
+    /// Inside the virtual machine: run what the host and weft-vm-run send.
+    #[command(hide = true)]
+    VmAgent,
+    /// Inside the virtual machine: run a command in the other one, with ssh's arguments.
+    #[command(hide = true)]
+    VmRun {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -45,6 +57,9 @@ fn main() -> ExitCode {
         Command::Test(args) => test::run(&args),
         Command::Soak(args) => test::soak(&args),
         Command::Demo(args) => demo::run(args),
+        Command::Vm(args) => return vm::main(&args),
+        Command::VmAgent => vm::agent::serve(),
+        Command::VmRun { args } => return ExitCode::from(vm::client::run(&args)),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

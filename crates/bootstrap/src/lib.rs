@@ -8,6 +8,7 @@ mod foreign;
 mod kin;
 mod member;
 pub mod nodes;
+mod on_node;
 mod pmi1;
 mod pmi2;
 mod pmix;
@@ -19,6 +20,7 @@ pub mod wire;
 
 pub use environment::{Ticket, VARIABLE, from_environment};
 pub use foreign::variables as foreign_variables;
+pub use on_node::OnNode;
 pub use pmix::SETTING as PMIX_SETTING;
 pub use report::{Pending, Phase, Report, clock_millis};
 pub use single::Single;

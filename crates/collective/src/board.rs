@@ -194,14 +194,22 @@ impl<F: Fabric> Made<F> {
         self.finish(|fabric, done| fabric.read(leader, into, from, done)).await
     }
 
-    /// Lets all other ranks go, with the result.
-    pub fn release(&self, link: &Link<F>, epoch: u64, result: Sge) -> Result<(), Fault> {
+    /// Lets all other ranks go, with the result, whose memory may then be used again.
+    pub async fn release(&self, link: &Link<F>, epoch: u64, result: Sge) -> Result<(), Fault> {
+        let counters = self.fabric().counters();
+        let done = counters.allocate();
+        let mut target = counters.value(done);
+        // Nobody waits for what reads no memory.
+        let completion = (!result.is_empty()).then_some(done);
         for rank in (0..self.size).filter(|&r| r != link.rank) {
             let flag = RemoteFlag { at: self.ranks[rank], waking: true };
             let to = self.result_at(epoch, rank);
             let peer = link.members[rank] as usize;
-            self.fabric().write_flag(peer, result, to, flag, epoch, None)?;
+            self.fabric().write_flag(peer, result, to, flag, epoch, completion)?;
+            target += u64::from(completion.is_some());
         }
+        self.endpoint.until(done, target).await?;
+        counters.free(done);
         Ok(())
     }
 

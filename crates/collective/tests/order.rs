@@ -69,6 +69,7 @@ fn nobody_leaves_a_barrier_before_everybody_has_come() {
             world(n, setup, &Holding { algorithm, entered: AtomicUsize::new(0) });
         };
         (1..=9).for_each(|n| test(n, SETUPS[0]));
+        (1..=9).for_each(|n| test(n, SETUPS[6]));
         [2, 3, 7].into_iter().for_each(|n| test(n, SETUPS[3]));
         [2, 5].into_iter().for_each(|n| test(n, SETUPS[4]));
     }
@@ -168,6 +169,7 @@ fn end<F: Fabric>(rank: &Rank<F>, key: u64, started: Started) {
 #[test]
 fn operations_under_way_at_once_do_not_meet() {
     (1..=6).for_each(|n| world(n, SETUPS[0], &Overlapping));
+    (1..=6).for_each(|n| world(n, SETUPS[6], &Overlapping));
     [2, 4].into_iter().for_each(|n| world(n, SETUPS[3], &Overlapping));
     [3, 5].into_iter().for_each(|n| world(n, SETUPS[4], &Overlapping));
 }

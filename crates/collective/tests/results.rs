@@ -13,7 +13,8 @@ use weft_collective::{
 };
 use weft_fabric::{Fabric, Sge};
 
-/// On every number of ranks, bare; on some under faults and with payload in pieces.
+/// On every number of ranks, bare and simulated with and without chaos; on some under faults and
+/// with payload in pieces.
 fn everywhere(body: &impl Body) {
     for n in 1..=9 {
         world(n, SETUPS[0], body);
@@ -21,6 +22,10 @@ fn everywhere(body: &impl Body) {
     for n in [2, 5, 8] {
         world(n, SETUPS[2], body);
         world(n, SETUPS[4], body);
+    }
+    for n in 1..=17 {
+        world(n, SETUPS[5], body);
+        world(n, SETUPS[6], body);
     }
 }
 

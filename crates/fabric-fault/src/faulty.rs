@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use weft_fabric::wait::{Sleep, Token};
 use weft_fabric::{
     Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId, Head,
@@ -79,12 +79,6 @@ impl<F: Fabric> Faulty<F> {
     pub(crate) fn fail(&self, fault: Fault) {
         self.fault.borrow_mut().get_or_insert(fault);
     }
-
-    fn after(&self, result: Result<(), Fault>, done: Completion) -> Result<(), Fault> {
-        result?;
-        self.complete_late(done);
-        Ok(())
-    }
 }
 
 /// Sleeps only when nothing is held up.
@@ -132,6 +126,10 @@ impl<F: Fabric> Fabric for Faulty<F> {
             capabilities.in_order_placement = false;
         }
         capabilities
+    }
+
+    fn now(&self) -> Instant {
+        self.inner.now()
     }
 
     fn counters(&self) -> &Counters {
@@ -190,8 +188,7 @@ impl<F: Fabric> Fabric for Faulty<F> {
     }
 
     fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
-        let result = self.inner.read(peer, dst, src, None);
-        self.after(result, done)
+        self.pass_on(done, |done| self.inner.read(peer, dst, src, done))
     }
 
     fn fetch_add(
@@ -202,8 +199,7 @@ impl<F: Fabric> Fabric for Faulty<F> {
         result: Sge,
         done: Completion,
     ) -> Result<(), Fault> {
-        let posted = self.inner.fetch_add(peer, target, operand, result, None);
-        self.after(posted, done)
+        self.pass_on(done, |done| self.inner.fetch_add(peer, target, operand, result, done))
     }
 
     fn compare_swap(
@@ -215,8 +211,9 @@ impl<F: Fabric> Fabric for Faulty<F> {
         result: Sge,
         done: Completion,
     ) -> Result<(), Fault> {
-        let posted = self.inner.compare_swap(peer, target, compare, swap, result, None);
-        self.after(posted, done)
+        self.pass_on(done, |done| {
+            self.inner.compare_swap(peer, target, compare, swap, result, done)
+        })
     }
 
     fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
@@ -262,7 +259,7 @@ impl<F: Fabric> Fabric for Faulty<F> {
     fn poll_any(
         &self,
         waits: &[(Counter, u64)],
-        deadline: Option<std::time::Instant>,
+        deadline: Option<Instant>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<usize, Fault>> {
         match &*self.fault.borrow() {

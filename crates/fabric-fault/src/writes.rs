@@ -1,10 +1,11 @@
 //! Writes whose bytes become visible in any order, and late completions.
 //!
 //! A write with a completion is read from its source as late as that permits, so that reusing the
-//! source too early is found out; one without is copied at the post.
+//! source too early is found out; one without is copied at the post. The fabric inside may complete
+//! its operations whenever it likes: what follows them waits for that.
 
 use crate::faulty::Faulty;
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use weft_fabric::{Completion, Counter, Fabric, Fault, RemoteAddr, RemoteFlag, Sge};
 
 /// What follows the data of a write.
@@ -21,21 +22,43 @@ struct Write {
     dst: RemoteAddr,
     /// Pieces that are not placed yet, the next one last: offset and length.
     pieces: Vec<(usize, usize)>,
-    late: Late,
+    /// What is still to follow the pieces.
+    late: Option<Late>,
     done: Completion,
+    inside: Inside,
     /// Keeps the memory of `src`, if it was copied.
     _copy: Option<Box<[u8]>>,
+}
+
+/// Operations of the fabric inside that end together: their counter reaches `target`.
+#[derive(Debug, Clone, Copy)]
+struct Inside {
+    counter: Counter,
+    target: u64,
+}
+
+impl Inside {
+    /// The completion of one more operation that has been posted.
+    fn one_more(&mut self) -> Completion {
+        self.target += 1;
+        Some(self.counter)
+    }
 }
 
 #[derive(Default)]
 pub(crate) struct Writes {
     writes: RefCell<Vec<Write>>,
+    /// Operations under way inside, and whom to tell.
+    inside: RefCell<Vec<(Inside, Completion)>>,
+    /// Where the reads that check a write go: memory that outlives them all.
+    scratch: OnceCell<Sge>,
     completions: RefCell<Vec<(u64, Counter)>>,
 }
 
 impl Writes {
     pub fn held(&self) -> usize {
-        self.writes.borrow().len() + self.completions.borrow().len()
+        let inside = self.inside.borrow().len();
+        self.writes.borrow().len() + inside + self.completions.borrow().len()
     }
 }
 
@@ -52,17 +75,18 @@ impl<F: Fabric> Faulty<F> {
         done: Completion,
     ) -> Result<(), Fault> {
         if !self.plan.reorder {
-            match late {
-                Late::Nothing => self.inner.write(peer, src, dst, None)?,
-                Late::Flag(flag, value) => {
-                    self.inner.write_flag(peer, src, dst, flag, value, None)?;
-                }
-                Late::Immediate(imm) => self.inner.write_imm(peer, src, dst, imm, None)?,
-            }
-            self.complete_late(done);
-            return Ok(());
+            return self.pass_on(done, |done| match late {
+                Late::Nothing => self.inner.write(peer, src, dst, done),
+                Late::Flag(flag, value) => self.inner.write_flag(peer, src, dst, flag, value, done),
+                Late::Immediate(immediate) => self.inner.write_imm(peer, src, dst, immediate, done),
+            });
         }
-        self.check(peer, src.len(), dst, late)?;
+        let mut inside = self.open();
+        if let Err(fault) = self.check(peer, src.len(), dst, late, &mut inside) {
+            self.writes.inside.borrow_mut().push((inside, None));
+            self.settle();
+            return Err(fault);
+        }
         let mut copy = None;
         if done.is_none() {
             let mut bytes = vec![0; src.len()].into_boxed_slice();
@@ -72,28 +96,88 @@ impl<F: Fabric> Faulty<F> {
             copy = Some(bytes);
         }
         let pieces = self.pieces(src.len());
-        let write = Write { peer, src, dst, pieces, late, done, _copy: copy };
+        let late = Some(late);
+        let write = Write { peer, src, dst, pieces, late, done, inside, _copy: copy };
         self.writes.writes.borrow_mut().push(write);
         self.note_pending();
         Ok(())
     }
 
+    /// Posts an operation inside; its completion is passed on, late.
+    pub(crate) fn pass_on(
+        &self,
+        done: Completion,
+        post: impl FnOnce(Completion) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        if done.is_none() {
+            return post(None);
+        }
+        let mut inside = self.open();
+        let posted = post(inside.one_more());
+        if posted.is_err() {
+            inside.target -= 1;
+        }
+        let done = if posted.is_ok() { done } else { None };
+        self.writes.inside.borrow_mut().push((inside, done));
+        self.settle();
+        posted
+    }
+
+    fn open(&self) -> Inside {
+        let counter = self.counters().allocate();
+        Inside { counter, target: self.counters().value(counter) }
+    }
+
+    fn is_over(&self, inside: Inside) -> bool {
+        self.counters().value(inside.counter) >= inside.target
+    }
+
+    /// Passes on what has been completed inside. True if there was any.
+    fn settle(&self) -> bool {
+        let all = std::mem::take(&mut *self.writes.inside.borrow_mut());
+        let (over, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|&(i, _)| self.is_over(i));
+        *self.writes.inside.borrow_mut() = rest;
+        for &(inside, done) in &over {
+            self.counters().free(inside.counter);
+            self.complete_late(done);
+        }
+        self.note_pending();
+        !over.is_empty()
+    }
+
+    fn scratch(&self) -> Result<Sge, Fault> {
+        if let Some(&known) = self.writes.scratch.get() {
+            return Ok(known);
+        }
+        // Never withdrawn: reads into it may be under way until the end.
+        let region = self.inner.allocate(8)?;
+        Ok(*self.writes.scratch.get_or_init(|| region.local))
+    }
+
     /// Refuses now what would be refused when it is performed.
-    fn check(&self, peer: usize, len: usize, dst: RemoteAddr, late: Late) -> Result<(), Fault> {
-        let mut bytes = [0u8; 8];
-        // SAFETY: `bytes` outlives the reads, which complete at once or are never looked at.
-        let scratch = unsafe { Sge::new(bytes.as_mut_ptr(), 8) };
+    fn check(
+        &self,
+        peer: usize,
+        len: usize,
+        dst: RemoteAddr,
+        late: Late,
+        inside: &mut Inside,
+    ) -> Result<(), Fault> {
+        let scratch = self.scratch()?;
+        let mut count = |posted: Result<(), Fault>| posted.map(|()| inside.target += 1);
+        let done = Some(inside.counter);
         if len > 0 {
             let (first, last) = (dst.addr, dst.addr.wrapping_add(len as u64 - 1));
             if last < first {
                 return Err(Fault::Corrupt { rank: peer, what: "remote address" });
             }
-            self.inner.read(peer, scratch.part(0, 1), dst, None)?;
-            self.inner.read(peer, scratch.part(0, 1), dst.offset(len as u64 - 1), None)?;
+            let byte = scratch.part(0, 1);
+            count(self.inner.read(peer, byte, dst, done))?;
+            count(self.inner.read(peer, byte, dst.offset(len as u64 - 1), done))?;
         }
         if let Late::Flag(flag, _) = late {
             // An addition of nothing finds out whether the flag is one, and changes nothing.
-            self.inner.fetch_add(peer, flag.at, 0, scratch, None)?;
+            count(self.inner.fetch_add(peer, flag.at, 0, scratch, done))?;
         }
         Ok(())
     }
@@ -136,6 +220,7 @@ impl<F: Fabric> Faulty<F> {
             !over
         });
         self.writes.writes.borrow_mut().extend(writes);
+        moved |= self.settle();
         let now = self.clock.get();
         self.writes.completions.borrow_mut().retain(|&(due, counter)| {
             if due <= now {
@@ -149,27 +234,30 @@ impl<F: Fabric> Faulty<F> {
 
     /// Takes so many steps of a write: whether it is over, and whether any was taken.
     fn advance(&self, write: &mut Write, steps: usize) -> (bool, bool) {
-        for _ in 0..steps {
+        for step in 0..steps {
             let Write { peer, src, dst, .. } = *write;
-            let result = if let Some((offset, len)) = write.pieces.pop() {
-                self.inner.write(peer, src.part(offset, len), dst.offset(offset as u64), None)
-            } else {
-                let result = match write.late {
+            let posted = if let Some((offset, len)) = write.pieces.pop() {
+                let done = write.inside.one_more();
+                self.inner.write(peer, src.part(offset, len), dst.offset(offset as u64), done)
+            } else if !self.is_over(write.inside) {
+                return (false, step > 0);
+            } else if let Some(late) = write.late.take() {
+                let mut done = || write.inside.one_more();
+                match late {
                     Late::Nothing => Ok(()),
                     Late::Flag(flag, value) => {
-                        self.inner.write_flag(peer, Sge::EMPTY, dst, flag, value, None)
+                        self.inner.write_flag(peer, Sge::EMPTY, dst, flag, value, done())
                     }
                     Late::Immediate(immediate) => {
-                        self.inner.write_imm(peer, Sge::EMPTY, dst, immediate, None)
+                        self.inner.write_imm(peer, Sge::EMPTY, dst, immediate, done())
                     }
-                };
-                if result.is_ok() {
-                    self.complete_late(write.done);
-                    return (true, true);
                 }
-                result
+            } else {
+                self.counters().free(write.inside.counter);
+                self.complete_late(write.done);
+                return (true, true);
             };
-            if let Err(fault) = result {
+            if let Err(fault) = posted {
                 self.fail(fault);
                 return (true, true);
             }

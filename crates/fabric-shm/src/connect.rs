@@ -201,7 +201,7 @@ pub fn random() -> u64 {
 }
 
 /// Writes what others need to know of this process.
-pub fn introduce(control: &Control, probe: &u64) {
+pub fn introduce(control: &Control, probe: &u64, base: *const u8) {
     // Yama permits attaching to descendants only, unless the target agrees. Where there is no Yama,
     // this fails and is not needed.
     // SAFETY: no pointers.
@@ -211,6 +211,7 @@ pub fn introduce(control: &Control, probe: &u64) {
     let at = std::ptr::from_ref(probe).expose_provenance();
     facts.probe_at.store(at as u64, Ordering::Relaxed);
     facts.probe.store(*probe, Ordering::Relaxed);
+    facts.base.store(base.addr() as u64, Ordering::Relaxed);
     for (word, bits) in control.affinity.0.iter().zip(affinity()) {
         word.store(bits, Ordering::Release);
     }

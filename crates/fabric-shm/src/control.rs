@@ -6,7 +6,7 @@ use crate::sync::AtomicU64;
 use weft_fabric::wait::Doorbell;
 
 /// "WEFTSHM" and the version of the layout.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"WEFTSHM\x01");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"WEFTSHM\x02");
 
 /// Most processors that an affinity mask names.
 pub const CPUS_MAX: usize = 1024;
@@ -51,4 +51,6 @@ pub struct Facts {
     pub probe_at: AtomicU64,
     /// What it holds: a random number.
     pub probe: AtomicU64,
+    /// Where the rank has mapped the segment.
+    pub base: AtomicU64,
 }

@@ -8,8 +8,8 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use weft_fabric::{Fault, Flag, Region, RemoteAddr, RemoteFlag, Sge};
 
-/// Keys of a [`RemoteAddr`]: allocated here (an offset in the segment), the program's own (a virtual
-/// address), or exposed by the program but lying in the segment (an offset that `withdraw` leaves).
+/// Keys of a [`RemoteAddr`]: allocated here, the program's own, or exposed by the program but lying in
+/// the segment (which `withdraw` leaves). Addresses are virtual ones of the owner.
 const ALLOCATED: u64 = 1;
 const OWN: u64 = 2;
 const WITHIN: u64 = 3;
@@ -66,23 +66,24 @@ impl Shm {
             std::ptr::write_bytes(at, 0, span.used as usize);
             Sge::new(at, len)
         };
-        Ok(Region { local, remote: RemoteAddr { key: ALLOCATED, addr: offset } })
+        Ok(Region { local, remote: RemoteAddr { key: ALLOCATED, addr: at.addr() as u64 } })
     }
 
     pub(crate) fn expose_region(&self, memory: Sge) -> Region {
         let own = self.own_arena()..self.own_arena() + self.segment.shape().arena;
-        let remote = match self.segment.offset_of(memory.ptr()) {
-            Some(offset) if own.contains(&offset) => RemoteAddr { key: WITHIN, addr: offset },
-            _ => RemoteAddr { key: OWN, addr: memory.ptr().expose_provenance() as u64 },
+        let key = match self.segment.offset_of(memory.ptr()) {
+            Some(offset) if own.contains(&offset) => WITHIN,
+            _ => OWN,
         };
-        Region { local: memory, remote }
+        let addr = memory.ptr().expose_provenance() as u64;
+        Region { local: memory, remote: RemoteAddr { key, addr } }
     }
 
     pub(crate) fn withdraw_region(&self, region: Region) {
         if region.remote.key != ALLOCATED {
             return;
         }
-        let offset = region.remote.addr;
+        let offset = region.remote.addr - self.peers[self.rank].base;
         let len = region.local.len() as u64;
         let len = self.arena.borrow_mut().free(offset - self.own_arena(), len);
         let first = offset.next_multiple_of(PAGE);
@@ -111,12 +112,13 @@ impl Shm {
             ALLOCATED | WITHIN => {
                 let shape = self.segment.shape();
                 assert!(peer < shape.ranks);
-                let inside = at.addr.checked_sub(shape.arena_of(peer));
+                let offset = at.addr.wrapping_sub(self.peers[peer].base);
+                let inside = offset.checked_sub(shape.arena_of(peer));
                 let room = inside.and_then(|inside| shape.arena.checked_sub(inside));
                 if room.is_none_or(|room| room < len as u64) {
                     return Err(Fault::Corrupt { rank: peer, what: "remote address" });
                 }
-                Ok(Place::Here(self.segment.at(at.addr).as_ptr()))
+                Ok(Place::Here(self.segment.at(offset).as_ptr()))
             }
             OWN if peer == self.rank => {
                 Ok(Place::Here(std::ptr::with_exposed_provenance_mut(at.addr as usize)))

@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 use weft_fabric::wait::Doorbell;
-use weft_fabric::{Completion, Counter, Datagram, Fault, GroupId, Head, Message, Posted, Sge};
+use weft_fabric::{Completion, Datagram, Fault, GroupId, Head, Message, Posted, Sge};
 
 /// What this rank knows of another one (or of itself).
 pub struct Peer {
@@ -27,6 +27,8 @@ pub struct Peer {
     listener: Listener,
     /// Whether cross-memory attach works; unknown before the first try.
     pub(crate) direct: Cell<Option<bool>>,
+    /// Where the peer has mapped the segment.
+    pub(crate) base: u64,
 }
 
 /// A message for which there was no room.
@@ -58,6 +60,7 @@ impl Peer {
             backlog: RefCell::default(),
             listener: Listener::default(),
             direct: Cell::new(None),
+            base: segment.control(peer).facts.0.base.load(Ordering::Relaxed),
         }
     }
 
@@ -255,23 +258,6 @@ impl Shm {
         }
     }
 
-    pub(crate) fn immediate_counter(&self, immediate: u32) -> Counter {
-        let mut immediates = self.immediates.borrow_mut();
-        *immediates.entry(immediate).or_insert_with(|| {
-            // A number that was used before keeps its value, but arrivals count from zero.
-            let mut used = Vec::new();
-            let fresh = loop {
-                let counter = self.counters.allocate();
-                if self.counters.value(counter) == 0 {
-                    break counter;
-                }
-                used.push(counter);
-            };
-            used.into_iter().for_each(|counter| self.counters.free(counter));
-            fresh
-        })
-    }
-
     /// Counts the immediates that have arrived.
     #[inline(always)]
     pub(crate) fn collect_immediates(&self) -> bool {
@@ -287,7 +273,8 @@ impl Shm {
                 match peer.immediates_in.peek() {
                     Ok(None) => break,
                     Ok(Some(Arrival { head, payload })) => {
-                        self.counters.add(self.immediate_counter(head.0[0] as u32), 1);
+                        let counter = self.counters.immediate(head.0[0] as u32);
+                        self.counters.add(counter, 1);
                         moved = true;
                         if peer.immediates_in.pop(payload.len()) {
                             peer.doorbell().wake();

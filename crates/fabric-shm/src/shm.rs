@@ -10,7 +10,7 @@ use crate::ring::INLINE;
 use crate::segment::Segment;
 use crate::sync::Ordering;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use weft_bootstrap::Bootstrap;
@@ -50,14 +50,13 @@ impl Default for Options {
 /// The ranks of a job on one machine, connected through shared memory.
 pub struct Shm {
     pub(crate) rank: usize,
-    pub(crate) counters: Counters,
+    pub(crate) counters: Rc<Counters>,
     pub(crate) peers: Box<[Peer]>,
     /// Where [`Fabric::receive`] from anybody looks first.
     pub(crate) turn: Cell<usize>,
     /// Peers for which messages are kept back.
     pub(crate) backlogged: RefCell<Vec<usize>>,
     pub(crate) backlogs: Cell<usize>,
-    pub(crate) immediates: RefCell<HashMap<u32, Counter>>,
     pub(crate) immediates_seen: Cell<u64>,
     pub(crate) speaker: Speaker,
     pub(crate) groups: RefCell<Vec<GroupId>>,
@@ -71,9 +70,10 @@ pub struct Shm {
     pub(crate) segment: Arc<Segment>,
 }
 
-// SAFETY: what is not `Send` by itself are the pointers in `Counters`, `Peer` and its rings. They
-// point to the heap, and into the segment, which `segment` keeps mapped; neither belongs to a
-// thread. `Shm` is not `Sync`.
+// SAFETY: what is not `Send` by itself are the pointers in `Counters`, `Peer` and its rings, and the
+// shared ownership of the former. They point to the heap, and into the segment, which `segment`
+// keeps mapped; neither belongs to a thread. Another owner of the counters is a fabric of the same
+// process, which moves to another thread together with this one. `Shm` is not `Sync`.
 unsafe impl Send for Shm {}
 
 impl Shm {
@@ -87,10 +87,19 @@ impl Shm {
         bootstrap: &mut dyn Bootstrap,
         options: Options,
     ) -> Result<Shm, ConnectError> {
+        Shm::connect_counting(bootstrap, options, Rc::default())
+    }
+
+    /// The same with a table of counters that another fabric of this process uses too.
+    pub fn connect_counting(
+        bootstrap: &mut dyn Bootstrap,
+        options: Options,
+        counters: Rc<Counters>,
+    ) -> Result<Shm, ConnectError> {
         let rank = bootstrap.rank();
         let segment = Arc::new(connect::segment(bootstrap, &options)?);
         let probe = Box::new(connect::random());
-        connect::introduce(segment.control(rank), &probe);
+        connect::introduce(segment.control(rank), &probe, segment.at(0).as_ptr());
         bootstrap.fence().map_err(ConnectError::Bootstrap)?;
         let size = segment.shape().ranks;
         // SAFETY: every rank connects once, so each end of each box has one user; the peers are
@@ -98,12 +107,11 @@ impl Shm {
         let peers = (0..size).map(|peer| unsafe { Peer::new(&segment, rank, peer) }).collect();
         Ok(Shm {
             rank,
-            counters: Counters::new(),
+            counters,
             peers,
             turn: Cell::new(0),
             backlogged: RefCell::default(),
             backlogs: Cell::new(0),
-            immediates: RefCell::default(),
             immediates_seen: Cell::new(0),
             speaker: Speaker::default(),
             groups: RefCell::default(),
@@ -271,7 +279,7 @@ impl Fabric for Shm {
     }
 
     fn immediate(&self, immediate: u32) -> Counter {
-        self.immediate_counter(immediate)
+        self.counters.immediate(immediate)
     }
 
     fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {

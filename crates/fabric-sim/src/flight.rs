@@ -70,6 +70,10 @@ pub enum Action {
     Death(crate::options::Death),
     /// The others hear of it.
     Obituary(usize),
+    /// There is no way any more between `to` and `peer`.
+    Parted {
+        peer: usize,
+    },
 }
 
 /// The content of a message.
@@ -128,10 +132,14 @@ pub struct Flight {
     pub from: u32,
     pub to: u32,
     pub rail: u8,
+    /// It waits to leave the sender's port, for its bus.
+    pub leaving: bool,
     /// It has passed the receiver's port.
     pub admitted: bool,
     /// On the wire.
     pub bytes: usize,
+    /// Of the operation.
+    pub latency: Picoseconds,
     pub sent: Picoseconds,
     /// The next message in an inbox.
     pub next: u32,
@@ -141,7 +149,18 @@ impl Flight {
     /// One that takes no rail: within a node, a timer, a datagram.
     pub fn aside(action: Action, from: usize, sent: Picoseconds) -> Flight {
         let from = from as u32;
-        Flight { action, from, to: from, rail: NO_RAIL, admitted: true, bytes: 0, sent, next: NONE }
+        Flight {
+            action,
+            from,
+            to: from,
+            rail: NO_RAIL,
+            leaving: false,
+            admitted: true,
+            bytes: 0,
+            latency: 0,
+            sent,
+            next: NONE,
+        }
     }
 }
 
@@ -177,11 +196,6 @@ impl Flights {
     pub fn take(&mut self, index: u32) -> Action {
         self.free.push(index);
         std::mem::replace(&mut self.all[index as usize].action, Action::Free)
-    }
-
-    /// Under way now.
-    pub fn len(&self) -> usize {
-        self.all.len() - self.free.len()
     }
 }
 

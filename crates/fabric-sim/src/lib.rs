@@ -2,26 +2,40 @@
 //! not own, deterministically, thousands of ranks in one thread.
 //!
 //! ```text
-//!   program of rank 0, 1, ...   futures, polled in the order of time            run
+//!   program of rank 0, 1, ...   futures, polled in the order of time            run, cluster
+//!   explore                     one program under many schedules                explore
 //!   Sim                         one rank's fabric: posts cost local time        sim
-//!   State                       clocks, inboxes, what happens when it is due    world, flight, queue
+//!   State                       clocks, inboxes, what happens when it is due    world, flight, travel, happen, queue
+//!                               order of messages, and what becomes of it when  order, deaths
+//!                               something dies
+//!   Host                        a rank's threads, cores, interrupts, signals    host
 //!   Network                     ports and buses, where messages wait            network
 //!   Machine                     a TOML file: latencies, gaps, rates             machine
 //! ```
 
+mod cluster;
+mod deaths;
+pub mod explore;
 mod flight;
+mod happen;
+mod host;
 pub mod machine;
 mod memory;
 mod network;
 mod options;
+mod order;
 mod prices;
 mod queue;
 mod run;
 mod sim;
 mod trace;
+mod travel;
 pub mod units;
 mod world;
 
+pub use cluster::Cluster;
+pub use explore::explore;
+pub use host::{Compute, Event, HostCounts, Notify, Thread, Waiting};
 pub use machine::Machine;
 pub use options::{Chaos, Death, Options};
 pub use run::{Outcome, Stopped, run};

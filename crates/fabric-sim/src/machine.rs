@@ -217,12 +217,14 @@ pub struct Scheduler {
     pub switch: Time,
     /// [`Policy::Dynamic`] prefers a thread that has slept this much in all to one that has not.
     pub history: Time,
+    /// Cores that each rank has for its threads.
+    pub cores: Count,
 }
 
 impl Default for Scheduler {
     fn default() -> Scheduler {
         let [slice, switch, history] = [100_000.0, 2.0, 1_000_000.0].map(Time::from_us);
-        Scheduler { policy: Policy::Dynamic, slice, switch, history }
+        Scheduler { policy: Policy::Dynamic, slice, switch, history, cores: Count(1) }
     }
 }
 

@@ -101,6 +101,22 @@ impl Network {
         self.paths[rail].bus.map(|bus| (bus, node * self.buses.len() + bus))
     }
 
+    /// Whether a rail shares a bus with other traffic: then a departure must not be settled before
+    /// its time, or it would keep the bus from what arrives until then.
+    #[inline]
+    pub fn shares(&self, rail: usize) -> bool {
+        self.contention && self.paths[rail].bus.is_some()
+    }
+
+    /// When port and bus are free for a departure.
+    pub fn free(&self, node: usize, rail: usize) -> Picoseconds {
+        let port = self.ports[node * self.rails + rail].out;
+        self.bus(node, rail).map_or(port, |(_, i)| {
+            let BusState { out, both, .. } = self.states[i];
+            port.max(out).max(both)
+        })
+    }
+
     /// A message of `bytes` that is ready at `at` leaves `node`: when its last byte reaches the
     /// other port if nothing delays it there.
     pub fn depart(
@@ -127,6 +143,12 @@ impl Network {
             self.states[i].both = start + self.buses[bus].both.time(bytes);
         }
         start + latency + path.slowest.time(bytes)
+    }
+
+    /// Something arrives at this very moment, which may be handled after it: who comes now is behind.
+    #[inline]
+    pub fn is_taken(&self, node: usize, rail: usize, now: Picoseconds) -> bool {
+        self.contention && self.ports[node * self.rails + rail].into == now
     }
 
     /// A message whose last byte would arrive at `now`: when it has arrived, which is later if

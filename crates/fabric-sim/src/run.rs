@@ -1,12 +1,13 @@
 //! Running programs on a simulated cluster: one future a rank, polled in the order of time.
 
+use crate::cluster::Cluster;
+use crate::host::{self, HostCounts};
 use crate::machine::Machine;
-use crate::options::Options;
+use crate::options::{Death, Options};
 use crate::sim::Sim;
 use crate::trace::Trace;
 use crate::units::Picoseconds;
-use crate::world::{Counts, State};
-use std::cell::RefCell;
+use crate::world::Counts;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -16,7 +17,7 @@ use std::task::{Context, Waker};
 /// Ranks between the one that is polled and the one whose memory is fetched into the cache.
 const AHEAD: usize = 1;
 /// So many bytes of it.
-const HOME: usize = 4096;
+const HOME: usize = 2048;
 
 /// Asks the processor to have `len` bytes at an address in its cache soon: a rank is touched once in
 /// thousands of events. Nothing is read.
@@ -37,9 +38,11 @@ fn fetch(address: usize, len: usize) {
 pub struct Outcome<T> {
     /// By rank; `None` for one that died.
     pub results: Vec<Option<T>>,
-    /// When each rank was through, in local time.
+    /// When each rank was through, in local time; 0 for one that died.
     pub ends: Vec<Picoseconds>,
     pub counts: Counts,
+    /// By rank: what its threads have cost, where it has more than one that waits.
+    pub hosts: Vec<HostCounts>,
     pub trace: Option<Trace>,
 }
 
@@ -59,6 +62,8 @@ pub enum Stopped {
     Limit { at: Picoseconds, waiting: Vec<usize> },
     /// The machine cannot hold so many ranks, or none were asked for.
     Ranks { asked: usize, most: usize },
+    /// There is no such rank, node or rail to die.
+    Death { death: Death, ranks: usize, nodes: usize, rails: usize },
 }
 
 impl fmt::Display for Stopped {
@@ -68,6 +73,10 @@ impl fmt::Display for Stopped {
             Stopped::Limit { at, waiting } => ("the limit of virtual time", at, waiting),
             Stopped::Ranks { asked, most } => {
                 return write!(f, "{asked} ranks: the machine has room for 1 to {most}");
+            }
+            Stopped::Death { death, ranks, nodes, rails } => {
+                write!(f, "{death:?} cannot die: there are ranks 0 to {}, ", ranks - 1)?;
+                return write!(f, "nodes 0 to {}, rails 0 to {}", nodes - 1, rails - 1);
             }
         };
         let us = *at as f64 / 1e6;
@@ -99,23 +108,17 @@ pub fn run<T, P>(
 where
     P: Future<Output = T> + 'static,
 {
-    let most = machine.nodes.0.saturating_mul(machine.ranks_per_node.0);
-    if options.ranks == 0 || options.ranks > most {
-        return Err(Stopped::Ranks { asked: options.ranks, most });
-    }
-    let limit = options.limit;
     let size = options.ranks;
-    let state = Rc::new(RefCell::new(State::new(machine.clone(), options)));
+    let cluster = Cluster::new(machine, options)?;
+    let state = &cluster.state;
     // Programs end before the state whose memory they name.
     let mut programs: Vec<Option<Pin<Box<P>>>> =
-        (0..size).map(|rank| Some(Box::pin(program(Sim::new(&state, rank))))).collect();
+        (0..size).map(|rank| Some(Box::pin(program(cluster.rank(rank))))).collect();
+    let threads = host::Threads(state);
     let mut results: Vec<Option<T>> = (0..size).map(|_| None).collect();
     let mut ends = vec![0; size];
     let mut left = size;
     let mut cx = Context::from_waker(Waker::noop());
-    let waiting = |programs: &[Option<Pin<Box<P>>>]| {
-        (0..size).filter(|&rank| programs[rank].is_some()).collect::<Vec<_>>()
-    };
     loop {
         // All that is due now has happened before anybody looks.
         let ready = {
@@ -133,15 +136,21 @@ where
             }
             ready
         };
-        if let Some(rank) = ready {
+        if let Some((rank, hosted)) = ready {
             let Some(program) = &mut programs[rank] else { continue };
-            let polled = program.as_mut().poll(&mut cx);
-            let mut state = state.borrow_mut();
-            state.rest(rank);
+            let polled = match hosted {
+                false => program.as_mut().poll(&mut cx),
+                true => host::turn(state, rank, program.as_mut(), &mut cx),
+            };
+            if !hosted {
+                state.borrow_mut().rest(rank);
+            }
             if let std::task::Poll::Ready(result) = polled {
-                ends[rank] = state.ranks[rank].clock;
-                drop(state);
-                results[rank] = Some(result);
+                let clock = cluster.clock(rank);
+                if !state.borrow().outlived(rank, clock) {
+                    (ends[rank], results[rank]) = (clock, Some(result));
+                }
+                host::end_threads(state, rank);
                 programs[rank] = None;
                 left -= 1;
             }
@@ -150,23 +159,17 @@ where
         if left == 0 {
             break;
         }
-        let moved = state.borrow_mut().step(limit);
-        if !moved {
-            let at = state.borrow().now;
-            let dead = |&rank: &usize| state.borrow().ranks[rank].dead;
-            let waiting: Vec<_> =
-                waiting(&programs).into_iter().filter(|rank| !dead(rank)).collect();
-            if waiting.is_empty() {
-                break;
+        if !cluster.advance() {
+            let left = (0..size).filter(|&rank| programs[rank].is_some());
+            match cluster.stopped(left) {
+                None => break,
+                Some((_, stopped)) => return Err(stopped),
             }
-            return Err(match limit {
-                Picoseconds::MAX => Stopped::Deadlock { at, waiting },
-                _ if state.borrow().flights.len() == 0 => Stopped::Deadlock { at, waiting },
-                _ => Stopped::Limit { at, waiting },
-            });
         }
     }
+    drop(threads);
     drop(programs);
     let mut state = state.borrow_mut();
-    Ok(Outcome { results, ends, counts: state.counts, trace: state.trace.take() })
+    let hosts = (0..size).map(|rank| state.host_counts(rank)).collect();
+    Ok(Outcome { results, ends, counts: state.counts, hosts, trace: state.trace.take() })
 }

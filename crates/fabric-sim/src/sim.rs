@@ -41,8 +41,12 @@ impl Sim {
         Sim { state: state.clone(), counters, rank, size }
     }
 
-    fn state(&self) -> RefMut<'_, State> {
+    pub(crate) fn state(&self) -> RefMut<'_, State> {
         self.state.borrow_mut()
+    }
+
+    pub(crate) fn shared(&self) -> &RefCell<State> {
+        &self.state
     }
 
     fn look(&self) -> Ref<'_, State> {
@@ -67,7 +71,7 @@ impl Sim {
 
 impl State {
     /// What an operation costs from `me` to `peer`.
-    fn price(&self, me: usize, peer: usize, of: Price) -> Price {
+    pub(crate) fn price(&self, me: usize, peer: usize, of: Price) -> Price {
         if self.is_local(me, peer) { self.prices.local } else { of }
     }
 }
@@ -261,7 +265,7 @@ impl Fabric for Sim {
     }
 
     fn immediate(&self, immediate: u32) -> Counter {
-        self.state().immediate(self.rank, immediate)
+        self.counters.immediate(immediate)
     }
 
     fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
@@ -322,7 +326,9 @@ impl Fabric for Sim {
         };
         let at = state.ranks[me].clock;
         let done = if kept { done } else { None };
-        state.launch(at, me, peer, len, price.latency, Action::Message { head, payload, done });
+        let message = Action::Message { head, payload, done };
+        let flight = state.launch(at, me, peer, len, price.latency, message);
+        state.number(flight);
         posted
     }
 

@@ -6,24 +6,23 @@
 //! a wait is exact; a look that does not wait must first let global time catch up
 //! ([`weft_fabric::Fabric::poll_clock`]).
 
-use crate::flight::{Action, Flight, Flights, NONE, Payload, Then};
+use crate::deaths::Turns;
+use crate::flight::{Action, Flights, NONE};
+use crate::host::{Arrival, Host, HostCounts};
 use crate::machine::Machine;
 use crate::memory::Memory;
 use crate::network::Network;
-use crate::options::{Death, Options};
+use crate::options::Options;
 use crate::prices::Prices;
 use crate::queue::{NUMBER_BITS, Queue};
-use crate::trace::{Activity, Arrow, Span, Trace, Travel};
+use crate::trace::{Activity, Span, Trace};
 use crate::units::Picoseconds;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
-use weft_fabric::{Counter, Counters, Fault, GroupId, RemoteAddr, Sge, Staging, StagingPool};
+use weft_fabric::{Counters, Fault, GroupId, Staging, StagingPool};
 
 /// Numbers of events from here on are ranks to be polled.
-const POLLS: u32 = 1 << (NUMBER_BITS - 1);
-
-/// A write is placed in at most so many parts.
-const MOST_PARTS: usize = 16;
+pub(crate) const POLLS: u32 = 1 << (NUMBER_BITS - 1);
 
 /// No time: not scheduled.
 const NEVER: Picoseconds = Picoseconds::MAX;
@@ -47,15 +46,19 @@ pub struct Counts {
 pub(crate) struct RankState {
     pub clock: Picoseconds,
     /// When it will be polled; [`NEVER`]: when something happens.
-    poll_at: Picoseconds,
+    pub poll_at: Picoseconds,
     /// From when it has had nothing to do.
     idle_from: Picoseconds,
+    /// When the last of its messages that another could overtake reaches its node.
+    pub latest: Picoseconds,
     pub node: u32,
     /// Messages that have arrived, linked by [`Flight::next`].
-    first: u32,
-    last: u32,
+    pub first: u32,
+    pub last: u32,
     pub dead: bool,
     pub failed: bool,
+    /// It has threads: [`RankRest::host`].
+    pub hosted: bool,
     /// Where its fabric lies, and with it what uses the fabric: fetched before it is polled.
     pub home: usize,
 }
@@ -63,11 +66,14 @@ pub(crate) struct RankState {
 /// One rank: the rest.
 pub(crate) struct RankRest {
     pub counters: Rc<Counters>,
-    /// By immediate.
-    immediates: Vec<(u32, Counter)>,
     pub groups: Vec<GroupId>,
     pub datagrams: VecDeque<(u32, GroupId, Rc<Staging>)>,
     pub fault: Option<Fault>,
+    /// Its threads, once it has any but one that waits and charges.
+    pub host: Option<Box<Host>>,
+    /// Messages under way that could be overtaken: when each reaches its node, ascending, and to
+    /// whom.
+    pub sent: VecDeque<(Picoseconds, u32)>,
 }
 
 /// Everything that changes.
@@ -80,13 +86,17 @@ pub(crate) struct State {
     /// Ranks to be polled now.
     pub ready: VecDeque<u32>,
     pub network: Network,
+    /// Flights that wait at a port, by node and rail.
+    pub waiting: BTreeMap<(u32, u32), VecDeque<u32>>,
     pub memory: Memory,
     pub members: BTreeMap<GroupId, Vec<u32>>,
     pub rng: fastrand::Rng,
-    /// The last arrival for each pair of ranks, where delays could change the order of messages.
-    last_arrival: HashMap<(u32, u32), Picoseconds>,
+    /// Where a rail may die.
+    pub turns: Option<Box<Turns>>,
     pub trace: Option<Trace>,
     pub counts: Counts,
+    /// Of ranks whose threads are over.
+    pub host_counts: BTreeMap<usize, HostCounts>,
     pub machine: Rc<Machine>,
     pub prices: Prices,
     pub options: Options,
@@ -101,19 +111,22 @@ impl State {
             clock: 0,
             poll_at: 0,
             idle_from: 0,
+            latest: 0,
             node: (rank / ranks_per_node) as u32,
             first: NONE,
             last: NONE,
             dead: false,
             failed: false,
+            hosted: false,
             home: 0,
         };
         let rest = |_| RankRest {
             counters: Rc::new(Counters::new()),
-            immediates: Vec::new(),
             groups: Vec::new(),
             datagrams: VecDeque::new(),
             fault: None,
+            host: None,
+            sent: VecDeque::new(),
         };
         let mut state = State {
             now: 0,
@@ -123,12 +136,14 @@ impl State {
             queue: Queue::default(),
             ready: (0..options.ranks as u32).collect(),
             network: Network::new(&machine, nodes),
+            waiting: BTreeMap::new(),
             memory: Memory::default(),
             members: BTreeMap::new(),
             rng: fastrand::Rng::with_seed(options.seed),
-            last_arrival: HashMap::new(),
+            turns: Turns::of(&options),
             trace: options.trace.then(Trace::default),
             counts: Counts::default(),
+            host_counts: BTreeMap::new(),
             prices: Prices::of(&machine),
             machine,
             pool: StagingPool::default(),
@@ -179,13 +194,17 @@ impl State {
 
     /// Something that `rank` may be waiting for has happened.
     #[inline]
-    fn wake(&mut self, rank: usize) {
+    pub fn wake(&mut self, rank: usize, arrival: Arrival) {
+        if self.ranks[rank].hosted {
+            self.rouse(rank, arrival);
+            return;
+        }
         let at = self.ranks[rank].clock.max(self.now + self.prices.poll);
         self.schedule(rank, at);
     }
 
-    /// The next rank to be polled now, with its clock set.
-    pub fn next_ready(&mut self) -> Option<usize> {
+    /// The next rank to be polled now, with its clock set; or one that has threads (`true`).
+    pub fn next_ready(&mut self) -> Option<(usize, bool)> {
         loop {
             let rank = if self.options.chaos.is_some() && self.ready.len() > 1 {
                 let i = self.rng.usize(0..self.ready.len());
@@ -200,13 +219,16 @@ impl State {
             }
             state.poll_at = NEVER;
             let idle_from = state.idle_from;
-            state.clock = state.clock.max(now);
             self.counts.polls += 1;
+            if state.hosted {
+                return Some((rank, true));
+            }
+            state.clock = state.clock.max(now);
             if let Some(trace) = &mut self.trace {
                 let activity = Activity::Wait;
                 trace.span(Span { rank: rank as u32, activity, start: idle_from, end: now });
             }
-            return Some(rank);
+            return Some((rank, false));
         }
     }
 
@@ -214,420 +236,8 @@ impl State {
     pub fn rest(&mut self, rank: usize) {
         let state = &mut self.ranks[rank];
         state.idle_from = state.clock;
-    }
-
-    // ---- flights ------------------------------------------------------------------------------
-
-    /// Posts what happens at `at` without any network.
-    pub fn post(&mut self, at: Picoseconds, from: usize, to: usize, action: Action) {
-        let flight = Flight { to: to as u32, ..Flight::aside(action, from, self.now) };
-        let index = self.flights.add(flight);
-        self.queue.push(at, index);
-    }
-
-    /// Sends something of `bytes` on its way; `latency` is of the operation.
-    pub fn launch(
-        &mut self,
-        at: Picoseconds,
-        from: usize,
-        to: usize,
-        bytes: usize,
-        latency: Picoseconds,
-        action: Action,
-    ) {
-        let mut flight = Flight { to: to as u32, bytes, ..Flight::aside(action, from, at) };
-        let (a, b) = (self.node(from), self.node(to));
-        let mut tail = if a == b {
-            at + self.prices.local.latency + self.prices.local_bandwidth.time(bytes)
-        } else {
-            let Some(rail) = self.network.rail(a, b) else {
-                self.post(at + self.options.detection.0, to, from, Action::Obituary(to));
-                return;
-            };
-            flight.rail = rail as u8;
-            flight.admitted = false;
-            self.network.depart(a, rail, at, bytes, latency)
-        };
-        if self.options.jitter.0 > 0 || self.options.chaos.is_some() {
-            tail = self.unsteady(tail, &flight);
-        }
-        let index = self.flights.add(flight);
-        self.queue.push(tail, index);
-    }
-
-    /// Sends a write of more than one packet on its way: all packets but some arrive in any order
-    /// while the last ones travel, and what the write ends with comes after all of them.
-    #[allow(clippy::too_many_arguments)]
-    pub fn launch_packets(
-        &mut self,
-        at: Picoseconds,
-        from: usize,
-        to: usize,
-        bytes: usize,
-        latency: Picoseconds,
-        mtu: usize,
-        action: Action,
-    ) {
-        let Action::Write { src, dst, then, done } = action else { unreachable!("writes only") };
-        let per_part = mtu * src.len().div_ceil(mtu).div_ceil(MOST_PARTS);
-        let mut parts: Vec<usize> = (0..src.len()).step_by(per_part).collect();
-        self.rng.shuffle(&mut parts);
-        let last = parts.pop().expect("a write of many packets has one");
-        let part = |at: usize| src.part(at, per_part.min(src.len() - at));
-        let length = self.prices.bandwidth.time(src.len());
-        // The last part to be placed ends the write; the others come earlier, at random.
-        let arrived = at + latency + length;
-        let mut times: Vec<_> = parts
-            .iter()
-            .map(|_| arrived - self.rng.u64(0..=length.min(latency + length)))
-            .collect();
-        times.sort_unstable();
-        for (offset, time) in parts.into_iter().zip(times) {
-            let action = Action::Packets { src: part(offset), dst: dst.offset(offset as u64) };
-            self.post(time.max(self.now), from, to, action);
-        }
-        let rest = Action::Write { src: part(last), dst: dst.offset(last as u64), then, done };
-        self.launch(at, from, to, bytes, latency, rest);
-    }
-
-    /// Sends a datagram to all members of a group.
-    pub fn launch_datagram(
-        &mut self,
-        at: Picoseconds,
-        from: usize,
-        group: GroupId,
-        payload: Staging,
-        latency: Picoseconds,
-    ) {
-        let bytes = payload.len();
-        let node = self.node(from);
-        let tail = match self.network.rail(node, node) {
-            Some(rail) => self.network.depart(node, rail, at, bytes, latency),
-            None => return,
-        };
-        if self.options.chaos.is_none() && self.options.jitter.0 == 0 {
-            let action = Action::Datagram { group, payload, member: None };
-            let index = self.flights.add(Flight::aside(action, from, at));
-            self.queue.push(tail, index);
-            return;
-        }
-        // Each member sees it at a time of its own.
-        for member in self.members.get(&group).cloned().unwrap_or_default() {
-            let copy = self.pool.take_for(payload.sge());
-            copy.sge().copy_from(payload.sge());
-            let action = Action::Datagram { group, payload: copy, member: Some(member) };
-            let flight = Flight::aside(action, from, at);
-            let tail = self.unsteady(tail, &flight);
-            let index = self.flights.add(flight);
-            self.queue.push(tail, index);
-        }
-    }
-
-    /// A delay of its own for each flight; messages of one pair stay in order.
-    fn unsteady(&mut self, mut tail: Picoseconds, flight: &Flight) -> Picoseconds {
-        tail += self.rng.u64(0..=self.options.jitter.0);
-        if let Some(chaos) = self.options.chaos
-            && self.rng.f64() < chaos.delay.0
-        {
-            tail += self.rng.u64(0..=chaos.most.0);
-        }
-        if matches!(flight.action, Action::Message { .. }) {
-            let last = self.last_arrival.entry((flight.from, flight.to)).or_insert(0);
-            *last = tail.max(*last + 1);
-            tail = *last;
-        }
-        tail
-    }
-
-    /// Handles the next event, if it is due at `until` at the latest. False: there is none.
-    pub fn step(&mut self, until: Picoseconds) -> bool {
-        let Some((time, number)) = self.queue.pop_until(until) else { return false };
-        debug_assert!(time >= self.now, "time runs forwards");
-        self.now = time;
-        self.counts.events += 1;
-        if number & POLLS != 0 {
-            let rank = (number & !POLLS) as usize;
-            if self.ranks[rank].poll_at == time {
-                self.ready.push_back(rank as u32);
-            }
-            return true;
-        }
-        let flight = &mut self.flights[number];
-        if !flight.admitted {
-            flight.admitted = true;
-            let (from, to, rail, bytes) =
-                (flight.from as usize, flight.to as usize, flight.rail as usize, flight.bytes);
-            let (a, b) = (self.node(from), self.node(to));
-            if !self.network.works(a, rail) || !self.network.works(b, rail) {
-                self.repeat(number);
-                return true;
-            }
-            let arrived = self.network.arrive(b, rail, time, bytes);
-            if arrived > time {
-                self.queue.push(arrived, number);
-                return true;
-            }
-        }
-        self.apply(number);
-        true
-    }
-
-    /// The rail under a flight has died: it goes again on another, once that is noticed.
-    fn repeat(&mut self, number: u32) {
-        let Flight { from, to, bytes, .. } = self.flights[number];
-        let action = self.flights.take(number);
-        let at = self.now + self.options.detection.0;
-        let latency = self.prices.write.latency;
-        self.launch(at, from as usize, to as usize, bytes, latency, action);
-    }
-
-    fn arrow(&mut self, from: usize, to: usize, what: Travel, bytes: usize, sent: Picoseconds) {
-        if let Some(trace) = &mut self.trace {
-            let (from, to, arrived) = (from as u32, to as u32, self.now);
-            trace.arrows.push(Arrow { from, to, what, bytes, sent, arrived });
-        }
-    }
-
-    /// What is due happens.
-    fn apply(&mut self, number: u32) {
-        let Flight { from, to, bytes, sent, .. } = self.flights[number];
-        let (from, to) = (from as usize, to as usize);
-        if self.ranks[to].dead && !matches!(self.flights[number].action, Action::Obituary(_)) {
-            self.flights.end(number);
-            return;
-        }
-        if matches!(self.flights[number].action, Action::Message { .. }) {
-            self.counts.messages += 1;
-            self.arrow(from, to, Travel::Message, bytes, sent);
-            self.deliver(number);
-            return;
-        }
-        match self.flights.take(number) {
-            Action::Write { src, dst, then, done } => {
-                self.place(from, to, src, dst);
-                self.counts.writes += 1;
-                self.arrow(from, to, Travel::Write, bytes, sent);
-                self.finish_write(from, to, then, done);
-            }
-            Action::Packets { src, dst } => self.place(from, to, src, dst),
-            Action::ReadRequest { dst, src, done } => {
-                let latency = self.prices.read.latency;
-                let back = Action::ReadReply { dst, src, done };
-                self.launch(self.now, to, from, dst.len(), latency - latency / 2, back);
-            }
-            Action::ReadReply { dst, src, done } => {
-                // Here `from` owns the memory.
-                match self.memory.find(from, src, dst.len()) {
-                    Ok(memory) => dst.copy_from(memory),
-                    Err(fault) => self.fail(to, fault),
-                }
-                self.counts.reads += 1;
-                self.arrow(from, to, Travel::Read, bytes, sent);
-                self.complete(to, done);
-            }
-            Action::AtomicRequest { target, operation, result, done } => {
-                let mut before = [0; 8];
-                match self.memory.word(to, target) {
-                    Ok(word) => {
-                        word.read(&mut before);
-                        let after = operation.apply(u64::from_ne_bytes(before));
-                        word.fill(&after.to_ne_bytes());
-                        self.wake(to);
-                    }
-                    Err(fault) => self.fail(from, fault),
-                }
-                let before = u64::from_ne_bytes(before);
-                let latency = self.prices.atomic.latency;
-                let back = Action::AtomicReply { before, result, done };
-                self.launch(self.now, to, from, 8, latency - latency / 2, back);
-            }
-            Action::AtomicReply { before, result, done } => {
-                result.fill(&before.to_ne_bytes());
-                self.counts.atomics += 1;
-                self.arrow(from, to, Travel::Atomic, bytes, sent);
-                self.complete(to, done);
-            }
-            Action::Datagram { group, payload, member } => {
-                self.spread(from, group, payload, member, sent)
-            }
-            Action::Complete { counter } => self.advance(to, counter),
-            Action::Death(death) => self.kill(death),
-            Action::Obituary(rank) => self.announce(rank),
-            Action::Free | Action::Message { .. } => unreachable!("handled before"),
-        }
-    }
-
-    /// A message enters its inbox.
-    fn deliver(&mut self, number: u32) {
-        let Flight { from, to, .. } = self.flights[number];
-        if let Action::Message { payload, done, .. } = &mut self.flights[number].action
-            && let Payload::Kept(source) = *payload
-        {
-            let copy = self.pool.take_for(source);
-            copy.sge().copy_from(source);
-            *payload = Payload::Copied(copy);
-            if let Some(counter) = done.take() {
-                let at = self.now + self.prices.write.latency;
-                self.post(at, to as usize, from as usize, Action::Complete { counter });
-            }
-        }
-        self.flights[number].next = NONE;
-        let state = &mut self.ranks[to as usize];
-        match state.last {
-            NONE => state.first = number,
-            last => self.flights[last].next = number,
-        }
-        self.ranks[to as usize].last = number;
-        self.wake(to as usize);
-    }
-
-    /// Takes the first message from `from`, or from anybody, out of the inbox of `rank`.
-    #[inline]
-    pub fn take_message(&mut self, rank: usize, from: Option<usize>) -> Option<u32> {
-        let mut before = NONE;
-        let mut number = self.ranks[rank].first;
-        while number != NONE {
-            let flight = &self.flights[number];
-            let next = flight.next;
-            if from.is_none_or(|peer| flight.from as usize == peer) {
-                match before {
-                    NONE => self.ranks[rank].first = next,
-                    _ => self.flights[before].next = next,
-                }
-                if next == NONE {
-                    self.ranks[rank].last = before;
-                }
-                return Some(number);
-            }
-            (before, number) = (number, next);
-        }
-        None
-    }
-
-    /// All waits of `rank` end with `fault`.
-    fn fail(&mut self, rank: usize, fault: Fault) {
-        self.rest[rank].fault.get_or_insert(fault);
-        self.ranks[rank].failed = true;
-        self.wake(rank);
-    }
-
-    fn place(&mut self, from: usize, to: usize, src: Sge, dst: RemoteAddr) {
-        match self.memory.find(to, dst, src.len()) {
-            Ok(memory) => memory.copy_from(src),
-            Err(fault) => self.fail(from, fault),
-        }
-        self.wake(to);
-    }
-
-    fn finish_write(&mut self, from: usize, to: usize, then: Then, done: weft_fabric::Completion) {
-        match then {
-            Then::Nothing => {}
-            Then::Flag(flag, value) => match self.memory.word(to, flag.at) {
-                Ok(word) => {
-                    word.fill(&value.to_ne_bytes());
-                    self.wake(to);
-                }
-                Err(fault) => self.fail(from, fault),
-            },
-            Then::Immediate(immediate) => {
-                let counter = self.immediate(to, immediate);
-                self.advance(to, counter);
-            }
-        }
-        if let Some(counter) = done {
-            // The acknowledgement travels back like a small write.
-            let latency = match self.is_local(from, to) {
-                true => self.prices.local.latency,
-                false => self.prices.write.latency,
-            };
-            self.post(self.now + latency, to, from, Action::Complete { counter });
-        }
-    }
-
-    fn complete(&mut self, rank: usize, done: weft_fabric::Completion) {
-        match done {
-            Some(counter) => self.advance(rank, counter),
-            None => self.wake(rank),
-        }
-    }
-
-    fn advance(&mut self, rank: usize, counter: Counter) {
-        self.rest[rank].counters.add(counter, 1);
-        self.wake(rank);
-    }
-
-    /// The counter of arrivals of `immediate` at `rank`.
-    pub fn immediate(&mut self, rank: usize, immediate: u32) -> Counter {
-        let state = &mut self.rest[rank];
-        match state.immediates.iter().find(|(known, _)| *known == immediate) {
-            Some(&(_, counter)) => counter,
-            None => {
-                let counter = state.counters.allocate();
-                state.immediates.push((immediate, counter));
-                counter
-            }
-        }
-    }
-
-    // ---- datagrams ----------------------------------------------------------------------------
-
-    fn spread(
-        &mut self,
-        from: usize,
-        group: GroupId,
-        payload: Staging,
-        member: Option<u32>,
-        sent: Picoseconds,
-    ) {
-        let Some(multicast) = &self.machine.multicast else { return };
-        let (queue, rate) = (multicast.queue.0, multicast.loss.0);
-        let chaos = self.options.chaos;
-        let rate = chaos.and_then(|c| c.loss).map_or(rate, |c| c.0);
-        let payload = Rc::new(payload);
-        let members = match member {
-            Some(one) => vec![one],
-            None => self.members.get(&group).cloned().unwrap_or_default(),
-        };
-        for to in members.into_iter().map(|m| m as usize) {
-            let state = &self.rest[to];
-            if to == from || self.ranks[to].dead || !state.groups.contains(&group) {
-                continue;
-            }
-            let lost = rate > 0.0 && self.rng.f64() < rate;
-            if lost || state.datagrams.len() >= queue {
-                self.counts.lost_datagrams += 1;
-                continue;
-            }
-            let twice = chaos.is_some_and(|c| self.rng.f64() < c.duplicate.0);
-            for _ in 0..1 + usize::from(twice) {
-                self.rest[to].datagrams.push_back((from as u32, group, payload.clone()));
-            }
-            self.counts.datagrams += 1;
-            self.arrow(from, to, Travel::Datagram, payload.len(), sent);
-            self.wake(to);
-        }
-    }
-
-    // ---- deaths -------------------------------------------------------------------------------
-
-    fn kill(&mut self, death: Death) {
-        match death {
-            Death::Rank(rank) => {
-                self.ranks[rank].dead = true;
-                while let Some(number) = self.take_message(rank, None) {
-                    self.flights.end(number);
-                }
-                let at = self.now + self.options.detection.0;
-                self.post(at, rank, rank, Action::Obituary(rank));
-            }
-            Death::Rail { node, rail } => self.network.kill(node, rail),
-        }
-    }
-
-    /// Everybody learns that `rank` is gone.
-    fn announce(&mut self, rank: usize) {
-        for other in 0..self.ranks.len() {
-            self.fail(other, Fault::PeerLost { rank });
+        if state.hosted {
+            self.first_rest(rank);
         }
     }
 }

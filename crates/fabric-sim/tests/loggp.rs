@@ -73,13 +73,11 @@ fn recursive_doubling(p: usize, bytes: u64) -> Vec<u64> {
     let lower = 1 << p.ilog2();
     let wire = L + bytes * 1000;
     let mut t = vec![0; p];
-    for folded in 0..p - lower {
-        t[folded] = hop(bytes);
-    }
+    t[..p - lower].fill(hop(bytes));
     for round in 0..lower.ilog2() {
         let sent: Vec<u64> = t.iter().map(|&t| t + O_S).collect();
-        for r in 0..lower {
-            t[r] = sent[r].max(sent[r ^ 1 << round] + wire) + O_R;
+        for (r, t) in t.iter_mut().take(lower).enumerate() {
+            *t = sent[r].max(sent[r ^ 1 << round] + wire) + O_R;
         }
     }
     for folded in 0..p - lower {

@@ -21,6 +21,10 @@ impl<T> Block<T> {
     pub fn len(&self) -> usize {
         self.0.len()
     }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 impl<T> Drop for Block<T> {

@@ -3,6 +3,7 @@
 use crate::block::Block;
 use crate::{Fabric, Fault};
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::ptr::NonNull;
@@ -28,6 +29,7 @@ pub struct Counters {
     words: RefCell<Vec<NonNull<AtomicU64>>>,
     owned: RefCell<Vec<Block<AtomicU64>>>,
     free: RefCell<Vec<u32>>,
+    immediates: RefCell<HashMap<u32, Counter>>,
     /// Set while a table grows; the base pointer below is what readers use.
     base: Cell<*const NonNull<AtomicU64>>,
     len: Cell<usize>,
@@ -53,6 +55,24 @@ impl Counters {
         self.rebase();
         self.free.borrow_mut().extend((first + 1..first + len as u32).rev());
         Counter(first)
+    }
+
+    /// The counter of arrivals of `immediate`, which begins at 0.
+    pub fn immediate(&self, immediate: u32) -> Counter {
+        if let Some(&counter) = self.immediates.borrow().get(&immediate) {
+            return counter;
+        }
+        // A number that was used before keeps its value.
+        let mut used = Vec::new();
+        let fresh = loop {
+            match self.allocate() {
+                counter if self.value(counter) == 0 => break counter,
+                counter => used.push(counter),
+            }
+        };
+        used.into_iter().for_each(|counter| self.free(counter));
+        self.immediates.borrow_mut().insert(immediate, fresh);
+        fresh
     }
 
     /// Gives the number back. Waiting for it further is an error of the caller, without danger to
@@ -160,6 +180,18 @@ mod tests {
         table.free(counter);
         assert_eq!(table.allocate(), counter);
         assert_eq!(table.value(counter), 3);
+    }
+
+    #[test]
+    fn immediates_begin_at_zero() {
+        let table = Counters::new();
+        let used = table.allocate();
+        table.add(used, 3);
+        table.free(used);
+        let counter = table.immediate(7);
+        assert_eq!((table.immediate(7), table.value(counter)), (counter, 0));
+        assert_ne!(table.immediate(8), counter);
+        assert_eq!(table.allocate(), used);
     }
 
     #[test]

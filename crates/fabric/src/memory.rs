@@ -210,7 +210,7 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         if let Some(memory) = self.memory.take()
-            && memory.len() > 0
+            && !memory.is_empty()
         {
             let class = memory.len().trailing_zeros() as usize;
             let mut idle = self.pool.idle.borrow_mut();

@@ -264,3 +264,18 @@ fn with_delays() {
 fn in_pieces_and_in_disorder() {
     traffic(4);
 }
+
+#[test]
+fn on_a_simulated_cluster() {
+    traffic(5);
+}
+
+#[test]
+fn on_a_simulated_cluster_in_chaos() {
+    traffic(6);
+}
+
+#[test]
+fn on_a_simulated_cluster_in_chaos_with_delays() {
+    traffic(7);
+}

@@ -20,6 +20,18 @@ impl Buffer {
         Buffer { base, count, ty }
     }
 
+    /// As many elements of `ty` as `memory` holds, side by side: memory that was named before, as a
+    /// region of a fabric or a staging buffer.
+    ///
+    /// # Panics
+    /// If `ty` has gaps, or `memory` does not hold whole elements.
+    pub fn over(memory: Sge, ty: Type) -> Buffer {
+        let count = memory.len() / ty.size().max(1);
+        let whole = ty.as_run(count) == Some((0, memory.len()));
+        assert!(whole, "{} bytes are no whole elements without gaps", memory.len());
+        Buffer { base: memory.ptr(), count, ty }
+    }
+
     /// Elements of which only the size exists, for studies in the simulator: nothing is copied.
     pub fn phantom(count: usize, ty: Type) -> Buffer {
         Buffer { base: std::ptr::null_mut(), count, ty }
@@ -110,5 +122,30 @@ impl Piece {
         if self.staging.is_some() {
             buffer.unpack_from(self.sge.part(0, bytes));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weft_datatype::{Basic, Predefined};
+
+    fn int() -> Type {
+        Predefined::new().of(Basic::INT).clone()
+    }
+
+    #[test]
+    fn memory_that_has_a_name_already_becomes_a_buffer() {
+        let staging = StagingPool::default().take(12);
+        let buffer = Buffer::over(staging.sge(), int());
+        assert_eq!((buffer.count(), buffer.run()), (3, Some(staging.sge())));
+        let phantom = Buffer::over(Sge::phantom(8), int());
+        assert!(phantom.run().is_some_and(|sge| sge.is_phantom() && sge.len() == 8));
+    }
+
+    #[test]
+    #[should_panic(expected = "10 bytes are no whole elements")]
+    fn half_an_element_is_no_element() {
+        Buffer::over(StagingPool::default().take(10).sge(), int());
     }
 }

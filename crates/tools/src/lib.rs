@@ -1,8 +1,10 @@
 //! What the tools `mpicc`, `mpicxx` and `weft` share.
 
 pub mod coverage;
+pub mod figures;
 pub mod library;
 pub mod machine;
 pub mod settings;
+pub mod sim;
 pub mod tree;
 pub mod wrapper;

@@ -34,5 +34,5 @@ pub async fn central<F: Fabric>(
         sum.take(link, op, false);
     }
     result.copy_from(sum.value());
-    board.release(link, epoch, result)
+    board.release(link, epoch, result).await
 }

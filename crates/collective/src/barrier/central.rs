@@ -14,7 +14,7 @@ use weft_fabric::{Fabric, Fault, Sge};
 pub async fn central<F: Fabric>(link: &Link<F>, board: &Board<F>) -> Result<(), Fault> {
     let (board, epoch) = board.enter(link).await?;
     if board.arrive(link, epoch).await? {
-        board.release(link, epoch, Sge::EMPTY)
+        board.release(link, epoch, Sge::EMPTY).await
     } else {
         board.await_release(epoch, Sge::EMPTY).await
     }

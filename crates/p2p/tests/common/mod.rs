@@ -1,6 +1,9 @@
-//! A world of threads over shared memory, with or without faults, for the tests of this crate and of
-//! those above it.
+//! A world of threads over shared memory or on a simulated cluster, with or without faults, for the
+//! tests of this crate and of those above it.
 #![allow(dead_code)] // not every test uses all
+
+#[path = "../../../fabric-sim/tests/turns/mod.rs"]
+mod turns;
 
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,33 +12,70 @@ use weft_bootstrap::threads;
 use weft_fabric::{Fabric, Staging};
 use weft_fabric_fault::{Faulty, Plan};
 use weft_fabric_shm::{Options, Shm};
+use weft_fabric_sim::Chaos;
 use weft_p2p::{
     Context, Endpoint, Limits, Matched, Mode, RequestId, Source, Status, Tag, Target, Want,
 };
 use weft_process::{Engine, Single};
 
+/// What the threads of a world are connected by.
+#[derive(Debug, Clone, Copy)]
+pub enum On {
+    /// With access to each other's memory, or without.
+    Shm { cma: bool },
+    /// Nodes with so many ranks each.
+    Sim { ranks_per_node: usize, chaos: bool },
+}
+
 /// A fabric under test and the sizes of the protocols.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup {
-    pub cma: bool,
+    pub on: On,
     pub limits: Limits,
     /// Empty: the bare fabric.
     pub faults: &'static str,
 }
 
-pub const SETUPS: [Setup; 5] = [
-    Setup { cma: true, limits: Limits { eager: 16 << 10, credit: 1 << 20 }, faults: "" },
-    Setup { cma: false, limits: Limits { eager: 1000, credit: 1 << 20 }, faults: "" },
-    Setup { cma: true, limits: Limits { eager: 3000, credit: 4 << 10 }, faults: "" },
+pub const SETUPS: [Setup; 8] = [
     Setup {
-        cma: true,
+        on: On::Shm { cma: true },
+        limits: Limits { eager: 16 << 10, credit: 1 << 20 },
+        faults: "",
+    },
+    Setup {
+        on: On::Shm { cma: false },
+        limits: Limits { eager: 1000, credit: 1 << 20 },
+        faults: "",
+    },
+    Setup {
+        on: On::Shm { cma: true },
+        limits: Limits { eager: 3000, credit: 4 << 10 },
+        faults: "",
+    },
+    Setup {
+        on: On::Shm { cma: true },
         limits: Limits { eager: 16 << 10, credit: 4 << 10 },
         faults: "seed=3,message_delay=0.3,completion_delay=0.3",
     },
     Setup {
-        cma: false,
+        on: On::Shm { cma: false },
         limits: Limits { eager: 512, credit: 4 << 10 },
         faults: "seed=9,message_delay=0.2,completion_delay=0.5,reorder=1,mtu=256",
+    },
+    Setup {
+        on: On::Sim { ranks_per_node: 2, chaos: false },
+        limits: Limits { eager: 16 << 10, credit: 1 << 20 },
+        faults: "",
+    },
+    Setup {
+        on: On::Sim { ranks_per_node: 3, chaos: true },
+        limits: Limits { eager: 3000, credit: 4 << 10 },
+        faults: "",
+    },
+    Setup {
+        on: On::Sim { ranks_per_node: 1, chaos: true },
+        limits: Limits { eager: 512, credit: 4 << 10 },
+        faults: "seed=5,message_delay=0.2,completion_delay=0.2",
     },
 ];
 
@@ -73,18 +113,43 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs `body` on `n` ranks, each a thread.
 pub fn world(n: usize, setup: Setup, body: &impl Body) {
+    match setup.on {
+        On::Shm { cma } => {
+            let options = Options { cma, ..Options::default() };
+            let connect = |mut world| {
+                let options = options.clone();
+                move || Shm::connect_with(&mut world, options).expect("connected")
+            };
+            run(threads(n).into_iter().map(connect), setup, body);
+        }
+        On::Sim { ranks_per_node, chaos } => {
+            let mut options = weft_fabric_sim::Options::new(n).seed(n as u64);
+            options.chaos = chaos.then(Chaos::rough);
+            let world = turns::World::new(&turns::machine::machine(ranks_per_node), options);
+            let connect = |rank| {
+                let world = world.clone();
+                move || world.connect(rank)
+            };
+            run((0..n).map(connect), setup, body);
+        }
+    }
+}
+
+fn run<F: Fabric, C: FnOnce() -> F + Send>(
+    ranks: impl Iterator<Item = C>,
+    setup: Setup,
+    body: &impl Body,
+) {
     let meeting = Meeting::default();
     std::thread::scope(|scope| {
-        for mut bootstrap in threads(n) {
+        for connect in ranks {
             let meeting = &meeting;
             scope.spawn(move || {
-                let options = Options { cma: setup.cma, ..Options::default() };
-                let shm = Shm::connect_with(&mut bootstrap, options).expect("connected");
                 if setup.faults.is_empty() {
-                    start(shm, setup, meeting, body);
+                    start(connect(), setup, meeting, body);
                 } else {
                     let plan: Plan = setup.faults.parse().expect("a plan");
-                    start(Faulty::new(shm, plan), setup, meeting, body);
+                    start(Faulty::new(connect(), plan), setup, meeting, body);
                 }
             });
         }

@@ -1,13 +1,15 @@
-//! `weft`: looks at the installation and at the machine.
+//! `weft`: looks at the installation and at the machine, and simulates others.
 
 use clap::{Parser, Subcommand};
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 use weft_tools::coverage::Coverage;
+use weft_tools::figures;
 use weft_tools::library::{self, About};
 use weft_tools::machine::Machine;
 use weft_tools::settings;
+use weft_tools::sim;
 use weft_tools::tree::Tree;
 
 /// Weft, an MPI library: what is installed, and what it makes of this machine.
@@ -26,15 +28,42 @@ enum Command {
         #[arg(long)]
         coverage: bool,
     },
+    /// Simulate the documents' figures and set the published numbers beside them.
+    Figures(FiguresArgs),
+    /// Run a communication pattern on a simulated cluster, in virtual time.
+    Sim(Box<sim::Args>),
+}
+
+#[derive(clap::Args)]
+struct FiguresArgs {
+    /// Where the files go; begin with index.html.
+    #[arg(long, value_name = "DIR")]
+    out: std::path::PathBuf,
+    /// Only these documents.
+    #[arg(long, value_delimiter = ',', value_parser = figures::DOCUMENTS)]
+    only: Vec<String>,
+    /// Fewer iterations: seconds in place of minutes.
+    #[arg(long)]
+    quick: bool,
+    /// Published numbers, in place of the project's own list (figures/published.csv).
+    #[arg(long, value_name = "FILE")]
+    published: Option<std::path::PathBuf>,
 }
 
 fn main() -> ExitCode {
-    let Command::Info { coverage } = Args::parse().command;
-    let text = match info(coverage) {
+    let text = match Args::parse().command {
+        Command::Info { coverage } => info(coverage).map_err(|why| (why, 1)),
+        Command::Figures(FiguresArgs { out, only, quick, published }) => {
+            let request = figures::Request { out, only, quick, published };
+            figures::run(&request).map_err(|why| (why, 1))
+        }
+        Command::Sim(args) => sim::run(&args).map_err(|why| (why.to_string(), why.code())),
+    };
+    let text = match text {
         Ok(text) => text,
-        Err(why) => {
+        Err((why, code)) => {
             eprintln!("weft: {why}");
-            return ExitCode::FAILURE;
+            return ExitCode::from(code);
         }
     };
     match io::stdout().write_all(text.as_bytes()) {

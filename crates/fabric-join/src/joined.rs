@@ -1,0 +1,307 @@
+//! The joined fabric: each operation goes to the fabric of its peer.
+
+use crate::address;
+use crate::sleeper::Both;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use weft_fabric::wait::Sleep;
+use weft_fabric::{
+    Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId, Head,
+    Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
+};
+
+/// Which fabric reaches a rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// The near one, where it has this rank.
+    Near(u32),
+    Far,
+}
+
+/// A near and a far fabric. The near one numbers the ranks of this node, the far one all ranks.
+pub struct Joined<N: Fabric, R: Fabric> {
+    near: N,
+    far: R,
+    counters: Rc<Counters>,
+    /// By rank.
+    places: Box<[Place]>,
+    /// Rank by near rank.
+    ranks: Box<[u32]>,
+    /// [`Fabric::receive`] from anybody looks into the far fabric first.
+    far_first: Cell<bool>,
+    sleeper: Arc<Both>,
+}
+
+/// Asks one of two fabrics.
+macro_rules! ask {
+    ($self:ident, $peer:ident, near($n:ident, $p:ident) $near:expr, far($f:ident) $far:expr) => {
+        match $self.places[$peer] {
+            Place::Near(at) => {
+                let ($n, $p) = (&$self.near, at as usize);
+                $near
+            }
+            Place::Far => {
+                let $f = &$self.far;
+                $far
+            }
+        }
+    };
+}
+
+impl<N: Fabric, R: Fabric> Joined<N, R> {
+    /// Joins `near`, which connects the ranks of this process's node, and `far`, which connects all.
+    /// `nodes`: the node of every rank; the near ranks are those of this node in their order. Both
+    /// fabrics must count in `counters`.
+    ///
+    /// # Panics
+    /// If the fabrics do not fit together.
+    pub fn new(near: N, far: R, nodes: &[usize], counters: Rc<Counters>) -> Joined<N, R> {
+        let me = far.rank();
+        assert_eq!(nodes.len(), far.size(), "a node for every rank");
+        let same_table = |table: &Counters| std::ptr::eq(table, &*counters);
+        assert!(same_table(near.counters()) && same_table(far.counters()), "one table of counters");
+        let ranks: Box<[u32]> =
+            (0..nodes.len()).filter(|&r| nodes[r] == nodes[me]).map(|r| r as u32).collect();
+        assert_eq!(ranks.len(), near.size(), "the near fabric connects the ranks of the node");
+        assert_eq!(ranks[near.rank()] as usize, me, "the near fabric counts in the order of ranks");
+        let mut places = vec![Place::Far; nodes.len()].into_boxed_slice();
+        for (at, &rank) in ranks.iter().enumerate() {
+            places[rank as usize] = Place::Near(at as u32);
+        }
+        let sleeper = Arc::new(Both::new(near.sleeper(), far.sleeper()));
+        Joined { near, far, counters, places, ranks, far_first: Cell::new(false), sleeper }
+    }
+
+    pub fn near(&self) -> &N {
+        &self.near
+    }
+
+    pub fn far(&self) -> &R {
+        &self.far
+    }
+
+    fn renumbered(&self, message: Message) -> Message {
+        Message { peer: self.ranks[message.peer] as usize, ..message }
+    }
+
+    /// The name of a rank in what a near operation reports.
+    fn named(&self, fault: Fault) -> Fault {
+        let name = |rank: usize| self.ranks[rank] as usize;
+        match fault {
+            Fault::PeerLost { rank } => Fault::PeerLost { rank: name(rank) },
+            Fault::Corrupt { rank, what } => Fault::Corrupt { rank: name(rank), what },
+            Fault::Unsupported { rank, what } => Fault::Unsupported { rank: name(rank), what },
+            other => other,
+        }
+    }
+}
+
+impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
+    fn rank(&self) -> usize {
+        self.far.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.places.len()
+    }
+
+    fn capabilities(&self, peer: usize) -> Capabilities {
+        let mut capabilities =
+            ask!(self, peer, near(n, p) n.capabilities(p), far(f) f.capabilities(peer));
+        // One datagram goes through both.
+        let far = self.far.capabilities(self.far.rank()).multicast_max;
+        capabilities.multicast_max = capabilities.multicast_max.min(far);
+        capabilities
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        self.near.fault().map(|fault| self.named(fault)).or_else(|| self.far.fault())
+    }
+
+    fn allocate(&self, len: usize) -> Result<Region, Fault> {
+        let near = self.near.allocate(len)?;
+        match self.far.expose(near.local) {
+            Ok(far) => {
+                Ok(Region { local: near.local, remote: address::join(near.remote, far.remote) })
+            }
+            Err(fault) => {
+                self.near.withdraw(near);
+                Err(fault)
+            }
+        }
+    }
+
+    fn expose(&self, memory: Sge) -> Result<Region, Fault> {
+        let near = self.near.expose(memory)?;
+        match self.far.expose(memory) {
+            Ok(far) => Ok(Region { local: memory, remote: address::join(near.remote, far.remote) }),
+            Err(fault) => {
+                self.near.withdraw(near);
+                Err(fault)
+            }
+        }
+    }
+
+    fn withdraw(&self, region: Region) {
+        self.far.withdraw(address::far_region(region));
+        self.near.withdraw(address::near_region(region));
+    }
+
+    fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag {
+        let flag = self.near.flag(&address::near_region(*region), offset, waking);
+        Flag { local: flag.local, remote: RemoteFlag { at: region.at(offset), waking } }
+    }
+
+    fn write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> Result<(), Fault> {
+        ask!(self, peer,
+            near(n, p) n.write(p, src, address::near(dst), done).map_err(|e| self.named(e)),
+            far(f) f.write(peer, src, address::far(dst), done))
+    }
+
+    fn write_flag(
+        &self,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        flag: RemoteFlag,
+        value: u64,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        ask!(self, peer,
+        near(n, p) {
+            let flag = RemoteFlag { at: address::near(flag.at), ..flag };
+            n.write_flag(p, src, address::near(dst), flag, value, done)
+                .map_err(|e| self.named(e))
+        },
+        far(f) {
+            let flag = RemoteFlag { at: address::far(flag.at), ..flag };
+            f.write_flag(peer, src, address::far(dst), flag, value, done)
+        })
+    }
+
+    fn write_imm(
+        &self,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        immediate: u32,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        ask!(self, peer,
+            near(n, p) n
+                .write_imm(p, src, address::near(dst), immediate, done)
+                .map_err(|e| self.named(e)),
+            far(f) f.write_imm(peer, src, address::far(dst), immediate, done))
+    }
+
+    fn immediate(&self, immediate: u32) -> Counter {
+        self.counters.immediate(immediate)
+    }
+
+    fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
+        ask!(self, peer,
+            near(n, p) n.read(p, dst, address::near(src), done).map_err(|e| self.named(e)),
+            far(f) f.read(peer, dst, address::far(src), done))
+    }
+
+    fn fetch_add(
+        &self,
+        peer: usize,
+        target: RemoteAddr,
+        operand: u64,
+        result: Sge,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        ask!(self, peer,
+            near(n, p) n
+                .fetch_add(p, address::near(target), operand, result, done)
+                .map_err(|e| self.named(e)),
+            far(f) f.fetch_add(peer, address::far(target), operand, result, done))
+    }
+
+    fn compare_swap(
+        &self,
+        peer: usize,
+        target: RemoteAddr,
+        compare: u64,
+        swap: u64,
+        result: Sge,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        ask!(self, peer,
+            near(n, p) n
+                .compare_swap(p, address::near(target), compare, swap, result, done)
+                .map_err(|e| self.named(e)),
+            far(f) f.compare_swap(peer, address::far(target), compare, swap, result, done))
+    }
+
+    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+        ask!(self, peer,
+            near(n, p) n.send(p, head, payload, done),
+            far(f) f.send(peer, head, payload, done))
+    }
+
+    fn receive(&self, from: Option<usize>) -> Option<Message> {
+        if let Some(peer) = from {
+            return ask!(self, peer,
+                near(n, p) n.receive(Some(p)).map(|m| self.renumbered(m)),
+                far(f) f.receive(Some(peer)));
+        }
+        // In turns, so that neither starves the other.
+        let far_first = self.far_first.replace(!self.far_first.get());
+        let near = || self.near.receive(None).map(|m| self.renumbered(m));
+        let far = || self.far.receive(None);
+        if far_first { far().or_else(near) } else { near().or_else(far) }
+    }
+
+    fn release(&self, message: Message) {
+        match self.places[message.peer] {
+            Place::Near(at) => self.near.release(Message { peer: at as usize, ..message }),
+            Place::Far => self.far.release(message),
+        }
+    }
+
+    fn join(&self, group: GroupId) {
+        self.near.join(group);
+        self.far.join(group);
+    }
+
+    fn leave(&self, group: GroupId) {
+        self.near.leave(group);
+        self.far.leave(group);
+    }
+
+    /// Once through each fabric: ranks of this node may see it twice.
+    fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
+        self.far.multicast(group, src)?;
+        self.near.multicast(group, src).map_err(|fault| self.named(fault))
+    }
+
+    fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
+        if let Some(datagram) = self.near.receive_multicast(into) {
+            return Some(Datagram { source: self.ranks[datagram.source] as usize, ..datagram });
+        }
+        self.far.receive_multicast(into)
+    }
+
+    fn progress(&self) -> bool {
+        self.near.progress() | self.far.progress()
+    }
+
+    fn idle(&self) -> bool {
+        self.near.idle() && self.far.idle()
+    }
+
+    fn sleeper(&self) -> Arc<dyn Sleep> {
+        self.sleeper.clone()
+    }
+
+    fn charge(&self, work: Work) {
+        self.far.charge(work);
+    }
+}

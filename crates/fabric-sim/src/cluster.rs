@@ -1,0 +1,140 @@
+//! A cluster that is driven by hand: what [`crate::run()`] is made of, and a way to drive ranks that
+//! are no futures (threads that poll, in tests).
+
+use crate::host;
+use crate::machine::Machine;
+use crate::options::{Death, Options};
+use crate::run::Stopped;
+use crate::sim::Sim;
+use crate::units::Picoseconds;
+use crate::world::{Counts, State};
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+/// Ranks of a machine in virtual time. Everything happens in calls:
+///
+/// ```text
+///   loop: due()? ──rank──> let that rank go on, until it can only wait; rest()
+///           └─none──> advance()? ──false──> nothing is under way: the end, or a deadlock
+/// ```
+/// A rank that polls, instead of waiting to be due, calls [`Cluster::follow`] before each look.
+pub struct Cluster {
+    pub(crate) state: Rc<RefCell<State>>,
+    limit: Picoseconds,
+}
+
+impl Cluster {
+    /// Errors: [`Stopped::Ranks`], [`Stopped::Death`].
+    pub fn new(machine: &Rc<Machine>, options: Options) -> Result<Cluster, Stopped> {
+        let most = machine.nodes.0.saturating_mul(machine.ranks_per_node.0);
+        if options.ranks == 0 || options.ranks > most {
+            return Err(Stopped::Ranks { asked: options.ranks, most });
+        }
+        let (nodes, rails) = (options.ranks.div_ceil(machine.ranks_per_node.0), machine.rail.len());
+        for &(_, death) in &options.deaths {
+            let exists = match death {
+                Death::Rank(rank) => rank < options.ranks,
+                Death::Rail { node, rail } => node < nodes && rail < rails,
+            };
+            if !exists {
+                return Err(Stopped::Death { death, ranks: options.ranks, nodes, rails });
+            }
+        }
+        let limit = options.limit;
+        let state = Rc::new(RefCell::new(State::new(machine.clone(), options)));
+        Ok(Cluster { state, limit })
+    }
+
+    /// Number of ranks.
+    pub fn size(&self) -> usize {
+        self.state.borrow().ranks.len()
+    }
+
+    /// The fabric of one rank.
+    pub fn rank(&self, rank: usize) -> Sim {
+        Sim::new(&self.state, rank)
+    }
+
+    /// The next rank that has something to see at the present time (at the start: every rank), with
+    /// its clock set. All that is due now has happened before anybody looks.
+    #[inline]
+    pub fn due(&self) -> Option<usize> {
+        self.due_hosted().map(|(rank, _)| rank)
+    }
+
+    /// The same, and whether the rank has threads.
+    #[inline]
+    pub(crate) fn due_hosted(&self) -> Option<(usize, bool)> {
+        let state = &mut *self.state.borrow_mut();
+        let now = state.now;
+        while state.queue.due(now) {
+            state.step(now);
+        }
+        state.next_ready()
+    }
+
+    /// Handles the next event, which may let global time pass. False: there is none before
+    /// [`Options::limit`].
+    #[inline]
+    pub fn advance(&self) -> bool {
+        self.state.borrow_mut().step(self.limit)
+    }
+
+    /// `rank` has had its turn and waits.
+    #[inline]
+    pub fn rest(&self, rank: usize) {
+        self.state.borrow_mut().rest(rank);
+    }
+
+    /// Gives a turn to the program of a rank that is due.
+    pub(crate) fn poll<P: Future>(
+        &self,
+        (rank, hosted): (usize, bool),
+        program: Pin<&mut P>,
+    ) -> Poll<P::Output> {
+        let mut cx = Context::from_waker(Waker::noop());
+        if hosted {
+            return host::turn(&self.state, rank, program, &mut cx);
+        }
+        let polled = program.poll(&mut cx);
+        self.rest(rank);
+        polled
+    }
+
+    /// Why nobody can go on, when [`Cluster::advance`] has said so, and the first rank that waits.
+    /// `left`: who is not through, in ascending order. `None`: they are all dead.
+    pub(crate) fn stopped(&self, left: impl Iterator<Item = usize>) -> Option<(usize, Stopped)> {
+        let state = &*self.state.borrow();
+        let waiting: Vec<usize> = left.filter(|&rank| !state.ranks[rank].dead).collect();
+        let (first, at) = (*waiting.first()?, state.now);
+        let stopped = match state.queue.due(Picoseconds::MAX) {
+            false => Stopped::Deadlock { at, waiting },
+            true => Stopped::Limit { at, waiting },
+        };
+        Some((first, stopped))
+    }
+
+    /// Local time of a rank.
+    pub fn clock(&self, rank: usize) -> Picoseconds {
+        self.state.borrow().ranks[rank].clock
+    }
+
+    /// The clock of a rank that polls follows global time.
+    pub fn follow(&self, rank: usize) {
+        let state = &mut *self.state.borrow_mut();
+        let clock = &mut state.ranks[rank].clock;
+        *clock = state.now.max(*clock);
+    }
+
+    /// Global time.
+    pub fn now(&self) -> Picoseconds {
+        self.state.borrow().now
+    }
+
+    pub fn counts(&self) -> Counts {
+        self.state.borrow().counts
+    }
+}

@@ -1,0 +1,149 @@
+//! What dies, and who hears of it.
+//!
+//! A rank that dies does nothing more, and after [`crate::Options::detection`] the waits of all others end. A
+//! port that dies takes what is under way through it along: each operation is sent again through
+//! another rail, once that has been noticed; messages of a pair stay in order meanwhile, because the
+//! receiver takes them by their numbers. Where two nodes have no rail in common any more, their
+//! ranks are lost to each other.
+
+use crate::flight::Action;
+use crate::flight::Flight;
+use crate::options::{Death, Options};
+use crate::units::Picoseconds;
+use crate::world::State;
+use std::collections::{BTreeMap, HashMap};
+use weft_fabric::Fault;
+
+/// The order of messages, where some may have to be sent again.
+#[derive(Default)]
+pub(crate) struct Turns {
+    pairs: HashMap<(u32, u32), Pair>,
+    /// Of messages under way, by flight.
+    numbers: HashMap<u32, u64>,
+}
+
+/// Messages from one rank to another.
+#[derive(Default)]
+struct Pair {
+    sent: u64,
+    taken: u64,
+    /// Flights that came before their turn, by number.
+    early: BTreeMap<u64, u32>,
+}
+
+impl Turns {
+    /// Needed if a rail may die.
+    pub fn of(options: &Options) -> Option<Box<Turns>> {
+        let rail = |death: &(Picoseconds, Death)| matches!(death.1, Death::Rail { .. });
+        options.deaths.iter().any(rail).then(Box::default)
+    }
+}
+
+impl State {
+    // ---- messages in their turn ---------------------------------------------------------------
+
+    /// A message has been sent for the first time.
+    #[inline]
+    pub fn number(&mut self, flight: Option<u32>) {
+        let (Some(turns), Some(flight)) = (&mut self.turns, flight) else { return };
+        let Flight { from, to, .. } = self.flights[flight];
+        let pair = turns.pairs.entry((from, to)).or_default();
+        turns.numbers.insert(flight, pair.sent);
+        pair.sent += 1;
+    }
+
+    /// A message has arrived: it enters the inbox, after those before it.
+    #[inline]
+    pub fn deliver_in_turn(&mut self, flight: u32) {
+        if self.turns.is_none() {
+            self.deliver(flight);
+            return;
+        }
+        let Flight { from, to, .. } = self.flights[flight];
+        let turns = self.turns.as_deref_mut().expect("asked above");
+        let number = turns.numbers.remove(&flight).expect("numbered when it was sent");
+        let pair = turns.pairs.entry((from, to)).or_default();
+        pair.early.insert(number, flight);
+        let mut due = Vec::new();
+        while let Some(flight) = pair.early.remove(&pair.taken) {
+            pair.taken += 1;
+            due.push(flight);
+        }
+        due.into_iter().for_each(|flight| self.deliver(flight));
+    }
+
+    /// The rail under a flight has died: it goes again on another, once that is noticed.
+    pub fn repeat(&mut self, flight: u32) {
+        let Flight { from, to, bytes, .. } = self.flights[flight];
+        let number = self.turns.as_mut().and_then(|turns| turns.numbers.remove(&flight));
+        let action = self.flights.take(flight);
+        let at = self.now + self.options.detection.0;
+        let latency = self.prices.write.latency;
+        let again = self.launch(at, from as usize, to as usize, bytes, latency, action);
+        if let (Some(turns), Some(again), Some(number)) = (&mut self.turns, again, number) {
+            turns.numbers.insert(again, number);
+        }
+    }
+
+    // ---- death --------------------------------------------------------------------------------
+
+    pub fn kill(&mut self, death: Death) {
+        match death {
+            Death::Rank(rank) => {
+                self.ranks[rank].dead = true;
+                while let Some(number) = self.take_message(rank, None) {
+                    self.flights.end(number);
+                }
+                let at = self.now + self.options.detection.0;
+                self.post(at, rank, rank, Action::Obituary(rank));
+            }
+            Death::Rail { node, rail } => {
+                self.network.kill(node, rail);
+                if self.network.rail(node, node).is_none() {
+                    self.cut_off(node);
+                }
+            }
+        }
+    }
+
+    /// Everybody learns that `rank` is gone.
+    pub fn announce(&mut self, rank: usize) {
+        for other in 0..self.ranks.len() {
+            self.fail(other, Fault::PeerLost { rank });
+        }
+    }
+
+    /// `from` has found no way to `to`: both learn it.
+    #[cold]
+    pub fn part(&mut self, from: usize, to: usize, at: Picoseconds) {
+        let at = at + self.options.detection.0;
+        self.post(at, to, from, Action::Parted { peer: to });
+        self.post(at, from, to, Action::Parted { peer: from });
+    }
+
+    /// A node has no rail any more: those on it lose those elsewhere, and the other way round.
+    fn cut_off(&mut self, node: usize) {
+        let ranks = 0..self.ranks.len();
+        let inside = ranks.clone().find(|&r| self.node(r) == node);
+        let outside = ranks.clone().find(|&r| self.node(r) != node);
+        let (Some(inside), Some(outside)) = (inside, outside) else { return };
+        let at = self.now + self.options.detection.0;
+        for rank in ranks {
+            let peer = if self.node(rank) == node { outside } else { inside };
+            self.post(at, peer, rank, Action::Parted { peer });
+        }
+    }
+
+    /// What one rank sends can reach another.
+    pub fn is_connected(&self, from: usize, to: usize) -> bool {
+        let (a, b) = (self.node(from), self.node(to));
+        a == b || self.network.rail(a, b).is_some()
+    }
+
+    /// `rank` was dead at `time`: it had only run ahead of global time.
+    #[inline]
+    pub fn outlived(&self, rank: usize, time: Picoseconds) -> bool {
+        let died = |&(at, death): &(Picoseconds, Death)| death == Death::Rank(rank) && at < time;
+        !self.options.deaths.is_empty() && self.options.deaths.iter().any(died)
+    }
+}

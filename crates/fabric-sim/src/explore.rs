@@ -1,0 +1,243 @@
+//! Schedule exploration: one program under many schedules, until one of them shows an error.
+//!
+//! ```text
+//!   let found = explore(&machine, Options::new(4), 0..1000, |sim| async move {
+//!       ...
+//!       if sum == 10 { Ok(sum) } else { Err(format!("the sum is {sum}, not 10")) }
+//!   });
+//!   // seed 417: rank 3: the sum is 7, not 10, at 12.345 us (also with delays of at most 3.125 us
+//!   // instead of 100 us); replay: WEFT_SIM_SEED=417
+//! ```
+//! Each seed has delays, losses and an order of ranks of its own ([`Chaos`]). A schedule is wrong if
+//! a rank returns an error or panics, if ranks return different values, if nobody can go on, or if
+//! virtual time reaches its limit.
+
+use crate::cluster::Cluster;
+use crate::host;
+use crate::machine::Machine;
+use crate::options::{Chaos, Options};
+use crate::run::Stopped;
+use crate::sim::Sim;
+use crate::units::{MICROSECOND, Picoseconds, Time};
+use std::fmt;
+use std::future::Future;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+/// Virtual time of one run, where [`Options::limit`] sets none: 100 ms.
+const LIMIT: Picoseconds = 100_000 * MICROSECOND;
+
+/// Delays are not made smaller than this: 1 ns.
+const LEAST_DELAY: Time = Time(1000);
+
+/// The seed to run alone.
+const SEED: &str = "WEFT_SIM_SEED";
+
+/// No schedule was wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Explored {
+    /// Seeds that were run.
+    pub seeds: u64,
+    /// Events of all runs.
+    pub events: u64,
+}
+
+/// Why a schedule is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// The rank returned this error.
+    Failed(String),
+    Panicked(String),
+    /// The rank waits, among others.
+    Stopped(Stopped),
+    /// The rank returned one value, and the first rank another.
+    Disagrees {
+        value: String,
+        first: usize,
+        other: String,
+    },
+}
+
+/// A wrong schedule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub rank: usize,
+    pub reason: Reason,
+    /// Virtual time.
+    pub at: Picoseconds,
+}
+
+/// The first seed whose schedule is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    pub seed: u64,
+    pub failure: Failure,
+    /// Longest delays of the run, and the smallest such for which the seed still fails.
+    pub most: Time,
+    pub least: Time,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Failure { rank, reason, at } = self;
+        let us = *at as f64 / MICROSECOND as f64;
+        write!(f, "rank {rank}: ")?;
+        match reason {
+            Reason::Failed(error) => write!(f, "{error}, at {us:.3} us"),
+            Reason::Panicked(text) => write!(f, "panicked: {text}, at {us:.3} us"),
+            Reason::Stopped(stopped) => write!(f, "{stopped}"),
+            Reason::Disagrees { value, first, other } => {
+                write!(f, "returned {value}, while rank {first} returned {other}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Found { seed, failure, most, least } = self;
+        write!(f, "seed {seed}: {failure}")?;
+        if least < most {
+            let (least, most) = (least.us(), most.us());
+            write!(f, " (also with delays of at most {least} us instead of {most} us)")?;
+        }
+        write!(f, "; replay: {SEED}={seed}")
+    }
+}
+
+impl std::error::Error for Found {}
+
+/// Runs `program` as every rank for each of `seeds`, and stops at the first wrong schedule.
+///
+/// `options` give ranks, deaths and the rest; where they have no chaos, it is [`Chaos::rough`]. The
+/// environment variable `WEFT_SIM_SEED` replaces `seeds` by one seed: it replays what was found.
+///
+/// A program that polls memory must let time pass in each turn: [`weft_fabric::Fabric::charge`],
+/// then [`Sim::catch_up`]. Memory of its operations must outlive them in every schedule, also in the
+/// wrong ones: that of [`weft_fabric::Fabric::allocate`] does.
+///
+/// # Panics
+/// If `WEFT_SIM_SEED` is no number, if the machine cannot hold the ranks, or if what dies is not there.
+pub fn explore<T, P>(
+    machine: &Rc<Machine>,
+    options: Options,
+    seeds: Range<u64>,
+    program: impl Fn(Sim) -> P,
+) -> Result<Explored, Found>
+where
+    T: PartialEq + fmt::Debug,
+    P: Future<Output = Result<T, String>> + 'static,
+{
+    let seeds = match std::env::var(SEED) {
+        Ok(text) => {
+            let problem = || format!("{SEED} is `{text}`: expected a whole number below 2^64 - 1");
+            let seed: u64 = text.parse().unwrap_or_else(|_| panic!("{}", problem()));
+            seed..seed.checked_add(1).unwrap_or_else(|| panic!("{}", problem()))
+        }
+        Err(_) => seeds,
+    };
+    let chaos = options.chaos.unwrap_or_else(Chaos::rough);
+    let limit = options.limit.min(LIMIT);
+    let run = |seed: u64, most: Time| {
+        let chaos = Some(Chaos { most, ..chaos });
+        once(machine, Options { seed, chaos, limit, ..options.clone() }, &program)
+    };
+    let mut explored = Explored { seeds: 0, events: 0 };
+    for seed in seeds {
+        match run(seed, chaos.most) {
+            Ok(events) => {
+                explored.seeds += 1;
+                explored.events += events;
+            }
+            Err(failure) => {
+                let smaller = std::iter::successors(Some(chaos.most), |most| {
+                    (*most > LEAST_DELAY).then_some(Time(most.0 / 2))
+                });
+                let least = smaller.skip(1).filter(|&most| run(seed, most).is_err()).last();
+                let least = least.unwrap_or(chaos.most);
+                return Err(Found { seed, failure, most: chaos.most, least });
+            }
+        }
+    }
+    Ok(explored)
+}
+
+/// One schedule: how many events it had.
+fn once<T, P>(
+    machine: &Rc<Machine>,
+    options: Options,
+    program: impl Fn(Sim) -> P,
+) -> Result<u64, Failure>
+where
+    T: PartialEq + fmt::Debug,
+    P: Future<Output = Result<T, String>>,
+{
+    let size = options.ranks;
+    let cluster = Cluster::new(machine, options).unwrap_or_else(|stopped| panic!("{stopped}"));
+    // Programs end before the cluster whose memory they name.
+    let mut programs: Vec<Option<Pin<Box<P>>>> =
+        (0..size).map(|rank| Some(Box::pin(program(cluster.rank(rank))))).collect();
+    let threads = host::Threads(&cluster.state);
+    let mut results: Vec<Option<T>> = (0..size).map(|_| None).collect();
+    loop {
+        if let Some(due) = cluster.due_hosted() {
+            let rank = due.0;
+            let Some(running) = &mut programs[rank] else { continue };
+            let poll = AssertUnwindSafe(|| cluster.poll(due, running.as_mut()));
+            let polled = catch_unwind(poll);
+            let at = cluster.clock(rank);
+            let failed = |reason| Err(Failure { rank, reason, at });
+            match polled {
+                Ok(Poll::Pending) => {}
+                Ok(Poll::Ready(Ok(value))) => {
+                    host::end_threads(&cluster.state, rank);
+                    let died = cluster.state.borrow().outlived(rank, at);
+                    results[rank] = (!died).then_some(value);
+                    programs[rank] = None;
+                }
+                Ok(Poll::Ready(Err(error))) => return failed(Reason::Failed(error)),
+                Err(payload) => return failed(Reason::Panicked(text_of(&*payload))),
+            }
+            continue;
+        }
+        if programs.iter().all(Option::is_none) {
+            break;
+        }
+        if !cluster.advance() {
+            let waiting = (0..size).filter(|&rank| programs[rank].is_some());
+            match cluster.stopped(waiting) {
+                None => break,
+                Some((rank, stopped)) => {
+                    let (at, reason) = (cluster.now(), Reason::Stopped(stopped));
+                    return Err(Failure { rank, reason, at });
+                }
+            }
+        }
+    }
+    drop(threads);
+    drop(programs);
+    agree(&results, cluster.now())?;
+    Ok(cluster.counts().events)
+}
+
+/// All ranks that have not died returned the same.
+fn agree<T: PartialEq + fmt::Debug>(results: &[Option<T>], at: Picoseconds) -> Result<(), Failure> {
+    let mut all = results.iter().enumerate().filter_map(|(rank, r)| Some((rank, r.as_ref()?)));
+    let Some((first, other)) = all.next() else { return Ok(()) };
+    match all.find(|(_, value)| *value != other) {
+        None => Ok(()),
+        Some((rank, value)) => {
+            let (value, other) = (format!("{value:?}"), format!("{other:?}"));
+            Err(Failure { rank, reason: Reason::Disagrees { value, first, other }, at })
+        }
+    }
+}
+
+fn text_of(payload: &(dyn std::any::Any + Send)) -> String {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+    text.unwrap_or("with a value that is no text").to_owned()
+}

@@ -1,0 +1,228 @@
+//! What happens when a flight is due: messages enter inboxes, writes are placed, counters advance.
+
+use crate::flight::{Action, Flight, NONE, Payload, Then};
+use crate::host::Arrival;
+use crate::trace::{Arrow, Travel};
+use crate::units::Picoseconds;
+use crate::world::State;
+use std::rc::Rc;
+use weft_fabric::{Counter, Fault, GroupId, RemoteAddr, Sge, Staging};
+
+impl State {
+    fn arrow(&mut self, from: usize, to: usize, what: Travel, bytes: usize, sent: Picoseconds) {
+        if let Some(trace) = &mut self.trace {
+            let (from, to, arrived) = (from as u32, to as u32, self.now);
+            trace.arrows.push(Arrow { from, to, what, bytes, sent, arrived });
+        }
+    }
+
+    /// What is due happens.
+    pub fn apply(&mut self, number: u32) {
+        let Flight { from, to, bytes, sent, .. } = self.flights[number];
+        let (from, to) = (from as usize, to as usize);
+        let obituary = matches!(self.flights[number].action, Action::Obituary(_));
+        if !obituary && (self.ranks[to].dead || self.outlived(from, sent)) {
+            self.flights.end(number);
+            return;
+        }
+        if matches!(self.flights[number].action, Action::Message { .. }) {
+            self.counts.messages += 1;
+            self.arrow(from, to, Travel::Message, bytes, sent);
+            self.deliver_in_turn(number);
+            return;
+        }
+        match self.flights.take(number) {
+            Action::Write { src, dst, then, done } => {
+                self.place(from, to, src, dst);
+                self.counts.writes += 1;
+                self.arrow(from, to, Travel::Write, bytes, sent);
+                self.finish_write(from, to, then, done);
+            }
+            Action::Packets { src, dst } => self.place(from, to, src, dst),
+            Action::ReadRequest { dst, src, done } => {
+                let latency = self.prices.read.latency;
+                let back = Action::ReadReply { dst, src, done };
+                self.launch(self.now, to, from, dst.len(), latency - latency / 2, back);
+            }
+            Action::ReadReply { dst, src, done } => {
+                // Here `from` owns the memory.
+                match self.memory.find(from, src, dst.len()) {
+                    Ok(memory) => dst.copy_from(memory),
+                    Err(fault) => self.fail(to, fault),
+                }
+                self.counts.reads += 1;
+                self.arrow(from, to, Travel::Read, bytes, sent);
+                self.complete(to, done);
+            }
+            Action::AtomicRequest { target, operation, result, done } => {
+                let mut before = [0; 8];
+                match self.memory.word(to, target) {
+                    Ok(word) => {
+                        word.read(&mut before);
+                        let after = operation.apply(u64::from_ne_bytes(before));
+                        word.fill(&after.to_ne_bytes());
+                        self.wake(to, Arrival::Silent);
+                    }
+                    Err(fault) => self.fail(from, fault),
+                }
+                let before = u64::from_ne_bytes(before);
+                let latency = self.prices.atomic.latency;
+                let back = Action::AtomicReply { before, result, done };
+                self.launch(self.now, to, from, 8, latency - latency / 2, back);
+            }
+            Action::AtomicReply { before, result, done } => {
+                result.fill(&before.to_ne_bytes());
+                self.counts.atomics += 1;
+                self.arrow(from, to, Travel::Atomic, bytes, sent);
+                self.complete(to, done);
+            }
+            Action::Datagram { group, payload, member } => {
+                self.spread(from, group, payload, member, sent)
+            }
+            Action::Complete { counter } => self.advance(to, counter, Arrival::Completion),
+            Action::Death(death) => self.kill(death),
+            Action::Obituary(rank) => self.announce(rank),
+            Action::Parted { peer } => self.fail(to, Fault::PeerLost { rank: peer }),
+            Action::Free | Action::Message { .. } => unreachable!("handled before"),
+        }
+    }
+
+    /// A message enters its inbox.
+    pub fn deliver(&mut self, number: u32) {
+        let Flight { from, to, .. } = self.flights[number];
+        if let Action::Message { payload, done, .. } = &mut self.flights[number].action
+            && let Payload::Kept(source) = *payload
+        {
+            let copy = self.pool.take_for(source);
+            copy.sge().copy_from(source);
+            *payload = Payload::Copied(copy);
+            if let Some(counter) = done.take() {
+                let at = self.now + self.prices.write.latency;
+                self.post(at, to as usize, from as usize, Action::Complete { counter });
+            }
+        }
+        self.flights[number].next = NONE;
+        let state = &mut self.ranks[to as usize];
+        match state.last {
+            NONE => state.first = number,
+            last => self.flights[last].next = number,
+        }
+        self.ranks[to as usize].last = number;
+        self.wake(to as usize, Arrival::Message(number));
+    }
+
+    /// Takes the first message from `from`, or from anybody, out of the inbox of `rank`.
+    #[inline]
+    pub fn take_message(&mut self, rank: usize, from: Option<usize>) -> Option<u32> {
+        let mut before = NONE;
+        let mut number = self.ranks[rank].first;
+        while number != NONE {
+            let flight = &self.flights[number];
+            let next = flight.next;
+            if from.is_none_or(|peer| flight.from as usize == peer) {
+                match before {
+                    NONE => self.ranks[rank].first = next,
+                    _ => self.flights[before].next = next,
+                }
+                if next == NONE {
+                    self.ranks[rank].last = before;
+                }
+                return Some(number);
+            }
+            (before, number) = (number, next);
+        }
+        None
+    }
+
+    /// All waits of `rank` end with `fault`.
+    pub fn fail(&mut self, rank: usize, fault: Fault) {
+        self.rest[rank].fault.get_or_insert(fault);
+        self.ranks[rank].failed = true;
+        self.wake(rank, Arrival::Rousing);
+    }
+
+    fn place(&mut self, from: usize, to: usize, src: Sge, dst: RemoteAddr) {
+        match self.memory.find(to, dst, src.len()) {
+            Ok(memory) => memory.copy_from(src),
+            Err(fault) => self.fail(from, fault),
+        }
+        self.wake(to, Arrival::Silent);
+    }
+
+    fn finish_write(&mut self, from: usize, to: usize, then: Then, done: weft_fabric::Completion) {
+        match then {
+            Then::Nothing => {}
+            Then::Flag(flag, value) => match self.memory.word(to, flag.at) {
+                Ok(word) => {
+                    word.fill(&value.to_ne_bytes());
+                    let rousing = if flag.waking { Arrival::Rousing } else { Arrival::Silent };
+                    self.wake(to, rousing);
+                }
+                Err(fault) => self.fail(from, fault),
+            },
+            Then::Immediate(immediate) => {
+                let counter = self.rest[to].counters.immediate(immediate);
+                self.advance(to, counter, Arrival::Rousing);
+            }
+        }
+        if let Some(counter) = done {
+            // The acknowledgement travels back like a small write.
+            let latency = match self.is_local(from, to) {
+                true => self.prices.local.latency,
+                false => self.prices.write.latency,
+            };
+            self.post(self.now + latency, to, from, Action::Complete { counter });
+        }
+    }
+
+    fn complete(&mut self, rank: usize, done: weft_fabric::Completion) {
+        match done {
+            Some(counter) => self.advance(rank, counter, Arrival::Completion),
+            None => self.wake(rank, Arrival::Silent),
+        }
+    }
+
+    fn advance(&mut self, rank: usize, counter: Counter, arrival: Arrival) {
+        self.rest[rank].counters.add(counter, 1);
+        self.wake(rank, arrival);
+    }
+
+    // ---- datagrams ----------------------------------------------------------------------------
+
+    fn spread(
+        &mut self,
+        from: usize,
+        group: GroupId,
+        payload: Staging,
+        member: Option<u32>,
+        sent: Picoseconds,
+    ) {
+        let Some(multicast) = &self.machine.multicast else { return };
+        let (queue, rate) = (multicast.queue.0, multicast.loss.0);
+        let chaos = self.options.chaos;
+        let rate = chaos.and_then(|c| c.loss).map_or(rate, |c| c.0);
+        let payload = Rc::new(payload);
+        let members = match member {
+            Some(one) => vec![one],
+            None => self.members.get(&group).cloned().unwrap_or_default(),
+        };
+        for to in members.into_iter().map(|m| m as usize) {
+            let state = &self.rest[to];
+            if to == from || self.ranks[to].dead || !state.groups.contains(&group) {
+                continue;
+            }
+            let lost = !self.is_connected(from, to) || rate > 0.0 && self.rng.f64() < rate;
+            if lost || state.datagrams.len() >= queue {
+                self.counts.lost_datagrams += 1;
+                continue;
+            }
+            let twice = chaos.is_some_and(|c| self.rng.f64() < c.duplicate.0);
+            for _ in 0..1 + usize::from(twice) {
+                self.rest[to].datagrams.push_back((from as u32, group, payload.clone()));
+            }
+            self.counts.datagrams += 1;
+            self.arrow(from, to, Travel::Datagram, payload.len(), sent);
+            self.wake(to, Arrival::Rousing);
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! The host of a rank: threads that share its cores, computing that can be interrupted, interrupts
+//! of the adapter, and signals, in virtual time. The Rendezvous document (Kumar et al., OSU
+//! technical report OSU-CISRC-6/08-TR36, 2008) lives from them.
+//!
+//! ```text
+//!            main thread            helper
+//!   core 0   ▓▓▓▓▓▓▓▓▓▓▓▓┐       ┌──▓▓ sim.signal(main) ┐     ┌▓▓▓▓▓▓▓▓▓▓  main: sim.compute
+//!                        │switch │                      │switch
+//!                        └───────┘                      └──[handler]: posts a read
+//!                        ^ interrupt: sim.sleep_for_event() of the helper ends
+//! ```
+//!
+//! A rank begins with one thread, its program, and costs nothing here until it uses one of the
+//! methods below. Then:
+//!
+//! - A thread that waits for the fabric spins: it keeps its core, and sees what arrives after
+//!   `host.poll`. A thread that has said [`Waiting::Sleep`] gives the core back, and is told by an
+//!   interrupt; so is one that sleeps for an [`Event`], after `host.interrupt`. An interrupt itself
+//!   takes no processor time; the switches that it leads to do (`scheduler.switch`). What no event
+//!   announces (plain writes, flags that are not waking) does not rouse a sleeper.
+//! - [`Sim::compute`] takes so much time of a core, whenever it gets one. A computing thread does
+//!   not look at the fabric. `charge` and the overheads of posts are not interrupted: a thread
+//!   keeps its core until what it has done in one go is over.
+//! - The cores of a rank (`scheduler.cores`) have one queue of ready threads. A thread takes an idle
+//!   core, its last one if it can choose, or else that of the lowest thread below it. The policies
+//!   are those of Linux 2.6: see `host/policy.rs`.
+//! - A signal runs the thread's handler `host.signal` after it was sent, or when the thread gets a
+//!   core again; it rouses a sleeping thread. One that is sent while one is pending is taken in by
+//!   it, as POSIX has it for standard signals. The handler is a closure: it runs to its end, posts
+//!   and charges, and what it interrupted goes on that much later.
+//! - When a thread has run, those that spin look at what it has done, after `host.poll`; sleeping
+//!   threads are told by a [`Notify`] or not at all.
+//!
+//! A thread runs ahead of global time while it is polled. What it tells others by messages, signals
+//! and [`Notify`] is seen on time; a `Cell` that threads share is seen early by what it has charged.
+
+mod notify;
+mod policy;
+mod threads;
+mod turn;
+
+pub use notify::Notify;
+pub(crate) use threads::Host;
+pub(crate) use turn::{Threads, end_threads, turn};
+
+use crate::sim::Sim;
+use crate::units::Picoseconds;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use threads::NEVER;
+use weft_fabric::{Fabric, Head};
+
+/// What the hosts' threads have cost one rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HostCounts {
+    /// Of the adapter, to a thread that had armed an event.
+    pub interrupts: u64,
+    /// Handlers that ran.
+    pub signals: u64,
+    /// From one thread to another, on a core.
+    pub switches: u64,
+}
+
+/// A thread of one rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Thread(usize);
+
+/// What a thread does while it waits for the fabric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiting {
+    /// It polls, and keeps its core.
+    Spin,
+    /// It sleeps until an interrupt.
+    Sleep,
+}
+
+/// Which arrivals raise an interrupt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// Messages, immediates, waking flags, datagrams, and completions that somebody asked for.
+    Any,
+    /// Of these, what the sender has marked: all but completions and messages that
+    /// [`Sim::solicit`] does not name.
+    Solicited,
+}
+
+/// Something that reaches a rank.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Arrival {
+    /// In memory only.
+    Silent,
+    /// One of its own operations is done.
+    Completion,
+    /// A flight that is a message.
+    Message(u32),
+    /// A waking flag, an immediate, a datagram, a fault.
+    Rousing,
+}
+
+impl Sim {
+    /// Computes for `time` on a core of this rank; others may interrupt it, and it ends that much
+    /// later. [`weft_fabric::Work::Compute`] is the form that nobody interrupts.
+    pub fn compute(&self, time: Picoseconds) -> Compute {
+        Compute { sim: self.clone(), time, thread: None }
+    }
+
+    /// Starts a thread of this rank, as of local time. It ends with the rank's program at the
+    /// latest. A higher `priority` goes first; the main thread has 0. Under [`Policy::Dynamic`] it
+    /// is minus the nice value, from -19 to 20.
+    ///
+    /// [`Policy::Dynamic`]: crate::machine::Policy::Dynamic
+    pub fn spawn(&self, priority: i32, future: impl Future<Output = ()> + 'static) -> Thread {
+        let state = &mut *self.state();
+        let clock = state.clock(self.rank());
+        Thread(state.host(self.rank()).spawn(priority, Box::pin(future), clock))
+    }
+
+    /// The thread that asks.
+    pub fn thread(&self) -> Thread {
+        Thread(self.state().host(self.rank()).current)
+    }
+
+    /// Sets the priority of the thread that asks; its slice begins anew.
+    pub fn set_priority(&self, priority: i32) {
+        let state = &mut *self.state();
+        let host = state.host(self.rank());
+        host.set_priority(host.current, priority);
+    }
+
+    /// Says what the thread that asks does while it waits for the fabric.
+    pub fn set_waiting(&self, waiting: Waiting) {
+        self.state().host(self.rank()).me().waiting = waiting;
+    }
+
+    /// Sleeps for `time`.
+    pub async fn sleep(&self, time: Picoseconds) {
+        let until = self.clock() + time;
+        poll_fn(|_| self.rest(Some(until))).await;
+    }
+
+    /// Asks for an interrupt at the next `event` from now on, once. What had arrived before raises
+    /// none: look for it between this and [`Sim::sleep_armed`].
+    pub async fn arm(&self, event: Event) {
+        self.state().host(self.rank());
+        self.catch_up().await;
+        let state = &mut *self.state();
+        let me = state.host(self.rank()).me();
+        (me.armed, me.fired) = (Some(event), None);
+    }
+
+    /// Sleeps until the interrupt that [`Sim::arm`] asked for; not at all if nothing is armed.
+    pub async fn sleep_armed(&self) {
+        poll_fn(|_| {
+            let (armed, fired) = {
+                let state = &mut *self.state();
+                let me = state.host(self.rank()).me();
+                (me.armed, me.fired)
+            };
+            match (fired, armed) {
+                (None, Some(_)) => self.rest(None),
+                (None, None) => Poll::Ready(()),
+                (Some(at), _) => self.rest(Some(at)).map(|()| {
+                    self.state().host(self.rank()).me().fired = None;
+                }),
+            }
+        })
+        .await;
+    }
+
+    /// Sleeps until the next `event`.
+    pub async fn sleep_for_event(&self, event: Event) {
+        self.arm(event).await;
+        self.sleep_armed().await;
+    }
+
+    /// Says which of the messages that reach this rank are solicited, instead of all. It stands for
+    /// the bit that their senders set.
+    pub fn solicit(&self, solicited: impl Fn(&Head) -> bool + 'static) {
+        let former = self.state().host(self.rank()).solicits.replace(Box::new(solicited));
+        drop(former);
+    }
+
+    /// What the thread that asks does on a signal, from now on. Signals to a thread without a
+    /// handler stay pending.
+    pub fn on_signal(&self, handler: impl FnMut() + 'static) {
+        let former = self.state().host(self.rank()).me().handler.replace(Box::new(handler));
+        drop(former);
+    }
+
+    /// Signals `thread` of this rank.
+    pub fn signal(&self, thread: Thread) {
+        let state = &mut *self.state();
+        let clock = state.clock(self.rank());
+        let host = state.host(self.rank());
+        let due = clock + host.costs.signal;
+        host.threads[thread.0].signalled(due);
+    }
+
+    /// Signals to the thread that asks stay pending from now on.
+    pub fn block_signals(&self) {
+        self.state().host(self.rank()).me().blocked = true;
+    }
+
+    /// Signals are delivered again; one that is due has been handled before this returns.
+    pub fn unblock_signals(&self) {
+        let due = {
+            let state = &mut *self.state();
+            let clock = state.clock(self.rank());
+            let host = state.host(self.rank());
+            let (current, me) = (host.current, host.me());
+            me.blocked = false;
+            let due = me.handler.is_some() && me.signal.is_some_and(|due| due <= clock);
+            due.then_some(current)
+        };
+        if let Some(thread) = due {
+            turn::call_handler(self.shared(), self.rank(), thread);
+        }
+    }
+
+    /// An object on which threads of this rank wait for each other.
+    pub fn notify(&self) -> Notify {
+        Notify::new(self.clone())
+    }
+
+    /// What this rank's threads have cost so far.
+    pub fn host_counts(&self) -> HostCounts {
+        self.state().host_counts(self.rank())
+    }
+
+    /// Sleeps until local time `until`, or until roused.
+    fn rest(&self, until: Option<Picoseconds>) -> Poll<()> {
+        let state = &mut *self.state();
+        let clock = state.clock(self.rank());
+        if until.is_some_and(|until| until <= clock) {
+            return Poll::Ready(());
+        }
+        let me = state.host(self.rank()).me();
+        let until = until.unwrap_or(NEVER);
+        me.rest = Some(me.rest.map_or(until, |other| other.min(until)));
+        Poll::Pending
+    }
+}
+
+/// A computation: see [`Sim::compute`]. Two at once in one thread end together, after the sum of
+/// their times.
+pub struct Compute {
+    sim: Sim,
+    time: Picoseconds,
+    /// Who computes, once it has begun.
+    thread: Option<usize>,
+}
+
+impl Future for Compute {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        let state = &mut *this.sim.state();
+        let host = state.host(this.sim.rank());
+        let current = host.current;
+        let me = host.me();
+        if this.thread.is_some() {
+            // The host polls a thread again when all of its computing is done.
+            if me.left.is_some() {
+                return Poll::Pending;
+            }
+            this.thread = None;
+            return Poll::Ready(());
+        }
+        if this.time == 0 {
+            return Poll::Ready(());
+        }
+        this.thread = Some(current);
+        me.left = Some(me.left.unwrap_or(0) + this.time);
+        Poll::Pending
+    }
+}
+
+impl Drop for Compute {
+    fn drop(&mut self) {
+        let Some(thread) = self.thread else { return };
+        let state = &mut *self.sim.state();
+        if let Some(host) = state.rest[self.sim.rank()].host.as_deref_mut() {
+            let left = &mut host.threads[thread].left;
+            *left = left.map(|left| left.saturating_sub(self.time)).filter(|&left| left > 0);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! How threads of one rank wait for each other.
+
+use super::Sim;
+use crate::units::Picoseconds;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::rc::Rc;
+use weft_fabric::Fabric;
+
+/// Wakes one thread at a time; one ring is kept if nobody waits. Cheap to clone.
+#[derive(Clone)]
+pub struct Notify {
+    sim: Sim,
+    inner: Rc<RefCell<Inner>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// A ring that nobody has heard: since when it can be.
+    rung: Option<Picoseconds>,
+    waiting: VecDeque<usize>,
+    /// Threads that have waited for a ring and got it, and since when.
+    given: Vec<(usize, Picoseconds)>,
+}
+
+impl Notify {
+    pub(super) fn new(sim: Sim) -> Notify {
+        Notify { sim, inner: Rc::default() }
+    }
+
+    /// Lets one [`Notify::wait`] go on, as of local time: who has waited longest, or else the next
+    /// one. Rings that find nobody waiting count once.
+    pub fn ring(&self) {
+        let state = &mut *self.sim.state();
+        let clock = state.clock(self.sim.rank());
+        let inner = &mut *self.inner.borrow_mut();
+        match inner.waiting.pop_front() {
+            Some(first) => {
+                inner.given.push((first, clock));
+                state.host(self.sim.rank()).threads[first].rouse(clock);
+            }
+            None => {
+                inner.rung.get_or_insert(clock);
+            }
+        }
+    }
+
+    /// Sleeps until a ring. If it is dropped after it was polled, it may take one with it.
+    pub async fn wait(&self) {
+        poll_fn(|_| {
+            let me = self.sim.thread().0;
+            let inner = &mut *self.inner.borrow_mut();
+            if let Some(i) = inner.given.iter().position(|&(thread, _)| thread == me) {
+                let at = inner.given[i].1;
+                return self.sim.rest(Some(at)).map(|()| {
+                    inner.given.swap_remove(i);
+                });
+            }
+            if let Some(at) = inner.rung {
+                return self.sim.rest(Some(at)).map(|()| inner.rung = None);
+            }
+            if !inner.waiting.contains(&me) {
+                inner.waiting.push_back(me);
+            }
+            self.sim.rest(None)
+        })
+        .await;
+    }
+}

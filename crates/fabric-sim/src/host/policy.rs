@@ -1,0 +1,178 @@
+//! Who runs: the three policies of Linux 2.6 that the Rendezvous document compares (section 5.3).
+//!
+//! [`Policy::Dynamic`] is the scheduler of `kernel/sched.c` from 2.6.0 to 2.6.22 (constants and
+//! formulas of 2.6.18), in exact time instead of ticks. A thread has a sleep average from 0 to
+//! `scheduler.history` (there 1 s): time asleep adds to it, time on a processor takes from it, the
+//! less the higher it stands. A tenth of the most is a level, five is the middle:
+//!
+//! ```text
+//!   sleep average     0   1   2   3   4   5   6   7   8   9   10   tenths of scheduler.history
+//!   level            -5  -4  -3  -2  -1   0  +1  +2  +3  +4   +5   added to the priority
+//!                     who computes  <──  all begin  ──>  who sleeps
+//! ```
+//!
+//! The level is computed when a thread wakes and when its slice ends. A waking thread preempts one
+//! of a lower level, not one of its own; so a helper that was started a moment ago waits for the end
+//! of a slice of the thread that computes, and after some slices no more. At the end of its slice a
+//! thread goes behind all that have some left (the expired array), unless its level is at least two
+//! above its priority.
+//!
+//! Left out: the share of waiting for a processor that counts as sleep, the round robin inside a
+//! slice, the limit on the starvation of expired threads, balancing between processors (the cores
+//! of a rank have one queue).
+
+use crate::machine::{Policy, Scheduler};
+use crate::units::Picoseconds;
+
+/// Levels between the lowest and the highest sleep average (MAX_BONUS).
+const BONUSES: u64 = 10;
+/// The bonus that neither raises nor lowers.
+const MIDDLE: i32 = BONUSES as i32 / 2;
+/// INTERACTIVE_DELTA.
+const INTERACTIVE: i32 = 2;
+/// What a new thread takes over from its parent's bonus, in percent (CHILD_PENALTY).
+const CHILD: u64 = 95;
+
+/// A scheduler's rules.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules {
+    policy: Policy,
+    /// Of priority 0. Zero: no slices.
+    slice: Picoseconds,
+    /// Sleep that makes one level: a tenth of the highest sleep average (MAX_SLEEP_AVG). Zero: all
+    /// stay in the middle.
+    tenth: Picoseconds,
+    /// From one thread to another.
+    pub switch: Picoseconds,
+}
+
+impl Rules {
+    pub fn new(scheduler: &Scheduler) -> Rules {
+        let Scheduler { policy, slice, switch, history, .. } = scheduler;
+        let tenth = history.0 / BONUSES;
+        Rules { policy: *policy, slice: slice.0, tenth, switch: switch.0 }
+    }
+
+    /// A priority within the range of the policy: minus the nice value, or a real-time priority.
+    pub fn priority(&self, asked: i32) -> i32 {
+        match self.policy {
+            Policy::Dynamic => asked.clamp(-19, 20),
+            Policy::Fifo | Policy::RoundRobin => asked,
+        }
+    }
+
+    fn most(&self) -> Picoseconds {
+        self.tenth * BONUSES
+    }
+
+    fn bonus(&self, average: Picoseconds) -> u64 {
+        average.checked_div(self.tenth).unwrap_or(MIDDLE as u64)
+    }
+
+    /// The sleep average of a program that begins: of neither kind (an assumption; the kernel takes
+    /// it over from the shell or daemon that started it).
+    pub fn first_average(&self) -> Picoseconds {
+        self.most() / 2
+    }
+
+    /// The sleep average of a new thread.
+    pub fn child_average(&self, parent: Picoseconds) -> Picoseconds {
+        self.bonus(parent) * CHILD / 100 * self.tenth
+    }
+
+    /// The sleep average after `time` asleep.
+    pub fn slept(&self, priority: i32, average: Picoseconds, time: Picoseconds) -> Picoseconds {
+        // One sleep, however long, does not make the highest level (INTERACTIVE_SLEEP).
+        let tenths = (MIDDLE + delta(priority) + 1) as u64;
+        let ceiling = (self.tenth * tenths).saturating_sub(self.tenth / 100);
+        if time > ceiling && average < ceiling {
+            return ceiling;
+        }
+        average.saturating_add(time).min(self.most())
+    }
+
+    /// The sleep average after `time` on a processor.
+    pub fn ran(&self, average: Picoseconds, time: Picoseconds) -> Picoseconds {
+        average.saturating_sub(time.min(self.most()) / self.bonus(average).max(1))
+    }
+
+    /// By which threads are chosen: the higher goes first.
+    pub fn level(&self, priority: i32, average: Picoseconds) -> i32 {
+        match self.policy {
+            Policy::Dynamic => priority + self.bonus(average) as i32 - MIDDLE,
+            Policy::Fifo | Policy::RoundRobin => priority,
+        }
+    }
+
+    /// A thread whose slice is over goes behind all that have some left.
+    pub fn expires(&self, priority: i32, average: Picoseconds) -> bool {
+        let raised = self.bonus(average) as i32 - MIDDLE;
+        self.policy == Policy::Dynamic && raised < delta(priority)
+    }
+
+    /// How long a thread runs before others of its level do; `None`: until it sleeps.
+    pub fn slice(&self, priority: i32) -> Option<Picoseconds> {
+        match self.policy {
+            _ if self.slice == 0 => None,
+            Policy::Fifo => None,
+            Policy::RoundRobin => Some(self.slice),
+            Policy::Dynamic => {
+                let whole = self.slice * if priority > 0 { 4 } else { 1 };
+                Some((whole * (20 + priority) as u64 / 20).max(self.slice.div_ceil(20)))
+            }
+        }
+    }
+}
+
+/// How many levels above its priority a thread counts as interactive (DELTA).
+fn delta(priority: i32) -> i32 {
+    -priority * BONUSES as i32 / 40 + INTERACTIVE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Time;
+
+    const MS: Picoseconds = 1_000_000_000;
+
+    fn rules(policy: Policy) -> Rules {
+        let slice = Time::from_us(100_000.0);
+        Rules::new(&Scheduler { policy, slice, ..Scheduler::default() })
+    }
+
+    #[test]
+    fn a_sleeper_rises_and_a_runner_falls() {
+        let rules = rules(Policy::Dynamic);
+        let first = rules.first_average();
+        assert_eq!((first, rules.level(0, first)), (500 * MS, 0));
+        let child = rules.child_average(first);
+        assert_eq!((child, rules.level(0, child)), (400 * MS, -1));
+        assert_eq!(rules.slept(0, child, 250 * MS), 650 * MS);
+        assert_eq!(rules.level(0, 650 * MS), 1);
+        assert_eq!(rules.slept(0, 900 * MS, 250 * MS), 1000 * MS);
+        // A bonus of five: a fifth of the time counts.
+        assert_eq!(rules.ran(first, 100 * MS), 480 * MS);
+        assert_eq!(rules.ran(50 * MS, 100 * MS), 0);
+        assert_eq!(rules.level(0, 0), -5);
+    }
+
+    #[test]
+    fn one_long_sleep_does_not_make_the_highest_level() {
+        let rules = rules(Policy::Dynamic);
+        assert_eq!(rules.slept(0, 0, 5000 * MS), 799 * MS);
+        assert_eq!(rules.slept(0, 799 * MS, 5000 * MS), 1000 * MS);
+        assert!(rules.expires(0, 600 * MS) && !rules.expires(0, 700 * MS));
+    }
+
+    #[test]
+    fn slices_follow_the_priority() {
+        let dynamic = rules(Policy::Dynamic);
+        assert_eq!(dynamic.slice(0), Some(100 * MS));
+        assert_eq!(dynamic.slice(-19), Some(5 * MS));
+        assert_eq!(dynamic.slice(20), Some(800 * MS));
+        assert_eq!(rules(Policy::RoundRobin).slice(7), Some(100 * MS));
+        assert_eq!(rules(Policy::Fifo).slice(7), None);
+        assert_eq!((dynamic.priority(99), dynamic.priority(-99)), (20, -19));
+    }
+}

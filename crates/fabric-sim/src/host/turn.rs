@@ -1,0 +1,192 @@
+//! Running the threads of a rank: steps that are due, and the programs and handlers they lead to.
+
+use super::policy::Rules;
+use super::threads::{Costs, Host, NEVER, Step};
+use super::{Arrival, Event, HostCounts};
+use crate::flight::Action;
+use crate::units::Picoseconds;
+use crate::world::State;
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+/// The main thread has number 0.
+const MAIN: usize = 0;
+
+/// Does all that is due now on a rank with threads. Ready: its main program is over.
+pub(crate) fn turn<P: Future>(
+    state: &RefCell<State>,
+    rank: usize,
+    mut main: Pin<&mut P>,
+    cx: &mut Context<'_>,
+) -> Poll<P::Output> {
+    loop {
+        let Some(step) = state.borrow_mut().next_due(rank) else { return Poll::Pending };
+        match step {
+            Step::Poll(MAIN) => match main.as_mut().poll(cx) {
+                Poll::Ready(value) => return Poll::Ready(value),
+                Poll::Pending => state.borrow_mut().end_poll(rank, MAIN),
+            },
+            Step::Poll(thread) => {
+                let task = state.borrow_mut().host(rank).threads[thread].task.take();
+                let Some(mut task) = task else { continue };
+                let polled = task.as_mut().poll(cx);
+                let state = &mut *state.borrow_mut();
+                if polled.is_pending() {
+                    state.host(rank).threads[thread].task = Some(task);
+                    state.end_poll(rank, thread);
+                } else {
+                    let clock = state.ranks[rank].clock;
+                    state.host(rank).end(thread, clock);
+                }
+            }
+            Step::Handle(thread) => call_handler(state, rank, thread),
+            Step::Wake(_) | Step::Expire(_) | Step::Place { .. } => unreachable!("done inside"),
+        }
+    }
+}
+
+/// Calls the handler of a thread for its pending signal, at the rank's clock.
+pub(crate) fn call_handler(state: &RefCell<State>, rank: usize, thread: usize) {
+    let handler = {
+        let state = &mut *state.borrow_mut();
+        let clock = state.ranks[rank].clock;
+        state.host(rank).begin_handler(thread, clock)
+    };
+    let Some(mut handler) = handler else { return };
+    handler();
+    let over = {
+        let state = &mut *state.borrow_mut();
+        let clock = state.ranks[rank].clock;
+        state.host(rank).end_handler(thread, clock, handler)
+    };
+    drop(over);
+}
+
+/// Ends all threads of all ranks: their programs hold the state that holds them.
+pub(crate) struct Threads<'s>(pub &'s Rc<RefCell<State>>);
+
+impl Drop for Threads<'_> {
+    fn drop(&mut self) {
+        let ranks = self.0.borrow().ranks.len();
+        for rank in 0..ranks {
+            end_threads(self.0, rank);
+        }
+    }
+}
+
+/// The rank's program is over, and its threads with it.
+pub(crate) fn end_threads(state: &RefCell<State>, rank: usize) {
+    let host = {
+        let state = &mut *state.borrow_mut();
+        state.ranks[rank].hosted = false;
+        let host = state.rest[rank].host.take();
+        if let Some(host) = &host {
+            state.host_counts.insert(rank, host.counts);
+        }
+        host
+    };
+    // What they own may use the fabric as it is dropped.
+    drop(host);
+}
+
+impl State {
+    /// The threads of `rank`; from the first call on it has some.
+    pub(crate) fn host(&mut self, rank: usize) -> &mut Host {
+        let clock = self.ranks[rank].clock;
+        let machine = &self.machine;
+        self.ranks[rank].hosted = true;
+        self.rest[rank].host.get_or_insert_with(|| {
+            let (poll, interrupt) = (machine.host.poll.0, machine.host.interrupt.0);
+            let costs = Costs { poll, interrupt, signal: machine.host.signal.0 };
+            let scheduler = &machine.scheduler;
+            let (cores, rules) = (scheduler.cores.0, Rules::new(scheduler));
+            Box::new(Host::new(rank, cores, rules, costs, clock))
+        })
+    }
+
+    /// The first poll of a rank is over, in which it has got threads.
+    #[cold]
+    pub(crate) fn first_rest(&mut self, rank: usize) {
+        self.end_poll(rank, MAIN);
+        self.schedule_threads(rank);
+    }
+
+    fn end_poll(&mut self, rank: usize, thread: usize) {
+        // A wait with a deadline has put it here.
+        let deadline = std::mem::replace(&mut self.ranks[rank].poll_at, NEVER);
+        let clock = self.ranks[rank].clock;
+        self.host(rank).end_poll(thread, clock, deadline);
+    }
+
+    fn schedule_threads(&mut self, rank: usize) {
+        let at = self.host(rank).next_event();
+        if at < NEVER {
+            self.schedule(rank, at);
+        }
+    }
+
+    /// Does what is due and needs no program; what comes then. `None`: nothing is due.
+    fn next_due(&mut self, rank: usize) -> Option<Step> {
+        let now = self.now;
+        let state = &mut self.ranks[rank];
+        let host = self.rest[rank].host.as_deref_mut()?;
+        let trace = &mut self.trace;
+        while let Some((at, step)) = host.next().filter(|&(at, _)| at <= now) {
+            match step {
+                Step::Wake(thread) => host.wake(thread, at),
+                Step::Expire(core) => host.expire(core, at, trace),
+                Step::Place { core, thread } => host.place(core, thread, at, trace),
+                Step::Handle(_) | Step::Poll(_) => {
+                    debug_assert!(at == now, "programs run on time");
+                    state.clock = at;
+                    state.poll_at = NEVER;
+                    match step {
+                        Step::Poll(thread) => host.begin_poll(thread, at, trace),
+                        Step::Handle(thread) => host.pause(thread, at, trace),
+                        _ => {}
+                    }
+                    return Some(step);
+                }
+            }
+        }
+        self.schedule_threads(rank);
+        None
+    }
+
+    /// Something has arrived at a rank with threads.
+    #[cold]
+    pub(crate) fn rouse(&mut self, rank: usize, arrival: Arrival) {
+        let (now, flights) = (self.now, &self.flights);
+        let Some(host) = self.rest[rank].host.as_deref_mut() else { return };
+        let solicited = match arrival {
+            Arrival::Silent | Arrival::Completion => false,
+            Arrival::Rousing => true,
+            Arrival::Message(number) => match &flights[number].action {
+                Action::Message { head, .. } => host.solicits.as_ref().is_none_or(|is| is(head)),
+                _ => false,
+            },
+        };
+        let silent = matches!(arrival, Arrival::Silent);
+        host.arrived(now, |event| match event {
+            Event::Any => !silent,
+            Event::Solicited => solicited,
+        });
+        self.schedule_threads(rank);
+    }
+
+    /// What the threads of `rank` have cost so far.
+    pub(crate) fn host_counts(&self, rank: usize) -> HostCounts {
+        match &self.rest[rank].host {
+            Some(host) => host.counts,
+            None => self.host_counts.get(&rank).copied().unwrap_or_default(),
+        }
+    }
+
+    /// Local time of the thread of `rank` whose code runs.
+    pub(crate) fn clock(&self, rank: usize) -> Picoseconds {
+        self.ranks[rank].clock
+    }
+}

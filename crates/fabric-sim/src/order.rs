@@ -1,0 +1,41 @@
+//! Messages of one pair of ranks arrive in the order in which they were sent, though a long one, or
+//! one that the adapter fetches, takes longer than a short one behind it.
+
+use crate::units::Picoseconds;
+use crate::world::State;
+
+impl State {
+    /// When a message that is posted at `at` reaches its node, if it would by itself at `tail`: not
+    /// before those that were sent to the same rank earlier.
+    #[inline]
+    pub(crate) fn in_order(
+        &mut self,
+        from: usize,
+        to: usize,
+        at: Picoseconds,
+        tail: Picoseconds,
+    ) -> Picoseconds {
+        let price = self.price(from, to, self.prices.send);
+        // What is as fast as can be is not overtaken, and need not be remembered.
+        let soonest = at + price.overhead + price.latency;
+        if tail >= self.ranks[from].latest && tail <= soonest {
+            return tail;
+        }
+        self.remember(from, to, tail)
+    }
+
+    #[cold]
+    fn remember(&mut self, from: usize, to: usize, tail: Picoseconds) -> Picoseconds {
+        let (now, sent) = (self.now, &mut self.rest[from].sent);
+        while sent.front().is_some_and(|&(arrives, _)| arrives <= now) {
+            sent.pop_front();
+        }
+        let overtaken = sent.iter().rev().take_while(|&&(arrives, _)| arrives > tail).count();
+        let first = sent.len() - overtaken;
+        let before = (first..sent.len()).rev().find(|&i| sent[i].1 as usize == to);
+        let (place, tail) = before.map_or((first, tail), |i| (i + 1, sent[i].0));
+        sent.insert(place, (tail, to as u32));
+        self.ranks[from].latest = self.ranks[from].latest.max(tail);
+        tail
+    }
+}

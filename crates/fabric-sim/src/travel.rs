@@ -1,0 +1,228 @@
+//! How flights begin and end: posts, launches over ports and buses, and the next event.
+
+use crate::flight::{Action, Flight};
+use crate::units::Picoseconds;
+use crate::world::{POLLS, State};
+use weft_fabric::{GroupId, Staging};
+
+/// A write is placed in at most so many parts.
+const MOST_PARTS: usize = 16;
+
+impl State {
+    /// Posts what happens at `at` without any network.
+    pub fn post(&mut self, at: Picoseconds, from: usize, to: usize, action: Action) {
+        let flight = Flight { to: to as u32, ..Flight::aside(action, from, self.now) };
+        let index = self.flights.add(flight);
+        self.queue.push(at, index);
+    }
+
+    /// Sends something of `bytes` on its way; `latency` is of the operation. `None`: there is no way.
+    pub fn launch(
+        &mut self,
+        at: Picoseconds,
+        from: usize,
+        to: usize,
+        bytes: usize,
+        latency: Picoseconds,
+        action: Action,
+    ) -> Option<u32> {
+        let mut flight = Flight { to: to as u32, bytes, ..Flight::aside(action, from, at) };
+        let (a, b) = (self.node(from), self.node(to));
+        let mut tail = if a == b {
+            at + self.prices.local.latency + self.prices.local_bandwidth.time(bytes)
+        } else {
+            let Some(rail) = self.network.rail(a, b) else {
+                self.part(from, to, at);
+                return None;
+            };
+            flight.rail = rail as u8;
+            flight.admitted = false;
+            if self.network.shares(rail) {
+                (flight.leaving, flight.latency) = (true, latency);
+                let index = self.flights.add(flight);
+                self.queue.push(at, index);
+                return Some(index);
+            }
+            self.network.depart(a, rail, at, bytes, latency)
+        };
+        if self.options.jitter.0 > 0 || self.options.chaos.is_some() {
+            tail = self.unsteady(tail);
+        }
+        if matches!(flight.action, Action::Message { .. }) {
+            tail = self.in_order(from, to, at, tail);
+        }
+        let index = self.flights.add(flight);
+        self.queue.push(tail, index);
+        Some(index)
+    }
+
+    /// Sends a write of more than one packet on its way: all packets but some arrive in any order
+    /// while the last ones travel, and what the write ends with comes after all of them.
+    #[allow(clippy::too_many_arguments)]
+    pub fn launch_packets(
+        &mut self,
+        at: Picoseconds,
+        from: usize,
+        to: usize,
+        bytes: usize,
+        latency: Picoseconds,
+        mtu: usize,
+        action: Action,
+    ) {
+        let Action::Write { src, dst, then, done } = action else { unreachable!("writes only") };
+        let per_part = mtu * src.len().div_ceil(mtu).div_ceil(MOST_PARTS);
+        let mut parts: Vec<usize> = (0..src.len()).step_by(per_part).collect();
+        self.rng.shuffle(&mut parts);
+        let last = parts.pop().expect("a write of many packets has one");
+        let part = |at: usize| src.part(at, per_part.min(src.len() - at));
+        let length = self.prices.bandwidth.time(src.len());
+        // The last part to be placed ends the write; the others come earlier, at random.
+        let arrived = at + latency + length;
+        let mut times: Vec<_> = parts
+            .iter()
+            .map(|_| arrived - self.rng.u64(0..=length.min(latency + length)))
+            .collect();
+        times.sort_unstable();
+        for (offset, time) in parts.into_iter().zip(times) {
+            let action = Action::Packets { src: part(offset), dst: dst.offset(offset as u64) };
+            self.post(time.max(self.now), from, to, action);
+        }
+        let rest = Action::Write { src: part(last), dst: dst.offset(last as u64), then, done };
+        self.launch(at, from, to, bytes, latency, rest);
+    }
+
+    /// Sends a datagram to all members of a group.
+    pub fn launch_datagram(
+        &mut self,
+        at: Picoseconds,
+        from: usize,
+        group: GroupId,
+        payload: Staging,
+        latency: Picoseconds,
+    ) {
+        let (bytes, node) = (payload.len(), self.node(from));
+        let Some(rail) = self.network.rail(node, node) else { return };
+        let action = Action::Datagram { group, payload, member: None };
+        let mut flight = Flight { bytes, latency, ..Flight::aside(action, from, at) };
+        if self.network.shares(rail) {
+            // In line with all others, which it would keep from leaving otherwise.
+            (flight.rail, flight.leaving) = (rail as u8, true);
+            let index = self.flights.add(flight);
+            self.queue.push(at, index);
+            return;
+        }
+        let tail = self.network.depart(node, rail, at, bytes, latency);
+        let index = self.flights.add(flight);
+        self.fan_out(index, tail);
+    }
+
+    /// A datagram that has left reaches its members around `tail`.
+    fn fan_out(&mut self, number: u32, tail: Picoseconds) {
+        if self.options.chaos.is_none() && self.options.jitter.0 == 0 {
+            self.queue.push(tail, number);
+            return;
+        }
+        // Each member sees it at a time of its own.
+        let Flight { from, bytes, sent, .. } = self.flights[number];
+        let Action::Datagram { group, payload, .. } = self.flights.take(number) else {
+            unreachable!("datagrams only")
+        };
+        for member in self.members.get(&group).cloned().unwrap_or_default() {
+            let copy = self.pool.take_for(payload.sge());
+            copy.sge().copy_from(payload.sge());
+            let action = Action::Datagram { group, payload: copy, member: Some(member) };
+            let flight = Flight { bytes, ..Flight::aside(action, from as usize, sent) };
+            let tail = self.unsteady(tail);
+            let index = self.flights.add(flight);
+            self.queue.push(tail, index);
+        }
+    }
+
+    /// A delay of its own for each flight.
+    fn unsteady(&mut self, mut tail: Picoseconds) -> Picoseconds {
+        tail += self.rng.u64(0..=self.options.jitter.0);
+        if let Some(chaos) = self.options.chaos
+            && self.rng.f64() < chaos.delay.0
+        {
+            tail += self.rng.u64(0..=chaos.most.0);
+        }
+        tail
+    }
+
+    /// Handles the next event, if it is due at `until` at the latest. False: there is none.
+    pub fn step(&mut self, until: Picoseconds) -> bool {
+        let Some((time, number)) = self.queue.pop_until(until) else { return false };
+        debug_assert!(time >= self.now, "time runs forwards");
+        self.now = time;
+        self.counts.events += 1;
+        if number & POLLS != 0 {
+            let rank = (number & !POLLS) as usize;
+            if self.ranks[rank].poll_at == time {
+                self.ready.push_back(rank as u32);
+            }
+            return true;
+        }
+        let flight = &mut self.flights[number];
+        if flight.leaving {
+            self.leave(number);
+            return true;
+        }
+        if !flight.admitted {
+            flight.admitted = true;
+            let (from, to, rail, bytes) =
+                (flight.from as usize, flight.to as usize, flight.rail as usize, flight.bytes);
+            let (a, b) = (self.node(from), self.node(to));
+            if !self.network.works(a, rail) || !self.network.works(b, rail) {
+                self.repeat(number);
+                return true;
+            }
+            let behind = self.network.is_taken(b, rail, time);
+            let arrived = self.network.arrive(b, rail, time, bytes);
+            if behind || arrived > time {
+                self.queue.push(arrived, number);
+                return true;
+            }
+        }
+        self.apply(number);
+        true
+    }
+
+    /// A flight leaves, if it is the first at its port and port and bus are free; else it waits.
+    fn leave(&mut self, number: u32) {
+        let Flight { from, to, rail, bytes, latency, .. } = self.flights[number];
+        let (node, rail) = (self.node(from as usize), rail as usize);
+        let line = self.waiting.entry((node as u32, rail as u32)).or_default();
+        if line.front().is_some_and(|&first| first != number) {
+            line.push_back(number);
+            return;
+        }
+        let free = self.network.free(node, rail);
+        if free > self.now {
+            if line.is_empty() {
+                line.push_back(number);
+            }
+            self.queue.push(free, number);
+            return;
+        }
+        line.pop_front();
+        let next = line.front().copied();
+        let mut tail = self.network.depart(node, rail, self.now, bytes, latency);
+        if let Some(next) = next {
+            self.queue.push(self.network.free(node, rail).max(self.now), next);
+        }
+        self.flights[number].leaving = false;
+        if matches!(self.flights[number].action, Action::Datagram { .. }) {
+            self.fan_out(number, tail);
+            return;
+        }
+        if self.options.jitter.0 > 0 || self.options.chaos.is_some() {
+            tail = self.unsteady(tail);
+        }
+        if matches!(self.flights[number].action, Action::Message { .. }) {
+            // Here nothing of the sender's overhead lies between two messages.
+            let at = self.now.saturating_sub(self.prices.send.overhead);
+            tail = self.in_order(from as usize, to as usize, at, tail);
+        }
+        self.queue.push(tail, number);
+    }
+}

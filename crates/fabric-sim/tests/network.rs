@@ -1,0 +1,53 @@
+//! Ports and buses: what several messages at once get.
+
+use std::rc::Rc;
+use weft_fabric::{Fabric, Sge, until};
+use weft_fabric_sim::{Machine, Options, Sim, run};
+
+const BYTES: usize = 1 << 20;
+const WRITES: u64 = 64;
+
+/// Bytes a microsecond (MB/s) that two nodes move in all, of which `senders` write to the other.
+fn throughput(machine: &str, senders: usize) -> f64 {
+    let machine = Rc::new(Machine::load(machine).unwrap());
+    let names = Rc::new(std::cell::RefCell::new(Vec::new()));
+    let outcome = run(&machine, Options::new(2), |sim: Sim| {
+        names.borrow_mut().push(sim.expose(Sge::phantom(BYTES)).unwrap().remote);
+        let names = names.clone();
+        async move {
+            let begin = sim.clock();
+            let me = sim.rank();
+            if me < senders {
+                let done = sim.counters().allocate();
+                let at = names.borrow()[1 - me];
+                for _ in 0..WRITES {
+                    sim.write(1 - me, Sge::phantom(BYTES), at, Some(done)).unwrap();
+                }
+                until(&sim, done, WRITES).await.unwrap();
+            }
+            sim.clock() - begin
+        }
+    })
+    .unwrap();
+    let time = outcome.results.into_iter().flatten().max().unwrap() as f64 / 1e6;
+    (senders as u64 * WRITES * BYTES as u64) as f64 / time
+}
+
+/// Whole messages take turns on a bus, which leaves small gaps.
+fn assert_near(found: f64, expected: f64) {
+    assert!((found / expected - 1.0).abs() < 0.04, "{found:.0} MB/s instead of {expected:.0}");
+}
+
+/// A PCI-X bus carries both directions together; departures do not keep it from arrivals.
+#[test]
+fn both_directions_share_a_bus() {
+    assert_near(throughput("ia32", 1), 880.0);
+    assert_near(throughput("ia32", 2), 941.0);
+}
+
+/// PCI Express carries each direction by itself.
+#[test]
+fn directions_do_not_disturb_each_other_where_nothing_is_shared() {
+    assert_near(throughput("em64t", 1), 971.0);
+    assert_near(throughput("em64t", 2), 2.0 * 971.0);
+}

@@ -1,0 +1,174 @@
+//! The library's own rendezvous on hosts with threads: who fetches a message while its receiver
+//! computes. The designs are those of the Rendezvous document, over the real point-to-point code.
+
+use std::rc::Rc;
+use weft_fabric::Sge;
+use weft_fabric::wait::WaitPolicy;
+use weft_fabric_sim::machine::Policy;
+use weft_fabric_sim::units::{MICROSECOND, Time};
+use weft_fabric_sim::{Event, HostCounts, Machine, Options, Sim, run};
+use weft_p2p::{Limits, Mode, Source, Target, Want};
+use weft_process::{Active, Comm, Engine, Group};
+
+const US: u64 = MICROSECOND;
+/// Half a millisecond on the wire.
+const BYTES: usize = 500_000;
+
+fn machine(policy: Policy) -> Rc<Machine> {
+    let mut machine = Machine::load("loggp").unwrap();
+    machine.host.interrupt = Time(5 * US);
+    machine.host.signal = Time(3 * US);
+    machine.scheduler.policy = policy;
+    machine.scheduler.switch = Time(2 * US);
+    Rc::new(machine)
+}
+
+/// How the library gets on while its caller computes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Design {
+    /// Not at all: `no-async`.
+    None,
+    /// A helper thread runs the engine on every event: `existing-async`.
+    Helper,
+    /// A helper signals the main thread, which runs the engine: `new-async`.
+    Signal,
+}
+
+/// Starts the helper of `design` with this priority.
+fn help(sim: &Sim, engine: &Rc<Engine<Sim>>, design: Design, priority: i32) {
+    let (main, helper, engine) = (sim.thread(), sim.clone(), engine.clone());
+    let progress = move || {
+        engine.progress();
+    };
+    match design {
+        Design::None => {}
+        Design::Helper => {
+            sim.spawn(priority, async move {
+                loop {
+                    helper.sleep_for_event(Event::Any).await;
+                    progress();
+                }
+            });
+        }
+        Design::Signal => {
+            sim.on_signal(progress);
+            sim.spawn(priority, async move {
+                loop {
+                    helper.sleep_for_event(Event::Solicited).await;
+                    helper.signal(main);
+                }
+            });
+        }
+    }
+}
+
+/// Rank 0 posts a receive, computes 1000 us and waits; rank 1 sends after 100 us.
+fn receiver(design: Design) -> (f64, HostCounts) {
+    let outcome = run(&machine(Policy::Fifo), Options::new(2), |sim| {
+        let engine = Engine::new(sim.clone(), WaitPolicy::new(true), Limits::default());
+        let comm = Comm::world_of(&engine, Group::new(vec![0, 1]));
+        let (context, tag) = (comm.context(), 7);
+        engine.clone().run(async move {
+            let endpoint = engine.endpoint();
+            if engine.rank() == 1 {
+                sim.compute(100 * US).await;
+                let target = Target { context, peer: 0, rank: 1, tag };
+                let id = endpoint.isend(target, Sge::phantom(BYTES), Mode::Standard);
+                let id = id.expect("a rendezvous");
+                comm.finished(Active::Send { id, _piece: None }).await.unwrap();
+                return;
+            }
+            help(&sim, &engine, design, 1);
+            let source = Source::Rank { rank: 1, peer: 1 };
+            let id = endpoint.irecv(&Want { context, source, tag: Some(tag) }, Sge::phantom(BYTES));
+            sim.compute(1000 * US).await;
+            let status = comm.finished(Active::Receive { id, unpack: None }).await.unwrap();
+            assert_eq!(status.bytes, BYTES as u64);
+        })
+    })
+    .unwrap();
+    (outcome.ends[0] as f64 / US as f64, outcome.hosts[0])
+}
+
+#[test]
+fn the_library_overlaps_with_a_helper_and_not_without() {
+    let (none, counts) = receiver(Design::None);
+    // Then a read of 0.5 + 4 + 500, and what matching and the end of the rendezvous cost.
+    assert!((1504.5..1506.0).contains(&none), "{none}");
+    assert_eq!(counts, HostCounts::default());
+
+    let (signal, counts) = receiver(Design::Signal);
+    assert!((1008.5..1010.0).contains(&signal), "{signal}");
+    assert_eq!(counts, HostCounts { interrupts: 1, signals: 1, switches: 4 });
+
+    // The completion of the read interrupts too.
+    let (helper, counts) = receiver(Design::Helper);
+    assert!((1012.5..1014.0).contains(&helper), "{helper}");
+    assert_eq!(counts, HostCounts { interrupts: 2, signals: 0, switches: 6 });
+}
+
+/// Times of the iterations in which rank 0 asks for a message, computes 1000 us and waits for it,
+/// in microseconds.
+fn iterations(policy: Policy, priority: i32, count: usize) -> Vec<f64> {
+    let outcome = run(&machine(policy), Options::new(2), |sim| {
+        let engine = Engine::new(sim.clone(), WaitPolicy::new(true), Limits::default());
+        let comm = Comm::world_of(&engine, Group::new(vec![0, 1]));
+        let (context, me) = (comm.context(), engine.rank() as u32);
+        engine.clone().run(async move {
+            let endpoint = engine.endpoint();
+            let peer = 1 - me as usize;
+            let target = Target { context, peer, rank: me, tag: 0 };
+            let source = Source::Rank { rank: peer as u32, peer };
+            let want = Want { context, source, tag: None };
+            let send = |bytes| match endpoint.isend(target, Sge::phantom(bytes), Mode::Standard) {
+                Some(id) => Active::Send { id, _piece: None },
+                None => Active::Done(Default::default()),
+            };
+            let receive = |bytes| {
+                let id = endpoint.irecv(&want, Sge::phantom(bytes));
+                Active::Receive { id, unpack: None }
+            };
+            if me == 0 {
+                help(&sim, &engine, Design::Signal, priority);
+            }
+            let mut times = Vec::new();
+            for _ in 0..count {
+                let start = sim.clock();
+                if me == 1 {
+                    comm.finished(receive(0)).await.unwrap();
+                    comm.finished(send(BYTES)).await.unwrap();
+                } else {
+                    // The document's design: no signals inside the library.
+                    sim.block_signals();
+                    let data = receive(BYTES);
+                    comm.finished(send(0)).await.unwrap();
+                    sim.unblock_signals();
+                    sim.compute(1000 * US).await;
+                    sim.block_signals();
+                    comm.finished(data).await.unwrap();
+                }
+                times.push((sim.clock() - start) as f64 / US as f64);
+            }
+            times
+        })
+    })
+    .unwrap();
+    outcome.results.into_iter().next().flatten().unwrap()
+}
+
+#[test]
+fn overlap_comes_with_time_under_the_dynamic_scheduler() {
+    // The document's figure 8. One that does not overlap takes half a millisecond more.
+    let overlaps = |time: &f64| *time < 1020.0;
+    let times = iterations(Policy::Dynamic, 0, 1000);
+    let first = times.iter().position(overlaps).unwrap();
+    let late = times.iter().rposition(|time| !overlaps(time)).unwrap();
+    assert!(first > 100, "{first}");
+    // Main falls below its helper after five slices of 100 ms (see `host/policy.rs`).
+    let from: f64 = times[..=late].iter().sum();
+    assert!((499_000.0..502_000.0).contains(&from), "{from} us");
+    assert_eq!(times[late + 1..].iter().filter(|time| overlaps(time)).count(), 999 - late);
+    for policy in [Policy::Fifo, Policy::RoundRobin] {
+        assert!(iterations(policy, 1, 100).iter().all(overlaps), "{policy:?}");
+    }
+}

@@ -1,0 +1,58 @@
+//! A stream through a ring of slots in the receiver's memory. The sender may write into a slot once
+//! the receiver has read it and said so. That a write is complete says only that it has arrived.
+
+use crate::{addresses, check, message, set_word, tell, word};
+use weft_fabric::{Fabric, RemoteFlag, Work, until};
+use weft_fabric_sim::Sim;
+
+const SLOTS: u64 = 3;
+const MESSAGES: u64 = 12;
+/// What the receiver does with a message, in picoseconds.
+const USE: u64 = 1_000_000;
+
+/// Rank 0 streams to rank 1; its credit comes back from the receiver, or with completions.
+async fn stream(sim: Sim, acknowledged: bool) -> Result<u64, String> {
+    let (flag, source) = (8 * SLOTS as usize, 8 * SLOTS as usize + 8);
+    let region = sim.allocate(source + 8 * MESSAGES as usize).unwrap();
+    let arrived = sim.flag(&region, flag, true);
+    let at = addresses(&sim, region).await;
+    let done = sim.counters().allocate();
+    if sim.rank() == 0 {
+        for i in 0..MESSAGES {
+            if i >= SLOTS {
+                if acknowledged {
+                    message(&sim, Some(1)).await;
+                } else {
+                    until(&sim, done, i + 1 - SLOTS).await.map_err(|f| f.to_string())?;
+                }
+            }
+            // Writes are unordered: one after the other, so that the flag counts.
+            until(&sim, done, i).await.map_err(|f| f.to_string())?;
+            let from = source + 8 * i as usize;
+            set_word(region.local, from, 100 + i);
+            let data = region.local.part(from, 8);
+            let name = RemoteFlag { at: at[1].offset(flag as u64), waking: true };
+            let slot = at[1].offset(8 * (i % SLOTS));
+            sim.write_flag(1, data, slot, name, i + 1, Some(done)).unwrap();
+        }
+        return Ok(0);
+    }
+    for i in 0..MESSAGES {
+        until(&sim, arrived.local, i + 1).await.map_err(|f| f.to_string())?;
+        sim.charge(Work::Compute(USE));
+        sim.catch_up().await;
+        let got = word(region.local, 8 * (i % SLOTS) as usize);
+        if got != 100 + i {
+            return Err(format!("message {i} is {got}, not {}", 100 + i));
+        }
+        if acknowledged {
+            tell(&sim, 0, [i, 0, 0]);
+        }
+    }
+    Ok(0)
+}
+
+#[test]
+fn a_completion_taken_for_an_acknowledgement() {
+    check(2, |sim| stream(sim, true), |sim| stream(sim, false));
+}

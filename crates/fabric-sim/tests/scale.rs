@@ -1,0 +1,53 @@
+//! As many ranks as a large machine has, in the memory of a small one.
+
+use std::rc::Rc;
+use weft_fabric::Sge;
+use weft_fabric::wait::WaitPolicy;
+use weft_fabric_sim::{Machine, Options, run};
+use weft_p2p::Limits;
+use weft_process::{AllreduceAlgorithm, BarrierAlgorithm, Buffer, Comm, Engine, Group, Selection};
+
+const RANKS: usize = 65_536;
+
+struct Nothing;
+
+impl weft_collective::Reduce for Nothing {
+    fn combine(&self, _left: Sge, _right: Sge) {}
+
+    fn commutes(&self) -> bool {
+        true
+    }
+}
+
+/// Peak memory of this process, in bytes.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
+}
+
+/// The only test of this file: it measures the whole process.
+#[test]
+fn ranks_by_the_ten_thousands_fit_a_gibibyte() {
+    let machine = Rc::new(Machine::load("loggp").unwrap());
+    let group = Group::new((0..RANKS as u32).collect::<Vec<_>>());
+    let int = weft_datatype::Predefined::new().of(weft_datatype::Basic::INT).clone();
+    let outcome = run(&machine, Options::new(RANKS), |sim| {
+        let engine = Engine::new(sim, WaitPolicy::new(true), Limits::default());
+        let comm = Comm::world_of(&engine, group.clone());
+        comm.selection.set(Selection {
+            barrier: BarrierAlgorithm::Dissemination,
+            allreduce: AllreduceAlgorithm::PairwiseExchange,
+        });
+        let data = Buffer::phantom(1000, int.clone());
+        engine.run(async move {
+            comm.barrier().await?;
+            comm.allreduce(None, data, Rc::new(Nothing)).await
+        })
+    })
+    .unwrap();
+    assert!(outcome.results.iter().all(|r| matches!(r, Some(Ok(())))));
+    // 16 rounds each, a message from everybody in each.
+    assert_eq!(outcome.counts.messages, 2 * 16 * RANKS as u64);
+    assert!(peak() < 1 << 30, "{} MiB", peak() >> 20);
+}

@@ -1,0 +1,86 @@
+//! A small machine on which everything that can wait, waits: two rails on one bus, gaps, a cost of
+//! every copy, packets in any order.
+
+use std::rc::Rc;
+use weft_fabric_sim::Machine;
+
+const TEXT: &str = r#"
+name = "test"
+about = "for tests: everything costs something"
+nodes = 64
+ranks_per_node = RANKS
+
+[host]
+copy = 2000
+reduce = 1000
+call = 0.05
+poll = 0.1
+registration = 1.0
+registration_page = 0.1
+
+[[rail]]
+bus = "bus"
+bandwidth = 1000
+mtu = 1024
+inline = 64
+fetch = 0.3
+gap_out = 0.1
+gap_in = 0.2
+write = { overhead = 0.5, latency = 2.0 }
+read = { overhead = 0.5, latency = 4.0 }
+atomic = { overhead = 0.5, latency = 4.0 }
+send = { overhead = 0.5, latency = 3.0 }
+receive = { descriptor = 0.2, matching = 0.3 }
+second = { overhead = 0.1, latency = 0.2 }
+immediate = 0.4
+
+[[rail]]
+bus = "bus"
+bandwidth = 1000
+mtu = 1024
+inline = 64
+fetch = 0.3
+gap_out = 0.1
+gap_in = 0.2
+write = { overhead = 0.5, latency = 2.0 }
+read = { overhead = 0.5, latency = 4.0 }
+atomic = { overhead = 0.5, latency = 4.0 }
+send = { overhead = 0.5, latency = 3.0 }
+receive = { descriptor = 0.2, matching = 0.3 }
+second = { overhead = 0.1, latency = 0.2 }
+immediate = 0.4
+
+[[bus]]
+name = "bus"
+both = 1500
+
+[local]
+overhead = 0.1
+latency = 0.3
+bandwidth = 3000
+
+[multicast]
+overhead = 0.5
+latency = 4.0
+member = 0.1
+receive = 0.2
+loss = 0.01
+largest = 1024
+queue = 64
+"#;
+
+/// The machine with so many ranks on a node.
+pub fn machine(ranks_per_node: usize) -> Rc<Machine> {
+    parse(&TEXT.replace("RANKS", &ranks_per_node.to_string()))
+}
+
+/// The machine with one rank on a node, whose packets become visible from their first byte to their
+/// last.
+#[allow(dead_code)] // not every test uses all
+pub fn in_order() -> Rc<Machine> {
+    parse(&TEXT.replace("RANKS", "1").replace("inline =", "in_order = true\ninline ="))
+}
+
+fn parse(text: &str) -> Rc<Machine> {
+    Rc::new(Machine::parse("tests/turns/machine.rs", text).expect("a machine"))
+}

@@ -1,0 +1,385 @@
+//! Blocking code on the simulator: a thread a rank, of which one runs at a time.
+//!
+//! The thread that runs holds the baton. It gives it away in `progress`, in `sleep` and when it
+//! ends. It goes to a rank that has something to see; if there is none, the next event is handled;
+//! and after some events, or when there are none, every rank that polls has a turn, because it may
+//! be polling something outside of the fabric.
+#![allow(dead_code)] // not every test uses all
+
+pub mod machine;
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
+use std::rc::Rc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+use weft_fabric::wait::{Sleep, Token};
+use weft_fabric::{
+    Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId, Head,
+    Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
+};
+use weft_fabric_sim::{Cluster, Machine, Options, Sim};
+
+/// Most events between two rounds of those who poll. Every other time there are none: somebody must
+/// have time to fall asleep.
+const EVENTS: u32 = 32;
+
+/// Rounds without any event after which nobody can go on.
+const ROUNDS: u32 = 10_000;
+
+/// A sleep that may take this long must be ended by the fabric: its end is no event.
+const LONG: Duration = Duration::from_secs(1);
+
+/// One world.
+pub struct World {
+    cluster: Cluster,
+    baton: Mutex<Baton>,
+    /// By rank: the baton has come.
+    turn: Vec<Condvar>,
+}
+
+// SAFETY: `cluster`, and each `Sim` made from it (they share it by `Rc`), is touched only by the
+// thread that holds the baton: every rank's thread gets its `Sim` after its first turn has come, and
+// from then on runs only while it is the owner; `Turns::drop` gives its `Sim` up before the baton.
+// The baton changes hands under a mutex, which orders all accesses. The last `Arc<World>` is dropped
+// when all threads have given theirs up, ordered by its count.
+unsafe impl Send for World {}
+// SAFETY: as above.
+unsafe impl Sync for World {}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Has a turn in every round.
+    Polls,
+    /// Has none until the simulator has something for it.
+    Sleeps,
+    Ended,
+}
+
+struct Baton {
+    owner: usize,
+    phases: Vec<Phase>,
+    /// How often there was something to see.
+    rings: Vec<u32>,
+    /// Who is still to have a turn in this round.
+    round: VecDeque<usize>,
+    /// Events until the next round, and rounds since the last event.
+    events: u32,
+    rounds: u32,
+    rng: fastrand::Rng,
+    /// What ends everybody's waits.
+    failed: Option<&'static str>,
+}
+
+impl World {
+    pub fn new(machine: &Rc<Machine>, options: Options) -> Arc<World> {
+        let n = options.ranks;
+        let baton = Baton {
+            owner: 0,
+            phases: vec![Phase::Polls; n],
+            rings: vec![0; n],
+            round: VecDeque::new(),
+            events: 0,
+            rounds: 0,
+            rng: fastrand::Rng::with_seed(options.seed),
+            failed: None,
+        };
+        let cluster = Cluster::new(machine, options).expect("ranks that the machine can hold");
+        Arc::new(World {
+            cluster,
+            baton: Mutex::new(baton),
+            turn: (0..n).map(|_| Condvar::new()).collect(),
+        })
+    }
+
+    /// The fabric of one rank, in the thread that will use it.
+    pub fn connect(self: &Arc<World>, rank: usize) -> Turns {
+        self.await_turn(self.lock(), rank);
+        let sim = ManuallyDrop::new(self.cluster.rank(rank));
+        Turns { world: self.clone(), sim, rank, seen: Cell::new(0) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Baton> {
+        self.baton.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn await_turn(&self, mut baton: MutexGuard<'_, Baton>, rank: usize) {
+        while baton.owner != rank {
+            baton = self.turn[rank].wait(baton).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+        self.cluster.follow(rank);
+        let failed = baton.failed;
+        drop(baton);
+        match failed {
+            // The conformance suite knows this text as a consequence, not a cause.
+            Some(_) if !std::thread::panicking() => std::panic::panic_any("another rank failed"),
+            _ => {}
+        }
+    }
+
+    /// Gives the baton away, and waits for it unless `rank` has ended.
+    fn pass(&self, rank: usize, phase: Phase) {
+        let mut baton = self.lock();
+        self.cluster.rest(rank);
+        baton.phases[rank] = phase;
+        let Some(next) = self.choose(&mut baton) else { return };
+        baton.owner = next;
+        if next != rank {
+            self.turn[next].notify_one();
+        }
+        if phase == Phase::Ended {
+            return;
+        }
+        if let Some(cause) = baton.failed.filter(|_| next == rank) {
+            drop(baton);
+            panic!("{cause}");
+        }
+        self.await_turn(baton, rank);
+    }
+
+    /// Who runs next; `None`: all have ended.
+    fn choose(&self, baton: &mut Baton) -> Option<usize> {
+        loop {
+            if baton.phases.iter().all(|&p| p == Phase::Ended) {
+                return None;
+            }
+            if let Some(rank) = baton.round.pop_front() {
+                if baton.phases[rank] == Phase::Polls {
+                    return Some(rank);
+                }
+                continue;
+            }
+            if let Some(rank) = self.cluster.due() {
+                baton.rings[rank] += 1;
+                if baton.phases[rank] != Phase::Ended {
+                    baton.phases[rank] = Phase::Polls;
+                    return Some(rank);
+                }
+                continue;
+            }
+            if baton.events > 0 && self.cluster.advance() {
+                baton.events -= 1;
+                baton.rounds = 0;
+                continue;
+            }
+            baton.rounds += 1;
+            baton.events = if baton.rng.bool() { EVENTS } else { 0 };
+            let polls = |&rank: &usize| baton.phases[rank] == Phase::Polls;
+            baton.round = (0..baton.phases.len()).filter(polls).collect();
+            if baton.rounds > ROUNDS {
+                self.fail(baton, "nothing is under way, and all ranks wait: a wake-up was lost");
+            }
+        }
+    }
+
+    /// Ends all waits.
+    fn fail(&self, baton: &mut Baton, cause: &'static str) {
+        baton.failed.get_or_insert(cause);
+        for phase in &mut baton.phases {
+            if *phase == Phase::Sleeps {
+                *phase = Phase::Polls;
+            }
+        }
+    }
+}
+
+/// A rank of a simulated cluster for blocking code. Deadlines are of real time, as its ranks are
+/// real threads.
+pub struct Turns {
+    world: Arc<World>,
+    sim: ManuallyDrop<Sim>,
+    rank: usize,
+    /// Rings at the last look.
+    seen: Cell<u32>,
+}
+
+impl Drop for Turns {
+    fn drop(&mut self) {
+        // SAFETY: not used again. The baton is still held.
+        unsafe { ManuallyDrop::drop(&mut self.sim) };
+        if std::thread::panicking() {
+            let mut baton = self.world.lock();
+            self.world.fail(&mut baton, "another rank failed");
+        }
+        self.world.pass(self.rank, Phase::Ended);
+    }
+}
+
+struct Bed {
+    world: Arc<World>,
+    rank: usize,
+}
+
+impl Sleep for Bed {
+    fn arm(&self) -> Token {
+        Token(self.world.lock().rings[self.rank])
+    }
+
+    fn sleep(&self, token: Token, limit: Duration) {
+        if self.world.lock().rings[self.rank] != token.0 {
+            return;
+        }
+        if limit < LONG {
+            let sim = self.world.cluster.rank(self.rank);
+            let end = sim.after(limit.as_nanos() as u64 * 1000);
+            let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+            assert!(sim.poll_any(&[], Some(end), &mut cx).is_pending() || sim.fault().is_some());
+        }
+        self.world.pass(self.rank, Phase::Sleeps);
+    }
+
+    fn disarm(&self) {}
+
+    fn ring(&self) {
+        let mut baton = self.world.lock();
+        baton.rings[self.rank] += 1;
+        if baton.phases[self.rank] == Phase::Sleeps {
+            baton.phases[self.rank] = Phase::Polls;
+        }
+    }
+}
+
+impl Fabric for Turns {
+    fn progress(&self) -> bool {
+        self.world.pass(self.rank, Phase::Polls);
+        let rings = self.world.lock().rings[self.rank];
+        self.seen.replace(rings) != rings
+    }
+
+    fn sleeper(&self) -> Arc<dyn Sleep> {
+        Arc::new(Bed { world: self.world.clone(), rank: self.rank })
+    }
+
+    // ---- all others as they are ---------------------------------------------------------------
+
+    fn rank(&self) -> usize {
+        self.sim.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.sim.size()
+    }
+
+    fn capabilities(&self, peer: usize) -> Capabilities {
+        self.sim.capabilities(peer)
+    }
+
+    fn counters(&self) -> &Counters {
+        self.sim.counters()
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        self.sim.fault()
+    }
+
+    fn allocate(&self, len: usize) -> Result<Region, Fault> {
+        self.sim.allocate(len)
+    }
+
+    fn expose(&self, memory: Sge) -> Result<Region, Fault> {
+        self.sim.expose(memory)
+    }
+
+    fn withdraw(&self, region: Region) {
+        self.sim.withdraw(region);
+    }
+
+    fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag {
+        self.sim.flag(region, offset, waking)
+    }
+
+    fn write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> Result<(), Fault> {
+        self.sim.write(peer, src, dst, done)
+    }
+
+    fn write_flag(
+        &self,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        flag: RemoteFlag,
+        value: u64,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.sim.write_flag(peer, src, dst, flag, value, done)
+    }
+
+    fn write_imm(
+        &self,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        immediate: u32,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.sim.write_imm(peer, src, dst, immediate, done)
+    }
+
+    fn immediate(&self, immediate: u32) -> Counter {
+        self.sim.immediate(immediate)
+    }
+
+    fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
+        self.sim.read(peer, dst, src, done)
+    }
+
+    fn fetch_add(
+        &self,
+        peer: usize,
+        target: RemoteAddr,
+        operand: u64,
+        result: Sge,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.sim.fetch_add(peer, target, operand, result, done)
+    }
+
+    fn compare_swap(
+        &self,
+        peer: usize,
+        target: RemoteAddr,
+        compare: u64,
+        swap: u64,
+        result: Sge,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.sim.compare_swap(peer, target, compare, swap, result, done)
+    }
+
+    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+        self.sim.send(peer, head, payload, done)
+    }
+
+    fn receive(&self, from: Option<usize>) -> Option<Message> {
+        self.sim.receive(from)
+    }
+
+    fn release(&self, message: Message) {
+        self.sim.release(message);
+    }
+
+    fn join(&self, group: GroupId) {
+        self.sim.join(group);
+    }
+
+    fn leave(&self, group: GroupId) {
+        self.sim.leave(group);
+    }
+
+    fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
+        self.sim.multicast(group, src)
+    }
+
+    fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
+        self.sim.receive_multicast(into)
+    }
+
+    fn idle(&self) -> bool {
+        self.sim.idle()
+    }
+
+    fn charge(&self, work: Work) {
+        self.sim.charge(work);
+    }
+}

@@ -1,0 +1,232 @@
+//! How a helper thread works in the library while the main thread computes, at no cost to the main
+//! thread's calls.
+//!
+//! Contract: the main thread holds an [`Inside`] whenever it may touch what the helper touches; the
+//! helper touches it only while it holds a [`Help`]. The two exclude each other. One main thread, one
+//! helper.
+//!
+//! ```text
+//!   main: enter                       helper: help
+//!   inside = 1                        helping = 1
+//!   light fence                       heavy fence
+//!   helping ? wait for its end        inside ? helping = 0, nothing to do : work, then helping = 0
+//! ```
+//! Dekker's exclusion. The heavy fence makes every processor that runs a thread of this process pass
+//! a fence (membarrier(2)), so the light one need only stop the compiler. Where the system has no
+//! membarrier, both are full fences.
+
+use std::time::Duration;
+
+#[cfg(loom)]
+use loom::{
+    sync::atomic::{AtomicBool, Ordering, fence},
+    sync::{Mutex, MutexGuard},
+};
+#[cfg(not(loom))]
+use std::sync::{
+    Mutex, MutexGuard,
+    atomic::{AtomicBool, Ordering, compiler_fence, fence},
+};
+
+/// The exclusion of one main thread and one helper.
+#[derive(Debug)]
+pub struct Handover {
+    inside: AtomicBool,
+    helping: AtomicBool,
+    /// Held by the helper while it helps: where the main thread waits.
+    turn: Mutex<()>,
+    /// The heavy fence is there.
+    heavy: bool,
+}
+
+/// The main thread is in the library.
+pub struct Inside<'h>(&'h Handover);
+
+/// The helper is in the library.
+pub struct Help<'h> {
+    handover: &'h Handover,
+    _turn: MutexGuard<'h, ()>,
+}
+
+impl Default for Handover {
+    fn default() -> Handover {
+        Handover::new()
+    }
+}
+
+impl Handover {
+    pub fn new() -> Handover {
+        Handover {
+            inside: AtomicBool::new(false),
+            helping: AtomicBool::new(false),
+            turn: Mutex::new(()),
+            heavy: register(),
+        }
+    }
+
+    /// The main thread enters the library; waits while the helper is in it.
+    #[inline]
+    pub fn enter(&self) -> Inside<'_> {
+        self.inside.store(true, Ordering::Relaxed);
+        self.light_fence();
+        if self.helping.load(Ordering::Acquire) {
+            self.wait();
+        }
+        Inside(self)
+    }
+
+    #[cold]
+    fn wait(&self) {
+        while self.helping.load(Ordering::Acquire) {
+            drop(self.lock());
+        }
+    }
+
+    /// The helper enters, unless the main thread is inside: then there is nothing to help with.
+    pub fn help(&self) -> Option<Help<'_>> {
+        let turn = self.lock();
+        self.helping.store(true, Ordering::Relaxed);
+        self.heavy_fence();
+        if self.inside.load(Ordering::Acquire) {
+            self.helping.store(false, Ordering::Release);
+            return None;
+        }
+        Some(Help { handover: self, _turn: turn })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    #[inline]
+    fn light_fence(&self) {
+        #[cfg(not(loom))]
+        if self.heavy {
+            return compiler_fence(Ordering::SeqCst);
+        }
+        fence(Ordering::SeqCst);
+    }
+
+    fn heavy_fence(&self) {
+        #[cfg(not(loom))]
+        if self.heavy && membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED) {
+            return;
+        }
+        // Model: the two kinds of fence are ordered like two full ones.
+        fence(Ordering::SeqCst);
+    }
+}
+
+impl Drop for Inside<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.inside.store(false, Ordering::Release);
+    }
+}
+
+impl Drop for Help<'_> {
+    fn drop(&mut self) {
+        // Before the lock is let go.
+        self.handover.helping.store(false, Ordering::Release);
+    }
+}
+
+/// How long a helper sleeps at most before it looks whether it is still wanted.
+pub const HELPER_ROUND: Duration = Duration::from_secs(1);
+
+#[cfg(not(loom))]
+fn membarrier(command: libc::c_int) -> bool {
+    // SAFETY: a system call without pointers.
+    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
+}
+
+/// Asks for the heavy fence; false if the system has none.
+fn register() -> bool {
+    #[cfg(not(any(loom, miri)))]
+    return membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
+        && membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    #[cfg(any(loom, miri))]
+    false
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    struct Shared(std::cell::UnsafeCell<u64>);
+    // SAFETY: the hand-over under test is what makes it so.
+    unsafe impl Sync for Shared {}
+
+    #[test]
+    fn main_and_helper_never_meet() {
+        let turns = if cfg!(miri) { 50 } else { 200_000 };
+        let all = Arc::new((Handover::new(), Shared(0.into()), AtomicBool::new(false)));
+        let helper = {
+            let all = all.clone();
+            std::thread::spawn(move || {
+                let (mut helped, mut tried) = (0, 0);
+                while !all.2.load(Ordering::Relaxed) || tried == 0 {
+                    tried += 1;
+                    if let Some(_help) = all.0.help() {
+                        // SAFETY: excluded by `_help`.
+                        unsafe { *all.1.0.get() += 1 };
+                        helped += 1;
+                    }
+                }
+                helped
+            })
+        };
+        for _ in 0..turns {
+            let _inside = all.0.enter();
+            // SAFETY: excluded by `_inside`.
+            unsafe { *all.1.0.get() += 1 };
+        }
+        all.2.store(true, Ordering::Relaxed);
+        let helped: u64 = helper.join().unwrap();
+        let _inside = all.0.enter();
+        // SAFETY: excluded by `_inside`.
+        assert_eq!(unsafe { *all.1.0.get() }, turns + helped);
+    }
+
+    #[test]
+    fn nobody_helps_who_is_inside() {
+        let handover = Handover::new();
+        let inside = handover.enter();
+        assert!(handover.help().is_none());
+        drop(inside);
+        assert!(handover.help().is_some());
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc;
+
+    /// A write by each side at the same time is reported by the cell.
+    #[test]
+    fn loom_main_and_helper_exclude_each_other() {
+        loom::model(|| {
+            let all = Arc::new((Handover::new(), UnsafeCell::new(0u32)));
+            let helper = {
+                let all = all.clone();
+                loom::thread::spawn(move || {
+                    // SAFETY: exclusive while helping.
+                    let help = |_: Help| all.1.with_mut(|p| unsafe { *p += 1 });
+                    all.0.help().map(help).is_some()
+                })
+            };
+            for _ in 0..2 {
+                let _inside = all.0.enter();
+                // SAFETY: exclusive while inside.
+                all.1.with_mut(|p| unsafe { *p += 1 });
+            }
+            let helped = helper.join().unwrap();
+            let _inside = all.0.enter();
+            // SAFETY: exclusive while inside.
+            assert_eq!(all.1.with_mut(|p| unsafe { *p }), 2 + u32::from(helped));
+        });
+    }
+}

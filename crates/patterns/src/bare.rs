@@ -1,0 +1,102 @@
+//! What patterns on the bare fabric need: heads from a given peer, completions, addresses.
+
+use crate::error::Error;
+use std::cell::Cell;
+use std::task::Poll;
+use std::time::Instant;
+use weft_fabric::{Completion, Counter, Fabric, Fault, Head, Message, RemoteAddr, Sge, until};
+
+/// Waits until `look` sees something, or the deadline passes (`None`).
+pub async fn until_seen<F: Fabric, T>(
+    fabric: &F,
+    deadline: Option<Instant>,
+    mut look: impl FnMut() -> Option<T>,
+) -> Result<Option<T>, Fault> {
+    std::future::poll_fn(|cx| {
+        if let Some(seen) = look() {
+            return Poll::Ready(Ok(Some(seen)));
+        }
+        match fabric.poll_any(&[], deadline, cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(Fault::TimedOut)) => Poll::Ready(Ok(None)),
+            Poll::Ready(Err(fault)) => Poll::Ready(Err(fault)),
+            Poll::Ready(Ok(_)) => unreachable!("no counter is waited for"),
+        }
+    })
+    .await
+}
+
+/// The next message of `from`.
+pub async fn message<F: Fabric>(fabric: &F, from: usize) -> Result<Message, Fault> {
+    let message = until_seen(fabric, None, || fabric.receive(Some(from))).await?;
+    Ok(message.expect("there is no deadline"))
+}
+
+/// Sends a head alone.
+pub fn send_head<F: Fabric>(fabric: &F, to: usize, words: [u64; 3]) {
+    fabric.send(to, Head(words), Sge::EMPTY, None);
+}
+
+/// The next message of `from`, of which only the head counts.
+pub async fn head<F: Fabric>(fabric: &F, from: usize) -> Result<[u64; 3], Fault> {
+    let message = message(fabric, from).await?;
+    let Head(words) = message.head;
+    fabric.release(message);
+    Ok(words)
+}
+
+/// Operations under way whose memory must not go before they are over.
+pub struct Posted<'f, F: Fabric> {
+    fabric: &'f F,
+    over: Counter,
+    target: Cell<u64>,
+}
+
+impl<'f, F: Fabric> Posted<'f, F> {
+    pub fn new(fabric: &'f F) -> Posted<'f, F> {
+        let over = fabric.counters().allocate();
+        Posted { fabric, over, target: Cell::new(fabric.counters().value(over)) }
+    }
+
+    /// The completion to post one more with.
+    pub fn one(&self) -> Completion {
+        self.target.set(self.target.get() + 1);
+        Some(self.over)
+    }
+
+    /// Sends a payload and waits until its memory may be used again.
+    pub async fn send(&self, to: usize, payload: Sge) -> Result<(), Fault> {
+        match self.fabric.send(to, Head::default(), payload, Some(self.over)) {
+            weft_fabric::Posted::Done => Ok(()),
+            weft_fabric::Posted::Later => {
+                self.one();
+                self.wait().await
+            }
+        }
+    }
+
+    /// Waits until all are over.
+    pub async fn wait(&self) -> Result<(), Fault> {
+        until(self.fabric, self.over, self.target.get()).await
+    }
+}
+
+impl<F: Fabric> Drop for Posted<'_, F> {
+    fn drop(&mut self) {
+        self.fabric.counters().free(self.over);
+    }
+}
+
+pub fn send_address<F: Fabric>(fabric: &F, to: usize, at: RemoteAddr) {
+    send_head(fabric, to, [at.key, at.addr, 0]);
+}
+
+pub async fn address<F: Fabric>(fabric: &F, from: usize) -> Result<RemoteAddr, Fault> {
+    let [key, addr, _] = head(fabric, from).await?;
+    Ok(RemoteAddr { key, addr })
+}
+
+/// Refuses what this fabric cannot do.
+pub fn require(possible: bool, why: impl FnOnce() -> String) -> Result<(), Error> {
+    if possible { Ok(()) } else { Err(Error::Refused(why())) }
+}

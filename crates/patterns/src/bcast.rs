@@ -1,0 +1,37 @@
+//! Broadcasts from rank 0, begun by all ranks at once, by [`weft_collective::bcast`].
+//!
+//! The lap begins when the root does and ends when the last rank has the data: a root that runs
+//! ahead does not make a broadcast look cheap.
+
+use crate::about::{About, Algorithm, rounds};
+use crate::data::{holds, key};
+use crate::error::Error;
+use crate::laps::{Laps, Measured};
+use crate::rank::Rank;
+use weft_fabric::Fabric;
+
+pub static ABOUT: About = About {
+    algorithms: &[Algorithm { name: "binomial", about: "a binomial tree" }],
+    measured: Measured::Span,
+    messages: |ranks| ranks * (1 + rounds(ranks)),
+    ..About::new("bcast", "a broadcast from rank 0")
+};
+
+pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
+    let root = rank.me() == 0;
+    let data = rank.data(rank.plan().bytes);
+    let mut watch = rank.watch();
+    while let Some(lap) = watch.lap() {
+        let key = |root: bool| key(usize::from(!root), 0, lap);
+        // What is not the root's must be overwritten.
+        rank.fill(lap, data.all(), key(root));
+        rank.together().await?;
+        if root {
+            watch.start();
+        }
+        rank.comm.bcast(rank.bytes(data.all()), 0).await?;
+        watch.end();
+        rank.compare(lap, "broadcast", || holds(data.all(), key(true)))?;
+    }
+    watch.laps()
+}

@@ -1,0 +1,40 @@
+//! Why a pattern did not run, or ran wrong.
+
+use std::fmt;
+use weft_fabric::Fault;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// The parameters do not fit the pattern, the number of ranks or the fabric: names the value
+    /// and what is allowed.
+    Refused(String),
+    /// An operation failed.
+    Failed(String),
+    /// Data did not arrive as they were sent.
+    Wrong { rank: usize, lap: usize, what: &'static str },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Refused(why) | Error::Failed(why) => f.write_str(why),
+            Error::Wrong { rank, lap, what } => {
+                write!(f, "rank {rank} has a wrong {what} in repetition {lap}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Error {
+        Error::Failed(fault.to_string())
+    }
+}
+
+impl From<weft_process::Error> for Error {
+    fn from(error: weft_process::Error) -> Error {
+        Error::Failed(error.text().to_owned())
+    }
+}

@@ -1,0 +1,58 @@
+//! A message of the bare fabric to the last rank and back: send and receive as the adapter has
+//! them, without matching.
+//!
+//! ```text
+//!   0      --send--> n-1
+//!          <--send--            half of the lap is the latency
+//! ```
+//! Cost: 2 sends, each of which takes a descriptor at the receiver. The payload is looked at where
+//! it arrived.
+
+use crate::about::{About, Algorithm};
+use crate::bare::{Posted, message, require};
+use crate::data::{holds, key};
+use crate::error::Error;
+use crate::laps::{Laps, Measured};
+use crate::rank::Rank;
+use weft_fabric::Fabric;
+
+pub static ABOUT: About = About {
+    algorithms: &[Algorithm { name: "send", about: "two-sided, taken where it arrived" }],
+    least_ranks: 2,
+    bare: true,
+    measured: Measured::Half,
+    messages: |_| 2,
+    ..About::new("fabric-send", "bare fabric: a send from the first rank to the last and back")
+};
+
+pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
+    let (fabric, me, last) = (rank.fabric(), rank.me(), rank.size() - 1);
+    let bytes = rank.plan().bytes;
+    let mut watch = rank.watch();
+    if me != 0 && me != last {
+        return watch.laps();
+    }
+    let peer = last - me;
+    let most = fabric.capabilities(peer).send_max;
+    require(bytes <= most, || format!("{bytes} bytes: one send carries at most {most} here"))?;
+    let (out, posted) = (rank.real(bytes), Posted::new(fabric));
+    let take = async |lap: usize| {
+        let message = message(fabric, peer).await?;
+        let right = message.payload.len() == bytes && holds(message.payload, key(peer, 0, lap));
+        fabric.release(message);
+        rank.compare(lap, "message", || right)
+    };
+    while let Some(lap) = watch.lap() {
+        rank.fill(lap, out.all(), key(me, 0, lap));
+        if me == 0 {
+            watch.start();
+            posted.send(peer, out.all()).await?;
+            take(lap).await?;
+            watch.end();
+        } else {
+            take(lap).await?;
+            posted.send(peer, out.all()).await?;
+        }
+    }
+    watch.laps()
+}

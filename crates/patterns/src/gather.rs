@@ -1,0 +1,39 @@
+//! Gathers of one block from each rank at rank 0, begun by all ranks at once, by
+//! [`weft_collective::gather`].
+//!
+//! The lap begins when all ranks do and ends when the root has all blocks.
+
+use crate::about::{About, Algorithm, rounds};
+use crate::data::{holds, key};
+use crate::error::Error;
+use crate::laps::{Laps, Measured};
+use crate::rank::Rank;
+use weft_fabric::Fabric;
+
+pub static ABOUT: About = About {
+    algorithms: &[Algorithm { name: "flat", about: "every rank sends to the root" }],
+    measured: Measured::Span,
+    messages: |ranks| ranks * (1 + rounds(ranks)),
+    ..About::new("gather", "a block from each rank to rank 0")
+};
+
+pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
+    let (me, size, bytes) = (rank.me(), rank.size(), rank.plan().bytes);
+    let root = me == 0;
+    let mine = rank.data(bytes);
+    let all = rank.data(if root { size * bytes } else { 0 });
+    let mut watch = rank.watch();
+    while let Some(lap) = watch.lap() {
+        rank.fill(lap, mine.all(), key(me, 0, lap));
+        let blocks = if root { rank.blocks(&all, size) } else { Vec::new() };
+        rank.together().await?;
+        watch.start();
+        rank.comm.gather(Some(rank.bytes(mine.all())), blocks, 0).await?;
+        if root {
+            watch.end();
+            let right = || (0..size).all(|r| holds(all.block(r, bytes), key(r, 0, lap)));
+            rank.compare(lap, "gathered block", right)?;
+        }
+    }
+    watch.laps()
+}

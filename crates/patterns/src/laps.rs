@@ -1,0 +1,93 @@
+//! Repetitions, each with its times, and how they become one figure.
+
+use std::time::{Duration, Instant};
+
+/// The measured repetitions of one rank, without those to warm up. Either list may be empty: where
+/// an operation has a root, not every rank begins it, or not every rank's end counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Laps {
+    pub starts: Vec<Instant>,
+    pub ends: Vec<Instant>,
+}
+
+/// How the laps of all ranks make one figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measured {
+    /// Microseconds of a lap by its rank's own clock, mean over ranks: what benchmarks of
+    /// operations that everybody takes part in report.
+    Mean,
+    /// Microseconds of half a lap, by the one rank that times it: a way there and back.
+    Half,
+    /// Microseconds from the start, which is the same for all ranks or the last of those that are
+    /// not, to the last end. All clocks must be one: threads of one process, or virtual time.
+    Span,
+    /// MB/s (10^6 bytes a second): so many times the payload in a lap.
+    Rate { payloads: usize },
+}
+
+impl Measured {
+    /// The unit of the figure.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Measured::Rate { .. } => "MB/s",
+            _ => "us",
+        }
+    }
+
+    /// What the figure is, for a title.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Measured::Mean => "time of one, mean over the ranks",
+            Measured::Half => "half the time there and back",
+            Measured::Span => "from the start, at once on all ranks, to the last end",
+            Measured::Rate { .. } => "payload over time",
+        }
+    }
+
+    /// One figure for each repetition, from the laps of all ranks; `bytes` of payload.
+    pub fn figures(self, laps: &[Laps], bytes: usize) -> Vec<f64> {
+        let count = laps.iter().map(|l| l.starts.len().max(l.ends.len())).max().unwrap_or(0);
+        (0..count).filter_map(|i| self.figure(laps, i, bytes)).collect()
+    }
+
+    fn figure(self, laps: &[Laps], i: usize, bytes: usize) -> Option<f64> {
+        let starts = || laps.iter().filter_map(|l| l.starts.get(i)).copied();
+        let ends = || laps.iter().filter_map(|l| l.ends.get(i)).copied();
+        let own = || laps.iter().filter_map(|l| Some(*l.ends.get(i)? - *l.starts.get(i)?));
+        let mean = || {
+            let (sum, n) = own().fold((0.0, 0), |(sum, n), lap| (sum + us(lap), n + 1));
+            (n > 0).then(|| sum / f64::from(n))
+        };
+        match self {
+            Measured::Mean => mean(),
+            Measured::Half => Some(mean()? / 2.0),
+            Measured::Span => Some(us(ends().max()?.saturating_duration_since(starts().max()?))),
+            Measured::Rate { payloads } => Some((bytes * payloads) as f64 / mean()?),
+        }
+    }
+}
+
+fn us(time: Duration) -> f64 {
+    time.as_nanos() as f64 / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_follow_their_definitions() {
+        let zero = Instant::now();
+        let at = |us: &[u64]| us.iter().map(|&t| zero + Duration::from_micros(t)).collect();
+        let first = Laps { starts: at(&[0, 10]), ends: at(&[4, 18]) };
+        let second = Laps { starts: at(&[1, 10]), ends: at(&[9, 14]) };
+        let silent = Laps::default();
+        let laps = [first, second, silent];
+        assert_eq!(Measured::Mean.figures(&laps, 0), [6.0, 6.0]);
+        assert_eq!(Measured::Half.figures(&laps[..1], 0), [2.0, 4.0]);
+        assert_eq!(Measured::Span.figures(&laps, 0), [8.0, 8.0]);
+        let rate = Measured::Rate { payloads: 3 };
+        assert_eq!(rate.figures(&laps[..1], 8), [6.0, 3.0]);
+        assert!(Measured::Span.figures(&[Laps::default()], 0).is_empty());
+    }
+}

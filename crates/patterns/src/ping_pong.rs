@@ -1,0 +1,46 @@
+//! A message to the last rank and back: OSU's `osu_latency`, NetPIPE.
+//!
+//! ```text
+//!   0      --> n-1
+//!          <--            half of the lap is the latency
+//! ```
+//! Cost: 2 messages. The ranks between do nothing, so that the number of ranks chooses the path:
+//! within a node, or to another.
+
+use crate::about::{About, Algorithm};
+use crate::data::{holds, key};
+use crate::error::Error;
+use crate::laps::{Laps, Measured};
+use crate::rank::Rank;
+use weft_fabric::Fabric;
+
+pub static ABOUT: About = About {
+    algorithms: &[Algorithm { name: "send-receive", about: "blocking sends and receives" }],
+    least_ranks: 2,
+    measured: Measured::Half,
+    messages: |_| 2,
+    ..About::new("ping-pong", "a message from the first rank to the last and back")
+};
+
+pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
+    let (me, last, bytes) = (rank.me(), rank.size() - 1, rank.plan().bytes);
+    let mut watch = rank.watch();
+    if me != 0 && me != last {
+        return watch.laps();
+    }
+    let (out, into) = (rank.data(bytes), rank.data(bytes));
+    while let Some(lap) = watch.lap() {
+        rank.fill(lap, out.all(), key(me, 0, lap));
+        if me == 0 {
+            watch.start();
+            rank.send(out.all(), last, 0).await?;
+            rank.recv(into.all(), last, 0).await?;
+            watch.end();
+        } else {
+            rank.recv(into.all(), 0, 0).await?;
+            rank.send(out.all(), 0, 0).await?;
+        }
+        rank.compare(lap, "message", || holds(into.all(), key(last - me, 0, lap)))?;
+    }
+    watch.laps()
+}

@@ -1,0 +1,154 @@
+//! One run of a pattern, with its parameters checked.
+
+use crate::about::{About, Algorithm};
+use crate::error::Error;
+use crate::laps::Measured;
+use crate::registry::find;
+
+/// Whether payload exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Payload {
+    /// It is written before and compared after, where that does not disturb what is measured.
+    Real,
+    /// Sizes only, for large studies in virtual time. Patterns on the bare fabric have real payload
+    /// all the same: it is what their ranks look at.
+    Phantom,
+}
+
+/// What to run.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub about: &'static About,
+    pub ranks: usize,
+    pub algorithm: &'static Algorithm,
+    /// Payload of one message, or of one rank's block, in bytes.
+    pub bytes: usize,
+    /// How many send to one.
+    pub fan_in: usize,
+    /// Repetitions before those that are measured, and those.
+    pub warm_up: usize,
+    pub repeat: usize,
+    /// All ranks begin each repetition at one instant, where else one follows the other.
+    pub isolated: bool,
+    pub payload: Payload,
+}
+
+impl Plan {
+    /// A pattern with its first algorithm, its least payload, the largest fan-in, real payload, two
+    /// repetitions to warm up and ten to measure. Errors: [`Error::Refused`] for an unknown name.
+    pub fn new(pattern: &str, ranks: usize) -> Result<Plan, Error> {
+        let about = find(pattern)?;
+        Ok(Plan {
+            about,
+            ranks,
+            algorithm: &about.algorithms[0],
+            bytes: about.payload.map_or(0, |(least, _)| least),
+            fan_in: ranks.saturating_sub(1),
+            warm_up: 2,
+            repeat: 10,
+            isolated: false,
+            payload: Payload::Real,
+        })
+    }
+
+    /// Chooses an algorithm by name. Errors: [`Error::Refused`] lists those there are.
+    pub fn algorithm(mut self, name: &str) -> Result<Plan, Error> {
+        self.algorithm = self.about.algorithm(name).ok_or_else(|| {
+            let (pattern, known) = (self.about.name, self.about.algorithm_names());
+            Error::Refused(format!("no algorithm {name:?} for {pattern}; known: {known}"))
+        })?;
+        Ok(self)
+    }
+
+    /// Whether the parameters fit together. Errors: [`Error::Refused`].
+    pub fn check(&self) -> Result<(), Error> {
+        let name = self.about.name;
+        let refuse = |why: String| Err(Error::Refused(why));
+        if self.ranks < self.about.least_ranks.max(1) {
+            let (ranks, least) = (self.ranks, self.about.least_ranks.max(1));
+            let s = if ranks == 1 { "" } else { "s" };
+            return refuse(format!("{ranks} rank{s}: {name} needs at least {least}"));
+        }
+        if self.repeat == 0 {
+            return refuse("0 repetitions: at least 1 is measured".to_owned());
+        }
+        if let Some((least, unit)) = self.about.payload {
+            let bytes = self.bytes;
+            if bytes < least {
+                return refuse(format!("{bytes} bytes: {name} carries at least {least}"));
+            }
+            if !bytes.is_multiple_of(unit) {
+                return refuse(format!("{bytes} bytes: {name} needs a multiple of {unit}"));
+            }
+        }
+        if self.about.fans_in && !(1..self.ranks).contains(&self.fan_in) {
+            let (fan_in, ranks, most) = (self.fan_in, self.ranks, self.ranks - 1);
+            return refuse(format!(
+                "a fan-in of {fan_in}: with {ranks} ranks it is 1 to {most}, as one receives"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether all ranks begin each repetition at one instant. Patterns that are measured from the
+    /// first start always do, those between two ranks need not.
+    pub fn is_isolated(&self) -> bool {
+        match self.about.measured {
+            Measured::Mean => self.isolated,
+            Measured::Span => true,
+            Measured::Half | Measured::Rate { .. } => false,
+        }
+    }
+
+    /// Repetitions in all. Where they follow each other, one more comes after those that are
+    /// measured, so that the last of them runs as the others, into the next.
+    pub(crate) fn laps(&self) -> usize {
+        self.warm_up + self.repeat + usize::from(!self.is_isolated())
+    }
+
+    /// Whether repetition `lap`, counted from the first of all, is measured.
+    pub(crate) fn measures(&self, lap: usize) -> bool {
+        (self.warm_up..self.warm_up + self.repeat).contains(&lap)
+    }
+
+    /// Whether data are written before repetition `lap` and compared after it, which takes time: not
+    /// between repetitions that follow each other and are measured.
+    pub(crate) fn compares(&self, lap: usize) -> bool {
+        self.is_isolated() || !self.measures(lap)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(plan: Result<Plan, Error>) -> String {
+        match plan.and_then(|plan| plan.check()) {
+            Err(Error::Refused(why)) => why,
+            other => panic!("not refused: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_what_does() {
+        let known = refusal(Plan::new("barier", 2));
+        assert!(known.contains("\"barier\"") && known.contains("barrier, allreduce"), "{known}");
+        let barrier = || Plan::new("barrier", 4);
+        assert_eq!(
+            refusal(barrier().and_then(|p| p.algorithm("MPI-XX"))),
+            "no algorithm \"MPI-XX\" for barrier; known: MPI-PE, MPI-DS, CENTRAL"
+        );
+        assert!(barrier().and_then(|p| p.algorithm("mpi-ds")).is_ok());
+        assert_eq!(refusal(Plan::new("barrier", 0)), "0 ranks: barrier needs at least 1");
+        assert_eq!(refusal(Plan::new("ping-pong", 1)), "1 rank: ping-pong needs at least 2");
+        let odd = Plan::new("allreduce", 4).map(|p| Plan { bytes: 7, ..p });
+        assert_eq!(refusal(odd), "7 bytes: allreduce needs a multiple of 4");
+        for fan_in in [0, 4] {
+            let wide = Plan::new("fan-in", 4).map(|p| Plan { fan_in, ..p });
+            let text = format!("a fan-in of {fan_in}: with 4 ranks it is 1 to 3, as one receives");
+            assert_eq!(refusal(wide), text);
+        }
+        let none = barrier().map(|p| Plan { repeat: 0, ..p });
+        assert_eq!(refusal(none), "0 repetitions: at least 1 is measured");
+    }
+}

@@ -1,0 +1,286 @@
+//! One rank of a pattern: its communicator, its buffers, its watch.
+
+use crate::data::{self, Data};
+use crate::error::Error;
+use crate::laps::Laps;
+use crate::plan::{Payload, Plan};
+use crate::registry::play;
+use crate::together::Meeting;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use weft_datatype::{Basic, Predefined, Type};
+use weft_fabric::wait::{Step, WaitPolicy, Waiter};
+use weft_fabric::{Fabric, Sge};
+use weft_p2p::{Limits, Mode};
+use weft_process::{Active, Buffer, Comm, Destination, Engine, Group, Origin, Single};
+
+/// What all ranks of one run share in one thread. Cheap to clone.
+#[derive(Clone)]
+pub struct World(Rc<Shared>);
+
+struct Shared {
+    plan: Plan,
+    everybody: Group,
+    byte: Type,
+    int: Type,
+    on_lap: Option<Box<dyn Fn()>>,
+}
+
+impl World {
+    /// Errors: [`Error::Refused`] if the parameters do not fit together.
+    pub fn new(plan: Plan) -> Result<World, Error> {
+        World::with(plan, None)
+    }
+
+    /// With something that rank 0 calls as it begins each repetition, measured or not: how far a
+    /// long run has come.
+    pub fn watched(plan: Plan, on_lap: impl Fn() + 'static) -> Result<World, Error> {
+        World::with(plan, Some(Box::new(on_lap)))
+    }
+
+    fn with(plan: Plan, on_lap: Option<Box<dyn Fn()>>) -> Result<World, Error> {
+        plan.check()?;
+        let everybody = Group::new((0..plan.ranks as u32).collect::<Vec<_>>());
+        let types = Predefined::new();
+        let (byte, int) = (types.of(Basic::BYTE).clone(), types.of(Basic::INT).clone());
+        Ok(World(Rc::new(Shared { plan, everybody, byte, int, on_lap })))
+    }
+
+    pub fn plan(&self) -> &Plan {
+        &self.0.plan
+    }
+}
+
+/// One rank.
+pub struct Rank<F: Fabric> {
+    world: World,
+    pub(crate) engine: Rc<Engine<F>>,
+    pub(crate) comm: Rc<Comm<F>>,
+    pub(crate) meeting: Meeting,
+}
+
+/// Longest sleep of a pattern on the bare fabric: not everything that it waits for rings.
+const NAP: Duration = Duration::from_millis(1);
+
+impl<F: Fabric> Rank<F> {
+    /// # Panics
+    /// If the fabric has another number of ranks than the plan.
+    pub fn new(fabric: F, policy: WaitPolicy, limits: Limits, world: &World) -> Rank<F> {
+        assert_eq!(fabric.size(), world.plan().ranks, "ranks of the fabric and of the plan");
+        let engine = Engine::new(fabric, policy, limits);
+        let comm = Comm::world_of(&engine, world.0.everybody.clone());
+        Rank { world: world.clone(), engine, comm, meeting: Meeting::default() }
+    }
+
+    pub fn plan(&self) -> &Plan {
+        self.world.plan()
+    }
+
+    /// The pattern as a program that a simulator polls.
+    pub fn program(self) -> Pin<Box<dyn Future<Output = Result<Laps, Error>>>> {
+        let engine = self.engine.clone();
+        let bare = self.plan().about.bare;
+        let program = async move { play(&self).await };
+        if bare { Box::pin(program) } else { Box::pin(engine.run(program)) }
+    }
+
+    /// Runs the pattern on a real fabric to its end, and waits there until this process has nothing
+    /// more to say. Ranks must not leave the fabric before all are through.
+    pub fn block_on(&self) -> Result<Laps, Error> {
+        let fabric = self.engine.endpoint().fabric();
+        let laps = if self.plan().about.bare {
+            drive(fabric, self.engine.policy(), play(self))
+        } else {
+            self.engine.block_on(&Single, play(self))
+        };
+        while !fabric.idle() {
+            fabric.progress();
+        }
+        laps
+    }
+
+    /// Moves on what others still need of this rank.
+    pub fn progress(&self) {
+        if self.plan().about.bare {
+            self.engine.endpoint().fabric().progress();
+        } else {
+            self.engine.progress();
+        }
+    }
+
+    // ---- what patterns are made of ------------------------------------------------------------
+
+    pub(crate) fn me(&self) -> usize {
+        self.comm.rank()
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.comm.size()
+    }
+
+    pub(crate) fn fabric(&self) -> &F {
+        self.engine.endpoint().fabric()
+    }
+
+    /// A buffer, real or not as the plan says.
+    pub(crate) fn data(&self, len: usize) -> Data {
+        match self.plan().payload {
+            Payload::Real => self.real(len),
+            Payload::Phantom => Data::phantom(len),
+        }
+    }
+
+    /// A buffer that is real whatever the plan says.
+    pub(crate) fn real(&self, len: usize) -> Data {
+        Data::real(self.engine.endpoint().staging().take(len))
+    }
+
+    /// Bytes as a communicator takes them.
+    pub(crate) fn bytes(&self, data: Sge) -> Buffer {
+        Buffer::over(data, self.world.0.byte.clone())
+    }
+
+    /// `count` blocks of a buffer.
+    pub(crate) fn blocks(&self, data: &Data, count: usize) -> Vec<Buffer> {
+        let bytes = self.plan().bytes;
+        (0..count).map(|i| self.bytes(data.block(i, bytes))).collect()
+    }
+
+    /// Integers as a communicator takes them.
+    pub(crate) fn integers(&self, data: Sge) -> Buffer {
+        Buffer::over(data, self.world.0.int.clone())
+    }
+
+    pub(crate) fn isend(&self, data: Sge, to: usize, tag: i32) -> Active {
+        self.comm.isend(&self.bytes(data), Destination::Rank(to), tag, Mode::Standard)
+    }
+
+    pub(crate) fn irecv(&self, data: Sge, from: usize, tag: i32) -> Active {
+        self.comm.irecv(&self.bytes(data), Origin::Rank(from), Some(tag))
+    }
+
+    pub(crate) async fn send(&self, data: Sge, to: usize, tag: i32) -> Result<(), Error> {
+        self.finish(self.isend(data, to, tag)).await
+    }
+
+    pub(crate) async fn recv(&self, data: Sge, from: usize, tag: i32) -> Result<(), Error> {
+        self.finish(self.irecv(data, from, tag)).await
+    }
+
+    pub(crate) async fn finish(&self, operation: Active) -> Result<(), Error> {
+        self.comm.finished(operation).await?;
+        Ok(())
+    }
+
+    pub(crate) async fn finish_all(
+        &self,
+        operations: impl IntoIterator<Item = Active>,
+    ) -> Result<(), Error> {
+        for operation in operations {
+            self.finish(operation).await?;
+        }
+        Ok(())
+    }
+
+    /// Fills what this rank sends in repetition `lap`, if it is compared.
+    pub(crate) fn fill(&self, lap: usize, to: Sge, key: u64) {
+        if self.plan().compares(lap) {
+            data::fill(to, key);
+        }
+    }
+
+    /// Compares what came in repetition `lap`, if it is one to compare.
+    pub(crate) fn compare(
+        &self,
+        lap: usize,
+        what: &'static str,
+        right: impl FnOnce() -> bool,
+    ) -> Result<(), Error> {
+        if !self.plan().compares(lap) || right() {
+            Ok(())
+        } else {
+            Err(Error::Wrong { rank: self.me(), lap, what })
+        }
+    }
+
+    pub(crate) fn watch(&self) -> Watch<'_, F> {
+        Watch { rank: self, next: 0, laps: Laps::default() }
+    }
+}
+
+/// Counts repetitions and times those that count.
+pub(crate) struct Watch<'r, F: Fabric> {
+    rank: &'r Rank<F>,
+    next: usize,
+    laps: Laps,
+}
+
+impl<F: Fabric> Watch<'_, F> {
+    /// The number of the next repetition.
+    pub fn lap(&mut self) -> Option<usize> {
+        let lap = self.next;
+        self.next += 1;
+        if lap >= self.rank.plan().laps() {
+            return None;
+        }
+        if let (0, Some(tell)) = (self.rank.me(), &self.rank.world.0.on_lap) {
+            tell();
+        }
+        Some(lap)
+    }
+
+    fn counts(&self) -> bool {
+        self.rank.plan().measures(self.next - 1)
+    }
+
+    pub fn start(&mut self) {
+        if self.counts() {
+            self.laps.starts.push(self.rank.fabric().now());
+        }
+    }
+
+    pub fn end(&mut self) {
+        if self.counts() {
+            self.laps.ends.push(self.rank.fabric().now());
+        }
+    }
+
+    pub fn laps(self) -> Result<Laps, Error> {
+        Ok(self.laps)
+    }
+}
+
+/// Runs a future on the bare fabric: nobody but it takes messages.
+fn drive<F: Fabric, T>(fabric: &F, policy: &WaitPolicy, future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(future);
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut look = || {
+        fabric.progress();
+        match future.as_mut().poll(&mut cx) {
+            Poll::Ready(value) => Some(value),
+            Poll::Pending => None,
+        }
+    };
+    let sleeper = fabric.sleeper();
+    let mut waiter = Waiter::new(policy);
+    loop {
+        if let Some(value) = look() {
+            return value;
+        }
+        if let Step::Sleep(limit) = waiter.step() {
+            let token = sleeper.arm();
+            let over = look();
+            if over.is_none() {
+                sleeper.sleep(token, limit.min(NAP));
+            }
+            sleeper.disarm();
+            if let Some(value) = over {
+                return value;
+            }
+            waiter.progressed();
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! All patterns by name.
+
+use crate::about::About;
+use crate::error::Error;
+use crate::laps::Laps;
+use crate::rank::Rank;
+use crate::*;
+use weft_fabric::Fabric;
+
+macro_rules! registry {
+    ($($module:ident),* $(,)?) => {
+        /// All patterns: those of messages first, then those of the bare fabric.
+        pub const ALL: &[&About] = &[$(&$module::ABOUT),*];
+
+        /// Runs the pattern of the rank's plan.
+        pub(crate) async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
+            let name = rank.plan().about.name;
+            // Boxed: else every rank would hold room for the largest of them.
+            $(if name == $module::ABOUT.name {
+                return Box::pin($module::play(rank)).await;
+            })*
+            Err(unknown(name))
+        }
+    };
+}
+
+registry!(
+    ping_pong,
+    bandwidth,
+    barrier,
+    allreduce,
+    bcast,
+    reduce,
+    gather,
+    scatter,
+    allgather,
+    alltoall,
+    halo,
+    ring_shift,
+    fan_in,
+    fabric_send,
+    fabric_write,
+    fabric_fan_in,
+    fabric_multicast,
+);
+
+fn unknown(name: &str) -> Error {
+    let known: Vec<_> = ALL.iter().map(|about| about.name).collect();
+    Error::Refused(format!("no pattern {name:?}; known: {}", known.join(", ")))
+}
+
+/// The pattern of this name. Errors: [`Error::Refused`] lists those there are.
+pub fn find(name: &str) -> Result<&'static About, Error> {
+    ALL.iter().copied().find(|about| about.name == name).ok_or_else(|| unknown(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptions_are_complete() {
+        for (i, about) in ALL.iter().enumerate() {
+            let name = about.name;
+            assert!(ALL[..i].iter().all(|other| other.name != name), "{name} twice");
+            assert!((1..=about.algorithms.len()).contains(&about.usual), "{name}");
+            assert!(!about.what.is_empty() && !about.what.ends_with('.'), "{name}");
+            assert!((about.messages)(1024) > 0, "{name}");
+            assert!(!about.fans_in || about.least_ranks >= 2, "{name}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Scatters of one block to each rank from rank 0, begun by all ranks at once, by
+//! [`weft_collective::scatter`].
+//!
+//! The lap begins when the root does and ends when the last rank has its block.
+
+use crate::about::{About, Algorithm, rounds};
+use crate::data::{holds, key};
+use crate::error::Error;
+use crate::laps::{Laps, Measured};
+use crate::rank::Rank;
+use weft_fabric::Fabric;
+
+pub static ABOUT: About = About {
+    algorithms: &[Algorithm { name: "flat", about: "the root sends to every rank" }],
+    measured: Measured::Span,
+    messages: |ranks| ranks * (1 + rounds(ranks)),
+    ..About::new("scatter", "a block from rank 0 to each rank")
+};
+
+pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
+    let (me, size, bytes) = (rank.me(), rank.size(), rank.plan().bytes);
+    let root = me == 0;
+    let mine = rank.data(bytes);
+    let all = rank.data(if root { size * bytes } else { 0 });
+    let mut watch = rank.watch();
+    while let Some(lap) = watch.lap() {
+        let mut blocks = Vec::new();
+        if root {
+            for to in 0..size {
+                rank.fill(lap, all.block(to, bytes), key(0, to, lap));
+            }
+            blocks = rank.blocks(&all, size);
+        }
+        rank.together().await?;
+        if root {
+            watch.start();
+        }
+        rank.comm.scatter(blocks, Some(rank.bytes(mine.all())), 0).await?;
+        watch.end();
+        rank.compare(lap, "scattered block", || holds(mine.all(), key(0, me, lap)))?;
+    }
+    watch.laps()
+}

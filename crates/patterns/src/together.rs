@@ -1,0 +1,160 @@
+//! Lets all ranks begin at one instant, by one clock.
+//!
+//! ```text
+//!   now ──> largest of all ranks' ──> + twice the longest way to know it ──> wait until then
+//! ```
+//! A barrier alone does not do: its ranks leave at different times if they came at different times.
+//! The way is learnt from the meeting before, so that the first counts for nothing and is held
+//! twice. On a machine whose clock differs from rank to rank the instants mean nothing; see
+//! [`crate::Measured::Span`].
+
+use crate::bare;
+use crate::error::Error;
+use crate::rank::Rank;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::LazyLock;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+use weft_collective::Reduce;
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// What instants are counted from in messages between the ranks of this process.
+static BASE: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// What one rank knows of earlier meetings.
+#[derive(Default)]
+pub struct Meeting {
+    /// Nanoseconds from the last arrival to when this rank knew of it, at most; none before the
+    /// first meeting.
+    way: Cell<Option<i64>>,
+}
+
+/// What a meeting finds the largest of: the time of arrival, and the way, in nanoseconds.
+type Pair = [i64; 2];
+
+fn since_base(at: Instant) -> i64 {
+    let after = at.saturating_duration_since(*BASE).as_nanos() as i64;
+    after - BASE.saturating_duration_since(at).as_nanos() as i64
+}
+
+fn instant(nanoseconds: i64) -> Instant {
+    let span = Duration::from_nanos(nanoseconds.unsigned_abs());
+    if nanoseconds < 0 { *BASE - span } else { *BASE + span }
+}
+
+fn larger(a: Pair, b: Pair) -> Pair {
+    [a[0].max(b[0]), a[1].max(b[1])]
+}
+
+impl Meeting {
+    /// Waits until all ranks are here, by `largest`, and until an instant that is the same for all.
+    async fn hold<F: Fabric>(
+        &self,
+        fabric: &F,
+        largest: impl AsyncFn(Pair) -> Result<Pair, Error>,
+    ) -> Result<(), Error> {
+        let rounds = if self.way.get().is_none() { 2 } else { 1 };
+        for _ in 0..rounds {
+            let known = self.way.get().unwrap_or(0);
+            let [last, way] = largest([since_base(fabric.now()), known]).await?;
+            let mine = since_base(fabric.now()) - last;
+            self.way.set(Some(way.max(mine)));
+            until(fabric, instant(last + 2 * way)).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Waits until an instant, and does not sleep over it.
+async fn until<F: Fabric>(fabric: &F, at: Instant) -> Result<(), Fault> {
+    std::future::poll_fn(|cx| match fabric.poll_any(&[], Some(at), cx) {
+        Poll::Ready(Ok(_) | Err(Fault::TimedOut)) => Poll::Ready(Ok(())),
+        Poll::Ready(Err(fault)) => Poll::Ready(Err(fault)),
+        Poll::Pending => {
+            // Whoever drives this is about to sleep, for longer perhaps.
+            fabric.sleeper().ring();
+            Poll::Pending
+        }
+    })
+    .await
+}
+
+impl<F: Fabric> Rank<F> {
+    /// Lets all ranks of the communicator begin at once.
+    pub(crate) async fn together(&self) -> Result<(), Error> {
+        self.meeting.hold(self.fabric(), async |mine| self.largest(mine).await).await
+    }
+
+    /// The same, if the plan asks for it.
+    pub(crate) async fn together_if_isolated(&self) -> Result<(), Error> {
+        if self.plan().is_isolated() { self.together().await } else { Ok(()) }
+    }
+
+    /// The same for the ranks below `size`, on the bare fabric.
+    pub(crate) async fn together_bare(&self, size: usize) -> Result<(), Error> {
+        let largest = async |mine| Ok(bare_largest(self.fabric(), size, mine).await?);
+        self.meeting.hold(self.fabric(), largest).await
+    }
+
+    async fn largest(&self, mine: Pair) -> Result<Pair, Error> {
+        let memory = self.real(16);
+        write_pair(memory.all(), mine);
+        let buffer = self.bytes(memory.all());
+        self.comm.allreduce(None, buffer, Rc::new(Larger)).await?;
+        Ok(read_pair(memory.all()))
+    }
+}
+
+/// A dissemination: what everybody has heard of goes round in doubling distances. The peers of its
+/// rounds differ, so that one's next meeting is not taken for this one.
+async fn bare_largest<F: Fabric>(fabric: &F, size: usize, mine: Pair) -> Result<Pair, Fault> {
+    let me = fabric.rank();
+    let mut known = mine;
+    for round in 0..crate::about::rounds(size) {
+        let distance = 1 << round;
+        let [time, way] = known.map(|n| n as u64);
+        bare::send_head(fabric, (me + distance) % size, [time, way, 0]);
+        let [time, way, _] = bare::head(fabric, (me + size - distance) % size).await?;
+        known = larger(known, [time as i64, way as i64]);
+    }
+    Ok(known)
+}
+
+fn write_pair(to: Sge, pair: Pair) {
+    to.part(0, 8).fill(&pair[0].to_ne_bytes());
+    to.part(8, 8).fill(&pair[1].to_ne_bytes());
+}
+
+fn read_pair(from: Sge) -> Pair {
+    [0, 8].map(|at| {
+        let mut bytes = [0; 8];
+        from.part(at, 8).read(&mut bytes);
+        i64::from_ne_bytes(bytes)
+    })
+}
+
+/// The larger of two pairs, number by number.
+struct Larger;
+
+impl Reduce for Larger {
+    fn combine(&self, left: Sge, right: Sge) {
+        write_pair(right, larger(read_pair(left), read_pair(right)));
+    }
+
+    fn commutes(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instants_survive_a_message() {
+        for offset in [-5_000_000, -1, 0, 1, 3_000_000_000] {
+            assert_eq!(since_base(instant(offset)), offset);
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! The same patterns on shared memory and in virtual time, with real data.
+#![cfg(not(miri))]
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use weft_bootstrap::threads;
+use weft_fabric::Fabric;
+use weft_fabric::wait::WaitPolicy;
+use weft_fabric_shm::Shm;
+use weft_fabric_sim::{Machine, Options, Sim, run};
+use weft_p2p::Limits;
+use weft_patterns::{ALL, Error, Laps, Payload, Plan, Rank, World};
+
+/// Runs a plan on ranks that are threads.
+fn on_shared_memory(plan: &Plan) -> Result<Vec<Laps>, Error> {
+    let through = AtomicUsize::new(0);
+    let rank = |mut bootstrap| {
+        let shm = Shm::connect(&mut bootstrap).expect("connected");
+        // More threads than processors: give way at once.
+        let mut policy = WaitPolicy::new(false);
+        policy.nap = std::time::Duration::from_millis(2);
+        let world = World::new(plan.clone()).expect("a plan that fits");
+        let rank = Rank::new(shm, policy, Limits::default(), &world);
+        let laps = rank.block_on();
+        through.fetch_add(1, Ordering::SeqCst);
+        while through.load(Ordering::SeqCst) < plan.ranks {
+            rank.progress();
+            std::thread::yield_now();
+        }
+        laps
+    };
+    std::thread::scope(|scope| {
+        let ranks: Vec<_> =
+            threads(plan.ranks).into_iter().map(|b| scope.spawn(|| rank(b))).collect();
+        ranks.into_iter().map(|rank| rank.join().expect("no panic")).collect()
+    })
+}
+
+/// Runs a plan in virtual time; the laps, and when the last rank was through.
+fn simulated(machine: &Rc<Machine>, plan: &Plan) -> Result<(Vec<Laps>, u64), Error> {
+    simulated_on(machine, plan, |sim| sim)
+}
+
+fn simulated_on<F: Fabric>(
+    machine: &Rc<Machine>,
+    plan: &Plan,
+    fabric: impl Fn(Sim) -> F,
+) -> Result<(Vec<Laps>, u64), Error> {
+    let world = World::new(plan.clone()).expect("a plan that fits");
+    let first = Rc::new(RefCell::new(None));
+    let outcome = run(machine, Options::new(plan.ranks), |sim| {
+        let program =
+            Rank::new(fabric(sim), WaitPolicy::new(true), Limits::default(), &world).program();
+        let first = first.clone();
+        async move { program.await.map_err(|error| *first.borrow_mut() = Some(error)).ok() }
+    });
+    // Ranks that others wait for may have stopped.
+    if let Some(error) = first.take() {
+        return Err(error);
+    }
+    let outcome = outcome.unwrap_or_else(|e| panic!("{plan:?}: {e}"));
+    let end = outcome.end();
+    Ok((outcome.results.into_iter().flatten().flatten().collect(), end))
+}
+
+/// Every algorithm of every pattern, with a small payload and one above the eager limit where it may
+/// be so long.
+fn plans(ranks: usize) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for about in ALL.iter().filter(|about| about.least_ranks <= ranks) {
+        for algorithm in about.algorithms {
+            let plan = Plan::new(about.name, ranks).and_then(|p| p.algorithm(algorithm.name));
+            let plan = Plan { repeat: 3, ..plan.expect("both are known") };
+            let long = about.payload.is_some() && !about.bare && algorithm.name != "CENTRAL";
+            plans.extend(about.payload.map(|_| Plan { bytes: 12, ..plan.clone() }));
+            plans.extend(long.then(|| Plan { bytes: 20_000, ..plan.clone() }));
+            plans.push(Plan { isolated: true, ..plan.clone() });
+            plans.push(plan);
+        }
+    }
+    plans
+}
+
+fn complete(plan: &Plan, laps: &[Laps]) {
+    let figures = plan.about.measured.figures(laps, plan.bytes);
+    assert_eq!(figures.len(), plan.repeat, "{plan:?}");
+    // A rank alone has nobody to wait for.
+    let positive = figures.iter().all(|&f| f > 0.0 || plan.ranks == 1 && f == 0.0);
+    assert!(positive, "{plan:?}: {figures:?}");
+}
+
+#[test]
+fn all_run_in_virtual_time() {
+    let machine = Rc::new(Machine::load("loggp").unwrap());
+    for ranks in [1, 2, 3, 8, 13] {
+        for plan in plans(ranks) {
+            if plan.about.name == "fabric-multicast" {
+                // This machine has none.
+                let refused = simulated(&machine, &plan).unwrap_err();
+                assert_eq!(refused, Error::Refused("this fabric has no multicast".to_owned()));
+                continue;
+            }
+            let (laps, _) = simulated(&machine, &plan).unwrap_or_else(|e| panic!("{plan:?}: {e}"));
+            complete(&plan, &laps);
+        }
+    }
+}
+
+#[test]
+fn all_run_with_contention_and_multicast() {
+    let machine = Rc::new(Machine::load("kini1").unwrap());
+    for ranks in [2, 8] {
+        for plan in plans(ranks) {
+            match simulated(&machine, &plan) {
+                Ok((laps, _)) => complete(&plan, &laps),
+                Err(Error::Refused(why)) if plan.algorithm.name == "BOTTOM-FILL" => {
+                    assert_eq!(why, "BOTTOM-FILL: this fabric places bytes in any order; use FLAG");
+                }
+                Err(error) => panic!("{plan:?}: {error}"),
+            }
+        }
+    }
+}
+
+/// Datagrams that are lost are sent again.
+#[test]
+fn a_lossy_multicast_arrives() {
+    let machine = Machine::load_with("kini1", &[("multicast.loss", "0.1")]).unwrap();
+    let plan = Plan { bytes: 100, repeat: 20, ..Plan::new("fabric-multicast", 4).unwrap() };
+    let (laps, _) = simulated(&Rc::new(machine), &plan).unwrap();
+    let figures = plan.about.measured.figures(&laps, plan.bytes);
+    let (quick, slow): (Vec<f64>, Vec<f64>) = figures.iter().partition(|&&us| us < 10_000.0);
+    assert!(!quick.is_empty() && !slow.is_empty(), "{figures:?}");
+}
+
+/// Whoever comes late, all begin at one instant, also the first time.
+#[test]
+fn repetitions_begin_together() {
+    let machine = Rc::new(Machine::load("kini2").unwrap());
+    for name in ["gather", "barrier", "fabric-fan-in"] {
+        let plan = Plan { warm_up: 0, isolated: true, ..Plan::new(name, 13).unwrap() };
+        let (laps, _) = simulated(&machine, &plan).unwrap();
+        for lap in 0..plan.repeat {
+            let mut starts: Vec<_> = laps.iter().filter_map(|l| l.starts.get(lap)).collect();
+            assert!(starts.len() >= 12, "{name}");
+            starts.dedup();
+            assert_eq!(starts.len(), 1, "{name}, repetition {lap}");
+        }
+    }
+}
+
+#[test]
+fn sizes_alone_take_the_same_time() {
+    let machine = Rc::new(Machine::load("loggp").unwrap());
+    for plan in plans(6).into_iter().filter(|plan| !plan.about.bare) {
+        let phantom = Plan { payload: Payload::Phantom, ..plan.clone() };
+        let (real, phantom) = (simulated(&machine, &plan), simulated(&machine, &phantom));
+        assert_eq!(real.unwrap(), phantom.unwrap(), "{plan:?}");
+    }
+}
+
+#[test]
+fn all_run_on_shared_memory() {
+    for ranks in [2, 5] {
+        for plan in plans(ranks) {
+            match on_shared_memory(&plan) {
+                Ok(laps) => complete(&plan, &laps),
+                Err(Error::Refused(why)) if plan.algorithm.name == "BOTTOM-FILL" => {
+                    assert_eq!(why, "BOTTOM-FILL: this fabric places bytes in any order; use FLAG");
+                }
+                Err(error) => panic!("{plan:?}: {error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_payload_that_is_too_long_is_refused_with_the_limit() {
+    let machine = Rc::new(Machine::load("loggp").unwrap());
+    let long = |name: &str, algorithm: usize, bytes| {
+        let plan = Plan::new(name, 2).unwrap();
+        let plan = Plan { algorithm: &plan.about.algorithms[algorithm], bytes, ..plan };
+        simulated(&machine, &plan).unwrap_err().to_string()
+    };
+    assert_eq!(long("allreduce", 2, 68), "68 bytes: CENTRAL carries at most 64");
+    assert_eq!(long("fabric-send", 0, 65537), "65537 bytes: one send carries at most 65536 here");
+    let bottom = "1000008 bytes: BOTTOM-FILL carries at most 1000000";
+    assert_eq!(long("fabric-write", 2, 1_000_008), bottom);
+}
+
+/// A fabric that changes the last byte of every message.
+mod careless {
+    use super::*;
+    use std::sync::Arc;
+    use std::time::Instant;
+    use weft_fabric::{
+        Capabilities, Completion, Counter, Counters, Datagram, Fault, Flag, GroupId, Head, Message,
+        Posted, Region, RemoteAddr, RemoteFlag, Sge, StagingPool, Work, wait::Sleep,
+    };
+
+    pub struct Careless(pub Sim, pub StagingPool);
+
+    impl Fabric for Careless {
+        fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+            let copy = self.1.take(payload.len());
+            copy.sge().copy_from(payload);
+            if let Some(last) = payload.len().checked_sub(1) {
+                let mut byte = [0];
+                copy.sge().part(last, 1).read(&mut byte);
+                copy.sge().part(last, 1).fill(&[!byte[0]]);
+            }
+            self.0.send(peer, head, copy.sge(), done)
+        }
+
+        fn rank(&self) -> usize {
+            self.0.rank()
+        }
+        fn size(&self) -> usize {
+            self.0.size()
+        }
+        fn capabilities(&self, peer: usize) -> Capabilities {
+            self.0.capabilities(peer)
+        }
+        fn now(&self) -> Instant {
+            self.0.now()
+        }
+        fn counters(&self) -> &Counters {
+            self.0.counters()
+        }
+        fn poll_any(
+            &self,
+            waits: &[(Counter, u64)],
+            deadline: Option<Instant>,
+            cx: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<Result<usize, Fault>> {
+            self.0.poll_any(waits, deadline, cx)
+        }
+        fn allocate(&self, len: usize) -> Result<Region, Fault> {
+            self.0.allocate(len)
+        }
+        fn expose(&self, memory: Sge) -> Result<Region, Fault> {
+            self.0.expose(memory)
+        }
+        fn withdraw(&self, region: Region) {
+            self.0.withdraw(region)
+        }
+        fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag {
+            self.0.flag(region, offset, waking)
+        }
+        fn write(&self, p: usize, s: Sge, d: RemoteAddr, done: Completion) -> Result<(), Fault> {
+            self.0.write(p, s, d, done)
+        }
+        fn write_flag(
+            &self,
+            p: usize,
+            s: Sge,
+            d: RemoteAddr,
+            flag: RemoteFlag,
+            value: u64,
+            done: Completion,
+        ) -> Result<(), Fault> {
+            self.0.write_flag(p, s, d, flag, value, done)
+        }
+        fn write_imm(
+            &self,
+            p: usize,
+            s: Sge,
+            d: RemoteAddr,
+            immediate: u32,
+            done: Completion,
+        ) -> Result<(), Fault> {
+            self.0.write_imm(p, s, d, immediate, done)
+        }
+        fn immediate(&self, immediate: u32) -> Counter {
+            self.0.immediate(immediate)
+        }
+        fn read(&self, p: usize, d: Sge, s: RemoteAddr, done: Completion) -> Result<(), Fault> {
+            self.0.read(p, d, s, done)
+        }
+        fn fetch_add(
+            &self,
+            p: usize,
+            t: RemoteAddr,
+            operand: u64,
+            result: Sge,
+            done: Completion,
+        ) -> Result<(), Fault> {
+            self.0.fetch_add(p, t, operand, result, done)
+        }
+        fn compare_swap(
+            &self,
+            p: usize,
+            t: RemoteAddr,
+            compare: u64,
+            swap: u64,
+            result: Sge,
+            done: Completion,
+        ) -> Result<(), Fault> {
+            self.0.compare_swap(p, t, compare, swap, result, done)
+        }
+        fn receive(&self, from: Option<usize>) -> Option<Message> {
+            self.0.receive(from)
+        }
+        fn release(&self, message: Message) {
+            self.0.release(message)
+        }
+        fn join(&self, group: GroupId) {
+            self.0.join(group)
+        }
+        fn leave(&self, group: GroupId) {
+            self.0.leave(group)
+        }
+        fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
+            self.0.multicast(group, src)
+        }
+        fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
+            self.0.receive_multicast(into)
+        }
+        fn progress(&self) -> bool {
+            self.0.progress()
+        }
+        fn sleeper(&self) -> Arc<dyn Sleep> {
+            self.0.sleeper()
+        }
+        fn charge(&self, work: Work) {
+            self.0.charge(work)
+        }
+    }
+}
+
+/// What is sent by messages is compared: each such pattern notices one wrong byte.
+#[test]
+fn a_wrong_byte_is_noticed() {
+    let machine = Rc::new(Machine::load("loggp").unwrap());
+    let by_messages = |plan: &Plan| {
+        let writes = ["fabric-write", "fabric-fan-in", "fabric-multicast"];
+        plan.bytes == 12 && !writes.contains(&plan.about.name) && plan.algorithm.name != "CENTRAL"
+    };
+    for plan in plans(4).into_iter().filter(by_messages) {
+        let changed = |sim| careless::Careless(sim, Default::default());
+        let noticed = simulated_on(&machine, &plan, changed).unwrap_err();
+        assert!(matches!(noticed, Error::Wrong { lap: 0, .. }), "{plan:?}: {noticed}");
+    }
+}

@@ -1,0 +1,96 @@
+//! Where things are measured: machines are read once, and nothing is measured twice.
+
+use super::figure::Quotient;
+use super::workload::{Effort, Workload};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+use weft_fabric_sim::Machine;
+
+/// What a measurement depends on, besides the effort of the lab.
+type Key = (&'static str, Workload, usize);
+
+pub struct Lab {
+    effort: Effort,
+    /// For the variation of parameters.
+    study: Effort,
+    machines: RefCell<BTreeMap<&'static str, Rc<Machine>>>,
+    known: RefCell<HashMap<Key, f64>>,
+    progress: ProgressBar,
+}
+
+impl Lab {
+    /// `quick`: fewer iterations.
+    pub fn new(quick: bool) -> Lab {
+        let effort = if quick { Effort::QUICK } else { Effort::FULL };
+        let study = if quick { Effort::QUICK } else { Effort::STUDY };
+        let (machines, known) = (RefCell::default(), RefCell::default());
+        Lab { effort, study, machines, known, progress: ProgressBar::hidden() }
+    }
+
+    /// Shows a bar for `total` measurements on standard error, if that is a terminal.
+    pub fn show_progress(&mut self, total: u64) {
+        let style = "{msg:24} [{bar:40}] {pos}/{len} measurements, {eta} left";
+        let style = ProgressStyle::with_template(style).expect("a template of known parts");
+        self.progress = ProgressBar::new(total).with_style(style.progress_chars("=> "));
+    }
+
+    /// What is being measured from now on.
+    pub fn announce(&self, what: &str) {
+        self.progress.set_message(what.to_owned());
+    }
+
+    pub fn end_progress(&self) {
+        self.progress.finish_and_clear();
+    }
+
+    pub fn machine(&self, name: &'static str) -> Result<Rc<Machine>, String> {
+        if let Some(machine) = self.machines.borrow().get(name) {
+            return Ok(machine.clone());
+        }
+        let machine = Rc::new(Machine::load(name).map_err(|e| e.to_string())?);
+        self.machines.borrow_mut().insert(name, machine.clone());
+        Ok(machine)
+    }
+
+    /// One point of a curve.
+    pub fn measure(
+        &self,
+        machine: &'static str,
+        workload: Workload,
+        x: usize,
+    ) -> Result<f64, String> {
+        let key = (machine, workload, x);
+        let known = self.known.borrow().get(&key).copied();
+        let value = match known {
+            Some(value) => value,
+            None => workload.run(&self.machine(machine)?, x, self.effort)?,
+        };
+        self.known.borrow_mut().insert(key, value);
+        Ok(value)
+    }
+
+    /// A point that was announced as one of the total.
+    pub fn point(
+        &self,
+        machine: &'static str,
+        workload: Workload,
+        x: usize,
+    ) -> Result<f64, String> {
+        let value = self.measure(machine, workload, x);
+        self.progress.inc(1);
+        value
+    }
+
+    /// A result on a machine whose parameters may have been varied.
+    pub fn result(&self, machine: &Rc<Machine>, of: &Quotient) -> Result<f64, String> {
+        let run = |&(workload, x): &(Workload, usize)| workload.run(machine, x, self.study);
+        let value = match of {
+            Quotient::One(workload, x) => run(&(*workload, *x)),
+            Quotient::Ratio([above, below]) => Ok(run(above)? / run(below)?),
+        };
+        self.progress.inc(1);
+        value
+    }
+}

@@ -1,0 +1,162 @@
+//! Collective operations: the mean over all ranks of the mean over the iterations, as Kini measures
+//! (sections 4.4 and 5.5).
+
+use super::{Measured, WARM_UP, each, mean, text, world};
+use std::rc::Rc;
+use weft_collective::Reduce;
+use weft_datatype::{Basic, Form, Op, Predefined};
+use weft_fabric::{Fabric, Sge};
+use weft_fabric_sim::{Machine, Options};
+use weft_p2p::Limits;
+use weft_process::{AllreduceAlgorithm, BarrierAlgorithm, Buffer, Selection};
+
+/// Barriers by the documents' names. A new one is a line here.
+const BARRIERS: &[(&str, BarrierAlgorithm)] =
+    &[("MPI-PE", BarrierAlgorithm::PairwiseExchange), ("MPI-DS", BarrierAlgorithm::Dissemination)];
+
+/// Allreduces by the documents' names. A new one is a line here.
+const ALLREDUCES: &[(&str, AllreduceAlgorithm)] = &[
+    ("MPI-PE", AllreduceAlgorithm::PairwiseExchange),
+    ("MPI-GB", AllreduceAlgorithm::GatherBroadcast),
+];
+
+fn named<A: Copy>(what: &str, list: &[(&str, A)], name: &str) -> Result<A, String> {
+    let known: Vec<_> = list.iter().map(|(name, _)| *name).collect();
+    let found = list.iter().find(|(known, _)| *known == name).map(|(_, algorithm)| *algorithm);
+    found.ok_or_else(|| format!("no {what} is called {name}; known: {}", known.join(", ")))
+}
+
+pub fn barrier(machine: &Rc<Machine>, ranks: usize, name: &str, iterations: usize) -> Measured {
+    let selection =
+        Selection { barrier: named("barrier", BARRIERS, name)?, ..Selection::default() };
+    let outcome = world(machine, Options::new(ranks), Limits::default(), |rank| async move {
+        rank.comm.selection.set(selection);
+        for _ in 0..WARM_UP {
+            rank.comm.barrier().await.map_err(text)?;
+        }
+        let start = rank.sim.clock();
+        for _ in 0..iterations {
+            rank.comm.barrier().await.map_err(text)?;
+        }
+        Ok(each(start, rank.sim.clock(), iterations))
+    })?;
+    mean(&outcome)
+}
+
+/// Steps of the rank that takes most: a send and a receive with no other send between them are one
+/// step, and any other send or receive is a step of its own.
+pub fn steps(machine: &Rc<Machine>, ranks: usize, name: &str) -> Measured {
+    let selection =
+        Selection { barrier: named("barrier", BARRIERS, name)?, ..Selection::default() };
+    let options = Options::new(ranks).trace();
+    let outcome = world(machine, options, Limits::default(), |rank| async move {
+        rank.comm.selection.set(selection);
+        rank.comm.barrier().await.map_err(text)?;
+        Ok(0.0)
+    })?;
+    mean(&outcome)?;
+    let arrows = outcome.trace.unwrap_or_default().arrows;
+    let of_rank = |rank: u32| {
+        let mut sends: Vec<_> = arrows.iter().filter(|a| a.from == rank).map(|a| a.sent).collect();
+        sends.sort_unstable();
+        let receives = arrows.iter().filter(|a| a.to == rank).map(|a| a.arrived);
+        steps_of(&sends, receives)
+    };
+    Ok((0..ranks as u32).map(of_rank).max().unwrap_or(0) as f64)
+}
+
+/// Steps of one rank, by when it sent (in order) and when something arrived.
+fn steps_of(sends: &[u64], receives: impl Iterator<Item = u64>) -> usize {
+    // Receives before the first send, between it and the second, and so on.
+    let mut between = vec![0usize; sends.len() + 1];
+    receives.for_each(|at| between[sends.partition_point(|&sent| sent <= at)] += 1);
+    let all = sends.len() + between.iter().sum::<usize>();
+    let mut pairs = 0;
+    for send in 0..sends.len() {
+        let place = if between[send] > 0 { send } else { send + 1 };
+        if between[place] > 0 {
+            between[place] -= 1;
+            pairs += 1;
+        }
+    }
+    all - pairs
+}
+
+/// MPI_SUM on MPI_INT.
+struct Sum;
+
+impl Reduce for Sum {
+    fn combine(&self, left: Sge, right: Sge) {
+        let count = right.len() / Basic::INT.size();
+        let done = Op::Sum.apply(Basic::INT, Form::Packed, count, left, right);
+        done.expect("MPI_SUM is defined on MPI_INT");
+    }
+
+    fn commutes(&self) -> bool {
+        true
+    }
+}
+
+fn bytes_of(values: impl Iterator<Item = i32>) -> Vec<u8> {
+    values.flat_map(i32::to_ne_bytes).collect()
+}
+
+/// Real integers, and a wrong sum is an error.
+pub fn allreduce(
+    machine: &Rc<Machine>,
+    ranks: usize,
+    name: &'static str,
+    integers: usize,
+    iterations: usize,
+) -> Measured {
+    let selection =
+        Selection { allreduce: named("allreduce", ALLREDUCES, name)?, ..Selection::default() };
+    let (n, count) = (ranks as i32, integers as i32);
+    let outcome = world(machine, Options::new(ranks), Limits::default(), |rank| async move {
+        let (sim, comm) = (rank.sim, rank.comm);
+        comm.selection.set(selection);
+        let len = integers * Basic::INT.size();
+        let (input, output) = (sim.allocate(len).map_err(text)?, sim.allocate(len).map_err(text)?);
+        let me = comm.rank() as i32;
+        // Element i of rank r is i * n + r, so that every element of every rank differs.
+        input.local.fill(&bytes_of((0..count).map(|i| i * n + me)));
+        let expected = bytes_of((0..count).map(|i| i * n * n + n * (n - 1) / 2));
+        let op: Rc<dyn Reduce> = Rc::new(Sum);
+        let int = Predefined::new().of(Basic::INT).clone();
+        let call = || {
+            let send = Buffer::over(input.local, int.clone());
+            let receive = Buffer::over(output.local, int.clone());
+            comm.allreduce(Some(send), receive, op.clone())
+        };
+        let mut result = vec![0; len];
+        let mut start = 0;
+        for i in 0..WARM_UP + iterations {
+            if i == WARM_UP {
+                start = sim.clock();
+            }
+            output.local.fill(&vec![0; len]);
+            call().await.map_err(text)?;
+            output.local.read(&mut result);
+            if result != expected {
+                return Err(format!("{name} of {integers} integers: a wrong sum"));
+            }
+        }
+        Ok(each(start, sim.clock(), iterations))
+    })?;
+    mean(&outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::steps_of;
+
+    #[test]
+    fn an_exchange_is_one_step() {
+        let steps = |sends: &[u64], receives: &[u64]| steps_of(sends, receives.iter().copied());
+        // Three exchanges; the second partner was early.
+        assert_eq!(steps(&[10, 20, 30], &[11, 12, 31]), 3);
+        // Rank 0 of a pairwise exchange of 5: from 4, with 1 (early), with 2, to 4.
+        assert_eq!(steps(&[11, 12, 21], &[10, 10, 20]), 4);
+        assert_eq!((steps(&[], &[1, 2]), steps(&[1, 2], &[]), steps(&[], &[])), (2, 2, 0));
+    }
+}

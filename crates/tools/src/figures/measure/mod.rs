@@ -1,0 +1,72 @@
+//! The programs that are measured, on every rank of a simulated cluster.
+
+pub mod collectives;
+pub mod messages;
+pub mod raw;
+
+use std::rc::Rc;
+use weft_fabric::wait::WaitPolicy;
+use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
+use weft_fabric_sim::{Machine, Options, Outcome, Sim, run};
+use weft_p2p::Limits;
+use weft_process::{Comm, Engine, Group};
+
+/// Iterations before those that are measured.
+const WARM_UP: usize = 4;
+
+/// A rank of an MPI program in virtual time.
+pub struct Rank {
+    pub sim: Sim,
+    pub comm: Rc<Comm<Sim>>,
+}
+
+/// What a rank's program returns: what it measured, or why it failed.
+pub type Measured = Result<f64, String>;
+
+/// Runs `program` as every rank of MPI_COMM_WORLD.
+pub fn world<P>(
+    machine: &Rc<Machine>,
+    options: Options,
+    limits: Limits,
+    mut program: impl FnMut(Rank) -> P,
+) -> Result<Outcome<Measured>, String>
+where
+    P: Future<Output = Measured> + 'static,
+{
+    let group = Group::new((0..options.ranks as u32).collect::<Rc<[u32]>>());
+    run(machine, options, |sim| {
+        let engine = Engine::new(sim.clone(), WaitPolicy::new(true), limits);
+        let comm = Comm::world_of(&engine, group.clone());
+        engine.run(program(Rank { sim, comm }))
+    })
+    .map_err(|e| e.to_string())
+}
+
+/// The mean of what the ranks measured.
+pub fn mean(outcome: &Outcome<Measured>) -> Measured {
+    let mut sum = 0.0;
+    for (rank, result) in outcome.results.iter().enumerate() {
+        match result {
+            Some(Ok(value)) => sum += value,
+            Some(Err(why)) => return Err(format!("rank {rank}: {why}")),
+            None => return Err(format!("rank {rank} did not end")),
+        }
+    }
+    Ok(sum / outcome.results.len() as f64)
+}
+
+/// What rank 0 measured, if all ranks are content.
+pub fn first(outcome: &Outcome<Measured>) -> Measured {
+    mean(outcome)?;
+    outcome.results[0].clone().unwrap_or_else(|| Err("rank 0 did not end".to_owned()))
+}
+
+/// Microseconds for each of `iterations` between two times.
+pub fn each(start: Picoseconds, end: Picoseconds, iterations: usize) -> f64 {
+    (end - start) as f64 / MICROSECOND as f64 / iterations as f64
+}
+
+/// An error of the fabric or of MPI, as text.
+pub fn text(error: impl std::fmt::Debug) -> String {
+    format!("{error:?}")
+}

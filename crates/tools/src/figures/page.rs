@@ -1,0 +1,204 @@
+//! `index.html`: everything on one page that needs nothing else.
+
+use super::figure::{Document, Figure, digits};
+use super::published::Value;
+use super::sensitivity::{Study, change};
+use super::summary::{Finding, Role};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use std::rc::Rc;
+use weft_fabric_sim::Machine;
+
+const STYLE: &str =
+    "body { font: 16px/1.45 sans-serif; max-width: 62rem; margin: 1rem auto; padding: 0 1rem; }
+h2 { border-bottom: 1px solid #999; margin-top: 3rem; } h3 { margin-top: 2rem; }
+table { border-collapse: collapse; font-size: 0.85rem; margin: 0.5rem 0; }
+td, th { border: 1px solid #bbb; padding: 0.15rem 0.5rem; text-align: left; vertical-align: top; }
+td.n, th.n { text-align: right; } svg { max-width: 100%; height: auto; }
+figure { margin: 0.5rem 0; } li { margin: 0.1rem 0; }";
+
+/// A document with what was found for it.
+pub struct Chapter<'p> {
+    pub document: &'p Document,
+    pub machines: Vec<Rc<Machine>>,
+    /// By figure.
+    pub pictures: Vec<Picture>,
+    pub findings: Vec<&'p Finding<'p>>,
+    pub studies: Vec<Study>,
+}
+
+/// A figure, measured and drawn.
+pub struct Picture {
+    pub svg: String,
+    /// For each mark its row, and a sentence that sets it beside its curve.
+    pub beside: Vec<(&'static str, String)>,
+}
+
+impl Chapter<'_> {
+    fn finding(&self, row: &str) -> Option<&Finding<'_>> {
+        self.findings.iter().copied().find(|finding| finding.row.is(row))
+    }
+}
+
+/// The page.
+pub fn html(chapters: &[Chapter]) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                title { "Weft: figures of the documents, from simulation" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                h1 { "Figures of the documents, from simulation" }
+                p {
+                    "Weft's own algorithms, run in virtual time on models of the documents' clusters. "
+                    "Curves are simulated; crosses are numbers that the documents' text states. "
+                    "A number to which the model was " em { "fitted" } " proves nothing; one that was "
+                    em { "held out" } " is a prediction. Numbers: " code { "summary.csv" } ", and one "
+                    code { ".csv" } " beside each " code { ".svg" } "."
+                }
+                (counts(chapters))
+                @for chapter in chapters { (self::chapter(chapter)) }
+            }
+        }
+    };
+    page.into_string()
+}
+
+/// How many rows have which role, and how far off the numbers are.
+fn counts(chapters: &[Chapter]) -> Markup {
+    let head = |role: Role| match role {
+        Role::Missing => "not built yet".to_owned(),
+        role => format!("simulated, {role}"),
+    };
+    let of = |chapter: &Chapter, role| chapter.findings.iter().filter(|f| f.role == role).count();
+    let roles = [Role::Fitted, Role::HeldOut, Role::Assumed, Role::Missing];
+    html! {
+        table {
+            tr { th { "document" } th { "machines" } @for role in roles { th.n { (head(role)) } } }
+            @for chapter in chapters {
+                tr {
+                    td { a href={ "#" (chapter.document.id) } { (chapter.document.paper) } }
+                    td { (chapter.document.machines.join(", ")) }
+                    @for role in roles { td.n { (of(chapter, role)) } }
+                }
+            }
+        }
+    }
+}
+
+fn chapter(chapter: &Chapter) -> Markup {
+    let document = chapter.document;
+    let figures = document.figures.iter().zip(&chapter.pictures);
+    html! {
+        h2 id=(document.id) { (document.title) }
+        p { (document.about) }
+        @for machine in &chapter.machines { (self::machine(machine)) }
+        @for (figure, picture) in figures { (self::figure(chapter, figure, picture)) }
+        h3 { "Every number of the text" }
+        (table(&chapter.findings))
+        @if !chapter.studies.is_empty() {
+            h3 { "What the assumed parameters move" }
+            p {
+                "Each parameter that no document gives, less 30 % and more 30 %: the change of each result "
+                "in percent, or in percentage points of a result that is a percentage."
+            }
+            @for study in &chapter.studies { (self::study(study)) }
+        }
+    }
+}
+
+fn machine(machine: &Machine) -> Markup {
+    let evidence = &machine.evidence;
+    let list = |name: &str, rows: &[String], open: bool| {
+        html! {
+            details open[open] {
+                summary { (name) ": " (rows.len()) }
+                ul { @for row in rows { li { (row) } } }
+            }
+        }
+    };
+    html! {
+        h3 { "Machine " code { (machine.name) } }
+        p { (machine.about) "." }
+        (list("Fitted to", &evidence.fitted, true))
+        (list("Held out", &evidence.held_out, false))
+        details {
+            summary { "Assumed parameters: " (evidence.assumed.len()) }
+            p { code { (evidence.assumed.join(", ")) } }
+        }
+    }
+}
+
+fn figure(chapter: &Chapter, figure: &Figure, picture: &Picture) -> Markup {
+    let rows = figure.marks.iter().map(|mark| mark.row).chain(figure.rows.iter().copied());
+    let findings: Vec<_> = rows.filter_map(|row| chapter.finding(row)).collect();
+    let (built, missing): (Vec<_>, Vec<_>) =
+        findings.into_iter().partition(|f| f.role != Role::Missing);
+    // Where the row has no simulation of its own, the curve stands in.
+    let missing_row = |row| chapter.finding(row).is_some_and(|f| f.role == Role::Missing);
+    let beside: Vec<_> =
+        picture.beside.iter().filter(|(row, _)| missing_row(row)).map(|(_, text)| text).collect();
+    html! {
+        h3 id=(figure.id) { (figure.title) }
+        p { (chapter.document.paper) ", " (figure.place) ". " (figure.note) }
+        figure { (PreEscaped(&picture.svg)) }
+        @if built.is_empty() && beside.is_empty() {
+            p { "The text states no number for what is drawn here." }
+        }
+        ul {
+            @for sentence in beside { li { (sentence) } }
+            @for finding in built { li { (finding.sentence()) } }
+            @for finding in missing { li { (finding.sentence()) } }
+        }
+        p { a href={ (figure.id) ".csv" } { (figure.id) ".csv" } }
+    }
+}
+
+fn table(findings: &[&Finding]) -> Markup {
+    let heads = ["where", "quantity", "configuration"];
+    html! {
+        table {
+            tr {
+                @for head in heads { th { (head) } }
+                th.n { "published" } th.n { "simulated" } th { "unit" } th { "role" }
+                th.n { "difference, %, or agrees" }
+            }
+            @for finding in findings {
+                tr {
+                    td { (finding.row.place()) }
+                    td { (finding.row.quantity()) }
+                    td { (finding.row.configuration()) }
+                    td.n { (finding.row.value) }
+                    td.n { (finding.simulated.as_ref().map(Value::to_string).unwrap_or_default()) }
+                    td { (finding.row.unit()) }
+                    td { (finding.role) }
+                    td.n { (finding.difference()) }
+                }
+            }
+        }
+    }
+}
+
+fn study(study: &Study) -> Markup {
+    html! {
+        table {
+            tr {
+                th { (study.machine) }
+                @for (name, base, unit) in &study.results {
+                    th.n { (name) br; (digits(*base)) " " (unit) }
+                }
+            }
+            @for row in &study.rows {
+                tr {
+                    td { code { (row.parameter) } }
+                    @for [less, more] in &row.changes { td.n { (change(*less)) " / " (change(*more)) } }
+                }
+            }
+        }
+        @if !study.still.is_empty() {
+            p { "Without effect on any of these: " code { (study.still.join(", ")) } "." }
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Each published row beside what the simulation gives for it.
+
+use super::figure::{Check, Document, Figure, Mark, Simulate, digits};
+use super::lab::Lab;
+use super::published::{COLUMNS, Published, Row, Value};
+use std::fmt;
+use std::path::Path;
+use weft_fabric_sim::machine;
+
+/// What a published row is to us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Parameters were chosen to meet it: meeting it proves nothing.
+    Fitted,
+    /// A prediction.
+    HeldOut,
+    /// It repeats a parameter that the machine file assumes.
+    Assumed,
+    /// Its subject is not built yet.
+    Missing,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Role::Fitted => "fitted",
+            Role::HeldOut => "held-out",
+            Role::Assumed => "assumed",
+            Role::Missing => "missing",
+        })
+    }
+}
+
+/// A published row and its simulation.
+pub struct Finding<'p> {
+    pub row: &'p Row,
+    pub simulated: Option<Value>,
+    pub role: Role,
+}
+
+impl Finding<'_> {
+    /// How far the simulation is from the text: percent of the text's value, or percentage points
+    /// where that is itself a percentage; yes or no for names and orders. Empty if missing.
+    pub fn difference(&self) -> String {
+        match (&self.simulated, &self.row.value) {
+            (None, _) => String::new(),
+            (Some(Value::Number(ours)), Value::Number(theirs)) => {
+                let points = self.row.unit().starts_with('%');
+                let difference = ours - theirs;
+                // A tenth of a percent is more than is known of any of these numbers.
+                let percent = if points { difference } else { 100.0 * difference / theirs };
+                let rounded = (percent * 10.0).round() / 10.0;
+                format!("{:.1}", if rounded == 0.0 { 0.0 } else { rounded })
+            }
+            (Some(ours), theirs) => if ours == theirs { "yes" } else { "no" }.to_owned(),
+        }
+    }
+
+    /// A sentence for below a figure.
+    pub fn sentence(&self) -> String {
+        let row = self.row;
+        let unit = match (row.unit(), &row.value) {
+            (_, Value::Word(_)) => String::new(),
+            (unit, _) => format!(" {unit}"),
+        };
+        let what = format!("{} ({})", row.quantity(), row.configuration());
+        let Some(simulated) = &self.simulated else {
+            return format!("{what}: published {}{unit}; not built yet.", row.value);
+        };
+        let difference = match (&row.value, row.unit().starts_with('%')) {
+            (Value::Word(_), _) => match simulated == &row.value {
+                true => "agrees".to_owned(),
+                false => "does not agree".to_owned(),
+            },
+            (_, true) => format!("{} percentage points apart", self.difference()),
+            _ => format!("differs by {} %", self.difference()),
+        };
+        let (role, value) = (self.role, &row.value);
+        format!(
+            "{what}: simulated {simulated}{unit}, published {value}{unit}: {difference} ({role})."
+        )
+    }
+}
+
+/// A sentence on a mark and the curve that it belongs to, whatever the row's own subject.
+pub fn beside(figure: &Figure, mark: &Mark, simulated: f64, row: &Row) -> String {
+    let (what, unit) = (figure.x.label.to_lowercase(), figure.x.unit);
+    let x =
+        if unit.is_empty() { format!("{} {what}", mark.x) } else { format!("{} {unit}", mark.x) };
+    let ours = Some(Value::Number(simulated));
+    let finding = Finding { row, simulated: ours, role: Role::Missing };
+    let apart = if row.unit().starts_with('%') { "percentage points apart" } else { "% apart" };
+    format!(
+        "The cross at {x} and the curve {}: {} and {} {}, {} {apart}.",
+        mark.series,
+        row.value,
+        digits(simulated),
+        figure.y.unit,
+        finding.difference()
+    )
+}
+
+/// The role that the machine files of a document give to a row.
+fn evidence(
+    lab: &Lab,
+    document: &Document,
+    published: &Published,
+    row: &Row,
+) -> Result<Role, String> {
+    for name in document.machines {
+        let machine = lab.machine(name)?;
+        let (place, quantity, configuration) = (row.place(), row.quantity(), row.configuration());
+        match machine.evidence.role(row.paper(), place, quantity, configuration) {
+            Some(machine::Role::Fitted) => return Ok(Role::Fitted),
+            Some(machine::Role::HeldOut) => return Ok(Role::HeldOut),
+            None => {}
+        }
+    }
+    let files: Vec<_> = document.machines.iter().map(|m| format!("machines/{m}.toml")).collect();
+    Err(format!(
+        "{}:{}: no machine file of {} has \"{}; {}\" in its [evidence]; put it into `fitted` or \
+         `held_out` of one of {}",
+        published.file,
+        row.line,
+        row.paper(),
+        row.quantity(),
+        row.configuration(),
+        files.join(", ")
+    ))
+}
+
+fn simulate(lab: &Lab, check: &Check) -> Result<(Value, Option<Role>), String> {
+    Ok(match &check.simulate {
+        Simulate::Run(machine, workload, x) => {
+            (Value::Number(lab.measure(machine, *workload, *x)?), None)
+        }
+        Simulate::Runs(runs) => (runs(lab)?, None),
+        Simulate::Parameter(name, path, value) => {
+            let machine = lab.machine(name)?;
+            let value = value(&machine).ok_or(format!("machines/{name}.toml has no {path}"))?;
+            let assumed = machine.evidence.assumed.iter().any(|p| p == path);
+            (Value::Number(value), assumed.then_some(Role::Assumed))
+        }
+    })
+}
+
+/// All rows of the documents' papers, in the order of the list, not simulated yet: what is wrong with
+/// descriptions and machine files shows before anything is measured.
+pub fn rows<'p>(
+    lab: &Lab,
+    documents: &[Document],
+    published: &'p Published,
+) -> Result<Vec<Finding<'p>>, String> {
+    for document in documents {
+        for check in &document.checks {
+            published.find(document.paper, check.row)?;
+        }
+    }
+    let mut findings = Vec::new();
+    for row in &published.rows {
+        if let Some(document) = documents.iter().find(|d| d.paper == row.paper()) {
+            let role = evidence(lab, document, published, row)?;
+            findings.push(Finding { row, simulated: None, role });
+        }
+    }
+    Ok(findings)
+}
+
+/// Simulates what can be; the rest is missing.
+pub fn answer(lab: &Lab, documents: &[Document], findings: &mut [Finding]) -> Result<(), String> {
+    for finding in findings {
+        let row = finding.row;
+        let of_it = |document: &&Document| document.paper == row.paper();
+        let mut checks = documents.iter().filter(of_it).flat_map(|d| &d.checks);
+        match checks.find(|check| row.is(check.row)) {
+            None => finding.role = Role::Missing,
+            Some(check) => {
+                let (value, instead) = simulate(lab, check)?;
+                finding.simulated = Some(value);
+                finding.role = instead.unwrap_or(finding.role);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `summary.csv`: the columns of `published.csv`, then `simulated`, `role`, `difference_percent`.
+pub fn write(file: &Path, findings: &[Finding]) -> Result<(), String> {
+    let failed = |e: csv::Error| format!("cannot write {}: {e}", file.display());
+    let mut writer = csv::Writer::from_path(file).map_err(failed)?;
+    let columns = COLUMNS.into_iter().chain(["simulated", "role", "difference_percent"]);
+    writer.write_record(columns).map_err(failed)?;
+    for finding in findings {
+        let simulated = match &finding.simulated {
+            Some(Value::Number(number)) => digits(*number),
+            Some(word) => word.to_string(),
+            None => String::new(),
+        };
+        let more = [simulated, finding.role.to_string(), finding.difference()];
+        writer.write_record(finding.row.fields.iter().chain(&more)).map_err(failed)?;
+    }
+    writer.flush().map_err(|e| format!("cannot write {}: {e}", file.display()))
+}

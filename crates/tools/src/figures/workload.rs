@@ -1,0 +1,104 @@
+//! What is measured: a workload on a machine at one `x`, in virtual time.
+
+use super::measure::{collectives, messages, raw};
+use std::rc::Rc;
+use weft_fabric_sim::Machine;
+
+/// Something to run. The value is microseconds where nothing else is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Workload {
+    /// MPI_Barrier by the algorithm's name; x: ranks.
+    Barrier(&'static str),
+    /// MPI_Allreduce (MPI_INT, MPI_SUM) of so many integers; x: ranks.
+    Allreduce(&'static str, usize),
+    /// Half a ping-pong of RDMA writes on the bare fabric; x: bytes.
+    WriteLatency,
+    /// Half a ping-pong of sends and receives on the bare fabric; x: bytes.
+    SendLatency,
+    /// A datagram of so many bytes to a group, to the last receiver; x: receivers.
+    MulticastLatency(usize),
+    /// A window of RDMA writes on the bare fabric, from one rank or from both; x: bytes; MB/s.
+    WriteBandwidth { both: bool },
+    /// A window of MPI messages; x: bytes; MB/s.
+    Bandwidth(Memory),
+    /// Computation beside an MPI message, in percent of the message's time; x: bytes.
+    Availability(Side, Memory),
+    /// Whether an MPI message is a rendezvous: 1 or 0; x: bytes.
+    IsRendezvous,
+    /// Steps of the rank that takes most of them in a barrier; x: ranks.
+    BarrierSteps(&'static str),
+}
+
+/// Who computes beside a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Side {
+    Sender,
+    Receiver,
+}
+
+/// When the memory of a rendezvous is registered with the adapter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Memory {
+    /// For each message, as p2p does.
+    Each,
+    /// Before the measurement, as by a library that keeps registrations.
+    Once,
+}
+
+/// How long to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Effort {
+    /// Iterations that are measured, of what takes microseconds.
+    pub iterations: usize,
+    /// Of what takes milliseconds.
+    pub few: usize,
+}
+
+impl Effort {
+    /// As the documents measure.
+    pub const FULL: Effort = Effort { iterations: 1000, few: 20 };
+    /// A virtual cluster without jitter repeats itself soon.
+    pub const QUICK: Effort = Effort { iterations: 20, few: 2 };
+    /// To see what a parameter moves.
+    pub const STUDY: Effort = Effort { iterations: 100, few: 4 };
+}
+
+impl Workload {
+    /// Of its value.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Workload::Barrier(_)
+            | Workload::Allreduce(..)
+            | Workload::WriteLatency
+            | Workload::SendLatency
+            | Workload::MulticastLatency(_) => "us",
+            Workload::WriteBandwidth { .. } | Workload::Bandwidth(_) => "MB/s",
+            Workload::Availability(..) => "%",
+            Workload::IsRendezvous | Workload::BarrierSteps(_) => "",
+        }
+    }
+
+    /// Runs it on `machine`.
+    pub fn run(self, machine: &Rc<Machine>, x: usize, effort: Effort) -> Result<f64, String> {
+        let Effort { iterations, few } = effort;
+        match self {
+            Workload::Barrier(name) => collectives::barrier(machine, x, name, iterations),
+            Workload::Allreduce(name, integers) => {
+                collectives::allreduce(machine, x, name, integers, iterations)
+            }
+            Workload::BarrierSteps(name) => collectives::steps(machine, x, name),
+            Workload::WriteLatency => raw::write_latency(machine, x, iterations),
+            Workload::SendLatency => raw::send_latency(machine, x, iterations),
+            Workload::MulticastLatency(bytes) => {
+                raw::multicast_latency(machine, x, bytes, iterations)
+            }
+            Workload::WriteBandwidth { both } => raw::write_bandwidth(machine, x, both, few),
+            Workload::Bandwidth(memory) => messages::bandwidth(machine, x, memory, few),
+            Workload::Availability(side, memory) => {
+                messages::availability(machine, x, side, memory, few)
+            }
+            Workload::IsRendezvous => messages::is_rendezvous(machine, x),
+        }
+        .map_err(|e| format!("{self:?} at {x} on {}: {e}", machine.name))
+    }
+}

@@ -1,0 +1,202 @@
+//! `weft sim`: a communication pattern on a simulated cluster, as a table and as a picture.
+//!
+//! ```text
+//!   Args       the command line                                    here
+//!   Numbers    2,4,8 and 2..16 and 2..1024x2                       numbers
+//!   Study      which runs make the table                           study
+//!   measure    one run in virtual time                             measure
+//!   table      rows and columns, and the CSV file                  table
+//!   timeline   one run as an SVG: lanes, spans, arrows             timeline
+//! ```
+
+pub mod measure;
+mod numbers;
+mod study;
+mod table;
+mod timeline;
+
+pub use numbers::Numbers;
+
+use clap::Parser;
+use measure::Conditions;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use study::Study;
+use weft_fabric_sim::{Machine, machine, units};
+use weft_patterns::ALL;
+
+/// What `weft sim` was asked for.
+#[derive(Parser, Debug)]
+pub struct Args {
+    /// Pattern to run; `--list` shows them.
+    #[arg(required_unless_present = "list")]
+    pub pattern: Option<String>,
+    /// List patterns and machines.
+    #[arg(long)]
+    pub list: bool,
+    /// Machine by name, or the path of a machine file (with a `/` or a `.` in it).
+    #[arg(long, value_name = "NAME|FILE", required_unless_present = "list")]
+    pub machine: Option<String>,
+    /// Numbers of ranks: 2,4,8 or 2..16 or 2..1024x2. Default: what the machine has, up to 64.
+    #[arg(long, value_name = "NUMBERS", allow_negative_numbers = true)]
+    pub ranks: Option<Numbers>,
+    /// Payload of one message, or of one rank's block: 8,1024 or 8..65536x2. Default: 8.
+    #[arg(long, value_name = "NUMBERS", allow_negative_numbers = true)]
+    pub bytes: Option<Numbers>,
+    /// Algorithms of the pattern. Default: those that suit any machine.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub algorithm: Vec<String>,
+    /// How many send to one, for patterns that have a hot spot. Default: all others.
+    #[arg(long, value_name = "NUMBERS", allow_negative_numbers = true)]
+    pub fan_in: Option<Numbers>,
+    /// Repetitions that are measured.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub repeat: usize,
+    /// Repetitions before those.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub warm_up: usize,
+    /// All ranks begin each repetition at once; else one repetition follows the other.
+    #[arg(long)]
+    pub isolated: bool,
+    /// The same seed gives the same figures, bit for bit.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Each operation takes up to so many microseconds longer, at random.
+    #[arg(long, value_name = "US", default_value_t = 0.0, value_parser = microseconds, allow_negative_numbers = true)]
+    pub jitter: f64,
+    /// Changes a parameter of the machine, as in rail.gap_in=1.5; may be given several times.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = change)]
+    pub set: Vec<(String, String)>,
+    /// Writes the figures to a file.
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+    /// Draws one repetition of the last run: who does what when.
+    #[arg(long, value_name = "FILE.svg")]
+    pub timeline: Option<PathBuf>,
+}
+
+/// Most that `--jitter` may be, in microseconds.
+const MOST_JITTER: f64 = 1e6;
+
+fn microseconds(text: &str) -> Result<f64, String> {
+    let allowed = 0.0..=MOST_JITTER;
+    let value = text.parse().ok().filter(|us| allowed.contains(us));
+    value.ok_or_else(|| format!("a number of microseconds from 0 to {MOST_JITTER}"))
+}
+
+fn change(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=').filter(|(key, value)| !key.is_empty() && !value.is_empty());
+    let (key, value) = parts.ok_or("KEY=VALUE, as in rail.gap_in=1.5")?;
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
+}
+
+/// Why there is no table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// The request cannot be: names the value and what is allowed.
+    Request(String),
+    /// The run, or the writing of a file, failed.
+    Run(String),
+}
+
+impl Failure {
+    /// What the process ends with: 2 for a wrong request, as clap does.
+    pub fn code(&self) -> u8 {
+        match self {
+            Failure::Request(_) => 2,
+            Failure::Run(_) => 1,
+        }
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (Failure::Request(why) | Failure::Run(why)) = self;
+        f.write_str(why)
+    }
+}
+
+/// Runs what was asked for and returns the text to print.
+pub fn run(args: &Args) -> Result<String, Failure> {
+    if args.list {
+        return Ok(list());
+    }
+    let name = args.machine.as_deref().unwrap_or_default();
+    let machine = Machine::load_with(name, &args.set);
+    let machine = Rc::new(machine.map_err(|e| Failure::Request(e.to_string()))?);
+    let study = Study::new(args, &machine)?;
+    let drawn = args.timeline.as_ref().map(|_| timeline::check(&study)).transpose()?;
+    // Before the work: a place that cannot be written is known at once.
+    let csv = args.csv.as_deref().map(create).transpose()?;
+    let picture = args.timeline.as_deref().map(create).transpose()?;
+    let jitter = units::Time::from_us(args.jitter);
+    let conditions = Conditions { changes: args.set.clone(), seed: args.seed, jitter };
+    let figures = study.run(&machine, &conditions)?;
+    let mut text = table::print(&study, &figures, &machine, &conditions);
+    if let (Some(file), Some(path)) = (csv, &args.csv) {
+        let written = table::write_csv(&study, &figures, &machine, &conditions, file);
+        written.map_err(|e| unwritten(path, &e))?;
+    }
+    if let (Some(plan), Some(file), Some(path)) = (drawn, picture, &args.timeline) {
+        timeline::draw(&machine, &plan, &conditions, file, path)?;
+        text += &format!("\ntimeline of one repetition on {} ranks: ", plan.ranks);
+        text += &format!("{}\n", path.display());
+    }
+    Ok(text)
+}
+
+fn unwritten(path: &Path, error: &dyn std::fmt::Display) -> Failure {
+    Failure::Run(format!("cannot write {}: {error}", path.display()))
+}
+
+fn create(path: &Path) -> Result<File, Failure> {
+    File::create(path).map_err(|e| unwritten(path, &e))
+}
+
+/// Patterns with their algorithms, and machines.
+fn list() -> String {
+    let mut text = String::from("patterns\n");
+    for about in ALL {
+        text += &format!("  {:<17} {}\n", about.name, about.what);
+        for algorithm in about.algorithms {
+            text += &format!("  {:<17}   {:<12} {}\n", "", algorithm.name, algorithm.about);
+        }
+    }
+    text += "\nmachines\n";
+    for (name, source) in machine::NAMES {
+        let machine = Machine::parse(name, source).expect("the library's own files are right");
+        let (nodes, each) = (machine.nodes.0, machine.ranks_per_node.0);
+        let size = format!("{nodes} x {each}");
+        text += &format!("  {name:<17} {size:<12}  {}\n", machine.about);
+    }
+    text += "\nThe size of a machine is nodes x ranks on each.\n";
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_and_times_are_parsed() {
+        let parsed = change("rail.gap_in = 1.5");
+        assert_eq!(parsed, Ok(("rail.gap_in".to_owned(), "1.5".to_owned())));
+        for wrong in ["rail.gap_in", "=1", "rail.gap_in="] {
+            assert_eq!(change(wrong), Err("KEY=VALUE, as in rail.gap_in=1.5".to_owned()));
+        }
+        assert_eq!(microseconds("0.5"), Ok(0.5));
+        for wrong in ["-1", "NaN", "inf", "1e7", "soon"] {
+            let allowed = "a number of microseconds from 0 to 1000000";
+            assert_eq!(microseconds(wrong), Err(allowed.to_owned()));
+        }
+    }
+
+    #[test]
+    fn all_patterns_and_machines_are_listed() {
+        let list = list();
+        for name in ALL.iter().map(|a| a.name).chain(machine::NAMES.iter().map(|(name, _)| *name)) {
+            assert!(list.lines().any(|line| line.starts_with(&format!("  {name} "))), "{name}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! One run of a pattern in virtual time.
+
+use super::Failure;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Instant;
+use weft_fabric::Fabric;
+use weft_fabric::wait::WaitPolicy;
+use weft_fabric_sim::units::{Picoseconds, Time};
+use weft_fabric_sim::{Machine, Options, Trace, run};
+use weft_p2p::Limits;
+use weft_patterns::{Error, Laps, Plan, Rank, World};
+
+/// What is not the pattern's nor the machine's.
+#[derive(Debug, Clone)]
+pub struct Conditions {
+    /// Parameters of the machine that are not as in its file: key, value.
+    pub changes: Vec<(String, String)>,
+    pub seed: u64,
+    /// Each operation takes up to so much longer.
+    pub jitter: Time,
+}
+
+impl Conditions {
+    /// The changes for a title: nothing, or ` with a = 1, b = 2`.
+    pub fn changed(&self) -> String {
+        let list: Vec<_> =
+            self.changes.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+        if list.is_empty() { String::new() } else { format!(" with {}", list.join(", ")) }
+    }
+
+    /// The noise for a title: nothing, or its size and seed.
+    pub fn noise(&self) -> String {
+        match self.jitter {
+            Time(0) => String::new(),
+            jitter => format!("; jitter up to {} us, seed {}", jitter.us(), self.seed),
+        }
+    }
+}
+
+/// Over the repetitions of one run, in the unit of the pattern.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Figure {
+    pub mean: f64,
+    pub least: f64,
+    pub most: f64,
+}
+
+/// A run: the laps of each rank, and what was recorded.
+pub struct Ran {
+    pub laps: Vec<Laps>,
+    pub trace: Option<Trace>,
+    /// The instant at which virtual time began.
+    origin: Instant,
+}
+
+impl Ran {
+    /// An instant of a lap in virtual time, to the nanosecond.
+    pub fn time(&self, at: Instant) -> Picoseconds {
+        at.saturating_duration_since(self.origin).as_nanos() as u64 * 1000
+    }
+}
+
+/// Runs a plan; `on_lap` is called as each repetition begins. Errors: parameters that the machine
+/// does not allow, a deadlock.
+pub fn ran(
+    machine: &Rc<Machine>,
+    plan: &Plan,
+    conditions: &Conditions,
+    trace: bool,
+    on_lap: impl Fn() + 'static,
+) -> Result<Ran, Failure> {
+    let world = World::watched(plan.clone(), on_lap).map_err(failure)?;
+    let Conditions { seed, jitter, .. } = *conditions;
+    let options = Options { jitter, trace, ..Options::new(plan.ranks).seed(seed) };
+    let origin = Cell::new(None);
+    let error: Rc<RefCell<Option<Error>>> = Rc::default();
+    let outcome = run(machine, options, |sim| {
+        // No rank has run yet, so that its clock is zero.
+        origin.set(Some(sim.now()));
+        let rank = Rank::new(sim, WaitPolicy::new(true), Limits::default(), &world);
+        let (program, error) = (rank.program(), error.clone());
+        async move {
+            match program.await {
+                Ok(laps) => laps,
+                Err(why) => {
+                    error.borrow_mut().get_or_insert(why);
+                    Laps::default()
+                }
+            }
+        }
+    });
+    // If a rank failed, others wait for it for ever: its error is the reason.
+    if let Some(error) = error.take() {
+        return Err(failure(error));
+    }
+    let what = || format!("{} on {} ranks, {}", plan.about.name, plan.ranks, plan.algorithm.name);
+    let outcome = outcome.map_err(|e| Failure::Run(format!("{}: {e}", what())))?;
+    let laps: Vec<Laps> = outcome.results.into_iter().flatten().collect();
+    let origin = origin.get().expect("there is at least one rank");
+    Ok(Ran { laps, trace: outcome.trace, origin })
+}
+
+fn failure(error: Error) -> Failure {
+    match error {
+        Error::Refused(why) => Failure::Request(why),
+        other => Failure::Run(other.to_string()),
+    }
+}
+
+/// The figure of a plan, as [`ran`] runs it.
+pub fn measure(
+    machine: &Rc<Machine>,
+    plan: &Plan,
+    conditions: &Conditions,
+    on_lap: impl Fn() + 'static,
+) -> Result<Figure, Failure> {
+    let ran = ran(machine, plan, conditions, false, on_lap)?;
+    let figures = plan.about.measured.figures(&ran.laps, plan.bytes);
+    let sum: f64 = figures.iter().sum();
+    Ok(Figure {
+        mean: sum / figures.len() as f64,
+        least: figures.iter().copied().fold(f64::INFINITY, f64::min),
+        most: figures.iter().copied().fold(0.0, f64::max),
+    })
+}

@@ -1,0 +1,222 @@
+//! Which runs make a table: every number of ranks with every algorithm, payload and fan-in.
+
+use super::measure::{Conditions, Figure, measure};
+use super::{Args, Failure};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::rc::Rc;
+use std::time::Duration;
+use weft_fabric_sim::Machine;
+use weft_patterns::{About, Algorithm, Error, Payload, Plan};
+
+/// What differs between the columns of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Series {
+    pub algorithm: &'static Algorithm,
+    pub bytes: usize,
+    /// `None`: all other ranks.
+    pub fan_in: Option<usize>,
+}
+
+/// A table to be made.
+pub struct Study {
+    pub about: &'static About,
+    pub ranks: Vec<usize>,
+    pub algorithms: Vec<&'static Algorithm>,
+    /// One, of 0, for a pattern without payload.
+    pub bytes: Vec<usize>,
+    /// One, `None`, for a pattern without a fan-in.
+    pub fan_ins: Vec<Option<usize>>,
+    pub repeat: usize,
+    pub warm_up: usize,
+    pub isolated: bool,
+}
+
+/// Up to how many bytes in all messages of a repetition payload is real.
+pub const REAL_MOST: usize = 16 << 20;
+
+/// Payload in bytes if none is given.
+const USUAL_BYTES: usize = 8;
+
+/// A machine with more ranks is studied up to so many, by powers of two, if none are given.
+const USUAL_RANKS: usize = 64;
+
+/// From so many messages on, a run may be long enough for a progress bar.
+const LONG: u64 = 1_000_000;
+
+fn refuse<T>(why: impl Into<String>) -> Result<T, Failure> {
+    Err(Failure::Request(why.into()))
+}
+
+impl Study {
+    /// Errors: a request that cannot be, with what is allowed.
+    pub fn new(args: &Args, machine: &Machine) -> Result<Study, Failure> {
+        let name = args.pattern.as_deref().unwrap_or_default();
+        let about = weft_patterns::find(name).map_err(request)?;
+        let study = Study {
+            about,
+            ranks: ranks(args, about, machine)?,
+            algorithms: algorithms(args, about)?,
+            bytes: bytes(args, about)?,
+            fan_ins: fan_ins(args, about)?,
+            repeat: args.repeat,
+            warm_up: args.warm_up,
+            isolated: args.isolated,
+        };
+        for plan in study.plans() {
+            plan.check().map_err(request)?;
+        }
+        Ok(study)
+    }
+
+    /// The columns if ranks go down.
+    pub fn series(&self) -> Vec<Series> {
+        let mut series = Vec::new();
+        for &algorithm in &self.algorithms {
+            for &bytes in &self.bytes {
+                for &fan_in in &self.fan_ins {
+                    series.push(Series { algorithm, bytes, fan_in });
+                }
+            }
+        }
+        series
+    }
+
+    pub fn plan(&self, ranks: usize, series: &Series) -> Plan {
+        let mut plan = Plan {
+            about: self.about,
+            ranks,
+            algorithm: series.algorithm,
+            bytes: series.bytes,
+            fan_in: series.fan_in.unwrap_or(ranks.saturating_sub(1)),
+            warm_up: self.warm_up,
+            repeat: self.repeat,
+            isolated: self.isolated,
+            payload: Payload::Real,
+        };
+        if (self.about.messages)(ranks).saturating_mul(series.bytes) > REAL_MOST {
+            plan.payload = Payload::Phantom;
+        }
+        plan
+    }
+
+    /// All runs: for each number of ranks each series.
+    pub fn plans(&self) -> Vec<Plan> {
+        let series = self.series();
+        let row = |&ranks| series.iter().map(move |series| self.plan(ranks, series));
+        self.ranks.iter().flat_map(row).collect()
+    }
+
+    /// The figures of all plans, in their order.
+    pub fn run(
+        &self,
+        machine: &Rc<Machine>,
+        conditions: &Conditions,
+    ) -> Result<Vec<Figure>, Failure> {
+        let plans = self.plans();
+        let bar = progress(plans.iter().map(work).fold(0, u64::saturating_add));
+        let mut figures = Vec::with_capacity(plans.len());
+        for plan in &plans {
+            bar.set_message(format!("{} ranks, {}", plan.ranks, plan.algorithm.name));
+            let (each, lap) = ((plan.about.messages)(plan.ranks) as u64, bar.clone());
+            figures.push(measure(machine, plan, conditions, move || lap.inc(each))?);
+        }
+        bar.finish_and_clear();
+        Ok(figures)
+    }
+}
+
+/// How much a plan is to simulate: messages, about.
+fn work(plan: &Plan) -> u64 {
+    let laps = plan.warm_up.saturating_add(plan.repeat) as u64;
+    ((plan.about.messages)(plan.ranks) as u64).saturating_mul(laps.saturating_add(1))
+}
+
+/// On the terminal, if there is one and the run is long.
+fn progress(work: u64) -> ProgressBar {
+    if work < LONG {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(work);
+    let style = "{msg:24} {bar:30} {percent:>3} %  {eta_precise} left";
+    bar.set_style(ProgressStyle::with_template(style).expect("a right template"));
+    bar.enable_steady_tick(Duration::from_millis(250));
+    bar
+}
+
+fn request(error: Error) -> Failure {
+    Failure::Request(error.to_string())
+}
+
+fn ranks(args: &Args, about: &About, machine: &Machine) -> Result<Vec<usize>, Failure> {
+    let most = machine.nodes.0.saturating_mul(machine.ranks_per_node.0);
+    let least = about.least_ranks.max(1);
+    let Some(given) = &args.ranks else {
+        let widest = args.fan_in.as_ref().and_then(|f| f.0.iter().max());
+        if let Some(fan_in) = widest.filter(|_| about.fans_in) {
+            let ranks = fan_in.saturating_add(1).max(2);
+            return match ranks <= most {
+                true => Ok(vec![ranks]),
+                false => refuse(format!(
+                    "--fan-in {fan_in}: {} has room for {most} ranks, so at most {}",
+                    machine.name,
+                    most - 1
+                )),
+            };
+        }
+        let usual: Vec<usize> = if most <= 16 {
+            (2.min(most)..=most).collect()
+        } else {
+            let doubled = |n: &usize| Some(2 * n).filter(|&n| n <= most.min(USUAL_RANKS));
+            std::iter::successors(Some(2), doubled).collect()
+        };
+        return Ok(usual);
+    };
+    for &ranks in &given.0 {
+        if ranks < least {
+            let name = about.name;
+            return refuse(format!("--ranks {ranks}: {name} runs on {least} or more"));
+        }
+        if ranks > most {
+            let name = &machine.name;
+            return refuse(format!("--ranks {ranks}: {name} has room for 1 to {most}"));
+        }
+    }
+    Ok(given.0.clone())
+}
+
+fn algorithms(args: &Args, about: &'static About) -> Result<Vec<&'static Algorithm>, Failure> {
+    if args.algorithm.is_empty() {
+        return Ok(about.algorithms[..about.usual].iter().collect());
+    }
+    let find = |name: &String| {
+        about.algorithm(name.trim()).ok_or_else(|| {
+            let known = about.algorithm_names();
+            let pattern = about.name;
+            Failure::Request(format!("--algorithm {name}: {pattern} has {known}"))
+        })
+    };
+    args.algorithm.iter().map(find).collect()
+}
+
+fn bytes(args: &Args, about: &About) -> Result<Vec<usize>, Failure> {
+    match (&args.bytes, about.payload) {
+        (None, None) => Ok(vec![0]),
+        (None, Some(_)) => Ok(vec![USUAL_BYTES]),
+        (Some(_), None) => refuse(format!("--bytes: {} has no payload", about.name)),
+        (Some(given), Some(_)) => Ok(given.0.clone()),
+    }
+}
+
+fn fan_ins(args: &Args, about: &About) -> Result<Vec<Option<usize>>, Failure> {
+    let Some(given) = &args.fan_in else { return Ok(vec![None]) };
+    if !about.fans_in {
+        let others = weft_patterns::ALL.iter().filter(|a| a.fans_in);
+        let names: Vec<_> = others.map(|a| a.name).collect();
+        let text = "has none; patterns that have one:";
+        return refuse(format!("--fan-in: {} {text} {}", about.name, names.join(", ")));
+    }
+    if given.0.contains(&0) {
+        return refuse("--fan-in 0: at least 1, and less than the number of ranks");
+    }
+    Ok(given.0.iter().copied().map(Some).collect())
+}

@@ -1,0 +1,63 @@
+//! `cargo xtask vm -- COMMAND`: runs a command in a small virtual machine whose kernel has soft-RoCE,
+//! so that code on verbs is tested against a real kernel's RDMA stack on any machine. CONTRIBUTING.md
+//! says what COMMAND sees inside.
+
+pub mod agent;
+pub mod client;
+mod frame;
+mod host;
+mod image;
+mod log;
+mod options;
+mod qemu;
+mod run;
+
+use host::Trouble;
+use log::Log;
+pub use options::Args;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Exit code for: this machine cannot run it. The one that automake's tests use.
+pub const NOT_RUN: u8 = 77;
+/// Exit code for: COMMAND took too long, as timeout(1).
+pub const TIMED_OUT: u8 = 124;
+/// Exit code for: the virtual machine failed, not COMMAND.
+pub const FAILED: u8 = 125;
+
+/// Runs COMMAND; its exit code, or one of those above, with a line that says why.
+pub fn main(args: &Args) -> ExitCode {
+    let folder = crate::root().join("target/vm");
+    match in_folder(args, &folder) {
+        Ok(code) => ExitCode::from(code),
+        Err(Trouble::NotRun(reason)) => {
+            eprintln!("NOT RUN: {reason}");
+            ExitCode::from(NOT_RUN)
+        }
+        Err(Trouble::Failed(error)) => {
+            eprintln!("vm: {error}");
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+fn in_folder(args: &Args, folder: &Path) -> Result<u8, Trouble> {
+    fs::create_dir_all(folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
+    // Held until we end: two runs would share the output folder, the log and the processors.
+    let lock = folder.join("lock");
+    let lock = File::create(&lock).map_err(|e| {
+        let name = lock.display();
+        format!("cannot write {name}: {e} (if another user made the folder: remove it)")
+    })?;
+    if lock.try_lock().is_err() {
+        eprintln!("vm: waiting for another run in {}", folder.display());
+        lock.lock().map_err(|e| format!("{}: {e}", folder.display()))?;
+    }
+    let log = Log::begin(&folder.join("last.log"))?;
+    let result = host::prepare(&log)
+        .and_then(|()| image::get(folder, args.rebuild, &log))
+        .and_then(|image| run::run(args, &image, folder, &log));
+    log.note(&format!("end: {result:?}"));
+    result
+}

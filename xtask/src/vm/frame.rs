@@ -1,0 +1,168 @@
+//! What the host, the agents and `weft-vm-run` say to each other, over a virtio port or TCP.
+//!
+//! A frame is one byte of kind, four of length (little endian), and the body: raw bytes for the
+//! data of a stream, JSON for the rest.
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::io::{Error, ErrorKind, Read, Result, Write};
+
+/// How an agent runs what it is sent; the host says so once.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Setup {
+    /// The environment of commands that come over TCP.
+    pub environment: Vec<(String, String)>,
+    /// Put before the words of every limited command, as `setpriv --reuid=nobody`.
+    pub prefix: Vec<String>,
+}
+
+/// A command to run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Program and arguments.
+    pub words: Vec<String>,
+    /// Added to the agent's environment; none: what the set-up says.
+    pub environment: Option<Vec<(String, String)>>,
+    /// Its working directory; none: `/tmp`.
+    pub folder: Option<String>,
+    /// Under the set-up's prefix, or as the agent itself, root.
+    pub limited: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Frame {
+    /// The agent is there.
+    Ready,
+    Setup(Setup),
+    Run(Run),
+    /// Standard input of the command.
+    Input(Vec<u8>),
+    InputEnd,
+    /// Standard output of the command.
+    Output(Vec<u8>),
+    /// Standard error of the command.
+    Errors(Vec<u8>),
+    /// Sent every second while a command runs, so that silence means trouble.
+    Alive,
+    /// The command ended: its exit code, or 128 and the signal, as in a shell.
+    Ended(i32),
+}
+
+/// More than any frame holds: data comes in pieces of at most 64 KiB.
+const LONGEST: usize = 1 << 20;
+
+fn json<T: Serialize>(value: &T) -> Result<Vec<u8>> {
+    serde_json::to_vec(value).map_err(Error::other)
+}
+
+fn parsed<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
+    serde_json::from_slice(body).map_err(|e| Error::new(ErrorKind::InvalidData, e))
+}
+
+/// Writes a frame in one piece.
+pub fn write(to: &mut impl Write, frame: &Frame) -> Result<()> {
+    let (kind, body) = match frame {
+        Frame::Ready => (0, Vec::new()),
+        Frame::Setup(setup) => (1, json(setup)?),
+        Frame::Run(run) => (2, json(run)?),
+        Frame::Input(bytes) => (3, bytes.clone()),
+        Frame::InputEnd => (4, Vec::new()),
+        Frame::Output(bytes) => (5, bytes.clone()),
+        Frame::Errors(bytes) => (6, bytes.clone()),
+        Frame::Alive => (7, Vec::new()),
+        Frame::Ended(code) => (8, code.to_le_bytes().to_vec()),
+    };
+    if body.len() > LONGEST {
+        let text = format!("a frame of kind {kind} has {} bytes, at most {LONGEST}", body.len());
+        return Err(Error::new(ErrorKind::InvalidInput, text));
+    }
+    let mut all = vec![kind];
+    all.extend((body.len() as u32).to_le_bytes());
+    all.extend(body);
+    to.write_all(&all)?;
+    to.flush()
+}
+
+/// Reads a frame; none at the end of the stream.
+pub fn read(from: &mut impl Read) -> Result<Option<Frame>> {
+    let mut head = [0; 5];
+    loop {
+        match from.read(&mut head[..1]) {
+            Ok(0) => return Ok(None),
+            Ok(_) => break,
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    from.read_exact(&mut head[1..])?;
+    let [kind, length @ ..] = head;
+    let length = u32::from_le_bytes(length) as usize;
+    let bad = |text: String| Error::new(ErrorKind::InvalidData, text);
+    if length > LONGEST {
+        return Err(bad(format!("a frame of kind {kind} claims {length} bytes, over {LONGEST}")));
+    }
+    let mut body = vec![0; length];
+    from.read_exact(&mut body)?;
+    Ok(Some(match kind {
+        0 => Frame::Ready,
+        1 => Frame::Setup(parsed(&body)?),
+        2 => Frame::Run(parsed(&body)?),
+        3 => Frame::Input(body),
+        4 => Frame::InputEnd,
+        5 => Frame::Output(body),
+        6 => Frame::Errors(body),
+        7 => Frame::Alive,
+        8 => {
+            let code = body.try_into().map_err(|_| bad("an exit code has 4 bytes".to_owned()))?;
+            Frame::Ended(i32::from_le_bytes(code))
+        }
+        _ => return Err(bad(format!("a frame of kind {kind}; kinds are 0 to 8"))),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_frame_comes_back() {
+        let pair = ("A".to_owned(), "b c".to_owned());
+        let run = Run {
+            words: vec!["sh".to_owned(), "-c".to_owned(), "echo \"ä\"".to_owned()],
+            environment: Some(vec![pair.clone()]),
+            folder: None,
+            limited: true,
+        };
+        let all = [
+            Frame::Ready,
+            Frame::Setup(Setup { environment: vec![pair], prefix: vec!["env".to_owned()] }),
+            Frame::Run(run),
+            Frame::Input(vec![0, 255]),
+            Frame::InputEnd,
+            Frame::Output(b"x\n".to_vec()),
+            Frame::Errors(Vec::new()),
+            Frame::Alive,
+            Frame::Ended(-3),
+        ];
+        let mut bytes = Vec::new();
+        for frame in &all {
+            write(&mut bytes, frame).unwrap();
+        }
+        let mut from = bytes.as_slice();
+        for frame in all {
+            assert_eq!(read(&mut from).unwrap(), Some(frame));
+        }
+        assert_eq!(read(&mut from).unwrap(), None);
+    }
+
+    #[test]
+    fn bad_frames_are_refused() {
+        let kind = |bytes: &[u8]| read(&mut &bytes[..]).unwrap_err().kind();
+        assert_eq!(kind(&[5, 255, 255, 255, 255]), ErrorKind::InvalidData);
+        assert_eq!(kind(&[9, 0, 0, 0, 0]), ErrorKind::InvalidData);
+        assert_eq!(kind(&[8, 1, 0, 0, 0, 7]), ErrorKind::InvalidData);
+        assert_eq!(kind(&[2, 1, 0, 0, 0, b'{']), ErrorKind::InvalidData);
+        assert_eq!(kind(&[5, 2, 0, 0, 0, 1]), ErrorKind::UnexpectedEof);
+        let long = Frame::Input(vec![0; LONGEST + 1]);
+        assert!(write(&mut Vec::new(), &long).is_err());
+    }
+}
