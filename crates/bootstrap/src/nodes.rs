@@ -15,6 +15,12 @@ pub(crate) fn from_setting(size: usize) -> Result<Option<Vec<usize>>, BootstrapE
     }
 }
 
+/// What is wrong with the setting, whatever the number of ranks.
+pub fn check(text: &str) -> Result<(), String> {
+    let size = if text.contains(',') { text.split(',').count() } else { 1 };
+    if text.is_empty() { Ok(()) } else { parse(text, size).map(drop) }
+}
+
 /// Reads `2` (nodes of two ranks each, in order) or `0,0,1,1` (the node of each rank).
 pub fn parse(text: &str, size: usize) -> Result<Vec<usize>, String> {
     let wrong = |what: String| {
@@ -148,6 +154,8 @@ mod tests {
             let error = parse(text, 3).unwrap_err();
             assert!(error.contains(words) && error.contains(SETTING), "{error}");
         }
+        assert_eq!((check(""), check("3"), check("0,0,7")), (Ok(()), Ok(()), Ok(())));
+        assert!(check("1,").is_err() && check("many").is_err());
     }
 
     #[test]
