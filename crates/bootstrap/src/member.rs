@@ -4,6 +4,7 @@
 //! nowhere before it.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use crate::kin::Sign;
 use crate::wire::MAX_VALUE;
@@ -11,6 +12,10 @@ use crate::{Bootstrap, BootstrapError, nodes};
 
 /// Longest key in bytes; what is put before it fits the shortest limit (64 in PMI).
 pub(crate) const MAX_KEY: usize = 40;
+
+/// How long a launcher has to pass on the message of an abort, which none prints itself: some kill
+/// what carries the output along with the ranks.
+const LAST_WORD: Duration = Duration::from_millis(100);
 
 /// The key-value space of a launcher, as its protocol has it.
 pub(crate) trait Space: Send {
@@ -26,7 +31,8 @@ pub(crate) trait Space: Send {
     /// Leaves the launcher's protocol in good order.
     fn finalize(&mut self) -> Result<(), BootstrapError>;
 
-    /// Asks for the end of the job; returns if this process may end by itself.
+    /// Asks for the end of the job, the message of which is printed; returns if this process may end
+    /// by itself.
     fn abort(&mut self, code: i32, message: &str);
 }
 
@@ -161,6 +167,8 @@ impl<S: Space> Bootstrap for Member<S> {
     fn abort(&mut self, code: i32, message: &str) {
         // An aborted job never looks successful.
         let code = if code & 0xff == 0 { 1 } else { code & 0xff };
+        eprintln!("{message}");
+        std::thread::sleep(LAST_WORD);
         self.space.abort(code, message);
     }
 }

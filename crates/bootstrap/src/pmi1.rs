@@ -131,8 +131,6 @@ impl Wire for Pmi1 {
     }
 
     fn abort(&mut self, code: i32, message: &str) {
-        // Not every launcher prints it.
-        eprintln!("{message}");
         let request = format!("cmd=abort exitcode={code} message={}\n", plain(message));
         if self.channel.send("abort", request.as_bytes()).is_ok() {
             self.channel.wait_for_the_end(ABORT_WAIT);

@@ -104,8 +104,7 @@ impl Wire for Pmi2 {
     }
 
     fn abort(&mut self, _code: i32, message: &str) {
-        // Slurm does not print it, and takes no code: it is the process's own exit code.
-        eprintln!("{message}");
+        // Slurm takes no code: it is the process's own exit code.
         let _ = self.send("abort", "abort", &format!("isworld=TRUE;msg={};", plain(message)));
     }
 }

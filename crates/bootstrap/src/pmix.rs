@@ -150,8 +150,7 @@ impl Space for Pmix {
         self.check("finalize", code)
     }
 
-    fn abort(&mut self, code: i32, message: &str) {
-        eprintln!("{message}");
+    fn abort(&mut self, code: i32, _message: &str) {
         let nobody: *const c_char = ptr::null();
         // SAFETY: no message (it is printed), and no list of processes: all of the job.
         unsafe { (self.api.abort)(code, nobody, ptr::null_mut(), 0) };

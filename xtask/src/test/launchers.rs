@@ -167,9 +167,13 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
         tally.passed += 1;
     }
     for launcher in &launchers {
-        jobs(launcher, &hello, &ring)?;
-        abort(launcher, &hello)?;
-        killed(launcher, &hello)?;
+        let outcome = jobs(launcher, &hello, &ring)
+            .and_then(|()| abort(launcher, &hello))
+            .and_then(|()| killed(launcher, &hello));
+        outcome.map_err(|error| match &slurm {
+            Some(slurm) if launcher.line[0] == "srun" => format!("{error}\n{}", slurm.logs()),
+            _ => error,
+        })?;
         tally.passed += 3;
     }
     Ok(())
@@ -286,9 +290,14 @@ fn killed(launcher: &Launcher, hello: &Path) -> Result<(), String> {
     let mut job = launcher.start(4, hello, &["wait"])?;
     let mut line = String::new();
     let out = job.child.stdout.take().ok_or("no output")?;
-    BufReader::new(out).read_line(&mut line).map_err(|e| format!("{}: {e}", job.what))?;
+    let err = drain(job.child.stderr.take());
+    let mut out = BufReader::new(out);
+    out.read_line(&mut line).map_err(|e| format!("{}: {e}", job.what))?;
     if line != "running\n" {
-        return Err(format!("{}: began with {line:?}", job.what));
+        let what = job.what.clone();
+        drop(job);
+        let said = err.join().unwrap_or_default();
+        return Err(format!("{what}: began with {line:?}, and said:\n{said}"));
     }
     let began = Instant::now();
     job.child.kill().map_err(|e| format!("{}: {e}", job.what))?;

@@ -103,7 +103,12 @@ impl Slurm {
         let host = host.split('.').next().unwrap_or_default();
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let text = configuration(&self.folder, host, processors, free_ports()?);
-        for (file, text) in [("slurm.conf", text.as_str()), ("cgroup.conf", "")] {
+        // What a killed step leaves must not be in the way of the same number another time.
+        let steps = self.folder.join("steps");
+        fs::create_dir_all(&steps).map_err(|e| format!("{}: {e}", steps.display()))?;
+        let mpi = format!("PMIxCliTmpDirBase={}\n", steps.display());
+        for (file, text) in [("slurm.conf", text.as_str()), ("mpi.conf", &mpi), ("cgroup.conf", "")]
+        {
             fs::write(self.folder.join(file), text).map_err(|e| format!("{file}: {e}"))?;
         }
         for name in ["ctld", "d"] {
@@ -132,7 +137,7 @@ impl Slurm {
     }
 
     /// The ends of what the daemons wrote.
-    fn logs(&self) -> String {
+    pub fn logs(&self) -> String {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let files = entries.map(|e| e.path()).filter(|p| {
             p.extension().is_some_and(|extension| extension == "log" || extension == "out")
@@ -140,7 +145,7 @@ impl Slurm {
         let end = |path: PathBuf| {
             let text = fs::read_to_string(&path).unwrap_or_default();
             let lines: Vec<&str> = text.lines().collect();
-            let end = lines[lines.len().saturating_sub(5)..].join("\n");
+            let end = lines[lines.len().saturating_sub(20)..].join("\n");
             format!("{}:\n{end}\n", path.display())
         };
         files.map(end).collect()
