@@ -2,7 +2,9 @@
 
 mod c_programs;
 mod jobs;
+mod launchers;
 mod python;
+mod slurm;
 pub(crate) mod tools;
 mod verbs;
 
@@ -30,6 +32,8 @@ pub enum Stage {
     Programs,
     /// mpi4py, built by our mpicc and by MPICH's, on our library.
     Python,
+    /// Programs under other launchers: Hydra, PRRTE, Slurm; and under ours on several hosts.
+    Launchers,
 }
 
 /// Which tests to run.
@@ -49,6 +53,7 @@ const ALL: [Stage; 8] = [
     Stage::Miri,
     Stage::Programs,
     Stage::Python,
+    Stage::Launchers,
 ];
 
 /// How long the soak test runs.
@@ -89,6 +94,7 @@ pub fn run(args: &Args) -> Result<(), String> {
             Stage::Miri => miri(&mut tally)?,
             Stage::Programs => c_programs::run(&mut tally)?,
             Stage::Python => python::run(&mut tally)?,
+            Stage::Launchers => launchers::run(&mut tally)?,
         }
         times.push((stage, began.elapsed()));
     }

@@ -15,6 +15,10 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// A [`Plan`] of faults, or nothing.
     Faults,
+    /// Which ranks share a node, or nothing; read where the job is joined.
+    Nodes,
+    /// The name of a file, or nothing; read where the job is joined.
+    File,
 }
 
 /// A setting.
@@ -72,6 +76,19 @@ pub const SETTINGS: &[Setting] = &[
         doc: "for tests: trouble that a network may make, as in seed=7,message_delay=0.3,\
               completion_delay=0.3,reorder=1",
     },
+    Setting {
+        name: weft_bootstrap::nodes::SETTING,
+        kind: Kind::Nodes,
+        default: "",
+        doc: "for tests: several nodes on one machine, as a number of ranks a node (2) or the node of \
+              each rank (0,0,1,1)",
+    },
+    Setting {
+        name: weft_bootstrap::PMIX_SETTING,
+        kind: Kind::File,
+        default: "",
+        doc: "the file of libpmix, for launchers that speak PMIx, where it is not found by itself",
+    },
 ];
 
 /// A value, understood.
@@ -79,6 +96,8 @@ enum Value {
     Number(u64),
     Place(usize),
     Faults(Option<Plan>),
+    /// Not read here.
+    Elsewhere,
 }
 
 impl Setting {
@@ -105,6 +124,8 @@ impl Setting {
                 let plan = text.parse::<Plan>().map_err(|e| wrong(e.to_string()))?;
                 Ok(Value::Faults(Some(plan)))
             }
+            Kind::Nodes => weft_bootstrap::nodes::check(text).map(|()| Value::Elsewhere),
+            Kind::File => Ok(Value::Elsewhere),
         }
     }
 
@@ -186,6 +207,7 @@ mod tests {
             ("WEFT_CMA", "yes", "neither 0 nor 1"),
             ("WEFT_BARRIER", "fast", "not one of auto, CENTRAL, MPI-DS, MPI-PE"),
             ("WEFT_FAULT", "seed=1,delay=2", "`delay=2` in a plan"),
+            ("WEFT_NODES", "0,x", "\"x\" is not a number"),
         ] {
             let error = understand(name, text).err().unwrap();
             assert!(error.starts_with(&format!("{name}={text}: ")), "{error}");

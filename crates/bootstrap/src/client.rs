@@ -14,7 +14,7 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use crate::environment::Ticket;
 use crate::report::{self, Report};
 use crate::wire::{Entry, Frame, MAX_KEY, MAX_REPLY, MAX_REQUEST, MAX_VALUE};
-use crate::{Bootstrap, BootstrapError};
+use crate::{Bootstrap, BootstrapError, nodes};
 
 /// How long a process waits after `abort` for the launcher to end it.
 const ABORT_WAIT: Duration = Duration::from_secs(5);
@@ -26,6 +26,7 @@ pub(crate) struct Launched {
     size: usize,
     app: usize,
     job: String,
+    nodes: Vec<usize>,
     report: Option<Report>,
     put: Vec<Entry>,
     known: HashMap<(u32, String), Vec<u8>>,
@@ -46,13 +47,13 @@ impl Launched {
                 crate::VARIABLE
             ))
         };
-        let address = SocketAddr::from_abstract_name(&ticket.job).map_err(unreachable)?;
+        let address = SocketAddr::from_abstract_name(&ticket.socket).map_err(unreachable)?;
         let mut stream = UnixStream::connect_addr(&address).map_err(unreachable)?;
         let hello = Frame::Hello { token: ticket.token, rank: ticket.rank as u32 };
         stream.write_all(&hello.encode()).map_err(unreachable)?;
         let (frame, memory) = receive_with_descriptor(&mut stream)?;
-        let generation = match frame {
-            Frame::Welcome { generation } => generation,
+        let (generation, told) = match frame {
+            Frame::Welcome { generation, nodes } => (generation, nodes),
             Frame::Alone => return Ok(None),
             Frame::Refused { reason } => return Err(BootstrapError(reason)),
             other => return Err(BootstrapError(format!("unexpected answer {other:?}"))),
@@ -63,12 +64,17 @@ impl Launched {
             })?),
             None => None,
         };
+        let nodes = match nodes::from_setting(ticket.size)? {
+            Some(nodes) => nodes,
+            None => expand(&told, ticket.size)?,
+        };
         Ok(Some(Launched {
             stream,
             rank: ticket.rank,
             size: ticket.size,
             app: ticket.app,
             job: format!("{}.{generation}", ticket.job),
+            nodes,
             report,
             put: Vec::new(),
             known: HashMap::new(),
@@ -78,6 +84,17 @@ impl Launched {
     fn receive(&mut self, doing: &str) -> Result<Frame, BootstrapError> {
         read_frame(&mut self.stream, Vec::new()).map_err(|error| lost(doing, error))?
     }
+}
+
+/// The node of each of `size` ranks, told as nodes and the ranks in a row on each.
+fn expand(told: &[(u32, u32)], size: usize) -> Result<Vec<usize>, BootstrapError> {
+    let ranks = told.iter().map(|&(_, ranks)| u64::from(ranks)).sum::<u64>();
+    if ranks != size as u64 {
+        let text = format!("joining the job: mpiexec placed {ranks} ranks of {size}");
+        return Err(BootstrapError(text));
+    }
+    let all = told.iter().map(|&(node, ranks)| (node as usize, ranks as usize));
+    Ok(all.flat_map(|(node, ranks)| std::iter::repeat_n(node, ranks)).collect())
 }
 
 /// Reads the rest of a frame of which `bytes` are there.
@@ -149,6 +166,10 @@ impl Bootstrap for Launched {
         &self.job
     }
 
+    fn nodes(&self) -> Vec<usize> {
+        self.nodes.clone()
+    }
+
     fn app_number(&self) -> Option<usize> {
         Some(self.app)
     }
@@ -211,5 +232,17 @@ impl Bootstrap for Launched {
             let _ = self.stream.set_read_timeout(Some(ABORT_WAIT));
             let _ = self.stream.read(&mut [0]);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_are_told_in_runs() {
+        assert_eq!(expand(&[(0, 2), (1, 1), (0, 1)], 4).unwrap(), [0, 0, 1, 0]);
+        assert!(expand(&[(0, 2)], 3).unwrap_err().0.contains("2 ranks of 3"));
+        assert!(expand(&[(0, u32::MAX), (0, u32::MAX)], 3).is_err());
     }
 }

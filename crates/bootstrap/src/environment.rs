@@ -1,14 +1,16 @@
-//! Which launcher started this process: the one environment variable of Weft's `mpiexec`, and the
-//! traces of others.
+//! Which launcher started this process: the one environment variable of Weft's `mpiexec`, or those of
+//! others.
 
 use std::env;
+use std::os::fd::RawFd;
 
+use crate::channel::{self, Channel};
 use crate::client::Launched;
 use crate::wire::VERSION;
-use crate::{Bootstrap, BootstrapError, Single, foreign};
+use crate::{Bootstrap, BootstrapError, Single, foreign, kin, pmi1, pmi2, pmix};
 
-/// Set by `mpiexec` in each process that it starts: version, rank, size, number of the program,
-/// name of the abstract Unix socket, and a token that proves who started the process.
+/// Set by `mpiexec` in each process that it starts: version, rank, size, number of the program, name
+/// of the job, name of the abstract Unix socket, and a token that proves who started the process.
 pub const VARIABLE: &str = "WEFT_LAUNCH";
 
 /// The content of [`VARIABLE`].
@@ -20,8 +22,10 @@ pub struct Ticket {
     pub size: usize,
     /// Number of the program between `:` on the command line.
     pub app: usize,
-    /// Name of the socket and of the job.
+    /// Name of the job.
     pub job: String,
+    /// Name of the socket on this machine.
+    pub socket: String,
     /// Secret of the job.
     pub token: u128,
 }
@@ -29,8 +33,8 @@ pub struct Ticket {
 impl Ticket {
     /// The text of the variable.
     pub fn encode(&self) -> String {
-        let Ticket { rank, size, app, job, token } = self;
-        format!("{VERSION},{rank},{size},{app},{job},{token:032x}")
+        let Ticket { rank, size, app, job, socket, token } = self;
+        format!("{VERSION},{rank},{size},{app},{job},{socket},{token:032x}")
     }
 
     /// Reads the text of the variable.
@@ -43,12 +47,13 @@ impl Ticket {
             )));
         }
         let ticket = || {
-            let [_, rank, size, app, job, token] = fields[..] else { return None };
+            let [_, rank, size, app, job, socket, token] = fields[..] else { return None };
             let ticket = Ticket {
                 rank: rank.parse().ok()?,
                 size: size.parse().ok()?,
                 app: app.parse().ok()?,
                 job: job.to_string(),
+                socket: socket.to_string(),
                 token: u128::from_str_radix(token, 16).ok()?,
             };
             (ticket.rank < ticket.size && ticket.size <= u32::MAX as usize).then_some(ticket)
@@ -61,24 +66,111 @@ impl Ticket {
     }
 }
 
-/// Joins the job that this process was started in: that of Weft's `mpiexec`, or a world of one. An
-/// error if another launcher started it as one of several.
+/// Joins the job that this process was started in: that of Weft's `mpiexec`, of a launcher that
+/// speaks PMI-1, PMI-2 or PMIx, or a world of one. An error if another launcher started it as one of
+/// several.
 ///
-/// The variable is taken out of the environment, so that an MPI program that this process starts is
-/// a world of its own.
+/// The launcher's variables are taken out of the environment, so that an MPI program that this
+/// process starts is a world of its own.
 pub fn from_environment() -> Result<Box<dyn Bootstrap>, BootstrapError> {
     let Some(text) = env::var_os(VARIABLE) else {
-        foreign::check(|name| env::var(name).ok())?;
-        return Ok(Box::new(Single::new()));
+        return from_another_launcher();
     };
-    // SAFETY: std serialises this with other Rust code. C code that calls getenv in another thread
-    // at this moment may miss a variable, as with any library that calls unsetenv; nothing is freed.
-    unsafe { env::remove_var(VARIABLE) };
+    forget([VARIABLE.to_owned()]);
     let ticket = Ticket::decode(&text.to_string_lossy())?;
     match Launched::join(&ticket)? {
         Some(launched) => Ok(Box::new(launched)),
         None => Ok(Box::new(Single::new())),
     }
+}
+
+/// Takes variables out of the environment.
+fn forget(names: impl IntoIterator<Item = String>) {
+    for name in names {
+        // SAFETY: std serialises this with other Rust code. C code that calls getenv in another
+        // thread at this moment may miss a variable, as with any library that calls unsetenv;
+        // nothing is freed.
+        unsafe { env::remove_var(name) };
+    }
+}
+
+/// The protocol through which this process can join.
+#[derive(Debug, PartialEq, Eq)]
+enum Protocol {
+    /// Inherited socket, rank, size.
+    Pmi1(RawFd, usize, usize),
+    /// Address, number of the process.
+    Pmi1Port(String, usize),
+    /// Inherited socket, job, rank.
+    Pmi2(RawFd, String, usize),
+    Pmix,
+}
+
+impl Protocol {
+    /// What the launcher offers; `None`: nothing that can be used.
+    fn find(get: &dyn Fn(&str) -> Option<String>) -> Option<Protocol> {
+        let number = |name: &str| get(name)?.trim().parse::<usize>().ok();
+        // Within the job of one launcher there may be another, whose socket is the open one.
+        let socket = get("PMI_FD").and_then(|text| channel::is_socket(&text));
+        match (socket, number("PMI_RANK"), number("PMI_SIZE")) {
+            // Hydra has no PMI_JOBID; it may run in a step of Slurm.
+            (Some(socket), Some(rank), Some(_)) if get("PMI_JOBID").is_some() => {
+                return Some(Protocol::Pmi2(socket, get("PMI_JOBID")?, rank));
+            }
+            (Some(socket), Some(rank), Some(size)) => {
+                return Some(Protocol::Pmi1(socket, rank, size));
+            }
+            _ => {}
+        }
+        if let (Some(address), Some(id)) = (get("PMI_PORT"), number("PMI_ID")) {
+            return Some(Protocol::Pmi1Port(address, id));
+        }
+        (get("PMIX_NAMESPACE").is_some() && get("PMIX_RANK").is_some()).then_some(Protocol::Pmix)
+    }
+
+    fn join(self) -> Result<Box<dyn Bootstrap>, BootstrapError> {
+        Ok(match self {
+            Protocol::Pmi1(socket, rank, size) => {
+                Box::new(pmi1::join(Channel::inherited(socket), rank, size)?)
+            }
+            Protocol::Pmi1Port(address, id) => {
+                let channel = Channel::connect(&address).map_err(|error| {
+                    BootstrapError(format!(
+                        "cannot reach the launcher that started this program (PMI_PORT={address}): \
+                         {error}. If it has ended, unset PMI_PORT to run the program alone"
+                    ))
+                })?;
+                Box::new(pmi1::join_port(channel, id)?)
+            }
+            Protocol::Pmi2(socket, job, rank) => {
+                Box::new(pmi2::join(Channel::inherited(socket), &job, rank)?)
+            }
+            Protocol::Pmix => Box::new(pmix::join()?),
+        })
+    }
+}
+
+fn from_another_launcher() -> Result<Box<dyn Bootstrap>, BootstrapError> {
+    let get = |name: &str| env::var(name).ok();
+    if !foreign::is_there(&get) {
+        return Ok(Box::new(Single::new()));
+    }
+    let world: Box<dyn Bootstrap> = if kin::is_below_a_rank() {
+        // Started by a rank, with the environment that the rank had at its start.
+        Box::new(Single::new())
+    } else if let Some(protocol) = Protocol::find(&get) {
+        protocol.join()?
+    } else {
+        let closed = get("PMI_FD").map(|socket| {
+            format!("the socket that it left for this process (PMI_FD={socket}) is not open")
+        });
+        foreign::check(&get, closed.as_deref())?;
+        Box::new(Single::new())
+    };
+    let served = |name: &String| name.starts_with("PMIX_SERVER_URI");
+    let all = env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter(served);
+    forget(foreign::variables().map(str::to_owned).chain(all.collect::<Vec<_>>()));
+    Ok(world)
 }
 
 #[cfg(test)]
@@ -87,15 +179,41 @@ mod tests {
 
     #[test]
     fn tickets_survive_the_environment() {
-        let ticket = Ticket { rank: 3, size: 4, app: 1, job: "weft-1-2".into(), token: 77 };
+        let (job, socket) = ("weft-1-2".into(), "weft-1-2.0".into());
+        let ticket = Ticket { rank: 3, size: 4, app: 1, job, socket, token: 77 };
         assert_eq!(Ticket::decode(&ticket.encode()).unwrap(), ticket);
     }
 
     #[test]
     fn damaged_tickets_say_so() {
-        for text in ["", "1", "1,4,4,0,j,0", "1,x,4,0,j,0", "2,0,1,0,j,0", "1,0,1,0,j,0,0"] {
+        for text in ["", "2", "2,4,4,0,j,s,0", "2,x,4,0,j,s,0", "1,0,1,0,j,s,0", "2,0,1,0,j,0"] {
             let error = Ticket::decode(text).unwrap_err().to_string();
             assert!(error.contains(VARIABLE), "{error}");
         }
+    }
+
+    #[test]
+    fn the_protocol_is_chosen_by_what_can_be_used() {
+        let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        let number = std::os::fd::AsRawFd::as_raw_fd(&socket);
+        let fd = number.to_string();
+        let find = |variables: &[(&str, &str)]| {
+            Protocol::find(&|name: &str| {
+                variables.iter().find(|(n, _)| *n == name).map(|(_, v)| v.to_string())
+            })
+        };
+        let pmi = [("PMI_RANK", "1"), ("PMI_SIZE", "2")];
+        let pmix = [("PMIX_NAMESPACE", "job"), ("PMIX_RANK", "1")];
+        let open = [&pmi[..], &[("PMI_FD", fd.as_str())]].concat();
+        let closed = [&pmi[..], &[("PMI_FD", "1000000")]].concat();
+        let port = [("PMI_PORT", "host:1"), ("PMI_ID", "3")];
+        assert_eq!(find(&open), Some(Protocol::Pmi1(number, 1, 2)));
+        let slurm = [&open[..], &[("PMI_JOBID", "3.0")]].concat();
+        assert_eq!(find(&slurm), Some(Protocol::Pmi2(number, "3.0".into(), 1)));
+        assert_eq!(find(&[&open[..], &pmix].concat()), Some(Protocol::Pmi1(number, 1, 2)));
+        assert_eq!(find(&[&closed[..], &pmix].concat()), Some(Protocol::Pmix));
+        assert_eq!(find(&port), Some(Protocol::Pmi1Port("host:1".into(), 3)));
+        assert_eq!(find(&closed), None);
+        assert_eq!(find(&pmix[..1]), None);
     }
 }

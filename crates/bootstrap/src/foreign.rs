@@ -1,5 +1,5 @@
-//! Launchers whose protocol Weft does not speak: recognised, so that a job of N does not silently
-//! become N jobs of one (field's common complaint about `srun`).
+//! Launchers other than Weft's: how a process sees which one started it, and the ones whose protocol
+//! Weft does not speak, so that a job of N does not silently become N jobs of one.
 
 use crate::BootstrapError;
 
@@ -10,6 +10,8 @@ struct Launcher {
     rank: &'static str,
     /// Number of processes of the job, the first that is set counts.
     sizes: &'static [&'static str],
+    /// What to do about it, before "or use Weft's mpiexec".
+    remedy: &'static str,
 }
 
 // Slurm sets SLURM_NTASKS and SLURM_PROCID also in a batch script and under `salloc`, where no task
@@ -19,28 +21,61 @@ const LAUNCHERS: &[Launcher] = &[
         name: "Open MPI's mpirun",
         rank: "OMPI_COMM_WORLD_RANK",
         sizes: &["OMPI_COMM_WORLD_SIZE"],
+        remedy: "use an Open MPI of version 5 or later, whose mpirun offers PMIx",
     },
-    Launcher { name: "Slurm's srun", rank: "SLURM_STEP_ID", sizes: &["SLURM_STEP_NUM_TASKS"] },
-    Launcher { name: "PALS", rank: "PALS_RANKID", sizes: &["PMI_SIZE"] },
-    Launcher { name: "ALPS' aprun", rank: "ALPS_APP_PE", sizes: &["PMI_SIZE"] },
-    Launcher { name: "Flux", rank: "FLUX_TASK_RANK", sizes: &["FLUX_JOB_SIZE"] },
-    Launcher { name: "LSF's jsrun", rank: "JSM_NAMESPACE_RANK", sizes: &["JSM_NAMESPACE_SIZE"] },
-    Launcher { name: "a PMI launcher (MPICH, Intel MPI)", rank: "PMI_RANK", sizes: &["PMI_SIZE"] },
+    Launcher {
+        name: "Slurm's srun",
+        rank: "SLURM_STEP_ID",
+        sizes: &["SLURM_STEP_NUM_TASKS"],
+        remedy: "start the program with srun --mpi=pmi2 or srun --mpi=pmix (srun --mpi=list shows \
+                 what there is)",
+    },
+    Launcher { name: "PALS", rank: "PALS_RANKID", sizes: &["PMI_SIZE"], remedy: PMI },
+    Launcher { name: "ALPS' aprun", rank: "ALPS_APP_PE", sizes: &["PMI_SIZE"], remedy: PMI },
+    Launcher { name: "Flux", rank: "FLUX_TASK_RANK", sizes: &["FLUX_JOB_SIZE"], remedy: PMI },
+    Launcher {
+        name: "LSF's jsrun",
+        rank: "JSM_NAMESPACE_RANK",
+        sizes: &["JSM_NAMESPACE_SIZE"],
+        remedy: PMI,
+    },
+    Launcher {
+        name: "a PMI launcher (MPICH, Intel MPI)",
+        rank: "PMI_RANK",
+        sizes: &["PMI_SIZE"],
+        remedy: "see that nothing between it and the program closes the socket that PMI_FD names",
+    },
     Launcher {
         name: "a PMIx launcher",
         rank: "PMIX_RANK",
         sizes: &["OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"],
+        remedy: "see that PMIX_NAMESPACE and the other variables of PMIx reach the program",
     },
 ];
 
-/// Variables of other launchers, which `mpiexec` takes out of the environment of its processes: an
-/// MPI program that one of them starts later is a world of one, also inside `srun`.
+const PMI: &str = "have it offer PMI-1, PMI-2 or PMIx";
+
+/// Other variables of launchers, which their clients read.
+const MORE: &[&str] =
+    &["PMIX_NAMESPACE", "PMI_FD", "PMI_PORT", "PMI_ID", "PMI_SIZE", "PMI_JOBID", "PMI_SPAWNED"];
+
+/// Variables of other launchers, which `mpiexec` takes out of the environment of its processes, and
+/// the library out of that of a rank: an MPI program that one of them starts later is a world of
+/// one, also inside `srun`.
 pub fn variables() -> impl Iterator<Item = &'static str> {
-    LAUNCHERS.iter().map(|l| l.rank).chain(["PMIX_NAMESPACE", "PMI_FD", "PMI_SIZE"])
+    LAUNCHERS.iter().map(|l| l.rank).chain(MORE.iter().copied())
 }
 
-/// An error if another launcher started this process as one of several.
-pub(crate) fn check(get: impl Fn(&str) -> Option<String>) -> Result<(), BootstrapError> {
+/// Whether another launcher started this process, or one above it.
+pub(crate) fn is_there(get: &dyn Fn(&str) -> Option<String>) -> bool {
+    variables().any(|name| get(name).is_some())
+}
+
+/// An error if another launcher started this process as one of several: `why` it cannot join.
+pub(crate) fn check(
+    get: &dyn Fn(&str) -> Option<String>,
+    why: Option<&str>,
+) -> Result<(), BootstrapError> {
     for launcher in LAUNCHERS {
         let Some(rank) = get(launcher.rank) else { continue };
         let size = launcher.sizes.iter().find_map(|name| Some((name, get(name)?)));
@@ -49,10 +84,12 @@ pub(crate) fn check(get: impl Fn(&str) -> Option<String>) -> Result<(), Bootstra
             Some((name, value)) => format!(" and {name}={value}"),
             None => String::new(),
         };
+        let Launcher { name, rank: variable, remedy, .. } = launcher;
+        let why = why.unwrap_or("there is no PMI-1, PMI-2 or PMIx through which it could join");
         return Err(BootstrapError(format!(
-            "this process was started by {} ({}={rank}{size}), whose protocol Weft does not speak. \
-             Start the program with Weft's mpiexec, or unset {} to run it alone",
-            launcher.name, launcher.rank, launcher.rank
+            "this process was started by {name} ({variable}={rank}{size}), but {why}. To join its \
+             job, {remedy}; or start the program with Weft's mpiexec; or unset {variable} to run \
+             it alone"
         )));
     }
     Ok(())
@@ -63,7 +100,9 @@ mod tests {
     use super::*;
 
     fn with(variables: &[(&str, &str)]) -> Result<(), BootstrapError> {
-        check(|name| variables.iter().find(|(n, _)| *n == name).map(|(_, v)| v.to_string()))
+        let get =
+            |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, v)| v.to_string());
+        check(&get, None)
     }
 
     #[test]
@@ -76,7 +115,7 @@ mod tests {
         for (variables, words) in [
             (&[("PMI_RANK", "1"), ("PMI_SIZE", "4")][..], "PMI_SIZE=4"),
             (&[("OMPI_COMM_WORLD_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "2")], "Open MPI"),
-            (&[("SLURM_STEP_ID", "0"), ("SLURM_STEP_NUM_TASKS", "8")], "srun"),
+            (&[("SLURM_STEP_ID", "0"), ("SLURM_STEP_NUM_TASKS", "8")], "--mpi=pmi2"),
             (&[("PMIX_RANK", "3"), ("PMIX_NAMESPACE", "x")], "PMIX_RANK=3"),
             (&[("PALS_RANKID", "3")], "PALS"),
             (&[("ALPS_APP_PE", "3")], "ALPS"),

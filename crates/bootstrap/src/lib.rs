@@ -1,18 +1,27 @@
 //! How the processes of a job find each other before there is a fabric: rank, size, and a
 //! key-value space that becomes readable to all at a fence.
 
+mod channel;
 mod client;
 mod environment;
 mod foreign;
+mod kin;
+mod member;
+pub mod nodes;
 mod on_node;
+mod pmi1;
+mod pmi2;
+mod pmix;
 pub mod report;
 mod single;
+mod text;
 mod threads;
 pub mod wire;
 
 pub use environment::{Ticket, VARIABLE, from_environment};
 pub use foreign::variables as foreign_variables;
 pub use on_node::OnNode;
+pub use pmix::SETTING as PMIX_SETTING;
 pub use report::{Pending, Phase, Report, clock_millis};
 pub use single::Single;
 pub use threads::{ThreadBootstrap, threads};
@@ -31,8 +40,8 @@ impl fmt::Display for BootstrapError {
 
 impl std::error::Error for BootstrapError {}
 
-/// The launcher's services to one process. Implementations: our `mpiexec`, a world of one, threads
-/// of one process (for tests); later PMI-1, PMI-2 and PMIx.
+/// The launcher's services to one process. Implementations: our `mpiexec`; launchers that speak
+/// PMI-1, PMI-2 or PMIx; a world of one; threads of one process (for tests).
 pub trait Bootstrap: Send {
     /// Rank in the job, in `0..size`.
     fn rank(&self) -> usize;
@@ -58,7 +67,9 @@ pub trait Bootstrap: Send {
         None
     }
 
-    /// Publishes a value under `key` of this process; readable elsewhere after the next fence.
+    /// Publishes a value under `key` of this process; readable elsewhere after the next fence. A key
+    /// is put once, and has 1 to 40 letters, digits and characters of `-_.:/`; a value has up to 1 MiB
+    /// (every launcher can take that).
     fn put(&mut self, key: &str, value: &[u8]) -> Result<(), BootstrapError>;
 
     /// The value that `rank` published under `key` before the last fence.

@@ -21,6 +21,7 @@ use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use nix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
 
 /// Distance of two slots in bytes: a multiple of every page size. Untouched pages cost nothing.
 const STRIDE: usize = 64 * 1024;
@@ -36,7 +37,7 @@ const MAX_NAME: usize = 128;
 const TURNS: usize = 1000;
 
 /// One operation that a process waits for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pending {
     /// The call, as `MPI_Recv`.
     pub operation: String,
@@ -53,7 +54,7 @@ pub struct Pending {
 }
 
 /// Where a process is in the life of MPI.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
     /// Before MPI_Init.
     Outside,
@@ -66,7 +67,7 @@ pub enum Phase {
 }
 
 /// What a slot says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     /// Where the process is.
     pub phase: Phase,

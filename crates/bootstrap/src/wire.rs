@@ -11,7 +11,7 @@
 use crate::BootstrapError;
 
 /// Version of the protocol; part of the environment variable.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Longest key, in bytes.
 pub const MAX_KEY: usize = 256;
 /// Longest value, in bytes.
@@ -36,8 +36,9 @@ pub enum Frame {
     /// From a process: end the job.
     Abort { code: i32, message: String },
     /// From `mpiexec`: welcome. `generation` counts the MPI programs that this rank (a script,
-    /// perhaps) has run one after the other. The report's memory comes with it.
-    Welcome { generation: u32 },
+    /// perhaps) has run one after the other. `nodes`: in the order of the ranks, a node and how many
+    /// ranks in a row run there. The report's memory comes with it.
+    Welcome { generation: u32, nodes: Vec<(u32, u32)> },
     /// From `mpiexec`: an ancestor of yours is this rank, so be a world of one.
     Alone,
     /// From `mpiexec`: you cannot join, for this reason.
@@ -123,6 +124,15 @@ impl<'a> Reader<'a> {
         Ok(entries)
     }
 
+    fn pairs(&mut self) -> Result<Vec<(u32, u32)>, BootstrapError> {
+        let count = self.u32()?;
+        let mut pairs = Vec::new();
+        for _ in 0..count {
+            pairs.push((self.u32()?, self.u32()?));
+        }
+        Ok(pairs)
+    }
+
     fn end(self) -> Result<(), BootstrapError> {
         if self.0.is_empty() { Ok(()) } else { Err(damaged("too long")) }
     }
@@ -142,7 +152,10 @@ impl Frame {
             Frame::Abort { code, message } => {
                 Writer::new(4).u32(*code as u32).bytes(message.as_bytes()).end()
             }
-            Frame::Welcome { generation } => Writer::new(5).u32(*generation).end(),
+            Frame::Welcome { generation, nodes } => {
+                let w = Writer::new(5).u32(*generation).u32(nodes.len() as u32);
+                nodes.iter().fold(w, |w, (node, ranks)| w.u32(*node).u32(*ranks)).end()
+            }
             Frame::Alone => Writer::new(6).end(),
             Frame::Refused { reason } => Writer::new(7).bytes(reason.as_bytes()).end(),
             Frame::Fenced { entries } => Writer::new(8).entries(entries).end(),
@@ -160,7 +173,7 @@ impl Frame {
             2 => Frame::Fence { entries: r.entries()? },
             3 => Frame::Finalized,
             4 => Frame::Abort { code: r.u32()? as i32, message: r.text(MAX_VALUE)? },
-            5 => Frame::Welcome { generation: r.u32()? },
+            5 => Frame::Welcome { generation: r.u32()?, nodes: r.pairs()? },
             6 => Frame::Alone,
             7 => Frame::Refused { reason: r.text(MAX_VALUE)? },
             8 => Frame::Fenced { entries: r.entries()? },
@@ -197,7 +210,7 @@ mod tests {
             Frame::Fence { entries: entries.clone() },
             Frame::Finalized,
             Frame::Abort { code: -3, message: "häßlich".into() },
-            Frame::Welcome { generation: 2 },
+            Frame::Welcome { generation: 2, nodes: vec![(0, 3), (1, 1)] },
             Frame::Alone,
             Frame::Refused { reason: "no".into() },
             Frame::Fenced { entries },

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use weft_bootstrap::report::clock_millis;
-use weft_bootstrap::{Bootstrap, Pending, Phase, VARIABLE, from_environment};
+use weft_bootstrap::{Bootstrap, Pending, Phase, from_environment};
 
 fn sleep_for_ever() -> ! {
     loop {
@@ -29,7 +29,7 @@ fn exchange(world: &mut dyn Bootstrap) {
 }
 
 fn main() {
-    let ticket = std::env::var(VARIABLE).unwrap_or_default();
+    let environment: Vec<_> = std::env::vars_os().collect();
     let mut arguments = std::env::args().skip(1);
     let mut world: Option<Box<dyn Bootstrap>> = None;
     macro_rules! next {
@@ -55,6 +55,7 @@ fn main() {
             "who" => println!("{} of {}", next!(world).rank(), next!(world).size()),
             "app" => println!("app {:?}", next!(world).app_number()),
             "job" => println!("job {}", next!(world).job()),
+            "nodes" => println!("nodes {:?}", next!(world).nodes()),
             "exchange" => exchange(next!(world).as_mut()),
             "fence" => next!(world).fence().expect("fence"),
             "finalize" => next!(world).finalized().expect("finalized"),
@@ -62,7 +63,8 @@ fn main() {
             "abort" => {
                 let code = next!(number) as i32;
                 next!(world).abort(code, &next!());
-                unreachable!("mpiexec ends this process");
+                // As MPI_Abort does if the launcher lets it go.
+                std::process::exit(code);
             }
             "say" => println!("{}", next!()),
             "cry" => eprintln!("{}", next!()),
@@ -112,7 +114,7 @@ fn main() {
             "child" | "stale" => {
                 let mut child = Command::new(std::env::current_exe().expect("own path"));
                 if verb == "stale" {
-                    child.env(VARIABLE, &ticket);
+                    child.env_clear().envs(environment.iter().cloned());
                 }
                 let status = child.args(arguments.by_ref()).status().expect("child");
                 assert!(status.success());

@@ -1,14 +1,15 @@
 //! How a rank failed, in one line and as an exit code.
 
 use nix::sys::signal::Signal;
+use serde::{Deserialize, Serialize};
 
 /// What a rank did wrong.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cause {
     /// It exited with this code, not 0.
     Code(i32),
     /// It was killed.
-    Signal(Signal),
+    Signal(#[serde(with = "by_number")] Signal),
     /// It called MPI_Abort.
     Abort { code: i32, message: String },
     /// It exited with code 0, after MPI_Init and without MPI_Finalize.
@@ -24,9 +25,10 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// One line for standard error.
-    pub fn line(&self, rank: usize, program: &str) -> String {
-        let who = format!("rank {rank} ({program})");
+    /// One line for standard error; `host` where the job has several.
+    pub fn line(&self, rank: usize, program: &str, host: Option<&str>) -> String {
+        let place = host.map(|host| format!(" on {host}")).unwrap_or_default();
+        let who = format!("rank {rank} ({program}){place}");
         match self {
             Cause::Code(code) => format!("{who} ended with exit code {code}"),
             Cause::Signal(signal) => format!("{who} was killed by {}", describe(*signal)),
@@ -46,7 +48,7 @@ impl Cause {
                 format!("{who} ended with exit code 0, but rank {other} is in MPI and needs it")
             }
             Cause::Start { error, .. } => {
-                format!("cannot start {program:?} (rank {rank}): {error}")
+                format!("cannot start {program:?} (rank {rank}){place}: {error}")
             }
             Cause::Protocol(error) => format!("{who}: {error}"),
         }
@@ -61,6 +63,20 @@ impl Cause {
             Cause::Abort { code, .. } if code & 0xff != 0 => code & 0xff,
             _ => 1,
         }
+    }
+}
+
+/// Signals as numbers, on the way between hosts.
+mod by_number {
+    use super::Signal;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(signal: &Signal, s: S) -> Result<S::Ok, S::Error> {
+        s.serialize_i32(*signal as i32)
+    }
+
+    pub fn deserialize<'a, D: Deserializer<'a>>(d: D) -> Result<Signal, D::Error> {
+        Signal::try_from(i32::deserialize(d)?).map_err(D::Error::custom)
     }
 }
 
@@ -88,10 +104,10 @@ mod tests {
 
     #[test]
     fn lines_name_rank_program_and_reason() {
-        let line = Cause::Signal(Signal::SIGSEGV).line(3, "a.out");
+        let line = Cause::Signal(Signal::SIGSEGV).line(3, "a.out", None);
         assert_eq!(line, "rank 3 (a.out) was killed by SIGSEGV (segmentation fault)");
-        let line = Cause::Abort { code: 5, message: "boom".into() }.line(0, "x");
-        assert_eq!(line, "rank 0 (x) aborted with code 5: boom");
+        let line = Cause::Abort { code: 5, message: "boom".into() }.line(0, "x", Some("node7"));
+        assert_eq!(line, "rank 0 (x) on node7 aborted with code 5: boom");
     }
 
     #[test]

@@ -16,9 +16,8 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, getpgrp};
 
 use crate::options::Options;
-use crate::processes;
 use crate::spawn::Inheritance;
-use crate::supervisor;
+use crate::{head, processes, supervisor};
 
 /// Signals that the front takes; what it does not take has its usual effect.
 const TAKEN: [Signal; 9] = [
@@ -50,6 +49,14 @@ fn fail(what: &str, error: impl std::fmt::Display) -> ExitCode {
 
 /// Runs the job.
 pub fn run(options: Options) -> ExitCode {
+    guard(|control, inheritance| match options.hosts.is_empty() {
+        true => supervisor::run(options, control, inheritance),
+        false => head::run(options, control, inheritance),
+    })
+}
+
+/// Runs `supervise` in a child, and looks after it: its connection to us, and what it inherits.
+pub fn guard(supervise: impl FnOnce(UnixStream, Inheritance) -> i32) -> ExitCode {
     let mut taken = SigSet::empty();
     for signal in TAKEN {
         let wished = !matches!(signal, Signal::SIGINT | Signal::SIGHUP | Signal::SIGTERM);
@@ -74,7 +81,7 @@ pub fn run(options: Options) -> ExitCode {
         Err(error) => fail("cannot fork", error),
         Ok(ForkResult::Child) => {
             drop(control);
-            std::process::exit(supervisor::run(options, supervisor_end, inheritance))
+            std::process::exit(supervise(supervisor_end, inheritance))
         }
         Ok(ForkResult::Parent { child }) => {
             drop(supervisor_end);

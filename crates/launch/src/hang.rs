@@ -2,9 +2,11 @@
 
 use std::fmt::Write;
 
+use serde::{Deserialize, Serialize};
 use weft_bootstrap::report::{Pending, Phase, Status};
 
 /// What is known of a rank.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rank {
     /// Program, for people.
     pub program: String,

@@ -1,5 +1,4 @@
-//! `mpiexec` and `mpirun`: start the processes of a job on this machine, look after them, and leave
-//! nothing behind.
+//! `mpiexec` and `mpirun`: start the processes of a job, look after them, and leave nothing behind.
 //!
 //! Two processes share the work. The *front* is what the user started: it relays signals and the
 //! exit code. The *supervisor*, its child in a process group of its own, is the parent of the ranks
@@ -8,17 +7,28 @@
 //! supervisor dies is killed by the kernel.
 //!
 //! Ranks stay in the front's process group, so that the terminal's job control needs no help.
+//!
+//! A job on several hosts has a *head* ([`head`]) in the supervisor's place here, and on each host an
+//! *agent* ([`agent`]): a front and a supervisor of the ranks there, started through ssh. All that
+//! they have to say goes over the agent's standard input and output ([`frames`]), so no port is open
+//! and no secret is on a command line; where that ends, the agent ends its ranks.
 
+mod agent;
 mod cores;
 mod failure;
+mod frames;
 mod front;
 mod hang;
+mod head;
+mod hosts;
+mod input;
 mod options;
 mod output;
 mod processes;
 mod service;
 mod spawn;
 mod supervisor;
+mod uplink;
 
 use std::env;
 use std::process::ExitCode;
@@ -30,7 +40,8 @@ pub fn main() -> ExitCode {
     match options::parse(env::args_os().skip(1), &|name| env::var_os(name)) {
         Ok(Command::Help) => print!("{}", include_str!("help.txt")),
         Ok(Command::Version) => println!("mpiexec (Weft) {}", env!("CARGO_PKG_VERSION")),
-        Ok(Command::Run(options)) => return front::run(options),
+        Ok(Command::Run(options)) => return front::run(*options),
+        Ok(Command::Agent) => return agent::run(),
         Err(error) => {
             eprintln!("mpiexec: {error}");
             return ExitCode::from(2);

@@ -3,14 +3,20 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::hosts::{self, Host, Map, is_local};
 
 /// Most processes of a job.
 pub const MAX_RANKS: usize = 1 << 16;
 
+/// How long a host may take to answer, by itself.
+const LAUNCH_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// Where ranks run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Bind {
     /// An equal share of the cores each if there is a core for each rank, else not bound.
     #[default]
@@ -22,7 +28,7 @@ pub enum Bind {
 }
 
 /// One program of the job.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct App {
     /// Number of processes.
     pub count: usize,
@@ -31,7 +37,7 @@ pub struct App {
     /// Variables to set.
     pub environment: Vec<(OsString, OsString)>,
     /// Directory to run in.
-    pub directory: Option<PathBuf>,
+    pub directory: Option<OsString>,
 }
 
 /// What to do.
@@ -49,6 +55,14 @@ pub struct Options {
     pub timeout: Option<Duration>,
     /// Between SIGTERM and SIGKILL.
     pub grace: Duration,
+    /// Where the ranks run; none: here.
+    pub hosts: Vec<Host>,
+    /// In which order they take the slots of the hosts.
+    pub map: Map,
+    /// In place of ssh: a command and its arguments, to which the host and a command line are added.
+    pub launch_agent: Option<Vec<String>>,
+    /// How long a host may take to answer.
+    pub launch_timeout: Duration,
 }
 
 impl Options {
@@ -56,13 +70,21 @@ impl Options {
     pub fn size(&self) -> usize {
         self.apps.iter().map(|app| app.count).sum()
     }
+
+    /// The program of each rank.
+    pub fn programs(&self) -> impl Iterator<Item = usize> {
+        let apps = self.apps.iter().enumerate();
+        apps.flat_map(|(number, app)| std::iter::repeat_n(number, app.count))
+    }
 }
 
 /// The outcome of reading a command line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Command {
     /// Run a job.
-    Run(Options),
+    Run(Box<Options>),
+    /// `--agent`: run the ranks of one host, as another `mpiexec` says.
+    Agent,
     /// `--help`.
     Help,
     /// `--version`.
@@ -83,6 +105,11 @@ enum Meaning {
     Grace,
     Hosts,
     HostFile,
+    PerHost,
+    MapBy,
+    LaunchAgent,
+    LaunchTimeout,
+    Agent,
     /// Accepted and without effect here; so many values follow.
     Ignored(usize),
     Help,
@@ -113,6 +140,9 @@ const NAMES: &[(&str, Meaning)] = &[
     ("hostfile", Meaning::HostFile),
     ("machinefile", Meaning::HostFile),
     ("f", Meaning::HostFile),
+    ("launch-agent", Meaning::LaunchAgent),
+    ("launch-timeout", Meaning::LaunchTimeout),
+    ("agent", Meaning::Agent),
     ("allow-run-as-root", Meaning::Ignored(0)),
     ("oversubscribe", Meaning::Ignored(0)),
     ("use-hwthread-cpus", Meaning::Ignored(0)),
@@ -123,11 +153,11 @@ const NAMES: &[(&str, Meaning)] = &[
     ("genvall", Meaning::Ignored(0)),
     ("launcher", Meaning::Ignored(1)),
     ("rmk", Meaning::Ignored(1)),
-    ("ppn", Meaning::Ignored(1)),
-    ("perhost", Meaning::Ignored(1)),
-    ("N", Meaning::Ignored(1)),
-    ("npernode", Meaning::Ignored(1)),
-    ("map-by", Meaning::Ignored(1)),
+    ("ppn", Meaning::PerHost),
+    ("perhost", Meaning::PerHost),
+    ("N", Meaning::PerHost),
+    ("npernode", Meaning::PerHost),
+    ("map-by", Meaning::MapBy),
     ("rank-by", Meaning::Ignored(1)),
     ("envlist", Meaning::Ignored(1)),
     ("genvlist", Meaning::Ignored(1)),
@@ -169,12 +199,13 @@ fn export(
     Ok(value.map(|value| (OsStr::from_bytes(name).to_os_string(), value)))
 }
 
-fn local(hosts: &str) -> bool {
-    let own = nix::unistd::gethostname().map(|name| text(&name)).unwrap_or_default();
-    hosts.split(',').all(|host| {
-        let name = host.split(':').next().unwrap_or_default();
-        ["localhost", "127.0.0.1", "::1", own.as_str()].contains(&name)
-    })
+/// The words of a command.
+fn words(option: &str, value: &OsStr) -> Result<Option<Vec<String>>, String> {
+    let words: Vec<String> = text(value).split_whitespace().map(str::to_owned).collect();
+    if words.is_empty() {
+        return Err(format!("{option}: {value:?} names no command"));
+    }
+    Ok(Some(words))
 }
 
 /// Reads a command line (without `mpiexec` itself); `get` looks a variable up.
@@ -183,8 +214,15 @@ pub fn parse(
     get: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<Command, String> {
     let mut arguments = arguments.into_iter().peekable();
-    let mut options = Options { grace: Duration::from_secs(1), ..Options::default() };
-    let mut global = Vec::new();
+    let mut options = Options {
+        grace: Duration::from_secs(1),
+        launch_timeout: LAUNCH_TIMEOUT,
+        ..Options::default()
+    };
+    let (mut global, mut each) = (Vec::new(), None);
+    if let Some(value) = get("WEFT_RSH").filter(|value| !value.is_empty()) {
+        options.launch_agent = words("WEFT_RSH", &value)?;
+    }
     if let Some(value) = get("WEFT_TIMEOUT").filter(|value| !value.is_empty()) {
         options.timeout = Some(seconds("WEFT_TIMEOUT", &value)?);
     }
@@ -221,7 +259,7 @@ pub fn parse(
                 Meaning::Export => app.environment.extend(export(&value()?, get)?),
                 Meaning::Env => app.environment.push((value()?, value()?)),
                 Meaning::GlobalEnv => global.push((value()?, value()?)),
-                Meaning::Directory => app.directory = Some(value()?.into()),
+                Meaning::Directory => app.directory = Some(value()?),
                 Meaning::Bind => {
                     let value = value()?;
                     options.bind = match text(&value).as_str() {
@@ -236,18 +274,33 @@ pub fn parse(
                 Meaning::Timeout => options.timeout = Some(seconds(&given, &value()?)?),
                 Meaning::Grace => options.grace = seconds(&given, &value()?)?,
                 Meaning::Hosts => {
-                    let hosts = text(&value()?);
-                    if !local(&hosts) {
-                        return Err(format!(
-                            "{given} {hosts}: Weft runs on this machine only; leave the option out"
-                        ));
-                    }
+                    let list = text(&value()?);
+                    hosts::list(&list, &mut options.hosts)
+                        .map_err(|error| format!("{given} {list}: {error}"))?;
                 }
                 Meaning::HostFile => {
-                    return Err(format!(
-                        "{given}: Weft runs on this machine only; leave the option out"
-                    ));
+                    let path = text(&value()?);
+                    let lines = std::fs::read_to_string(&path)
+                        .map_err(|error| format!("{given} {path}: {error}"))?;
+                    hosts::file(&path, &lines, &mut options.hosts)?;
                 }
+                Meaning::PerHost => {
+                    let value = value()?;
+                    let count = text(&value).parse().ok().filter(|&count| count > 0);
+                    each = Some(count.ok_or_else(|| {
+                        format!("{given}: {value:?} is not a number of processes a host")
+                    })?);
+                }
+                Meaning::MapBy => {
+                    // Other policies place ranks within a machine, which --bind-to does.
+                    options.map = match text(&value()?).split(':').next() {
+                        Some("node") => Map::Node,
+                        _ => Map::Slot,
+                    };
+                }
+                Meaning::LaunchAgent => options.launch_agent = words(&given, &value()?)?,
+                Meaning::LaunchTimeout => options.launch_timeout = seconds(&given, &value()?)?,
+                Meaning::Agent => return Ok(Command::Agent),
                 Meaning::Ignored(values) => {
                     for _ in 0..values {
                         value()?;
@@ -287,9 +340,15 @@ pub fn parse(
             }
         }
     }
+    for host in &mut options.hosts {
+        host.slots = each.unwrap_or(host.slots);
+    }
+    if options.launch_agent.is_none() && options.hosts.iter().all(|host| is_local(&host.name)) {
+        options.hosts.clear();
+    }
     // A time-out of nothing is none, so that WEFT_TIMEOUT can be overridden.
     options.timeout = options.timeout.filter(|timeout| !timeout.is_zero());
-    Ok(Command::Run(options))
+    Ok(Command::Run(options.into()))
 }
 
 #[cfg(test)]
@@ -303,7 +362,7 @@ mod tests {
 
     fn run(line: &str) -> Options {
         match read(line) {
-            Ok(Command::Run(options)) => options,
+            Ok(Command::Run(options)) => *options,
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -354,6 +413,24 @@ mod tests {
     }
 
     #[test]
+    fn hosts_are_those_that_are_not_this_one_alone() {
+        let names = |line: &str| {
+            let hosts = run(line).hosts.into_iter().map(|host| (host.name, host.slots));
+            hosts.collect::<Vec<_>>()
+        };
+        let pair = |name: &str, slots: usize| (name.to_owned(), slots);
+        assert_eq!(names("--hosts localhost:2,127.0.0.1 a"), []);
+        assert_eq!(names("--hosts localhost,b:3 a"), [pair("localhost", 1), pair("b", 3)]);
+        assert_eq!(names("--hosts b,c -ppn 2 a"), [pair("b", 2), pair("c", 2)]);
+        // Who names the way wants it taken.
+        assert_eq!(names("--launch-agent rsh -H localhost a"), [pair("localhost", 1)]);
+        assert_eq!(words("-", OsStr::new(" rsh  -l me")).unwrap().unwrap(), ["rsh", "-l", "me"]);
+        let options = run("--map-by node:PE=2 a");
+        assert_eq!(options.map, Map::Node);
+        assert_eq!(read("--agent").unwrap(), Command::Agent);
+    }
+
+    #[test]
     fn wrong_lines_name_the_argument() {
         for (line, words) in [
             ("-n 0 a", "\"0\""),
@@ -362,8 +439,10 @@ mod tests {
             ("-n 2", "no program"),
             ("a : : b", "no program"),
             ("--frobnicate a", "--frobnicate"),
-            ("-host other a", "other"),
-            ("-f hosts a", "this machine"),
+            ("-host other:0 a", "other:0"),
+            ("-f /no/hosts a", "/no/hosts"),
+            ("-ppn x a", "\"x\""),
+            ("--launch-timeout soon a", "soon"),
             ("--bind-to moon a", "moon"),
             ("--timeout -1 a", "-1"),
             ("--timeout NaN a", "NaN"),

@@ -2,11 +2,16 @@
 //!
 //! A rank's pipe is read without waiting; finished lines go to the queue of their [`Sink`]
 //! (standard output or error), an unfinished one after a short pause, for prompts and progress bars.
+//! On a host of its own, the sink is `mpiexec` on another one, which says when there is room.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
+
+use crate::frames::Up;
+use crate::uplink::Uplink;
 
 /// Pause after which an unfinished line is written.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -20,9 +25,22 @@ const ATOMIC: usize = 4096;
 /// Whose words these are; `None` for `mpiexec`'s own.
 type Speaker = Option<usize>;
 
+/// Where text goes.
+enum Target {
+    Descriptor(BorrowedFd<'static>),
+    /// `mpiexec` on another host; `error`: to its standard error. `numbers`: of the ranks here.
+    Remote {
+        uplink: Uplink,
+        error: bool,
+        numbers: Rc<[u32]>,
+        /// Bytes that were sent, and have not found their reader.
+        under_way: usize,
+    },
+}
+
 /// Standard output or standard error of `mpiexec`.
 pub struct Sink {
-    target: BorrowedFd<'static>,
+    target: Target,
     queue: Vec<u8>,
     written: usize,
     /// Who has written an unfinished line, and is expected to finish it.
@@ -34,13 +52,32 @@ pub struct Sink {
 impl Sink {
     /// A sink that writes to `target`.
     pub fn new(target: BorrowedFd<'static>, tag: bool) -> Self {
+        Self::of(Target::Descriptor(target), tag)
+    }
+
+    /// A sink that is `mpiexec` on another host.
+    pub fn remote(uplink: Uplink, error: bool, numbers: Rc<[u32]>) -> Self {
+        Self::of(Target::Remote { uplink, error, numbers, under_way: 0 }, false)
+    }
+
+    fn of(target: Target, tag: bool) -> Self {
         Sink { target, queue: Vec::new(), written: 0, unfinished: None, broken: false, tag }
     }
 
     /// Queues text, which may end within a line.
-    fn push(&mut self, speaker: Speaker, text: &[u8]) {
+    pub fn push(&mut self, speaker: Speaker, text: &[u8]) {
         if self.broken || text.is_empty() {
             return;
+        }
+        if let Target::Remote { uplink, error, numbers, under_way } = &mut self.target {
+            return match speaker {
+                None => uplink.send(&Up::Say(String::from_utf8_lossy(text).into_owned())),
+                Some(rank) => {
+                    *under_way += text.len();
+                    let (rank, text) = (numbers[rank], text.to_vec());
+                    uplink.send(&Up::Output { rank, error: *error, text });
+                }
+            };
         }
         let continues = self.unfinished == Some(speaker);
         if self.unfinished.is_some() && !continues {
@@ -62,8 +99,19 @@ impl Sink {
 
     /// Queues a message of `mpiexec` itself.
     pub fn say(&mut self, message: &str) {
-        self.push(None, message.as_bytes());
-        self.push(None, b"\n");
+        self.push(None, format!("{message}\n").as_bytes());
+    }
+
+    /// Text that was sent to another host has found its reader.
+    pub fn arrived(&mut self, bytes: usize) {
+        if let Target::Remote { under_way, .. } = &mut self.target {
+            *under_way = under_way.saturating_sub(bytes);
+        }
+    }
+
+    /// Nobody reads it, on the host that it was sent to.
+    pub fn close(&mut self) {
+        self.broken = true;
     }
 
     /// Whether there is something to write.
@@ -76,24 +124,33 @@ impl Sink {
         self.broken
     }
 
-    fn is_full(&self) -> bool {
-        self.queue.len() - self.written > FULL
+    /// Whether no more text is wanted now.
+    pub fn is_full(&self) -> bool {
+        let under_way = match self.target {
+            Target::Descriptor(_) => 0,
+            Target::Remote { under_way, .. } => under_way,
+        };
+        self.queue.len() - self.written + under_way > FULL
     }
 
-    /// To poll for writing.
-    pub fn descriptor(&self) -> BorrowedFd<'_> {
-        self.target
+    /// To poll for writing; `None` if it does not write itself.
+    pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        match self.target {
+            Target::Descriptor(target) => Some(target),
+            Target::Remote { .. } => None,
+        }
     }
 
     /// Writes a piece. Only to be called when the target polls as writable.
     pub fn write(&mut self) {
+        let Target::Descriptor(target) = self.target else { return };
         let rest = &self.queue[self.written..];
         let mut length = rest.len().min(ATOMIC);
         // Whole lines in each call, so that others who write to the same target do not split them.
         if let Some(end) = rest[..length].iter().rposition(|&byte| byte == b'\n') {
             length = end + 1;
         }
-        match nix::unistd::write(self.target, &rest[..length]) {
+        match nix::unistd::write(target, &rest[..length]) {
             Ok(count) => self.written += count,
             Err(nix::Error::EINTR | nix::Error::EAGAIN) => {}
             Err(_) => {

@@ -3,6 +3,9 @@
 //! A rank is a seat. A process takes it by connecting with the job's token, leaves it when its
 //! connection ends, and the next program of the same script may take it again: each time is a
 //! generation with a key-value space of its own.
+//!
+//! A service has the seats of the ranks of one host, which may be all of the job. When all of them
+//! have come to a fence it says so, and the fence opens when it is told the values.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
@@ -12,7 +15,8 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::rc::Rc;
 
 use nix::sys::socket::{ControlMessage, MsgFlags, getsockopt, sendmsg, sockopt};
-use weft_bootstrap::report::Board;
+use serde::{Deserialize, Serialize};
+use weft_bootstrap::report::{Board, Status};
 use weft_bootstrap::wire::{Entry, Frame, MAX_REQUEST};
 
 use crate::processes;
@@ -29,6 +33,34 @@ pub enum Event {
     Left { rank: usize, pid: i32 },
     /// The rank sent nonsense.
     Broken { rank: usize, error: String },
+    /// All seats have come to the fence of this generation; what they have put.
+    Fence { generation: u32, entries: Vec<Entry> },
+}
+
+/// What the host of a job has to know of a seat, to see who waits in vain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct View {
+    /// How many times the seat was taken.
+    pub taken: u32,
+    /// The holder is there, and in MPI.
+    pub inside: bool,
+    /// The holder waits at a fence.
+    pub fencing: bool,
+}
+
+/// A rank that is in MPI and needs one that has ended in good order: (ended, waiting).
+pub fn stranded(seats: &[View], ended: impl Fn(usize) -> bool) -> Option<(usize, usize)> {
+    let ended: Vec<usize> = (0..seats.len()).filter(|&rank| ended(rank)).collect();
+    for (rank, seat) in seats.iter().enumerate().filter(|(_, seat)| seat.inside) {
+        let missing = ended.iter().find(|&&other| {
+            let other = &seats[other];
+            other.taken < seat.taken || (other.taken == seat.taken && seat.fencing)
+        });
+        if let Some(&missing) = missing {
+            return Some((missing, rank));
+        }
+    }
+    None
 }
 
 struct Connection {
@@ -115,10 +147,23 @@ pub enum Door {
     Seat(usize),
 }
 
-/// The service of one job.
+/// Whose service it is.
+#[derive(Debug, Clone)]
+pub struct Seating {
+    /// The ranks that have a seat here, by number.
+    pub numbers: Vec<u32>,
+    /// Number of ranks of the job.
+    pub size: usize,
+    /// Nodes in the order of the ranks, and how many ranks in a row run on each.
+    pub nodes: Vec<(u32, u32)>,
+}
+
+/// The service of the ranks of one host. Where it speaks of a rank, it means the place in
+/// [`Seating::numbers`].
 pub struct Service {
     listener: UnixListener,
     token: u128,
+    seating: Seating,
     board: Board,
     seats: Vec<Seat>,
     strangers: Vec<Connection>,
@@ -127,24 +172,25 @@ pub struct Service {
 }
 
 impl Service {
-    /// Opens the socket `job`, which has no name in any file system.
-    pub fn new(job: &str, token: u128, size: usize) -> io::Result<Self> {
-        let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(job)?)?;
+    /// Opens the socket `socket`, which has no name in any file system.
+    pub fn new(socket: &str, token: u128, seating: Seating) -> io::Result<Self> {
+        let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(socket)?)?;
         listener.set_nonblocking(true)?;
         Ok(Service {
             listener,
             token,
-            board: Board::new(job, size)?,
-            seats: (0..size).map(|_| Seat::default()).collect(),
+            board: Board::new(socket, seating.size)?,
+            seats: seating.numbers.iter().map(|_| Seat::default()).collect(),
+            seating,
             strangers: Vec::new(),
             gatherings: HashMap::new(),
             events: Vec::new(),
         })
     }
 
-    /// The pages of the hang report.
-    pub fn board(&self) -> &Board {
-        &self.board
+    /// What a rank says that it waits for.
+    pub fn status(&self, rank: usize) -> Option<Status> {
+        self.board.read(self.seating.numbers[rank] as usize)
     }
 
     /// The process that is `rank` now, if it has joined.
@@ -158,20 +204,14 @@ impl Service {
         seat.abandoned || (seat.taken > 0 && !seat.finalized)
     }
 
-    /// A rank that is in MPI and needs one that has ended in good order: (ended, waiting).
-    pub fn stranded(&self, ended: impl Fn(usize) -> bool) -> Option<(usize, usize)> {
-        let inside = |seat: &Seat| seat.connection.is_some() && !seat.finalized;
-        let ended: Vec<usize> = (0..self.seats.len()).filter(|&rank| ended(rank)).collect();
-        for (rank, seat) in self.seats.iter().enumerate().filter(|(_, seat)| inside(seat)) {
-            let missing = ended.iter().find(|&&other| {
-                let other = &self.seats[other];
-                other.taken < seat.taken || (other.taken == seat.taken && seat.fencing)
-            });
-            if let Some(&missing) = missing {
-                return Some((missing, rank));
-            }
-        }
-        None
+    /// The seats, for [`stranded`].
+    pub fn views(&self) -> Vec<View> {
+        let view = |seat: &Seat| View {
+            taken: seat.taken,
+            inside: seat.connection.is_some() && !seat.finalized,
+            fencing: seat.fencing,
+        };
+        self.seats.iter().map(view).collect()
     }
 
     /// All descriptors to poll, and whether for writing too.
@@ -222,10 +262,11 @@ impl Service {
         }
         for mut connection in std::mem::take(&mut self.strangers) {
             match Frame::take(&mut connection.inbox, 64) {
-                Ok(Some(Frame::Hello { token, rank }))
-                    if token == self.token && (rank as usize) < self.seats.len() =>
-                {
-                    self.welcome(rank as usize, connection);
+                Ok(Some(Frame::Hello { token, rank })) if token == self.token => {
+                    let seat = self.seating.numbers.iter().position(|&number| number == rank);
+                    if let Some(rank) = seat {
+                        self.welcome(rank, connection);
+                    }
                 }
                 Ok(None) if !connection.ended => self.strangers.push(connection),
                 // Not one of ours: closed without a word.
@@ -242,9 +283,9 @@ impl Service {
                 Frame::Alone
             } else if processes::is_alive(holder) {
                 let reason = format!(
-                    "process {} cannot be rank {rank}: process {holder} is. Only one MPI program \
-                     at a time can be a rank",
-                    connection.pid
+                    "process {} cannot be rank {}: process {holder} is. Only one MPI program at a \
+                     time can be a rank",
+                    connection.pid, self.seating.numbers[rank]
                 );
                 Frame::Refused { reason }
             } else {
@@ -255,7 +296,8 @@ impl Service {
             return connection.send(answer.encode().into());
         }
         let seat = &mut self.seats[rank];
-        let frame = Frame::Welcome { generation: seat.taken }.encode();
+        let nodes = self.seating.nodes.clone();
+        let frame = Frame::Welcome { generation: seat.taken, nodes }.encode();
         let memory = [self.board.memory().as_raw_fd()];
         let sent = sendmsg::<()>(
             connection.stream.as_raw_fd(),
@@ -264,10 +306,14 @@ impl Service {
             MsgFlags::MSG_NOSIGNAL,
             None,
         );
-        // A short frame on a new connection is taken whole, or the process is gone.
-        if sent == Ok(frame.len()) {
+        // What did not fit follows without the descriptor; nothing at all: the process is gone.
+        if let Ok(sent @ 1..) = sent {
             seat.taken += 1;
             seat.finalized = false;
+            if sent < frame.len() {
+                connection.outbox.push_back(frame.into());
+                connection.sent = sent;
+            }
             seat.connection = Some(connection);
             self.serve_seat(rank);
         }
@@ -320,13 +366,16 @@ impl Service {
         let gathering = self.gatherings.entry(generation).or_default();
         gathering.arrived += 1;
         // A process publishes for itself alone, whatever it says.
-        gathering
-            .entries
-            .extend(entries.into_iter().map(|(_, key, value)| (rank as u32, key, value)));
-        if gathering.arrived < self.seats.len() {
-            return;
+        let number = self.seating.numbers[rank];
+        gathering.entries.extend(entries.into_iter().map(|(_, key, value)| (number, key, value)));
+        if gathering.arrived == self.seats.len() {
+            let entries = self.gatherings.remove(&generation).unwrap_or_default().entries;
+            self.events.push(Event::Fence { generation, entries });
         }
-        let entries = self.gatherings.remove(&generation).unwrap_or_default().entries;
+    }
+
+    /// Opens the fence of a generation, with the values of all of the job.
+    pub fn fenced(&mut self, generation: u32, entries: Vec<Entry>) {
         let frame: Rc<[u8]> = Frame::Fenced { entries }.encode().into();
         for seat in self.seats.iter_mut().filter(|seat| seat.taken == generation) {
             seat.fencing = false;

@@ -48,10 +48,10 @@ pub fn name(app: &App) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// Starts `app` as `rank`.
+/// Starts `app` with this standard input (`None`: our own).
 pub fn start(
     app: &App,
-    rank: usize,
+    input: Option<Stdio>,
     variable: (&str, &OsStr),
     processors: Option<CpuSet>,
     piped: bool,
@@ -63,8 +63,9 @@ pub fn start(
     };
     if let Some(directory) = &app.directory {
         // Told apart from a program that is not found.
-        std::fs::read_dir(directory)
-            .map_err(|error| failed(error, &format!("directory {}: ", directory.display())))?;
+        std::fs::read_dir(directory).map_err(|error| {
+            failed(error, &format!("directory {}: ", directory.to_string_lossy()))
+        })?;
     }
     let mut command = Command::new(&app.command[0]);
     command.args(&app.command[1..]);
@@ -76,8 +77,8 @@ pub fn start(
     if let Some(directory) = &app.directory {
         command.current_dir(directory);
     }
-    if rank > 0 {
-        command.stdin(Stdio::null());
+    if let Some(input) = input {
+        command.stdin(input);
     }
     let mut pipes = None;
     if piped {

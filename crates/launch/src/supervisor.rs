@@ -1,11 +1,14 @@
-//! The parent of the ranks: one loop over everything that can happen.
+//! The parent of the ranks of this host: one loop over everything that can happen. It decides on the
+//! job where the job has no other host; else it tells `mpiexec`, which does ([`above`]).
 
+mod above;
 mod judge;
 
 use std::ffi::OsStr;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -20,9 +23,11 @@ use weft_bootstrap::{Ticket, VARIABLE};
 use crate::failure::Cause;
 use crate::options::Options;
 use crate::output::{Sink, Stream};
-use crate::service::{Door, Service};
+use crate::service::{Door, Seating, Service, stranded};
 use crate::spawn::{self, Inheritance};
 use crate::{cores, hang, processes};
+
+pub use above::{Above, Part, new_job};
 
 /// Exit code at a time-out, as that of timeout(1).
 const TIMED_OUT: i32 = 124;
@@ -32,6 +37,8 @@ const REPEAT: Duration = Duration::from_millis(10);
 const HOPELESS: Duration = Duration::from_secs(3);
 
 struct Rank {
+    /// In the job; its place in `Supervisor::ranks` is that among the ranks of this host.
+    number: usize,
     app: usize,
     pid: i32,
     ended: bool,
@@ -54,6 +61,9 @@ enum Ending {
 enum Source {
     Signals,
     Control,
+    Above,
+    Uplink,
+    Input,
     Service(Door),
     Stream(usize),
     Sink(usize),
@@ -61,7 +71,8 @@ enum Source {
 
 struct Supervisor {
     options: Options,
-    ticket: Ticket,
+    part: Part,
+    above: Option<Above>,
     service: Service,
     signals: SignalFd,
     control: Option<UnixStream>,
@@ -78,9 +89,22 @@ struct Supervisor {
     alone: bool,
 }
 
-/// Runs the job; the exit code.
+/// Runs a job on this host alone; the exit code.
 pub fn run(options: Options, control: UnixStream, inheritance: Inheritance) -> i32 {
-    match Supervisor::new(options, control, inheritance) {
+    let part = Part::whole(&options);
+    supervise(options, part, None, control, inheritance)
+}
+
+/// Runs the ranks of this host; the exit code.
+pub fn supervise(
+    options: Options,
+    part: std::io::Result<Part>,
+    above: Option<Above>,
+    control: UnixStream,
+    inheritance: Inheritance,
+) -> i32 {
+    let new = part.and_then(|part| Supervisor::new(options, part, above, control, inheritance));
+    match new {
         Ok(mut supervisor) => {
             supervisor.start(inheritance);
             supervisor.attend();
@@ -93,8 +117,21 @@ pub fn run(options: Options, control: UnixStream, inheritance: Inheritance) -> i
     }
 }
 
+/// Makes this process the one that all of the job is under.
+pub fn become_supervisor() -> std::io::Result<()> {
+    // A group of its own: kill(-group) ends the ranks and the front, and this process cleans up.
+    setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
+    prctl::set_child_subreaper(true)?;
+    // To tell it from the front in ps(1), and from killall(1).
+    let _ = prctl::set_name(c"weft-supervisor");
+    // A background group that writes to a terminal with `stty tostop` would be stopped.
+    // SAFETY: ignoring a signal installs no handler.
+    unsafe { signal(Signal::SIGTTOU, SigHandler::SigIgn) }?;
+    Ok(())
+}
+
 /// Standard output or error, for the whole life of the process.
-fn standard(output: bool) -> BorrowedFd<'static> {
+pub fn standard(output: bool) -> BorrowedFd<'static> {
     // SAFETY: Rust's runtime makes sure that descriptors 1 and 2 are open, and nobody closes them.
     unsafe { BorrowedFd::borrow_raw(if output { 1 } else { 2 }) }
 }
@@ -102,49 +139,47 @@ fn standard(output: bool) -> BorrowedFd<'static> {
 impl Supervisor {
     fn new(
         options: Options,
+        part: Part,
+        above: Option<Above>,
         control: UnixStream,
         inheritance: Inheritance,
     ) -> std::io::Result<Self> {
-        // A group of its own: kill(-group) ends the ranks and the front, and this process cleans up.
-        setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
-        prctl::set_child_subreaper(true)?;
-        // To tell it from the front in ps(1), and from killall(1).
-        let _ = prctl::set_name(c"weft-supervisor");
+        become_supervisor()?;
         let hard = inheritance.files.1;
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
         // Two pipes and a connection each.
-        let needed = 3 * options.size() as u64 + 64;
+        let needed = 3 * part.ranks.len() as u64 + 64;
         if needed > hard {
             return Err(std::io::Error::other(format!(
                 "{} ranks need {needed} open files, and the limit is {hard} (ulimit -Hn)",
-                options.size()
+                part.ranks.len()
             )));
         }
-        // A background group that writes to a terminal with `stty tostop` would be stopped.
-        // SAFETY: ignoring a signal installs no handler.
-        unsafe { signal(Signal::SIGTTOU, SigHandler::SigIgn) }?;
         control.set_nonblocking(true)?;
         let mut set = SigSet::empty();
         set.add(Signal::SIGCHLD);
-        let (mut random, mut token) = ([0; 8], [0; 16]);
-        getrandom::fill(&mut random).and_then(|()| getrandom::fill(&mut token))?;
-        let job = format!("weft-{}-{:016x}", std::process::id(), u64::from_ne_bytes(random));
-        let token = u128::from_ne_bytes(token);
-        let (size, tag) = (options.size(), options.tag_output);
+        let Ticket { socket, token, size, .. } = &part.ticket;
+        let numbers: Vec<u32> = part.ranks.iter().map(|&(number, _)| number as u32).collect();
+        let seating = Seating { numbers: numbers.clone(), size: *size, nodes: part.nodes.clone() };
+        let sink = |error: bool| match &above {
+            None => Sink::new(standard(!error), options.tag_output),
+            Some(above) => Sink::remote(above.uplink.clone(), error, numbers.clone().into()),
+        };
         Ok(Supervisor {
-            service: Service::new(&job, token, size)?,
+            service: Service::new(socket, *token, seating)?,
             signals: SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?,
             control: Some(control),
             ranks: Vec::new(),
             streams: Vec::new(),
-            sinks: [Sink::new(standard(true), tag), Sink::new(standard(false), tag)],
+            sinks: [sink(false), sink(true)],
             timeout: options.timeout.map(|timeout| Instant::now() + timeout),
             ending: None,
             code: None,
             interrupted: false,
             alone: false,
-            ticket: Ticket { rank: 0, size, app: 0, job, token },
             options,
+            part,
+            above,
         })
     }
 
@@ -158,35 +193,39 @@ impl Supervisor {
 
     /// Starts all ranks, or none for long.
     fn start(&mut self, inheritance: Inheritance) {
-        let plan = cores::plan(&cores::allowed(), self.options.size(), self.options.bind);
+        let plan = cores::plan(&cores::allowed(), self.part.ranks.len(), self.options.bind);
         let piped = self.is_piped();
-        let apps = (0..self.options.apps.len())
-            .flat_map(|app| std::iter::repeat_n(app, self.options.apps[app].count));
-        for (rank, app) in apps.collect::<Vec<_>>().into_iter().enumerate() {
-            let share = plan.as_ref().map(|plan| &plan[rank]);
+        for (place, (number, app)) in self.part.ranks.clone().into_iter().enumerate() {
+            let share = plan.as_ref().map(|plan| &plan[place]);
             if self.options.report_bindings {
                 let share = share.map_or("all processors".into(), |p| format!("processors {p:?}"));
-                self.say(&format!("mpiexec: rank {rank} may use {share}"));
+                self.say(&format!("mpiexec: rank {number} may use {share}"));
             }
-            let ticket = Ticket { rank, app, ..self.ticket.clone() }.encode();
+            let ticket = Ticket { rank: number, app, ..self.part.ticket.clone() }.encode();
+            let input = match &mut self.above {
+                None if number == 0 => None,
+                Some(above) if number == 0 => Some(above.open_input()),
+                _ => Some(Stdio::null()),
+            };
             let started = spawn::start(
                 &self.options.apps[app],
-                rank,
+                input,
                 (VARIABLE, OsStr::new(&ticket)),
                 share.and_then(|share| cores::set(share)),
                 piped,
                 inheritance,
             );
+            let rank = |pid| Rank { number, app, pid, ended: pid == 0, suspect: None };
             match started {
                 Ok(started) => {
-                    self.ranks.push(Rank { app, pid: started.pid, ended: false, suspect: None });
+                    self.ranks.push(rank(started.pid));
                     for (sink, pipe) in started.pipes.into_iter().flatten().enumerate() {
-                        self.streams.push(Stream::new(pipe, rank, sink));
+                        self.streams.push(Stream::new(pipe, place, sink));
                     }
                 }
                 Err(cause) => {
-                    self.ranks.push(Rank { app, pid: 0, ended: true, suspect: None });
-                    return self.fail(rank, cause);
+                    self.ranks.push(rank(0));
+                    return self.fail(place, cause);
                 }
             }
         }
@@ -199,7 +238,10 @@ impl Supervisor {
             self.check(Instant::now());
             let is_told = self.ranks.iter().all(|rank| rank.suspect.is_none());
             if self.alone && is_told && self.sinks.iter().all(|sink| !sink.is_waiting()) {
-                return;
+                let Some(above) = &mut self.above else { return };
+                if above.is_done() {
+                    return;
+                }
             }
             let mut doors = Vec::new();
             for source in self.wait() {
@@ -207,6 +249,7 @@ impl Supervisor {
             }
             let events = self.service.serve(&doors);
             self.take(events);
+            self.tell_seats();
             // Closes the pipes, which is how a rank learns that nobody reads.
             self.streams.retain(|stream| !stream.ended);
         }
@@ -218,6 +261,9 @@ impl Supervisor {
         if let Some(control) = &self.control {
             sources.push((Source::Control, control.as_fd(), PollFlags::POLLIN));
         }
+        for (source, fd, flags) in self.above.iter().flat_map(Above::sources) {
+            sources.push((source, fd, flags));
+        }
         for (door, fd, writing) in self.service.doors() {
             let also = if writing { PollFlags::POLLOUT } else { PollFlags::empty() };
             sources.push((Source::Service(door), fd, PollFlags::POLLIN | also));
@@ -228,7 +274,8 @@ impl Supervisor {
             }
         }
         for (index, sink) in self.sinks.iter().enumerate().filter(|(_, sink)| sink.is_waiting()) {
-            sources.push((Source::Sink(index), sink.descriptor(), PollFlags::POLLOUT));
+            let descriptor = sink.descriptor();
+            sources.extend(descriptor.map(|fd| (Source::Sink(index), fd, PollFlags::POLLOUT)));
         }
         let mut descriptors: Vec<PollFd<'_>> =
             sources.iter().map(|(_, fd, flags)| PollFd::new(*fd, *flags)).collect();
@@ -261,6 +308,9 @@ impl Supervisor {
             // What they mean is looked up by `reap`.
             Source::Signals => while let Ok(Some(_)) = self.signals.read_signal() {},
             Source::Control => self.obey(),
+            Source::Above => self.hear(),
+            Source::Uplink => self.above.iter().for_each(|above| above.uplink.write()),
+            Source::Input => self.above.iter_mut().for_each(Above::feed),
             // Served together: serving one may move the others.
             Source::Service(door) => doors.push(door),
             Source::Stream(index) => {
@@ -288,12 +338,7 @@ impl Supervisor {
         let delivered = message[1] != 0;
         match signal {
             Signal::SIGQUIT => self.report(),
-            Signal::SIGUSR1 | Signal::SIGUSR2 => {
-                // To the MPI program itself, also if a script has started it.
-                for (number, rank) in self.ranks.iter().enumerate().filter(|(_, r)| !r.ended) {
-                    processes::send(self.service.member(number).unwrap_or(rank.pid), signal);
-                }
-            }
+            Signal::SIGUSR1 | Signal::SIGUSR2 => self.pass_on(signal),
             Signal::SIGTSTP | Signal::SIGCONT if delivered => {}
             Signal::SIGTSTP | Signal::SIGCONT => processes::send_all(signal),
             Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP if self.ending.is_some() => {
@@ -310,6 +355,13 @@ impl Supervisor {
         }
     }
 
+    /// To the MPI programs themselves, also if scripts have started them.
+    fn pass_on(&self, signal: Signal) {
+        for (place, rank) in self.ranks.iter().enumerate().filter(|(_, rank)| !rank.ended) {
+            processes::send(self.service.member(place).unwrap_or(rank.pid), signal);
+        }
+    }
+
     /// All that is due by now.
     fn check(&mut self, now: Instant) {
         for stream in &mut self.streams {
@@ -323,9 +375,9 @@ impl Supervisor {
         {
             self.fail(rank, cause);
         }
-        if self.code.is_none() {
+        if self.code.is_none() && self.above.is_none() {
             let ended = |rank: usize| self.ranks.get(rank).is_some_and(|rank| rank.ended);
-            if let Some((rank, other)) = self.service.stranded(ended) {
+            if let Some((rank, other)) = stranded(&self.service.views(), ended) {
                 self.fail(rank, Cause::Missing { other });
             }
         }
@@ -378,19 +430,23 @@ impl Supervisor {
         std::process::exit(self.code.unwrap_or(0));
     }
 
-    /// Prints the hang report.
-    fn report(&mut self) {
-        let look = |(number, rank): (usize, &Rank)| hang::Rank {
-            program: self.program(number),
-            pid: self.service.member(number).unwrap_or(rank.pid),
-            status: self.service.board().read(number),
+    /// What each rank is doing.
+    fn states(&self) -> Vec<hang::Rank> {
+        let look = |(place, rank): (usize, &Rank)| hang::Rank {
+            program: self.program(place),
+            pid: self.service.member(place).unwrap_or(rank.pid),
+            status: self.service.status(place),
             state: (!rank.ended)
-                .then(|| processes::look(self.service.member(number).unwrap_or(rank.pid)))
+                .then(|| processes::look(self.service.member(place).unwrap_or(rank.pid)))
                 .flatten()
                 .map(|(_, state)| state),
         };
-        let ranks: Vec<hang::Rank> = self.ranks.iter().enumerate().map(look).collect();
-        let text = hang::render(&ranks, clock_millis());
+        self.ranks.iter().enumerate().map(look).collect()
+    }
+
+    /// Prints the hang report.
+    fn report(&mut self) {
+        let text = hang::render(&self.states(), clock_millis());
         self.say(&text);
     }
 }

@@ -22,6 +22,7 @@ const OF_COMMANDS: &[[&str; 3]] = &[
         "",
         "seconds after which `mpiexec` reports what each rank waits for and ends the job",
     ],
+    ["WEFT_RSH", "ssh", "the command that `mpiexec` reaches other hosts with, and its options"],
     ["WEFT_CC", "cc", "the compiler that `mpicc` calls"],
     ["WEFT_CXX", "c++", "the compiler that `mpicxx` calls"],
 ];

@@ -128,7 +128,7 @@ fn strike(
 }
 
 /// Processes with the mark, and whether they run `program`.
-fn marked(mark: &str) -> Vec<(i32, Option<std::path::PathBuf>)> {
+pub(super) fn marked(mark: &str) -> Vec<(i32, Option<std::path::PathBuf>)> {
     let wanted = format!("{MARK}={mark}");
     let has = |pid: &i32| {
         fs::read(format!("/proc/{pid}/environ"))

@@ -26,6 +26,7 @@ impl Supervisor {
                     self.fail(rank, Cause::Abort { code, message });
                 }
                 Event::Broken { rank, error } => self.fail(rank, Cause::Protocol(error)),
+                Event::Fence { generation, entries } => self.fence(generation, entries),
                 Event::Left { rank, pid } => {
                     // If it is the rank's own process, its exit status is about to come.
                     let rank = &mut self.ranks[rank];
@@ -83,7 +84,9 @@ impl Supervisor {
         rank.suspect = None;
         match how {
             // It wrote where nobody reads any more (`mpiexec ... | head`): silent as in a shell.
-            Ok(Signal::SIGPIPE) if self.code.is_none() && self.is_unread() => {
+            Ok(Signal::SIGPIPE)
+                if self.above.is_none() && self.code.is_none() && self.is_unread() =>
+            {
                 self.code = Some(128 + Signal::SIGPIPE as i32);
                 self.end(Signal::SIGTERM, false);
             }
@@ -94,7 +97,7 @@ impl Supervisor {
             }
             Ok(signal) => self.fail(number, Cause::Signal(signal)),
             Err(0) if self.service.is_unfinished(number) => self.fail(number, Cause::NoFinalize),
-            Err(0) => {}
+            Err(0) => self.tell_end(number),
             Err(code) => self.fail(number, Cause::Code(code)),
         }
         if self.ranks.iter().all(|rank| rank.ended) && self.ending.is_none() {
@@ -118,7 +121,7 @@ impl Supervisor {
 
     /// Whether output goes through us. One rank has nobody to share lines with: it keeps the terminal.
     pub(super) fn is_piped(&self) -> bool {
-        self.options.size() > 1 || self.options.tag_output
+        self.options.size() > 1 || self.options.tag_output || self.above.is_some()
     }
 
     /// The first failure decides the job's code, and ends it.
@@ -136,8 +139,10 @@ impl Supervisor {
             stream.flush(sink);
         }
         self.code = Some(cause.code());
-        let line = cause.line(rank, &self.program(rank));
-        self.say(&format!("mpiexec: {line}"));
+        if !self.tell_failure(rank, &cause) {
+            let line = cause.line(self.ranks[rank].number, &self.program(rank), None);
+            self.say(&format!("mpiexec: {line}"));
+        }
         self.end(Signal::SIGTERM, false);
     }
 

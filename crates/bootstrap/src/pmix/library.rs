@@ -1,0 +1,312 @@
+//! libpmix, loaded at run time: the few functions and structures of PMIx that a client needs, as the
+//! standard has them (PMIx 4.1, chapters 3, 5, 6 and 8; the same since version 2).
+
+use std::ffi::{CStr, CString, OsString, c_char, c_int};
+use std::mem::ManuallyDrop;
+use std::path::PathBuf;
+use std::{env, fs, ptr};
+
+use libloading::Library;
+
+use crate::BootstrapError;
+
+/// Names the library file, where it is not found by itself.
+pub const SETTING: &str = "WEFT_PMIX";
+
+pub const SUCCESS: c_int = 0;
+/// All processes of a job in place of a rank.
+pub const RANK_WILDCARD: u32 = u32::MAX - 1;
+/// Scope of a value that all may read.
+pub const GLOBAL: u8 = 3;
+
+// Kinds of values.
+pub const BOOL: u16 = 1;
+pub const STRING: u16 = 3;
+pub const UINT32: u16 = 14;
+pub const BYTE_OBJECT: u16 = 27;
+
+// Names of attributes.
+pub const JOB_SIZE: &CStr = c"pmix.job.size";
+pub const APPNUM: &CStr = c"pmix.appnum";
+pub const NODEID: &CStr = c"pmix.nodeid";
+pub const COLLECT_DATA: &CStr = c"pmix.collect";
+pub const IMMEDIATE: &CStr = c"pmix.immediate";
+pub const OPTIONAL: &CStr = c"pmix.optional";
+
+/// `pmix_proc_t`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Proc {
+    pub nspace: [c_char; 256],
+    pub rank: u32,
+}
+
+/// `pmix_byte_object_t`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct ByteObject {
+    pub bytes: *mut c_char,
+    pub size: usize,
+}
+
+/// `pmix_envar_t`: the largest member of the union, and not used otherwise.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Envar {
+    envar: *mut c_char,
+    value: *mut c_char,
+    separator: c_char,
+}
+
+/// The union in `pmix_value_t`.
+#[repr(C)]
+pub union Data {
+    pub flag: bool,
+    pub uint32: u32,
+    pub string: *mut c_char,
+    pub bo: ByteObject,
+    envar: Envar,
+}
+
+/// `pmix_value_t`.
+#[repr(C)]
+pub struct Value {
+    pub kind: u16,
+    pub data: Data,
+}
+
+impl Value {
+    /// All zero, but the kind.
+    fn of(kind: u16) -> Value {
+        let envar = Envar { envar: ptr::null_mut(), value: ptr::null_mut(), separator: 0 };
+        Value { kind, data: Data { envar } }
+    }
+
+    /// Bytes; the value points to them.
+    pub fn bytes(bytes: &[u8]) -> Value {
+        let mut value = Value::of(BYTE_OBJECT);
+        value.data.bo = ByteObject { bytes: bytes.as_ptr().cast_mut().cast(), size: bytes.len() };
+        value
+    }
+}
+
+/// `pmix_info_t`.
+#[repr(C)]
+pub struct Info {
+    key: [c_char; 512],
+    flags: u32,
+    value: Value,
+}
+
+impl Info {
+    /// A directive that is on.
+    pub fn on(name: &CStr) -> Info {
+        let mut key = [0; 512];
+        for (to, &from) in key.iter_mut().zip(name.to_bytes()) {
+            *to = from as c_char;
+        }
+        let mut value = Value::of(BOOL);
+        value.data.flag = true;
+        Info { key, flags: 0, value }
+    }
+}
+
+/// The functions of the library that was found.
+pub struct Api {
+    pub init: unsafe extern "C" fn(*mut Proc, *mut Info, usize) -> c_int,
+    pub put: unsafe extern "C" fn(u8, *const c_char, *mut Value) -> c_int,
+    pub commit: unsafe extern "C" fn() -> c_int,
+    pub fence: unsafe extern "C" fn(*const Proc, usize, *const Info, usize) -> c_int,
+    pub get: unsafe extern "C" fn(
+        *const Proc,
+        *const c_char,
+        *const Info,
+        usize,
+        *mut *mut Value,
+    ) -> c_int,
+    pub abort: unsafe extern "C" fn(c_int, *const c_char, *mut Proc, usize) -> c_int,
+    pub finalize: unsafe extern "C" fn(*const Info, usize) -> c_int,
+    error_string: unsafe extern "C" fn(c_int) -> *const c_char,
+    /// Never unloaded: it has threads.
+    _library: ManuallyDrop<Library>,
+}
+
+impl Api {
+    /// Loads the library; the error says where it was looked for.
+    pub fn load() -> Result<Api, BootstrapError> {
+        let set = env::var_os(SETTING).filter(|path| !path.is_empty());
+        let places = set.map_or_else(places, |path| vec![path]);
+        let mut tried = Vec::new();
+        for place in &places {
+            // SAFETY: the library's initialisers are those of libpmix, which every PMIx program
+            // runs; a wrong file is the choice of who set the variable.
+            match unsafe { Library::new(place) } {
+                Ok(library) => return Api::new(library, place),
+                Err(error) => tried.push(format!("{}: {error}", place.display())),
+            }
+        }
+        Err(BootstrapError(format!(
+            "the launcher speaks PMIx, and libpmix was not found. Install it (Debian: libpmix2), or \
+             set {SETTING} to the file. Tried: {}",
+            tried.join("; ")
+        )))
+    }
+
+    fn new(library: Library, place: &OsString) -> Result<Api, BootstrapError> {
+        /// The function `name`, whose type is that of the field it is for.
+        unsafe fn symbol<T: Copy>(library: &Library, name: &str) -> Result<T, libloading::Error> {
+            // SAFETY: the caller's promise on the type.
+            unsafe { library.get::<T>(name.as_bytes()).map(|symbol| *symbol) }
+        }
+        let load = || -> Result<Api, libloading::Error> {
+            // SAFETY: the types of the fields are those of pmix.h.
+            unsafe {
+                Ok(Api {
+                    init: symbol(&library, "PMIx_Init")?,
+                    put: symbol(&library, "PMIx_Put")?,
+                    commit: symbol(&library, "PMIx_Commit")?,
+                    fence: symbol(&library, "PMIx_Fence")?,
+                    get: symbol(&library, "PMIx_Get")?,
+                    abort: symbol(&library, "PMIx_Abort")?,
+                    finalize: symbol(&library, "PMIx_Finalize")?,
+                    error_string: symbol(&library, "PMIx_Error_string")?,
+                    _library: ManuallyDrop::new(library),
+                })
+            }
+        };
+        load().map_err(|error| {
+            BootstrapError(format!(
+                "{} is not a libpmix that Weft can use: {error}",
+                place.display()
+            ))
+        })
+    }
+
+    /// What the library says of an error.
+    pub fn words(&self, code: c_int) -> String {
+        // SAFETY: takes any number; returns a text that lives for ever, or null.
+        let text = unsafe { (self.error_string)(code) };
+        if text.is_null() {
+            return format!("error {code}");
+        }
+        // SAFETY: as above.
+        let text = unsafe { CStr::from_ptr(text) };
+        format!("{} ({code})", text.to_string_lossy())
+    }
+}
+
+/// Where the library may be, the best place first.
+fn places() -> Vec<OsString> {
+    // The launcher's own is of its version, and needs no search path.
+    let mut places: Vec<OsString> = of_a_launcher().map(Into::into).into_iter().collect();
+    places.extend(["libpmix.so.2", "libpmix.so"].map(OsString::from));
+    for name in ["PMIX_PREFIX", "PRTE_PREFIX", "OPAL_PREFIX"] {
+        let Some(prefix) = env::var_os(name).filter(|prefix| !prefix.is_empty()) else { continue };
+        for folder in ["lib", "lib64", "lib/openmpi"] {
+            places.push(PathBuf::from(&prefix).join(folder).join("libpmix.so.2").into());
+        }
+    }
+    places
+}
+
+/// The libpmix that a process above this one uses, if we may look.
+fn of_a_launcher() -> Option<PathBuf> {
+    let mut pid = crate::kin::parent(std::process::id() as i32)?;
+    while pid > 1 {
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+        let paths = maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..]));
+        let is_pmix =
+            |path: &&str| path.rsplit('/').next().is_some_and(|n| n.starts_with("libpmix.so"));
+        if let Some(path) = paths.into_iter().find(is_pmix) {
+            return Some(path.into()).filter(|path: &PathBuf| path.exists());
+        }
+        pid = crate::kin::parent(pid)?;
+    }
+    None
+}
+
+/// A text for C; bytes that C cannot hold are left out.
+pub fn c_text(text: &str) -> CString {
+    CString::new(text.replace('\0', "")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::mem::{align_of, offset_of, size_of};
+    use std::process::{Command, Stdio};
+
+    /// What this file says, as the C program below prints it.
+    fn ours() -> Vec<usize> {
+        vec![
+            size_of::<Proc>(),
+            offset_of!(Proc, rank),
+            size_of::<ByteObject>(),
+            size_of::<Value>(),
+            offset_of!(Value, data),
+            align_of::<Value>(),
+            size_of::<Info>(),
+            offset_of!(Info, flags),
+            offset_of!(Info, value),
+            RANK_WILDCARD as usize,
+            usize::from(GLOBAL),
+            usize::from(BOOL),
+            usize::from(STRING),
+            usize::from(UINT32),
+            usize::from(BYTE_OBJECT),
+        ]
+    }
+
+    const PROGRAM: &str = r#"
+        #include <pmix.h>
+        #include <stddef.h>
+        #include <stdio.h>
+        #define P(x) printf("%zu\n", (size_t)(x))
+        int main(void) {
+            P(sizeof(pmix_proc_t)); P(offsetof(pmix_proc_t, rank)); P(sizeof(pmix_byte_object_t));
+            P(sizeof(pmix_value_t)); P(offsetof(pmix_value_t, data)); P(_Alignof(pmix_value_t));
+            P(sizeof(pmix_info_t)); P(offsetof(pmix_info_t, flags)); P(offsetof(pmix_info_t, value));
+            P((pmix_rank_t)(PMIX_RANK_WILDCARD)); P(PMIX_GLOBAL);
+            P(PMIX_BOOL); P(PMIX_STRING); P(PMIX_UINT32); P(PMIX_BYTE_OBJECT);
+            puts(PMIX_JOB_SIZE); puts(PMIX_APPNUM); puts(PMIX_NODEID);
+            puts(PMIX_COLLECT_DATA); puts(PMIX_IMMEDIATE); puts(PMIX_OPTIONAL);
+            (void)(pmix_status_t (*)(pmix_proc_t *, pmix_info_t *, size_t))PMIx_Init;
+            return 0;
+        }"#;
+
+    #[test]
+    fn layouts_and_numbers_are_those_of_the_header() {
+        let folders = ["/usr/include", "/usr/lib/x86_64-linux-gnu/pmix2/include"];
+        let Some(folder) = folders.iter().find(|f| PathBuf::from(f).join("pmix.h").exists()) else {
+            println!("NOT RUN: no pmix.h (Debian: libpmix-dev)");
+            return;
+        };
+        let program = env::temp_dir().join(format!("weft-pmix-{}", std::process::id()));
+        let mut cc = Command::new("cc")
+            .args(["-x", "c", "-", "-Wl,--unresolved-symbols=ignore-all", "-I", folder, "-o"])
+            .arg(&program)
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("a C compiler");
+        cc.stdin.take().unwrap().write_all(PROGRAM.as_bytes()).unwrap();
+        assert!(cc.wait().unwrap().success());
+        let output = Command::new(&program).output().unwrap();
+        let _ = fs::remove_file(&program);
+        let said = String::from_utf8(output.stdout).unwrap();
+        let mut expected: Vec<String> = ours().iter().map(usize::to_string).collect();
+        let names = [JOB_SIZE, APPNUM, NODEID, COLLECT_DATA, IMMEDIATE, OPTIONAL];
+        expected.extend(names.map(|name| name.to_str().unwrap().to_owned()));
+        assert_eq!(said.lines().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_directive_has_its_name_and_is_on() {
+        let info = Info::on(COLLECT_DATA);
+        // SAFETY: the key ends with a zero, as every key that is shorter than its array.
+        let name = unsafe { CStr::from_ptr(info.key.as_ptr()) };
+        // SAFETY: the kind says which member was written.
+        let on = unsafe { info.value.data.flag };
+        assert_eq!((name, info.flags, info.value.kind, on), (COLLECT_DATA, 0, BOOL, true));
+    }
+}

@@ -1,0 +1,89 @@
+//! `mpiexec --agent`: on each host of a job, the parent of its ranks. It is started by `mpiexec`
+//! through ssh, speaks with it over its standard input and output, and ends its ranks when that
+//! connection ends.
+
+use std::env;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use weft_bootstrap::nodes::identity;
+
+use crate::failure::Cause;
+use crate::frames::{Down, Share, Up, take};
+use crate::front;
+use crate::options::Options;
+use crate::spawn::Inheritance;
+use crate::supervisor::{self, Above, Part, standard};
+use crate::uplink::Uplink;
+
+/// Runs the ranks that `mpiexec` asks for.
+pub fn run() -> ExitCode {
+    front::guard(attend)
+}
+
+/// Standard input, for the whole life of the process.
+fn input() -> BorrowedFd<'static> {
+    let stdin: &'static std::io::Stdin = Box::leak(Box::new(std::io::stdin()));
+    stdin.as_fd()
+}
+
+/// Says all that is queued.
+fn flush(uplink: &Uplink) {
+    while uplink.is_waiting() {
+        uplink.write();
+    }
+}
+
+fn attend(control: UnixStream, inheritance: Inheritance) -> i32 {
+    let uplink = Uplink::new(standard(true));
+    uplink.send(&Up::Host(identity()));
+    flush(&uplink);
+    let mut inbox = Vec::new();
+    let share = loop {
+        match take(&mut inbox) {
+            Ok(Some(Down::Start(share))) => break share,
+            // The end came before the beginning.
+            Ok(Some(_)) => return 1,
+            Ok(None) => {}
+            Err(error) => {
+                eprintln!("mpiexec --agent: {error}");
+                return 1;
+            }
+        }
+        let mut piece = [0; 64 * 1024];
+        match nix::unistd::read(input(), &mut piece) {
+            Err(nix::Error::EINTR) => {}
+            Ok(count @ 1..) => inbox.extend(&piece[..count]),
+            _ => return 1,
+        }
+    };
+    if let Err(error) = enter(&share) {
+        let rank = share.ranks.first().map_or(0, |&(rank, _)| rank);
+        uplink.send(&Up::Failed { rank, cause: Cause::Start { error, code: 126 } });
+        uplink.send(&Up::Done);
+        flush(&uplink);
+        return 126;
+    }
+    let part = Part::share(&share);
+    let Share { apps, bind, report_bindings, grace, .. } = share;
+    let grace = Duration::from_millis(grace);
+    let options = Options { apps, bind, report_bindings, grace, ..Options::default() };
+    let above = Above::new(uplink, input(), inbox);
+    supervisor::supervise(options, Ok(part), Some(above), control, inheritance)
+}
+
+/// Takes over variables and directory of `mpiexec`.
+fn enter(share: &Share) -> Result<(), String> {
+    for (name, value) in &share.environment {
+        // SAFETY: this process has one thread.
+        unsafe { env::set_var(name, value) };
+    }
+    env::set_current_dir(&share.directory).map_err(|error| {
+        format!(
+            "directory {}: {error}; -wdir names one that all hosts have",
+            share.directory.to_string_lossy()
+        )
+    })
+}

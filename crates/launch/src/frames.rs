@@ -1,0 +1,178 @@
+//! What `mpiexec` and its agents on the hosts of a job tell each other, over the agent's standard
+//! input and output: after a line that marks the beginning, frames of a 32-bit length and a message
+//! in postcard's form.
+//!
+//! ```text
+//!   mpiexec                                        agent
+//!   starts it ───────────────────────────────────▶ MAGIC
+//!                ◀──────────────────────────────── Host
+//!   Start (when all hosts are there) ────────────▶ starts its ranks
+//!                ◀──────────────────────────────── Output, Fence, Seat, Failed, Ended, States
+//!   Fenced, Signal, End, Room, Input, Report ────▶
+//!                ◀──────────────────────────────── Done
+//! ```
+//!
+//! The end of the agent's input is the death of `mpiexec`: the agent ends its ranks.
+
+use std::ffi::OsString;
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use weft_bootstrap::wire::Entry;
+
+use crate::failure::Cause;
+use crate::hang;
+use crate::options::{App, Bind};
+use crate::service::View;
+
+/// What an agent says first; anything before it is a greeting of the login shell. The number is the
+/// version of the messages.
+pub const MAGIC: &[u8] = b"weft agent 1\n";
+/// Longest message, in bytes.
+const MAX: usize = 1 << 30;
+
+/// The part of a job that one host has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Share {
+    /// Programs of the job.
+    pub apps: Vec<App>,
+    /// Ranks of this host, and the program of each.
+    pub ranks: Vec<(u32, u32)>,
+    /// Number of ranks of the job.
+    pub size: u32,
+    /// Nodes in the order of the ranks, and how many ranks in a row run on each.
+    pub nodes: Vec<(u32, u32)>,
+    /// Name of the job.
+    pub job: String,
+    /// Name of this host's socket.
+    pub socket: String,
+    /// Secret of the job.
+    pub token: u128,
+    /// Variables of `mpiexec`'s environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Where `mpiexec` was started.
+    pub directory: OsString,
+    pub bind: Bind,
+    pub report_bindings: bool,
+    /// From SIGTERM to SIGKILL, in milliseconds.
+    pub grace: u64,
+}
+
+/// From `mpiexec`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Down {
+    Start(Share),
+    /// The fence of a generation opens, with the values of all.
+    Fenced {
+        generation: u32,
+        entries: Vec<Entry>,
+    },
+    /// For the ranks.
+    Signal(i32),
+    /// The job ends, with this signal first; a second time: at once.
+    End(i32),
+    /// What are the ranks doing?
+    Report,
+    /// So many bytes of output (`error`: standard error) have found their reader.
+    Room {
+        error: bool,
+        bytes: usize,
+    },
+    /// Nobody reads this output any more.
+    Unread {
+        error: bool,
+    },
+    /// Standard input of rank 0; empty: its end.
+    Input(Vec<u8>),
+}
+
+/// From an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Up {
+    /// Which machine this is.
+    Host(String),
+    /// Text of a rank.
+    Output { rank: u32, error: bool, text: Vec<u8> },
+    /// A message for the user.
+    Say(String),
+    /// A seat has changed.
+    Seat { rank: u32, view: View },
+    /// All ranks of this host have come to the fence of this generation.
+    Fence { generation: u32, entries: Vec<Entry> },
+    /// The first rank of this host that went wrong; the others are being ended.
+    Failed { rank: u32, cause: Cause },
+    /// A rank has ended.
+    Ended { rank: u32 },
+    /// What the ranks are doing, and the time there on the clock of the entries.
+    States { now: u64, ranks: Vec<(u32, hang::Rank)> },
+    /// So many bytes of the input were taken.
+    Taken(usize),
+    /// No process is left, and all was said.
+    Done,
+}
+
+/// The bytes of a message.
+pub fn encode<T: Serialize>(message: &T) -> Vec<u8> {
+    let mut bytes = vec![0; 4];
+    // Serialisation into memory fails only for types that have no length or order of their own.
+    let body = postcard::to_stdvec(message).unwrap_or_default();
+    bytes[..4].copy_from_slice(&(body.len() as u32).to_le_bytes());
+    bytes.extend(body);
+    bytes
+}
+
+/// Takes the first whole message from the front of `buffer`, `None` if it is not all there yet.
+pub fn take<T: DeserializeOwned>(buffer: &mut Vec<u8>) -> Result<Option<T>, String> {
+    let Some(head) = buffer.first_chunk::<4>() else { return Ok(None) };
+    let length = u32::from_le_bytes(*head) as usize;
+    if length > MAX {
+        return Err(format!("a message of {length} bytes, limit {MAX}"));
+    }
+    let Some(body) = buffer.get(4..4 + length) else { return Ok(None) };
+    let (message, rest) = postcard::take_from_bytes(body).map_err(|error| error.to_string())?;
+    if !rest.is_empty() {
+        return Err(format!("{} bytes after a message", rest.len()));
+    }
+    buffer.drain(..4 + length);
+    Ok(Some(message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::signal::Signal;
+
+    fn samples() -> Vec<Up> {
+        vec![
+            Up::Host("boot name".into()),
+            Up::Output { rank: 3, error: true, text: vec![0, 255, b'\n'] },
+            Up::Failed { rank: 1, cause: Cause::Signal(Signal::SIGSEGV) },
+            Up::Fence { generation: 1, entries: vec![(1, "shm".into(), vec![7; 300])] },
+            Up::Seat { rank: 9, view: View { taken: 1, inside: true, fencing: false } },
+            Up::Done,
+        ]
+    }
+
+    #[test]
+    fn messages_survive_the_way_in_any_pieces() {
+        let stream: Vec<u8> = samples().iter().flat_map(encode).collect();
+        let (mut buffer, mut got) = (Vec::new(), Vec::new());
+        for byte in stream {
+            buffer.push(byte);
+            while let Some(message) = take::<Up>(&mut buffer).unwrap() {
+                got.push(message);
+            }
+        }
+        assert_eq!(got, samples());
+    }
+
+    #[test]
+    fn nonsense_is_an_error() {
+        assert!(take::<Up>(&mut vec![255; 8]).unwrap_err().contains("limit"));
+        assert!(take::<Up>(&mut vec![1, 0, 0, 0, 200]).is_err());
+        assert!(take::<Up>(&mut encode(&(9u8, 0u8, 0u8))).is_err());
+        // A signal that there is not.
+        let mut wrong = encode(&Up::Failed { rank: 0, cause: Cause::Signal(Signal::SIGHUP) });
+        *wrong.last_mut().unwrap() = 250;
+        assert!(take::<Up>(&mut wrong).is_err());
+    }
+}

@@ -1,0 +1,518 @@
+//! `mpiexec` of a job on several hosts: it starts an agent on each, opens the fences of the
+//! key-value space, prints the output, and decides on the end.
+
+mod link;
+mod report;
+
+use std::collections::HashMap;
+use std::env;
+use std::ffi::OsString;
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use weft_bootstrap::nodes::number;
+use weft_bootstrap::wire::Entry;
+
+use crate::failure::Cause;
+use crate::frames::{Down, Share, Up, encode};
+use crate::hosts::{place, runs};
+use crate::input::Relay;
+use crate::options::{Bind, Options};
+use crate::output::Sink;
+use crate::service::{View, stranded};
+use crate::spawn::{self, Inheritance};
+use crate::supervisor::{become_supervisor, new_job, standard};
+use link::Link;
+use report::Report;
+
+/// Exit code at a time-out, as that of timeout(1).
+const TIMED_OUT: i32 = 124;
+/// Exit code where a host cannot be reached.
+const UNREACHED: i32 = 1;
+/// After an agent should have killed all its ranks, how long until it is given up.
+const HOPELESS: Duration = Duration::from_secs(5);
+/// How long the command that reached a host may go on after the agent's last word.
+const LEAVE: Duration = Duration::from_secs(3);
+/// Bytes of input that are on their way at most.
+const INPUT: usize = 64 * 1024;
+/// Variables that belong to this machine or this session.
+const OWN: &[&str] = &[
+    "HOSTNAME",
+    "HOST",
+    "PWD",
+    "OLDPWD",
+    "SHLVL",
+    "_",
+    "TMPDIR",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "WINDOWID",
+    "TTY",
+    "WEFT_TIMEOUT",
+    "WEFT_RSH",
+];
+
+/// What a ready descriptor belongs to.
+enum Source {
+    Signals,
+    Control,
+    Read(usize),
+    Write(usize),
+    Sink(usize),
+    Input,
+}
+
+struct Head {
+    options: Options,
+    inheritance: Inheritance,
+    /// Program and link of each rank.
+    programs: Vec<usize>,
+    places: Vec<usize>,
+    links: Vec<Link>,
+    signals: SignalFd,
+    control: Option<UnixStream>,
+    sinks: [Sink; 2],
+    /// The agents know that nobody reads.
+    unread: [bool; 2],
+    input: Option<Relay>,
+    /// Bytes of input that rank 0 has not taken.
+    input_under_way: usize,
+    seats: Vec<View>,
+    ended: Vec<bool>,
+    /// Hosts that have come to a fence, and the values, by generation.
+    fences: HashMap<u32, (usize, Vec<Entry>)>,
+    report: Option<Report>,
+    /// Until then all hosts must have answered.
+    answer: Option<Instant>,
+    timeout: Option<Instant>,
+    /// Until then all agents must have ended.
+    ending: Option<Instant>,
+    interrupted: bool,
+    code: Option<i32>,
+}
+
+/// Runs a job on the hosts of `options`; the exit code.
+pub fn run(options: Options, control: UnixStream, inheritance: Inheritance) -> i32 {
+    let mut head = match Head::new(options, control, inheritance) {
+        Ok(head) => head,
+        Err(error) => {
+            eprintln!("mpiexec: cannot start the job: {error}");
+            return 1;
+        }
+    };
+    head.launch();
+    head.attend();
+    head.code.unwrap_or(0)
+}
+
+impl Head {
+    fn new(
+        options: Options,
+        control: UnixStream,
+        inheritance: Inheritance,
+    ) -> Result<Head, Box<dyn std::error::Error>> {
+        become_supervisor()?;
+        control.set_nonblocking(true)?;
+        let mut set = SigSet::empty();
+        set.add(Signal::SIGCHLD);
+        let size = options.size();
+        let tag = options.tag_output;
+        Ok(Head {
+            places: place(&options.hosts, size, options.map)?,
+            programs: options.programs().collect(),
+            links: Vec::new(),
+            signals: SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?,
+            control: Some(control),
+            sinks: [Sink::new(standard(true), tag), Sink::new(standard(false), tag)],
+            unread: [false; 2],
+            input: None,
+            input_under_way: 0,
+            seats: vec![View::default(); size],
+            ended: vec![false; size],
+            fences: HashMap::new(),
+            report: None,
+            answer: Some(Instant::now() + options.launch_timeout),
+            timeout: options.timeout.map(|timeout| Instant::now() + timeout),
+            ending: None,
+            interrupted: false,
+            code: None,
+            inheritance,
+            options,
+        })
+    }
+
+    /// Sets out for all hosts that have a rank.
+    fn launch(&mut self) {
+        for host in 0..self.options.hosts.len() {
+            let here = |rank: &usize| self.places[*rank] == host;
+            let ranks: Vec<usize> = (0..self.places.len()).filter(here).collect();
+            if ranks.is_empty() {
+                continue;
+            }
+            let name = self.options.hosts[host].name.clone();
+            match Link::start(&self.options, &name, ranks.clone(), self.inheritance.mask) {
+                Ok(link) => {
+                    for rank in ranks {
+                        self.places[rank] = self.links.len();
+                    }
+                    self.links.push(link);
+                }
+                Err(error) => {
+                    return self.fail(&format!("cannot reach host {name}: {error}"), UNREACHED);
+                }
+            }
+        }
+    }
+
+    /// Gives each host its share, once all have answered.
+    fn start(&mut self) {
+        let identities: Vec<&String> =
+            self.links.iter().filter_map(|link| link.identity.as_ref()).collect();
+        if identities.len() < self.links.len() || self.answer.is_none() || self.code.is_some() {
+            return;
+        }
+        self.answer = None;
+        let machines = number(&identities);
+        let job = new_job().and_then(|job| Ok((job, env::current_dir()?)));
+        let ((job, token), directory) = match job {
+            Ok(job) => job,
+            Err(error) => return self.fail(&format!("cannot start the job: {error}"), 1),
+        };
+        let nodes: Vec<usize> = self.places.iter().map(|&link| machines[link]).collect();
+        let is_own = |name: &OsString| {
+            let name = name.to_string_lossy();
+            OWN.contains(&name.as_ref()) || name.starts_with("SSH_") || name.starts_with("XDG_")
+        };
+        let environment: Vec<_> = env::vars_os().filter(|(name, _)| !is_own(name)).collect();
+        for (index, link) in self.links.iter_mut().enumerate() {
+            // Agents that share a machine know nothing of each other's processors.
+            let is_shared = machines.iter().filter(|&&m| m == machines[index]).count() > 1;
+            let bind = match self.options.bind {
+                Bind::Share if is_shared => Bind::None,
+                bind => bind,
+            };
+            let rank = |&rank: &usize| (rank as u32, self.programs[rank] as u32);
+            let share = Share {
+                apps: self.options.apps.clone(),
+                ranks: link.ranks.iter().map(rank).collect(),
+                size: self.programs.len() as u32,
+                nodes: runs(&nodes),
+                job: job.clone(),
+                socket: format!("{job}.{index}"),
+                token,
+                environment: environment.clone(),
+                directory: directory.clone().into(),
+                bind,
+                report_bindings: self.options.report_bindings,
+                grace: self.options.grace.as_millis().min(u64::MAX.into()) as u64,
+            };
+            link.started = true;
+            link.send(&Down::Start(share));
+        }
+        self.input = Relay::start(self.inheritance.group).ok();
+    }
+
+    fn say(&mut self, message: &str) {
+        self.sinks[1].say(message);
+    }
+
+    /// The loop, until nothing is left.
+    fn attend(&mut self) {
+        loop {
+            self.check(Instant::now());
+            let is_written = self.sinks.iter().all(|sink| !sink.is_waiting());
+            let is_left =
+                self.interrupted && self.ending.is_some_and(|until| until <= Instant::now());
+            if self.links.iter_mut().all(Link::is_over) && (is_written || is_left) {
+                return;
+            }
+            for source in self.wait() {
+                self.handle(source);
+            }
+            self.make_room();
+        }
+    }
+
+    /// Waits until something can be done; what.
+    fn wait(&self) -> Vec<Source> {
+        let mut sources: Vec<(Source, BorrowedFd<'_>, PollFlags)> =
+            vec![(Source::Signals, self.signals.as_fd(), PollFlags::POLLIN)];
+        if let Some(control) = &self.control {
+            sources.push((Source::Control, control.as_fd(), PollFlags::POLLIN));
+        }
+        for (index, link) in self.links.iter().enumerate() {
+            sources.extend(link.reading().map(|fd| (Source::Read(index), fd, PollFlags::POLLIN)));
+            sources.extend(link.writing().map(|fd| (Source::Write(index), fd, PollFlags::POLLOUT)));
+        }
+        for (index, sink) in self.sinks.iter().enumerate().filter(|(_, sink)| sink.is_waiting()) {
+            let descriptor = sink.descriptor();
+            sources.extend(descriptor.map(|fd| (Source::Sink(index), fd, PollFlags::POLLOUT)));
+        }
+        if let Some(relay) = self.input.as_ref().filter(|_| self.input_under_way < INPUT) {
+            sources.push((Source::Input, relay.pipe.as_fd(), PollFlags::POLLIN));
+        }
+        let mut descriptors: Vec<PollFd<'_>> =
+            sources.iter().map(|(_, fd, flags)| PollFd::new(*fd, *flags)).collect();
+        let report = self.report.as_ref().map(|report| report.deadline);
+        let own = [self.answer, self.timeout, self.ending, report].into_iter().flatten();
+        let next = own.chain(self.links.iter().filter_map(|link| link.leave)).min();
+        let timeout = next.map_or(PollTimeout::NONE, |next| {
+            let rest = next.saturating_duration_since(Instant::now()).as_micros().div_ceil(1000);
+            PollTimeout::from(u16::try_from(rest).unwrap_or(u16::MAX))
+        });
+        if poll(&mut descriptors, timeout).is_err() {
+            return Vec::new();
+        }
+        let ready: Vec<bool> = descriptors.iter().map(|fd| fd.any().unwrap_or(true)).collect();
+        sources.into_iter().zip(ready).filter(|(_, r)| *r).map(|((source, ..), _)| source).collect()
+    }
+
+    fn handle(&mut self, source: Source) {
+        match source {
+            // Whose they are is looked up by `check`.
+            Source::Signals => while let Ok(Some(_)) = self.signals.read_signal() {},
+            Source::Control => self.obey(),
+            Source::Write(index) => self.links[index].write(),
+            Source::Sink(index) => self.sinks[index].write(),
+            Source::Input => self.pass_input(),
+            Source::Read(index) => match self.links[index].read() {
+                Ok(messages) => messages.into_iter().for_each(|m| self.take(index, m)),
+                Err(error) => {
+                    let Link { host, command, .. } = &self.links[index];
+                    let line = format!("host {host}: {error} (reached with: {command})");
+                    self.links[index].kill();
+                    self.fail(&line, UNREACHED);
+                }
+            },
+        }
+    }
+
+    /// What an agent says.
+    fn take(&mut self, index: usize, message: Up) {
+        // Ranks that it speaks of must be its own.
+        let is_here = |rank: u32| self.links[index].ranks.contains(&(rank as usize));
+        match message {
+            Up::Host(identity) => {
+                self.links[index].identity.get_or_insert(identity);
+                self.start();
+            }
+            Up::Output { rank, error, text } if is_here(rank) => {
+                self.sinks[usize::from(error)].push(Some(rank as usize), &text);
+                self.links[index].taken[usize::from(error)] += text.len();
+            }
+            Up::Say(text) => self.sinks[1].push(None, text.as_bytes()),
+            Up::Seat { rank, view } if is_here(rank) => self.seats[rank as usize] = view,
+            Up::Fence { generation, entries } => self.fence(generation, entries),
+            Up::Ended { rank } if is_here(rank) => self.ended[rank as usize] = true,
+            Up::Failed { rank, cause } if is_here(rank) => self.failed(rank as usize, cause),
+            Up::States { now, ranks } => {
+                if let Some(report) = &mut self.report {
+                    report.take(index, now, ranks, &self.links[index].host);
+                }
+            }
+            Up::Taken(bytes) => {
+                self.input_under_way = self.input_under_way.saturating_sub(bytes);
+            }
+            Up::Done => self.links[index].done = true,
+            // Of somebody else's rank: nothing that an agent of ours says.
+            _ => {}
+        }
+    }
+
+    /// All ranks of a host have come to a fence; it opens when those of all hosts have.
+    fn fence(&mut self, generation: u32, entries: Vec<Entry>) {
+        let fence = self.fences.entry(generation).or_default();
+        fence.0 += 1;
+        fence.1.extend(entries);
+        if fence.0 < self.links.len() {
+            return;
+        }
+        let (_, entries) = self.fences.remove(&generation).unwrap_or_default();
+        for seat in self.seats.iter_mut().filter(|seat| seat.taken == generation) {
+            seat.fencing = false;
+        }
+        let message = encode(&Down::Fenced { generation, entries });
+        for link in &mut self.links {
+            link.send_bytes(&message);
+        }
+    }
+
+    fn failed(&mut self, rank: usize, cause: Cause) {
+        self.ended[rank] = true;
+        let unread = self.sinks.iter().any(Sink::is_broken);
+        if unread && self.code.is_none() && cause == Cause::Signal(Signal::SIGPIPE) {
+            // It wrote where nobody reads any more (`mpiexec ... | head`): silent as in a shell.
+            self.code = Some(cause.code());
+            return self.end(Signal::SIGTERM);
+        }
+        let program = spawn::name(&self.options.apps[self.programs[rank]]);
+        let line = cause.line(rank, &program, Some(&self.links[self.places[rank]].host));
+        self.fail(&line, cause.code());
+    }
+
+    /// The first failure decides the job's code, and ends it.
+    fn fail(&mut self, line: &str, code: i32) {
+        if self.code.is_none() {
+            self.code = Some(code);
+            self.say(&format!("mpiexec: {line}"));
+            self.end(Signal::SIGTERM);
+        }
+    }
+
+    /// Asks all hosts to end their ranks; a second time: at once.
+    fn end(&mut self, signal: Signal) {
+        self.answer = None;
+        self.input = None;
+        for link in &mut self.links {
+            match link.started {
+                true => link.send(&Down::End(signal as i32)),
+                false => link.kill(),
+            }
+        }
+        self.ending.get_or_insert(Instant::now() + self.options.grace + HOPELESS);
+    }
+
+    /// What the front relays.
+    fn obey(&mut self) {
+        let mut message = [0; 2];
+        let Some(control) = &mut self.control else { return };
+        match control.read(&mut message) {
+            Ok(2) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+            _ => {
+                self.control = None;
+                self.code.get_or_insert(1);
+                return self.end(Signal::SIGTERM);
+            }
+        }
+        let Ok(signal) = Signal::try_from(i32::from(message[0])) else { return };
+        match signal {
+            Signal::SIGQUIT => self.ask(false),
+            Signal::SIGUSR1 | Signal::SIGUSR2 | Signal::SIGTSTP | Signal::SIGCONT => {
+                let started = self.links.iter_mut().filter(|link| link.started);
+                started.for_each(|link| link.send(&Down::Signal(signal as i32)));
+            }
+            Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP => {
+                if !self.interrupted {
+                    self.code = Some(128 + signal as i32);
+                    self.interrupted = true;
+                    self.say(&format!("mpiexec: {}: ending the job", signal.as_str()));
+                }
+                self.end(signal);
+            }
+            _ => {}
+        }
+    }
+
+    /// All that is due by now.
+    fn check(&mut self, now: Instant) {
+        self.look_for_losses();
+        if self.answer.is_some_and(|until| until <= now) {
+            let late = self.links.iter().find(|link| link.identity.is_none());
+            let seconds = self.options.launch_timeout.as_secs_f64();
+            let line = late.map(|link| {
+                format!(
+                    "host {} has not answered within {seconds} s; tried: {}",
+                    link.host, link.command
+                )
+            });
+            self.fail(&line.unwrap_or_default(), UNREACHED);
+        }
+        if self.code.is_none()
+            && let Some((rank, other)) = stranded(&self.seats, |rank| self.ended[rank])
+        {
+            self.failed(rank, Cause::Missing { other });
+        }
+        if self.timeout.is_some_and(|until| until <= now) {
+            self.timeout = None;
+            if self.code.is_none() {
+                self.code = Some(TIMED_OUT);
+                self.ask(true);
+            }
+        }
+        self.answer_report(now);
+        if self.ending.is_some_and(|until| until <= now) {
+            let late = self.links.iter_mut().filter(|link| link.reading().is_some());
+            let hosts: Vec<String> = late.map(|link| (link.kill(), link.host.clone()).1).collect();
+            if !hosts.is_empty() {
+                self.say(&format!("mpiexec: no word of the end from: {}", hosts.join(", ")));
+            }
+            self.links.iter_mut().for_each(Link::kill);
+            self.ending = None;
+        }
+    }
+
+    /// Agents that are gone without having said that all is over.
+    fn look_for_losses(&mut self) {
+        for index in 0..self.links.len() {
+            let link = &mut self.links[index];
+            if link.done && link.reading().is_some() {
+                // Its command may end now, and soon has to.
+                link.hang_up();
+                link.leave.get_or_insert(Instant::now() + LEAVE);
+            }
+            if link.leave.is_some_and(|until| until <= Instant::now()) {
+                link.leave = None;
+                link.kill();
+            }
+            let left: Vec<usize> =
+                link.ranks.iter().copied().filter(|&rank| !self.ended[rank]).collect();
+            if !link.is_over() || (link.done && left.is_empty()) || self.code.is_some() {
+                continue;
+            }
+            let how = link::words(link.status());
+            let printed = match link.printed() {
+                text if text.is_empty() => text,
+                text => format!(", and printed {text:?}"),
+            };
+            let Link { host, command, .. } = link;
+            let line = if link.identity.is_none() {
+                format!("cannot reach host {host}: {how}{printed}; tried: {command}")
+            } else {
+                format!("host {host} is lost, and ranks {left:?} with it: {how}: {command}")
+            };
+            self.fail(&line, UNREACHED);
+        }
+    }
+
+    /// Tells the agents what has found its reader.
+    fn make_room(&mut self) {
+        for index in 0..2 {
+            let error = index == 1;
+            let (full, broken) = (self.sinks[index].is_full(), self.sinks[index].is_broken());
+            if broken && !std::mem::replace(&mut self.unread[index], true) {
+                let started = self.links.iter_mut().filter(|link| link.started);
+                started.for_each(|link| link.send(&Down::Unread { error }));
+            }
+            for link in self.links.iter_mut().filter(|link| !full && link.taken[index] > 0) {
+                let bytes = std::mem::take(&mut link.taken[index]);
+                link.send(&Down::Room { error, bytes });
+            }
+        }
+    }
+
+    /// Hands standard input on to rank 0.
+    fn pass_input(&mut self) {
+        let Some(relay) = &mut self.input else { return };
+        let mut piece = vec![0; INPUT - self.input_under_way];
+        let count = match relay.pipe.read(&mut piece) {
+            Ok(count) => count,
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+            Err(_) => 0,
+        };
+        piece.truncate(count);
+        if count == 0 {
+            self.input = None;
+        }
+        self.input_under_way += count;
+        let link = self.places[0];
+        self.links[link].send(&Down::Input(piece));
+    }
+}

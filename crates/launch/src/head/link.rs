@@ -1,0 +1,275 @@
+//! One host of a job, seen from `mpiexec`: the command that reaches it, and the agent there.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Instant;
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::prctl;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+
+use crate::frames::{Down, MAGIC, Up, encode, take};
+use crate::hosts::is_local;
+use crate::options::Options;
+
+/// What reaches a host where nothing else is asked for. Without a terminal there is nobody who could
+/// type a password.
+const SSH: [&str; 4] = ["ssh", "-x", "-o", "BatchMode=yes"];
+/// Longest greeting of a login shell that is skipped, in bytes.
+const MAX_GREETING: usize = 64 * 1024;
+
+/// An agent, or one that is to be.
+pub struct Link {
+    /// Name of the host.
+    pub host: String,
+    /// What was run to reach it.
+    pub command: String,
+    child: Child,
+    to: Option<File>,
+    from: Option<File>,
+    outbox: Vec<u8>,
+    inbox: Vec<u8>,
+    greeted: bool,
+    /// Which machine it is, once it has said so.
+    pub identity: Option<String>,
+    /// Its ranks, by number.
+    pub ranks: Vec<usize>,
+    /// It has its share of the job.
+    pub started: bool,
+    /// It has said that all is over there.
+    pub done: bool,
+    /// Until then the command must have ended.
+    pub leave: Option<Instant>,
+    /// Bytes of its output that were taken, and it does not know yet: standard output, error.
+    pub taken: [usize; 2],
+    status: Option<ExitStatus>,
+}
+
+/// The command line that starts an agent on `host`.
+fn command(options: &Options, host: &str) -> io::Result<Vec<OsString>> {
+    let program = std::env::current_exe()?;
+    let agent = OsString::from("--agent");
+    let way: Vec<&str> = match &options.launch_agent {
+        Some(words) => words.iter().map(String::as_str).collect(),
+        None if is_local(host) => return Ok(vec![program.into(), agent]),
+        None => SSH.to_vec(),
+    };
+    let mut line: Vec<OsString> = way.into_iter().map(OsString::from).collect();
+    line.extend([host.into(), quote(&program.to_string_lossy()).into(), agent]);
+    Ok(line)
+}
+
+/// A word as a shell takes it: the command's arguments become a command line there.
+fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
+    if word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+impl Link {
+    /// Starts the command; that it reaches the host is another matter.
+    pub fn start(
+        options: &Options,
+        host: &str,
+        ranks: Vec<usize>,
+        mask: SigSet,
+    ) -> io::Result<Link> {
+        let line = command(options, host)?;
+        let mut command = Command::new(&line[0]);
+        command.args(&line[1..]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let prepare = move || {
+            // What is reached through it ends with it.
+            prctl::set_pdeathsig(Signal::SIGKILL)?;
+            sigprocmask(SigmaskHow::SIG_SETMASK, Some(&mask), None)?;
+            Ok(())
+        };
+        // SAFETY: between fork and exec `prepare` makes system calls only; it neither allocates nor
+        // takes a lock, and this process has one thread.
+        unsafe { command.pre_exec(prepare) };
+        let words: Vec<_> = line.iter().map(|word| word.to_string_lossy()).collect();
+        let text = words.join(" ");
+        let failed = |error: io::Error| io::Error::new(error.kind(), format!("{text}: {error}"));
+        let mut child = command.spawn().map_err(failed)?;
+        let open = |pipe: Option<OwnedFd>| -> io::Result<Option<File>> {
+            let Some(pipe) = pipe else { return Ok(None) };
+            fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+            Ok(Some(pipe.into()))
+        };
+        let to = open(child.stdin.take().map(OwnedFd::from))?;
+        let from = open(child.stdout.take().map(OwnedFd::from))?;
+        Ok(Link {
+            host: host.to_owned(),
+            command: text,
+            child,
+            to,
+            from,
+            outbox: Vec::new(),
+            inbox: Vec::new(),
+            greeted: false,
+            identity: None,
+            ranks,
+            started: false,
+            done: false,
+            leave: None,
+            taken: [0; 2],
+            status: None,
+        })
+    }
+
+    /// Queues a message.
+    pub fn send(&mut self, message: &Down) {
+        self.send_bytes(&encode(message));
+    }
+
+    /// Queues a message that was encoded before.
+    pub fn send_bytes(&mut self, message: &[u8]) {
+        if self.to.is_some() {
+            self.outbox.extend(message);
+            self.write();
+        }
+    }
+
+    /// Where to write, if there is something.
+    pub fn writing(&self) -> Option<BorrowedFd<'_>> {
+        self.to.as_ref().filter(|_| !self.outbox.is_empty()).map(File::as_fd)
+    }
+
+    /// Where to read.
+    pub fn reading(&self) -> Option<BorrowedFd<'_>> {
+        self.from.as_ref().map(File::as_fd)
+    }
+
+    /// Writes what goes without waiting.
+    pub fn write(&mut self) {
+        let mut written = 0;
+        while written < self.outbox.len() {
+            let Some(to) = &mut self.to else { break };
+            match to.write(&self.outbox[written..]) {
+                Ok(count) => written += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                // Its end is seen by reading.
+                Err(_) => {
+                    self.to = None;
+                    written = self.outbox.len();
+                }
+            }
+        }
+        self.outbox.drain(..written);
+    }
+
+    /// Reads what is there.
+    pub fn read(&mut self) -> Result<Vec<Up>, String> {
+        let mut piece = [0; 64 * 1024];
+        while let Some(from) = &mut self.from {
+            match from.read(&mut piece) {
+                Ok(0) => self.from = None,
+                Ok(count) => self.inbox.extend(&piece[..count]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => self.from = None,
+            }
+            if self.inbox.len() > 1 << 20 {
+                // The others have their turn.
+                break;
+            }
+        }
+        if !self.greeted && !self.greet()? {
+            return Ok(Vec::new());
+        }
+        let mut messages = Vec::new();
+        while let Some(message) = take(&mut self.inbox)? {
+            messages.push(message);
+        }
+        Ok(messages)
+    }
+
+    /// Skips what comes before the agent's first word; whether that was there.
+    fn greet(&mut self) -> Result<bool, String> {
+        let at = self.inbox.windows(MAGIC.len()).position(|window| window == MAGIC);
+        if let Some(at) = at {
+            self.inbox.drain(..at + MAGIC.len());
+            self.greeted = true;
+        } else if self.inbox.len() > MAX_GREETING {
+            let text = String::from_utf8_lossy(&self.inbox[..200]).into_owned();
+            return Err(format!("the command printed no answer of this mpiexec, but {text:?}"));
+        }
+        Ok(self.greeted)
+    }
+
+    /// What the command printed instead of an answer.
+    pub fn printed(&self) -> String {
+        let text = String::from_utf8_lossy(&self.inbox[..self.inbox.len().min(200)]);
+        if self.greeted { String::new() } else { text.trim().to_owned() }
+    }
+
+    /// How the command ended, if it has.
+    pub fn status(&mut self) -> Option<ExitStatus> {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().ok().flatten();
+        }
+        self.status
+    }
+
+    /// Whether nothing more comes from there.
+    pub fn is_over(&mut self) -> bool {
+        self.from.is_none() && self.status().is_some()
+    }
+
+    /// No more is said; an agent takes that for the end of the job.
+    pub fn hang_up(&mut self) {
+        self.to = None;
+        self.outbox.clear();
+    }
+
+    /// Kills the command, and hears no more.
+    pub fn kill(&mut self) {
+        self.hang_up();
+        self.from = None;
+        let _ = self.child.kill();
+        self.status = self.child.wait().ok();
+    }
+}
+
+/// How a command ended, in words.
+pub fn words(status: Option<ExitStatus>) -> String {
+    match status.map(|status| (status.code(), status.signal())) {
+        Some((Some(code), _)) => format!("it ended with exit code {code}"),
+        Some((_, Some(signal))) => format!("it was killed by signal {signal}"),
+        _ => "it has closed its output".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_reached_through_ssh_or_the_given_command() {
+        let words = |options: &Options, host: &str| -> Vec<String> {
+            let line = command(options, host).unwrap();
+            line.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+        };
+        let program = quote(&std::env::current_exe().unwrap().to_string_lossy());
+        let mut options = Options::default();
+        assert_eq!(words(&options, "localhost").last().unwrap(), "--agent");
+        let line = words(&options, "far");
+        assert_eq!(line[..4], SSH);
+        assert_eq!(line[4..], ["far", &program, "--agent"]);
+        options.launch_agent = Some(vec!["rsh".into(), "-n".into()]);
+        assert_eq!(words(&options, "localhost"), ["rsh", "-n", "localhost", &program, "--agent"]);
+    }
+
+    #[test]
+    fn words_for_a_shell() {
+        assert_eq!(quote("/opt/weft-1.0/bin/mpiexec"), "/opt/weft-1.0/bin/mpiexec");
+        assert_eq!(quote("/my dir/it's"), "'/my dir/it'\\''s'");
+    }
+}

@@ -1,0 +1,90 @@
+//! The hang report of several hosts: asked of all agents, printed when all have answered.
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use weft_bootstrap::report::clock_millis;
+
+use super::Head;
+use crate::{hang, spawn};
+
+/// How long the hosts may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A report that is being gathered.
+pub struct Report {
+    pub deadline: Instant,
+    ranks: Vec<Option<hang::Rank>>,
+    /// Hosts that have not answered, by their place.
+    missing: Vec<usize>,
+    /// It is the last word before the end of the job.
+    is_last: bool,
+}
+
+impl Report {
+    /// An agent's answer, at the time `now` there.
+    pub fn take(&mut self, link: usize, now: u64, ranks: Vec<(u32, hang::Rank)>, host: &str) {
+        self.missing.retain(|&missing| missing != link);
+        let here = clock_millis();
+        for (number, mut rank) in ranks {
+            rank.program = format!("{} on {host}", rank.program);
+            for pending in rank.status.iter_mut().flat_map(|status| &mut status.pending) {
+                // From that host's clock to ours.
+                let age = now.saturating_sub(pending.since_millis);
+                pending.since_millis = here.saturating_sub(age);
+            }
+            if let Some(slot) = self.ranks.get_mut(number as usize) {
+                *slot = Some(rank);
+            }
+        }
+    }
+}
+
+impl Head {
+    /// Asks all hosts what their ranks are doing.
+    pub(super) fn ask(&mut self, is_last: bool) {
+        if let Some(report) = &mut self.report {
+            report.is_last |= is_last;
+            return;
+        }
+        let started: Vec<usize> =
+            (0..self.links.len()).filter(|&index| self.links[index].started).collect();
+        for &index in &started {
+            self.links[index].send(&crate::frames::Down::Report);
+        }
+        let ranks = vec![None; self.programs.len()];
+        let deadline = Instant::now() + PATIENCE;
+        self.report = Some(Report { deadline, ranks, missing: started, is_last });
+    }
+
+    /// Prints the report, if it is complete or late.
+    pub(super) fn answer_report(&mut self, now: Instant) {
+        let due = |report: &mut Report| report.missing.is_empty() || report.deadline <= now;
+        let Some(report) = self.report.take_if(due) else { return };
+        let name = |rank: usize| spawn::name(&self.options.apps[self.programs[rank]]);
+        // Of a host that is silent, or has not started its ranks.
+        let unknown = |rank| hang::Rank {
+            program: name(rank),
+            pid: 0,
+            status: None,
+            state: (!self.ended[rank]).then_some('?'),
+        };
+        let ranks: Vec<hang::Rank> = report
+            .ranks
+            .into_iter()
+            .enumerate()
+            .map(|(rank, state)| state.unwrap_or_else(|| unknown(rank)))
+            .collect();
+        let text = hang::render(&ranks, clock_millis());
+        self.say(&text);
+        for link in report.missing {
+            let line = format!("mpiexec: host {} does not say", self.links[link].host);
+            self.say(&line);
+        }
+        if report.is_last {
+            let seconds = self.options.timeout.unwrap_or_default().as_secs_f64();
+            self.say(&format!("mpiexec: the job has not ended within {seconds} s (--timeout)"));
+            self.end(Signal::SIGTERM);
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The hosts of a job, and which rank runs on which.
+
+use nix::unistd::gethostname;
+
+/// A host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Host {
+    /// As the user named it.
+    pub name: String,
+    /// Ranks that it takes before the next host has its turn.
+    pub slots: usize,
+    /// Ranks that it takes at most.
+    pub most: Option<usize>,
+}
+
+/// In which order the slots are filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Map {
+    /// All of a host, then those of the next.
+    #[default]
+    Slot,
+    /// One of each host in turn.
+    Node,
+}
+
+/// A number of ranks.
+fn count(text: &str) -> Option<usize> {
+    text.parse().ok().filter(|&count| count > 0)
+}
+
+/// Reads `name`, `name:slots`, `[::1]:slots`; an address with several colons has no slots.
+fn host(text: &str) -> Result<Host, String> {
+    let wrong = || format!("{text:?} is not a host, or host:slots with at least one slot");
+    let (name, slots) = match text.rsplit_once(':') {
+        Some((name, slots)) if !name.contains(':') || name.ends_with(']') => {
+            (name, Some(count(slots).ok_or_else(wrong)?))
+        }
+        _ => (text, None),
+    };
+    let name = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    // A name that begins with a dash would be an option of ssh.
+    if name.is_empty() || name.starts_with('-') || name.contains(char::is_whitespace) {
+        return Err(wrong());
+    }
+    Ok(Host { name: name.into(), slots: slots.unwrap_or(1), most: None })
+}
+
+/// Adds a host; one that is there already gets more slots.
+fn add(hosts: &mut Vec<Host>, more: Host) {
+    match hosts.iter_mut().find(|host| host.name == more.name) {
+        Some(host) => {
+            host.slots += more.slots;
+            host.most = host.most.zip(more.most).map(|(a, b)| a + b);
+        }
+        None => hosts.push(more),
+    }
+}
+
+/// Reads a list, `a,b:2,c`.
+pub fn list(text: &str, hosts: &mut Vec<Host>) -> Result<(), String> {
+    for word in text.split(',') {
+        add(hosts, host(word)?);
+    }
+    Ok(())
+}
+
+/// Reads a host file: in each line a host, as in a list, then `slots=N` and `max-slots=N`; what
+/// follows `#` is a comment. `path` is for messages.
+pub fn file(path: &str, text: &str, hosts: &mut Vec<Host>) -> Result<(), String> {
+    for (number, line) in text.lines().enumerate() {
+        let wrong = |what: String| format!("{path}, line {}: {what}", number + 1);
+        let line = line.split('#').next().unwrap_or_default();
+        let mut words = line.split_whitespace();
+        let Some(name) = words.next() else { continue };
+        let mut more = host(name).map_err(wrong)?;
+        for word in words {
+            let value = word.split_once('=').and_then(|(key, value)| Some((key, count(value)?)));
+            match value {
+                Some(("slots", slots)) => more.slots = slots,
+                Some(("max-slots" | "max_slots", most)) => more.most = Some(most),
+                _ => {
+                    return Err(wrong(format!(
+                        "{word:?} is neither slots=N nor max-slots=N, with N from 1 on"
+                    )));
+                }
+            }
+        }
+        if more.most.is_some_and(|most| most < more.slots) {
+            return Err(wrong(format!("{} slots are more than max-slots", more.slots)));
+        }
+        add(hosts, more);
+    }
+    Ok(())
+}
+
+/// The place in `hosts` of each of `size` ranks. Where the slots are full, all hosts take a turn
+/// more, as far as they may.
+pub fn place(hosts: &[Host], size: usize, map: Map) -> Result<Vec<usize>, String> {
+    let mut used = vec![0; hosts.len()];
+    let mut places = Vec::with_capacity(size);
+    // How many times the slots were filled.
+    for turn in 1.. {
+        let before = places.len();
+        let room = |host: &Host, used: usize| {
+            host.slots.saturating_mul(turn).min(host.most.unwrap_or(usize::MAX)) - used
+        };
+        match map {
+            Map::Slot => {
+                hosts.iter().zip(&mut used).enumerate().for_each(|(place, (host, used))| {
+                    let count = room(host, *used).min(size - places.len());
+                    *used += count;
+                    places.extend(std::iter::repeat_n(place, count));
+                })
+            }
+            Map::Node => loop {
+                let so_far = places.len();
+                for (place, (host, used)) in hosts.iter().zip(&mut used).enumerate() {
+                    if places.len() < size && room(host, *used) > 0 {
+                        *used += 1;
+                        places.push(place);
+                    }
+                }
+                if places.len() == so_far {
+                    break;
+                }
+            },
+        }
+        if places.len() == size {
+            break;
+        }
+        if places.len() == before {
+            let name = |host: &Host| format!("{}: {}", host.name, host.most.unwrap_or_default());
+            let names: Vec<String> = hosts.iter().map(name).collect();
+            return Err(format!(
+                "{size} processes are more than the hosts take by their max-slots ({})",
+                names.join(", ")
+            ));
+        }
+    }
+    Ok(places)
+}
+
+/// Whether this is a name of the machine that we are on.
+pub fn is_local(name: &str) -> bool {
+    let own = gethostname().unwrap_or_default();
+    let own = own.to_string_lossy();
+    let short = own.split('.').next().unwrap_or_default();
+    ["localhost", "127.0.0.1", "::1", &own, short].contains(&name)
+}
+
+/// Places of ranks in the order of the ranks: a value, and how many in a row have it.
+pub fn runs(values: &[usize]) -> Vec<(u32, u32)> {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for &value in values {
+        match runs.last_mut() {
+            Some((last, count)) if *last == value as u32 => *count += 1,
+            _ => runs.push((value as u32, 1)),
+        }
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hosts(text: &str) -> Vec<Host> {
+        let mut hosts = Vec::new();
+        list(text, &mut hosts).unwrap();
+        hosts
+    }
+
+    #[test]
+    fn lists_have_slots() {
+        let named = |text| hosts(text).into_iter().map(|h| (h.name, h.slots)).collect::<Vec<_>>();
+        let expected = |list: &[(&str, usize)]| {
+            list.iter().map(|&(name, slots)| (name.to_owned(), slots)).collect::<Vec<_>>()
+        };
+        assert_eq!(named("a,b:3,a"), expected(&[("a", 2), ("b", 3)]));
+        assert_eq!(named("[::1]:2,fe80::1"), expected(&[("::1", 2), ("fe80::1", 1)]));
+        for text in ["", "a,,b", "a:0", "a:x", ":2", "-oProxyCommand=x"] {
+            let error = list(text, &mut Vec::new()).unwrap_err();
+            assert!(error.contains("not a host"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn files_have_comments_slots_and_limits() {
+        let mut hosts = Vec::new();
+        let text = "# ours\na slots=2 max-slots=3\n\n b:4 # four\nc max_slots=1\n";
+        file("f", text, &mut hosts).unwrap();
+        let fields: Vec<_> = hosts.iter().map(|h| (h.name.as_str(), h.slots, h.most)).collect();
+        assert_eq!(fields, [("a", 2, Some(3)), ("b", 4, None), ("c", 1, Some(1))]);
+        for (text, words) in [
+            ("a\nb slots=0", "f, line 2: \"slots=0\""),
+            ("a cores=3", "f, line 1: \"cores=3\""),
+            ("a slots=4 max-slots=2", "line 1: 4 slots"),
+        ] {
+            let error = file("f", text, &mut Vec::new()).unwrap_err();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn slots_are_filled_in_order_or_in_turn() {
+        let two = hosts("a:2,b:1");
+        assert_eq!(place(&two, 3, Map::Slot).unwrap(), [0, 0, 1]);
+        assert_eq!(place(&two, 3, Map::Node).unwrap(), [0, 1, 0]);
+        // More ranks than slots: another turn.
+        assert_eq!(place(&two, 7, Map::Slot).unwrap(), [0, 0, 1, 0, 0, 1, 0]);
+        assert_eq!(place(&two, 5, Map::Node).unwrap(), [0, 1, 0, 0, 1]);
+        assert_eq!(place(&two, 1, Map::Slot).unwrap(), [0]);
+    }
+
+    #[test]
+    fn hosts_take_no_more_than_they_may() {
+        let mut limited = hosts("a:2,b:1");
+        limited[0].most = Some(2);
+        assert_eq!(place(&limited, 5, Map::Slot).unwrap(), [0, 0, 1, 1, 1]);
+        limited[1].most = Some(2);
+        let error = place(&limited, 5, Map::Node).unwrap_err();
+        assert!(error.contains("5 processes") && error.contains("b: 2"), "{error}");
+    }
+
+    #[test]
+    fn runs_count_what_is_in_a_row() {
+        assert_eq!(runs(&[0, 0, 1, 0]), [(0, 2), (1, 1), (0, 1)]);
+        assert_eq!(runs(&[]), []);
+    }
+}

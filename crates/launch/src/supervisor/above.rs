@@ -1,0 +1,274 @@
+//! What a supervisor does differently on one host of several: it tells `mpiexec` what happens, and
+//! does as it is told.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::process::Stdio;
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::PollFlags;
+use nix::sys::signal::Signal;
+use nix::unistd::{pipe2, read};
+use weft_bootstrap::Ticket;
+use weft_bootstrap::report::clock_millis;
+use weft_bootstrap::wire::Entry;
+
+use super::{Ending, Source, Supervisor};
+use crate::failure::Cause;
+use crate::frames::{Down, Share, Up, take};
+use crate::options::Options;
+use crate::processes;
+use crate::service::View;
+use crate::uplink::Uplink;
+
+/// The ranks of this host.
+pub struct Part {
+    /// Number in the job and program of each.
+    pub ranks: Vec<(usize, usize)>,
+    /// What all their tickets say.
+    pub ticket: Ticket,
+    /// Nodes in the order of the ranks, and how many ranks in a row run on each.
+    pub nodes: Vec<(u32, u32)>,
+}
+
+impl Part {
+    /// All of a job: one host.
+    pub fn whole(options: &Options) -> io::Result<Part> {
+        let (job, token) = new_job()?;
+        let size = options.size();
+        let ranks = options.programs().enumerate().collect();
+        let socket = job.clone();
+        let ticket = Ticket { rank: 0, size, app: 0, job, socket, token };
+        Ok(Part { ranks, ticket, nodes: vec![(0, size as u32)] })
+    }
+
+    /// The share of one host.
+    pub fn share(share: &Share) -> Part {
+        let Share { size, job, socket, token, .. } = share.clone();
+        let ticket = Ticket { rank: 0, size: size as usize, app: 0, job, socket, token };
+        let ranks = share.ranks.iter().map(|&(number, app)| (number as usize, app as usize));
+        Part { ranks: ranks.collect(), ticket, nodes: share.nodes.clone() }
+    }
+}
+
+/// Name and secret of a new job.
+pub fn new_job() -> io::Result<(String, u128)> {
+    let (mut random, mut token) = ([0; 8], [0; 16]);
+    getrandom::fill(&mut random).and_then(|()| getrandom::fill(&mut token))?;
+    let job = format!("weft-{}-{:016x}", std::process::id(), u64::from_ne_bytes(random));
+    Ok((job, u128::from_ne_bytes(token)))
+}
+
+/// The way to `mpiexec` on another host, and from it.
+pub struct Above {
+    pub uplink: Uplink,
+    /// Where its words come in; closed when it is gone.
+    source: Option<BorrowedFd<'static>>,
+    inbox: Vec<u8>,
+    input: Option<Input>,
+    /// What was last told of the seats.
+    seats: Vec<View>,
+    /// It has asked for the end.
+    asked: bool,
+    /// It was told that all is over.
+    done: bool,
+}
+
+/// Standard input of rank 0.
+struct Input {
+    pipe: File,
+    queue: Vec<u8>,
+    /// Nothing more comes.
+    ended: bool,
+}
+
+impl Above {
+    /// `inbox`: what has come from `source` behind the first message.
+    pub fn new(uplink: Uplink, source: BorrowedFd<'static>, inbox: Vec<u8>) -> Self {
+        let (seats, asked, done) = Default::default();
+        Above { uplink, source: Some(source), inbox, input: None, seats, asked, done }
+    }
+
+    /// The standard input of rank 0.
+    pub fn open_input(&mut self) -> Stdio {
+        let make = || -> io::Result<_> {
+            let (read, write) = pipe2(OFlag::O_CLOEXEC)?;
+            fcntl(&write, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+            Ok((read, write))
+        };
+        let Ok((read, write)) = make() else { return Stdio::null() };
+        self.input = Some(Input { pipe: write.into(), queue: Vec::new(), ended: false });
+        read.into()
+    }
+
+    /// What to wait for.
+    pub(super) fn sources(&self) -> Vec<(Source, BorrowedFd<'_>, PollFlags)> {
+        let mut sources = Vec::new();
+        sources.extend(self.source.map(|fd| (Source::Above, fd, PollFlags::POLLIN)));
+        if self.uplink.is_waiting() {
+            sources.push((Source::Uplink, self.uplink.descriptor(), PollFlags::POLLOUT));
+        }
+        if let Some(input) = self.input.as_ref().filter(|input| !input.queue.is_empty()) {
+            sources.push((Source::Input, input.pipe.as_fd(), PollFlags::POLLOUT));
+        }
+        sources
+    }
+
+    /// Gives rank 0 what is there for it.
+    pub(super) fn feed(&mut self) {
+        let Some(input) = &mut self.input else { return };
+        match input.pipe.write(&input.queue) {
+            Ok(count) => {
+                input.queue.drain(..count);
+                self.uplink.send(&Up::Taken(count));
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // It does not read any more.
+            Err(_) => self.input = None,
+        }
+        // Closes the pipe behind the last byte.
+        self.input.take_if(|input| input.ended && input.queue.is_empty());
+    }
+
+    /// Says that all is over; whether that was heard.
+    pub(super) fn is_done(&mut self) -> bool {
+        if !self.done && self.source.is_some() {
+            self.done = true;
+            self.uplink.send(&Up::Done);
+        }
+        !self.uplink.is_waiting()
+    }
+}
+
+impl Supervisor {
+    /// Reads what `mpiexec` says.
+    pub(super) fn hear(&mut self) {
+        let Some(above) = &mut self.above else { return };
+        let Some(source) = above.source else { return };
+        let mut piece = [0; 64 * 1024];
+        match read(source, &mut piece) {
+            Err(nix::Error::EINTR | nix::Error::EAGAIN) => return,
+            Ok(count @ 1..) => above.inbox.extend(&piece[..count]),
+            _ => return self.orphaned(),
+        }
+        loop {
+            let Some(above) = &mut self.above else { return };
+            match take(&mut above.inbox) {
+                Ok(Some(message)) => self.obey_above(message),
+                Ok(None) => return,
+                Err(error) => {
+                    eprintln!("mpiexec --agent: {error}");
+                    return self.orphaned();
+                }
+            }
+        }
+    }
+
+    /// `mpiexec` is gone: nobody needs the ranks, nobody reads their output.
+    fn orphaned(&mut self) {
+        if let Some(above) = &mut self.above {
+            above.source = None;
+            above.input = None;
+        }
+        for sink in &mut self.sinks {
+            sink.close();
+        }
+        self.code.get_or_insert(1);
+        self.end(Signal::SIGTERM, false);
+    }
+
+    fn obey_above(&mut self, message: Down) {
+        let Some(above) = &mut self.above else { return };
+        match message {
+            Down::Start(_) => {}
+            Down::Fenced { generation, entries } => self.service.fenced(generation, entries),
+            Down::Room { error, bytes } => self.sinks[usize::from(error)].arrived(bytes),
+            Down::Unread { error } => self.sinks[usize::from(error)].close(),
+            Down::Input(bytes) => {
+                if let Some(input) = &mut above.input {
+                    input.ended |= bytes.is_empty();
+                    input.queue.extend(bytes);
+                }
+                above.feed();
+            }
+            Down::Report => {
+                let states = self.states().into_iter().zip(&self.ranks);
+                let ranks = states.map(|(state, rank)| (rank.number as u32, state)).collect();
+                self.tell(&Up::States { now: clock_millis(), ranks });
+            }
+            Down::Signal(number) => match Signal::try_from(number) {
+                // Ranks of a host have no shell that could continue them, and the kernel does not
+                // stop such processes with the other signal.
+                Ok(Signal::SIGTSTP) => processes::send_all(Signal::SIGSTOP),
+                Ok(Signal::SIGCONT) => processes::send_all(Signal::SIGCONT),
+                Ok(signal) => self.pass_on(signal),
+                Err(_) => {}
+            },
+            Down::End(number) => {
+                let again = std::mem::replace(&mut above.asked, true);
+                let signal = Signal::try_from(number).unwrap_or(Signal::SIGTERM);
+                match self.ending {
+                    Some(Ending::Asked(_)) if again => {
+                        self.ending = Some(Ending::Asked(std::time::Instant::now()));
+                    }
+                    Some(Ending::Asked(_) | Ending::Killed { .. }) => {}
+                    _ => {
+                        self.code.get_or_insert(1);
+                        self.first_suspect();
+                        self.end(signal, false);
+                    }
+                }
+            }
+        }
+    }
+
+    fn tell(&self, message: &Up) {
+        if let Some(above) = &self.above {
+            above.uplink.send(message);
+        }
+    }
+
+    /// Tells which seats have changed.
+    pub(super) fn tell_seats(&mut self) {
+        let Some(above) = &mut self.above else { return };
+        let views = self.service.views();
+        above.seats.resize(views.len(), View::default());
+        for (place, view) in views.into_iter().enumerate() {
+            if above.seats[place] != view {
+                above.seats[place] = view;
+                let rank = self.part.ranks[place].0 as u32;
+                above.uplink.send(&Up::Seat { rank, view });
+            }
+        }
+    }
+
+    /// All ranks of this host have come to a fence.
+    pub(super) fn fence(&mut self, generation: u32, entries: Vec<Entry>) {
+        // First who waits there: a fence that is open again is nobody's trouble.
+        self.tell_seats();
+        match &self.above {
+            Some(above) => above.uplink.send(&Up::Fence { generation, entries }),
+            None => self.service.fenced(generation, entries),
+        }
+    }
+
+    /// A rank has ended in good order.
+    pub(super) fn tell_end(&mut self, place: usize) {
+        self.tell_seats();
+        self.tell(&Up::Ended { rank: self.ranks[place].number as u32 });
+    }
+
+    /// Tells of the first failure here; whether there is somebody to tell.
+    pub(super) fn tell_failure(&self, place: usize, cause: &Cause) -> bool {
+        let rank = self.ranks[place].number as u32;
+        let cause = match cause.clone() {
+            // By number in the job, not by place here.
+            Cause::Missing { other } => Cause::Missing { other: self.ranks[other].number },
+            cause => cause,
+        };
+        self.tell(&Up::Failed { rank, cause });
+        self.above.is_some()
+    }
+}
