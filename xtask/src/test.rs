@@ -44,7 +44,7 @@ pub struct Args {
     only: Vec<Stage>,
 }
 
-const ALL: [Stage; 8] = [
+const ALL: [Stage; 9] = [
     Stage::Build,
     Stage::Unit,
     Stage::Simulator,

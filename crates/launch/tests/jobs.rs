@@ -210,12 +210,17 @@ fn words_for_wrong_lines() {
         (&["-n", "two", "true"][..], "\"two\""),
         (&["--frob", "true"], "--frob"),
         (&["-n", "2"], "no program"),
-        (&["-host", "moon", "true"], "this machine only"),
     ] {
         let (code, _, errors) = run(line);
         assert_eq!(code, Some(2), "{line:?}");
         assert!(errors.starts_with("mpiexec: ") && errors.contains(words), "{errors}");
     }
+    let (code, _, errors) = run(&["--launch-agent", "false", "-host", "moon", "true"]);
+    assert_eq!(code, Some(1), "{errors}");
+    assert!(
+        errors.contains("cannot reach host moon") && errors.contains("tried: false"),
+        "{errors}"
+    );
     let (code, lines, _) = run(&["--version"]);
     assert!(code == Some(0) && lines[0].contains("Weft"));
 }
