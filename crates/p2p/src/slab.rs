@@ -1,8 +1,13 @@
-//! Slots by number, in chunks that double: growth copies nothing, a number costs no search, and few
-//! slots lie in the owner itself.
+//! Slots by number, in chunks that grow: growth copies nothing, a number costs no search, and few slots
+//! lie in the owner itself.
 
-/// Slots inside the slab; the first chunk beyond is as long, each further one as all before it.
+/// Slots inside the slab. The first chunk beyond is as long, further ones as all before them, up to
+/// [`LONGEST`].
 const FIRST: u32 = 4;
+/// Slots in the longest chunks: what a large slab may have too many.
+const LONGEST: u32 = 256;
+/// Chunks that differ in length.
+const GROWING: u32 = (LONGEST / FIRST).ilog2() + 1;
 
 /// No slot.
 pub const NONE: u32 = u32::MAX;
@@ -10,8 +15,20 @@ pub const NONE: u32 = u32::MAX;
 /// Chunk and place of a slot that is not among the first.
 #[inline]
 fn place(index: u32) -> (usize, usize) {
+    if index >= 2 * LONGEST {
+        let beyond = index - 2 * LONGEST;
+        return ((GROWING + beyond / LONGEST) as usize, (beyond % LONGEST) as usize);
+    }
     let chunk = (index / FIRST).ilog2();
     (chunk as usize, (index - (FIRST << chunk)) as usize)
+}
+
+/// First slot of a chunk, and how many it has.
+fn extent(chunk: u32) -> (u32, u32) {
+    match chunk.checked_sub(GROWING) {
+        None => (FIRST << chunk, FIRST << chunk),
+        Some(beyond) => ((2 + beyond) * LONGEST, LONGEST),
+    }
 }
 
 /// A growing set of `T`, addressed by number. Freed numbers are used again, last freed first.
@@ -38,9 +55,9 @@ impl<T: Default> Slab<T> {
         if let Some(index) = self.free.pop() {
             return index;
         }
-        let first = FIRST << self.chunks.len();
-        self.chunks.push((0..first).map(|_| T::default()).collect());
-        self.free.extend((first + 1..2 * first).rev());
+        let (first, len) = extent(self.chunks.len() as u32);
+        self.chunks.push((0..len).map(|_| T::default()).collect());
+        self.free.extend((first + 1..first + len).rev());
         first
     }
 
@@ -100,6 +117,18 @@ impl<T> std::ops::IndexMut<u32> for Slab<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn chunks_follow_each_other_without_gaps() {
+        let mut next = FIRST;
+        for chunk in 0..40 {
+            let (first, len) = extent(chunk);
+            assert_eq!(first, next);
+            assert_eq!(place(first), (chunk as usize, 0));
+            assert_eq!(place(first + len - 1), (chunk as usize, len as usize - 1));
+            next += len;
+        }
+    }
 
     #[test]
     fn numbers_are_reused_and_slots_do_not_move() {
