@@ -78,8 +78,10 @@ mod tests {
     #[test]
     fn every_peer_keeps_its_entry() {
         let mut peers = Peers::default();
+        // A prime, so that steps of 64 meet everybody.
+        let size = if cfg!(miri) { 199 } else { 4999 };
         for round in 0..3 {
-            for rank in (0..5000).map(|i| i * 64 % 4999) {
+            for rank in (0..size).map(|i| i * 64 % size) {
                 let entry = peers.get_or_insert(rank, || {
                     assert!(round == 0);
                     Peer { eager: rank as u32, ..Peer::default() }
@@ -87,6 +89,6 @@ mod tests {
                 assert_eq!(entry.eager as usize, rank);
             }
         }
-        assert_eq!(peers.len, 4999);
+        assert_eq!(peers.len, size);
     }
 }
