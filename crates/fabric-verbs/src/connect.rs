@@ -14,8 +14,9 @@ use crate::pool::Pool;
 use crate::rail::{BUFFER, Bounds, Rail};
 use crate::state::{Core, State};
 use crate::wire::{Address, CREDITS_MAX};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::fs;
+use std::rc::Rc;
 use std::sync::Arc;
 use weft_bootstrap::Bootstrap;
 use weft_fabric::Counters;
@@ -101,7 +102,6 @@ fn own(size: usize, nonce: u64, options: &Options) -> Result<Own, ConnectError> 
         debts: Vec::with_capacity(size.min(64)),
         slab: crate::kept::Slab::new(),
         batch: crate::batch::Batch::new(),
-        immediates: HashMap::new(),
         silent: Vec::new(),
         fault: None,
         trouble: None,
@@ -116,6 +116,7 @@ fn own(size: usize, nonce: u64, options: &Options) -> Result<Own, ConnectError> 
 pub fn connect(
     bootstrap: &mut dyn Bootstrap,
     options: Options,
+    counters: Rc<Counters>,
 ) -> Result<(Core, State), ConnectError> {
     let (rank, size) = (bootstrap.rank(), bootstrap.size());
     let own = own(size, random(), &options);
@@ -162,7 +163,6 @@ pub fn connect(
         return Err(ConnectError::Option { name: "rail", value: rail.to_string(), allowed });
     }
     let nonce = addresses[0].nonce;
-    let counters = Counters::new();
     let core = Core { rank, counters, bounds, options, nonce, addresses, rails };
     Ok((core, state))
 }

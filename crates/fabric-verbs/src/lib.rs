@@ -47,4 +47,4 @@ pub use options::{Keep, Options};
 pub use verbs::Verbs;
 
 /// Most rails: as many keys of an adapter as fit into the key of a [`weft_fabric::RemoteAddr`].
-pub const RAILS_MAX: usize = 2;
+pub const RAILS_MAX: usize = 4;

@@ -53,7 +53,7 @@ functions! {
     ibv_ack_async_event: fn(*mut ibv_async_event);
     ibv_alloc_pd: fn(*mut ibv_context) -> *mut ibv_pd;
     ibv_dealloc_pd: fn(*mut ibv_pd) -> c_int;
-    ibv_reg_mr_iova: fn(*mut ibv_pd, *mut c_void, usize, u64, c_int) -> *mut ibv_mr;
+    ibv_reg_mr: fn(*mut ibv_pd, *mut c_void, usize, c_int) -> *mut ibv_mr;
     ibv_dereg_mr: fn(*mut ibv_mr) -> c_int;
     ibv_create_comp_channel: fn(*mut ibv_context) -> *mut ibv_comp_channel;
     ibv_destroy_comp_channel: fn(*mut ibv_comp_channel) -> c_int;
