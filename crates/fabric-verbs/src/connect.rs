@@ -79,15 +79,17 @@ fn own(size: usize, nonce: u64, options: &Options) -> Result<Own, ConnectError> 
         rails.push(Rail::new(adapter, number, bounds, options, &mut memories, domain)?);
     }
     let first = &rails[0];
-    let multicast = match first.port.link {
-        Link::Ethernet => {
-            Some(Multicast::new(&first.domain, &first.base, &first.port, &mut memories)?)
-        }
-        Link::InfiniBand => None,
+    let ends = (&*first.domain, &*first.base);
+    // Without it, everything but multicast works.
+    let (multicast, notes) = match Multicast::new(ends, &first.port, &mut memories, options.manager)
+    {
+        Ok(multicast) => (Some(multicast), Vec::new()),
+        Err(error) => (None, vec![format!("no multicast: {error}")]),
     };
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let rail_addresses = rails.iter().map(Rail::address).collect();
-    let address = Address { nonce, host: host.trim().to_owned(), rails: rail_addresses };
+    let host = host.trim().to_owned();
+    let address = Address { nonce, host, multicast: multicast.is_some(), rails: rail_addresses };
     let state = State {
         peers: (0..size).map(|_| None).collect(),
         multicast,
@@ -107,7 +109,7 @@ fn own(size: usize, nonce: u64, options: &Options) -> Result<Own, ConnectError> 
         trouble: None,
         turns: 0,
         next_keepalive: None,
-        notes: Vec::new(),
+        notes,
     };
     Ok(Own { state, address, bounds })
 }
@@ -146,7 +148,7 @@ pub fn connect(
     for (peer, theirs) in addresses.iter().enumerate() {
         compare(&address, peer, theirs, rails)?;
     }
-    state.notes = notes(&addresses, rank, rails);
+    state.notes.extend(notes(&addresses, rank, rails));
     match multicast::largest(rank, &addresses) {
         Ok(max) => {
             if let Some(multicast) = &mut state.multicast {
@@ -223,7 +225,10 @@ mod tests {
 
     fn address(host: &str, link: Link, mtu: u16, gids: &[[u8; 16]]) -> Address {
         let rail = |&gid: &[u8; 16]| RailAddress { link, mtu, lid: 1, gid, number: 7 };
-        Address { nonce: 1, host: host.to_owned(), rails: gids.iter().map(rail).collect() }
+        {
+            let rails = gids.iter().map(rail).collect();
+            Address { nonce: 1, host: host.to_owned(), multicast: true, rails }
+        }
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub enum ConnectError {
     NoGid { port: String, index: u8, length: usize },
     /// The port has no usable address at all.
     NoAddress { port: String },
+    /// The port has no network interface with an IPv4 address, by which groups are joined.
+    NoInterface { port: String },
     /// The limit on locked memory is too small.
     Memlock { limit: u64, needed: u64 },
     /// The adapter cannot do what is needed.
@@ -104,6 +106,10 @@ impl fmt::Display for ConnectError {
                 f,
                 "{port} has no address; give its network interface an IP address (RoCE), or let \
                  the subnet manager give it a LID (InfiniBand)"
+            ),
+            NoInterface { port } => write!(
+                f,
+                "{port} has no network interface with an IPv4 address; configure one (IPoIB)"
             ),
             Memlock { limit, needed } => write!(
                 f,

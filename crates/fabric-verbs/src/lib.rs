@@ -25,6 +25,7 @@ mod kept;
 #[cfg(test)]
 mod layout;
 mod library;
+mod manager;
 mod memory;
 mod messages;
 mod multicast;
