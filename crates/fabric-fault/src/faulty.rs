@@ -122,7 +122,7 @@ impl<F: Fabric> Fabric for Faulty<F> {
         let mut capabilities = self.inner.capabilities(peer);
         // Completions are late.
         capabilities.synchronous = false;
-        if self.plan.reorder {
+        if self.plan.reorder && !self.plan.claim_order {
             capabilities.in_order_placement = false;
         }
         capabilities

@@ -24,6 +24,10 @@ pub struct Plan {
     pub mtu: usize,
     /// Writes are placed packet by packet in random order, each in pieces in random order.
     pub reorder: bool,
+    /// Passes on what the fabric inside says of [`weft_fabric::Capabilities::in_order_placement`],
+    /// although `reorder` makes it untrue: shows what becomes of those who rely on it where somebody
+    /// forced it. Without it, `reorder` clears it.
+    pub claim_order: bool,
 }
 
 impl Default for Plan {
@@ -37,6 +41,7 @@ impl Default for Plan {
             completion_delay: 0.0,
             mtu: 4096,
             reorder: false,
+            claim_order: false,
         }
     }
 }
@@ -57,7 +62,7 @@ impl fmt::Display for PlanError {
 impl std::error::Error for PlanError {}
 
 const NAMES: &str = "seed, multicast_loss, multicast_duplicate, multicast_delay, message_delay, \
-                     completion_delay, mtu or reorder, as name=value";
+                     completion_delay, mtu, reorder or claim_order, as name=value";
 
 impl FromStr for Plan {
     type Err = PlanError;
@@ -72,6 +77,11 @@ impl FromStr for Plan {
                 Ok(p) if (0.0..=1.0).contains(&p) => Ok(p),
                 _ => Err(wrong("a probability from 0 to 1")),
             };
+            let switch = || match value {
+                "0" | "false" => Ok(false),
+                "1" | "true" => Ok(true),
+                _ => Err(wrong("0 or 1")),
+            };
             match name {
                 "seed" => plan.seed = whole()?,
                 "multicast_loss" => plan.multicast_loss = chance()?,
@@ -80,13 +90,8 @@ impl FromStr for Plan {
                 "message_delay" => plan.message_delay = chance()?,
                 "completion_delay" => plan.completion_delay = chance()?,
                 "mtu" => plan.mtu = whole()? as usize,
-                "reorder" => {
-                    plan.reorder = match value {
-                        "0" | "false" => false,
-                        "1" | "true" => true,
-                        _ => return Err(wrong("0 or 1")),
-                    }
-                }
+                "reorder" => plan.reorder = switch()?,
+                "claim_order" => plan.claim_order = switch()?,
                 _ => return Err(wrong(NAMES)),
             }
         }
@@ -109,7 +114,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_named() {
-        for bad in ["multicast_loss=1.5", "loss=1", "seed", "reorder=maybe", "mtu=-1"] {
+        for bad in ["multicast_loss=1.5", "loss=1", "seed", "claim_order=maybe", "mtu=-1"] {
             let error = bad.parse::<Plan>().unwrap_err();
             assert_eq!(error.entry, bad);
             assert!(error.to_string().contains(bad));
