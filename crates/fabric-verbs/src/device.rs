@@ -89,6 +89,10 @@ impl fmt::Display for Gid {
     }
 }
 
+/// Adapters that place the bytes of a write in ascending order within the MTU, by kernel module.
+/// Source: MVAPICH and UCX rely on it for ConnectX; nobody promises it for others.
+const IN_ORDER: [&str; 1] = ["mlx5_core"];
+
 /// One port of one adapter, as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Port {
@@ -116,6 +120,11 @@ pub struct Port {
 impl Port {
     pub fn is_active(&self) -> bool {
         self.state == STATES[IBV_PORT_ACTIVE as usize]
+    }
+
+    /// Whether what is written here is known to become visible in ascending order within the MTU.
+    pub fn places_in_order(&self) -> bool {
+        self.driver.as_ref().is_some_and(|driver| IN_ORDER.contains(&driver.as_str()))
     }
 
     /// `device:port`.

@@ -165,10 +165,16 @@ impl Rail {
         })
     }
 
+    /// Whether what is written here becomes visible in ascending order within the MTU.
+    pub fn in_order(&self) -> bool {
+        self.options.in_order_placement.unwrap_or(self.port.places_in_order())
+    }
+
     /// What others need to know.
     pub fn address(&self) -> RailAddress {
         RailAddress {
             link: self.port.link,
+            in_order: self.in_order(),
             mtu: self.port.mtu as u16,
             lid: self.port.lid,
             gid: self.port.gid.map_or([0; 16], |gid| gid.bytes),

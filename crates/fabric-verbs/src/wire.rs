@@ -6,12 +6,14 @@ use crate::device::Link;
 use crate::ffi::ibv_gid;
 
 /// "WEFTVRB" and the version of all that is sent.
-const MAGIC: u64 = u64::from_le_bytes(*b"WEFTVRB\x01");
+const MAGIC: u64 = u64::from_le_bytes(*b"WEFTVRB\x02");
 
 /// One rail of a process, as others reach it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RailAddress {
     pub link: Link,
+    /// What is written there becomes visible in ascending order within the MTU.
+    pub in_order: bool,
     /// In bytes.
     pub mtu: u16,
     pub lid: u16,
@@ -45,7 +47,7 @@ impl Address {
         bytes.extend(self.nonce.to_le_bytes());
         bytes.push(self.rails.len() as u8);
         for rail in &self.rails {
-            bytes.push(u8::from(rail.link == Link::Ethernet));
+            bytes.push(u8::from(rail.link == Link::Ethernet) | u8::from(rail.in_order) << 1);
             bytes.extend(rail.mtu.to_le_bytes());
             bytes.extend(rail.lid.to_le_bytes());
             bytes.extend(rail.gid);
@@ -65,9 +67,10 @@ impl Address {
         }
         let mut address = Address { nonce, host: String::new(), rails: Vec::new() };
         for _ in 0..rails {
-            let [link] = from.take()?;
+            let [bits] = from.take()?;
             address.rails.push(RailAddress {
-                link: if link == 1 { Link::Ethernet } else { Link::InfiniBand },
+                link: if bits & 1 == 1 { Link::Ethernet } else { Link::InfiniBand },
+                in_order: bits & 2 != 0,
                 mtu: u16::from_le_bytes(from.take()?),
                 lid: u16::from_le_bytes(from.take()?),
                 gid: from.take()?,
@@ -198,6 +201,7 @@ mod tests {
     fn addresses_survive_the_wire() {
         let rail = |n: u8| RailAddress {
             link: if n == 0 { Link::InfiniBand } else { Link::Ethernet },
+            in_order: n == 0,
             mtu: 4096,
             lid: 17 + u16::from(n),
             gid: [n; 16],
