@@ -25,9 +25,11 @@ mod kept;
 #[cfg(test)]
 mod layout;
 mod library;
+mod memlock;
 mod memory;
 mod messages;
 mod multicast;
+mod numa;
 mod object;
 mod onesided;
 mod options;
@@ -35,6 +37,7 @@ mod pool;
 mod rail;
 mod sleep;
 mod state;
+mod survey;
 mod trouble;
 mod verbs;
 mod wire;
@@ -44,6 +47,7 @@ pub use error::ConnectError;
 pub use library::Table;
 pub use memory::Totals;
 pub use options::{Keep, Options};
+pub use survey::Survey;
 pub use verbs::Verbs;
 
 /// Most rails: as many keys of an adapter as fit into the key of a [`weft_fabric::RemoteAddr`].
