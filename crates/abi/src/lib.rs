@@ -22,6 +22,7 @@ mod arguments;
 mod lock;
 mod node;
 mod objects;
+mod rails;
 mod settings;
 mod state;
 mod status;
