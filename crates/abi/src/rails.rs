@@ -15,7 +15,10 @@ fn lines(survey: Result<Survey, String>) -> Vec<(String, String)> {
     let mut lines = Vec::new();
     lines.extend(rails.iter().enumerate().map(|(i, port)| (format!("rail {i}"), port.to_string())));
     let mut add = |word: &str, text: String| lines.push((word.to_owned(), text));
-    unused.iter().for_each(|(port, why)| add("unused", format!("{port}; {why}")));
+    for (port, why) in unused {
+        // What is wrong with a port says which one it is.
+        add("unused", if port.is_usable() { format!("{port}; {why}") } else { why });
+    }
     unusable.into_iter().for_each(|why| add("unusable", why));
     bounds.into_iter().for_each(|text| add("bounds", text));
     lines

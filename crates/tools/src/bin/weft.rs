@@ -131,7 +131,7 @@ fn describe_machine(out: &mut String, machine: &Machine) {
 
 /// What connects nodes. On one node shared memory does, whatever is said here.
 fn describe_rails(out: &mut String, lines: &str) {
-    out.push_str("\nrails between nodes\n");
+    out.push_str("\nrails between nodes (within one, shared memory)\n");
     for each in lines.lines() {
         let (word, text) = each.split_once('\t').unwrap_or(("", each));
         line(out, word, text);
