@@ -288,3 +288,23 @@ fn mtus_that_differ_are_noted_and_the_smaller_is_used() {
         }
     });
 }
+
+#[test]
+fn rails_that_not_all_have_are_named() {
+    let Some(nodes) = common::nodes().filter(|nodes| nodes[0].len() > 1) else { return };
+    let run = |mut world: ThreadBootstrap| {
+        let mut options = common::options(&nodes, world.rank());
+        options.rails = 2 - world.rank();
+        let verbs = Verbs::connect_with(&mut world, options).unwrap();
+        assert_eq!(verbs.capabilities(1 - world.rank()).rails, 1);
+        let text = verbs.describe().join("\n");
+        let note = format!("1 of 2 rails are used, and not {}, since process 1 on ", nodes[0][1]);
+        assert_eq!(text.contains(&note), world.rank() == 0, "{text}");
+        world.fence().unwrap();
+    };
+    std::thread::scope(|scope| {
+        for world in threads(2) {
+            scope.spawn(|| run(world));
+        }
+    });
+}
