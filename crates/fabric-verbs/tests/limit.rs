@@ -24,7 +24,7 @@ fn sge(bytes: &mut [u8]) -> Sge {
 fn transfer(engine: &Engine<Verbs>, tag: i32) {
     let endpoint = engine.endpoint();
     let context = Context(9);
-    let content: Vec<u8> = (0..LEN).map(|i| (i as u64 * (tag as u64 + 7) >> 3) as u8).collect();
+    let content: Vec<u8> = (0..LEN).map(|i| ((i as u64 * (tag as u64 + 7)) >> 3) as u8).collect();
     let mut memory = if endpoint.fabric().rank() == 0 { content.clone() } else { vec![0; LEN] };
     let request: Option<RequestId> = if endpoint.fabric().rank() == 0 {
         let target = Target { context, peer: 1, rank: 0, tag };
