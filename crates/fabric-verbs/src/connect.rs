@@ -9,12 +9,13 @@ use crate::greeting::random;
 use crate::memlock::Memlock;
 use crate::memory::Memories;
 use crate::multicast::{self, Multicast};
+use crate::networks;
 use crate::object;
 use crate::options::Options;
 use crate::pool::Pool;
 use crate::rail::{Bounds, Rail};
 use crate::state::{Core, State};
-use crate::survey;
+use crate::survey::{self, Chosen};
 use crate::wire::{Address, CREDITS_MAX};
 use std::collections::{HashMap, VecDeque};
 use std::fs;
@@ -42,7 +43,8 @@ fn check(options: &Options) -> Result<(), ConnectError> {
     outside("connections", options.connections, 1, usize::MAX)
 }
 
-fn host() -> String {
+/// The name of this machine.
+pub fn host() -> String {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     host.trim().to_owned()
 }
@@ -54,9 +56,12 @@ struct Own {
     bounds: Bounds,
 }
 
-fn own(size: usize, nonce: u64, options: &Options) -> Result<Own, ConnectError> {
-    check(options)?;
-    let mut chosen = survey::choose(options)?;
+fn own(
+    size: usize,
+    nonce: u64,
+    options: &Options,
+    mut chosen: Chosen,
+) -> Result<Own, ConnectError> {
     let memlock = Memlock::get();
     let bounds = chosen.fit(options, size, &memlock)?;
     memlock.raise();
@@ -110,7 +115,9 @@ pub fn connect(
     options: Options,
 ) -> Result<(Core, State), ConnectError> {
     let (rank, size) = (bootstrap.rank(), bootstrap.size());
-    let own = own(size, random(), &options);
+    let chosen = check(&options).and_then(|()| survey::choose(&options));
+    let chosen = networks::agree(bootstrap, chosen)?;
+    let own = chosen.and_then(|chosen| own(size, random(), &options, chosen));
     let value = match &own {
         Ok(own) => [b"+", &own.address.encode()[..]].concat(),
         Err(error) => format!("-{}\n{error}", host()).into_bytes(),

@@ -29,6 +29,7 @@ mod memlock;
 mod memory;
 mod messages;
 mod multicast;
+mod networks;
 mod numa;
 mod object;
 mod onesided;

@@ -137,6 +137,32 @@ hears!(
     ["libibverbs.so.1 cannot be loaded (", "libibverbs1 and ibverbs-providers", "Red Hat"]
 );
 
+/// What `weft info` shows, on the cables of the virtual machine.
+#[test]
+fn a_survey_shows_rails_and_bounds() {
+    if std::env::var_os("WEFT_TEST_VERBS").is_none() || common::nodes().is_none() {
+        eprintln!("NOT RUN: only where WEFT_TEST_VERBS is set");
+        return;
+    }
+    let survey = Survey::look(&Options { rails: 2, ..Options::default() }).unwrap();
+    let rails: Vec<String> = survey.rails.iter().map(|port| port.to_string()).collect();
+    let start = ["rxe_va0:1 RoCE active, ", "rxe_va1:1 RoCE active, "];
+    assert!(
+        rails.len() == 2 && rails.iter().zip(start).all(|(r, s)| r.starts_with(s)),
+        "{rails:?}"
+    );
+    for word in ["Gb/sec", "MTU ", "interface va0", "address 10.77.0.1 (index 1)"] {
+        assert!(rails[0].contains(word), "{word}, in {}", rails[0]);
+    }
+    let unused: Vec<String> = survey.unused.iter().map(|(port, _)| port.name()).collect();
+    assert_eq!(unused, ["rxe_vb0:1", "rxe_vb1:1"]);
+    assert!(survey.unusable.is_empty(), "{survey:?}");
+    let bounds = survey.bounds.join("\n");
+    for word in ["2 ranks: up to 2 connections", "4096 ranks: up to ", "locked memory: "] {
+        assert!(bounds.contains(word), "{word}, in {bounds}");
+    }
+}
+
 /// Needs an interface that is down, with an adapter on it: makes one.
 #[test]
 fn a_port_that_is_down_is_named_and_the_others_are_used() {
