@@ -23,6 +23,7 @@ mod lock;
 mod network;
 mod node;
 mod objects;
+mod rails;
 mod settings;
 mod state;
 mod status;

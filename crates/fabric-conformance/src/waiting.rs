@@ -15,7 +15,7 @@ pub fn a_deadline_ends_a_wait<F: Fabric>(rank: &Rank<F>) {
     let counter = rank.fabric.counters().allocate();
     let value = rank.fabric.counters().value(counter);
     let cx = &mut Context::from_waker(Waker::noop());
-    let past = Instant::now();
+    let past = rank.fabric.now();
     let mut wait = pin!(until(&rank.fabric, counter, value + 1).before(past));
     assert_eq!(wait.as_mut().poll(cx), Poll::Ready(Err(Fault::TimedOut)));
     let mut wait = pin!(until(&rank.fabric, counter, value + 1));

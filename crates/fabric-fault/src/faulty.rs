@@ -30,6 +30,9 @@ pub struct Faulty<F> {
     pending: Arc<AtomicUsize>,
 }
 
+/// What systems say beyond the limit on locked memory.
+const ENOMEM: i32 = 12;
+
 /// Longest delay, in polls.
 const DELAY_MAX: u64 = 20;
 
@@ -64,6 +67,14 @@ impl<F: Fabric> Faulty<F> {
         let delay =
             if self.chance(probability) { self.rng.borrow_mut().u64(1..=DELAY_MAX) } else { 0 };
         self.clock.get() + delay
+    }
+
+    /// Fails where the program's memory would be registered.
+    fn register(&self) -> Result<(), Fault> {
+        if self.chance(self.plan.registration_failure) {
+            return Err(Fault::System { what: "registering memory", errno: ENOMEM });
+        }
+        Ok(())
     }
 
     pub(crate) fn tick(&self) -> u64 {
@@ -122,7 +133,7 @@ impl<F: Fabric> Fabric for Faulty<F> {
         let mut capabilities = self.inner.capabilities(peer);
         // Completions are late.
         capabilities.synchronous = false;
-        if self.plan.reorder {
+        if self.plan.reorder && !self.plan.claim_order {
             capabilities.in_order_placement = false;
         }
         capabilities
@@ -145,6 +156,7 @@ impl<F: Fabric> Fabric for Faulty<F> {
     }
 
     fn expose(&self, memory: Sge) -> Result<Region, Fault> {
+        self.register()?;
         self.inner.expose(memory)
     }
 
@@ -196,6 +208,9 @@ impl<F: Fabric> Fabric for Faulty<F> {
     }
 
     fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
+        if dst.len() > self.inner.capabilities(peer).send_max {
+            self.register()?;
+        }
         self.pass_on(done, |done| self.inner.read(peer, dst, src, done))
     }
 

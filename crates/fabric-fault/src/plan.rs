@@ -20,10 +20,17 @@ pub struct Plan {
     pub message_delay: f64,
     /// A completion is held up for some polls.
     pub completion_delay: f64,
+    /// The program's memory cannot be registered (the limit on locked memory): it cannot be exposed,
+    /// nor read into, unless it is so short that it could go through a buffer.
+    pub registration_failure: f64,
     /// Bytes that are placed as one packet, if `reorder`. Zero: 4096.
     pub mtu: usize,
     /// Writes are placed packet by packet in random order, each in pieces in random order.
     pub reorder: bool,
+    /// Passes on what the fabric inside says of [`weft_fabric::Capabilities::in_order_placement`],
+    /// although `reorder` makes it untrue: shows what becomes of those who rely on it where somebody
+    /// forced it. Without it, `reorder` clears it.
+    pub claim_order: bool,
 }
 
 impl Default for Plan {
@@ -35,8 +42,10 @@ impl Default for Plan {
             multicast_delay: 0.0,
             message_delay: 0.0,
             completion_delay: 0.0,
+            registration_failure: 0.0,
             mtu: 4096,
             reorder: false,
+            claim_order: false,
         }
     }
 }
@@ -57,7 +66,7 @@ impl fmt::Display for PlanError {
 impl std::error::Error for PlanError {}
 
 const NAMES: &str = "seed, multicast_loss, multicast_duplicate, multicast_delay, message_delay, \
-                     completion_delay, mtu or reorder, as name=value";
+                     completion_delay, registration_failure, mtu, reorder or claim_order, as name=value";
 
 impl FromStr for Plan {
     type Err = PlanError;
@@ -72,6 +81,11 @@ impl FromStr for Plan {
                 Ok(p) if (0.0..=1.0).contains(&p) => Ok(p),
                 _ => Err(wrong("a probability from 0 to 1")),
             };
+            let switch = || match value {
+                "0" | "false" => Ok(false),
+                "1" | "true" => Ok(true),
+                _ => Err(wrong("0 or 1")),
+            };
             match name {
                 "seed" => plan.seed = whole()?,
                 "multicast_loss" => plan.multicast_loss = chance()?,
@@ -79,14 +93,10 @@ impl FromStr for Plan {
                 "multicast_delay" => plan.multicast_delay = chance()?,
                 "message_delay" => plan.message_delay = chance()?,
                 "completion_delay" => plan.completion_delay = chance()?,
+                "registration_failure" => plan.registration_failure = chance()?,
                 "mtu" => plan.mtu = whole()? as usize,
-                "reorder" => {
-                    plan.reorder = match value {
-                        "0" | "false" => false,
-                        "1" | "true" => true,
-                        _ => return Err(wrong("0 or 1")),
-                    }
-                }
+                "reorder" => plan.reorder = switch()?,
+                "claim_order" => plan.claim_order = switch()?,
                 _ => return Err(wrong(NAMES)),
             }
         }
@@ -109,7 +119,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_named() {
-        for bad in ["multicast_loss=1.5", "loss=1", "seed", "reorder=maybe", "mtu=-1"] {
+        for bad in ["multicast_loss=1.5", "loss=1", "seed", "claim_order=maybe", "mtu=-1"] {
             let error = bad.parse::<Plan>().unwrap_err();
             assert_eq!(error.entry, bad);
             assert!(error.to_string().contains(bad));

@@ -6,13 +6,16 @@
 use crate::ConnectError;
 use crate::device::{self, Context, Link, Port};
 use crate::greeting::random;
+use crate::memlock::Memlock;
 use crate::memory::Memories;
 use crate::multicast::{self, Multicast};
+use crate::networks;
 use crate::object;
 use crate::options::Options;
 use crate::pool::Pool;
-use crate::rail::{BUFFER, Bounds, Rail};
+use crate::rail::{Bounds, Rail};
 use crate::state::{Core, State};
+use crate::survey::{self, Chosen};
 use crate::wire::{Address, CREDITS_MAX};
 use std::collections::VecDeque;
 use std::fs;
@@ -21,7 +24,8 @@ use std::sync::Arc;
 use weft_bootstrap::Bootstrap;
 use weft_fabric::Counters;
 
-/// Key under which each process publishes: `+` and its address, or `-` and a reason.
+/// Key under which each process publishes: `+` and its address, or `-`, its host, a line's end and a
+/// reason.
 const KEY: &str = "verbs";
 
 /// Looks at the options before anything else does.
@@ -40,17 +44,10 @@ fn check(options: &Options) -> Result<(), ConnectError> {
     outside("connections", options.connections, 1, usize::MAX)
 }
 
-/// The limit on locked memory, unless this process may pass it.
-fn memlock() -> Option<u64> {
-    let mut limit = libc::rlimit { rlim_cur: u64::MAX, rlim_max: u64::MAX };
-    // SAFETY: fills in `limit`.
-    unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &mut limit) };
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let bits = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
-    // CAP_IPC_LOCK.
-    let privileged = bits >> 14 & 1 == 1;
-    (limit.rlim_cur != libc::RLIM_INFINITY && !privileged).then_some(limit.rlim_cur)
+/// The name of this machine.
+pub fn host() -> String {
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    host.trim().to_owned()
 }
 
 /// What this process brings along, before it knows the others.
@@ -60,15 +57,16 @@ struct Own {
     bounds: Bounds,
 }
 
-fn own(size: usize, nonce: u64, options: &Options) -> Result<Own, ConnectError> {
-    check(options)?;
-    let adapters = device::choose(options)?;
-    let bounds = Bounds::new(options, size, &adapters);
-    // Buffers of the pool, of one connection, of datagrams, on each rail.
-    let needed = (adapters.len() * (Pool::BYTES + bounds.buffers() * BUFFER + (2 << 20))) as u64;
-    if let Some(limit) = memlock().filter(|&limit| limit < needed) {
-        return Err(ConnectError::Memlock { limit, needed });
-    }
+fn own(
+    size: usize,
+    nonce: u64,
+    options: &Options,
+    mut chosen: Chosen,
+) -> Result<Own, ConnectError> {
+    let memlock = Memlock::get();
+    let bounds = chosen.fit(options, size, &memlock)?;
+    memlock.raise();
+    let (adapters, mut notes) = (chosen.rails, chosen.notes);
     let domains = adapters.iter().map(|(context, _)| object::domain(context).map(Arc::new));
     let domains = domains.collect::<Result<Vec<_>, _>>()?;
     let mut memories = Memories::new(domains.clone(), options.keep);
@@ -81,15 +79,12 @@ fn own(size: usize, nonce: u64, options: &Options) -> Result<Own, ConnectError> 
     let first = &rails[0];
     let ends = (&*first.domain, &*first.base);
     // Without it, everything but multicast works.
-    let (multicast, notes) = match Multicast::new(ends, &first.port, &mut memories, options.manager)
-    {
-        Ok(multicast) => (Some(multicast), Vec::new()),
-        Err(error) => (None, vec![format!("no multicast: {error}")]),
-    };
-    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let multicast = Multicast::new(ends, &first.port, &mut memories, options.manager);
+    let multicast = multicast.map_err(|error| notes.push(format!("no multicast: {error}"))).ok();
     let rail_addresses = rails.iter().map(Rail::address).collect();
-    let host = host.trim().to_owned();
-    let address = Address { nonce, host, multicast: multicast.is_some(), rails: rail_addresses };
+    let multicast_works = multicast.is_some();
+    let address =
+        Address { nonce, host: host(), multicast: multicast_works, rails: rail_addresses };
     let state = State {
         peers: (0..size).map(|_| None).collect(),
         multicast,
@@ -121,10 +116,12 @@ pub fn connect(
     counters: Rc<Counters>,
 ) -> Result<(Core, State), ConnectError> {
     let (rank, size) = (bootstrap.rank(), bootstrap.size());
-    let own = own(size, random(), &options);
+    let chosen = check(&options).and_then(|()| survey::choose(&options));
+    let chosen = networks::agree(bootstrap, chosen)?;
+    let own = chosen.and_then(|chosen| own(size, random(), &options, chosen));
     let value = match &own {
         Ok(own) => [b"+", &own.address.encode()[..]].concat(),
-        Err(error) => format!("-{error}").into_bytes(),
+        Err(error) => format!("-{}\n{error}", host()).into_bytes(),
     };
     bootstrap.put(KEY, &value)?;
     bootstrap.fence()?;
@@ -138,8 +135,10 @@ pub fn connect(
                 addresses.push(address.ok_or(ConnectError::Mismatch { rank: peer })?);
             }
             Some((b'-', reason)) => {
-                let reason = String::from_utf8_lossy(reason).into_owned();
-                return Err(ConnectError::Peer { rank: peer, reason });
+                let text = String::from_utf8_lossy(reason);
+                let (host, reason) = text.split_once('\n').unwrap_or(("its host", &text));
+                let (host, reason) = (host.to_owned(), reason.to_owned());
+                return Err(ConnectError::Peer { rank: peer, host, reason });
             }
             _ => return Err(ConnectError::Mismatch { rank: peer }),
         }
@@ -148,7 +147,8 @@ pub fn connect(
     for (peer, theirs) in addresses.iter().enumerate() {
         compare(&address, peer, theirs, rails)?;
     }
-    state.notes.extend(notes(&addresses, rank, rails));
+    let names: Vec<String> = state.rails.iter().map(|rail| rail.port.name()).collect();
+    state.notes.extend(notes(&addresses, rank, rails, &names));
     match multicast::largest(rank, &addresses) {
         Ok(max) => {
             if let Some(multicast) = &mut state.multicast {
@@ -192,26 +192,27 @@ fn compare(own: &Address, rank: usize, theirs: &Address, rails: usize) -> Result
     Ok(())
 }
 
-/// What a user should know: rails that not all have, and differing MTUs.
-fn notes(addresses: &[Address], rank: usize, rails: usize) -> Vec<String> {
+/// What a user should know: rails (`names` are ours) that not all have, and differing MTUs.
+fn notes(addresses: &[Address], rank: usize, rails: usize, names: &[String]) -> Vec<String> {
     let mut notes = Vec::new();
     let own = &addresses[rank].rails;
     if own.len() > rails {
         let fewest = addresses.iter().position(|a| a.rails.len() == rails).unwrap_or(0);
-        let host = &addresses[fewest].host;
         notes.push(format!(
-            "{} of {} rails are used, since process {fewest} on {host} has no more",
-            rails,
-            own.len()
+            "{rails} of {} rails are used, and not {}, since process {fewest} on {} has no more; \
+             `weft info` there says what it has",
+            own.len(),
+            names[rails..].join(", "),
+            addresses[fewest].host
         ));
     }
     for (rail, here) in own.iter().enumerate().take(rails) {
         let other = addresses.iter().position(|a| a.rails[rail].mtu != here.mtu);
         if let Some(peer) = other {
             notes.push(format!(
-                "rail {rail} has an MTU of {} bytes here and of {} at process {peer} on {}: the \
+                "rail {rail}, {}, has an MTU of {} bytes here and of {} at process {peer} on {}: the \
                  smaller is used between them; set the interfaces to one MTU",
-                here.mtu, addresses[peer].rails[rail].mtu, addresses[peer].host
+                names[rail], here.mtu, addresses[peer].rails[rail].mtu, addresses[peer].host
             ));
         }
     }
@@ -224,11 +225,10 @@ mod tests {
     use crate::wire::RailAddress;
 
     fn address(host: &str, link: Link, mtu: u16, gids: &[[u8; 16]]) -> Address {
-        let rail = |&gid: &[u8; 16]| RailAddress { link, mtu, lid: 1, gid, number: 7 };
-        {
-            let rails = gids.iter().map(rail).collect();
-            Address { nonce: 1, host: host.to_owned(), multicast: true, rails }
-        }
+        let rail =
+            |&gid: &[u8; 16]| RailAddress { link, in_order: false, mtu, lid: 1, gid, number: 7 };
+        let rails = gids.iter().map(rail).collect();
+        Address { nonce: 1, host: host.to_owned(), multicast: true, rails }
     }
 
     #[test]
@@ -255,11 +255,14 @@ mod tests {
         let gid = [1; 16];
         let a = address("a", Link::Ethernet, 4096, &[gid, gid]);
         let b = address("b", Link::Ethernet, 1024, &[gid]);
-        let notes = notes(&[a.clone(), b], 0, 1);
+        let names = ["x:1".to_owned(), "y:1".to_owned()];
+        let notes = notes(&[a.clone(), b], 0, 1, &names);
         assert_eq!(notes.len(), 2);
-        assert!(notes[0].contains("1 of 2 rails") && notes[0].contains("on b"), "{}", notes[0]);
+        let words = ["1 of 2 rails are used, and not y:1,", "process 1 on b"];
+        assert!(words.iter().all(|word| notes[0].contains(word)), "{}", notes[0]);
+        assert!(notes[1].contains("rail 0, x:1,"), "{}", notes[1]);
         assert!(notes[1].contains("4096") && notes[1].contains("1024"), "{}", notes[1]);
-        assert!(super::notes(&[a.clone(), a], 0, 2).is_empty());
+        assert!(super::notes(&[a.clone(), a], 0, 2, &names).is_empty());
     }
 
     #[test]

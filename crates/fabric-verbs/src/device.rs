@@ -1,12 +1,15 @@
-//! Adapters and their ports: what there is, and which of them become rails.
+//! Adapters and their ports: what there is, and what is wrong with it.
 
+use crate::error::Denied;
 use crate::ffi::*;
 use crate::library::{Library, Table};
+use crate::numa;
 use crate::{ConnectError, Options};
 use std::fmt;
 use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -89,6 +92,10 @@ impl fmt::Display for Gid {
     }
 }
 
+/// Adapters that place the bytes of a write in ascending order within the MTU, by kernel module.
+/// Source: MVAPICH and UCX rely on it for ConnectX; nobody promises it for others.
+const IN_ORDER: [&str; 1] = ["mlx5_core"];
+
 /// One port of one adapter, as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Port {
@@ -107,8 +114,10 @@ pub struct Port {
     pub interface: Option<String>,
     /// As the kernel words it: `100 Gb/sec (4X EDR)`.
     pub rate: String,
-    /// The NUMA node that the adapter is attached to.
+    /// The NUMA node that the adapter is attached to, and its distance from the nearest on which
+    /// this process may run (10: the same), where sysfs says them.
     pub numa: Option<usize>,
+    pub distance: Option<u32>,
     /// The kernel module, where sysfs says it.
     pub driver: Option<String>,
 }
@@ -116,6 +125,39 @@ pub struct Port {
 impl Port {
     pub fn is_active(&self) -> bool {
         self.state == STATES[IBV_PORT_ACTIVE as usize]
+    }
+
+    /// Whether what is written here is known to become visible in ascending order within the MTU.
+    pub fn places_in_order(&self) -> bool {
+        self.driver.as_ref().is_some_and(|driver| IN_ORDER.contains(&driver.as_str()))
+    }
+
+    /// Whether it can be a rail.
+    pub fn is_usable(&self) -> bool {
+        self.is_active() && (self.gid.is_some() || self.lid != 0)
+    }
+
+    /// Why it cannot be a rail, with what to do.
+    pub fn trouble(&self) -> Option<String> {
+        if self.is_usable() {
+            return None;
+        }
+        let interface = self.interface.as_deref().unwrap_or("its network interface");
+        let remedy = match (self.link, self.is_active(), self.state) {
+            (Link::Ethernet, true, _) => format!("give {interface} an IP address"),
+            (Link::Ethernet, false, _) => format!(
+                "bring {interface} up (`ip link set {interface} up`) and look at the cable and the \
+                 other end"
+            ),
+            (Link::InfiniBand, true, _) | (_, _, "initializing" | "armed") => {
+                "no subnet manager has set it up: run one (opensm on a node, or the switch's own)"
+                    .to_owned()
+            }
+            (Link::InfiniBand, ..) => "look at the cable and the switch (`ibstat`)".to_owned(),
+        };
+        let what = if self.is_active() { "has no address" } else { self.state };
+        let is = if self.is_active() { "" } else { "is " };
+        Some(format!("{} ({}) {is}{what}: {remedy}", self.name(), self.link))
     }
 
     /// `device:port`.
@@ -136,9 +178,10 @@ impl fmt::Display for Port {
         if self.link == Link::InfiniBand {
             write!(f, ", LID {}", self.lid)?;
         }
-        match self.numa {
-            Some(node) => write!(f, ", NUMA node {node}"),
-            None => Ok(()),
+        match (self.numa, self.distance) {
+            (Some(node), Some(far)) => write!(f, ", NUMA node {node} at distance {far}"),
+            (Some(node), None) => write!(f, ", NUMA node {node}"),
+            (None, _) => Ok(()),
         }
     }
 }
@@ -155,45 +198,27 @@ pub fn mtu_code(bytes: usize) -> i32 {
     (1..=5).rev().find(|&code| mtu_bytes(code) <= bytes).unwrap_or(1)
 }
 
+/// What was found.
+pub struct Look {
+    /// All ports of all adapters that could be opened, by name.
+    pub ports: Vec<(Arc<Context>, Port)>,
+    /// The other adapters, and why.
+    pub refused: Vec<(String, ConnectError)>,
+}
+
 /// All ports of all adapters that may be opened, by name. Errors: no library, no adapter, or none
 /// that may be opened.
 pub fn ports(options: &Options) -> Result<Vec<Port>, ConnectError> {
-    let found = open_all(&Arc::new(Library::load()?), options)?;
-    Ok(found.into_iter().map(|(_, port)| port).collect())
+    let Look { ports, mut refused } = look(options)?;
+    if ports.is_empty() && !refused.is_empty() {
+        return Err(refused.swap_remove(0).1);
+    }
+    Ok(ports.into_iter().map(|(_, port)| port).collect())
 }
 
-/// The ports that are to be rails, in their order, with their adapters.
-pub fn choose(options: &Options) -> Result<Vec<(Arc<Context>, Port)>, ConnectError> {
-    let all = open_all(&Arc::new(Library::load()?), options)?;
-    let names = || all.iter().map(|(_, port)| port.name()).collect::<Vec<_>>();
-    let mut wanted: Vec<&(Arc<Context>, Port)> = Vec::new();
-    if options.devices.is_empty() {
-        wanted.extend(&all);
-    }
-    for name in &options.devices {
-        let before = wanted.len();
-        wanted.extend(all.iter().filter(|(_, port)| port.device == *name || port.name() == *name));
-        if wanted.len() == before {
-            return Err(ConnectError::NoSuchDevice { wanted: name.clone(), found: names() });
-        }
-    }
-    let describe = |(_, port): &&(Arc<Context>, Port)| format!("{} is {}", port.name(), port.state);
-    let states: Vec<String> = wanted.iter().map(describe).collect();
-    wanted.retain(|(_, port)| port.is_active());
-    if wanted.is_empty() {
-        return Err(ConnectError::NoActivePort { ports: states });
-    }
-    if let Some((_, port)) = wanted.iter().find(|(_, p)| p.gid.is_none() && p.lid == 0) {
-        return Err(ConnectError::NoAddress { port: port.name() });
-    }
-    wanted.truncate(options.rails.clamp(1, crate::RAILS_MAX));
-    Ok(wanted.into_iter().cloned().collect())
-}
-
-fn open_all(
-    library: &Arc<Library>,
-    options: &Options,
-) -> Result<Vec<(Arc<Context>, Port)>, ConnectError> {
+/// Looks at all adapters. Errors: no library, or no adapter.
+pub fn look(options: &Options) -> Result<Look, ConnectError> {
+    let library = &Arc::new(Library::load()?);
     // Only old kernels need it to survive a fork; on others it does nothing.
     // SAFETY: no arguments; before the first registration of this fabric.
     unsafe { (library.ibv_fork_init)() };
@@ -201,33 +226,42 @@ fn open_all(
     // SAFETY: fills in `count`.
     let list = unsafe { (library.ibv_get_device_list)(&mut count) };
     if list.is_null() || count == 0 {
-        return Err(ConnectError::NoDevice);
+        return Err(no_device());
     }
     // SAFETY: the list has `count` entries, valid until it is freed below.
     let devices = unsafe { std::slice::from_raw_parts(list, count as usize) };
     let opened: Vec<_> = devices.iter().map(|&device| open(library, device, options)).collect();
     // SAFETY: from `ibv_get_device_list`; the open contexts do not need it.
     unsafe { (library.ibv_free_device_list)(list) };
-    let mut found = Vec::new();
-    let mut refused = None;
-    for result in opened {
-        match result {
-            Ok(None) => {}
-            Ok(Some(context)) => {
-                let context = Arc::new(context);
-                for number in 1..=context.attributes.phys_port_cnt {
-                    found.push((context.clone(), port(&context, number, options)?));
-                }
-            }
-            Err(error) => refused = Some(error),
+    let mut look = Look { ports: Vec::new(), refused: Vec::new() };
+    for (name, result) in opened {
+        let all = result.and_then(|context| {
+            let context = Arc::new(context);
+            let numbers = 1..=context.attributes.phys_port_cnt;
+            let each = numbers.map(|n| Ok((context.clone(), port(&context, n, options)?)));
+            each.collect::<Result<Vec<_>, ConnectError>>()
+        });
+        match all {
+            Ok(all) => look.ports.extend(all),
+            Err(error) => look.refused.push((name, error)),
         }
     }
-    found.sort_by(|(_, a), (_, b)| (&a.device, a.number).cmp(&(&b.device, b.number)));
-    match refused {
-        Some(error) if found.is_empty() => Err(error),
-        None if found.is_empty() => Err(ConnectError::NoDevice),
-        _ => Ok(found),
-    }
+    look.ports.sort_by(|(_, a), (_, b)| (&a.device, a.number).cmp(&(&b.device, b.number)));
+    look.refused.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(look)
+}
+
+/// What is missing where the library finds nothing.
+fn no_device() -> ConnectError {
+    let names = |folder: &str| {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        names
+    };
+    let files = names("/dev/infiniband").iter().any(|name| name.starts_with("uverbs"));
+    ConnectError::NoDevice { kernel: names("/sys/class/infiniband"), files }
 }
 
 /// A C string inside a structure.
@@ -236,31 +270,25 @@ fn text(field: &[std::ffi::c_char]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Opens an adapter; `None` if it is of a kind that has no InfiniBand verbs (iWARP, EFA).
+/// Opens an adapter: its name, and what became of that.
 fn open(
     library: &Arc<Library>,
     device: *mut ibv_device,
     options: &Options,
-) -> Result<Option<Context>, ConnectError> {
+) -> (String, Result<Context, ConnectError>) {
     // SAFETY: an entry of the device list.
     let facts = unsafe { &*device };
     let name = text(&facts.name);
     if facts.transport_type != IBV_TRANSPORT_IB {
-        return Ok(None);
+        let error = ConnectError::OtherKind { device: name.clone() };
+        return (name, Err(error));
     }
     // SAFETY: an entry of the device list.
     let raw = unsafe { (library.ibv_open_device)(device) };
     let Some(raw) = NonNull::new(raw) else {
         let error = io::Error::last_os_error();
         let path = format!("/dev/infiniband/{}", text(&facts.dev_name));
-        // The library has its own ways to say that the file was not opened: ask the file itself.
-        let denied = |e: &io::Error| e.kind() == io::ErrorKind::PermissionDenied;
-        let file = fs::OpenOptions::new().read(true).write(true).open(&path);
-        return Err(match file {
-            Err(e) if denied(&e) => ConnectError::NoPermission { device: name, path },
-            _ if denied(&error) => ConnectError::NoPermission { device: name, path },
-            _ => ConnectError::System { what: "opening the adapter", device: name, error },
-        });
+        return (name.clone(), Err(unopened(name, path, error)));
     };
     let mut attributes = MaybeUninit::<ibv_device_attr>::zeroed();
     // SAFETY: fills in `attributes`, all of whose bytes may be zero.
@@ -271,15 +299,32 @@ fn open(
         raw,
         library: library.clone(),
         table: options.interpose.map_or(table, |between| between(table)),
-        name,
+        name: name.clone(),
         // SAFETY: initialised at least with zeros.
         attributes: unsafe { attributes.assume_init() },
         directory: Path::new(&text(&facts.ibdev_path)).to_owned(),
     };
     if failed != 0 {
-        return Err(ConnectError::last("asking for the adapter's limits", &context.name));
+        return (name, Err(ConnectError::last("asking for the adapter's limits", &context.name)));
     }
-    Ok(Some(context))
+    (name, Ok(context))
+}
+
+/// Why the library could not open an adapter. It has its own ways to say that the file was not
+/// opened, so the file itself is asked.
+fn unopened(device: String, path: String, error: io::Error) -> ConnectError {
+    let file = fs::OpenOptions::new().read(true).write(true).open(&path);
+    let kind = file.as_ref().err().unwrap_or(&error).kind();
+    match kind {
+        io::ErrorKind::PermissionDenied => {
+            let facts = fs::metadata(&path).map(|m| (m.mode() & 0o7777, m.uid(), m.gid()));
+            let (mode, user, group) = facts.unwrap_or_default();
+            let denied = vec![Denied { device, path, mode, user, group }];
+            ConnectError::NoPermission { denied }
+        }
+        io::ErrorKind::NotFound => ConnectError::NoFile { device, path },
+        _ => ConnectError::System { what: "opening the adapter", device, error },
+    }
 }
 
 fn port(context: &Context, number: u8, options: &Options) -> Result<Port, ConnectError> {
@@ -310,11 +355,16 @@ fn port(context: &Context, number: u8, options: &Options) -> Result<Port, Connec
         interface: None,
         rate: read(sysfs.join("rate")).unwrap_or_else(|| "rate unknown".to_owned()),
         numa: read(context.directory.join("device/numa_node")).and_then(|n| n.parse().ok()),
+        distance: None,
         driver: context.driver(),
     };
+    port.distance = port.numa.and_then(numa::distance);
     port.gid = gid(context, &port, attributes.gid_tbl_len, &sysfs, options)?;
-    if let Some(gid) = &port.gid {
-        port.interface = read(sysfs.join(format!("gid_attrs/ndevs/{}", gid.index)));
+    if link == Link::Ethernet {
+        let index = port.gid.map_or(0, |gid| gid.index);
+        // Where the port has no address, soft-RoCE still says on what it lies.
+        port.interface = read(sysfs.join(format!("gid_attrs/ndevs/{index}")))
+            .or_else(|| read(context.directory.join("parent")));
     }
     Ok(port)
 }

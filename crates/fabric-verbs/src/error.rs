@@ -12,18 +12,21 @@ pub enum ConnectError {
     Bootstrap(BootstrapError),
     /// libibverbs is not there, or too old.
     NoLibrary { name: &'static str, error: String },
-    /// The machine has no adapter that verbs know.
-    NoDevice,
+    /// The machine has no adapter that the library knows; these the kernel knows, and whether it has
+    /// files to open them by.
+    NoDevice { kernel: Vec<String>, files: bool },
+    /// The adapter is neither InfiniBand nor RoCE.
+    OtherKind { device: String },
     /// The wanted adapter does not exist; these do.
     NoSuchDevice { wanted: String, found: Vec<String> },
-    /// The device exists, but may not be opened.
-    NoPermission { device: String, path: String },
-    /// No port is active; these were looked at, with their states.
-    NoActivePort { ports: Vec<String> },
+    /// These devices exist, but may not be opened.
+    NoPermission { denied: Vec<Denied> },
+    /// The device exists, but not the file to open it by.
+    NoFile { device: String, path: String },
+    /// No port can be a rail, for these reasons.
+    NoActivePort { reasons: Vec<String> },
     /// The port has no address at the wanted index.
     NoGid { port: String, index: u8, length: usize },
-    /// The port has no usable address at all.
-    NoAddress { port: String },
     /// The port has no network interface with an IPv4 address, by which groups are joined.
     NoInterface { port: String },
     /// The limit on locked memory is too small.
@@ -33,13 +36,48 @@ pub enum ConnectError {
     /// A peer's rail cannot be reached from the rail of the same number here.
     Incompatible { rail: usize, here: String, rank: usize, there: String, why: &'static str },
     /// A peer could not use verbs, for this reason.
-    Peer { rank: usize, reason: String },
+    Peer { rank: usize, host: String, reason: String },
     /// A peer published something that is no address of this version.
     Mismatch { rank: usize },
     /// The value of an option is not possible.
     Option { name: &'static str, value: String, allowed: String },
     /// The operating system refused `what`.
     System { what: &'static str, device: String, error: io::Error },
+}
+
+/// An adapter that may not be opened: its name, and its file with mode, owner and group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denied {
+    pub device: String,
+    pub path: String,
+    pub mode: u32,
+    pub user: u32,
+    pub group: u32,
+}
+
+impl Denied {
+    fn words(denied: &[Denied], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // SAFETY: no arguments, never fails.
+        let me = unsafe { libc::geteuid() };
+        let join = |of: &dyn Fn(&Denied) -> String, between: &str| {
+            denied.iter().map(of).collect::<Vec<_>>().join(between)
+        };
+        let devices = join(&|d| d.device.clone(), ", ");
+        let files = join(&|d| d.path.clone(), " ");
+        let facts = join(
+            &|Denied { path, mode, user, group, .. }| {
+                format!("{path} (mode {mode:04o}, user {user}, group {group})")
+            },
+            ", ",
+        );
+        let passed = join(&|d| format!("--device {}", d.path), " ");
+        write!(
+            f,
+            "{devices} cannot be opened: no permission on {facts}, and this is user {me}; let the \
+             user read and write it (`chmod 0666 {files}`; to keep that, install rdma-core, whose \
+             udev rules do it), or, in a container, allow it (docker: {passed})"
+        )
+    }
 }
 
 impl ConnectError {
@@ -70,42 +108,63 @@ impl fmt::Display for ConnectError {
         use ConnectError::*;
         match self {
             Bootstrap(error) => write!(f, "connecting through verbs: {error}"),
+            NoLibrary { name, error } if name.starts_with("librdmacm") => write!(
+                f,
+                "{name} cannot be loaded ({error}); install it (Debian, Ubuntu: librdmacm1; Red \
+                 Hat, Fedora: librdmacm)"
+            ),
             NoLibrary { name, error } => write!(
                 f,
-                "{name} cannot be loaded ({error}); install rdma-core's libibverbs (Debian: \
-                 libibverbs1 and ibverbs-providers), version 25 or later"
+                "{name} cannot be loaded ({error}); install rdma-core's libibverbs, version 25 or \
+                 later (Debian, Ubuntu: libibverbs1 and ibverbs-providers; Red Hat, Fedora: \
+                 libibverbs)"
             ),
-            NoDevice => write!(
+            NoDevice { kernel, .. } if kernel.is_empty() => write!(
                 f,
                 "this machine has no InfiniBand or RoCE adapter (nothing in \
                  /sys/class/infiniband); is the adapter's kernel module loaded? In a container, \
                  /dev/infiniband must be passed in"
+            ),
+            NoDevice { kernel, files: false } => write!(
+                f,
+                "the kernel has {} in /sys/class/infiniband, but there is no file \
+                 /dev/infiniband/uverbs*; load the module ib_uverbs (`modprobe ib_uverbs`), or, in a \
+                 container, pass the files in (docker: --device /dev/infiniband/uverbs0 --ulimit \
+                 memlock=-1)",
+                kernel.join(", ")
+            ),
+            NoDevice { kernel, files: true } => write!(
+                f,
+                "the kernel has {} in /sys/class/infiniband, but libibverbs has no driver for it; \
+                 install them (Debian, Ubuntu: ibverbs-providers; Red Hat, Fedora: libibverbs)",
+                kernel.join(", ")
+            ),
+            OtherKind { device } => write!(
+                f,
+                "{device} is neither InfiniBand nor RoCE (iWARP, EFA or another kind), which Weft \
+                 cannot use"
+            ),
+            NoSuchDevice { wanted, found } if found.is_empty() => write!(
+                f,
+                "there is no adapter or port `{wanted}` here, nor any other that can be opened"
             ),
             NoSuchDevice { wanted, found } => write!(
                 f,
                 "there is no adapter or port `{wanted}` here; there are: {}",
                 found.join(", ")
             ),
-            NoPermission { device, path } => write!(
+            NoPermission { denied } => Denied::words(denied, f),
+            NoFile { device, path } => write!(
                 f,
-                "{device} cannot be opened: no permission on {path}; let the user read and write \
-                 it (udev's rdma rules give mode 0666), or pass the device into the container"
+                "{device} cannot be opened: there is no {path}; load the module ib_uverbs \
+                 (`modprobe ib_uverbs`), or, in a container, pass the device in (docker: --device \
+                 {path} --ulimit memlock=-1)"
             ),
-            NoActivePort { ports } => write!(
-                f,
-                "no port is active: {}; is a cable plugged in, does a subnet manager run \
-                 (InfiniBand), is the network interface up (RoCE)?",
-                ports.join(", ")
-            ),
+            NoActivePort { reasons } => write!(f, "no port can be used: {}", reasons.join("; ")),
             NoGid { port, index, length } => write!(
                 f,
                 "{port} has no address with index {index}; its table has {length} entries, see \
                  /sys/class/infiniband/*/ports/*/gids"
-            ),
-            NoAddress { port } => write!(
-                f,
-                "{port} has no address; give its network interface an IP address (RoCE), or let \
-                 the subnet manager give it a LID (InfiniBand)"
             ),
             NoInterface { port } => write!(
                 f,
@@ -114,8 +173,9 @@ impl fmt::Display for ConnectError {
             Memlock { limit, needed } => write!(
                 f,
                 "the limit on locked memory is {limit} bytes, but verbs need at least {needed}; \
-                 raise it (`ulimit -l unlimited`, or memlock in /etc/security/limits.conf; Slurm: \
-                 PropagateResourceLimitsExcept=MEMLOCK)"
+                 raise it (`ulimit -l unlimited`, as root or with memlock in \
+                 /etc/security/limits.conf; a service: LimitMEMLOCK=infinity; a container: --ulimit \
+                 memlock=-1; Slurm: PropagateResourceLimitsExcept=MEMLOCK)"
             ),
             Lacks { device, what } => write!(f, "{device} cannot do {what}, which Weft needs"),
             Incompatible { rail, here, rank, there, why } => write!(
@@ -123,7 +183,7 @@ impl fmt::Display for ConnectError {
                 "rail {rail} is {here} here, but {there} at process {rank}: {why}; choose adapters \
                  of one network, in one order, on all nodes"
             ),
-            Peer { rank, reason } => write!(f, "process {rank}: {reason}"),
+            Peer { rank, host, reason } => write!(f, "process {rank} on {host}: {reason}"),
             Mismatch { rank } => write!(
                 f,
                 "process {rank} published an address that is not one of this version; all \

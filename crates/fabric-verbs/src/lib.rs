@@ -26,9 +26,12 @@ mod kept;
 mod layout;
 mod library;
 mod manager;
+mod memlock;
 mod memory;
 mod messages;
 mod multicast;
+mod networks;
+mod numa;
 mod object;
 mod onesided;
 mod options;
@@ -36,6 +39,7 @@ mod pool;
 mod rail;
 mod sleep;
 mod state;
+mod survey;
 mod trouble;
 mod verbs;
 mod wire;
@@ -45,6 +49,7 @@ pub use error::ConnectError;
 pub use library::Table;
 pub use memory::Totals;
 pub use options::{Keep, Options};
+pub use survey::Survey;
 pub use verbs::Verbs;
 
 /// Most rails: as many keys of an adapter as fit into the key of a [`weft_fabric::RemoteAddr`].

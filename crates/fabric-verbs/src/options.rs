@@ -40,7 +40,9 @@ pub struct Options {
     /// large blocks) that was ever exposed or transferred must call [`crate::Verbs::forget`] first:
     /// libc is not patched, so nobody else would notice, and peers would reach the old pages.
     pub keep: Option<Keep>,
-    /// Whether bytes are placed in ascending order; `None`: by the list of adapters that do.
+    /// Whether bytes that are written here become visible in ascending order within the MTU, so that
+    /// peers may rely on it; `None`: by the list of adapters that are known to do so. Both ends of a
+    /// path must say so.
     pub in_order_placement: Option<bool>,
     /// Timeout of one transmission, as the exponent that verbs use: 4.096 us times two to it. With
     /// the defaults (0.27 s, seven transmissions) a dead peer is found out after 2 s, on adapters

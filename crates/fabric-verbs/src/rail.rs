@@ -51,13 +51,19 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// As many as the adapters allow, for a job of `size` processes.
-    pub fn new(options: &Options, size: usize, adapters: &[(Arc<Context>, Port)]) -> Bounds {
+    /// As many as the adapters allow, for a job of `size` processes, where `buffers` receive buffers
+    /// may be locked in memory.
+    pub fn new(
+        options: &Options,
+        size: usize,
+        adapters: &[(Arc<Context>, Port)],
+        buffers: usize,
+    ) -> Bounds {
         let least = |of: fn(&ibv_device_attr) -> i32| {
             adapters.iter().map(|(c, _)| of(&c.attributes).max(1) as usize).min().unwrap_or(1)
         };
         let wanted = size.min(options.connections.max(1)).min(least(|a| a.max_qp - 4));
-        let receives = least(|a| a.max_srq_wr).min(least(|a| a.max_cqe));
+        let receives = least(|a| a.max_srq_wr).min(least(|a| a.max_cqe)).min(buffers);
         // With many peers, each gets less, but not less than what lets it stream at all.
         let share = (receives / wanted.max(1)).saturating_sub(RESERVE);
         let messages = options.credits.min(share * 2 / 3).max(4);
@@ -165,10 +171,16 @@ impl Rail {
         })
     }
 
+    /// Whether what is written here becomes visible in ascending order within the MTU.
+    pub fn in_order(&self) -> bool {
+        self.options.in_order_placement.unwrap_or(self.port.places_in_order())
+    }
+
     /// What others need to know.
     pub fn address(&self) -> RailAddress {
         RailAddress {
             link: self.port.link,
+            in_order: self.in_order(),
             mtu: self.port.mtu as u16,
             lid: self.port.lid,
             gid: self.port.gid.map_or([0; 16], |gid| gid.bytes),

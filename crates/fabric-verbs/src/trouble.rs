@@ -21,9 +21,11 @@ pub fn explain(core: &Core, rail: &Rail, peer: usize, status: i32) -> String {
     let causes = match status {
         IBV_WC_RETRY_EXC_ERR => format!(
             "it did not acknowledge for at least {} ms ({} transmissions); the process or its host \
-             has ended, or the network between is broken",
+             has ended, or the network between is broken, or, if short messages came through, lets \
+             no packets of {} bytes pass (compare the MTUs of interfaces and switches)",
             tried(core),
-            core.options.retries.min(6) + 1
+            core.options.retries.min(6) + 1,
+            rail.port.mtu.min(core.addresses[peer].rails[core.rail_to(peer)].mtu as usize)
         ),
         IBV_WC_RNR_RETRY_EXC_ERR => {
             "it had no receive buffer for a message within its credits, which should not be"

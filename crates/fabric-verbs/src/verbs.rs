@@ -27,10 +27,6 @@ use weft_fabric::{
     Message, Posted, Region, RemoteAddr, RemoteFlag, Sge,
 };
 
-/// Adapters that place the bytes of a write in ascending order within the MTU, by kernel module.
-/// Source: MVAPICH and UCX rely on it for ConnectX; nobody promises it for others.
-const IN_ORDER: [&str; 1] = ["mlx5_core"];
-
 /// Longest sleep while a greeting waits for its answer.
 const WHILE_GREETING: Duration = Duration::from_millis(10);
 
@@ -235,16 +231,16 @@ impl Fabric for Verbs {
         let state = self.state.borrow();
         let number = core.rail_to(peer);
         let rail = &state.rails[number];
-        let ordered = |driver: &String| IN_ORDER.contains(&driver.as_str());
-        let known = rail.port.driver.as_ref().is_some_and(ordered);
+        let there = &core.addresses[peer].rails[number];
         Capabilities {
             fabric: "verbs",
             send_max: SEND_MAX,
             inline_max: INLINE_MAX,
-            mtu: rail.port.mtu.min(core.addresses[peer].rails[number].mtu as usize),
+            mtu: rail.port.mtu.min(there.mtu as usize),
             multicast_max: state.multicast.as_ref().map_or(0, |multicast| multicast.max),
             direct: true,
-            in_order_placement: core.options.in_order_placement.unwrap_or(known),
+            // It is the adapter at the other end that places; and both ends must agree.
+            in_order_placement: rail.in_order() && there.in_order,
             coherent_atomics: false,
             synchronous: false,
             rails: core.rails,

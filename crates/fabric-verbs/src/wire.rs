@@ -12,6 +12,8 @@ const MAGIC: u64 = u64::from_le_bytes(*b"WEFTVRB\x02");
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RailAddress {
     pub link: Link,
+    /// What is written there becomes visible in ascending order within the MTU.
+    pub in_order: bool,
     /// In bytes.
     pub mtu: u16,
     pub lid: u16,
@@ -48,7 +50,7 @@ impl Address {
         bytes.push(u8::from(self.multicast));
         bytes.push(self.rails.len() as u8);
         for rail in &self.rails {
-            bytes.push(u8::from(rail.link == Link::Ethernet));
+            bytes.push(u8::from(rail.link == Link::Ethernet) | u8::from(rail.in_order) << 1);
             bytes.extend(rail.mtu.to_le_bytes());
             bytes.extend(rail.lid.to_le_bytes());
             bytes.extend(rail.gid);
@@ -69,9 +71,10 @@ impl Address {
         let mut address =
             Address { nonce, host: String::new(), multicast: multicast == 1, rails: Vec::new() };
         for _ in 0..rails {
-            let [link] = from.take()?;
+            let [bits] = from.take()?;
             address.rails.push(RailAddress {
-                link: if link == 1 { Link::Ethernet } else { Link::InfiniBand },
+                link: if bits & 1 == 1 { Link::Ethernet } else { Link::InfiniBand },
+                in_order: bits & 2 != 0,
                 mtu: u16::from_le_bytes(from.take()?),
                 lid: u16::from_le_bytes(from.take()?),
                 gid: from.take()?,
@@ -202,6 +205,7 @@ mod tests {
     fn addresses_survive_the_wire() {
         let rail = |n: u8| RailAddress {
             link: if n == 0 { Link::InfiniBand } else { Link::Ethernet },
+            in_order: n == 0,
             mtu: 4096,
             lid: 17 + u16::from(n),
             gid: [n; 16],

@@ -2,7 +2,6 @@
 
 mod common;
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
 use weft_fabric::{Fabric, Fault, Head, Posted, RemoteAddr, Sge};
@@ -242,7 +241,9 @@ fn a_failure_of_one_is_known_to_all() {
         let options = common::options(&nodes, 1);
         let error = Verbs::connect_with(&mut b, options).err().expect("an error");
         let text = error.to_string();
-        assert!(text.starts_with("process 0: ") && text.contains("nonesuch"), "{text}");
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+        let start = format!("process 0 on {}: ", host.trim());
+        assert!(text.starts_with(&start) && text.contains("nonesuch"), "{text}");
     });
 }
 
@@ -251,7 +252,11 @@ fn mtus_that_differ_are_noted_and_the_smaller_is_used() {
     two(
         |_| (),
         |verbs, world| {
-            assert!(!verbs.describe().iter().any(|line| line.contains("the smaller is used")));
+            // The cables of the virtual machine may have two MTUs (`--mtu 4200,1500`).
+            let mtu = |end: &str| std::fs::read_to_string(format!("/sys/class/net/{end}/mtu")).ok();
+            let text = verbs.describe().join("\n");
+            let noted = text.contains("the smaller is used");
+            assert_eq!(noted, mtu("va0") != mtu("vb0"), "{text}");
             world.fence().unwrap();
         },
         |_, world| world.fence().unwrap(),
@@ -281,99 +286,33 @@ fn mtus_that_differ_are_noted_and_the_smaller_is_used() {
     });
 }
 
-/// Name of the variable by which a test starts this program again, as somebody with fewer rights.
-const AGAIN: &str = "WEFT_TEST_VERBS_AGAIN";
-
-/// Runs test `name` of this program once more, by `command` with the program's path as `$0`, and
-/// returns what it printed. `None`: this user cannot give up rights that it does not have.
-fn again(name: &str, command: &str) -> Option<String> {
-    // SAFETY: no pointers.
-    if unsafe { libc::geteuid() } != 0 {
-        eprintln!("NOT RUN: needs root, to become somebody else");
-        return None;
-    }
-    let program = std::env::current_exe().unwrap();
-    let output = Command::new("sh")
-        .args(["-c", command])
-        .arg(program)
-        .args(["--exact", name, "--nocapture"])
-        .env(AGAIN, "1")
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{text}");
-    Some(text.into_owned())
-}
-
-/// What a lone process hears.
-fn print_error() {
-    let mut world = threads(1).pop().unwrap();
-    match Verbs::connect(&mut world) {
-        Ok(_) => println!("connected"),
-        Err(error) => println!("{error}"),
-    }
-}
-
+/// Rank 1 has the second cable only: both use that, whatever its number.
 #[test]
-fn a_small_limit_on_locked_memory_has_a_remedy() {
-    if std::env::var_os(AGAIN).is_some() {
-        return print_error();
-    }
-    if common::nodes().is_none() {
-        return;
-    }
-    let command =
-        r#"ulimit -l 64; exec setpriv --reuid 65534 --regid 65534 --clear-groups "$0" "$@""#;
-    let Some(text) = again("a_small_limit_on_locked_memory_has_a_remedy", command) else { return };
-    if text.contains("no permission") {
-        eprintln!("NOT RUN: only root may open the adapters here");
-        return;
-    }
-    assert!(text.contains("the limit on locked memory is 65536 bytes"), "{text}");
-    assert!(text.contains("ulimit -l unlimited"), "{text}");
-}
-
-#[test]
-fn missing_permission_names_the_file() {
-    if std::env::var_os(AGAIN).is_some() {
-        return print_error();
-    }
-    if common::nodes().is_none() {
-        return;
-    }
-    // In a name space of its own, so that others keep their devices.
-    let command = r#"
-        exec unshare --mount sh -c '
-            mount -t tmpfs none /run && : >/run/denied && chmod 600 /run/denied || exit 9
-            for device in /dev/infiniband/uverbs*; do mount --bind /run/denied $device || exit 9; done
-            exec setpriv --reuid 65534 --regid 65534 --clear-groups "$0" "$@"' "$0" "$@"
-    "#;
-    let Some(text) = again("missing_permission_names_the_file", command) else { return };
-    assert!(text.contains("no permission on /dev/infiniband/uverbs"), "{text}");
-    assert!(text.contains("0666"), "{text}");
-}
-
-/// Needs an interface that is down, with an adapter on it: makes one, where that is asked for.
-#[test]
-fn a_port_that_is_down_is_named() {
-    if std::env::var_os("WEFT_TEST_VERBS").is_none() || common::nodes().is_none() {
-        eprintln!("NOT RUN: only where WEFT_TEST_VERBS is set are adapters made");
-        return;
-    }
-    let make =
-        "ip link add weftdown type dummy && rdma link add weftdown0 type rxe netdev weftdown";
-    let made = Command::new("sh").args(["-c", make]).output().unwrap();
-    let error = made
-        .status
-        .success()
-        .then(|| refused(|options, _| options.devices = vec!["weftdown0".to_owned()]));
-    let remove = "rdma link delete weftdown0; ip link delete weftdown";
-    Command::new("sh").args(["-c", remove]).output().unwrap();
-    let Some(error) = error else {
-        eprintln!("NOT RUN: {}", String::from_utf8_lossy(&made.stderr));
-        return;
+fn rails_are_of_networks_that_all_have() {
+    let Some(nodes) = common::nodes().filter(|n| n.len() == 2 && n[0].len() == 2) else { return };
+    let run = |mut world: ThreadBootstrap| {
+        let me = world.rank();
+        let mut options = common::options(&nodes, me);
+        if me == 1 {
+            options.devices.remove(0);
+        }
+        let verbs = Verbs::connect_with(&mut world, options).unwrap();
+        assert_eq!(verbs.capabilities(1 - me).rails, 1);
+        let text = verbs.describe().join("\n");
+        assert!(text.contains(&format!("rail 0: {}", nodes[me][1])), "{text}");
+        let note = format!("{} in network RoCE 10.77.0.0/24 is not used, since", nodes[0][0]);
+        let why = "process 1 on vm0 has ports in RoCE 10.77.1.0/24 only";
+        assert_eq!(text.contains(&note) && text.contains(why), me == 0, "{text}");
+        send(&verbs, 7);
+        assert_eq!(take(&verbs), Ok(7));
+        while !verbs.idle() {
+            verbs.progress();
+        }
+        world.fence().unwrap();
     };
-    let text = error.expect("adapters").to_string();
-    assert!(text.contains("no port is active: weftdown0:1 is down"), "{text}");
-    assert!(text.contains("is the network interface up (RoCE)?"), "{text}");
+    std::thread::scope(|scope| {
+        for world in threads(2) {
+            scope.spawn(|| run(world));
+        }
+    });
 }

@@ -5,17 +5,17 @@
 //!   0      ==write==> n-1 polls
 //!   polls  <==write==             half of the lap is the latency
 //! ```
-//! FLAG: data, then a flag behind them: a second write, and right for any length. IMMEDIATE: data
-//! with an immediate, which takes a descriptor. BOTTOM-FILL: one write whose last word is the flag;
-//! where bytes come in order within a packet, and up to that length.
+//! FLAG and BOTTOM-FILL are the two ways of [`weft_collective::landing`]; IMMEDIATE is data with an
+//! immediate, which takes a descriptor.
 
 use crate::about::{About, Algorithm};
-use crate::bare::{Posted, address, require, send_address};
+use crate::bare::{Posted, address, send_address};
 use crate::data::{fill, holds, key};
 use crate::error::Error;
 use crate::laps::{Laps, Measured};
 use crate::rank::Rank;
-use weft_fabric::{Fabric, RemoteFlag, until};
+use weft_collective::landing::{self, Landing, MARK, Target, Way};
+use weft_fabric::{Fabric, until};
 
 pub static ABOUT: About = About {
     algorithms: &[
@@ -34,16 +34,6 @@ pub static ABOUT: About = About {
     )
 };
 
-/// The flag's place in the region; data begin at the next line, or after.
-const LINE: usize = 64;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Flag,
-    Immediate,
-    Bottom,
-}
-
 /// The immediate of these writes.
 const IMMEDIATE: u32 = 1;
 
@@ -54,60 +44,44 @@ pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
         return watch.laps();
     }
     let peer = last - me;
+    // `None`: by an immediate.
     let way = match rank.plan().algorithm.name {
-        "FLAG" => Way::Flag,
-        "IMMEDIATE" => Way::Immediate,
-        _ => Way::Bottom,
+        "FLAG" => Some(Way::Flag),
+        "IMMEDIATE" => None,
+        _ => Some(Way::BottomFill),
     };
-    let bytes = if way == Way::Bottom { rank.plan().bytes.max(8) } else { rank.plan().bytes };
-    if way == Way::Bottom {
-        let able = fabric.capabilities(peer);
-        let fits = able.in_order_placement && bytes <= able.mtu;
-        require(fits, || match able.in_order_placement {
-            false => "BOTTOM-FILL: this fabric places bytes in any order; use FLAG".to_owned(),
-            true => format!("{bytes} bytes: BOTTOM-FILL carries at most {}", able.mtu),
-        })?;
+    let bottom = way == Some(Way::BottomFill);
+    // The last word of a bottom fill is its mark; the rest is payload.
+    let bytes = if bottom { rank.plan().bytes.saturating_sub(MARK) } else { rank.plan().bytes };
+    if bottom {
+        landing::bottom_fill(&fabric.capabilities(peer), bytes)
+            .map_err(|obstacle| Error::Refused(obstacle.to_string()))?;
     }
-    // The end of the data is a word.
-    let start = LINE + bytes.wrapping_neg() % 8;
-    let end = start + bytes;
-    let region = fabric.allocate(end)?;
-    let arrived = match way {
-        Way::Flag => fabric.flag(&region, 0, true).local,
-        Way::Immediate => fabric.immediate(IMMEDIATE),
-        Way::Bottom => fabric.flag(&region, end - 8, false).local,
-    };
+    let region = fabric.allocate(landing::size(bytes))?;
+    let here = Landing::new(fabric, &region, 0, bytes, way.unwrap_or(Way::Flag));
+    let arrived = way.map_or_else(|| fabric.immediate(IMMEDIATE), |_| here.arrived());
     send_address(fabric, peer, region.remote);
-    let there = address(fabric, peer).await?;
-    let out = rank.real(bytes);
-    // The last word of a bottom fill is its number; the rest is payload.
-    let kept = if way == Way::Bottom { bytes - 8 } else { bytes };
+    let at = address(fabric, peer).await?;
+    let there = Target::new(peer, at, bytes);
+    let out = rank.real(landing::size(bytes));
+    let payload = landing::payload(out.all(), bytes);
     let posted = Posted::new(fabric);
     let write = |lap: usize| {
         let done = posted.one();
-        let (data, at) = (out.all(), there.offset(start as u64));
-        let number = lap as u64 + 1;
         match way {
-            Way::Flag => {
-                let flag = RemoteFlag { at: there, waking: true };
-                fabric.write_flag(peer, data, at, flag, number, done)
-            }
-            Way::Immediate => fabric.write_imm(peer, data, at, IMMEDIATE, done),
-            Way::Bottom => fabric.write(peer, data, at, done),
+            Some(way) => there.write(fabric, way, out.all(), bytes, lap as u64 + 1, done),
+            None => fabric.write_imm(peer, payload, there.payload(bytes), IMMEDIATE, done),
         }
     };
     // The memory of the last write is free once the other side has answered.
     let fill = |lap: usize| {
         if rank.plan().compares(lap) {
-            fill(out.all().part(0, kept), key(me, 0, lap));
-        }
-        if way == Way::Bottom {
-            out.all().part(kept, 8).fill(&(lap as u64 + 1).to_ne_bytes());
+            fill(payload, key(me, 0, lap));
         }
     };
     while let Some(lap) = watch.lap() {
         let arrival = until(fabric, arrived, lap as u64 + 1);
-        let came = || holds(region.local.part(start, kept), key(peer, 0, lap));
+        let came = || holds(here.payload(bytes), key(peer, 0, lap));
         if me == 0 {
             fill(lap);
             watch.start();

@@ -57,3 +57,17 @@ pub fn ask(path: &Path) -> Result<About, String> {
         })
     }
 }
+
+/// What the library says of the rails of this machine: the text of `weft_rails`, lines of a word and
+/// what it is about, separated by a tab. Opens the adapters.
+pub fn rails(path: &Path) -> Result<String, String> {
+    let failed = |what: &str, why: libloading::Error| format!("{}: {what}: {why}", path.display());
+    // SAFETY: as in `ask`.
+    let library = unsafe { Library::new(path) }.map_err(|e| failed("cannot load it", e))?;
+    // SAFETY: the type is that of `weft_rails`, which returns a text that stays.
+    unsafe {
+        let rails: Symbol<unsafe extern "C" fn() -> *const c_char> =
+            library.get(b"weft_rails").map_err(|e| failed("it is not Weft's library", e))?;
+        Ok(CStr::from_ptr(rails()).to_string_lossy().into_owned())
+    }
+}

@@ -95,6 +95,23 @@ fn weft_info_tells_of_library_and_machine() {
     assert_eq!(coverage.lines().count(), 1 + 664);
 }
 
+/// Where there are adapters, each is shown; where there are none, why.
+#[test]
+fn weft_info_tells_of_rails_or_why_there_are_none() {
+    library();
+    let info = run(Command::new(WEFT).arg("info"));
+    let mut lines = info.lines().skip_while(|line| !line.starts_with("rails between nodes"));
+    let first = lines.nth(1).unwrap_or_else(|| panic!("{info}")).trim();
+    let any = fs::read_dir("/sys/class/infiniband").is_ok_and(|mut all| all.next().is_some());
+    if any {
+        assert!(first.starts_with("rail 0") || first.starts_with("none"), "{info}");
+    } else {
+        let reasons = ["libibverbs.so.1 cannot be loaded", "no InfiniBand or RoCE adapter"];
+        assert!(first.starts_with("none "), "{info}");
+        assert!(reasons.iter().any(|reason| first.contains(reason)), "{info}");
+    }
+}
+
 #[test]
 fn weft_info_shows_each_setting_with_its_source() {
     library();

@@ -1,4 +1,5 @@
 //! The adapters under test, or a loud word that there are none.
+#![allow(dead_code)] // not every test uses all
 
 use std::io::Write;
 use std::sync::Once;

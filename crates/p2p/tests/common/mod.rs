@@ -36,7 +36,7 @@ pub struct Setup {
     pub faults: &'static str,
 }
 
-pub const SETUPS: [Setup; 8] = [
+pub const SETUPS: [Setup; 9] = [
     Setup {
         on: On::Shm { cma: true },
         limits: Limits { eager: 16 << 10, credit: 1 << 20 },
@@ -76,6 +76,12 @@ pub const SETUPS: [Setup; 8] = [
         on: On::Sim { ranks_per_node: 1, chaos: true },
         limits: Limits { eager: 512, credit: 4 << 10 },
         faults: "seed=5,message_delay=0.2,completion_delay=0.2",
+    },
+    // Offers that cannot be read, or not be read into, come in pieces.
+    Setup {
+        on: On::Shm { cma: true },
+        limits: Limits { eager: 1000, credit: 1 << 20 },
+        faults: "seed=2,registration_failure=0.5",
     },
 ];
 

@@ -22,7 +22,7 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show the library, the header, the settings and the machine.
+    /// Show the library, the header, the machine, its rails (adapters) and the settings.
     Info {
         /// List every function of MPI 5.0: `+` works, `-` raises MPI_ERR_UNSUPPORTED_OPERATION.
         #[arg(long)]
@@ -87,6 +87,7 @@ fn info(list_functions: bool) -> Result<String, String> {
     let mut out = String::new();
     describe_library(&mut out, &tree, &about, &coverage);
     describe_machine(&mut out, &Machine::look());
+    describe_rails(&mut out, &library::rails(&tree.library())?);
     describe_settings(&mut out, &about)?;
     Ok(out)
 }
@@ -125,6 +126,15 @@ fn describe_machine(out: &mut String, machine: &Machine) {
     }
     if let Some(kernel) = &machine.kernel {
         line(out, "kernel", format_args!("Linux {kernel}"));
+    }
+}
+
+/// What connects nodes. On one node shared memory does, whatever is said here.
+fn describe_rails(out: &mut String, lines: &str) {
+    out.push_str("\nrails between nodes (within one, shared memory)\n");
+    for each in lines.lines() {
+        let (word, text) = each.split_once('\t').unwrap_or(("", each));
+        line(out, word, text);
     }
 }
 

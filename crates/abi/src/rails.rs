@@ -1,0 +1,59 @@
+//! The rails of this machine for `weft info`: what connects nodes, or why nothing does.
+
+use std::ffi::{CString, c_char};
+use std::sync::OnceLock;
+use weft_fabric_verbs::{Options, Survey};
+
+/// Lines of a word and what it is about, separated by a tab: `rail N`, `unused` (a port) and
+/// `unusable` (an adapter) with the reason, `bounds`; or `none` and the reason.
+fn lines(survey: Result<Survey, String>) -> Vec<(String, String)> {
+    let survey = match survey {
+        Ok(survey) => survey,
+        Err(why) => return vec![("none".to_owned(), why)],
+    };
+    let Survey { rails, unused, unusable, bounds } = survey;
+    let mut lines = Vec::new();
+    lines.extend(rails.iter().enumerate().map(|(i, port)| (format!("rail {i}"), port.to_string())));
+    let mut add = |word: &str, text: String| lines.push((word.to_owned(), text));
+    for (port, why) in unused {
+        // What is wrong with a port says which one it is.
+        add("unused", if port.is_usable() { format!("{port}; {why}") } else { why });
+    }
+    unusable.into_iter().for_each(|why| add("unusable", why));
+    bounds.into_iter().for_each(|text| add("bounds", text));
+    lines
+}
+
+/// The rails that `MPI_Init` would use between nodes with the usual settings, in the lines above.
+/// Opens the adapters, once.
+#[unsafe(no_mangle)]
+pub extern "C" fn weft_rails() -> *const c_char {
+    static TEXT: OnceLock<CString> = OnceLock::new();
+    let build = || {
+        let survey = Survey::look(&Options::default()).map_err(|error| error.to_string());
+        let clean = |text: &str| text.replace(['\t', '\n', '\0'], " ");
+        let line = |(word, text): &(String, String)| format!("{word}\t{}\n", clean(text));
+        let text: String = lines(survey).iter().map(line).collect();
+        CString::new(text).expect("no NUL in the texts")
+    };
+    TEXT.get_or_init(build).as_ptr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_begins_with_what_it_is_about() {
+        let survey = Survey {
+            rails: Vec::new(),
+            unused: Vec::new(),
+            unusable: vec!["x cannot be opened".to_owned()],
+            bounds: vec!["2 ranks".to_owned()],
+        };
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        let expected = [pair("unusable", "x cannot be opened"), pair("bounds", "2 ranks")];
+        assert_eq!(lines(Ok(survey)), expected);
+        assert_eq!(lines(Err("no adapter".to_owned())), [pair("none", "no adapter")]);
+    }
+}

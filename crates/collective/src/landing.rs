@@ -1,0 +1,245 @@
+//! How a receiver learns that a payload has landed in its memory (Kini 2003, section 5.3.2).
+//!
+//! ```text
+//!   a landing for up to `room` bytes; the sender's copy of it looks the same
+//!   | unused | payload of n bytes, which ends at the mark | mark |
+//!                                                           8 bytes, aligned
+//!   BOTTOM-FILL   one write of payload and mark       n + 8 bytes fit the MTU, placed in order
+//!   FLAG          a write of the payload, and one of the mark behind it      always right
+//! ```
+//! The paper's "single transfer" and "notify buffer". A write within the MTU is one packet; where the
+//! adapter places its bytes in ascending order, the mark's appearance proves that the payload is
+//! there. Packets of one message may be placed in any order, and so may the bytes of one packet where
+//! nobody promises otherwise (soft-RoCE): there only a second write, which is ordered behind the
+//! first, proves it.
+//!
+//! The mark is the payload's number, from 1 on and never repeated, where the paper has one byte: it
+//! is waited for as a counter, nothing is reset, and since payloads end where the mark begins, no
+//! payload is ever taken for one. Numbers become visible from the low byte up at worst, so half of a
+//! new mark is less than the whole. Where the mark lies does not depend on the way, so the receiver
+//! waits for `arrived() >= number` and does not care how it came.
+//!
+//! When a landing may be written again is the caller's affair (section 5.3.3: double buffers).
+
+use std::fmt;
+use weft_fabric::{
+    Capabilities, Completion, Counter, Fabric, Fault, Flag, Region, RemoteAddr, RemoteFlag, Sge,
+};
+
+/// Bytes of the mark.
+pub const MARK: usize = 8;
+
+/// How a payload and the news of it travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// One write, whose last bytes are polled. It rouses nobody.
+    BottomFill,
+    /// A flag behind the payload, which rouses the receiver.
+    Flag,
+}
+
+impl Way {
+    /// The best way for `len` bytes to a peer towards which the fabric is so able. Both ends come to
+    /// the same choice.
+    pub fn choose(able: &Capabilities, len: usize) -> Way {
+        match bottom_fill(able, len) {
+            Ok(()) => Way::BottomFill,
+            Err(_) => Way::Flag,
+        }
+    }
+}
+
+/// Why a payload must not be sent by BOTTOM-FILL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Obstacle {
+    /// Bytes become visible in any order.
+    AnyOrder,
+    /// Payload and mark have so many bytes, and one packet carries at most so many.
+    TooLong { bytes: usize, most: usize },
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Obstacle::AnyOrder => {
+                write!(f, "BOTTOM-FILL: this fabric places bytes in any order; use FLAG")
+            }
+            Obstacle::TooLong { bytes, most } => {
+                write!(f, "{bytes} bytes: BOTTOM-FILL carries at most {most}")
+            }
+        }
+    }
+}
+
+/// Whether BOTTOM-FILL may carry a payload of `len` bytes, and why not.
+pub fn bottom_fill(able: &Capabilities, len: usize) -> Result<(), Obstacle> {
+    if !able.in_order_placement {
+        return Err(Obstacle::AnyOrder);
+    }
+    let bytes = len.saturating_add(MARK);
+    if bytes > able.mtu { Err(Obstacle::TooLong { bytes, most: able.mtu }) } else { Ok(()) }
+}
+
+/// Bytes of a landing for payloads of up to `room` bytes, a multiple of 8.
+pub const fn size(room: usize) -> usize {
+    room.next_multiple_of(MARK) + MARK
+}
+
+/// The part of `block` (a landing, or the sender's copy of one) that holds a payload of `len` bytes.
+///
+/// # Panics
+/// If it has not so much room.
+pub fn payload(block: Sge, len: usize) -> Sge {
+    let mark = block.len() - MARK;
+    assert!(len <= mark, "a payload of {len} bytes where there is room for {mark}");
+    block.part(mark - len, len)
+}
+
+/// A landing, as its owner sees it. Made once and used again: its counter stays.
+#[derive(Debug, Clone, Copy)]
+pub struct Landing {
+    block: Sge,
+    mark: Flag,
+}
+
+impl Landing {
+    /// Makes the `size(room)` bytes at `offset`, a multiple of 8, of an allocated region a landing.
+    /// `way`: [`Way::BottomFill`] if any payload may come so, since whoever sleeps must look by
+    /// itself then.
+    pub fn new<F: Fabric + ?Sized>(
+        fabric: &F,
+        region: &Region,
+        offset: usize,
+        room: usize,
+        way: Way,
+    ) -> Landing {
+        let block = region.local.part(offset, size(room));
+        let mark = fabric.flag(region, offset + block.len() - MARK, way == Way::Flag);
+        Landing { block, mark }
+    }
+
+    /// The number of the last payload that has landed: [`Landing::payload`] holds it once this counter
+    /// has reached its number, and not before.
+    pub fn arrived(&self) -> Counter {
+        self.mark.local
+    }
+
+    /// Where a payload of `len` bytes lies.
+    pub fn payload(&self, len: usize) -> Sge {
+        payload(self.block, len)
+    }
+}
+
+/// A landing of a peer, as its one sender sees it.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    peer: usize,
+    /// Its first byte.
+    at: RemoteAddr,
+    /// Bytes in front of the mark.
+    room: usize,
+}
+
+impl Target {
+    /// The landing for `room` bytes whose first byte is at `at` of `peer`.
+    pub fn new(peer: usize, at: RemoteAddr, room: usize) -> Target {
+        Target { peer, at, room: size(room) - MARK }
+    }
+
+    /// Where a payload of `len` bytes goes.
+    pub fn payload(&self, len: usize) -> RemoteAddr {
+        self.at.offset((self.room - len) as u64)
+    }
+
+    /// Writes payload `number`, the last `len` bytes before the mark of `copy`, whose mark is written
+    /// here. `copy` may be used again once `done` advances.
+    ///
+    /// # Panics
+    /// If `copy` is not `size(room)` bytes long, or has not so much room.
+    pub fn write<F: Fabric + ?Sized>(
+        &self,
+        fabric: &F,
+        way: Way,
+        copy: Sge,
+        len: usize,
+        number: u64,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        assert_eq!(copy.len(), self.room + MARK, "the sender's copy looks like the landing");
+        let data = payload(copy, len);
+        let to = self.payload(len);
+        match way {
+            Way::BottomFill => {
+                copy.part(self.room, MARK).fill(&number.to_ne_bytes());
+                fabric.write(self.peer, copy.part(self.room - len, len + MARK), to, done)
+            }
+            Way::Flag => {
+                let at = self.at.offset(self.room as u64);
+                let flag = RemoteFlag { at, waking: true };
+                fabric.write_flag(self.peer, data, to, flag, number, done)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weft_bootstrap::Single;
+    use weft_fabric_shm::Shm;
+
+    #[test]
+    fn the_way_depends_on_order_and_length() {
+        let fabric = Shm::connect(&mut Single::new()).unwrap();
+        let any_order =
+            Capabilities { in_order_placement: false, mtu: 1024, ..fabric.capabilities(0) };
+        let in_order = Capabilities { in_order_placement: true, ..any_order.clone() };
+        for len in [0, 1, 1016, 1017, usize::MAX] {
+            assert_eq!(Way::choose(&any_order, len), Way::Flag);
+            let within = len <= 1024 - MARK;
+            let expected = if within { Way::BottomFill } else { Way::Flag };
+            assert_eq!(Way::choose(&in_order, len), expected, "{len}");
+        }
+        let words = |able, len| bottom_fill(able, len).unwrap_err().to_string();
+        assert_eq!(
+            words(&any_order, 8),
+            "BOTTOM-FILL: this fabric places bytes in any order; use FLAG"
+        );
+        assert_eq!(words(&in_order, 1017), "1025 bytes: BOTTOM-FILL carries at most 1024");
+        // A fabric without a unit that is placed at once.
+        assert_eq!(Way::choose(&Capabilities { mtu: 0, ..in_order }, 0), Way::Flag);
+    }
+
+    /// Both ways put payload and mark at the same places, whatever the length.
+    #[test]
+    fn where_a_payload_lands_does_not_depend_on_the_way() {
+        let fabric = Shm::connect(&mut Single::new()).unwrap();
+        let room = 29;
+        assert_eq!(size(room), 40);
+        let region = fabric.allocate(64 + 2 * size(room)).unwrap();
+        let landing = Landing::new(&fabric, &region, 64, room, Way::BottomFill);
+        let target = Target::new(0, region.at(64), room);
+        let copy = region.local.part(64 + size(room), size(room));
+        let mut number = 0;
+        for len in (0..=32).rev() {
+            for way in [Way::BottomFill, Way::Flag] {
+                number += 1;
+                payload(copy, len).fill(&vec![number as u8; len]);
+                target.write(&fabric, way, copy, len, number, None).unwrap();
+                assert_eq!(fabric.counters().value(landing.arrived()), number);
+                let mut got = [0; 40];
+                landing.payload(len).read(&mut got[..len]);
+                assert_eq!(got[..len], vec![number as u8; len], "{way:?}, {len} bytes");
+            }
+        }
+        let mut before = [1; 64];
+        region.local.read(&mut before);
+        assert_eq!(before, [0; 64], "bytes in front of the landing");
+    }
+
+    #[test]
+    #[should_panic(expected = "a payload of 33 bytes where there is room for 32")]
+    fn a_payload_without_room_is_refused() {
+        let _ = payload(Sge::phantom(size(32)), 33);
+    }
+}

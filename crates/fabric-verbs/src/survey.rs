@@ -1,0 +1,167 @@
+//! Which ports become rails, and why the others do not.
+
+use crate::device::{self, Context, Look, Port};
+use crate::memlock::Memlock;
+use crate::rail::{BUFFER, Bounds};
+use crate::{ConnectError, Options};
+use std::sync::Arc;
+
+/// What this machine has for [`crate::Verbs`], before anybody connects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Survey {
+    /// Ports that become rails, in their order.
+    pub rails: Vec<Port>,
+    /// Ports that do not, and why.
+    pub unused: Vec<(Port, String)>,
+    /// Why adapters cannot be used at all, each with its name and what to do.
+    pub unusable: Vec<String>,
+    /// Bounds of a process and costs of a peer, in words.
+    pub bounds: Vec<String>,
+}
+
+/// Ranks of the jobs for which bounds are shown: as few as need a network, and many.
+const SIZES: [usize; 2] = [2, 4096];
+
+impl Survey {
+    /// Looks at the adapters of this machine. Errors: there is no rail, and why.
+    pub fn look(options: &Options) -> Result<Survey, ConnectError> {
+        let memlock = Memlock::get();
+        let mut chosen = choose(options)?;
+        chosen.fit(options, SIZES[0], &memlock)?;
+        let room = memlock.buffers(chosen.rails.len());
+        let mut bounds: Vec<String> = SIZES
+            .into_iter()
+            .map(|size| {
+                let it = Bounds::new(options, size, &chosen.rails, room);
+                format!(
+                    "{size} ranks: up to {} connections (queue pairs) a process, made when first \
+                     needed; a peer costs {} KiB of locked memory and may have {} messages unreceived",
+                    it.connections,
+                    (it.buffers() * BUFFER) >> 10,
+                    it.messages
+                )
+            })
+            .collect();
+        bounds.push(format!("locked memory: {}", memlock.describe()));
+        let Chosen { rails, unused, unusable, .. } = chosen;
+        let rails = rails.into_iter().map(|(_, port)| port).collect();
+        Ok(Survey { rails, unused, unusable, bounds })
+    }
+}
+
+/// The ports that become rails, with their adapters, and what does not.
+pub struct Chosen {
+    pub rails: Vec<(Arc<Context>, Port)>,
+    unused: Vec<(Port, String)>,
+    unusable: Vec<String>,
+    /// What a user should know: what could be a rail, were it in order.
+    pub notes: Vec<String>,
+}
+
+impl Chosen {
+    /// Gives up rails until what they and a job of `size` processes need may be locked in memory.
+    /// Errors: not even one rail.
+    pub fn fit(
+        &mut self,
+        options: &Options,
+        size: usize,
+        memlock: &Memlock,
+    ) -> Result<Bounds, ConnectError> {
+        loop {
+            let rails = self.rails.len();
+            let bounds = Bounds::new(options, size, &self.rails, memlock.buffers(rails));
+            let enough = memlock.check(rails, bounds.buffers());
+            let wanted = Bounds::new(options, size, &self.rails, usize::MAX).connections;
+            if enough.is_ok() && (rails == 1 || bounds.connections == wanted) {
+                if bounds.connections < wanted {
+                    self.notes.push(format!(
+                        "the limit on locked memory has room for {} connections, not for {wanted}; \
+                         raise it (`ulimit -l unlimited`)",
+                        bounds.connections
+                    ));
+                }
+                return Ok(bounds);
+            }
+            if rails == 1 {
+                return enough.map(|()| bounds);
+            }
+            let (_, port) = self.rails.pop().expect("more than one");
+            let why =
+                "the limit on locked memory has no room for it; raise it (`ulimit -l unlimited`)";
+            self.notes.push(format!("{} is not used: {why}", port.name()));
+            self.unused.push((port, why.to_owned()));
+        }
+    }
+}
+
+/// Chooses rails among what there is: those that are named, in that order, or all that are in order,
+/// by name. One that is broken does not keep the others from being used.
+pub fn choose(options: &Options) -> Result<Chosen, ConnectError> {
+    select(device::look(options)?, options)
+}
+
+fn select(look: Look, options: &Options) -> Result<Chosen, ConnectError> {
+    let Look { ports, refused } = look;
+    let mut refused = together(refused);
+    let is = |port: &Port, name: &String| port.device == *name || port.name() == *name;
+    for name in &options.devices {
+        if ports.iter().any(|(_, port)| is(port, name)) {
+            continue;
+        }
+        // Somebody wants this one: why it cannot be is the answer.
+        let device = name.split(':').next().unwrap_or(name);
+        if let Some(at) = refused.iter().position(|(names, _)| names.iter().any(|n| n == device)) {
+            return Err(refused.swap_remove(at).1);
+        }
+        let found = ports.iter().map(|(_, port)| port.name()).collect();
+        return Err(ConnectError::NoSuchDevice { wanted: name.clone(), found });
+    }
+    let place = |port: &Port| options.devices.iter().position(|name| is(port, name));
+    let (mut wanted, mut others): (Vec<_>, Vec<_>) = ports
+        .into_iter()
+        .partition(|(_, port)| options.devices.is_empty() || place(port).is_some());
+    wanted.sort_by_key(|(_, port)| place(port));
+    let (mut rails, mut unused, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+    let most = options.rails.clamp(1, crate::RAILS_MAX);
+    for (context, port) in wanted {
+        match port.trouble() {
+            Some(why) => {
+                notes.push(format!("{} is not used: {why}", port.name()));
+                unused.push((port, why));
+            }
+            None if rails.len() == most => {
+                unused.push((port, format!("{most} rails are the most")));
+            }
+            None => rails.push((context, port)),
+        }
+    }
+    let unusable: Vec<String> = refused.iter().map(|(_, error)| error.to_string()).collect();
+    if !rails.is_empty() {
+        unused.extend(others.drain(..).map(|(_, port)| (port, "others were named".to_owned())));
+        notes.extend(unusable.iter().map(|why| format!("an adapter is not used: {why}")));
+        return Ok(Chosen { rails, unused, unusable, notes });
+    }
+    if unused.is_empty() && refused.len() == 1 {
+        return Err(refused.swap_remove(0).1);
+    }
+    let reasons = unused.into_iter().map(|(_, why)| why).chain(unusable).collect();
+    Err(ConnectError::NoActivePort { reasons })
+}
+
+/// Adapters that may not be opened are one trouble, with one remedy.
+fn together(refused: Vec<(String, ConnectError)>) -> Vec<(Vec<String>, ConnectError)> {
+    let mut result = Vec::new();
+    let (mut names, mut all) = (Vec::new(), Vec::new());
+    for (name, error) in refused {
+        if let ConnectError::NoPermission { denied } = error {
+            names.push(name);
+            all.extend(denied);
+        } else {
+            result.push((vec![name], error));
+        }
+    }
+    if !all.is_empty() {
+        result.insert(0, (names, ConnectError::NoPermission { denied: all }));
+    }
+    result
+}

@@ -1,0 +1,171 @@
+//! Bottom fill (the mark of a payload is the last bytes of the same write, which the receiver polls)
+//! fails where bytes are not placed in order; what is used where nobody promises order does not.
+//!
+//! Soft-RoCE drops packets that come too early and has them sent again, so that a network in disorder
+//! alone does not make it place bytes out of order, as the figures that this prints show. Adapters
+//! with several paths or relaxed ordering do; the fault fabric stands for them, over the real one.
+
+mod common;
+
+use std::fmt;
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+use weft_bootstrap::threads;
+use weft_collective::landing::{self, Landing, Target, Way};
+use weft_fabric::{Fabric, RemoteAddr};
+use weft_fabric_conformance::{Maker, run};
+use weft_fabric_fault::{Faulty, Plan};
+use weft_fabric_verbs::Verbs;
+
+/// What became of payloads of one length.
+struct Outcome {
+    way: Way,
+    len: usize,
+    /// Not whole when their mark had arrived.
+    torn: u64,
+    payloads: u64,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Outcome { way, len, torn, payloads } = self;
+        let way = if *way == Way::Flag { "flag" } else { "bottom fill" };
+        write!(f, "{torn} of {payloads} torn ({len} bytes by {way})")
+    }
+}
+
+/// Sends payloads one after the other from rank 0 to 1, over adapters that are said to place bytes in
+/// order (`forced`), or of whom only what is known is said. `always`: by this way, whatever is said.
+fn send(plan: &str, forced: bool, always: Option<Way>, len: usize, payloads: u64) -> Outcome {
+    let nodes = common::nodes().expect("looked before");
+    let plan: Plan = plan.parse().expect("a plan");
+    let make = |(rank, mut world): (usize, _)| {
+        let mut options = common::options(&nodes, rank);
+        options.rail = Some(0);
+        // A packet that is lost for good costs one of these.
+        options.timeout = 13;
+        options.in_order_placement = forced.then_some(true);
+        let plan = plan.clone();
+        Box::new(move || {
+            let verbs = Verbs::connect_with(&mut world, options);
+            Faulty::new(verbs.unwrap_or_else(|error| panic!("{error}")), plan)
+        }) as Maker<Faulty<Verbs>>
+    };
+    let (torn, by_flag) = (AtomicU64::new(0), AtomicU64::new(0));
+    run(threads(2).into_iter().enumerate().map(make).collect(), |rank| {
+        let other = 1 - rank.rank();
+        let chosen = Way::choose(&rank.fabric.capabilities(other), len);
+        let way = always.unwrap_or(chosen);
+        by_flag.fetch_add(u64::from(way == Way::Flag), Ordering::Relaxed);
+        let size = landing::size(len);
+        let region = rank.fabric.allocate(2 * size).unwrap();
+        let at: Vec<RemoteAddr> = rank.gather_addresses(region.remote);
+        let here = Landing::new(&rank.fabric, &region, 0, len, way);
+        for number in 1..=payloads {
+            let content = vec![number as u8; len];
+            if rank.rank() == 0 {
+                let copy = region.local.part(size, size);
+                landing::payload(copy, len).fill(&content);
+                let target = Target::new(1, at[1], len);
+                rank.complete(|done| target.write(&rank.fabric, way, copy, len, number, done));
+            } else {
+                rank.reach(here.arrived(), number);
+                let mut got = vec![0; len];
+                here.payload(len).read(&mut got);
+                torn.fetch_add(u64::from(got != content), Ordering::Relaxed);
+            }
+            rank.barrier();
+        }
+        rank.fabric.withdraw(region);
+    });
+    let by_flag = by_flag.into_inner();
+    assert!(by_flag == 0 || by_flag == 2, "the two ends chose different ways");
+    let way = if by_flag == 2 { Way::Flag } else { Way::BottomFill };
+    Outcome { way, len, torn: torn.into_inner(), payloads }
+}
+
+/// The disorder of a network on the first rail, while it lives.
+struct Disorder;
+
+const NETEM: &str = "delay 300us 200us reorder 30% 50% duplicate 5% loss 1% limit 10000";
+
+/// Runs `script` with the system's own programs.
+fn shell(script: &str) -> Option<String> {
+    let script = format!("PATH=/usr/sbin:/usr/bin:/sbin:/bin; {script}");
+    let output = Command::new("sh").args(["-c", &script]).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+impl Disorder {
+    /// `None`: these are not the cables of the project's virtual machine.
+    fn new() -> Option<Disorder> {
+        std::env::var_os("WEFT_TEST_VERBS")?;
+        let both = "for d in va0 vb0; do tc qdisc replace dev $d root netem";
+        shell(&format!("{both} {NETEM} || exit 1; done")).map(|_| Disorder)
+    }
+}
+
+impl Drop for Disorder {
+    fn drop(&mut self) {
+        shell("for d in va0 vb0; do tc qdisc del dev $d root; done");
+    }
+}
+
+/// Packets that the adapters of the first rail saw out of their turn: too early, and once more.
+fn disordered() -> [u64; 2] {
+    ["out_of_seq_request", "duplicate_request"].map(|name| {
+        let files = format!("/sys/class/infiniband/rxe_v[ab]0/ports/1/hw_counters/{name}");
+        let text = shell(&format!("cat {files}")).unwrap_or_default();
+        text.lines().filter_map(|line| line.trim().parse::<u64>().ok()).sum()
+    })
+}
+
+/// Lengths within a packet, of one with its mark, across a page, and of several packets.
+const LENGTHS: [usize; 4] = [56, 4088, 5000, 16376];
+
+/// Bottom fill that is forced on fails the same test that what is chosen by default passes.
+#[test]
+fn bottom_fill_fails_where_bytes_are_not_placed_in_order() {
+    if common::nodes().is_none() {
+        return;
+    }
+    let plan = "seed=6,reorder=1,claim_order=1,mtu=1024";
+    let len = 1016;
+    let forced = send(plan, true, None, len, 200);
+    let usual = send(plan, false, None, len, 200);
+    println!("bytes in any order, bottom fill forced on: {forced}");
+    println!("bytes in any order, as by default: {usual}");
+    assert_eq!((forced.way, usual.way), (Way::BottomFill, Way::Flag));
+    assert!(forced.torn > 0, "{forced}");
+    assert_eq!(usual.torn, 0, "{usual}");
+    for len in LENGTHS {
+        let usual = send(plan, false, None, len, 25);
+        println!("bytes in any order, as by default: {usual}");
+        assert_eq!((usual.way, usual.torn), (Way::Flag, 0), "{usual}");
+    }
+}
+
+/// What a network in disorder does to both, on the adapters of the virtual machine.
+#[test]
+fn a_network_in_disorder_does_not_tear_what_is_sent_by_default() {
+    if common::nodes().is_none() {
+        return;
+    }
+    let Some(_disorder) = Disorder::new() else {
+        eprintln!(
+            "NOT RUN: only in the virtual machine (`cargo xtask vm`) is there a network to spoil"
+        );
+        return;
+    };
+    println!("netem {NETEM}");
+    for len in LENGTHS {
+        let before = disordered();
+        let forced = send("", true, Some(Way::BottomFill), len, 80);
+        let [early, again] = disordered();
+        let (early, again) = (early - before[0], again - before[1]);
+        println!("network in disorder ({early} packets early, {again} twice): {forced}");
+        let usual = send("", false, None, len, 80);
+        println!("network in disorder, as by default: {usual}");
+        assert_eq!((usual.way, usual.torn), (Way::Flag, 0), "{usual}");
+    }
+}
