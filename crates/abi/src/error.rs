@@ -161,7 +161,11 @@ fn not_built(class: c_int, call: &str) -> Error {
 impl From<weft_process::Error> for Error {
     #[cold]
     fn from(error: weft_process::Error) -> Error {
-        Error::new(error.class(), error.text())
+        let engine = state().engine.get().filter(|engine| engine.endpoint().fault().is_some());
+        match engine.and_then(|engine| engine.endpoint().fabric().trouble()) {
+            Some(why) => Error::new(error.class(), format_args!("{}: {why}", error.text())),
+            None => Error::new(error.class(), error.text()),
+        }
     }
 }
 

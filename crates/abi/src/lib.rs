@@ -20,6 +20,7 @@ mod error;
 mod handle;
 mod arguments;
 mod lock;
+mod network;
 mod node;
 mod objects;
 mod rails;

@@ -1,16 +1,23 @@
-//! The fabric of a real process: shared memory, plain or with the faults that `WEFT_FAULT` asks for.
+//! The fabric of a real process, chosen by where the ranks are: shared memory on one node, verbs
+//! between nodes, either with the faults that `WEFT_FAULT` asks for.
 
+use crate::network;
+use crate::settings;
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
-use weft_bootstrap::Bootstrap;
+use weft_bootstrap::{Bootstrap, OnNode};
 use weft_fabric::wait::{Sleep, WaitPolicy};
 use weft_fabric::{
     Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId, Head,
     Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
 };
-use weft_fabric_fault::{Faulty, Plan};
-use weft_fabric_shm::{ConnectError, Options, Shm};
+use weft_fabric_fault::Faulty;
+use weft_fabric_join::Joined;
+use weft_fabric_shm::{Options, Shm};
+use weft_fabric_verbs::Verbs;
 
 pub type Engine = weft_process::Engine<Node>;
 pub type CommObject = weft_process::Comm<Node>;
@@ -20,47 +27,122 @@ pub type CommObject = weft_process::Comm<Node>;
 #[allow(clippy::large_enum_variant)]
 pub enum Node {
     Shm(Shm),
-    Faulty(Box<Faulty<Shm>>),
+    Other(Box<Other>),
 }
 
+/// What is not plain shared memory.
+pub struct Other {
+    kind: Kind,
+    /// A message on its way in or out of a call: by a pointer to a local variable, the message of
+    /// the other way would lie in memory, too, and not in registers (14 ns of 57).
+    passing: Cell<Option<Message>>,
+}
+
+// One a process; boxed as a whole.
+#[allow(clippy::large_enum_variant)]
+enum Kind {
+    /// Shared memory within nodes, verbs between them.
+    Joined(Joined<Shm, Verbs>),
+    /// Verbs alone, on a node, too.
+    Verbs(Verbs),
+    Faulty(Faulty<Node>),
+}
+
+/// Fences that shared memory makes while it connects.
+const FENCES: usize = 2;
+
 impl Node {
-    /// Joins the ranks of the job, which all call this; `plan`: what goes wrong here.
-    pub fn connect(
-        bootstrap: &mut dyn Bootstrap,
-        options: Options,
-        plan: Option<Plan>,
-    ) -> Result<Node, ConnectError> {
-        let shm = Shm::connect_with(bootstrap, options)?;
+    /// Joins the ranks of the job, which all call this. An error is in words.
+    pub fn connect(bootstrap: &mut dyn Bootstrap) -> Result<Node, String> {
+        let options = Options { cma: settings::number("WEFT_CMA")? != 0, ..Options::default() };
+        let plan = settings::faults()?;
+        let nodes = bootstrap.nodes();
+        let node = match settings::choice("WEFT_FABRIC")? {
+            0 if nodes.iter().any(|&node| node != nodes[0]) => Node::join(bootstrap, options)?,
+            0 | 1 => {
+                let shm = Shm::connect_with(bootstrap, options);
+                Node::Shm(shm.map_err(|error| error.to_string())?)
+            }
+            _ => {
+                let options = network::options(&*bootstrap)?;
+                let verbs = Verbs::connect_with(bootstrap, options);
+                Node::other(Kind::Verbs(verbs.map_err(|error| error.to_string())?))
+            }
+        };
         Ok(match plan {
-            None => Node::Shm(shm),
-            Some(plan) => Node::Faulty(Box::new(Faulty::new(shm, plan))),
+            None => node,
+            Some(plan) => Node::other(Kind::Faulty(Faulty::new(node, plan))),
         })
+    }
+
+    fn other(kind: Kind) -> Node {
+        Node::Other(Box::new(Other { kind, passing: Cell::new(None) }))
+    }
+
+    fn join(bootstrap: &mut dyn Bootstrap, options: Options) -> Result<Node, String> {
+        let network = network::options(&*bootstrap)?;
+        let nodes = bootstrap.nodes();
+        let counters = Rc::new(Counters::new());
+        // Whoever fails first still takes part in the fences of the others.
+        let near = {
+            let mut node = OnNode::new(bootstrap);
+            let options = Options { polls: true, ..options };
+            let near = Shm::connect_counting(&mut node, options, counters.clone());
+            node.fence_up_to(FENCES).map_err(|error| error.to_string())?;
+            near
+        };
+        let far = Verbs::connect_counting(bootstrap, network, counters.clone());
+        let (near, far) =
+            (near.map_err(|error| error.to_string())?, far.map_err(|error| error.to_string())?);
+        let bell = near.descriptor().and_then(|bell| bell.try_clone_to_owned().ok());
+        far.watch(bell.ok_or("no descriptor for the doorbell (raise `ulimit -n`)")?);
+        Ok(Node::other(Kind::Joined(Joined::new(near, far, &nodes, counters))))
     }
 
     /// How to wait on this machine.
     pub fn policy(&self) -> WaitPolicy {
-        match self {
-            Node::Shm(shm) => shm.policy(),
-            Node::Faulty(faulty) => faulty.inner().policy(),
+        let other = match self {
+            Node::Shm(shm) => return shm.policy(),
+            Node::Other(other) => other,
+        };
+        match &other.kind {
+            Kind::Joined(joined) => joined.near().policy(),
+            // Whoever else is on this node is not known.
+            Kind::Verbs(_) => WaitPolicy::new(false),
+            Kind::Faulty(faulty) => faulty.inner().policy(),
+        }
+    }
+
+    /// Says of the fault, if there is one, what the network knows: the host, how long was tried, and
+    /// the likely causes.
+    pub fn trouble(&self) -> Option<String> {
+        let Node::Other(other) = self else { return None };
+        match &other.kind {
+            Kind::Joined(joined) => joined.far().trouble(),
+            Kind::Verbs(verbs) => verbs.trouble(),
+            Kind::Faulty(faulty) => faulty.inner().trouble(),
         }
     }
 }
 
-/// Methods that the fabric inside answers. What has faults stays out of line, so that it takes no
-/// room in the short ways of the other.
+/// Methods that the fabric inside answers. What is not shared memory stays out of line, so that it
+/// takes no room in the short ways of that.
 macro_rules! pass_on {
     ($(fn $name:ident(&self $(, $argument:ident: $kind:ty)* $(,)?) $(-> $result:ty)?;)*) => {
         $(
             #[inline]
             fn $name(&self $(, $argument: $kind)*) $(-> $result)? {
-                #[cold]
                 #[inline(never)]
-                fn with_faults(fabric: &Faulty<Shm> $(, $argument: $kind)*) $(-> $result)? {
-                    fabric.$name($($argument),*)
+                fn elsewhere(other: &Other $(, $argument: $kind)*) $(-> $result)? {
+                    match &other.kind {
+                        Kind::Joined(fabric) => fabric.$name($($argument),*),
+                        Kind::Verbs(fabric) => fabric.$name($($argument),*),
+                        Kind::Faulty(fabric) => fabric.$name($($argument),*),
+                    }
                 }
                 match self {
                     Node::Shm(fabric) => fabric.$name($($argument),*),
-                    Node::Faulty(fabric) => with_faults(fabric $(, $argument)*),
+                    Node::Other(other) => elsewhere(other $(, $argument)*),
                 }
             }
         )*
@@ -73,6 +155,7 @@ impl Fabric for Node {
         fn rank(&self) -> usize;
         fn size(&self) -> usize;
         fn capabilities(&self, peer: usize) -> Capabilities;
+        fn now(&self) -> Instant;
         fn counters(&self) -> &Counters;
         fn poll_any(
             &self,
@@ -82,7 +165,9 @@ impl Fabric for Node {
         ) -> Poll<Result<usize, Fault>>;
         fn fault(&self) -> Option<Fault>;
         fn allocate(&self, len: usize) -> Result<Region, Fault>;
+        fn allocate_on_node(&self, len: usize) -> Result<Region, Fault>;
         fn expose(&self, memory: Sge) -> Result<Region, Fault>;
+        fn adopt(&self, memory: Sge) -> Result<Region, Fault>;
         fn withdraw(&self, region: Region);
         fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag;
         fn write(
@@ -150,7 +235,8 @@ impl Fabric for Node {
     fn receive(&self, from: Option<usize>) -> Option<Message> {
         match self {
             Node::Shm(shm) => shm.receive(from),
-            Node::Faulty(faulty) => receive_with_faults(faulty, from).map(|message| *message),
+            Node::Other(other) if other.receive(from) => other.passing.take(),
+            Node::Other(_) => None,
         }
     }
 
@@ -158,23 +244,38 @@ impl Fabric for Node {
     fn release(&self, message: Message) {
         match self {
             Node::Shm(shm) => shm.release(message),
-            Node::Faulty(faulty) => release_with_faults(faulty, Box::new(message)),
+            Node::Other(other) => {
+                other.passing.set(Some(message));
+                other.release();
+            }
         }
     }
 }
 
-// Boxed, so that the message of the other way is passed in registers and not through memory, which
-// a call out of line would have to point at: 14 ns of 57 for a message to oneself.
+impl Other {
+    /// Whether there is a message, in `passing`.
+    #[inline(never)]
+    fn receive(&self, from: Option<usize>) -> bool {
+        let message = match &self.kind {
+            Kind::Joined(fabric) => fabric.receive(from),
+            Kind::Verbs(fabric) => fabric.receive(from),
+            Kind::Faulty(fabric) => fabric.receive(from),
+        };
+        let there = message.is_some();
+        if there {
+            self.passing.set(message);
+        }
+        there
+    }
 
-#[cold]
-#[inline(never)]
-fn receive_with_faults(fabric: &Faulty<Shm>, from: Option<usize>) -> Option<Box<Message>> {
-    fabric.receive(from).map(Box::new)
-}
-
-#[cold]
-#[inline(never)]
-#[allow(clippy::boxed_local)]
-fn release_with_faults(fabric: &Faulty<Shm>, message: Box<Message>) {
-    fabric.release(*message);
+    /// Releases what is in `passing`.
+    #[inline(never)]
+    fn release(&self) {
+        let Some(message) = self.passing.take() else { return };
+        match &self.kind {
+            Kind::Joined(fabric) => fabric.release(message),
+            Kind::Verbs(fabric) => fabric.release(message),
+            Kind::Faulty(fabric) => fabric.release(message),
+        }
+    }
 }

@@ -13,6 +13,10 @@ pub enum Kind {
     Switch,
     /// One of these words, in capitals or not.
     Choice(&'static [&'static str]),
+    /// A whole number in this range, or nothing.
+    Maybe { least: u64, most: u64 },
+    /// Any words, or nothing; understood where they are used.
+    Words,
     /// A [`Plan`] of faults, or nothing.
     Faults,
     /// Which ranks share a node, or nothing; read where the job is joined.
@@ -77,6 +81,95 @@ pub const SETTINGS: &[Setting] = &[
               completion_delay=0.3,reorder=1",
     },
     Setting {
+        name: "WEFT_FABRIC",
+        kind: Kind::Choice(&["auto", "shm", "verbs"]),
+        default: "auto",
+        doc: "how ranks are connected: shm (shared memory, one node), verbs (InfiniBand and RoCE, \
+              within a node, too), or auto (shared memory within nodes, verbs between them)",
+    },
+    Setting {
+        name: "WEFT_DEVICES",
+        kind: Kind::Words,
+        default: "",
+        doc: "the adapters to use, in the order of rails, as in mlx5_0,mlx5_1:1 (of a port); nothing: \
+              all with an active port. Lists separated by ; are for nodes in turn",
+    },
+    Setting {
+        name: "WEFT_RAILS",
+        kind: Kind::Number { least: 1, most: weft_fabric_verbs::RAILS_MAX as u64 },
+        default: "4",
+        doc: "the most rails (adapters or ports) to use",
+    },
+    Setting {
+        name: "WEFT_RAIL",
+        kind: Kind::Maybe { least: 0, most: weft_fabric_verbs::RAILS_MAX as u64 - 1 },
+        default: "",
+        doc: "the rail for all traffic; nothing: each pair of ranks uses one, by the sum of its ranks",
+    },
+    Setting {
+        name: "WEFT_GID_INDEX",
+        kind: Kind::Maybe { least: 0, most: 255 },
+        default: "",
+        doc: "RoCE: entry of the port's table of addresses; nothing: version 2 over IPv4 if there is \
+              one, then over IPv6, then version 1",
+    },
+    Setting {
+        name: "WEFT_SERVICE_LEVEL",
+        kind: Kind::Number { least: 0, most: 15 },
+        default: "0",
+        doc: "InfiniBand: the service level of all traffic",
+    },
+    Setting {
+        name: "WEFT_TRAFFIC_CLASS",
+        kind: Kind::Number { least: 0, most: 255 },
+        default: "0",
+        doc: "RoCE: the traffic class (DSCP and ECN bits) of all traffic",
+    },
+    Setting {
+        name: "WEFT_MTU",
+        kind: Kind::Maybe { least: 256, most: 4096 },
+        default: "",
+        doc: "the largest packet in bytes, if less than what the ports have",
+    },
+    Setting {
+        name: "WEFT_CONNECTIONS",
+        kind: Kind::Number { least: 1, most: 1 << 24 },
+        default: "4096",
+        doc: "the most connections (queue pairs) of one process",
+    },
+    Setting {
+        name: "WEFT_IN_ORDER",
+        kind: Kind::Choice(&["auto", "0", "1"]),
+        default: "auto",
+        doc: "whether adapters place the bytes of a write in ascending order, so that a receiver may \
+              poll the last one: auto (by the list of adapters that do), 0 (no), or 1 (yes)",
+    },
+    Setting {
+        name: "WEFT_ACK_TIMEOUT",
+        kind: Kind::Number { least: 1, most: 31 },
+        default: "16",
+        doc: "verbs: the time for one transmission, as exponent: 4.096 us times two to it",
+    },
+    Setting {
+        name: "WEFT_ACK_RETRIES",
+        kind: Kind::Number { least: 0, most: 6 },
+        default: "6",
+        doc: "verbs: transmissions that are repeated before a peer counts as lost",
+    },
+    Setting {
+        name: "WEFT_PATIENCE",
+        kind: Kind::Number { least: 1, most: 1_000_000 },
+        default: "300",
+        doc: "verbs: seconds that a peer may leave the request for a connection unanswered",
+    },
+    Setting {
+        name: "WEFT_KEEPALIVE",
+        kind: Kind::Number { least: 0, most: 1_000_000 },
+        default: "2",
+        doc: "verbs: seconds after which a waiting process asks silent peers for a sign of life; 0: \
+              never",
+    },
+    Setting {
         name: weft_bootstrap::nodes::SETTING,
         kind: Kind::Nodes,
         default: "",
@@ -94,6 +187,8 @@ pub const SETTINGS: &[Setting] = &[
 /// A value, understood.
 enum Value {
     Number(u64),
+    Maybe(Option<u64>),
+    Words(String),
     Place(usize),
     Faults(Option<Plan>),
     /// Not read here.
@@ -109,6 +204,12 @@ impl Setting {
                 Ok(n) if (least..=most).contains(&n) => Ok(Value::Number(n)),
                 _ => Err(wrong(format!("not a whole number from {least} to {most}"))),
             },
+            Kind::Maybe { .. } if text.is_empty() => Ok(Value::Maybe(None)),
+            Kind::Maybe { least, most } => match text.parse() {
+                Ok(n) if (least..=most).contains(&n) => Ok(Value::Maybe(Some(n))),
+                _ => Err(wrong(format!("not a whole number from {least} to {most}"))),
+            },
+            Kind::Words => Ok(Value::Words(text.to_owned())),
             Kind::Switch => match text {
                 "0" => Ok(Value::Number(0)),
                 "1" => Ok(Value::Number(1)),
@@ -144,6 +245,22 @@ fn value(name: &str) -> Result<Value, String> {
 pub fn number(name: &str) -> Result<u64, String> {
     match value(name)? {
         Value::Number(n) => Ok(n),
+        _ => unreachable!("{name} is declared as something else"),
+    }
+}
+
+/// A number, if there is one.
+pub fn maybe(name: &str) -> Result<Option<u64>, String> {
+    match value(name)? {
+        Value::Maybe(n) => Ok(n),
+        _ => unreachable!("{name} is declared as something else"),
+    }
+}
+
+/// Any words.
+pub fn words(name: &str) -> Result<String, String> {
+    match value(name)? {
+        Value::Words(text) => Ok(text),
         _ => unreachable!("{name} is declared as something else"),
     }
 }
@@ -204,6 +321,8 @@ mod tests {
             ("WEFT_EAGER", "16k", "not a whole number from 0"),
             ("WEFT_EAGER", "-1", "not a whole number from 0"),
             ("WEFT_CREDIT", "99999999999", "to 4294967295"),
+            ("WEFT_GID_INDEX", "x", "not a whole number from 0 to 255"),
+            ("WEFT_FABRIC", "tcp", "not one of auto, shm, verbs"),
             ("WEFT_CMA", "yes", "neither 0 nor 1"),
             ("WEFT_BARRIER", "fast", "not one of auto, CENTRAL, MPI-DS, MPI-PE"),
             ("WEFT_FAULT", "seed=1,delay=2", "`delay=2` in a plan"),

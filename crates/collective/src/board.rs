@@ -13,6 +13,7 @@
 //! reuse messages are needed (the argument of Kini 2003, section 5.3.3). That a rank leaves one before
 //! it enters the next also tells whose arrival is the last; nonblocking operations queue for it.
 
+use crate::link::share_memory;
 use crate::{Link, allgather};
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
@@ -114,18 +115,20 @@ impl<F: Fabric> Board<F> {
 
 impl<F: Fabric> Made<F> {
     async fn make(link: &Link<F>) -> Result<Made<F>, Fault> {
-        const RECORD: usize = 32;
+        const RECORD: usize = 16 * RemoteAddr::WORDS;
         let (size, fabric) = (link.size(), link.endpoint.fabric());
-        let mine = fabric.allocate(3 * SLOT)?;
+        // By name, the central algorithms can be had across nodes, too.
+        let near = share_memory(fabric, &link.members);
+        let allocate = |len| if near { fabric.allocate_on_node(len) } else { fabric.allocate(len) };
+        let mine = allocate(3 * SLOT)?;
         let central = match link.rank {
-            0 => Some(fabric.allocate(SLOT * (1 + 2 * size))?),
+            0 => Some(allocate(SLOT * (1 + 2 * size))?),
             _ => None,
         };
         let staging = link.stage(RECORD * size);
         let blocks: Vec<Sge> = (0..size).map(|r| staging.sge().part(RECORD * r, RECORD)).collect();
         let center = central.map_or(RemoteAddr::default(), |c| c.remote);
-        let words = [mine.remote.key, mine.remote.addr, center.key, center.addr];
-        for (i, word) in words.into_iter().enumerate() {
+        for (i, word) in [mine.remote.words(), center.words()].concat().into_iter().enumerate() {
             blocks[link.rank].part(8 * i, 8).fill(&word.to_ne_bytes());
         }
         allgather::ring(link, &blocks).await?;
@@ -134,8 +137,10 @@ impl<F: Fabric> Made<F> {
             blocks[rank].part(8 * i, 8).read(&mut bytes);
             u64::from_ne_bytes(bytes)
         };
-        let ranks = (0..size).map(|r| RemoteAddr { key: word(r, 0), addr: word(r, 1) }).collect();
-        let arrivals = RemoteAddr { key: word(0, 2), addr: word(0, 3) };
+        let at =
+            |rank, first| RemoteAddr::from_words(std::array::from_fn(|i| word(rank, first + i)));
+        let ranks = (0..size).map(|rank| at(rank, 0)).collect();
+        let arrivals = at(0, RemoteAddr::WORDS);
         let flag = fabric.flag(&mine, 0, true);
         let endpoint = link.endpoint.clone();
         Ok(Made { endpoint, mine, central, arrivals, ranks, flag, size })

@@ -15,6 +15,15 @@ pub struct Link<F: Fabric> {
     pub tag: Tag,
 }
 
+/// Whether `members` share memory, so that the central algorithms serve them best. All of them find
+/// the same.
+pub fn share_memory<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
+    members.iter().all(|&peer| {
+        let able = fabric.capabilities(peer as usize);
+        able.coherent_atomics && able.flags_wake
+    })
+}
+
 impl<F: Fabric> Link<F> {
     /// Number of processes.
     pub fn size(&self) -> usize {

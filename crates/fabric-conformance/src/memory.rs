@@ -1,7 +1,7 @@
 //! One-sided operations.
 
 use crate::rank::{Rank, pattern, sge};
-use weft_fabric::{Fabric, Fault, Head, RemoteAddr, RemoteFlag, Sge};
+use weft_fabric::{Fabric, Fault, Head, Key, RemoteAddr, RemoteFlag, Sge};
 
 /// Lengths around the limits that fabrics have.
 const LENGTHS: [usize; 9] = [0, 1, 7, 8, 63, 64, 4097, 65_536, 300_001];
@@ -184,8 +184,10 @@ pub fn bad_addresses_are_refused<F: Fabric>(rank: &Rank<F>) {
         let eight = sge(&mut bytes);
         let beyond = RemoteAddr { addr: 1 << 62, ..at };
         let wrapping = RemoteAddr { addr: u64::MAX - 3, ..at };
-        let unknown = RemoteAddr { key: u64::MAX - 1, ..at };
-        for bad in [beyond, wrapping, unknown] {
+        assert_ne!(at.key, Key::NONE, "a region without a name");
+        let nowhere = RemoteAddr { key: Key::NONE, ..at };
+        let unknown = RemoteAddr { key: Key([5; 3]), ..at };
+        for bad in [beyond, wrapping, nowhere, unknown] {
             assert!(fabric.write(peer, eight, bad, None).is_err(), "write to {bad:?}");
             assert!(fabric.read(peer, eight, bad, None).is_err(), "read from {bad:?}");
             assert!(fabric.fetch_add(peer, bad, 1, eight, None).is_err(), "add at {bad:?}");

@@ -105,6 +105,7 @@ pub fn short_payloads_are_taken_at_once<F: Fabric>(rank: &Rank<F>) {
     }
     payload.fill(255);
     let from = (rank.rank() + rank.size() - 1) % rank.size();
+    let len = rank.fabric.capabilities(from).inline_max;
     for i in 0..MESSAGES {
         let (_, head, bytes) = rank.take_bytes(Some(from));
         assert_eq!(head.0[0], i);

@@ -130,8 +130,10 @@ impl<F: Fabric> Rank<'_, F> {
 
     /// All ranks tell each other an address.
     pub fn gather_addresses(&self, mine: RemoteAddr) -> Vec<RemoteAddr> {
-        let all = self.gather([mine.key, mine.addr]);
-        all.iter().map(|&[key, addr]| RemoteAddr { key, addr }).collect()
+        let [a, b, c, d] = mine.words();
+        let (first, second) = (self.gather([a, b]), self.gather([c, d]));
+        let both = first.iter().zip(&*second);
+        both.map(|(&[a, b], &[c, d])| RemoteAddr::from_words([a, b, c, d])).collect()
     }
 
     /// Waits for all ranks, around the fabric, while making progress.

@@ -160,6 +160,14 @@ impl<F: Fabric> Fabric for Faulty<F> {
         self.inner.expose(memory)
     }
 
+    fn adopt(&self, memory: Sge) -> Result<Region, Fault> {
+        self.inner.adopt(memory)
+    }
+
+    fn allocate_on_node(&self, len: usize) -> Result<Region, Fault> {
+        self.inner.allocate_on_node(len)
+    }
+
     fn withdraw(&self, region: Region) {
         self.inner.withdraw(region);
     }

@@ -1,31 +1,52 @@
 //! One name for memory that two fabrics reach.
 //!
 //! ```text
-//!   key    the far fabric's key
-//!   addr   the near fabric's key (2 bits) | virtual address at the owner (62 bits)
+//!   addr    virtual address at the owner, for both
+//!   key 0   the near fabric's key (2 bits) | the far fabric's (62 bits)      key 1, 2: the far one's
 //! ```
-//! Both fabrics must name memory by the owner's virtual address, and the near one by keys 0 to 3.
+//! So both must name memory by the owner's virtual address, the near one by keys 1 to 3, and the far
+//! one must leave two bits free. Memory for this node alone has no far key.
 
-use weft_fabric::{Region, RemoteAddr};
+use weft_fabric::{Key, Region, RemoteAddr};
 
 const SHIFT: u32 = 62;
 const MASK: u64 = (1 << SHIFT) - 1;
 
 /// One name of two.
 pub fn join(near: RemoteAddr, far: RemoteAddr) -> RemoteAddr {
-    assert!(near.key <= 3, "the near fabric's keys have two bits");
-    assert!(near.addr <= MASK && near.addr == far.addr, "both name memory by its address");
-    RemoteAddr { key: far.key, addr: near.key << SHIFT | near.addr }
+    let Key([first, second, third]) = far.key;
+    assert!(first <= MASK, "the far fabric leaves two bits of its keys free");
+    assert_eq!(near.addr, far.addr, "both name memory by its address");
+    RemoteAddr { addr: far.addr, key: Key([first | near_bits(near), second, third]) }
+}
+
+/// The name of memory that only the near fabric reaches.
+pub fn near_only(near: RemoteAddr) -> RemoteAddr {
+    RemoteAddr::new(near_bits(near), near.addr)
+}
+
+fn near_bits(near: RemoteAddr) -> u64 {
+    let Key([key, second, third]) = near.key;
+    let fits = (1..=3).contains(&key) && (second, third) == (0, 0);
+    assert!(fits, "the near fabric's keys are 1 to 3");
+    key << SHIFT
 }
 
 /// What the near fabric calls it.
 pub fn near(at: RemoteAddr) -> RemoteAddr {
-    RemoteAddr { key: at.addr >> SHIFT, addr: at.addr & MASK }
+    let Key([first, ..]) = at.key;
+    RemoteAddr::new(first >> SHIFT, at.addr)
 }
 
-/// What the far fabric calls it.
+/// What the far fabric calls it; [`Key::NONE`] if it does not reach it.
 pub fn far(at: RemoteAddr) -> RemoteAddr {
-    RemoteAddr { key: at.key, addr: at.addr & MASK }
+    let Key([first, second, third]) = at.key;
+    RemoteAddr { addr: at.addr, key: Key([first & MASK, second, third]) }
+}
+
+/// Whether the far fabric reaches it, too.
+pub fn is_far(at: RemoteAddr) -> bool {
+    far(at).key != Key::NONE
 }
 
 pub fn near_region(region: Region) -> Region {
@@ -42,11 +63,13 @@ mod tests {
 
     #[test]
     fn both_names_come_back_and_offsets_go_through() {
-        let (a, b) =
-            (RemoteAddr { key: 3, addr: 0x7fff_1000 }, RemoteAddr { key: !7, addr: 0x7fff_1000 });
+        let a = RemoteAddr::new(3, 0x7fff_1000);
+        let b = RemoteAddr { addr: 0x7fff_1000, key: Key([MASK - 7, 8, !7]) };
         let joined = join(a, b);
-        assert_eq!((near(joined), far(joined)), (a, b));
+        assert_eq!((near(joined), far(joined), is_far(joined)), (a, b, true));
         let moved = joined.offset(24);
         assert_eq!((near(moved), far(moved)), (a.offset(24), b.offset(24)));
+        let only = near_only(a);
+        assert_eq!((near(only), is_far(only)), (a, false));
     }
 }

@@ -52,7 +52,8 @@ macro_rules! ask {
 impl<N: Fabric, R: Fabric> Joined<N, R> {
     /// Joins `near`, which connects the ranks of this process's node, and `far`, which connects all.
     /// `nodes`: the node of every rank; the near ranks are those of this node in their order. Both
-    /// fabrics must count in `counters`.
+    /// fabrics must count in `counters`, and a sleep on the far one must end when the near one is
+    /// rung.
     ///
     /// # Panics
     /// If the fabrics do not fit together.
@@ -79,6 +80,23 @@ impl<N: Fabric, R: Fabric> Joined<N, R> {
 
     pub fn far(&self) -> &R {
         &self.far
+    }
+
+    /// A region of the near fabric, reached by the far one, too.
+    fn extend(&self, near: Region, far: Result<Region, Fault>) -> Result<Region, Fault> {
+        match far {
+            Ok(far) => Ok(Region { remote: address::join(near.remote, far.remote), ..near }),
+            Err(fault) => {
+                self.near.withdraw(near);
+                Err(fault)
+            }
+        }
+    }
+
+    /// Who does atomics on a word towards near ranks. If far ones do them, too, it must be the same
+    /// adapter, unless that is coherent with processors.
+    fn by_processors(&self, word: RemoteAddr) -> bool {
+        !address::is_far(word) || self.far.capabilities(self.far.rank()).coherent_atomics
     }
 
     fn renumbered(&self, message: Message) -> Message {
@@ -109,9 +127,8 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
     fn capabilities(&self, peer: usize) -> Capabilities {
         let mut capabilities =
             ask!(self, peer, near(n, p) n.capabilities(p), far(f) f.capabilities(peer));
-        // One datagram goes through both.
-        let far = self.far.capabilities(self.far.rank()).multicast_max;
-        capabilities.multicast_max = capabilities.multicast_max.min(far);
+        // The far one alone carries datagrams.
+        capabilities.multicast_max = self.far.capabilities(self.far.rank()).multicast_max;
         capabilities
     }
 
@@ -125,36 +142,36 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
 
     fn allocate(&self, len: usize) -> Result<Region, Fault> {
         let near = self.near.allocate(len)?;
-        match self.far.expose(near.local) {
-            Ok(far) => {
-                Ok(Region { local: near.local, remote: address::join(near.remote, far.remote) })
-            }
-            Err(fault) => {
-                self.near.withdraw(near);
-                Err(fault)
-            }
-        }
+        self.extend(near, self.far.adopt(near.local))
+    }
+
+    fn allocate_on_node(&self, len: usize) -> Result<Region, Fault> {
+        let near = self.near.allocate(len)?;
+        Ok(Region { remote: address::near_only(near.remote), ..near })
     }
 
     fn expose(&self, memory: Sge) -> Result<Region, Fault> {
         let near = self.near.expose(memory)?;
-        match self.far.expose(memory) {
-            Ok(far) => Ok(Region { local: memory, remote: address::join(near.remote, far.remote) }),
-            Err(fault) => {
-                self.near.withdraw(near);
-                Err(fault)
-            }
-        }
+        self.extend(near, self.far.expose(memory))
     }
 
     fn withdraw(&self, region: Region) {
-        self.far.withdraw(address::far_region(region));
+        if address::is_far(region.remote) {
+            self.far.withdraw(address::far_region(region));
+        }
         self.near.withdraw(address::near_region(region));
     }
 
     fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag {
-        let flag = self.near.flag(&address::near_region(*region), offset, waking);
-        Flag { local: flag.local, remote: RemoteFlag { at: region.at(offset), waking } }
+        let near = self.near.flag(&address::near_region(*region), offset, waking);
+        let at = if address::is_far(region.remote) {
+            // It must know of the flag: whom it rouses, and how.
+            let far = self.far.flag(&address::far_region(*region), offset, waking);
+            address::join(near.remote.at, far.remote.at)
+        } else {
+            address::near_only(near.remote.at)
+        };
+        Flag { local: near.local, remote: RemoteFlag { at, waking } }
     }
 
     fn write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> Result<(), Fault> {
@@ -217,11 +234,14 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
         result: Sge,
         done: Completion,
     ) -> Result<(), Fault> {
-        ask!(self, peer,
-            near(n, p) n
-                .fetch_add(p, address::near(target), operand, result, done)
-                .map_err(|e| self.named(e)),
-            far(f) f.fetch_add(peer, address::far(target), operand, result, done))
+        match self.places[peer] {
+            Place::Near(at) if self.by_processors(target) => {
+                let target = address::near(target);
+                let added = self.near.fetch_add(at as usize, target, operand, result, done);
+                added.map_err(|fault| self.named(fault))
+            }
+            _ => self.far.fetch_add(peer, address::far(target), operand, result, done),
+        }
     }
 
     fn compare_swap(
@@ -233,11 +253,14 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
         result: Sge,
         done: Completion,
     ) -> Result<(), Fault> {
-        ask!(self, peer,
-            near(n, p) n
-                .compare_swap(p, address::near(target), compare, swap, result, done)
-                .map_err(|e| self.named(e)),
-            far(f) f.compare_swap(peer, address::far(target), compare, swap, result, done))
+        match self.places[peer] {
+            Place::Near(at) if self.by_processors(target) => {
+                let (at, target) = (at as usize, address::near(target));
+                let swapped = self.near.compare_swap(at, target, compare, swap, result, done);
+                swapped.map_err(|fault| self.named(fault))
+            }
+            _ => self.far.compare_swap(peer, address::far(target), compare, swap, result, done),
+        }
     }
 
     fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
@@ -266,26 +289,21 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
         }
     }
 
+    // Datagrams of the far fabric reach the other ranks of this node, too.
+
     fn join(&self, group: GroupId) {
-        self.near.join(group);
         self.far.join(group);
     }
 
     fn leave(&self, group: GroupId) {
-        self.near.leave(group);
         self.far.leave(group);
     }
 
-    /// Once through each fabric: ranks of this node may see it twice.
     fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
-        self.far.multicast(group, src)?;
-        self.near.multicast(group, src).map_err(|fault| self.named(fault))
+        self.far.multicast(group, src)
     }
 
     fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
-        if let Some(datagram) = self.near.receive_multicast(into) {
-            return Some(Datagram { source: self.ranks[datagram.source] as usize, ..datagram });
-        }
         self.far.receive_multicast(into)
     }
 

@@ -6,7 +6,7 @@ use crate::sync::AtomicU64;
 use weft_fabric::wait::Doorbell;
 
 /// "WEFTSHM" and the version of the layout.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"WEFTSHM\x02");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"WEFTSHM\x03");
 
 /// Most processors that an affinity mask names.
 pub const CPUS_MAX: usize = 1024;
@@ -17,6 +17,8 @@ pub const CPUS_MAX: usize = 1024;
 pub struct Header {
     pub magic: AtomicU64,
     pub total: AtomicU64,
+    /// A random number: part of names that only the job's ranks know.
+    pub secret: AtomicU64,
     /// Advances with every multicast, so that receivers look for datagrams only when there are any.
     pub multicasts: Alone<AtomicU64>,
 }
@@ -53,4 +55,6 @@ pub struct Facts {
     pub probe: AtomicU64,
     /// Where the rank has mapped the segment.
     pub base: AtomicU64,
+    /// 1: it sleeps in poll(2), see [`crate::poll_bell`].
+    pub polls: AtomicU64,
 }

@@ -6,13 +6,13 @@ use crate::shm::Shm;
 use crate::sync::{AtomicU64, Ordering};
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
-use weft_fabric::{Fault, Flag, Region, RemoteAddr, RemoteFlag, Sge};
+use weft_fabric::{Fault, Flag, Key, Region, RemoteAddr, RemoteFlag, Sge};
 
 /// Keys of a [`RemoteAddr`]: allocated here, the program's own, or exposed by the program but lying in
 /// the segment (which `withdraw` leaves). Addresses are virtual ones of the owner.
-const ALLOCATED: u64 = 1;
-const OWN: u64 = 2;
-const WITHIN: u64 = 3;
+const ALLOCATED: Key = Key([1, 0, 0]);
+const OWN: Key = Key([2, 0, 0]);
+const WITHIN: Key = Key([3, 0, 0]);
 
 /// Freed memory of at least so many bytes goes back to the system at once; less is kept, since to
 /// touch a page for the first time costs a microsecond.

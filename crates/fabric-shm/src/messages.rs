@@ -17,6 +17,8 @@ pub struct Peer {
     output: Producer,
     input: Consumer,
     doorbell: NonNull<Doorbell>,
+    /// The peer sleeps in poll(2).
+    polls: bool,
     /// The peer knows that it must look into our box.
     announced: Cell<bool>,
     backlog: RefCell<VecDeque<Kept>>,
@@ -56,6 +58,7 @@ impl Peer {
             immediates_in: Consumer::new(ring(rank, peer, immediates)),
             immediates_kept: RefCell::default(),
             doorbell: NonNull::from(&segment.control(peer).doorbell),
+            polls: segment.control(peer).facts.0.polls.load(Ordering::Relaxed) != 0,
             announced: Cell::new(false),
             backlog: RefCell::default(),
             listener: Listener::default(),
@@ -76,6 +79,24 @@ impl Peer {
 }
 
 impl Shm {
+    /// Called after something was published for `peer`: wakes it if it sleeps.
+    #[inline(always)]
+    pub(crate) fn wake(&self, peer: usize) {
+        if self.peers[peer].doorbell().wake() {
+            self.rung(peer);
+        }
+    }
+
+    /// The rest of a ring.
+    #[cold]
+    fn rung(&self, peer: usize) {
+        if self.peers[peer].polls
+            && let Some(bell) = self.ringer()
+        {
+            bell.ring(&self.segment, peer);
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn send_message(
         &self,
@@ -87,7 +108,7 @@ impl Shm {
         let to = &self.peers[peer];
         // The small send first: `push` refuses what is not small or has no room.
         if payload.len() <= to.send_max() && to.output.push(head, payload) {
-            to.doorbell().wake();
+            self.wake(peer);
             return Posted::Done;
         }
         self.send_slowly(peer, head, payload, done)
@@ -107,7 +128,7 @@ impl Shm {
         let mut backlog = to.backlog.borrow_mut();
         if backlog.is_empty() {
             if to.output.push(head, payload) {
-                to.doorbell().wake();
+                self.wake(peer);
                 return Posted::Done;
             }
             self.note_backlog(peer);
@@ -178,7 +199,7 @@ impl Shm {
             moved = true;
         }
         if moved {
-            to.doorbell().wake();
+            self.wake(peer);
         }
         (moved, !(backlog.is_empty() && kept.is_empty()))
     }
@@ -187,7 +208,7 @@ impl Shm {
     pub(crate) fn announce(&self, peer: usize, immediate: u32) {
         let mut kept = self.peers[peer].immediates_kept.borrow_mut();
         if kept.is_empty() && self.push_immediate(peer, immediate) {
-            self.peers[peer].doorbell().wake();
+            self.wake(peer);
         } else {
             kept.push_back(immediate);
             self.note_backlog(peer);
@@ -254,7 +275,7 @@ impl Shm {
     pub(crate) fn release_message(&self, message: &Message) {
         let from = &self.peers[message.peer];
         if from.input.pop(message.payload.len()) {
-            from.doorbell().wake();
+            self.wake(message.peer);
         }
     }
 
@@ -277,7 +298,7 @@ impl Shm {
                         self.counters.add(counter, 1);
                         moved = true;
                         if peer.immediates_in.pop(payload.len()) {
-                            peer.doorbell().wake();
+                            self.wake(rank);
                         }
                     }
                     Err(Corrupt) => {
@@ -297,8 +318,8 @@ impl Shm {
         self.segment.header().multicasts.0.fetch_add(1, Ordering::Release);
         fence(Ordering::SeqCst);
         for (peer, to) in self.peers.iter().enumerate() {
-            if peer != self.rank {
-                to.doorbell().wake_fenced();
+            if peer != self.rank && to.doorbell().wake_fenced() {
+                self.rung(peer);
             }
         }
         Ok(())

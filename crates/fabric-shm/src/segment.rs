@@ -88,6 +88,7 @@ impl Segment {
     /// Writes the header. The lowest rank does it, before others know of the segment.
     pub fn found(&self) {
         self.header().total.store(self.shape.total(), Ordering::Relaxed);
+        self.header().secret.store(crate::connect::random(), Ordering::Relaxed);
         self.header().magic.store(MAGIC, Ordering::Release);
     }
 

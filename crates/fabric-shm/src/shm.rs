@@ -6,10 +6,12 @@ use crate::connect::{self, ConnectError};
 use crate::control::Control;
 use crate::messages::Peer;
 use crate::multicast::{MULTICAST_MAX, Speaker};
+use crate::poll_bell::PollBell;
 use crate::ring::INLINE;
 use crate::segment::Segment;
 use crate::sync::Ordering;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +34,8 @@ pub struct Options {
     /// Address space for the whole segment, in bytes, beside what the system's limits allow. The
     /// lowest rank's choice holds for all.
     pub segment_limit: u64,
+    /// This rank sleeps in poll(2) on [`Shm::descriptor`], not on [`Fabric::sleeper`] alone.
+    pub polls: bool,
     /// How long to wait for the other ranks while connecting.
     pub patience: Duration,
 }
@@ -42,6 +46,7 @@ impl Default for Options {
             cma: true,
             box_budget: 256 << 20,
             segment_limit: u64::MAX,
+            polls: false,
             patience: Duration::from_secs(120),
         }
     }
@@ -65,6 +70,8 @@ pub struct Shm {
     pub(crate) options: Options,
     pub(crate) fault: RefCell<Option<Fault>>,
     pub(crate) faulty: Cell<bool>,
+    /// Where ranks that sleep in poll(2) are rung for; made when first needed.
+    bell: OnceCell<Option<PollBell>>,
     /// What peers read to prove that they reach this process.
     _probe: Box<u64>,
     pub(crate) segment: Arc<Segment>,
@@ -100,6 +107,14 @@ impl Shm {
         let segment = Arc::new(connect::segment(bootstrap, &options)?);
         let probe = Box::new(connect::random());
         connect::introduce(segment.control(rank), &probe, segment.at(0).as_ptr());
+        let bell = OnceCell::new();
+        if options.polls {
+            let bound = PollBell::bind(&segment, rank).map_err(|error| ConnectError::System {
+                what: "binding the socket that wakes this process",
+                error,
+            })?;
+            let _ = bell.set(Some(bound));
+        }
         bootstrap.fence().map_err(ConnectError::Bootstrap)?;
         let size = segment.shape().ranks;
         // SAFETY: every rank connects once, so each end of each box has one user; the peers are
@@ -120,6 +135,7 @@ impl Shm {
             options,
             fault: RefCell::new(None),
             faulty: Cell::new(false),
+            bell,
             _probe: probe,
             segment,
         })
@@ -142,6 +158,18 @@ impl Shm {
         }
         let processors: u32 = union.iter().map(|word| word.count_ones()).sum();
         (processors as usize).min(cgroup::quota().unwrap_or(usize::MAX)).max(1)
+    }
+
+    /// What becomes readable when a sleeper here is rung for, with [`Options::polls`]; it does not
+    /// block, and whoever sleeps on it empties it. The doorbell of [`Fabric::sleeper`] must be armed.
+    pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.bell.get()?.as_ref()?.descriptor()
+    }
+
+    /// From where to ring for ranks that sleep in poll(2). None if the system gives no socket: they
+    /// sleep a second at most.
+    pub(crate) fn ringer(&self) -> Option<&PollBell> {
+        self.bell.get_or_init(|| PollBell::sender().ok()).as_ref()
     }
 
     pub(crate) fn own(&self) -> &Control {
@@ -259,7 +287,7 @@ impl Fabric for Shm {
         let word = self.word(peer, flag.at)?;
         self.put(peer, src, dst)?;
         word.store(value, Ordering::Release);
-        self.peers[peer].doorbell().wake();
+        self.wake(peer);
         self.complete(done);
         Ok(())
     }
@@ -298,7 +326,7 @@ impl Fabric for Shm {
     ) -> Result<(), Fault> {
         let before = self.word(peer, target)?.fetch_add(operand, Ordering::AcqRel);
         result.fill(&before.to_ne_bytes());
-        self.peers[peer].doorbell().wake();
+        self.wake(peer);
         self.complete(done);
         Ok(())
     }
@@ -316,7 +344,7 @@ impl Fabric for Shm {
         let before = word.compare_exchange(compare, swap, Ordering::AcqRel, Ordering::Acquire);
         let (Ok(before) | Err(before)) = before;
         result.fill(&before.to_ne_bytes());
-        self.peers[peer].doorbell().wake();
+        self.wake(peer);
         self.complete(done);
         Ok(())
     }

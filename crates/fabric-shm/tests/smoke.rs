@@ -42,13 +42,12 @@ fn the_own_memory_of_a_peer_is_reached_where_permitted() {
         run(2, Options { cma, ..Options::default() }, |shm, world| {
             let mut memory = vec![shm.rank() as u8 + 1; 100_000];
             let region = shm.expose(sge(&mut memory)).unwrap();
-            world.put("at", &region.remote.addr.to_ne_bytes()).unwrap();
-            world.put("key", &region.remote.key.to_ne_bytes()).unwrap();
+            world.put("at", &region.remote.words().map(u64::to_ne_bytes).concat()).unwrap();
             world.fence().unwrap();
             let peer = 1 - shm.rank();
-            let mut word =
-                |key: &str| u64::from_ne_bytes(world.get(peer, key).unwrap().try_into().unwrap());
-            let at = RemoteAddr { addr: word("at"), key: word("key") };
+            let bytes = world.get(peer, "at").unwrap();
+            let word = |i: usize| u64::from_ne_bytes(bytes[8 * i..][..8].try_into().unwrap());
+            let at = RemoteAddr::from_words(std::array::from_fn(word));
             let mut got = vec![0; 100_000];
             let result = shm.read(peer, sge(&mut got), at, None);
             assert_eq!(result.is_ok(), shm.capabilities(peer).direct);

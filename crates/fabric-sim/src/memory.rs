@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use weft_fabric::block::Block;
-use weft_fabric::{Fault, Region, RemoteAddr, Sge};
+use weft_fabric::{Fault, Key, Region, RemoteAddr, Sge};
 
 /// Largest region, in bytes: beyond it the machine has no memory.
 const LARGEST: usize = 1 << 40;
@@ -54,7 +54,7 @@ impl Memory {
             Sge::new(start.cast(), len)
         };
         let region = self.enter(rank, memory, true);
-        self.used.insert(region.remote.key as u32, block);
+        self.used.insert(region.remote.key.0[0] as u32, block);
         Ok(region)
     }
 
@@ -73,14 +73,15 @@ impl Memory {
         let generation = self.entries[index as usize].generation + 1;
         self.entries[index as usize] = Entry { rank, generation, memory, allocated, live: true };
         let key = u64::from(generation) << 32 | u64::from(index);
-        Region { local: memory, remote: RemoteAddr { key, addr: 0 } }
+        Region { local: memory, remote: RemoteAddr::new(key, 0) }
     }
 
     /// Ends the reach of a region.
     pub fn withdraw(&mut self, region: Region) {
-        let index = region.remote.key as u32;
+        let Key([key, ..]) = region.remote.key;
+        let index = key as u32;
         let entry = &mut self.entries[index as usize];
-        assert!(entry.live && entry.generation == (region.remote.key >> 32) as u32);
+        assert!(entry.live && entry.generation == (key >> 32) as u32);
         entry.live = false;
         if let Some(block) = self.used.remove(&index) {
             self.idle.entry(block.len()).or_default().push(block);
@@ -91,10 +92,11 @@ impl Memory {
     /// The memory of `len` bytes at `at`, which `rank` must own.
     pub fn find(&self, rank: usize, at: RemoteAddr, len: usize) -> Result<Sge, Fault> {
         let corrupt = |what| Err(Fault::Corrupt { rank, what });
-        let Some(entry) = self.entries.get(at.key as u32 as usize) else {
+        let Key([key, ..]) = at.key;
+        let Some(entry) = self.entries.get(key as u32 as usize) else {
             return corrupt("key of a region");
         };
-        let current = entry.live && u64::from(entry.generation) == at.key >> 32;
+        let current = entry.live && u64::from(entry.generation) == key >> 32;
         if !current || entry.rank as usize != rank {
             return corrupt("key of a region");
         }
@@ -108,7 +110,7 @@ impl Memory {
     /// The word at `at`: aligned, and in memory that the fabric allocated.
     pub fn word(&self, rank: usize, at: RemoteAddr) -> Result<Sge, Fault> {
         let word = self.find(rank, at, 8)?;
-        let allocated = self.entries[at.key as u32 as usize].allocated;
+        let allocated = self.entries[at.key.0[0] as u32 as usize].allocated;
         if !allocated || !at.addr.is_multiple_of(8) {
             return Err(Fault::Corrupt { rank, what: "address of a word" });
         }

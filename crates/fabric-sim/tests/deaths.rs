@@ -120,9 +120,9 @@ async fn traffic(sim: Sim) -> Result<u64, String> {
     let region = sim.allocate(16 + 8 * MESSAGES as usize + 4096).unwrap();
     let flag = sim.flag(&region, 0, true);
     let other = 1 - sim.rank();
-    sim.send(other, Head([0, region.remote.key, region.remote.addr]), Sge::EMPTY, None);
+    sim.send(other, Head([0, region.remote.key.0[0], region.remote.addr]), Sge::EMPTY, None);
     let (_, Head([_, key, addr])) = message(&sim).await.map_err(fault)?;
-    let at = RemoteAddr { key, addr };
+    let at = RemoteAddr::new(key, addr);
     let word = |offset: usize| {
         let mut bytes = [0; 8];
         region.local.part(offset, 8).read(&mut bytes);

@@ -123,14 +123,14 @@ async fn program(engine: Rc<Engine<Sim>>, members: Rc<[u32]>) -> u64 {
     let region = sim.allocate(16 + 3000).unwrap();
     let flag = sim.flag(&region, 0, true);
     let records: Vec<Staging> = (0..n).map(|_| buffer(16, 0)).collect();
-    let mine = [region.remote.key.to_ne_bytes(), region.remote.addr.to_ne_bytes()].concat();
+    let mine = [region.remote.key.0[0].to_ne_bytes(), region.remote.addr.to_ne_bytes()].concat();
     let out: Vec<Staging> = (0..n).map(|_| buffer(16, 0)).collect();
     out.iter().for_each(|record| record.sge().fill(&mine));
     let sges = |all: &[Staging]| -> Vec<Sge> { all.iter().map(Staging::sge).collect() };
     alltoall::pairwise(&link(0), &sges(&out), &sges(&records)).await.unwrap();
     let at = |rank: usize| {
         let record = records[rank].sge();
-        RemoteAddr { key: word(record, 0), addr: word(record, 8) }
+        RemoteAddr::new(word(record, 0), word(record, 8))
     };
 
     sim.join(GroupId(1));

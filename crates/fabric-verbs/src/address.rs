@@ -2,92 +2,144 @@
 //! find a wrong address before the adapter does (which would end the connection).
 //!
 //! ```text
-//!   key    63 ........ 32  31 ......... 0
-//!          key of rail 1   key of rail 0
-//!   addr   63    62       61 ... 57  56 ... 48  47 ............................. 0
-//!          wake  program  check      bound      address as the adapter names it
+//!   addr     virtual address at the owner
+//!   key 0    63 62   61     60      59 .. 57  56 .. 48  47 ........................... 0
+//!            free    wake   program  check     length    end of the registration
+//!   key 1    63 ........ 32  31 ......... 0
+//!            key of rail 1   key of rail 0        key 2: those of rails 3 and 2
 //! ```
-//! `bound` is the end of the registration, rounded up to a number with four leading bits; `check` is
-//! a digest of the key. Both catch mistakes, not malice: the adapter checks exactly. It names a
-//! registration's bytes from the start's offset in its page on, so that addresses are small.
+//! `length` is that of the registration, rounded up to a number with four leading bits; `check` is a
+//! digest of the keys. Both catch mistakes, not malice: the adapter checks exactly. The two free bits
+//! are zero, for a fabric that has this one in it.
 
-use weft_fabric::{Fault, RemoteAddr};
+use crate::RAILS_MAX;
+use weft_fabric::{Fault, Key, Region, RemoteAddr};
 
 /// Rouse the owner after the operation (a waking flag).
-pub const WAKE: u64 = 1 << 63;
+const WAKE: u64 = 1 << 61;
 /// The program's memory: no flags and no atomics.
-pub const PROGRAM: u64 = 1 << 62;
+const PROGRAM: u64 = 1 << 60;
 
-const LOW: u64 = (1 << 48) - 1;
+/// Virtual addresses end here.
+const TOP: u64 = 1 << 48;
 
 /// Adapters do not give keys from here on.
 const NO_KEY: u32 = 0xffff_ff00;
 
-/// The largest exponent of a bound that makes sense.
+/// The largest exponent of a length that makes sense.
 const STEEPEST: u32 = 44;
 
-/// Number of the smallest bound that is at least `end`.
-fn bound_code(end: u64) -> u64 {
-    let mut exponent = 60u32.saturating_sub(end.leading_zeros());
-    if end.div_ceil(1 << exponent) > 15 {
+/// Keys by rail; 0 where a rail has none.
+pub type Keys = [u32; RAILS_MAX];
+
+const _: () = assert!(RAILS_MAX == 4, "two words of keys");
+
+/// Number of the smallest length that is at least `len`.
+fn length_code(len: u64) -> u64 {
+    let mut exponent = 60u32.saturating_sub(len.leading_zeros());
+    if len.div_ceil(1 << exponent) > 15 {
         exponent += 1;
     }
-    let mantissa = end.div_ceil(1 << exponent).max(8);
+    let mantissa = len.div_ceil(1 << exponent).max(8);
     u64::from(exponent) << 3 | (mantissa - 8)
 }
 
-fn bound(code: u64) -> Option<u64> {
+fn length(code: u64) -> Option<u64> {
     let exponent = (code >> 3) as u32;
     (exponent <= STEEPEST).then(|| (8 + (code & 7)) << exponent)
 }
 
 /// `len` rounded up so that few different lengths occur.
 pub fn rounded(len: usize) -> usize {
-    bound(bound_code(len as u64)).map_or(len, |bound| bound as usize)
+    length(length_code(len as u64)).map_or(len, |len| len as usize)
 }
 
-/// A digest of a key that is never zero.
-fn check(key: u64) -> u64 {
-    1 + (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % 31
+/// A digest of the keys that is never zero.
+fn check(first: u64, second: u64) -> u64 {
+    let mixed = (first ^ second.rotate_left(17)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    1 + (mixed >> 32) % 7
 }
 
-/// Names byte `at` (as the adapter does) of a registration with these keys that ends at `end`.
-pub fn encode(keys: [u32; 2], at: u64, end: u64, kind: u64) -> RemoteAddr {
-    let key = u64::from(keys[1]) << 32 | u64::from(keys[0]);
-    debug_assert!(at <= LOW && end <= LOW);
-    RemoteAddr { key, addr: kind | check(key) << 57 | bound_code(end) << 48 | at }
+fn pack(keys: Keys) -> [u64; 2] {
+    let pair = |low: u32, high: u32| u64::from(high) << 32 | u64::from(low);
+    [pair(keys[0], keys[1]), pair(keys[2], keys[3])]
+}
+
+/// Whether memory up to `end` can be named.
+pub fn can_name(end: usize) -> bool {
+    (end as u64) < TOP
+}
+
+/// Names byte `at` of the `len` bytes registered from `start` on. `program`: whose memory it is.
+pub fn encode(keys: Keys, start: u64, len: u64, at: u64, program: bool) -> RemoteAddr {
+    let [first, second] = pack(keys);
+    let end = start + len;
+    debug_assert!(end < TOP && (start..=end).contains(&at));
+    let kind = if program { PROGRAM } else { 0 };
+    let bounds = kind | check(first, second) << 57 | length_code(len) << 48 | end;
+    RemoteAddr { addr: at, key: Key([bounds, first, second]) }
+}
+
+/// Names nothing of the program's: the address of an empty piece.
+pub fn empty(at: u64) -> RemoteAddr {
+    RemoteAddr { addr: at, key: Key([PROGRAM, 0, 0]) }
+}
+
+/// Whether the region is of the program's memory.
+pub fn is_programs(region: &Region) -> bool {
+    let Key([bounds, ..]) = region.remote.key;
+    bounds & PROGRAM != 0
+}
+
+/// The same place, as a flag that rouses.
+pub fn waking(at: RemoteAddr) -> RemoteAddr {
+    let Key([bounds, first, second]) = at.key;
+    RemoteAddr { key: Key([bounds | WAKE, first, second]), ..at }
+}
+
+/// What the regions of one registration have in common.
+pub fn registration(region: &Region) -> [u64; 2] {
+    let Key([_, first, second]) = region.remote.key;
+    [first, second]
+}
+
+/// What [`registration`] says of regions with these keys.
+pub fn registration_of(keys: Keys) -> [u64; 2] {
+    pack(keys)
 }
 
 /// A checked address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target {
-    pub keys: [u32; 2],
-    /// As the adapter names it.
+    pub keys: Keys,
     pub at: u64,
     pub wake: bool,
 }
 
 /// Checks that `len` bytes at `at` of process `rank` can exist.
 pub fn decode(rank: usize, at: RemoteAddr, len: usize) -> Result<Target, Fault> {
-    let keys = [at.key as u32, (at.key >> 32) as u32];
-    if keys.iter().any(|&key| key >= NO_KEY) || at.addr >> 57 & 31 != check(at.key) {
+    let Key([bounds, first, second]) = at.key;
+    let keys = [first as u32, (first >> 32) as u32, second as u32, (second >> 32) as u32];
+    if keys.iter().any(|&key| key >= NO_KEY) || bounds >> 57 & 7 != check(first, second) {
         return Err(Fault::Corrupt { rank, what: "memory key" });
     }
-    let start = at.addr & LOW;
-    let end = bound(at.addr >> 48 & 511).unwrap_or(0);
-    if start.checked_add(len as u64).is_none_or(|last| last > end) {
+    let end = bounds & (TOP - 1);
+    let start = end.saturating_sub(length(bounds >> 48 & 511).unwrap_or(0));
+    let inside = at.addr.checked_add(len as u64).is_some_and(|last| last <= end);
+    if !inside || at.addr < start {
         return Err(Fault::Corrupt { rank, what: "remote address" });
     }
-    Ok(Target { keys, at: start, wake: at.addr & WAKE != 0 })
+    Ok(Target { keys, at: at.addr, wake: bounds & WAKE != 0 })
 }
 
-/// Checks the address of an aligned word that the fabric allocated.
+/// Checks the address of an aligned word that a fabric allocated.
 pub fn decode_word(rank: usize, at: RemoteAddr) -> Result<Target, Fault> {
     let target = decode(rank, at, 8)?;
     if !target.at.is_multiple_of(8) {
         return Err(Fault::Corrupt { rank, what: "address of a word" });
     }
-    if at.addr & PROGRAM != 0 {
+    let Key([bounds, ..]) = at.key;
+    if bounds & PROGRAM != 0 {
         let what = "do atomics on memory that it did not allocate";
         return Err(Fault::Unsupported { rank, what });
     }
@@ -99,11 +151,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_are_close_and_never_short() {
-        for end in (0..5000).chain((3..44).flat_map(|i| [(1 << i) - 1, 1 << i, (1 << i) + 1])) {
-            let bound = bound(bound_code(end)).unwrap();
-            assert!(bound >= end, "{end}: {bound}");
-            assert!(bound <= (end + end / 8).max(8), "{end}: {bound}");
+    fn lengths_are_close_and_never_short() {
+        for len in (0..5000).chain((3..44).flat_map(|i| [(1 << i) - 1, 1 << i, (1 << i) + 1])) {
+            let length = length(length_code(len)).unwrap();
+            assert!(length >= len, "{len}: {length}");
+            assert!(length <= (len + len / 8).max(8), "{len}: {length}");
         }
         assert_eq!(rounded(1 << 20), 1 << 20);
         assert_eq!(rounded((1 << 20) + 1), 9 << 17);
@@ -111,25 +163,31 @@ mod tests {
 
     #[test]
     fn what_is_encoded_is_decoded() {
-        for keys in [[1, 0], [0x1234_5678, 0x9abc_def0], [7, 7]] {
-            let at = encode(keys, 4000, 70_000, WAKE);
-            assert_eq!(decode(3, at, 60_000), Ok(Target { keys, at: 4000, wake: true }));
-            assert_eq!(decode(3, at.offset(66_000), 0).unwrap().at, 70_000);
+        let (start, len) = (0x7f12_3456_7000, 70_000);
+        for keys in [[1, 0, 0, 0], [0x1234_5678, 0x9abc_def0, 5, 6], [7; 4]] {
+            let at = waking(encode(keys, start, len, start + 4000, false));
+            assert_eq!(decode(3, at, 60_000), Ok(Target { keys, at: start + 4000, wake: true }));
+            assert_eq!(decode(3, at.offset(66_000), 0).unwrap().at, start + 70_000);
             assert!(decode_word(3, at).is_ok() && decode_word(3, at.offset(4)).is_err());
+            let Key([bounds, ..]) = at.key;
+            assert_eq!(bounds >> 62, 0, "the bits that are left free");
         }
-        let exposed = encode([1, 2], 0, 8, PROGRAM);
+        let exposed = encode([1, 2, 0, 0], start, 8, start, true);
         assert!(matches!(decode_word(3, exposed), Err(Fault::Unsupported { rank: 3, .. })));
     }
 
     #[test]
     fn wrong_addresses_are_refused() {
+        let start = 0x5555_0000_1000;
         for key in 1..2000 {
-            let at = encode([key << 8, 0], 64, 4096, 0);
+            let at = encode([key << 8, 0, 0, 0], start, 4096, start + 64, false);
             let bad = |at, len| decode(0, at, len).is_err();
             assert!(bad(RemoteAddr { addr: 1 << 62, ..at }, 8), "beyond");
             assert!(bad(RemoteAddr { addr: u64::MAX - 3, ..at }, 8), "around the end");
-            assert!(bad(RemoteAddr { key: u64::MAX - 1, ..at }, 8), "no key");
             assert!(bad(RemoteAddr { addr: 0, ..at }, 0), "null");
+            assert!(bad(RemoteAddr { addr: start - 8, ..at }, 8), "before");
+            assert!(bad(RemoteAddr { key: Key::NONE, ..at }, 8), "no key");
+            assert!(bad(RemoteAddr { key: Key([5; 3]), ..at }, 8), "another key");
             assert!(bad(at, 4096) && !bad(at, 4032), "one too far");
         }
     }

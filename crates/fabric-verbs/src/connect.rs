@@ -17,8 +17,9 @@ use crate::rail::{Bounds, Rail};
 use crate::state::{Core, State};
 use crate::survey::{self, Chosen};
 use crate::wire::{Address, CREDITS_MAX};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::fs;
+use std::rc::Rc;
 use std::sync::Arc;
 use weft_bootstrap::Bootstrap;
 use weft_fabric::Counters;
@@ -65,7 +66,7 @@ fn own(
     let memlock = Memlock::get();
     let bounds = chosen.fit(options, size, &memlock)?;
     memlock.raise();
-    let (adapters, notes) = (chosen.rails, chosen.notes);
+    let (adapters, mut notes) = (chosen.rails, chosen.notes);
     let domains = adapters.iter().map(|(context, _)| object::domain(context).map(Arc::new));
     let domains = domains.collect::<Result<Vec<_>, _>>()?;
     let mut memories = Memories::new(domains.clone(), options.keep);
@@ -76,14 +77,14 @@ fn own(
         rails.push(Rail::new(adapter, number, bounds, options, &mut memories, domain)?);
     }
     let first = &rails[0];
-    let multicast = match first.port.link {
-        Link::Ethernet => {
-            Some(Multicast::new(&first.domain, &first.base, &first.port, &mut memories)?)
-        }
-        Link::InfiniBand => None,
-    };
+    let ends = (&*first.domain, &*first.base);
+    // Without it, everything but multicast works.
+    let multicast = Multicast::new(ends, &first.port, &mut memories, options.manager);
+    let multicast =
+        multicast.inspect_err(|error| notes.push(format!("no multicast: {error}"))).ok();
     let rail_addresses = rails.iter().map(Rail::address).collect();
-    let address = Address { nonce, host: host(), rails: rail_addresses };
+    let multicasts = multicast.is_some();
+    let address = Address { nonce, host: host(), multicast: multicasts, rails: rail_addresses };
     let state = State {
         peers: (0..size).map(|_| None).collect(),
         multicast,
@@ -98,7 +99,6 @@ fn own(
         debts: Vec::with_capacity(size.min(64)),
         slab: crate::kept::Slab::new(),
         batch: crate::batch::Batch::new(),
-        immediates: HashMap::new(),
         silent: Vec::new(),
         fault: None,
         trouble: None,
@@ -113,6 +113,7 @@ fn own(
 pub fn connect(
     bootstrap: &mut dyn Bootstrap,
     options: Options,
+    counters: Rc<Counters>,
 ) -> Result<(Core, State), ConnectError> {
     let (rank, size) = (bootstrap.rank(), bootstrap.size());
     let chosen = check(&options).and_then(|()| survey::choose(&options));
@@ -164,7 +165,6 @@ pub fn connect(
         return Err(ConnectError::Option { name: "rail", value: rail.to_string(), allowed });
     }
     let nonce = addresses[0].nonce;
-    let counters = Counters::new();
     let core = Core { rank, counters, bounds, options, nonce, addresses, rails };
     Ok((core, state))
 }
@@ -227,7 +227,8 @@ mod tests {
     fn address(host: &str, link: Link, mtu: u16, gids: &[[u8; 16]]) -> Address {
         let rail =
             |&gid: &[u8; 16]| RailAddress { link, in_order: false, mtu, lid: 1, gid, number: 7 };
-        Address { nonce: 1, host: host.to_owned(), rails: gids.iter().map(rail).collect() }
+        let rails = gids.iter().map(rail).collect();
+        Address { nonce: 1, host: host.to_owned(), multicast: true, rails }
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub enum ConnectError {
     NoActivePort { reasons: Vec<String> },
     /// The port has no address at the wanted index.
     NoGid { port: String, index: u8, length: usize },
+    /// The port has no network interface with an IPv4 address, by which groups are joined.
+    NoInterface { port: String },
     /// The limit on locked memory is too small.
     Memlock { limit: u64, needed: u64 },
     /// The adapter cannot do what is needed.
@@ -158,6 +160,10 @@ impl fmt::Display for ConnectError {
                 f,
                 "{port} has no address with index {index}; its table has {length} entries, see \
                  /sys/class/infiniband/*/ports/*/gids"
+            ),
+            NoInterface { port } => write!(
+                f,
+                "{port} has no network interface with an IPv4 address; configure one (IPoIB)"
             ),
             Memlock { limit, needed } => write!(
                 f,

@@ -2,6 +2,10 @@
 //! and constants.
 
 use crate::ffi::*;
+use crate::manager::{
+    Datagrams, Event, EventChannel, RDMA_CM_EVENT_MULTICAST_ERROR, RDMA_CM_EVENT_MULTICAST_JOIN,
+    RDMA_PS_UDP,
+};
 use std::mem::{offset_of, size_of};
 use std::process::Command;
 
@@ -112,22 +116,53 @@ fn facts() -> Vec<Fact> {
     facts
 }
 
+/// The same of `<rdma/rdma_cma.h>`.
+fn manager_facts() -> Vec<Fact> {
+    let mut facts: Vec<Fact> = Vec::new();
+    let mut field = |name, offset: usize, of: &str, field: &str| {
+        facts.push((name, offset as u64, format!("offsetof(struct {of}, {field})")));
+    };
+    field("fd", offset_of!(EventChannel, fd), "rdma_event_channel", "fd");
+    field("id", offset_of!(Event, id), "rdma_cm_event", "id");
+    field("listen_id", offset_of!(Event, listen_id), "rdma_cm_event", "listen_id");
+    field("event", offset_of!(Event, event), "rdma_cm_event", "event");
+    field("status", offset_of!(Event, status), "rdma_cm_event", "status");
+    field("ud", offset_of!(Event, ud), "rdma_cm_event", "param.ud");
+    field("ah_attr", offset_of!(Datagrams, ah_attr), "rdma_ud_param", "ah_attr");
+    field("qp_num", offset_of!(Datagrams, qp_num), "rdma_ud_param", "qp_num");
+    field("qkey", offset_of!(Datagrams, qkey), "rdma_ud_param", "qkey");
+    constants! { facts;
+        RDMA_PS_UDP, RDMA_CM_EVENT_MULTICAST_JOIN, RDMA_CM_EVENT_MULTICAST_ERROR,
+    }
+    facts
+}
+
 #[test]
 fn structures_and_constants_are_those_of_the_header() {
-    if !std::path::Path::new("/usr/include/infiniband/verbs.h").exists() {
-        eprintln!("NOT RUN: no <infiniband/verbs.h> (Debian: libibverbs-dev)");
-        return;
-    }
     let facts = facts();
     assert!(facts.len() > 200, "{}", facts.len());
-    let mut program = "#include <infiniband/verbs.h>\n#include <stddef.h>\n#include <stdio.h>\n\
-                       int main(void) {\n"
-        .to_owned();
-    for (_, _, c) in &facts {
+    compare("infiniband/verbs.h", "libibverbs-dev", &facts);
+}
+
+#[test]
+fn those_of_the_connection_manager_are_too() {
+    compare("rdma/rdma_cma.h", "librdmacm-dev", &manager_facts());
+}
+
+fn compare(header: &str, package: &str, facts: &[Fact]) {
+    if !std::path::Path::new("/usr/include").join(header).exists() {
+        eprintln!("NOT RUN: no <{header}> (Debian: {package})");
+        return;
+    }
+    let mut program = format!(
+        "#include <{header}>\n#include <stddef.h>\n#include <stdio.h>\nint main(void) {{\n"
+    );
+    for (_, _, c) in facts {
         program += &format!("printf(\"%llu\\n\", (unsigned long long)({c}));\n");
     }
     program += "return 0; }\n";
-    let directory = std::env::temp_dir().join(format!("weft-layout-{}", std::process::id()));
+    let directory =
+        std::env::temp_dir().join(format!("weft-layout-{package}-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
     let (source, binary) = (directory.join("layout.c"), directory.join("layout"));
     std::fs::write(&source, program).unwrap();

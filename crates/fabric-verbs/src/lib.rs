@@ -25,6 +25,7 @@ mod kept;
 #[cfg(test)]
 mod layout;
 mod library;
+mod manager;
 mod memlock;
 mod memory;
 mod messages;
@@ -52,4 +53,4 @@ pub use survey::Survey;
 pub use verbs::Verbs;
 
 /// Most rails: as many keys of an adapter as fit into the key of a [`weft_fabric::RemoteAddr`].
-pub const RAILS_MAX: usize = 2;
+pub const RAILS_MAX: usize = 4;

@@ -1,33 +1,33 @@
-//! libibverbs, loaded when it is asked for: a machine without it loses nothing.
+//! libibverbs, loaded when it is asked for: a machine without it loses nothing. Other libraries are
+//! loaded in the same way.
 
-use crate::ConnectError;
 use crate::ffi::*;
-use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
 use std::ffi::{c_char, c_int, c_void};
 
-/// What is loaded; the number is that of the stable interface.
-const NAME: &str = "libibverbs.so.1";
-
-/// Declares the functions of the library, and loads them by their names.
+/// Declares the functions of a library, and loads them by their names.
 macro_rules! functions {
-    ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
-        /// The functions of libibverbs that are symbols.
-        pub struct Library {
+    (
+        $(#[$doc:meta])* $library:ident from $file:literal;
+        $($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*
+    ) => {
+        $(#[$doc])*
+        pub struct $library {
             $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
             /// Last, since it unloads the functions.
-            _handle: Handle,
+            _handle: libloading::os::unix::Library,
         }
 
-        impl Library {
+        impl $library {
             /// Loads the library.
-            pub fn load() -> Result<Library, ConnectError> {
+            pub fn load() -> Result<$library, crate::ConnectError> {
+                                use libloading::os::unix::{Library as Handle, RTLD_LOCAL, RTLD_NOW};
                 let missing = |error: libloading::Error| {
-                    ConnectError::NoLibrary { name: NAME, error: error.to_string() }
+                    crate::ConnectError::NoLibrary { name: $file, error: error.to_string() }
                 };
-                // SAFETY: libibverbs has no initialisers that depend on anything of ours.
-                let handle = unsafe { Handle::open(Some(NAME), RTLD_NOW | RTLD_LOCAL) };
+                // SAFETY: its initialisers depend on nothing of ours.
+                let handle = unsafe { Handle::open(Some($file), RTLD_NOW | RTLD_LOCAL) };
                 let handle = handle.map_err(missing)?;
-                Ok(Library {
+                Ok($library {
                     $($name: {
                         let name = concat!(stringify!($name), "\0").as_bytes();
                         // SAFETY: the type is that of the header, with the names of its structures.
@@ -40,7 +40,11 @@ macro_rules! functions {
     };
 }
 
+pub(crate) use functions;
+
 functions! {
+    /// The functions of libibverbs that are symbols.
+    Library from "libibverbs.so.1";
     ibv_fork_init: fn() -> c_int;
     ibv_get_device_list: fn(*mut c_int) -> *mut *mut ibv_device;
     ibv_free_device_list: fn(*mut *mut ibv_device);
@@ -53,7 +57,7 @@ functions! {
     ibv_ack_async_event: fn(*mut ibv_async_event);
     ibv_alloc_pd: fn(*mut ibv_context) -> *mut ibv_pd;
     ibv_dealloc_pd: fn(*mut ibv_pd) -> c_int;
-    ibv_reg_mr_iova: fn(*mut ibv_pd, *mut c_void, usize, u64, c_int) -> *mut ibv_mr;
+    ibv_reg_mr: fn(*mut ibv_pd, *mut c_void, usize, c_int) -> *mut ibv_mr;
     ibv_dereg_mr: fn(*mut ibv_mr) -> c_int;
     ibv_create_comp_channel: fn(*mut ibv_context) -> *mut ibv_comp_channel;
     ibv_destroy_comp_channel: fn(*mut ibv_comp_channel) -> c_int;

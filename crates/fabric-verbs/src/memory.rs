@@ -4,14 +4,14 @@
 //! use; afterwards it is dropped, or kept for the next use if [`crate::Options::keep`] allows.
 
 use crate::RAILS_MAX;
-use crate::address::{self, PROGRAM};
+use crate::address;
 use crate::ffi::*;
 use crate::object::{self, Domain, Memory};
 use crate::options::Keep;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::Arc;
-use weft_fabric::{Fault, Region, RemoteAddr, Sge};
+use weft_fabric::{Fault, Region, Sge};
 
 const PAGE: usize = 4096;
 /// Small allocations come out of pieces of this size, each a registration.
@@ -43,7 +43,7 @@ struct Registration {
     memories: Vec<Memory>,
     lkeys: [u32; RAILS_MAX],
     rkeys: [u32; RAILS_MAX],
-    writable: bool,
+    uses: Uses,
     /// Operations and regions that need it. An operation does until it is acknowledged, even if its
     /// effect was seen: what is lost on the way is read again.
     users: u32,
@@ -57,10 +57,29 @@ struct Registration {
     used: u64,
 }
 
-impl Registration {
-    /// The adapter's name of the first byte.
-    fn first(&self) -> u64 {
-        (self.start % PAGE) as u64
+/// What peers and adapters may do with registered memory: each includes those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Uses {
+    /// Nothing for peers; the adapter sends from it and receives into it.
+    Buffers,
+    /// Read it.
+    Reads,
+    /// Write it, too.
+    Writes,
+    /// Do atomics on it, too.
+    Atomics,
+}
+
+impl Uses {
+    fn access(self) -> i32 {
+        match self {
+            Uses::Buffers => IBV_ACCESS_LOCAL_WRITE,
+            Uses::Reads => IBV_ACCESS_REMOTE_READ,
+            Uses::Writes => {
+                IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ
+            }
+            Uses::Atomics => Uses::Writes.access() | IBV_ACCESS_REMOTE_ATOMIC,
+        }
     }
 }
 
@@ -80,7 +99,7 @@ pub struct Memories {
     slots: Vec<Option<Registration>>,
     vacant: Vec<u32>,
     by_start: BTreeMap<(usize, u32), ()>,
-    by_key: HashMap<u64, u32>,
+    by_keys: HashMap<[u64; 2], u32>,
     last: u32,
     clock: u64,
     keep: Option<Keep>,
@@ -102,7 +121,7 @@ impl Memories {
             slots: Vec::new(),
             vacant: Vec::new(),
             by_start: BTreeMap::new(),
-            by_key: HashMap::new(),
+            by_keys: HashMap::new(),
             last: NONE,
             clock: 0,
             keep,
@@ -142,16 +161,15 @@ impl Memories {
 
     /// What an operation on `rail` calls the memory at `at`, which lies in registration `id`.
     pub fn sge(&self, id: u32, rail: usize, memory: Sge) -> ibv_sge {
-        let it = self.slot(id);
-        let offset = (memory.ptr().addr() - it.start) as u64;
-        ibv_sge { addr: it.first() + offset, length: memory.len() as u32, lkey: it.lkeys[rail] }
+        let lkey = self.slot(id).lkeys[rail];
+        ibv_sge { addr: memory.ptr().addr() as u64, length: memory.len() as u32, lkey }
     }
 
     /// The registration that holds all of `memory`, if there is one.
-    fn find(&mut self, memory: Sge, writable: bool) -> Option<u32> {
+    fn find(&mut self, memory: Sge, uses: Uses) -> Option<u32> {
         let (start, end) = (memory.ptr().addr(), memory.ptr().addr() + memory.len());
         let holds = |it: &Registration| {
-            it.start <= start && end <= it.start + it.len && it.writable >= writable && !it.closed
+            it.start <= start && end <= it.start + it.len && it.uses >= uses && !it.closed
         };
         if let Some(Some(it)) = self.slots.get(self.last as usize)
             && holds(it)
@@ -166,8 +184,8 @@ impl Memories {
     }
 
     /// Counts one more user of a registration of `memory` that exists.
-    pub fn share(&mut self, memory: Sge, writable: bool) -> Option<u32> {
-        let id = self.find(memory, writable)?;
+    pub fn share(&mut self, memory: Sge, uses: Uses) -> Option<u32> {
+        let id = self.find(memory, uses)?;
         self.clock += 1;
         let clock = self.clock;
         let it = self.slot_mut(id);
@@ -190,20 +208,22 @@ impl Memories {
     ///
     /// # Safety
     /// `memory` stays mapped until its last user is gone, and as long as it is kept.
-    pub unsafe fn acquire(&mut self, memory: Sge, writable: bool) -> Result<u32, Fault> {
-        if let Some(id) = self.share(memory, writable) {
+    pub unsafe fn acquire(&mut self, memory: Sge, uses: Uses) -> Result<u32, Fault> {
+        if let Some(id) = self.share(memory, uses) {
             return Ok(id);
         }
-        let all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
         let (start, len) = (memory.ptr().addr(), memory.len());
+        if !address::can_name(start + len) {
+            let what = "registering memory at so high an address";
+            return Err(Fault::System { what, errno: libc::EFAULT });
+        }
+        let most = uses.max(Uses::Writes);
         // SAFETY: the caller's promise.
-        match unsafe { self.register(start, len, all, Owner::Program, None) } {
+        match unsafe { self.register(start, len, most, Owner::Program, None) } {
             // Constants of the program can be read only.
-            Err(error) if !writable && error.raw_os_error() == Some(libc::EFAULT) => {
+            Err(error) if uses == Uses::Reads && error.raw_os_error() == Some(libc::EFAULT) => {
                 // SAFETY: the caller's promise.
-                let id = unsafe {
-                    self.register(start, len, IBV_ACCESS_REMOTE_READ, Owner::Program, None)
-                };
+                let id = unsafe { self.register(start, len, uses, Owner::Program, None) };
                 id.map_err(|error| refused(&error))
             }
             result => result.map_err(|error| refused(&error)),
@@ -218,7 +238,7 @@ impl Memories {
         &mut self,
         start: usize,
         len: usize,
-        access: i32,
+        uses: Uses,
         owner: Owner,
         only: Option<usize>,
     ) -> io::Result<u32> {
@@ -230,8 +250,7 @@ impl Memories {
             }
             let pointer = std::ptr::with_exposed_provenance_mut(start);
             // SAFETY: the caller's promise.
-            let memory =
-                unsafe { object::register(domain, pointer, len, (start % PAGE) as u64, access) }?;
+            let memory = unsafe { object::register(domain, pointer, len, uses.access()) }?;
             (lkeys[rail], rkeys[rail]) = (memory.lkey(), memory.rkey());
             memories.push(memory);
         }
@@ -241,14 +260,14 @@ impl Memories {
         });
         self.clock += 1;
         self.by_start.insert((start, id), ());
-        self.by_key.insert(address::encode(rkeys, 0, 0, 0).key, id);
+        self.by_keys.insert(address::registration_of(rkeys), id);
         self.slots[id as usize] = Some(Registration {
             start,
             len,
             memories,
             lkeys,
             rkeys,
-            writable: access & IBV_ACCESS_LOCAL_WRITE != 0,
+            uses,
             users: 1,
             owner,
             regions: 0,
@@ -309,7 +328,7 @@ impl Memories {
     fn discard(&mut self, id: u32) {
         let it = self.slots[id as usize].take().expect("a registration in use");
         self.by_start.remove(&(it.start, id));
-        self.by_key.remove(&address::encode(it.rkeys, 0, 0, 0).key);
+        self.by_keys.remove(&address::registration_of(it.rkeys));
         self.vacant.push(id);
         self.totals.entries -= 1;
         self.totals.registered -= it.len;
@@ -333,47 +352,47 @@ impl Memories {
         }
     }
 
-    fn name(&self, id: u32, memory: Sge, kind: u64) -> Region {
+    fn name(&self, id: u32, memory: Sge, program: bool) -> Region {
         let it = self.slot(id);
-        let at = it.first() + (memory.ptr().addr() - it.start) as u64;
-        let end = it.first() + it.len as u64;
-        Region { local: memory, remote: address::encode(it.rkeys, at, end, kind) }
+        let at = memory.ptr().addr() as u64;
+        let remote = address::encode(it.rkeys, it.start as u64, it.len as u64, at, program);
+        Region { local: memory, remote }
     }
 
-    /// Lets peers read and write the program's memory.
+    /// Lets peers use memory that was not allocated here: the program's, or for
+    /// [`Uses::Atomics`] another fabric's.
     ///
     /// # Safety
     /// As for [`Memories::acquire`].
-    pub unsafe fn expose(&mut self, memory: Sge) -> Result<Region, Fault> {
+    pub unsafe fn expose(&mut self, memory: Sge, uses: Uses) -> Result<Region, Fault> {
         if memory.is_empty() {
-            let remote = RemoteAddr { key: 0, addr: PROGRAM };
+            let remote = address::empty(memory.ptr().addr() as u64);
             return Ok(Region { local: memory, remote });
         }
         // SAFETY: the caller's promise.
-        let id = unsafe { self.acquire(memory, false) }?;
+        let id = unsafe { self.acquire(memory, uses) }?;
         let it = self.slot_mut(id);
         it.regions += 1;
         it.closed = false;
-        Ok(self.name(id, memory, PROGRAM))
+        Ok(self.name(id, memory, uses != Uses::Atomics))
     }
 
     /// Takes a region back.
     pub fn withdraw(&mut self, region: Region) {
-        if region.remote.addr & PROGRAM != 0 {
-            if let Some(&id) = self.by_key.get(&region.remote.key) {
-                let without_cache = self.keep.is_none();
-                let it = self.slot_mut(id);
-                it.regions = it.regions.saturating_sub(1);
-                it.closed |= without_cache && it.owner == Owner::Program && it.regions == 0;
-                self.release(id);
-            }
+        // An empty region has no registration.
+        let Some(&id) = self.by_keys.get(&address::registration(&region)) else { return };
+        if self.slot(id).owner == Owner::Program || address::is_programs(&region) {
+            let without_cache = self.keep.is_none();
+            let it = self.slot_mut(id);
+            it.regions = it.regions.saturating_sub(1);
+            it.closed |= without_cache && it.owner == Owner::Program && it.regions == 0;
+            self.release(id);
             return;
         }
         let start = region.local.ptr().addr();
         match class(region.local.len()) {
             Some(class) => self.free[class].push(start),
             None => {
-                let id = self.by_key[&region.remote.key];
                 self.slot_mut(id).closed = true;
                 self.release(id);
             }
@@ -407,8 +426,8 @@ impl Memories {
         };
         // SAFETY: mapped above, for nobody else, and never unmapped while `self` lives.
         let local = unsafe { Sge::new(std::ptr::with_exposed_provenance_mut(start), len) };
-        let id = self.find(local, true).expect("registered above");
-        Ok(self.name(id, local, 0))
+        let id = self.find(local, Uses::Atomics).expect("registered above");
+        Ok(self.name(id, local, false))
     }
 
     fn allocate_small(&mut self, class: usize) -> Result<usize, Fault> {
@@ -430,12 +449,8 @@ impl Memories {
     }
 
     fn register_own(&mut self, start: usize, len: usize, owner: Owner) -> Result<u32, Fault> {
-        let access = IBV_ACCESS_LOCAL_WRITE
-            | IBV_ACCESS_REMOTE_WRITE
-            | IBV_ACCESS_REMOTE_READ
-            | IBV_ACCESS_REMOTE_ATOMIC;
         // SAFETY: mapped by `map`, unmapped when `self` is dropped, after all registrations.
-        let id = unsafe { self.register(start, len, access, owner, None) };
+        let id = unsafe { self.register(start, len, Uses::Atomics, owner, None) };
         id.map_err(|error| refused(&error))
     }
 
@@ -460,7 +475,7 @@ impl Memories {
         let len = len.next_multiple_of(PAGE);
         let start = self.map(len)?;
         // SAFETY: as in `register_own`. No peer needs to reach it.
-        let id = unsafe { self.register(start, len, IBV_ACCESS_LOCAL_WRITE, Owner::Fabric, rail) };
+        let id = unsafe { self.register(start, len, Uses::Buffers, Owner::Fabric, rail) };
         let id = id.map_err(|error| refused(&error))?;
         Ok((id, std::ptr::with_exposed_provenance_mut(start)))
     }

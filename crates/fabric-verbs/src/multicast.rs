@@ -1,14 +1,16 @@
 //! Multicast by datagrams: a group of the network for each group of the program.
 //!
-//! On RoCE a group is an IP multicast address; the adapter's queue pair is attached to it, and the
-//! network interface joins it, or switches (and the kernel) would not let its packets through. Every
-//! datagram begins with the job's number, the source and the group: several jobs may share an
-//! address, and a sender hears itself.
+//! A group is an IP multicast address, to which the adapter's queue pair is attached. On RoCE the
+//! network interface joins it, or switches (and the kernel) would not let its packets through; on
+//! InfiniBand the subnet manager forms it, asked by [`crate::manager`]. Every datagram begins with the
+//! job's number, the source and the group: several jobs may share an address, and a sender hears
+//! itself.
 
 use crate::ConnectError;
 use crate::datagrams::{Datagrams, GRH, MULTICAST, Sizes};
 use crate::device::{Link, Port};
 use crate::ffi::*;
+use crate::manager::{self, Joiner, Membership};
 use crate::memory::Memories;
 use crate::object::{self, Ends, Handle};
 use crate::rail::{Base, MULTICAST_TAG, Rail};
@@ -19,6 +21,7 @@ use std::collections::hash_map::{Entry, HashMap};
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::sync::Arc;
 use weft_fabric::{Datagram, Fault, GroupId, Sge};
 
 /// Job, source and group.
@@ -31,17 +34,35 @@ pub const WAITING: usize = 128;
 pub const RECEIVED: usize = 2 * WAITING;
 pub const SENT: usize = 64;
 
-struct Member {
-    group: GroupId,
-    address: IpAddr,
-    /// Holds the membership of the interface.
-    _socket: UdpSocket,
+/// Datagrams on InfiniBand: groups are formed for this size, in bytes, whatever ports can do.
+const GROUP_MTU: usize = 2048;
+
+/// How groups are joined.
+enum Joining {
+    Interface,
+    Manager(Arc<Joiner>),
+}
+
+/// What keeps a membership of the network.
+#[allow(dead_code)] // kept, not read
+enum Hold {
+    Interface(UdpSocket),
+    Manager(Membership),
+}
+
+/// A group of the network; several of the program may share it.
+struct Route {
+    gid: ibv_gid,
+    lid: u16,
+    path: Handle,
+    hold: Option<Hold>,
+    members: Vec<GroupId>,
 }
 
 pub struct Multicast {
     datagrams: Datagrams,
-    members: Vec<Member>,
-    paths: HashMap<GroupId, Handle>,
+    joining: Joining,
+    routes: HashMap<IpAddr, Route>,
     /// Slots and lengths of what has arrived.
     waiting: VecDeque<(u32, u32)>,
     pub max: usize,
@@ -52,8 +73,9 @@ pub struct Multicast {
 /// The largest payload that all processes can multicast; an error says why there is none.
 pub fn largest(rank: usize, addresses: &[Address]) -> Result<usize, String> {
     let own = &addresses[rank].rails[0];
-    if own.link == Link::InfiniBand {
-        return Err("joining a group through the subnet manager is not built yet".to_owned());
+    if let Some(other) = addresses.iter().position(|address| !address.multicast) {
+        let host = &addresses[other].host;
+        return Err(format!("process {other} on {host} cannot join groups"));
     }
     let ipv4 = |gid: ibv_gid| Ipv6Addr::from(gid).to_ipv4_mapped().is_some();
     for (other, address) in addresses.iter().enumerate() {
@@ -62,8 +84,9 @@ pub fn largest(rank: usize, addresses: &[Address]) -> Result<usize, String> {
             return Err(format!("process {other} has an address of another kind"));
         }
     }
-    let mtu = addresses.iter().map(|address| address.rails[0].mtu as usize).min();
-    Ok(mtu.unwrap_or(256) - HEADER)
+    let mtu = addresses.iter().map(|address| address.rails[0].mtu as usize).min().unwrap_or(256);
+    let most = if own.link == Link::InfiniBand { GROUP_MTU } else { usize::MAX };
+    Ok(mtu.min(most) - HEADER)
 }
 
 /// The address of a group: any will do, since datagrams say whose they are.
@@ -88,18 +111,26 @@ fn gid_of(address: IpAddr) -> ibv_gid {
 
 impl Multicast {
     pub fn new(
-        domain: &object::Domain,
-        base: &Base,
+        (domain, base): (&object::Domain, &Base),
         port: &Port,
         memories: &mut Memories,
+        by_manager: bool,
     ) -> Result<Multicast, ConnectError> {
+        let joining = if by_manager || port.link == Link::InfiniBand {
+            let interface = manager::interface_of(port);
+            let address = interface.as_deref().and_then(manager::address_of);
+            let none = || ConnectError::NoInterface { port: port.name() };
+            Joining::Manager(Joiner::new(address.ok_or_else(none)?)?)
+        } else {
+            Joining::Interface
+        };
         let ends = Ends { domain, send: &base.departures, receive: &base.datagrams, shared: None };
         let sizes = Sizes { received: RECEIVED, sent: SENT, payload: port.mtu };
         let datagrams = Datagrams::new(&ends, port, 0, memories, sizes, MULTICAST_TAG)?;
         Ok(Multicast {
             datagrams,
-            members: Vec::new(),
-            paths: HashMap::new(),
+            joining,
+            routes: HashMap::new(),
             waiting: VecDeque::with_capacity(RECEIVED),
             max: 0,
             lost: 0,
@@ -107,61 +138,85 @@ impl Multicast {
     }
 
     fn is_member(&self, group: GroupId) -> bool {
-        self.members.iter().any(|member| member.group == group)
+        self.routes.values().any(|route| route.members.contains(&group))
+    }
+
+    /// The address of a group.
+    fn address(&self, rail: &Rail, nonce: u64, group: GroupId) -> IpAddr {
+        let ipv4 = rail.port.gid.is_some_and(|gid| gid.ipv4().is_some());
+        address_of(nonce, group, ipv4 || matches!(self.joining, Joining::Manager(_)))
+    }
+
+    /// The way to a group. Through the manager there is none without a membership.
+    fn route(&mut self, rail: &Rail, address: IpAddr) -> io::Result<&mut Route> {
+        let vacant = match self.routes.entry(address) {
+            Entry::Occupied(route) => return Ok(route.into_mut()),
+            Entry::Vacant(vacant) => vacant,
+        };
+        let (mut path, hold) = match (&self.joining, address) {
+            (Joining::Manager(joiner), IpAddr::V4(address)) => {
+                let membership = joiner.join(address)?;
+                (membership.path, Some(Hold::Manager(membership)))
+            }
+            _ => (rail.path_to(gid_of(address), 0, true), None),
+        };
+        let (gid, lid) = (path.grh.dgid, path.dlid);
+        let path = object::handle(&rail.domain, &mut path)
+            .map_err(|error| io::Error::from_raw_os_error(error.errno()))?;
+        Ok(vacant.insert(Route { gid, lid, path, hold, members: Vec::new() }))
     }
 
     /// Attaches the queue pair, and lets the interface join.
     fn join(&mut self, rail: &Rail, nonce: u64, group: GroupId) -> io::Result<()> {
-        let own = rail.port.gid.expect("multicast needs an address");
-        let address = address_of(nonce, group, own.ipv4().is_some());
-        let socket = match (address, own.ipv4()) {
-            (IpAddr::V4(address), Some(own)) => {
-                let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-                socket.join_multicast_v4(&address, &own)?;
-                socket
-            }
-            (IpAddr::V6(address), _) => {
-                let interface = rail.port.interface.as_deref().unwrap_or("");
-                let index = fs::read_to_string(format!("/sys/class/net/{interface}/ifindex"))?;
-                let socket = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0))?;
-                socket.join_multicast_v6(&address, index.trim().parse().unwrap_or(0))?;
-                socket
-            }
-            (IpAddr::V4(_), None) => unreachable!("the address is of the interface's kind"),
-        };
-        // Two groups may share an address.
-        if !self.members.iter().any(|member| member.address == address) {
-            let gid = gid_of(address);
-            let pair = &self.datagrams.pair;
+        let address = self.address(rail, nonce, group);
+        self.route(rail, address)?;
+        let route = self.routes.get_mut(&address).expect("made above");
+        if route.hold.is_none() {
+            route.hold = Some(Hold::Interface(interface_joins(rail, address)?));
+        }
+        if route.members.is_empty() {
+            let (pair, attach) = (&self.datagrams.pair, rail.context.library.ibv_attach_mcast);
             // SAFETY: a live queue pair; the address is read during the call.
-            let errno = unsafe { (rail.context.library.ibv_attach_mcast)(pair.raw(), &gid, 0) };
+            let errno = unsafe { attach(pair.raw(), &route.gid, route.lid) };
             if errno != 0 {
                 return Err(io::Error::from_raw_os_error(errno.abs()));
             }
         }
-        self.members.push(Member { group, address, _socket: socket });
+        route.members.push(group);
         Ok(())
     }
 
     fn leave(&mut self, rail: &Rail, group: GroupId) {
-        let Some(i) = self.members.iter().position(|member| member.group == group) else { return };
-        let member = self.members.swap_remove(i);
-        if !self.members.iter().any(|other| other.address == member.address) {
-            let gid = gid_of(member.address);
-            let pair = &self.datagrams.pair;
-            // SAFETY: as in `join`. What still arrives is filtered.
-            unsafe { (rail.context.library.ibv_detach_mcast)(pair.raw(), &gid, 0) };
+        let pair = &self.datagrams.pair;
+        for route in self.routes.values_mut().filter(|route| route.members.contains(&group)) {
+            route.members.retain(|&member| member != group);
+            if route.members.is_empty() {
+                let detach = rail.context.library.ibv_detach_mcast;
+                // SAFETY: as in `join`. What still arrives is filtered.
+                unsafe { detach(pair.raw(), &route.gid, route.lid) };
+                // The manager's membership is also the way to send.
+                route.hold.take_if(|hold| matches!(hold, Hold::Interface(_)));
+            }
         }
     }
 }
 
-fn path_to(rail: &Rail, nonce: u64, group: GroupId) -> Result<Handle, Fault> {
-    let ipv4 = rail.port.gid.is_some_and(|gid| gid.ipv4().is_some());
-    let gid = gid_of(address_of(nonce, group, ipv4));
-    object::handle(&rail.domain, &mut rail.path_to(gid, 0, true)).map_err(|error| {
-        let errno = error.errno();
-        Fault::System { what: "resolving a multicast address", errno }
-    })
+/// Lets the network interface join an IP group, as long as the socket is open.
+fn interface_joins(rail: &Rail, address: IpAddr) -> io::Result<UdpSocket> {
+    match (address, rail.port.gid.and_then(|gid| gid.ipv4())) {
+        (IpAddr::V4(address), own) => {
+            let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+            socket.join_multicast_v4(&address, &own.unwrap_or(Ipv4Addr::UNSPECIFIED))?;
+            Ok(socket)
+        }
+        (IpAddr::V6(address), _) => {
+            let interface = rail.port.interface.as_deref().unwrap_or("");
+            let index = fs::read_to_string(format!("/sys/class/net/{interface}/ifindex"))?;
+            let socket = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0))?;
+            socket.join_multicast_v6(&address, index.trim().parse().unwrap_or(0))?;
+            Ok(socket)
+        }
+    }
 }
 
 /// The first bytes of every datagram.
@@ -214,10 +269,12 @@ impl State {
             unreachable!("looked at above");
         };
         let rail = &rails[0];
-        let path = match multicast.paths.entry(group) {
-            Entry::Occupied(path) => path.into_mut(),
-            Entry::Vacant(vacant) => vacant.insert(path_to(rail, core.nonce, group)?),
-        };
+        let address = multicast.address(rail, core.nonce, group);
+        if let Err(error) = multicast.route(rail, address) {
+            let errno = error.raw_os_error().unwrap_or(libc::ETIMEDOUT);
+            return Err(Fault::System { what: "joining a multicast group to send", errno });
+        }
+        let path = &multicast.routes[&address].path;
         let mut bytes = header(core.nonce, core.rank, group);
         // SAFETY: copied before `send` returns.
         let first = unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) };

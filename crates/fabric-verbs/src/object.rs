@@ -208,13 +208,12 @@ pub unsafe fn register(
     domain: &Domain,
     start: *mut u8,
     len: usize,
-    at: u64,
     access: c_int,
 ) -> io::Result<Memory> {
     let context = &domain.context;
-    let register = context.library.ibv_reg_mr_iova;
+    let register = context.library.ibv_reg_mr;
     // SAFETY: the caller's promise.
-    let raw = unsafe { register(domain.raw(), start.cast(), len, at, access) };
+    let raw = unsafe { register(domain.raw(), start.cast(), len, access) };
     match NonNull::new(raw) {
         Some(raw) => {
             let destroy = context.library.ibv_dereg_mr;

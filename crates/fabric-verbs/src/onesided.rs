@@ -1,10 +1,11 @@
 //! Writes, reads and atomics.
 
+use crate::RAILS_MAX;
 use crate::address::{self, Target};
 use crate::connection::{Phase, Record};
 use crate::ffi::*;
 use crate::kept::{Atomic, Place, Tail, Work};
-use crate::memory::NONE;
+use crate::memory::{NONE, Uses};
 use crate::rail::{BUFFER, INLINE_MAX};
 use crate::state::{Core, State, request_id};
 use crate::wire::{Kind, ROUSE, Tag};
@@ -14,7 +15,7 @@ use weft_fabric::{Completion, Fault, RemoteAddr, RemoteFlag, Sge};
 const PART: usize = 1 << 30;
 
 /// Address of nothing, for operations without data.
-const NOWHERE: Target = Target { keys: [0; 2], at: 0, wake: false };
+const NOWHERE: Target = Target { keys: [0; RAILS_MAX], at: 0, wake: false };
 
 impl State {
     /// What the network calls a piece of local memory. Short ones are copied; others are registered
@@ -24,12 +25,13 @@ impl State {
         if len <= INLINE_MAX && !landing {
             return Ok(Place { memory, registration: NONE });
         }
-        let registration = match self.memories.share(memory, landing) {
+        let uses = if landing { Uses::Writes } else { Uses::Reads };
+        let registration = match self.memories.share(memory, uses) {
             Some(id) => id,
             None if len <= BUFFER => NONE,
             // SAFETY: whoever made the `Sge` promised that the memory outlives the operation; what
             // is kept longer is governed by `Options::keep`.
-            None => unsafe { self.memories.acquire(memory, landing) }?,
+            None => unsafe { self.memories.acquire(memory, uses) }?,
         };
         Ok(Place { memory, registration })
     }

@@ -56,6 +56,9 @@ pub struct Options {
     /// How often a silent peer is asked whether it still lives, while this process waits. Zero:
     /// never.
     pub keepalive: Duration,
+    /// Multicast groups are joined through the connection manager (librdmacm) on RoCE, too, as they
+    /// always are on InfiniBand.
+    pub manager: bool,
     /// For tests: what to put between the fabric and the device.
     pub interpose: Option<fn(Table) -> Table>,
 }
@@ -78,6 +81,7 @@ impl Default for Options {
             retries: 6,
             patience: Duration::from_secs(300),
             keepalive: Duration::from_secs(2),
+            manager: false,
             interpose: None,
         }
     }

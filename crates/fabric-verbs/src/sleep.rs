@@ -11,9 +11,9 @@
 
 use crate::rail::Base;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use weft_fabric::wait::{Doorbell, Sleep, Token};
 
@@ -24,6 +24,8 @@ const NAP_MOST: Duration = Duration::from_millis(1);
 pub struct Sleeper {
     bell: Doorbell,
     own: OwnedFd,
+    /// What another fabric of this process is rung by.
+    other: OnceLock<OwnedFd>,
     leader: Mutex<()>,
     /// Threads that have armed.
     sleepers: AtomicU32,
@@ -50,6 +52,7 @@ impl Sleeper {
             bell: Doorbell::new(),
             // SAFETY: a new descriptor that nobody else has.
             own: unsafe { OwnedFd::from_raw_fd(fd) },
+            other: OnceLock::new(),
             leader: Mutex::new(()),
             sleepers: AtomicU32::new(0),
             bases,
@@ -61,9 +64,9 @@ impl Sleeper {
         })
     }
 
-    /// What ends a sleep when it is written to.
-    pub fn descriptor(&self) -> BorrowedFd<'_> {
-        self.own.as_fd()
+    /// Ends sleeps when `other` is readable, too; it is emptied then. Only the first one counts.
+    pub fn watch(&self, other: OwnedFd) {
+        let _ = self.other.set(other);
     }
 
     /// No sleep is longer than this.
@@ -101,33 +104,36 @@ impl Sleeper {
     /// Polls all descriptors; true if one of them ended it.
     fn poll(&self, longest: Duration) -> bool {
         let entry = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        // One descriptor of ours, two of each rail.
-        let mut all = [entry(-1); 1 + 2 * crate::RAILS_MAX];
+        // One descriptor of ours, one of another fabric, two of each rail.
+        let mut all = [entry(-1); 2 + 2 * crate::RAILS_MAX];
         all[0] = entry(self.own.as_raw_fd());
+        if let Some(other) = self.other.get() {
+            all[1] = entry(other.as_raw_fd());
+        }
         for (i, base) in self.bases.iter().enumerate() {
-            all[1 + 2 * i] = entry(base.channel.fd());
-            all[2 + 2 * i] = entry(base.channel.context.async_fd());
+            all[2 + 2 * i] = entry(base.channel.fd());
+            all[3 + 2 * i] = entry(base.channel.context.async_fd());
         }
         let time = libc::timespec {
             tv_sec: longest.as_secs().min(i32::MAX as u64) as libc::time_t,
             tv_nsec: longest.subsec_nanos().into(),
         };
-        let n = 1 + 2 * self.bases.len();
+        let n = 2 + 2 * self.bases.len();
         // SAFETY: `n` valid entries, a valid time; no signal mask.
         let ready = unsafe { libc::ppoll(all.as_mut_ptr(), n as u64, &time, std::ptr::null()) };
         if ready <= 0 {
             return false;
         }
-        if all[0].revents != 0 {
-            let mut count = 0u64;
-            // SAFETY: reads 8 bytes into `count`; does not block.
-            unsafe { libc::read(self.own.as_raw_fd(), (&raw mut count).cast(), 8) };
+        for entry in all[..2].iter().filter(|entry| entry.revents != 0) {
+            let mut bytes = [0u8; 8];
+            // SAFETY: reads at most 8 bytes into `bytes`; does not block.
+            while unsafe { libc::read(entry.fd, bytes.as_mut_ptr().cast(), bytes.len()) } > 0 {}
         }
         for (i, base) in self.bases.iter().enumerate() {
-            if all[1 + 2 * i].revents != 0 {
+            if all[2 + 2 * i].revents != 0 {
                 base.channel.drain();
             }
-            if all[2 + 2 * i].revents != 0 {
+            if all[3 + 2 * i].revents != 0 {
                 self.asynchronous.store(true, Ordering::Relaxed);
             }
         }

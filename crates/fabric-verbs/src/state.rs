@@ -13,13 +13,14 @@ use crate::wire::{Address, Kind, ROUSE, Tag};
 use crate::{Options, RAILS_MAX};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
+use std::rc::Rc;
 use std::time::Instant;
-use weft_fabric::{Completion, Counter, Counters, Fault};
+use weft_fabric::{Completion, Counters, Fault};
 
 /// What does not change.
 pub struct Core {
     pub rank: usize,
-    pub counters: Counters,
+    pub counters: Rc<Counters>,
     pub bounds: Bounds,
     pub options: Options,
     pub nonce: u64,
@@ -82,7 +83,6 @@ pub struct State {
     pub debts: Vec<u32>,
     pub slab: Slab,
     pub batch: Box<Batch>,
-    pub immediates: HashMap<u32, Counter>,
     /// Addresses of flags that rouse nobody.
     pub silent: Vec<usize>,
     pub fault: Option<Fault>,
@@ -205,7 +205,7 @@ impl State {
         let immediate = u32::from_be(wc.imm_data);
         if wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM {
             if immediate != ROUSE {
-                core.counters.add(self.immediate(core, immediate), 1);
+                core.counters.add(core.counters.immediate(immediate), 1);
             }
             return self.rails[rail].give_back(buffer, peer, Use::Event);
         }
@@ -224,7 +224,7 @@ impl State {
             Kind::Message => false,
             Kind::Credits => self.rails[rail].give_back(buffer, peer, Use::Control),
             Kind::Reserved => {
-                core.counters.add(self.immediate(core, ROUSE), 1);
+                core.counters.add(core.counters.immediate(ROUSE), 1);
                 self.rails[rail].give_back(buffer, peer, Use::Event)
             }
             Kind::Farewell => {
@@ -290,23 +290,6 @@ impl State {
             self.debts.swap_remove(i);
         }
         paid
-    }
-
-    /// The counter of an immediate; it starts from zero.
-    pub fn immediate(&mut self, core: &Core, immediate: u32) -> Counter {
-        *self.immediates.entry(immediate).or_insert_with(|| {
-            // A number that was used before keeps its value, but arrivals count from zero.
-            let mut used = Vec::new();
-            let fresh = loop {
-                let counter = core.counters.allocate();
-                if core.counters.value(counter) == 0 {
-                    break counter;
-                }
-                used.push(counter);
-            };
-            used.into_iter().for_each(|counter| core.counters.free(counter));
-            fresh
-        })
     }
 
     /// `peer` has taken its leave: what is still meant for it is lost.

@@ -6,7 +6,7 @@ use crate::connection::Phase;
 use crate::device::Context;
 use crate::ffi::*;
 use crate::kept::{Atomic, Tail};
-use crate::memory::Totals;
+use crate::memory::{Totals, Uses};
 use crate::onesided;
 use crate::rail::{INLINE_MAX, SEND_MAX};
 use crate::sleep::Sleeper;
@@ -14,8 +14,9 @@ use crate::state::{Core, State};
 use crate::{ConnectError, Options};
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
-use std::os::fd::BorrowedFd;
+use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
@@ -43,7 +44,9 @@ pub struct Verbs {
 }
 
 // SAFETY: what is not `Send` by itself are pointers to registered memory and to objects of
-// libibverbs. Neither belongs to a thread. `Verbs` is not `Sync`.
+// libibverbs, and the shared ownership of the counters. None belongs to a thread: another owner of
+// the counters is a fabric of the same process, which moves to another thread together with this
+// one. `Verbs` is not `Sync`.
 unsafe impl Send for Verbs {}
 
 impl Verbs {
@@ -57,7 +60,16 @@ impl Verbs {
         bootstrap: &mut dyn Bootstrap,
         options: Options,
     ) -> Result<Verbs, ConnectError> {
-        let (core, state) = connect::connect(bootstrap, options)?;
+        Verbs::connect_counting(bootstrap, options, Rc::default())
+    }
+
+    /// The same with a table of counters that another fabric of this process uses too.
+    pub fn connect_counting(
+        bootstrap: &mut dyn Bootstrap,
+        options: Options,
+        counters: Rc<Counters>,
+    ) -> Result<Verbs, ConnectError> {
+        let (core, state) = connect::connect(bootstrap, options, counters)?;
         let bases = state.rails.iter().map(|rail| rail.base.clone()).collect();
         let sleeper = Sleeper::new(bases).map_err(|error| {
             let device = "this process".to_owned();
@@ -81,10 +93,10 @@ impl Verbs {
         self.state.borrow_mut().memories.forget(memory);
     }
 
-    /// What wakes whoever sleeps here when 8 bytes (any number but 0) are written to it, also before
-    /// the sleep. It may be handed to other processes, which share memory with this one.
-    pub fn bell(&self) -> BorrowedFd<'_> {
-        self.sleeper.descriptor()
+    /// Sleeps here end, too, when `other` becomes readable, which is emptied then and must not
+    /// block: by it, another fabric of this process wakes. For one only, the first.
+    pub fn watch(&self, other: OwnedFd) {
+        self.sleeper.watch(other);
     }
 
     /// What is registered with the adapters now, and how often registrations were found again.
@@ -251,13 +263,18 @@ impl Fabric for Verbs {
     fn expose(&self, memory: Sge) -> Result<Region, Fault> {
         // SAFETY: whoever made the `Sge` promised that the memory lives until it is withdrawn; what
         // is kept longer is governed by `Options::keep`.
-        unsafe { self.state.borrow_mut().memories.expose(memory) }
+        unsafe { self.state.borrow_mut().memories.expose(memory, Uses::Reads) }
+    }
+
+    fn adopt(&self, memory: Sge) -> Result<Region, Fault> {
+        // SAFETY: as in `expose`.
+        unsafe { self.state.borrow_mut().memories.expose(memory, Uses::Atomics) }
     }
 
     fn withdraw(&self, region: Region) {
         let state = &mut *self.state.borrow_mut();
         let (start, len) = (region.local.ptr().addr(), region.local.len());
-        if region.remote.addr & address::PROGRAM == 0 {
+        if !address::is_programs(&region) {
             state.silent.retain(|&word| word < start || word >= start + len);
             self.sleeper.set_silent(!state.silent.is_empty());
         }
@@ -265,7 +282,7 @@ impl Fabric for Verbs {
     }
 
     fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag {
-        assert_eq!(region.remote.addr & address::PROGRAM, 0, "a flag outside of allocated memory");
+        assert!(!address::is_programs(region), "a flag outside of allocated memory");
         let word = region.local.part(offset, 8).ptr().cast::<AtomicU64>();
         assert!(word.is_aligned(), "a flag at offset {offset}, which is not a multiple of 8");
         let state = &mut *self.state.borrow_mut();
@@ -279,7 +296,7 @@ impl Fabric for Verbs {
         let mut at = region.at(offset);
         if waking {
             // So that atomics on the word rouse, too.
-            at.addr |= address::WAKE;
+            at = address::waking(at);
         }
         Flag { local, remote: RemoteFlag { at, waking } }
     }
@@ -314,7 +331,7 @@ impl Fabric for Verbs {
     }
 
     fn immediate(&self, immediate: u32) -> Counter {
-        self.posting(|state, core| state.immediate(core, immediate))
+        self.core.counters.immediate(immediate)
     }
 
     fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {

@@ -28,6 +28,8 @@ pub struct Address {
     /// Rank 0's choice tells the job from all others on the network.
     pub nonce: u64,
     pub host: String,
+    /// It can join groups.
+    pub multicast: bool,
     pub rails: Vec<RailAddress>,
 }
 
@@ -45,6 +47,7 @@ impl Address {
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_le_bytes().to_vec();
         bytes.extend(self.nonce.to_le_bytes());
+        bytes.push(u8::from(self.multicast));
         bytes.push(self.rails.len() as u8);
         for rail in &self.rails {
             bytes.push(u8::from(rail.link == Link::Ethernet) | u8::from(rail.in_order) << 1);
@@ -61,11 +64,12 @@ impl Address {
         let mut from = Reader(bytes);
         let magic = u64::from_le_bytes(from.take()?);
         let nonce = u64::from_le_bytes(from.take()?);
-        let [rails] = from.take()?;
+        let [multicast, rails] = from.take()?;
         if magic != MAGIC || rails == 0 || rails as usize > RAILS_MAX {
             return None;
         }
-        let mut address = Address { nonce, host: String::new(), rails: Vec::new() };
+        let mut address =
+            Address { nonce, host: String::new(), multicast: multicast == 1, rails: Vec::new() };
         for _ in 0..rails {
             let [bits] = from.take()?;
             address.rails.push(RailAddress {
@@ -207,8 +211,12 @@ mod tests {
             gid: [n; 16],
             number: 1 << 23,
         };
-        let address =
-            Address { nonce: 77, host: "nöde".to_owned(), rails: vec![rail(0), rail(1)] };
+        let address = Address {
+            nonce: 77,
+            host: "nöde".to_owned(),
+            multicast: true,
+            rails: vec![rail(0), rail(1)],
+        };
         let bytes = address.encode();
         assert_eq!(Address::decode(&bytes), Some(address));
         assert_eq!(Address::decode(&bytes[..40]), None);

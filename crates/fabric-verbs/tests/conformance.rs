@@ -5,6 +5,7 @@
 mod common;
 
 use weft_bootstrap::threads;
+use weft_fabric::Fabric;
 use weft_fabric_conformance::Maker;
 use weft_fabric_verbs::{Options, Verbs};
 
@@ -17,7 +18,12 @@ fn makers(n: usize, change: Change) -> Option<Vec<Maker<Verbs>>> {
         let mut options = common::options(&nodes, rank);
         change(&mut options);
         Box::new(move || match Verbs::connect_with(&mut world, options) {
-            Ok(verbs) => verbs,
+            Ok(verbs) => {
+                // Checks of what cannot be done pass.
+                let able = verbs.capabilities(rank);
+                assert!(able.multicast_max > 0, "{}", verbs.describe().join("\n"));
+                verbs
+            }
             Err(error) => panic!("{error}"),
         }) as Maker<Verbs>
     };
@@ -90,6 +96,15 @@ mod two_ranks_over_ipv6 {
     conformance!(super::makers(2, |options| options.gid_index = Some(0));
         every_length_arrives
         datagrams_reach_members_only
+        sleepers_are_woken_by_everything
+    );
+}
+
+/// Groups are joined as on InfiniBand.
+mod three_ranks_with_the_connection_manager {
+    conformance!(super::makers(3, |options| options.manager = true);
+        datagrams_reach_members_only
+        datagrams_survive_a_flood_whole
         sleepers_are_woken_by_everything
     );
 }

@@ -177,17 +177,10 @@ fn a_peer_that_has_left_is_no_fault_until_it_is_sent_to() {
 
 #[test]
 fn a_withdrawn_region_is_refused_by_the_adapter() {
-    let gather = |verbs: &Verbs, world: &mut ThreadBootstrap, at: RemoteAddr| {
-        world.put("at", &[at.key.to_ne_bytes(), at.addr.to_ne_bytes()].concat()).unwrap();
-        world.fence().unwrap();
-        let bytes = world.get(1 - verbs.rank(), "at").unwrap();
-        let word = |i: usize| u64::from_ne_bytes(bytes[8 * i..8 * i + 8].try_into().unwrap());
-        RemoteAddr { key: word(0), addr: word(1) }
-    };
     two(
         |_| (),
         |verbs, world| {
-            let at = gather(&verbs, world, RemoteAddr::default());
+            let at = common::exchange(world, "at", RemoteAddr::default());
             let mut into = vec![0; 100_000];
             world.fence().unwrap();
             verbs.read(1, sge(&mut into), at, None).unwrap();
@@ -200,7 +193,7 @@ fn a_withdrawn_region_is_refused_by_the_adapter() {
         |verbs, world| {
             let mut memory = vec![1; 100_000];
             let region = verbs.expose(sge(&mut memory)).unwrap();
-            gather(&verbs, world, region.remote);
+            common::exchange(world, "at", region.remote);
             verbs.withdraw(region);
             world.fence().unwrap();
             // Answers the greeting, until the other end fails.

@@ -141,12 +141,7 @@ impl Side {
             Err(error) => panic!("{error}"),
         };
         let region = verbs.allocate(LEN).unwrap();
-        let RemoteAddr { key, addr } = region.remote;
-        world.put("at", &[key.to_ne_bytes(), addr.to_ne_bytes()].concat()).unwrap();
-        world.fence().unwrap();
-        let bytes = world.get(1 - world.rank(), "at").unwrap();
-        let word = |i: usize| u64::from_ne_bytes(bytes[8 * i..8 * i + 8].try_into().unwrap());
-        let theirs = RemoteAddr { key: word(0), addr: word(1) };
+        let theirs = common::exchange(world, "at", region.remote);
         let side = Side { verbs, region, theirs };
         // A round trip, so that the connection exists and all tables have their size.
         side.send(0);

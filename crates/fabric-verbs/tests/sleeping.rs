@@ -2,10 +2,10 @@
 
 mod common;
 
-use std::io::Write;
+use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
-use weft_fabric::{Fabric, Head, RemoteAddr, RemoteFlag, Sge};
+use weft_fabric::{Fabric, Head, RemoteFlag, Sge};
 use weft_fabric_verbs::Verbs;
 
 /// A sleep of this length was not ended by anything.
@@ -51,13 +51,8 @@ fn a_silent_flag_is_seen_by_a_sleeper() {
     two(|verbs, world| {
         let region = verbs.allocate(64).unwrap();
         let flag = verbs.flag(&region, 0, false);
-        let RemoteAddr { key, addr } = flag.remote.at;
-        world.put("flag", &[key.to_ne_bytes(), addr.to_ne_bytes()].concat()).unwrap();
-        world.fence().unwrap();
         let peer = 1 - verbs.rank();
-        let bytes = world.get(peer, "flag").unwrap();
-        let word = |i: usize| u64::from_ne_bytes(bytes[8 * i..8 * i + 8].try_into().unwrap());
-        let at = RemoteAddr { key: word(0), addr: word(1) };
+        let at = common::exchange(world, "flag", flag.remote.at);
         let theirs = RemoteFlag { at, waking: false };
         let set = |value| {
             verbs.write_flag(peer, Sge::EMPTY, at, theirs, value, None).unwrap();
@@ -120,10 +115,12 @@ fn all_threads_of_a_process_are_roused() {
                 std::thread::sleep(Duration::from_millis(20));
             }
         });
-        // As another process would; also when it comes before the sleep.
+        // What another fabric is rung by; also when it comes before the sleep.
+        let (bell, heard) = UnixDatagram::pair().unwrap();
+        heard.set_nonblocking(true).unwrap();
+        verbs.watch(heard.into());
         let token = sleeper.arm();
-        let mut bell = std::fs::File::from(verbs.bell().try_clone_to_owned().unwrap());
-        bell.write_all(&1u64.to_ne_bytes()).unwrap();
+        bell.send(&[1]).unwrap();
         let start = Instant::now();
         sleeper.sleep(token, LONG);
         sleeper.disarm();

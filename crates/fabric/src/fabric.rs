@@ -94,6 +94,20 @@ pub trait Fabric: 'static {
     /// Lets peers read and write memory of the program (no flags, no atomics in it).
     fn expose(&self, memory: Sge) -> Result<Region, Fault>;
 
+    /// Lets peers do with memory that another fabric of this process allocated what they can do
+    /// with this one's own: flags and atomics, too.
+    fn adopt(&self, memory: Sge) -> Result<Region, Fault> {
+        let _ = memory;
+        let what = "adopt another fabric's memory";
+        Err(Fault::Unsupported { rank: self.rank(), what })
+    }
+
+    /// As [`Fabric::allocate`], for peers on this node alone, which is cheaper where a network
+    /// joins the nodes: atomics by them are carried out by processors.
+    fn allocate_on_node(&self, len: usize) -> Result<Region, Fault> {
+        self.allocate(len)
+    }
+
     /// Ends the reach of a region; allocated memory goes back to the fabric. No operation on it
     /// may be under way.
     fn withdraw(&self, region: Region);

@@ -141,18 +141,48 @@ pub unsafe fn copy_small(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// Where in a peer's memory an operation acts. Plain data: it may be sent in a message.
-/// `key` is the fabric's (an rkey, or a segment number); `addr` is an offset or a virtual address.
+/// The fabric's own part of a [`RemoteAddr`]: keys of adapters, bounds, a segment's number. No two
+/// fabrics read it alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Key(pub [u64; 3]);
+
+impl Key {
+    /// Names nothing: no region has this key.
+    pub const NONE: Key = Key([0; 3]);
+}
+
+/// Where in a peer's memory an operation acts. Plain data: it may be sent in a message, by its
+/// [`words`](RemoteAddr::words). `addr` is a virtual address of the owner or an offset, as the
+/// fabric likes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RemoteAddr {
-    pub key: u64,
     pub addr: u64,
+    pub key: Key,
 }
 
 impl RemoteAddr {
+    /// Number of [`words`](RemoteAddr::words).
+    pub const WORDS: usize = 4;
+
+    /// For fabrics whose keys are one word.
+    pub const fn new(key: u64, addr: u64) -> RemoteAddr {
+        RemoteAddr { addr, key: Key([key, 0, 0]) }
+    }
+
     /// The address `bytes` further on.
     pub fn offset(self, bytes: u64) -> RemoteAddr {
-        RemoteAddr { key: self.key, addr: self.addr.wrapping_add(bytes) }
+        RemoteAddr { addr: self.addr.wrapping_add(bytes), ..self }
+    }
+
+    /// What travels. The last words are often zero, and need not be sent then.
+    pub const fn words(self) -> [u64; Self::WORDS] {
+        let Key([first, second, third]) = self.key;
+        [first, self.addr, second, third]
+    }
+
+    /// The address of these words.
+    pub const fn from_words([first, addr, second, third]: [u64; Self::WORDS]) -> RemoteAddr {
+        RemoteAddr { addr, key: Key([first, second, third]) }
     }
 }
 

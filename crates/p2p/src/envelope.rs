@@ -8,7 +8,7 @@
 //! Replies (Ack, Cts, Data, Fin) carry the request they answer in the low half of word 2 and a
 //! number of their own (a request, or an offset) in word 1.
 
-use weft_fabric::Head;
+use weft_fabric::{Head, Sge};
 
 /// A matching space: one for the messages and one for the collectives of every communicator.
 /// Unique in the job for ever.
@@ -105,6 +105,47 @@ impl Envelope {
     }
 }
 
+/// A payload of a few words, of which zeros at the end are not sent: addresses end with some where
+/// the fabric's keys are short.
+pub struct Words {
+    bytes: [u8; 8 * Words::MOST],
+    len: usize,
+}
+
+impl Words {
+    const MOST: usize = 8;
+    /// So many words are always there.
+    const LEAST: usize = 4;
+
+    pub fn new(words: &[u64]) -> Words {
+        let zeros = words.iter().rev().take_while(|&&word| word == 0).count();
+        let len = (words.len() - zeros).max(Words::LEAST);
+        let mut bytes = [0; 8 * Words::MOST];
+        for (at, word) in bytes.chunks_exact_mut(8).zip(words) {
+            at.copy_from_slice(&word.to_ne_bytes());
+        }
+        Words { bytes, len: 8 * len }
+    }
+
+    /// The payload, as long as `self` stays where it is.
+    pub fn payload(&mut self) -> Sge {
+        // SAFETY: it is given to `send`, which copies an inline payload before it returns.
+        unsafe { Sge::new(self.bytes.as_mut_ptr(), self.len) }
+    }
+
+    /// The words of a payload; `None` if there are too few.
+    pub fn read<const N: usize>(payload: Sge) -> Option<[u64; N]> {
+        let mut bytes = [0; 8 * Words::MOST];
+        let len = payload.len().min(8 * N);
+        if len < 8 * Words::LEAST {
+            return None;
+        }
+        payload.part(0, len).read(&mut bytes[..len]);
+        let word = |i: usize| u64::from_ne_bytes(bytes[8 * i..][..8].try_into().expect("8 bytes"));
+        Some(std::array::from_fn(word))
+    }
+}
+
 /// The first word of an eager message with `tag`: what a waiting receive compares.
 pub fn eager_word(tag: Tag) -> u64 {
     Kind::Eager as u64 | u64::from(tag as u32) << 32
@@ -128,6 +169,17 @@ mod tests {
         }
         assert_eq!(Envelope::decode(Head([99, 0, 0])), None);
         assert_eq!(Envelope::decode(Head([0, 0, 0])), None);
+    }
+
+    #[test]
+    fn words_are_read_as_they_were_written() {
+        for words in [[1, 2, 3, 4, 5], [1, 2, 3, 4, 0], [1, 2, 0, 0, 0], [0; 5]] {
+            let mut sent = Words::new(&words);
+            let payload = sent.payload();
+            assert_eq!(payload.len(), if words[4] == 0 { 32 } else { 40 });
+            assert_eq!(Words::read(payload), Some(words));
+            assert_eq!(Words::read::<5>(payload.part(0, 24)), None);
+        }
     }
 
     #[test]

@@ -57,8 +57,8 @@ struct Unexpected {
     request: u32,
     /// Length in the low 56 bits, kind in the high 8.
     len_kind: u64,
-    /// Address of the payload at the sender, or the number of the payload here.
-    place: RemoteAddr,
+    /// The number of its [`Body`].
+    body: u32,
     next: u32,
     prev: u32,
     later: u32,
@@ -76,7 +76,7 @@ impl Default for Unexpected {
             peer: 0,
             request: 0,
             len_kind: 0,
-            place: RemoteAddr::default(),
+            body: NONE,
             next: NONE,
             prev: NONE,
             later: NONE,
@@ -95,8 +95,25 @@ pub struct Matched {
     /// Length of the message in bytes.
     pub len: u64,
     pub(crate) request: u32,
-    pub(crate) remote: RemoteAddr,
-    pub(crate) payload: Option<Staging>,
+    pub(crate) body: Option<Body>,
+}
+
+/// What came with an envelope.
+pub enum Body {
+    /// The payload.
+    Here(Staging),
+    /// Where the payload lies at the sender.
+    There(RemoteAddr),
+}
+
+impl Body {
+    /// Bytes of payload kept here.
+    fn len(&self) -> u64 {
+        match self {
+            Body::Here(payload) => payload.len() as u64,
+            Body::There(_) => 0,
+        }
+    }
 }
 
 /// An envelope on its way into the queue of unexpected ones.
@@ -108,8 +125,7 @@ pub struct Arrival {
     pub peer: usize,
     pub request: u32,
     pub len: u64,
-    pub remote: RemoteAddr,
-    pub payload: Option<Staging>,
+    pub body: Body,
 }
 
 /// Both queues; what a message that is awaited needs comes first.
@@ -122,8 +138,8 @@ pub struct Matching {
     unexpected: Slab<Unexpected>,
     all_arrived: Ends,
     arrived: [Ends; CHAINS],
-    payloads: Vec<Option<Staging>>,
-    free_payloads: Vec<u32>,
+    bodies: Vec<Option<Body>>,
+    free_bodies: Vec<u32>,
     payload_bytes: u64,
     most_payload_bytes: u64,
 }
@@ -138,8 +154,8 @@ impl Matching {
             unexpected: Slab::new(),
             arrived: [EMPTY; CHAINS],
             all_arrived: EMPTY,
-            payloads: Vec::new(),
-            free_payloads: Vec::new(),
+            bodies: Vec::new(),
+            free_bodies: Vec::new(),
             payload_bytes: 0,
             most_payload_bytes: 0,
         }
@@ -240,12 +256,9 @@ impl Matching {
 
     /// Keeps an envelope (and its payload) for a later receive.
     pub fn keep(&mut self, a: Arrival) {
-        let mut place = a.remote;
-        if let Some(payload) = a.payload {
-            self.payload_bytes += payload.len() as u64;
-            self.most_payload_bytes = self.most_payload_bytes.max(self.payload_bytes);
-            place.addr = u64::from(self.store(payload));
-        }
+        self.payload_bytes += a.body.len();
+        self.most_payload_bytes = self.most_payload_bytes.max(self.payload_bytes);
+        let body = self.store(a.body);
         let index = self.unexpected.take();
         let ends = &mut self.arrived[chain(a.context, a.rank)];
         let (prev, earlier) = (ends.last, self.all_arrived.last);
@@ -270,7 +283,7 @@ impl Matching {
             peer: a.peer as u32,
             request: a.request,
             len_kind: a.len | (a.kind as u64) << 56,
-            place,
+            body,
             next: NONE,
             prev,
             later: NONE,
@@ -278,15 +291,15 @@ impl Matching {
         };
     }
 
-    fn store(&mut self, payload: Staging) -> u32 {
-        match self.free_payloads.pop() {
+    fn store(&mut self, body: Body) -> u32 {
+        match self.free_bodies.pop() {
             Some(index) => {
-                self.payloads[index as usize] = Some(payload);
+                self.bodies[index as usize] = Some(body);
                 index
             }
             None => {
-                self.payloads.push(Some(payload));
-                self.payloads.len() as u32 - 1
+                self.bodies.push(Some(body));
+                self.bodies.len() as u32 - 1
             }
         }
     }
@@ -370,22 +383,16 @@ impl Matching {
         }
         self.unexpected.give(index);
         let (kind, len) = (u.len_kind >> 56, u.len_kind & LEN_MASK);
-        let rts = kind == Kind::Rts as u64;
-        let payload = if rts {
-            None
-        } else {
-            let payload = self.payloads[u.place.addr as usize].take();
-            self.free_payloads.push(u.place.addr as u32);
-            self.payload_bytes -= payload.as_ref().map_or(0, |p| p.len() as u64);
-            payload
+        let body = self.bodies[u.body as usize].take();
+        self.free_bodies.push(u.body);
+        self.payload_bytes -= body.as_ref().map_or(0, Body::len);
+        let kind = match kind {
+            kind if kind == Kind::Rts as u64 => Kind::Rts,
+            kind if kind == Kind::EagerSync as u64 => Kind::EagerSync,
+            _ => Kind::Eager,
         };
-        let kind = match rts {
-            true => Kind::Rts,
-            false if kind == Kind::EagerSync as u64 => Kind::EagerSync,
-            false => Kind::Eager,
-        };
-        let (rank, tag, request, remote) = (u.rank, u.tag, u.request, u.place);
-        Matched { kind, peer: u.peer as usize, rank, tag, len, request, remote, payload }
+        let (rank, tag, request) = (u.rank, u.tag, u.request);
+        Matched { kind, peer: u.peer as usize, rank, tag, len, request, body }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::endpoint::{Endpoint, State};
 use crate::envelope::{Context, Envelope, Kind, Source, Tag, eager_word};
-use crate::matching::{Arrival, Matched};
+use crate::matching::{Arrival, Body, Matched};
 use crate::request::{RequestId, Stage, Status};
 use weft_fabric::{Fabric, Fault, RemoteAddr, Sge, Work};
 
@@ -109,12 +109,15 @@ impl<F: Fabric> Endpoint<F> {
         slot.peer = Some(m.peer as u32);
         slot.rank = m.rank as i32;
         slot.tag = m.tag;
-        if m.kind == Kind::Rts {
-            let offer = Offer { len: m.len, remote: m.remote, request: m.request };
-            self.fetch(state, index, m.peer, offer);
-            return;
-        }
-        let payload = m.payload.as_ref().map_or(Sge::EMPTY, |p| p.sge());
+        let payload = match &m.body {
+            Some(Body::There(remote)) => {
+                let offer = Offer { len: m.len, remote: *remote, request: m.request };
+                self.fetch(state, index, m.peer, offer);
+                return;
+            }
+            Some(Body::Here(payload)) => payload.sge(),
+            None => Sge::EMPTY,
+        };
         slot.status = self.deliver(slot.buffer, payload, m.rank, m.tag);
         slot.stage = Stage::Complete;
         self.advance(slot);
@@ -173,19 +176,8 @@ impl<F: Fabric> Endpoint<F> {
             self.fabric.charge(Work::Copy(payload.len()));
         }
         let Envelope { kind, tag, context, rank, request } = e;
-        let remote = RemoteAddr::default();
-        let payload = Some(copy);
-        state.matching.keep(Arrival {
-            kind,
-            context,
-            rank,
-            tag,
-            peer,
-            request,
-            len,
-            remote,
-            payload,
-        });
+        let body = Body::Here(copy);
+        state.matching.keep(Arrival { kind, context, rank, tag, peer, request, len, body });
         self.fabric.counters().add(self.arrivals, 1);
     }
 

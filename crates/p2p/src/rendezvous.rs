@@ -1,31 +1,21 @@
 //! Rendezvous, the receiver's part: read the sender's memory, or ask for pieces.
 
 use crate::endpoint::{Endpoint, State};
-use crate::envelope::{Envelope, Kind};
-use crate::matching::Arrival;
+use crate::envelope::{Envelope, Kind, Words};
+use crate::matching::{Arrival, Body};
 use crate::receive::Offer;
 use crate::request::{Stage, Status};
 use crate::send::Outcome;
-use weft_fabric::{Fabric, RemoteAddr, Sge};
-
-/// The key that says: this payload cannot be read from outside.
-const UNREADABLE: u64 = u64::MAX;
+use weft_fabric::{Fabric, Key, RemoteAddr, Sge};
 
 impl<F: Fabric> Endpoint<F> {
     /// An offer has arrived: match it or keep it.
     pub(crate) fn on_rts(&self, state: &mut State, peer: usize, e: Envelope, p: Sge) -> Outcome {
-        let mut bytes = [0u8; 32];
-        if p.len() < bytes.len() {
-            return Err("offer of a payload");
-        }
-        p.read(&mut bytes);
-        let word = |i: usize| u64::from_ne_bytes(bytes[8 * i..][..8].try_into().expect("8 bytes"));
-        let (len, readable) = (word(0), word(1) == 1);
+        let [len, at @ ..] = Words::read::<5>(p).ok_or("offer of a payload")?;
         if len >> 48 != 0 {
             return Err("length of a payload");
         }
-        let key = if readable { word(2) } else { UNREADABLE };
-        let remote = RemoteAddr { key, addr: word(3) };
+        let remote = RemoteAddr::from_words(at);
         if let Some(index) = state.matching.match_posted(e.context, e.rank, e.tag) {
             let slot = &mut state.requests[index];
             slot.peer = Some(peer as u32);
@@ -35,18 +25,8 @@ impl<F: Fabric> Endpoint<F> {
             return Ok(());
         }
         let Envelope { tag, context, rank, request, .. } = e;
-        let (kind, payload) = (Kind::Rts, None);
-        state.matching.keep(Arrival {
-            kind,
-            context,
-            rank,
-            tag,
-            peer,
-            request,
-            len,
-            remote,
-            payload,
-        });
+        let (kind, body) = (Kind::Rts, Body::There(remote));
+        state.matching.keep(Arrival { kind, context, rank, tag, peer, request, len, body });
         self.fabric.counters().add(self.arrivals, 1);
         Ok(())
     }
@@ -70,7 +50,8 @@ impl<F: Fabric> Endpoint<F> {
             return;
         }
         let into = slot.buffer.part(0, fits);
-        let readable = offer.remote.key != UNREADABLE;
+        // No key says: this payload cannot be read from outside.
+        let readable = offer.remote.key != Key::NONE;
         match readable.then(|| self.share(state, index, peer, into, &offer)) {
             Some(Ok(true)) => return,
             Some(Err(fault)) => {

@@ -1,9 +1,9 @@
 //! The sending side: eager within the credit, else an offer that the receiver answers.
 
 use crate::endpoint::{Endpoint, State};
-use crate::envelope::{Context, Envelope, Kind, Tag};
+use crate::envelope::{Context, Envelope, Kind, Tag, Words};
 use crate::request::{RequestId, Stage};
-use weft_fabric::{Fabric, Fault, Posted, Sge};
+use weft_fabric::{Fabric, Fault, Posted, RemoteAddr, Sge};
 
 /// How a send may complete (MPI 5.0, section 3.4). Ready and buffered sends are standard ones here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,16 +99,10 @@ impl<F: Fabric> Endpoint<F> {
         describe(slot, to, buffer, Stage::Offered);
         let region = self.fabric.expose(buffer).ok();
         slot.region = region;
-        let (key, addr) = region.map_or((0, 0), |r| (r.remote.key, r.remote.addr));
-        let words = [buffer.len() as u64, u64::from(region.is_some()), key, addr];
-        let mut bytes = [0u8; 32];
-        for (at, word) in bytes.chunks_exact_mut(8).zip(words) {
-            at.copy_from_slice(&word.to_ne_bytes());
-        }
-        // SAFETY: an inline payload is copied before `send` returns.
-        let payload = unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) };
+        let [a, b, c, d] = region.map_or(RemoteAddr::default(), |r| r.remote).words();
+        let mut words = Words::new(&[buffer.len() as u64, a, b, c, d]);
         let head = to.envelope(Kind::Rts, index).encode();
-        let posted = self.fabric.send(to.peer, head, payload, None);
+        let posted = self.fabric.send(to.peer, head, words.payload(), None);
         debug_assert_eq!(posted, Posted::Done, "an inline payload is copied at once");
         RequestId(index)
     }

@@ -13,7 +13,7 @@
 //! somebody who is not inside the library, except for a piece that was taken.
 
 use crate::endpoint::{Endpoint, State};
-use crate::envelope::{Context, Envelope, Kind};
+use crate::envelope::{Context, Envelope, Kind, Words};
 use crate::receive::Offer;
 use crate::request::Stage;
 use crate::send::{Outcome, waiting};
@@ -51,13 +51,17 @@ pub struct Shared {
 const UNITS_SHIFT: u32 = 24;
 
 /// The invitation's payload: where the claim word and the buffer are.
-fn encode(claims: RemoteAddr, buffer: RemoteAddr) -> [u8; 32] {
-    let mut bytes = [0; 32];
-    let words = [claims.key, claims.addr, buffer.key, buffer.addr];
-    for (at, word) in bytes.chunks_exact_mut(8).zip(words) {
-        at.copy_from_slice(&word.to_ne_bytes());
-    }
-    bytes
+fn encode(claims: RemoteAddr, buffer: RemoteAddr) -> Words {
+    let (claims, buffer) = (claims.words(), buffer.words());
+    // In turns, so that what is zero in both is at the end.
+    Words::new(&std::array::from_fn::<_, 8, _>(|i| [claims, buffer][i % 2][i / 2]))
+}
+
+/// The claim word and the buffer that an invitation names.
+fn decode(payload: Sge) -> Option<(RemoteAddr, RemoteAddr)> {
+    let words = Words::read::<8>(payload)?;
+    let at = |first| RemoteAddr::from_words(std::array::from_fn(|i| words[2 * i + first]));
+    Some((at(0), at(1)))
 }
 
 /// Units of one piece of a payload of `len` bytes: about a quarter of it, so that the two ends are
@@ -94,9 +98,7 @@ impl<F: Fabric> Endpoint<F> {
         let units = units(into.len());
         let pieces = into.len().div_ceil(units * UNIT) as u32;
         let last = into.len() - piece(pieces - 1, into.len(), units).0;
-        let mut bytes = encode(at, buffer.remote);
-        // SAFETY: an inline payload is copied before `send` returns.
-        let payload = unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) };
+        let mut words = encode(at, buffer.remote);
         let invite = Envelope {
             kind: Kind::Invite,
             tag: (last | units << UNITS_SHIFT) as i32,
@@ -104,7 +106,7 @@ impl<F: Fabric> Endpoint<F> {
             rank: pieces,
             request: offer.request,
         };
-        self.fabric.send(peer, invite.encode(), payload, None);
+        self.fabric.send(peer, invite.encode(), words.payload(), None);
         let mut own = 0;
         while let Some(i) = self.claim(me, at, number, pieces)? {
             let (offset, len) = piece(i, into.len(), units);
@@ -125,7 +127,7 @@ impl<F: Fabric> Endpoint<F> {
     /// A free claim word with a fresh number and no piece taken.
     fn open_claims(&self, state: &mut State) -> Result<Option<(u32, u32)>, Fault> {
         if state.claims.is_none() {
-            let region = self.fabric.allocate(WORDS * STRIDE)?;
+            let region = self.fabric.allocate_on_node(WORDS * STRIDE)?;
             let free = (0..WORDS as u32).rev().collect();
             state.claims = Some(Claims { region, free, numbers: [0; WORDS] });
         }
@@ -193,14 +195,7 @@ impl<F: Fabric> Endpoint<F> {
             return Err(WHAT);
         }
         let slot = waiting(state, peer, e, Stage::Offered).ok_or(WHAT)?;
-        let mut bytes = [0u8; 32];
-        if p.len() < bytes.len() {
-            return Err(WHAT);
-        }
-        p.read(&mut bytes);
-        let word = |i: usize| u64::from_ne_bytes(bytes[8 * i..][..8].try_into().expect("8 bytes"));
-        let claims = RemoteAddr { key: word(0), addr: word(1) };
-        let buffer = RemoteAddr { key: word(2), addr: word(3) };
+        let (claims, buffer) = decode(p).ok_or(WHAT)?;
         let (pieces, packed) = (e.rank, e.tag as u32 as usize);
         let (last, units) = (packed & ((1 << UNITS_SHIFT) - 1), packed >> UNITS_SHIFT);
         let (index, number) = (e.context.0 as u32, (e.context.0 >> 32) as u32);

@@ -88,12 +88,23 @@ impl<F: Fabric> Drop for Posted<'_, F> {
 }
 
 pub fn send_address<F: Fabric>(fabric: &F, to: usize, at: RemoteAddr) {
-    send_head(fabric, to, [at.key, at.addr, 0]);
+    let [first, second, third, last] = at.words();
+    let mut bytes = last.to_ne_bytes();
+    let len = if last == 0 { 0 } else { bytes.len() };
+    // SAFETY: an inline payload is copied before `send` returns.
+    let payload = unsafe { Sge::new(bytes.as_mut_ptr(), len) };
+    fabric.send(to, Head([first, second, third]), payload, None);
 }
 
 pub async fn address<F: Fabric>(fabric: &F, from: usize) -> Result<RemoteAddr, Fault> {
-    let [key, addr, _] = head(fabric, from).await?;
-    Ok(RemoteAddr { key, addr })
+    let message = message(fabric, from).await?;
+    let Head([first, second, third]) = message.head;
+    let mut last = [0; 8];
+    if message.payload.len() == last.len() {
+        message.payload.read(&mut last);
+    }
+    fabric.release(message);
+    Ok(RemoteAddr::from_words([first, second, third, u64::from_ne_bytes(last)]))
 }
 
 /// Refuses what this fabric cannot do.

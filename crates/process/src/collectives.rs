@@ -9,7 +9,7 @@ use crate::{Buffer, Comm, Error};
 use std::rc::Rc;
 use weft_collective::{
     CENTRAL_MOST, Link, Reduce, SLOT, allgather, allreduce, alltoall, barrier, bcast, gather,
-    reduce, scan, scatter,
+    reduce, scan, scatter, share_memory,
 };
 use weft_fabric::{Fabric, Sge};
 
@@ -104,11 +104,7 @@ impl<F: Fabric> Comm<F> {
     fn central(&self) -> bool {
         *self.shares_memory.get_or_init(|| {
             let fabric = self.engine.endpoint().fabric();
-            let shared = |&peer: &u32| {
-                let c = fabric.capabilities(peer as usize);
-                c.coherent_atomics && c.flags_wake
-            };
-            self.size() <= CENTRAL_MOST && self.group().ranks().iter().all(shared)
+            self.size() <= CENTRAL_MOST && share_memory(fabric, self.group().ranks())
         })
     }
 

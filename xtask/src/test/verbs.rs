@@ -11,7 +11,8 @@ const TIMEOUT: &str = "480";
 /// The crate's test programs, built.
 fn programs() -> Result<Vec<PathBuf>, String> {
     let mut command = cargo();
-    command.args(["test", "-p", "weft-fabric-verbs", "--no-run", "--message-format=json"]);
+    command.args(["test", "-p", "weft-fabric-verbs", "-p", "weft-fabric-join"]);
+    command.args(["--no-run", "--message-format=json"]);
     let output = command.output().map_err(|e| format!("cargo: {e}"))?;
     if !output.status.success() {
         return Err(format!("building the tests of verbs: {}", output.status));

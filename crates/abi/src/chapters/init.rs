@@ -10,7 +10,6 @@ use crate::waiting::Call;
 use crate::{lock, settings};
 use std::ffi::{c_char, c_int};
 use weft_fabric::Fabric;
-use weft_fabric_shm::Options;
 use weft_p2p::Limits;
 
 pub(crate) unsafe fn init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> Result<(), Error> {
@@ -62,9 +61,7 @@ fn connect(state: &State) -> Result<(), String> {
     let spin = settings::number("WEFT_SPIN_US")?;
     let selection = crate::chapters::collectives::selection()?;
     let mut bootstrap = weft_bootstrap::from_environment().map_err(|e| e.to_string())?;
-    let options = Options { cma: settings::number("WEFT_CMA")? != 0, ..Options::default() };
-    let plan = settings::faults()?;
-    let node = Node::connect(&mut *bootstrap, options, plan).map_err(|e| e.to_string())?;
+    let node = Node::connect(&mut *bootstrap)?;
     let mut policy = node.policy();
     policy.spin = std::time::Duration::from_micros(spin);
     let engine = Engine::new(node, policy, limits);

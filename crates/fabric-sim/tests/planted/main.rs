@@ -66,11 +66,11 @@ async fn addresses(sim: &Sim, mine: Region) -> Vec<RemoteAddr> {
     let mut all = vec![mine.remote; sim.size()];
     let others: Vec<_> = (0..sim.size()).filter(|&r| r != sim.rank()).collect();
     for &other in &others {
-        tell(sim, other, [mine.remote.key, mine.remote.addr, 0]);
+        tell(sim, other, [mine.remote.key.0[0], mine.remote.addr, 0]);
     }
     for &other in &others {
         let (_, Head([key, addr, _])) = message(sim, Some(other)).await;
-        all[other] = RemoteAddr { key, addr };
+        all[other] = RemoteAddr::new(key, addr);
     }
     all
 }

@@ -3,6 +3,8 @@
 
 use std::io::Write;
 use std::sync::Once;
+use weft_bootstrap::{Bootstrap, ThreadBootstrap};
+use weft_fabric::RemoteAddr;
 use weft_fabric_verbs::{Options, Port, ports};
 
 static SAID: Once = Once::new();
@@ -43,4 +45,14 @@ pub fn options(nodes: &[Vec<String>], rank: usize) -> Options {
         options.timeout = 13;
     }
     options
+}
+
+/// Two ranks tell each other an address, under `name`.
+#[allow(dead_code)]
+pub fn exchange(world: &mut ThreadBootstrap, name: &str, mine: RemoteAddr) -> RemoteAddr {
+    world.put(name, &mine.words().map(u64::to_ne_bytes).concat()).unwrap();
+    world.fence().unwrap();
+    let bytes = world.get(1 - world.rank(), name).unwrap();
+    let word = |i: usize| u64::from_ne_bytes(bytes[8 * i..8 * i + 8].try_into().unwrap());
+    RemoteAddr::from_words(std::array::from_fn(word))
 }

@@ -59,22 +59,23 @@ impl Doorbell {
         Doorbell::default()
     }
 
-    /// Called after something was published: rings if anybody sleeps or is about to.
+    /// Called after something was published: rings if anybody sleeps or is about to, and says
+    /// whether.
     #[inline]
-    pub fn wake(&self) {
+    pub fn wake(&self) -> bool {
         fence(Ordering::SeqCst);
-        if self.sleepers.load(Ordering::Relaxed) != 0 {
-            self.ring();
-        }
+        self.wake_fenced()
     }
 
     /// The second half of [`Doorbell::wake`], for callers that wake several doorbells after one
     /// `fence(SeqCst)` of their own.
     #[inline]
-    pub fn wake_fenced(&self) {
-        if self.sleepers.load(Ordering::Relaxed) != 0 {
+    pub fn wake_fenced(&self) -> bool {
+        let asleep = self.sleepers.load(Ordering::Relaxed) != 0;
+        if asleep {
             self.ring();
         }
+        asleep
     }
 }
 

@@ -9,8 +9,7 @@ fn arrival(context: u64, rank: u32, tag: Tag, request: u32) -> Arrival {
         peer: rank as usize,
         request,
         len: 10,
-        remote: RemoteAddr::default(),
-        payload: None,
+        body: Body::There(RemoteAddr::default()),
     }
 }
 

@@ -1,0 +1,53 @@
+//! What the settings say about verbs.
+
+use crate::settings;
+use std::time::Duration;
+use weft_bootstrap::Bootstrap;
+use weft_fabric_verbs::Options;
+
+/// The adapters of node `node`: lists for several nodes are used in turn.
+fn devices(text: &str, node: usize) -> Vec<String> {
+    let lists: Vec<&str> = text.split(';').collect();
+    let names = lists[node % lists.len()].split(',').map(str::trim);
+    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// The options of this process. An error is in words.
+pub fn options(bootstrap: &dyn Bootstrap) -> Result<Options, String> {
+    let node = bootstrap.nodes()[bootstrap.rank()];
+    let seconds = |name| settings::number(name).map(Duration::from_secs);
+    let small = |name| settings::number(name).map(|n| n as u8);
+    Ok(Options {
+        devices: devices(&settings::words("WEFT_DEVICES")?, node),
+        rails: settings::number("WEFT_RAILS")? as usize,
+        rail: settings::maybe("WEFT_RAIL")?.map(|n| n as usize),
+        gid_index: settings::maybe("WEFT_GID_INDEX")?.map(|n| n as u8),
+        service_level: small("WEFT_SERVICE_LEVEL")?,
+        traffic_class: small("WEFT_TRAFFIC_CLASS")?,
+        mtu: settings::maybe("WEFT_MTU")?.map(|n| n as usize),
+        connections: settings::number("WEFT_CONNECTIONS")? as usize,
+        in_order_placement: match settings::choice("WEFT_IN_ORDER")? {
+            0 => None,
+            place => Some(place == 2),
+        },
+        timeout: small("WEFT_ACK_TIMEOUT")?,
+        retries: small("WEFT_ACK_RETRIES")?,
+        patience: seconds("WEFT_PATIENCE")?,
+        keepalive: seconds("WEFT_KEEPALIVE")?,
+        ..Options::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::devices;
+
+    #[test]
+    fn nodes_use_lists_in_turn() {
+        assert_eq!(devices("", 3), [""; 0]);
+        assert_eq!(devices("a, b", 3), ["a", "b"]);
+        assert_eq!(devices("a,b;c", 0), ["a", "b"]);
+        assert_eq!(devices("a,b;c", 1), ["c"]);
+        assert_eq!(devices("a,b;c", 2), ["a", "b"]);
+    }
+}

@@ -1,0 +1,263 @@
+//! Multicast groups through the connection manager (librdmacm, loaded when it is asked for): on
+//! InfiniBand the subnet manager forms a group and says by what local identifier switches know it. A
+//! group's address is an IP address, so the port's network interface (IPoIB) must have one of its own.
+
+use crate::ConnectError;
+use crate::device::Port;
+use crate::ffi::*;
+use crate::library::functions;
+use std::ffi::{c_int, c_void};
+use std::fs;
+use std::io;
+use std::mem::zeroed;
+use std::net::Ipv4Addr;
+use std::os::fd::RawFd;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+functions! {
+    /// The functions of librdmacm.
+    Manager from "librdmacm.so.1";
+    rdma_create_event_channel: fn() -> *mut EventChannel;
+    rdma_destroy_event_channel: fn(*mut EventChannel);
+    rdma_create_id: fn(*mut EventChannel, *mut *mut Id, *mut c_void, c_int) -> c_int;
+    rdma_destroy_id: fn(*mut Id) -> c_int;
+    rdma_bind_addr: fn(*mut Id, *mut libc::sockaddr) -> c_int;
+    rdma_join_multicast: fn(*mut Id, *mut libc::sockaddr, *mut c_void) -> c_int;
+    rdma_leave_multicast: fn(*mut Id, *mut libc::sockaddr) -> c_int;
+    rdma_get_cm_event: fn(*mut EventChannel, *mut *mut Event) -> c_int;
+    rdma_ack_cm_event: fn(*mut Event) -> c_int;
+}
+
+/// `struct rdma_event_channel`.
+#[repr(C)]
+pub struct EventChannel {
+    pub fd: c_int,
+}
+
+/// `struct rdma_cm_id`, of which nothing is looked at.
+#[repr(C)]
+pub struct Id {
+    _opaque: [u8; 0],
+}
+
+/// `struct rdma_cm_event` with the part that belongs to datagrams.
+#[repr(C)]
+pub struct Event {
+    pub id: *mut Id,
+    pub listen_id: *mut Id,
+    pub event: c_int,
+    pub status: c_int,
+    pub ud: Datagrams,
+}
+
+/// `struct rdma_ud_param`.
+#[repr(C)]
+pub struct Datagrams {
+    pub private_data: *const c_void,
+    pub private_data_len: u8,
+    pub ah_attr: ibv_ah_attr,
+    pub qp_num: u32,
+    pub qkey: u32,
+}
+
+pub const RDMA_PS_UDP: c_int = 0x0111;
+pub const RDMA_CM_EVENT_MULTICAST_JOIN: c_int = 12;
+pub const RDMA_CM_EVENT_MULTICAST_ERROR: c_int = 13;
+
+/// How long the subnet manager may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The connection manager, for one port.
+pub struct Joiner {
+    /// `None` only while it is dropped.
+    channel: NonNull<EventChannel>,
+    manager: Manager,
+    /// The port's own address.
+    own: Ipv4Addr,
+}
+
+// SAFETY: librdmacm may be used by any thread; a channel belongs to none.
+unsafe impl Send for Joiner {}
+// SAFETY: as above; events are taken by one call at a time, since joining has `&mut` of its owner.
+unsafe impl Sync for Joiner {}
+
+/// A group that was joined; dropping it leaves the group.
+pub struct Membership {
+    id: NonNull<Id>,
+    group: libc::sockaddr_in,
+    joiner: Arc<Joiner>,
+    /// Where datagrams for the group go.
+    pub path: ibv_ah_attr,
+}
+
+// SAFETY: as for `Joiner`.
+unsafe impl Send for Membership {}
+
+fn socket_address(address: Ipv4Addr) -> libc::sockaddr_in {
+    // SAFETY: all-zero is a valid address.
+    let mut socket: libc::sockaddr_in = unsafe { zeroed() };
+    socket.sin_family = libc::AF_INET as libc::sa_family_t;
+    socket.sin_addr.s_addr = u32::from(address).to_be();
+    socket
+}
+
+fn check(result: c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+impl Joiner {
+    /// `own`: the address of the port's network interface.
+    pub fn new(own: Ipv4Addr) -> Result<Arc<Joiner>, ConnectError> {
+        let manager = Manager::load()?;
+        // SAFETY: no arguments.
+        let channel = unsafe { (manager.rdma_create_event_channel)() };
+        let refused = || ConnectError::last("opening the connection manager (rdma_cm)", "rdma_ucm");
+        let channel = NonNull::new(channel).ok_or_else(refused)?;
+        // SAFETY: a new channel.
+        let fd = unsafe { channel.as_ref() }.fd;
+        // SAFETY: flags of a descriptor that is open.
+        unsafe { libc::fcntl(fd, libc::F_SETFL, libc::O_NONBLOCK) };
+        Ok(Arc::new(Joiner { channel, manager, own }))
+    }
+
+    fn fd(&self) -> RawFd {
+        // SAFETY: alive as long as `self`.
+        unsafe { self.channel.as_ref() }.fd
+    }
+
+    /// Joins `group` and waits for the subnet manager's answer.
+    pub fn join(self: &Arc<Joiner>, group: Ipv4Addr) -> io::Result<Membership> {
+        let mut id = ptr::null_mut();
+        let (channel, manager) = (self.channel.as_ptr(), &self.manager);
+        // SAFETY: a live channel; fills in `id`.
+        check(unsafe { (manager.rdma_create_id)(channel, &mut id, ptr::null_mut(), RDMA_PS_UDP) })?;
+        let id = NonNull::new(id).ok_or_else(io::Error::last_os_error)?;
+        let mut own = socket_address(self.own);
+        let mut membership = Membership {
+            id,
+            group: socket_address(group),
+            joiner: self.clone(),
+            path: ibv_ah_attr::default(),
+        };
+        let group = (&raw mut membership.group).cast();
+        // SAFETY: a live id; addresses are read during the calls.
+        check(unsafe { (manager.rdma_bind_addr)(id.as_ptr(), (&raw mut own).cast()) })?;
+        // SAFETY: as above.
+        check(unsafe { (manager.rdma_join_multicast)(id.as_ptr(), group, ptr::null_mut()) })?;
+        membership.path = self.answer(id)?;
+        Ok(membership)
+    }
+
+    /// Waits until the join of `id` has been answered.
+    fn answer(&self, id: NonNull<Id>) -> io::Result<ibv_ah_attr> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let mut event = ptr::null_mut();
+            // SAFETY: a live channel whose descriptor does not block; fills in `event`.
+            if unsafe { (self.manager.rdma_get_cm_event)(self.channel.as_ptr(), &mut event) } == 0 {
+                // SAFETY: filled in; valid until it is acknowledged.
+                let (of, kind, status, path) =
+                    unsafe { ((*event).id, (*event).event, (*event).status, (*event).ud.ah_attr) };
+                // SAFETY: from `rdma_get_cm_event`, once.
+                unsafe { (self.manager.rdma_ack_cm_event)(event) };
+                match kind {
+                    _ if of != id.as_ptr() => {}
+                    RDMA_CM_EVENT_MULTICAST_JOIN if status == 0 => return Ok(path),
+                    RDMA_CM_EVENT_MULTICAST_JOIN | RDMA_CM_EVENT_MULTICAST_ERROR => {
+                        return Err(match status {
+                            negative if negative < 0 => io::Error::from_raw_os_error(-negative),
+                            status => io::Error::other(format!(
+                                "the subnet manager refused it (status {status})"
+                            )),
+                        });
+                    }
+                    _ => {}
+                }
+                continue;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let why = "the subnet manager did not answer: is one running, with multicast?";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+            }
+            let mut entry = libc::pollfd { fd: self.fd(), events: libc::POLLIN, revents: 0 };
+            // SAFETY: one valid entry.
+            unsafe { libc::poll(&mut entry, 1, left.as_millis() as c_int + 1) };
+        }
+    }
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        let manager = &self.joiner.manager;
+        // SAFETY: a live id, whose channel is alive; it is not used afterwards. Leaving a group that
+        // was not joined is an error without effect.
+        unsafe {
+            (manager.rdma_leave_multicast)(self.id.as_ptr(), (&raw mut self.group).cast());
+            (manager.rdma_destroy_id)(self.id.as_ptr());
+        }
+    }
+}
+
+impl Drop for Joiner {
+    fn drop(&mut self) {
+        // SAFETY: opened by `new`; all memberships hold an `Arc` of it.
+        unsafe { (self.manager.rdma_destroy_event_channel)(self.channel.as_ptr()) };
+    }
+}
+
+/// The network interface of a port: on InfiniBand the one that the same adapter has for it.
+pub fn interface_of(port: &Port) -> Option<String> {
+    if let Some(interface) = &port.interface {
+        return Some(interface.clone());
+    }
+    let folder = format!("/sys/class/infiniband/{}/device/net", port.device);
+    fs::read_dir(folder).ok()?.flatten().find_map(|entry| {
+        let number = fs::read_to_string(entry.path().join("dev_port")).ok()?;
+        let fits = number.trim().parse::<u8>().ok()? + 1 == port.number;
+        fits.then(|| entry.file_name().to_string_lossy().into_owned())
+    })
+}
+
+/// The IPv4 address of a network interface.
+pub fn address_of(interface: &str) -> Option<Ipv4Addr> {
+    let mut list = ptr::null_mut();
+    // SAFETY: fills in `list`.
+    if unsafe { libc::getifaddrs(&mut list) } != 0 {
+        return None;
+    }
+    let mut found = None;
+    let mut at = list;
+    while found.is_none() && !at.is_null() {
+        // SAFETY: an entry of the list.
+        let entry = unsafe { &*at };
+        at = entry.ifa_next;
+        // SAFETY: names are C strings.
+        let name = unsafe { std::ffi::CStr::from_ptr(entry.ifa_name) };
+        if name.to_str() != Ok(interface) || entry.ifa_addr.is_null() {
+            continue;
+        }
+        // SAFETY: every address begins with its family.
+        if c_int::from(unsafe { (*entry.ifa_addr).sa_family }) == libc::AF_INET {
+            // SAFETY: of this family.
+            let address = unsafe { (*entry.ifa_addr.cast::<libc::sockaddr_in>()).sin_addr.s_addr };
+            found = Some(Ipv4Addr::from(u32::from_be(address)));
+        }
+    }
+    // SAFETY: the list, once.
+    unsafe { libc::freeifaddrs(list) };
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_has_its_address() {
+        assert_eq!(address_of("lo"), Some(Ipv4Addr::LOCALHOST));
+        assert_eq!(address_of("no such interface"), None);
+    }
+}
