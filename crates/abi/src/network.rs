@@ -14,7 +14,11 @@ fn devices(text: &str, node: usize) -> Vec<String> {
 
 /// The options of this process. An error is in words.
 pub fn options(bootstrap: &dyn Bootstrap) -> Result<Options, String> {
-    let node = bootstrap.nodes()[bootstrap.rank()];
+    of_node(bootstrap.nodes()[bootstrap.rank()])
+}
+
+/// The options of a process on node `node`.
+pub fn of_node(node: usize) -> Result<Options, String> {
     let seconds = |name| settings::number(name).map(Duration::from_secs);
     let small = |name| settings::number(name).map(|n| n as u8);
     Ok(Options {

@@ -1,8 +1,9 @@
 //! The rails of this machine for `weft info`: what connects nodes, or why nothing does.
 
+use crate::network;
 use std::ffi::{CString, c_char};
 use std::sync::OnceLock;
-use weft_fabric_verbs::{Options, Survey};
+use weft_fabric_verbs::Survey;
 
 /// Lines of a word and what it is about, separated by a tab: `rail N`, `unused` (a port) and
 /// `unusable` (an adapter) with the reason, `bounds`; or `none` and the reason.
@@ -24,13 +25,13 @@ fn lines(survey: Result<Survey, String>) -> Vec<(String, String)> {
     lines
 }
 
-/// The rails that `MPI_Init` would use between nodes with the usual settings, in the lines above.
-/// Opens the adapters, once.
+/// The rails that `MPI_Init` would use on the first of several nodes, in the lines above. Opens the adapters, once.
 #[unsafe(no_mangle)]
 pub extern "C" fn weft_rails() -> *const c_char {
     static TEXT: OnceLock<CString> = OnceLock::new();
     let build = || {
-        let survey = Survey::look(&Options::default()).map_err(|error| error.to_string());
+        let look = |options| Survey::look(&options).map_err(|error| error.to_string());
+        let survey = network::of_node(0).and_then(look);
         let clean = |text: &str| text.replace(['\t', '\n', '\0'], " ");
         let line = |(word, text): &(String, String)| format!("{word}\t{}\n", clean(text));
         let text: String = lines(survey).iter().map(line).collect();

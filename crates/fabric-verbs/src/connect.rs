@@ -80,11 +80,11 @@ fn own(
     let ends = (&*first.domain, &*first.base);
     // Without it, everything but multicast works.
     let multicast = Multicast::new(ends, &first.port, &mut memories, options.manager);
-    let multicast = multicast.map_err(|error| notes.push(format!("no multicast: {error}"))).ok();
+    let multicast =
+        multicast.inspect_err(|error| notes.push(format!("no multicast: {error}"))).ok();
     let rail_addresses = rails.iter().map(Rail::address).collect();
-    let multicast_works = multicast.is_some();
-    let address =
-        Address { nonce, host: host(), multicast: multicast_works, rails: rail_addresses };
+    let multicasts = multicast.is_some();
+    let address = Address { nonce, host: host(), multicast: multicasts, rails: rail_addresses };
     let state = State {
         peers: (0..size).map(|_| None).collect(),
         multicast,

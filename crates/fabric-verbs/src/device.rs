@@ -360,12 +360,10 @@ fn port(context: &Context, number: u8, options: &Options) -> Result<Port, Connec
     };
     port.distance = port.numa.and_then(numa::distance);
     port.gid = gid(context, &port, attributes.gid_tbl_len, &sysfs, options)?;
-    if link == Link::Ethernet {
-        let index = port.gid.map_or(0, |gid| gid.index);
-        // Where the port has no address, soft-RoCE still says on what it lies.
-        port.interface = read(sysfs.join(format!("gid_attrs/ndevs/{index}")))
-            .or_else(|| read(context.directory.join("parent")));
-    }
+    let index = port.gid.map_or(0, |gid| gid.index);
+    // Where the port has no address, soft-RoCE still says on what it lies.
+    port.interface = read(sysfs.join(format!("gid_attrs/ndevs/{index}")))
+        .or_else(|| read(context.directory.join("parent")));
     Ok(port)
 }
 

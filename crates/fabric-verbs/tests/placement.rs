@@ -129,7 +129,7 @@ fn bottom_fill_fails_where_bytes_are_not_placed_in_order() {
     if common::nodes().is_none() {
         return;
     }
-    let plan = "seed=6,reorder=1,claim_order=1,mtu=1024";
+    let plan = "seed=6,reorder=1,claim_order=1,mtu=128";
     let len = 1016;
     let forced = send(plan, true, None, len, 200);
     let usual = send(plan, false, None, len, 200);
