@@ -220,6 +220,13 @@ impl Fabric for Node {
             done: Completion,
         ) -> Result<(), Fault>;
         fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted;
+        fn send_solicited(
+            &self,
+            peer: usize,
+            head: Head,
+            payload: Sge,
+            done: Completion,
+        ) -> Posted;
         fn join(&self, group: GroupId);
         fn leave(&self, group: GroupId);
         fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault>;
@@ -227,6 +234,7 @@ impl Fabric for Node {
         fn progress(&self) -> bool;
         fn idle(&self) -> bool;
         fn sleeper(&self) -> Arc<dyn Sleep>;
+        fn helper(&self) -> Arc<dyn Sleep>;
         fn poll_clock(&self, cx: &mut Context<'_>) -> Poll<()>;
         fn charge(&self, work: Work);
     }
