@@ -96,6 +96,8 @@ impl Node {
             (near.map_err(|error| error.to_string())?, far.map_err(|error| error.to_string())?);
         let bell = near.descriptor().and_then(|bell| bell.try_clone_to_owned().ok());
         far.watch(bell.ok_or("no descriptor for the doorbell (raise `ulimit -n`)")?);
+        let bell = near.helper_descriptor().and_then(|bell| bell.try_clone_to_owned().ok());
+        far.watch_for_helper(bell.ok_or("no descriptor for a doorbell (raise `ulimit -n`)")?);
         Ok(Node::other(Kind::Joined(Joined::new(near, far, &nodes, counters))))
     }
 
