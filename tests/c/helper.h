@@ -170,12 +170,12 @@ static inline void operators(void)
     char *result = malloc(LARGE);
     MPI_Op_create(larger, 1, &op);
     fill(rank);
+    combined_on[0] = 0;
     MPI_Ireduce(data, result, LARGE, MPI_CHAR, op, 0, MPI_COMM_WORLD, &request);
     if (rank == 1) {
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         tell();
     } else {
-        combined_on[0] = 0;
         compute();
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         CHECK(combined_on[0] && strcmp(combined_on, "weft-helper"), "%s", combined_on);
@@ -210,7 +210,7 @@ static inline long helper_slept(void)
     return times;
 }
 
-/* Computing and small messages do not wake it. */
+/* Neither computing nor `messages` small messages wake it. */
 static inline void quiet(int messages)
 {
     volatile double x = 1;
@@ -219,6 +219,7 @@ static inline void quiet(int messages)
     usleep(100000); /* what the parts before have rung for is over */
     long before = helper_slept();
     CHECK(before >= 0, "there is no helper thread");
+    for (int i = 0; i < 300000000; i++) x = x * 1.0000001;
     for (int i = 0; i < messages; i++) {
         if (rank == 0) MPI_Send(&i, 1, MPI_INT, 1, 6, MPI_COMM_WORLD);
         MPI_Recv(&number, 1, MPI_INT, !rank, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);

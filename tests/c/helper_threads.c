@@ -19,7 +19,7 @@ static void *blocked(void *unused)
 
 int main(int argc, char **argv)
 {
-    int level, seven = 7;
+    int level, seven = 7, rounds = argc > 1 ? atoi(argv[1]) : 20;
     pthread_t thread;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -27,7 +27,7 @@ int main(int argc, char **argv)
     CHECK(level == MPI_THREAD_MULTIPLE);
     MPI_Comm_dup(MPI_COMM_WORLD, &aside);
     share();
-    for (int round = 0; round < 20; round++) {
+    for (int round = 0; round < rounds; round++) {
         pthread_create(&thread, NULL, blocked, NULL);
         large_to_posted();
         synchronous();
