@@ -1,71 +1,134 @@
-//! The one lock, taken only under `MPI_THREAD_MULTIPLE`.
+//! Who is in the library: the one lock, taken only under `MPI_THREAD_MULTIPLE`, and the hand-over
+//! between the program's thread and the helper where there is no lock.
 //!
-//! Contract: every entry point holds it from start to end, except while it waits, and while it runs
-//! the program's functions (operators, error handlers, attribute callbacks), where [`unlocked`] lets
-//! it go: a callback may need a lock of the program's (Python's interpreter lock) whose holder is
-//! inside MPI. So no borrow of the library's state lives across [`unlocked`].
+//! Contract: every entry point is inside from start to end, except while it runs the program's
+//! functions (operators, error handlers, attribute callbacks), where [`unlocked`] lets go: a callback
+//! may need a lock of the program's (Python's interpreter lock) whose holder is inside MPI, and it may
+//! call MPI itself. So no borrow of the library's state lives across [`unlocked`].
+//!
+//! While a call waits it lets the lock go ([`let_others`]), but stays inside for the helper: it moves
+//! everything on itself, and the helper has nothing to do.
 
+use crate::helper;
 use parking_lot::RawMutex;
 use parking_lot::lock_api::RawMutex as _;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 static LOCK: RawMutex = RawMutex::INIT;
-static MULTIPLE: AtomicBool = AtomicBool::new(false);
+static MODE: AtomicU8 = AtomicU8::new(ALONE);
+
+/// One thread at a time by the program's promise, and no helper.
+const ALONE: u8 = 0;
+/// The same with a helper: entry points enter and leave by the hand-over.
+const HELPED: u8 = 1;
+/// Everybody takes the lock, the helper too.
+const MULTIPLE: u8 = 2;
 
 /// Held while an entry point runs.
-pub struct Entered(bool);
+pub struct Entered {
+    locked: bool,
+}
 
 /// Enters the library.
 #[inline(always)]
 pub fn enter() -> Entered {
-    let multiple = MULTIPLE.load(Ordering::Relaxed);
-    if multiple {
-        LOCK.lock();
+    let mode = MODE.load(Ordering::Relaxed);
+    if mode != ALONE {
+        go_in(mode);
     }
-    Entered(multiple)
+    Entered { locked: mode == MULTIPLE }
 }
 
 impl Drop for Entered {
     #[inline(always)]
     fn drop(&mut self) {
-        if self.0 {
+        // A helper may have begun or ended since this call entered: what holds now is what counts.
+        let mode = MODE.load(Ordering::Relaxed);
+        if mode == HELPED {
+            helper::leave();
+        } else if self.locked {
             // SAFETY: `enter` locked it for this guard.
             unsafe { LOCK.unlock() }
         }
     }
 }
 
+#[inline]
+fn go_in(mode: u8) {
+    match mode {
+        HELPED => helper::enter(),
+        MULTIPLE => LOCK.lock(),
+        _ => {}
+    }
+}
+
 /// From here on several threads may call at once. Called by the entry point that initialises,
 /// which itself entered without the lock, before any other thread may call.
 pub fn share() {
-    MULTIPLE.store(true, Ordering::Relaxed);
+    MODE.store(MULTIPLE, Ordering::Relaxed);
 }
 
 /// The process has one thread again: it is a forked child.
 pub fn unshare() {
-    MULTIPLE.store(false, Ordering::Relaxed);
+    MODE.store(ALONE, Ordering::Relaxed);
 }
 
-/// Whether several threads may call at once.
+/// Whether several threads of the program may call at once.
 pub fn shared() -> bool {
-    MULTIPLE.load(Ordering::Relaxed)
+    MODE.load(Ordering::Relaxed) == MULTIPLE
 }
 
-/// Runs `f` outside the lock that this thread holds.
+/// From here on there is a helper; the calling thread is inside. Not where there is the lock.
+pub fn with_helper() {
+    MODE.store(HELPED, Ordering::Relaxed);
+}
+
+/// There is no helper any more.
+pub fn without_helper() {
+    let _ = MODE.compare_exchange(HELPED, ALONE, Ordering::Relaxed, Ordering::Relaxed);
+}
+
+/// Runs `f` under the lock: for the helper.
+pub fn locked<R>(f: impl FnOnce() -> R) -> R {
+    LOCK.lock();
+    let _entered = Entered { locked: true };
+    f()
+}
+
+/// Enters again at the end of a scope.
+struct Again(u8);
+
+impl Drop for Again {
+    fn drop(&mut self) {
+        go_in(self.0);
+    }
+}
+
+/// Runs `f`, which is or may call a function of the program, outside of the library. Not on the
+/// helper's thread: that ends the job.
 pub fn unlocked<R>(f: impl FnOnce() -> R) -> R {
-    struct Again(bool);
-    impl Drop for Again {
-        fn drop(&mut self) {
-            if self.0 {
-                LOCK.lock();
-            }
-        }
+    let mode = MODE.load(Ordering::Relaxed);
+    if mode != ALONE {
+        helper::must_not_be_here();
     }
     // The thread that initialises entered before sharing began, but has no callback to run.
-    let again = Again(shared());
-    if again.0 {
+    match mode {
+        HELPED => helper::leave(),
         // SAFETY: entry points hold the lock while it is shared.
-        unsafe { LOCK.unlock() }
+        MULTIPLE => unsafe { LOCK.unlock() },
+        _ => {}
     }
+    let _again = Again(mode);
+    f()
+}
+
+/// Runs `f`, a part of a wait, while other threads of the program may enter. The helper may not.
+pub fn let_others<R>(f: impl FnOnce() -> R) -> R {
+    if !shared() {
+        return f();
+    }
+    // SAFETY: entry points hold the lock while it is shared.
+    unsafe { LOCK.unlock() };
+    let _again = Again(MULTIPLE);
     f()
 }

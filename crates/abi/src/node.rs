@@ -96,6 +96,8 @@ impl Node {
             (near.map_err(|error| error.to_string())?, far.map_err(|error| error.to_string())?);
         let bell = near.descriptor().and_then(|bell| bell.try_clone_to_owned().ok());
         far.watch(bell.ok_or("no descriptor for the doorbell (raise `ulimit -n`)")?);
+        let bell = near.helper_descriptor().and_then(|bell| bell.try_clone_to_owned().ok());
+        far.watch_for_helper(bell.ok_or("no descriptor for a doorbell (raise `ulimit -n`)")?);
         Ok(Node::other(Kind::Joined(Joined::new(near, far, &nodes, counters))))
     }
 
@@ -220,6 +222,13 @@ impl Fabric for Node {
             done: Completion,
         ) -> Result<(), Fault>;
         fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted;
+        fn send_solicited(
+            &self,
+            peer: usize,
+            head: Head,
+            payload: Sge,
+            done: Completion,
+        ) -> Posted;
         fn join(&self, group: GroupId);
         fn leave(&self, group: GroupId);
         fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault>;
@@ -227,6 +236,7 @@ impl Fabric for Node {
         fn progress(&self) -> bool;
         fn idle(&self) -> bool;
         fn sleeper(&self) -> Arc<dyn Sleep>;
+        fn helper(&self) -> Arc<dyn Sleep>;
         fn poll_clock(&self, cx: &mut Context<'_>) -> Poll<()>;
         fn charge(&self, work: Work);
     }

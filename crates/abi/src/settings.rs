@@ -74,6 +74,13 @@ pub const SETTINGS: &[Setting] = &[
         doc: "microseconds to spin before yielding, where the ranks fit the processors",
     },
     Setting {
+        name: "WEFT_HELPER",
+        kind: Kind::Choice(&["0", "1", "auto"]),
+        default: "auto",
+        doc: "helper thread that moves messages while the program computes: 0 never, 1 from MPI_Init \
+              on, auto when something asks for it",
+    },
+    Setting {
         name: "WEFT_FAULT",
         kind: Kind::Faults,
         default: "",

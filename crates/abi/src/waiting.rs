@@ -23,7 +23,7 @@ impl Call {
 
 impl Outside for Call {
     fn unlocked(&self, f: &mut dyn FnMut()) {
-        lock::unlocked(f)
+        lock::let_others(f)
     }
 
     fn shared(&self) -> bool {

@@ -26,7 +26,9 @@ pub use messages::{
 };
 pub use multicast::{datagrams_reach_members_only, datagrams_survive_a_flood_whole};
 pub use rank::{Rank, run};
-pub use waiting::{a_deadline_ends_a_wait, sleepers_are_woken_by_everything};
+pub use waiting::{
+    a_deadline_ends_a_wait, helpers_are_woken_by_what_is_theirs, sleepers_are_woken_by_everything,
+};
 
 /// Makes the fabric of one rank, in the thread that will use it.
 pub type Maker<F> = Box<dyn FnOnce() -> F + Send>;
@@ -52,6 +54,7 @@ macro_rules! tests {
             datagrams_survive_a_flood_whole
             a_deadline_ends_a_wait
             sleepers_are_woken_by_everything
+            helpers_are_woken_by_what_is_theirs
         );
     };
     (@ $makers:expr; $($check:ident)*) => {

@@ -6,6 +6,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
+use weft_fabric::wait::Sleep;
 use weft_fabric::{Fabric, Fault, GroupId, Head, RemoteFlag, Sge, until};
 
 /// A sleep that lasts this long was not ended by a ring.
@@ -27,8 +28,11 @@ pub fn a_deadline_ends_a_wait<F: Fabric>(rank: &Rank<F>) {
 }
 
 /// Goes to sleep whenever there is nothing, without spinning: the hardest case for wake-ups.
-fn sleep_until<F: Fabric>(rank: &Rank<F>, mut ready: impl FnMut() -> bool) {
-    let sleeper = rank.fabric.sleeper();
+fn sleep_until<F: Fabric>(rank: &Rank<F>, ready: impl FnMut() -> bool) {
+    sleep_at(&*rank.fabric.sleeper(), rank, ready);
+}
+
+fn sleep_at<F: Fabric>(sleeper: &dyn Sleep, rank: &Rank<F>, mut ready: impl FnMut() -> bool) {
     let mut ready = || {
         while rank.fabric.progress() {}
         ready()
@@ -103,14 +107,53 @@ pub fn sleepers_are_woken_by_everything<F: Fabric>(rank: &Rank<F>) {
     }
     assert_eq!(posted.get(), 4 * LAPS);
     rank.barrier();
-    a_full_peer_wakes_its_sender(rank);
+    a_full_peer_wakes_its_sender(&*fabric.sleeper(), rank);
     datagrams_wake(rank);
     rank.barrier();
     fabric.withdraw(region);
 }
 
+/// A helper's place hears of solicited messages, of the ends of reads, and of room for what is kept
+/// back. (That it hears of nothing else is no promise.)
+pub fn helpers_are_woken_by_what_is_theirs<F: Fabric>(rank: &Rank<F>) {
+    const LAPS: u64 = 300;
+    let fabric = &rank.fabric;
+    let place = &*fabric.helper();
+    let to = (rank.rank() + 1) % rank.size();
+    let region = fabric.allocate(64).unwrap();
+    let from = rank.gather_addresses(region.remote);
+    let mut scratch = [0; 8];
+    let into = sge(&mut scratch);
+    for lap in 1..=LAPS {
+        let pass = || {
+            fabric.send_solicited(to, Head([lap, 0, 0]), Sge::EMPTY, None);
+        };
+        if rank.rank() == 0 {
+            pass();
+        }
+        sleep_at(place, rank, || match fabric.receive(None) {
+            Some(message) => {
+                assert_eq!(message.head.0[0], lap);
+                fabric.release(message);
+                true
+            }
+            None => false,
+        });
+        let (done, before) = rank.completion();
+        fabric.read(to, into, from[to], done).unwrap();
+        let counters = fabric.counters();
+        sleep_at(place, rank, || counters.value(done.unwrap()) > before);
+        if rank.rank() != 0 {
+            pass();
+        }
+    }
+    rank.barrier();
+    a_full_peer_wakes_its_sender(place, rank);
+    fabric.withdraw(region);
+}
+
 /// A sender whose messages found no room sleeps until the receiver has made some.
-fn a_full_peer_wakes_its_sender<F: Fabric>(rank: &Rank<F>) {
+fn a_full_peer_wakes_its_sender<F: Fabric>(place: &dyn Sleep, rank: &Rank<F>) {
     let last = rank.size() - 1;
     let other = if rank.rank() == last { 0 } else { last };
     let len = rank.fabric.capabilities(other).send_max;
@@ -120,14 +163,15 @@ fn a_full_peer_wakes_its_sender<F: Fabric>(rank: &Rank<F>) {
     if rank.rank() == 0 && last != 0 {
         let mut later = 0;
         for i in 0..messages {
-            let posted = rank.fabric.send(last, Head([i, 0, 0]), sge(&mut payload), done);
+            let (head, data) = (Head([i, 0, 0]), sge(&mut payload));
+            let posted = rank.fabric.send_solicited(last, head, data, done);
             later += u64::from(posted == weft_fabric::Posted::Later);
         }
         let counters = rank.fabric.counters();
-        sleep_until(rank, || counters.value(done.unwrap()) >= before + later);
+        sleep_at(place, rank, || counters.value(done.unwrap()) >= before + later);
     } else if rank.rank() == last {
         for i in 0..if last == 0 { 0 } else { messages } {
-            sleep_until(rank, || match rank.fabric.receive(Some(0)) {
+            sleep_at(place, rank, || match rank.fabric.receive(Some(0)) {
                 Some(message) => {
                     assert_eq!((message.head.0[0], message.payload.len()), (i, len));
                     rank.fabric.release(message);

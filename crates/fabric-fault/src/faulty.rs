@@ -95,6 +95,8 @@ impl<F: Fabric> Faulty<F> {
 /// Sleeps only when nothing is held up.
 struct Light {
     inner: Arc<dyn Sleep>,
+    /// No sleep is longer.
+    most: Duration,
     pending: Arc<AtomicUsize>,
 }
 
@@ -105,7 +107,7 @@ impl Sleep for Light {
 
     fn sleep(&self, token: Token, limit: Duration) {
         let limit = match self.pending.load(Ordering::SeqCst) {
-            0 => limit,
+            0 => limit.min(self.most),
             _ => limit.min(Duration::from_micros(10)),
         };
         self.inner.sleep(token, limit);
@@ -243,6 +245,10 @@ impl<F: Fabric> Fabric for Faulty<F> {
         self.inner.send(peer, head, payload, done)
     }
 
+    fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+        self.inner.send_solicited(peer, head, payload, done)
+    }
+
     fn receive(&self, from: Option<usize>) -> Option<Message> {
         self.receive_late(from)
     }
@@ -292,7 +298,14 @@ impl<F: Fabric> Fabric for Faulty<F> {
     }
 
     fn sleeper(&self) -> Arc<dyn Sleep> {
-        Arc::new(Light { inner: self.inner.sleeper(), pending: self.pending.clone() })
+        let (inner, pending) = (self.inner.sleeper(), self.pending.clone());
+        Arc::new(Light { inner, most: Duration::MAX, pending })
+    }
+
+    fn helper(&self) -> Arc<dyn Sleep> {
+        // What the main thread has left to be held up rouses nobody.
+        let (inner, pending) = (self.inner.helper(), self.pending.clone());
+        Arc::new(Light { inner, most: Duration::from_millis(1), pending })
     }
 
     fn poll_clock(&self, cx: &mut Context<'_>) -> Poll<()> {

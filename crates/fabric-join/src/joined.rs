@@ -31,6 +31,7 @@ pub struct Joined<N: Fabric, R: Fabric> {
     /// [`Fabric::receive`] from anybody looks into the far fabric first.
     far_first: Cell<bool>,
     sleeper: Arc<Both>,
+    helper: Arc<Both>,
 }
 
 /// Asks one of two fabrics.
@@ -71,7 +72,8 @@ impl<N: Fabric, R: Fabric> Joined<N, R> {
             places[rank as usize] = Place::Near(at as u32);
         }
         let sleeper = Arc::new(Both::new(near.sleeper(), far.sleeper()));
-        Joined { near, far, counters, places, ranks, far_first: Cell::new(false), sleeper }
+        let helper = Arc::new(Both::new(near.helper(), far.helper()));
+        Joined { near, far, counters, places, ranks, far_first: Cell::new(false), sleeper, helper }
     }
 
     pub fn near(&self) -> &N {
@@ -269,6 +271,12 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
             far(f) f.send(peer, head, payload, done))
     }
 
+    fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+        ask!(self, peer,
+            near(n, p) n.send_solicited(p, head, payload, done),
+            far(f) f.send_solicited(peer, head, payload, done))
+    }
+
     fn receive(&self, from: Option<usize>) -> Option<Message> {
         if let Some(peer) = from {
             return ask!(self, peer,
@@ -317,6 +325,10 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
 
     fn sleeper(&self) -> Arc<dyn Sleep> {
         self.sleeper.clone()
+    }
+
+    fn helper(&self) -> Arc<dyn Sleep> {
+        self.helper.clone()
     }
 
     fn charge(&self, work: Work) {

@@ -34,6 +34,10 @@ pub struct Alone<T>(pub T);
 pub struct Control {
     /// Where the rank sleeps.
     pub doorbell: Doorbell,
+    /// Where its helper thread sleeps.
+    pub helper: Doorbell,
+    /// Not 0 while the rank keeps back what had no room: its helper is to hear of room.
+    pub keeps: Alone<AtomicU64>,
     /// Written by the rank before the closing fence of the connection.
     pub facts: Alone<Facts>,
     /// Senders that have ever sent: each sets its own bit once.

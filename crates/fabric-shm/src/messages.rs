@@ -1,6 +1,8 @@
 //! Messages, immediates and datagrams: everything that travels through rings.
 
+use crate::control::Control;
 use crate::multicast::{Listener, MULTICAST_MAX};
+use crate::poll_bell::Sleeper;
 use crate::ring::{Arrival, Consumer, Corrupt, INLINE, Producer};
 use crate::segment::Segment;
 use crate::shm::Shm;
@@ -16,7 +18,7 @@ pub struct Peer {
     /// The box from here to there, and back.
     output: Producer,
     input: Consumer,
-    doorbell: NonNull<Doorbell>,
+    control: NonNull<Control>,
     /// The peer sleeps in poll(2).
     polls: bool,
     /// The peer knows that it must look into our box.
@@ -57,7 +59,7 @@ impl Peer {
             immediates_out: Producer::new(ring(peer, rank, immediates)),
             immediates_in: Consumer::new(ring(rank, peer, immediates)),
             immediates_kept: RefCell::default(),
-            doorbell: NonNull::from(&segment.control(peer).doorbell),
+            control: NonNull::from(segment.control(peer)),
             polls: segment.control(peer).facts.0.polls.load(Ordering::Relaxed) != 0,
             announced: Cell::new(false),
             backlog: RefCell::default(),
@@ -72,9 +74,14 @@ impl Peer {
     }
 
     #[inline(always)]
-    pub(crate) fn doorbell(&self) -> &Doorbell {
+    fn control(&self) -> &Control {
         // SAFETY: in the segment, which outlives the peer.
-        unsafe { self.doorbell.as_ref() }
+        unsafe { self.control.as_ref() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn doorbell(&self) -> &Doorbell {
+        &self.control().doorbell
     }
 }
 
@@ -83,17 +90,35 @@ impl Shm {
     #[inline(always)]
     pub(crate) fn wake(&self, peer: usize) {
         if self.peers[peer].doorbell().wake() {
-            self.rung(peer);
+            self.rung(peer, Sleeper::Main);
+        }
+    }
+
+    /// The same for the helper of `peer`.
+    fn wake_helper(&self, peer: usize) {
+        if self.peers[peer].control().helper.wake() {
+            self.rung(peer, Sleeper::Helper);
         }
     }
 
     /// The rest of a ring.
     #[cold]
-    fn rung(&self, peer: usize) {
+    fn rung(&self, peer: usize, who: Sleeper) {
         if self.peers[peer].polls
             && let Some(bell) = self.ringer()
         {
-            bell.ring(&self.segment, peer);
+            bell.ring(&self.segment, peer, who);
+        }
+    }
+
+    /// There is room in the box of `peer` again.
+    fn tell_of_room(&self, peer: usize) {
+        self.wake(peer);
+        // The fence is passed. `keeps` is stored before the helper, or who leaves it alone, looks for
+        // room after announcing it.
+        let control = self.peers[peer].control();
+        if control.keeps.0.load(Ordering::Relaxed) != 0 && control.helper.wake_fenced() {
+            self.rung(peer, Sleeper::Helper);
         }
     }
 
@@ -114,6 +139,20 @@ impl Shm {
         self.send_slowly(peer, head, payload, done)
     }
 
+    /// Sends a message that rouses the peer's helper.
+    pub(crate) fn send_solicited_message(
+        &self,
+        peer: usize,
+        head: Head,
+        payload: Sge,
+        done: Completion,
+    ) -> Posted {
+        let posted = self.send_message(peer, head, payload, done);
+        // One that is kept rouses everybody when it leaves.
+        self.wake_helper(peer);
+        posted
+    }
+
     #[cold]
     fn send_slowly(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
         let to = &self.peers[peer];
@@ -132,6 +171,13 @@ impl Shm {
                 return Posted::Done;
             }
             self.note_backlog(peer);
+            // Room that was made before the receiver could see that something is kept.
+            fence(Ordering::SeqCst);
+            to.output.refresh();
+            if to.output.push(head, payload) {
+                self.wake(peer);
+                return Posted::Done;
+            }
         }
         // From here to the end of the backlog nothing may overtake it.
         to.output.block();
@@ -151,7 +197,12 @@ impl Shm {
         if !backlogged.contains(&peer) {
             backlogged.push(peer);
         }
-        self.backlogs.set(backlogged.len());
+        self.count_backlogs(backlogged.len());
+    }
+
+    fn count_backlogs(&self, backlogs: usize) {
+        self.backlogs.set(backlogs);
+        self.own().keeps.0.store(backlogs as u64, Ordering::Release);
     }
 
     #[inline(always)]
@@ -167,7 +218,7 @@ impl Shm {
             moved |= some;
             rest
         });
-        self.backlogs.set(self.backlogged.borrow().len());
+        self.count_backlogs(self.backlogged.borrow().len());
         moved
     }
 
@@ -200,6 +251,9 @@ impl Shm {
         }
         if moved {
             self.wake(peer);
+            if to.control().helper.wake_fenced() {
+                self.rung(peer, Sleeper::Helper);
+            }
         }
         (moved, !(backlog.is_empty() && kept.is_empty()))
     }
@@ -275,7 +329,7 @@ impl Shm {
     pub(crate) fn release_message(&self, message: &Message) {
         let from = &self.peers[message.peer];
         if from.input.pop(message.payload.len()) {
-            self.wake(message.peer);
+            self.tell_of_room(message.peer);
         }
     }
 
@@ -298,7 +352,7 @@ impl Shm {
                         self.counters.add(counter, 1);
                         moved = true;
                         if peer.immediates_in.pop(payload.len()) {
-                            self.wake(rank);
+                            self.tell_of_room(rank);
                         }
                     }
                     Err(Corrupt) => {
@@ -319,7 +373,7 @@ impl Shm {
         fence(Ordering::SeqCst);
         for (peer, to) in self.peers.iter().enumerate() {
             if peer != self.rank && to.doorbell().wake_fenced() {
-                self.rung(peer);
+                self.rung(peer, Sleeper::Main);
             }
         }
         Ok(())

@@ -1,7 +1,8 @@
 //! A doorbell for a rank that sleeps in poll(2), because it waits for a network, too: whoever rings
-//! sends a datagram to the rank's abstract socket, beside the futex.
+//! sends a datagram to an abstract socket of the rank, beside the futex. It has two, for the program's
+//! threads and for the helper.
 //!
-//! Contract. The owner binds its socket and says so in its control block before the closing fence of
+//! Contract. The owner binds its sockets and says so in its control block before the closing fence of
 //! the connection. It arms its [`Doorbell`] before a sleep; a ring that sees that makes the socket
 //! readable, and it stays so until the owner has emptied it, after the sleep. So no ring is lost, and
 //! one that came too late ends the next sleep early. What strangers send has no other effect.
@@ -15,18 +16,35 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// The socket of `rank`, whose name only the job's ranks are told.
-fn address(segment: &Segment, rank: usize) -> io::Result<SocketAddr> {
+/// Who of a rank sleeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sleeper {
+    Main,
+    Helper,
+}
+
+/// A socket of `rank`, whose name only the job's ranks are told.
+fn address(segment: &Segment, rank: usize, who: Sleeper) -> io::Result<SocketAddr> {
     let secret = segment.header().secret.load(Ordering::Relaxed);
-    SocketAddr::from_abstract_name(format!("weft-bell-{secret:016x}-{rank}"))
+    let who = match who {
+        Sleeper::Main => "bell",
+        Sleeper::Helper => "helper",
+    };
+    SocketAddr::from_abstract_name(format!("weft-{who}-{secret:016x}-{rank}"))
+}
+
+fn bound(segment: &Segment, rank: usize, who: Sleeper) -> io::Result<UnixDatagram> {
+    let socket = UnixDatagram::bind_addr(&address(segment, rank, who)?)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
 }
 
 /// This rank's end: what it sleeps on, and from where it rings for others.
 #[derive(Debug)]
 pub struct PollBell {
     socket: UnixDatagram,
-    /// Whether this rank itself sleeps on it.
-    own: bool,
+    /// The helper's; none if this rank itself does not sleep on either.
+    helper: Option<UnixDatagram>,
 }
 
 impl PollBell {
@@ -34,25 +52,26 @@ impl PollBell {
     pub fn sender() -> io::Result<PollBell> {
         let socket = UnixDatagram::unbound()?;
         socket.set_nonblocking(true)?;
-        Ok(PollBell { socket, own: false })
+        Ok(PollBell { socket, helper: None })
     }
 
     /// For a rank that sleeps on it, too.
     pub fn bind(segment: &Segment, rank: usize) -> io::Result<PollBell> {
-        let socket = UnixDatagram::bind_addr(&address(segment, rank)?)?;
-        socket.set_nonblocking(true)?;
+        let socket = bound(segment, rank, Sleeper::Main)?;
+        let helper = Some(bound(segment, rank, Sleeper::Helper)?);
         segment.control(rank).facts.0.polls.store(1, Ordering::Release);
-        Ok(PollBell { socket, own: true })
+        Ok(PollBell { socket, helper })
     }
 
     /// What becomes readable; reading empties it.
-    pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.own.then(|| self.socket.as_fd())
+    pub fn descriptor(&self, who: Sleeper) -> Option<BorrowedFd<'_>> {
+        let helper = self.helper.as_ref()?;
+        Some(if who == Sleeper::Helper { helper.as_fd() } else { self.socket.as_fd() })
     }
 
-    /// Rings for `rank`. A full queue is readable already, and a rank that is gone hears nothing.
-    pub fn ring(&self, segment: &Segment, rank: usize) {
-        if let Ok(address) = address(segment, rank) {
+    /// Rings for who sleeps of `rank`. A full queue is readable already, and a rank that is gone hears nothing.
+    pub fn ring(&self, segment: &Segment, rank: usize, who: Sleeper) {
+        if let Ok(address) = address(segment, rank, who) {
             let _ = self.socket.send_to_addr(&[1], &address);
         }
     }

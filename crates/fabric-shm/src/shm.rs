@@ -6,7 +6,7 @@ use crate::connect::{self, ConnectError};
 use crate::control::Control;
 use crate::messages::Peer;
 use crate::multicast::{MULTICAST_MAX, Speaker};
-use crate::poll_bell::PollBell;
+use crate::poll_bell::{PollBell, Sleeper};
 use crate::ring::INLINE;
 use crate::segment::Segment;
 use crate::sync::Ordering;
@@ -163,7 +163,12 @@ impl Shm {
     /// What becomes readable when a sleeper here is rung for, with [`Options::polls`]; it does not
     /// block, and whoever sleeps on it empties it. The doorbell of [`Fabric::sleeper`] must be armed.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.bell.get()?.as_ref()?.descriptor()
+        self.bell.get()?.as_ref()?.descriptor(Sleeper::Main)
+    }
+
+    /// The same for the doorbell of [`Fabric::helper`].
+    pub fn helper_descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.bell.get()?.as_ref()?.descriptor(Sleeper::Helper)
     }
 
     /// From where to ring for ranks that sleep in poll(2). None if the system gives no socket: they
@@ -190,15 +195,17 @@ impl Shm {
     }
 }
 
-/// The doorbell of one rank, which keeps the segment mapped.
+/// One of the doorbells of a rank, which keeps the segment mapped.
 struct Bell {
     segment: Arc<Segment>,
     rank: usize,
+    helper: bool,
 }
 
 impl Bell {
     fn get(&self) -> &Doorbell {
-        &self.segment.control(self.rank).doorbell
+        let control = self.segment.control(self.rank);
+        if self.helper { &control.helper } else { &control.doorbell }
     }
 }
 
@@ -354,6 +361,10 @@ impl Fabric for Shm {
         self.send_message(peer, head, payload, done)
     }
 
+    fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+        self.send_solicited_message(peer, head, payload, done)
+    }
+
     #[inline]
     fn receive(&self, from: Option<usize>) -> Option<Message> {
         match from {
@@ -396,6 +407,10 @@ impl Fabric for Shm {
     }
 
     fn sleeper(&self) -> Arc<dyn Sleep> {
-        Arc::new(Bell { segment: self.segment.clone(), rank: self.rank })
+        Arc::new(Bell { segment: self.segment.clone(), rank: self.rank, helper: false })
+    }
+
+    fn helper(&self) -> Arc<dyn Sleep> {
+        Arc::new(Bell { segment: self.segment.clone(), rank: self.rank, helper: true })
     }
 }

@@ -19,6 +19,8 @@ pub enum Action {
     /// A message enters the inbox of `to`.
     Message {
         head: Head,
+        /// For the helper of `to`, too.
+        solicited: bool,
         payload: Payload,
         done: Completion,
     },

@@ -34,6 +34,7 @@
 //! A thread runs ahead of global time while it is polled. What it tells others by messages, signals
 //! and [`Notify`] is seen on time; a `Cell` that threads share is seen early by what it has charged.
 
+mod helper;
 mod notify;
 mod policy;
 mod threads;
@@ -83,6 +84,9 @@ pub enum Event {
     /// Of these, what the sender has marked: all but completions and messages that
     /// [`Sim::solicit`] does not name.
     Solicited,
+    /// What rouses a helper on a real network: messages that were sent solicited, and the ends of
+    /// operations that somebody asked for.
+    Helper,
 }
 
 /// Something that reaches a rank.
@@ -273,6 +277,9 @@ impl Future for Compute {
         }
         this.thread = Some(current);
         me.left = Some(me.left.unwrap_or(0) + this.time);
+        if current == 0 {
+            host.main_leaves();
+        }
         Poll::Pending
     }
 }

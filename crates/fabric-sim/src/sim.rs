@@ -145,6 +145,46 @@ impl Sim {
     }
 }
 
+impl Sim {
+    #[inline]
+    fn send_marked(
+        &self,
+        peer: usize,
+        head: Head,
+        solicited: bool,
+        payload: Sge,
+        done: Completion,
+    ) -> Posted {
+        let state = &mut *self.state();
+        let (me, len) = (self.rank, payload.len());
+        state.ranks[me].home = std::ptr::from_ref(self).addr();
+        let prices = &state.prices;
+        let inline = prices.inline.clamp(64, SEND_MAX);
+        let mut price = state.price(me, peer, prices.send);
+        if len > prices.inline && !state.is_local(me, peer) {
+            price.latency += prices.fetch;
+        }
+        state.spend(me, price.overhead, Activity::Post);
+        let kept = len > inline
+            && state.options.chaos.is_some_and(|chaos| state.rng.f64() < chaos.later.0);
+        let (payload, posted) = if kept {
+            (Payload::Kept(payload), Posted::Later)
+        } else if len == 0 {
+            (Payload::None(Sge::EMPTY), Posted::Done)
+        } else {
+            let time = state.prices.call + state.prices.copy.time(len);
+            state.spend(me, time, Activity::Copy);
+            (Payload::copy(payload, &state.pool), Posted::Done)
+        };
+        let at = state.ranks[me].clock;
+        let done = if kept { done } else { None };
+        let message = Action::Message { head, solicited, payload, done };
+        let flight = state.launch(at, me, peer, len, price.latency, message);
+        state.number(flight);
+        posted
+    }
+}
+
 impl Fabric for Sim {
     fn rank(&self) -> usize {
         self.rank
@@ -303,33 +343,11 @@ impl Fabric for Sim {
     }
 
     fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
-        let state = &mut *self.state();
-        let (me, len) = (self.rank, payload.len());
-        state.ranks[me].home = std::ptr::from_ref(self).addr();
-        let prices = &state.prices;
-        let inline = prices.inline.clamp(64, SEND_MAX);
-        let mut price = state.price(me, peer, prices.send);
-        if len > prices.inline && !state.is_local(me, peer) {
-            price.latency += prices.fetch;
-        }
-        state.spend(me, price.overhead, Activity::Post);
-        let kept = len > inline
-            && state.options.chaos.is_some_and(|chaos| state.rng.f64() < chaos.later.0);
-        let (payload, posted) = if kept {
-            (Payload::Kept(payload), Posted::Later)
-        } else if len == 0 {
-            (Payload::None(Sge::EMPTY), Posted::Done)
-        } else {
-            let time = state.prices.call + state.prices.copy.time(len);
-            state.spend(me, time, Activity::Copy);
-            (Payload::copy(payload, &state.pool), Posted::Done)
-        };
-        let at = state.ranks[me].clock;
-        let done = if kept { done } else { None };
-        let message = Action::Message { head, payload, done };
-        let flight = state.launch(at, me, peer, len, price.latency, message);
-        state.number(flight);
-        posted
+        self.send_marked(peer, head, false, payload, done)
+    }
+
+    fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+        self.send_marked(peer, head, true, payload, done)
     }
 
     fn receive(&self, from: Option<usize>) -> Option<Message> {

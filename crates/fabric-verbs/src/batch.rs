@@ -66,7 +66,7 @@ impl Batch {
 
     /// One more request that carries nothing but its tag.
     pub fn control(&mut self, wr_id: u64, signaled: bool, tag: Tag) {
-        let flags = IBV_SEND_SOLICITED | if signaled { IBV_SEND_SIGNALED } else { 0 };
+        let flags = if signaled { IBV_SEND_SIGNALED } else { 0 };
         self.add(wr_id, IBV_WR_SEND_WITH_IMM, flags).immediate(tag.encode()).inline(Sge::EMPTY);
     }
 

@@ -98,6 +98,7 @@ fn own(
         greeting: Vec::with_capacity(size.min(64)),
         debts: Vec::with_capacity(size.min(64)),
         slab: crate::kept::Slab::new(),
+        awaited: 0,
         batch: crate::batch::Batch::new(),
         silent: Vec::new(),
         fault: None,

@@ -5,6 +5,7 @@ use crate::device::Port;
 use crate::ffi::*;
 use crate::memory::Memories;
 use crate::object::{self, Ends, Handle, QueuePair};
+use crate::rail::GREETER_TAG;
 use std::collections::VecDeque;
 use std::ptr;
 use weft_fabric::Sge;
@@ -129,6 +130,8 @@ impl Datagrams {
             len += part.len();
         }
         let mut sge = memories.sge(self.registration, self.rail, self.slot(slot).part(0, len));
+        // A greeting is answered by the helper, too.
+        let greets = self.tag == GREETER_TAG;
         let target = ibv_ud { ah: to.raw(), remote_qpn: number, remote_qkey: QKEY };
         let mut wr = ibv_send_wr {
             wr_id: self.tag + u64::from(slot),
@@ -136,7 +139,7 @@ impl Datagrams {
             sg_list: &mut sge,
             num_sge: 1,
             opcode: IBV_WR_SEND,
-            send_flags: IBV_SEND_SIGNALED | IBV_SEND_SOLICITED,
+            send_flags: IBV_SEND_SIGNALED | if greets { IBV_SEND_SOLICITED } else { 0 },
             imm_data: 0,
             wr: ibv_target { ud: target },
             rest: [0; 7],

@@ -38,12 +38,14 @@ pub enum Work {
     /// A payload that was copied.
     Short {
         head: Head,
+        solicited: bool,
         len: usize,
         bytes: [u8; INLINE_MAX],
     },
     /// A payload that the caller keeps.
     Long {
         head: Head,
+        solicited: bool,
         payload: Sge,
         done: Completion,
     },
@@ -64,6 +66,18 @@ pub enum Work {
         result: Place,
         done: Completion,
     },
+}
+
+impl Work {
+    /// Whether somebody asks for the end of this one-sided operation.
+    pub fn is_awaited(&self) -> bool {
+        match self {
+            Work::Write { done, .. } | Work::Read { done, .. } | Work::Atomic { done, .. } => {
+                done.is_some()
+            }
+            Work::Short { .. } | Work::Long { .. } => false,
+        }
+    }
 }
 
 struct Entry {
@@ -143,7 +157,7 @@ mod tests {
     use super::*;
 
     fn work(number: u64) -> Work {
-        Work::Long { head: Head([number; 3]), payload: Sge::EMPTY, done: None }
+        Work::Long { head: Head([number; 3]), solicited: false, payload: Sge::EMPTY, done: None }
     }
 
     fn front(slab: &Slab, list: &List) -> Option<u64> {

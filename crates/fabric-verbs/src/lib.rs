@@ -21,6 +21,7 @@ mod device;
 mod error;
 pub mod ffi;
 mod greeting;
+mod helper;
 mod kept;
 #[cfg(test)]
 mod layout;

@@ -19,24 +19,26 @@ impl Connection {
 }
 
 /// A kept message. Its payload is in the slab, or the caller's.
-fn kept_message(work: &Work) -> (Head, Sge, Completion) {
+fn kept_message(work: &Work) -> (Head, bool, Sge, Completion) {
     match *work {
-        Work::Short { head, len, ref bytes } => {
+        Work::Short { head, solicited, len, ref bytes } => {
             // SAFETY: the entry stays as it is until the message is posted, which copies it.
-            (head, unsafe { Sge::new(bytes.as_ptr().cast_mut(), len) }, None)
+            (head, solicited, unsafe { Sge::new(bytes.as_ptr().cast_mut(), len) }, None)
         }
-        Work::Long { head, payload, done } => (head, payload, done),
+        Work::Long { head, solicited, payload, done } => (head, solicited, payload, done),
         _ => unreachable!("only messages are kept among messages"),
     }
 }
 
 impl State {
+    /// Sends; `solicited`: the peer's helper is to hear of it.
     #[inline]
     pub fn send(
         &mut self,
         core: &Core,
         peer: usize,
         head: Head,
+        solicited: bool,
         payload: Sge,
         done: Completion,
     ) -> Posted {
@@ -44,12 +46,12 @@ impl State {
             && link.phase == Phase::Open
             && link.kept_messages.is_empty()
             && payload.len() <= SEND_MAX
-            && self.add_message(peer, head, payload)
+            && self.add_message(peer, head, solicited, payload)
         {
             self.ring(peer);
             return Posted::Done;
         }
-        self.send_slowly(core, peer, head, payload, done)
+        self.send_slowly(core, peer, head, solicited, payload, done)
     }
 
     #[cold]
@@ -58,6 +60,7 @@ impl State {
         core: &Core,
         peer: usize,
         head: Head,
+        solicited: bool,
         payload: Sge,
         done: Completion,
     ) -> Posted {
@@ -72,7 +75,7 @@ impl State {
         let link = self.link(peer);
         if link.phase == Phase::Open
             && link.kept_messages.is_empty()
-            && self.add_message(peer, head, payload)
+            && self.add_message(peer, head, solicited, payload)
         {
             self.ring(peer);
             return Posted::Done;
@@ -80,9 +83,9 @@ impl State {
         let (work, posted) = if len <= INLINE_MAX {
             let mut bytes = [0; INLINE_MAX];
             payload.read(&mut bytes[..len]);
-            (Work::Short { head, len, bytes }, Posted::Done)
+            (Work::Short { head, solicited, len, bytes }, Posted::Done)
         } else {
-            (Work::Long { head, payload, done }, Posted::Later)
+            (Work::Long { head, solicited, payload, done }, Posted::Later)
         };
         let State { peers, slab, .. } = self;
         let link = peers[peer].as_deref_mut().expect("reached");
@@ -115,7 +118,7 @@ impl State {
 
     /// Collects a message, if there is room for it.
     #[inline]
-    pub fn add_message(&mut self, peer: usize, head: Head, payload: Sge) -> bool {
+    pub fn add_message(&mut self, peer: usize, head: Head, solicited: bool, payload: Sge) -> bool {
         let State { peers, batch, pool, memories, .. } = self;
         let link = peers[peer].as_deref_mut().expect("a connection");
         if link.messages == 0 || !link.has_room(1) || !batch.has_room(1) {
@@ -139,7 +142,8 @@ impl State {
         link.messages -= 1;
         let tag = link.take_credits(Kind::Message);
         let (number, signaled) = link.note(record, eager);
-        let flags = IBV_SEND_SOLICITED | if signaled { IBV_SEND_SIGNALED } else { 0 };
+        let flags = if signaled { IBV_SEND_SIGNALED } else { 0 };
+        let flags = flags | if solicited { IBV_SEND_SOLICITED } else { 0 };
         let request = batch
             .add(request_id(peer, number), IBV_WR_SEND_WITH_IMM, flags)
             .immediate(tag.encode());
@@ -162,8 +166,8 @@ impl State {
             }
             let message = slab.front(&link.kept_messages).map(kept_message);
             let work = slab.front(&link.kept_work).copied();
-            let sent = message.is_some_and(|(head, payload, done)| {
-                let added = self.add_message(peer, head, payload);
+            let sent = message.is_some_and(|(head, solicited, payload, done)| {
+                let added = self.add_message(peer, head, solicited, payload);
                 if added {
                     core.complete(done);
                 }

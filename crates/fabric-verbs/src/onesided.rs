@@ -38,6 +38,7 @@ impl State {
 
     /// Posts, or keeps.
     fn submit(&mut self, core: &Core, peer: usize, work: Work) -> Result<(), Fault> {
+        self.awaited += usize::from(work.is_awaited());
         if let Some(link) = &self.peers[peer]
             && link.phase == Phase::Open
             && link.kept_work.is_empty()
@@ -199,11 +200,11 @@ impl State {
         if data || carried.is_some() {
             let record = if separate { Record::NOTHING } else { last };
             let (number, signaled) = link.note(record, eager && !separate);
-            let (opcode, solicited) = match carried {
-                Some(_) => (IBV_WR_RDMA_WRITE_WITH_IMM, IBV_SEND_SOLICITED),
-                None => (IBV_WR_RDMA_WRITE, 0),
+            let opcode = match carried {
+                Some(_) => IBV_WR_RDMA_WRITE_WITH_IMM,
+                None => IBV_WR_RDMA_WRITE,
             };
-            let flags = solicited | if signaled { IBV_SEND_SIGNALED } else { 0 };
+            let flags = if signaled { IBV_SEND_SIGNALED } else { 0 };
             let request = batch
                 .add(request_id(peer, number), opcode, flags)
                 .immediate(carried.unwrap_or(0))
@@ -222,7 +223,7 @@ impl State {
             let id = request_id(peer, number);
             match tail {
                 Tail::Flag { at, value } if at.wake => batch
-                    .add(id, IBV_WR_RDMA_WRITE_WITH_IMM, signal | IBV_SEND_SOLICITED)
+                    .add(id, IBV_WR_RDMA_WRITE_WITH_IMM, signal)
                     .immediate(ROUSE)
                     .to(at.at, at.keys[rail])
                     .word(value),
@@ -305,7 +306,7 @@ impl State {
         if target.wake {
             link.events -= 1;
             let (number, signaled) = link.note(Record::NOTHING, false);
-            let flags = IBV_SEND_SOLICITED | if signaled { IBV_SEND_SIGNALED } else { 0 };
+            let flags = if signaled { IBV_SEND_SIGNALED } else { 0 };
             batch
                 .add(request_id(peer, number), IBV_WR_RDMA_WRITE_WITH_IMM, flags)
                 .immediate(ROUSE)

@@ -6,9 +6,12 @@
 //! for events, so what arrives between it and the sleep makes a descriptor readable; what had arrived
 //! before is seen by the poll of the caller.
 //!
+//! The helper thread has a place of its own beside this one: see `helper.rs`.
+//!
 //! A silent flag is a plain write, which raises no event: while there are such flags, sleeps are naps
 //! of 50 us to 1 ms.
 
+use crate::helper::Helping;
 use crate::rail::Base;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -21,15 +24,50 @@ use weft_fabric::wait::{Doorbell, Sleep, Token};
 const NAP: Duration = Duration::from_micros(50);
 const NAP_MOST: Duration = Duration::from_millis(1);
 
+/// A descriptor of this process by which its threads ring.
+pub struct Bell(OwnedFd);
+
+impl Bell {
+    pub fn new() -> io::Result<Bell> {
+        // SAFETY: no pointers.
+        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: a new descriptor that nobody else has.
+        Ok(Bell(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    pub fn fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+
+    pub fn ring(&self) {
+        let one = 1u64;
+        // SAFETY: writes 8 bytes from `one`; does not block. If the count is full, it is readable.
+        unsafe { libc::write(self.fd(), (&raw const one).cast(), 8) };
+    }
+}
+
+/// What a poll came to.
+#[derive(Debug, Clone, Copy)]
+pub struct Polled {
+    /// Something ended it before its time.
+    pub ready: bool,
+    /// It has taken events of the adapters.
+    pub event: bool,
+}
+
 pub struct Sleeper {
     bell: Doorbell,
-    own: OwnedFd,
+    own: Bell,
+    pub helping: Helping,
     /// What another fabric of this process is rung by.
     other: OnceLock<OwnedFd>,
     leader: Mutex<()>,
     /// Threads that have armed.
     sleepers: AtomicU32,
-    bases: Vec<Arc<Base>>,
+    pub bases: Vec<Arc<Base>>,
     /// Longest sleep in nanoseconds, for deadlines of the fabric itself.
     limit: AtomicU64,
     silent: AtomicBool,
@@ -43,15 +81,10 @@ pub struct Sleeper {
 
 impl Sleeper {
     pub fn new(bases: Vec<Arc<Base>>) -> io::Result<Sleeper> {
-        // SAFETY: no pointers.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
         Ok(Sleeper {
             bell: Doorbell::new(),
-            // SAFETY: a new descriptor that nobody else has.
-            own: unsafe { OwnedFd::from_raw_fd(fd) },
+            own: Bell::new()?,
+            helping: Helping::new()?,
             other: OnceLock::new(),
             leader: Mutex::new(()),
             sleepers: AtomicU32::new(0),
@@ -101,18 +134,30 @@ impl Sleeper {
         longest
     }
 
-    /// Polls all descriptors; true if one of them ended it.
-    fn poll(&self, longest: Duration) -> bool {
-        let entry = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        // One descriptor of ours, one of another fabric, two of each rail.
-        let mut all = [entry(-1); 2 + 2 * crate::RAILS_MAX];
-        all[0] = entry(self.own.as_raw_fd());
-        if let Some(other) = self.other.get() {
-            all[1] = entry(other.as_raw_fd());
+    /// Time passes, by which things are done.
+    pub fn note_slept(&self) {
+        self.slept.store(true, Ordering::Relaxed);
+    }
+
+    /// The helper has taken an event that may have been meant for somebody here.
+    pub fn event_taken(&self) {
+        if self.sleepers.load(Ordering::SeqCst) != 0 {
+            self.ring();
         }
+    }
+
+    /// Polls two descriptors that are rung by (-1: there is none), the channels, and, with
+    /// `asynchronous`, what else the adapters may have to say.
+    pub fn poll(&self, rung: [RawFd; 2], asynchronous: bool, longest: Duration) -> Polled {
+        let entry = |fd: RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        // Two of each rail. The system passes over negative ones.
+        let mut all = [entry(-1); 2 + 2 * crate::RAILS_MAX];
+        (all[0], all[1]) = (entry(rung[0]), entry(rung[1]));
         for (i, base) in self.bases.iter().enumerate() {
             all[2 + 2 * i] = entry(base.channel.fd());
-            all[3 + 2 * i] = entry(base.channel.context.async_fd());
+            if asynchronous {
+                all[3 + 2 * i] = entry(base.channel.context.async_fd());
+            }
         }
         let time = libc::timespec {
             tv_sec: longest.as_secs().min(i32::MAX as u64) as libc::time_t,
@@ -122,8 +167,9 @@ impl Sleeper {
         // SAFETY: `n` valid entries, a valid time; no signal mask.
         let ready = unsafe { libc::ppoll(all.as_mut_ptr(), n as u64, &time, std::ptr::null()) };
         if ready <= 0 {
-            return false;
+            return Polled { ready: false, event: false };
         }
+        let mut event = false;
         for entry in all[..2].iter().filter(|entry| entry.revents != 0) {
             let mut bytes = [0u8; 8];
             // SAFETY: reads at most 8 bytes into `bytes`; does not block.
@@ -131,13 +177,13 @@ impl Sleeper {
         }
         for (i, base) in self.bases.iter().enumerate() {
             if all[2 + 2 * i].revents != 0 {
-                base.channel.drain();
+                event |= base.channel.drain();
             }
             if all[3 + 2 * i].revents != 0 {
                 self.asynchronous.store(true, Ordering::Relaxed);
             }
         }
-        true
+        Polled { ready: true, event }
     }
 }
 
@@ -146,8 +192,8 @@ impl Sleep for Sleeper {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         let token = self.bell.arm();
         for base in &self.bases {
-            base.arrivals.arm(true);
-            base.datagrams.arm(true);
+            base.arrivals.arm(false);
+            base.datagrams.arm(false);
             // What is waited for may be the end of a write or a read of ours.
             base.departures.arm(false);
         }
@@ -155,7 +201,7 @@ impl Sleep for Sleeper {
     }
 
     fn sleep(&self, token: Token, limit: Duration) {
-        self.slept.store(true, Ordering::Relaxed);
+        self.note_slept();
         let longest = self.longest(limit);
         let Ok(_leader) = self.leader.try_lock() else {
             self.bell.sleep(token, longest);
@@ -168,7 +214,12 @@ impl Sleep for Sleeper {
         if now != token {
             return;
         }
-        if self.poll(longest) {
+        let other = self.other.get().map_or(-1, OwnedFd::as_raw_fd);
+        let Polled { ready, event } = self.poll([self.own.fd(), other], true, longest);
+        if event {
+            self.helping.event_taken();
+        }
+        if ready {
             self.naps.store(0, Ordering::Relaxed);
         } else {
             self.naps.fetch_add(1, Ordering::Relaxed);
@@ -186,8 +237,6 @@ impl Sleep for Sleeper {
 
     fn ring(&self) {
         self.bell.ring();
-        let one = 1u64;
-        // SAFETY: writes 8 bytes from `one`; does not block. If the count is full, it is readable.
-        unsafe { libc::write(self.own.as_raw_fd(), (&raw const one).cast(), 8) };
+        self.own.ring();
     }
 }

@@ -82,6 +82,8 @@ pub struct State {
     /// Peers that must be told of their credits.
     pub debts: Vec<u32>,
     pub slab: Slab,
+    /// One-sided operations whose end somebody asks for.
+    pub awaited: usize,
     pub batch: Box<Batch>,
     /// Addresses of flags that rouse nobody.
     pub silent: Vec<usize>,
@@ -159,7 +161,7 @@ impl State {
 
     /// All requests to `peer` up to `number` have completed.
     fn departed(&mut self, core: &Core, peer: usize, number: u32) {
-        let State { peers, pool, memories, .. } = self;
+        let State { peers, pool, memories, awaited, .. } = self;
         let Some(Some(link)) = peers.get_mut(peer) else { return };
         link.lively = true;
         while let Some(record) = link.completed(number) {
@@ -171,6 +173,7 @@ impl State {
                 pool.give_back(buffer);
             }
             memories.release(registration);
+            *awaited -= usize::from(done.is_some());
             core.complete(done);
         }
     }
@@ -266,6 +269,12 @@ impl State {
         let (number, _) = link.note(Record::NOTHING, true);
         batch.control(request_id(peer, number), true, tag);
         true
+    }
+
+    /// Something is kept back, or a connection is being made: more than solicited messages matters.
+    #[inline]
+    pub fn is_busy(&self) -> bool {
+        self.slab.used() > 0 || !self.greeting.is_empty()
     }
 
     /// Sends credits to those who are owed many, unless a message has carried them.

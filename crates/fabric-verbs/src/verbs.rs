@@ -5,6 +5,7 @@ use crate::connect;
 use crate::connection::Phase;
 use crate::device::Context;
 use crate::ffi::*;
+use crate::helper::Place;
 use crate::kept::{Atomic, Tail};
 use crate::memory::{Totals, Uses};
 use crate::onesided;
@@ -99,6 +100,11 @@ impl Verbs {
         self.sleeper.watch(other);
     }
 
+    /// The same for sleeps at [`Fabric::helper`].
+    pub fn watch_for_helper(&self, other: OwnedFd) {
+        self.sleeper.helping.watch(other);
+    }
+
     /// What is registered with the adapters now, and how often registrations were found again.
     pub fn registrations(&self) -> Totals {
         self.state.borrow().memories.totals()
@@ -109,8 +115,22 @@ impl Verbs {
         crate::describe::describe(&self.core, &self.state.borrow())
     }
 
+    #[inline]
     fn posting<R>(&self, post: impl FnOnce(&mut State, &Core) -> R) -> R {
-        post(&mut self.state.borrow_mut(), &self.core)
+        let state = &mut *self.state.borrow_mut();
+        let result = post(state, &self.core);
+        if state.is_busy() {
+            self.sleeper.helping.set_busy(true);
+        }
+        result
+    }
+
+    /// Posts a one-sided operation.
+    fn posting_for<R>(&self, done: Completion, post: impl FnOnce(&mut State, &Core) -> R) -> R {
+        if done.is_some() {
+            self.sleeper.helping.expect(&self.sleeper.bases);
+        }
+        self.posting(post)
     }
 
     /// What is done by the clock: greetings are repeated, silent peers asked.
@@ -302,7 +322,7 @@ impl Fabric for Verbs {
     }
 
     fn write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> Result<(), Fault> {
-        self.posting(|state, core| state.write(core, peer, src, dst, Tail::Nothing, done))
+        self.posting_for(done, |state, core| state.write(core, peer, src, dst, Tail::Nothing, done))
     }
 
     fn write_flag(
@@ -315,7 +335,7 @@ impl Fabric for Verbs {
         done: Completion,
     ) -> Result<(), Fault> {
         let tail = onesided::flag(peer, flag, value)?;
-        self.posting(|state, core| state.write(core, peer, src, dst, tail, done))
+        self.posting_for(done, |state, core| state.write(core, peer, src, dst, tail, done))
     }
 
     fn write_imm(
@@ -327,7 +347,7 @@ impl Fabric for Verbs {
         done: Completion,
     ) -> Result<(), Fault> {
         let tail = Tail::Immediate(immediate);
-        self.posting(|state, core| state.write(core, peer, src, dst, tail, done))
+        self.posting_for(done, |state, core| state.write(core, peer, src, dst, tail, done))
     }
 
     fn immediate(&self, immediate: u32) -> Counter {
@@ -335,7 +355,7 @@ impl Fabric for Verbs {
     }
 
     fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
-        self.posting(|state, core| state.read(core, peer, dst, src, done))
+        self.posting_for(done, |state, core| state.read(core, peer, dst, src, done))
     }
 
     fn fetch_add(
@@ -347,7 +367,7 @@ impl Fabric for Verbs {
         done: Completion,
     ) -> Result<(), Fault> {
         let what = Atomic::Add { operand };
-        self.posting(|state, core| state.atomic(core, peer, target, what, result, done))
+        self.posting_for(done, |state, core| state.atomic(core, peer, target, what, result, done))
     }
 
     fn compare_swap(
@@ -360,12 +380,16 @@ impl Fabric for Verbs {
         done: Completion,
     ) -> Result<(), Fault> {
         let what = Atomic::Swap { compare, swap };
-        self.posting(|state, core| state.atomic(core, peer, target, what, result, done))
+        self.posting_for(done, |state, core| state.atomic(core, peer, target, what, result, done))
     }
 
     #[inline]
     fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
-        self.posting(|state, core| state.send(core, peer, head, payload, done))
+        self.posting(|state, core| state.send(core, peer, head, false, payload, done))
+    }
+
+    fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+        self.posting(|state, core| state.send(core, peer, head, true, payload, done))
     }
 
     #[inline]
@@ -409,6 +433,8 @@ impl Fabric for Verbs {
         if slept || state.turns.is_multiple_of(TURNS_PER_LOOK) && !moved {
             self.look_at_the_clock(state);
         }
+        self.sleeper.helping.set_awaited(state.awaited > 0);
+        self.sleeper.helping.set_busy(state.is_busy());
         moved
     }
 
@@ -434,5 +460,9 @@ impl Fabric for Verbs {
 
     fn sleeper(&self) -> Arc<dyn Sleep> {
         self.sleeper.clone()
+    }
+
+    fn helper(&self) -> Arc<dyn Sleep> {
+        Arc::new(Place(self.sleeper.clone()))
     }
 }

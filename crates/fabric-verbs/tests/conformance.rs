@@ -49,6 +49,7 @@ macro_rules! conformance {
             datagrams_survive_a_flood_whole
             a_deadline_ends_a_wait
             sleepers_are_woken_by_everything
+            helpers_are_woken_by_what_is_theirs
         );
     };
     ($makers:expr; $($check:ident)*) => {
@@ -88,6 +89,7 @@ mod two_ranks_on_the_first_rail {
         atomics_are_atomic
         reads_and_writes_reach_exposed_memory
         sleepers_are_woken_by_everything
+        helpers_are_woken_by_what_is_theirs
     );
 }
 
@@ -97,6 +99,7 @@ mod two_ranks_over_ipv6 {
         every_length_arrives
         datagrams_reach_members_only
         sleepers_are_woken_by_everything
+        helpers_are_woken_by_what_is_theirs
     );
 }
 
@@ -117,5 +120,6 @@ mod five_ranks {
         immediates_are_counted_even_before_they_are_asked_for
         datagrams_reach_members_only
         sleepers_are_woken_by_everything
+        helpers_are_woken_by_what_is_theirs
     );
 }

@@ -179,6 +179,12 @@ pub trait Fabric: 'static {
     /// payload of at most [`Capabilities::inline_max`] bytes is copied at once and is never `Later`.
     fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted;
 
+    /// The same for a message that the peer's library should act on even while its program computes:
+    /// it rouses the peer's helper, too. Without a mark for it, every message does.
+    fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+        self.send(peer, head, payload, done)
+    }
+
     /// The next message that has arrived: from `from` alone, or from anybody. Never blocks.
     fn receive(&self, from: Option<usize>) -> Option<Message>;
 
@@ -211,6 +217,14 @@ pub trait Fabric: 'static {
 
     /// The handle to sleep on; may be used without the lock on the fabric.
     fn sleeper(&self) -> Arc<dyn Sleep>;
+
+    /// Where the helper thread of this process sleeps, if it has one; may be used without the lock on
+    /// the fabric. Solicited messages ring there, the end of reads and writes that were posted with a
+    /// completion, and room for what is kept back. By default the place where everybody sleeps: then
+    /// everything rouses it.
+    fn helper(&self) -> Arc<dyn Sleep> {
+        self.sleeper()
+    }
 
     /// Simulator: resolves when global time has reached local time, for tests that must not see
     /// the future. Elsewhere at once.

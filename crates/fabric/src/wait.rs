@@ -2,8 +2,10 @@
 
 mod doorbell;
 mod handover;
+mod helper;
 mod policy;
 
 pub use doorbell::{Doorbell, Sleep, Token};
-pub use handover::{HELPER_ROUND, Handover, Help, Inside};
+pub use handover::{Handover, Help, Inside};
+pub use helper::{Helper, HelperCounts};
 pub use policy::{Step, WaitPolicy, Waiter};

@@ -8,6 +8,9 @@
 //!   by pieces    sender ── Rts ──>, <── Cts ──, ── Data, Data, ... ──>     where memory cannot be read
 //! ```
 //!
+//! What its sender waits for somebody to act on is sent solicited, so that a helper thread acts on it
+//! while the receiver's program computes: EagerSync, Rts, Cts, Data, Helped, Cancel.
+//!
 //! Messages here are contiguous bytes; packing is done above. One thread at a time.
 
 mod endpoint;

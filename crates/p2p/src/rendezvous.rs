@@ -74,7 +74,7 @@ impl<F: Fabric> Endpoint<F> {
         // SAFETY: an inline payload is copied before `send` returns.
         let payload = unsafe { Sge::new(wanted.as_mut_ptr(), wanted.len()) };
         let head = Envelope::reply(Kind::Cts, offer.request, u64::from(index));
-        self.fabric.send(peer, head, payload, None);
+        self.fabric.send_solicited(peer, head, payload, None);
     }
 
     /// Ends the receive `index` if its read is over: tells the sender. It may stay in the list of

@@ -83,7 +83,7 @@ impl<F: Fabric> Endpoint<F> {
         let slot = &mut state.requests[index];
         describe(slot, to, buffer, Stage::Unacknowledged);
         let head = to.envelope(Kind::EagerSync, index).encode();
-        if self.fabric.send(to.peer, head, buffer, slot.counter) == Posted::Later {
+        if self.fabric.send_solicited(to.peer, head, buffer, slot.counter) == Posted::Later {
             slot.target += 1;
         }
         RequestId(index)
@@ -102,7 +102,7 @@ impl<F: Fabric> Endpoint<F> {
         let [a, b, c, d] = region.map_or(RemoteAddr::default(), |r| r.remote).words();
         let mut words = Words::new(&[buffer.len() as u64, a, b, c, d]);
         let head = to.envelope(Kind::Rts, index).encode();
-        let posted = self.fabric.send(to.peer, head, words.payload(), None);
+        let posted = self.fabric.send_solicited(to.peer, head, words.payload(), None);
         debug_assert_eq!(posted, Posted::Done, "an inline payload is copied at once");
         RequestId(index)
     }
@@ -147,7 +147,8 @@ impl<F: Fabric> Endpoint<F> {
         for offset in (0..wanted).step_by(piece) {
             let part = slot.buffer.part(offset, piece.min(wanted - offset));
             let head = Envelope::reply(Kind::Data, e.context.0 as u32, offset as u64);
-            if self.fabric.send(peer, head, part, slot.counter) == Posted::Later {
+            let posted = self.fabric.send_solicited(peer, head, part, slot.counter);
+            if posted == Posted::Later {
                 kept += 1;
             }
         }
@@ -191,7 +192,8 @@ impl<F: Fabric> Endpoint<F> {
                 if peer == self.fabric.rank() && state.matching.take_back(peer, id.0) {
                     self.taken_back(state, id.0, peer, eager);
                 } else {
-                    self.control(peer, Envelope::reply(Kind::Cancel, id.0, 0));
+                    let head = Envelope::reply(Kind::Cancel, id.0, 0);
+                    self.fabric.send_solicited(peer, head, Sge::EMPTY, None);
                 }
             }
             _ => {}

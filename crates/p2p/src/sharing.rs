@@ -228,7 +228,8 @@ impl<F: Fabric> Endpoint<F> {
         }
         if done > 0 {
             let number = u64::from(number) << 32 | u64::from(done);
-            self.control(peer, Envelope::reply(Kind::Helped, index, number));
+            let head = Envelope::reply(Kind::Helped, index, number);
+            self.fabric.send_solicited(peer, head, Sge::EMPTY, None);
         }
         Ok(())
     }

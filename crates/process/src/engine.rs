@@ -1,6 +1,7 @@
 //! The progress engine: one loop drives a blocking call, the fabric, and what runs beside it.
 
 use crate::Error;
+use crate::helping::Helping;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -62,7 +63,17 @@ impl Task {
 
 type Running = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
 
+/// Which thread may run a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// The program's threads alone: it may call functions of the program.
+    Program,
+    /// The helper, too: it touches nothing but the library and the buffers of its operation.
+    Anybody,
+}
+
 struct Entry {
+    by: By,
     wait: Option<(Counter, u64)>,
     future: Running,
     task: Task,
@@ -76,6 +87,7 @@ pub struct Engine<F: Fabric> {
     sleeper: Arc<dyn Sleep>,
     next_context: Cell<u32>,
     waiting: Cell<u32>,
+    pub(crate) helping: Helping<F>,
 }
 
 /// Longest sleep before the wait counts as stuck.
@@ -94,6 +106,7 @@ impl<F: Fabric> Engine<F> {
             sleeper,
             next_context: Cell::new(16),
             waiting: Cell::new(0),
+            helping: Helping::default(),
         })
     }
 
@@ -125,12 +138,21 @@ impl<F: Fabric> Engine<F> {
     /// Moves everything on that can move without waiting. True if anything moved.
     pub fn progress(&self) -> bool {
         let moved = self.endpoint.progress();
-        if self.tasks.borrow().is_empty() { moved } else { self.run_tasks() | moved }
+        if self.tasks.borrow().is_empty() { moved } else { self.run_tasks(By::Program) | moved }
     }
 
-    /// Polls the tasks whose wait is over. They are taken out meanwhile, so that what they call may
-    /// come back here.
-    fn run_tasks(&self) -> bool {
+    /// The same as far as the helper may. True if anything moved.
+    pub(crate) fn progress_by_helper(&self) -> bool {
+        let moved = self.endpoint.progress() | self.run_tasks(By::Anybody);
+        if moved && self.waiting.get() > 0 {
+            self.sleeper.ring();
+        }
+        moved
+    }
+
+    /// Polls the tasks whose wait is over, for the helper those that anybody may run. They are taken
+    /// out meanwhile, so that what they call may come back here.
+    fn run_tasks(&self, by: By) -> bool {
         let mut list = std::mem::take(&mut *self.tasks.borrow_mut());
         let counters = self.endpoint.fabric().counters();
         let mut moved = false;
@@ -138,6 +160,16 @@ impl<F: Fabric> Engine<F> {
             let ready = entry.wait.is_none_or(|(c, target)| counters.value(c) >= target);
             if !ready && self.endpoint.fault().is_none() {
                 return true;
+            }
+            if by == By::Anybody {
+                if entry.by == By::Program {
+                    return true;
+                }
+                // What does not say what it waits for must not keep the helper awake.
+                let waits = entry.wait.is_some();
+                let over = self.poll_entry(entry);
+                moved |= waits || over;
+                return !over;
             }
             moved = true;
             !self.poll_entry(entry)
@@ -163,11 +195,21 @@ impl<F: Fabric> Engine<F> {
         }
     }
 
-    /// Starts a nonblocking operation: polled once now, then whenever its wait is over.
+    /// Starts a nonblocking operation: polled once now, then whenever its wait is over, by the
+    /// program's threads alone.
     pub fn spawn(&self, future: impl Future<Output = Result<(), Error>> + 'static) -> Task {
+        self.spawn_by(By::Program, future)
+    }
+
+    /// The same, for a task that may be moved on by whom `by` says.
+    pub fn spawn_by(
+        &self,
+        by: By,
+        future: impl Future<Output = Result<(), Error>> + 'static,
+    ) -> Task {
         let state = TaskState { result: RefCell::new(None), over: Cell::new(false) };
         let task = Task(Rc::new(state));
-        let mut entry = Entry { wait: None, future: Box::pin(future), task: task.clone() };
+        let mut entry = Entry { by, wait: None, future: Box::pin(future), task: task.clone() };
         if !self.poll_entry(&mut entry) {
             self.tasks.borrow_mut().push(entry);
         }
@@ -193,7 +235,8 @@ impl<F: Fabric> Engine<F> {
             std::future::poll_fn(move |cx| {
                 loop {
                     let (moved, more) = engine.endpoint.progress_most();
-                    let moved = moved | (!engine.tasks.borrow().is_empty() && engine.run_tasks());
+                    let moved = moved
+                        | (!engine.tasks.borrow().is_empty() && engine.run_tasks(By::Program));
                     let counters = engine.endpoint.fabric().counters();
                     let reached = |(c, target)| counters.value(c) >= target;
                     let mut due = wait.is_none_or(reached) || engine.endpoint.fault().is_some();

@@ -14,7 +14,7 @@ use crate::widen::Counts;
 use std::ffi::{c_int, c_void};
 use std::pin::Pin;
 use std::rc::Rc;
-use weft_process::{Active, AllreduceAlgorithm, BarrierAlgorithm, Buffer, Selection};
+use weft_process::{Active, AllreduceAlgorithm, BarrierAlgorithm, Buffer, By, Selection};
 
 /// The algorithms that the settings name, by the places of their words in the declarations.
 pub fn selection() -> Result<Selection, String> {
@@ -33,7 +33,11 @@ pub fn selection() -> Result<Selection, String> {
     Ok(Selection { barrier, allreduce })
 }
 
-type Running = Pin<Box<dyn Future<Output = Result<(), weft_process::Error>>>>;
+/// An operation, and who may run it in the background.
+pub(crate) struct Running {
+    future: Pin<Box<dyn Future<Output = Result<(), weft_process::Error>>>>,
+    by: By,
+}
 
 /// Defines an operation in its three forms from one function that prepares it: `prepare` checks the
 /// arguments and returns the communicator and a maker of the operation, which can be made again.
@@ -45,7 +49,7 @@ macro_rules! operation {
         pub(crate) unsafe fn $blocking($($arg: $ty),*) -> Result<(), Error> {
             // SAFETY: the caller's buffers stay until this returns.
             let (comm, make) = unsafe { $prepare($($arg),*) }?;
-            Ok(comm.engine().block_on(&Call::new($name), make(&comm))?)
+            Ok(comm.engine().block_on(&Call::new($name), make(&comm).future)?)
         }
 
         pub(crate) unsafe fn $nonblocking(
@@ -56,7 +60,8 @@ macro_rules! operation {
             // SAFETY: the caller's buffers stay until the request is over.
             unsafe {
                 let (comm, make) = $prepare($($arg),*)?;
-                let task = comm.engine().spawn(make(&comm));
+                let Running { future, by } = make(&comm);
+                let task = comm.engine().spawn_by(by, future);
                 start(request, &comm, Active::Task(task), RequestKind::Collective)
             }
         }
@@ -72,7 +77,10 @@ macro_rules! operation {
             unsafe {
                 let (comm, make) = $prepare($($arg),*)?;
                 let again = comm.clone();
-                let recipe = move || Ok(Active::Task(again.engine().spawn(make(&again))));
+                let recipe = move || {
+                    let Running { future, by } = make(&again);
+                    Ok(Active::Task(again.engine().spawn_by(by, future)))
+                };
                 persist(request, &comm, recipe, RequestKind::Collective)
             }
         }
@@ -84,7 +92,12 @@ type Prepared<M> = Result<(Rc<CommObject>, M), Error>;
 /// Boxes an operation, so that all makers of one kind have one type. Blocking calls of the plain
 /// algorithms allocate anyway.
 fn boxed(f: impl Future<Output = Result<(), weft_process::Error>> + 'static) -> Running {
-    Box::pin(f)
+    boxed_by(By::Anybody, f)
+}
+
+/// The same for one that may call functions of the program.
+fn boxed_by(by: By, f: impl Future<Output = Result<(), weft_process::Error>> + 'static) -> Running {
+    Running { future: Box::pin(f), by }
 }
 
 pub(crate) mod blocks;

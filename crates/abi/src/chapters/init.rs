@@ -7,7 +7,7 @@ use crate::node::{CommObject, Engine, Node};
 use crate::state::{Phase, State, mind_forks, running, state};
 use crate::types::Comm;
 use crate::waiting::Call;
-use crate::{lock, settings};
+use crate::{helper, lock, settings};
 use std::ffi::{c_char, c_int};
 use weft_fabric::Fabric;
 use weft_p2p::Limits;
@@ -49,6 +49,34 @@ fn start(level: c_int) -> Result<(), Error> {
     if level == MPI_THREAD_MULTIPLE {
         lock::share();
     }
+    start_helper(state)
+}
+
+/// As `WEFT_HELPER` says; it was understood when the job was joined.
+fn start_helper(state: &State) -> Result<(), Error> {
+    let wrong = |text| Error::new(MPI_ERR_OTHER, text);
+    match settings::choice("WEFT_HELPER").map_err(wrong)? {
+        0 => {}
+        1 => helper::start().map_err(|e| {
+            wrong(format!(
+                "WEFT_HELPER=1: starting the helper thread: {e}: check the limit on processes \
+                 (ulimit -u), or set WEFT_HELPER=0"
+            ))
+        })?,
+        _ => {
+            let start = || {
+                if let Err(e) = helper::start() {
+                    eprintln!(
+                        "weft: starting the helper thread: {e}: messages move on only inside MPI \
+                         calls (check ulimit -u)"
+                    );
+                }
+            };
+            if let Some(engine) = state.engine.get() {
+                engine.helped_by(start);
+            }
+        }
+    }
     Ok(())
 }
 
@@ -59,6 +87,7 @@ fn connect(state: &State) -> Result<(), String> {
         credit: settings::number("WEFT_CREDIT")?,
     };
     let spin = settings::number("WEFT_SPIN_US")?;
+    settings::choice("WEFT_HELPER")?;
     let selection = crate::chapters::collectives::selection()?;
     let mut bootstrap = weft_bootstrap::from_environment().map_err(|e| e.to_string())?;
     let node = Node::connect(&mut *bootstrap)?;
@@ -101,6 +130,7 @@ pub(crate) unsafe fn finalize() -> Result<(), Error> {
         // What is still kept back (the last message of the barrier) must leave before the process.
         engine.drive(&call, || engine.endpoint().fabric().idle().then_some(()));
     }
+    helper::stop();
     state.phase.set(Phase::Finalized);
     if let Some(report) = &*state.report.borrow() {
         report.phase(weft_bootstrap::Phase::Finalized);

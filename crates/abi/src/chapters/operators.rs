@@ -13,6 +13,7 @@ use std::rc::Rc;
 use weft_collective::Reduce;
 use weft_datatype::{Basic, Form};
 use weft_fabric::{Sge, StagingPool};
+use weft_process::By;
 
 pub(crate) unsafe fn op_create(
     user_fn: Callback<UserFunction>,
@@ -146,6 +147,14 @@ impl Reduce for User {
     fn commutes(&self) -> bool {
         matches!(*self.op, OpObject::User { commutes: true, .. })
     }
+}
+
+/// Who may run a reduction by the operator behind a handle: the helper none of the program's.
+pub fn runner(handle: Op) -> Result<By, Error> {
+    Ok(match &*op(handle)? {
+        OpObject::User { .. } => By::Program,
+        OpObject::Predefined(_) => By::Anybody,
+    })
 }
 
 /// The reduction of elements of `ty` by the operator behind a handle.

@@ -109,6 +109,8 @@ pub struct Host {
     began: (Picoseconds, bool),
     order: i64,
     pub counts: HostCounts,
+    /// The helper that found the main thread inside the library.
+    pub stands_back: Option<usize>,
     /// Which messages are solicited; all, if nobody says.
     pub solicits: Option<Solicits>,
 }
@@ -126,6 +128,7 @@ impl Host {
             began: (clock, false),
             order: 0,
             counts: HostCounts::default(),
+            stands_back: None,
             solicits: None,
         };
         host.add(0, rules.first_average(), None);
@@ -176,6 +179,18 @@ impl Host {
         thread.priority = self.rules.priority(priority);
         thread.level = self.rules.level(thread.priority, thread.average);
         thread.slice_left = self.rules.slice(thread.priority);
+    }
+
+    /// The main thread is outside the library.
+    pub fn main_computes(&self) -> bool {
+        self.threads[0].left.is_some()
+    }
+
+    /// The main thread leaves the library, and arms for a helper that it has kept out.
+    pub fn main_leaves(&mut self) {
+        if let Some(helper) = self.stands_back.take() {
+            self.threads[helper].armed = Some(Event::Helper);
+        }
     }
 
     /// The thread whose code runs.

@@ -161,6 +161,13 @@ impl State {
     pub(crate) fn rouse(&mut self, rank: usize, arrival: Arrival) {
         let (now, flights) = (self.now, &self.flights);
         let Some(host) = self.rest[rank].host.as_deref_mut() else { return };
+        let helpers = match arrival {
+            Arrival::Completion => true,
+            Arrival::Message(number) => {
+                matches!(flights[number].action, Action::Message { solicited: true, .. })
+            }
+            Arrival::Silent | Arrival::Rousing => false,
+        };
         let solicited = match arrival {
             Arrival::Silent | Arrival::Completion => false,
             Arrival::Rousing => true,
@@ -173,6 +180,7 @@ impl State {
         host.arrived(now, |event| match event {
             Event::Any => !silent,
             Event::Solicited => solicited,
+            Event::Helper => helpers,
         });
         self.schedule_threads(rank);
     }

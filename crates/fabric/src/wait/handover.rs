@@ -15,8 +15,6 @@
 //! a fence (membarrier(2)), so the light one need only stop the compiler. Where the system has no
 //! membarrier, both are full fences.
 
-use std::time::Duration;
-
 #[cfg(loom)]
 use loom::{
     sync::atomic::{AtomicBool, Ordering, fence},
@@ -67,12 +65,26 @@ impl Handover {
     /// The main thread enters the library; waits while the helper is in it.
     #[inline]
     pub fn enter(&self) -> Inside<'_> {
+        self.go_in();
+        Inside(self)
+    }
+
+    #[inline(always)]
+    pub(super) fn go_in(&self) {
         self.inside.store(true, Ordering::Relaxed);
         self.light_fence();
         if self.helping.load(Ordering::Acquire) {
             self.wait();
         }
-        Inside(self)
+    }
+
+    #[inline(always)]
+    pub(super) fn go_out(&self) {
+        self.inside.store(false, Ordering::Release);
+    }
+
+    pub(super) fn is_inside(&self) -> bool {
+        self.inside.load(Ordering::Acquire)
     }
 
     #[cold]
@@ -98,8 +110,8 @@ impl Handover {
         self.turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    #[inline]
-    fn light_fence(&self) {
+    #[inline(always)]
+    pub(super) fn light_fence(&self) {
         #[cfg(not(loom))]
         if self.heavy {
             return compiler_fence(Ordering::SeqCst);
@@ -107,7 +119,7 @@ impl Handover {
         fence(Ordering::SeqCst);
     }
 
-    fn heavy_fence(&self) {
+    pub(super) fn heavy_fence(&self) {
         #[cfg(not(loom))]
         if self.heavy && membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED) {
             return;
@@ -120,7 +132,7 @@ impl Handover {
 impl Drop for Inside<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.0.inside.store(false, Ordering::Release);
+        self.0.go_out();
     }
 }
 
@@ -130,9 +142,6 @@ impl Drop for Help<'_> {
         self.handover.helping.store(false, Ordering::Release);
     }
 }
-
-/// How long a helper sleeps at most before it looks whether it is still wanted.
-pub const HELPER_ROUND: Duration = Duration::from_secs(1);
 
 #[cfg(not(loom))]
 fn membarrier(command: libc::c_int) -> bool {

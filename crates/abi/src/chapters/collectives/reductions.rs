@@ -1,9 +1,9 @@
 //! Reductions and scans (MPI 5.0, sections 6.9 to 6.11).
 
-use super::{Prepared, Running, boxed, count_array, in_place};
+use super::{Prepared, Running, boxed_by, count_array, in_place};
 use crate::arguments::{buffer, comm, committed, count, not_null, optional_info, root};
 use crate::chapters::messages::{persist, start};
-use crate::chapters::operators::reduction;
+use crate::chapters::operators::{reduction, runner};
 use crate::constants::*;
 use crate::error::Error;
 use crate::node::CommObject;
@@ -30,6 +30,7 @@ unsafe fn prepare_reduce(
     let comm = comm(handle)?;
     let root = root(&comm, root_)?;
     let reduce = reduction(op, &committed(datatype, "datatype")?)?;
+    let by = runner(op)?;
     let at_root = comm.rank() == root;
     // SAFETY: the caller's buffers; the receive buffer means something at the root alone.
     let (send, receive) = unsafe {
@@ -44,7 +45,7 @@ unsafe fn prepare_reduce(
         return Err(Error::new(MPI_ERR_BUFFER, "MPI_IN_PLACE is for the root alone"));
     }
     Ok((comm, move |c: &CommObject| {
-        boxed(c.reduce(send.clone(), receive.clone(), root, reduce.clone()))
+        boxed_by(by, c.reduce(send.clone(), receive.clone(), root, reduce.clone()))
     }))
 }
 
@@ -63,13 +64,14 @@ unsafe fn prepare_allreduce(
 ) -> Prepared<impl Fn(&CommObject) -> Running> {
     let comm = comm(handle)?;
     let reduce = reduction(op, &committed(datatype, "datatype")?)?;
+    let by = runner(op)?;
     // SAFETY: the caller's buffers.
     let (send, receive) = unsafe {
         let send = in_place(sendbuf, n, datatype, REDUCE_SEND)?;
         (send, buffer(recvbuf, n, datatype, REDUCE_RECV)?)
     };
     Ok((comm, move |c: &CommObject| {
-        boxed(c.allreduce(send.clone(), receive.clone(), reduce.clone()))
+        boxed_by(by, c.allreduce(send.clone(), receive.clone(), reduce.clone()))
     }))
 }
 
@@ -89,13 +91,14 @@ unsafe fn prepare_scan_of(
 ) -> Prepared<impl Fn(&CommObject) -> Running> {
     let comm = comm(handle)?;
     let reduce = reduction(op, &committed(datatype, "datatype")?)?;
+    let by = runner(op)?;
     // SAFETY: the caller's buffers.
     let (send, receive) = unsafe {
         let send = in_place(sendbuf, n, datatype, REDUCE_SEND)?;
         (send, buffer(recvbuf, n, datatype, REDUCE_RECV)?)
     };
     Ok((comm, move |c: &CommObject| {
-        boxed(c.scan(send.clone(), receive.clone(), reduce.clone(), exclusive))
+        boxed_by(by, c.scan(send.clone(), receive.clone(), reduce.clone(), exclusive))
     }))
 }
 
@@ -146,6 +149,7 @@ unsafe fn prepare_reduce_scatter_of(
 ) -> Prepared<impl Fn(&CommObject) -> Running> {
     let ty = committed(datatype, "datatype")?;
     let reduce = reduction(op, &ty)?;
+    let by = runner(op)?;
     let total: usize = counts.iter().sum();
     let mine = counts[comm.rank()];
     let in_place = sendbuf.addr() == MPI_IN_PLACE;
@@ -157,7 +161,10 @@ unsafe fn prepare_reduce_scatter_of(
         (send, receive)
     };
     Ok((comm, move |c: &CommObject| {
-        boxed(c.reduce_scatter(send.clone(), counts.clone(), receive.clone(), reduce.clone()))
+        boxed_by(
+            by,
+            c.reduce_scatter(send.clone(), counts.clone(), receive.clone(), reduce.clone()),
+        )
     }))
 }
 

@@ -1,0 +1,48 @@
+//! The helper thread of a rank, as `weft_fabric::wait::Helper` has it on real machines: asleep until
+//! what is solicited raises an interrupt, at work only while the main thread computes.
+
+use super::{Event, Thread};
+use crate::sim::Sim;
+use std::future::poll_fn;
+use std::task::Poll;
+use weft_fabric::Fabric;
+
+impl Sim {
+    /// Starts the helper of this rank, with this priority (see [`Sim::spawn`]). `work` moves on what
+    /// it can and says whether anything moved. What it costs are the machine's interrupts and
+    /// switches, and what `work` posts and charges.
+    ///
+    /// A main thread that does not [compute](Sim::compute) is inside the library and looks itself.
+    pub fn help(&self, priority: i32, mut work: impl FnMut() -> bool + 'static) -> Thread {
+        let sim = self.clone();
+        self.spawn(priority, async move {
+            loop {
+                sim.arm(Event::Helper).await;
+                let computes = sim.state().host(sim.rank()).main_computes();
+                if !computes {
+                    sim.stand_back().await;
+                    sim.sleep_armed().await;
+                } else if !work() {
+                    sim.sleep_armed().await;
+                }
+            }
+        })
+    }
+
+    /// Sleeps unannounced until the main thread computes and has armed for the helper: it has looked
+    /// for what arrived before.
+    async fn stand_back(&self) {
+        {
+            let state = &mut *self.state();
+            let host = state.host(self.rank());
+            host.stands_back = Some(host.current);
+            let me = host.me();
+            (me.armed, me.fired) = (None, None);
+        }
+        poll_fn(|_| {
+            let back = self.state().host(self.rank()).stands_back.is_some();
+            if back { self.rest(None) } else { Poll::Ready(()) }
+        })
+        .await;
+    }
+}

@@ -1,0 +1,172 @@
+//! What the helper thread does for a process while its program computes.
+//!
+//! The layer above owns the thread and sees to it that it calls [`Engine::help`] while no other
+//! thread is in the library ([`weft_fabric::wait::Helper`], or a lock). It is asked for a thread by
+//! the first handler that somebody registers, or starts one by itself.
+//!
+//! Functions of the program (operators, error handlers, attribute callbacks) never run here. Error
+//! handlers and attribute callbacks are called by entry points alone; operators are called by tasks,
+//! and a task is left to the program's threads unless it was started with [`By::Anybody`]. The layer
+//! above, which calls the functions, must refuse to do so on the helper's thread.
+//!
+//! [`By::Anybody`]: crate::By::Anybody
+
+use crate::Engine;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use weft_fabric::Fabric;
+
+type Handler<F> = Rc<dyn Fn(&Engine<F>) -> bool>;
+
+/// Handlers, and how to get a thread for them.
+pub(crate) struct Helping<F: Fabric> {
+    handlers: RefCell<Vec<Handler<F>>>,
+    wanted: Cell<bool>,
+    start: RefCell<Option<Box<dyn FnOnce()>>>,
+}
+
+impl<F: Fabric> Default for Helping<F> {
+    fn default() -> Helping<F> {
+        Helping {
+            handlers: RefCell::default(),
+            wanted: Cell::new(false),
+            start: RefCell::new(None),
+        }
+    }
+}
+
+impl<F: Fabric> Engine<F> {
+    /// Registers something that the helper does after moving messages and tasks on, whenever it is
+    /// woken; it says whether anything moved. A handler waits for nothing and calls no function of
+    /// the program. The first one asks for a thread.
+    pub fn on_help(&self, handler: impl Fn(&Engine<F>) -> bool + 'static) {
+        self.helping.handlers.borrow_mut().push(Rc::new(handler));
+        self.want_helper();
+    }
+
+    /// Asks for a helper thread.
+    pub fn want_helper(&self) {
+        self.helping.wanted.set(true);
+        self.start_wanted();
+    }
+
+    /// `start` gets a helper thread going. It is called when somebody wants one, at once if
+    /// somebody has already.
+    pub fn helped_by(&self, start: impl FnOnce() + 'static) {
+        *self.helping.start.borrow_mut() = Some(Box::new(start));
+        self.start_wanted();
+    }
+
+    fn start_wanted(&self) {
+        if !self.helping.wanted.get() {
+            return;
+        }
+        let start = self.helping.start.borrow_mut().take();
+        if let Some(start) = start {
+            start();
+        }
+    }
+
+    /// One round of the helper: messages, tasks that anybody may run, handlers. True if anything
+    /// moved.
+    pub fn help(&self) -> bool {
+        let mut moved = self.progress_by_helper();
+        let mut next = 0;
+        loop {
+            // A handler may register another.
+            let handler = self.helping.handlers.borrow().get(next).cloned();
+            let Some(handler) = handler else { return moved };
+            moved |= handler(self);
+            next += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::By;
+    use weft_bootstrap::Single;
+    use weft_fabric::wait::WaitPolicy;
+    use weft_fabric_shm::Shm;
+    use weft_p2p::Limits;
+
+    fn engine() -> Rc<Engine<Shm>> {
+        let shm = Shm::connect(&mut Single::new()).unwrap();
+        Engine::new(shm, WaitPolicy::new(true), Limits::default())
+    }
+
+    /// Is over when the counter has reached 1.
+    async fn until_one(
+        engine: Rc<Engine<Shm>>,
+        counter: weft_fabric::Counter,
+    ) -> Result<(), crate::Error> {
+        Ok(engine.endpoint().until(counter, 1).await?)
+    }
+
+    #[test]
+    fn the_helper_leaves_to_the_program_what_is_the_programs() {
+        let engine = engine();
+        let counters = || engine.endpoint().fabric().counters();
+        let counter = counters().allocate();
+        let start = |by| engine.spawn_by(by, until_one(engine.clone(), counter));
+        let (anybodys, programs) = (start(By::Anybody), start(By::Program));
+        let default = engine.spawn(until_one(engine.clone(), counter));
+        assert!(!engine.help());
+        counters().add(counter, 1);
+        assert!(engine.help());
+        let over = || [&anybodys, &programs, &default].map(|task| task.is_over());
+        assert_eq!(over(), [true, false, false]);
+        assert!(!engine.help(), "what is not the helper's does not keep it awake");
+        assert!(engine.progress());
+        assert_eq!(over(), [true, true, true]);
+    }
+
+    #[test]
+    fn a_task_that_does_not_say_what_it_waits_for_keeps_nobody_awake() {
+        let engine = engine();
+        let polls = Rc::new(Cell::new(0));
+        let counted = polls.clone();
+        let task = engine.spawn_by(
+            By::Anybody,
+            std::future::poll_fn(move |_| {
+                counted.set(counted.get() + 1);
+                match counted.get() {
+                    4 => std::task::Poll::Ready(Ok(())),
+                    _ => std::task::Poll::Pending,
+                }
+            }),
+        );
+        assert!(!engine.help() && !engine.help());
+        assert!(engine.help() && task.is_over());
+    }
+
+    #[test]
+    fn handlers_run_and_the_first_asks_for_a_thread() {
+        let engine = engine();
+        let (started, runs) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
+        let (start, run) = (started.clone(), runs.clone());
+        engine.helped_by(move || start.set(start.get() + 1));
+        assert_eq!(started.get(), 0, "nobody wants one yet");
+        engine.on_help(move |engine| {
+            run.set(run.get() + 1);
+            if run.get() == 1 {
+                engine.on_help(|_| true);
+            }
+            false
+        });
+        assert_eq!((started.get(), runs.get()), (1, 0));
+        assert!(engine.help(), "the handler that the first one registered");
+        assert_eq!((started.get(), runs.get()), (1, 1));
+    }
+
+    #[test]
+    fn a_thread_that_was_wanted_before_starts_at_once() {
+        let engine = engine();
+        engine.want_helper();
+        let started = Rc::new(Cell::new(false));
+        let start = started.clone();
+        engine.helped_by(move || start.set(true));
+        assert!(started.get());
+    }
+}

@@ -1,0 +1,32 @@
+// ranks: 2
+// says: correct
+// env: WEFT_HELPER=1 | WEFT_HELPER=1 WEFT_CMA=0 | WEFT_HELPER=1 WEFT_FAULT=seed=3,message_delay=0.3,completion_delay=0.3
+//
+// What a rank that computes is asked for is answered by its helper thread. Each part has a rank that
+// computes, outside of the library, until the other one has finished an operation that needs an
+// answer of it; that one says so in memory that both map, not by MPI. Without a helper the program
+// does not end (helper_none.c).
+#define _GNU_SOURCE
+#include "helper.h"
+
+int main(int argc, char **argv)
+{
+    int rounds = argc > 1 ? atoi(argv[1]) : 20;
+    signal(SIGUSR1, count_signal);
+    begin(&argc, &argv);
+    share();
+    for (int round = 0; round < rounds; round++) {
+        large_to_posted();
+        large_after_post();
+        synchronous();
+        to_the_sender();
+        broadcast();
+        operators();
+    }
+    /* A helper looks again and again while a fault holds something up. */
+    if (!getenv("WEFT_FAULT")) quiet(0);
+    /* On a network it may share the event that ends a sleep of the program's thread. */
+    if (!getenv("WEFT_FAULT") && !getenv("WEFT_NODES")) quiet(1000);
+    signals();
+    return finish();
+}
