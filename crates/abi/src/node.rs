@@ -115,6 +115,31 @@ impl Node {
         }
     }
 
+    /// What connects the ranks, in lines for the user.
+    pub fn describe(&self) -> Vec<String> {
+        let other = match self {
+            Node::Shm(shm) => {
+                let other = (shm.rank() + 1) % shm.size();
+                let cma = if shm.capabilities(other).direct { "" } else { "no " };
+                return vec![format!("shared memory, {} ranks, {cma}direct copies", shm.size())];
+            }
+            Node::Other(other) => other,
+        };
+        match &other.kind {
+            Kind::Joined(joined) => {
+                let (near, all) = (joined.near().size(), joined.size());
+                let first =
+                    format!("shared memory for {near} of {all} ranks, verbs for the others");
+                std::iter::once(first).chain(joined.far().describe()).collect()
+            }
+            Kind::Verbs(verbs) => verbs.describe(),
+            Kind::Faulty(faulty) => {
+                let first = "with the faults of WEFT_FAULT".to_owned();
+                std::iter::once(first).chain(faulty.inner().describe()).collect()
+            }
+        }
+    }
+
     /// Says of the fault, if there is one, what the network knows: the host, how long was tried, and
     /// the likely causes.
     pub fn trouble(&self) -> Option<String> {

@@ -81,6 +81,13 @@ pub const SETTINGS: &[Setting] = &[
               on, auto when something asks for it",
     },
     Setting {
+        name: "WEFT_VERBOSE",
+        kind: Kind::Switch,
+        default: "0",
+        doc: "1: one rank of each node says at MPI_Init what connects the ranks: rails, bounds, and \
+              adapters that are not used, with the reason",
+    },
+    Setting {
         name: "WEFT_FAULT",
         kind: Kind::Faults,
         default: "",

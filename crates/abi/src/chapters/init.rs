@@ -90,7 +90,18 @@ fn connect(state: &State) -> Result<(), String> {
     settings::choice("WEFT_HELPER")?;
     let selection = crate::chapters::collectives::selection()?;
     let mut bootstrap = weft_bootstrap::from_environment().map_err(|e| e.to_string())?;
-    let node = Node::connect(&mut *bootstrap)?;
+    let (rank, nodes) = (bootstrap.rank(), bootstrap.nodes());
+    let node = Node::connect(&mut *bootstrap).map_err(|why| {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        format!("rank {rank} on {}: {why}", host.trim())
+    })?;
+    if settings::number("WEFT_VERBOSE")? != 0
+        && nodes.iter().position(|&n| n == nodes[rank]) == Some(rank)
+    {
+        for line in node.describe() {
+            eprintln!("weft: rank {rank}: {line}");
+        }
+    }
     let mut policy = node.policy();
     policy.spin = std::time::Duration::from_micros(spin);
     let engine = Engine::new(node, policy, limits);
