@@ -10,7 +10,7 @@
 
 use crate::envelope::{Context, Kind, Source, Tag};
 use crate::slab::{NONE, Slab};
-use weft_fabric::{RemoteAddr, Staging};
+use weft_fabric::{Key, RemoteAddr, Staging};
 
 const CHAINS: usize = 64;
 
@@ -55,10 +55,11 @@ struct Unexpected {
     tag: Tag,
     peer: u32,
     request: u32,
-    /// Length in the low 56 bits, kind in the high 8.
+    /// Length in the low 56 bits, kind in the high 8, of which the first is [`STORED`].
     len_kind: u64,
-    /// The number of its [`Body`].
-    body: u32,
+    /// Key and address of a payload at the sender if they are short, as those of shared memory are;
+    /// else the number of its [`Body`].
+    place: [u64; 2],
     next: u32,
     prev: u32,
     later: u32,
@@ -76,7 +77,7 @@ impl Default for Unexpected {
             peer: 0,
             request: 0,
             len_kind: 0,
-            body: NONE,
+            place: [0; 2],
             next: NONE,
             prev: NONE,
             later: NONE,
@@ -258,7 +259,10 @@ impl Matching {
     pub fn keep(&mut self, a: Arrival) {
         self.payload_bytes += a.body.len();
         self.most_payload_bytes = self.most_payload_bytes.max(self.payload_bytes);
-        let body = self.store(a.body);
+        let (place, stored) = match a.body {
+            Body::There(RemoteAddr { addr, key: Key([key, 0, 0]) }) => ([key, addr], 0),
+            body => ([u64::from(self.store(body)), 0], STORED),
+        };
         let index = self.unexpected.take();
         let ends = &mut self.arrived[chain(a.context, a.rank)];
         let (prev, earlier) = (ends.last, self.all_arrived.last);
@@ -282,8 +286,8 @@ impl Matching {
             tag: a.tag,
             peer: a.peer as u32,
             request: a.request,
-            len_kind: a.len | (a.kind as u64) << 56,
-            body,
+            len_kind: a.len | (a.kind as u64) << 56 | stored,
+            place,
             next: NONE,
             prev,
             later: NONE,
@@ -351,7 +355,7 @@ impl Matching {
         let mut at = self.all_arrived.first;
         while at != NONE {
             let u = &self.unexpected[at];
-            let kind = (u.len_kind >> 56) as u8;
+            let kind = ((u.len_kind & !STORED) >> 56) as u8;
             let cancellable = kind == Kind::Rts as u8 || kind == Kind::EagerSync as u8;
             if cancellable && u.peer as usize == peer && u.request == request {
                 self.unkeep(at);
@@ -382,9 +386,14 @@ impl Matching {
             _ => self.unexpected[u.later].earlier = u.earlier,
         }
         self.unexpected.give(index);
-        let (kind, len) = (u.len_kind >> 56, u.len_kind & LEN_MASK);
-        let body = self.bodies[u.body as usize].take();
-        self.free_bodies.push(u.body);
+        let (kind, len) = ((u.len_kind & !STORED) >> 56, u.len_kind & LEN_MASK);
+        let [first, addr] = u.place;
+        let body = if u.len_kind & STORED == 0 {
+            Some(Body::There(RemoteAddr::new(first, addr)))
+        } else {
+            self.free_bodies.push(first as u32);
+            self.bodies[first as usize].take()
+        };
         self.payload_bytes -= body.as_ref().map_or(0, Body::len);
         let kind = match kind {
             kind if kind == Kind::Rts as u64 => Kind::Rts,
@@ -397,6 +406,9 @@ impl Matching {
 }
 
 const LEN_MASK: u64 = (1 << 56) - 1;
+
+/// The envelope has a [`Body`] of its own.
+const STORED: u64 = 1 << 63;
 
 #[cfg(test)]
 mod tests;

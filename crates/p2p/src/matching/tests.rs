@@ -113,3 +113,20 @@ fn agrees_with_a_plain_list() {
         }
     }
 }
+
+#[test]
+fn names_of_memory_come_back_long_or_short() {
+    let mut m = Matching::new();
+    let keys = [Key([1, 0, 0]), Key([1, 2, 0]), Key::NONE, Key([u64::MAX, 3, 4])];
+    let names = keys.map(|key| RemoteAddr { addr: 77, key });
+    for (request, at) in (0..).zip(names) {
+        m.keep(Arrival { body: Body::There(at), ..arrival(1, 4, 7, request) });
+    }
+    assert!(m.take_back(4, 3) && !m.take_back(4, 3), "a long one is cancelled, too");
+    for at in &names[..3] {
+        let taken = m.take(Context(1), Source::Any, None).unwrap();
+        let Some(Body::There(found)) = taken.body else { panic!("no name") };
+        assert_eq!((found, taken.kind), (*at, Kind::Rts));
+    }
+    assert!(m.idle());
+}
