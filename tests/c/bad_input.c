@@ -162,6 +162,9 @@ static void truncated(void)
                 MPI_Irecv(in, room, MPI_INT, 0, 4, W, &request);
                 BAD(IN_STATUS, "MPI_Waitall|array_of_requests[0]", MPI_Waitall(1, &request, &status));
                 CHECK(status.MPI_ERROR == MPI_ERR_TRUNCATE, "%d", status.MPI_ERROR);
+                char text[MPI_MAX_ERROR_STRING];
+                MPI_Error_string(status.MPI_ERROR, text, &got);
+                CHECK(strstr(text, "array_of_requests[0]") && strstr(text, "tag 4"), "%s", text);
             }
             CHECK(status.MPI_SOURCE == 0 && status.MPI_TAG == 4, "way %d, %d", way, status.MPI_TAG);
             for (int i = room; i < 10000; i++) CHECK(in[i] == -1, "written behind the buffer");

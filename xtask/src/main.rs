@@ -41,6 +41,9 @@ enum Command {
     /// Inside the virtual machine: run what the host and weft-vm-run send.
     #[command(hide = true)]
     VmAgent,
+    /// Inside the virtual machine: run the tests of programs over verbs.
+    #[command(hide = true)]
+    VmCluster(test::cluster::Inside),
     /// Inside the virtual machine: run a command in the other one, with ssh's arguments.
     #[command(hide = true)]
     VmRun {
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Command::Soak(args) => test::soak(&args),
         Command::Demo(args) => demo::run(args),
         Command::Vm(args) => return vm::main(&args),
+        Command::VmCluster(args) => test::cluster::inside(&args),
         Command::VmAgent => vm::agent::serve(),
         Command::VmRun { args } => return ExitCode::from(vm::client::run(&args)),
     };

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: every test of the project, in stages; what `.ci/run` runs.
 
 mod c_programs;
+pub(crate) mod cluster;
 mod jobs;
 mod launchers;
 mod python;
@@ -34,6 +35,8 @@ pub enum Stage {
     Python,
     /// Programs under other launchers: Hydra, PRRTE, Slurm; and under ours on several hosts.
     Launchers,
+    /// Programs over verbs: in the virtual machine, with and without loss; on two machines, one of which dies.
+    Cluster,
 }
 
 /// Which tests to run.
@@ -44,7 +47,7 @@ pub struct Args {
     only: Vec<Stage>,
 }
 
-const ALL: [Stage; 9] = [
+const ALL: [Stage; 10] = [
     Stage::Build,
     Stage::Unit,
     Stage::Simulator,
@@ -54,6 +57,7 @@ const ALL: [Stage; 9] = [
     Stage::Programs,
     Stage::Python,
     Stage::Launchers,
+    Stage::Cluster,
 ];
 
 /// How long the soak test runs.
@@ -95,6 +99,7 @@ pub fn run(args: &Args) -> Result<(), String> {
             Stage::Programs => c_programs::run(&mut tally)?,
             Stage::Python => python::run(&mut tally)?,
             Stage::Launchers => launchers::run(&mut tally)?,
+            Stage::Cluster => cluster::run(&mut tally)?,
         }
         times.push((stage, began.elapsed()));
     }

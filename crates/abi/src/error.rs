@@ -92,8 +92,8 @@ pub fn raise(error: Error, call: &'static str, owner: Owner) -> c_int {
 }
 
 /// For MPI_Error_string.
-fn remember(code: c_int, call: &str, words: &str) {
-    *state().last_error.borrow_mut() = Some((code, format!("{call}: {words}")));
+pub fn remember(code: c_int, call: &str, words: &str) {
+    state().last_errors.borrow_mut().insert(code, format!("{call}: {words}"));
 }
 
 /// Calls the error handler of a communicator; of MPI_COMM_SELF where `comm` is none, and the

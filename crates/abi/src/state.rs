@@ -51,8 +51,8 @@ pub struct State {
     pub keys: RefCell<Vec<Key>>,
     /// Error handler of MPI_COMM_SELF until there is one.
     pub initial_errhandler: Cell<usize>,
-    /// The last error raised, for MPI_Error_string: class and text.
-    pub last_error: RefCell<Option<(i32, String)>>,
+    /// The last error of each class, in words, for MPI_Error_string.
+    pub last_errors: RefCell<HashMap<i32, String>>,
     pub buffer: RefCell<crate::chapters::buffered::Attached>,
     pub predefined_attributes: crate::chapters::caching::Predefined,
     /// Error classes, codes and texts that the program added.
@@ -122,7 +122,7 @@ impl State {
             messages: RefCell::new(Table::new(8)),
             keys: RefCell::default(),
             initial_errhandler: Cell::new(MPI_ERRORS_ARE_FATAL.0),
-            last_error: RefCell::default(),
+            last_errors: RefCell::default(),
             buffer: RefCell::default(),
             predefined_attributes: Default::default(),
             added_errors: RefCell::default(),

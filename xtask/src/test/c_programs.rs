@@ -105,7 +105,8 @@ pub fn soak(times: usize) -> Result<(), String> {
     Ok(())
 }
 
-fn folder() -> Result<PathBuf, String> {
+/// Where the test programs are.
+pub(super) fn folder() -> Result<PathBuf, String> {
     let out = root().join("target/test-programs");
     fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
     Ok(out)
@@ -124,14 +125,7 @@ fn programs(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         let program = out.join(&name);
         let text = fs::read_to_string(&source).map_err(|e| format!("{}: {e}", source.display()))?;
         let plan = plan(&text)?;
-        quiet(
-            Command::new(prefix.join("bin/mpicc"))
-                .args(["-O1", "-g", "-Wall", "-Werror"])
-                .arg(&source)
-                .arg("-o")
-                .arg(&program)
-                .args(["-lm", "-lpthread"]),
-        )?;
+        compile(prefix, &source, &program)?;
         for settings in &plan.environments {
             let with: String = settings.iter().map(|(k, v)| format!(", {k}={v}")).collect();
             for &ranks in &plan.ranks {
@@ -146,6 +140,12 @@ fn programs(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+pub(super) fn compile(prefix: &Path, source: &Path, program: &Path) -> Result<(), String> {
+    let mut command = Command::new(prefix.join("bin/mpicc"));
+    command.args(["-O1", "-g", "-Wall", "-Werror"]).arg(source).arg("-o").arg(program);
+    quiet(command.args(["-lm", "-lpthread"])).map(drop)
 }
 
 fn list(folder: &Path) -> Result<Vec<PathBuf>, String> {

@@ -20,16 +20,17 @@ const SUITES: &[&str] = &[
     "test_group",
 ];
 
+/// Those of them that are messages between two ranks.
+pub(super) const POINT_TO_POINT: &[&str] =
+    &["test_p2p_buf", "test_p2p_buf_matched", "test_p2p_obj", "test_p2p_obj_matched"];
+
 /// Tests left out, by name, each with its reason.
 const EXCLUDED: &[(&str, &str)] = &[];
 
 pub fn run(tally: &mut Tally) -> Result<(), String> {
     let prefix = crate::demo::install()?;
-    let folder = root().join("target/test-python");
-    std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let sdist = source(&folder)?;
-    let ours = environment(&folder, "ours", &prefix.join("bin/mpicc"))?;
-    let mpich = environment_mpich(&folder)?;
+    let Mpi4py { python: ours, sdist } = mpi4py(&prefix)?;
+    let mpich = environment_mpich(&folder()?)?;
     for (name, python) in [("our mpicc", &ours), ("MPICH's mpicc", &mpich)] {
         for ranks in [1, 2, 4, 16] {
             for benchmark in ["helloworld", "ringtest"] {
@@ -64,6 +65,26 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
+/// mpi4py, built by our mpicc, and its source.
+pub(super) struct Mpi4py {
+    pub python: PathBuf,
+    /// Unpacked: `test/main.py` runs its tests.
+    pub sdist: PathBuf,
+}
+
+/// Makes it, unless it is there.
+pub(super) fn mpi4py(prefix: &Path) -> Result<Mpi4py, String> {
+    let folder = folder()?;
+    let sdist = source(&folder)?;
+    Ok(Mpi4py { python: environment(&folder, "ours", &prefix.join("bin/mpicc"))?, sdist })
+}
+
+fn folder() -> Result<PathBuf, String> {
+    let folder = root().join("target/test-python");
+    std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    Ok(folder)
+}
+
 /// A command on our mpiexec and our library.
 fn on(prefix: &Path, ranks: usize, python: &Path) -> Command {
     let mut command = Command::new(prefix.join("bin/mpiexec"));
@@ -75,24 +96,31 @@ fn on(prefix: &Path, ranks: usize, python: &Path) -> Command {
 /// Runs the chosen files of mpi4py's tests; how many tests passed on one rank.
 fn suite(prefix: &Path, python: &Path, sdist: &Path, ranks: usize) -> Result<usize, String> {
     let mut command = on(prefix, ranks, python);
-    command.arg(sdist.join("test/main.py")).args(["--quiet", "--failfast"]);
-    for (name, _) in EXCLUDED {
-        command.args(["-x", name]);
-    }
-    command.args(SUITES);
+    command.args(suite_words(sdist, SUITES));
     let mut command = merged(command);
     let output = quiet(&mut command)?;
-    let passed: Option<usize> = output
-        .lines()
-        .filter_map(|l| l.split_once("Ran ")?.1.split_whitespace().next()?.parse().ok())
-        .next_back();
-    match passed {
-        Some(n) if n > 0 => {
+    match passed(&output) {
+        n @ 1.. => {
             println!("mpi4py's tests on {ranks} ranks: {n} passed");
             Ok(n)
         }
-        _ => Err(format!("mpi4py's tests on {ranks} ranks ran no test:\n{output}")),
+        0 => Err(format!("mpi4py's tests on {ranks} ranks ran no test:\n{output}")),
     }
+}
+
+/// What Python is given to run these files of mpi4py's tests.
+pub(super) fn suite_words(sdist: &Path, files: &[&str]) -> Vec<String> {
+    let mut words = vec![sdist.join("test/main.py").display().to_string()];
+    words.extend(["--quiet", "--failfast"].map(str::to_owned));
+    words.extend(EXCLUDED.iter().flat_map(|(name, _)| ["-x".to_owned(), (*name).to_owned()]));
+    words.extend(files.iter().map(|&file| file.to_owned()));
+    words
+}
+
+/// How many tests unittest says that it ran, on one rank.
+pub(super) fn passed(output: &str) -> usize {
+    let count = |l: &str| l.split_once("Ran ")?.1.split_whitespace().next()?.parse().ok();
+    output.lines().filter_map(count).next_back().unwrap_or(0)
 }
 
 /// The same command with its standard error in its standard output, where unittest reports.

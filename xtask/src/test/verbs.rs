@@ -27,6 +27,15 @@ fn programs() -> Result<Vec<PathBuf>, String> {
     if found.is_empty() { Err("verbs have no test programs".to_owned()) } else { Ok(found) }
 }
 
+/// The test program of the crate that has this name.
+pub(super) fn program(name: &str) -> Result<PathBuf, String> {
+    let is_it = |path: &PathBuf| {
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        file.rsplit_once('-').is_some_and(|(stem, _)| stem == name)
+    };
+    programs()?.into_iter().find(is_it).ok_or_else(|| format!("verbs have no test '{name}'"))
+}
+
 pub fn run(tally: &mut Tally) -> Result<(), String> {
     let programs = programs()?;
     // One after the other: two processors are few, and latencies there are long.

@@ -19,8 +19,13 @@ use std::time::{Duration, Instant};
 /// The variable that names the agent's program inside.
 pub const AGENT: &str = "WEFT_VM_AGENT";
 
-/// An emulated machine boots within seconds, even on a busy one.
-const BOOT: Duration = Duration::from_secs(90);
+/// How often a boot is tried, and for how long. It takes seconds, even on a busy machine; but now and
+/// then (one of some twenty boots on a machine with many times more to do than processors) an emulated
+/// kernel comes to a halt before it has said a word.
+const BOOT: [Duration; 3] =
+    [Duration::from_secs(45), Duration::from_secs(60), Duration::from_secs(90)];
+/// How long one step of the preparation may take.
+const STEP: Duration = Duration::from_secs(90);
 /// How often the control file is read.
 const GLANCE: Duration = Duration::from_millis(50);
 /// Two rails and what is not tested.
@@ -77,11 +82,8 @@ pub fn run(args: &Args, image: &Image, folder: &Path, log: &Log) -> Result<u8, T
         logs: folder,
     };
     let prefix = args.prefix()?;
-    let (sender, events) = channel();
-    let mut session = Session { guests: Vec::new(), events, out: out.clone(), obeyed: 0, log };
     let booted = log.step("booted", || {
-        session.start(args.machines(), &shape, sender)?;
-        session.wait(BOOT, |s| s == State::Idle, "boot")?;
+        let mut session = boot(args.machines(), &shape, &out, log)?;
         for number in 0..args.machines() {
             let environment = options::remote(number, &agent, &out);
             session.send(number, &Frame::Setup(Setup { environment, prefix: prefix.clone() }))?;
@@ -89,7 +91,7 @@ pub fn run(args: &Args, image: &Image, folder: &Path, log: &Log) -> Result<u8, T
             let words = [vec!["sh".to_owned(), script], args.rails(number)].concat();
             session.run(number, Run { words, environment: None, folder: None, limited: false })?;
         }
-        session.wait(BOOT, |s| matches!(s, State::Ended(_)), "make the rails")?;
+        session.wait(STEP, |s| matches!(s, State::Ended(_)), "make the rails")?;
         for (number, guest) in session.guests.iter().enumerate() {
             if guest.state != State::Ended(0) {
                 return Err(format!(
@@ -98,9 +100,9 @@ pub fn run(args: &Args, image: &Image, folder: &Path, log: &Log) -> Result<u8, T
                 ));
             }
         }
-        Ok(())
+        Ok(session)
     });
-    booted?;
+    let mut session = booted?;
     log.note(&format!("running {:?}", args.command));
     let began = Instant::now();
     let chosen = |number: usize| args.only.is_none_or(|only| usize::from(only) == number);
@@ -126,6 +128,30 @@ pub fn run(args: &Args, image: &Image, folder: &Path, log: &Log) -> Result<u8, T
         return Ok(TIMED_OUT);
     }
     Ok(session.code())
+}
+
+/// Machines that wait for a command.
+fn boot<'a>(
+    machines: usize,
+    shape: &Shape,
+    out: &Path,
+    log: &'a Log,
+) -> Result<Session<'a>, String> {
+    let mut last = String::new();
+    for limit in BOOT {
+        if !last.is_empty() {
+            log.say(&format!("{last}\nstarting it again"));
+        }
+        let (sender, events) = channel();
+        let out = out.to_owned();
+        let mut session = Session { guests: Vec::new(), events, out, obeyed: 0, log };
+        session.start(machines, shape, sender)?;
+        match session.wait(limit, |s| s == State::Idle, "boot") {
+            Ok(()) => return Ok(session),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
 /// An empty folder that anyone may write to.

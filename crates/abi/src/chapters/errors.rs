@@ -216,9 +216,7 @@ pub(crate) unsafe fn error_string(
 ) -> Result<(), Error> {
     not_null(resultlen, "resultlen")?;
     let mut words = description(errorcode).ok_or_else(|| unknown("errorcode", errorcode))?;
-    if let Some((_, detail)) =
-        state().last_error.borrow().as_ref().filter(|(code, _)| *code == errorcode)
-    {
+    if let Some(detail) = state().last_errors.borrow().get(&errorcode) {
         words = format!("{words}: {detail}");
     }
     // SAFETY: the caller's buffer has MPI_MAX_ERROR_STRING bytes.

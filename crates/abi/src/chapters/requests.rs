@@ -3,7 +3,7 @@
 use crate::arguments::{bad_handle, not_null, store_status};
 use crate::chapters::probes::idle_test;
 use crate::constants::*;
-use crate::error::{Error, Owner};
+use crate::error::{Error, Owner, remember};
 use crate::objects::{RequestKind, RequestObject};
 use crate::state::{engine, running, state};
 use crate::status::Status;
@@ -269,8 +269,10 @@ impl Arrays {
 fn in_status(failed: Option<(usize, &Ended)>) -> Result<(), Error> {
     let Some((i, ended)) = failed else { return Ok(()) };
     let Some(cause) = ended.error() else { return Ok(()) };
-    let text = format!("array_of_requests[{i}]: {}", cause.text());
-    let error = Error::new(MPI_ERR_IN_STATUS, text);
+    let place = format!("array_of_requests[{i}]");
+    // The program looks up the code that it finds in the status.
+    remember(cause.class(), &place, cause.text());
+    let error = Error::new(MPI_ERR_IN_STATUS, format_args!("{place}: {}", cause.text()));
     Err(match ended.owner {
         Some(comm) => error.on(Owner::Comm(comm)),
         None => error,

@@ -1,0 +1,112 @@
+//! MPI programs over verbs, in the virtual machine: ranks on nodes that `WEFT_NODES` fakes in one
+//! machine, with and without packet loss; ranks on two machines, one of which dies.
+//!
+//! This is the host's side, which builds and counts. Inside, the same program runs as `vm-cluster`.
+
+mod job;
+mod one;
+mod parts;
+mod rails;
+mod two;
+
+use super::c_programs::{self, compile};
+use super::python::{self, Mpi4py};
+use super::{Tally, tools, verbs};
+use crate::{root, vm};
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Programs of tests/c that run over verbs.
+const PROGRAMS: &[&str] = &[
+    "hello",
+    "ring",
+    "halo",
+    "collectives",
+    "semantics",
+    "out_of_order",
+    "flood",
+    "threads",
+    "survivors",
+];
+
+/// Seconds after which a virtual machine is taken for stuck, however busy the host is.
+const TIMEOUT: &str = "1500";
+
+/// Which machines the tests run in.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Machines {
+    One,
+    Two,
+}
+
+/// What `vm-cluster` needs to know.
+#[derive(Args)]
+pub struct Inside {
+    #[arg(value_enum)]
+    machines: Machines,
+    /// An installation of Weft.
+    #[arg(long)]
+    prefix: PathBuf,
+    /// The folder of the compiled programs.
+    #[arg(long)]
+    programs: PathBuf,
+    /// A Python with an mpi4py that our mpicc built.
+    #[arg(long)]
+    python: PathBuf,
+    /// mpi4py's source, with its tests.
+    #[arg(long)]
+    sdist: PathBuf,
+    /// The conformance test of verbs.
+    #[arg(long)]
+    conformance: PathBuf,
+    /// Only the parts with this text in their names; to look into one of them.
+    #[arg(long, default_value = "")]
+    only: String,
+}
+
+/// Inside the virtual machine: runs everything, and fails if anything did.
+pub fn inside(inside: &Inside) -> Result<(), String> {
+    match inside.machines {
+        Machines::One => one::run(inside),
+        Machines::Two => two::run(inside),
+    }
+}
+
+pub fn run(tally: &mut Tally) -> Result<(), String> {
+    let prefix = crate::demo::install()?;
+    let programs = c_programs::folder()?;
+    for name in PROGRAMS {
+        let source = root().join("tests/c").join(name).with_extension("c");
+        compile(&prefix, &source, &programs.join(name))?;
+    }
+    compile(&prefix, &root().join("bench/latency.c"), &programs.join("latency"))?;
+    let Mpi4py { python, sdist } = python::mpi4py(&prefix)?;
+    let conformance = verbs::program("conformance")?;
+    for (machines, options) in [("one", &[][..]), ("two", &["--two", "--only", "0"][..])] {
+        let xtask = std::env::current_exe().map_err(|e| format!("this program's path: {e}"))?;
+        let mut command = Command::new(&xtask);
+        command.args(["vm", "--timeout", TIMEOUT]).args(options).arg("--").arg(&xtask);
+        command.args(["vm-cluster", machines]);
+        let paths = [&prefix, &programs, &python, &sdist, &conformance];
+        let names = ["--prefix", "--programs", "--python", "--sdist", "--conformance"];
+        for (name, path) in names.iter().zip(paths) {
+            command.arg(name).arg(path);
+        }
+        match tools::captured_code(&mut command)? {
+            (0, output) => tally.passed += parts::count(&output)?,
+            (code, _) if code == i32::from(vm::NOT_RUN) => {
+                let reason =
+                    "the virtual machine cannot run here; the line `NOT RUN` above says why";
+                tally.not_run.push(format!("programs over verbs: {reason}"));
+                return Ok(());
+            }
+            (code, _) => {
+                return Err(format!(
+                    "programs over verbs, in machines: {machines}: code {code} (target/vm/last.log)"
+                ));
+            }
+        }
+    }
+    Ok(())
+}

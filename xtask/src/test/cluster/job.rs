@@ -1,0 +1,117 @@
+//! A job under our mpiexec whose ranks are on several nodes, and what must be true of it.
+
+use super::Inside;
+use super::rails::{self, Rails};
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// Seconds after which mpiexec says what the ranks wait for, and ends the job.
+const TIMEOUT: &str = "200";
+
+/// The node of each rank, as `WEFT_NODES` says it. Odd nodes are at the other end of the cables.
+#[derive(Clone, Copy)]
+pub struct Nodes(pub &'static [usize]);
+
+impl Nodes {
+    /// How many neighbours on a ring of the ranks are on different nodes: what any exchange with
+    /// neighbours sends through the adapters, in messages each way.
+    pub fn borders(self) -> u64 {
+        let Nodes(nodes) = self;
+        let next = nodes.iter().cycle().skip(1);
+        nodes.iter().zip(next).filter(|(a, b)| a != b).count() as u64
+    }
+
+    fn text(self) -> String {
+        self.0.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
+    }
+}
+
+/// A program on these nodes.
+pub struct Job<'a> {
+    pub nodes: Nodes,
+    /// Program and arguments.
+    pub words: Vec<String>,
+    /// What it must print.
+    pub says: &'a str,
+    /// Packets that the adapters must send at least, for the program's own data. What went another
+    /// way than through them is missing there.
+    pub packets: u64,
+    /// Variables for all ranks.
+    pub environment: &'a [(&'a str, &'a str)],
+}
+
+impl Job<'_> {
+    /// Runs it; its output, and how many packets were sent.
+    pub fn run(&self, inside: &Inside, rails: &Rails) -> Result<(String, u64), String> {
+        let before = rails::sent()?;
+        let mut command = Command::new(inside.prefix.join("bin/mpiexec"));
+        command.args(["--timeout", TIMEOUT, "-n", &self.nodes.0.len().to_string()]);
+        command.args(&self.words).env("WEFT_NODES", self.nodes.text());
+        // Nodes in turn at one end of the cables and the other.
+        command.env("WEFT_DEVICES", rails.ends.each_ref().map(|end| end.join(",")).join(";"));
+        command.envs(self.environment.iter().copied());
+        command.env("LD_LIBRARY_PATH", inside.prefix.join("lib"));
+        let output = command.stdin(Stdio::null()).output().map_err(|e| format!("mpiexec: {e}"))?;
+        let text = both(&output);
+        if !output.status.success() {
+            return Err(format!("{}\n{text}", output.status));
+        }
+        if !text.contains(self.says) {
+            return Err(format!("does not say '{}':\n{text}", self.says));
+        }
+        let packets = rails::sent()? - before;
+        if packets < self.packets {
+            let least = self.packets;
+            return Err(format!(
+                "the adapters sent {packets} packets, but its messages need {least}: another way \
+                 than verbs carried them\n{text}"
+            ));
+        }
+        Ok((text, packets))
+    }
+}
+
+/// What a command said, on both streams.
+pub fn both(output: &Output) -> String {
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+/// A program's path as a word.
+pub fn word(folder: &Path, name: &str) -> String {
+    folder.join(name).display().to_string()
+}
+
+/// The arguments of bench/latency for a look, not a measurement.
+pub const LATENCY: [&str; 4] = ["--sizes", "0,8,1K,4K,64K", "--seconds", "0.3"];
+
+/// What bench/latency found, in words.
+pub fn latencies(output: &str) -> Result<String, String> {
+    let value = |line: &str| {
+        let value: Value = serde_json::from_str(line).ok()?;
+        Some(format!("{} B {:.0} us", value["size"].as_u64()?, value["value"].as_f64()?))
+    };
+    let all: Vec<String> = output.lines().filter_map(value).collect();
+    if all.is_empty() { Err(format!("no figure in:\n{output}")) } else { Ok(all.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn borders_are_between_nodes_only() {
+        for (nodes, borders) in [(&[0, 1][..], 2), (&[0, 0, 1, 1], 2), (&[0, 1, 2], 3), (&[0], 0)] {
+            assert_eq!(Nodes(nodes).borders(), borders, "{nodes:?}");
+        }
+        assert_eq!(Nodes(&[0, 0, 12]).text(), "0,0,12");
+    }
+
+    #[test]
+    fn latencies_are_read() {
+        let text = "# x\n{\"size\": 8, \"value\": 12.7}\n{\"size\": 0, \"value\": 9.1}\n";
+        assert_eq!(latencies(text), Ok("8 B 13 us, 0 B 9 us".to_owned()));
+        assert!(latencies("").is_err());
+    }
+}

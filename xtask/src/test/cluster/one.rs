@@ -1,0 +1,190 @@
+//! Inside one virtual machine: ranks on nodes that `WEFT_NODES` fakes, a cable between them.
+
+use super::Inside;
+use super::job::{self, Job, Nodes, word};
+use super::parts::Parts;
+use super::rails::Rails;
+use crate::test::{python, tools};
+use std::process::Command;
+
+/// Two to five ranks with a node each, and two ranks to a node.
+const APART: [Nodes; 3] = [Nodes(&[0, 1]), Nodes(&[0, 1, 2]), Nodes(&[0, 1, 2, 3, 4])];
+const PAIRS: Nodes = Nodes(&[0, 0, 1, 1]);
+const TWO: Nodes = APART[0];
+const THREE: Nodes = APART[1];
+const FIVE: Nodes = APART[2];
+
+/// The part of the packets that netem takes.
+const LOSS: &str = "2%";
+/// A lost packet costs a timeout: a shorter one, for tests that are mostly that.
+const LOSSY: &[(&str, &str)] = &[("WEFT_ACK_TIMEOUT", "14")];
+
+/// Checks of the conformance suite that run with loss.
+const CONFORMANCE: &[&str] = &["two_ranks::", "five_ranks::datagrams", "five_ranks::messages"];
+
+struct Machine<'a> {
+    inside: &'a Inside,
+    rails: Rails,
+    environment: &'static [(&'static str, &'static str)],
+}
+
+pub fn run(inside: &Inside) -> Result<(), String> {
+    let mut machine = Machine { inside, rails: Rails::find()?, environment: &[] };
+    let mut parts = Parts::new(&inside.only);
+    parts.part("programs over verbs", |parts| machine.programs(parts))?;
+    parts.part("mpi4py over verbs", |parts| machine.mpi4py(parts))?;
+    machine.environment = LOSSY;
+    machine.rails.lose(Some(LOSS))?;
+    parts.part(&format!("programs, {LOSS} of the packets lost"), |parts| machine.lossy(parts))?;
+    parts.part(&format!("conformance, {LOSS} of the packets lost"), |parts| {
+        machine.conformance(parts)
+    })?;
+    machine.rails.lose(None)?;
+    parts.end()
+}
+
+impl Machine<'_> {
+    /// A program of tests/c.
+    fn program(&self, parts: &mut Parts, name: &str, args: &[&str], nodes: Nodes, packets: u64) {
+        let mut words = vec![word(&self.inside.programs, name)];
+        words.extend(args.iter().map(|&arg| arg.to_owned()));
+        let says = match name {
+            "hello" => "rank 0 of ",
+            "ring" => " sum ",
+            "latency" => "\"latency\"",
+            _ => "correct",
+        };
+        self.job(parts, &format!("{name} {}", args.join(" ")), words, nodes, says, packets);
+    }
+
+    fn job(
+        &self,
+        parts: &mut Parts,
+        name: &str,
+        words: Vec<String>,
+        nodes: Nodes,
+        says: &str,
+        packets: u64,
+    ) {
+        let name = format!("{} on nodes {:?}", name.trim_end(), nodes.0);
+        parts.test(&name, || {
+            let job = Job { nodes, words, says, packets, environment: self.environment };
+            let (text, packets) = job.run(self.inside, &self.rails)?;
+            if says.contains("latency") {
+                return job::latencies(&text);
+            }
+            Ok(format!("{packets} packets"))
+        });
+    }
+
+    fn programs(&self, parts: &mut Parts) -> Result<(), String> {
+        for nodes in APART.into_iter().chain([PAIRS]) {
+            let borders = nodes.borders();
+            self.program(parts, "hello", &[], nodes, borders);
+            self.program(parts, "ring", &[], nodes, RING * (borders - 1));
+            self.program(parts, "halo", &["100"], nodes, 2 * borders * halo(100));
+        }
+        for nodes in [TWO, THREE, FIVE, PAIRS] {
+            self.program(parts, "collectives", &["1"], nodes, 100 * nodes.borders());
+        }
+        self.program(parts, "semantics", &[], TWO, SEMANTICS);
+        self.program(parts, "semantics", &[], Nodes(&[0, 1, 0]), SEMANTICS);
+        self.program(parts, "out_of_order", &["3000"], TWO, 2 * 3000 / BATCH);
+        self.program(parts, "flood", &["4000"], TWO, 5 * 4000 / BATCH);
+        self.program(parts, "threads", &[], TWO, 2 * 200);
+        self.program(parts, "latency", &job::LATENCY, TWO, 100);
+        Ok(())
+    }
+
+    fn mpi4py(&self, parts: &mut Parts) -> Result<(), String> {
+        self.python(parts, "helloworld", &["-m", "mpi4py.bench", "helloworld"], TWO);
+        for nodes in [TWO, THREE, PAIRS] {
+            let words = ["-m", "mpi4py.bench", "ringtest", "-n", "1024", "-l", "20"];
+            self.python(parts, "ringtest", &words, nodes);
+        }
+        // Python is slow in emulation: four ranks run a part. Ranks 0 and 1 are those that talk.
+        let part = ["test_p2p_obj_matched"];
+        for (nodes, files) in [(TWO, python::POINT_TO_POINT), (Nodes(&[0, 1, 0, 1]), &part)] {
+            let words = python::suite_words(&self.inside.sdist, files);
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            self.python(parts, "mpi4py's point-to-point tests", &words, nodes);
+        }
+        Ok(())
+    }
+
+    fn python(&self, parts: &mut Parts, name: &str, args: &[&str], nodes: Nodes) {
+        let mut words = vec![self.inside.python.display().to_string()];
+        words.extend(args.iter().map(|&arg| arg.to_owned()));
+        let says = match name {
+            "helloworld" => "Hello, World! I am process 0 of ",
+            "ringtest" => "time for 20 loops",
+            _ => "OK",
+        };
+        let packets = if name == "ringtest" { 20 * nodes.borders() } else { nodes.borders() };
+        self.job(parts, name, words, nodes, says, packets);
+    }
+
+    fn lossy(&self, parts: &mut Parts) -> Result<(), String> {
+        let before = self.rails.dropped()?;
+        self.program(parts, "ring", &[], TWO, RING);
+        self.program(parts, "halo", &["100"], TWO, 4 * halo(100));
+        self.program(parts, "halo", &["50"], FIVE, 10 * halo(50));
+        self.program(parts, "semantics", &[], TWO, SEMANTICS);
+        self.program(parts, "collectives", &["1"], TWO, 200);
+        self.program(parts, "collectives", &["1"], PAIRS, 200);
+        let words = ["-m", "mpi4py.bench", "ringtest", "-n", "1024", "-l", "20"];
+        self.python(parts, "ringtest", &words, TWO);
+        self.lost(parts, before)
+    }
+
+    /// The suite that all fabrics pass, without the library on top.
+    fn conformance(&self, parts: &mut Parts) -> Result<(), String> {
+        let before = self.rails.dropped()?;
+        parts.test("conformance suite", || {
+            let mut command = Command::new(&self.inside.conformance);
+            command.arg("--test-threads=1").args(CONFORMANCE);
+            command.envs([("WEFT_TEST_VERBS", "1"), ("WEFT_TEST_LOSSY", "1")]);
+            let output = command.output().map_err(|e| format!("conformance: {e}"))?;
+            let text = job::both(&output);
+            if !output.status.success() {
+                return Err(format!("{}\n{text}", output.status));
+            }
+            Ok(format!("{} checks", tools::count_cargo_tests(&text)?))
+        });
+        self.lost(parts, before)
+    }
+
+    /// That packets were lost, without which the tests before would say nothing.
+    fn lost(&self, parts: &mut Parts, before: u64) -> Result<(), String> {
+        let lost = self.rails.dropped()? - before;
+        parts.test("packets were lost", || match lost {
+            0 => Err("netem has dropped no packet".to_owned()),
+            lost => Ok(format!("{lost} of them")),
+        });
+        Ok(())
+    }
+}
+
+/// Bytes of a packet of the rails.
+const MTU: u64 = 4096;
+/// More eager messages than any batch holds.
+const BATCH: u64 = 128;
+
+/// Packets that tests/c/ring sends to the next rank: of 0 bytes, 1, 4, 13, ... below 5000000.
+const RING: u64 = {
+    let (mut packets, mut bytes) = (0, 0);
+    while bytes < 5_000_000 {
+        packets += if bytes == 0 { 1 } else { u64::div_ceil(bytes, MTU) };
+        bytes = bytes * 3 + 1;
+    }
+    packets
+};
+
+/// Packets that tests/c/semantics needs for its longest message alone, four times.
+const SEMANTICS: u64 = 4 * (1 << 20) / MTU;
+
+/// Packets that tests/c/halo sends to one neighbour: every third step 3000 numbers, 100 else.
+fn halo(steps: u64) -> u64 {
+    let long = steps.div_ceil(3);
+    long * (3000 * 8_u64).div_ceil(MTU) + (steps - long)
+}

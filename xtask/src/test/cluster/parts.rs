@@ -1,0 +1,100 @@
+//! What is said of each test and each part, so that the host can count and a reader sees the times.
+
+use std::time::Instant;
+
+/// Before the name of a test that passed.
+const OK: &str = "ok   ";
+
+/// Tests in parts. One that fails is told at once, and ends nothing: a boot shows all that is wrong.
+pub struct Parts {
+    /// Parts without this in their name are left out.
+    only: String,
+    began: Instant,
+    passed: usize,
+    failed: Vec<String>,
+}
+
+impl Parts {
+    pub fn new(only: &str) -> Parts {
+        Parts { only: only.to_owned(), began: Instant::now(), passed: 0, failed: Vec::new() }
+    }
+
+    /// A group of tests, with its time at its end.
+    pub fn part(
+        &mut self,
+        name: &str,
+        tests: impl FnOnce(&mut Parts) -> Result<(), String>,
+    ) -> Result<(), String> {
+        if !name.contains(&self.only) {
+            return Ok(());
+        }
+        let began = Instant::now();
+        println!("-- {name}");
+        let result = tests(self);
+        println!("-- {name}: {:.1} s", began.elapsed().as_secs_f64());
+        result
+    }
+
+    /// A test; what it returns is shown behind its name.
+    pub fn test(&mut self, name: &str, test: impl FnOnce() -> Result<String, String>) {
+        let began = Instant::now();
+        let result = test();
+        let seconds = began.elapsed().as_secs_f64();
+        match result {
+            Ok(more) if more.is_empty() => println!("{OK}{name} ({seconds:.1} s)"),
+            Ok(more) => println!("{OK}{name} ({seconds:.1} s, {more})"),
+            Err(error) => {
+                println!("FAILED {name} ({seconds:.1} s): {error}");
+                return self.failed.push(name.to_owned());
+            }
+        }
+        self.passed += 1;
+    }
+
+    /// The end: an error if a test failed, or if there was none.
+    pub fn end(self) -> Result<(), String> {
+        println!("-- all: {:.1} s", self.began.elapsed().as_secs_f64());
+        match (self.passed, &self.failed[..]) {
+            (0, []) => Err("no test ran".to_owned()),
+            (_, []) => Ok(()),
+            (passed, failed) => {
+                Err(format!("{passed} passed, {} failed: {}", failed.len(), failed.join("; ")))
+            }
+        }
+    }
+}
+
+/// Tests that passed, by the output of one machine or of one of two.
+pub fn count(output: &str) -> Result<usize, String> {
+    let passed = |line: &&str| line.strip_prefix("vm0| ").unwrap_or(line).starts_with(OK);
+    match output.lines().filter(passed).count() {
+        0 => Err("no test ran".to_owned()),
+        n => Ok(n),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_that_passed_are_counted_and_none_is_an_error() {
+        assert_eq!(count("ok   a (1 s)\nvm0| ok   b (2 s)\nFAILED c\nlook ok   d\n"), Ok(2));
+        assert!(count("FAILED ok   a\n").is_err());
+    }
+
+    #[test]
+    fn a_failure_ends_nothing_but_the_whole_fails() {
+        let mut parts = Parts::new("");
+        let mut ran = 0;
+        for result in [Ok(String::new()), Err("no".to_owned()), Ok("more".to_owned())] {
+            parts.test("x", || {
+                ran += 1;
+                result
+            });
+        }
+        assert_eq!(ran, 3);
+        assert_eq!(parts.end().unwrap_err(), "2 passed, 1 failed: x");
+        assert!(Parts::new("").end().is_err());
+    }
+}

@@ -1,0 +1,92 @@
+//! The adapters inside the virtual machine: what they have sent, and the loss that netem makes.
+
+use crate::test::tools::quiet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Where the kernel lists the adapters.
+const ADAPTERS: &str = "/sys/class/infiniband";
+/// More packets than are ever on their way: only `loss` may drop one.
+const QUEUE: &str = "10000";
+
+/// Adapters that end a cable, by the network devices that they are on.
+pub struct Rails {
+    /// Of one end of the cables and of the other, as `rxe_va0`.
+    pub ends: [Vec<String>; 2],
+}
+
+impl Rails {
+    /// Those of one machine, whose cables go from `vaN` to `vbN` (see `xtask/vm/rails.sh`).
+    pub fn find() -> Result<Rails, String> {
+        let names = adapters()?;
+        let end = |prefix: &str| {
+            names.iter().filter(|n| n.starts_with(prefix)).cloned().collect::<Vec<_>>()
+        };
+        let ends = [end("rxe_va"), end("rxe_vb")];
+        if ends[0].is_empty() || ends[0].len() != ends[1].len() {
+            return Err(format!("{ADAPTERS} has {names:?}, expected pairs rxe_vaN and rxe_vbN"));
+        }
+        Ok(Rails { ends })
+    }
+
+    /// Makes each network device lose this part of the packets on the way out, as `2%`; or none.
+    pub fn lose(&self, part: Option<&str>) -> Result<(), String> {
+        for name in self.ends.iter().flatten() {
+            let device = name.trim_start_matches("rxe_");
+            let mut tc = Command::new("tc");
+            match part {
+                Some(part) => tc
+                    .args(["qdisc", "replace", "dev", device, "root", "netem"])
+                    .args(["limit", QUEUE, "loss", part]),
+                None => tc.args(["qdisc", "del", "dev", device, "root"]),
+            };
+            quiet(&mut tc)?;
+        }
+        Ok(())
+    }
+
+    /// Packets that netem has dropped since it was told to.
+    pub fn dropped(&self) -> Result<u64, String> {
+        let text = quiet(Command::new("tc").args(["-s", "-j", "qdisc", "show"]))?;
+        drops(&text)
+    }
+}
+
+fn drops(text: &str) -> Result<u64, String> {
+    let all: Vec<serde_json::Value> =
+        serde_json::from_str(text).map_err(|e| format!("tc -s -j qdisc show: {e}\n{text}"))?;
+    let netem = all.iter().filter(|q| q["kind"] == "netem");
+    Ok(netem.filter_map(|q| q["drops"].as_u64()).sum())
+}
+
+fn adapters() -> Result<Vec<String>, String> {
+    let entries = fs::read_dir(ADAPTERS).map_err(|e| format!("{ADAPTERS}: {e}"))?;
+    let mut names: Vec<String> =
+        entries.flatten().map(|e| e.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// Packets that all adapters of this machine have sent.
+pub fn sent() -> Result<u64, String> {
+    let count = |name: &String| {
+        let path = Path::new(ADAPTERS).join(name).join("ports/1/hw_counters/sent_pkts");
+        let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        text.trim().parse::<u64>().map_err(|e| format!("{}: '{text}': {e}", path.display()))
+    };
+    adapters()?.iter().map(count).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_netems_drops_are_counted() {
+        let text = r#"[{"kind":"noqueue","dev":"lo","drops":5},{"kind":"netem","dev":"va0","drops":3},
+                       {"kind":"netem","dev":"vb0","drops":4}]"#;
+        assert_eq!(drops(text), Ok(7));
+        assert!(drops("no").is_err());
+    }
+}
