@@ -82,7 +82,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     }
     compile(&prefix, &root().join("bench/latency.c"), &programs.join("latency"))?;
     let Mpi4py { python, sdist } = python::mpi4py(&prefix)?;
-    let conformance = verbs::program("conformance")?;
+    let conformance = verbs::conformance()?;
     for (machines, options) in [("one", &[][..]), ("two", &["--two", "--only", "0"][..])] {
         let xtask = std::env::current_exe().map_err(|e| format!("this program's path: {e}"))?;
         let mut command = Command::new(&xtask);

@@ -8,11 +8,10 @@ use std::process::Command;
 /// How long all of it may take in the machine, in seconds.
 const TIMEOUT: &str = "480";
 
-/// The crate's test programs, built.
-fn programs() -> Result<Vec<PathBuf>, String> {
+/// The test programs of these packages, or of what else `cargo test` is told, built.
+fn programs(what: &[&str]) -> Result<Vec<PathBuf>, String> {
     let mut command = cargo();
-    command.args(["test", "-p", "weft-fabric-verbs", "-p", "weft-fabric-join"]);
-    command.args(["--no-run", "--message-format=json"]);
+    command.arg("test").args(what).args(["--no-run", "--message-format=json"]);
     let output = command.output().map_err(|e| format!("cargo: {e}"))?;
     if !output.status.success() {
         return Err(format!("building the tests of verbs: {}", output.status));
@@ -27,17 +26,14 @@ fn programs() -> Result<Vec<PathBuf>, String> {
     if found.is_empty() { Err("verbs have no test programs".to_owned()) } else { Ok(found) }
 }
 
-/// The test program of the crate that has this name.
-pub(super) fn program(name: &str) -> Result<PathBuf, String> {
-    let is_it = |path: &PathBuf| {
-        let file = path.file_name().unwrap_or_default().to_string_lossy();
-        file.rsplit_once('-').is_some_and(|(stem, _)| stem == name)
-    };
-    programs()?.into_iter().find(is_it).ok_or_else(|| format!("verbs have no test '{name}'"))
+/// The conformance suite of verbs alone.
+pub(super) fn conformance() -> Result<PathBuf, String> {
+    let found = programs(&["-p", "weft-fabric-verbs", "--test", "conformance"])?;
+    Ok(found[0].clone())
 }
 
 pub fn run(tally: &mut Tally) -> Result<(), String> {
-    let programs = programs()?;
+    let programs = programs(&["-p", "weft-fabric-verbs", "-p", "weft-fabric-join"])?;
     // One after the other: two processors are few, and latencies there are long.
     let runs: Vec<String> =
         programs.iter().map(|p| format!("{} --test-threads=1", p.display())).collect();
