@@ -28,6 +28,9 @@ fn in_terminal(command: &mut Command) -> (Job, File) {
     command.stdin(end()).stdout(end()).stderr(end());
     let enter = || {
         setsid()?;
+        // Under nohup it would be ignored.
+        // SAFETY: no handler is set.
+        unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
         // SAFETY: TIOCSCTTY takes an integer; it makes descriptor 0 the terminal of the session.
         if unsafe { libc::ioctl(0, libc::TIOCSCTTY, 0) } < 0 {
             return Err(std::io::Error::last_os_error());
