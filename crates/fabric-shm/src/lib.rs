@@ -8,6 +8,7 @@
 // Under the model checker only the lock-free parts exist, and only its models use them.
 #[cfg_attr(all(loom, not(test)), allow(dead_code))]
 mod multicast;
+#[cfg(not(loom))]
 mod poll_bell;
 #[cfg_attr(loom, allow(dead_code))]
 mod ring;

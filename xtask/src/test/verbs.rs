@@ -33,7 +33,8 @@ pub(super) fn conformance() -> Result<PathBuf, String> {
 }
 
 pub fn run(tally: &mut Tally) -> Result<(), String> {
-    let programs = programs(&["-p", "weft-fabric-verbs", "-p", "weft-fabric-join"])?;
+    let packages: Vec<&str> = super::VERBS.iter().flat_map(|name| ["-p", name]).collect();
+    let programs = programs(&packages)?;
     // One after the other: two processors are few, and latencies there are long.
     let runs: Vec<String> =
         programs.iter().map(|p| format!("{} --test-threads=1", p.display())).collect();
