@@ -31,7 +31,6 @@ pub struct Joined<N: Fabric, R: Fabric> {
     /// [`Fabric::receive`] from anybody looks into the far fabric first.
     far_first: Cell<bool>,
     sleeper: Arc<Both>,
-    helper: Arc<Both>,
 }
 
 /// Asks one of two fabrics.
@@ -72,8 +71,7 @@ impl<N: Fabric, R: Fabric> Joined<N, R> {
             places[rank as usize] = Place::Near(at as u32);
         }
         let sleeper = Arc::new(Both::new(near.sleeper(), far.sleeper()));
-        let helper = Arc::new(Both::new(near.helper(), far.helper()));
-        Joined { near, far, counters, places, ranks, far_first: Cell::new(false), sleeper, helper }
+        Joined { near, far, counters, places, ranks, far_first: Cell::new(false), sleeper }
     }
 
     pub fn near(&self) -> &N {
@@ -328,7 +326,7 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
     }
 
     fn helper(&self) -> Arc<dyn Sleep> {
-        self.helper.clone()
+        Arc::new(Both::new(self.near.helper(), self.far.helper()))
     }
 
     fn charge(&self, work: Work) {

@@ -32,6 +32,8 @@ const WHILE_BUSY: Duration = Duration::from_millis(10);
 pub struct Helping {
     /// Rings so far: what a token is.
     rings: AtomicU32,
+    /// Somebody has asked for the place. Who posts is the one who asked, or comes after.
+    exists: AtomicBool,
     own: Bell,
     other: OnceLock<OwnedFd>,
     /// Armed, by whoever arms for the helper.
@@ -46,6 +48,7 @@ impl Helping {
     pub fn new() -> io::Result<Helping> {
         Ok(Helping {
             rings: AtomicU32::new(0),
+            exists: AtomicBool::new(false),
             own: Bell::new()?,
             other: OnceLock::new(),
             announced: AtomicU32::new(0),
@@ -59,8 +62,16 @@ impl Helping {
         let _ = self.other.set(other);
     }
 
+    /// From here on the helper may arm. Called by the thread that uses the fabric.
+    pub fn exist(&self) {
+        self.exists.store(true, Ordering::Relaxed);
+    }
+
     #[inline]
     fn is_announced(&self) -> bool {
+        if !self.exists.load(Ordering::Relaxed) {
+            return false;
+        }
         // Either the flag before is seen by who arms, or this sees the arming.
         fence(Ordering::SeqCst);
         self.announced.load(Ordering::Relaxed) != 0

@@ -463,6 +463,7 @@ impl Fabric for Verbs {
     }
 
     fn helper(&self) -> Arc<dyn Sleep> {
+        self.sleeper.helping.exist();
         Arc::new(Place(self.sleeper.clone()))
     }
 }

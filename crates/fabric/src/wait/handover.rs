@@ -34,6 +34,7 @@ pub struct Handover {
     /// Held by the helper while it helps: where the main thread waits.
     turn: Mutex<()>,
     /// The heavy fence is there.
+    #[cfg_attr(loom, allow(dead_code))]
     heavy: bool,
 }
 
