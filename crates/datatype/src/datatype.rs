@@ -257,7 +257,7 @@ impl Datatype {
     }
 
     /// What one element consists of, in order: types and how many of each.
-    fn composition(&self, f: &mut dyn FnMut(&Datatype, usize) -> bool) {
+    pub(crate) fn composition(&self, f: &mut dyn FnMut(&Datatype, usize) -> bool) {
         match &self.recipe {
             Recipe::Named(_) => {}
             Recipe::Grid { child, count, length, .. } => {

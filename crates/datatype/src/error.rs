@@ -14,6 +14,9 @@ pub enum Error {
     Length { argument: &'static str, len: usize, expected: usize },
     /// `what` leaves the range of a signed 64-bit number. `MPI_ERR_ARG`.
     Overflow { what: &'static str },
+    /// A number of type `basic` does not fit into the `bytes` that it has outside.
+    /// `MPI_ERR_CONVERSION`.
+    Conversion { basic: Basic, value: i64, bytes: usize },
     /// The type would be made of types nested deeper than `limit`. `MPI_ERR_INTERN`.
     Depth { limit: usize },
     /// MPI does not define `op` on `basic`. `MPI_ERR_OP`.
@@ -34,6 +37,11 @@ impl fmt::Display for Error {
             Error::Length { argument, len, expected } => {
                 write!(f, "{argument} has {len} entries, {expected} are needed")
             }
+            Error::Conversion { basic, value, bytes } => write!(
+                f,
+                "{value} does not fit into the {bytes} bytes that {} has in external32",
+                basic.name()
+            ),
             Error::Overflow { what } => {
                 write!(f, "the {what} of the datatype does not fit in 64 bits")
             }

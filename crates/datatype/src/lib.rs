@@ -14,6 +14,7 @@ mod construct;
 mod contents;
 mod datatype;
 mod error;
+mod external;
 mod layout;
 mod number;
 mod op;

@@ -68,6 +68,7 @@ impl From<weft_datatype::Error> for Error {
             E::Argument { argument: "count", .. } => class::COUNT,
             E::Undefined { .. } | E::Unsupported { .. } => class::OP,
             E::Depth { .. } => class::INTERN,
+            E::Conversion { .. } => class::CONVERSION,
             E::Argument { .. } | E::Length { .. } | E::Overflow { .. } => class::ARG,
         };
         Error::new(class, error)
@@ -95,6 +96,7 @@ pub mod class {
     pub const INTERN: i32 = 17;
     pub const PENDING: i32 = 18;
     pub const IN_STATUS: i32 = 19;
+    pub const CONVERSION: i32 = 25;
     pub const INFO_KEY: i32 = 31;
     pub const INFO_NOKEY: i32 = 32;
     pub const INFO_VALUE: i32 = 33;

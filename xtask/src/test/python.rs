@@ -18,6 +18,7 @@ const SUITES: &[&str] = &[
     "test_status",
     "test_request",
     "test_group",
+    "test_pack",
 ];
 
 /// Those of them that are messages between two ranks.

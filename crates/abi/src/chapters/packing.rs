@@ -1,11 +1,11 @@
-//! Packing into the program's own buffers (MPI 5.0, section 5.2).
+//! Packing into the program's own buffers (MPI 5.0, sections 5.2 and 5.3).
 
-use crate::arguments::{buffer, comm, committed, count, not_null};
+use crate::arguments::{buffer, comm, committed, count, not_null, text};
 use crate::constants::*;
 use crate::error::Error;
 use crate::types::{Comm, Datatype};
 use crate::widen::Out;
-use std::ffi::c_void;
+use std::ffi::{c_char, c_void};
 use weft_fabric::Sge;
 
 /// The part of a packed buffer that `len` bytes from the position on take.
@@ -104,6 +104,94 @@ pub(crate) unsafe fn pack_size(
         return Err(Error::null("size"));
     }
     let bytes = committed(datatype, "datatype")?.ty.packed_size(count(incount, "incount")?)?;
+    // SAFETY: not NULL.
+    unsafe { size.set(bytes as i64) };
+    Ok(())
+}
+
+/// The only representation that packs without a file: "external32" (MPI 5.0, section 5.3).
+///
+/// # Safety
+/// `datarep` is NULL or a C string.
+unsafe fn external32(datarep: *const c_char) -> Result<(), Error> {
+    // SAFETY: a C string by contract.
+    let name = unsafe { text(datarep, "datarep")? };
+    if name == "external32" {
+        return Ok(());
+    }
+    let wrong = format!("argument datarep = \"{name}\": only \"external32\" is known");
+    Err(Error::new(MPI_ERR_ARG, wrong))
+}
+
+/// A buffer of the library's own, as packing takes it.
+fn whole(bytes: &mut [u8]) -> Sge {
+    // SAFETY: used up before the next access to `bytes`.
+    unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
+}
+
+pub(crate) unsafe fn pack_external(
+    datarep: *const c_char,
+    inbuf: *const c_void,
+    incount: i64,
+    datatype: Datatype,
+    outbuf: *mut c_void,
+    outsize: i64,
+    position: Out,
+) -> Result<(), Error> {
+    // SAFETY: the caller's string and buffers.
+    unsafe {
+        external32(datarep)?;
+        let from = buffer(inbuf, incount, datatype, ["inbuf", "incount", "datatype"])?;
+        let len = from.ty().external_size(from.count())?;
+        let to = part(outbuf, outsize, position, len, ["outbuf", "outsize"])?;
+        let mut packed = vec![0; from.len()];
+        from.pack_to(whole(&mut packed));
+        let mut external = vec![0; len];
+        from.ty().export(from.count(), &packed, &mut external)?;
+        to.fill(&external);
+        advance(position, len);
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn unpack_external(
+    datarep: *const c_char,
+    inbuf: *const c_void,
+    insize: i64,
+    position: Out,
+    outbuf: *mut c_void,
+    outcount: i64,
+    datatype: Datatype,
+) -> Result<(), Error> {
+    // SAFETY: the caller's string and buffers.
+    unsafe {
+        external32(datarep)?;
+        let to = buffer(outbuf, outcount, datatype, ["outbuf", "outcount", "datatype"])?;
+        let len = to.ty().external_size(to.count())?;
+        let from = part(inbuf.cast_mut(), insize, position, len, ["inbuf", "insize"])?;
+        let mut external = vec![0; len];
+        from.read(&mut external);
+        let mut packed = vec![0; to.len()];
+        to.ty().import(to.count(), &external, &mut packed)?;
+        to.unpack_from(whole(&mut packed));
+        advance(position, len);
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn pack_external_size(
+    datarep: *const c_char,
+    incount: i64,
+    datatype: Datatype,
+    size: Out,
+) -> Result<(), Error> {
+    // SAFETY: the caller's string.
+    unsafe { external32(datarep)? };
+    if size.is_null() {
+        return Err(Error::null("size"));
+    }
+    let ty = &committed(datatype, "datatype")?.ty;
+    let bytes = ty.external_size(count(incount, "incount")?)?;
     // SAFETY: not NULL.
     unsafe { size.set(bytes as i64) };
     Ok(())
