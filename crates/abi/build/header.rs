@@ -83,12 +83,25 @@ pub fn mpi_h(abi: &Abi) -> String {
     for (title, prefix) in [("Functions", ""), ("Profiling interface", "P")] {
         writeln!(out, "\n/* {title} */").unwrap();
         for f in &abi.functions {
-            let (returns, name, list) = (&f.returns, &f.name, &f.c_params);
+            let (returns, name, list) = (&f.returns, &f.name, pointers(&f.c_params));
             writeln!(out, "{returns} {prefix}{name}({list});{}", comment(&f.note)).unwrap();
         }
     }
     out.push_str(BOTTOM);
     out
+}
+
+/// The same parameters with arrays as the pointers that they are: of an array, GCC believes that
+/// constants such as MPI_UNWEIGHTED are too short for it, and warns.
+fn pointers(list: &str) -> String {
+    let pointer = |parameter: &str| match parameter.strip_suffix("[]") {
+        Some(head) => {
+            let name = head.rfind([' ', '*']).map_or(0, |at| at + 1);
+            format!("{}*{}", &head[..name], &head[name..])
+        }
+        None => parameter.to_owned(),
+    };
+    list.split(", ").map(pointer).collect::<Vec<_>>().join(", ")
 }
 
 fn comment(note: &str) -> String {

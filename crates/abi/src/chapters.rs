@@ -16,6 +16,7 @@ pub(crate) mod error_texts;
 pub(crate) mod errors;
 pub(crate) mod fortran;
 pub(crate) mod generalized;
+pub(crate) mod graphs;
 pub(crate) mod groups;
 pub(crate) mod handles;
 pub(crate) mod info;

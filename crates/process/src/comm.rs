@@ -1,7 +1,7 @@
 //! Communicators: a group, a rank, and matching spaces of their own (MPI 5.0, chapter 7).
 
 use crate::collectives::Selection;
-use crate::topology::{Cartesian, Topology};
+use crate::topology::{Edge, Topology};
 use crate::{Attributes, Buffer, Engine, Error, Group, class};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -229,20 +229,54 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    /// The communicator of a grid, `None` for ranks beyond it (MPI_Cart_create). Ranks keep their
-    /// order: on one machine there is nothing to gain by another.
-    pub fn cartesian(
+    /// The communicator of the first `size` ranks with this topology, `None` for the others
+    /// (MPI_Cart_create, MPI_Graph_create). Ranks keep their order.
+    pub fn arranged(
         &self,
-        grid: Cartesian,
+        size: usize,
+        topology: Topology,
     ) -> impl Future<Output = Result<Option<Rc<Comm<F>>>, Error>> + use<F> {
-        let places: Vec<usize> = (0..grid.size()).collect();
+        let places: Vec<usize> = (0..size).collect();
         let created = self.create(&self.group.include(&places));
         async move {
             let comm = created.await?;
             if let Some(comm) = &comm {
-                *comm.topology.borrow_mut() = Some(Topology::Cartesian(grid));
+                *comm.topology.borrow_mut() = Some(topology);
             }
             Ok(comm)
+        }
+    }
+}
+
+impl<F: Fabric> Comm<F> {
+    /// The edges that all ranks name, on every rank, in the order of ranks.
+    pub fn all_edges(
+        &self,
+        mine: Vec<Edge>,
+    ) -> impl Future<Output = Result<Vec<Edge>, Error>> + use<F> {
+        const LEN: usize = size_of::<Edge>();
+        let (counting, link) = (self.link(), self.link());
+        async move {
+            let counts = gather_words(&counting, [mine.len() as u64, 0, 0]).await?;
+            let total: usize = counts.iter().map(|count| count[0] as usize).sum();
+            let all = link.stage(LEN * total);
+            let mut at = 0;
+            let blocks: Vec<Sge> = counts
+                .iter()
+                .map(|count| {
+                    let block = all.sge().part(LEN * at, LEN * count[0] as usize);
+                    at += count[0] as usize;
+                    block
+                })
+                .collect();
+            let bytes: Vec<u8> = mine.as_flattened().iter().flat_map(|n| n.to_ne_bytes()).collect();
+            blocks[link.rank].fill(&bytes);
+            allgather::ring(&link, &blocks).await?;
+            let mut bytes = vec![0; LEN * total];
+            all.sge().read(&mut bytes);
+            let number =
+                |i: usize| i32::from_ne_bytes(bytes[4 * i..][..4].try_into().expect("4 bytes"));
+            Ok((0..total).map(|e| std::array::from_fn(|i| number(3 * e + i))).collect())
         }
     }
 }

@@ -27,5 +27,5 @@ pub use group::Group;
 pub use info::{Info, KEY_MAX, VALUE_MAX};
 pub use messages::{Destination, Origin};
 pub use request::{Active, External, Outcome};
-pub use topology::{Cartesian, Topology, balanced_dims};
+pub use topology::{Cartesian, Edge, Graph, Neighborhood, Topology, balanced_dims};
 pub use weft_p2p::{Matched, Status};

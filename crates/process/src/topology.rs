@@ -1,9 +1,52 @@
-//! Virtual topologies: cartesian grids (MPI 5.0, chapter 8). Pure arithmetic.
+//! Virtual topologies: cartesian grids and graphs (MPI 5.0, chapter 8). Pure arithmetic.
 
 /// What a communicator's ranks are arranged as.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Topology {
     Cartesian(Cartesian),
+    Graph(Graph),
+    Distributed(Neighborhood),
+}
+
+/// A graph that every rank knows whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Graph {
+    /// Where the neighbours of each rank end in `edges`.
+    pub index: Vec<usize>,
+    pub edges: Vec<usize>,
+}
+
+impl Graph {
+    /// The neighbours of `rank`, in the order in which they were given.
+    pub fn neighbors(&self, rank: usize) -> &[usize] {
+        let start = if rank == 0 { 0 } else { self.index[rank - 1] };
+        &self.edges[start..self.index[rank]]
+    }
+}
+
+/// What one rank knows of a distributed graph: its neighbours and the weights of the edges.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Neighborhood {
+    pub sources: Vec<(usize, i32)>,
+    pub destinations: Vec<(usize, i32)>,
+    pub weighted: bool,
+}
+
+/// An edge of a distributed graph: source, destination, weight.
+pub type Edge = [i32; 3];
+
+impl Neighborhood {
+    /// The edges at `rank` of all that ranks have named.
+    pub fn at(rank: usize, edges: &[Edge], weighted: bool) -> Neighborhood {
+        let here = rank as i32;
+        let into = edges.iter().filter(|edge| edge[1] == here);
+        let out = edges.iter().filter(|edge| edge[0] == here);
+        Neighborhood {
+            sources: into.map(|&[source, _, weight]| (source as usize, weight)).collect(),
+            destinations: out.map(|&[_, to, weight]| (to as usize, weight)).collect(),
+            weighted,
+        }
+    }
 }
 
 /// A grid, row-major: the last dimension varies fastest.
@@ -144,6 +187,17 @@ mod tests {
         assert_eq!(grid.rank(&[3, 0, 0]), Err(0));
         assert_eq!(grid.shift(0, 0, 1), [None, Some(8)]);
         assert_eq!(grid.shift(0, 1, 1), [Some(6), Some(2)]);
+    }
+
+    #[test]
+    fn neighbours_are_those_of_the_edges() {
+        let graph = Graph { index: vec![2, 3, 3], edges: vec![1, 2, 0] };
+        assert_eq!([0, 1, 2].map(|r| graph.neighbors(r)), [&[1, 2][..], &[0], &[]]);
+        let edges = [[0, 1, 5], [1, 0, 6], [0, 1, 7], [2, 2, 8]];
+        let part = Neighborhood::at(1, &edges, true);
+        assert_eq!(part.sources, [(0, 5), (0, 7)]);
+        assert_eq!(part.destinations, [(0, 6)]);
+        assert_eq!(Neighborhood::at(2, &edges, true).sources, [(2, 8)]);
     }
 
     #[test]

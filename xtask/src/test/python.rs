@@ -19,6 +19,7 @@ const SUITES: &[&str] = &[
     "test_request",
     "test_group",
     "test_pack",
+    "test_comm_topo",
 ];
 
 /// Those of them that are messages between two ranks.

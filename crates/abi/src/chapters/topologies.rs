@@ -1,4 +1,4 @@
-//! Virtual topologies: cartesian grids (MPI 5.0, chapter 8).
+//! Virtual topologies: cartesian grids (MPI 5.0, chapter 8); graphs are in `graphs.rs`.
 
 use crate::arguments::{comm, comm_label, count, not_null, rank, store};
 use crate::chapters::communicators::{inherit, keep};
@@ -14,7 +14,7 @@ use weft_process::{Cartesian, Topology, balanced_dims};
 fn grid(comm: &CommObject) -> Result<Cartesian, Error> {
     match &*comm.topology.borrow() {
         Some(Topology::Cartesian(grid)) => Ok(grid.clone()),
-        None => {
+        _ => {
             let text = format!("{} has no cartesian topology: MPI_Cart_create", comm_label(comm));
             Err(Error::new(MPI_ERR_TOPOLOGY, text))
         }
@@ -25,7 +25,11 @@ fn grid(comm: &CommObject) -> Result<Cartesian, Error> {
 ///
 /// # Safety
 /// `from` is NULL or has `n` elements.
-unsafe fn list(from: *const c_int, n: usize, argument: &str) -> Result<Vec<c_int>, Error> {
+pub(super) unsafe fn list(
+    from: *const c_int,
+    n: usize,
+    argument: &str,
+) -> Result<Vec<c_int>, Error> {
     if n > 0 {
         not_null(from, argument)?;
     }
@@ -35,7 +39,7 @@ unsafe fn list(from: *const c_int, n: usize, argument: &str) -> Result<Vec<c_int
 
 /// # Safety
 /// `to` is NULL or has as many elements as there are values.
-unsafe fn store_list(
+pub(super) unsafe fn store_list(
     to: *mut c_int,
     values: impl ExactSizeIterator<Item = c_int>,
     argument: &str,
@@ -92,7 +96,10 @@ pub(crate) unsafe fn cart_create(
     let old = comm(handle)?;
     // SAFETY: the caller's arrays.
     let grid = unsafe { described(ndims, dims, periods, old.size()) }?;
-    let new = old.engine().block_on(&Call::new("MPI_Cart_create"), old.cartesian(grid))?;
+    let new = old.engine().block_on(
+        &Call::new("MPI_Cart_create"),
+        old.arranged(grid.size(), Topology::Cartesian(grid)),
+    )?;
     if let Some(new) = &new {
         inherit(&old, new);
     }
@@ -259,6 +266,8 @@ pub(crate) unsafe fn dims_create(
 pub(crate) unsafe fn topo_test(handle: Comm, status: *mut c_int) -> Result<(), Error> {
     let kind = match &*comm(handle)?.topology.borrow() {
         Some(Topology::Cartesian(_)) => MPI_CART,
+        Some(Topology::Graph(_)) => MPI_GRAPH,
+        Some(Topology::Distributed(_)) => MPI_DIST_GRAPH,
         None => MPI_UNDEFINED,
     };
     // SAFETY: the caller's pointer.

@@ -1,0 +1,331 @@
+//! Virtual topologies: graphs (MPI 5.0, section 8.5.3 and 8.5.4).
+
+use crate::arguments::{comm, comm_label, count, not_null, rank, store};
+use crate::chapters::communicators::{inherit, keep};
+use crate::chapters::topologies::{list, store_list};
+use crate::constants::*;
+use crate::error::Error;
+use crate::node::CommObject;
+use crate::types::{Comm, Info};
+use crate::waiting::Call;
+use std::ffi::c_int;
+use weft_process::{Edge, Graph, Neighborhood, Topology};
+
+fn none(comm: &CommObject, what: &str, remedy: &str) -> Error {
+    let text = format!("{} has no {what} topology: {remedy}", comm_label(comm));
+    Error::new(MPI_ERR_TOPOLOGY, text)
+}
+
+fn graph(comm: &CommObject) -> Result<Graph, Error> {
+    match &*comm.topology.borrow() {
+        Some(Topology::Graph(graph)) => Ok(graph.clone()),
+        _ => Err(none(comm, "graph", "MPI_Graph_create")),
+    }
+}
+
+fn neighborhood(comm: &CommObject) -> Result<Neighborhood, Error> {
+    match &*comm.topology.borrow() {
+        Some(Topology::Distributed(part)) => Ok(part.clone()),
+        _ => Err(none(comm, "distributed graph", "MPI_Dist_graph_create")),
+    }
+}
+
+/// A graph as the program describes it, of at most `most` nodes.
+///
+/// # Safety
+/// `index` is NULL or has `nnodes` elements; `edges` is NULL or has as many as its last says.
+unsafe fn described(
+    nnodes: c_int,
+    index: *const c_int,
+    edges: *const c_int,
+    most: usize,
+) -> Result<Graph, Error> {
+    let n = count(i64::from(nnodes), "nnodes").map_err(|e| Error::new(MPI_ERR_ARG, e.text()))?;
+    if n > most {
+        let text = format!("argument nnodes = {n}: the communicator has {most} ranks");
+        return Err(Error::new(MPI_ERR_ARG, text));
+    }
+    // SAFETY: by contract.
+    let ends = unsafe { list(index, n, "index") }?;
+    let mut before = 0;
+    for (i, &end) in ends.iter().enumerate() {
+        if end < before {
+            let text = format!("argument index[{i}] = {end}: at least {before}, the one before");
+            return Err(Error::new(MPI_ERR_ARG, text));
+        }
+        before = end;
+    }
+    // SAFETY: by contract.
+    let edges = unsafe { list(edges, before as usize, "edges") }?;
+    if let Some(i) = edges.iter().position(|&e| !(0..nnodes).contains(&e)) {
+        let text =
+            format!("argument edges[{i}] = {}: the graph has nodes 0 to {}", edges[i], n - 1);
+        return Err(Error::new(MPI_ERR_ARG, text));
+    }
+    let wide = |list: Vec<c_int>| list.into_iter().map(|n| n as usize).collect();
+    Ok(Graph { index: wide(ends), edges: wide(edges) })
+}
+
+pub(crate) unsafe fn graph_create(
+    handle: Comm,
+    nnodes: c_int,
+    index: *const c_int,
+    edges: *const c_int,
+    _reorder: c_int,
+    newcomm: *mut Comm,
+) -> Result<(), Error> {
+    not_null(newcomm, "comm_graph")?;
+    let old = comm(handle)?;
+    // SAFETY: the caller's arrays.
+    let graph = unsafe { described(nnodes, index, edges, old.size()) }?;
+    let arranged = old.arranged(graph.index.len(), Topology::Graph(graph));
+    let new = old.engine().block_on(&Call::new("MPI_Graph_create"), arranged)?;
+    if let Some(new) = &new {
+        inherit(&old, new);
+    }
+    // SAFETY: not NULL.
+    unsafe { store(newcomm, keep(new), "comm_graph") }
+}
+
+pub(crate) unsafe fn graph_map(
+    handle: Comm,
+    nnodes: c_int,
+    index: *const c_int,
+    edges: *const c_int,
+    newrank: *mut c_int,
+) -> Result<(), Error> {
+    let old = comm(handle)?;
+    // SAFETY: the caller's arrays.
+    let graph = unsafe { described(nnodes, index, edges, old.size()) }?;
+    let inside = old.rank() < graph.index.len();
+    let place = if inside { old.rank() as c_int } else { MPI_UNDEFINED };
+    // SAFETY: the caller's pointer.
+    unsafe { store(newrank, place, "newrank") }
+}
+
+pub(crate) unsafe fn graphdims_get(
+    handle: Comm,
+    nnodes: *mut c_int,
+    nedges: *mut c_int,
+) -> Result<(), Error> {
+    let graph = graph(&*comm(handle)?)?;
+    // SAFETY: the caller's pointers.
+    unsafe {
+        store(nnodes, graph.index.len() as c_int, "nnodes")?;
+        store(nedges, graph.edges.len() as c_int, "nedges")
+    }
+}
+
+/// As many of `values` as the program's array has room for.
+fn fitting(values: &[usize], most: c_int) -> impl ExactSizeIterator<Item = c_int> {
+    values.iter().take(most.max(0) as usize).map(|&n| n as c_int)
+}
+
+pub(crate) unsafe fn graph_get(
+    handle: Comm,
+    maxindex: c_int,
+    maxedges: c_int,
+    index: *mut c_int,
+    edges: *mut c_int,
+) -> Result<(), Error> {
+    let graph = graph(&*comm(handle)?)?;
+    // SAFETY: the caller's arrays have that many elements.
+    unsafe {
+        store_list(index, fitting(&graph.index, maxindex), "index")?;
+        store_list(edges, fitting(&graph.edges, maxedges), "edges")
+    }
+}
+
+pub(crate) unsafe fn graph_neighbors_count(
+    handle: Comm,
+    place: c_int,
+    nneighbors: *mut c_int,
+) -> Result<(), Error> {
+    let comm = comm(handle)?;
+    let graph = graph(&comm)?;
+    let place = rank(&comm, place, "rank", MPI_ERR_RANK)?;
+    // SAFETY: the caller's pointer.
+    unsafe { store(nneighbors, graph.neighbors(place).len() as c_int, "nneighbors") }
+}
+
+pub(crate) unsafe fn graph_neighbors(
+    handle: Comm,
+    place: c_int,
+    maxneighbors: c_int,
+    neighbors: *mut c_int,
+) -> Result<(), Error> {
+    let comm = comm(handle)?;
+    let graph = graph(&comm)?;
+    let place = rank(&comm, place, "rank", MPI_ERR_RANK)?;
+    // SAFETY: the caller's array has that many elements.
+    unsafe { store_list(neighbors, fitting(graph.neighbors(place), maxneighbors), "neighbors") }
+}
+
+/// Weights of the program, or ones for MPI_UNWEIGHTED.
+///
+/// # Safety
+/// `from` is one of the two constants, NULL, or has `n` elements.
+unsafe fn weights(from: *const c_int, n: usize, argument: &str) -> Result<Vec<i32>, Error> {
+    if from.addr() == MPI_UNWEIGHTED || n == 0 {
+        return Ok(vec![1; n]);
+    }
+    if from.addr() == MPI_WEIGHTS_EMPTY {
+        let text = format!("argument {argument} is MPI_WEIGHTS_EMPTY, but there are {n} edges");
+        return Err(Error::new(MPI_ERR_ARG, text));
+    }
+    // SAFETY: by contract.
+    let weights = unsafe { list(from, n, argument) }?;
+    if let Some(i) = weights.iter().position(|&w| w < 0) {
+        let text = format!("argument {argument}[{i}] = {}: weights are not negative", weights[i]);
+        return Err(Error::new(MPI_ERR_ARG, text));
+    }
+    Ok(weights)
+}
+
+/// # Safety
+/// `from` is NULL or has `n` elements.
+unsafe fn ranks(
+    comm: &CommObject,
+    from: *const c_int,
+    n: usize,
+    argument: &str,
+) -> Result<Vec<usize>, Error> {
+    // SAFETY: by contract.
+    let given = unsafe { list(from, n, argument) }?;
+    given.into_iter().map(|place| rank(comm, place, argument, MPI_ERR_RANK)).collect()
+}
+
+fn degree(n: c_int, argument: &str) -> Result<usize, Error> {
+    count(i64::from(n), argument).map_err(|e| Error::new(MPI_ERR_ARG, e.text()))
+}
+
+/// Makes the communicator with this rank's part of the graph.
+///
+/// # Safety
+/// `newcomm` is not NULL.
+unsafe fn distribute(
+    old: &CommObject,
+    part: Neighborhood,
+    newcomm: *mut Comm,
+    call: &'static str,
+) -> Result<(), Error> {
+    let arranged = old.arranged(old.size(), Topology::Distributed(part));
+    let new = old.engine().block_on(&Call::new(call), arranged)?;
+    if let Some(new) = &new {
+        inherit(old, new);
+    }
+    // SAFETY: not NULL.
+    unsafe { store(newcomm, keep(new), "comm_dist_graph") }
+}
+
+pub(crate) unsafe fn dist_graph_create_adjacent(
+    handle: Comm,
+    indegree: c_int,
+    sources: *const c_int,
+    sourceweights: *const c_int,
+    outdegree: c_int,
+    destinations: *const c_int,
+    destweights: *const c_int,
+    _info: Info,
+    _reorder: c_int,
+    newcomm: *mut Comm,
+) -> Result<(), Error> {
+    not_null(newcomm, "comm_dist_graph")?;
+    let old = comm(handle)?;
+    let (into, out) = (degree(indegree, "indegree")?, degree(outdegree, "outdegree")?);
+    // SAFETY: the caller's arrays.
+    let part = unsafe {
+        let (from, to) = (
+            ranks(&old, sources, into, "sources")?,
+            ranks(&old, destinations, out, "destinations")?,
+        );
+        let from = from.into_iter().zip(weights(sourceweights, into, "sourceweights")?);
+        let to = to.into_iter().zip(weights(destweights, out, "destweights")?);
+        let weighted = sourceweights.addr() != MPI_UNWEIGHTED;
+        Neighborhood { sources: from.collect(), destinations: to.collect(), weighted }
+    };
+    // SAFETY: not NULL.
+    unsafe { distribute(&old, part, newcomm, "MPI_Dist_graph_create_adjacent") }
+}
+
+pub(crate) unsafe fn dist_graph_create(
+    handle: Comm,
+    n: c_int,
+    sources: *const c_int,
+    degrees: *const c_int,
+    destinations: *const c_int,
+    given: *const c_int,
+    _info: Info,
+    _reorder: c_int,
+    newcomm: *mut Comm,
+) -> Result<(), Error> {
+    not_null(newcomm, "comm_dist_graph")?;
+    let old = comm(handle)?;
+    let n = degree(n, "n")?;
+    // SAFETY: the caller's arrays.
+    let edges = unsafe {
+        let sources = ranks(&old, sources, n, "sources")?;
+        let degrees = list(degrees, n, "degrees")?;
+        let degrees =
+            degrees.into_iter().map(|d| degree(d, "degrees")).collect::<Result<Vec<_>, _>>()?;
+        let total = degrees.iter().sum();
+        let destinations = ranks(&old, destinations, total, "destinations")?;
+        let weights = weights(given, total, "weights")?;
+        let from = sources.iter().zip(&degrees).flat_map(|(&s, &d)| std::iter::repeat_n(s, d));
+        let edges = from.zip(destinations).zip(weights);
+        edges.map(|((from, to), weight)| [from as i32, to as i32, weight]).collect::<Vec<Edge>>()
+    };
+    let call = "MPI_Dist_graph_create";
+    let all = old.engine().block_on(&Call::new(call), old.all_edges(edges))?;
+    let part = Neighborhood::at(old.rank(), &all, given.addr() != MPI_UNWEIGHTED);
+    // SAFETY: not NULL.
+    unsafe { distribute(&old, part, newcomm, call) }
+}
+
+pub(crate) unsafe fn dist_graph_neighbors_count(
+    handle: Comm,
+    indegree: *mut c_int,
+    outdegree: *mut c_int,
+    weighted: *mut c_int,
+) -> Result<(), Error> {
+    let part = neighborhood(&*comm(handle)?)?;
+    // SAFETY: the caller's pointers.
+    unsafe {
+        store(indegree, part.sources.len() as c_int, "indegree")?;
+        store(outdegree, part.destinations.len() as c_int, "outdegree")?;
+        store(weighted, c_int::from(part.weighted), "weighted")
+    }
+}
+
+pub(crate) unsafe fn dist_graph_neighbors(
+    handle: Comm,
+    maxindegree: c_int,
+    sources: *mut c_int,
+    sourceweights: *mut c_int,
+    maxoutdegree: c_int,
+    destinations: *mut c_int,
+    destweights: *mut c_int,
+) -> Result<(), Error> {
+    let part = neighborhood(&*comm(handle)?)?;
+    let sides = [
+        (&part.sources, maxindegree, sources, sourceweights, ["sources", "sourceweights"]),
+        (
+            &part.destinations,
+            maxoutdegree,
+            destinations,
+            destweights,
+            ["destinations", "destweights"],
+        ),
+    ];
+    for (edges, most, to, weights, names) in sides {
+        let edges = &edges[..edges.len().min(most.max(0) as usize)];
+        // SAFETY: the caller's arrays have that many elements.
+        unsafe { store_list(to, edges.iter().map(|&(place, _)| place as c_int), names[0])? };
+        // Weights of an unweighted graph are left alone.
+        if part.weighted && weights.addr() != MPI_UNWEIGHTED {
+            // SAFETY: as above.
+            unsafe { store_list(weights, edges.iter().map(|&(_, weight)| weight), names[1])? };
+        }
+    }
+    Ok(())
+}
