@@ -161,7 +161,10 @@ fn not_built(class: c_int, call: &str) -> Error {
 impl From<weft_process::Error> for Error {
     #[cold]
     fn from(error: weft_process::Error) -> Error {
-        let engine = state().engine.get().filter(|engine| engine.endpoint().fault().is_some());
+        // Other errors have nothing to do with a fault that there may be.
+        let is_it = |fault: weft_fabric::Fault| fault.to_string() == error.text();
+        let engine = state().engine.get();
+        let engine = engine.filter(|engine| engine.endpoint().fault().is_some_and(is_it));
         match engine.and_then(|engine| engine.endpoint().fabric().trouble()) {
             Some(why) => Error::new(error.class(), format_args!("{}: {why}", error.text())),
             None => Error::new(error.class(), error.text()),

@@ -16,7 +16,7 @@ use weft_fabric::{
 };
 use weft_fabric_fault::Faulty;
 use weft_fabric_join::Joined;
-use weft_fabric_shm::{Options, Shm};
+use weft_fabric_shm::{FENCES, Options, Shm};
 use weft_fabric_verbs::Verbs;
 
 pub type Engine = weft_process::Engine<Node>;
@@ -47,9 +47,6 @@ enum Kind {
     Verbs(Verbs),
     Faulty(Faulty<Node>),
 }
-
-/// Fences that shared memory makes while it connects.
-const FENCES: usize = 2;
 
 impl Node {
     /// Joins the ranks of the job, which all call this. An error is in words.

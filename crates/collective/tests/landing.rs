@@ -1,11 +1,11 @@
 //! How a payload lands decides whether it may be read.
 #![cfg(not(miri))]
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+mod landings;
+
 use weft_bootstrap::threads;
-use weft_collective::landing::{self, Landing, Target, Way};
-use weft_fabric::{Fabric, RemoteAddr};
-use weft_fabric_conformance::{Maker, run};
+use weft_collective::landing::Way;
+use weft_fabric_conformance::Maker;
 use weft_fabric_fault::{Faulty, Plan};
 use weft_fabric_shm::Shm;
 
@@ -18,30 +18,7 @@ fn torn(plan: &str, way: Way, len: usize, payloads: u64) -> usize {
         Box::new(move || Faulty::new(Shm::connect(&mut world).expect("connected"), plan))
             as Maker<Faulty<Shm>>
     };
-    let torn = AtomicUsize::new(0);
-    run(threads(2).into_iter().map(make).collect(), |rank| {
-        let size = landing::size(len);
-        let region = rank.fabric.allocate(2 * size).unwrap();
-        let at: Vec<RemoteAddr> = rank.gather_addresses(region.remote);
-        let here = Landing::new(&rank.fabric, &region, 0, len, way);
-        for number in 1..=payloads {
-            let content = vec![number as u8; len];
-            if rank.rank() == 0 {
-                let copy = region.local.part(size, size);
-                landing::payload(copy, len).fill(&content);
-                let target = Target::new(1, at[1], len);
-                rank.complete(|done| target.write(&rank.fabric, way, copy, len, number, done));
-            } else {
-                rank.reach(here.arrived(), number);
-                let mut got = vec![0; len];
-                here.payload(len).read(&mut got);
-                torn.fetch_add(usize::from(got != content), Ordering::Relaxed);
-            }
-            rank.barrier();
-        }
-        rank.fabric.withdraw(region);
-    });
-    torn.into_inner()
+    landings::torn(threads(2).into_iter().map(make).collect(), |_| way, len, payloads)
 }
 
 #[test]

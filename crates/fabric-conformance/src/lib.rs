@@ -33,11 +33,12 @@ pub use waiting::{
 /// Makes the fabric of one rank, in the thread that will use it.
 pub type Maker<F> = Box<dyn FnOnce() -> F + Send>;
 
-/// All checks as tests; the argument makes the [`Maker`]s of one world.
+/// All checks as tests, or those that are named; the argument makes the [`Maker`]s of one world. It
+/// may make `None` where this machine has nothing to test, and must have said so.
 #[macro_export]
 macro_rules! tests {
     ($makers:expr) => {
-        $crate::tests!(@ $makers;
+        $crate::tests!($makers;
             ranks_know_who_they_are
             every_length_arrives
             messages_of_a_peer_keep_their_order
@@ -57,11 +58,13 @@ macro_rules! tests {
             helpers_are_woken_by_what_is_theirs
         );
     };
-    (@ $makers:expr; $($check:ident)*) => {
+    ($makers:expr; $($check:ident)*) => {
         $(
             #[test]
             fn $check() {
-                $crate::run(($makers)(), |rank| $crate::$check(rank));
+                if let Some(makers) = Option::from(($makers)()) {
+                    $crate::run(makers, |rank| $crate::$check(rank));
+                }
             }
         )*
     };

@@ -8,9 +8,9 @@ mod common;
 use std::rc::Rc;
 use weft_bootstrap::{Bootstrap, BootstrapError, OnNode, ThreadBootstrap, threads};
 use weft_fabric::Counters;
-use weft_fabric_conformance::Maker;
+use weft_fabric_conformance::{Maker, tests};
 use weft_fabric_join::Joined;
-use weft_fabric_shm::{Options, Shm};
+use weft_fabric_shm::{FENCES, Options, Shm};
 use weft_fabric_verbs::Verbs;
 
 /// A thread of the test that believes to be on a node.
@@ -63,7 +63,7 @@ fn connect(mut world: Placed, adapters: &[Vec<String>]) -> Joined<Shm, Verbs> {
         let mut node = OnNode::new(&mut world);
         let options = Options { polls: true, ..Options::default() };
         let near = Shm::connect_counting(&mut node, options, counters.clone()).unwrap();
-        node.fence_up_to(2).unwrap();
+        node.fence_up_to(FENCES).unwrap();
         near
     };
     let options = common::options(adapters, world.nodes[world.rank()]);
@@ -73,6 +73,8 @@ fn connect(mut world: Placed, adapters: &[Vec<String>]) -> Joined<Shm, Verbs> {
     };
     let bell = near.descriptor().expect("asked for");
     far.watch(bell.try_clone_to_owned().unwrap());
+    let bell = near.helper_descriptor().expect("asked for");
+    far.watch_for_helper(bell.try_clone_to_owned().unwrap());
     Joined::new(near, far, world.nodes, counters)
 }
 
@@ -85,47 +87,18 @@ fn makers(nodes: &'static [usize]) -> Option<Vec<Maker<Joined<Shm, Verbs>>>> {
     Some(threads(nodes.len()).into_iter().map(make).collect())
 }
 
-macro_rules! conformance {
-    ($nodes:expr; $($check:ident)*) => {
-        $(
-            #[test]
-            fn $check() {
-                if let Some(makers) = super::makers(&$nodes) {
-                    weft_fabric_conformance::run(makers, |rank| weft_fabric_conformance::$check(rank));
-                }
-            }
-        )*
-    };
-}
-
 mod two_ranks_on_each_of_two_nodes {
-    conformance!([0, 0, 1, 1];
-        ranks_know_who_they_are
-        every_length_arrives
-        messages_of_a_peer_keep_their_order
-        nobody_is_starved
-        short_payloads_are_taken_at_once
-        what_has_no_room_is_kept_and_delivered
-        allocated_memory_is_zero_and_used_again
-        flags_come_after_their_data
-        immediates_are_counted_even_before_they_are_asked_for
-        atomics_are_atomic
-        reads_and_writes_reach_exposed_memory
-        bad_addresses_are_refused
-        datagrams_reach_members_only
-        datagrams_survive_a_flood_whole
-        a_deadline_ends_a_wait
-        sleepers_are_woken_by_everything
-    );
+    super::tests!(|| super::makers(&[0, 0, 1, 1]));
 }
 
 mod nodes_that_differ_and_take_turns {
-    conformance!([0, 1, 0, 2, 0];
+    super::tests!(|| super::makers(&[0, 1, 0, 2, 0]);
         ranks_know_who_they_are
         messages_of_a_peer_keep_their_order
         flags_come_after_their_data
         atomics_are_atomic
         bad_addresses_are_refused
         sleepers_are_woken_by_everything
+        helpers_are_woken_by_what_is_theirs
     );
 }

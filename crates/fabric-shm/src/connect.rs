@@ -90,6 +90,10 @@ impl From<Refused> for ConnectError {
     }
 }
 
+/// Fences that several ranks make while they connect, the closing one with them. A world of one makes
+/// fewer.
+pub const FENCES: usize = 2;
+
 /// Key under which the lowest rank publishes: `+` and the name of the socket, or `-` and a reason.
 const KEY: &str = "shm";
 

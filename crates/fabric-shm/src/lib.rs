@@ -42,6 +42,6 @@ mod socket;
 mod model;
 
 #[cfg(not(loom))]
-pub use connect::ConnectError;
+pub use connect::{ConnectError, FENCES};
 #[cfg(not(loom))]
 pub use shm::{Options, Shm};

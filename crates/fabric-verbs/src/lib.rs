@@ -22,6 +22,7 @@ mod error;
 pub mod ffi;
 mod greeting;
 mod helper;
+mod interfaces;
 mod kept;
 #[cfg(test)]
 mod layout;

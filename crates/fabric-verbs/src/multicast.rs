@@ -10,6 +10,7 @@ use crate::ConnectError;
 use crate::datagrams::{Datagrams, GRH, MULTICAST, Sizes};
 use crate::device::{Link, Port};
 use crate::ffi::*;
+use crate::interfaces;
 use crate::manager::{self, Joiner, Membership};
 use crate::memory::Memories;
 use crate::object::{self, Ends, Handle};
@@ -118,7 +119,8 @@ impl Multicast {
     ) -> Result<Multicast, ConnectError> {
         let joining = if by_manager || port.link == Link::InfiniBand {
             let interface = manager::interface_of(port);
-            let address = interface.as_deref().and_then(manager::address_of);
+            let addresses = interface.as_deref().map(interfaces::addresses).unwrap_or_default();
+            let address = addresses.first().map(|&(address, _)| address);
             let none = || ConnectError::NoInterface { port: port.name() };
             Joining::Manager(Joiner::new(address.ok_or_else(none)?)?)
         } else {

@@ -5,10 +5,9 @@
 use crate::ConnectError;
 use crate::connect::host;
 use crate::device::{Link, Port};
+use crate::interfaces;
 use crate::survey::Chosen;
-use std::ffi::CStr;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::ptr;
 use weft_bootstrap::{Bootstrap, BootstrapError};
 
 /// Key under which each process publishes its host and the networks of its rails, a line each.
@@ -33,33 +32,8 @@ pub fn of(port: &Port) -> String {
 
 /// The mask of an address of an interface.
 fn netmask(interface: &str, address: Ipv4Addr) -> Option<Ipv4Addr> {
-    let mut list = ptr::null_mut();
-    // SAFETY: fills in `list`, which is freed below.
-    if unsafe { libc::getifaddrs(&mut list) } != 0 {
-        return None;
-    }
-    let number = |at: *const libc::sockaddr| {
-        // SAFETY: null, or an address in the list, which says of what family it is.
-        let it = unsafe { at.as_ref() }?;
-        // SAFETY: of this family, the structure is this one.
-        let it = (i32::from(it.sa_family) == libc::AF_INET)
-            .then(|| unsafe { at.cast::<libc::sockaddr_in>().read_unaligned() })?;
-        Some(Ipv4Addr::from(u32::from_be(it.sin_addr.s_addr)))
-    };
-    let mut found = None;
-    let mut at = list.cast_const();
-    // SAFETY: an entry of the list, or its end.
-    while let Some(entry) = unsafe { at.as_ref() } {
-        // SAFETY: every entry has a name.
-        let name = unsafe { CStr::from_ptr(entry.ifa_name) };
-        if name.to_bytes() == interface.as_bytes() && number(entry.ifa_addr) == Some(address) {
-            found = number(entry.ifa_netmask);
-        }
-        at = entry.ifa_next;
-    }
-    // SAFETY: from `getifaddrs`, once.
-    unsafe { libc::freeifaddrs(list) };
-    found
+    let found = interfaces::addresses(interface).into_iter().find(|&(own, _)| own == address);
+    found.map(|(_, mask)| mask)
 }
 
 /// By number of the common rail, the rail of each process: the networks that all have, in the order of

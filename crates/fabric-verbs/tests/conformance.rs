@@ -6,7 +6,7 @@ mod common;
 
 use weft_bootstrap::threads;
 use weft_fabric::Fabric;
-use weft_fabric_conformance::Maker;
+use weft_fabric_conformance::{Maker, tests};
 use weft_fabric_verbs::{Options, Verbs};
 
 /// What to change about the options of a rank.
@@ -30,56 +30,22 @@ fn makers(n: usize, change: Change) -> Option<Vec<Maker<Verbs>>> {
     Some(threads(n).into_iter().enumerate().map(make).collect())
 }
 
-macro_rules! conformance {
-    ($makers:expr) => {
-        conformance!($makers;
-            ranks_know_who_they_are
-            every_length_arrives
-            messages_of_a_peer_keep_their_order
-            nobody_is_starved
-            short_payloads_are_taken_at_once
-            what_has_no_room_is_kept_and_delivered
-            allocated_memory_is_zero_and_used_again
-            flags_come_after_their_data
-            immediates_are_counted_even_before_they_are_asked_for
-            atomics_are_atomic
-            reads_and_writes_reach_exposed_memory
-            bad_addresses_are_refused
-            datagrams_reach_members_only
-            datagrams_survive_a_flood_whole
-            a_deadline_ends_a_wait
-            sleepers_are_woken_by_everything
-            helpers_are_woken_by_what_is_theirs
-        );
-    };
-    ($makers:expr; $($check:ident)*) => {
-        $(
-            #[test]
-            fn $check() {
-                if let Some(makers) = $makers {
-                    weft_fabric_conformance::run(makers, |rank| weft_fabric_conformance::$check(rank));
-                }
-            }
-        )*
-    };
-}
-
 mod one_rank {
-    conformance!(super::makers(1, |_| ()));
+    super::tests!(|| super::makers(1, |_| ()));
 }
 
 mod two_ranks {
-    conformance!(super::makers(2, |_| ()));
+    super::tests!(|| super::makers(2, |_| ()));
 }
 
 /// The fewest credits: overflow is the rule.
 mod three_ranks_with_few_credits {
-    conformance!(super::makers(3, |options| options.credits = 4));
+    super::tests!(|| super::makers(3, |options| options.credits = 4));
 }
 
 /// All traffic on one rail, not that of the sum of the ranks, and registrations that are kept.
 mod two_ranks_on_the_first_rail {
-    conformance!(super::makers(2, |options| {
+    super::tests!(|| super::makers(2, |options| {
         options.rail = Some(0);
         options.keep = Some(weft_fabric_verbs::Keep { bytes: 1 << 20, entries: 8 });
     });
@@ -95,7 +61,7 @@ mod two_ranks_on_the_first_rail {
 
 /// Over IPv6, where the first address of a port is the interface's own.
 mod two_ranks_over_ipv6 {
-    conformance!(super::makers(2, |options| options.gid_index = Some(0));
+    super::tests!(|| super::makers(2, |options| options.gid_index = Some(0));
         every_length_arrives
         datagrams_reach_members_only
         sleepers_are_woken_by_everything
@@ -105,7 +71,7 @@ mod two_ranks_over_ipv6 {
 
 /// Groups are joined as on InfiniBand.
 mod three_ranks_with_the_connection_manager {
-    conformance!(super::makers(3, |options| options.manager = true);
+    super::tests!(|| super::makers(3, |options| options.manager = true);
         datagrams_reach_members_only
         datagrams_survive_a_flood_whole
         sleepers_are_woken_by_everything
@@ -113,7 +79,7 @@ mod three_ranks_with_the_connection_manager {
 }
 
 mod five_ranks {
-    conformance!(super::makers(5, |_| ());
+    super::tests!(|| super::makers(5, |_| ());
         messages_of_a_peer_keep_their_order
         nobody_is_starved
         flags_come_after_their_data

@@ -6,14 +6,16 @@
 //! with several paths or relaxed ordering do; the fault fabric stands for them, over the real one.
 
 mod common;
+#[path = "../../collective/tests/landings/mod.rs"]
+mod landings;
 
 use std::fmt;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use weft_bootstrap::threads;
-use weft_collective::landing::{self, Landing, Target, Way};
-use weft_fabric::{Fabric, RemoteAddr};
-use weft_fabric_conformance::{Maker, run};
+use weft_collective::landing::Way;
+use weft_fabric::Capabilities;
+use weft_fabric_conformance::Maker;
 use weft_fabric_fault::{Faulty, Plan};
 use weft_fabric_verbs::Verbs;
 
@@ -51,37 +53,18 @@ fn send(plan: &str, forced: bool, always: Option<Way>, len: usize, payloads: u64
             Faulty::new(verbs.unwrap_or_else(|error| panic!("{error}")), plan)
         }) as Maker<Faulty<Verbs>>
     };
-    let (torn, by_flag) = (AtomicU64::new(0), AtomicU64::new(0));
-    run(threads(2).into_iter().enumerate().map(make).collect(), |rank| {
-        let other = 1 - rank.rank();
-        let chosen = Way::choose(&rank.fabric.capabilities(other), len);
-        let way = always.unwrap_or(chosen);
+    let by_flag = AtomicU64::new(0);
+    let choose = |able: &Capabilities| {
+        let way = always.unwrap_or_else(|| Way::choose(able, len));
         by_flag.fetch_add(u64::from(way == Way::Flag), Ordering::Relaxed);
-        let size = landing::size(len);
-        let region = rank.fabric.allocate(2 * size).unwrap();
-        let at: Vec<RemoteAddr> = rank.gather_addresses(region.remote);
-        let here = Landing::new(&rank.fabric, &region, 0, len, way);
-        for number in 1..=payloads {
-            let content = vec![number as u8; len];
-            if rank.rank() == 0 {
-                let copy = region.local.part(size, size);
-                landing::payload(copy, len).fill(&content);
-                let target = Target::new(1, at[1], len);
-                rank.complete(|done| target.write(&rank.fabric, way, copy, len, number, done));
-            } else {
-                rank.reach(here.arrived(), number);
-                let mut got = vec![0; len];
-                here.payload(len).read(&mut got);
-                torn.fetch_add(u64::from(got != content), Ordering::Relaxed);
-            }
-            rank.barrier();
-        }
-        rank.fabric.withdraw(region);
-    });
+        way
+    };
+    let makers = threads(2).into_iter().enumerate().map(make).collect();
+    let torn = landings::torn(makers, choose, len, payloads) as u64;
     let by_flag = by_flag.into_inner();
     assert!(by_flag == 0 || by_flag == 2, "the two ends chose different ways");
     let way = if by_flag == 2 { Way::Flag } else { Way::BottomFill };
-    Outcome { way, len, torn: torn.into_inner(), payloads }
+    Outcome { way, len, torn, payloads }
 }
 
 /// The disorder of a network on the first rail, while it lives.

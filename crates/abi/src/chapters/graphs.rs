@@ -1,13 +1,13 @@
 //! Virtual topologies: graphs (MPI 5.0, section 8.5.3 and 8.5.4).
 
 use crate::arguments::{comm, comm_label, count, not_null, rank, store};
-use crate::chapters::communicators::{inherit, keep};
-use crate::chapters::topologies::{list, store_list};
+use crate::chapters::topologies::{arrange, list, store_list};
 use crate::constants::*;
 use crate::error::Error;
 use crate::node::CommObject;
 use crate::types::{Comm, Info};
 use crate::waiting::Call;
+use std::cell::Ref;
 use std::ffi::c_int;
 use weft_process::{Edge, Graph, Neighborhood, Topology};
 
@@ -16,18 +16,20 @@ fn none(comm: &CommObject, what: &str, remedy: &str) -> Error {
     Error::new(MPI_ERR_TOPOLOGY, text)
 }
 
-fn graph(comm: &CommObject) -> Result<Graph, Error> {
-    match &*comm.topology.borrow() {
-        Some(Topology::Graph(graph)) => Ok(graph.clone()),
-        _ => Err(none(comm, "graph", "MPI_Graph_create")),
-    }
+fn graph(comm: &CommObject) -> Result<Ref<'_, Graph>, Error> {
+    let graph = Ref::filter_map(comm.topology.borrow(), |topology| match topology {
+        Some(Topology::Graph(graph)) => Some(graph),
+        _ => None,
+    });
+    graph.map_err(|_| none(comm, "graph", "MPI_Graph_create"))
 }
 
-fn neighborhood(comm: &CommObject) -> Result<Neighborhood, Error> {
-    match &*comm.topology.borrow() {
-        Some(Topology::Distributed(part)) => Ok(part.clone()),
-        _ => Err(none(comm, "distributed graph", "MPI_Dist_graph_create")),
-    }
+fn neighborhood(comm: &CommObject) -> Result<Ref<'_, Neighborhood>, Error> {
+    let part = Ref::filter_map(comm.topology.borrow(), |topology| match topology {
+        Some(Topology::Distributed(part)) => Some(part),
+        _ => None,
+    });
+    part.map_err(|_| none(comm, "distributed graph", "MPI_Dist_graph_create"))
 }
 
 /// A graph as the program describes it, of at most `most` nodes.
@@ -78,13 +80,9 @@ pub(crate) unsafe fn graph_create(
     let old = comm(handle)?;
     // SAFETY: the caller's arrays.
     let graph = unsafe { described(nnodes, index, edges, old.size()) }?;
-    let arranged = old.arranged(graph.index.len(), Topology::Graph(graph));
-    let new = old.engine().block_on(&Call::new("MPI_Graph_create"), arranged)?;
-    if let Some(new) = &new {
-        inherit(&old, new);
-    }
+    let new = arrange(&old, graph.index.len(), Topology::Graph(graph), "MPI_Graph_create")?;
     // SAFETY: not NULL.
-    unsafe { store(newcomm, keep(new), "comm_graph") }
+    unsafe { store(newcomm, new, "comm_graph") }
 }
 
 pub(crate) unsafe fn graph_map(
@@ -108,7 +106,8 @@ pub(crate) unsafe fn graphdims_get(
     nnodes: *mut c_int,
     nedges: *mut c_int,
 ) -> Result<(), Error> {
-    let graph = graph(&*comm(handle)?)?;
+    let comm = comm(handle)?;
+    let graph = graph(&comm)?;
     // SAFETY: the caller's pointers.
     unsafe {
         store(nnodes, graph.index.len() as c_int, "nnodes")?;
@@ -128,7 +127,8 @@ pub(crate) unsafe fn graph_get(
     index: *mut c_int,
     edges: *mut c_int,
 ) -> Result<(), Error> {
-    let graph = graph(&*comm(handle)?)?;
+    let comm = comm(handle)?;
+    let graph = graph(&comm)?;
     // SAFETY: the caller's arrays have that many elements.
     unsafe {
         store_list(index, fitting(&graph.index, maxindex), "index")?;
@@ -199,25 +199,6 @@ fn degree(n: c_int, argument: &str) -> Result<usize, Error> {
     count(i64::from(n), argument).map_err(|e| Error::new(MPI_ERR_ARG, e.text()))
 }
 
-/// Makes the communicator with this rank's part of the graph.
-///
-/// # Safety
-/// `newcomm` is not NULL.
-unsafe fn distribute(
-    old: &CommObject,
-    part: Neighborhood,
-    newcomm: *mut Comm,
-    call: &'static str,
-) -> Result<(), Error> {
-    let arranged = old.arranged(old.size(), Topology::Distributed(part));
-    let new = old.engine().block_on(&Call::new(call), arranged)?;
-    if let Some(new) = &new {
-        inherit(old, new);
-    }
-    // SAFETY: not NULL.
-    unsafe { store(newcomm, keep(new), "comm_dist_graph") }
-}
-
 pub(crate) unsafe fn dist_graph_create_adjacent(
     handle: Comm,
     indegree: c_int,
@@ -244,8 +225,10 @@ pub(crate) unsafe fn dist_graph_create_adjacent(
         let weighted = sourceweights.addr() != MPI_UNWEIGHTED;
         Neighborhood { sources: from.collect(), destinations: to.collect(), weighted }
     };
+    let part = Topology::Distributed(part);
+    let new = arrange(&old, old.size(), part, "MPI_Dist_graph_create_adjacent")?;
     // SAFETY: not NULL.
-    unsafe { distribute(&old, part, newcomm, "MPI_Dist_graph_create_adjacent") }
+    unsafe { store(newcomm, new, "comm_dist_graph") }
 }
 
 pub(crate) unsafe fn dist_graph_create(
@@ -278,8 +261,9 @@ pub(crate) unsafe fn dist_graph_create(
     let call = "MPI_Dist_graph_create";
     let all = old.engine().block_on(&Call::new(call), old.all_edges(edges))?;
     let part = Neighborhood::at(old.rank(), &all, given.addr() != MPI_UNWEIGHTED);
+    let new = arrange(&old, old.size(), Topology::Distributed(part), call)?;
     // SAFETY: not NULL.
-    unsafe { distribute(&old, part, newcomm, call) }
+    unsafe { store(newcomm, new, "comm_dist_graph") }
 }
 
 pub(crate) unsafe fn dist_graph_neighbors_count(
@@ -288,7 +272,8 @@ pub(crate) unsafe fn dist_graph_neighbors_count(
     outdegree: *mut c_int,
     weighted: *mut c_int,
 ) -> Result<(), Error> {
-    let part = neighborhood(&*comm(handle)?)?;
+    let comm = comm(handle)?;
+    let part = neighborhood(&comm)?;
     // SAFETY: the caller's pointers.
     unsafe {
         store(indegree, part.sources.len() as c_int, "indegree")?;
@@ -306,7 +291,8 @@ pub(crate) unsafe fn dist_graph_neighbors(
     destinations: *mut c_int,
     destweights: *mut c_int,
 ) -> Result<(), Error> {
-    let part = neighborhood(&*comm(handle)?)?;
+    let comm = comm(handle)?;
+    let part = neighborhood(&comm)?;
     let sides = [
         (&part.sources, maxindegree, sources, sourceweights, ["sources", "sourceweights"]),
         (

@@ -84,6 +84,20 @@ unsafe fn described(
     Ok(Cartesian { dims, periods: periods.into_iter().map(|p| p != 0).collect() })
 }
 
+/// The communicator of the first `size` ranks with this topology, for the call.
+pub(super) fn arrange(
+    old: &CommObject,
+    size: usize,
+    topology: Topology,
+    call: &'static str,
+) -> Result<Comm, Error> {
+    let new = old.engine().block_on(&Call::new(call), old.arranged(size, topology))?;
+    if let Some(new) = &new {
+        inherit(old, new);
+    }
+    Ok(keep(new))
+}
+
 pub(crate) unsafe fn cart_create(
     handle: Comm,
     ndims: c_int,
@@ -96,15 +110,9 @@ pub(crate) unsafe fn cart_create(
     let old = comm(handle)?;
     // SAFETY: the caller's arrays.
     let grid = unsafe { described(ndims, dims, periods, old.size()) }?;
-    let new = old.engine().block_on(
-        &Call::new("MPI_Cart_create"),
-        old.arranged(grid.size(), Topology::Cartesian(grid)),
-    )?;
-    if let Some(new) = &new {
-        inherit(&old, new);
-    }
+    let new = arrange(&old, grid.size(), Topology::Cartesian(grid), "MPI_Cart_create")?;
     // SAFETY: not NULL.
-    unsafe { store(newcomm, keep(new), "comm_cart") }
+    unsafe { store(newcomm, new, "comm_cart") }
 }
 
 pub(crate) unsafe fn cart_map(

@@ -1,0 +1,41 @@
+//! Payloads that land one after the other, on any fabric.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use weft_collective::landing::{self, Landing, Target, Way};
+use weft_fabric::{Capabilities, Fabric, RemoteAddr};
+use weft_fabric_conformance::{Maker, run};
+
+/// Sends `payloads` payloads of `len` bytes from the first of two ranks to the other, by the way that
+/// `choose` finds on either; how many of them were not whole when their mark had arrived.
+pub fn torn<F: Fabric>(
+    makers: Vec<Maker<F>>,
+    choose: impl Fn(&Capabilities) -> Way + Sync,
+    len: usize,
+    payloads: u64,
+) -> usize {
+    let torn = AtomicUsize::new(0);
+    run(makers, |rank| {
+        let way = choose(&rank.fabric.capabilities(1 - rank.rank()));
+        let size = landing::size(len);
+        let region = rank.fabric.allocate(2 * size).unwrap();
+        let at: Vec<RemoteAddr> = rank.gather_addresses(region.remote);
+        let here = Landing::new(&rank.fabric, &region, 0, len, way);
+        for number in 1..=payloads {
+            let content = vec![number as u8; len];
+            if rank.rank() == 0 {
+                let copy = region.local.part(size, size);
+                landing::payload(copy, len).fill(&content);
+                let target = Target::new(1, at[1], len);
+                rank.complete(|done| target.write(&rank.fabric, way, copy, len, number, done));
+            } else {
+                rank.reach(here.arrived(), number);
+                let mut got = vec![0; len];
+                here.payload(len).read(&mut got);
+                torn.fetch_add(usize::from(got != content), Ordering::Relaxed);
+            }
+            rank.barrier();
+        }
+        rank.fabric.withdraw(region);
+    });
+    torn.into_inner()
+}
