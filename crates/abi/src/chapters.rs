@@ -26,6 +26,7 @@ pub(crate) mod memory;
 pub(crate) mod messages;
 pub(crate) mod operators;
 pub(crate) mod packing;
+pub(crate) mod partitioned;
 pub(crate) mod probes;
 pub(crate) mod requests;
 pub(crate) mod status;

@@ -1,6 +1,7 @@
 //! Communicators: a group, a rank, and matching spaces of their own (MPI 5.0, chapter 7).
 
 use crate::collectives::Selection;
+use crate::partitioned::PARTITIONED;
 use crate::topology::{Edge, Topology};
 use crate::{Attributes, Buffer, Engine, Error, Group, class};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -114,7 +115,7 @@ impl<F: Fabric> Comm<F> {
 
     /// Whether `context` belongs to this communicator.
     pub fn owns(&self, context: Context) -> bool {
-        context.0 >> 1 == self.id
+        (context.0 & !PARTITIONED) >> 1 == self.id
     }
 
     /// The view of the next collective operation: all ranks start them in one order.
