@@ -53,7 +53,9 @@ pub struct State {
     pub initial_errhandler: Cell<usize>,
     /// The last error of each class, in words, for MPI_Error_string.
     pub last_errors: RefCell<HashMap<i32, String>>,
-    pub buffer: RefCell<crate::chapters::buffered::Attached>,
+    /// Of the process, for buffered sends.
+    pub buffer: Rc<crate::chapters::buffered::Attached>,
+    pub buffered: RefCell<crate::chapters::buffered::Copies>,
     pub predefined_attributes: crate::chapters::caching::Predefined,
     /// Error classes, codes and texts that the program added.
     pub added_errors: RefCell<crate::chapters::errors::Added>,
@@ -123,7 +125,8 @@ impl State {
             keys: RefCell::default(),
             initial_errhandler: Cell::new(MPI_ERRORS_ARE_FATAL.0),
             last_errors: RefCell::default(),
-            buffer: RefCell::default(),
+            buffer: Rc::default(),
+            buffered: RefCell::default(),
             predefined_attributes: Default::default(),
             added_errors: RefCell::default(),
             allocated: RefCell::default(),

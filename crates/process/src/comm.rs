@@ -37,6 +37,8 @@ pub struct Comm<F: Fabric> {
     pub name: RefCell<String>,
     pub attributes: RefCell<Attributes>,
     pub topology: RefCell<Option<Topology>>,
+    /// What the layer above keeps for its buffered sends.
+    pub buffer: OnceCell<Rc<dyn std::any::Any>>,
     /// The handle of its error handler; meaningful to the layer above.
     pub errhandler: Cell<usize>,
 }
@@ -60,6 +62,7 @@ impl<F: Fabric> Comm<F> {
             name: RefCell::new(name.to_owned()),
             attributes: RefCell::default(),
             topology: RefCell::default(),
+            buffer: OnceCell::new(),
             errhandler: Cell::new(0),
         })
     }
