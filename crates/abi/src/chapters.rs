@@ -31,6 +31,7 @@ pub(crate) mod partitioned;
 pub(crate) mod probes;
 pub(crate) mod requests;
 pub(crate) mod sessions;
+pub(crate) mod split_type;
 pub(crate) mod status;
 pub(crate) mod tools;
 pub(crate) mod topologies;

@@ -139,32 +139,6 @@ pub(crate) unsafe fn comm_split(
     unsafe { store(newcomm, inherited(&old, new), "newcomm") }
 }
 
-pub(crate) unsafe fn comm_split_type(
-    handle: Comm,
-    split_type: c_int,
-    key: c_int,
-    info: Info,
-    newcomm: *mut Comm,
-) -> Result<(), Error> {
-    not_null(newcomm, "newcomm")?;
-    optional_info(info)?;
-    let old = intracomm(handle)?;
-    let colour = match split_type {
-        MPI_UNDEFINED => None,
-        // All ranks run on one machine and share its memory.
-        MPI_COMM_TYPE_SHARED => Some(0),
-        // No finer resource is known, which these types answer with the null communicator.
-        MPI_COMM_TYPE_HW_GUIDED | MPI_COMM_TYPE_HW_UNGUIDED | MPI_COMM_TYPE_RESOURCE_GUIDED => None,
-        other => {
-            let text = format!("argument split_type = {other} is no MPI_COMM_TYPE_*");
-            return Err(Error::new(MPI_ERR_ARG, text));
-        }
-    };
-    let new = old.engine().block_on(&Call::new("MPI_Comm_split_type"), old.split(colour, key))?;
-    // SAFETY: the caller's pointer.
-    unsafe { store(newcomm, inherited(&old, new), "newcomm") }
-}
-
 pub(crate) unsafe fn comm_create(
     handle: Comm,
     subgroup: Group,

@@ -2,7 +2,9 @@
 
 use super::messages::inactive;
 use super::requests::{bad_request, handle_of};
-use crate::arguments::{BUF, buffer, comm, count, destination, not_null, optional_info, store, tag};
+use crate::arguments::{
+    BUF, buffer, comm, count, destination, not_null, optional_info, store, tag,
+};
 use crate::constants::*;
 use crate::error::{Error, Owner};
 use crate::node::Node;
@@ -151,11 +153,7 @@ pub(crate) unsafe fn pready(partition: c_int, request: Request) -> Result<(), Er
     with_send(request, |send| send.ready(partition))
 }
 
-pub(crate) unsafe fn pready_range(
-    low: c_int,
-    high: c_int,
-    request: Request,
-) -> Result<(), Error> {
+pub(crate) unsafe fn pready_range(low: c_int, high: c_int, request: Request) -> Result<(), Error> {
     with_send(request, |send| send.ready_range(low, high))
 }
 

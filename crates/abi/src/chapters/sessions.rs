@@ -97,7 +97,7 @@ pub(crate) unsafe fn session_get_info(handle: Session, info_used: *mut Info) -> 
 const SETS: [&str; 3] = ["mpi://WORLD", "mpi://SELF", "weft://NODE"];
 
 /// The members of a process set.
-fn members(name: &str) -> Result<weft_process::Group, Error> {
+pub fn members(name: &str) -> Result<weft_process::Group, Error> {
     let engine = engine()?;
     let me = engine.rank();
     let all = 0..engine.endpoint().fabric().size() as u32;
