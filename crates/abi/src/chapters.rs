@@ -19,6 +19,7 @@ pub(crate) mod generalized;
 pub(crate) mod graphs;
 pub(crate) mod groups;
 pub(crate) mod handles;
+pub(crate) mod hints;
 pub(crate) mod info;
 pub(crate) mod init;
 pub(crate) mod inquiry;

@@ -1,6 +1,7 @@
 //! The objects behind handles, beside communicators and groups.
 
 use crate::callback::Callback;
+use crate::chapters::buffered::Attached;
 use crate::chapters::partitioned::Partitioned;
 use crate::error::Error;
 use crate::node::CommObject;
@@ -76,6 +77,8 @@ pub struct SessionObject {
     /// The handle of its error handler.
     pub errhandler: Cell<usize>,
     pub thread_level: i32,
+    /// For buffered sends on its communicators.
+    pub buffer: Rc<Attached>,
 }
 
 /// What kind of object a key is for.

@@ -3,7 +3,7 @@
 use crate::collectives::Selection;
 use crate::partitioned::PARTITIONED;
 use crate::topology::Topology;
-use crate::{Attributes, Buffer, Engine, Group};
+use crate::{Attributes, Buffer, Engine, Group, Info};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use weft_collective::{Board, Link};
@@ -39,6 +39,8 @@ pub struct Comm<F: Fabric> {
     pub name: RefCell<String>,
     pub attributes: RefCell<Attributes>,
     pub topology: RefCell<Option<Topology>>,
+    /// What the program says about how it uses it.
+    pub hints: RefCell<Info>,
     /// What the layer above keeps for its buffered sends.
     pub buffer: OnceCell<Rc<dyn std::any::Any>>,
     /// The handle of its error handler; meaningful to the layer above.
@@ -84,6 +86,7 @@ impl<F: Fabric> Comm<F> {
             name: RefCell::new(name.to_owned()),
             attributes: RefCell::default(),
             topology: RefCell::default(),
+            hints: RefCell::default(),
             buffer: OnceCell::new(),
             errhandler: Cell::new(0),
         })

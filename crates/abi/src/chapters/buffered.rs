@@ -1,5 +1,5 @@
 //! Buffered sends (MPI 5.0, section 3.6): the message is copied, its room charged to the buffer that
-//! is attached to the communicator, or else to the process.
+//! is attached to the communicator, or else to its session, or else to the process.
 //!
 //! ```text
 //!   MPI_Bsend ── copy ── send ── State::buffered: the copies under way, each with whom it is charged to
@@ -8,12 +8,13 @@
 
 use crate::arguments::{BUF, buffer, comm, destination, not_null, store, tag};
 use crate::chapters::messages::persist;
+use crate::chapters::sessions::session;
 use crate::constants::*;
 use crate::error::Error;
 use crate::node::CommObject;
 use crate::objects::{RequestKind, RequestObject};
 use crate::state::{engine, running, state};
-use crate::types::{Comm, Datatype, Request};
+use crate::types::{Comm, Datatype, Request, Session};
 use crate::waiting::Call;
 use crate::widen::Out;
 use std::cell::Cell;
@@ -224,11 +225,16 @@ fn own(comm: &CommObject) -> Rc<Attached> {
     own.downcast().expect("nothing else is hung there")
 }
 
-/// The buffer for messages of a communicator: its own, or else the process's.
+/// The buffer for messages of a communicator: its own, or else its session's, or else the process's.
 fn buffer_for(comm: &CommObject) -> (Rc<Attached>, Memory) {
-    let of_comm = comm.buffer.get().is_some().then(|| own(comm));
-    let of_process = || state().buffer.clone();
-    let found = of_comm.filter(|own| own.buffer.get().is_some()).unwrap_or_else(of_process);
+    let of_comm = || comm.buffer.get().map(|_| own(comm));
+    let of_session = || match comm.group().session() {
+        0 => None,
+        session => state().sessions.borrow().get(session).map(|session| session.buffer.clone()),
+    };
+    let there = |place: Option<Rc<Attached>>| place.filter(|place| place.buffer.get().is_some());
+    let found = there(of_comm()).or_else(|| there(of_session()));
+    let found = found.unwrap_or_else(|| state().buffer.clone());
     let memory = found.buffer.get().unwrap_or(Memory { address: 0, size: 0 });
     (found, memory)
 }
@@ -250,7 +256,7 @@ pub fn send_copy(
     if charged > size - used.min(size) {
         let text = format!(
             "a message of {} bytes needs {charged} bytes of buffer, of {size} attached {used} are \
-             in use: attach a larger one with MPI_Buffer_attach or MPI_Comm_attach_buffer",
+             in use: attach a larger one with MPI_Buffer_attach, MPI_Comm_attach_buffer or MPI_Session_attach_buffer",
             data.len()
         );
         return Err(Error::new(MPI_ERR_BUFFER, text));
@@ -320,6 +326,37 @@ pub(crate) unsafe fn comm_iflush_buffer(handle: Comm, request: *mut Request) -> 
     let comm = comm(handle)?;
     // SAFETY: the caller's pointer.
     unsafe { own(&comm).iflush(Some(comm.clone()), "MPI_Comm_attach_buffer", request) }
+}
+
+pub(crate) unsafe fn session_attach_buffer(
+    handle: Session,
+    address: *mut c_void,
+    size: i64,
+) -> Result<(), Error> {
+    session(handle)?.buffer.attach(address, size, "MPI_Session_detach_buffer")
+}
+
+pub(crate) unsafe fn session_detach_buffer(
+    handle: Session,
+    address: *mut c_void,
+    size: Out,
+) -> Result<(), Error> {
+    let call = Call::new("MPI_Session_detach_buffer");
+    // SAFETY: the caller's pointers.
+    unsafe { session(handle)?.buffer.detach(&call, "MPI_Session_attach_buffer", address, size) }
+}
+
+pub(crate) unsafe fn session_flush_buffer(handle: Session) -> Result<(), Error> {
+    let call = Call::new("MPI_Session_flush_buffer");
+    session(handle)?.buffer.flush(&call, "MPI_Session_attach_buffer")
+}
+
+pub(crate) unsafe fn session_iflush_buffer(
+    handle: Session,
+    request: *mut Request,
+) -> Result<(), Error> {
+    // SAFETY: the caller's pointer.
+    unsafe { session(handle)?.buffer.iflush(None, "MPI_Session_attach_buffer", request) }
 }
 
 pub(crate) unsafe fn bsend(

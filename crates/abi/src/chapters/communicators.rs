@@ -1,7 +1,7 @@
 //! Communicators (MPI 5.0, chapter 7): made, compared, named, freed.
 
 use crate::arguments::{comm, group, intracomm, not_null, optional_info, store, store_text, text};
-use crate::chapters::caching;
+use crate::chapters::{caching, hints};
 use crate::constants::*;
 use crate::error::Error;
 use crate::node::CommObject;
@@ -62,7 +62,7 @@ pub fn inherited(from: &CommObject, to: Option<Rc<CommObject>>) -> Comm {
 
 pub(crate) unsafe fn comm_dup(handle: Comm, newcomm: *mut Comm) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
-    unsafe { dup(handle, newcomm, "MPI_Comm_dup") }
+    unsafe { dup(handle, None, newcomm, "MPI_Comm_dup") }
 }
 
 pub(crate) unsafe fn comm_dup_with_info(
@@ -70,17 +70,23 @@ pub(crate) unsafe fn comm_dup_with_info(
     info: Info,
     newcomm: *mut Comm,
 ) -> Result<(), Error> {
-    optional_info(info)?;
+    let hints = optional_info(info)?;
     // SAFETY: the caller's pointer.
-    unsafe { dup(handle, newcomm, "MPI_Comm_dup_with_info") }
+    unsafe { dup(handle, hints, newcomm, "MPI_Comm_dup_with_info") }
 }
 
 /// # Safety
 /// `newcomm` is NULL or may be written.
-unsafe fn dup(handle: Comm, newcomm: *mut Comm, call: &'static str) -> Result<(), Error> {
+unsafe fn dup(
+    handle: Comm,
+    info: Option<weft_process::Info>,
+    newcomm: *mut Comm,
+    call: &'static str,
+) -> Result<(), Error> {
     not_null(newcomm, "newcomm")?;
     let old = comm(handle)?;
     let new = old.engine().block_on(&Call::new(call), old.dup())?;
+    info.iter().for_each(|info| hints::keep(&new, info));
     caching::copy_attributes(handle, &old.attributes, &new.attributes)?;
     // SAFETY: by contract.
     unsafe { store(newcomm, inherited(&old, Some(new)), "newcomm") }
@@ -88,6 +94,30 @@ unsafe fn dup(handle: Comm, newcomm: *mut Comm, call: &'static str) -> Result<()
 
 pub(crate) unsafe fn comm_idup(
     handle: Comm,
+    newcomm: *mut Comm,
+    request: *mut Request,
+) -> Result<(), Error> {
+    // SAFETY: the caller's pointers.
+    unsafe { idup(handle, None, newcomm, request) }
+}
+
+pub(crate) unsafe fn comm_idup_with_info(
+    handle: Comm,
+    info: Info,
+    newcomm: *mut Comm,
+    request: *mut Request,
+) -> Result<(), Error> {
+    let hints = optional_info(info)?;
+    // SAFETY: the caller's pointers.
+    unsafe { idup(handle, hints, newcomm, request) }
+}
+
+/// # Safety
+/// `newcomm` is NULL or may be written until the request is over, `request` is NULL or may be
+/// written.
+unsafe fn idup(
+    handle: Comm,
+    info: Option<weft_process::Info>,
     newcomm: *mut Comm,
     request: *mut Request,
 ) -> Result<(), Error> {
@@ -102,6 +132,7 @@ pub(crate) unsafe fn comm_idup(
     let task = old.engine().spawn(async move {
         let new = duplicate.await?;
         *new.attributes.borrow_mut() = attributes.into_inner();
+        info.iter().for_each(|info| hints::keep(&new, info));
         let handle = inherited(&from, Some(new));
         // SAFETY: the program keeps the variable until the request is over.
         unsafe { std::ptr::with_exposed_provenance_mut::<Comm>(to).write(handle) };
@@ -270,18 +301,4 @@ pub(crate) unsafe fn comm_get_parent(parent: *mut Comm) -> Result<(), Error> {
     // No process is spawned.
     // SAFETY: the caller's pointer.
     unsafe { store(parent, MPI_COMM_NULL, "parent") }
-}
-
-pub(crate) unsafe fn comm_set_info(handle: Comm, info: Info) -> Result<(), Error> {
-    comm(handle)?;
-    // No hint is understood, so none is kept (MPI 5.0, section 7.4.4).
-    crate::arguments::info(info).map(|_| ())
-}
-
-pub(crate) unsafe fn comm_get_info(handle: Comm, info: *mut Info) -> Result<(), Error> {
-    comm(handle)?;
-    not_null(info, "info_used")?;
-    let handle = state().infos.borrow_mut().insert(weft_process::Info::default());
-    // SAFETY: the caller's pointer.
-    unsafe { store(info, Info(handle), "info_used") }
 }

@@ -165,6 +165,9 @@ pub(crate) unsafe fn comm_split_type(
         }
     }
     let new = old.engine().block_on(&call, old.split(colour, key))?;
+    if let (Some(new), Some(hints)) = (&new, &hints) {
+        crate::chapters::hints::keep(new, hints);
+    }
     if let Some(kind) = kind
         && info != MPI_INFO_NULL
     {
