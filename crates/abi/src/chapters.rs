@@ -15,6 +15,7 @@ pub(crate) mod environment;
 pub(crate) mod error_texts;
 pub(crate) mod errors;
 pub(crate) mod fortran;
+pub(crate) mod fortran_abi;
 pub(crate) mod generalized;
 pub(crate) mod graphs;
 pub(crate) mod groups;

@@ -69,6 +69,7 @@ pub struct State {
     pub added_errors: RefCell<crate::chapters::errors::Added>,
     /// MPI_Alloc_mem's memory by address; `None`: from malloc.
     pub allocated: RefCell<HashMap<usize, Option<Region>>>,
+    pub fortran: RefCell<crate::chapters::fortran_abi::Told>,
     pub fortran_types: RefCell<Vec<crate::chapters::fortran::Made>>,
     /// Generalized requests that are not over, by handle.
     pub generalized: RefCell<HashMap<usize, Rc<crate::chapters::generalized::Generalized>>>,
@@ -141,6 +142,7 @@ impl State {
             predefined_attributes: Default::default(),
             added_errors: RefCell::default(),
             allocated: RefCell::default(),
+            fortran: RefCell::default(),
             fortran_types: RefCell::default(),
             generalized: RefCell::default(),
         }
