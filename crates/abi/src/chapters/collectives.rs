@@ -14,7 +14,7 @@ use crate::widen::Counts;
 use std::ffi::{c_int, c_void};
 use std::pin::Pin;
 use std::rc::Rc;
-use weft_process::{Active, AllreduceAlgorithm, BarrierAlgorithm, Buffer, By, Selection};
+use weft_process::{Active, AllreduceAlgorithm, BarrierAlgorithm, Buffer, By, Root, Selection};
 
 /// The algorithms that the settings name, by the places of their words in the declarations.
 pub fn selection() -> Result<Selection, String> {
@@ -119,6 +119,11 @@ unsafe fn prepare_bcast(
 ) -> Prepared<impl Fn(&CommObject) -> Running> {
     let comm = comm(handle)?;
     let root = root(&comm, root_)?;
+    // Beside the root the buffer means nothing.
+    let (buf, n, datatype) = match root {
+        Root::Beside => (std::ptr::null_mut(), 0, MPI_BYTE),
+        _ => (buf, n, datatype),
+    };
     // SAFETY: the caller's buffer.
     let data = unsafe { buffer(buf, n, datatype, ["buffer", "count", "datatype"]) }?;
     Ok((comm, move |c: &CommObject| boxed(c.bcast(data.clone(), root))))
