@@ -12,6 +12,7 @@ mod board;
 pub mod gather;
 pub mod landing;
 mod link;
+pub mod neighbor;
 pub mod rank;
 pub mod reduce;
 pub mod scan;

@@ -14,6 +14,7 @@ mod group;
 mod helping;
 mod info;
 mod messages;
+mod neighbors;
 mod request;
 mod topology;
 
@@ -26,6 +27,7 @@ pub use error::{Error, class};
 pub use group::Group;
 pub use info::{Info, KEY_MAX, VALUE_MAX};
 pub use messages::{Destination, Origin};
+pub use neighbors::Neighbors;
 pub use request::{Active, External, Outcome};
 pub use topology::{Cartesian, Edge, Graph, Neighborhood, Topology, balanced_dims};
 pub use weft_p2p::{Matched, Status};

@@ -101,6 +101,7 @@ fn boxed_by(by: By, f: impl Future<Output = Result<(), weft_process::Error>> + '
 }
 
 pub(crate) mod blocks;
+pub(crate) mod neighbors;
 pub(crate) mod reductions;
 
 unsafe fn prepare_barrier(handle: Comm) -> Prepared<impl Fn(&CommObject) -> Running> {
