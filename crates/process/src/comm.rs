@@ -28,6 +28,8 @@ pub struct Comm<F: Fabric> {
     group: Group,
     rank: usize,
     sequence: Cell<u32>,
+    /// The tag of all its collective operations, for one persistent operation's view of it.
+    lane: Cell<Option<i32>>,
     /// Which algorithms it uses.
     pub selection: Cell<Selection>,
     /// Where the central algorithms meet.
@@ -53,6 +55,7 @@ impl<F: Fabric> Comm<F> {
             group,
             rank,
             sequence: Cell::new(0),
+            lane: Cell::new(None),
             selection: Cell::default(),
             board: Rc::default(),
             shares_memory: OnceCell::new(),
@@ -127,8 +130,20 @@ impl<F: Fabric> Comm<F> {
             members: self.group.ranks().clone(),
             rank: self.rank,
             context: self.collective_context(),
-            tag: (sequence & 0x3fff_ffff) as i32,
+            tag: self.lane.get().unwrap_or((sequence & 0x1fff_ffff) as i32),
         }
+    }
+
+    /// A view of the communicator for one persistent operation, with a tag and a board of its own:
+    /// ranks make their lanes in one order, and use them in any (MPI 5.0, section 6.13). On a lane the
+    /// operation runs again and again; its messages are matched in their order.
+    pub fn lane(&self) -> Rc<Comm<F>> {
+        let lane = Comm::new(&self.engine, self.id, self.group.clone(), "");
+        let sequence = self.sequence.get();
+        self.sequence.set(sequence.wrapping_add(1));
+        lane.lane.set(Some((1 << 29 | sequence & 0x1fff_ffff) as i32));
+        lane.selection.set(self.selection.get());
+        lane
     }
 
     pub fn compare(&self, other: &Comm<F>) -> Compare {

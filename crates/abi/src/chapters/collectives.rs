@@ -76,7 +76,7 @@ macro_rules! operation {
             // SAFETY: the caller's buffers stay while the request is active.
             unsafe {
                 let (comm, make) = $prepare($($arg),*)?;
-                let again = comm.clone();
+                let again = comm.lane();
                 let recipe = move || {
                     let Running { future, by } = make(&again);
                     Ok(Active::Task(again.engine().spawn_by(by, future)))
