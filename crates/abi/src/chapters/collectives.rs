@@ -76,6 +76,7 @@ macro_rules! operation {
             // SAFETY: the caller's buffers stay while the request is active.
             unsafe {
                 let (comm, make) = $prepare($($arg),*)?;
+                // Matched here, not by the order of the starts (MPI 5.0, section 6.13).
                 let again = comm.lane();
                 let recipe = move || {
                     let Running { future, by } = make(&again);
