@@ -8,6 +8,37 @@
 #define WORLD MPI_COMM_WORLD
 enum { ALLREDUCE, LARGE, BARRIER, BCAST, ALLTOALL, SCATTERED, RING, OPERATIONS };
 
+/* Between two groups, started in opposite orders. */
+static void between_groups(void)
+{
+    if (size < 2) return;
+    int side = rank % 2, others = side ? (size + 1) / 2 : size / 2, mine, sum, got[16], first = -1;
+    MPI_Comm half, both;
+    MPI_Request all[3];
+    MPI_Comm_split(WORLD, side, 0, &half);
+    MPI_Intercomm_create(half, 0, WORLD, !side, 3, &both);
+    MPI_Allreduce_init(&mine, &sum, 1, MPI_INT, MPI_SUM, both, MPI_INFO_NULL, all);
+    MPI_Allgather_init(&mine, 1, MPI_INT, got, 1, MPI_INT, both, MPI_INFO_NULL, all + 1);
+    int root = side ? 0 : rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
+    MPI_Bcast_init(rank == 0 ? &mine : &first, 1, MPI_INT, root, both, MPI_INFO_NULL, all + 2);
+    for (int round = 0; round < 10; round++) {
+        int wanted = 0;
+        mine = 100 * round + rank;
+        for (int i = 0; i < 3; i++) MPI_Start(all + (rank % 3 ? 2 - i : i));
+        MPI_Waitall(3, all, MPI_STATUSES_IGNORE);
+        for (int i = 0; i < others; i++) {
+            int there = 100 * round + 2 * i + !side;
+            CHECK(got[i] == there, "round %d: %d, not %d", round, got[i], there);
+            wanted += there;
+        }
+        CHECK(sum == wanted, "round %d: %d, not %d", round, sum, wanted);
+        CHECK(first == (side ? 100 * round : -1), "round %d: %d", round, first);
+    }
+    for (int i = 0; i < 3; i++) MPI_Request_free(all + i);
+    MPI_Comm_free(&both);
+    MPI_Comm_free(&half);
+}
+
 int main(int argc, char **argv)
 {
     begin(&argc, &argv);
@@ -60,5 +91,6 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < OPERATIONS; i++) MPI_Request_free(all + i);
     MPI_Comm_free(&ring);
+    between_groups();
     return end();
 }
