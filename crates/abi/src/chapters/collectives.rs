@@ -76,7 +76,8 @@ macro_rules! operation {
             // SAFETY: the caller's buffers stay while the request is active.
             unsafe {
                 let (comm, make) = $prepare($($arg),*)?;
-                let again = comm.clone();
+                // Matched here, not by the order of the starts (MPI 5.0, section 6.13).
+                let again = comm.lane();
                 let recipe = move || {
                     let Running { future, by } = make(&again);
                     Ok(Active::Task(again.engine().spawn_by(by, future)))
@@ -101,6 +102,7 @@ fn boxed_by(by: By, f: impl Future<Output = Result<(), weft_process::Error>> + '
 }
 
 pub(crate) mod blocks;
+pub(crate) mod neighbors;
 pub(crate) mod reductions;
 
 unsafe fn prepare_barrier(handle: Comm) -> Prepared<impl Fn(&CommObject) -> Running> {
