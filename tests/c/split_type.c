@@ -1,7 +1,7 @@
 // ranks: 1 2 4 5
 // says: correct
 //
-// MPI_Comm_split_type: by node (as WEFT_NODES=N says, if it is set), by the parts of the machine that
+// MPI_Comm_split_type: by node (as WEFT_NODES=2 or =0,1,0 says, if it is set), by the parts of the machine that
 // processes bind themselves to, and by process sets.
 #define _GNU_SOURCE
 #include "check.h"
@@ -10,7 +10,21 @@
 #define WORLD MPI_COMM_WORLD
 #define TYPE "mpi_hw_resource_type"
 
-static int processors, node_size, node;
+static int processors, several_nodes;
+static int node_of[64];
+
+/* The node of each rank. */
+static void read_nodes(void)
+{
+    const char *text = getenv("WEFT_NODES");
+    if (!text || !*text) return;
+    int each = strchr(text, ',') ? 0 : atoi(text);
+    for (int r = 0; r < size && r < 64; r++) {
+        node_of[r] = each ? r / each : atoi(text);
+        if (!each && strchr(text, ',')) text = strchr(text, ',') + 1;
+        several_nodes |= node_of[r] != node_of[0];
+    }
+}
 
 static int class_of(int code)
 {
@@ -40,7 +54,7 @@ static void has(MPI_Comm comm, int (*same)(int other), const char *what)
     free(ranks);
 }
 
-static int on_node(int other) { return other / node_size == node; }
+static int on_node(int other) { return node_of[other] == node_of[rank]; }
 static int on_processor(int other) { return on_node(other) && other % processors == rank % processors; }
 static int everybody(int other) { return other >= 0; }
 static int myself(int other) { return other == rank; }
@@ -84,9 +98,7 @@ int main(int argc, char **argv)
     cpu_set_t all, one;
     MPI_Comm comm;
     begin(&argc, &argv);
-    const char *nodes = getenv("WEFT_NODES");
-    node_size = nodes && *nodes ? atoi(nodes) : size;
-    node = rank / node_size;
+    read_nodes();
 
     MPI_Comm_split_type(WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &comm);
     has(comm, on_node, "shared memory");
@@ -165,7 +177,7 @@ int main(int argc, char **argv)
         strcpy(same, kind);
         MPI_Bcast(same, sizeof same, MPI_CHAR, 0, comm);
         CHECK(!strcmp(same, kind), "%s here, %s there", kind, same);
-        if (level == 0 && node_size < size) CHECK(!strcmp(kind, "mpi_shared_memory"), "%s", kind);
+        if (level == 0 && several_nodes) CHECK(!strcmp(kind, "mpi_shared_memory"), "%s", kind);
         if (now != WORLD) frees(now);
         now = comm;
     }

@@ -26,6 +26,8 @@ const PROGRAMS: &[&str] = &[
     "semantics",
     "out_of_order",
     "flood",
+    "partitioned",
+    "split_type",
     "threads",
     "survivors",
 ];
