@@ -27,7 +27,7 @@ pub struct Comm<F: Fabric> {
     id: u64,
     group: Group,
     rank: usize,
-    sequence: Cell<u32>,
+    sequence: Cell<u64>,
     /// Which algorithms it uses.
     pub selection: Cell<Selection>,
     /// Where the central algorithms meet.
@@ -108,6 +108,11 @@ impl<F: Fabric> Comm<F> {
         Context(self.id << 1)
     }
 
+    /// Collective operations that began on it so far, those that made communicators among them.
+    pub fn operations(&self) -> u64 {
+        self.sequence.get()
+    }
+
     fn collective_context(&self) -> Context {
         Context(self.id << 1 | 1)
     }
@@ -120,7 +125,7 @@ impl<F: Fabric> Comm<F> {
     /// The view of the next collective operation: all ranks start them in one order.
     pub fn link(&self) -> Link<F> {
         let sequence = self.sequence.get();
-        self.sequence.set(sequence.wrapping_add(1));
+        self.sequence.set(sequence + 1);
         self.engine.endpoint().fabric().charge(Work::Entry);
         Link {
             endpoint: self.engine.endpoint().clone(),

@@ -39,6 +39,14 @@ pub(crate) struct Running {
     by: By,
 }
 
+/// Counts an operation as started, for the tool interface.
+macro_rules! tally {
+    ($name:literal) => {{
+        use crate::chapters::tools::started;
+        started::count(const { started::kind($name) })
+    }};
+}
+
 /// Defines an operation in its three forms from one function that prepares it: `prepare` checks the
 /// arguments and returns the communicator and a maker of the operation, which can be made again.
 macro_rules! operation {
@@ -49,6 +57,7 @@ macro_rules! operation {
         pub(crate) unsafe fn $blocking($($arg: $ty),*) -> Result<(), Error> {
             // SAFETY: the caller's buffers stay until this returns.
             let (comm, make) = unsafe { $prepare($($arg),*) }?;
+            tally!($name);
             Ok(comm.engine().block_on(&Call::new($name), make(&comm).future)?)
         }
 
@@ -60,6 +69,7 @@ macro_rules! operation {
             // SAFETY: the caller's buffers stay until the request is over.
             unsafe {
                 let (comm, make) = $prepare($($arg),*)?;
+                tally!($name);
                 let Running { future, by } = make(&comm);
                 let task = comm.engine().spawn_by(by, future);
                 start(request, &comm, Active::Task(task), RequestKind::Collective)
@@ -78,6 +88,7 @@ macro_rules! operation {
                 let (comm, make) = $prepare($($arg),*)?;
                 let again = comm.clone();
                 let recipe = move || {
+                    tally!($name);
                     let Running { future, by } = make(&again);
                     Ok(Active::Task(again.engine().spawn_by(by, future)))
                 };

@@ -89,6 +89,7 @@ fn connect(state: &State) -> Result<(), String> {
     let spin = settings::number("WEFT_SPIN_US")?;
     settings::choice("WEFT_HELPER")?;
     let selection = crate::chapters::collectives::selection()?;
+    settings::publish();
     let mut bootstrap = weft_bootstrap::from_environment().map_err(|e| e.to_string())?;
     let (rank, nodes) = (bootstrap.rank(), bootstrap.nodes());
     let node = Node::connect(&mut *bootstrap).map_err(|why| {
@@ -116,6 +117,7 @@ fn connect(state: &State) -> Result<(), String> {
     *state.bootstrap.borrow_mut() = Some(bootstrap);
     let fresh = state.world.set(world).is_ok() && state.myself.set(myself).is_ok();
     if fresh && state.engine.set(engine).is_ok() {
+        settings::fix();
         Ok(())
     } else {
         Err("initialised twice".to_owned())
