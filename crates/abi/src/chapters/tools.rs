@@ -35,6 +35,8 @@ use std::ffi::c_int;
 pub struct Tools {
     /// Calls of MPI_T_init_thread that no MPI_T_finalize has ended.
     users: Cell<u32>,
+    /// Some thread of a tool may call at any time: MPI keeps its lock.
+    pub in_threads: Cell<bool>,
     controls: RefCell<Table<Control>>,
     sessions: RefCell<Table<()>>,
     readings: RefCell<Table<Reading>>,
@@ -46,6 +48,7 @@ impl Default for Tools {
     fn default() -> Tools {
         Tools {
             users: Cell::new(0),
+            in_threads: Cell::new(false),
             controls: RefCell::new(Table::new(13)),
             sessions: RefCell::new(Table::new(14)),
             readings: RefCell::new(Table::new(15)),
@@ -105,15 +108,17 @@ fn bad_handle(argument: &str, handle: usize, what: &str) -> Error {
 /// The level of thread support for a tool that wants `required`.
 ///
 /// The tool interface reads what messages change, so all calls of MPI take turns: by the lock, or by
-/// the program's promise. The lock cannot be introduced while MPI runs without.
+/// the program's promise. The lock, which is there until MPI is initialised, can then be kept, but not
+/// introduced while MPI runs without.
 fn provide(required: c_int) -> c_int {
     let levels = [MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED];
     if let Some(level) = levels.into_iter().find(|&level| level >= required) {
         return level;
     }
-    if state().phase.get() != Phase::Running {
+    if state().phase.get() == Phase::Finalized {
         lock::share();
     }
+    state().tools.in_threads.set(lock::shared());
     if lock::shared() { MPI_THREAD_MULTIPLE } else { MPI_THREAD_SERIALIZED }
 }
 
