@@ -75,16 +75,21 @@ pub struct Counts {
 }
 
 /// Counts that small messages advance.
+// What advances together is apart: as neighbours they would go through a vector register, which costs
+// four instructions more.
 #[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
 pub struct Often {
-    /// Messages sent at once, and their payload in bytes.
+    /// Messages sent at once.
     pub eager: u64,
-    pub bytes_eager: u64,
-    /// Messages received, once their requests have ended, and the bytes that found room.
+    /// Messages received, once their requests have ended.
     pub received: u64,
-    pub bytes_received: u64,
     /// Calls of [`Endpoint::progress`].
     pub polls: u64,
+    /// Payload sent at once, in bytes.
+    pub bytes_eager: u64,
+    /// Payload received that found room, in bytes.
+    pub bytes_received: u64,
 }
 
 /// Counts that only large messages advance, and those without credit.
