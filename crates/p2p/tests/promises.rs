@@ -289,8 +289,8 @@ impl Body for Counted {
             let never = rank.irecv(&want(CONTROL, Some(0), Some(99)), &nothing);
             rank.endpoint().cancel(never);
             assert!(rank.wait(never).cancelled);
-            for key in 0..LENGTHS.len() {
-                let into = rank.empty(LENGTHS[key]);
+            for (key, &len) in LENGTHS.iter().enumerate() {
+                let into = rank.empty(len);
                 rank.wait(rank.irecv(&want(DATA, Some(0), Some(0)), &into));
                 assert!(bytes(&into) == of(key));
             }
