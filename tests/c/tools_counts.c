@@ -215,28 +215,6 @@ static void waiting(void)
     }
 }
 
-static void fabric(void)
-{
-    MPI_T_pvar_handle kind = gauge(session, "weft.fabric.kind", MPI_T_PVAR_CLASS_STATE, NULL);
-    MPI_T_enum type;
-    int index, item = -1, value, length = 100;
-    char name[100];
-    OK(MPI_T_pvar_read(session, kind, &item));
-    OK(MPI_T_pvar_get_index("weft.fabric.kind", MPI_T_PVAR_CLASS_STATE, &index));
-    OK(MPI_T_pvar_get_info(index, NULL, NULL, NULL, NULL, NULL, &type, NULL, NULL, NULL, NULL, NULL,
-                           NULL));
-    OK(MPI_T_enum_get_item(type, item, &value, name, &length));
-    CHECK(!strcmp(name, "shared memory") && value == item, "%s", name);
-    CHECK(now(level("weft.fabric.verbs.connections", NULL)) == 0);
-    MPI_T_pvar_handle allocated = level("weft.fabric.shm.allocated", NULL);
-    number before = now(allocated);
-    void *memory;
-    MPI_Alloc_mem(5000, MPI_INFO_NULL, &memory);
-    CHECK(now(allocated) >= before + 5000, "%llu", now(allocated));
-    MPI_Free_mem(memory);
-    CHECK(now(allocated) == before, "%llu", now(allocated));
-}
-
 static void bad_input(void)
 {
     number n = 7;
@@ -316,7 +294,6 @@ int main(int argc, char **argv)
     large();
     collectives();
     waiting();
-    fabric();
     bad_input();
     number last = now(early);
     end();

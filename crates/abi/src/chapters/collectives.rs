@@ -14,7 +14,7 @@ use crate::widen::Counts;
 use std::ffi::{c_int, c_void};
 use std::pin::Pin;
 use std::rc::Rc;
-use weft_process::{Active, AllreduceAlgorithm, BarrierAlgorithm, Buffer, By, Selection};
+use weft_process::{Active, AllreduceAlgorithm, BarrierAlgorithm, Buffer, By, Root, Selection};
 
 /// The algorithms that the settings name, by the places of their words in the declarations.
 pub fn selection() -> Result<Selection, String> {
@@ -41,9 +41,9 @@ pub(crate) struct Running {
 
 /// Counts an operation as started, for the tool interface.
 macro_rules! tally {
-    ($name:literal) => {{
+    ($name:literal, $comm:expr) => {{
         use crate::chapters::tools::started;
-        started::count(const { started::kind($name) })
+        started::count(const { started::kind($name) }, $comm)
     }};
 }
 
@@ -57,7 +57,7 @@ macro_rules! operation {
         pub(crate) unsafe fn $blocking($($arg: $ty),*) -> Result<(), Error> {
             // SAFETY: the caller's buffers stay until this returns.
             let (comm, make) = unsafe { $prepare($($arg),*) }?;
-            tally!($name);
+            tally!($name, &comm);
             Ok(comm.engine().block_on(&Call::new($name), make(&comm).future)?)
         }
 
@@ -69,7 +69,7 @@ macro_rules! operation {
             // SAFETY: the caller's buffers stay until the request is over.
             unsafe {
                 let (comm, make) = $prepare($($arg),*)?;
-                tally!($name);
+                tally!($name, &comm);
                 let Running { future, by } = make(&comm);
                 let task = comm.engine().spawn_by(by, future);
                 start(request, &comm, Active::Task(task), RequestKind::Collective)
@@ -86,9 +86,11 @@ macro_rules! operation {
             // SAFETY: the caller's buffers stay while the request is active.
             unsafe {
                 let (comm, make) = $prepare($($arg),*)?;
-                let again = comm.clone();
+                // Matched here, not by the order of the starts (MPI 5.0, section 6.13).
+                let again = comm.lane();
+                let on = comm.clone();
                 let recipe = move || {
-                    tally!($name);
+                    tally!($name, &on);
                     let Running { future, by } = make(&again);
                     Ok(Active::Task(again.engine().spawn_by(by, future)))
                 };
@@ -112,6 +114,7 @@ fn boxed_by(by: By, f: impl Future<Output = Result<(), weft_process::Error>> + '
 }
 
 pub(crate) mod blocks;
+pub(crate) mod neighbors;
 pub(crate) mod reductions;
 
 unsafe fn prepare_barrier(handle: Comm) -> Prepared<impl Fn(&CommObject) -> Running> {
@@ -130,6 +133,11 @@ unsafe fn prepare_bcast(
 ) -> Prepared<impl Fn(&CommObject) -> Running> {
     let comm = comm(handle)?;
     let root = root(&comm, root_)?;
+    // Beside the root the buffer means nothing.
+    let (buf, n, datatype) = match root {
+        Root::Beside => (std::ptr::null_mut(), 0, MPI_BYTE),
+        _ => (buf, n, datatype),
+    };
     // SAFETY: the caller's buffer.
     let data = unsafe { buffer(buf, n, datatype, ["buffer", "count", "datatype"]) }?;
     Ok((comm, move |c: &CommObject| boxed(c.bcast(data.clone(), root))))

@@ -176,9 +176,8 @@ fn collectives(all: &mut Vec<Gauge>) {
             "comm_operations",
             User,
             Class::Counter,
-            Source::Comm(|c| c.operations()),
-            "collective operations started on a communicator, steps of composed ones and those that \
-             make communicators among them",
+            Source::Comm(|c| c.started.get()),
+            "collective operations started on a communicator",
         )],
     );
     all.extend(super::started::KINDS.iter().enumerate().map(|(kind, name)| {

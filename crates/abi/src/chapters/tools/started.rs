@@ -1,5 +1,6 @@
 //! How many collective operations were started, by kind.
 
+use crate::node::CommObject;
 use crate::state::state;
 use std::cell::Cell;
 
@@ -22,6 +23,11 @@ pub const KINDS: &[&str] = &[
     "MPI_Reduce_scatter_block",
     "MPI_Scan",
     "MPI_Exscan",
+    "MPI_Neighbor_allgather",
+    "MPI_Neighbor_allgatherv",
+    "MPI_Neighbor_alltoall",
+    "MPI_Neighbor_alltoallv",
+    "MPI_Neighbor_alltoallw",
     OTHER,
 ];
 
@@ -48,11 +54,12 @@ const fn same(a: &[u8], b: &[u8]) -> bool {
     at == a.len() && at == b.len()
 }
 
-/// Counts one of the kind at this place.
+/// Counts one of the kind at this place, on a communicator.
 #[inline]
-pub fn count(kind: usize) {
-    let count = &state().tools.started[kind];
-    count.set(count.get() + 1);
+pub fn count(kind: usize, comm: &CommObject) {
+    for count in [&state().tools.started[kind], &comm.started] {
+        count.set(count.get() + 1);
+    }
 }
 
 #[cfg(test)]
