@@ -47,6 +47,8 @@ pub struct Comm<F: Fabric> {
     pub topology: RefCell<Option<Topology>>,
     /// The handle of its error handler; meaningful to the layer above.
     pub errhandler: Cell<usize>,
+    /// Collective operations that the program started on it; the layer above counts.
+    pub started: Cell<u64>,
 }
 
 /// Contexts of the two communicators that every process has, and of what is said before there is a
@@ -97,6 +99,7 @@ impl<F: Fabric> Comm<F> {
             attributes: RefCell::default(),
             topology: RefCell::default(),
             errhandler: Cell::new(0),
+            started: Cell::new(0),
         })
     }
 
