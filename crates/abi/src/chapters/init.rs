@@ -221,6 +221,7 @@ fn leave(state: &State, call: &Call, together: bool) -> Result<(), Error> {
     if let Some(report) = &*state.report.borrow() {
         report.phase(weft_bootstrap::Phase::Finalizing);
     }
+    crate::chapters::buffered::drain(call)?;
     if let Some(engine) = state.engine.get() {
         let world = state.world.get_or_init(|| CommObject::world(engine));
         if together {
