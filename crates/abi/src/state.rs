@@ -73,6 +73,7 @@ pub struct State {
     pub fortran_types: RefCell<Vec<crate::chapters::fortran::Made>>,
     /// Generalized requests that are not over, by handle.
     pub generalized: RefCell<HashMap<usize, Rc<crate::chapters::generalized::Generalized>>>,
+    pub tools: crate::chapters::tools::Tools,
 }
 
 /// Keys of the program start here, above the predefined ones.
@@ -145,6 +146,7 @@ impl State {
             fortran: RefCell::default(),
             fortran_types: RefCell::default(),
             generalized: RefCell::default(),
+            tools: Default::default(),
         }
     }
 }

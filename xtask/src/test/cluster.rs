@@ -29,6 +29,7 @@ const PROGRAMS: &[&str] = &[
     "partitioned",
     "split_type",
     "threads",
+    "tools_fabric",
     "survivors",
 ];
 

@@ -56,8 +56,8 @@ pub(crate) unsafe fn session_init(
     let begin = || {
         not_null(to, "session")?;
         let hints = optional_info(info)?;
-        let level = level(hints.as_ref())?;
-        crate::chapters::init::begin_session(level)?;
+        let asked = level(hints.as_ref())?;
+        let level = crate::chapters::init::begin_session(asked)?;
         let object = Rc::new(SessionObject {
             errhandler: Cell::new(errhandler.0),
             thread_level: level,

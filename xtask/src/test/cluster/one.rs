@@ -95,6 +95,7 @@ impl Machine<'_> {
         self.program(parts, "partitioned", &[], TWO, 3000 / BATCH);
         self.program(parts, "split_type", &[], Nodes(&[0, 1, 0, 1]), 10);
         self.program(parts, "threads", &[], TWO, 2 * 200);
+        self.program(parts, "tools_fabric", &[], TWO, 2 * 300_000 / 4096);
         self.program(parts, "latency", &job::LATENCY, TWO, 100);
         Ok(())
     }
