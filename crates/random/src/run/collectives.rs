@@ -1,0 +1,159 @@
+//! This rank's call of a collective.
+
+use super::messages::capital;
+use super::{Outcome, Pending, Stage};
+use crate::buffer::Piece;
+use crate::mpi::{self, Array};
+use crate::program::{Collective, Form, Kind};
+use crate::reduce::Op;
+use crate::user_ops;
+
+impl Stage<'_, '_> {
+    pub(super) fn collective(&mut self, item: usize, c: &Collective, rank: usize) -> Outcome {
+        if let Some(request) = self.live[item].persistent[0] {
+            return self.start(item, request, false);
+        }
+        let large = c.large[rank];
+        let mut args = self.arguments(item, c, rank)?;
+        args.push(self.comms[c.comm]);
+        let name = c.kind.name();
+        match c.form {
+            Form::Blocking => self.mpi().call_c(&capital(name), large, &args),
+            Form::Immediate => {
+                let request = self.mpi().make(&capital(&format!("i{name}")), large, &args)?;
+                self.pending.push(Pending { request, item, receives: false });
+                Ok(())
+            }
+            Form::Persistent => {
+                args.push(mpi::INFO_NULL);
+                let name = capital(&format!("{name}_init"));
+                let request = self.mpi().make(&name, large, &args)?;
+                self.live[item].persistent[0] = Some(request);
+                self.start(item, request, false)
+            }
+        }
+    }
+
+    /// All arguments before the communicator.
+    fn arguments(&mut self, item: usize, c: &Collective, rank: usize) -> Outcome<Vec<usize>> {
+        use Kind::*;
+        let (send, recv) = (&c.send[rank], &c.recv[rank]);
+        let in_place = c.in_place_at(rank);
+        let live = &mut self.live[item];
+        let address =
+            |buffer: &mut Option<crate::buffer::Buffer>| buffer.as_mut().map_or(0, |b| b.address());
+        let (mut from, mut to) = (address(&mut live.send), address(&mut live.recv));
+        if in_place {
+            let scatters = matches!(c.kind, Scatter | Scatterv);
+            *if scatters { &mut to } else { &mut from } = mpi::IN_PLACE;
+        }
+        let large = c.large[rank];
+        Ok(match c.kind {
+            Barrier => Vec::new(),
+            Bcast => {
+                let [count, ty] = self.single(recv)?;
+                vec![to, count, ty, c.root]
+            }
+            Gather | Scatter | Allgather | Alltoall => {
+                let (send, recv) = (self.single(send)?, self.single(recv)?);
+                let mut args = vec![from, send[0], send[1], to, recv[0], recv[1]];
+                if c.kind.rooted() {
+                    args.push(c.root);
+                }
+                args
+            }
+            Gatherv | Allgatherv => {
+                let [count, ty] = self.single(send)?;
+                let mut args = vec![from, count, ty, to];
+                args.extend(self.several(item, recv, large)?);
+                if c.kind.rooted() {
+                    args.push(c.root);
+                }
+                args
+            }
+            Scatterv => {
+                let mut args = vec![from];
+                args.extend(self.several(item, send, large)?);
+                let [count, ty] = self.single(recv)?;
+                args.extend([to, count, ty, c.root]);
+                args
+            }
+            Alltoallv => {
+                let mut args = vec![from];
+                args.extend(self.several(item, send, large)?);
+                args.push(to);
+                args.extend(self.several(item, recv, large)?);
+                args
+            }
+            Alltoallw => {
+                let mut args = vec![from];
+                args.extend(self.typed(item, send, large)?);
+                args.push(to);
+                args.extend(self.typed(item, recv, large)?);
+                args
+            }
+            Reduce | Allreduce | Scan | Exscan | ReduceScatterBlock | ReduceScatter => {
+                let some = if send.is_empty() { recv } else { send };
+                let [count, ty] = self.single(some)?;
+                let op = self.operator(c)?;
+                if c.kind == ReduceScatter {
+                    let counts = Array::new(large, some.iter().map(|p| p.count));
+                    let list = counts.address();
+                    self.live[item].arrays.push(counts);
+                    return Ok(vec![from, to, list, ty, op]);
+                }
+                let mut args = vec![from, to, count, ty, op];
+                if c.kind.rooted() {
+                    args.push(c.root);
+                }
+                args
+            }
+        })
+    }
+
+    /// Count and datatype of the first piece; what is not significant is zero and a datatype.
+    fn single(&mut self, pieces: &[Piece]) -> Outcome<[usize; 2]> {
+        match pieces.first() {
+            Some(piece) => Ok([piece.count as usize, self.datatype(&piece.ty)?]),
+            None => Ok([0, mpi::PACKED]),
+        }
+    }
+
+    /// Counts, displacements in extents, and their one datatype.
+    fn several(&mut self, item: usize, pieces: &[Piece], large: bool) -> Outcome<[usize; 3]> {
+        let [_, ty] = self.single(pieces)?;
+        let counts = Array::new(large, pieces.iter().map(|p| p.count));
+        let places = Array::new(large, pieces.iter().map(|p| p.at / p.ty.extent()));
+        let list = [counts.address(), places.address(), ty];
+        self.live[item].arrays.extend([counts, places]);
+        Ok(list)
+    }
+
+    /// Counts, displacements in bytes, and a datatype for each.
+    fn typed(&mut self, item: usize, pieces: &[Piece], large: bool) -> Outcome<[usize; 3]> {
+        let counts = Array::new(large, pieces.iter().map(|p| p.count));
+        let places = Array::new(large, pieces.iter().map(|p| p.at));
+        let types: Box<[usize]> =
+            pieces.iter().map(|p| self.datatype(&p.ty)).collect::<Result<_, _>>()?;
+        let list = [counts.address(), places.address(), types.as_ptr() as usize];
+        self.live[item].arrays.extend([counts, places]);
+        self.live[item].handles.push(types);
+        Ok(list)
+    }
+
+    fn operator(&mut self, c: &Collective) -> Outcome<usize> {
+        let Some((op, _)) = c.op else { return Err("no operator".to_owned()) };
+        match op {
+            Op::Predefined(op) => Ok(op.handle()),
+            Op::User(user, spacing) => {
+                let large = self.rng.bool();
+                if let Some(handle) = self.session.operators.get(&(user, spacing, large)) {
+                    return Ok(*handle);
+                }
+                let handle = user_ops::create(self.session.mpi, user, spacing, large)?;
+                self.session.operators.insert((user, spacing, large), handle);
+                Ok(handle)
+            }
+        }
+    }
+}
