@@ -3,6 +3,7 @@
 
 use crate::basic::{self, Basic, Class, PAIRS};
 use crate::buffer::Piece;
+use crate::mpi::DISTRIBUTE_DFLT_DARG;
 use crate::types::{Datatype, Dimension, Shape, Spread, Type};
 use fastrand::Rng;
 
@@ -221,7 +222,8 @@ fn dimension(rng: &mut Rng, n: i64) -> Dimension {
     let spread = match rng.u32(..5) {
         0 => return Dimension { size: n, spread: Spread::None, processes: 1, at: 0 },
         1 => Spread::Block(None),
-        2 => Spread::Block(Some(n + rng.i64(0..2))),
+        // The standard ABI's number for the default is 19, which no other block can have then.
+        2 => Spread::Block(Some(n + rng.i64(0..2)).filter(|b| *b != DISTRIBUTE_DFLT_DARG)),
         3 => Spread::Cyclic(None),
         _ => Spread::Cyclic(Some(rng.i64(1..=3))),
     };

@@ -59,6 +59,9 @@ struct Args {
     /// A program's step that takes longer than this counts as hanging.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     limit: u64,
+    /// Leave out items whose description, as printed, contains this text.
+    #[arg(long, value_name = "TEXT")]
+    skip: Vec<String>,
     /// Tell how often each MPI function was called on rank 0.
     #[arg(long)]
     tally: bool,
@@ -67,6 +70,21 @@ struct Args {
 impl Args {
     fn recipe(&self, number: u64, ranks: usize) -> Recipe {
         Recipe { seed: self.seed, number, ranks, steps: self.steps }
+    }
+
+    /// The program of this number, without what is to be left out.
+    fn program(&self, recipe: &Recipe) -> program::Program {
+        let mut program = recipe.program();
+        let keep = |item: &program::Item| {
+            let text = if self.skip.is_empty() { String::new() } else { item.to_string() };
+            !self.skip.iter().any(|s| text.contains(s))
+        };
+        for step in &mut program.steps {
+            if let program::Step::Phase(phase) = step {
+                phase.items.retain(keep);
+            }
+        }
+        program
     }
 
     /// The first program, and the one behind the last.
@@ -89,7 +107,7 @@ fn main() -> ExitCode {
     if args.print {
         let (first, end) = args.range();
         for number in first..end {
-            let program = args.recipe(number, args.ranks).program();
+            let program = args.program(&args.recipe(number, args.ranks));
             println!(
                 "program {number} of seed {} on {} ranks\n{program}",
                 args.seed, program.ranks
@@ -136,7 +154,7 @@ fn launch(args: &Args) -> Result<(), String> {
             break;
         }
         let recipe = args.recipe(number, ranks);
-        let program = recipe.program();
+        let program = args.program(&recipe);
         if let Err(e) = session.run(&recipe, &program) {
             let command = args.command(ranks, number);
             eprintln!(
