@@ -62,6 +62,9 @@ struct Args {
     /// Leave out items whose description, as printed, contains this text.
     #[arg(long, value_name = "TEXT")]
     skip: Vec<String>,
+    /// Complete all requests with MPI_Waitall alone.
+    #[arg(long)]
+    waitall: bool,
     /// Tell how often each MPI function was called on rank 0.
     #[arg(long)]
     tally: bool,
@@ -143,6 +146,7 @@ fn launch(args: &Args) -> Result<(), String> {
         )
     });
     let mut session = run::Session::new(&mpi, me, &watch);
+    session.waitall = args.waitall;
     session.plant = args.plant && me == 0;
     let began = Instant::now();
     let (first, end) = args.range();

@@ -27,6 +27,8 @@ pub struct Session<'a> {
     pub watch: &'a Watch,
     /// Spoil one byte of the next buffer of this rank that can be spoilt.
     pub plant: bool,
+    /// Complete requests in one way, not in all that MPI has.
+    pub waitall: bool,
     operators: HashMap<(User, Spacing, bool), usize>,
 }
 
@@ -75,7 +77,7 @@ struct Stage<'s, 'a> {
 
 impl<'a> Session<'a> {
     pub fn new(mpi: &'a Mpi, me: usize, watch: &'a Watch) -> Session<'a> {
-        Session { mpi, me, watch, plant: false, operators: HashMap::new() }
+        Session { mpi, me, watch, plant: false, waitall: false, operators: HashMap::new() }
     }
 
     /// Runs a program; an error says what was wrong on this rank.

@@ -16,7 +16,7 @@ impl Stage<'_, '_> {
         let mut requests: Vec<usize> = pending.iter().map(|p| p.request).collect();
         let mut done: Vec<Option<Status>> = vec![None; requests.len()];
         if !requests.is_empty() {
-            let way = self.rng.u32(..9);
+            let way = if self.session.waitall { 0 } else { self.rng.u32(..9) };
             self.finish(way, &mut requests, &mut done)?;
         }
         for (pending, status) in pending.iter().zip(done) {

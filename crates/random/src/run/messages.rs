@@ -35,7 +35,8 @@ impl Stage<'_, '_> {
         }
         let memory = vec![0u64; (size as usize).div_ceil(8)].leak();
         let args = [memory.as_mut_ptr() as usize, memory.len() * 8];
-        self.mpi().call_c("MPI_Buffer_attach", size % 2 == 0, &args)?;
+        let large = self.rng.bool();
+        self.mpi().call_c("MPI_Buffer_attach", large, &args)?;
         Ok(true)
     }
 
