@@ -11,7 +11,7 @@ use crate::types::{Comm, Datatype, Group, Info, Op};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::rc::Rc;
 use weft_fabric::Sge;
-use weft_process::{Buffer, Destination, Origin};
+use weft_process::{Buffer, Destination, Origin, Root};
 
 /// The communicator behind a handle.
 #[inline]
@@ -180,7 +180,7 @@ pub fn origin(comm: &CommObject, value: c_int, name: &str) -> Result<Origin, Err
 /// A rank of the communicator.
 #[inline]
 pub fn rank(comm: &CommObject, value: c_int, name: &str, class: c_int) -> Result<usize, Error> {
-    if value >= 0 && (value as usize) < comm.size() {
+    if value >= 0 && (value as usize) < comm.peers().size() {
         return Ok(value as usize);
     }
     Err(bad_rank(comm, value, name, class))
@@ -189,13 +189,46 @@ pub fn rank(comm: &CommObject, value: c_int, name: &str, class: c_int) -> Result
 #[cold]
 fn bad_rank(comm: &CommObject, value: c_int, name: &str, class: c_int) -> Error {
     let label = comm_label(comm);
-    let last = comm.size() - 1;
-    Error::new(class, format_args!("argument {name} = {value}: ranks of {label} are 0 to {last}"))
+    let last = comm.peers().size() - 1;
+    let which = if comm.remote().is_some() { "the other group's ranks of" } else { "ranks of" };
+    Error::new(class, format_args!("argument {name} = {value}: {which} {label} are 0 to {last}"))
 }
 
 /// The root of a collective operation.
-pub fn root(comm: &CommObject, value: c_int) -> Result<usize, Error> {
-    rank(comm, value, "root", MPI_ERR_ROOT)
+pub fn root(comm: &CommObject, value: c_int) -> Result<Root, Error> {
+    match value {
+        MPI_ROOT if comm.remote().is_some() => Ok(Root::Me),
+        MPI_PROC_NULL if comm.remote().is_some() => Ok(Root::Beside),
+        _ => rank(comm, value, "root", MPI_ERR_ROOT).map(Root::Rank),
+    }
+}
+
+/// Whether this process has the root's buffers.
+pub fn at_root(comm: &CommObject, root: Root) -> bool {
+    match root {
+        Root::Rank(root) => comm.remote().is_none() && root == comm.rank(),
+        Root::Me => true,
+        Root::Beside => false,
+    }
+}
+
+/// Whether this process has the buffers of those that are not the root; the root of one group has
+/// both.
+pub fn at_leaf(root: Root) -> bool {
+    matches!(root, Root::Rank(_))
+}
+
+/// The communicator behind a handle, of one group.
+pub fn intracomm(handle: Comm) -> Result<Rc<CommObject>, Error> {
+    let found = comm(handle)?;
+    if found.remote().is_some() {
+        let label = comm_label(&found);
+        let text = format!(
+            "argument comm: {label} is an intercommunicator, and this call is for one group: MPI_Intercomm_merge makes one"
+        );
+        return Err(Error::new(MPI_ERR_COMM, text));
+    }
+    Ok(found)
 }
 
 /// What a report calls a communicator.

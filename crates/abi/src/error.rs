@@ -3,12 +3,12 @@
 use crate::arguments::comm_label;
 use crate::constants::{
     MPI_COMM_NULL, MPI_COMM_SELF, MPI_COMM_WORLD, MPI_ERR_ARG, MPI_ERR_UNSUPPORTED_OPERATION,
-    MPI_ERRORS_RETURN, MPI_T_ERR_NOT_SUPPORTED,
+    MPI_ERRORS_RETURN, MPI_SESSION_NULL, MPI_T_ERR_NOT_SUPPORTED,
 };
 use crate::lock;
 use crate::objects::HandlerFunction;
 use crate::state::state;
-use crate::types::{Comm, File, Session, Win};
+use crate::types::{Comm, Errhandler, File, Session, Win};
 use std::ffi::c_int;
 use std::fmt;
 
@@ -67,8 +67,20 @@ pub enum Owner {
     Win(Win),
     File(File),
     Session(Session),
+    /// An object that the call was to make: the handler that it would have.
+    Handler(Errhandler),
     /// The tool interface: it returns its errors and calls no handler (MPI 5.0, section 15.3).
     Tool,
+}
+
+/// The object whose handler is called.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum On {
+    Comm(Comm),
+    Session(Session),
+    /// No object yet: this handler, for what is about to be made.
+    Handler(Errhandler),
+    Nothing,
 }
 
 /// Raises `error` from the function `call`; returns the code that the function returns.
@@ -76,7 +88,7 @@ pub enum Owner {
 #[inline(never)]
 pub fn raise(error: Error, call: &'static str, owner: Owner) -> c_int {
     let code = error.class();
-    let comm = match error.0.owner.unwrap_or(owner) {
+    let on = match error.0.owner.unwrap_or(owner) {
         // The tool interface calls no handler; files have the handler of MPI_FILE_NULL, which
         // returns (MPI 5.0, section 14.7).
         Owner::Tool => return code,
@@ -84,10 +96,12 @@ pub fn raise(error: Error, call: &'static str, owner: Owner) -> c_int {
             remember(code, call, error.text());
             return code;
         }
-        Owner::Comm(comm) => comm,
-        Owner::None | Owner::Win(_) | Owner::Session(_) => MPI_COMM_NULL,
+        Owner::Comm(comm) => On::Comm(comm),
+        Owner::Session(session) => On::Session(session),
+        Owner::Handler(handler) => On::Handler(handler),
+        Owner::None | Owner::Win(_) => On::Nothing,
     };
-    handle(comm, code, call, error.text());
+    handle(on, code, call, error.text());
     code
 }
 
@@ -96,39 +110,59 @@ pub fn remember(code: c_int, call: &str, words: &str) {
     state().last_errors.borrow_mut().insert(code, format!("{call}: {words}"));
 }
 
-/// Calls the error handler of a communicator; of MPI_COMM_SELF where `comm` is none, and the
-/// initial one where even that does not exist.
+/// Calls the error handler of an object; where there is none, that of MPI_COMM_SELF, and the initial
+/// one where even that does not exist.
 #[cold]
 #[inline(never)]
-pub fn handle(comm: Comm, code: c_int, call: &str, words: &str) {
+pub fn handle(on: On, code: c_int, call: &str, words: &str) {
     let state = state();
-    let found = match comm {
-        MPI_COMM_WORLD => state.world.get().cloned(),
-        MPI_COMM_SELF => state.myself.get().cloned(),
-        other => state.comms.borrow().get(other.0).cloned(),
-    };
-    let on = found.as_ref().map_or_else(String::new, |c| format!(" on {}", comm_label(c)));
-    let (comm, object) = match found {
-        Some(object) => (comm, Some(object)),
-        None => (MPI_COMM_SELF, state.myself.get().cloned()),
-    };
-    let handler = object.map_or(state.initial_errhandler.get(), |c| c.errhandler.get());
+    let (mut target, mut label, mut found) = (on, String::new(), None);
+    match on {
+        On::Comm(comm) => {
+            let object = match comm {
+                MPI_COMM_WORLD => state.world.get().cloned(),
+                MPI_COMM_SELF => state.myself.get().cloned(),
+                other => state.comms.borrow().get(other.0).cloned(),
+            };
+            if let Some(object) = object {
+                label = format!(" on {}", comm_label(&object));
+                found = Some(object.errhandler.get());
+            }
+        }
+        On::Session(session) => {
+            found = state.sessions.borrow().get(session.0).map(|s| s.errhandler.get());
+        }
+        On::Handler(handler) => found = Some(handler.0),
+        On::Nothing => {}
+    }
+    let handler = found.unwrap_or_else(|| {
+        target = On::Comm(MPI_COMM_SELF);
+        state.myself.get().map_or(state.initial_errhandler.get(), |c| c.errhandler.get())
+    });
     if handler == MPI_ERRORS_RETURN.0 {
-        return remember(code, &format!("{call}{on}"), words);
+        return remember(code, &format!("{call}{label}"), words);
     }
     let made = state.errhandlers.borrow().get(handler).map(|object| object.function);
+    let mut code = code;
     match made {
         Some(HandlerFunction::Comm(function)) => {
-            remember(code, &format!("{call}{on}"), words);
-            let (mut comm, mut code) = (comm, code);
+            remember(code, &format!("{call}{label}"), words);
+            let mut comm = if let On::Comm(comm) = target { comm } else { MPI_COMM_NULL };
             // SAFETY: the program made the handler with a function of this type.
             lock::unlocked(|| unsafe { function.function()(&raw mut comm, &raw mut code) });
+        }
+        Some(HandlerFunction::Session(function)) => {
+            remember(code, call, words);
+            let mut session =
+                if let On::Session(session) = target { session } else { MPI_SESSION_NULL };
+            // SAFETY: as above.
+            lock::unlocked(|| unsafe { function.function()(&raw mut session, &raw mut code) });
         }
         // MPI_ERRORS_ARE_FATAL and MPI_ERRORS_ABORT both end the job, of which this process is part.
         _ => {
             let who =
                 state.engine.get().map_or_else(String::new, |e| format!("rank {}: ", e.rank()));
-            crate::chapters::init::die(code, &format!("{who}{call}{on}: {words}"))
+            crate::chapters::init::die(code, &format!("{who}{call}{label}: {words}"))
         }
     }
 }

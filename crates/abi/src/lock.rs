@@ -1,5 +1,6 @@
-//! Who is in the library: the one lock, taken only under `MPI_THREAD_MULTIPLE`, and the hand-over
-//! between the program's thread and the helper where there is no lock.
+//! Who is in the library: the one lock, taken only under `MPI_THREAD_MULTIPLE` and before anything is
+//! initialised (any thread may begin a session), and the hand-over between the program's thread and the
+//! helper where there is no lock.
 //!
 //! Contract: every entry point is inside from start to end, except while it runs the program's
 //! functions (operators, error handlers, attribute callbacks), where [`unlocked`] lets go: a callback
@@ -15,7 +16,7 @@ use parking_lot::lock_api::RawMutex as _;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 static LOCK: RawMutex = RawMutex::INIT;
-static MODE: AtomicU8 = AtomicU8::new(ALONE);
+static MODE: AtomicU8 = AtomicU8::new(MULTIPLE);
 
 /// One thread at a time by the program's promise, and no helper.
 const ALONE: u8 = 0;
@@ -46,7 +47,8 @@ impl Drop for Entered {
         let mode = MODE.load(Ordering::Relaxed);
         if mode == HELPED {
             helper::leave();
-        } else if self.locked {
+        }
+        if self.locked {
             // SAFETY: `enter` locked it for this guard.
             unsafe { LOCK.unlock() }
         }
@@ -62,10 +64,15 @@ fn go_in(mode: u8) {
     }
 }
 
-/// From here on several threads may call at once. Called by the entry point that initialises,
-/// which itself entered without the lock, before any other thread may call.
+/// From here on several threads may call at once. Where they may not yet, no other thread calls.
 pub fn share() {
     MODE.store(MULTIPLE, Ordering::Relaxed);
+}
+
+/// From here on one thread at a time calls, by the program's promise: MPI was initialised with a lower
+/// level.
+pub fn alone() {
+    MODE.store(ALONE, Ordering::Relaxed);
 }
 
 /// The process has one thread again: it is a forked child.

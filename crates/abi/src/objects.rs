@@ -4,8 +4,8 @@ use crate::callback::Callback;
 use crate::error::Error;
 use crate::node::CommObject;
 use crate::types::{
-    CommCopyAttrFunction, CommDeleteAttrFunction, CommErrhandlerFunction, Datatype, UserFunction,
-    UserFunctionC,
+    CommCopyAttrFunction, CommDeleteAttrFunction, CommErrhandlerFunction, Datatype,
+    SessionErrhandlerFunction, UserFunction, UserFunctionC,
 };
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
@@ -47,8 +47,34 @@ pub struct ErrhandlerObject {
 #[derive(Clone, Copy)]
 pub enum HandlerFunction {
     Comm(Callback<CommErrhandlerFunction>),
-    /// For windows, files and sessions: kept, never called yet.
+    Session(Callback<SessionErrhandlerFunction>),
+    /// For windows and files: kept, never called yet.
     Other,
+}
+
+/// What an error handler is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HandlerKind {
+    Comm,
+    Session,
+    Other,
+}
+
+impl HandlerFunction {
+    pub fn kind(&self) -> HandlerKind {
+        match self {
+            HandlerFunction::Comm(_) => HandlerKind::Comm,
+            HandlerFunction::Session(_) => HandlerKind::Session,
+            HandlerFunction::Other => HandlerKind::Other,
+        }
+    }
+}
+
+/// A session (MPI_Session).
+pub struct SessionObject {
+    /// The handle of its error handler.
+    pub errhandler: Cell<usize>,
+    pub thread_level: i32,
 }
 
 /// What kind of object a key is for.

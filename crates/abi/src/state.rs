@@ -13,13 +13,16 @@ use std::sync::OnceLock;
 use weft_bootstrap::{Bootstrap, Report};
 use weft_datatype::Predefined;
 use weft_fabric::Region;
-use weft_process::{Group, Info};
+use weft_process::{Group, Info, Selection};
 
-/// How far the process has come.
+/// How far the process has come: the engine serves MPI_Init's world and sessions alike.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phase {
     Before,
     Running,
+    /// All sessions are over and there was no MPI_Init: another one may begin; else the process leaves
+    /// the job when it ends.
+    Resting,
     Finalized,
     /// A child that was forked while its parent ran MPI: the parent speaks for the rank.
     Forked,
@@ -28,6 +31,8 @@ pub enum Phase {
 /// Objects of the process. Touched by the thread that holds [`crate::lock`].
 pub struct State {
     pub phase: Cell<Phase>,
+    /// The same for MPI_Init and MPI_Finalize alone: before, running, finalized.
+    pub world_phase: Cell<Phase>,
     pub thread_level: Cell<i32>,
     pub main_thread: Cell<Option<std::thread::ThreadId>>,
     pub bootstrap: RefCell<Option<Box<dyn Bootstrap>>>,
@@ -35,6 +40,9 @@ pub struct State {
     pub engine: OnceCell<Rc<Engine>>,
     pub world: OnceCell<Rc<CommObject>>,
     pub myself: OnceCell<Rc<CommObject>>,
+    pub sessions: RefCell<Table<Rc<SessionObject>>>,
+    /// The algorithms that the settings name.
+    pub selection: Cell<Selection>,
     pub comms: RefCell<Table<Rc<CommObject>>>,
     pub groups: RefCell<Table<Group>>,
     pub types: RefCell<Table<Rc<TypeObject>>>,
@@ -104,6 +112,9 @@ impl State {
         State {
             plain_sizes: std::array::from_fn(plain_size),
             phase: Cell::new(Phase::Before),
+            world_phase: Cell::new(Phase::Before),
+            sessions: RefCell::new(Table::new(9)),
+            selection: Cell::default(),
             thread_level: Cell::new(MPI_THREAD_SINGLE),
             main_thread: Cell::new(None),
             bootstrap: RefCell::new(None),
@@ -144,6 +155,7 @@ pub fn running() -> Result<&'static State, Error> {
 fn not_running(state: &State) -> Error {
     match state.phase.get() {
         Phase::Before => Error::new(MPI_ERR_OTHER, "called before MPI_Init"),
+        Phase::Resting => Error::new(MPI_ERR_OTHER, "called after the last MPI_Session_finalize"),
         Phase::Forked => Error::new(
             MPI_ERR_OTHER,
             "called in a process that was forked after MPI_Init: only its parent may call MPI, but \

@@ -10,6 +10,7 @@ pub mod barrier;
 pub mod bcast;
 mod board;
 pub mod gather;
+pub mod inter;
 pub mod landing;
 mod link;
 pub mod rank;

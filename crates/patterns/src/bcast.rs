@@ -29,7 +29,7 @@ pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
         if root {
             watch.start();
         }
-        rank.comm.bcast(rank.bytes(data.all()), 0).await?;
+        rank.comm.bcast(rank.bytes(data.all()), 0.into()).await?;
         watch.end();
         rank.compare(lap, "broadcast", || holds(data.all(), key(true)))?;
     }

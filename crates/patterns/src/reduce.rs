@@ -30,7 +30,7 @@ pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
         let to = root.then(|| rank.integers(sum.all()));
         rank.together().await?;
         watch.start();
-        rank.comm.reduce(Some(from), to, 0, Rc::new(Sum)).await?;
+        rank.comm.reduce(Some(from), to, 0.into(), Rc::new(Sum)).await?;
         if root {
             watch.end();
             rank.compare(lap, "sum", || holds_sums(sum.all(), size, lap))?;

@@ -35,7 +35,7 @@ pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
         if root {
             watch.start();
         }
-        rank.comm.scatter(blocks, Some(rank.bytes(mine.all())), 0).await?;
+        rank.comm.scatter(blocks, Some(rank.bytes(mine.all())), 0.into()).await?;
         watch.end();
         rank.compare(lap, "scattered block", || holds(mine.all(), key(0, me, lap)))?;
     }

@@ -2,11 +2,13 @@
 //!
 //! Each method returns the operation as a future that owns all it needs: a blocking call runs it in
 //! place, a nonblocking one gives it to [`crate::Engine::spawn`], a persistent one makes it anew.
-//! Buffers are by rank where they differ by rank; `None` for the send buffer means in place.
+//! Buffers are by rank where they differ by rank; `None` for the send buffer means in place. In an
+//! intercommunicator ranks are those of the other group, and nothing is in place.
 
 use crate::buffer::Piece;
-use crate::{Buffer, Comm, Error};
+use crate::{Buffer, Comm, Error, inter};
 use std::rc::Rc;
+use weft_collective::inter::{Root, Sides, leaders};
 use weft_collective::{
     CENTRAL_MOST, Link, Reduce, SLOT, allgather, allreduce, alltoall, barrier, bcast, gather,
     reduce, scan, scatter, share_memory,
@@ -53,18 +55,18 @@ pub trait Operation: Future<Output = Result<(), Error>> + 'static {}
 impl<T: Future<Output = Result<(), Error>> + 'static> Operation for T {}
 
 /// One rank's blocks, each in one piece.
-struct Pieces {
+pub(crate) struct Pieces {
     pieces: Vec<Piece>,
     buffers: Vec<Buffer>,
 }
 
 impl Pieces {
-    fn sges(&self) -> Vec<Sge> {
+    pub(crate) fn sges(&self) -> Vec<Sge> {
         self.pieces.iter().map(|p| p.sge).collect()
     }
 
     /// Moves what was received to its place.
-    fn unpack(&self) {
+    pub(crate) fn unpack(&self) {
         for (piece, buffer) in self.pieces.iter().zip(&self.buffers) {
             piece.unpack(buffer, buffer.len());
         }
@@ -79,12 +81,12 @@ impl Pieces {
     }
 }
 
-fn readable<F: Fabric>(link: &Link<F>, buffers: Vec<Buffer>) -> Pieces {
+pub(crate) fn readable<F: Fabric>(link: &Link<F>, buffers: Vec<Buffer>) -> Pieces {
     let pool = link.endpoint.staging();
     Pieces { pieces: buffers.iter().map(|b| b.readable(pool)).collect(), buffers }
 }
 
-fn writable<F: Fabric>(link: &Link<F>, buffers: Vec<Buffer>) -> Pieces {
+pub(crate) fn writable<F: Fabric>(link: &Link<F>, buffers: Vec<Buffer>) -> Pieces {
     let pool = link.endpoint.staging();
     Pieces { pieces: buffers.iter().map(|b| b.writable(pool)).collect(), buffers }
 }
@@ -99,6 +101,14 @@ fn copy_local<F: Fabric>(link: &Link<F>, from: &Buffer, to: &Buffer) {
     }
 }
 
+/// The root of an operation of one group.
+fn in_group(root: Root) -> usize {
+    match root {
+        Root::Rank(root) => root,
+        _ => unreachable!("roots beside the group are an intercommunicator's"),
+    }
+}
+
 impl<F: Fabric> Comm<F> {
     /// Whether the central algorithms serve this communicator: its ranks share memory.
     fn central(&self) -> bool {
@@ -109,13 +119,17 @@ impl<F: Fabric> Comm<F> {
     }
 
     pub fn barrier(&self) -> impl Operation + use<F> {
-        let link = self.link();
+        let (link, bridge) = self.links();
         let board = self.board.clone();
         let algorithm = match self.selection.get().barrier {
             BarrierAlgorithm::Automatic if self.central() => BarrierAlgorithm::Central,
             other => other,
         };
         async move {
+            if let Some(bridge) = bridge {
+                let sides = Sides { local: link, bridge };
+                return Ok(Box::pin(async move { leaders::barrier(&sides).await }).await?);
+            }
             match algorithm {
                 BarrierAlgorithm::Central => barrier::central(&link, &board).await?,
                 BarrierAlgorithm::Automatic | BarrierAlgorithm::Dissemination => {
@@ -127,9 +141,14 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
-    pub fn bcast(&self, buffer: Buffer, root: usize) -> impl Operation + use<F> {
-        let link = self.link();
+    pub fn bcast(&self, buffer: Buffer, root: Root) -> impl Operation + use<F> {
+        let (link, bridge) = self.links();
         async move {
+            if let Some(bridge) = bridge {
+                let sides = Sides { local: link, bridge };
+                return Box::pin(inter::bcast(sides, buffer, root)).await;
+            }
+            let root = in_group(root);
             let pool = link.endpoint.staging();
             let at_root = link.rank == root;
             let piece = if at_root { buffer.readable(pool) } else { buffer.writable(pool) };
@@ -146,11 +165,17 @@ impl<F: Fabric> Comm<F> {
         &self,
         send: Option<Buffer>,
         receive: Option<Buffer>,
-        root: usize,
+        root: Root,
         op: Rc<dyn Reduce>,
     ) -> impl Operation + use<F> {
-        let link = self.link();
+        let (link, bridge) = self.links();
         async move {
+            if let Some(bridge) = bridge {
+                let sides = Sides { local: link, bridge };
+                let reduce = async move { inter::reduce(sides, send, receive, root, &*op).await };
+                return Box::pin(reduce).await;
+            }
+            let root = in_group(root);
             let pool = link.endpoint.staging();
             let input = send.as_ref().or(receive.as_ref()).map(|b| b.readable(pool));
             let input = input.as_ref().map_or(Sge::EMPTY, |p| p.sge);
@@ -170,13 +195,19 @@ impl<F: Fabric> Comm<F> {
         receive: Buffer,
         op: Rc<dyn Reduce>,
     ) -> impl Operation + use<F> {
-        let link = self.link();
+        let (link, bridge) = self.links();
         let board = self.board.clone();
         let algorithm = match self.selection.get().allreduce {
             AllreduceAlgorithm::Automatic if self.central() => AllreduceAlgorithm::Central,
             other => other,
         };
         async move {
+            if let Some(bridge) = bridge {
+                let sides = Sides { local: link, bridge };
+                let send = send.unwrap_or_else(|| receive.clone());
+                let reduce = async move { inter::allreduce(sides, send, receive, &*op).await };
+                return Box::pin(reduce).await;
+            }
             let pool = link.endpoint.staging();
             let input = send.as_ref().unwrap_or(&receive).readable(pool);
             let output = receive.writable(pool);
@@ -227,10 +258,14 @@ impl<F: Fabric> Comm<F> {
         &self,
         send: Option<Buffer>,
         blocks: Vec<Buffer>,
-        root: usize,
+        root: Root,
     ) -> impl Operation + use<F> {
-        let link = self.link();
+        let (link, bridge) = self.links();
         async move {
+            if let Some(bridge) = bridge {
+                return Box::pin(inter::gather(bridge, send, blocks, root)).await;
+            }
+            let root = in_group(root);
             let me = link.rank;
             if me != root {
                 let mine = send.as_ref().map(|b| b.readable(link.endpoint.staging()));
@@ -253,10 +288,14 @@ impl<F: Fabric> Comm<F> {
         &self,
         blocks: Vec<Buffer>,
         receive: Option<Buffer>,
-        root: usize,
+        root: Root,
     ) -> impl Operation + use<F> {
-        let link = self.link();
+        let (link, bridge) = self.links();
         async move {
+            if let Some(bridge) = bridge {
+                return Box::pin(inter::scatter(bridge, blocks, receive, root)).await;
+            }
+            let root = in_group(root);
             let me = link.rank;
             if me != root {
                 let Some(receive) = receive else { return Ok(()) };
@@ -277,8 +316,12 @@ impl<F: Fabric> Comm<F> {
 
     /// `blocks`: by rank, the receive buffers; this rank's own holds its data if `send` is `None`.
     pub fn allgather(&self, send: Option<Buffer>, blocks: Vec<Buffer>) -> impl Operation + use<F> {
-        let link = self.link();
+        let (link, bridge) = self.links();
         async move {
+            if let Some(bridge) = bridge {
+                let send = send.expect("in place is for one group");
+                return Box::pin(inter::allgather(bridge, send, blocks)).await;
+            }
             let me = link.rank;
             if let Some(send) = &send {
                 copy_local(&link, send, &blocks[me]);
@@ -299,8 +342,12 @@ impl<F: Fabric> Comm<F> {
         send: Option<Vec<Buffer>>,
         receive: Vec<Buffer>,
     ) -> impl Operation + use<F> {
-        let link = self.link();
+        let (link, bridge) = self.links();
         async move {
+            if let Some(bridge) = bridge {
+                let send = send.expect("in place is for one group");
+                return Box::pin(inter::alltoall(bridge, send, receive)).await;
+            }
             let mut kept = Vec::new();
             let out = match send {
                 Some(send) => readable(&link, send),
@@ -339,9 +386,15 @@ impl<F: Fabric> Comm<F> {
         receive: Buffer,
         op: Rc<dyn Reduce>,
     ) -> impl Operation + use<F> {
-        let link = self.link();
+        let (link, bridge) = self.links();
         let second = self.link();
         async move {
+            if let Some(bridge) = bridge {
+                let sides = Sides { local: link, bridge };
+                let reduce =
+                    async move { inter::reduce_scatter(sides, send, counts, receive, &*op).await };
+                return Box::pin(reduce).await;
+            }
             let input = send.readable(link.endpoint.staging());
             let whole = link.stage(send.len());
             reduce::binomial(&link, 0, input.sge, whole.sge(), &*op).await?;

@@ -30,7 +30,7 @@ pub(crate) const NOBODY: Status =
 
 impl<F: Fabric> Comm<F> {
     fn target(&self, to: usize, tag: i32) -> Target {
-        let peer = self.group().ranks()[to] as usize;
+        let peer = self.peers().ranks()[to] as usize;
         Target { context: self.context(), peer, rank: self.rank() as u32, tag }
     }
 
@@ -38,7 +38,7 @@ impl<F: Fabric> Comm<F> {
     fn want(&self, from: Origin, tag: Option<i32>) -> Option<Want> {
         let source = match from {
             Origin::Rank(rank) => {
-                Source::Rank { rank: rank as u32, peer: self.group().ranks()[rank] as usize }
+                Source::Rank { rank: rank as u32, peer: self.peers().ranks()[rank] as usize }
             }
             Origin::Any => Source::Any,
             Origin::Nobody => return None,

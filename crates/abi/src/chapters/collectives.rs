@@ -128,21 +128,31 @@ unsafe fn prepare_bcast(
 operation!("MPI_Bcast" bcast ibcast bcast_init
     (buf: *mut c_void, n: i64, datatype: Datatype, root: c_int, handle: Comm) prepare_bcast);
 
-/// A send buffer that may be `MPI_IN_PLACE`, which is `None`.
+/// A buffer that may be `MPI_IN_PLACE`, which is `None`, but not where there are two groups.
 ///
 /// # Safety
 /// As for [`buffer`].
 unsafe fn in_place(
+    comm: &CommObject,
     buf: *const c_void,
     n: i64,
     datatype: Datatype,
     names: [&'static str; 3],
 ) -> Result<Option<Buffer>, Error> {
-    if buf.addr() == MPI_IN_PLACE {
+    if is_in_place(comm, buf, names[0])? {
         return Ok(None);
     }
     // SAFETY: by contract.
     unsafe { buffer(buf, n, datatype, names) }.map(Some)
+}
+
+fn is_in_place(comm: &CommObject, buf: *const c_void, name: &str) -> Result<bool, Error> {
+    let yes = buf.addr() == MPI_IN_PLACE;
+    if yes && comm.remote().is_some() {
+        let text = format!("argument {name} is MPI_IN_PLACE, which intercommunicators do not have");
+        return Err(Error::new(MPI_ERR_BUFFER, text));
+    }
+    Ok(yes)
 }
 
 /// One count a rank, none negative.

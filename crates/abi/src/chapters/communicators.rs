@@ -1,6 +1,6 @@
 //! Communicators (MPI 5.0, chapter 7): made, compared, named, freed.
 
-use crate::arguments::{comm, group, not_null, optional_info, store, store_text, text};
+use crate::arguments::{comm, group, intracomm, not_null, optional_info, store, store_text, text};
 use crate::chapters::caching;
 use crate::constants::*;
 use crate::error::Error;
@@ -53,7 +53,7 @@ pub fn inherit(from: &CommObject, to: &CommObject) {
     to.selection.set(from.selection.get());
 }
 
-fn inherited(from: &CommObject, to: Option<Rc<CommObject>>) -> Comm {
+pub fn inherited(from: &CommObject, to: Option<Rc<CommObject>>) -> Comm {
     if let Some(to) = &to {
         inherit(from, to);
     }
@@ -148,7 +148,7 @@ pub(crate) unsafe fn comm_split_type(
 ) -> Result<(), Error> {
     not_null(newcomm, "newcomm")?;
     optional_info(info)?;
-    let old = comm(handle)?;
+    let old = intracomm(handle)?;
     let colour = match split_type {
         MPI_UNDEFINED => None,
         // All ranks run on one machine and share its memory.
@@ -185,7 +185,7 @@ pub(crate) unsafe fn comm_create_group(
     newcomm: *mut Comm,
 ) -> Result<(), Error> {
     not_null(newcomm, "newcomm")?;
-    let old = comm(handle)?;
+    let old = intracomm(handle)?;
     let tag = crate::arguments::tag(tag, "tag")?;
     let subgroup = group(subgroup, "group")?;
     let member = subgroup.rank_of(old.engine().rank() as u32).is_some();
@@ -289,12 +289,6 @@ pub unsafe fn return_name(
         let len = store_text(name, to, MPI_MAX_OBJECT_NAME as usize, argument)?;
         store(length, len as c_int, "resultlen")
     }
-}
-
-pub(crate) unsafe fn comm_test_inter(handle: Comm, flag: *mut c_int) -> Result<(), Error> {
-    comm(handle)?;
-    // SAFETY: the caller's pointer.
-    unsafe { store(flag, 0, "flag") }
 }
 
 pub(crate) unsafe fn comm_get_parent(parent: *mut Comm) -> Result<(), Error> {

@@ -3,9 +3,10 @@
 use crate::arguments::{bad_handle, comm, not_null, store, store_text, text};
 use crate::callback::Callback;
 use crate::chapters::error_texts::of_class;
+use crate::chapters::sessions::session;
 use crate::constants::*;
-use crate::error::{self, Error};
-use crate::objects::{ErrhandlerObject, HandlerFunction};
+use crate::error::{self, Error, On};
+use crate::objects::{ErrhandlerObject, HandlerFunction, HandlerKind};
 use crate::state::state;
 use crate::types::*;
 use std::collections::BTreeMap;
@@ -67,8 +68,9 @@ pub(crate) unsafe fn session_create_errhandler(
     errhandler: *mut Errhandler,
 ) -> Result<(), Error> {
     let address = function.address();
+    let function = HandlerFunction::Session(function);
     // SAFETY: the caller's pointer.
-    unsafe { create(HandlerFunction::Other, address, errhandler, "session_errhandler_fn") }
+    unsafe { create(function, address, errhandler, "session_errhandler_fn") }
 }
 
 /// The handler that the program made and still has.
@@ -80,17 +82,72 @@ fn made(handle: Errhandler) -> Result<ErrhandlerObject, Error> {
     })
 }
 
+/// An error handler that an object of this kind can have.
+pub fn check_errhandler(handle: Errhandler, kind: HandlerKind) -> Result<(), Error> {
+    if is_predefined(handle) {
+        return Ok(());
+    }
+    let is = made(handle)?.function.kind();
+    if is == kind {
+        return Ok(());
+    }
+    let name = |kind| match kind {
+        HandlerKind::Comm => "communicators",
+        HandlerKind::Session => "sessions",
+        HandlerKind::Other => "windows or files",
+    };
+    let (is, wanted) = (name(is), name(kind));
+    let text = format!("argument errhandler is an error handler for {is}, not for {wanted}");
+    Err(Error::new(MPI_ERR_ERRHANDLER, text))
+}
+
+/// Gives a reference to a handler out.
+///
+/// # Safety
+/// `to` is NULL or may be written.
+unsafe fn give_out(handler: usize, to: *mut Errhandler) -> Result<(), Error> {
+    not_null(to, "errhandler")?;
+    if let Some(object) = state().errhandlers.borrow_mut().get_mut(handler) {
+        object.users += 1;
+    }
+    // SAFETY: not NULL.
+    unsafe { store(to, Errhandler(handler), "errhandler") }
+}
+
+pub(crate) unsafe fn session_set_errhandler(
+    handle: Session,
+    errhandler: Errhandler,
+) -> Result<(), Error> {
+    let object = session(handle)?;
+    check_errhandler(errhandler, HandlerKind::Session)?;
+    object.errhandler.set(errhandler.0);
+    Ok(())
+}
+
+pub(crate) unsafe fn session_get_errhandler(
+    handle: Session,
+    errhandler: *mut Errhandler,
+) -> Result<(), Error> {
+    let found = session(handle)?.errhandler.get();
+    // SAFETY: the caller's pointer.
+    unsafe { give_out(found, errhandler) }
+}
+
+pub(crate) unsafe fn session_call_errhandler(
+    handle: Session,
+    errorcode: c_int,
+) -> Result<(), Error> {
+    session(handle)?;
+    error::handle(On::Session(handle), errorcode, "MPI_Session_call_errhandler", &words(errorcode));
+    Ok(())
+}
+
 pub(crate) unsafe fn comm_set_errhandler(
     handle: Comm,
     errhandler: Errhandler,
 ) -> Result<(), Error> {
     let object = comm(handle)?;
-    if !is_predefined(errhandler) && !matches!(made(errhandler)?.function, HandlerFunction::Comm(_))
-    {
-        let text = "argument errhandler is an error handler for windows, files or sessions, not \
-                    for communicators";
-        return Err(Error::new(MPI_ERR_ERRHANDLER, text));
-    }
+    check_errhandler(errhandler, HandlerKind::Comm)?;
     object.errhandler.set(errhandler.0);
     Ok(())
 }
@@ -99,13 +156,9 @@ pub(crate) unsafe fn comm_get_errhandler(
     handle: Comm,
     errhandler: *mut Errhandler,
 ) -> Result<(), Error> {
-    not_null(errhandler, "errhandler")?;
     let found = comm(handle)?.errhandler.get();
-    if let Some(object) = state().errhandlers.borrow_mut().get_mut(found) {
-        object.users += 1;
-    }
-    // SAFETY: not NULL.
-    unsafe { store(errhandler, Errhandler(found), "errhandler") }
+    // SAFETY: the caller's pointer.
+    unsafe { give_out(found, errhandler) }
 }
 
 pub(crate) unsafe fn errhandler_free(errhandler: *mut Errhandler) -> Result<(), Error> {
@@ -124,7 +177,7 @@ pub(crate) unsafe fn errhandler_free(errhandler: *mut Errhandler) -> Result<(), 
     unsafe { store(errhandler, MPI_ERRHANDLER_NULL, "errhandler") }
 }
 
-/// Takes handlers away that neither the program nor a communicator has any more.
+/// Takes handlers away that neither the program nor a communicator or session has any more.
 fn sweep() {
     let state = state();
     let mut handlers = state.errhandlers.borrow_mut();
@@ -138,6 +191,10 @@ fn sweep() {
     for comm in fixed.chain(comms.handles().iter().filter_map(|&h| comms.get(h))) {
         idle.retain(|&h| h != comm.errhandler.get());
     }
+    let sessions = state.sessions.borrow();
+    for session in sessions.handles().iter().filter_map(|&h| sessions.get(h)) {
+        idle.retain(|&h| h != session.errhandler.get());
+    }
     for handle in idle {
         handlers.remove(handle);
     }
@@ -145,9 +202,13 @@ fn sweep() {
 
 pub(crate) unsafe fn comm_call_errhandler(handle: Comm, errorcode: c_int) -> Result<(), Error> {
     comm(handle)?;
-    let words = description(errorcode).unwrap_or_else(|| format!("error code {errorcode}"));
-    error::handle(handle, errorcode, "MPI_Comm_call_errhandler", &words);
+    error::handle(On::Comm(handle), errorcode, "MPI_Comm_call_errhandler", &words(errorcode));
     Ok(())
+}
+
+/// What a handler that the program calls itself is told.
+fn words(code: c_int) -> String {
+    description(code).unwrap_or_else(|| format!("error code {code}"))
 }
 
 // ---- codes and texts ----------------------------------------------------------------------------

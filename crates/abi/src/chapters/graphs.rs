@@ -1,6 +1,6 @@
 //! Virtual topologies: graphs (MPI 5.0, section 8.5.3 and 8.5.4).
 
-use crate::arguments::{comm, comm_label, count, not_null, rank, store};
+use crate::arguments::{comm, comm_label, count, intracomm, not_null, rank, store};
 use crate::chapters::topologies::{arrange, list, store_list};
 use crate::constants::*;
 use crate::error::Error;
@@ -77,7 +77,7 @@ pub(crate) unsafe fn graph_create(
     newcomm: *mut Comm,
 ) -> Result<(), Error> {
     not_null(newcomm, "comm_graph")?;
-    let old = comm(handle)?;
+    let old = intracomm(handle)?;
     // SAFETY: the caller's arrays.
     let graph = unsafe { described(nnodes, index, edges, old.size()) }?;
     let new = arrange(&old, graph.index.len(), Topology::Graph(graph), "MPI_Graph_create")?;
@@ -92,7 +92,7 @@ pub(crate) unsafe fn graph_map(
     edges: *const c_int,
     newrank: *mut c_int,
 ) -> Result<(), Error> {
-    let old = comm(handle)?;
+    let old = intracomm(handle)?;
     // SAFETY: the caller's arrays.
     let graph = unsafe { described(nnodes, index, edges, old.size()) }?;
     let inside = old.rank() < graph.index.len();
@@ -212,7 +212,7 @@ pub(crate) unsafe fn dist_graph_create_adjacent(
     newcomm: *mut Comm,
 ) -> Result<(), Error> {
     not_null(newcomm, "comm_dist_graph")?;
-    let old = comm(handle)?;
+    let old = intracomm(handle)?;
     let (into, out) = (degree(indegree, "indegree")?, degree(outdegree, "outdegree")?);
     // SAFETY: the caller's arrays.
     let part = unsafe {
@@ -243,7 +243,7 @@ pub(crate) unsafe fn dist_graph_create(
     newcomm: *mut Comm,
 ) -> Result<(), Error> {
     not_null(newcomm, "comm_dist_graph")?;
-    let old = comm(handle)?;
+    let old = intracomm(handle)?;
     let n = degree(n, "n")?;
     // SAFETY: the caller's arrays.
     let edges = unsafe {

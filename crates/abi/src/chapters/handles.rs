@@ -32,6 +32,8 @@ in_table!(message_toint message_fromint Message messages);
 in_table!(op_toint op_fromint Op ops);
 // implements: request_toint request_fromint
 in_table!(request_toint request_fromint Request requests);
+// implements: session_toint session_fromint
+in_table!(session_toint session_fromint Session sessions);
 // implements: type_toint type_fromint
 in_table!(type_toint type_fromint Datatype types);
 
@@ -50,7 +52,5 @@ macro_rules! predefined {
 
 // implements: file_toint file_fromint
 predefined!(file_toint file_fromint File);
-// implements: session_toint session_fromint
-predefined!(session_toint session_fromint Session);
 // implements: win_toint win_fromint
 predefined!(win_toint win_fromint Win);

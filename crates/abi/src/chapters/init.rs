@@ -9,6 +9,7 @@ use crate::types::Comm;
 use crate::waiting::Call;
 use crate::{helper, lock, settings};
 use std::ffi::{c_char, c_int};
+use std::rc::Rc;
 use weft_fabric::Fabric;
 use weft_p2p::Limits;
 
@@ -33,21 +34,93 @@ pub(crate) unsafe fn init_thread(
 
 fn start(level: c_int) -> Result<(), Error> {
     let state = state();
+    match state.world_phase.get() {
+        Phase::Before if state.phase.get() != Phase::Forked => {}
+        Phase::Running => return Err(Error::new(MPI_ERR_OTHER, "called twice")),
+        _ => return Err(Error::new(MPI_ERR_OTHER, "called after MPI_Finalize, or after a fork")),
+    }
+    begin(state, level)?;
+    let engine = state.engine.get().expect("it has begun");
+    let set = |comm: Rc<CommObject>| {
+        comm.errhandler.set(state.initial_errhandler.get());
+        comm.selection.set(state.selection.get());
+        comm
+    };
+    state.world.get_or_init(|| set(CommObject::world(engine)));
+    state.myself.get_or_init(|| set(CommObject::myself(engine)));
+    state.main_thread.set(Some(std::thread::current().id()));
+    state.thread_level.set(level);
+    state.world_phase.set(Phase::Running);
+    Ok(())
+}
+
+/// For MPI_Session_init.
+pub fn begin_session(level: c_int) -> Result<(), Error> {
+    let state = state();
+    if state.phase.get() == Phase::Finalized {
+        return Err(Error::new(
+            MPI_ERR_OTHER,
+            "the process has left the job with MPI_Finalize: keep a session open, or finalize last",
+        ));
+    }
+    begin(state, level)?;
+    if state.world_phase.get() == Phase::Before {
+        state.thread_level.set(level.max(state.thread_level.get()));
+        // Without MPI_Finalize it is the end of the process that leaves the job.
+        // SAFETY: the handler is a function of the library, which is never unloaded while it runs.
+        static LAST: std::sync::Once = std::sync::Once::new();
+        LAST.call_once(|| {
+            // SAFETY: as above.
+            unsafe { libc::atexit(leave_at_exit) };
+        });
+    }
+    Ok(())
+}
+
+/// For MPI_Session_finalize, when the session is gone.
+pub fn end_session() -> Result<(), Error> {
+    let state = state();
+    if !state.sessions.borrow().handles().is_empty() {
+        return Ok(());
+    }
+    match state.world_phase.get() {
+        Phase::Before => state.phase.set(Phase::Resting),
+        Phase::Finalized => leave(state, &Call::new("MPI_Session_finalize"), false)?,
+        _ => {}
+    }
+    Ok(())
+}
+
+extern "C" fn leave_at_exit() {
+    let state = state();
+    if state.phase.get() == Phase::Resting
+        && let Err(error) = leave(state, &Call::new("the end of the process"), true)
+    {
+        eprintln!("weft: leaving the job: {}", error.text());
+    }
+}
+
+/// Starts the engine, if it does not run yet, for calls of this level.
+fn begin(state: &State, level: c_int) -> Result<(), Error> {
     match state.phase.get() {
         Phase::Before => {}
-        Phase::Running => return Err(Error::new(MPI_ERR_OTHER, "called twice")),
+        Phase::Running | Phase::Resting => {
+            state.phase.set(Phase::Running);
+            if level == MPI_THREAD_MULTIPLE {
+                lock::share();
+            }
+            return Ok(());
+        }
         Phase::Finalized | Phase::Forked => return running().map(|_| ()),
     }
     connect(state).map_err(|text| Error::new(MPI_ERR_OTHER, text))?;
-    state.thread_level.set(level);
-    state.main_thread.set(Some(std::thread::current().id()));
     state.phase.set(Phase::Running);
     mind_forks();
     if let Some(report) = &*state.report.borrow() {
         report.phase(weft_bootstrap::Phase::Running);
     }
-    if level == MPI_THREAD_MULTIPLE {
-        lock::share();
+    if level != MPI_THREAD_MULTIPLE {
+        lock::alone();
     }
     start_helper(state)
 }
@@ -80,7 +153,7 @@ fn start_helper(state: &State) -> Result<(), Error> {
     Ok(())
 }
 
-/// Joins the job and builds the engine and the two communicators that every process has.
+/// Joins the job and builds the engine.
 fn connect(state: &State) -> Result<(), String> {
     let limits = Limits {
         eager: settings::number("WEFT_EAGER")? as usize,
@@ -105,21 +178,15 @@ fn connect(state: &State) -> Result<(), String> {
     let mut policy = node.policy();
     policy.spin = std::time::Duration::from_micros(spin);
     let engine = Engine::new(node, policy, limits);
-    let set = |comm: std::rc::Rc<CommObject>| {
-        comm.errhandler.set(state.initial_errhandler.get());
-        comm.selection.set(selection);
-        comm
-    };
-    let world = set(CommObject::world(&engine));
-    let myself = set(CommObject::myself(&engine));
+    state.selection.set(selection);
     *state.report.borrow_mut() = bootstrap.report();
     *state.bootstrap.borrow_mut() = Some(bootstrap);
-    let fresh = state.world.set(world).is_ok() && state.myself.set(myself).is_ok();
-    if fresh && state.engine.set(engine).is_ok() {
-        Ok(())
-    } else {
-        Err("initialised twice".to_owned())
-    }
+    state.engine.set(engine).map_err(|_| "initialised twice".to_owned())
+}
+
+/// The node of each rank.
+pub fn nodes() -> Vec<usize> {
+    state().bootstrap.borrow().as_ref().map_or_else(Vec::new, |b| b.nodes().to_vec())
 }
 
 pub(crate) unsafe fn finalize() -> Result<(), Error> {
@@ -128,18 +195,37 @@ pub(crate) unsafe fn finalize() -> Result<(), Error> {
         return Ok(());
     }
     let state = running()?;
+    if state.world_phase.get() != Phase::Running {
+        return Err(Error::new(MPI_ERR_OTHER, "called without MPI_Init, or twice"));
+    }
     // Attributes of MPI_COMM_SELF are deleted first (MPI 5.0, section 11.2.4).
     crate::chapters::communicators::delete_all_attributes(MPI_COMM_SELF)?;
     crate::chapters::communicators::delete_all_attributes(MPI_COMM_WORLD)?;
+    let call = Call::new("MPI_Finalize");
+    crate::chapters::buffered::drain(&call)?;
+    state.world_phase.set(Phase::Finalized);
+    if state.sessions.borrow().handles().is_empty() {
+        return leave(state, &call, true);
+    }
+    // Sessions live on; the processes part with their last one.
+    if let (Some(engine), Some(world)) = (state.engine.get(), state.world.get()) {
+        engine.block_on(&call, world.barrier())?;
+    }
+    Ok(())
+}
+
+/// Leaves the job; `together`: when all processes do.
+fn leave(state: &State, call: &Call, together: bool) -> Result<(), Error> {
     if let Some(report) = &*state.report.borrow() {
         report.phase(weft_bootstrap::Phase::Finalizing);
     }
-    let call = Call::new("MPI_Finalize");
-    crate::chapters::buffered::drain(&call)?;
-    if let (Some(engine), Some(world)) = (state.engine.get(), state.world.get()) {
-        engine.block_on(&call, world.barrier())?;
+    if let Some(engine) = state.engine.get() {
+        let world = state.world.get_or_init(|| CommObject::world(engine));
+        if together {
+            engine.block_on(call, world.barrier())?;
+        }
         // What is still kept back (the last message of the barrier) must leave before the process.
-        engine.drive(&call, || engine.endpoint().fabric().idle().then_some(()));
+        engine.drive(call, || engine.endpoint().fabric().idle().then_some(()));
     }
     helper::stop();
     state.phase.set(Phase::Finalized);
@@ -153,14 +239,16 @@ pub(crate) unsafe fn finalize() -> Result<(), Error> {
 }
 
 pub(crate) unsafe fn initialized(flag: *mut c_int) -> Result<(), Error> {
-    let yes = state().phase.get() != Phase::Before;
+    // A forked child counts as its parent does.
+    let yes = state().world_phase.get() != Phase::Before;
     // SAFETY: the caller's pointer.
     unsafe { store(flag, c_int::from(yes), "flag") }
 }
 
 pub(crate) unsafe fn finalized(flag: *mut c_int) -> Result<(), Error> {
     // A forked child is told that it is too late, so that exit handlers leave MPI alone.
-    let yes = matches!(state().phase.get(), Phase::Finalized | Phase::Forked);
+    let state = state();
+    let yes = state.world_phase.get() == Phase::Finalized || state.phase.get() == Phase::Forked;
     // SAFETY: the caller's pointer.
     unsafe { store(flag, c_int::from(yes), "flag") }
 }

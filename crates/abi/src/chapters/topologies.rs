@@ -1,6 +1,6 @@
 //! Virtual topologies: cartesian grids (MPI 5.0, chapter 8); graphs are in `graphs.rs`.
 
-use crate::arguments::{comm, comm_label, count, not_null, rank, store};
+use crate::arguments::{comm, comm_label, count, intracomm, not_null, rank, store};
 use crate::chapters::communicators::{inherit, keep};
 use crate::constants::*;
 use crate::error::Error;
@@ -107,7 +107,7 @@ pub(crate) unsafe fn cart_create(
     newcomm: *mut Comm,
 ) -> Result<(), Error> {
     not_null(newcomm, "comm_cart")?;
-    let old = comm(handle)?;
+    let old = intracomm(handle)?;
     // SAFETY: the caller's arrays.
     let grid = unsafe { described(ndims, dims, periods, old.size()) }?;
     let new = arrange(&old, grid.size(), Topology::Cartesian(grid), "MPI_Cart_create")?;
@@ -122,7 +122,7 @@ pub(crate) unsafe fn cart_map(
     periods: *const c_int,
     newrank: *mut c_int,
 ) -> Result<(), Error> {
-    let old = comm(handle)?;
+    let old = intracomm(handle)?;
     // SAFETY: the caller's arrays.
     let grid = unsafe { described(ndims, dims, periods, old.size()) }?;
     let place = if old.rank() < grid.size() { old.rank() as c_int } else { MPI_UNDEFINED };
@@ -227,7 +227,7 @@ pub(crate) unsafe fn cart_sub(
     newcomm: *mut Comm,
 ) -> Result<(), Error> {
     not_null(newcomm, "newcomm")?;
-    let old = comm(handle)?;
+    let old = intracomm(handle)?;
     let grid = grid(&old)?;
     // SAFETY: the caller's array has an element a dimension.
     let remain = unsafe { list(remain, grid.dims.len(), "remain_dims") }?;

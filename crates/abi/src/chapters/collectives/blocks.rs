@@ -1,7 +1,9 @@
 //! Gathers, scatters and exchanges of blocks (MPI 5.0, sections 6.5 to 6.8).
 
-use super::{Prepared, Running, boxed, count_array, in_place};
-use crate::arguments::{RECVBUF, SENDBUF, buffer, comm, count, not_null, optional_info, root};
+use super::{Prepared, Running, boxed, count_array, in_place, is_in_place};
+use crate::arguments::{
+    RECVBUF, SENDBUF, at_leaf, at_root, buffer, comm, count, not_null, optional_info, root,
+};
 use crate::chapters::messages::{persist, start};
 use crate::constants::*;
 use crate::error::Error;
@@ -93,17 +95,20 @@ unsafe fn prepare_gather(
 ) -> Prepared<impl Fn(&CommObject) -> Running> {
     let comm = comm(handle)?;
     let root = root(&comm, root_)?;
-    let at_root = comm.rank() == root;
+    let (at_root, at_leaf) = (at_root(&comm, root), at_leaf(root));
     // SAFETY: the caller's buffers; the receive buffer means something at the root alone.
     let (send, into) = unsafe {
-        let send = in_place(sendbuf, sendcount, sendtype, SENDBUF)?;
+        let send = match at_leaf {
+            true => in_place(&comm, sendbuf, sendcount, sendtype, SENDBUF)?,
+            false => None,
+        };
         let into = match at_root {
-            true => equal_blocks(recvbuf, recvcount, recvtype, comm.size(), RECVBUF)?,
+            true => equal_blocks(recvbuf, recvcount, recvtype, comm.peers().size(), RECVBUF)?,
             false => Vec::new(),
         };
         (send, into)
     };
-    root_in_place(at_root, send.is_none())?;
+    root_in_place(at_root, at_leaf && send.is_none())?;
     Ok((comm, move |c: &CommObject| boxed(c.gather(send.clone(), into.clone(), root))))
 }
 
@@ -132,18 +137,21 @@ unsafe fn prepare_gatherv(
 ) -> Prepared<impl Fn(&CommObject) -> Running> {
     let comm = comm(handle)?;
     let root = root(&comm, root_)?;
-    let at_root = comm.rank() == root;
+    let (at_root, at_leaf) = (at_root(&comm, root), at_leaf(root));
     const NAMES: [&str; 3] = ["recvbuf", "recvcounts", "recvtype"];
     // SAFETY: as for prepare_gather.
     let (send, into) = unsafe {
-        let send = in_place(sendbuf, sendcount, sendtype, SENDBUF)?;
+        let send = match at_leaf {
+            true => in_place(&comm, sendbuf, sendcount, sendtype, SENDBUF)?,
+            false => None,
+        };
         let into = match at_root {
-            true => blocks(recvbuf, recvcounts, displs, recvtype, comm.size(), NAMES)?,
+            true => blocks(recvbuf, recvcounts, displs, recvtype, comm.peers().size(), NAMES)?,
             false => Vec::new(),
         };
         (send, into)
     };
-    root_in_place(at_root, send.is_none())?;
+    root_in_place(at_root, at_leaf && send.is_none())?;
     Ok((comm, move |c: &CommObject| boxed(c.gather(send.clone(), into.clone(), root))))
 }
 
@@ -165,16 +173,20 @@ unsafe fn prepare_scatter(
 ) -> Prepared<impl Fn(&CommObject) -> Running> {
     let comm = comm(handle)?;
     let root = root(&comm, root_)?;
-    let at_root = comm.rank() == root;
+    let (at_root, at_leaf) = (at_root(&comm, root), at_leaf(root));
     // SAFETY: the caller's buffers; the send buffer means something at the root alone.
     let (out, receive) = unsafe {
         let out = match at_root {
-            true => equal_blocks(sendbuf, sendcount, sendtype, comm.size(), SENDBUF)?,
+            true => equal_blocks(sendbuf, sendcount, sendtype, comm.peers().size(), SENDBUF)?,
             false => Vec::new(),
         };
-        (out, in_place(recvbuf, recvcount, recvtype, RECVBUF)?)
+        let receive = match at_leaf {
+            true => in_place(&comm, recvbuf, recvcount, recvtype, RECVBUF)?,
+            false => None,
+        };
+        (out, receive)
     };
-    root_in_place(at_root, receive.is_none())?;
+    root_in_place(at_root, at_leaf && receive.is_none())?;
     Ok((comm, move |c: &CommObject| boxed(c.scatter(out.clone(), receive.clone(), root))))
 }
 
@@ -196,17 +208,21 @@ unsafe fn prepare_scatterv(
 ) -> Prepared<impl Fn(&CommObject) -> Running> {
     let comm = comm(handle)?;
     let root = root(&comm, root_)?;
-    let at_root = comm.rank() == root;
+    let (at_root, at_leaf) = (at_root(&comm, root), at_leaf(root));
     const NAMES: [&str; 3] = ["sendbuf", "sendcounts", "sendtype"];
     // SAFETY: as for prepare_scatter.
     let (out, receive) = unsafe {
         let out = match at_root {
-            true => blocks(sendbuf, sendcounts, displs, sendtype, comm.size(), NAMES)?,
+            true => blocks(sendbuf, sendcounts, displs, sendtype, comm.peers().size(), NAMES)?,
             false => Vec::new(),
         };
-        (out, in_place(recvbuf, recvcount, recvtype, RECVBUF)?)
+        let receive = match at_leaf {
+            true => in_place(&comm, recvbuf, recvcount, recvtype, RECVBUF)?,
+            false => None,
+        };
+        (out, receive)
     };
-    root_in_place(at_root, receive.is_none())?;
+    root_in_place(at_root, at_leaf && receive.is_none())?;
     Ok((comm, move |c: &CommObject| boxed(c.scatter(out.clone(), receive.clone(), root))))
 }
 
@@ -228,8 +244,8 @@ unsafe fn prepare_allgather(
     let comm = comm(handle)?;
     // SAFETY: the caller's buffers.
     let (send, into) = unsafe {
-        let send = in_place(sendbuf, sendcount, sendtype, SENDBUF)?;
-        (send, equal_blocks(recvbuf, recvcount, recvtype, comm.size(), RECVBUF)?)
+        let send = in_place(&comm, sendbuf, sendcount, sendtype, SENDBUF)?;
+        (send, equal_blocks(recvbuf, recvcount, recvtype, comm.peers().size(), RECVBUF)?)
     };
     Ok((comm, move |c: &CommObject| boxed(c.allgather(send.clone(), into.clone()))))
 }
@@ -253,8 +269,8 @@ unsafe fn prepare_allgatherv(
     const NAMES: [&str; 3] = ["recvbuf", "recvcounts", "recvtype"];
     // SAFETY: the caller's buffers.
     let (send, into) = unsafe {
-        let send = in_place(sendbuf, sendcount, sendtype, SENDBUF)?;
-        (send, blocks(recvbuf, recvcounts, displs, recvtype, comm.size(), NAMES)?)
+        let send = in_place(&comm, sendbuf, sendcount, sendtype, SENDBUF)?;
+        (send, blocks(recvbuf, recvcounts, displs, recvtype, comm.peers().size(), NAMES)?)
     };
     Ok((comm, move |c: &CommObject| boxed(c.allgather(send.clone(), into.clone()))))
 }
@@ -274,12 +290,12 @@ unsafe fn prepare_alltoall(
     handle: Comm,
 ) -> Prepared<impl Fn(&CommObject) -> Running> {
     let comm = comm(handle)?;
-    let ranks = comm.size();
+    let ranks = comm.peers().size();
     // SAFETY: the caller's buffers.
     let (out, into) = unsafe {
-        let out = match sendbuf.addr() {
-            MPI_IN_PLACE => None,
-            _ => Some(equal_blocks(sendbuf, sendcount, sendtype, ranks, SENDBUF)?),
+        let out = match is_in_place(&comm, sendbuf, "sendbuf")? {
+            true => None,
+            false => Some(equal_blocks(sendbuf, sendcount, sendtype, ranks, SENDBUF)?),
         };
         (out, equal_blocks(recvbuf, recvcount, recvtype, ranks, RECVBUF)?)
     };
@@ -306,12 +322,12 @@ unsafe fn prepare_alltoallv(
     handle: Comm,
 ) -> Prepared<impl Fn(&CommObject) -> Running> {
     let comm = comm(handle)?;
-    let ranks = comm.size();
+    let ranks = comm.peers().size();
     // SAFETY: the caller's buffers.
     let (out, into) = unsafe {
-        let out = match sendbuf.addr() {
-            MPI_IN_PLACE => None,
-            _ => Some(blocks(sendbuf, sendcounts, sdispls, sendtype, ranks, SENDS)?),
+        let out = match is_in_place(&comm, sendbuf, "sendbuf")? {
+            true => None,
+            false => Some(blocks(sendbuf, sendcounts, sdispls, sendtype, ranks, SENDS)?),
         };
         (out, blocks(recvbuf, recvcounts, rdispls, recvtype, ranks, RECVS)?)
     };
@@ -336,12 +352,12 @@ unsafe fn prepare_alltoallw(
     handle: Comm,
 ) -> Prepared<impl Fn(&CommObject) -> Running> {
     let comm = comm(handle)?;
-    let ranks = comm.size();
+    let ranks = comm.peers().size();
     // SAFETY: the caller's buffers.
     let (out, into) = unsafe {
-        let out = match sendbuf.addr() {
-            MPI_IN_PLACE => None,
-            _ => Some(typed_blocks(sendbuf, sendcounts, sdispls, sendtypes, ranks, SENDS)?),
+        let out = match is_in_place(&comm, sendbuf, "sendbuf")? {
+            true => None,
+            false => Some(typed_blocks(sendbuf, sendcounts, sdispls, sendtypes, ranks, SENDS)?),
         };
         (out, typed_blocks(recvbuf, recvcounts, rdispls, recvtypes, ranks, RECVS)?)
     };

@@ -1,7 +1,9 @@
 //! Reductions and scans (MPI 5.0, sections 6.9 to 6.11).
 
-use super::{Prepared, Running, boxed_by, count_array, in_place};
-use crate::arguments::{buffer, comm, committed, count, not_null, optional_info, root};
+use super::{Prepared, Running, boxed_by, count_array, in_place, is_in_place};
+use crate::arguments::{
+    at_leaf, at_root, buffer, comm, committed, count, intracomm, not_null, optional_info, root,
+};
 use crate::chapters::messages::{persist, start};
 use crate::chapters::operators::{reduction, runner};
 use crate::constants::*;
@@ -31,17 +33,20 @@ unsafe fn prepare_reduce(
     let root = root(&comm, root_)?;
     let reduce = reduction(op, &committed(datatype, "datatype")?)?;
     let by = runner(op)?;
-    let at_root = comm.rank() == root;
+    let (at_root, at_leaf) = (at_root(&comm, root), at_leaf(root));
     // SAFETY: the caller's buffers; the receive buffer means something at the root alone.
     let (send, receive) = unsafe {
-        let send = in_place(sendbuf, n, datatype, REDUCE_SEND)?;
+        let send = match at_leaf {
+            true => in_place(&comm, sendbuf, n, datatype, REDUCE_SEND)?,
+            false => None,
+        };
         let receive = match at_root {
             true => Some(buffer(recvbuf, n, datatype, REDUCE_RECV)?),
             false => None,
         };
         (send, receive)
     };
-    if send.is_none() && !at_root {
+    if at_leaf && send.is_none() && !at_root {
         return Err(Error::new(MPI_ERR_BUFFER, "MPI_IN_PLACE is for the root alone"));
     }
     Ok((comm, move |c: &CommObject| {
@@ -67,7 +72,7 @@ unsafe fn prepare_allreduce(
     let by = runner(op)?;
     // SAFETY: the caller's buffers.
     let (send, receive) = unsafe {
-        let send = in_place(sendbuf, n, datatype, REDUCE_SEND)?;
+        let send = in_place(&comm, sendbuf, n, datatype, REDUCE_SEND)?;
         (send, buffer(recvbuf, n, datatype, REDUCE_RECV)?)
     };
     Ok((comm, move |c: &CommObject| {
@@ -89,12 +94,12 @@ unsafe fn prepare_scan_of(
     op: Op,
     handle: Comm,
 ) -> Prepared<impl Fn(&CommObject) -> Running> {
-    let comm = comm(handle)?;
+    let comm = intracomm(handle)?;
     let reduce = reduction(op, &committed(datatype, "datatype")?)?;
     let by = runner(op)?;
     // SAFETY: the caller's buffers.
     let (send, receive) = unsafe {
-        let send = in_place(sendbuf, n, datatype, REDUCE_SEND)?;
+        let send = in_place(&comm, sendbuf, n, datatype, REDUCE_SEND)?;
         (send, buffer(recvbuf, n, datatype, REDUCE_RECV)?)
     };
     Ok((comm, move |c: &CommObject| {
@@ -152,7 +157,7 @@ unsafe fn prepare_reduce_scatter_of(
     let by = runner(op)?;
     let total: usize = counts.iter().sum();
     let mine = counts[comm.rank()];
-    let in_place = sendbuf.addr() == MPI_IN_PLACE;
+    let in_place = is_in_place(&comm, sendbuf, "sendbuf")?;
     let from = if in_place { recvbuf.cast_const() } else { sendbuf };
     // SAFETY: by contract; in place, the receive buffer holds all the input.
     let (send, receive) = unsafe {

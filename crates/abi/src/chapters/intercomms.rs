@@ -1,0 +1,78 @@
+//! Intercommunicators (MPI 5.0, section 7.6): made of two groups, asked, merged.
+
+use crate::arguments::{comm, intracomm, not_null, rank, store, tag};
+use crate::chapters::communicators::inherited;
+use crate::constants::*;
+use crate::error::Error;
+use crate::node::CommObject;
+use crate::state::state;
+use crate::types::{Comm, Group};
+use crate::waiting::Call;
+use std::ffi::c_int;
+use std::rc::Rc;
+
+pub(crate) unsafe fn comm_test_inter(handle: Comm, flag: *mut c_int) -> Result<(), Error> {
+    let yes = comm(handle)?.remote().is_some();
+    // SAFETY: the caller's pointer.
+    unsafe { store(flag, c_int::from(yes), "flag") }
+}
+
+/// The other group of an intercommunicator, and an error for what has none.
+fn remote(comm: &Rc<CommObject>) -> Result<&weft_process::Group, Error> {
+    comm.remote().ok_or_else(|| {
+        let label = crate::arguments::comm_label(comm);
+        let text = format!("argument comm: {label} is an intracommunicator: it has one group");
+        Error::new(MPI_ERR_COMM, text)
+    })
+}
+
+pub(crate) unsafe fn comm_remote_size(handle: Comm, size: *mut c_int) -> Result<(), Error> {
+    let size_ = remote(&comm(handle)?)?.size();
+    // SAFETY: the caller's pointer.
+    unsafe { store(size, size_ as c_int, "size") }
+}
+
+pub(crate) unsafe fn comm_remote_group(handle: Comm, group: *mut Group) -> Result<(), Error> {
+    let found = remote(&comm(handle)?)?.clone();
+    not_null(group, "group")?;
+    let handle = state().groups.borrow_mut().insert(found);
+    // SAFETY: the caller's pointer.
+    unsafe { store(group, Group(handle), "group") }
+}
+
+pub(crate) unsafe fn intercomm_create(
+    local_comm: Comm,
+    local_leader: c_int,
+    peer_comm: Comm,
+    remote_leader: c_int,
+    tag_: c_int,
+    newintercomm: *mut Comm,
+) -> Result<(), Error> {
+    not_null(newintercomm, "newintercomm")?;
+    let local = intracomm(local_comm)?;
+    let leader = rank(&local, local_leader, "local_leader", MPI_ERR_RANK)?;
+    let tag = tag(tag_, "tag")?;
+    // Only the leader's peer communicator means anything.
+    let peer = if local.rank() == leader { Some(comm(peer_comm)?) } else { None };
+    let peer = match &peer {
+        Some(peer) => Some((&**peer, rank(peer, remote_leader, "remote_leader", MPI_ERR_RANK)?)),
+        None => None,
+    };
+    let made = local.intercomm(leader, peer, tag);
+    let new = local.engine().block_on(&Call::new("MPI_Intercomm_create"), made)?;
+    // SAFETY: the caller's pointer.
+    unsafe { store(newintercomm, inherited(&local, Some(new)), "newintercomm") }
+}
+
+pub(crate) unsafe fn intercomm_merge(
+    handle: Comm,
+    high: c_int,
+    newintracomm: *mut Comm,
+) -> Result<(), Error> {
+    not_null(newintracomm, "newintracomm")?;
+    let old = comm(handle)?;
+    remote(&old)?;
+    let new = old.engine().block_on(&Call::new("MPI_Intercomm_merge"), old.merge(high != 0))?;
+    // SAFETY: the caller's pointer.
+    unsafe { store(newintracomm, inherited(&old, Some(new)), "newintracomm") }
+}

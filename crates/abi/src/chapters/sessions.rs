@@ -1,0 +1,295 @@
+//! Sessions (MPI 5.0, section 11.3): MPI without MPI_Init, groups from names of process sets, and
+//! communicators from groups.
+//!
+//! The engine starts with whichever comes first, MPI_Init or a session, and serves all of them.
+
+use crate::arguments::{bad_handle, group, not_null, optional_info, store, text};
+use crate::chapters::communicators::keep;
+use crate::chapters::errors::check_errhandler;
+use crate::constants::*;
+use crate::error::{Error, Owner};
+use crate::node::CommObject;
+use crate::objects::{HandlerKind, SessionObject};
+use crate::state::{engine, state};
+use crate::types::{Comm, Errhandler, Group, Info, Session};
+use crate::waiting::Call;
+use std::cell::Cell;
+use std::ffi::{c_char, c_int};
+use std::rc::Rc;
+use weft_fabric::Fabric;
+
+/// The session behind a handle.
+pub fn session(handle: Session) -> Result<Rc<SessionObject>, Error> {
+    crate::state::running()?;
+    let found = state().sessions.borrow().get(handle.0).cloned();
+    let null = MPI_SESSION_NULL.0;
+    found.ok_or_else(|| bad_handle(MPI_ERR_SESSION, "session", "session", handle.0, null))
+}
+
+/// The words for levels of thread support in info objects.
+pub const LEVELS: [(&str, c_int); 4] = [
+    ("MPI_THREAD_SINGLE", MPI_THREAD_SINGLE),
+    ("MPI_THREAD_FUNNELED", MPI_THREAD_FUNNELED),
+    ("MPI_THREAD_SERIALIZED", MPI_THREAD_SERIALIZED),
+    ("MPI_THREAD_MULTIPLE", MPI_THREAD_MULTIPLE),
+];
+
+/// The level that an info object asks for; threads may call at once unless it says otherwise.
+fn level(info: Option<&weft_process::Info>) -> Result<c_int, Error> {
+    let Some(asked) = info.and_then(|info| info.get("thread_level")) else {
+        return Ok(MPI_THREAD_MULTIPLE);
+    };
+    LEVELS.iter().find(|(word, _)| *word == asked).map(|&(_, level)| level).ok_or_else(|| {
+        let words = LEVELS.map(|(word, _)| word).join(", ");
+        let text = format!("info key thread_level = {asked}: one of {words}");
+        Error::new(MPI_ERR_INFO_VALUE, text)
+    })
+}
+
+pub(crate) unsafe fn session_init(
+    info: Info,
+    errhandler: Errhandler,
+    to: *mut Session,
+) -> Result<(), Error> {
+    check_errhandler(errhandler, HandlerKind::Session)?;
+    // From here on the session's own handler hears of errors.
+    let begin = || {
+        not_null(to, "session")?;
+        let hints = optional_info(info)?;
+        let level = level(hints.as_ref())?;
+        crate::chapters::init::begin_session(level)?;
+        let object =
+            Rc::new(SessionObject { errhandler: Cell::new(errhandler.0), thread_level: level });
+        let handle = state().sessions.borrow_mut().insert(object);
+        // SAFETY: the caller's pointer.
+        unsafe { store(to, Session(handle), "session") }
+    };
+    begin().map_err(|error: Error| error.on(Owner::Handler(errhandler)))
+}
+
+pub(crate) unsafe fn session_finalize(handle: *mut Session) -> Result<(), Error> {
+    not_null(handle, "session")?;
+    // SAFETY: not NULL.
+    let value = unsafe { *handle };
+    session(value)?;
+    state().sessions.borrow_mut().remove(value.0);
+    crate::chapters::init::end_session()?;
+    // SAFETY: not NULL.
+    unsafe { store(handle, MPI_SESSION_NULL, "session") }
+}
+
+pub(crate) unsafe fn session_get_info(handle: Session, info_used: *mut Info) -> Result<(), Error> {
+    let object = session(handle)?;
+    not_null(info_used, "info_used")?;
+    let mut info = weft_process::Info::default();
+    if let Some((word, _)) = LEVELS.iter().find(|(_, level)| *level == object.thread_level) {
+        info.set("thread_level", word);
+    }
+    info.set("mpi_memory_alloc_kinds", "system,mpi");
+    let handle = state().infos.borrow_mut().insert(info);
+    // SAFETY: the caller's pointer.
+    unsafe { store(info_used, Info(handle), "info_used") }
+}
+
+// ---- process sets -------------------------------------------------------------------------------
+
+/// The sets that every process knows: all, itself, and those of its node.
+const SETS: [&str; 3] = ["mpi://WORLD", "mpi://SELF", "weft://NODE"];
+
+/// The members of a process set.
+fn members(name: &str) -> Result<weft_process::Group, Error> {
+    let engine = engine()?;
+    let me = engine.rank();
+    let all = 0..engine.endpoint().fabric().size() as u32;
+    // Names of the standard's scheme are compared without regard to case.
+    let found = SETS.iter().position(|set| set.eq_ignore_ascii_case(name));
+    Ok(weft_process::Group::new(match found {
+        Some(0) => all.collect::<Vec<_>>(),
+        Some(1) => vec![me as u32],
+        Some(_) => {
+            let nodes = crate::chapters::init::nodes();
+            all.filter(|&rank| nodes[rank as usize] == nodes[me]).collect()
+        }
+        None => {
+            let text = format!("argument pset_name = {name}: one of {}", SETS.join(", "));
+            return Err(Error::new(MPI_ERR_ARG, text));
+        }
+    }))
+}
+
+pub(crate) unsafe fn session_get_num_psets(
+    handle: Session,
+    info: Info,
+    count: *mut c_int,
+) -> Result<(), Error> {
+    session(handle)?;
+    optional_info(info)?;
+    // SAFETY: the caller's pointer.
+    unsafe { store(count, SETS.len() as c_int, "npset_names") }
+}
+
+pub(crate) unsafe fn session_get_nth_pset(
+    handle: Session,
+    info: Info,
+    n: c_int,
+    length: *mut c_int,
+    name: *mut c_char,
+) -> Result<(), Error> {
+    session(handle)?;
+    optional_info(info)?;
+    not_null(length, "pset_len")?;
+    let Some(set) = usize::try_from(n).ok().and_then(|n| SETS.get(n)) else {
+        let text = format!("argument n = {n}: process sets are 0 to {}", SETS.len() - 1);
+        return Err(Error::new(MPI_ERR_ARG, text));
+    };
+    // SAFETY: the caller's pointer.
+    let room = unsafe { *length };
+    if room > 0 {
+        // SAFETY: the caller's buffer has that many bytes.
+        unsafe { crate::arguments::store_text(set, name, room as usize, "pset_name") }?;
+    }
+    // The length that it needs, with the NUL.
+    // SAFETY: the caller's pointer.
+    unsafe { store(length, set.len() as c_int + 1, "pset_len") }
+}
+
+pub(crate) unsafe fn session_get_pset_info(
+    handle: Session,
+    name: *const c_char,
+    to: *mut Info,
+) -> Result<(), Error> {
+    session(handle)?;
+    not_null(to, "info")?;
+    // SAFETY: the caller's string.
+    let group = members(&unsafe { text(name, "pset_name") }?)?;
+    let mut info = weft_process::Info::default();
+    info.set("mpi_size", &group.size().to_string());
+    let handle = state().infos.borrow_mut().insert(info);
+    // SAFETY: the caller's pointer.
+    unsafe { store(to, Info(handle), "info") }
+}
+
+pub(crate) unsafe fn group_from_session_pset(
+    handle: Session,
+    name: *const c_char,
+    to: *mut Group,
+) -> Result<(), Error> {
+    session(handle)?;
+    not_null(to, "newgroup")?;
+    // SAFETY: the caller's string.
+    let group = members(&unsafe { text(name, "pset_name") }?)?;
+    let handle = state().groups.borrow_mut().insert(group);
+    // SAFETY: the caller's pointer.
+    unsafe { store(to, Group(handle), "newgroup") }
+}
+
+// ---- communicators of groups --------------------------------------------------------------------
+
+/// Names of operations on groups, in bytes with the NUL.
+const STRINGTAG_MAX: usize = MPI_MAX_STRINGTAG_LEN as usize;
+
+/// The name under which the members of a group meet.
+///
+/// # Safety
+/// `from` is NULL or a C string.
+unsafe fn stringtag(from: *const c_char) -> Result<String, Error> {
+    // SAFETY: by contract.
+    let name = unsafe { text(from, "stringtag") }?;
+    if name.len() < STRINGTAG_MAX {
+        return Ok(name);
+    }
+    let text = format!(
+        "argument stringtag has {} bytes: at most {} (MPI_MAX_STRINGTAG_LEN - 1)",
+        name.len(),
+        STRINGTAG_MAX - 1
+    );
+    Err(Error::new(MPI_ERR_ARG, text))
+}
+
+/// A group that this process belongs to.
+fn joined(handle: Group, argument: &str) -> Result<weft_process::Group, Error> {
+    let members = group(handle, argument)?;
+    match members.rank_of(engine()?.rank() as u32) {
+        Some(_) => Ok(members),
+        None => {
+            let text = format!("argument {argument}: this process is not in the group");
+            Err(Error::new(MPI_ERR_GROUP, text))
+        }
+    }
+}
+
+/// Gives a communicator that has no parent its error handler and its handle.
+fn founded(new: Rc<CommObject>, errhandler: Errhandler) -> Comm {
+    new.errhandler.set(errhandler.0);
+    new.selection.set(state().selection.get());
+    keep(Some(new))
+}
+
+pub(crate) unsafe fn comm_create_from_group(
+    group_: Group,
+    name: *const c_char,
+    hints: Info,
+    errhandler: Errhandler,
+    to: *mut Comm,
+) -> Result<(), Error> {
+    check_errhandler(errhandler, HandlerKind::Comm)?;
+    let make = || {
+        not_null(to, "newcomm")?;
+        optional_info(hints)?;
+        // SAFETY: the caller's string.
+        let name = unsafe { stringtag(name) }?;
+        if group(group_, "group")?.size() == 0 {
+            // SAFETY: the caller's pointer.
+            return unsafe { store(to, MPI_COMM_NULL, "newcomm") };
+        }
+        let members = joined(group_, "group")?;
+        let made = CommObject::from_group(engine()?, &members, &name);
+        let new = engine()?.block_on(&Call::new("MPI_Comm_create_from_group"), made)?;
+        // SAFETY: the caller's pointer.
+        unsafe { store(to, founded(new, errhandler), "newcomm") }
+    };
+    make().map_err(|error: Error| error.on(Owner::Handler(errhandler)))
+}
+
+pub(crate) unsafe fn intercomm_create_from_groups(
+    local_group: Group,
+    local_leader: c_int,
+    remote_group: Group,
+    remote_leader: c_int,
+    name: *const c_char,
+    hints: Info,
+    errhandler: Errhandler,
+    to: *mut Comm,
+) -> Result<(), Error> {
+    check_errhandler(errhandler, HandlerKind::Comm)?;
+    let place = |of: &weft_process::Group, value: c_int, argument: &str| {
+        usize::try_from(value).ok().filter(|&v| v < of.size()).ok_or_else(|| {
+            let text = format!("argument {argument} = {value}: the group has {}", of.size());
+            Error::new(MPI_ERR_RANK, text)
+        })
+    };
+    let make = || {
+        not_null(to, "newintercomm")?;
+        optional_info(hints)?;
+        // SAFETY: the caller's string.
+        let name = unsafe { stringtag(name) }?;
+        let local = joined(local_group, "local_group")?;
+        let leader = place(&local, local_leader, "local_leader")?;
+        let leads = local.rank_of(engine()?.rank() as u32) == Some(leader);
+        let remote = match leads {
+            true => {
+                let group = group(remote_group, "remote_group")?;
+                let at = place(&group, remote_leader, "remote_leader")?;
+                Some((group, at))
+            }
+            false => None,
+        };
+        let remote = remote.as_ref().map(|(group, at)| (group, *at));
+        let made = CommObject::intercomm_from_groups(engine()?, &local, leader, remote, &name);
+        let call = Call::new("MPI_Intercomm_create_from_groups");
+        let new = engine()?.block_on(&call, made)?;
+        // SAFETY: the caller's pointer.
+        unsafe { store(to, founded(new, errhandler), "newintercomm") }
+    };
+    make().map_err(|error: Error| error.on(Owner::Handler(errhandler)))
+}

@@ -1,0 +1,104 @@
+//! Within each group, and between the groups by their ranks 0.
+//!
+//! ```text
+//!     A1 ─┐              ┌─ B1
+//!     A2 ─┼─ A0 <──> B0 ─┼─ B2      1. reduce (or gather) to the leader
+//!     A3 ─┘              └─ B3      2. leaders exchange   3. broadcast (or scatter)
+//! ```
+//! Cost: ceil(log2) of the groups' sizes in rounds up and down, one round between. A broadcast sends
+//! from the root itself to the other group's leader, a reduction from the leader to the root.
+
+use super::{Root, Sides};
+use crate::{Link, Reduce, barrier, bcast, reduce, scatter};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// The rank that speaks for its group.
+const LEADER: usize = 0;
+
+/// `out` to the other leader, `into` from it; nothing for those who lead nobody.
+pub async fn swap<F: Fabric>(bridge: &Link<F>, out: Sge, into: Sge) -> Result<(), Fault> {
+    match bridge.rank {
+        LEADER => bridge.exchange(LEADER, out, LEADER, into).await,
+        _ => Ok(()),
+    }
+}
+
+/// Nobody leaves before all of both groups have come.
+pub async fn barrier<F: Fabric>(sides: &Sides<F>) -> Result<(), Fault> {
+    barrier::dissemination(&sides.local).await?;
+    swap(&sides.bridge, Sge::EMPTY, Sge::EMPTY).await?;
+    barrier::dissemination(&sides.local).await
+}
+
+/// `data` of the root to `data` of the whole other group.
+pub async fn broadcast<F: Fabric>(sides: &Sides<F>, root: Root, data: Sge) -> Result<(), Fault> {
+    match root {
+        Root::Me => sides.bridge.send(LEADER, data).await,
+        Root::Beside => Ok(()),
+        Root::Rank(root) => {
+            if sides.local.rank == LEADER {
+                sides.bridge.recv(root, data).await?;
+            }
+            bcast::binomial(&sides.local, LEADER, data).await
+        }
+    }
+}
+
+/// The reduction of `input` of the other group's processes to `output` of the root.
+pub async fn reduce<F: Fabric>(
+    sides: &Sides<F>,
+    root: Root,
+    input: Sge,
+    output: Sge,
+    op: &dyn Reduce,
+) -> Result<(), Fault> {
+    match root {
+        Root::Me => sides.bridge.recv(LEADER, output).await,
+        Root::Beside => Ok(()),
+        Root::Rank(root) => {
+            let sum = sides.local.stage(input.len());
+            reduce::binomial(&sides.local, LEADER, input, sum.sge(), op).await?;
+            match sides.local.rank {
+                LEADER => sides.bridge.send(root, sum.sge()).await,
+                _ => Ok(()),
+            }
+        }
+    }
+}
+
+/// The reduction of the other group's `input` to `output` of all of this one.
+pub async fn allreduce<F: Fabric>(
+    sides: &Sides<F>,
+    input: Sge,
+    output: Sge,
+    op: &dyn Reduce,
+) -> Result<(), Fault> {
+    let sum = sides.local.stage(input.len());
+    reduce::binomial(&sides.local, LEADER, input, sum.sge(), op).await?;
+    swap(&sides.bridge, sum.sge(), output).await?;
+    bcast::binomial(&sides.local, LEADER, output).await
+}
+
+/// The reduction of the other group's `input`, in blocks of `lens` bytes by rank of this group, to
+/// `output` of each.
+pub async fn reduce_scatter<F: Fabric>(
+    sides: &Sides<F>,
+    input: Sge,
+    lens: &[usize],
+    output: Sge,
+    op: &dyn Reduce,
+) -> Result<(), Fault> {
+    let (mine, theirs) = (sides.local.stage(input.len()), sides.local.stage(input.len()));
+    reduce::binomial(&sides.local, LEADER, input, mine.sge(), op).await?;
+    swap(&sides.bridge, mine.sge(), theirs.sge()).await?;
+    let mut at = 0;
+    let block = |&len: &usize| {
+        at += len;
+        theirs.sge().part(at - len, len)
+    };
+    let blocks: Vec<Sge> = match sides.local.rank {
+        LEADER => lens.iter().map(block).collect(),
+        _ => Vec::new(),
+    };
+    scatter::flat(&sides.local, LEADER, &blocks, output).await
+}

@@ -1,0 +1,133 @@
+//! Collective operations of intercommunicators: datatypes around [`weft_collective::inter`].
+//!
+//! Boxed by [`crate::collectives`], so that the operations of one group stay small.
+
+use crate::collectives::{Pieces, readable, writable};
+use crate::{Buffer, Error};
+use weft_collective::inter::{Root, Sides, direct, leaders};
+use weft_collective::{Link, Reduce};
+use weft_fabric::{Fabric, Sge};
+
+pub(crate) async fn bcast<F: Fabric>(
+    sides: Sides<F>,
+    buffer: Buffer,
+    root: Root,
+) -> Result<(), Error> {
+    let pool = sides.local.endpoint.staging();
+    match root {
+        Root::Beside => Ok(()),
+        Root::Me => {
+            let piece = buffer.readable(pool);
+            Ok(leaders::broadcast(&sides, root, piece.sge).await?)
+        }
+        Root::Rank(_) => {
+            let piece = buffer.writable(pool);
+            leaders::broadcast(&sides, root, piece.sge).await?;
+            piece.unpack(&buffer, buffer.len());
+            Ok(())
+        }
+    }
+}
+
+pub(crate) async fn reduce<F: Fabric>(
+    sides: Sides<F>,
+    send: Option<Buffer>,
+    receive: Option<Buffer>,
+    root: Root,
+    op: &dyn Reduce,
+) -> Result<(), Error> {
+    let pool = sides.local.endpoint.staging();
+    let input = send.as_ref().map(|b| b.readable(pool));
+    let output = receive.as_ref().map(|b| b.writable(pool));
+    let from = input.as_ref().map_or(Sge::EMPTY, |p| p.sge);
+    let to = output.as_ref().map_or(Sge::EMPTY, |p| p.sge);
+    leaders::reduce(&sides, root, from, to, op).await?;
+    if let (Some(piece), Some(buffer)) = (&output, &receive) {
+        piece.unpack(buffer, buffer.len());
+    }
+    Ok(())
+}
+
+pub(crate) async fn allreduce<F: Fabric>(
+    sides: Sides<F>,
+    send: Buffer,
+    receive: Buffer,
+    op: &dyn Reduce,
+) -> Result<(), Error> {
+    let pool = sides.local.endpoint.staging();
+    let (input, output) = (send.readable(pool), receive.writable(pool));
+    leaders::allreduce(&sides, input.sge, output.sge, op).await?;
+    output.unpack(&receive, receive.len());
+    Ok(())
+}
+
+/// `counts`: elements by rank of this group.
+pub(crate) async fn reduce_scatter<F: Fabric>(
+    sides: Sides<F>,
+    send: Buffer,
+    counts: Vec<usize>,
+    receive: Buffer,
+    op: &dyn Reduce,
+) -> Result<(), Error> {
+    let pool = sides.local.endpoint.staging();
+    let (input, output) = (send.readable(pool), receive.writable(pool));
+    let lens: Vec<usize> = counts.iter().map(|count| count * send.ty().size()).collect();
+    leaders::reduce_scatter(&sides, input.sge, &lens, output.sge, op).await?;
+    output.unpack(&receive, receive.len());
+    Ok(())
+}
+
+pub(crate) async fn gather<F: Fabric>(
+    bridge: Link<F>,
+    send: Option<Buffer>,
+    blocks: Vec<Buffer>,
+    root: Root,
+) -> Result<(), Error> {
+    let mine = send.as_ref().map(|b| b.readable(bridge.endpoint.staging()));
+    let mine = mine.as_ref().map_or(Sge::EMPTY, |p| p.sge);
+    let pieces = writable(&bridge, blocks);
+    direct::gather(&bridge, root, mine, &pieces.sges()).await?;
+    pieces.unpack();
+    Ok(())
+}
+
+pub(crate) async fn scatter<F: Fabric>(
+    bridge: Link<F>,
+    blocks: Vec<Buffer>,
+    receive: Option<Buffer>,
+    root: Root,
+) -> Result<(), Error> {
+    let mine = receive.as_ref().map(|b| b.writable(bridge.endpoint.staging()));
+    let to = mine.as_ref().map_or(Sge::EMPTY, |p| p.sge);
+    let pieces = readable(&bridge, blocks);
+    direct::scatter(&bridge, root, &pieces.sges(), to).await?;
+    if let (Some(piece), Some(buffer)) = (&mine, &receive) {
+        piece.unpack(buffer, buffer.len());
+    }
+    Ok(())
+}
+
+/// `send`: to all alike.
+pub(crate) async fn allgather<F: Fabric>(
+    bridge: Link<F>,
+    send: Buffer,
+    blocks: Vec<Buffer>,
+) -> Result<(), Error> {
+    let mine = send.readable(bridge.endpoint.staging());
+    let pieces = writable(&bridge, blocks);
+    let out = vec![mine.sge; bridge.size()];
+    direct::exchange(&bridge, &out, &pieces.sges()).await?;
+    pieces.unpack();
+    Ok(())
+}
+
+pub(crate) async fn alltoall<F: Fabric>(
+    bridge: Link<F>,
+    send: Vec<Buffer>,
+    receive: Vec<Buffer>,
+) -> Result<(), Error> {
+    let (out, into): (Pieces, Pieces) = (readable(&bridge, send), writable(&bridge, receive));
+    direct::exchange(&bridge, &out.sges(), &into.sges()).await?;
+    into.unpack();
+    Ok(())
+}
