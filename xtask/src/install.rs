@@ -77,7 +77,7 @@ fn is_member(package: &str) -> bool {
 }
 
 /// Builds the library and `packages`; returns the directory that they are in.
-fn build<'a>(packages: impl Iterator<Item = &'a str>) -> Result<PathBuf, String> {
+pub fn build<'a>(packages: impl Iterator<Item = &'a str>) -> Result<PathBuf, String> {
     // This program was built by `cargo xtask` in the release directory that we want.
     let exe = std::env::current_exe().map_err(|e| format!("where xtask lies: {e}"))?;
     let target = exe.ancestors().nth(2).ok_or("xtask does not lie in target/<profile>")?;

@@ -274,7 +274,7 @@ pub fn piece(rng: &mut Rng, unit: &[Basic], times: usize, what: Use) -> Piece {
 
 fn tighten(rng: &mut Rng, ty: Type, count: i64, what: Use) -> Type {
     let overlap = what == Use::Send && rng.u32(..16) == 0;
-    if count < 2 || count > 64 || (!overlap && rng.u32(..4) > 0) {
+    if !(2..=64).contains(&count) || (!overlap && rng.u32(..4) > 0) {
         return ty;
     }
     let extent = if overlap { rng.i64(1..=ty.extent()) } else { ty.map[0].0.size() as i64 };

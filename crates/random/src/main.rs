@@ -100,8 +100,12 @@ impl Args {
     }
 
     fn command(&self, ranks: usize, number: u64) -> String {
-        let Args { seed, steps, .. } = self;
-        format!("mpiexec -n {ranks} weft-random --seed {seed} --steps {steps} --only {number}")
+        let Args { seed, steps, library, .. } = self;
+        let program = std::env::args().next().unwrap_or_default();
+        format!(
+            "mpiexec -n {ranks} {program} --library {library} --seed {seed} --steps {steps} --only \
+             {number}"
+        )
     }
 }
 

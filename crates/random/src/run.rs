@@ -71,6 +71,8 @@ struct Stage<'s, 'a> {
     pending: Vec<Pending>,
     /// Items in the order in which their receives were posted.
     posted: Vec<usize>,
+    /// Memory for buffered sends.
+    attached: Vec<u64>,
     /// For the contents of this round.
     key: u64,
 }
@@ -127,6 +129,7 @@ impl<'a> Session<'a> {
             live,
             pending: Vec::new(),
             posted: Vec::new(),
+            attached: Vec::new(),
             key: base,
         };
         let buffered = stage.attach()?;

@@ -33,8 +33,8 @@ impl Stage<'_, '_> {
         if size == 0 {
             return Ok(false);
         }
-        let memory = vec![0u64; (size as usize).div_ceil(8)].leak();
-        let args = [memory.as_mut_ptr() as usize, memory.len() * 8];
+        self.attached = vec![0; (size as usize).div_ceil(8)];
+        let args = [self.attached.as_mut_ptr() as usize, self.attached.len() * 8];
         let large = self.rng.bool();
         self.mpi().call_c("MPI_Buffer_attach", large, &args)?;
         Ok(true)
@@ -45,11 +45,13 @@ impl Stage<'_, '_> {
         let large = self.rng.bool();
         let (mut address, mut size) = (0usize, 0i64);
         self.mpi().call_c("MPI_Buffer_detach", large, &[at(&mut address), at(&mut size)])?;
-        let bytes = if large { size } else { i64::from(size as i32) };
-        let words = std::ptr::slice_from_raw_parts_mut(address as *mut u64, bytes as usize / 8);
-        // SAFETY: this is the memory that `attach` leaked: address and size are what it gave.
-        drop(unsafe { Box::from_raw(words) });
-        Ok(())
+        let size = std::hint::black_box(if large { size } else { i64::from(size as i32) });
+        let found = (std::hint::black_box(address), size as usize);
+        let given = (self.attached.as_ptr() as usize, self.attached.len() * 8);
+        if found == given {
+            return Ok(());
+        }
+        Err(format!("MPI_Buffer_detach gives address and size {found:?}; attached were {given:?}"))
     }
 
     pub(super) fn message(&mut self, item: usize, m: &Message, rank: usize) -> Outcome {
