@@ -138,6 +138,17 @@ static void parts(void)
     MPI_Comm_create(inter, first ? sub : MPI_GROUP_EMPTY, &part);
     CHECK(part == MPI_COMM_NULL);
     MPI_Group_free(&group), MPI_Group_free(&sub);
+    /* Both sides of one communicator at once, each with its own group. */
+    MPI_Comm both;
+    MPI_Intercomm_merge(inter, first, &both);
+    MPI_Comm_group(inter, &group);
+    MPI_Comm_create(both, group, &part);
+    MPI_Comm_size(part, &n);
+    CHECK(n == mine);
+    MPI_Barrier(part);
+    MPI_Group_free(&group);
+    MPI_Comm_free(&part);
+    MPI_Comm_free(&both);
 }
 
 /* One round of all collectives; `form` 0: blocking, 1: nonblocking, 2: persistent. */

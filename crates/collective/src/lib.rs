@@ -13,6 +13,7 @@ pub mod gather;
 pub mod inter;
 pub mod landing;
 mod link;
+pub mod neighbor;
 pub mod rank;
 pub mod reduce;
 pub mod scan;

@@ -30,6 +30,8 @@ pub struct Comm<F: Fabric> {
     remote: Option<Group>,
     rank: usize,
     sequence: Cell<u32>,
+    /// The tag of all its collective operations, for one persistent operation's view of it.
+    lane: Cell<Option<i32>>,
     /// Which algorithms it uses.
     pub selection: Cell<Selection>,
     /// Where the central algorithms meet.
@@ -52,7 +54,9 @@ pub(crate) const NONE: u64 = 3;
 /// under way at once apart.
 pub(crate) mod tags {
     /// Numbers of operations.
-    pub const NUMBERS: i32 = (1 << 29) - 1;
+    pub const NUMBERS: i32 = (1 << 28) - 1;
+    /// The number is that of a persistent operation's initialization.
+    pub const LANES: i32 = 1 << 28;
     /// Between the groups of an intercommunicator.
     pub const BRIDGE: i32 = 1 << 29;
     /// Making communicators of groups.
@@ -75,6 +79,7 @@ impl<F: Fabric> Comm<F> {
             remote,
             rank,
             sequence: Cell::new(0),
+            lane: Cell::new(None),
             selection: Cell::default(),
             board: Rc::default(),
             shares_memory: OnceCell::new(),
@@ -155,7 +160,8 @@ impl<F: Fabric> Comm<F> {
         let sequence = self.sequence.get();
         self.sequence.set(sequence.wrapping_add(1));
         self.engine.endpoint().fabric().charge(Work::Entry);
-        self.link_with(self.group.ranks(), (sequence & tags::NUMBERS as u32) as i32)
+        let tag = self.lane.get().unwrap_or((sequence & tags::NUMBERS as u32) as i32);
+        self.link_with(self.group.ranks(), tag)
     }
 
     /// The same, with the view of the other group where there is one.
@@ -170,6 +176,19 @@ impl<F: Fabric> Comm<F> {
         let endpoint = self.engine.endpoint().clone();
         let context = self.collective_context();
         Link { endpoint, members: members.clone(), rank: self.rank, context, tag }
+    }
+
+    /// A view of the communicator for one persistent operation, with a tag and a board of its own:
+    /// ranks make their lanes in one order, and use them in any (MPI 5.0, section 6.13). On a lane the
+    /// operation runs again and again; its messages are matched in their order.
+    pub fn lane(&self) -> Rc<Comm<F>> {
+        let (group, remote) = (self.group.clone(), self.remote.clone());
+        let lane = Comm::new(&self.engine, self.id, group, remote, "");
+        let sequence = self.sequence.get();
+        self.sequence.set(sequence.wrapping_add(1));
+        lane.lane.set(Some((sequence & tags::NUMBERS as u32) as i32 | tags::LANES));
+        lane.selection.set(self.selection.get());
+        lane
     }
 
     pub fn compare(&self, other: &Comm<F>) -> Compare {

@@ -54,9 +54,10 @@ impl<F: Fabric> Comm<F> {
                     .map(|r| (all[r][1] as i64, r))
                     .collect();
                 members.sort_unstable();
-                members.into_iter().map(|(_, r)| r).collect()
+                members.into_iter().map(|(_, r)| r).collect::<Vec<_>>()
             };
-            Ok(meet(&engine, &all, [&group, remote.as_ref().unwrap_or(&group)], part))
+            let (mine, theirs) = (part(&all.mine), all.theirs.as_deref().map(part));
+            Ok(meet(&engine, &all, [&group, remote.as_ref().unwrap_or(&group)], mine, theirs))
         }
     }
 
@@ -81,13 +82,15 @@ impl<F: Fabric> Comm<F> {
                 let text = format!("process {stranger} of the group is not in the communicator");
                 return Err(Error::new(class::GROUP, text));
             }
-            let part = |all: &[Words]| {
+            // Of one group, different processes may name disjoint subgroups: only the own one counts.
+            let mine = subgroup.ranks().iter().filter_map(|&r| group.rank_of(r)).collect();
+            let theirs = all.theirs.as_ref().map(|all| {
                 let mut members: Vec<usize> =
                     (0..all.len()).filter(|&r| all[r][0] as i64 >= 0).collect();
                 members.sort_unstable_by_key(|&r| all[r][0]);
                 members
-            };
-            Ok(meet(&engine, &all, [&group, remote.as_ref().unwrap_or(&group)], part))
+            });
+            Ok(meet(&engine, &all, [&group, remote.as_ref().unwrap_or(&group)], mine, theirs))
         }
     }
 
@@ -189,23 +192,22 @@ fn founded<F: Fabric>(
     }
 }
 
-/// The new communicator of the members that `part` picks of each group, in their new order. `None`
-/// if it picks nobody of the other group. This process is one of them.
+/// The new communicator of the members at these places of each group. `None` if there is nobody of the
+/// other group. This process is one of them.
 fn meet<F: Fabric>(
     engine: &Rc<Engine<F>>,
     all: &Gathered,
     [group, remote]: [&Group; 2],
-    part: impl Fn(&[Words]) -> Vec<usize>,
+    mine: Vec<usize>,
+    theirs: Option<Vec<usize>>,
 ) -> Option<Rc<Comm<F>>> {
-    let places = part(&all.mine);
-    let mut id = all.mine[places[0]][2];
+    let mut id = all.mine[mine[0]][2];
     let mut other = None;
-    if let Some(theirs) = &all.theirs {
-        let places = part(theirs);
-        id = id.min(theirs[*places.first()?][2]);
+    if let (Some(said), Some(places)) = (&all.theirs, theirs) {
+        id = id.min(said[*places.first()?][2]);
         other = Some(remote.include(&places));
     }
-    Some(Comm::new(engine, id, group.include(&places), other, ""))
+    Some(Comm::new(engine, id, group.include(&mine), other, ""))
 }
 
 /// A new context number, the same on every rank.

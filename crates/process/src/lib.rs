@@ -17,6 +17,7 @@ mod info;
 mod inter;
 mod intercomm;
 mod messages;
+mod neighbors;
 mod request;
 mod topology;
 
@@ -29,6 +30,7 @@ pub use error::{Error, class};
 pub use group::Group;
 pub use info::{Info, KEY_MAX, VALUE_MAX};
 pub use messages::{Destination, Origin};
+pub use neighbors::Neighbors;
 pub use request::{Active, External, Outcome};
 pub use topology::{Cartesian, Edge, Graph, Neighborhood, Topology, balanced_dims};
 pub use weft_collective::inter::Root;

@@ -14,9 +14,28 @@ pub struct Graph {
     /// Where the neighbours of each rank end in `edges`.
     pub index: Vec<usize>,
     pub edges: Vec<usize>,
+    /// Two nodes with more edges from the first to the second than back, if there are such.
+    pub lopsided: Option<(usize, usize)>,
 }
 
 impl Graph {
+    /// The graph of these neighbours, each a node of the graph.
+    pub fn new(index: Vec<usize>, edges: Vec<usize>) -> Graph {
+        let mut graph = Graph { index, edges, lopsided: None };
+        let from = (0..graph.index.len())
+            .flat_map(|node| graph.neighbors(node).iter().map(move |&to| (node, to)));
+        let mut there: Vec<_> = from.collect();
+        let mut back: Vec<_> = there.iter().map(|&(from, to)| (to, from)).collect();
+        there.sort_unstable();
+        back.sort_unstable();
+        let differ = there.iter().zip(&back).find(|(there, back)| there != back);
+        graph.lopsided = differ.map(|(&there, &back)| match there < back {
+            true => there,
+            false => (back.1, back.0),
+        });
+        graph
+    }
+
     /// The neighbours of `rank`, in the order in which they were given.
     pub fn neighbors(&self, rank: usize) -> &[usize] {
         let start = if rank == 0 { 0 } else { self.index[rank - 1] };
@@ -191,8 +210,11 @@ mod tests {
 
     #[test]
     fn neighbours_are_those_of_the_edges() {
-        let graph = Graph { index: vec![2, 3, 3], edges: vec![1, 2, 0] };
+        let graph = Graph::new(vec![2, 3, 3], vec![1, 2, 0]);
         assert_eq!([0, 1, 2].map(|r| graph.neighbors(r)), [&[1, 2][..], &[0], &[]]);
+        assert_eq!(graph.lopsided, Some((0, 2)));
+        assert_eq!(Graph::new(vec![1, 3], vec![1, 0, 0]).lopsided, Some((1, 0)));
+        assert_eq!(Graph::new(vec![3, 5], vec![1, 0, 1, 0, 0]).lopsided, None);
         let edges = [[0, 1, 5], [1, 0, 6], [0, 1, 7], [2, 2, 8]];
         let part = Neighborhood::at(1, &edges, true);
         assert_eq!(part.sources, [(0, 5), (0, 7)]);

@@ -20,6 +20,9 @@ const SUITES: &[&str] = &[
     "test_group",
     "test_pack",
     "test_comm_topo",
+    "test_cco_ngh_buf",
+    "test_cco_ngh_obj",
+    "test_cco_pr_ngh_buf",
 ];
 
 /// Those of them that are messages between two ranks.

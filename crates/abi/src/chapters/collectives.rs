@@ -14,7 +14,7 @@ use crate::widen::Counts;
 use std::ffi::{c_int, c_void};
 use std::pin::Pin;
 use std::rc::Rc;
-use weft_process::{Active, AllreduceAlgorithm, BarrierAlgorithm, Buffer, By, Selection};
+use weft_process::{Active, AllreduceAlgorithm, BarrierAlgorithm, Buffer, By, Root, Selection};
 
 /// The algorithms that the settings name, by the places of their words in the declarations.
 pub fn selection() -> Result<Selection, String> {
@@ -76,7 +76,8 @@ macro_rules! operation {
             // SAFETY: the caller's buffers stay while the request is active.
             unsafe {
                 let (comm, make) = $prepare($($arg),*)?;
-                let again = comm.clone();
+                // Matched here, not by the order of the starts (MPI 5.0, section 6.13).
+                let again = comm.lane();
                 let recipe = move || {
                     let Running { future, by } = make(&again);
                     Ok(Active::Task(again.engine().spawn_by(by, future)))
@@ -101,6 +102,7 @@ fn boxed_by(by: By, f: impl Future<Output = Result<(), weft_process::Error>> + '
 }
 
 pub(crate) mod blocks;
+pub(crate) mod neighbors;
 pub(crate) mod reductions;
 
 unsafe fn prepare_barrier(handle: Comm) -> Prepared<impl Fn(&CommObject) -> Running> {
@@ -119,6 +121,11 @@ unsafe fn prepare_bcast(
 ) -> Prepared<impl Fn(&CommObject) -> Running> {
     let comm = comm(handle)?;
     let root = root(&comm, root_)?;
+    // Beside the root the buffer means nothing.
+    let (buf, n, datatype) = match root {
+        Root::Beside => (std::ptr::null_mut(), 0, MPI_BYTE),
+        _ => (buf, n, datatype),
+    };
     // SAFETY: the caller's buffer.
     let data = unsafe { buffer(buf, n, datatype, ["buffer", "count", "datatype"]) }?;
     Ok((comm, move |c: &CommObject| boxed(c.bcast(data.clone(), root))))

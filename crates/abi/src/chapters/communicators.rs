@@ -148,7 +148,7 @@ pub(crate) unsafe fn comm_split_type(
 ) -> Result<(), Error> {
     not_null(newcomm, "newcomm")?;
     optional_info(info)?;
-    let old = intracomm(handle)?;
+    let old = comm(handle)?;
     let colour = match split_type {
         MPI_UNDEFINED => None,
         // All ranks run on one machine and share its memory.

@@ -65,7 +65,7 @@ unsafe fn described(
         return Err(Error::new(MPI_ERR_ARG, text));
     }
     let wide = |list: Vec<c_int>| list.into_iter().map(|n| n as usize).collect();
-    Ok(Graph { index: wide(ends), edges: wide(edges) })
+    Ok(Graph::new(wide(ends), wide(edges)))
 }
 
 pub(crate) unsafe fn graph_create(

@@ -19,7 +19,7 @@ use weft_process::{Active, Buffer};
 ///
 /// # Safety
 /// As for [`buffer`].
-unsafe fn equal_blocks(
+pub(super) unsafe fn equal_blocks(
     buf: *const c_void,
     n: i64,
     datatype: Datatype,
@@ -27,6 +27,8 @@ unsafe fn equal_blocks(
     names: [&'static str; 3],
 ) -> Result<Vec<Buffer>, Error> {
     let each = count(n, names[1])?;
+    // Where there are no blocks, the buffer may be NULL.
+    let n = if ranks == 0 { 0 } else { n };
     // SAFETY: by contract.
     let first = unsafe { buffer(buf, n, datatype, names) }?;
     Ok((0..ranks).map(|r| first.block(r as i64 * each as i64, each)).collect())
@@ -36,7 +38,7 @@ unsafe fn equal_blocks(
 ///
 /// # Safety
 /// As for [`buffer`]; the arrays have one entry a rank.
-unsafe fn blocks(
+pub(super) unsafe fn blocks(
     buf: *const c_void,
     counts: Counts,
     displs: Displs,
@@ -60,7 +62,7 @@ unsafe fn blocks(
 ///
 /// # Safety
 /// As for [`buffer`]; the arrays have one entry a rank.
-unsafe fn typed_blocks(
+pub(super) unsafe fn typed_blocks(
     buf: *const c_void,
     counts: Counts,
     displs: Displs,
@@ -68,7 +70,9 @@ unsafe fn typed_blocks(
     ranks: usize,
     names: [&'static str; 3],
 ) -> Result<Vec<Buffer>, Error> {
-    not_null(types, names[2])?;
+    if ranks > 0 {
+        not_null(types, names[2])?;
+    }
     if displs.is_null() && ranks > 0 {
         return Err(Error::new(MPI_ERR_ARG, "the array of displacements is NULL"));
     }
@@ -307,8 +311,8 @@ operation!("MPI_Alltoall" alltoall ialltoall alltoall_init
     (sendbuf: *const c_void, sendcount: i64, sendtype: Datatype, recvbuf: *mut c_void,
      recvcount: i64, recvtype: Datatype, handle: Comm) prepare_alltoall);
 
-const SENDS: [&str; 3] = ["sendbuf", "sendcounts", "sendtype"];
-const RECVS: [&str; 3] = ["recvbuf", "recvcounts", "recvtype"];
+pub(super) const SENDS: [&str; 3] = ["sendbuf", "sendcounts", "sendtype"];
+pub(super) const RECVS: [&str; 3] = ["recvbuf", "recvcounts", "recvtype"];
 
 unsafe fn prepare_alltoallv(
     sendbuf: *const c_void,

@@ -15,10 +15,25 @@ use crate::waiting::Call;
 use crate::widen::Counts;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
-use weft_process::Active;
+use weft_collective::Reduce;
+use weft_fabric::Sge;
+use weft_process::{Active, By};
 
 const REDUCE_SEND: [&str; 3] = ["sendbuf", "count", "datatype"];
 const REDUCE_RECV: [&str; 3] = ["recvbuf", "count", "datatype"];
+
+/// The operator where this process reduces nothing, and its arguments mean nothing.
+struct Nothing;
+
+impl Reduce for Nothing {
+    fn combine(&self, _: Sge, _: Sge) {
+        unreachable!("no operands meet here")
+    }
+
+    fn commutes(&self) -> bool {
+        true
+    }
+}
 
 unsafe fn prepare_reduce(
     sendbuf: *const c_void,
@@ -31,9 +46,12 @@ unsafe fn prepare_reduce(
 ) -> Prepared<impl Fn(&CommObject) -> Running> {
     let comm = comm(handle)?;
     let root = root(&comm, root_)?;
-    let reduce = reduction(op, &committed(datatype, "datatype")?)?;
-    let by = runner(op)?;
     let (at_root, at_leaf) = (at_root(&comm, root), at_leaf(root));
+    let (reduce, by): (Rc<dyn Reduce>, By) = match at_leaf {
+        true => (reduction(op, &committed(datatype, "datatype")?)?, runner(op)?),
+        // The other group reduces.
+        false => (Rc::new(Nothing), By::Anybody),
+    };
     // SAFETY: the caller's buffers; the receive buffer means something at the root alone.
     let (send, receive) = unsafe {
         let send = match at_leaf {
