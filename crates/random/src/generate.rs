@@ -1,9 +1,11 @@
 //! Makes a program from a seed: communicators, and phases of messages and collective calls.
 
 mod collectives;
+mod comms;
 mod messages;
 
-use crate::program::{Comm, CommId, Form, How, Item, Make, Phase, Program, Step};
+use crate::comm::Comm;
+use crate::program::{CommId, Form, Item, Phase, Program, Step};
 use fastrand::Rng;
 use std::collections::BTreeMap;
 
@@ -34,12 +36,12 @@ const COMMS: usize = 6;
 impl Recipe {
     pub fn program(&self) -> Program {
         let mut rng = Rng::with_seed(key(&[self.seed, self.number, self.ranks as u64, 1]));
-        let world = Comm { members: (0..self.ranks).collect() };
+        let world = Comm::new((0..self.ranks).collect());
         let mut program = Program { ranks: self.ranks, comms: vec![world], steps: Vec::new() };
         let mut open = vec![0];
         for _ in 0..self.steps {
             match rng.u32(..10) {
-                0..3 if open.len() < COMMS => make(&mut rng, &mut program, &mut open),
+                0..3 if open.len() < COMMS => comms::make(&mut rng, &mut program, &mut open),
                 3 if open.len() > 1 => {
                     let id = open.remove(rng.usize(1..open.len()));
                     program.steps.push(Step::Free(id));
@@ -52,51 +54,6 @@ impl Recipe {
         }
         program
     }
-}
-
-/// Communicators from one of those that are there.
-fn make(rng: &mut Rng, program: &mut Program, open: &mut Vec<CommId>) {
-    let parent = open[rng.usize(..open.len())];
-    let members = program.comms[parent].members.clone();
-    let n = members.len();
-    let mut some: Vec<usize> = (0..n).collect();
-    rng.shuffle(&mut some);
-    some.truncate(rng.usize(1..=n));
-    let how = match rng.u32(..8) {
-        0 => How::Dup,
-        1 => How::DupWithInfo,
-        2 => How::Idup,
-        3 => How::Create(some),
-        4 => How::CreateGroup(some, rng.i64(0..100)),
-        _ => {
-            let colors = rng.i64(1..=3);
-            let color = |rng: &mut Rng| (rng.u32(..8) > 0).then(|| rng.i64(0..colors));
-            How::Split((0..n).map(|_| (color(rng), rng.i64(-2..=2))).collect())
-        }
-    };
-    let groups: Vec<Vec<usize>> = match &how {
-        How::Dup | How::DupWithInfo | How::Idup => vec![members],
-        How::Create(ranks) | How::CreateGroup(ranks, _) => {
-            vec![ranks.iter().map(|r| members[*r]).collect()]
-        }
-        How::Split(all) => {
-            let mut groups: BTreeMap<i64, Vec<(i64, usize)>> = BTreeMap::new();
-            for (rank, (color, key)) in all.iter().enumerate() {
-                if let Some(color) = color {
-                    groups.entry(*color).or_default().push((*key, rank));
-                }
-            }
-            let sorted = groups.into_values().map(|mut group| {
-                group.sort_unstable();
-                group.into_iter().map(|(_, rank)| members[rank]).collect()
-            });
-            sorted.collect()
-        }
-    };
-    let made: Vec<CommId> = (program.comms.len()..).take(groups.len()).collect();
-    program.comms.extend(groups.into_iter().map(|members| Comm { members }));
-    open.extend(&made);
-    program.steps.push(Step::Make(Make { parent, how, made }));
 }
 
 /// How many units of data; seldom many.
@@ -121,16 +78,16 @@ fn phase(rng: &mut Rng, comms: &[Comm], open: &[CommId]) -> Phase {
             0 => {
                 let used = closing.contains(&comm) || items.iter().any(|i| message_on(i, comm));
                 // Messages of one communicator in a phase come from one plan of who matches whom.
-                if !used && messages::plan(rng, comm, comms[comm].members.len(), &mut items) {
+                if !used && messages::plan(rng, comm, &comms[comm], &mut items) {
                     closing.push(comm);
                 }
             }
-            1 if !closing.contains(&comm) => {
+            1 if !closing.contains(&comm) && comms[comm].first.is_none() => {
                 items.push(Item::Shift(messages::shift(rng, comm, comms[comm].members.len())));
             }
             _ => {
-                let n = comms[comm].members.len();
-                items.push(Item::Collective(collectives::collective(rng, comm, n)));
+                let one = collectives::collective(rng, comm, &comms[comm]);
+                items.push(Item::Collective(one));
             }
         }
     }

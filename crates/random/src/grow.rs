@@ -26,7 +26,7 @@ fn divisors(n: usize) -> Vec<usize> {
 }
 
 /// Numbers from 0 on that sum up to `sum`.
-fn parts(rng: &mut Rng, sum: i64, n: usize) -> Vec<i64> {
+pub fn parts(rng: &mut Rng, sum: i64, n: usize) -> Vec<i64> {
     let mut cuts: Vec<i64> = (1..n).map(|_| rng.i64(0..=sum)).collect();
     cuts.extend([0, sum]);
     cuts.sort_unstable();

@@ -7,6 +7,7 @@
 
 mod basic;
 mod buffer;
+mod comm;
 mod construct;
 mod generate;
 mod grow;

@@ -10,6 +10,8 @@ pub const COMM_NULL: usize = 0x100;
 pub const COMM_WORLD: usize = 0x101;
 pub const COMM_SELF: usize = 0x102;
 pub const MESSAGE_NULL: usize = 0x128;
+pub const GROUP_EMPTY: usize = 0x109;
+pub const UNWEIGHTED: usize = 10;
 pub const INFO_NULL: usize = 0x130;
 pub const ERRORS_RETURN: usize = 0x143;
 pub const REQUEST_NULL: usize = 0x180;
@@ -20,6 +22,7 @@ pub const BSEND_OVERHEAD: i64 = 512;
 pub const ANY_SOURCE: i64 = -1;
 pub const ANY_TAG: i64 = -2;
 pub const PROC_NULL: i64 = -3;
+pub const ROOT: i64 = -4;
 pub const UNDEFINED: i64 = -32766;
 pub const ORDER_C: i64 = 0xC;
 pub const ORDER_FORTRAN: i64 = 0xF;
@@ -36,6 +39,8 @@ const NAMED: &[(&str, i64)] = &[
     ("MPI_COMM_SELF", COMM_SELF as i64),
     ("MPI_MESSAGE_NULL", MESSAGE_NULL as i64),
     ("MPI_INFO_NULL", INFO_NULL as i64),
+    ("MPI_GROUP_EMPTY", GROUP_EMPTY as i64),
+    ("MPI_UNWEIGHTED", UNWEIGHTED as i64),
     ("MPI_ERRORS_RETURN", ERRORS_RETURN as i64),
     ("MPI_REQUEST_NULL", REQUEST_NULL as i64),
     ("MPI_PACKED", PACKED as i64),
@@ -45,6 +50,7 @@ const NAMED: &[(&str, i64)] = &[
     ("MPI_ANY_SOURCE", ANY_SOURCE),
     ("MPI_ANY_TAG", ANY_TAG),
     ("MPI_PROC_NULL", PROC_NULL),
+    ("MPI_ROOT", ROOT),
     ("MPI_UNDEFINED", UNDEFINED),
     ("MPI_ORDER_C", ORDER_C),
     ("MPI_ORDER_FORTRAN", ORDER_FORTRAN),

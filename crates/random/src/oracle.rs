@@ -102,12 +102,13 @@ impl Oracle<'_> {
         }
         if let Some((op, element)) = c.op {
             let first = Piece { count: self.result(c, rank), ..c.recv[rank][0].clone() };
-            let up_to = match c.kind {
+            let all = c.wiring[rank].iter().flatten();
+            let heard = match c.kind {
                 Kind::Scan => rank + 1,
                 Kind::Exscan => rank,
-                _ => c.send.len(),
+                _ => c.wiring[rank].len(),
             };
-            let inputs = (0..up_to).map(|from| self.input(c, from, rank));
+            let inputs = all.take(heard).map(|(from, slot)| self.data(c, *from, *slot));
             match inputs.reduce(|a, b| reduce::combine(op, element, &a, &b)) {
                 Some(data) => image.unpack(&first, &data),
                 None => open.push(first),
@@ -122,12 +123,24 @@ impl Oracle<'_> {
             }
             return Expected { image, open };
         }
-        for (i, piece) in c.recv[rank].iter().enumerate() {
-            let from = match c.kind {
-                Kind::Bcast | Kind::Scatter | Kind::Scatterv => c.root,
-                _ => i,
-            };
-            image.unpack(piece, &self.moved(c, from, rank));
+        match c.kind {
+            Kind::Bcast => {
+                let data = self.initial(c.root, Side::Recv).pack(&c.recv[c.root][0]);
+                image.unpack(&c.recv[rank][0], &data);
+            }
+            Kind::Scatter | Kind::Scatterv => {
+                let mut heard = c.wiring[rank].iter().flatten();
+                let (root, slot) =
+                    heard.find(|(from, _)| *from == c.root).expect("all hear the root");
+                image.unpack(&c.recv[rank][0], &self.data(c, *root, *slot));
+            }
+            _ => {
+                for (piece, heard) in c.recv[rank].iter().zip(&c.wiring[rank]) {
+                    if let Some((from, slot)) = heard {
+                        image.unpack(piece, &self.data(c, *from, *slot));
+                    }
+                }
+            }
         }
         Expected { image, open }
     }
@@ -142,30 +155,18 @@ impl Oracle<'_> {
         }
     }
 
-    /// What a rank puts into the reduction whose result goes to `to`.
-    fn input(&self, c: &Collective, from: usize, to: usize) -> Vec<u8> {
-        let (side, all) = match c.send[from].is_empty() {
-            true => (Side::Recv, &c.recv[from]),
-            false => (Side::Send, &c.send[from]),
+    /// What one seat says in its piece of this number, packed.
+    fn data(&self, c: &Collective, from: usize, slot: usize) -> Vec<u8> {
+        if !c.send[from].is_empty() {
+            let i = if c.send[from].len() == 1 { 0 } else { slot };
+            return self.initial(from, Side::Send).pack(&c.send[from][i]);
+        }
+        // In place. Gather and allgather: its own part; the others: the part for the other.
+        let i = match c.kind {
+            Kind::Gather | Kind::Gatherv | Kind::Allgather | Kind::Allgatherv => from,
+            _ if c.recv[from].len() == 1 => 0,
+            _ => slot,
         };
-        let i = if all.len() == 1 { 0 } else { to };
-        self.initial(from, side).pack(&all[i])
-    }
-
-    /// What one rank gives another.
-    fn moved(&self, c: &Collective, from: usize, to: usize) -> Vec<u8> {
-        if c.kind == Kind::Bcast {
-            return self.initial(from, Side::Recv).pack(&c.recv[from][0]);
-        }
-        if c.send[from].is_empty() {
-            // In place. Gather and allgather: its own part; alltoall: the part for the other.
-            let i = match c.kind {
-                Kind::Alltoall | Kind::Alltoallv | Kind::Alltoallw => to,
-                _ => from,
-            };
-            return self.initial(from, Side::Recv).pack(&c.recv[from][i]);
-        }
-        let i = if c.send[from].len() == 1 { 0 } else { to };
-        self.initial(from, Side::Send).pack(&c.send[from][i])
+        self.initial(from, Side::Recv).pack(&c.recv[from][i])
     }
 }

@@ -1,7 +1,8 @@
 //! A program: what all ranks do, step by step. Every rank has the whole of it; ranks without a word
-//! of explanation are those of the item's communicator.
+//! of explanation are seats in the item's communicator.
 
 use crate::buffer::Piece;
+use crate::comm::{Comm, Wiring};
 use crate::reduce::{Element, Op};
 use std::fmt;
 
@@ -12,19 +13,6 @@ pub struct Program {
     pub ranks: usize,
     pub comms: Vec<Comm>,
     pub steps: Vec<Step>,
-}
-
-/// An intracommunicator: the world ranks of its members, in its order.
-// Intercommunicators and topologies would add a remote group and neighbours here.
-pub struct Comm {
-    pub members: Vec<usize>,
-}
-
-impl Comm {
-    /// The rank in it of a world rank.
-    pub fn rank(&self, world: usize) -> Option<usize> {
-        self.members.iter().position(|m| *m == world)
-    }
 }
 
 pub enum Step {
@@ -48,10 +36,26 @@ pub enum How {
     Idup,
     /// Colour (nothing: MPI_UNDEFINED) and key of each rank.
     Split(Vec<(Option<i64>, i64)>),
-    /// Ranks of the parent, in the order of the new one.
-    Create(Vec<usize>),
+    /// Disjoint groups of ranks of the parent, each in its order.
+    Create(Vec<Vec<usize>>),
     /// The same, called by the members alone, with this tag.
-    CreateGroup(Vec<usize>, i64),
+    CreateGroup(Vec<Vec<usize>>, i64),
+    Cart {
+        dims: Vec<usize>,
+        periodic: Vec<bool>,
+    },
+    Graph,
+    DistGraph,
+    /// From two disjoint communicators, with a leader in each; the parent is where the leaders meet.
+    Intercomm {
+        sides: [CommId; 2],
+        leaders: [usize; 2],
+        tag: i64,
+    },
+    /// Both groups of the parent, in this order.
+    Merge {
+        swapped: bool,
+    },
 }
 
 /// Items that are under way at once. Every rank goes through them in the same order, so that what
@@ -183,6 +187,11 @@ pub enum Kind {
     ReduceScatter,
     Scan,
     Exscan,
+    NeighborAllgather,
+    NeighborAllgatherv,
+    NeighborAlltoall,
+    NeighborAlltoallv,
+    NeighborAlltoallw,
 }
 
 impl Kind {
@@ -206,7 +215,17 @@ impl Kind {
             Kind::ReduceScatter => "reduce_scatter",
             Kind::Scan => "scan",
             Kind::Exscan => "exscan",
+            Kind::NeighborAllgather => "neighbor_allgather",
+            Kind::NeighborAllgatherv => "neighbor_allgatherv",
+            Kind::NeighborAlltoall => "neighbor_alltoall",
+            Kind::NeighborAlltoallv => "neighbor_alltoallv",
+            Kind::NeighborAlltoallw => "neighbor_alltoallw",
         }
+    }
+
+    /// Whether neighbours in a topology talk.
+    pub fn neighbors(self) -> bool {
+        self.name().starts_with("neighbor")
     }
 
     pub fn rooted(self) -> bool {
@@ -220,8 +239,8 @@ impl Kind {
     }
 }
 
-/// A collective call. `send` and `recv` hold the pieces of each rank: one, or one for each peer;
-/// none where the rank has no such buffer or it is in place. Bcast has `recv` alone.
+/// A collective call. `send` and `recv` hold the pieces of each seat: one, or one for each peer;
+/// none where the seat has no such buffer or it is in place. Bcast has `recv` alone.
 pub struct Collective {
     pub comm: CommId,
     pub kind: Kind,
@@ -233,6 +252,7 @@ pub struct Collective {
     pub send: Vec<Vec<Piece>>,
     pub recv: Vec<Vec<Piece>>,
     pub op: Option<(Op, Element)>,
+    pub wiring: Wiring,
 }
 
 impl Collective {
@@ -249,7 +269,15 @@ impl fmt::Display for Program {
                 Step::Make(make) => {
                     writeln!(f, "step {i}: from comm {}, {:?}:", make.parent, make.how)?;
                     for id in &make.made {
-                        writeln!(f, "    comm {id}: world ranks {:?}", self.comms[*id].members)?;
+                        let comm = &self.comms[*id];
+                        write!(f, "    comm {id}: world ranks {:?}", comm.members)?;
+                        match comm.first {
+                            Some(first) => writeln!(f, ", of which {first} are the first group")?,
+                            None => writeln!(f)?,
+                        }
+                        if let Some(t) = comm.topology.as_ref().filter(|t| !t.grid) {
+                            writeln!(f, "    {:?} -> {:?}", t.sources, t.destinations)?;
+                        }
                     }
                 }
                 Step::Free(id) => writeln!(f, "step {i}: free comm {id}")?,

@@ -147,14 +147,14 @@ impl Stage<'_, '_> {
         self.session.mpi
     }
 
-    /// This process's rank in the item's communicator.
+    /// This process's seat in the item's communicator.
     fn rank(&self, item: usize) -> Option<usize> {
         let comm = match &self.phase.items[item] {
             Item::Message(m) => m.comm,
             Item::Shift(s) => s.comm,
             Item::Collective(c) => c.comm,
         };
-        self.program.comms[comm].rank(self.session.me)
+        self.program.comms[comm].seat(self.session.me)
     }
 
     fn oracle(&self, item: usize) -> Oracle<'_> {

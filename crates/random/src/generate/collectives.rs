@@ -2,12 +2,14 @@
 
 use crate::basic::Basic;
 use crate::buffer::Piece;
+use crate::comm::{Comm, Wiring};
 use crate::grow::{Use, element, piece, signature};
 use crate::program::{Collective, CommId, Form, Kind};
 use crate::reduce;
 use crate::types::Type;
 use fastrand::Rng;
 
+/// For all communicators; those before MPI_Scan for intercommunicators, too.
 const KINDS: [Kind; 17] = [
     Kind::Barrier,
     Kind::Bcast,
@@ -34,23 +36,50 @@ fn bytes(unit: &[Basic]) -> usize {
     unit.iter().map(|b| b.size()).sum()
 }
 
-pub fn collective(rng: &mut Rng, comm: CommId, n: usize) -> Collective {
-    let kind = KINDS[rng.usize(..KINDS.len())];
+/// For communicators with a topology.
+const NEIGHBOR_KINDS: [Kind; 5] = [
+    Kind::NeighborAllgather,
+    Kind::NeighborAllgatherv,
+    Kind::NeighborAlltoall,
+    Kind::NeighborAlltoallv,
+    Kind::NeighborAlltoallw,
+];
+
+/// Who talks to whom.
+struct Call<'a> {
+    kind: Kind,
+    comm: &'a Comm,
+    root: usize,
+    in_place: bool,
+    wiring: &'a Wiring,
+}
+
+pub fn collective(rng: &mut Rng, id: CommId, comm: &Comm) -> Collective {
+    let n = comm.members.len();
+    let kinds = KINDS.len() - if comm.first.is_some() { 2 } else { 0 };
+    let kind = if comm.topology.is_some() && rng.bool() {
+        NEIGHBOR_KINDS[rng.usize(..NEIGHBOR_KINDS.len())]
+    } else {
+        KINDS[rng.usize(..kinds)]
+    };
     let form = [Form::Blocking, Form::Immediate, Form::Immediate, Form::Persistent][rng.usize(..4)];
     let root = rng.usize(..n);
-    let in_place = rng.u32(..3) == 0 && !matches!(kind, Kind::Barrier | Kind::Bcast);
+    let never = matches!(kind, Kind::Barrier | Kind::Bcast) || kind.neighbors();
+    let in_place = rng.u32(..3) == 0 && !never && comm.first.is_none();
+    let wiring = comm.wiring(kind.neighbors());
+    let call = Call { kind, comm, root, in_place, wiring: &wiring };
     let mut op = None;
     let (send, recv) = match kind {
         Kind::Barrier => (vec![Vec::new(); n], vec![Vec::new(); n]),
         _ if kind.reduces() => {
             let (o, e) = reduce::choose(rng);
             op = Some((o, e));
-            reduction(rng, kind, n, root, in_place, &e.datatype())
+            call.reduction(rng, &e.datatype())
         }
-        _ => movement(rng, kind, n, root, in_place),
+        _ => call.movement(rng),
     };
     let large = (0..n).map(|_| kind != Kind::Barrier && rng.u32(..3) == 0).collect();
-    Collective { comm, kind, form, large, in_place, root, send, recv, op }
+    Collective { comm: id, kind, form, large, in_place, root, send, recv, op, wiring }
 }
 
 /// Pieces of the same datatype one behind the other, as without displacements.
@@ -121,111 +150,148 @@ fn few(rng: &mut Rng, unit: &[Basic], n: usize) -> usize {
     super::times(rng, bytes(unit) * n)
 }
 
-fn movement(rng: &mut Rng, kind: Kind, n: usize, root: usize, in_place: bool) -> (Pieces, Pieces) {
-    let unit = &signature(rng)[..];
-    let none = || vec![Vec::new(); n];
-    let one = |rng: &mut Rng, times: usize, what: Use| vec![piece(rng, unit, times, what)];
-    let varied = |rng: &mut Rng| -> Vec<usize> { (0..n).map(|_| few(rng, unit, n)).collect() };
-    let (mut send, mut recv) = (none(), none());
-    match kind {
-        Kind::Bcast => {
-            let times = super::times(rng, bytes(unit));
-            recv = (0..n).map(|_| one(rng, times, Use::Receive)).collect();
-        }
-        Kind::Gather => {
-            let times = few(rng, unit, n);
-            send = (0..n).map(|_| one(rng, times, Use::Send)).collect();
-            recv[root] = blocks(rng, unit, times, n);
-        }
-        Kind::Gatherv => {
-            let times = varied(rng);
-            send = times.iter().map(|t| one(rng, *t, Use::Send)).collect();
-            recv[root] = parts(rng, unit, &times);
-        }
-        Kind::Scatter => {
-            let times = few(rng, unit, n);
-            send[root] = blocks(rng, unit, times, n);
-            recv = (0..n).map(|_| one(rng, times, Use::Receive)).collect();
-        }
-        Kind::Scatterv => {
-            let times = varied(rng);
-            send[root] = parts(rng, unit, &times);
-            recv = times.iter().map(|t| one(rng, *t, Use::Receive)).collect();
-        }
-        Kind::Allgather => {
-            let times = few(rng, unit, n);
-            send = (0..n).map(|_| one(rng, times, Use::Send)).collect();
-            recv = (0..n).map(|_| blocks(rng, unit, times, n)).collect();
-        }
-        Kind::Allgatherv => {
-            let times = varied(rng);
-            send = times.iter().map(|t| one(rng, *t, Use::Send)).collect();
-            recv = (0..n).map(|_| parts(rng, unit, &times)).collect();
-        }
-        Kind::Alltoall => {
-            let times = few(rng, unit, n);
-            send = (0..n).map(|_| blocks(rng, unit, times, n)).collect();
-            recv = (0..n).map(|_| blocks(rng, unit, times, n)).collect();
-        }
-        Kind::Alltoallv | Kind::Alltoallw => {
-            let mut times: Vec<Vec<usize>> = (0..n).map(|_| varied(rng)).collect();
-            if in_place {
-                // What goes there is as long as what comes from there.
-                for (a, b) in (0..n).flat_map(|a| (0..a).map(move |b| (a, b))) {
-                    times[a][b] = times[b][a];
+impl Call<'_> {
+    fn movement(&self, rng: &mut Rng) -> (Pieces, Pieces) {
+        use Kind::*;
+        let Call { kind, comm, root, .. } = *self;
+        let n = comm.members.len();
+        let unit = &signature(rng)[..];
+        let one = |rng: &mut Rng, times: usize, what: Use| vec![piece(rng, unit, times, what)];
+        let (mut send, mut recv) = (vec![Vec::new(); n], vec![Vec::new(); n]);
+        // How much each seat says; the same within a group unless the call has counts.
+        let varied = matches!(kind, Gatherv | Scatterv | Allgatherv | NeighborAllgatherv);
+        let both = [few(rng, unit, n), few(rng, unit, n)];
+        let alike = |s: usize| both[usize::from(comm.group(s).start > 0)];
+        let times: Vec<usize> =
+            (0..n).map(|s| if varied { few(rng, unit, n) } else { alike(s) }).collect();
+        match kind {
+            Bcast => {
+                let times = super::times(rng, bytes(unit));
+                recv[root] = one(rng, times, Use::Receive);
+                comm.others(root).for_each(|s| recv[s] = one(rng, times, Use::Receive));
+            }
+            Gather | Gatherv => {
+                comm.others(root).for_each(|s| send[s] = one(rng, times[s], Use::Send));
+                let heard: Vec<usize> = comm.others(root).map(|s| times[s]).collect();
+                recv[root] = if varied {
+                    parts(rng, unit, &heard)
+                } else {
+                    blocks(rng, unit, heard[0], heard.len())
+                };
+            }
+            Scatter | Scatterv => {
+                comm.others(root).for_each(|s| recv[s] = one(rng, times[s], Use::Receive));
+                let said: Vec<usize> = comm.others(root).map(|s| times[s]).collect();
+                send[root] = if varied {
+                    parts(rng, unit, &said)
+                } else {
+                    blocks(rng, unit, said[0], said.len())
+                };
+            }
+            Allgather | Allgatherv | NeighborAllgather | NeighborAllgatherv => {
+                send = times.iter().map(|t| one(rng, *t, Use::Send)).collect();
+                for (to, heard) in self.wiring.iter().enumerate() {
+                    let from = |w: &Option<(usize, usize)>| w.map_or(times[0], |w| times[w.0]);
+                    let heard: Vec<usize> = heard.iter().map(from).collect();
+                    recv[to] = if varied {
+                        parts(rng, unit, &heard)
+                    } else {
+                        blocks(rng, unit, heard.first().copied().unwrap_or(0), heard.len())
+                    };
                 }
             }
-            let each = if kind == Kind::Alltoallv { parts } else { mixed };
-            send = times.iter().map(|row| each(rng, unit, row)).collect();
-            let column = |to: usize| times.iter().map(|row| row[to]).collect::<Vec<_>>();
-            recv = (0..n).map(|to| each(rng, unit, &column(to))).collect();
+            Alltoall | NeighborAlltoall => {
+                let said = comm.outgoing(kind.neighbors());
+                for s in 0..n {
+                    send[s] = blocks(rng, unit, times[s], said[s].len());
+                    let from = self.wiring[s].iter().flatten().next();
+                    let heard = from.map_or(times[s], |w| times[w.0]);
+                    recv[s] = blocks(rng, unit, heard, self.wiring[s].len());
+                }
+            }
+            _ => return self.edges(rng, unit),
         }
-        _ => unreachable!("{kind:?} moves no data"),
+        if self.in_place {
+            let scatters = matches!(kind, Scatter | Scatterv);
+            let replaced = if scatters { &mut recv } else { &mut send };
+            let at = |r: usize| !kind.rooted() || r == root;
+            (0..n).filter(|r| at(*r)).for_each(|r| replaced[r].clear());
+        }
+        (send, recv)
     }
-    if in_place {
-        let replaced =
-            if matches!(kind, Kind::Scatter | Kind::Scatterv) { &mut recv } else { &mut send };
-        let at = |r: usize| !kind.rooted() || r == root;
-        (0..n).filter(|r| at(*r)).for_each(|r| replaced[r].clear());
-    }
-    (send, recv)
-}
 
-fn reduction(
-    rng: &mut Rng,
-    kind: Kind,
-    n: usize,
-    root: usize,
-    in_place: bool,
-    ty: &Type,
-) -> (Pieces, Pieces) {
-    let count = super::times(rng, ty.size() * 2) as i64;
-    let single = |count: i64| vec![Piece::new(ty.clone(), count, 0)];
-    let (mut send, mut recv) = match kind {
-        Kind::ReduceScatter | Kind::ReduceScatterBlock => {
-            let block = count / n as i64;
-            let counts: Vec<i64> = (0..n)
-                .map(|_| match kind {
-                    Kind::ReduceScatterBlock => block,
-                    _ => rng.i64(0..=2 * block + 1),
-                })
-                .collect();
-            let all = row(ty, counts.iter().copied());
-            let recv = (0..n)
-                .map(|r| if in_place { all.clone() } else { single(counts[r]) })
-                .collect::<Vec<_>>();
-            (vec![all; n], recv)
+    /// Each seat says something of another length to each.
+    fn edges(&self, rng: &mut Rng, unit: &[Basic]) -> (Pieces, Pieces) {
+        let neighbors = self.kind.neighbors();
+        let n = self.comm.members.len();
+        let said = self.comm.outgoing(neighbors);
+        let mut times: Vec<Vec<usize>> =
+            said.iter().map(|to| to.iter().map(|_| few(rng, unit, n)).collect()).collect();
+        if self.in_place {
+            // What goes there is as long as what comes from there.
+            for (a, b) in (0..n).flat_map(|a| (0..a).map(move |b| (a, b))) {
+                times[a][b] = times[b][a];
+            }
         }
-        _ => (vec![single(count); n], vec![single(count); n]),
-    };
-    let rooted = kind == Kind::Reduce;
-    for r in 0..n {
-        if rooted && r != root {
-            recv[r].clear();
-        }
-        if in_place && (!rooted || r == root) {
-            send[r].clear();
-        }
+        let mixes = matches!(self.kind, Kind::Alltoallw | Kind::NeighborAlltoallw);
+        let each = if mixes { mixed } else { parts };
+        let send = match self.in_place {
+            true => vec![Vec::new(); n],
+            false => times.iter().map(|row| each(rng, unit, row)).collect(),
+        };
+        let heard = |w: &Option<(usize, usize)>| w.map_or(3, |(from, slot)| times[from][slot]);
+        let recv = (self.wiring.iter())
+            .map(|list| each(rng, unit, &list.iter().map(heard).collect::<Vec<_>>()))
+            .collect();
+        (send, recv)
     }
-    (send, recv)
+
+    fn reduction(&self, rng: &mut Rng, ty: &Type) -> (Pieces, Pieces) {
+        let Call { kind, comm, root, in_place, .. } = *self;
+        let n = comm.members.len();
+        let count = super::times(rng, ty.size() * 2) as i64;
+        let single = |count: i64| vec![Piece::new(ty.clone(), count, 0)];
+        if matches!(kind, Kind::ReduceScatter | Kind::ReduceScatterBlock) {
+            let counts = self.shares(rng, count);
+            // What a seat says, in the parts that the hearers get.
+            let said = |s: usize| row(ty, comm.others(s).map(|to| counts[to]));
+            if in_place {
+                return (vec![Vec::new(); n], (0..n).map(said).collect());
+            }
+            return ((0..n).map(said).collect(), counts.iter().map(|c| single(*c)).collect());
+        }
+        let (mut send, mut recv) = (vec![single(count); n], vec![single(count); n]);
+        for s in 0..n {
+            let rooted = kind == Kind::Reduce;
+            if rooted && s != root {
+                recv[s].clear();
+            }
+            let says = !rooted || comm.others(root).contains(&s);
+            if !says || in_place && (!rooted || s == root) {
+                send[s].clear();
+            }
+        }
+        (send, recv)
+    }
+
+    /// How many elements of a reduction's result each seat gets: both groups get as many in all.
+    fn shares(&self, rng: &mut Rng, count: i64) -> Vec<i64> {
+        let n = self.comm.members.len() as i64;
+        let first = self.comm.first.map_or(n, |f| f as i64);
+        let second = n - first;
+        if self.kind == Kind::ReduceScatterBlock {
+            let (a, b) = if second == 0 {
+                (count / n, 0)
+            } else {
+                let block = count / (first * second);
+                (block * second, block * first)
+            };
+            return (0..n).map(|s| if s < first { a } else { b }).collect();
+        }
+        let mut all = crate::grow::parts(rng, count, first as usize);
+        if second > 0 {
+            all.extend(crate::grow::parts(rng, count, second as usize));
+        }
+        all
+    }
 }

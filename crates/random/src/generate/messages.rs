@@ -2,6 +2,7 @@
 //! by the program alone, or but for the order of sources.
 
 use crate::basic::Basic;
+use crate::comm::Comm;
 use crate::grow::{Use, piece, signature};
 use crate::program::{CommId, Dress, Form, Item, Message, Mode, Shift, Taking};
 use fastrand::Rng;
@@ -24,8 +25,9 @@ fn bytes(unit: &[Basic]) -> usize {
     unit.iter().map(|b| b.size()).sum()
 }
 
-/// Adds messages on a communicator of `n` ranks; whether some are received from anywhere.
-pub fn plan(rng: &mut Rng, comm: CommId, n: usize, items: &mut Vec<Item>) -> bool {
+/// Adds messages on a communicator; whether some are received from anywhere.
+pub fn plan(rng: &mut Rng, comm: CommId, who: &Comm, items: &mut Vec<Item>) -> bool {
+    let n = who.members.len();
     let matching = match rng.u32(..6) {
         0 | 1 => Matching::Tags,
         2 => Matching::Order,
@@ -39,9 +41,10 @@ pub fn plan(rng: &mut Rng, comm: CommId, n: usize, items: &mut Vec<Item>) -> boo
         (unit, rng.usize(..n))
     });
     for i in 0..rng.usize(1..=2 * n + 2) {
-        let (mut from, mut to) = (Some(rng.usize(..n)), Some(rng.usize(..n)));
+        let receiver = shared.as_ref().map_or_else(|| rng.usize(..n), |(_, receiver)| *receiver);
+        let (mut from, mut to) = (Some(rng.usize(who.others(receiver))), Some(receiver));
         match (&shared, rng.u32(..16)) {
-            (Some((_, receiver)), _) => to = Some(*receiver),
+            (Some(_), _) => {}
             (None, 0) => from = None,
             (None, 1) => to = None,
             _ => {}

@@ -48,26 +48,33 @@ impl Stage<'_, '_> {
             *if scatters { &mut to } else { &mut from } = mpi::IN_PLACE;
         }
         let large = c.large[rank];
+        let program = self.program;
+        let comm = &program.comms[c.comm];
+        let root = match comm.first {
+            Some(_) if rank == c.root => mpi::ROOT as usize,
+            Some(_) if comm.group(rank) == comm.group(c.root) => mpi::PROC_NULL as usize,
+            _ => comm.rank_of(c.root),
+        };
         Ok(match c.kind {
             Barrier => Vec::new(),
             Bcast => {
                 let [count, ty] = self.single(recv)?;
-                vec![to, count, ty, c.root]
+                vec![to, count, ty, root]
             }
-            Gather | Scatter | Allgather | Alltoall => {
+            Gather | Scatter | Allgather | Alltoall | NeighborAllgather | NeighborAlltoall => {
                 let (send, recv) = (self.single(send)?, self.single(recv)?);
                 let mut args = vec![from, send[0], send[1], to, recv[0], recv[1]];
                 if c.kind.rooted() {
-                    args.push(c.root);
+                    args.push(root);
                 }
                 args
             }
-            Gatherv | Allgatherv => {
+            Gatherv | Allgatherv | NeighborAllgatherv => {
                 let [count, ty] = self.single(send)?;
                 let mut args = vec![from, count, ty, to];
                 args.extend(self.several(item, recv, large)?);
                 if c.kind.rooted() {
-                    args.push(c.root);
+                    args.push(root);
                 }
                 args
             }
@@ -75,36 +82,40 @@ impl Stage<'_, '_> {
                 let mut args = vec![from];
                 args.extend(self.several(item, send, large)?);
                 let [count, ty] = self.single(recv)?;
-                args.extend([to, count, ty, c.root]);
+                args.extend([to, count, ty, root]);
                 args
             }
-            Alltoallv => {
+            Alltoallv | NeighborAlltoallv => {
                 let mut args = vec![from];
                 args.extend(self.several(item, send, large)?);
                 args.push(to);
                 args.extend(self.several(item, recv, large)?);
                 args
             }
-            Alltoallw => {
+            Alltoallw | NeighborAlltoallw => {
                 let mut args = vec![from];
-                args.extend(self.typed(item, send, large)?);
+                args.extend(self.typed(item, c.kind, send, large)?);
                 args.push(to);
-                args.extend(self.typed(item, recv, large)?);
+                args.extend(self.typed(item, c.kind, recv, large)?);
                 args
             }
             Reduce | Allreduce | Scan | Exscan | ReduceScatterBlock | ReduceScatter => {
-                let some = if send.is_empty() { recv } else { send };
-                let [count, ty] = self.single(some)?;
+                let received = send.is_empty() || c.kind == ReduceScatterBlock;
+                let [count, ty] = self.single(if received { recv } else { send })?;
                 let op = self.operator(c)?;
                 if c.kind == ReduceScatter {
-                    let counts = Array::new(large, some.iter().map(|p| p.count));
+                    let shares: Vec<i64> = match send.is_empty() {
+                        true => recv.iter().map(|p| p.count).collect(),
+                        false => comm.group(rank).map(|s| c.recv[s][0].count).collect(),
+                    };
+                    let counts = Array::new(large, shares);
                     let list = counts.address();
                     self.live[item].arrays.push(counts);
                     return Ok(vec![from, to, list, ty, op]);
                 }
                 let mut args = vec![from, to, count, ty, op];
                 if c.kind.rooted() {
-                    args.push(c.root);
+                    args.push(root);
                 }
                 args
             }
@@ -130,9 +141,16 @@ impl Stage<'_, '_> {
     }
 
     /// Counts, displacements in bytes, and a datatype for each.
-    fn typed(&mut self, item: usize, pieces: &[Piece], large: bool) -> Outcome<[usize; 3]> {
+    fn typed(
+        &mut self,
+        item: usize,
+        kind: Kind,
+        pieces: &[Piece],
+        large: bool,
+    ) -> Outcome<[usize; 3]> {
         let counts = Array::new(large, pieces.iter().map(|p| p.count));
-        let places = Array::new(large, pieces.iter().map(|p| p.at));
+        // Of neighbours, MPI_Aint in both forms.
+        let places = Array::new(large || kind.neighbors(), pieces.iter().map(|p| p.at));
         let types: Box<[usize]> =
             pieces.iter().map(|p| self.datatype(&p.ty)).collect::<Result<_, _>>()?;
         let list = [counts.address(), places.address(), types.as_ptr() as usize];

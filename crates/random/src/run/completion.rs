@@ -135,7 +135,8 @@ impl Stage<'_, '_> {
         // Messages from one source match receives in the order in which these were posted.
         let mut taken = BTreeMap::new();
         let mut used = vec![false; self.phase.items.len()];
-        let phase = self.phase;
+        let (phase, comms) = (self.phase, &self.program.comms);
+        let rank = |m: &Message, seat: usize| comms[m.comm].rank_of(seat) as i64;
         let message = |i: usize| match &phase.items[i] {
             Item::Message(m) => Some(m),
             _ => None,
@@ -150,7 +151,7 @@ impl Stage<'_, '_> {
                         && message(*i).is_some_and(|x| {
                             x.any_source
                                 && (x.comm, x.to) == (m.comm, m.to)
-                                && x.from.is_some_and(|r| r as i32 == status.source)
+                                && x.from.is_some_and(|s| rank(x, s) == i64::from(status.source))
                         })
                 };
                 by = (0..used.len()).find(fits).ok_or_else(|| {
@@ -170,7 +171,7 @@ impl Stage<'_, '_> {
     /// Compares a status with the message that was sent.
     pub(super) fn status(&mut self, m: &Message, sent: &Message, mut status: Status) -> Outcome {
         let (source, tag) = match sent.from {
-            Some(from) => (from as i64, sent.tag),
+            Some(from) => (self.program.comms[m.comm].rank_of(from) as i64, sent.tag),
             None => (mpi::PROC_NULL, mpi::ANY_TAG),
         };
         if (i64::from(status.source), i64::from(status.tag)) != (source, tag) {

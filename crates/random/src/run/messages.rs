@@ -2,13 +2,14 @@
 
 use super::{Outcome, Pending, Stage, immediate};
 use crate::buffer::Piece;
+use crate::comm::Comm;
 use crate::mpi::{self, Array, Status};
 use crate::oracle::Side;
 use crate::program::{Dress, Form, Item, Message, Mode, Shift, Taking};
 
-/// A rank, or MPI_PROC_NULL.
-fn peer(rank: Option<usize>) -> usize {
-    rank.map_or(mpi::PROC_NULL as usize, |r| r)
+/// A seat's rank, or MPI_PROC_NULL.
+fn peer(comm: &Comm, seat: Option<usize>) -> usize {
+    seat.map_or(mpi::PROC_NULL as usize, |s| comm.rank_of(s))
 }
 
 fn at<T>(value: &mut T) -> usize {
@@ -107,7 +108,8 @@ impl Stage<'_, '_> {
             Mode::Ready => "r",
         };
         let [address, count, ty] = data;
-        let args = [address, count, ty, peer(m.to), m.tag as usize, comm];
+        let args =
+            [address, count, ty, peer(&self.program.comms[m.comm], m.to), m.tag as usize, comm];
         match m.form {
             Form::Blocking => {
                 let name = capital(&format!("{letter}send"));
@@ -173,7 +175,11 @@ impl Stage<'_, '_> {
             out.resize(size as usize, 0);
             data = [out.as_mut_ptr() as usize, out.len(), mpi::PACKED];
         }
-        let mut source = if m.any_source { mpi::ANY_SOURCE as usize } else { peer(m.from) };
+        let mut source = if m.any_source {
+            mpi::ANY_SOURCE as usize
+        } else {
+            peer(&self.program.comms[m.comm], m.from)
+        };
         let mut tag = if m.any_tag { mpi::ANY_TAG } else { m.tag } as usize;
         let large = m.recv_large;
         let [address, count, ty] = data;
@@ -269,7 +275,8 @@ impl Stage<'_, '_> {
         let comm = self.comms[s.comm];
         let large = s.large[rank];
         let [address, count, ty] = self.described(item, Side::Send, &s.send[rank], Dress::Plain)?;
-        let (to, from, tag) = (peer(s.to(rank)), peer(s.from(rank)), s.tag as usize);
+        let who = &self.program.comms[s.comm];
+        let (to, from, tag) = (peer(who, s.to(rank)), peer(who, s.from(rank)), s.tag as usize);
         let mut args = vec![address, count, ty, to, tag];
         if !s.replace {
             args.extend(self.described(item, Side::Recv, &s.recv[rank], Dress::Plain)?);
