@@ -63,7 +63,8 @@ pub(super) fn times(rng: &mut Rng, unit_bytes: usize) -> usize {
         8..48 => rng.usize(1..200),
         48..60 => rng.usize(200..5000),
         60..63 => rng.usize(5000..70_000),
-        _ => rng.usize(70_000..600_000),
+        _ if rng.u32(..4) > 0 => rng.usize(70_000..600_000),
+        _ => rng.usize(600_000..4_000_000),
     };
     bytes.div_ceil(unit_bytes)
 }

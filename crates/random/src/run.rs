@@ -71,6 +71,8 @@ struct Stage<'s, 'a> {
     pending: Vec<Pending>,
     /// Items in the order in which their receives were posted.
     posted: Vec<usize>,
+    /// Persistent collectives to start after all items.
+    deferred: Vec<(usize, usize)>,
     /// Memory for buffered sends.
     attached: Vec<u64>,
     /// For the contents of this round.
@@ -129,6 +131,7 @@ impl<'a> Session<'a> {
             live,
             pending: Vec::new(),
             posted: Vec::new(),
+            deferred: Vec::new(),
             attached: Vec::new(),
             key: base,
         };
@@ -197,6 +200,12 @@ impl Stage<'_, '_> {
                 Item::Shift(s) => self.shift(item, s, rank),
                 Item::Collective(c) => self.collective(item, c, rank),
             };
+            self.named(item, result)?;
+        }
+        let mut deferred = std::mem::take(&mut self.deferred);
+        self.rng.shuffle(&mut deferred);
+        for (item, request) in deferred {
+            let result = self.start(item, request, false);
             self.named(item, result)?;
         }
         if phase.free_early {

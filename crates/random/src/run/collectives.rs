@@ -11,7 +11,7 @@ use crate::user_ops;
 impl Stage<'_, '_> {
     pub(super) fn collective(&mut self, item: usize, c: &Collective, rank: usize) -> Outcome {
         if let Some(request) = self.live[item].persistent[0] {
-            return self.start(item, request, false);
+            return self.start_sometime(item, request);
         }
         let large = c.large[rank];
         let mut args = self.arguments(item, c, rank)?;
@@ -29,9 +29,18 @@ impl Stage<'_, '_> {
                 let name = capital(&format!("{name}_init"));
                 let request = self.mpi().make(&name, large, &args)?;
                 self.live[item].persistent[0] = Some(request);
-                self.start(item, request, false)
+                self.start_sometime(item, request)
             }
         }
+    }
+
+    /// Starts a persistent collective now or after all items: each rank may have its own order.
+    fn start_sometime(&mut self, item: usize, request: usize) -> Outcome {
+        if self.rng.bool() {
+            return self.start(item, request, false);
+        }
+        self.deferred.push((item, request));
+        Ok(())
     }
 
     /// All arguments before the communicator.
