@@ -60,7 +60,7 @@ macro_rules! operation {
             // SAFETY: the caller's buffers stay until the request is over.
             unsafe {
                 let (comm, make) = $prepare($($arg),*)?;
-                let Running { future, by } = make(&comm);
+                let Running { future, by } = make(comm.background());
                 let task = comm.engine().spawn_by(by, future);
                 start(request, &comm, Active::Task(task), RequestKind::Collective)
             }
