@@ -45,6 +45,7 @@ static void blocking_beside(void)
 {
     for (int round = 0; round < 20; round++) {
         int first = rank == round % size, one = 1, count = -1;
+        MPI_Request some;
         if (!first) MPI_Barrier(MPI_COMM_WORLD);
         MPI_Iallreduce(&one, &count, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &some);
         if (first) {

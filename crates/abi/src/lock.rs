@@ -72,9 +72,11 @@ fn go_in(mode: u8) {
     }
 }
 
-/// From here on several threads may call at once. Where they may not yet, no other thread calls.
-pub fn share() {
-    MODE.store(MULTIPLE, Ordering::Relaxed);
+/// From here on several threads may call at once, if there is no helper that goes by the hand-over.
+/// Where they may not yet, no other thread calls.
+pub fn share() -> bool {
+    let changed = MODE.compare_exchange(ALONE, MULTIPLE, Ordering::Relaxed, Ordering::Relaxed);
+    changed.is_ok() || shared()
 }
 
 /// From here on one thread at a time calls, by the program's promise: MPI was initialised with a lower

@@ -1,8 +1,9 @@
 //! Communicators: a group, a rank, and matching spaces of their own (MPI 5.0, chapter 7).
 
 use crate::collectives::Selection;
+use crate::partitioned::PARTITIONED;
 use crate::topology::Topology;
-use crate::{Attributes, Buffer, Engine, Group};
+use crate::{Attributes, Buffer, Engine, Group, Info};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use weft_collective::{Board, Link};
@@ -45,8 +46,14 @@ pub struct Comm<F: Fabric> {
     pub name: RefCell<String>,
     pub attributes: RefCell<Attributes>,
     pub topology: RefCell<Option<Topology>>,
+    /// What the program says about how it uses it.
+    pub hints: RefCell<Info>,
+    /// What the layer above keeps for its buffered sends.
+    pub buffer: OnceCell<Rc<dyn std::any::Any>>,
     /// The handle of its error handler; meaningful to the layer above.
     pub errhandler: Cell<usize>,
+    /// Collective operations that the program started on it; the layer above counts.
+    pub started: Cell<u64>,
 }
 
 /// Contexts of the two communicators that every process has, and of what is said before there is a
@@ -96,7 +103,10 @@ impl<F: Fabric> Comm<F> {
             name: RefCell::new(name.to_owned()),
             attributes: RefCell::default(),
             topology: RefCell::default(),
+            hints: RefCell::default(),
+            buffer: OnceCell::new(),
             errhandler: Cell::new(0),
+            started: Cell::new(0),
         })
     }
 
@@ -163,7 +173,7 @@ impl<F: Fabric> Comm<F> {
 
     /// Whether `context` belongs to this communicator.
     pub fn owns(&self, context: Context) -> bool {
-        context.0 >> 1 == self.id
+        (context.0 & !PARTITIONED) >> 1 == self.id
     }
 
     /// The view of the next collective operation: all ranks start them in one order.

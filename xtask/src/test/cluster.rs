@@ -27,6 +27,7 @@ const PROGRAMS: &[&str] = &[
     "out_of_order",
     "flood",
     "threads",
+    "tools_fabric",
     "survivors",
 ];
 
