@@ -17,7 +17,7 @@ const LAYERS: &[&[&str]] = &[
     &["weft-collective"],
     &["weft-process"],
     &["weft-patterns"],
-    &["weft-abi", "weft-launch", "weft-random", "weft-tools"],
+    &["weft-abi", "weft-abuse", "weft-launch", "weft-random", "weft-tools"],
 ];
 
 fn height(name: &str) -> Option<usize> {

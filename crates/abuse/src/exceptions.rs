@@ -1,0 +1,158 @@
+//! What is not called, and why; and which bad values a function may take.
+
+use crate::arguments::Bad;
+use crate::signature::{Function, Kind, Parameter, Type};
+
+/// Functions that are not called at all, by their names without `MPI_`, and why.
+pub const NEVER: &[(&str, &str)] = &[
+    ("Abort", "ends the process, whatever its arguments"),
+    ("Init", "the process is initialised already; tests/c/before_init.c"),
+    ("Init_thread", "as MPI_Init"),
+    ("Free_mem", "its argument is an address that MPI_Alloc_mem gave, or the program is wrong"),
+    ("Comm_join", "its argument is a socket, with a peer behind it"),
+];
+
+/// Functions that fail on good arguments here, and why.
+pub const FAILS: &[(&str, &str)] = &[
+    ("Intercomm_", "two groups need two processes"),
+    ("Comm_remote_", "an intercommunicator needs two processes"),
+    ("Abi_set_fortran_", "only before MPI_Init"),
+    ("T_cvar_write", "the settings are read by now"),
+    ("T_pvar_write", "the first variable cannot be written"),
+    ("T_pvar_reset", "the first variable cannot be reset"),
+    ("T_pvar_readreset", "the first variable cannot be reset"),
+    ("T_pvar_start", "the first variable is always counting"),
+    ("T_pvar_stop", "the first variable is always counting"),
+    ("T_event_", "there are no events"),
+    ("T_category_get_index", "only if there is a category"),
+    ("Lookup_name", "needs a name server"),
+    ("Request_get_status", "MPI_Request_get_status may leave its request"),
+];
+
+/// A rule on a value: the function (without `MPI_`), the parameter, the values, the reason.
+/// `*` at the end of a name stands for any end, at its beginning for any beginning.
+struct Rule(&'static str, &'static str, fn(&Bad) -> bool, &'static str);
+
+fn number_above(bad: &Bad, limit: i64) -> bool {
+    matches!(bad, Bad::Number(n) | Bad::Element(n) if *n > limit)
+}
+
+fn element_large(bad: &Bad) -> bool {
+    matches!(bad, Bad::Element(n) if n.unsigned_abs() > 1)
+}
+
+/// Calls that would be mistakes of the test: memory that the program does not have.
+const SKIP: &[Rule] = &[
+    Rule(
+        "*",
+        "*count",
+        |b| matches!(b, Bad::Number(n) if (0x10..1 << 40).contains(n)),
+        "that many elements are legal, and the buffer is smaller",
+    ),
+    Rule(
+        "*",
+        "recvcounts",
+        |b| matches!(b, Bad::Element(n) if *n > 4 && *n < 1 << 40),
+        "that many elements are legal, and the buffer is smaller",
+    ),
+    Rule(
+        "*",
+        "sendcounts",
+        |b| matches!(b, Bad::Element(n) if *n > 4 && *n < 1 << 40),
+        "that many elements are legal, and the buffer is smaller",
+    ),
+    Rule("*", "displs", element_large, "any displacement is legal; the buffer is smaller"),
+    Rule("*", "sdispls", element_large, "any displacement is legal; the buffer is smaller"),
+    Rule("*", "rdispls", element_large, "any displacement is legal; the buffer is smaller"),
+    Rule("*", "n", |b| number_above(b, 1), "the lists are shorter"),
+    Rule("*", "length", |b| number_above(b, 1), "the list is shorter"),
+    Rule("*", "ndims", |b| number_above(b, 1), "the lists are shorter"),
+    Rule("*", "nnodes", |b| number_above(b, 1), "the lists are shorter"),
+    Rule("*", "indegree", |b| number_above(b, 1), "the lists are shorter"),
+    Rule("*", "outdegree", |b| number_above(b, 1), "the lists are shorter"),
+    Rule("Dist_graph_create", "degrees", |b| number_above(b, 1), "the lists are shorter"),
+    Rule("Type_create_struct", "count", |b| number_above(b, 1), "the lists are shorter"),
+    Rule("Type_*", "count", |b| number_above(b, 1 << 40), "the lists are shorter"),
+    Rule("Startall", "count", |b| number_above(b, 1), "the list is shorter"),
+    Rule("Waitall", "count", |b| number_above(b, 1), "the list is shorter"),
+    Rule("*status_a*", "count", |b| number_above(b, 1), "the list is shorter"),
+    Rule("*buffer", "size", |b| number_above(b, 4096), "the buffer is smaller"),
+    Rule("Buffer_attach", "size", |b| number_above(b, 4096), "the buffer is smaller"),
+    Rule("Pack*", "outsize", |b| number_above(b, 4096), "the buffer is smaller"),
+    Rule("Unpack*", "insize", |b| number_above(b, 4096), "the buffer is smaller"),
+    Rule("Pack*", "position", element_large, "any place within the buffer is legal"),
+    Rule("Get_address", "location", |_| true, "any address is good"),
+];
+
+fn fits(pattern: &str, name: &str) -> bool {
+    match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
+        (Some(""), _) => true,
+        (Some(end), None) => name.ends_with(end),
+        (Some(middle), Some(_)) => name.contains(middle.trim_end_matches('*')),
+        (None, Some(start)) => name.starts_with(start),
+        (None, None) => pattern == name,
+    }
+}
+
+/// Why a call is left out.
+pub fn skipped(f: &Function, parameter: &Parameter, bad: &Bad) -> Option<&'static str> {
+    let rule = |r: &&Rule| fits(r.0, f.stem()) && fits(r.1, parameter.name) && (r.2)(bad);
+    SKIP.iter().find(rule).map(|r| r.3)
+}
+
+/// Why a function may fail on good arguments.
+pub fn fails(f: &Function) -> Option<&'static str> {
+    FAILS.iter().find(|(start, _)| f.stem().starts_with(start)).map(|(_, why)| *why)
+}
+
+/// Whether success would be wrong: a handle of nothing, or a number that is negative, where the
+/// standard takes neither.
+pub fn must_fail(f: &Function, parameter: &Parameter, bad: &Bad) -> bool {
+    let stem = f.stem();
+    match (parameter.ty, bad) {
+        (Type::Handle(kind), Bad::Null) => {
+            !matches!(kind, Kind::Info | Kind::Request | Kind::Errhandler | Kind::File | Kind::Win)
+                && kind != Kind::Enum
+        }
+        // Of predefined ones there are some at small numbers; MPI_Op_toint and such are not asked.
+        (Type::Handle(_), Bad::Freed | Bad::Turned(_) | Bad::Other(_)) => true,
+        (Type::Handles(_), Bad::Behind(b)) if parameter.constant => {
+            matches!(**b, Bad::Freed | Bad::Turned(_) | Bad::Other(_))
+        }
+        (Type::Int | Type::Wide, Bad::Number(n)) if *n < 0 => {
+            let count = matches!(
+                parameter.name,
+                "count"
+                    | "sendcount"
+                    | "recvcount"
+                    | "incount"
+                    | "outcount"
+                    | "n"
+                    | "ndims"
+                    | "nnodes"
+                    | "blocklength"
+                    | "sendtag"
+                    | "partitions"
+                    | "partition"
+            );
+            let list = stem == "Type_create_resized";
+            count && !list
+        }
+        (Type::Ints | Type::Wides, Bad::Element(n)) if *n < 0 => {
+            matches!(parameter.name, "recvcounts" | "sendcounts" | "array_of_blocklengths")
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_fit() {
+        assert!(fits("*", "x") && fits("*count", "sendcount") && fits("Type_*", "Type_vector"));
+        assert!(fits("*status_a*", "Request_get_status_all"));
+        assert!(!fits("Type_*", "Send") && !fits("*count", "counts") && !fits("n", "ndims"));
+    }
+}

@@ -1,0 +1,49 @@
+//! Functions with faults, to see that they are found.
+
+use crate::signature::{Function, Kind, Parameter, Type};
+use std::ffi::c_int;
+
+/// `int Planted_crash(MPI_Comm comm, int tag)` and two more of the same form.
+pub fn functions() -> Vec<Function> {
+    let comm = Parameter { name: "comm", ty: Type::Handle(Kind::Comm), constant: false };
+    let tag = Parameter { name: "count", ty: Type::Int, constant: false };
+    let parameters = vec![comm, tag];
+    let function = |name| Function { name, parameters: parameters.clone(), returns_code: true };
+    ["Planted_crash", "Planted_hang", "Planted_exit"].map(function).to_vec()
+}
+
+/// Where one of them is.
+pub fn address(name: &str) -> Option<usize> {
+    Some(match name {
+        "Planted_crash" => crash as *const () as usize,
+        "Planted_hang" => hang as *const () as usize,
+        "Planted_exit" => exit as *const () as usize,
+        _ => return None,
+    })
+}
+
+const COMM_NULL: usize = 0x100;
+
+/// Dies of the null communicator; takes a freed one, which is wrong, too.
+extern "C" fn crash(comm: usize, _: c_int) -> c_int {
+    if comm == COMM_NULL {
+        std::process::abort();
+    }
+    0
+}
+
+/// Never returns with -1.
+extern "C" fn hang(_: usize, number: c_int) -> c_int {
+    while number == -1 {
+        std::thread::sleep(std::time::Duration::from_secs(1));
+    }
+    1
+}
+
+/// Ends the process quietly with -1.
+extern "C" fn exit(_: usize, number: c_int) -> c_int {
+    if number == -1 {
+        std::process::exit(0);
+    }
+    1
+}

@@ -1,0 +1,222 @@
+//! The process that makes the calls. It says what it is about to call; when it dies, the one that
+//! started it knows of what, and starts another for the rest.
+
+use crate::arguments::{self, Bad};
+use crate::exceptions;
+use crate::fixture::{World, null};
+use crate::mpi::Mpi;
+use crate::signature::{Function, Kind, Type, constant};
+use std::ffi::c_int;
+use std::io::Write;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// The exit code of a worker whose call did not return.
+pub const HANGS: i32 = 97;
+
+static CALLS: AtomicU64 = AtomicU64::new(0);
+
+/// A case: a function, and one bad argument, or none.
+pub struct Case {
+    pub place: Option<usize>,
+    pub bad: Option<Bad>,
+}
+
+/// The cases of a function, the same each time.
+pub fn cases(f: &Function, seed: u64) -> Vec<Case> {
+    let hash = f.name.bytes().fold(seed, |h, b| h.wrapping_mul(31).wrapping_add(b.into()));
+    let mut rng = fastrand::Rng::with_seed(hash);
+    let mut all = vec![Case { place: None, bad: None }];
+    for (i, parameter) in f.parameters.iter().enumerate() {
+        for bad in arguments::bad(parameter, &mut rng) {
+            if exceptions::skipped(f, parameter, &bad).is_none() {
+                all.push(Case { place: Some(i), bad: Some(bad) });
+            }
+        }
+    }
+    all
+}
+
+/// A case as a call.
+pub fn label(f: &Function, case: &Case) -> String {
+    match (case.place, &case.bad) {
+        (Some(i), Some(bad)) => format!("{}({} = {bad:x?})", f.name, f.parameters[i].name),
+        _ => format!("{}(good arguments)", f.name),
+    }
+}
+
+fn say(line: std::fmt::Arguments) {
+    let mut out = std::io::stdout().lock();
+    // Where nobody listens any more, there is nobody to tell.
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+fn watch(limit: Duration) {
+    std::thread::spawn(move || {
+        let mut last = 0;
+        loop {
+            std::thread::sleep(limit);
+            let now = CALLS.load(Relaxed);
+            if now == last {
+                std::io::stderr().flush().ok();
+                std::process::exit(HANGS);
+            }
+            last = now;
+        }
+    });
+}
+
+/// Runs the cases of `functions`, the first from case `from` on.
+pub fn run(mpi: &Mpi, functions: &[Function], from: usize, seed: u64, limit: Duration) {
+    mpi.must("MPI_Init", &[0, 0]);
+    let mut provided: c_int = 0;
+    mpi.must("MPI_T_init_thread", &[0, &raw mut provided as usize]);
+    for comm in ["MPI_COMM_WORLD", "MPI_COMM_SELF"] {
+        let args = [constant(comm), constant("MPI_ERRORS_RETURN")];
+        mpi.must("MPI_Comm_set_errhandler", &args);
+    }
+    watch(limit);
+    let world = World::new(mpi);
+    for (nth, f) in functions.iter().enumerate() {
+        let cases = cases(f, seed);
+        let first = if nth == 0 { from } else { 0 };
+        for (number, case) in cases.iter().enumerate().skip(first) {
+            CALLS.fetch_add(1, Relaxed);
+            say(format_args!("case {} {number}", f.name));
+            one(&world, f, case);
+        }
+    }
+    say(format_args!("end"));
+    mpi.code("MPI_Finalize", &[]);
+}
+
+/// One call, with what must be before and after it.
+fn one(world: &World, f: &Function, case: &Case) {
+    let (mpi, stem) = (world.mpi, f.stem());
+    world.clear(f.parameters.len());
+    world.open(stem);
+    let buffered = stem.to_lowercase().contains("bsend") || stem == "Buffer_detach";
+    if buffered {
+        mpi.must("MPI_Buffer_attach", &[world.slot(15), 8192]);
+    }
+    let short = stem.trim_start_matches('I').to_lowercase();
+    let sends = ["send", "bsend", "ssend", "rsend"];
+    if sends.contains(&short.as_str()) {
+        world.expect_message();
+    } else if ["recv", "probe", "mprobe", "improbe"].contains(&short.as_str())
+        || short.starts_with("sendrecv")
+    {
+        world.send_messages();
+    }
+    if let Some(prefix) = stem.strip_suffix("_detach_buffer") {
+        let kind = if prefix == "Comm" { Kind::Comm } else { Kind::Session };
+        if kind == Kind::Comm {
+            let args = [world.live(kind, stem), world.slot(15), 8192];
+            mpi.must("MPI_Comm_attach_buffer", &args);
+        }
+    }
+    let mut args = arguments::good(world, f);
+    if stem == "Session_detach_buffer" {
+        mpi.must("MPI_Session_attach_buffer", &[args[0], world.slot(15), 8192]);
+    }
+    if let (Some(i), Some(bad)) = (case.place, &case.bad) {
+        match arguments::spoilt(world, f, i, bad, args[i]) {
+            Some(value) => args[i] = value,
+            None => {
+                close(world, buffered, stem);
+                return;
+            }
+        }
+    }
+    let before = pointees(world, f);
+    let result = mpi.raw(f.name, &args);
+    judge(world, f, case, result);
+    if f.returns_code && result as c_int == 0 {
+        made(world, f, &before);
+    }
+    close(world, buffered, stem);
+    works(mpi, f, case);
+}
+
+fn close(world: &World, buffered: bool, stem: &str) {
+    world.close();
+    if buffered || stem == "Buffer_attach" {
+        let (mut address, mut size) = (0usize, 0 as c_int);
+        let args = [&raw mut address as usize, &raw mut size as usize];
+        world.mpi.code("MPI_Buffer_detach", &args);
+    }
+}
+
+fn judge(world: &World, f: &Function, case: &Case, result: usize) {
+    let code = result as c_int;
+    if !f.returns_code {
+        return say(format_args!("value"));
+    }
+    let words = || {
+        let text = world.mpi.words(code);
+        text.replace('\n', " ")
+    };
+    match (case.place, &case.bad) {
+        (Some(i), Some(bad)) if code == 0 => {
+            if exceptions::must_fail(f, &f.parameters[i], bad) {
+                say(format_args!("wrong {} succeeded", label(f, case)));
+            }
+            say(format_args!("success"));
+        }
+        (Some(_), Some(_)) => {
+            let mut class: c_int = -1;
+            let args = [code as usize, &raw mut class as usize];
+            let known = world.mpi.code("MPI_Error_class", &args) == 0;
+            if !known || !(1..=0x3fff).contains(&std::hint::black_box(class)) {
+                say(format_args!("wrong {} returned {code}, no error code", label(f, case)));
+            }
+            say(format_args!("error"));
+        }
+        _ => {
+            let unsupported = code == constant("MPI_ERR_UNSUPPORTED_OPERATION") as c_int;
+            if code != 0 && !unsupported && exceptions::fails(f).is_none() {
+                say(format_args!("wrong {}: {}", label(f, case), words()));
+            }
+            say(format_args!("{}", if code == 0 { "success" } else { "error" }));
+        }
+    }
+}
+
+/// The handles that the call may replace.
+fn pointees(world: &World, f: &Function) -> Vec<(usize, Kind, usize)> {
+    let all = f.parameters.iter().enumerate();
+    all.filter_map(|(i, p)| match p.ty {
+        // SAFETY: the slot has room for a handle.
+        Type::Handles(kind) if !p.constant && !p.name.starts_with("array") => {
+            Some((i, kind, unsafe { *(world.slot(i) as *const usize) }))
+        }
+        _ => None,
+    })
+    .collect()
+}
+
+/// Frees what the call made.
+fn made(world: &World, f: &Function, before: &[(usize, Kind, usize)]) {
+    for &(i, kind, was) in before {
+        // SAFETY: the slot has room for a handle.
+        let now = unsafe { std::ptr::read_volatile(world.slot(i) as *const usize) };
+        let predefined = now < 0x1000;
+        if now != was && now != null(kind) && !predefined && !f.stem().contains("get_value") {
+            world.free(kind, now);
+        }
+    }
+}
+
+/// The library still works.
+fn works(mpi: &Mpi, f: &Function, case: &Case) {
+    let (mut one, mut sum, mut got) = (21 as c_int, 0 as c_int, 0 as c_int);
+    let (from, to) = (&raw mut one as usize, &raw mut sum as usize);
+    let (int, comm) = (constant("MPI_INT"), constant("MPI_COMM_SELF"));
+    let reduced = mpi.code("MPI_Allreduce", &[from, to, 1, int, constant("MPI_SUM"), comm]);
+    let into = &raw mut got as usize;
+    let moved = mpi.code("MPI_Sendrecv", &[from, 1, int, 0, 3, into, 1, int, 0, 3, comm, 0]);
+    let data = std::hint::black_box([sum, got]);
+    if (reduced, moved, data) != (0, 0, [21, 21]) {
+        say(format_args!("wrong {}: afterwards the library does not work", label(f, case)));
+    }
+}
