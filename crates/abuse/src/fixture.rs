@@ -231,9 +231,10 @@ impl<'a> World<'a> {
             }
             Kind::Request => self.request(stem),
             Kind::Message => {
-                self.send_messages();
-                let mut message = 0usize;
-                let args = [0, 7, self.comm.get(), address(&mut message), 0];
+                // Not on the communicator of the case, where a posted receive may take it.
+                let (mut message, comm) = (0usize, constant("MPI_COMM_SELF"));
+                mpi.must("MPI_Send", &[self.slot(17), 4, self.int(), 0, 7, comm]);
+                let args = [0, 7, comm, address(&mut message), 0];
                 mpi.must("MPI_Mprobe", &args);
                 std::hint::black_box(message)
             }
