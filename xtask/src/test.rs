@@ -1,5 +1,6 @@
 //! `cargo xtask test`: every test of the project, in stages; what `.ci/run` runs.
 
+mod abuse;
 mod c_programs;
 pub(crate) mod cluster;
 mod jobs;
@@ -30,7 +31,7 @@ pub enum Stage {
     Loom,
     /// Undefined behaviour, in the parts that Miri can run.
     Miri,
-    /// Programs under mpiexec: the examples, those in tests/, and random ones.
+    /// Programs under mpiexec: the examples, those in tests/, random ones, bad arguments to all functions.
     Programs,
     /// mpi4py, built by our mpicc and by MPICH's, on our library.
     Python,

@@ -47,19 +47,20 @@ pub fn bad(parameter: &Parameter, rng: &mut fastrand::Rng) -> Vec<Bad> {
             let behind = handles(kind, rng).into_iter().map(|b| Bad::Behind(Box::new(b)));
             std::iter::once(Bad::NoPointer).chain(behind).collect()
         }
-        Type::Int => [-1, c_int::MIN.into(), c_int::MAX.into(), undefined, -3, -4, 1 << 20]
+        Type::Int => [-1, c_int::MIN.into(), c_int::MAX.into(), undefined, -3, -4, 1 << 20, 0, 2]
             .map(Bad::Number)
             .to_vec(),
         Type::Wide => {
-            let rest = [-1, i64::MIN, i64::MAX, i64::MAX / 4, undefined].map(Bad::Number);
+            let rest = [-1, i64::MIN, i64::MAX, i64::MAX / 4, undefined, 0, 2].map(Bad::Number);
             rest.to_vec()
         }
         Type::Ints => {
-            let numbers = [-1, c_int::MIN.into(), c_int::MAX.into(), undefined].map(Bad::Element);
+            let numbers =
+                [-1, c_int::MIN.into(), c_int::MAX.into(), undefined, 0, 2].map(Bad::Element);
             std::iter::once(Bad::NoPointer).chain(numbers).collect()
         }
         Type::Wides => {
-            let numbers = [-1, i64::MIN, i64::MAX, i64::MAX / 4].map(Bad::Element);
+            let numbers = [-1, i64::MIN, i64::MAX, i64::MAX / 4, 0, 2].map(Bad::Element);
             std::iter::once(Bad::NoPointer).chain(numbers).collect()
         }
         Type::Text if parameter.constant => {
@@ -215,8 +216,11 @@ fn variable(world: &World, stem: &str, slot: usize) -> usize {
 /// A key of attributes, or a class of errors that the program made.
 fn key(world: &World, stem: &str) -> i64 {
     let f = fixture::function();
-    let name =
-        if stem.starts_with("Type") { "MPI_Type_create_keyval" } else { "MPI_Comm_create_keyval" };
+    let name = match stem.split('_').next() {
+        Some("Type") => "MPI_Type_create_keyval",
+        Some("Win") => "MPI_Win_create_keyval",
+        _ => "MPI_Comm_create_keyval",
+    };
     let mut made: c_int = 0;
     world.mpi.must(name, &[f, f, std::ptr::from_mut(&mut made) as usize, 0]);
     std::hint::black_box(made).into()
@@ -282,7 +286,7 @@ fn element(world: &World, stem: &str, name: &str, k: usize) -> i64 {
     let named = |c| constant(c) as i64;
     let at = 16 * k as i64;
     match (stem, name) {
-        (_, "keyval" | "comm_keyval" | "type_keyval") if stem.contains("free") => {
+        (_, "keyval" | "comm_keyval" | "type_keyval" | "win_keyval") if stem.contains("free") => {
             if k == 0 {
                 key(world, stem)
             } else {

@@ -9,7 +9,7 @@ use std::ffi::c_int;
 pub const SLOT: usize = 32 << 10;
 const FRONT: usize = 8 << 10;
 /// The tags that messages carry which wait to be received.
-pub const TAGS: [c_int; 2] = [7, c_int::MAX];
+pub const TAGS: [c_int; 3] = [7, c_int::MAX, 1 << 20];
 
 pub struct World<'a> {
     pub mpi: &'a Mpi,
@@ -97,7 +97,7 @@ impl<'a> World<'a> {
         let myself = constant("MPI_COMM_SELF");
         let (mut one, mut zero) = ([1 as c_int; 2], [0 as c_int; 2]);
         let (one, zero) = (address(&mut one), address(&mut zero));
-        let comm = if stem.contains("neighbor_") || stem.starts_with("Cart") {
+        let comm = if stem.contains("eighbor_a") || stem.starts_with("Cart") {
             mpi.make("MPI_Cart_create", &[myself, 1, one, one, 0])
         } else if stem.starts_with("Dist_graph_neigh") {
             let info = constant("MPI_INFO_NULL");
@@ -213,7 +213,10 @@ impl<'a> World<'a> {
             Kind::Datatype if stem.starts_with("Type_f") || stem == "Type_commit" => {
                 mpi.make("MPI_Type_contiguous", &[2, self.int()])
             }
-            Kind::Datatype if stem.contains("_attr") || stem == "Type_set_name" => {
+            Kind::Datatype
+                if ["Type_get_contents", "Type_set_name"].contains(&stem)
+                    || stem.contains("_attr") =>
+            {
                 mpi.make("MPI_Type_contiguous", &[2, self.int()])
             }
             Kind::Datatype => return self.int(),
@@ -273,14 +276,9 @@ impl<'a> World<'a> {
     fn enumeration(&self) -> usize {
         let count = self.mpi.make("MPI_T_cvar_get_num", &[]) as u32 as usize;
         for cvar in 0..count {
-            let (mut handle, mut ints) = (0usize, [0 as c_int; 2]);
-            let (int, none) = (address(&mut ints), address(&mut handle));
-            let args = [cvar, 0, int, int, int, none, 0, int, int, int];
-            let mut args = args;
-            args[5] = 0;
-            args[6] = none;
-            args[7] = 0;
-            self.mpi.code("MPI_T_cvar_get_info", &args);
+            let mut handle = 0usize;
+            let enumtype = address(&mut handle);
+            self.mpi.code("MPI_T_cvar_get_info", &[cvar, 0, 0, 0, 0, enumtype, 0, 0, 0, 0]);
             if std::hint::black_box(handle) != 0 {
                 return handle;
             }

@@ -3,7 +3,7 @@
 use crate::Args;
 use crate::exceptions;
 use crate::signature::Function;
-use crate::worker::{self, HANGS};
+use crate::worker::{self, BROKEN, HANGS};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Mutex;
@@ -87,16 +87,18 @@ fn finish(args: &Args, batch: &[Function], sum: &Mutex<Sum>) -> Result<(), Strin
         };
         let place = rest.iter().position(|f| f.name == name).expect("a function of the batch");
         let cases = worker::cases(&rest[place], args.seed);
-        let how = match status.code() {
-            Some(HANGS) => format!("has not returned in {} s", args.limit),
-            _ => format!("ended the process ({status})"),
-        };
-        let mut sum = sum.lock().expect("no panic");
-        sum.deaths += 1;
-        println!("{} {how}", worker::label(&rest[place], &cases[number]));
-        let lines: Vec<_> = said.lines().collect();
-        for line in &lines[lines.len().saturating_sub(6)..] {
-            println!("    {line}");
+        if status.code() != Some(BROKEN) {
+            let how = match status.code() {
+                Some(HANGS) => format!("has not returned in {} s", args.limit),
+                _ => format!("ended the process ({status})"),
+            };
+            let mut sum = sum.lock().expect("no panic");
+            sum.deaths += 1;
+            println!("{} {how}", worker::label(&rest[place], &cases[number]));
+            let lines: Vec<_> = said.lines().collect();
+            for line in &lines[lines.len().saturating_sub(6)..] {
+                println!("    {line}");
+            }
         }
         (rest, from) = (&rest[place..], number + 1);
         if from == cases.len() {

@@ -14,6 +14,9 @@ use std::time::Duration;
 /// The exit code of a worker whose call did not return.
 pub const HANGS: i32 = 97;
 
+/// The exit code of a worker whose library no longer works, as it has told.
+pub const BROKEN: i32 = 98;
+
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
 /// A case: a function, and one bad argument, or none.
@@ -95,7 +98,8 @@ fn one(world: &World, f: &Function, case: &Case) {
     let (mpi, stem) = (world.mpi, f.stem());
     world.clear(f.parameters.len());
     world.open(stem);
-    let buffered = stem.to_lowercase().contains("bsend") || stem == "Buffer_detach";
+    let buffered =
+        stem.to_lowercase().contains("bsend") || ["Buffer_detach", "Buffer_iflush"].contains(&stem);
     if buffered {
         mpi.must("MPI_Buffer_attach", &[world.slot(15), 8192]);
     }
@@ -108,15 +112,12 @@ fn one(world: &World, f: &Function, case: &Case) {
     {
         world.send_messages();
     }
-    if let Some(prefix) = stem.strip_suffix("_detach_buffer") {
-        let kind = if prefix == "Comm" { Kind::Comm } else { Kind::Session };
-        if kind == Kind::Comm {
-            let args = [world.live(kind, stem), world.slot(15), 8192];
-            mpi.must("MPI_Comm_attach_buffer", &args);
-        }
+    if stem.starts_with("Comm") && stem.ends_with("_buffer") && stem != "Comm_attach_buffer" {
+        let args = [world.live(Kind::Comm, stem), world.slot(15), 8192];
+        mpi.must("MPI_Comm_attach_buffer", &args);
     }
     let mut args = arguments::good(world, f);
-    if stem == "Session_detach_buffer" {
+    if stem.starts_with("Session") && stem.ends_with("_buffer") && stem != "Session_attach_buffer" {
         mpi.must("MPI_Session_attach_buffer", &[args[0], world.slot(15), 8192]);
     }
     if let (Some(i), Some(bad)) = (case.place, &case.bad) {
@@ -217,6 +218,11 @@ fn works(mpi: &Mpi, f: &Function, case: &Case) {
     let moved = mpi.code("MPI_Sendrecv", &[from, 1, int, 0, 3, into, 1, int, 0, 3, comm, 0]);
     let data = std::hint::black_box([sum, got]);
     if (reduced, moved, data) != (0, 0, [21, 21]) {
-        say(format_args!("wrong {}: afterwards the library does not work", label(f, case)));
+        let words = mpi.words(reduced.max(moved)).replace('\n', " ");
+        say(format_args!(
+            "wrong {}: afterwards the library does not work: {words}",
+            label(f, case)
+        ));
+        std::process::exit(BROKEN);
     }
 }

@@ -83,6 +83,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     super::jobs::kills(&prefix, &folder()?.join("halo"), times)?;
     println!("ok   {times} jobs with a rank killed");
     tally.passed += 1;
+    super::abuse::run(&prefix, tally)?;
     super::random::run(&prefix, tally)
 }
 
