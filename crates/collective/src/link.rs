@@ -59,15 +59,17 @@ impl<F: Fabric> Link<F> {
         }
     }
 
-    /// Waits for all of `requests`.
+    /// Waits for all of `requests`, also behind one that failed: nothing may come into memory that
+    /// the caller has back. Returns the first fault.
     pub async fn wait_all(
         &self,
         requests: impl IntoIterator<Item = RequestId>,
     ) -> Result<(), Fault> {
+        let mut all = Ok(());
         for request in requests {
-            self.wait(request).await?;
+            all = all.and(self.wait(request).await);
         }
-        Ok(())
+        all
     }
 
     /// Sends; what is awaited is the end. Operations start with the call, so that little is kept in
@@ -97,10 +99,11 @@ impl<F: Fabric> Link<F> {
         let receive = self.irecv(from, into);
         let send = self.isend(to, out);
         async move {
-            if let Some(request) = send {
-                self.wait(request).await?;
-            }
-            self.wait(receive).await
+            let sent = match send {
+                Some(request) => self.wait(request).await,
+                None => Ok(()),
+            };
+            sent.and(self.wait(receive).await)
         }
     }
 
