@@ -90,15 +90,39 @@ pub unsafe fn buffer(
 ) -> Result<Buffer, Error> {
     let elements = count(elements, names[1])?;
     let object = committed(ty, names[2])?;
-    if address.is_null() && elements > 0 && object.predefined {
-        return Err(null_buffer(names[0], names[1], elements));
+    if address.addr() <= MPI_IN_PLACE && elements > 0 {
+        if address.addr() == MPI_IN_PLACE {
+            return Err(in_place(names[0]));
+        }
+        if object.predefined {
+            return Err(null_buffer(names[0], names[1], elements));
+        }
     }
-    if object.ty.size().checked_mul(elements).is_none_or(|b| b > isize::MAX as usize) {
-        let text = format!("argument {} = {elements}: more bytes than memory can hold", names[1]);
-        return Err(Error::new(MPI_ERR_COUNT, text));
+    let size = object.ty.size();
+    if size.checked_mul(elements).is_none_or(|bytes| bytes > MOST_BYTES) {
+        return Err(too_many(names[1], elements, size));
     }
     // SAFETY: the program's promise.
     Ok(unsafe { Buffer::new(address.cast_mut().cast(), elements, object.ty.clone()) })
+}
+
+/// No buffer has more: the address space of a process on x86-64. Sums over ranks stay far from an
+/// overflow.
+const MOST_BYTES: usize = 1 << 47;
+
+#[cold]
+fn too_many(name: &str, elements: usize, size: usize) -> Error {
+    let text = format!(
+        "argument {name} = {elements}: with a datatype of {size} bytes that is more than 2^47 bytes, \
+         which no process has"
+    );
+    Error::new(MPI_ERR_COUNT, text)
+}
+
+#[cold]
+fn in_place(name: &str) -> Error {
+    let text = format!("argument {name} is MPI_IN_PLACE, which this call does not take there");
+    Error::new(MPI_ERR_BUFFER, text)
 }
 
 #[cold]
@@ -118,7 +142,7 @@ fn null_buffer(name: &str, count_name: &str, count: usize) -> Error {
 pub unsafe fn plain(address: *const c_void, elements: i64, ty: Datatype) -> Option<Sge> {
     let size = *state().plain_sizes.get(ty.0.wrapping_sub(MPI_DATATYPE_NULL.0))?;
     let elements = usize::try_from(elements).ok()?;
-    if size == 0 || address.is_null() || elements > isize::MAX as usize >> 8 {
+    if size == 0 || address.addr() <= MPI_IN_PLACE || elements > MOST_BYTES >> 8 {
         return None;
     }
     // SAFETY: the program's promise.

@@ -1,6 +1,6 @@
 //! Virtual topologies: graphs (MPI 5.0, section 8.5.3 and 8.5.4).
 
-use crate::arguments::{comm, comm_label, count, intracomm, not_null, rank, store};
+use crate::arguments::{comm, comm_label, count, intracomm, not_null, optional_info, rank, store};
 use crate::chapters::topologies::{arrange, list, store_list};
 use crate::constants::*;
 use crate::error::Error;
@@ -207,10 +207,12 @@ pub(crate) unsafe fn dist_graph_create_adjacent(
     outdegree: c_int,
     destinations: *const c_int,
     destweights: *const c_int,
-    _info: Info,
+    info: Info,
     _reorder: c_int,
     newcomm: *mut Comm,
 ) -> Result<(), Error> {
+    // No hint changes anything, but what is none is a mistake.
+    optional_info(info)?;
     not_null(newcomm, "comm_dist_graph")?;
     let old = intracomm(handle)?;
     let (into, out) = (degree(indegree, "indegree")?, degree(outdegree, "outdegree")?);
@@ -238,10 +240,12 @@ pub(crate) unsafe fn dist_graph_create(
     degrees: *const c_int,
     destinations: *const c_int,
     given: *const c_int,
-    _info: Info,
+    info: Info,
     _reorder: c_int,
     newcomm: *mut Comm,
 ) -> Result<(), Error> {
+    // No hint changes anything, but what is none is a mistake.
+    optional_info(info)?;
     not_null(newcomm, "comm_dist_graph")?;
     let old = intracomm(handle)?;
     let n = degree(n, "n")?;
