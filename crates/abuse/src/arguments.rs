@@ -9,6 +9,9 @@ use std::ffi::{CStr, c_int};
 pub enum Bad {
     Null,
     Freed,
+    /// A datatype that is not committed, and one of no bytes, which may be good.
+    Uncommitted,
+    Empty,
     /// A live object of another kind.
     Other(Kind),
     Bits(usize),
@@ -75,6 +78,9 @@ pub fn bad(parameter: &Parameter, rng: &mut fastrand::Rng) -> Vec<Bad> {
 
 fn handles(kind: Kind, rng: &mut fastrand::Rng) -> Vec<Bad> {
     let mut all = vec![Bad::Null, Bad::Freed];
+    if kind == Kind::Datatype {
+        all.extend([Bad::Uncommitted, Bad::Empty]);
+    }
     all.extend([0, 1, 7, 0xfff, 0x1000, usize::MAX, usize::MAX / 2].map(Bad::Bits));
     // Predefined handles of other kinds.
     let other = ["MPI_COMM_WORLD", "MPI_INT", "MPI_SUM", "MPI_GROUP_EMPTY", "MPI_INFO_ENV"];
@@ -118,6 +124,8 @@ pub fn spoilt(world: &World, f: &Function, i: usize, bad: &Bad, good: usize) -> 
     Some(match bad {
         Bad::Null => fixture::null(kind?),
         Bad::Freed => world.freed(kind?)?,
+        Bad::Uncommitted => world.contiguous(2, false),
+        Bad::Empty => world.contiguous(0, true),
         Bad::Other(other) => world.live(*other, ""),
         Bad::Bits(bits) => *bits,
         Bad::Turned(bits) => match parameter.ty {

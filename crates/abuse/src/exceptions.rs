@@ -116,6 +116,16 @@ pub fn skipped(f: &Function, parameter: &Parameter, bad: &Bad) -> Option<&'stati
     SKIP.iter().find(rule).map(|r| r.3)
 }
 
+/// Whether two bad arguments together ask for memory that the program does not have.
+pub fn never_both(f: &Function, case: &[(usize, Bad)]) -> bool {
+    let has = |bad: fn(&Bad) -> bool| case.iter().any(|(_, b)| bad(b));
+    let datatype = case.iter().any(|(i, _)| {
+        matches!(f.parameters[*i].ty, Type::Handle(Kind::Datatype) | Type::Handles(Kind::Datatype))
+    });
+    // Of a datatype that is not predefined, NULL is an address.
+    datatype && has(|b| *b == Bad::NoPointer)
+}
+
 /// Why a function may fail on good arguments.
 pub fn fails(f: &Function) -> Option<&'static str> {
     FAILS.iter().find(|(start, _)| f.stem().starts_with(start)).map(|(_, why)| *why)
@@ -136,6 +146,9 @@ pub fn must_fail(f: &Function, parameter: &Parameter, bad: &Bad) -> bool {
         (Type::Handle(kind), Bad::Null) => {
             !matches!(kind, Kind::Info | Kind::Request | Kind::Errhandler | Kind::File | Kind::Win)
                 && kind != Kind::Enum
+        }
+        (Type::Handle(_), Bad::Uncommitted) => {
+            f.parameters.iter().any(|p| p.ty == Type::Memory) && !stem.contains("_attr")
         }
         // Of predefined ones there are some at small numbers; MPI_Op_toint and such are not asked.
         (Type::Handle(_), Bad::Freed | Bad::Turned(_) | Bad::Other(_)) => true,

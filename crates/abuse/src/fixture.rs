@@ -265,6 +265,15 @@ impl<'a> World<'a> {
         self.keep(kind, made)
     }
 
+    /// `count` integers as one.
+    pub fn contiguous(&self, count: usize, commit: bool) -> usize {
+        let mut made = self.mpi.make("MPI_Type_contiguous", &[count, self.int()]);
+        if commit {
+            self.mpi.must("MPI_Type_commit", &[address(&mut made)]);
+        }
+        self.keep(Kind::Datatype, std::hint::black_box(made))
+    }
+
     fn pvar_session(&self) -> usize {
         if self.pvars.get() == 0 {
             self.pvars.set(self.mpi.make("MPI_T_pvar_session_create", &[]));

@@ -38,6 +38,9 @@ struct Args {
     /// Call functions of this program, too, that crash, hang, exit and take what they must not.
     #[arg(long)]
     plant: bool,
+    /// Tell what came of each call.
+    #[arg(long)]
+    verbose: bool,
     /// Print the calls of each function, with what is left out and why, and make none.
     #[arg(long)]
     print: bool,

@@ -146,8 +146,18 @@ fn process(
                 last = Some((name.to_owned(), number.parse().unwrap_or(0)));
                 sum.cases += 1;
             }
-            ("error", _) => sum.errors += 1,
-            ("success", _) => sum.successes += 1,
+            ("error", what) => {
+                sum.errors += 1;
+                if args.verbose {
+                    println!("error: {what}");
+                }
+            }
+            ("success", what) => {
+                sum.successes += 1;
+                if args.verbose {
+                    println!("success: {what}");
+                }
+            }
             ("wrong", what) => {
                 sum.wrong += 1;
                 println!("{what}");

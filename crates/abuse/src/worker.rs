@@ -19,33 +19,34 @@ pub const BROKEN: i32 = 98;
 
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
-/// A case: a function, and one bad argument, or none.
-pub struct Case {
-    pub place: Option<usize>,
-    pub bad: Option<Bad>,
-}
+/// A case of a function: the arguments that are bad, by their places.
+pub type Case = Vec<(usize, Bad)>;
 
-/// The cases of a function, the same each time.
+/// The cases of a function, the same each time: none bad, each bad value, and as often two at random.
 pub fn cases(f: &Function, seed: u64) -> Vec<Case> {
     let hash = f.name.bytes().fold(seed, |h, b| h.wrapping_mul(31).wrapping_add(b.into()));
     let mut rng = fastrand::Rng::with_seed(hash);
-    let mut all = vec![Case { place: None, bad: None }];
+    let mut bad = Vec::new();
     for (i, parameter) in f.parameters.iter().enumerate() {
-        for bad in arguments::bad(parameter, &mut rng) {
-            if exceptions::skipped(f, parameter, &bad).is_none() {
-                all.push(Case { place: Some(i), bad: Some(bad) });
-            }
-        }
+        let all = arguments::bad(parameter, &mut rng).into_iter();
+        bad.extend(all.filter(|b| exceptions::skipped(f, parameter, b).is_none()).map(|b| (i, b)));
     }
-    all
+    let one = bad.iter().map(|b| vec![b.clone()]);
+    let two: Vec<Case> =
+        bad.iter().map(|b| vec![b.clone(), rng.choice(&bad).unwrap_or(b).clone()]).collect();
+    let two = two.into_iter().filter(|c| c[0].0 != c[1].0 && !exceptions::never_both(f, c));
+    std::iter::once(Vec::new()).chain(one).chain(two).collect()
 }
 
 /// A case as a call.
 pub fn label(f: &Function, case: &Case) -> String {
-    match (case.place, &case.bad) {
-        (Some(i), Some(bad)) => format!("{}({} = {bad:x?})", f.name, f.parameters[i].name),
-        _ => format!("{}(good arguments)", f.name),
-    }
+    let one = |(i, bad): &(usize, Bad)| format!("{} = {bad:x?}", f.parameters[*i].name);
+    let all: Vec<_> = case.iter().map(one).collect();
+    format!(
+        "{}({})",
+        f.name,
+        if case.is_empty() { "good arguments".to_owned() } else { all.join(", ") }
+    )
 }
 
 fn say(line: std::fmt::Arguments) {
@@ -120,13 +121,10 @@ fn one(world: &World, f: &Function, case: &Case) {
     if stem.starts_with("Session") && stem.ends_with("_buffer") && stem != "Session_attach_buffer" {
         mpi.must("MPI_Session_attach_buffer", &[args[0], world.slot(15), 8192]);
     }
-    if let (Some(i), Some(bad)) = (case.place, &case.bad) {
-        match arguments::spoilt(world, f, i, bad, args[i]) {
-            Some(value) => args[i] = value,
-            None => {
-                close(world, buffered, stem);
-                return;
-            }
+    for (i, bad) in case {
+        match arguments::spoilt(world, f, *i, bad, args[*i]) {
+            Some(value) => args[*i] = value,
+            None => return close(world, buffered, stem),
         }
     }
     let before = pointees(world, f);
@@ -157,30 +155,24 @@ fn judge(world: &World, f: &Function, case: &Case, result: usize) {
         let text = world.mpi.words(code);
         text.replace('\n', " ")
     };
-    match (case.place, &case.bad) {
-        (Some(i), Some(bad)) if code == 0 => {
-            if exceptions::must_fail(f, &f.parameters[i], bad) {
-                say(format_args!("wrong {} succeeded", label(f, case)));
-            }
-            say(format_args!("success"));
+    if code == 0 {
+        if let [(i, bad)] = &case[..]
+            && exceptions::must_fail(f, &f.parameters[*i], bad)
+        {
+            say(format_args!("wrong {} succeeded", label(f, case)));
         }
-        (Some(_), Some(_)) => {
-            let mut class: c_int = -1;
-            let args = [code as usize, &raw mut class as usize];
-            let known = world.mpi.code("MPI_Error_class", &args) == 0;
-            if !known || !(1..=0x3fff).contains(&std::hint::black_box(class)) {
-                say(format_args!("wrong {} returned {code}, no error code", label(f, case)));
-            }
-            say(format_args!("error"));
-        }
-        _ => {
-            let unsupported = code == constant("MPI_ERR_UNSUPPORTED_OPERATION") as c_int;
-            if code != 0 && !unsupported && exceptions::fails(f).is_none() {
-                say(format_args!("wrong {}: {}", label(f, case), words()));
-            }
-            say(format_args!("{}", if code == 0 { "success" } else { "error" }));
-        }
+        return say(format_args!("success {}", label(f, case)));
     }
+    let mut class: c_int = -1;
+    let known = world.mpi.code("MPI_Error_class", &[code as usize, &raw mut class as usize]) == 0;
+    if !known || !(1..=0x3fff).contains(&std::hint::black_box(class)) {
+        say(format_args!("wrong {} returned {code}, no error code", label(f, case)));
+    }
+    let unsupported = code == constant("MPI_ERR_UNSUPPORTED_OPERATION") as c_int;
+    if case.is_empty() && !unsupported && exceptions::fails(f).is_none() {
+        say(format_args!("wrong {}: {}", label(f, case), words()));
+    }
+    say(format_args!("error {}: {}", label(f, case), words()));
 }
 
 /// The handles that the call may replace.
