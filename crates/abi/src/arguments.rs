@@ -16,13 +16,21 @@ use weft_process::{Buffer, Destination, Origin, Root};
 /// The communicator behind a handle.
 #[inline]
 pub fn comm(handle: Comm) -> Result<Rc<CommObject>, Error> {
+    named_comm(handle, "comm")
+}
+
+/// The same, for an argument of another name.
+#[inline]
+pub fn named_comm(handle: Comm, argument: &str) -> Result<Rc<CommObject>, Error> {
     let state = running()?;
     let found = match handle {
         MPI_COMM_WORLD => state.world.get().cloned(),
         MPI_COMM_SELF => state.myself.get().cloned(),
         other => state.comms.borrow().get(other.0).cloned(),
     };
-    found.ok_or_else(|| bad_handle(MPI_ERR_COMM, "comm", "communicator", handle.0, MPI_COMM_NULL.0))
+    found.ok_or_else(|| {
+        bad_handle(MPI_ERR_COMM, argument, "communicator", handle.0, MPI_COMM_NULL.0)
+    })
 }
 
 /// An error for a handle of no object.

@@ -55,7 +55,10 @@ impl<F: Fabric> Link<F> {
         match status.lost {
             0 => Ok(()),
             // The ranks disagree about the size of the operation.
-            _ => Err(Fault::Truncated { expected: status.bytes, got: status.bytes + status.lost }),
+            _ => {
+                let (rank, expected) = (status.source as usize, status.bytes);
+                Err(Fault::Truncated { rank, expected, got: expected + status.lost })
+            }
         }
     }
 

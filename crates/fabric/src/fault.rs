@@ -22,8 +22,9 @@ pub enum Fault {
     System { what: &'static str, errno: i32 },
     /// The deadline of a wait passed.
     TimedOut,
-    /// A message was longer than the operation expected, in bytes.
-    Truncated { expected: u64, got: u64 },
+    /// A message was longer than the operation expected, in bytes; `rank` is the sender's in the
+    /// communicator.
+    Truncated { rank: usize, expected: u64, got: u64 },
 }
 
 impl fmt::Display for Fault {
@@ -42,8 +43,9 @@ impl fmt::Display for Fault {
                 write!(f, "{what}: {}", std::io::Error::from_raw_os_error(*errno))
             }
             Fault::TimedOut => write!(f, "the time limit passed"),
-            Fault::Truncated { expected, got } => {
-                write!(f, "a message of {got} bytes came where {expected} were expected")
+            Fault::Truncated { rank, expected, got } => {
+                let what = format_args!("a message of {got} bytes came from rank {rank}");
+                write!(f, "{what} where {expected} were expected")
             }
         }
     }

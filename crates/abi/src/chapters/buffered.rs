@@ -72,6 +72,10 @@ impl Attached {
                 return Err(Error::new(MPI_ERR_ARG, text));
             }
         };
+        if address == 0 && size > 0 {
+            let text = format!("argument buffer is NULL, but size = {size}");
+            return Err(Error::new(MPI_ERR_BUFFER, text));
+        }
         self.buffer.set(Some(Memory { address, size }));
         Ok(())
     }

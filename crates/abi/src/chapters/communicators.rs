@@ -1,6 +1,8 @@
 //! Communicators (MPI 5.0, chapter 7): made, compared, named, freed.
 
-use crate::arguments::{comm, group, intracomm, not_null, optional_info, store, store_text, text};
+use crate::arguments::{
+    comm, group, intracomm, named_comm, not_null, optional_info, store, store_text, text,
+};
 use crate::chapters::{caching, hints};
 use crate::constants::*;
 use crate::error::Error;
@@ -24,7 +26,7 @@ pub(crate) unsafe fn comm_size(handle: Comm, size: *mut c_int) -> Result<(), Err
 }
 
 pub(crate) unsafe fn comm_compare(a: Comm, b: Comm, result: *mut c_int) -> Result<(), Error> {
-    let found = match comm(a)?.compare(&*comm(b)?) {
+    let found = match named_comm(a, "comm1")?.compare(&*named_comm(b, "comm2")?) {
         Compare::Ident => MPI_IDENT,
         Compare::Congruent => MPI_CONGRUENT,
         Compare::Similar => MPI_SIMILAR,

@@ -1,6 +1,6 @@
 //! Intercommunicators (MPI 5.0, section 7.6): made of two groups, asked, merged.
 
-use crate::arguments::{comm, intracomm, not_null, rank, store, tag};
+use crate::arguments::{comm, intracomm, named_comm, not_null, rank, store, tag};
 use crate::chapters::communicators::inherited;
 use crate::constants::*;
 use crate::error::Error;
@@ -53,7 +53,8 @@ pub(crate) unsafe fn intercomm_create(
     let leader = rank(&local, local_leader, "local_leader", MPI_ERR_RANK)?;
     let tag = tag(tag_, "tag")?;
     // Only the leader's peer communicator means anything.
-    let peer = if local.rank() == leader { Some(comm(peer_comm)?) } else { None };
+    let peer =
+        if local.rank() == leader { Some(named_comm(peer_comm, "peer_comm")?) } else { None };
     let peer = match &peer {
         Some(peer) => Some((&**peer, rank(peer, remote_leader, "remote_leader", MPI_ERR_RANK)?)),
         None => None,

@@ -144,6 +144,10 @@ pub(crate) unsafe fn pack_external(
         let from = buffer(inbuf, incount, datatype, ["inbuf", "incount", "datatype"])?;
         let len = from.ty().external_size(from.count())?;
         let to = part(outbuf, outsize, position, len, ["outbuf", "outsize"])?;
+        if len == 0 {
+            // However many elements of nothing.
+            return Ok(());
+        }
         let mut packed = vec![0; from.len()];
         from.pack_to(whole(&mut packed));
         let mut external = vec![0; len];
@@ -169,6 +173,9 @@ pub(crate) unsafe fn unpack_external(
         let to = buffer(outbuf, outcount, datatype, ["outbuf", "outcount", "datatype"])?;
         let len = to.ty().external_size(to.count())?;
         let from = part(inbuf.cast_mut(), insize, position, len, ["inbuf", "insize"])?;
+        if len == 0 {
+            return Ok(());
+        }
         let mut external = vec![0; len];
         from.read(&mut external);
         let mut packed = vec![0; to.len()];

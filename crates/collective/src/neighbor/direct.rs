@@ -34,7 +34,8 @@ pub async fn direct<F: Fabric>(
                 bytes.push(status.bytes as usize);
                 if status.lost > 0 {
                     let got = status.bytes + status.lost;
-                    first.get_or_insert(Fault::Truncated { expected: status.bytes, got });
+                    let (rank, expected) = (status.source as usize, status.bytes);
+                    first.get_or_insert(Fault::Truncated { rank, expected, got });
                 }
             }
             Err(fault) => _ = first.get_or_insert(fault),

@@ -76,6 +76,10 @@ pub(super) unsafe fn typed_blocks(
     if displs.is_null() && ranks > 0 {
         return Err(Error::new(MPI_ERR_ARG, "the array of displacements is NULL"));
     }
+    if buf.addr() == MPI_IN_PLACE {
+        let text = format!("argument {} is MPI_IN_PLACE, which stands for sendbuf alone", names[0]);
+        return Err(Error::new(MPI_ERR_BUFFER, text));
+    }
     // SAFETY: by contract.
     unsafe {
         let counts = count_array(counts, ranks, names[1])?;
@@ -85,6 +89,22 @@ pub(super) unsafe fn typed_blocks(
         };
         (0..ranks).map(each).collect()
     }
+}
+
+/// Whether the block that this rank sends itself fits into its place, where it has both.
+fn own_fits(comm: &CommObject, out: Option<&Buffer>, into: Option<&Buffer>) -> Result<(), Error> {
+    let (Some(out), Some(into)) = (out, into) else { return Ok(()) };
+    if comm.remote().is_some() || out.len() <= into.len() {
+        return Ok(());
+    }
+    let text = format!(
+        "rank {} sends {} bytes to itself, but its own receive count and type are {} bytes: both must \
+         be the same",
+        comm.rank(),
+        out.len(),
+        into.len()
+    );
+    Err(Error::new(MPI_ERR_TRUNCATE, text))
 }
 
 unsafe fn prepare_gather(
@@ -113,6 +133,7 @@ unsafe fn prepare_gather(
         (send, into)
     };
     root_in_place(at_root, at_leaf && send.is_none())?;
+    own_fits(&comm, send.as_ref(), into.get(comm.rank()))?;
     Ok((comm, move |c: &CommObject| boxed(c.gather(send.clone(), into.clone(), root))))
 }
 
@@ -156,6 +177,7 @@ unsafe fn prepare_gatherv(
         (send, into)
     };
     root_in_place(at_root, at_leaf && send.is_none())?;
+    own_fits(&comm, send.as_ref(), into.get(comm.rank()))?;
     Ok((comm, move |c: &CommObject| boxed(c.gather(send.clone(), into.clone(), root))))
 }
 
@@ -191,6 +213,7 @@ unsafe fn prepare_scatter(
         (out, receive)
     };
     root_in_place(at_root, at_leaf && receive.is_none())?;
+    own_fits(&comm, out.get(comm.rank()), receive.as_ref())?;
     Ok((comm, move |c: &CommObject| boxed(c.scatter(out.clone(), receive.clone(), root))))
 }
 
@@ -227,6 +250,7 @@ unsafe fn prepare_scatterv(
         (out, receive)
     };
     root_in_place(at_root, at_leaf && receive.is_none())?;
+    own_fits(&comm, out.get(comm.rank()), receive.as_ref())?;
     Ok((comm, move |c: &CommObject| boxed(c.scatter(out.clone(), receive.clone(), root))))
 }
 
@@ -251,6 +275,7 @@ unsafe fn prepare_allgather(
         let send = in_place(&comm, sendbuf, sendcount, sendtype, SENDBUF)?;
         (send, equal_blocks(recvbuf, recvcount, recvtype, comm.peers().size(), RECVBUF)?)
     };
+    own_fits(&comm, send.as_ref(), into.get(comm.rank()))?;
     Ok((comm, move |c: &CommObject| boxed(c.allgather(send.clone(), into.clone()))))
 }
 
@@ -276,6 +301,7 @@ unsafe fn prepare_allgatherv(
         let send = in_place(&comm, sendbuf, sendcount, sendtype, SENDBUF)?;
         (send, blocks(recvbuf, recvcounts, displs, recvtype, comm.peers().size(), NAMES)?)
     };
+    own_fits(&comm, send.as_ref(), into.get(comm.rank()))?;
     Ok((comm, move |c: &CommObject| boxed(c.allgather(send.clone(), into.clone()))))
 }
 
@@ -303,6 +329,8 @@ unsafe fn prepare_alltoall(
         };
         (out, equal_blocks(recvbuf, recvcount, recvtype, ranks, RECVBUF)?)
     };
+    let own = out.as_ref().and_then(|out| out.get(comm.rank()));
+    own_fits(&comm, own, into.get(comm.rank()))?;
     Ok((comm, move |c: &CommObject| boxed(c.alltoall(out.clone(), into.clone()))))
 }
 
@@ -335,6 +363,8 @@ unsafe fn prepare_alltoallv(
         };
         (out, blocks(recvbuf, recvcounts, rdispls, recvtype, ranks, RECVS)?)
     };
+    let own = out.as_ref().and_then(|out| out.get(comm.rank()));
+    own_fits(&comm, own, into.get(comm.rank()))?;
     Ok((comm, move |c: &CommObject| boxed(c.alltoall(out.clone(), into.clone()))))
 }
 
@@ -365,6 +395,8 @@ unsafe fn prepare_alltoallw(
         };
         (out, typed_blocks(recvbuf, recvcounts, rdispls, recvtypes, ranks, RECVS)?)
     };
+    let own = out.as_ref().and_then(|out| out.get(comm.rank()));
+    own_fits(&comm, own, into.get(comm.rank()))?;
     Ok((comm, move |c: &CommObject| boxed(c.alltoall(out.clone(), into.clone()))))
 }
 
