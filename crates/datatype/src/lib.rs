@@ -12,6 +12,7 @@ mod arrays;
 mod basic;
 mod construct;
 mod contents;
+mod copies;
 mod datatype;
 mod error;
 mod external;

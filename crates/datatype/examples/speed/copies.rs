@@ -112,9 +112,9 @@ impl Layout {
         let size = self.t.packed_size(self.count).unwrap();
         let (low, len) = self.t.span(self.count).unwrap();
         assert_eq!(low, 0);
-        let mut memory: Vec<u8> = (0..len).map(|i| (i * 31 + (i >> 8) * 7) as u8).collect();
-        let mut packed = vec![0u8; size];
-        let mut other = vec![0xee; size];
+        let memory = Pages::new(len, 0);
+        let (packed, other) = (Pages::new(size, 1), Pages::new(size, 1));
+        memory.fill(|i| (i * 31 + (i >> 8) * 7) as u8);
         let copy = |verb: &str, packed: *mut u8, memory: *mut u8| {
             let function = hand.copy(&format!("{verb}_{}", self.hand));
             let [n, s, k, t] = [self.n, self.s, self.k, self.plane].map(|x| x as i64);
@@ -122,33 +122,72 @@ impl Layout {
             // SAFETY: the loop is that of the type, whose memory and packed form these are.
             move || unsafe { function(black_box(packed), black_box(memory), n, s, k, t, x) }
         };
-        let (m, count) = (memory.as_mut_ptr(), self.count);
-        let mut by_hand = copy("pack", other.as_mut_ptr(), m);
-        by_hand();
+        let (m, p, count) = (memory.start(), packed.start(), self.count);
+        copy("pack", other.start(), m)();
         // SAFETY: as above.
-        unsafe { self.t.pack(m, count, packed.as_mut_ptr()) };
-        assert!(packed == other, "{}: packed by hand in another way", self.name);
+        unsafe { self.t.pack(m, count, p) };
+        assert!(packed.bytes() == other.bytes(), "{}: packed by hand otherwise", self.name);
         if options.wanted(&names[0]) {
-            let p = packed.as_mut_ptr();
             // SAFETY: as above.
             let ours = || unsafe { self.t.pack(black_box(m), count, black_box(p)) };
-            let times = race(options.seconds, ours, &mut by_hand);
+            let times = race(options.seconds, ours, copy("pack", p, m));
             ratios.push((options.report(&names[0], size, times), names[0].clone()));
         }
         if options.wanted(&names[1]) {
-            let mut memories = vec![0u8; len];
-            let (p, m2) = (packed.as_mut_ptr(), memories.as_mut_ptr());
-            let mut by_hand = copy("unpack", p, m2);
-            by_hand();
-            memory.fill(0);
+            memory.fill(|_| 0);
             // SAFETY: as above.
             unsafe { self.t.unpack(m, count, p) };
-            assert!(memory == memories, "{}: unpacked by hand in another way", self.name);
+            let ours = memory.bytes().to_vec();
+            memory.fill(|_| 0);
+            copy("unpack", p, m)();
+            assert!(memory.bytes() == ours, "{}: unpacked by hand otherwise", self.name);
             // SAFETY: as above.
             let ours = || unsafe { self.t.unpack(black_box(m), count, black_box(p)) };
-            let times = race(options.seconds, ours, &mut by_hand);
+            let times = race(options.seconds, ours, copy("unpack", p, m));
             ratios.push((options.report(&names[1], size, times), names[1].clone()));
         }
         ratios
+    }
+}
+
+/// Memory at a fixed distance from the start of a page, so that no run is lucky.
+struct Pages {
+    memory: *mut u8,
+    layout: std::alloc::Layout,
+    start: usize,
+    len: usize,
+}
+
+impl Pages {
+    /// `len` zeros; `place` says which cache line of a page they begin with, in steps of 11.
+    fn new(len: usize, place: usize) -> Pages {
+        let start = 11 * 64 * place;
+        let layout = std::alloc::Layout::from_size_align(start + len + 1, 4096).unwrap();
+        // SAFETY: the size is not 0.
+        let memory = unsafe { std::alloc::alloc_zeroed(layout) };
+        assert!(!memory.is_null(), "no memory: {len} bytes");
+        Pages { memory, layout, start, len }
+    }
+
+    fn start(&self) -> *mut u8 {
+        // SAFETY: inside the allocation.
+        unsafe { self.memory.add(self.start) }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: `len` bytes from the start are ours, and were initialised.
+        unsafe { std::slice::from_raw_parts(self.start(), self.len) }
+    }
+
+    fn fill(&self, byte: impl Fn(usize) -> u8) {
+        // SAFETY: as above, and nobody holds a reference meanwhile.
+        (0..self.len).for_each(|i| unsafe { self.start().add(i).write(byte(i)) });
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: from `alloc_zeroed`, with this layout.
+        unsafe { std::alloc::dealloc(self.memory, self.layout) }
     }
 }
