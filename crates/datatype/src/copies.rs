@@ -8,9 +8,11 @@
 //!   length  1  2   3   4  5-7  8  9-15  16  17-31  32  33-63  64   65-2047         longer
 //!   moves   1  2  2+2  4  4+4  8  8+8   16  16+16  32  32+32  64   32+...+32+32    memcpy
 //! ```
-//! On x86-64 every loop is compiled twice, for 16-byte and, where the processor has AVX2, for
-//! 32-byte registers.
+//! On x86-64 every loop is compiled three times, for registers of 16, 32 and 64 bytes.
 
+use crate::level::BASE;
+#[cfg(target_arch = "x86_64")]
+use crate::level::{AVX2, AVX512, level};
 use std::hint::black_box;
 use std::ptr;
 
@@ -38,13 +40,10 @@ trait Move: Copy {
     /// Four blocks that lie one after another at `packed`, and at these places in memory.
     ///
     /// # Safety
-    /// As for [`one`](Move::one), for each. If `WIDE`, the processor must have AVX2.
+    /// As for [`one`](Move::one), for each. The processor must be of
+    /// this level.
     #[inline(always)]
-    unsafe fn four<const PACK: bool, const WIDE: bool>(
-        self,
-        memory: [*mut u8; 4],
-        packed: *mut u8,
-    ) {
+    unsafe fn four<const PACK: bool, const LEVEL: u8>(self, memory: [*mut u8; 4], packed: *mut u8) {
         let len = self.len();
         for (i, memory) in memory.into_iter().enumerate() {
             let packed = packed.wrapping_add(i * len);
@@ -72,19 +71,15 @@ impl<const W: usize> Move for Exactly<W> {
     }
 
     #[inline(always)]
-    unsafe fn four<const PACK: bool, const WIDE: bool>(
-        self,
-        memory: [*mut u8; 4],
-        packed: *mut u8,
-    ) {
+    unsafe fn four<const PACK: bool, const LEVEL: u8>(self, memory: [*mut u8; 4], packed: *mut u8) {
         // Stores are what limits: gather several blocks for each.
         #[cfg(target_arch = "x86_64")]
         if PACK && W == 8 {
             // SAFETY: the caller's promise; all x86-64 processors have SSE2.
             return unsafe { gather_8(memory, packed) };
         }
-        #[cfg(target_arch = "x86_64")]
-        if PACK && WIDE && W == 16 {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        if PACK && LEVEL >= AVX2 && W == 16 {
             // SAFETY: the caller's promise.
             return unsafe { gather_16(memory, packed) };
         }
@@ -115,16 +110,21 @@ unsafe fn gather_8(memory: [*mut u8; 4], packed: *mut u8) {
 
 /// # Safety
 /// As for [`Move::four`], with blocks of 16 bytes; the processor must have AVX2.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn gather_16(memory: [*mut u8; 4], packed: *mut u8) {
+    use std::arch::asm;
     use std::arch::x86_64::{_mm_loadu_si128, _mm256_set_m128i, _mm256_storeu_si256};
     // SAFETY: the caller's promise.
     unsafe {
         let [a, b, c, d] = memory.map(|m| _mm_loadu_si128(m.cast_const().cast()));
-        _mm256_storeu_si256(packed.cast(), _mm256_set_m128i(b, a));
-        _mm256_storeu_si256(packed.add(32).cast(), _mm256_set_m128i(d, c));
+        let (mut low, mut high) = (_mm256_set_m128i(b, a), _mm256_set_m128i(d, c));
+        // Nothing; but the compiler would store each half on its own.
+        asm!("/* {0} {1} */", inout(ymm_reg) low, inout(ymm_reg) high,
+            options(pure, nomem, nostack, preserves_flags));
+        _mm256_storeu_si256(packed.cast(), low);
+        _mm256_storeu_si256(packed.add(32).cast(), high);
     }
 }
 
@@ -169,11 +169,11 @@ impl<const A: usize, const B: usize> Move for Both<A, B> {
     }
 }
 
-/// More than 32 bytes: as many moves of 32 as fit, and the last 32.
+/// More than `W` bytes: as many moves of `W` as fit, and the last `W`.
 #[derive(Clone, Copy)]
-struct Long(usize);
+struct Long<const W: usize>(usize);
 
-impl Move for Long {
+impl<const W: usize> Move for Long<W> {
     #[inline(always)]
     fn len(self) -> usize {
         self.0
@@ -181,13 +181,13 @@ impl Move for Long {
 
     #[inline(always)]
     unsafe fn one(self, from: *const u8, to: *mut u8) {
-        let last = self.0 - 32;
+        let last = self.0 - W;
         // SAFETY: the caller's promise; all moves lie inside the block.
         unsafe {
-            for at in (0..last).step_by(32) {
-                ptr::copy_nonoverlapping(from.add(at), to.add(at), 32);
+            for at in (0..last).step_by(W) {
+                ptr::copy_nonoverlapping(from.add(at), to.add(at), W);
             }
-            ptr::copy_nonoverlapping(from.add(last), to.add(last), 32);
+            ptr::copy_nonoverlapping(from.add(last), to.add(last), W);
         }
     }
 }
@@ -212,50 +212,62 @@ impl Move for Any {
 /// A loop over blocks, for any way to move one.
 trait Loop: Copy {
     /// # Safety
-    /// Every block must be readable and writable respectively. If `WIDE`, the processor must have
-    /// AVX2.
-    unsafe fn each<const WIDE: bool>(self, block: impl Move);
+    /// Every block must be readable and writable respectively. The processor must
+    /// be of this level.
+    unsafe fn each<const LEVEL: u8>(self, block: impl Move);
 
     /// # Safety
     /// As for [`each`](Loop::each).
     #[inline(always)]
-    unsafe fn copy<const WIDE: bool>(self, block: usize) {
+    unsafe fn copy<const LEVEL: u8>(self, block: usize) {
         // SAFETY: the caller's promise; every arm moves `block` bytes.
         unsafe {
             match block {
                 0 => {}
-                1 => self.each::<WIDE>(Exactly::<1>),
-                2 => self.each::<WIDE>(Exactly::<2>),
-                3 => self.each::<WIDE>(Overlapping::<2>(block)),
-                4 => self.each::<WIDE>(Exactly::<4>),
-                5..8 => self.each::<WIDE>(Overlapping::<4>(block)),
-                8 => self.each::<WIDE>(Exactly::<8>),
-                9..16 => self.each::<WIDE>(Overlapping::<8>(block)),
-                16 => self.each::<WIDE>(Exactly::<16>),
-                24 => self.each::<WIDE>(Both::<16, 8>),
-                17..32 => self.each::<WIDE>(Overlapping::<16>(block)),
-                32 => self.each::<WIDE>(Exactly::<32>),
-                33..64 => self.each::<WIDE>(Overlapping::<32>(block)),
-                64 => self.each::<WIDE>(Exactly::<64>),
-                128 => self.each::<WIDE>(Exactly::<128>),
-                65..2048 => self.each::<WIDE>(Long(block)),
-                _ => self.each::<WIDE>(Any(block)),
+                1 => self.each::<LEVEL>(Exactly::<1>),
+                2 => self.each::<LEVEL>(Exactly::<2>),
+                3 => self.each::<LEVEL>(Overlapping::<2>(block)),
+                4 => self.each::<LEVEL>(Exactly::<4>),
+                5..8 => self.each::<LEVEL>(Overlapping::<4>(block)),
+                8 => self.each::<LEVEL>(Exactly::<8>),
+                9..16 => self.each::<LEVEL>(Overlapping::<8>(block)),
+                16 => self.each::<LEVEL>(Exactly::<16>),
+                24 => self.each::<LEVEL>(Both::<16, 8>),
+                17..32 => self.each::<LEVEL>(Overlapping::<16>(block)),
+                32 => self.each::<LEVEL>(Exactly::<32>),
+                33..64 => self.each::<LEVEL>(Overlapping::<32>(block)),
+                64 => self.each::<LEVEL>(Exactly::<64>),
+                128 => self.each::<LEVEL>(Exactly::<128>),
+                65..2048 if LEVEL > AVX2 => self.each::<LEVEL>(Long::<64>(block)),
+                65..2048 => self.each::<LEVEL>(Long::<32>(block)),
+                _ => self.each::<LEVEL>(Any(block)),
             }
         }
     }
 
-    /// [`copy`](Loop::copy), compiled for wider registers.
+    /// [`copy`](Loop::copy), compiled for 32-byte registers.
     ///
     /// # Safety
     /// As there, and the processor must have AVX2.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    unsafe fn copy_wide(self, block: usize) {
+    unsafe fn copy_avx2(self, block: usize) {
         // SAFETY: the caller's promise.
-        unsafe { self.copy::<true>(block) }
+        unsafe { self.copy::<AVX2>(block) }
     }
 
-    /// The one of the two that suits.
+    /// [`copy`](Loop::copy), compiled for 64-byte registers.
+    ///
+    /// # Safety
+    /// As there, and the processor must have these parts of AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    unsafe fn copy_avx512(self, block: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { self.copy::<AVX512>(block) }
+    }
+
+    /// The one of the three that suits.
     ///
     /// # Safety
     /// As for [`each`](Loop::each).
@@ -264,10 +276,12 @@ trait Loop: Copy {
         // SAFETY: the caller's promise, and the question before.
         unsafe {
             #[cfg(target_arch = "x86_64")]
-            if std::arch::is_x86_feature_detected!("avx2") {
-                return self.copy_wide(block);
+            match level() {
+                AVX512 => return self.copy_avx512(block),
+                AVX2 => return self.copy_avx2(block),
+                _ => {}
             }
-            self.copy::<false>(block);
+            self.copy::<BASE>(block);
         }
     }
 }
@@ -281,7 +295,7 @@ struct Dense<const PACK: bool> {
 
 impl<const PACK: bool> Loop for Dense<PACK> {
     #[inline(always)]
-    unsafe fn each<const WIDE: bool>(self, block: impl Move) {
+    unsafe fn each<const LEVEL: u8>(self, block: impl Move) {
         let Grid { memory: mut first, step, columns, row, rows } = self.grid;
         let (mut packed, len) = (self.packed, block.len());
         // The compiler must not know that these are multiples: it would form each address from the
@@ -293,7 +307,7 @@ impl<const PACK: bool> Loop for Dense<PACK> {
             for _ in 0..columns / 4 {
                 let places = [0, step, 2 * step, three].map(|at| memory.wrapping_offset(at));
                 // SAFETY: the caller's promise.
-                unsafe { block.four::<PACK, WIDE>(places, packed) }
+                unsafe { block.four::<PACK, LEVEL>(places, packed) }
                 memory = memory.wrapping_offset(four);
                 packed = packed.wrapping_add(4 * len);
             }
@@ -321,13 +335,38 @@ struct Spread {
 
 impl Loop for Spread {
     #[inline(always)]
-    unsafe fn each<const WIDE: bool>(self, block: impl Move) {
+    unsafe fn each<const LEVEL: u8>(self, block: impl Move) {
         let (mut from, mut to) = (self.from, self.to);
         for _ in 0..self.count {
             // SAFETY: the caller's promise.
             unsafe { block.one(from, to) }
             from = from.wrapping_offset(self.step);
             to = to.wrapping_offset(self.stride);
+        }
+    }
+}
+
+/// Two members of a struct: what moves each, and how far the second lies from the first.
+#[derive(Clone, Copy)]
+struct Two<A, B> {
+    first: A,
+    second: B,
+    from: isize,
+    to: isize,
+}
+
+impl<A: Move, B: Move> Move for Two<A, B> {
+    #[inline(always)]
+    fn len(self) -> usize {
+        self.first.len() + self.second.len()
+    }
+
+    #[inline(always)]
+    unsafe fn one(self, from: *const u8, to: *mut u8) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.first.one(from, to);
+            self.second.one(from.wrapping_offset(self.from), to.wrapping_offset(self.to));
         }
     }
 }
@@ -342,7 +381,7 @@ struct Listed<'a, const PACK: bool> {
 
 impl<const PACK: bool> Loop for Listed<'_, PACK> {
     #[inline(always)]
-    unsafe fn each<const WIDE: bool>(self, block: impl Move) {
+    unsafe fn each<const LEVEL: u8>(self, block: impl Move) {
         let mut packed = self.packed;
         for &offset in self.offsets {
             let memory = self.memory.wrapping_offset(offset as isize);
@@ -397,6 +436,64 @@ pub(crate) unsafe fn spread<const PACK: bool>(
     let spread = Spread { from: from.0, step: from.1, to: to.0, stride: to.1, count };
     // SAFETY: the caller's promise.
     unsafe { spread.run(block) }
+}
+
+/// [`spread`] for two members at once, of `a` and `b` bytes, the second `gap` bytes after the first
+/// in memory and `apart` in packed form; false, and nothing done, if one of them is too long.
+///
+/// # Safety
+/// As for [`grid`], for both.
+pub(crate) unsafe fn spread_two<const PACK: bool>(
+    memory: (*mut u8, isize),
+    packed: (*mut u8, isize),
+    count: usize,
+    (a, b): (usize, usize),
+    (gap, apart): (isize, isize),
+) -> bool {
+    let ((from, to), (skip, jump)) =
+        if PACK { ((memory, packed), (gap, apart)) } else { ((packed, memory), (apart, gap)) };
+    let spread = Spread { from: from.0, step: from.1, to: to.0, stride: to.1, count };
+    macro_rules! with {
+        ($len:expr, $m:ident => $then:expr) => {
+            match $len {
+                1 => {
+                    let $m = Exactly::<1>;
+                    $then
+                }
+                2 => {
+                    let $m = Exactly::<2>;
+                    $then
+                }
+                4 => {
+                    let $m = Exactly::<4>;
+                    $then
+                }
+                8 => {
+                    let $m = Exactly::<8>;
+                    $then
+                }
+                5..8 => {
+                    let $m = Overlapping::<4>($len);
+                    $then
+                }
+                9..=16 => {
+                    let $m = Overlapping::<8>($len);
+                    $then
+                }
+                17..=32 => {
+                    let $m = Overlapping::<16>($len);
+                    $then
+                }
+                _ => return false,
+            }
+        };
+    }
+    with!(a, first => with!(b, second => {
+        let two = Two { first, second, from: skip, to: jump };
+        // SAFETY: the caller's promise.
+        unsafe { spread.each::<BASE>(two) }
+    }));
+    true
 }
 
 /// Packs blocks of `block` bytes at `offsets` from `memory` to `packed`, or unpacks them.

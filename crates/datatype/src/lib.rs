@@ -17,6 +17,7 @@ mod datatype;
 mod error;
 mod external;
 mod layout;
+mod level;
 mod number;
 mod op;
 mod pack;

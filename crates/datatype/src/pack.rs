@@ -1,7 +1,8 @@
 //! Packing and unpacking: the compiled program carried out on memory.
 
 use crate::copies::{self, Grid, TILE};
-use crate::walk::{Rows, Sink, Structs, elements};
+use crate::layout::Block;
+use crate::walk::{Rows, Sink, Structs, all, elements};
 use crate::{Datatype, Error};
 use std::ptr;
 use weft_fabric::Sge;
@@ -74,7 +75,7 @@ impl Datatype {
     /// `base` may be null (`MPI_BOTTOM`) if the type holds absolute addresses.
     pub unsafe fn pack(&self, base: *const u8, count: usize, out: *mut u8) {
         let mut sink = Copy::<true> { base: base.cast_mut(), packed: out };
-        elements(self.program(), self.extent(), 0, self.size() * count, &mut sink);
+        all(self.program(), self.extent(), count, &mut sink);
     }
 
     /// Unpacks `count` elements from `input` to `base`. Gaps of the type are not touched. Where
@@ -84,7 +85,7 @@ impl Datatype {
     /// As for [`pack`](Datatype::pack), with reading and writing exchanged.
     pub unsafe fn unpack(&self, base: *mut u8, count: usize, input: *const u8) {
         let mut sink = Copy::<false> { base, packed: input.cast_mut() };
-        elements(self.program(), self.extent(), 0, self.size() * count, &mut sink);
+        all(self.program(), self.extent(), count, &mut sink);
     }
 
     /// Packs the bytes of the packed stream from `skip` on that fit in `out`; says how many. 0 at
@@ -98,7 +99,11 @@ impl Datatype {
     pub unsafe fn pack_range(&self, base: *const u8, count: usize, skip: usize, out: Sge) -> usize {
         let take = self.rest(count, skip).min(out.len());
         let mut sink = Copy::<true> { base: base.cast_mut(), packed: out.ptr() };
-        elements(self.program(), self.extent(), skip, take, &mut sink);
+        if take == self.size() * count {
+            all(self.program(), self.extent(), count, &mut sink);
+        } else {
+            elements(self.program(), self.extent(), skip, take, &mut sink);
+        }
         take
     }
 
@@ -119,7 +124,11 @@ impl Datatype {
     ) -> usize {
         let take = self.rest(count, skip).min(input.len());
         let mut sink = Copy::<false> { base, packed: input.ptr() };
-        elements(self.program(), self.extent(), skip, take, &mut sink);
+        if take == self.size() * count {
+            all(self.program(), self.extent(), count, &mut sink);
+        } else {
+            elements(self.program(), self.extent(), skip, take, &mut sink);
+        }
         take
     }
 
@@ -145,6 +154,7 @@ struct Copy<const PACK: bool> {
 }
 
 impl<const PACK: bool> Copy<PACK> {
+    #[inline(always)]
     fn step(&mut self, bytes: usize) -> *mut u8 {
         let packed = self.packed;
         self.packed = packed.wrapping_add(bytes);
@@ -161,6 +171,7 @@ impl<const PACK: bool> Sink for Copy<PACK> {
         unsafe { copies::run(from, to, len) }
     }
 
+    #[inline]
     fn rows(&mut self, rows: Rows) {
         let packed = self.step(rows.rows * rows.columns * rows.block);
         let grid = Grid {
@@ -180,20 +191,36 @@ impl<const PACK: bool> Sink for Copy<PACK> {
         unsafe { copies::listed::<PACK>(at(self.base, base), offsets, packed, block) }
     }
 
-    // Each member in a loop of its own, in pieces that stay in the nearest cache meanwhile.
+    // Each member, or two of them, in a loop of its own, in pieces that stay in the nearest cache meanwhile.
     fn structs(&mut self, structs: Structs<'_>) {
         let Structs { base, stride, count, size, blocks } = structs;
-        for first in (0..count).step_by(TILE) {
-            let count = TILE.min(count - first);
+        // What is gone through once needs no pieces.
+        let tile = if blocks.len() <= 2 { count.max(1) } else { TILE };
+        for first in (0..count).step_by(tile) {
+            let count = tile.min(count - first);
             let place = base.wrapping_add((first as i64).wrapping_mul(stride));
             let packed = self.step(count * size);
-            for block in blocks {
+            let place = |block: &Block| {
                 let memory = at(self.base, place.wrapping_add(block.offset));
-                let packed = (packed.wrapping_add(block.start), size as isize);
-                // SAFETY: as for `run`, for this member of these elements.
-                unsafe {
-                    copies::spread::<PACK>((memory, stride as isize), packed, count, block.len)
+                ((memory, stride as isize), (packed.wrapping_add(block.start), size as isize))
+            };
+            let mut rest = blocks;
+            while let [block, others @ ..] = rest {
+                let (memory, packed) = place(block);
+                rest = others;
+                if let [next, others @ ..] = rest {
+                    let gap = next.offset.wrapping_sub(block.offset) as isize;
+                    let (lengths, apart) = ((block.len, next.len), block.len as isize);
+                    // SAFETY: as for `run`, for these two members of these elements.
+                    if unsafe {
+                        copies::spread_two::<PACK>(memory, packed, count, lengths, (gap, apart))
+                    } {
+                        rest = others;
+                        continue;
+                    }
                 }
+                // SAFETY: as for `run`, for this member of these elements.
+                unsafe { copies::spread::<PACK>(memory, packed, count, block.len) }
             }
         }
     }

@@ -75,6 +75,22 @@ pub(crate) fn whole(node: &Node, at: i64, sink: &mut impl Sink) {
     }
 }
 
+/// `count` elements of `node`, `extent` bytes apart.
+pub(crate) fn all(node: &Node, extent: i64, count: usize, sink: &mut impl Sink) {
+    let &Node { offset, size, ref kind } = node;
+    match *kind {
+        _ if size == 0 || count == 0 => {}
+        _ if count == 1 => whole(node, 0, sink),
+        Kind::Run if extent == size as i64 => sink.run(offset, size * count),
+        Kind::Run => sink.rows(Rows::one(offset, extent, count, size)),
+        // The elements are one long vector: the column of a matrix, sent several times.
+        Kind::Strided { count: inner, stride, block } if goes_on(inner, stride, extent) => {
+            sink.rows(Rows::one(offset, stride, inner * count, block));
+        }
+        _ => repeated(node, 0, extent, count, sink),
+    }
+}
+
 /// `count` times `node`, the first `at` bytes from the base, the others `stride` bytes apart.
 fn repeated(node: &Node, at: i64, stride: i64, count: usize, sink: &mut impl Sink) {
     let offset = at.wrapping_add(node.offset);

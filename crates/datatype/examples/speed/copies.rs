@@ -2,6 +2,7 @@
 
 use crate::Options;
 use crate::hand::Hand;
+use crate::pages::Pages;
 use crate::race::race;
 use std::hint::black_box;
 use weft_datatype::{Basic, Datatype, Predefined, Type, Width::Int};
@@ -19,9 +20,9 @@ struct Layout {
     places: Vec<i32>,
 }
 
-/// Bytes that packed data and memory have together, about: half of a usual L1, half of a usual
+/// Bytes that packed data and memory have together, about: most of a usual L1, half of a usual
 /// L2, and more than any L3 holds.
-const SIZES: [(&str, usize); 3] = [("L1", 16 << 10), ("L2", 256 << 10), ("far", 200 << 20)];
+const SIZES: [(&str, usize); 3] = [("L1", 24 << 10), ("L2", 256 << 10), ("far", 200 << 20)];
 
 /// All that are wanted: ratio and name.
 pub fn all(options: &Options, hand: &Hand) -> Vec<(f64, String)> {
@@ -147,47 +148,5 @@ impl Layout {
             ratios.push((options.report(&names[1], size, times), names[1].clone()));
         }
         ratios
-    }
-}
-
-/// Memory at a fixed distance from the start of a page, so that no run is lucky.
-struct Pages {
-    memory: *mut u8,
-    layout: std::alloc::Layout,
-    start: usize,
-    len: usize,
-}
-
-impl Pages {
-    /// `len` zeros; `place` says which cache line of a page they begin with, in steps of 11.
-    fn new(len: usize, place: usize) -> Pages {
-        let start = 11 * 64 * place;
-        let layout = std::alloc::Layout::from_size_align(start + len + 1, 4096).unwrap();
-        // SAFETY: the size is not 0.
-        let memory = unsafe { std::alloc::alloc_zeroed(layout) };
-        assert!(!memory.is_null(), "no memory: {len} bytes");
-        Pages { memory, layout, start, len }
-    }
-
-    fn start(&self) -> *mut u8 {
-        // SAFETY: inside the allocation.
-        unsafe { self.memory.add(self.start) }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        // SAFETY: `len` bytes from the start are ours, and were initialised.
-        unsafe { std::slice::from_raw_parts(self.start(), self.len) }
-    }
-
-    fn fill(&self, byte: impl Fn(usize) -> u8) {
-        // SAFETY: as above, and nobody holds a reference meanwhile.
-        (0..self.len).for_each(|i| unsafe { self.start().add(i).write(byte(i)) });
-    }
-}
-
-impl Drop for Pages {
-    fn drop(&mut self) {
-        // SAFETY: from `alloc_zeroed`, with this layout.
-        unsafe { std::alloc::dealloc(self.memory, self.layout) }
     }
 }

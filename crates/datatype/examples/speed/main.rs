@@ -8,6 +8,7 @@
 
 mod copies;
 mod hand;
+mod pages;
 mod race;
 mod reductions;
 

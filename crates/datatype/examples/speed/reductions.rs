@@ -2,6 +2,7 @@
 
 use crate::Options;
 use crate::hand::Hand;
+use crate::pages::Pages;
 use crate::race::race;
 use std::hint::black_box;
 use weft_datatype::{Basic, Form, Op};
@@ -45,10 +46,7 @@ const SIZES: [(&str, usize); 4] =
 pub fn all(options: &Options, hand: &Hand) -> Vec<(f64, String)> {
     let mut ratios = Vec::new();
     for (level, bytes) in SIZES {
-        // Numbers that stay what they are (0, 1, or small) however often they are combined.
-        let mut input = vec![0u8; bytes];
-        let mut inout = vec![0u8; bytes];
-        let mut other = vec![0u8; bytes];
+        let (input, inout) = (Pages::new(bytes, 0), Pages::new(bytes, 1));
         for (ty, mpi) in TYPES {
             for (verb, op) in OPS {
                 let name = format!("{level} {verb} {ty}");
@@ -58,23 +56,22 @@ pub fn all(options: &Options, hand: &Hand) -> Vec<(f64, String)> {
                 }
                 let basic = Basic::all().find(|b| b.name() == mpi).expect("predefined");
                 let count = bytes / basic.extent();
-                fill(&mut input, basic, 3);
-                fill(&mut inout, basic, 5);
-                fill(&mut other, basic, 5);
                 let len = count * basic.extent();
-                // SAFETY: all vectors outlive the race, and nothing else uses them in it.
-                let (a, b) = unsafe {
-                    (Sge::new(input.as_mut_ptr(), len), Sge::new(inout.as_mut_ptr(), len))
-                };
+                let (x, y) = (input.start(), inout.start());
+                // SAFETY: both outlive the race, and nothing else uses them in it.
+                let (a, b) = unsafe { (Sge::new(x, len), Sge::new(y, len)) };
                 let ours = || {
                     black_box(op).apply(black_box(basic), Form::Memory, count, a, b).unwrap();
                 };
-                let (x, y) = (input.as_ptr(), other.as_mut_ptr());
                 // SAFETY: as above; the function is that of the type.
                 let by_hand = || unsafe { function(black_box(y), black_box(x), count as i64) };
+                fill(&input, basic, 3);
+                fill(&inout, basic, 5);
                 ours();
+                let result = inout.bytes().to_vec();
+                fill(&inout, basic, 5);
                 by_hand();
-                assert!(inout == other, "{name}: reduced by hand to something else");
+                assert!(inout.bytes() == result, "{name}: reduced by hand to something else");
                 let times = race(options.seconds, ours, by_hand);
                 ratios.push((options.report(&name, bytes, times), name));
             }
@@ -83,8 +80,9 @@ pub fn all(options: &Options, hand: &Hand) -> Vec<(f64, String)> {
     ratios
 }
 
-/// Ones and zeros of the type in an irregular order.
-fn fill(array: &mut [u8], basic: Basic, seed: usize) {
+/// Ones and zeros of the type in an irregular order; they stay small however often they are
+/// combined, but for sums, for which that does not matter.
+fn fill(array: &Pages, basic: Basic, seed: u64) {
     let one = |basic: Basic| match basic.name() {
         "MPI_FLOAT" | "MPI_C_FLOAT_COMPLEX" => 1f32.to_ne_bytes().to_vec(),
         "MPI_DOUBLE" | "MPI_C_DOUBLE_COMPLEX" => 1f64.to_ne_bytes().to_vec(),
@@ -94,20 +92,28 @@ fn fill(array: &mut [u8], basic: Basic, seed: usize) {
             bytes
         }
     };
-    array.fill(0);
-    let (value, index) = match (basic.pair(), basic.index_offset()) {
-        (Some((value, _)), Some((at, index))) => (one(value), Some((at, one(index)))),
-        _ => (one(basic), None),
+    let put = |element: &mut [u8], at: usize, basic: Basic| {
+        let one = one(basic);
+        element[at..at + one.len()].copy_from_slice(&one);
     };
-    let mut random = fastrand::Rng::with_seed(seed as u64);
-    for element in array.chunks_exact_mut(basic.extent()) {
-        if random.bool() {
-            element[..value.len()].copy_from_slice(&value);
-        }
-        if let Some((at, index)) = &index
-            && random.bool()
-        {
-            element[*at..at + index.len()].copy_from_slice(index);
-        }
-    }
+    // Elements with neither, the value, the index, and both.
+    let kinds: Vec<Vec<u8>> = (0..4)
+        .map(|kind| {
+            let mut element = vec![0; basic.extent()];
+            if kind & 1 != 0 {
+                put(&mut element, 0, basic.pair().map_or(basic, |(value, _)| value));
+            }
+            if let (2.., Some((at, index))) = (kind, basic.index_offset()) {
+                put(&mut element, at, index);
+            }
+            element
+        })
+        .collect();
+    let mut random = fastrand::Rng::with_seed(seed);
+    let count = array.bytes().len() / basic.extent();
+    let chosen: Vec<u8> = (0..count).map(|_| random.u8(0..4)).collect();
+    array.fill(|i| match chosen.get(i / basic.extent()) {
+        Some(&kind) => kinds[usize::from(kind)][i % basic.extent()],
+        None => 0,
+    });
 }
