@@ -25,6 +25,7 @@ mod parametrized;
 mod predefined;
 mod reduce;
 mod shape;
+mod soft;
 mod walk;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x87;

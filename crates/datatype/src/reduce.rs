@@ -3,6 +3,7 @@
 #[cfg(target_arch = "x86_64")]
 use crate::level::{AVX2, AVX512, level};
 use crate::number::{Complex, Number, Word};
+use crate::soft::{F16, F128};
 use crate::{Basic, Error, Op, Repr};
 use weft_fabric::Sge;
 
@@ -161,6 +162,10 @@ impl Arrays {
                 (_, Repr::Bool128) => self.word::<u128>(op),
                 (_, Repr::F32) => self.number::<f32>(op),
                 (_, Repr::F64) => self.number::<f64>(op),
+                (_, Repr::F16) => self.number::<F16>(op),
+                (_, Repr::F128) => self.number::<F128>(op),
+                (_, Repr::ComplexF16) => self.complex::<F16>(op, F16::negated),
+                (_, Repr::ComplexF128) => self.complex::<F128>(op, F128::negated),
                 (_, Repr::ComplexF32) => self.complex::<f32>(op, |x| -x),
                 (_, Repr::ComplexF64) => self.complex::<f64>(op, |x| -x),
                 #[cfg(all(target_arch = "x86_64", not(miri)))]
