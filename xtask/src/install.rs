@@ -36,7 +36,8 @@ pub fn install(prefix: &Path) -> Result<(), String> {
         .map_err(|e| format!("the prefix {} is no path: {e}", prefix.display()))?;
     let (present, absent): (Vec<_>, Vec<_>) =
         PROGRAMS.into_iter().partition(|(package, _)| is_member(package));
-    let built = build(present.iter().map(|(package, _)| *package))?;
+    let programs = present.iter().map(|(package, _)| *package);
+    let built = build(std::iter::once("weft-abi").chain(programs))?;
 
     let [bin, lib, include, pkgconfig, doc] =
         ["bin", "lib", "include", "lib/pkgconfig", "share/doc/weft"].map(|d| prefix.join(d));
@@ -76,21 +77,21 @@ fn is_member(package: &str) -> bool {
     root().join("crates").join(dir).join("Cargo.toml").is_file()
 }
 
-/// Builds the library and `packages`; returns the directory that they are in.
-fn build<'a>(packages: impl Iterator<Item = &'a str>) -> Result<PathBuf, String> {
+/// Builds `packages`, optimized; returns the directory that they are in.
+pub fn build<'a>(packages: impl Iterator<Item = &'a str>) -> Result<PathBuf, String> {
     // This program was built by `cargo xtask` in the release directory that we want.
     let exe = std::env::current_exe().map_err(|e| format!("where xtask lies: {e}"))?;
     let target = exe.ancestors().nth(2).ok_or("xtask does not lie in target/<profile>")?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(&cargo);
-    command.current_dir(root()).args(["build", "--release", "--package", "weft-abi"]);
+    command.current_dir(root()).args(["build", "--release"]);
     for package in packages {
         command.args(["--package", package]);
     }
     let status = command.arg("--target-dir").arg(target).status();
     let status = status.map_err(|e| format!("cannot run {}: {e}", Path::new(&cargo).display()))?;
     if !status.success() {
-        return Err("the build failed; nothing was installed".into());
+        return Err("the build failed".into());
     }
     Ok(target.join("release"))
 }

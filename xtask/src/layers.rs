@@ -17,7 +17,7 @@ const LAYERS: &[&[&str]] = &[
     &["weft-collective"],
     &["weft-process"],
     &["weft-patterns"],
-    &["weft-abi", "weft-launch", "weft-tools"],
+    &["weft-abi", "weft-launch", "weft-random", "weft-tools"],
 ];
 
 fn height(name: &str) -> Option<usize> {

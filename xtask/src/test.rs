@@ -5,6 +5,7 @@ pub(crate) mod cluster;
 mod jobs;
 mod launchers;
 mod python;
+mod random;
 mod slurm;
 pub(crate) mod tools;
 mod verbs;
@@ -29,7 +30,7 @@ pub enum Stage {
     Loom,
     /// Undefined behaviour, in the parts that Miri can run.
     Miri,
-    /// C programs under mpiexec: the examples, and those in tests/.
+    /// Programs under mpiexec: the examples, those in tests/, and random ones.
     Programs,
     /// mpi4py, built by our mpicc and by MPICH's, on our library.
     Python,
@@ -66,11 +67,18 @@ pub struct SoakArgs {
     /// Jobs that are killed; a tenth of it is how often other programs run.
     #[arg(long, default_value_t = 100)]
     times: usize,
+    /// Random programs alone, for so many seconds (without it, for a minute after the others).
+    #[arg(long, value_name = "SECONDS")]
+    random: Option<u64>,
 }
 
 /// Longer runs of the tests that depend on chance.
 pub fn soak(args: &SoakArgs) -> Result<(), String> {
-    c_programs::soak(args.times)
+    let prefix = crate::demo::install()?;
+    if args.random.is_none() {
+        c_programs::soak(&prefix, args.times)?;
+    }
+    random::soak(&prefix, args.random.unwrap_or(60))
 }
 
 /// What the stages count: tests that passed, and tests that could not run, with the reason.

@@ -91,8 +91,7 @@ pub fn raise(error: Error, call: &'static str, owner: Owner) -> c_int {
     let on = match error.0.owner.unwrap_or(owner) {
         // The tool interface calls no handler; files have the handler of MPI_FILE_NULL, which
         // returns (MPI 5.0, section 14.7).
-        Owner::Tool => return code,
-        Owner::File(_) => {
+        Owner::Tool | Owner::File(_) => {
             remember(code, call, error.text());
             return code;
         }

@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use weft_fabric::Fabric;
-use weft_fabric::wait::{Helper, Sleep};
+use weft_fabric::wait::{Helper, HelperCounts, Sleep};
 
 struct Helping {
     helper: Helper,
@@ -27,6 +27,11 @@ static HELPING: OnceLock<Helping> = OnceLock::new();
 
 thread_local! {
     static ON_HELPER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What the helper has done so far; nothing if there is none.
+pub fn counts() -> HelperCounts {
+    HELPING.get().map(|helping| helping.helper.counts()).unwrap_or_default()
 }
 
 /// The program's thread enters the library.

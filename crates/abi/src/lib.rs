@@ -19,6 +19,7 @@ mod error;
 #[macro_use]
 mod handle;
 mod arguments;
+mod hardware;
 mod helper;
 mod lock;
 mod network;

@@ -27,7 +27,8 @@ const MULTIPLE: u8 = 2;
 
 /// Held while an entry point runs.
 pub struct Entered {
-    locked: bool,
+    /// How it entered.
+    mode: u8,
 }
 
 /// Enters the library.
@@ -37,21 +38,28 @@ pub fn enter() -> Entered {
     if mode != ALONE {
         go_in(mode);
     }
-    Entered { locked: mode == MULTIPLE }
+    Entered { mode }
 }
 
 impl Drop for Entered {
     #[inline(always)]
     fn drop(&mut self) {
-        // A helper may have begun or ended since this call entered: what holds now is what counts.
+        // A helper may have begun or ended since this call entered, or the lock come into use.
         let mode = MODE.load(Ordering::Relaxed);
-        if mode == HELPED {
-            helper::leave();
+        if self.mode | mode != ALONE {
+            go_out(self.mode == MULTIPLE, mode);
         }
-        if self.locked {
-            // SAFETY: `enter` locked it for this guard.
-            unsafe { LOCK.unlock() }
-        }
+    }
+}
+
+#[inline]
+fn go_out(locked: bool, mode: u8) {
+    if mode == HELPED {
+        helper::leave();
+    }
+    if locked {
+        // SAFETY: the entry point that leaves has locked it.
+        unsafe { LOCK.unlock() }
     }
 }
 
@@ -64,9 +72,11 @@ fn go_in(mode: u8) {
     }
 }
 
-/// From here on several threads may call at once. Where they may not yet, no other thread calls.
-pub fn share() {
-    MODE.store(MULTIPLE, Ordering::Relaxed);
+/// From here on several threads may call at once, if there is no helper that goes by the hand-over.
+/// Where they may not yet, no other thread calls.
+pub fn share() -> bool {
+    let changed = MODE.compare_exchange(ALONE, MULTIPLE, Ordering::Relaxed, Ordering::Relaxed);
+    changed.is_ok() || shared()
 }
 
 /// From here on one thread at a time calls, by the program's promise: MPI was initialised with a lower
@@ -98,7 +108,7 @@ pub fn without_helper() {
 /// Runs `f` under the lock: for the helper.
 pub fn locked<R>(f: impl FnOnce() -> R) -> R {
     LOCK.lock();
-    let _entered = Entered { locked: true };
+    let _entered = Entered { mode: MULTIPLE };
     f()
 }
 

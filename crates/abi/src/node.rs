@@ -116,6 +116,29 @@ impl Node {
         }
     }
 
+    /// The shared memory that connects ranks, if it does.
+    pub fn shm(&self) -> Option<&Shm> {
+        let other = match self {
+            Node::Shm(shm) => return Some(shm),
+            Node::Other(other) => other,
+        };
+        match &other.kind {
+            Kind::Joined(joined) => Some(joined.near()),
+            Kind::Verbs(_) => None,
+            Kind::Faulty(faulty) => faulty.inner().shm(),
+        }
+    }
+
+    /// The network that connects ranks, if one does.
+    pub fn verbs(&self) -> Option<&Verbs> {
+        let Node::Other(other) = self else { return None };
+        match &other.kind {
+            Kind::Joined(joined) => Some(joined.far()),
+            Kind::Verbs(verbs) => Some(verbs),
+            Kind::Faulty(faulty) => faulty.inner().verbs(),
+        }
+    }
+
     /// What connects the ranks, in lines for the user.
     pub fn describe(&self) -> Vec<String> {
         let other = match self {

@@ -1,6 +1,8 @@
 //! The objects behind handles, beside communicators and groups.
 
 use crate::callback::Callback;
+use crate::chapters::buffered::Attached;
+use crate::chapters::partitioned::Partitioned;
 use crate::error::Error;
 use crate::node::CommObject;
 use crate::types::{
@@ -75,6 +77,8 @@ pub struct SessionObject {
     /// The handle of its error handler.
     pub errhandler: Cell<usize>,
     pub thread_level: i32,
+    /// For buffered sends on its communicators.
+    pub buffer: Rc<Attached>,
 }
 
 /// What kind of object a key is for.
@@ -97,7 +101,22 @@ pub struct Key {
 }
 
 /// A persistent operation: how to start it.
-pub type Recipe = Rc<dyn Fn() -> Result<Active, Error>>;
+pub trait Persistent {
+    fn start(&self) -> Result<Active, Error>;
+
+    /// Itself, if it is a partitioned one.
+    fn partitioned(&self) -> Option<&Partitioned> {
+        None
+    }
+}
+
+impl<F: Fn() -> Result<Active, Error>> Persistent for F {
+    fn start(&self) -> Result<Active, Error> {
+        self()
+    }
+}
+
+pub type Recipe = Rc<dyn Persistent>;
 
 /// A request.
 pub struct RequestObject {

@@ -1,7 +1,12 @@
-//! Every setting, declared once: read from the environment at MPI_Init, shown by `weft info`.
+//! Every setting, declared once: read from the environment at MPI_Init unless the tool interface has
+//! written it, shown by `weft info`, a control variable of the tool interface.
 
+use Agreement::{All, Each};
+use Audience::{Developer, Tuner, User};
+use Part::{Collective, Fabric, Launch, P2p, Shm, Verbs, Waiting};
+use std::collections::BTreeMap;
 use std::ffi::{CString, c_char};
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use weft_fabric_fault::Plan;
 
 /// What a setting may hold.
@@ -25,9 +30,41 @@ pub enum Kind {
     File,
 }
 
+/// The part of the library that a variable is about: its category in the tool interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    P2p,
+    Collective,
+    Waiting,
+    Fabric,
+    Shm,
+    Verbs,
+    Launch,
+}
+
+/// Who may have a reason to look at a variable, or to change it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Audience {
+    User,
+    Tuner,
+    Developer,
+}
+
+/// Whether processes may have values of their own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Agreement {
+    Each,
+    All,
+}
+
+/// What the tool interface says of a setting.
+#[derive(Clone, Copy)]
+pub struct About(pub Part, pub Audience, pub Agreement);
+
 /// A setting.
 pub struct Setting {
     pub name: &'static str,
+    pub about: About,
     pub kind: Kind,
     pub default: &'static str,
     pub doc: &'static str,
@@ -37,24 +74,28 @@ pub struct Setting {
 pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_EAGER",
+        about: About(P2p, User, Each),
         kind: Kind::Number { least: 0, most: u32::MAX as u64 },
         default: "16384",
         doc: "largest payload in bytes that is sent at once; above it, rendezvous",
     },
     Setting {
         name: "WEFT_CREDIT",
+        about: About(P2p, User, All),
         kind: Kind::Number { least: 0, most: u32::MAX as u64 },
         default: "1048576",
         doc: "eager payload in bytes that one sender may have unreceived at one receiver",
     },
     Setting {
         name: "WEFT_CMA",
+        about: About(Shm, User, All),
         kind: Kind::Switch,
         default: "1",
         doc: "0: never read another process's memory directly, copy through shared cells",
     },
     Setting {
         name: "WEFT_BARRIER",
+        about: About(Collective, User, All),
         kind: Kind::Choice(&["auto", "CENTRAL", "MPI-DS", "MPI-PE"]),
         default: "auto",
         doc: "barrier algorithm: CENTRAL (counter in shared memory), MPI-DS (dissemination), MPI-PE \
@@ -62,6 +103,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "WEFT_ALLREDUCE",
+        about: About(Collective, User, All),
         kind: Kind::Choice(&["auto", "CENTRAL", "MPI-PE", "MPI-GB"]),
         default: "auto",
         doc: "allreduce algorithm: CENTRAL (slots in shared memory, up to 64 bytes), MPI-PE \
@@ -69,12 +111,14 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "WEFT_SPIN_US",
+        about: About(Waiting, Tuner, Each),
         kind: Kind::Number { least: 0, most: 1_000_000_000 },
         default: "20",
         doc: "microseconds to spin before yielding, where the ranks fit the processors",
     },
     Setting {
         name: "WEFT_HELPER",
+        about: About(Waiting, User, Each),
         kind: Kind::Choice(&["0", "1", "auto"]),
         default: "auto",
         doc: "helper thread that moves messages while the program computes: 0 never, 1 from MPI_Init \
@@ -82,6 +126,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "WEFT_VERBOSE",
+        about: About(Launch, User, Each),
         kind: Kind::Switch,
         default: "0",
         doc: "1: one rank of each node says at MPI_Init what connects the ranks: rails, bounds, and \
@@ -89,6 +134,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "WEFT_FAULT",
+        about: About(Fabric, Developer, Each),
         kind: Kind::Faults,
         default: "",
         doc: "for tests: trouble that a network may make, as in seed=7,message_delay=0.3,\
@@ -96,6 +142,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "WEFT_FABRIC",
+        about: About(Fabric, User, All),
         kind: Kind::Choice(&["auto", "shm", "verbs"]),
         default: "auto",
         doc: "how ranks are connected: shm (shared memory, one node), verbs (InfiniBand and RoCE, \
@@ -103,6 +150,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "WEFT_DEVICES",
+        about: About(Verbs, User, Each),
         kind: Kind::Words,
         default: "",
         doc: "the adapters to use, in the order of rails, as in mlx5_0,mlx5_1:1 (of a port); nothing: \
@@ -110,18 +158,21 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "WEFT_RAILS",
+        about: About(Verbs, User, All),
         kind: Kind::Number { least: 1, most: weft_fabric_verbs::RAILS_MAX as u64 },
         default: "4",
         doc: "the most rails (adapters or ports) to use",
     },
     Setting {
         name: "WEFT_RAIL",
+        about: About(Verbs, Tuner, All),
         kind: Kind::Maybe { least: 0, most: weft_fabric_verbs::RAILS_MAX as u64 - 1 },
         default: "",
         doc: "the rail for all traffic; nothing: each pair of ranks uses one, by the sum of its ranks",
     },
     Setting {
         name: "WEFT_GID_INDEX",
+        about: About(Verbs, Tuner, Each),
         kind: Kind::Maybe { least: 0, most: 255 },
         default: "",
         doc: "RoCE: entry of the port's table of addresses; nothing: version 2 over IPv4 if there is \
@@ -129,30 +180,35 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "WEFT_SERVICE_LEVEL",
+        about: About(Verbs, Tuner, Each),
         kind: Kind::Number { least: 0, most: 15 },
         default: "0",
         doc: "InfiniBand: the service level of all traffic",
     },
     Setting {
         name: "WEFT_TRAFFIC_CLASS",
+        about: About(Verbs, Tuner, Each),
         kind: Kind::Number { least: 0, most: 255 },
         default: "0",
         doc: "RoCE: the traffic class (DSCP and ECN bits) of all traffic",
     },
     Setting {
         name: "WEFT_MTU",
+        about: About(Verbs, Tuner, Each),
         kind: Kind::Maybe { least: 256, most: 4096 },
         default: "",
         doc: "the largest packet in bytes, if less than what the ports have",
     },
     Setting {
         name: "WEFT_CONNECTIONS",
+        about: About(Verbs, Tuner, All),
         kind: Kind::Number { least: 1, most: 1 << 24 },
         default: "4096",
         doc: "the most connections (queue pairs) of one process",
     },
     Setting {
         name: "WEFT_IN_ORDER",
+        about: About(Verbs, Tuner, All),
         kind: Kind::Choice(&["auto", "0", "1"]),
         default: "auto",
         doc: "whether adapters place the bytes of a write in ascending order, so that a receiver may \
@@ -160,24 +216,28 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "WEFT_ACK_TIMEOUT",
+        about: About(Verbs, Tuner, Each),
         kind: Kind::Number { least: 1, most: 31 },
         default: "16",
         doc: "verbs: the time for one transmission, as exponent: 4.096 us times two to it",
     },
     Setting {
         name: "WEFT_ACK_RETRIES",
+        about: About(Verbs, Tuner, Each),
         kind: Kind::Number { least: 0, most: 6 },
         default: "6",
         doc: "verbs: transmissions that are repeated before a peer counts as lost",
     },
     Setting {
         name: "WEFT_PATIENCE",
+        about: About(Verbs, Tuner, Each),
         kind: Kind::Number { least: 1, most: 1_000_000 },
         default: "300",
         doc: "verbs: seconds that a peer may leave the request for a connection unanswered",
     },
     Setting {
         name: "WEFT_KEEPALIVE",
+        about: About(Verbs, Tuner, Each),
         kind: Kind::Number { least: 0, most: 1_000_000 },
         default: "2",
         doc: "verbs: seconds after which a waiting process asks silent peers for a sign of life; 0: \
@@ -185,6 +245,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: weft_bootstrap::nodes::SETTING,
+        about: About(Launch, Developer, All),
         kind: Kind::Nodes,
         default: "",
         doc: "for tests: several nodes on one machine, as a number of ranks a node (2) or the node of \
@@ -192,6 +253,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: weft_bootstrap::PMIX_SETTING,
+        about: About(Launch, User, Each),
         kind: Kind::File,
         default: "",
         doc: "the file of libpmix, for launchers that speak PMIx, where it is not found by itself",
@@ -199,7 +261,7 @@ pub const SETTINGS: &[Setting] = &[
 ];
 
 /// A value, understood.
-enum Value {
+pub enum Value {
     Number(u64),
     Maybe(Option<u64>),
     Words(String),
@@ -210,7 +272,8 @@ enum Value {
 }
 
 impl Setting {
-    fn understand(&self, text: &str) -> Result<Value, String> {
+    /// The value that `text` stands for. An error is in words.
+    pub fn understand(&self, text: &str) -> Result<Value, String> {
         let text = text.trim();
         let wrong = |expected: String| format!("{}={text}: {expected}", self.name);
         match self.kind {
@@ -244,15 +307,57 @@ impl Setting {
         }
     }
 
-    /// What the environment says; `None`: nothing, the default holds.
-    fn given(&self) -> Option<String> {
-        std::env::var_os(self.name).map(|text| text.to_string_lossy().into_owned())
+    /// What was written or the environment says; `None`: nothing, the default holds.
+    pub fn given(&self) -> Option<String> {
+        match written().get(self.name) {
+            Some(text) => text.clone(),
+            None => std::env::var_os(self.name).map(|text| text.to_string_lossy().into_owned()),
+        }
+    }
+
+    /// What holds.
+    pub fn text(&self) -> String {
+        self.given().unwrap_or_else(|| self.default.to_owned())
+    }
+
+    /// Takes the place of what the environment says, until MPI_Init and in it.
+    pub fn write(&self, text: String) {
+        written().insert(self.name, Some(text));
+    }
+}
+
+/// What takes the place of the environment; `None`: the default.
+static WRITTEN: Mutex<BTreeMap<&'static str, Option<String>>> = Mutex::new(BTreeMap::new());
+
+fn written() -> MutexGuard<'static, BTreeMap<&'static str, Option<String>>> {
+    // Each change is one call, so a panic leaves nothing halfway.
+    WRITTEN.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// Puts what was written of the settings that others read for us into the environment.
+pub fn publish() {
+    for (name, text) in written().iter() {
+        let kind = SETTINGS.iter().find(|s| s.name == *name).map(|s| s.kind);
+        if let (Some(Kind::Nodes | Kind::File), Some(text)) = (kind, text) {
+            // SAFETY: std serialises this with other Rust code. The program is in MPI_Init; C code
+            // that calls getenv in another thread at this moment has the same trouble with any
+            // program that calls setenv.
+            unsafe { std::env::set_var(name, text) };
+        }
+    }
+}
+
+/// What holds now holds from here on, whatever becomes of the environment: MPI_Init has read it.
+pub fn fix() {
+    for setting in SETTINGS {
+        let given = setting.given();
+        written().insert(setting.name, given);
     }
 }
 
 fn value(name: &str) -> Result<Value, String> {
     let setting = SETTINGS.iter().find(|s| s.name == name).expect("a declared setting");
-    setting.understand(setting.given().as_deref().unwrap_or(setting.default))
+    setting.understand(&setting.text())
 }
 
 /// A number, or a switch as 0 or 1; an error in words if it is none.

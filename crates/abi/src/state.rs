@@ -61,15 +61,19 @@ pub struct State {
     pub initial_errhandler: Cell<usize>,
     /// The last error of each class, in words, for MPI_Error_string.
     pub last_errors: RefCell<HashMap<i32, String>>,
-    pub buffer: RefCell<crate::chapters::buffered::Attached>,
+    /// Of the process, for buffered sends.
+    pub buffer: Rc<crate::chapters::buffered::Attached>,
+    pub buffered: RefCell<crate::chapters::buffered::Copies>,
     pub predefined_attributes: crate::chapters::caching::Predefined,
     /// Error classes, codes and texts that the program added.
     pub added_errors: RefCell<crate::chapters::errors::Added>,
     /// MPI_Alloc_mem's memory by address; `None`: from malloc.
     pub allocated: RefCell<HashMap<usize, Option<Region>>>,
+    pub fortran: RefCell<crate::chapters::fortran_abi::Told>,
     pub fortran_types: RefCell<Vec<crate::chapters::fortran::Made>>,
     /// Generalized requests that are not over, by handle.
     pub generalized: RefCell<HashMap<usize, Rc<crate::chapters::generalized::Generalized>>>,
+    pub tools: crate::chapters::tools::Tools,
 }
 
 /// Keys of the program start here, above the predefined ones.
@@ -134,12 +138,15 @@ impl State {
             keys: RefCell::default(),
             initial_errhandler: Cell::new(MPI_ERRORS_ARE_FATAL.0),
             last_errors: RefCell::default(),
-            buffer: RefCell::default(),
+            buffer: Rc::default(),
+            buffered: RefCell::default(),
             predefined_attributes: Default::default(),
             added_errors: RefCell::default(),
             allocated: RefCell::default(),
+            fortran: RefCell::default(),
             fortran_types: RefCell::default(),
             generalized: RefCell::default(),
+            tools: Default::default(),
         }
     }
 }

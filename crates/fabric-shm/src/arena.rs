@@ -42,6 +42,11 @@ impl Arena {
         Some(Span { offset, len, used })
     }
 
+    /// Bytes of the arena, of `len` bytes, that are handed out.
+    pub fn used(&self, len: u64) -> u64 {
+        len - self.free.values().sum::<u64>()
+    }
+
     /// Takes back what [`Arena::allocate`] gave for `len` bytes at `offset`; returns the length.
     pub fn free(&mut self, offset: u64, len: u64) -> u64 {
         let len = len.max(1).next_multiple_of(ALIGN);
@@ -75,9 +80,11 @@ mod tests {
         let spans: Vec<Span> = (0..16).map(|_| arena.allocate(1).unwrap()).collect();
         assert!(spans.iter().all(|s| s.used == 0 && s.len == 64));
         assert_eq!(arena.allocate(0), None);
+        assert_eq!(arena.used(1024), 1024);
         for span in spans.iter().step_by(2).chain(spans.iter().skip(1).step_by(2)) {
             assert_eq!(arena.free(span.offset, 1), 64);
         }
+        assert_eq!(arena.used(1024), 0);
         assert_eq!(arena.allocate(1024), Some(Span { offset: 0, len: 1024, used: 1024 }));
     }
 

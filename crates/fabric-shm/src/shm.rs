@@ -147,6 +147,11 @@ impl Shm {
         WaitPolicy::new(self.peers.len() <= self.processors())
     }
 
+    /// Bytes that this process has allocated for its peers to reach.
+    pub fn allocated(&self) -> u64 {
+        self.arena.borrow().used(self.segment.shape().arena)
+    }
+
     /// Number of processors for all ranks of this machine together, at least 1.
     pub fn processors(&self) -> usize {
         let masks = (0..self.peers.len()).map(|rank| &self.segment.control(rank).affinity.0);

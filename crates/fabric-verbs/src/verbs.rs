@@ -110,6 +110,16 @@ impl Verbs {
         self.state.borrow().memories.totals()
     }
 
+    /// Peers with whom there is a connection.
+    pub fn connections(&self) -> usize {
+        self.state.borrow().connections
+    }
+
+    /// Multicast datagrams that found no room here, to be sent or to be kept.
+    pub fn datagrams_lost(&self) -> u64 {
+        self.state.borrow().multicast.as_ref().map_or(0, |multicast| multicast.lost)
+    }
+
     /// Rails, bounds and use, in lines for the user.
     pub fn describe(&self) -> Vec<String> {
         crate::describe::describe(&self.core, &self.state.borrow())

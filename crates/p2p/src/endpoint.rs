@@ -53,7 +53,7 @@ pub struct State {
     pub spare: u32,
     peers: Peers,
     pub fault: Option<Fault>,
-    pub counts: Counts,
+    pub often: Often,
     /// Receives whose RDMA read is under way, and some whose read is over.
     pub reading: Vec<u32>,
     /// Requests that nobody will ask for again.
@@ -62,16 +62,51 @@ pub struct State {
     pub matching: Matching,
     /// For copies that both ends share; made at first use.
     pub claims: Option<Claims>,
+    pub seldom: Seldom,
 }
 
-/// What happened so far, for reports.
+/// What happened so far, the messages of collective operations among it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Counts {
+    /// Of what small messages count.
+    pub often: Often,
+    /// Of what large ones count.
+    pub seldom: Seldom,
+}
+
+/// Counts that small messages advance.
+// What advances together is apart: as neighbours they would go through a vector register, which costs
+// four instructions more.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub struct Often {
+    /// Messages sent at once.
     pub eager: u64,
-    pub rendezvous: u64,
-    pub out_of_credit: u64,
+    /// Messages received, once their requests have ended.
+    pub received: u64,
+    /// Calls of [`Endpoint::progress`].
+    pub polls: u64,
+    /// Payload sent at once, in bytes.
     pub bytes_eager: u64,
+    /// Payload received that found room, in bytes.
+    pub bytes_received: u64,
+}
+
+/// Counts that only large messages advance, and those without credit.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Seldom {
+    /// Messages offered (rendezvous), and their payload in bytes.
+    pub rendezvous: u64,
     pub bytes_rendezvous: u64,
+    /// Those of them that were small, but the receiver's credit was used up.
+    pub out_of_credit: u64,
+    /// Those of them that the receiver could not read, so that they were sent in pieces.
+    pub sent_pieces: u64,
+    /// Offered messages that were received: read from the sender's memory, copied by both ends, in
+    /// pieces.
+    pub read: u64,
+    pub shared: u64,
+    pub pieces: u64,
 }
 
 /// An operation under way, for the report of a hang.
@@ -111,7 +146,8 @@ impl<F: Fabric> Endpoint<F> {
             forgotten: Vec::new(),
             claims: None,
             fault: None,
-            counts: Counts::default(),
+            often: Often::default(),
+            seldom: Seldom::default(),
         };
         let staging = StagingPool::default();
         let waiting = Cell::new(None);
@@ -141,8 +177,29 @@ impl<F: Fabric> Endpoint<F> {
         self.state.borrow().matching.load()
     }
 
+    /// Posted receives now and at most. Receives that find their message at once are never posted.
+    pub fn posted(&self) -> (usize, usize) {
+        self.state.borrow().matching.posted()
+    }
+
+    /// Posted receives and unexpected envelopes of the contexts that `ours` names.
+    pub fn load_of(&self, ours: impl Fn(Context) -> bool) -> (usize, usize) {
+        self.state.borrow().matching.load_of(ours)
+    }
+
+    /// Begins what [`Endpoint::unexpected`] and [`Endpoint::posted`] say "at most" of anew.
+    pub fn restart_most(&self) {
+        self.state.borrow_mut().matching.restart_most();
+    }
+
+    /// Processes with which payload was exchanged.
+    pub fn peers(&self) -> usize {
+        self.state.borrow().peers.len()
+    }
+
     pub fn counts(&self) -> Counts {
-        self.state.borrow().counts
+        let state = self.state.borrow();
+        Counts { often: state.often, seldom: state.seldom }
     }
 
     /// Moves everything on: fabric, arrived messages, reads that are over. True if anything moved.
@@ -162,6 +219,7 @@ impl<F: Fabric> Endpoint<F> {
             left -= 1;
         }
         let mut state = self.state.borrow_mut();
+        state.often.polls += 1;
         if !state.reading.is_empty() {
             moved |= self.settle_reads(&mut state);
         }
@@ -264,6 +322,7 @@ impl<F: Fabric> Endpoint<F> {
         slot.stage = Stage::Free;
         state.requests.give(id.0);
         if receives {
+            state.often.count_received(&status);
             self.fabric.charge(Work::Match);
         }
         status
@@ -284,9 +343,13 @@ impl<F: Fabric> Endpoint<F> {
     fn free_forgotten(&self, state: &mut State) {
         let mut list = std::mem::take(&mut state.forgotten);
         list.retain(|&index| {
-            let over = self.over(&state.requests[index]);
+            let slot = &mut state.requests[index];
+            let over = self.over(slot);
             if over {
-                state.requests[index].stage = Stage::Free;
+                if slot.receives {
+                    state.often.count_received(&slot.status);
+                }
+                slot.stage = Stage::Free;
                 state.requests.give(index);
             }
             !over
@@ -349,6 +412,14 @@ impl<F: Fabric> Endpoint<F> {
             bytes: s.buffer.len() as u64,
         };
         state.requests.iter().filter(live).take(limit).map(describe).collect()
+    }
+}
+
+impl Often {
+    #[inline]
+    pub(crate) fn count_received(&mut self, status: &Status) {
+        self.received += u64::from(!status.cancelled);
+        self.bytes_received += status.bytes;
     }
 }
 

@@ -24,7 +24,7 @@ mod send;
 mod sharing;
 mod slab;
 
-pub use endpoint::{Counts, Endpoint, Limits, Pending, Wait};
+pub use endpoint::{Counts, Endpoint, Limits, Often, Pending, Seldom, Wait};
 pub use envelope::{Context, Source, Tag};
 pub use matching::Matched;
 pub use receive::{Direct, Want};

@@ -173,6 +173,36 @@ impl Matching {
         (entries.len(), entries.most(), self.payload_bytes, self.most_payload_bytes)
     }
 
+    /// Posted receives now, and the most there ever were.
+    pub fn posted(&self) -> (usize, usize) {
+        (self.posted.len(), self.posted.most())
+    }
+
+    /// Posted receives and unexpected envelopes of the contexts that `ours` names. Walks both queues.
+    pub fn load_of(&self, ours: impl Fn(Context) -> bool) -> (usize, usize) {
+        let (mut posted, mut unexpected) = (0, 0);
+        for ends in self.by_source.iter().chain([&self.any_source]) {
+            let mut at = ends.first;
+            while at != NONE {
+                posted += usize::from(ours(self.posted[at].context));
+                at = self.posted[at].next;
+            }
+        }
+        let mut at = self.all_arrived.first;
+        while at != NONE {
+            unexpected += usize::from(ours(self.unexpected[at].context));
+            at = self.unexpected[at].later;
+        }
+        (posted, unexpected)
+    }
+
+    /// Begins all that says "the most" anew, from what there is now.
+    pub fn restart_most(&mut self) {
+        self.posted.restart_most();
+        self.unexpected.restart_most();
+        self.most_payload_bytes = self.payload_bytes;
+    }
+
     // ---- posted receives ----
 
     /// Adds a receive; `rank` or `tag` of `None` match anything.

@@ -27,6 +27,11 @@ impl Peers {
         &mut self.places[at].1
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
     #[inline]
     fn find(&self, peer: u32) -> Option<usize> {
         let mask = self.places.len().wrapping_sub(1);
@@ -89,6 +94,6 @@ mod tests {
                 assert_eq!(entry.eager as usize, rank);
             }
         }
-        assert_eq!(peers.len, size);
+        assert_eq!(peers.len(), size);
     }
 }

@@ -47,7 +47,9 @@ impl<F: Fabric> Endpoint<F> {
         let status = self.deliver(buffer, message.payload, rank, tag);
         self.fabric.release(message);
         self.fabric.charge(Work::Match);
-        self.owe(&mut self.state.borrow_mut(), peer, status.bytes + status.lost);
+        let state = &mut *self.state.borrow_mut();
+        state.often.count_received(&status);
+        self.owe(state, peer, status.bytes + status.lost);
         Direct::Got(status)
     }
 

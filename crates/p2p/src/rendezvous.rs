@@ -53,7 +53,10 @@ impl<F: Fabric> Endpoint<F> {
         // No key says: this payload cannot be read from outside.
         let readable = offer.remote.key != Key::NONE;
         match readable.then(|| self.share(state, index, peer, into, &offer)) {
-            Some(Ok(true)) => return,
+            Some(Ok(true)) => {
+                state.seldom.shared += 1;
+                return;
+            }
             Some(Err(fault)) => {
                 state.fault = Some(fault);
                 return;
@@ -63,6 +66,7 @@ impl<F: Fabric> Endpoint<F> {
         let slot = &mut state.requests[index];
         if readable && self.fabric.read(peer, into, offer.remote, slot.counter).is_ok() {
             slot.stage = Stage::Reading;
+            state.seldom.read += 1;
             if !self.settle_read(state, index) {
                 state.reading.push(index);
             }
@@ -70,6 +74,7 @@ impl<F: Fabric> Endpoint<F> {
         }
         slot.stage = Stage::Filling;
         slot.progress = 0;
+        state.seldom.pieces += 1;
         let mut wanted = (fits as u64).to_ne_bytes();
         // SAFETY: an inline payload is copied before `send` returns.
         let payload = unsafe { Sge::new(wanted.as_mut_ptr(), wanted.len()) };

@@ -42,7 +42,7 @@ impl<F: Fabric> Endpoint<F> {
         let len = buffer.len() as u64;
         let credit = self.limits.credit;
         if len == 0 && mode == Mode::Standard {
-            state.counts.eager += 1;
+            state.often.eager += 1;
             return self.send_eager(state, to, buffer);
         }
         let peer = state.peer(self, to.peer);
@@ -50,12 +50,12 @@ impl<F: Fabric> Endpoint<F> {
             return Some(self.offer(state, to, buffer));
         }
         if peer.charged - peer.released + len > credit {
-            state.counts.out_of_credit += 1;
+            state.seldom.out_of_credit += 1;
             return Some(self.offer(state, to, buffer));
         }
         peer.charged += len;
-        state.counts.eager += 1;
-        state.counts.bytes_eager += len;
+        state.often.eager += 1;
+        state.often.bytes_eager += len;
         match mode {
             Mode::Standard => self.send_eager(state, to, buffer),
             Mode::Synchronous => Some(self.send_synchronous(state, to, buffer)),
@@ -92,8 +92,8 @@ impl<F: Fabric> Endpoint<F> {
     /// Sends the envelope; the payload waits here until the receiver reads it or asks for it.
     #[cold]
     fn offer(&self, state: &mut State, to: Target, buffer: Sge) -> RequestId {
-        state.counts.rendezvous += 1;
-        state.counts.bytes_rendezvous += buffer.len() as u64;
+        state.seldom.rendezvous += 1;
+        state.seldom.bytes_rendezvous += buffer.len() as u64;
         let index = self.open(state);
         let slot = &mut state.requests[index];
         describe(slot, to, buffer, Stage::Offered);
@@ -157,6 +157,7 @@ impl<F: Fabric> Endpoint<F> {
         } else {
             slot.target = before + kept;
         }
+        state.seldom.sent_pieces += 1;
         Ok(())
     }
 

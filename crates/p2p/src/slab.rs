@@ -77,6 +77,11 @@ impl<T: Default> Slab<T> {
         self.most
     }
 
+    /// Forgets that there ever were more than now.
+    pub fn restart_most(&mut self) {
+        self.most = self.used;
+    }
+
     pub fn get(&self, index: u32) -> Option<&T> {
         if let Some(slot) = self.first.get(index as usize) {
             return Some(slot);
@@ -147,6 +152,10 @@ mod tests {
         assert!(all.iter().all(|&i| slab[i] == u64::from(i) + 1));
         assert_eq!(slab.len(), 2000);
         assert_eq!(slab.most(), 2000);
+        slab.give(all[7]);
+        assert_eq!(slab.most(), 2000);
+        slab.restart_most();
+        assert_eq!(slab.most(), 1999);
         assert!(slab.get(1 << 30).is_none());
     }
 }

@@ -256,3 +256,61 @@ impl Body for Pieces {
 fn a_payload_in_more_pieces_than_there_is_room_for_ends() {
     everywhere(2, &Pieces);
 }
+
+/// Rank 0 sends, rank 1 receives; both know afterwards how much.
+struct Counted;
+
+impl Body for Counted {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        const LENGTHS: [usize; 5] = [0, 7, 300, 70_000, 200_000];
+        let total: u64 = LENGTHS.iter().map(|&len| len as u64).sum();
+        let of = |key: usize| pattern(key as u64, LENGTHS[key]);
+        let word = |n: u64| rank.buffer(&n.to_ne_bytes());
+        if rank.me() == 0 {
+            for key in 0..LENGTHS.len() {
+                let data = rank.buffer(&of(key));
+                if let Some(id) = rank.isend(DATA, 1, 0, &data) {
+                    rank.wait(id);
+                }
+            }
+            let counts = rank.endpoint().counts();
+            let (often, seldom) = (counts.often, counts.seldom);
+            assert_eq!(often.eager + seldom.rendezvous, LENGTHS.len() as u64);
+            assert_eq!(often.bytes_eager + seldom.bytes_rendezvous, total);
+            assert!(seldom.rendezvous >= 2 && often.eager >= 2, "{counts:?}");
+            assert!(often.polls > 0);
+            for n in [seldom.rendezvous, seldom.sent_pieces] {
+                let data = word(n);
+                rank.isend(CONTROL, 1, 0, &data);
+            }
+        } else {
+            // One receive too many is cancelled, and none.
+            let nothing = rank.empty(1);
+            let never = rank.irecv(&want(CONTROL, Some(0), Some(99)), &nothing);
+            rank.endpoint().cancel(never);
+            assert!(rank.wait(never).cancelled);
+            for (key, &len) in LENGTHS.iter().enumerate() {
+                let into = rank.empty(len);
+                rank.wait(rank.irecv(&want(DATA, Some(0), Some(0)), &into));
+                assert!(bytes(&into) == of(key));
+            }
+            let counts = rank.endpoint().counts();
+            assert_eq!(counts.often.received, LENGTHS.len() as u64);
+            assert_eq!(counts.often.bytes_received, total);
+            assert_eq!(rank.endpoint().peers(), 1);
+            let said = [0, 1].map(|_| {
+                let into = rank.empty(8);
+                rank.wait(rank.irecv(&want(CONTROL, Some(0), Some(0)), &into));
+                u64::from_ne_bytes(bytes(&into).try_into().unwrap())
+            });
+            let seldom = counts.seldom;
+            assert_eq!(seldom.read + seldom.shared + seldom.pieces, said[0], "{seldom:?}");
+            assert_eq!(seldom.pieces, said[1]);
+        }
+    }
+}
+
+#[test]
+fn what_was_sent_and_received_is_counted() {
+    everywhere(2, &Counted);
+}

@@ -82,8 +82,13 @@ impl Buffer {
 
     /// Unpacks the first bytes of the data from `input`, at most [`Buffer::len`].
     pub fn unpack_from(&self, input: Sge) {
+        self.unpack_at(0, input);
+    }
+
+    /// Unpacks the bytes of the data from byte `skip` on, as many as `input` has.
+    pub fn unpack_at(&self, skip: usize, input: Sge) {
         // SAFETY: as for `pack_to`, in the other direction.
-        unsafe { self.ty.unpack_range(self.base, self.count, 0, input) };
+        unsafe { self.ty.unpack_range(self.base, self.count, skip, input) };
     }
 
     /// The data as one piece of memory, to send: in place, or packed.

@@ -1,8 +1,9 @@
 //! Communicators: a group, a rank, and matching spaces of their own (MPI 5.0, chapter 7).
 
 use crate::collectives::Selection;
+use crate::partitioned::PARTITIONED;
 use crate::topology::Topology;
-use crate::{Attributes, Buffer, Engine, Group};
+use crate::{Attributes, Buffer, Engine, Group, Info};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use weft_collective::{Board, Link};
@@ -28,10 +29,15 @@ pub struct Comm<F: Fabric> {
     group: Group,
     /// The other group of an intercommunicator.
     remote: Option<Group>,
+    /// The other group, or the own one: a message need not ask which.
+    peers: Group,
     rank: usize,
     sequence: Cell<u32>,
     /// The tag of all its collective operations, for one persistent operation's view of it.
     lane: Cell<Option<i32>>,
+    /// Which numbers those are: a bit of [`tags`].
+    numbers: Cell<i32>,
+    background: OnceCell<Rc<Comm<F>>>,
     /// Which algorithms it uses.
     pub selection: Cell<Selection>,
     /// Where the central algorithms meet.
@@ -40,8 +46,14 @@ pub struct Comm<F: Fabric> {
     pub name: RefCell<String>,
     pub attributes: RefCell<Attributes>,
     pub topology: RefCell<Option<Topology>>,
+    /// What the program says about how it uses it.
+    pub hints: RefCell<Info>,
+    /// What the layer above keeps for its buffered sends.
+    pub buffer: OnceCell<Rc<dyn std::any::Any>>,
     /// The handle of its error handler; meaningful to the layer above.
     pub errhandler: Cell<usize>,
+    /// Collective operations that the program started on it; the layer above counts.
+    pub started: Cell<u64>,
 }
 
 /// Contexts of the two communicators that every process has, and of what is said before there is a
@@ -54,7 +66,9 @@ pub(crate) const NONE: u64 = 3;
 /// under way at once apart.
 pub(crate) mod tags {
     /// Numbers of operations.
-    pub const NUMBERS: i32 = (1 << 28) - 1;
+    pub const NUMBERS: i32 = (1 << 27) - 1;
+    /// The number is that of a nonblocking operation.
+    pub const BACKGROUND: i32 = 1 << 27;
     /// The number is that of a persistent operation's initialization.
     pub const LANES: i32 = 1 << 28;
     /// Between the groups of an intercommunicator.
@@ -75,18 +89,24 @@ impl<F: Fabric> Comm<F> {
         Rc::new(Comm {
             engine: engine.clone(),
             id,
+            peers: remote.as_ref().unwrap_or(&group).clone(),
             group,
             remote,
             rank,
             sequence: Cell::new(0),
             lane: Cell::new(None),
+            numbers: Cell::new(0),
+            background: OnceCell::new(),
             selection: Cell::default(),
             board: Rc::default(),
             shares_memory: OnceCell::new(),
             name: RefCell::new(name.to_owned()),
             attributes: RefCell::default(),
             topology: RefCell::default(),
+            hints: RefCell::default(),
+            buffer: OnceCell::new(),
             errhandler: Cell::new(0),
+            started: Cell::new(0),
         })
     }
 
@@ -128,8 +148,9 @@ impl<F: Fabric> Comm<F> {
     }
 
     /// The processes that messages go to: ranks in calls are places in it.
+    #[inline]
     pub fn peers(&self) -> &Group {
-        self.remote.as_ref().unwrap_or(&self.group)
+        &self.peers
     }
 
     pub fn engine(&self) -> &Rc<Engine<F>> {
@@ -152,7 +173,7 @@ impl<F: Fabric> Comm<F> {
 
     /// Whether `context` belongs to this communicator.
     pub fn owns(&self, context: Context) -> bool {
-        context.0 >> 1 == self.id
+        (context.0 & !PARTITIONED) >> 1 == self.id
     }
 
     /// The view of the next collective operation: all ranks start them in one order.
@@ -160,7 +181,8 @@ impl<F: Fabric> Comm<F> {
         let sequence = self.sequence.get();
         self.sequence.set(sequence.wrapping_add(1));
         self.engine.endpoint().fabric().charge(Work::Entry);
-        let tag = self.lane.get().unwrap_or((sequence & tags::NUMBERS as u32) as i32);
+        let number = (sequence & tags::NUMBERS as u32) as i32 | self.numbers.get();
+        let tag = self.lane.get().unwrap_or(number);
         self.link_with(self.group.ranks(), tag)
     }
 
@@ -176,6 +198,19 @@ impl<F: Fabric> Comm<F> {
         let endpoint = self.engine.endpoint().clone();
         let context = self.collective_context();
         Link { endpoint, members: members.clone(), rank: self.rank, context, tag }
+    }
+
+    /// The view of the communicator for its nonblocking operations, which are numbered by themselves and
+    /// have a board of their own. MPI has ranks start blocking and nonblocking ones in one order, but
+    /// programs that do not, as long as each kind is in order, work with other libraries.
+    pub fn background(&self) -> &Rc<Comm<F>> {
+        self.background.get_or_init(|| {
+            let (group, remote) = (self.group.clone(), self.remote.clone());
+            let view = Comm::new(&self.engine, self.id, group, remote, "");
+            view.numbers.set(tags::BACKGROUND);
+            view.selection.set(self.selection.get());
+            view
+        })
     }
 
     /// A view of the communicator for one persistent operation, with a tag and a board of its own:

@@ -6,68 +6,87 @@ use std::rc::Rc;
 
 /// An ordered set of world ranks. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group(Rc<[u32]>);
+pub struct Group {
+    ranks: Rc<[u32]>,
+    session: usize,
+}
 
 impl Group {
     /// `ranks` are different world ranks.
     pub fn new(ranks: impl Into<Rc<[u32]>>) -> Group {
-        Group(ranks.into())
+        Group { ranks: ranks.into(), session: 0 }
+    }
+
+    /// The same group, derived from a session: a handle of the layer above, which groups that are made
+    /// of this one, and their communicators, keep. 0: from none.
+    pub fn of_session(self, session: usize) -> Group {
+        Group { session, ..self }
+    }
+
+    pub fn session(&self) -> usize {
+        self.session
+    }
+
+    /// Other members of the same origin.
+    fn with(&self, ranks: Vec<u32>) -> Group {
+        Group::new(ranks).of_session(self.session)
     }
 
     pub fn ranks(&self) -> &Rc<[u32]> {
-        &self.0
+        &self.ranks
     }
 
     pub fn size(&self) -> usize {
-        self.0.len()
+        self.ranks.len()
     }
 
     /// The place of a world rank in this group.
     pub fn rank_of(&self, world: u32) -> Option<usize> {
-        match self.0.get(world as usize) {
+        match self.ranks.get(world as usize) {
             // In the world, and in groups that begin like it, everybody is at their rank.
             Some(&rank) if rank == world => Some(world as usize),
-            _ => self.0.iter().position(|&r| r == world),
+            _ => self.ranks.iter().position(|&r| r == world),
         }
     }
 
     pub fn compare(&self, other: &Group) -> Compare {
-        if self.0 == other.0 {
+        if self.ranks == other.ranks {
             return Compare::Ident;
         }
-        let (a, b): (HashSet<_>, HashSet<_>) = (self.0.iter().collect(), other.0.iter().collect());
+        let (a, b): (HashSet<_>, HashSet<_>) =
+            (self.ranks.iter().collect(), other.ranks.iter().collect());
         if a == b { Compare::Similar } else { Compare::Unequal }
     }
 
     /// The members of this group in its order, then those of `other` that are not in it.
     pub fn union(&self, other: &Group) -> Group {
-        let mine: HashSet<_> = self.0.iter().collect();
-        let more = other.0.iter().filter(|r| !mine.contains(r));
-        Group::new(self.0.iter().chain(more).copied().collect::<Vec<_>>())
+        let mine: HashSet<_> = self.ranks.iter().collect();
+        let more = other.ranks.iter().filter(|r| !mine.contains(r));
+        self.with(self.ranks.iter().chain(more).copied().collect())
     }
 
     /// The members of this group that are in `other`, in the order of this group.
     pub fn intersection(&self, other: &Group) -> Group {
-        let theirs: HashSet<_> = other.0.iter().collect();
-        Group::new(self.0.iter().filter(|r| theirs.contains(r)).copied().collect::<Vec<_>>())
+        let theirs: HashSet<_> = other.ranks.iter().collect();
+        self.with(self.ranks.iter().filter(|r| theirs.contains(r)).copied().collect())
     }
 
     /// The members of this group that are not in `other`, in the order of this group.
     pub fn difference(&self, other: &Group) -> Group {
-        let theirs: HashSet<_> = other.0.iter().collect();
-        Group::new(self.0.iter().filter(|r| !theirs.contains(r)).copied().collect::<Vec<_>>())
+        let theirs: HashSet<_> = other.ranks.iter().collect();
+        self.with(self.ranks.iter().filter(|r| !theirs.contains(r)).copied().collect())
     }
 
     /// The members at `places`, in that order. Places are in range and different.
     pub fn include(&self, places: &[usize]) -> Group {
-        Group::new(places.iter().map(|&p| self.0[p]).collect::<Vec<_>>())
+        self.with(places.iter().map(|&p| self.ranks[p]).collect())
     }
 
     /// All members but those at `places`.
     pub fn exclude(&self, places: &[usize]) -> Group {
         let out: HashSet<_> = places.iter().collect();
         let keep = (0..self.size()).filter(|p| !out.contains(p));
-        Group::new(keep.map(|p| self.0[p]).collect::<Vec<_>>())
+        self.with(keep.map(|p| self.ranks[p]).collect())
     }
 }
 
@@ -89,6 +108,16 @@ mod tests {
         assert_eq!(a.exclude(&[1]), group(&[5, 3]));
         assert_eq!(a.rank_of(3), Some(2));
         assert_eq!(a.rank_of(9), None);
+    }
+
+    #[test]
+    fn what_is_made_of_a_sessions_group_is_the_sessions() {
+        let (a, b) = (group(&[5, 1, 3]).of_session(7), group(&[3, 4, 5]));
+        let made =
+            [a.union(&b), a.intersection(&b), a.difference(&b), a.include(&[0]), a.exclude(&[0])];
+        assert_eq!(made.map(|group| group.session()), [7; 5]);
+        assert_eq!(b.union(&a).session(), 0);
+        assert_eq!(a.compare(&group(&[5, 1, 3])), Compare::Ident);
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod inter;
 mod intercomm;
 mod messages;
 mod neighbors;
+mod partitioned;
 mod request;
 mod topology;
 
@@ -31,6 +32,7 @@ pub use group::Group;
 pub use info::{Info, KEY_MAX, VALUE_MAX};
 pub use messages::{Destination, Origin};
 pub use neighbors::Neighbors;
+pub use partitioned::{PartitionedReceive, PartitionedSend};
 pub use request::{Active, External, Outcome};
 pub use topology::{Cartesian, Edge, Graph, Neighborhood, Topology, balanced_dims};
 pub use weft_collective::inter::Root;

@@ -4,7 +4,7 @@ use crate::request::truncated;
 use crate::{Active, Buffer, Comm, Error, Outcome, Outside};
 use std::task::Poll;
 use weft_fabric::{Fabric, Sge};
-use weft_p2p::{Direct, Matched, Mode, Source, Status, Target, Want};
+use weft_p2p::{Context, Direct, Matched, Mode, Source, Status, Target, Want};
 
 /// Where a message goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,10 +46,24 @@ impl<F: Fabric> Comm<F> {
         Some(Want { context: self.context(), source, tag })
     }
 
+    /// The same way in another matching space.
+    pub(crate) fn target_in(&self, context: Context, to: usize, tag: i32) -> Target {
+        Target { context, ..self.target(to, tag) }
+    }
+
+    /// The same for a receive.
+    pub(crate) fn want_in(&self, context: Context, from: usize, tag: i32) -> Want {
+        let want = self.want(Origin::Rank(from), Some(tag));
+        Want { context, ..want.expect("a rank is somebody") }
+    }
+
     /// Starts a send.
     pub fn isend(&self, buffer: &Buffer, to: Destination, tag: i32, mode: Mode) -> Active {
         let Destination::Rank(to) = to else { return Active::Done(NOBODY) };
-        let target = self.target(to, tag);
+        self.isend_to(self.target(to, tag), buffer, mode)
+    }
+
+    pub(crate) fn isend_to(&self, target: Target, buffer: &Buffer, mode: Mode) -> Active {
         let endpoint = self.engine.endpoint();
         if let Some(sge) = buffer.run() {
             return match endpoint.isend(target, sge, mode) {

@@ -7,4 +7,5 @@ pub mod machine;
 pub mod settings;
 pub mod sim;
 pub mod tree;
+pub mod variables;
 pub mod wrapper;

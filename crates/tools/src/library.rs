@@ -15,6 +15,8 @@ pub struct About {
     pub coverage: String,
     /// The text of `weft_settings`: see [`crate::settings`].
     pub settings: String,
+    /// The text of `weft_variables`: see [`crate::variables`].
+    pub variables: String,
 }
 
 /// Room for `MPI_Get_library_version`; the standard ABI fixes the size.
@@ -26,8 +28,8 @@ pub fn ask(path: &Path) -> Result<About, String> {
     // SAFETY: the file is the libmpi_abi.so.1 of the tree that this program belongs to; loading
     // it starts nothing.
     let library = unsafe { Library::new(path) }.map_err(|e| failed("cannot load it", e))?;
-    // SAFETY: the types below are those of the standard, of `weft_coverage` and of
-    // `weft_settings`.
+    // SAFETY: the types below are those of the standard, and of `weft_coverage`, `weft_settings` and
+    // `weft_variables`.
     unsafe {
         let missing = |e| failed("it is not Weft's library", e);
         let get_version: Symbol<unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int> =
@@ -38,6 +40,8 @@ pub fn ask(path: &Path) -> Result<About, String> {
             library.get(b"weft_coverage").map_err(missing)?;
         let settings: Symbol<unsafe extern "C" fn() -> *const c_char> =
             library.get(b"weft_settings").map_err(missing)?;
+        let variables: Symbol<unsafe extern "C" fn() -> *const c_char> =
+            library.get(b"weft_variables").map_err(missing)?;
 
         let mut text = [0 as c_char; MAX_LIBRARY_VERSION_STRING];
         let mut abi = (0, 0);
@@ -54,6 +58,7 @@ pub fn ask(path: &Path) -> Result<About, String> {
             abi,
             coverage: CStr::from_ptr(coverage()).to_string_lossy().into_owned(),
             settings: CStr::from_ptr(settings()).to_string_lossy().into_owned(),
+            variables: CStr::from_ptr(variables()).to_string_lossy().into_owned(),
         })
     }
 }

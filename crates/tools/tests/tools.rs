@@ -93,6 +93,11 @@ fn weft_info_tells_of_library_and_machine() {
     let coverage = run(Command::new(WEFT).args(["info", "--coverage"]));
     assert!(coverage.contains("\n+ MPI_Wtime\n"), "{coverage}");
     assert_eq!(coverage.lines().count(), 1 + 664);
+    let variables = run(Command::new(WEFT).args(["info", "--variables"]));
+    for line in ["    WEFT_EAGER ", "  weft.p2p\n", "    weft.p2p.unexpected_most ", " high mark "]
+    {
+        assert!(variables.contains(line), "{line}: {variables}");
+    }
 }
 
 /// Where there are adapters, each is shown; where there are none, why.

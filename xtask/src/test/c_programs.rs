@@ -83,22 +83,21 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     super::jobs::kills(&prefix, &folder()?.join("halo"), times)?;
     println!("ok   {times} jobs with a rank killed");
     tally.passed += 1;
-    Ok(())
+    super::random::run(&prefix, tally)
 }
 
 /// Longer runs of what depends on chance: `cargo xtask soak`.
-pub fn soak(times: usize) -> Result<(), String> {
-    let prefix = crate::demo::install()?;
+pub fn soak(prefix: &Path, times: usize) -> Result<(), String> {
     let mut tally = Tally::default();
-    programs(&prefix, &mut tally)?;
-    super::jobs::kills(&prefix, &folder()?.join("halo"), times)?;
+    programs(prefix, &mut tally)?;
+    super::jobs::kills(prefix, &folder()?.join("halo"), times)?;
     println!("ok   {times} jobs with a rank killed");
     let halo = Plan { args: vec!["200000".to_owned()], ..Plan::new() };
-    one(&prefix, &folder()?.join("halo"), 4, &halo, &[])?;
+    one(prefix, &folder()?.join("halo"), 4, &halo, &[])?;
     println!("ok   200000 steps of a halo exchange");
     for name in ["semantics", "collectives", "threads", "children"] {
         for _ in 0..times / 10 {
-            one(&prefix, &folder()?.join(name), 3, &Plan::new(), &[])?;
+            one(prefix, &folder()?.join(name), 3, &Plan::new(), &[])?;
         }
         println!("ok   {name}, {} times", times / 10);
     }

@@ -26,7 +26,10 @@ const PROGRAMS: &[&str] = &[
     "semantics",
     "out_of_order",
     "flood",
+    "partitioned",
+    "split_type",
     "threads",
+    "tools_fabric",
     "survivors",
 ];
 

@@ -1,75 +1,194 @@
-//! Buffered sends (MPI 5.0, section 3.6): the message is copied, its room charged to the attached
-//! buffer.
+//! Buffered sends (MPI 5.0, section 3.6): the message is copied, its room charged to the buffer that
+//! is attached to the communicator, or else to its session, or else to the process.
+//!
+//! ```text
+//!   MPI_Bsend ── copy ── send ── State::buffered: the copies under way, each with whom it is charged to
+//!                                                  MPI_*_flush, detach: until none of its own is left
+//! ```
 
-use crate::arguments::{BUF, buffer, comm, destination, not_null, tag};
+use crate::arguments::{BUF, buffer, comm, destination, not_null, store, tag};
 use crate::chapters::messages::persist;
+use crate::chapters::sessions::session;
 use crate::constants::*;
 use crate::error::Error;
+use crate::node::CommObject;
 use crate::objects::{RequestKind, RequestObject};
-use crate::state::{running, state};
-use crate::types::{Comm, Datatype, Request};
+use crate::state::{engine, running, state};
+use crate::types::{Comm, Datatype, Request, Session};
 use crate::waiting::Call;
 use crate::widen::Out;
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use weft_fabric::{Sge, Staging};
 use weft_p2p::Mode;
-use weft_process::{Active, Buffer};
+use weft_process::{Active, Buffer, External, Outcome};
 
-/// The attached buffer: its memory is the program's and is only counted; copies lie elsewhere.
+/// Where a buffer may be attached: a process, a communicator, a session. Its memory is the program's
+/// and is only counted; copies lie elsewhere.
 #[derive(Default)]
 pub struct Attached {
+    buffer: Cell<Option<Memory>>,
+    /// Bytes of messages that have not left.
+    used: Cell<u64>,
+}
+
+#[derive(Clone, Copy)]
+struct Memory {
     address: usize,
-    size: Option<u64>,
-    used: u64,
-    sends: Vec<Copy>,
+    /// In bytes; of an automatic one there is no end.
+    size: u64,
+}
+
+/// The copies of messages that have not left, of all buffers: they outlive the communicator.
+#[derive(Default)]
+pub struct Copies {
+    list: Vec<Copy>,
+    /// Of the next one.
+    number: u64,
 }
 
 struct Copy {
     active: Active,
     charged: u64,
+    to: Rc<Attached>,
+    number: u64,
     _memory: Staging,
 }
 
-pub(crate) unsafe fn buffer_attach(address: *mut c_void, size: i64) -> Result<(), Error> {
-    let mut attached = running()?.buffer.borrow_mut();
-    if attached.size.is_some() {
-        let text = "a buffer is attached already: MPI_Buffer_detach first";
-        return Err(Error::new(MPI_ERR_BUFFER, text));
-    }
-    let Ok(size) = u64::try_from(size) else {
-        let text = format!("argument size = {size} is negative");
-        return Err(Error::new(MPI_ERR_ARG, text));
-    };
-    attached.address = address.addr();
-    attached.size = Some(if address.addr() == MPI_BUFFER_AUTOMATIC { u64::MAX } else { size });
-    Ok(())
-}
-
-pub(crate) unsafe fn buffer_detach(address: *mut c_void, size: Out) -> Result<(), Error> {
-    let state = running()?;
-    drain(&Call::new("MPI_Buffer_detach"))?;
-    let mut attached = state.buffer.borrow_mut();
-    let Some(bytes) = attached.size.take() else {
-        return Err(Error::new(MPI_ERR_BUFFER, "no buffer is attached"));
-    };
-    not_null(address, "buffer_addr")?;
-    let automatic = attached.address == MPI_BUFFER_AUTOMATIC;
-    // SAFETY: the argument is the address of a pointer (MPI 5.0, section 3.6.1).
-    unsafe {
-        address
-            .cast::<*mut c_void>()
-            .write(std::ptr::with_exposed_provenance_mut(attached.address));
-        if !size.is_null() {
-            size.set(if automatic { 0 } else { bytes as i64 });
+impl Attached {
+    /// `detach` names the function that would make room for another.
+    pub fn attach(&self, address: *mut c_void, size: i64, detach: &str) -> Result<(), Error> {
+        if self.buffer.get().is_some() {
+            let text = format!("a buffer is attached already: {detach} first");
+            return Err(Error::new(MPI_ERR_BUFFER, text));
         }
+        let address = address.addr();
+        let size = match u64::try_from(size) {
+            _ if address == MPI_BUFFER_AUTOMATIC => u64::MAX,
+            Ok(size) => size,
+            Err(_) => {
+                let text = format!("argument size = {size} is negative");
+                return Err(Error::new(MPI_ERR_ARG, text));
+            }
+        };
+        self.buffer.set(Some(Memory { address, size }));
+        Ok(())
     }
-    Ok(())
+
+    /// What is attached. `attach` names the function that would attach something.
+    fn there(&self, attach: &str) -> Result<Memory, Error> {
+        self.buffer.get().ok_or_else(|| {
+            let text = format!("no buffer is attached: {attach} attaches one");
+            Error::new(MPI_ERR_BUFFER, text)
+        })
+    }
+
+    /// Waits until all its messages have left, and takes the buffer away.
+    ///
+    /// # Safety
+    /// `address` is NULL or the address of a pointer; `size` may be written, if it is not NULL.
+    pub unsafe fn detach(
+        self: &Rc<Self>,
+        call: &Call,
+        attach: &str,
+        address: *mut c_void,
+        size: Out,
+    ) -> Result<(), Error> {
+        not_null(address, "buffer_addr")?;
+        self.flush(call, attach)?;
+        let memory = self.there(attach)?;
+        self.buffer.set(None);
+        let automatic = memory.address == MPI_BUFFER_AUTOMATIC;
+        // SAFETY: by contract.
+        unsafe {
+            address
+                .cast::<*mut c_void>()
+                .write(std::ptr::with_exposed_provenance_mut(memory.address));
+            if !size.is_null() {
+                size.set(if automatic { 0 } else { memory.size as i64 });
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until all messages that are in the buffer now have left.
+    pub fn flush(self: &Rc<Self>, call: &Call, attach: &str) -> Result<(), Error> {
+        self.there(attach)?;
+        let flush = self.flushing();
+        engine()?.drive(call, || flush.look()).error.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// A request that is over when all messages that are in the buffer now have left.
+    ///
+    /// # Safety
+    /// `request` is NULL or may be written.
+    pub unsafe fn iflush(
+        self: &Rc<Self>,
+        comm: Option<Rc<CommObject>>,
+        attach: &str,
+        request: *mut Request,
+    ) -> Result<(), Error> {
+        not_null(request, "request")?;
+        self.there(attach)?;
+        let object = RequestObject {
+            active: Some(Active::External(Rc::new(self.flushing()))),
+            recipe: None,
+            comm,
+            kind: RequestKind::Send,
+        };
+        let handle = state().requests.borrow_mut().insert(object);
+        // SAFETY: not NULL.
+        unsafe { store(request, Request(handle), "request") }
+    }
+
+    fn flushing(self: &Rc<Self>) -> Flush {
+        Flush { of: self.clone(), before: state().buffered.borrow().number }
+    }
 }
 
-pub(crate) unsafe fn buffer_flush() -> Result<(), Error> {
-    running()?;
-    drain(&Call::new("MPI_Buffer_flush"))
+/// The end of the messages of one buffer that were there when it was asked for.
+struct Flush {
+    of: Rc<Attached>,
+    /// Their numbers are less.
+    before: u64,
+}
+
+impl Flush {
+    fn look(&self) -> Option<Outcome> {
+        settle();
+        let fault = state().engine.get().and_then(|engine| engine.endpoint().fault());
+        if fault.is_none() && self.pending() {
+            return None;
+        }
+        Some(Outcome { error: fault.map(Into::into), ..Outcome::done() })
+    }
+
+    fn pending(&self) -> bool {
+        let copies = state().buffered.borrow();
+        copies.list.iter().any(|copy| copy.number < self.before && Rc::ptr_eq(&copy.to, &self.of))
+    }
+}
+
+impl External for Flush {
+    fn poll(&self) -> Option<Outcome> {
+        self.look()
+    }
+
+    fn is_over(&self) -> bool {
+        self.look().is_some()
+    }
+
+    fn peek(&self) -> Option<weft_process::Status> {
+        self.look().map(|outcome| outcome.status)
+    }
+
+    fn cancel(&self) -> Result<(), weft_process::Error> {
+        let text = "a flush of a buffer cannot be cancelled (MPI 5.0, section 3.8.4)";
+        Err(weft_process::Error::new(MPI_ERR_REQUEST, text))
+    }
+
+    fn release(&self) {}
 }
 
 /// Waits until all buffered messages have left.
@@ -78,10 +197,9 @@ pub fn drain(call: &Call) -> Result<(), Error> {
     let Some(engine) = state.engine.get() else { return Ok(()) };
     let fault = engine.drive(call, || {
         settle();
-        let empty = state.buffer.borrow().sends.is_empty();
         match engine.endpoint().fault() {
             Some(fault) => Some(Some(fault)),
-            None => empty.then_some(None),
+            None => state.buffered.borrow().list.is_empty().then_some(None),
         }
     });
     fault.map_or(Ok(()), |f| Err(f.into()))
@@ -91,20 +209,39 @@ pub fn drain(call: &Call) -> Result<(), Error> {
 fn settle() {
     let state = state();
     let Some(engine) = state.engine.get() else { return };
-    let attached = &mut *state.buffer.borrow_mut();
-    let used = &mut attached.used;
-    attached.sends.retain_mut(|copy| {
+    state.buffered.borrow_mut().list.retain_mut(|copy| {
         let over = copy.active.poll(engine.endpoint()).is_some();
         if over {
-            *used -= copy.charged;
+            copy.to.used.set(copy.to.used.get() - copy.charged);
         }
         !over
     });
 }
 
+/// The communicator's own place for a buffer.
+fn own(comm: &CommObject) -> Rc<Attached> {
+    let fresh = || Rc::<Attached>::default() as Rc<dyn std::any::Any>;
+    let own = comm.buffer.get_or_init(fresh).clone();
+    own.downcast().expect("nothing else is hung there")
+}
+
+/// The buffer for messages of a communicator: its own, or else its session's, or else the process's.
+fn buffer_for(comm: &CommObject) -> (Rc<Attached>, Memory) {
+    let of_comm = || comm.buffer.get().map(|_| own(comm));
+    let of_session = || match comm.group().session() {
+        0 => None,
+        session => state().sessions.borrow().get(session).map(|session| session.buffer.clone()),
+    };
+    let there = |place: Option<Rc<Attached>>| place.filter(|place| place.buffer.get().is_some());
+    let found = there(of_comm()).or_else(|| there(of_session()));
+    let found = found.unwrap_or_else(|| state().buffer.clone());
+    let memory = found.buffer.get().unwrap_or(Memory { address: 0, size: 0 });
+    (found, memory)
+}
+
 /// Copies a message and starts to send it.
 pub fn send_copy(
-    comm: &Rc<crate::node::CommObject>,
+    comm: &Rc<CommObject>,
     data: &Buffer,
     to: weft_process::Destination,
     tag: i32,
@@ -114,33 +251,112 @@ pub fn send_copy(
     }
     settle();
     let charged = data.len() as u64 + MPI_BSEND_OVERHEAD as u64;
-    let state = state();
-    let (size, used) = {
-        let attached = state.buffer.borrow();
-        (attached.size.unwrap_or(0), attached.used)
-    };
+    let (attached, Memory { size, .. }) = buffer_for(comm);
+    let used = attached.used.get();
     if charged > size - used.min(size) {
         let text = format!(
             "a message of {} bytes needs {charged} bytes of buffer, of {size} attached {used} are \
-             in use: attach a larger one with MPI_Buffer_attach",
+             in use: attach a larger one with MPI_Buffer_attach, MPI_Comm_attach_buffer or MPI_Session_attach_buffer",
             data.len()
         );
         return Err(Error::new(MPI_ERR_BUFFER, text));
     }
+    let state = state();
     let memory = comm.engine().endpoint().staging().take(data.len());
     data.pack_to(memory.sge());
     let bytes: Sge = memory.sge();
-    let packed = crate::state::state().predefined_types[MPI_BYTE.0 - MPI_DATATYPE_NULL.0].clone();
+    let packed = state.predefined_types[MPI_BYTE.0 - MPI_DATATYPE_NULL.0].clone();
     let ty = packed.expect("MPI_BYTE is predefined").ty.clone();
     // SAFETY: the copy owns the memory until the send is over.
     let copy = unsafe { Buffer::new(bytes.ptr(), bytes.len(), ty) };
     let active = comm.isend(&copy, to, tag, Mode::Standard);
     if !matches!(active, Active::Done(_)) {
-        let attached = &mut *state.buffer.borrow_mut();
-        attached.used += charged;
-        attached.sends.push(Copy { active, charged, _memory: memory });
+        attached.used.set(used + charged);
+        let copies = &mut *state.buffered.borrow_mut();
+        let number = copies.number;
+        copies.number += 1;
+        copies.list.push(Copy { active, charged, to: attached, number, _memory: memory });
     }
     Ok(())
+}
+
+pub(crate) unsafe fn buffer_attach(address: *mut c_void, size: i64) -> Result<(), Error> {
+    running()?.buffer.attach(address, size, "MPI_Buffer_detach")
+}
+
+pub(crate) unsafe fn buffer_detach(address: *mut c_void, size: Out) -> Result<(), Error> {
+    let call = Call::new("MPI_Buffer_detach");
+    // SAFETY: the caller's pointers (MPI 5.0, section 3.6.1).
+    unsafe { running()?.buffer.detach(&call, "MPI_Buffer_attach", address, size) }
+}
+
+pub(crate) unsafe fn buffer_flush() -> Result<(), Error> {
+    running()?.buffer.flush(&Call::new("MPI_Buffer_flush"), "MPI_Buffer_attach")
+}
+
+pub(crate) unsafe fn buffer_iflush(request: *mut Request) -> Result<(), Error> {
+    // SAFETY: the caller's pointer.
+    unsafe { running()?.buffer.iflush(None, "MPI_Buffer_attach", request) }
+}
+
+pub(crate) unsafe fn comm_attach_buffer(
+    handle: Comm,
+    address: *mut c_void,
+    size: i64,
+) -> Result<(), Error> {
+    own(&*comm(handle)?).attach(address, size, "MPI_Comm_detach_buffer")
+}
+
+pub(crate) unsafe fn comm_detach_buffer(
+    handle: Comm,
+    address: *mut c_void,
+    size: Out,
+) -> Result<(), Error> {
+    let call = Call::new("MPI_Comm_detach_buffer");
+    // SAFETY: the caller's pointers.
+    unsafe { own(&*comm(handle)?).detach(&call, "MPI_Comm_attach_buffer", address, size) }
+}
+
+pub(crate) unsafe fn comm_flush_buffer(handle: Comm) -> Result<(), Error> {
+    let call = Call::new("MPI_Comm_flush_buffer");
+    own(&*comm(handle)?).flush(&call, "MPI_Comm_attach_buffer")
+}
+
+pub(crate) unsafe fn comm_iflush_buffer(handle: Comm, request: *mut Request) -> Result<(), Error> {
+    let comm = comm(handle)?;
+    // SAFETY: the caller's pointer.
+    unsafe { own(&comm).iflush(Some(comm.clone()), "MPI_Comm_attach_buffer", request) }
+}
+
+pub(crate) unsafe fn session_attach_buffer(
+    handle: Session,
+    address: *mut c_void,
+    size: i64,
+) -> Result<(), Error> {
+    session(handle)?.buffer.attach(address, size, "MPI_Session_detach_buffer")
+}
+
+pub(crate) unsafe fn session_detach_buffer(
+    handle: Session,
+    address: *mut c_void,
+    size: Out,
+) -> Result<(), Error> {
+    let call = Call::new("MPI_Session_detach_buffer");
+    // SAFETY: the caller's pointers.
+    unsafe { session(handle)?.buffer.detach(&call, "MPI_Session_attach_buffer", address, size) }
+}
+
+pub(crate) unsafe fn session_flush_buffer(handle: Session) -> Result<(), Error> {
+    let call = Call::new("MPI_Session_flush_buffer");
+    session(handle)?.buffer.flush(&call, "MPI_Session_attach_buffer")
+}
+
+pub(crate) unsafe fn session_iflush_buffer(
+    handle: Session,
+    request: *mut Request,
+) -> Result<(), Error> {
+    // SAFETY: the caller's pointer.
+    unsafe { session(handle)?.buffer.iflush(None, "MPI_Session_attach_buffer", request) }
 }
 
 pub(crate) unsafe fn bsend(

@@ -39,6 +39,14 @@ pub(crate) struct Running {
     by: By,
 }
 
+/// Counts an operation as started, for the tool interface.
+macro_rules! tally {
+    ($name:literal, $comm:expr) => {{
+        use crate::chapters::tools::started;
+        started::count(const { started::kind($name) }, $comm)
+    }};
+}
+
 /// Defines an operation in its three forms from one function that prepares it: `prepare` checks the
 /// arguments and returns the communicator and a maker of the operation, which can be made again.
 macro_rules! operation {
@@ -49,6 +57,7 @@ macro_rules! operation {
         pub(crate) unsafe fn $blocking($($arg: $ty),*) -> Result<(), Error> {
             // SAFETY: the caller's buffers stay until this returns.
             let (comm, make) = unsafe { $prepare($($arg),*) }?;
+            tally!($name, &comm);
             Ok(comm.engine().block_on(&Call::new($name), make(&comm).future)?)
         }
 
@@ -60,7 +69,8 @@ macro_rules! operation {
             // SAFETY: the caller's buffers stay until the request is over.
             unsafe {
                 let (comm, make) = $prepare($($arg),*)?;
-                let Running { future, by } = make(&comm);
+                tally!($name, &comm);
+                let Running { future, by } = make(comm.background());
                 let task = comm.engine().spawn_by(by, future);
                 start(request, &comm, Active::Task(task), RequestKind::Collective)
             }
@@ -78,7 +88,9 @@ macro_rules! operation {
                 let (comm, make) = $prepare($($arg),*)?;
                 // Matched here, not by the order of the starts (MPI 5.0, section 6.13).
                 let again = comm.lane();
+                let on = comm.clone();
                 let recipe = move || {
+                    tally!($name, &on);
                     let Running { future, by } = make(&again);
                     Ok(Active::Task(again.engine().spawn_by(by, future)))
                 };

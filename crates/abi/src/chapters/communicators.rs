@@ -1,7 +1,7 @@
 //! Communicators (MPI 5.0, chapter 7): made, compared, named, freed.
 
 use crate::arguments::{comm, group, intracomm, not_null, optional_info, store, store_text, text};
-use crate::chapters::caching;
+use crate::chapters::{caching, hints};
 use crate::constants::*;
 use crate::error::Error;
 use crate::node::CommObject;
@@ -62,7 +62,7 @@ pub fn inherited(from: &CommObject, to: Option<Rc<CommObject>>) -> Comm {
 
 pub(crate) unsafe fn comm_dup(handle: Comm, newcomm: *mut Comm) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
-    unsafe { dup(handle, newcomm, "MPI_Comm_dup") }
+    unsafe { dup(handle, None, newcomm, "MPI_Comm_dup") }
 }
 
 pub(crate) unsafe fn comm_dup_with_info(
@@ -70,17 +70,23 @@ pub(crate) unsafe fn comm_dup_with_info(
     info: Info,
     newcomm: *mut Comm,
 ) -> Result<(), Error> {
-    optional_info(info)?;
+    let hints = optional_info(info)?;
     // SAFETY: the caller's pointer.
-    unsafe { dup(handle, newcomm, "MPI_Comm_dup_with_info") }
+    unsafe { dup(handle, hints, newcomm, "MPI_Comm_dup_with_info") }
 }
 
 /// # Safety
 /// `newcomm` is NULL or may be written.
-unsafe fn dup(handle: Comm, newcomm: *mut Comm, call: &'static str) -> Result<(), Error> {
+unsafe fn dup(
+    handle: Comm,
+    info: Option<weft_process::Info>,
+    newcomm: *mut Comm,
+    call: &'static str,
+) -> Result<(), Error> {
     not_null(newcomm, "newcomm")?;
     let old = comm(handle)?;
     let new = old.engine().block_on(&Call::new(call), old.dup())?;
+    info.iter().for_each(|info| hints::keep(&new, info));
     caching::copy_attributes(handle, &old.attributes, &new.attributes)?;
     // SAFETY: by contract.
     unsafe { store(newcomm, inherited(&old, Some(new)), "newcomm") }
@@ -88,6 +94,30 @@ unsafe fn dup(handle: Comm, newcomm: *mut Comm, call: &'static str) -> Result<()
 
 pub(crate) unsafe fn comm_idup(
     handle: Comm,
+    newcomm: *mut Comm,
+    request: *mut Request,
+) -> Result<(), Error> {
+    // SAFETY: the caller's pointers.
+    unsafe { idup(handle, None, newcomm, request) }
+}
+
+pub(crate) unsafe fn comm_idup_with_info(
+    handle: Comm,
+    info: Info,
+    newcomm: *mut Comm,
+    request: *mut Request,
+) -> Result<(), Error> {
+    let hints = optional_info(info)?;
+    // SAFETY: the caller's pointers.
+    unsafe { idup(handle, hints, newcomm, request) }
+}
+
+/// # Safety
+/// `newcomm` is NULL or may be written until the request is over, `request` is NULL or may be
+/// written.
+unsafe fn idup(
+    handle: Comm,
+    info: Option<weft_process::Info>,
     newcomm: *mut Comm,
     request: *mut Request,
 ) -> Result<(), Error> {
@@ -102,6 +132,7 @@ pub(crate) unsafe fn comm_idup(
     let task = old.engine().spawn(async move {
         let new = duplicate.await?;
         *new.attributes.borrow_mut() = attributes.into_inner();
+        info.iter().for_each(|info| hints::keep(&new, info));
         let handle = inherited(&from, Some(new));
         // SAFETY: the program keeps the variable until the request is over.
         unsafe { std::ptr::with_exposed_provenance_mut::<Comm>(to).write(handle) };
@@ -135,32 +166,6 @@ pub(crate) unsafe fn comm_split(
         }
     };
     let new = old.engine().block_on(&Call::new("MPI_Comm_split"), old.split(colour, key))?;
-    // SAFETY: the caller's pointer.
-    unsafe { store(newcomm, inherited(&old, new), "newcomm") }
-}
-
-pub(crate) unsafe fn comm_split_type(
-    handle: Comm,
-    split_type: c_int,
-    key: c_int,
-    info: Info,
-    newcomm: *mut Comm,
-) -> Result<(), Error> {
-    not_null(newcomm, "newcomm")?;
-    optional_info(info)?;
-    let old = comm(handle)?;
-    let colour = match split_type {
-        MPI_UNDEFINED => None,
-        // All ranks run on one machine and share its memory.
-        MPI_COMM_TYPE_SHARED => Some(0),
-        // No finer resource is known, which these types answer with the null communicator.
-        MPI_COMM_TYPE_HW_GUIDED | MPI_COMM_TYPE_HW_UNGUIDED | MPI_COMM_TYPE_RESOURCE_GUIDED => None,
-        other => {
-            let text = format!("argument split_type = {other} is no MPI_COMM_TYPE_*");
-            return Err(Error::new(MPI_ERR_ARG, text));
-        }
-    };
-    let new = old.engine().block_on(&Call::new("MPI_Comm_split_type"), old.split(colour, key))?;
     // SAFETY: the caller's pointer.
     unsafe { store(newcomm, inherited(&old, new), "newcomm") }
 }
@@ -296,18 +301,4 @@ pub(crate) unsafe fn comm_get_parent(parent: *mut Comm) -> Result<(), Error> {
     // No process is spawned.
     // SAFETY: the caller's pointer.
     unsafe { store(parent, MPI_COMM_NULL, "parent") }
-}
-
-pub(crate) unsafe fn comm_set_info(handle: Comm, info: Info) -> Result<(), Error> {
-    comm(handle)?;
-    // No hint is understood, so none is kept (MPI 5.0, section 7.4.4).
-    crate::arguments::info(info).map(|_| ())
-}
-
-pub(crate) unsafe fn comm_get_info(handle: Comm, info: *mut Info) -> Result<(), Error> {
-    comm(handle)?;
-    not_null(info, "info_used")?;
-    let handle = state().infos.borrow_mut().insert(weft_process::Info::default());
-    // SAFETY: the caller's pointer.
-    unsafe { store(info, Info(handle), "info_used") }
 }

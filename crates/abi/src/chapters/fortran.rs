@@ -1,5 +1,5 @@
-//! Fortran's types by precision and range, and what is known of Fortran (MPI 5.0, sections 19.1.9
-//! and 20.2).
+//! Fortran's types by precision and range (MPI 5.0, section 19.1.9), and the sizes of the ABI's
+//! integers (section 20.2).
 
 use crate::arguments::{datatype, not_null, store};
 use crate::constants::*;
@@ -10,7 +10,7 @@ use crate::types::{Datatype, Info};
 use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 use std::rc::Rc;
-use weft_datatype::{Basic, Combiner, Datatype as Map, Type};
+use weft_datatype::{Combiner, Datatype as Map, Type};
 
 /// A type that was made: the same arguments give the same one, which is never freed.
 pub struct Made {
@@ -113,31 +113,4 @@ pub(crate) unsafe fn abi_get_info(to: *mut Info) -> Result<(), Error> {
     let handle = state().infos.borrow_mut().insert(info);
     // SAFETY: not NULL.
     unsafe { store(to, Info(handle), "info") }
-}
-
-/// Types that every Fortran has.
-const PLAIN: [&str; 4] = ["mpi_logical", "mpi_integer", "mpi_real", "mpi_double_precision"];
-
-/// Sizes of Fortran's types, and which optional ones there are.
-pub(crate) unsafe fn abi_get_fortran_info(to: *mut Info) -> Result<(), Error> {
-    not_null(to, "info")?;
-    let mut info = weft_process::Info::default();
-    for basic in Basic::all() {
-        let name = basic.name().to_lowercase();
-        if PLAIN.contains(&name.as_str()) {
-            info.set(&format!("{name}_size"), &basic.size().to_string());
-        } else if is_optional(&name) {
-            info.set(&format!("{name}_supported"), "true");
-        }
-    }
-    let handle = state().infos.borrow_mut().insert(info);
-    // SAFETY: not NULL.
-    unsafe { store(to, Info(handle), "info") }
-}
-
-/// A Fortran type that a compiler may lack: one whose size is in its name, or MPI_DOUBLE_COMPLEX.
-fn is_optional(name: &str) -> bool {
-    let sized = ["mpi_logical", "mpi_integer", "mpi_real", "mpi_complex"];
-    let sized_by = |kind: &str| name.strip_prefix(kind).is_some_and(|n| n.parse::<u8>().is_ok());
-    name == "mpi_double_complex" || sized.iter().any(|kind| sized_by(kind))
 }

@@ -18,7 +18,7 @@ unsafe fn keep(to: *mut Info, made: weft_process::Info, argument: &str) -> Resul
 }
 
 /// Changes an info object in place; the predefined one cannot be changed.
-fn change<T>(
+pub fn change<T>(
     handle: Info,
     f: impl FnOnce(&mut weft_process::Info) -> Result<T, Error>,
 ) -> Result<T, Error> {
@@ -184,12 +184,6 @@ pub(crate) unsafe fn info_create_env(
 ) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
     unsafe { keep(to, environment(), "info") }
-}
-
-/// No hardware resource is known that MPI_Comm_split_type could take, so there are no keys.
-pub(crate) unsafe fn get_hw_resource_info(to: *mut Info) -> Result<(), Error> {
-    // SAFETY: the caller's pointer.
-    unsafe { keep(to, weft_process::Info::default(), "hw_info") }
 }
 
 /// How this process was started (MPI 5.0, section 11.2.3), for `MPI_INFO_ENV`. Keys that have no

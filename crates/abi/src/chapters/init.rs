@@ -14,7 +14,7 @@ use weft_fabric::Fabric;
 use weft_p2p::Limits;
 
 pub(crate) unsafe fn init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> Result<(), Error> {
-    start(MPI_THREAD_SINGLE)
+    start(MPI_THREAD_SINGLE).map(|_| ())
 }
 
 pub(crate) unsafe fn init_thread(
@@ -27,19 +27,21 @@ pub(crate) unsafe fn init_thread(
         [MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE];
     // Any other number asks for the next higher level.
     let level = levels.into_iter().find(|&l| l >= required).unwrap_or(MPI_THREAD_MULTIPLE);
-    start(level)?;
+    let level = start(level)?;
     // SAFETY: the caller's pointer.
     unsafe { store(provided, level, "provided") }
 }
 
-fn start(level: c_int) -> Result<(), Error> {
+fn start(level: c_int) -> Result<c_int, Error> {
     let state = state();
     match state.world_phase.get() {
         Phase::Before if state.phase.get() != Phase::Forked => {}
-        Phase::Running => return Err(Error::new(MPI_ERR_OTHER, "called twice")),
+        Phase::Running if state.phase.get() != Phase::Forked => {
+            return Err(Error::new(MPI_ERR_OTHER, "called twice"));
+        }
         _ => return Err(Error::new(MPI_ERR_OTHER, "called after MPI_Finalize, or after a fork")),
     }
-    begin(state, level)?;
+    let level = begin(state, level)?;
     let engine = state.engine.get().expect("it has begun");
     let set = |comm: Rc<CommObject>| {
         comm.errhandler.set(state.initial_errhandler.get());
@@ -51,11 +53,11 @@ fn start(level: c_int) -> Result<(), Error> {
     state.main_thread.set(Some(std::thread::current().id()));
     state.thread_level.set(level);
     state.world_phase.set(Phase::Running);
-    Ok(())
+    Ok(level)
 }
 
-/// For MPI_Session_init.
-pub fn begin_session(level: c_int) -> Result<(), Error> {
+/// For MPI_Session_init; the level that there is.
+pub fn begin_session(level: c_int) -> Result<c_int, Error> {
     let state = state();
     if state.phase.get() == Phase::Finalized {
         return Err(Error::new(
@@ -63,7 +65,7 @@ pub fn begin_session(level: c_int) -> Result<(), Error> {
             "the process has left the job with MPI_Finalize: keep a session open, or finalize last",
         ));
     }
-    begin(state, level)?;
+    let level = begin(state, level)?;
     if state.world_phase.get() == Phase::Before {
         state.thread_level.set(level.max(state.thread_level.get()));
         // Without MPI_Finalize it is the end of the process that leaves the job.
@@ -74,7 +76,7 @@ pub fn begin_session(level: c_int) -> Result<(), Error> {
             unsafe { libc::atexit(leave_at_exit) };
         });
     }
-    Ok(())
+    Ok(level)
 }
 
 /// For MPI_Session_finalize, when the session is gone.
@@ -92,6 +94,7 @@ pub fn end_session() -> Result<(), Error> {
 }
 
 extern "C" fn leave_at_exit() {
+    let _entered = lock::enter();
     let state = state();
     if state.phase.get() == Phase::Resting
         && let Err(error) = leave(state, &Call::new("the end of the process"), true)
@@ -100,18 +103,16 @@ extern "C" fn leave_at_exit() {
     }
 }
 
-/// Starts the engine, if it does not run yet, for calls of this level.
-fn begin(state: &State, level: c_int) -> Result<(), Error> {
+/// Starts the engine, if it does not run yet, for calls of this level. The level that there is.
+fn begin(state: &State, level: c_int) -> Result<c_int, Error> {
     match state.phase.get() {
         Phase::Before => {}
         Phase::Running | Phase::Resting => {
             state.phase.set(Phase::Running);
-            if level == MPI_THREAD_MULTIPLE {
-                lock::share();
-            }
-            return Ok(());
+            let shared = lock::shared() || (level == MPI_THREAD_MULTIPLE && lock::share());
+            return Ok(if shared { level } else { level.min(MPI_THREAD_SERIALIZED) });
         }
-        Phase::Finalized | Phase::Forked => return running().map(|_| ()),
+        Phase::Finalized | Phase::Forked => return running().map(|_| level),
     }
     connect(state).map_err(|text| Error::new(MPI_ERR_OTHER, text))?;
     state.phase.set(Phase::Running);
@@ -119,10 +120,11 @@ fn begin(state: &State, level: c_int) -> Result<(), Error> {
     if let Some(report) = &*state.report.borrow() {
         report.phase(weft_bootstrap::Phase::Running);
     }
-    if level != MPI_THREAD_MULTIPLE {
+    if level != MPI_THREAD_MULTIPLE && !state.tools.in_threads.get() {
         lock::alone();
     }
-    start_helper(state)
+    start_helper(state)?;
+    Ok(level)
 }
 
 /// As `WEFT_HELPER` says; it was understood when the job was joined.
@@ -162,6 +164,7 @@ fn connect(state: &State) -> Result<(), String> {
     let spin = settings::number("WEFT_SPIN_US")?;
     settings::choice("WEFT_HELPER")?;
     let selection = crate::chapters::collectives::selection()?;
+    settings::publish();
     let mut bootstrap = weft_bootstrap::from_environment().map_err(|e| e.to_string())?;
     let (rank, nodes) = (bootstrap.rank(), bootstrap.nodes());
     let node = Node::connect(&mut *bootstrap).map_err(|why| {
@@ -181,6 +184,7 @@ fn connect(state: &State) -> Result<(), String> {
     state.selection.set(selection);
     *state.report.borrow_mut() = bootstrap.report();
     *state.bootstrap.borrow_mut() = Some(bootstrap);
+    settings::fix();
     state.engine.set(engine).map_err(|_| "initialised twice".to_owned())
 }
 
@@ -219,6 +223,7 @@ fn leave(state: &State, call: &Call, together: bool) -> Result<(), Error> {
     if let Some(report) = &*state.report.borrow() {
         report.phase(weft_bootstrap::Phase::Finalizing);
     }
+    crate::chapters::buffered::drain(call)?;
     if let Some(engine) = state.engine.get() {
         let world = state.world.get_or_init(|| CommObject::world(engine));
         if together {

@@ -66,7 +66,20 @@ pub unsafe fn persist(
     recipe: impl Fn() -> Result<Active, Error> + 'static,
     kind: RequestKind,
 ) -> Result<(), Error> {
-    let recipe: Recipe = Rc::new(recipe);
+    // SAFETY: by contract.
+    unsafe { inactive(to, comm, Rc::new(recipe), kind) }
+}
+
+/// The same for an operation that is more than how to start it.
+///
+/// # Safety
+/// `to` is NULL or may be written.
+pub unsafe fn inactive(
+    to: *mut Request,
+    comm: &Rc<CommObject>,
+    recipe: Recipe,
+    kind: RequestKind,
+) -> Result<(), Error> {
     let object =
         RequestObject { active: None, recipe: Some(recipe), comm: Some(comm.clone()), kind };
     let handle = state().requests.borrow_mut().insert(object);

@@ -57,7 +57,7 @@ fn poll(handle: &mut Request) -> Option<Ended> {
 }
 
 /// The handle of a communicator, if it still has one.
-fn handle_of(comm: &std::rc::Rc<crate::node::CommObject>) -> Option<Comm> {
+pub fn handle_of(comm: &std::rc::Rc<crate::node::CommObject>) -> Option<Comm> {
     let state = state();
     for (fixed, handle) in [(&state.world, MPI_COMM_WORLD), (&state.myself, MPI_COMM_SELF)] {
         if fixed.get().is_some_and(|c| c.id() == comm.id()) {
@@ -430,6 +430,7 @@ pub(crate) unsafe fn request_free(request: *mut Request) -> Result<(), Error> {
     not_null(request, "request")?;
     // SAFETY: the caller's pointer.
     let handle = unsafe { *request };
+    super::partitioned::may_be_freed(handle)?;
     let object = state().requests.borrow_mut().remove(handle.0);
     let object = object.ok_or_else(|| bad_request(handle))?;
     release(object, engine);
@@ -507,7 +508,7 @@ pub(crate) unsafe fn start(request: *mut Request) -> Result<(), Error> {
     let Some(recipe) = recipe else {
         return Err(Error::new(MPI_ERR_REQUEST, "the request is not persistent"));
     };
-    let active = recipe()?;
+    let active = recipe.start()?;
     if let Some(object) = state().requests.borrow_mut().get_mut(handle.0) {
         object.active = Some(active);
     }

@@ -56,10 +56,13 @@ pub(crate) unsafe fn session_init(
     let begin = || {
         not_null(to, "session")?;
         let hints = optional_info(info)?;
-        let level = level(hints.as_ref())?;
-        crate::chapters::init::begin_session(level)?;
-        let object =
-            Rc::new(SessionObject { errhandler: Cell::new(errhandler.0), thread_level: level });
+        let asked = level(hints.as_ref())?;
+        let level = crate::chapters::init::begin_session(asked)?;
+        let object = Rc::new(SessionObject {
+            errhandler: Cell::new(errhandler.0),
+            thread_level: level,
+            buffer: Rc::default(),
+        });
         let handle = state().sessions.borrow_mut().insert(object);
         // SAFETY: the caller's pointer.
         unsafe { store(to, Session(handle), "session") }
@@ -97,7 +100,7 @@ pub(crate) unsafe fn session_get_info(handle: Session, info_used: *mut Info) -> 
 const SETS: [&str; 3] = ["mpi://WORLD", "mpi://SELF", "weft://NODE"];
 
 /// The members of a process set.
-fn members(name: &str) -> Result<weft_process::Group, Error> {
+pub fn members(name: &str) -> Result<weft_process::Group, Error> {
     let engine = engine()?;
     let me = engine.rank();
     let all = 0..engine.endpoint().fabric().size() as u32;
@@ -177,7 +180,7 @@ pub(crate) unsafe fn group_from_session_pset(
     session(handle)?;
     not_null(to, "newgroup")?;
     // SAFETY: the caller's string.
-    let group = members(&unsafe { text(name, "pset_name") }?)?;
+    let group = members(&unsafe { text(name, "pset_name") }?)?.of_session(handle.0);
     let handle = state().groups.borrow_mut().insert(group);
     // SAFETY: the caller's pointer.
     unsafe { store(to, Group(handle), "newgroup") }
@@ -219,7 +222,8 @@ fn joined(handle: Group, argument: &str) -> Result<weft_process::Group, Error> {
 }
 
 /// Gives a communicator that has no parent its error handler and its handle.
-fn founded(new: Rc<CommObject>, errhandler: Errhandler) -> Comm {
+fn founded(new: Rc<CommObject>, hints: Option<weft_process::Info>, errhandler: Errhandler) -> Comm {
+    hints.iter().for_each(|hints| crate::chapters::hints::keep(&new, hints));
     new.errhandler.set(errhandler.0);
     new.selection.set(state().selection.get());
     keep(Some(new))
@@ -235,7 +239,7 @@ pub(crate) unsafe fn comm_create_from_group(
     check_errhandler(errhandler, HandlerKind::Comm)?;
     let make = || {
         not_null(to, "newcomm")?;
-        optional_info(hints)?;
+        let hints = optional_info(hints)?;
         // SAFETY: the caller's string.
         let name = unsafe { stringtag(name) }?;
         if group(group_, "group")?.size() == 0 {
@@ -246,7 +250,7 @@ pub(crate) unsafe fn comm_create_from_group(
         let made = CommObject::from_group(engine()?, &members, &name);
         let new = engine()?.block_on(&Call::new("MPI_Comm_create_from_group"), made)?;
         // SAFETY: the caller's pointer.
-        unsafe { store(to, founded(new, errhandler), "newcomm") }
+        unsafe { store(to, founded(new, hints, errhandler), "newcomm") }
     };
     make().map_err(|error: Error| error.on(Owner::Handler(errhandler)))
 }
@@ -270,7 +274,7 @@ pub(crate) unsafe fn intercomm_create_from_groups(
     };
     let make = || {
         not_null(to, "newintercomm")?;
-        optional_info(hints)?;
+        let hints = optional_info(hints)?;
         // SAFETY: the caller's string.
         let name = unsafe { stringtag(name) }?;
         let local = joined(local_group, "local_group")?;
@@ -289,7 +293,7 @@ pub(crate) unsafe fn intercomm_create_from_groups(
         let call = Call::new("MPI_Intercomm_create_from_groups");
         let new = engine()?.block_on(&call, made)?;
         // SAFETY: the caller's pointer.
-        unsafe { store(to, founded(new, errhandler), "newintercomm") }
+        unsafe { store(to, founded(new, hints, errhandler), "newintercomm") }
     };
     make().map_err(|error: Error| error.on(Owner::Handler(errhandler)))
 }

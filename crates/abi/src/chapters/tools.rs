@@ -1,9 +1,153 @@
-//! Tool support (MPI 5.0, chapter 15).
+//! Tool support (MPI 5.0, chapter 15): the profiling interface's own function, and the start and end
+//! of the tool information interface (MPI_T), which works before MPI_Init and after MPI_Finalize.
+//!
+//! ```text
+//!   control variables       a setting each (settings.rs); written before MPI_Init
+//!   performance variables   gauges.rs: what the layers below count anyway; meter.rs: of it, a handle's share
+//!   categories              a tree by part of the library
+//!   events                  none; one source, the clock
+//! ```
+//! Errors are returned and call no handler; MPI_Error_string knows the last one of each code in words.
 
+pub(crate) mod categories;
+pub(crate) mod control;
+pub(crate) mod enumerations;
+pub(crate) mod events;
+pub(crate) mod gauges;
+pub(crate) mod listing;
+pub(crate) mod meter;
+pub(crate) mod performance;
+pub(crate) mod started;
+pub(crate) mod texts;
+
+use crate::constants::*;
 use crate::error::Error;
+use crate::lock;
+use crate::state::{Phase, state};
+use crate::table::Table;
+use control::Control;
+use performance::Reading;
+use started::Started;
+use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
+
+/// What tools hold of this process.
+pub struct Tools {
+    /// Calls of MPI_T_init_thread that no MPI_T_finalize has ended.
+    users: Cell<u32>,
+    /// Some thread of a tool may call at any time: MPI keeps its lock.
+    pub in_threads: Cell<bool>,
+    controls: RefCell<Table<Control>>,
+    sessions: RefCell<Table<()>>,
+    readings: RefCell<Table<Reading>>,
+    /// Collective operations, by kind.
+    pub started: Started,
+}
+
+impl Default for Tools {
+    fn default() -> Tools {
+        Tools {
+            users: Cell::new(0),
+            in_threads: Cell::new(false),
+            controls: RefCell::new(Table::new(13)),
+            sessions: RefCell::new(Table::new(14)),
+            readings: RefCell::new(Table::new(15)),
+            started: Started::default(),
+        }
+    }
+}
 
 /// For profiling libraries to define; what it does without one is nothing, for every level.
 pub(crate) unsafe fn pcontrol(_level: c_int) -> Result<(), Error> {
     Ok(())
+}
+
+/// What tools hold, between MPI_T_init_thread and MPI_T_finalize.
+fn ready() -> Result<&'static Tools, Error> {
+    let tools = &state().tools;
+    if tools.users.get() > 0 {
+        return Ok(tools);
+    }
+    let text = "the tool interface is not initialised: call MPI_T_init_thread first";
+    Err(Error::new(MPI_T_ERR_NOT_INITIALIZED, text))
+}
+
+#[cold]
+fn invalid(text: impl std::fmt::Display) -> Error {
+    Error::new(MPI_T_ERR_INVALID, text)
+}
+
+fn not_null<T>(pointer: *const T, argument: &str) -> Result<(), Error> {
+    if pointer.is_null() {
+        Err(invalid(format_args!("argument {argument} is NULL")))
+    } else {
+        Ok(())
+    }
+}
+
+/// A place in a list of `len`.
+fn index(value: c_int, len: usize, argument: &str, of: &str) -> Result<usize, Error> {
+    if let Ok(index) = usize::try_from(value)
+        && index < len
+    {
+        return Ok(index);
+    }
+    let range = match len {
+        0 => format!("there are no {of}"),
+        _ => format!("{of} are 0 to {}", len - 1),
+    };
+    let text = format!("argument {argument} = {value}: {range}");
+    Err(Error::new(MPI_T_ERR_INVALID_INDEX, text))
+}
+
+fn bad_handle(argument: &str, handle: usize, what: &str) -> Error {
+    let text = format!("argument {argument} = {handle:#x} is null, freed, or never was a {what}");
+    Error::new(MPI_T_ERR_INVALID_HANDLE, text)
+}
+
+/// The level of thread support for a tool that wants `required`.
+///
+/// The tool interface reads what messages change, so all calls of MPI take turns: by the lock, or by
+/// the program's promise. The lock, which is there until MPI is initialised, can then be kept, but not
+/// introduced while MPI runs without.
+fn provide(required: c_int) -> c_int {
+    let levels = [MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED];
+    if let Some(level) = levels.into_iter().find(|&level| level >= required) {
+        return level;
+    }
+    if state().phase.get() == Phase::Finalized {
+        lock::share();
+    }
+    state().tools.in_threads.set(lock::shared());
+    if lock::shared() { MPI_THREAD_MULTIPLE } else { MPI_THREAD_SERIALIZED }
+}
+
+pub(crate) unsafe fn t_init_thread(required: c_int, provided: *mut c_int) -> Result<(), Error> {
+    not_null(provided, "provided")?;
+    let users = &state().tools.users;
+    let more = users.get().checked_add(1).ok_or_else(|| {
+        Error::new(MPI_T_ERR_CANNOT_INIT, "initialised 4294967295 times without an end")
+    })?;
+    users.set(more);
+    // SAFETY: not NULL, so by contract writable.
+    unsafe { provided.write(provide(required)) };
+    Ok(())
+}
+
+pub(crate) unsafe fn t_finalize() -> Result<(), Error> {
+    let tools = ready()?;
+    tools.users.set(tools.users.get() - 1);
+    if tools.users.get() == 0 {
+        clear(&mut tools.controls.borrow_mut());
+        clear(&mut tools.sessions.borrow_mut());
+        clear(&mut tools.readings.borrow_mut());
+    }
+    Ok(())
+}
+
+/// Ends all handles, so that later use of one is found out.
+fn clear<T>(table: &mut Table<T>) {
+    for handle in table.handles() {
+        table.remove(handle);
+    }
 }

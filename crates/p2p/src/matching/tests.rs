@@ -130,3 +130,24 @@ fn names_of_memory_come_back_long_or_short() {
     }
     assert!(m.idle());
 }
+
+#[test]
+fn the_load_of_a_context_is_counted_by_itself() {
+    let mut m = Matching::new();
+    let (ours, theirs) = (Context(1), Context(2));
+    m.post(ours, Some(3), Some(5), 1);
+    m.post(ours, None, Some(6), 2);
+    m.post(theirs, Some(3), Some(5), 3);
+    m.keep(arrival(1, 4, 7, 0));
+    m.keep(arrival(2, 4, 7, 1));
+    m.keep(arrival(2, 5, 7, 2));
+    assert_eq!(m.load_of(|c| c == ours), (2, 1));
+    assert_eq!(m.load_of(|c| c == theirs), (1, 2));
+    assert_eq!(m.posted(), (3, 3));
+    m.take(theirs, Source::Any, None).unwrap();
+    assert_eq!(m.match_posted(ours, 3, 6), Some(2));
+    assert_eq!((m.load_of(|c| c == ours), m.load_of(|c| c == theirs)), ((1, 1), (1, 1)));
+    assert_eq!((m.posted(), m.load().0, m.load().1), ((2, 3), 2, 3));
+    m.restart_most();
+    assert_eq!((m.posted(), m.load().1), ((2, 2), 2));
+}

@@ -11,6 +11,7 @@ use weft_tools::machine::Machine;
 use weft_tools::settings;
 use weft_tools::sim;
 use weft_tools::tree::Tree;
+use weft_tools::variables;
 
 /// Weft, an MPI library: what is installed, and what it makes of this machine.
 #[derive(Parser)]
@@ -27,6 +28,9 @@ enum Command {
         /// List every function of MPI 5.0: `+` works, `-` raises MPI_ERR_UNSUPPORTED_OPERATION.
         #[arg(long)]
         coverage: bool,
+        /// List the variables of the tool interface (MPI_T).
+        #[arg(long, conflicts_with = "coverage")]
+        variables: bool,
     },
     /// Simulate the documents' figures and set the published numbers beside them.
     Figures(FiguresArgs),
@@ -52,7 +56,7 @@ struct FiguresArgs {
 
 fn main() -> ExitCode {
     let text = match Args::parse().command {
-        Command::Info { coverage } => info(coverage).map_err(|why| (why, 1)),
+        Command::Info { coverage, variables } => info(coverage, variables).map_err(|why| (why, 1)),
         Command::Figures(FiguresArgs { out, only, quick, published }) => {
             let request = figures::Request { out, only, quick, published };
             figures::run(&request).map_err(|why| (why, 1))
@@ -76,13 +80,16 @@ fn main() -> ExitCode {
     }
 }
 
-fn info(list_functions: bool) -> Result<String, String> {
+fn info(list_functions: bool, list_variables: bool) -> Result<String, String> {
     let tree = Tree::of_this_program()?;
     let about = library::ask(&tree.library())?;
     let coverage = Coverage::parse(&about.coverage)?;
     if list_functions {
         let list = coverage.list();
         return Ok(format!("# {}: {}\n{list}", about.version, coverage.summary()));
+    }
+    if list_variables {
+        return Ok(variables::table(&variables::parse(&about.variables)?));
     }
     let mut out = String::new();
     describe_library(&mut out, &tree, &about, &coverage);

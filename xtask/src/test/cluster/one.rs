@@ -91,7 +91,11 @@ impl Machine<'_> {
         self.program(parts, "semantics", &[], Nodes(&[0, 1, 0]), SEMANTICS);
         self.program(parts, "out_of_order", &["3000"], TWO, 2 * 3000 / BATCH);
         self.program(parts, "flood", &["4000"], TWO, 5 * 4000 / BATCH);
+        // Each of many partitions is a message.
+        self.program(parts, "partitioned", &[], TWO, 3000 / BATCH);
+        self.program(parts, "split_type", &[], Nodes(&[0, 1, 0, 1]), 10);
         self.program(parts, "threads", &[], TWO, 2 * 200);
+        self.program(parts, "tools_fabric", &[], TWO, 2 * 300_000 / 4096);
         self.program(parts, "latency", &job::LATENCY, TWO, 100);
         Ok(())
     }

@@ -1,0 +1,57 @@
+//! What a program promises of its communicators, or wishes (MPI 5.0, section 7.4.4).
+//!
+//! No algorithm makes use of a hint yet. Those that the standard defines are kept with the
+//! communicator, told again, and not handed on to others that are made of it.
+
+use crate::arguments::{comm, info, not_null, store};
+use crate::error::Error;
+use crate::node::CommObject;
+use crate::state::state;
+use crate::types::{Comm, Info};
+
+/// Those that are true or false, and false if nobody says otherwise.
+const ASSERTIONS: [&str; 5] = [
+    "mpi_assert_no_any_tag",
+    "mpi_assert_no_any_source",
+    "mpi_assert_exact_length",
+    "mpi_assert_allow_overtaking",
+    "mpi_assert_strict_persistent_collective_ordering",
+];
+
+/// A list of words, unset if nobody says otherwise.
+const KINDS: &str = "mpi_assert_memory_alloc_kinds";
+
+/// Keeps the hints that are known, with a value that makes sense. The others are ignored.
+pub fn keep(comm: &CommObject, hints: &weft_process::Info) {
+    let mut kept = comm.hints.borrow_mut();
+    for key in ASSERTIONS {
+        if let Some(value) = hints.get(key).filter(|value| ["true", "false"].contains(value)) {
+            kept.set(key, value);
+        }
+    }
+    if let Some(value) = hints.get(KINDS) {
+        kept.set(KINDS, value);
+    }
+}
+
+pub(crate) unsafe fn comm_set_info(handle: Comm, hints: Info) -> Result<(), Error> {
+    let comm = comm(handle)?;
+    keep(&comm, &info(hints)?);
+    Ok(())
+}
+
+pub(crate) unsafe fn comm_get_info(handle: Comm, to: *mut Info) -> Result<(), Error> {
+    let comm = comm(handle)?;
+    not_null(to, "info_used")?;
+    let mut used = weft_process::Info::default();
+    let kept = comm.hints.borrow();
+    for key in ASSERTIONS {
+        used.set(key, kept.get(key).unwrap_or("false"));
+    }
+    if let Some(value) = kept.get(KINDS) {
+        used.set(KINDS, value);
+    }
+    let handle = state().infos.borrow_mut().insert(used);
+    // SAFETY: the caller's pointer.
+    unsafe { store(to, Info(handle), "info_used") }
+}

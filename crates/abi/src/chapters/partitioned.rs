@@ -1,0 +1,222 @@
+//! Partitioned communication (MPI 5.0, chapter 4).
+
+use super::messages::inactive;
+use super::requests::{bad_request, handle_of};
+use crate::arguments::{
+    BUF, buffer, comm, count, destination, not_null, optional_info, store, tag,
+};
+use crate::constants::*;
+use crate::error::{Error, Owner};
+use crate::node::Node;
+use crate::objects::{Persistent, Recipe, RequestKind};
+use crate::state::{engine, state};
+use crate::types::{Comm, Datatype, Info, Request};
+use std::ffi::{c_int, c_void};
+use std::rc::Rc;
+use weft_fabric::Fabric;
+use weft_process::{Active, Buffer, Destination, PartitionedReceive, PartitionedSend};
+
+/// A partitioned request.
+pub enum Partitioned {
+    Send(Rc<PartitionedSend<Node>>),
+    Receive(Rc<PartitionedReceive<Node>>),
+}
+
+impl Persistent for Partitioned {
+    fn start(&self) -> Result<Active, Error> {
+        Ok(match self {
+            Partitioned::Send(send) => send.start(),
+            Partitioned::Receive(receive) => receive.start(),
+        })
+    }
+
+    fn partitioned(&self) -> Option<&Partitioned> {
+        Some(self)
+    }
+}
+
+/// All partitions, and how many they are.
+///
+/// # Safety
+/// The program promises their memory while the request is active.
+unsafe fn partitions(
+    buf: *const c_void,
+    partitions: c_int,
+    each: i64,
+    datatype: Datatype,
+) -> Result<(Buffer, usize), Error> {
+    let Some(number) = usize::try_from(partitions).ok().filter(|&n| n > 0) else {
+        let text = format!("argument partitions = {partitions}: there is at least one");
+        return Err(Error::new(MPI_ERR_ARG, text));
+    };
+    let each = count(each, "count")?;
+    let all = each.checked_mul(number).and_then(|all| i64::try_from(all).ok());
+    let Some(all) = all else {
+        let text = format!(
+            "arguments partitions = {partitions}, count = {each}: more elements than memory can hold"
+        );
+        return Err(Error::new(MPI_ERR_COUNT, text));
+    };
+    // SAFETY: by contract.
+    let buffer = unsafe { buffer(buf, all, datatype, BUF) }?;
+    if buf.is_null() && !buffer.is_empty() {
+        let text = "argument buf is MPI_BOTTOM: partitions follow each other from an address on, \
+                    so absolute displacements have no meaning (MPI 5.0, section 4.2.3)";
+        return Err(Error::new(MPI_ERR_BUFFER, text));
+    }
+    Ok((buffer, number))
+}
+
+pub(crate) unsafe fn psend_init(
+    buf: *const c_void,
+    partitions_: c_int,
+    count: i64,
+    datatype: Datatype,
+    dest: c_int,
+    tag_: c_int,
+    handle: Comm,
+    info: Info,
+    request: *mut Request,
+) -> Result<(), Error> {
+    not_null(request, "request")?;
+    let comm = comm(handle)?;
+    let to = destination(&comm, dest, "dest")?;
+    let tag = tag(tag_, "tag")?;
+    optional_info(info)?;
+    // SAFETY: the caller's buffer stays while the request is active.
+    unsafe {
+        let (all, number) = partitions(buf, partitions_, count, datatype)?;
+        let made = Partitioned::Send(PartitionedSend::new(&comm, all, number, to, tag));
+        inactive(request, &comm, Rc::new(made), RequestKind::Send)
+    }
+}
+
+pub(crate) unsafe fn precv_init(
+    buf: *mut c_void,
+    partitions_: c_int,
+    count: i64,
+    datatype: Datatype,
+    source: c_int,
+    tag_: c_int,
+    handle: Comm,
+    info: Info,
+    request: *mut Request,
+) -> Result<(), Error> {
+    not_null(request, "request")?;
+    let comm = comm(handle)?;
+    let from = match destination(&comm, source, "source")? {
+        Destination::Rank(rank) => Some(rank),
+        Destination::Nobody => None,
+    };
+    let tag = tag(tag_, "tag")?;
+    optional_info(info)?;
+    // SAFETY: the caller's buffer stays while the request is active.
+    unsafe {
+        let (all, number) = partitions(buf, partitions_, count, datatype)?;
+        let made = PartitionedReceive::new(&comm, all, number, from, tag);
+        inactive(request, &comm, Rc::new(Partitioned::Receive(made)), RequestKind::Receive)
+    }
+}
+
+/// The operation behind a request, and whose error handler its errors call.
+fn find(handle: Request) -> Result<(Option<Recipe>, Owner), Error> {
+    let requests = state().requests.borrow();
+    let object = requests.get(handle.0).ok_or_else(|| bad_request(handle))?;
+    let owner = object.comm.as_ref().and_then(handle_of).map_or(Owner::None, Owner::Comm);
+    Ok((object.recipe.clone(), owner))
+}
+
+/// Runs `f` on the sender's request behind a handle.
+fn with_send(
+    handle: Request,
+    f: impl FnOnce(&PartitionedSend<Node>) -> Result<(), weft_process::Error>,
+) -> Result<(), Error> {
+    engine()?;
+    let (recipe, owner) = find(handle)?;
+    match recipe.as_ref().and_then(|recipe| recipe.partitioned()) {
+        Some(Partitioned::Send(send)) => f(send).map_err(|error| Error::from(error).on(owner)),
+        Some(Partitioned::Receive(_)) => {
+            let text = "argument request is a partitioned receive: partitions are marked ready by \
+                        the sender (MPI_Psend_init)";
+            Err(Error::new(MPI_ERR_REQUEST, text).on(owner))
+        }
+        None => Err(not_partitioned("MPI_Psend_init").on(owner)),
+    }
+}
+
+fn not_partitioned(maker: &str) -> Error {
+    let text = format!("argument request is not a partitioned one: {maker} makes it");
+    Error::new(MPI_ERR_REQUEST, text)
+}
+
+pub(crate) unsafe fn pready(partition: c_int, request: Request) -> Result<(), Error> {
+    with_send(request, |send| send.ready(partition))
+}
+
+pub(crate) unsafe fn pready_range(low: c_int, high: c_int, request: Request) -> Result<(), Error> {
+    with_send(request, |send| send.ready_range(low, high))
+}
+
+pub(crate) unsafe fn pready_list(
+    length: c_int,
+    list: *const c_int,
+    request: Request,
+) -> Result<(), Error> {
+    let length = count(i64::from(length), "length")?;
+    if length == 0 {
+        return with_send(request, |send| send.ready_list(&[]));
+    }
+    not_null(list, "array_of_partitions")?;
+    // SAFETY: the caller's array has so many elements.
+    let list = unsafe { std::slice::from_raw_parts(list, length) };
+    with_send(request, |send| send.ready_list(list))
+}
+
+pub(crate) unsafe fn parrived(
+    request: Request,
+    partition: c_int,
+    flag: *mut c_int,
+) -> Result<(), Error> {
+    let engine = engine()?;
+    not_null(flag, "flag")?;
+    let arrived = match request {
+        // MPI 5.0, section 4.2.2: true for the null request and for one that is not active.
+        MPI_REQUEST_NULL => true,
+        _ => {
+            let (recipe, owner) = find(request)?;
+            let receive = match recipe.as_ref().and_then(|recipe| recipe.partitioned()) {
+                Some(Partitioned::Receive(receive)) => receive,
+                Some(Partitioned::Send(_)) => {
+                    let text = "argument request is a partitioned send: partitions arrive at the \
+                                receiver (MPI_Precv_init)";
+                    return Err(Error::new(MPI_ERR_REQUEST, text).on(owner));
+                }
+                None => return Err(not_partitioned("MPI_Precv_init").on(owner)),
+            };
+            if engine.progress() && crate::lock::shared() {
+                // What moved may be what another thread sleeps for.
+                engine.endpoint().fabric().sleeper().ring();
+            }
+            receive.arrived(partition).map_err(|error| Error::from(error).on(owner))?
+        }
+    };
+    // SAFETY: the caller's pointer.
+    unsafe { store(flag, c_int::from(arrived), "flag") }
+}
+
+/// A partitioned request is not freed before it is over (MPI 5.0, section 4.2.1).
+pub fn may_be_freed(handle: Request) -> Result<(), Error> {
+    let Some(engine) = state().engine.get() else { return Ok(()) };
+    let requests = state().requests.borrow();
+    let Some(object) = requests.get(handle.0) else { return Ok(()) };
+    let partitioned = object.recipe.as_ref().is_some_and(|recipe| recipe.partitioned().is_some());
+    match &object.active {
+        Some(active) if partitioned && !active.is_over(engine.endpoint()) => {
+            let text = "the partitioned request is active: MPI_Wait comes before MPI_Request_free \
+                        (MPI 5.0, section 4.2.1)";
+            let owner = object.comm.as_ref().and_then(handle_of).map_or(Owner::None, Owner::Comm);
+            Err(Error::new(MPI_ERR_REQUEST, text).on(owner))
+        }
+        _ => Ok(()),
+    }
+}

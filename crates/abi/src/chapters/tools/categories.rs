@@ -1,0 +1,215 @@
+//! Categories (MPI 5.0, section 15.3.9): a tree by part of the library. It never changes.
+
+use super::gauges::gauges;
+use super::{index, not_null, ready, texts};
+use crate::constants::MPI_T_ERR_INVALID_NAME;
+use crate::error::Error;
+use crate::settings::{About, Part, SETTINGS};
+use std::ffi::{c_char, c_int};
+
+struct Category {
+    name: &'static str,
+    doc: &'static str,
+    /// Place of the category that it is in.
+    parent: Option<usize>,
+    /// Whose variables it has.
+    part: Option<Part>,
+}
+
+const fn category(name: &'static str, parent: usize, part: Part, doc: &'static str) -> Category {
+    Category { name, doc, parent: Some(parent), part: Some(part) }
+}
+
+const CATEGORIES: &[Category] = &[
+    Category { name: "weft", doc: "everything", parent: None, part: None },
+    category("weft.p2p", 0, Part::P2p, "messages: protocols, queues, credit"),
+    category("weft.collective", 0, Part::Collective, "collective operations"),
+    category("weft.waiting", 0, Part::Waiting, "how processes wait, and the helper thread"),
+    category("weft.fabric", 0, Part::Fabric, "what connects the ranks"),
+    category("weft.fabric.shm", 4, Part::Shm, "shared memory"),
+    category("weft.fabric.verbs", 4, Part::Verbs, "InfiniBand and RoCE"),
+    category("weft.launch", 0, Part::Launch, "how the job starts"),
+];
+
+/// The name of the category of a part.
+pub fn name_of(part: Part) -> &'static str {
+    let found = CATEGORIES.iter().find(|c| c.part == Some(part));
+    found.map(|c| c.name).expect("every part has a category")
+}
+
+fn at(cat_index: c_int) -> Result<usize, Error> {
+    index(cat_index, CATEGORIES.len(), "cat_index", "categories")
+}
+
+fn controls(of: usize) -> Vec<c_int> {
+    let part = CATEGORIES[of].part;
+    let ours = SETTINGS.iter().enumerate().filter(|(_, s)| {
+        let About(of, ..) = s.about;
+        Some(of) == part
+    });
+    ours.map(|(i, _)| i as c_int).collect()
+}
+
+fn measures(of: usize) -> Vec<c_int> {
+    let part = CATEGORIES[of].part;
+    let ours = gauges().iter().enumerate().filter(|(_, gauge)| Some(gauge.part) == part);
+    ours.map(|(i, _)| i as c_int).collect()
+}
+
+fn children(of: usize) -> Vec<c_int> {
+    let ours = CATEGORIES.iter().enumerate().filter(|(_, c)| c.parent == Some(of));
+    ours.map(|(i, _)| i as c_int).collect()
+}
+
+pub(crate) unsafe fn t_category_get_num(num_cat: *mut c_int) -> Result<(), Error> {
+    ready()?;
+    not_null(num_cat, "num_cat")?;
+    // SAFETY: not NULL, so by contract writable.
+    unsafe { num_cat.write(CATEGORIES.len() as c_int) };
+    Ok(())
+}
+
+pub(crate) unsafe fn t_category_get_info(
+    cat_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    num_cvars: *mut c_int,
+    num_pvars: *mut c_int,
+    num_categories: *mut c_int,
+) -> Result<(), Error> {
+    ready()?;
+    let place = at(cat_index)?;
+    let Category { name: own, doc, .. } = CATEGORIES[place];
+    // SAFETY: the caller's pointers.
+    unsafe {
+        texts::give_text(own, name, name_len);
+        texts::give_text(doc, desc, desc_len);
+        texts::give(num_cvars, controls(place).len() as c_int);
+        texts::give(num_pvars, measures(place).len() as c_int);
+        texts::give(num_categories, children(place).len() as c_int);
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn t_category_get_num_events(
+    cat_index: c_int,
+    num_events: *mut c_int,
+) -> Result<(), Error> {
+    ready()?;
+    at(cat_index)?;
+    not_null(num_events, "num_events")?;
+    // SAFETY: not NULL, so by contract writable.
+    unsafe { num_events.write(0) };
+    Ok(())
+}
+
+pub(crate) unsafe fn t_category_get_index(
+    name: *const c_char,
+    cat_index: *mut c_int,
+) -> Result<(), Error> {
+    ready()?;
+    not_null(cat_index, "cat_index")?;
+    // SAFETY: the caller's string.
+    let name = unsafe { texts::name(name) }?;
+    let found = CATEGORIES.iter().position(|c| c.name == name).ok_or_else(|| {
+        let text = format!("argument name = {name}: no such category");
+        Error::new(MPI_T_ERR_INVALID_NAME, text)
+    })?;
+    // SAFETY: not NULL, so by contract writable.
+    unsafe { cat_index.write(found as c_int) };
+    Ok(())
+}
+
+/// Stores the first `len` numbers of a category's list.
+///
+/// # Safety
+/// `indices` is NULL or has room for `len`.
+unsafe fn give_list(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+    list: fn(usize) -> Vec<c_int>,
+) -> Result<(), Error> {
+    ready()?;
+    let list = list(at(cat_index)?);
+    let len = usize::try_from(len)
+        .map_err(|_| super::invalid(format_args!("argument len = {len} is negative")))?;
+    if len > 0 {
+        not_null(indices, "indices")?;
+    }
+    for (i, number) in list.into_iter().take(len).enumerate() {
+        // SAFETY: by contract.
+        unsafe { indices.add(i).write(number) };
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn t_category_get_cvars(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> Result<(), Error> {
+    // SAFETY: the caller's array.
+    unsafe { give_list(cat_index, len, indices, controls) }
+}
+
+pub(crate) unsafe fn t_category_get_pvars(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> Result<(), Error> {
+    // SAFETY: the caller's array.
+    unsafe { give_list(cat_index, len, indices, measures) }
+}
+
+pub(crate) unsafe fn t_category_get_categories(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> Result<(), Error> {
+    // SAFETY: the caller's array.
+    unsafe { give_list(cat_index, len, indices, children) }
+}
+
+pub(crate) unsafe fn t_category_get_events(
+    cat_index: c_int,
+    len: c_int,
+    indices: *mut c_int,
+) -> Result<(), Error> {
+    // SAFETY: the caller's array.
+    unsafe { give_list(cat_index, len, indices, |_| Vec::new()) }
+}
+
+pub(crate) unsafe fn t_category_changed(update_number: *mut c_int) -> Result<(), Error> {
+    ready()?;
+    not_null(update_number, "update_number")?;
+    // SAFETY: not NULL, so by contract writable.
+    unsafe { update_number.write(0) };
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every variable is in one category, and every category is in the tree below the first.
+    #[test]
+    fn the_tree_has_everything_once() {
+        let all = 0..CATEGORIES.len();
+        let total = |list: fn(usize) -> Vec<c_int>| {
+            let mut found: Vec<_> = all.clone().flat_map(list).collect();
+            found.sort_unstable();
+            found
+        };
+        let numbers = |n: usize| (0..n as c_int).collect::<Vec<_>>();
+        assert_eq!(total(controls), numbers(SETTINGS.len()));
+        assert_eq!(total(measures), numbers(gauges().len()));
+        assert_eq!(total(children), numbers(CATEGORIES.len())[1..]);
+        for category in &CATEGORIES[1..] {
+            let parent = CATEGORIES[category.parent.unwrap()].name;
+            assert!(category.name.starts_with(parent), "{}", category.name);
+        }
+    }
+}

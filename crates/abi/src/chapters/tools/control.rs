@@ -1,0 +1,262 @@
+//! Control variables (MPI 5.0, section 15.3.6): the settings. A value that is written before MPI_Init
+//! takes the place of what the environment says; afterwards none can be written any more.
+//!
+//! | a setting that is | is read and written as |
+//! |---|---|
+//! | a number | MPI_UNSIGNED_LONG_LONG |
+//! | a number or nothing | MPI_INT; nothing is -1 |
+//! | a word or a switch | MPI_INT, with an enumeration |
+//! | a text | MPI_CHAR, with its NUL |
+
+use super::{bad_handle, enumerations, index, invalid, not_null, ready, texts};
+use crate::arguments::store_text;
+use crate::constants::*;
+use crate::error::Error;
+use crate::settings::{About, Agreement, Audience, Kind, SETTINGS, Setting, Value};
+use crate::state::{Phase, state};
+use crate::types::{Datatype, TCvarHandle, TEnum};
+use std::ffi::{c_char, c_int, c_void};
+
+/// A handle: the setting, and the elements of a buffer for it.
+pub struct Control {
+    setting: &'static Setting,
+    count: usize,
+}
+
+/// Room for a text, in bytes; longer ones that are there already get more.
+const TEXT: usize = 4096;
+
+/// The type of an element.
+fn datatype(kind: Kind) -> Datatype {
+    match kind {
+        Kind::Number { .. } => MPI_UNSIGNED_LONG_LONG,
+        Kind::Maybe { .. } | Kind::Switch | Kind::Choice(_) => MPI_INT,
+        Kind::Words | Kind::Faults | Kind::Nodes | Kind::File => MPI_CHAR,
+    }
+}
+
+/// How much a variable of this audience interests others.
+pub fn verbosity(audience: Audience) -> c_int {
+    match audience {
+        Audience::User => MPI_T_VERBOSITY_USER_BASIC,
+        Audience::Tuner => MPI_T_VERBOSITY_TUNER_BASIC,
+        Audience::Developer => MPI_T_VERBOSITY_MPIDEV_BASIC,
+    }
+}
+
+/// Where a value that is written must be written, too.
+fn scope(agreement: Agreement) -> c_int {
+    match agreement {
+        Agreement::Each => MPI_T_SCOPE_LOCAL,
+        Agreement::All => MPI_T_SCOPE_ALL_EQ,
+    }
+}
+
+pub(crate) unsafe fn t_cvar_get_num(num_cvar: *mut c_int) -> Result<(), Error> {
+    ready()?;
+    not_null(num_cvar, "num_cvar")?;
+    // SAFETY: not NULL, so by contract writable.
+    unsafe { num_cvar.write(SETTINGS.len() as c_int) };
+    Ok(())
+}
+
+fn setting(cvar_index: c_int) -> Result<&'static Setting, Error> {
+    Ok(&SETTINGS[index(cvar_index, SETTINGS.len(), "cvar_index", "control variables")?])
+}
+
+pub(crate) unsafe fn t_cvar_get_info(
+    cvar_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    verbosity_: *mut c_int,
+    datatype_: *mut Datatype,
+    enumtype: *mut TEnum,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    bind: *mut c_int,
+    scope_: *mut c_int,
+) -> Result<(), Error> {
+    ready()?;
+    let setting = setting(cvar_index)?;
+    let About(_, audience, agreement) = setting.about;
+    // SAFETY: the caller's pointers.
+    unsafe {
+        texts::give_text(setting.name, name, name_len);
+        texts::give(verbosity_, verbosity(audience));
+        texts::give(datatype_, datatype(setting.kind));
+        texts::give(enumtype, enumerations::of_setting(setting));
+        texts::give_text(setting.doc, desc, desc_len);
+        texts::give(bind, MPI_T_BIND_NO_OBJECT);
+        texts::give(scope_, scope(agreement));
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn t_cvar_get_index(
+    name: *const c_char,
+    cvar_index: *mut c_int,
+) -> Result<(), Error> {
+    ready()?;
+    not_null(cvar_index, "cvar_index")?;
+    // SAFETY: the caller's string.
+    let name = unsafe { texts::name(name) }?;
+    let found = SETTINGS.iter().position(|s| s.name == name).ok_or_else(|| {
+        let text = format!("argument name = {name}: no such control variable");
+        Error::new(MPI_T_ERR_INVALID_NAME, text)
+    })?;
+    // SAFETY: not NULL, so by contract writable.
+    unsafe { cvar_index.write(found as c_int) };
+    Ok(())
+}
+
+pub(crate) unsafe fn t_cvar_handle_alloc(
+    cvar_index: c_int,
+    _obj_handle: *mut c_void,
+    handle: *mut TCvarHandle,
+    count: *mut c_int,
+) -> Result<(), Error> {
+    let tools = ready()?;
+    let setting = setting(cvar_index)?;
+    not_null(handle, "handle")?;
+    not_null(count, "count")?;
+    let elements = match datatype(setting.kind) {
+        MPI_CHAR => TEXT.max(setting.text().len() + 1),
+        _ => 1,
+    };
+    let made = tools.controls.borrow_mut().insert(Control { setting, count: elements });
+    // SAFETY: not NULL, so by contract writable.
+    unsafe {
+        handle.write(TCvarHandle(made));
+        count.write(elements as c_int);
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn t_cvar_handle_free(handle: *mut TCvarHandle) -> Result<(), Error> {
+    let tools = ready()?;
+    not_null(handle, "handle")?;
+    // SAFETY: not NULL, so by contract a handle.
+    let old = unsafe { *handle };
+    let freed = tools.controls.borrow_mut().remove(old.0);
+    freed.ok_or_else(|| bad_handle("handle", old.0, "handle of a control variable"))?;
+    // SAFETY: as above.
+    unsafe { handle.write(MPI_T_CVAR_HANDLE_NULL) };
+    Ok(())
+}
+
+/// The setting behind a handle, and the elements of a buffer for it.
+fn control(handle: TCvarHandle) -> Result<(&'static Setting, usize), Error> {
+    let controls = ready()?.controls.borrow();
+    let found = controls.get(handle.0).map(|c| (c.setting, c.count));
+    found.ok_or_else(|| bad_handle("handle", handle.0, "handle of a control variable"))
+}
+
+pub(crate) unsafe fn t_cvar_read(handle: TCvarHandle, buf: *mut c_void) -> Result<(), Error> {
+    let (setting, count) = control(handle)?;
+    not_null(buf, "buf")?;
+    let text = setting.text();
+    let value = setting.understand(&text).map_err(invalid)?;
+    let int = match value {
+        // SAFETY: the caller's buffer, for an element of the variable's type.
+        Value::Number(n) if datatype(setting.kind) == MPI_UNSIGNED_LONG_LONG => unsafe {
+            buf.cast::<u64>().write_unaligned(n);
+            return Ok(());
+        },
+        Value::Number(n) => n as c_int,
+        Value::Maybe(n) => n.map_or(-1, |n| n as c_int),
+        Value::Place(place) => place as c_int,
+        Value::Words(_) | Value::Faults(_) | Value::Elsewhere => {
+            // SAFETY: the caller's buffer has as many bytes as the handle says.
+            return unsafe { store_text(&text, buf.cast(), count, "buf") }.map(drop);
+        }
+    };
+    // SAFETY: as above.
+    unsafe { buf.cast::<c_int>().write_unaligned(int) };
+    Ok(())
+}
+
+/// The text of a setting for the value in a buffer.
+///
+/// # Safety
+/// `buf` has `count` elements of the setting's type.
+unsafe fn written(setting: &Setting, buf: *const c_void, count: usize) -> Result<String, Error> {
+    // SAFETY: by contract, where the kind is one of an int.
+    let int = || unsafe { buf.cast::<c_int>().read_unaligned() };
+    Ok(match setting.kind {
+        // SAFETY: by contract.
+        Kind::Number { .. } => unsafe { buf.cast::<u64>().read_unaligned() }.to_string(),
+        Kind::Maybe { .. } if int() == -1 => String::new(),
+        Kind::Maybe { .. } | Kind::Switch => int().to_string(),
+        Kind::Choice(words) => {
+            let place = usize::try_from(int()).ok().and_then(|place| words.get(place));
+            let word = place.ok_or_else(|| {
+                let last = words.len() - 1;
+                invalid(format_args!("{} = {}: its values are 0 to {last}", setting.name, int()))
+            })?;
+            (*word).to_owned()
+        }
+        Kind::Words | Kind::Faults | Kind::Nodes | Kind::File => {
+            // SAFETY: by contract; the search stops at the NUL, as if by strnlen.
+            let bytes = unsafe {
+                let len = libc::strnlen(buf.cast(), count);
+                std::slice::from_raw_parts(buf.cast::<u8>(), len)
+            };
+            if bytes.len() == count {
+                let text = format!("{}: no NUL within {count} bytes", setting.name);
+                return Err(invalid(text));
+            }
+            String::from_utf8_lossy(bytes).into_owned()
+        }
+    })
+}
+
+pub(crate) unsafe fn t_cvar_write(handle: TCvarHandle, buf: *const c_void) -> Result<(), Error> {
+    let (setting, count) = control(handle)?;
+    not_null(buf, "buf")?;
+    if state().phase.get() != Phase::Before {
+        let text = format!("{} is read at MPI_Init: write it before", setting.name);
+        return Err(Error::new(MPI_T_ERR_CVAR_SET_NEVER, text));
+    }
+    // SAFETY: the caller's buffer has as many elements as the handle says.
+    let text = unsafe { written(setting, buf, count) }?;
+    setting.understand(&text).map_err(invalid)?;
+    setting.write(text);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(name: &str, value: &impl Sized, count: usize) -> Result<String, Error> {
+        let setting = SETTINGS.iter().find(|s| s.name == name).unwrap();
+        // SAFETY: each test gives a value of the setting's type.
+        unsafe { written(setting, (&raw const *value).cast(), count) }
+    }
+
+    #[test]
+    fn values_become_the_texts_that_the_environment_would_have() {
+        assert_eq!(text("WEFT_EAGER", &100u64, 1).unwrap(), "100");
+        assert_eq!(text("WEFT_RAIL", &-1i32, 1).unwrap(), "");
+        assert_eq!(text("WEFT_RAIL", &2i32, 1).unwrap(), "2");
+        assert_eq!(text("WEFT_CMA", &0i32, 1).unwrap(), "0");
+        assert_eq!(text("WEFT_BARRIER", &2i32, 1).unwrap(), "MPI-DS");
+        assert_eq!(text("WEFT_DEVICES", b"mlx5_0\0", 7).unwrap(), "mlx5_0");
+        let wrong = |result: Result<String, Error>| {
+            let error = result.unwrap_err();
+            assert_eq!(error.class(), MPI_T_ERR_INVALID);
+            error.text().to_owned()
+        };
+        assert!(wrong(text("WEFT_BARRIER", &4i32, 1)).contains("WEFT_BARRIER = 4"));
+        assert!(wrong(text("WEFT_BARRIER", &-1i32, 1)).contains("0 to 3"));
+        assert!(wrong(text("WEFT_DEVICES", b"mlx5_0", 6)).contains("within 6 bytes"));
+    }
+
+    #[test]
+    fn every_setting_has_a_type_that_its_bounds_fit() {
+        for setting in SETTINGS {
+            let Kind::Maybe { most, .. } = setting.kind else { continue };
+            assert!(c_int::try_from(most).is_ok(), "{}", setting.name);
+        }
+    }
+}

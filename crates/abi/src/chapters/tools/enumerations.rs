@@ -1,0 +1,117 @@
+//! Enumerations: the words that the values of a variable stand for (MPI 5.0, section 15.3.5).
+
+use super::{bad_handle, index, ready, texts};
+use crate::constants::MPI_T_ENUM_NULL;
+use crate::error::Error;
+use crate::settings::{Kind, SETTINGS, Setting};
+use crate::types::TEnum;
+use std::ffi::{c_char, c_int};
+
+/// Item `i` has the value `i`.
+pub struct Enumeration {
+    pub name: &'static str,
+    pub items: &'static [&'static str],
+}
+
+const SWITCH: Enumeration = Enumeration { name: "weft.switch", items: &["off", "on"] };
+
+/// What connects the ranks.
+const FABRIC: Enumeration = Enumeration {
+    name: "weft.fabric.kind",
+    items: &["nothing yet", "shared memory", "shared memory and verbs", "verbs"],
+};
+
+/// Handles are the places in the list of all, from here on: above MPI's predefined ones.
+const FIRST: usize = 0x1000;
+
+/// The two that several variables or none of the settings use, then one for each setting with words.
+fn all() -> impl Iterator<Item = Enumeration> {
+    let words = SETTINGS.iter().filter_map(|s| match s.kind {
+        Kind::Choice(items) => Some(Enumeration { name: s.name, items }),
+        _ => None,
+    });
+    [SWITCH, FABRIC].into_iter().chain(words)
+}
+
+fn named(name: &str) -> TEnum {
+    let place = all().position(|e| e.name == name).expect("one of the list");
+    TEnum(FIRST + place)
+}
+
+/// The enumeration of what connects the ranks.
+pub fn of_fabric() -> TEnum {
+    named(FABRIC.name)
+}
+
+/// The enumeration of a setting's values; null if they are no words.
+pub fn of_setting(setting: &Setting) -> TEnum {
+    match setting.kind {
+        Kind::Switch => named(SWITCH.name),
+        Kind::Choice(_) => named(setting.name),
+        _ => MPI_T_ENUM_NULL,
+    }
+}
+
+fn enumeration(handle: TEnum) -> Result<Enumeration, Error> {
+    let place = handle.0.checked_sub(FIRST);
+    let found = place.and_then(|place| all().nth(place));
+    found.ok_or_else(|| bad_handle("enumtype", handle.0, "enumeration"))
+}
+
+pub(crate) unsafe fn t_enum_get_info(
+    enumtype: TEnum,
+    num: *mut c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+) -> Result<(), Error> {
+    ready()?;
+    let found = enumeration(enumtype)?;
+    // SAFETY: the caller's pointers.
+    unsafe {
+        texts::give(num, found.items.len() as c_int);
+        texts::give_text(found.name, name, name_len);
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn t_enum_get_item(
+    enumtype: TEnum,
+    indx: c_int,
+    value: *mut c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+) -> Result<(), Error> {
+    ready()?;
+    let Enumeration { name: whose, items } = enumeration(enumtype)?;
+    let item = index(indx, items.len(), "indx", &format!("items of {whose}"))?;
+    // SAFETY: the caller's pointers.
+    unsafe {
+        texts::give(value, item as c_int);
+        texts::give_text(items[item], name, name_len);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_setting_with_words_has_its_own() {
+        for setting in SETTINGS {
+            let handle = of_setting(setting);
+            match setting.kind {
+                Kind::Choice(words) => {
+                    let found = enumeration(handle).unwrap();
+                    assert_eq!((found.name, found.items), (setting.name, words));
+                }
+                Kind::Switch => assert_eq!(enumeration(handle).unwrap().items.len(), 2),
+                _ => assert_eq!(handle, MPI_T_ENUM_NULL),
+            }
+        }
+        let beyond = TEnum(FIRST + all().count());
+        for nothing in [MPI_T_ENUM_NULL, beyond, TEnum(usize::MAX)] {
+            assert!(enumeration(nothing).is_err());
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Events and their sources (MPI 5.0, section 15.3.8). There are no events yet, so that every index and
+//! every handle of one is wrong; there is one source, the clock of MPI_Wtime.
+
+use super::{bad_handle, index, invalid, not_null, ready, texts};
+use crate::callback::Callback;
+use crate::constants::*;
+use crate::error::Error;
+use crate::state::state;
+use crate::types::{
+    Datatype, Info, TEnum, TEventCbFunction, TEventDroppedCbFunction, TEventFreeCbFunction,
+    TEventInstance, TEventRegistration,
+};
+use std::ffi::{c_char, c_int, c_void};
+
+const CLOCK: &str = "weft.clock";
+const CLOCK_DOC: &str = "the clock of MPI_Wtime, in nanoseconds: monotonic, one for each node";
+
+pub(crate) unsafe fn t_event_get_num(num_events: *mut c_int) -> Result<(), Error> {
+    ready()?;
+    not_null(num_events, "num_events")?;
+    // SAFETY: not NULL, so by contract writable.
+    unsafe { num_events.write(0) };
+    Ok(())
+}
+
+/// The error of an index of an event.
+fn no_event(event_index: c_int) -> Result<(), Error> {
+    ready()?;
+    index(event_index, 0, "event_index", "events").map(drop)
+}
+
+/// The error of a handle of a registration.
+fn no_registration(handle: TEventRegistration) -> Result<(), Error> {
+    ready()?;
+    Err(bad_handle("event_registration", handle.0, "registration of an event"))
+}
+
+/// The error of an instance of an event.
+fn no_instance(handle: TEventInstance) -> Result<(), Error> {
+    ready()?;
+    Err(bad_handle("event_instance", handle.0, "instance of an event"))
+}
+
+pub(crate) unsafe fn t_event_get_info(
+    event_index: c_int,
+    _name: *mut c_char,
+    _name_len: *mut c_int,
+    _verbosity: *mut c_int,
+    _array_of_datatypes: *mut Datatype,
+    _array_of_displacements: *mut isize,
+    _num_elements: *mut c_int,
+    _enumtype: *mut TEnum,
+    _info: *mut Info,
+    _desc: *mut c_char,
+    _desc_len: *mut c_int,
+    _bind: *mut c_int,
+) -> Result<(), Error> {
+    no_event(event_index)
+}
+
+pub(crate) unsafe fn t_event_get_index(
+    name: *const c_char,
+    event_index: *mut c_int,
+) -> Result<(), Error> {
+    ready()?;
+    not_null(event_index, "event_index")?;
+    // SAFETY: the caller's string.
+    let name = unsafe { texts::name(name) }?;
+    let text = format!("argument name = {name}: there are no events");
+    Err(Error::new(MPI_T_ERR_INVALID_NAME, text))
+}
+
+pub(crate) unsafe fn t_event_handle_alloc(
+    event_index: c_int,
+    _obj_handle: *mut c_void,
+    _info: Info,
+    _event_registration: *mut TEventRegistration,
+) -> Result<(), Error> {
+    no_event(event_index)
+}
+
+pub(crate) unsafe fn t_event_handle_set_info(
+    event_registration: TEventRegistration,
+    _info: Info,
+) -> Result<(), Error> {
+    no_registration(event_registration)
+}
+
+pub(crate) unsafe fn t_event_handle_get_info(
+    event_registration: TEventRegistration,
+    _info_used: *mut Info,
+) -> Result<(), Error> {
+    no_registration(event_registration)
+}
+
+pub(crate) unsafe fn t_event_register_callback(
+    event_registration: TEventRegistration,
+    _cb_safety: c_int,
+    _info: Info,
+    _user_data: *mut c_void,
+    _event_cb_function: Callback<TEventCbFunction>,
+) -> Result<(), Error> {
+    no_registration(event_registration)
+}
+
+pub(crate) unsafe fn t_event_callback_set_info(
+    event_registration: TEventRegistration,
+    _cb_safety: c_int,
+    _info: Info,
+) -> Result<(), Error> {
+    no_registration(event_registration)
+}
+
+pub(crate) unsafe fn t_event_callback_get_info(
+    event_registration: TEventRegistration,
+    _cb_safety: c_int,
+    _info_used: *mut Info,
+) -> Result<(), Error> {
+    no_registration(event_registration)
+}
+
+pub(crate) unsafe fn t_event_handle_free(
+    event_registration: TEventRegistration,
+    _user_data: *mut c_void,
+    _free_cb_function: Callback<TEventFreeCbFunction>,
+) -> Result<(), Error> {
+    no_registration(event_registration)
+}
+
+pub(crate) unsafe fn t_event_set_dropped_handler(
+    event_registration: TEventRegistration,
+    _dropped_cb_function: Callback<TEventDroppedCbFunction>,
+) -> Result<(), Error> {
+    no_registration(event_registration)
+}
+
+pub(crate) unsafe fn t_event_read(
+    event_instance: TEventInstance,
+    _element_index: c_int,
+    _buffer: *mut c_void,
+) -> Result<(), Error> {
+    no_instance(event_instance)
+}
+
+pub(crate) unsafe fn t_event_copy(
+    event_instance: TEventInstance,
+    _buffer: *mut c_void,
+) -> Result<(), Error> {
+    no_instance(event_instance)
+}
+
+pub(crate) unsafe fn t_event_get_timestamp(
+    event_instance: TEventInstance,
+    _event_timestamp: *mut i64,
+) -> Result<(), Error> {
+    no_instance(event_instance)
+}
+
+pub(crate) unsafe fn t_event_get_source(
+    event_instance: TEventInstance,
+    _source_index: *mut c_int,
+) -> Result<(), Error> {
+    no_instance(event_instance)
+}
+
+pub(crate) unsafe fn t_source_get_num(num_sources: *mut c_int) -> Result<(), Error> {
+    ready()?;
+    not_null(num_sources, "num_sources")?;
+    // SAFETY: not NULL, so by contract writable.
+    unsafe { num_sources.write(1) };
+    Ok(())
+}
+
+pub(crate) unsafe fn t_source_get_info(
+    source_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    ordering: *mut c_int,
+    ticks_per_second: *mut i64,
+    max_ticks: *mut i64,
+    info: *mut Info,
+) -> Result<(), Error> {
+    ready()?;
+    index(source_index, 1, "source_index", "sources")?;
+    // SAFETY: the caller's pointers.
+    unsafe {
+        texts::give_text(CLOCK, name, name_len);
+        texts::give_text(CLOCK_DOC, desc, desc_len);
+        texts::give(ordering, MPI_T_SOURCE_ORDERED);
+        texts::give(ticks_per_second, 1_000_000_000);
+        texts::give(max_ticks, i64::MAX);
+        if !info.is_null() {
+            // The caller frees it.
+            let made = state().infos.borrow_mut().insert(weft_process::Info::default());
+            info.write(Info(made));
+        }
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn t_source_get_timestamp(
+    source_index: c_int,
+    timestamp: *mut i64,
+) -> Result<(), Error> {
+    ready()?;
+    index(source_index, 1, "source_index", "sources")?;
+    not_null(timestamp, "timestamp")?;
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the structure is ours.
+    if unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) } != 0 {
+        return Err(invalid("the clock cannot be read"));
+    }
+    // SAFETY: not NULL, so by contract writable.
+    unsafe { timestamp.write(now.tv_sec * 1_000_000_000 + now.tv_nsec) };
+    Ok(())
+}

@@ -1,0 +1,293 @@
+//! The performance variables: what each is, and where it is read. The layers below count anyway; nothing
+//! is counted for a tool alone.
+
+use crate::constants::*;
+use crate::node::{CommObject, Engine, Node};
+use crate::settings::Audience::{self, Developer, Tuner, User};
+use crate::settings::Part::{self, Collective, Fabric, P2p, Shm, Verbs, Waiting};
+use crate::state::state;
+use std::ffi::c_int;
+use std::sync::OnceLock;
+use weft_fabric::Fabric as _;
+
+/// A performance variable.
+pub struct Gauge {
+    pub name: String,
+    pub part: Part,
+    pub audience: Audience,
+    pub class: Class,
+    pub source: Source,
+    pub doc: String,
+}
+
+/// What kind of number it is (MPI 5.0, section 15.3.7).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    State,
+    Level,
+    HighWatermark,
+    Counter,
+    /// A counter of bytes.
+    Aggregate,
+}
+
+/// Where it is read.
+#[derive(Clone, Copy)]
+pub enum Source {
+    /// Of the process; 0 before MPI_Init.
+    Process(fn(&Engine) -> u64),
+    /// The present level, and the highest since the marks began.
+    Mark(fn(&Engine) -> u64, fn(&Engine) -> u64),
+    /// Of a communicator.
+    Comm(fn(&CommObject) -> u64),
+    /// Collective operations started, of a kind.
+    Started(usize),
+}
+
+impl Class {
+    pub fn constant(self) -> c_int {
+        match self {
+            Class::State => MPI_T_PVAR_CLASS_STATE,
+            Class::Level => MPI_T_PVAR_CLASS_LEVEL,
+            Class::HighWatermark => MPI_T_PVAR_CLASS_HIGHWATERMARK,
+            Class::Counter => MPI_T_PVAR_CLASS_COUNTER,
+            Class::Aggregate => MPI_T_PVAR_CLASS_AGGREGATE,
+        }
+    }
+
+    /// Shows what is, and cannot be started, stopped, reset or written.
+    pub fn shows(self) -> bool {
+        matches!(self, Class::State | Class::Level)
+    }
+
+    /// In words, for lists.
+    pub fn word(self) -> &'static str {
+        match self {
+            Class::State => "state",
+            Class::Level => "level",
+            Class::HighWatermark => "high mark",
+            Class::Counter => "counter",
+            Class::Aggregate => "bytes",
+        }
+    }
+}
+
+/// All of them; the place is the index.
+pub fn gauges() -> &'static [Gauge] {
+    static ALL: OnceLock<Vec<Gauge>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let mut all = Vec::new();
+        messages(&mut all);
+        queues(&mut all);
+        collectives(&mut all);
+        waiting(&mut all);
+        fabrics(&mut all);
+        all
+    })
+}
+
+/// Adds variables of one part: name, audience, class, source, text.
+fn add<const N: usize>(
+    all: &mut Vec<Gauge>,
+    part: Part,
+    list: [(&str, Audience, Class, Source, &str); N],
+) {
+    all.extend(list.map(|(name, audience, class, source, doc)| {
+        let name = format!("{}.{name}", super::categories::name_of(part));
+        Gauge { name, part, audience, class, source, doc: doc.to_owned() }
+    }));
+}
+
+/// A variable that some layer counts.
+macro_rules! read {
+    ($engine:ident => $value:expr) => {
+        Source::Process(|$engine| $value as u64)
+    };
+}
+
+fn messages(all: &mut Vec<Gauge>) {
+    use Class::{Aggregate, Counter};
+    #[rustfmt::skip]
+    add(all, P2p, [
+        ("sent_eager", User, Counter, read!(e => e.endpoint().counts().often.eager),
+         "messages sent at once, those of collective operations among them"),
+        ("sent_eager_bytes", User, Aggregate, read!(e => e.endpoint().counts().often.bytes_eager),
+         "payload of messages sent at once, in bytes"),
+        ("sent_rendezvous", User, Counter, read!(e => e.endpoint().counts().seldom.rendezvous),
+         "messages that were offered to their receivers, because they were large or without credit"),
+        ("sent_rendezvous_bytes", User, Aggregate,
+         read!(e => e.endpoint().counts().seldom.bytes_rendezvous),
+         "payload of messages that were offered, in bytes"),
+        ("out_of_credit", Tuner, Counter, read!(e => e.endpoint().counts().seldom.out_of_credit),
+         "messages that were offered because the credit of their receiver was used up"),
+        ("sent_in_pieces", Tuner, Counter, read!(e => e.endpoint().counts().seldom.sent_pieces),
+         "offered messages that their receiver could not read, so that they were sent in pieces"),
+        ("received", User, Counter, read!(e => e.endpoint().counts().often.received),
+         "messages received, counted when their operation ends"),
+        ("received_bytes", User, Aggregate, read!(e => e.endpoint().counts().often.bytes_received),
+         "payload received, in bytes"),
+        ("received_by_read", Tuner, Counter, read!(e => e.endpoint().counts().seldom.read),
+         "offered messages that were read from the memory of their senders"),
+        ("received_shared", Tuner, Counter, read!(e => e.endpoint().counts().seldom.shared),
+         "offered messages that sender and receiver could copy together"),
+        ("received_in_pieces", Tuner, Counter, read!(e => e.endpoint().counts().seldom.pieces),
+         "offered messages that were asked for in pieces"),
+        ("peers", Tuner, Class::Level, read!(e => e.endpoint().peers()),
+         "processes with which payload was exchanged"),
+    ]);
+}
+
+fn queues(all: &mut Vec<Gauge>) {
+    use Class::{Counter, HighWatermark, Level};
+    #[rustfmt::skip]
+    add(all, P2p, [
+        ("unexpected", User, Counter,
+         Source::Process(|e| e.endpoint().fabric().counters().value(e.endpoint().arrivals())),
+         "messages that came before a receive that takes them"),
+        ("unexpected_now", User, Level, read!(e => e.endpoint().unexpected().0),
+         "messages in the queue of those that came before their receive"),
+        ("unexpected_most", User, HighWatermark,
+         Source::Mark(|e| e.endpoint().unexpected().0 as u64, |e| e.endpoint().unexpected().1 as u64),
+         "most messages that were in the queue of those that came before their receive"),
+        ("unexpected_bytes_now", User, Level, read!(e => e.endpoint().unexpected().2),
+         "payload in the queue of messages that came before their receive, in bytes"),
+        ("unexpected_bytes_most", User, HighWatermark,
+         Source::Mark(|e| e.endpoint().unexpected().2, |e| e.endpoint().unexpected().3),
+         "most payload that was in the queue of messages that came before their receive, in bytes"),
+        ("posted_now", User, Level, read!(e => e.endpoint().posted().0),
+         "receives that wait for their message"),
+        ("posted_most", User, HighWatermark,
+         Source::Mark(|e| e.endpoint().posted().0 as u64, |e| e.endpoint().posted().1 as u64),
+         "most receives that waited for their message"),
+        ("comm_unexpected_now", User, Level,
+         Source::Comm(|c| c.engine().endpoint().load_of(|context| c.owns(context)).1 as u64),
+         "messages of a communicator that came before their receive"),
+        ("comm_posted_now", User, Level,
+         Source::Comm(|c| c.engine().endpoint().load_of(|context| c.owns(context)).0 as u64),
+         "receives of a communicator that wait for their message"),
+    ]);
+}
+
+fn collectives(all: &mut Vec<Gauge>) {
+    add(
+        all,
+        Collective,
+        [(
+            "comm_operations",
+            User,
+            Class::Counter,
+            Source::Comm(|c| c.started.get()),
+            "collective operations started on a communicator",
+        )],
+    );
+    all.extend(super::started::KINDS.iter().enumerate().map(|(kind, name)| {
+        let short = name.strip_prefix("MPI_").unwrap_or(name).to_lowercase();
+        let doc = match short.as_str() {
+            "other" => "collective operations started, of all other kinds".to_owned(),
+            _ => format!("{name} started, blocking, nonblocking or persistent"),
+        };
+        Gauge {
+            name: format!("{}.{short}", super::categories::name_of(Collective)),
+            part: Collective,
+            audience: User,
+            class: Class::Counter,
+            source: Source::Started(kind),
+            doc,
+        }
+    }));
+}
+
+fn waiting(all: &mut Vec<Gauge>) {
+    use Class::Counter;
+    #[rustfmt::skip]
+    add(all, Waiting, [
+        ("polls", Developer, Counter, read!(e => e.endpoint().counts().often.polls),
+         "times that the library looked for anything that could move on"),
+        ("yields", Tuner, Counter, read!(e => e.policy().yielded()),
+         "times that a wait gave its processor away"),
+        ("sleeps", User, Counter, read!(e => e.policy().slept()),
+         "times that a wait was about to sleep"),
+        ("helper_rounds", Tuner, Counter, Source::Process(|_| crate::helper::counts().rounds),
+         "times that the helper thread worked"),
+        ("helper_refusals", Developer, Counter, Source::Process(|_| crate::helper::counts().refusals),
+         "times that the helper thread found the program inside the library"),
+    ]);
+}
+
+fn node(engine: &Engine) -> &Node {
+    engine.endpoint().fabric()
+}
+
+/// Place of what connects the ranks among the items of its enumeration.
+fn kind(engine: &Engine) -> u64 {
+    match (node(engine).shm(), node(engine).verbs()) {
+        (None, None) => 0,
+        (Some(_), None) => 1,
+        (Some(_), Some(_)) => 2,
+        (None, Some(_)) => 3,
+    }
+}
+
+fn fabrics(all: &mut Vec<Gauge>) {
+    use Class::{Counter, Level};
+    #[rustfmt::skip]
+    add(all, Fabric, [
+        ("kind", User, Class::State, Source::Process(kind), "what connects the ranks"),
+    ]);
+    #[rustfmt::skip]
+    add(all, Shm, [
+        ("allocated", Tuner, Level, read!(e => node(e).shm().map_or(0, |shm| shm.allocated())),
+         "shared memory that was allocated for peers to reach, in bytes"),
+    ]);
+    /// A number of verbs, 0 without.
+    macro_rules! verbs {
+        ($verbs:ident => $value:expr) => {
+            Source::Process(|e| node(e).verbs().map_or(0, |$verbs| $value as u64))
+        };
+    }
+    #[rustfmt::skip]
+    add(all, Verbs, [
+        ("connections", User, Level, verbs!(v => v.connections()),
+         "processes with which there is a connection"),
+        ("registered", User, Level, verbs!(v => v.registrations().registered),
+         "memory that is registered with the adapters, in bytes"),
+        ("registrations", Tuner, Level, verbs!(v => v.registrations().entries),
+         "pieces of memory that are registered with the adapters"),
+        ("registrations_made", Tuner, Counter, verbs!(v => v.registrations().made),
+         "pieces of memory that were registered with the adapters"),
+        ("registrations_found", Tuner, Counter, verbs!(v => v.registrations().found),
+         "uses of memory that found it registered"),
+        ("datagrams_lost", Tuner, Counter, verbs!(v => v.datagrams_lost()),
+         "multicast datagrams that found no room here, to be sent or to be kept"),
+    ]);
+}
+
+/// A value that belongs to the process; 0 before MPI_Init.
+pub fn of_process(read: fn(&Engine) -> u64) -> u64 {
+    state().engine.get().map_or(0, |engine| read(engine))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_say_the_category_and_are_unique() {
+        let mut seen = HashSet::new();
+        for gauge in gauges() {
+            let category = crate::chapters::tools::categories::name_of(gauge.part);
+            assert!(gauge.name.starts_with(&format!("{category}.")), "{}", gauge.name);
+            assert!(seen.insert(&gauge.name), "{} twice", gauge.name);
+            assert!(!gauge.doc.is_empty() && !gauge.doc.contains('\t'), "{}", gauge.name);
+        }
+    }
+
+    #[test]
+    fn high_marks_have_a_source_that_marks_and_nothing_else_does() {
+        for gauge in gauges() {
+            let marks = matches!(gauge.source, Source::Mark(..));
+            assert_eq!(gauge.class == Class::HighWatermark, marks, "{}", gauge.name);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! All variables of the tool interface, for `weft info --variables`.
+
+use super::categories::name_of;
+use super::gauges::{Source, gauges};
+use crate::settings::{About, Agreement, Kind, SETTINGS};
+use std::ffi::{CString, c_char};
+use std::sync::OnceLock;
+
+/// What a setting may hold, in words.
+fn values(kind: Kind) -> String {
+    match kind {
+        Kind::Number { least, most } => format!("{least} to {most}"),
+        Kind::Maybe { least, most } => format!("{least} to {most}, or none"),
+        Kind::Switch => "0, 1".to_owned(),
+        Kind::Choice(words) => words.join(", "),
+        Kind::Words | Kind::Faults | Kind::Nodes | Kind::File => "text".to_owned(),
+    }
+}
+
+/// A line each: `control` or `performance`, name, category, what it may hold or its class, what it is
+/// for (`each process`, `all alike`, `communicator`), and its description, separated by tabs.
+fn lines() -> String {
+    let controls = SETTINGS.iter().map(|s| {
+        let About(part, _, agreement) = s.about;
+        let scope = match agreement {
+            Agreement::Each => "each process",
+            Agreement::All => "all alike",
+        };
+        ["control", s.name, name_of(part), &values(s.kind), scope, s.doc].join("\t")
+    });
+    let measures = gauges().iter().map(|g| {
+        let of = match g.source {
+            Source::Comm(_) => "communicator",
+            _ => "process",
+        };
+        ["performance", &g.name, name_of(g.part), g.class.word(), of, &g.doc].join("\t")
+    });
+    controls.chain(measures).map(|line| line + "\n").collect()
+}
+
+/// The text of all lines. Needs no `MPI_Init` and no `MPI_T_init_thread`.
+#[unsafe(no_mangle)]
+pub extern "C" fn weft_variables() -> *const c_char {
+    static TEXT: OnceLock<CString> = OnceLock::new();
+    TEXT.get_or_init(|| CString::new(lines()).expect("no NUL in the texts")).as_ptr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_variable_has_a_line_of_six_fields() {
+        let lines = lines();
+        assert_eq!(lines.lines().count(), SETTINGS.len() + gauges().len());
+        for line in lines.lines() {
+            let fields: Vec<_> = line.split('\t').collect();
+            assert_eq!(fields.len(), 6, "{line}");
+            assert!(fields.iter().all(|field| !field.is_empty()), "{line}");
+        }
+    }
+}

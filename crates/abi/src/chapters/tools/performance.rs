@@ -1,0 +1,407 @@
+//! Performance variables (MPI 5.0, section 15.3.7): sessions, and handles that measure.
+//!
+//! Counters and high marks can be started, stopped, reset and written, each handle for itself; levels
+//! and states show what is. A handle to a variable of a communicator ends with that.
+
+use super::control::verbosity;
+use super::gauges::{Class, Gauge, Source, gauges, of_process};
+use super::meter::{Counter, Mark};
+use super::{Tools, bad_handle, enumerations, index, not_null, ready, texts};
+use crate::arguments::comm;
+use crate::constants::*;
+use crate::error::Error;
+use crate::node::CommObject;
+use crate::state::state;
+use crate::types::{Comm, Datatype, TEnum, TPvarHandle, TPvarSession};
+use std::ffi::{c_char, c_int, c_void};
+use std::rc::Weak;
+
+/// A handle.
+pub struct Reading {
+    session: usize,
+    gauge: &'static Gauge,
+    comm: Option<Weak<CommObject>>,
+    meter: Meter,
+}
+
+enum Meter {
+    /// What is read is what there is.
+    None,
+    Counter(Counter),
+    Mark(Mark),
+}
+
+impl Reading {
+    /// The library's value now: of a high mark, since that began anew.
+    fn now(&self) -> Result<u64, Error> {
+        Ok(match self.gauge.source {
+            Source::Process(read) | Source::Mark(_, read) => of_process(read),
+            Source::Started(kind) => state().tools.started[kind].get(),
+            Source::Comm(read) => {
+                let comm = self.comm.as_ref().and_then(Weak::upgrade).ok_or_else(|| {
+                    let name = &self.gauge.name;
+                    let text = format!("the communicator of this handle to {name} was freed");
+                    Error::new(MPI_T_ERR_INVALID_HANDLE, text)
+                })?;
+                read(&comm)
+            }
+        })
+    }
+
+    fn value(&self) -> Result<u64, Error> {
+        let now = self.now()?;
+        Ok(match &self.meter {
+            Meter::None => now,
+            Meter::Counter(counter) => counter.read(now),
+            Meter::Mark(mark) => mark.read(now),
+        })
+    }
+
+    /// The level of a high mark.
+    fn level(&self) -> u64 {
+        match self.gauge.source {
+            Source::Mark(level, _) => of_process(level),
+            _ => 0,
+        }
+    }
+
+    /// Starts it. High marks have begun anew.
+    fn start(&mut self) -> Result<(), Error> {
+        let (now, level) = (self.now()?, self.level());
+        match &mut self.meter {
+            Meter::None => return Err(self.always_on()),
+            Meter::Counter(counter) => counter.start(now),
+            Meter::Mark(mark) => mark.start(level),
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self) -> Result<(), Error> {
+        let now = self.now()?;
+        match &mut self.meter {
+            Meter::None => return Err(self.always_on()),
+            Meter::Counter(counter) => counter.stop(now),
+            Meter::Mark(mark) => mark.stop(now),
+        }
+        Ok(())
+    }
+
+    /// Gives it a value; without one that of its beginning. High marks have begun anew.
+    fn set(&mut self, value: Option<u64>) -> Result<(), Error> {
+        let (now, level) = (self.now()?, self.level());
+        match &mut self.meter {
+            Meter::None => {
+                let Gauge { name, class, .. } = self.gauge;
+                let text = format!("{name} is a {}: it is only read", class.word());
+                return Err(Error::new(MPI_T_ERR_PVAR_NO_WRITE, text));
+            }
+            Meter::Counter(counter) => counter.set(value.unwrap_or(0), now),
+            Meter::Mark(mark) => mark.set(value.unwrap_or(level)),
+        }
+        Ok(())
+    }
+
+    fn always_on(&self) -> Error {
+        let Gauge { name, class, .. } = self.gauge;
+        let text = format!("{name} is a {}: it is always on", class.word());
+        Error::new(MPI_T_ERR_PVAR_NO_STARTSTOP, text)
+    }
+}
+
+/// Begins the library's high marks anew, after all handles have taken note of them.
+fn restart_marks(tools: &Tools) -> Result<(), Error> {
+    let Some(engine) = state().engine.get() else { return Ok(()) };
+    let mut readings = tools.readings.borrow_mut();
+    for handle in readings.handles() {
+        let Some(reading) = readings.get_mut(handle) else { continue };
+        let Meter::Mark(mut mark) = reading.meter else { continue };
+        mark.note(reading.now()?);
+        reading.meter = Meter::Mark(mark);
+    }
+    engine.endpoint().restart_most();
+    Ok(())
+}
+
+pub(crate) unsafe fn t_pvar_get_num(num_pvar: *mut c_int) -> Result<(), Error> {
+    ready()?;
+    not_null(num_pvar, "num_pvar")?;
+    // SAFETY: not NULL, so by contract writable.
+    unsafe { num_pvar.write(gauges().len() as c_int) };
+    Ok(())
+}
+
+fn gauge(pvar_index: c_int) -> Result<&'static Gauge, Error> {
+    Ok(&gauges()[index(pvar_index, gauges().len(), "pvar_index", "performance variables")?])
+}
+
+pub(crate) unsafe fn t_pvar_get_info(
+    pvar_index: c_int,
+    name: *mut c_char,
+    name_len: *mut c_int,
+    verbosity_: *mut c_int,
+    var_class: *mut c_int,
+    datatype: *mut Datatype,
+    enumtype: *mut TEnum,
+    desc: *mut c_char,
+    desc_len: *mut c_int,
+    bind: *mut c_int,
+    readonly: *mut c_int,
+    continuous: *mut c_int,
+    atomic: *mut c_int,
+) -> Result<(), Error> {
+    ready()?;
+    let gauge = gauge(pvar_index)?;
+    let (type_, words) = match gauge.class {
+        Class::State => (MPI_INT, enumerations::of_fabric()),
+        _ => (MPI_UNSIGNED_LONG_LONG, MPI_T_ENUM_NULL),
+    };
+    let bound = match gauge.source {
+        Source::Comm(_) => MPI_T_BIND_MPI_COMM,
+        _ => MPI_T_BIND_NO_OBJECT,
+    };
+    let shows = c_int::from(gauge.class.shows());
+    // SAFETY: the caller's pointers.
+    unsafe {
+        texts::give_text(&gauge.name, name, name_len);
+        texts::give(verbosity_, verbosity(gauge.audience));
+        texts::give(var_class, gauge.class.constant());
+        texts::give(datatype, type_);
+        texts::give(enumtype, words);
+        texts::give_text(&gauge.doc, desc, desc_len);
+        texts::give(bind, bound);
+        texts::give(readonly, shows);
+        texts::give(continuous, shows);
+        texts::give(atomic, 1 - shows);
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn t_pvar_get_index(
+    name: *const c_char,
+    var_class: c_int,
+    pvar_index: *mut c_int,
+) -> Result<(), Error> {
+    ready()?;
+    not_null(pvar_index, "pvar_index")?;
+    // SAFETY: the caller's string.
+    let name = unsafe { texts::name(name) }?;
+    let fits = |g: &Gauge| g.name == name && g.class.constant() == var_class;
+    let found = gauges().iter().position(fits).ok_or_else(|| {
+        let text =
+            format!("argument name = {name}: no such performance variable of class {var_class}");
+        Error::new(MPI_T_ERR_INVALID_NAME, text)
+    })?;
+    // SAFETY: not NULL, so by contract writable.
+    unsafe { pvar_index.write(found as c_int) };
+    Ok(())
+}
+
+pub(crate) unsafe fn t_pvar_session_create(session: *mut TPvarSession) -> Result<(), Error> {
+    let tools = ready()?;
+    not_null(session, "session")?;
+    let made = tools.sessions.borrow_mut().insert(());
+    // SAFETY: not NULL, so by contract writable.
+    unsafe { session.write(TPvarSession(made)) };
+    Ok(())
+}
+
+fn bad_session(session: TPvarSession) -> Error {
+    let text =
+        format!("argument session = {:#x} is null, freed, or never was a session", session.0);
+    Error::new(MPI_T_ERR_INVALID_SESSION, text)
+}
+
+pub(crate) unsafe fn t_pvar_session_free(session: *mut TPvarSession) -> Result<(), Error> {
+    let tools = ready()?;
+    not_null(session, "session")?;
+    // SAFETY: not NULL, so by contract a session.
+    let old = unsafe { *session };
+    tools.sessions.borrow_mut().remove(old.0).ok_or_else(|| bad_session(old))?;
+    let mut readings = tools.readings.borrow_mut();
+    for handle in readings.handles() {
+        if readings.get(handle).is_some_and(|r| r.session == old.0) {
+            readings.remove(handle);
+        }
+    }
+    // SAFETY: as above.
+    unsafe { session.write(MPI_T_PVAR_SESSION_NULL) };
+    Ok(())
+}
+
+/// What tools hold, if the session is one.
+fn within(session: TPvarSession) -> Result<&'static Tools, Error> {
+    let tools = ready()?;
+    let known = tools.sessions.borrow().get(session.0).is_some();
+    if known { Ok(tools) } else { Err(bad_session(session)) }
+}
+
+/// The communicator that a handle is to be bound to.
+///
+/// # Safety
+/// `object` is NULL or points to the handle of a communicator.
+unsafe fn bound(object: *mut c_void) -> Result<Weak<CommObject>, Error> {
+    not_null(object, "obj_handle")?;
+    // SAFETY: not NULL, so by contract a handle.
+    let handle = unsafe { object.cast::<Comm>().read_unaligned() };
+    let found = comm(handle).map_err(|error| {
+        Error::new(MPI_T_ERR_INVALID_HANDLE, format_args!("argument obj_handle: {}", error.text()))
+    })?;
+    Ok(std::rc::Rc::downgrade(&found))
+}
+
+pub(crate) unsafe fn t_pvar_handle_alloc(
+    session: TPvarSession,
+    pvar_index: c_int,
+    obj_handle: *mut c_void,
+    handle: *mut TPvarHandle,
+    count: *mut c_int,
+) -> Result<(), Error> {
+    let tools = within(session)?;
+    let gauge = gauge(pvar_index)?;
+    not_null(handle, "handle")?;
+    not_null(count, "count")?;
+    let comm = match gauge.source {
+        // SAFETY: the caller's pointer.
+        Source::Comm(_) => Some(unsafe { bound(obj_handle) }?),
+        _ => None,
+    };
+    let mut reading = Reading { session: session.0, gauge, comm, meter: Meter::None };
+    reading.meter = match gauge.class {
+        Class::State | Class::Level => Meter::None,
+        Class::Counter | Class::Aggregate => Meter::Counter(Counter::default()),
+        Class::HighWatermark => Meter::Mark(Mark::new(reading.level())),
+    };
+    let made = tools.readings.borrow_mut().insert(reading);
+    // SAFETY: not NULL, so by contract writable.
+    unsafe {
+        handle.write(TPvarHandle(made));
+        count.write(1);
+    }
+    Ok(())
+}
+
+/// Does something with a handle of the session.
+fn with<R>(
+    session: TPvarSession,
+    handle: TPvarHandle,
+    f: impl FnOnce(&mut Reading) -> Result<R, Error>,
+) -> Result<R, Error> {
+    let mut readings = within(session)?.readings.borrow_mut();
+    match readings.get_mut(handle.0) {
+        Some(reading) if reading.session == session.0 => f(reading),
+        Some(_) => {
+            let text = format!("argument handle = {:#x} belongs to another session", handle.0);
+            Err(Error::new(MPI_T_ERR_INVALID_HANDLE, text))
+        }
+        None => Err(bad_handle("handle", handle.0, "handle of a performance variable")),
+    }
+}
+
+/// The same with one handle or, for `MPI_T_PVAR_ALL_HANDLES`, with all of the session but those that
+/// only show: the first error counts, and ends nothing.
+fn with_some(
+    session: TPvarSession,
+    handle: TPvarHandle,
+    f: impl Fn(&mut Reading) -> Result<(), Error>,
+) -> Result<(), Error> {
+    if handle != MPI_T_PVAR_ALL_HANDLES {
+        return with(session, handle, f);
+    }
+    let mut readings = within(session)?.readings.borrow_mut();
+    let mut result = Ok(());
+    for handle in readings.handles() {
+        let Some(reading) = readings.get_mut(handle) else { continue };
+        if reading.session == session.0 && !reading.gauge.class.shows() {
+            result = result.and(f(reading));
+        }
+    }
+    result
+}
+
+pub(crate) unsafe fn t_pvar_handle_free(
+    session: TPvarSession,
+    handle: *mut TPvarHandle,
+) -> Result<(), Error> {
+    let tools = within(session)?;
+    not_null(handle, "handle")?;
+    // SAFETY: not NULL, so by contract a handle.
+    let old = unsafe { *handle };
+    with(session, old, |_| Ok(()))?;
+    tools.readings.borrow_mut().remove(old.0);
+    // SAFETY: as above.
+    unsafe { handle.write(MPI_T_PVAR_HANDLE_NULL) };
+    Ok(())
+}
+
+pub(crate) unsafe fn t_pvar_start(session: TPvarSession, handle: TPvarHandle) -> Result<(), Error> {
+    restart_marks(within(session)?)?;
+    with_some(session, handle, Reading::start)
+}
+
+pub(crate) unsafe fn t_pvar_stop(session: TPvarSession, handle: TPvarHandle) -> Result<(), Error> {
+    with_some(session, handle, Reading::stop)
+}
+
+/// Stores a value in a buffer of the variable's type.
+///
+/// # Safety
+/// `buf` has room for one element.
+unsafe fn put(reading: &Reading, value: u64, buf: *mut c_void) {
+    // SAFETY: by contract.
+    unsafe {
+        match reading.gauge.class {
+            Class::State => buf.cast::<c_int>().write_unaligned(value as c_int),
+            _ => buf.cast::<u64>().write_unaligned(value),
+        }
+    }
+}
+
+pub(crate) unsafe fn t_pvar_read(
+    session: TPvarSession,
+    handle: TPvarHandle,
+    buf: *mut c_void,
+) -> Result<(), Error> {
+    with(session, handle, |reading| {
+        not_null(buf, "buf")?;
+        // SAFETY: the caller's buffer.
+        unsafe { put(reading, reading.value()?, buf) };
+        Ok(())
+    })
+}
+
+pub(crate) unsafe fn t_pvar_write(
+    session: TPvarSession,
+    handle: TPvarHandle,
+    buf: *const c_void,
+) -> Result<(), Error> {
+    restart_marks(within(session)?)?;
+    with(session, handle, |reading| {
+        not_null(buf, "buf")?;
+        if reading.gauge.class.shows() {
+            return reading.set(None);
+        }
+        // SAFETY: the caller's buffer, of the type of all that can be written.
+        reading.set(Some(unsafe { buf.cast::<u64>().read_unaligned() }))
+    })
+}
+
+pub(crate) unsafe fn t_pvar_reset(session: TPvarSession, handle: TPvarHandle) -> Result<(), Error> {
+    restart_marks(within(session)?)?;
+    with_some(session, handle, |reading| reading.set(None))
+}
+
+pub(crate) unsafe fn t_pvar_readreset(
+    session: TPvarSession,
+    handle: TPvarHandle,
+    buf: *mut c_void,
+) -> Result<(), Error> {
+    restart_marks(within(session)?)?;
+    with(session, handle, |reading| {
+        not_null(buf, "buf")?;
+        let value = reading.value()?;
+        reading.set(None)?;
+        // SAFETY: the caller's buffer.
+        unsafe { put(reading, value, buf) };
+        Ok(())
+    })
+}

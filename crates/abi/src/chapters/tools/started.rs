@@ -1,0 +1,77 @@
+//! How many collective operations were started, by kind.
+
+use crate::node::CommObject;
+use crate::state::state;
+use std::cell::Cell;
+
+/// Blocking, nonblocking and persistent ones alike; MPI's name without the I and the _init.
+pub const KINDS: &[&str] = &[
+    "MPI_Barrier",
+    "MPI_Bcast",
+    "MPI_Gather",
+    "MPI_Gatherv",
+    "MPI_Scatter",
+    "MPI_Scatterv",
+    "MPI_Allgather",
+    "MPI_Allgatherv",
+    "MPI_Alltoall",
+    "MPI_Alltoallv",
+    "MPI_Alltoallw",
+    "MPI_Reduce",
+    "MPI_Allreduce",
+    "MPI_Reduce_scatter",
+    "MPI_Reduce_scatter_block",
+    "MPI_Scan",
+    "MPI_Exscan",
+    "MPI_Neighbor_allgather",
+    "MPI_Neighbor_allgatherv",
+    "MPI_Neighbor_alltoall",
+    "MPI_Neighbor_alltoallv",
+    "MPI_Neighbor_alltoallw",
+    OTHER,
+];
+
+/// All whose name is not in the list.
+const OTHER: &str = "MPI_Other";
+
+/// Counts by the places in [`KINDS`].
+pub type Started = [Cell<u64>; KINDS.len()];
+
+/// The place of an operation in [`KINDS`].
+pub const fn kind(name: &str) -> usize {
+    let mut at = 0;
+    while at < KINDS.len() - 1 && !same(KINDS[at].as_bytes(), name.as_bytes()) {
+        at += 1;
+    }
+    at
+}
+
+const fn same(a: &[u8], b: &[u8]) -> bool {
+    let mut at = 0;
+    while at < a.len() && at < b.len() && a[at] == b[at] {
+        at += 1;
+    }
+    at == a.len() && at == b.len()
+}
+
+/// Counts one of the kind at this place, on a communicator.
+#[inline]
+pub fn count(kind: usize, comm: &CommObject) {
+    for count in [&state().tools.started[kind], &comm.started] {
+        count.set(count.get() + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_their_places() {
+        for (place, name) in KINDS.iter().enumerate() {
+            assert_eq!(kind(name), place);
+        }
+        assert_eq!(KINDS[kind("MPI_Reduce_scatte")], OTHER);
+        assert_eq!(KINDS[kind("")], OTHER);
+    }
+}

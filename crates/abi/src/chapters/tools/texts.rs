@@ -1,0 +1,84 @@
+//! Results of the tool interface: a string with its length, and anything that may go nowhere.
+
+use super::not_null;
+use crate::arguments::{store_text, text};
+use crate::error::Error;
+use std::ffi::{c_char, c_int};
+
+/// Stores a result that the caller may not want.
+///
+/// # Safety
+/// `to` is NULL or may be written.
+pub unsafe fn give<T>(to: *mut T, value: T) {
+    if !to.is_null() {
+        // SAFETY: by contract.
+        unsafe { to.write(value) };
+    }
+}
+
+/// Stores a string as section 15.3.3 says: cut off to `*len` bytes with its NUL, and in `*len` the
+/// bytes that the whole takes. Without a buffer or room only that; without `len` nothing.
+///
+/// # Safety
+/// `len` is NULL or may be read and written; then `to` is NULL or has `*len` bytes.
+pub unsafe fn give_text(text: &str, to: *mut c_char, len: *mut c_int) {
+    if len.is_null() {
+        return;
+    }
+    // SAFETY: by contract.
+    unsafe {
+        let room = usize::try_from(*len).unwrap_or(0);
+        if !to.is_null() && room > 0 {
+            // The only error is a NULL.
+            let _ = store_text(text, to, room, "");
+        }
+        len.write(text.len() as c_int + 1);
+    }
+}
+
+/// A name that is looked for.
+///
+/// # Safety
+/// `from` is NULL or a C string.
+pub unsafe fn name(from: *const c_char) -> Result<String, Error> {
+    not_null(from, "name")?;
+    // SAFETY: by contract.
+    unsafe { text(from, "name") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CStr;
+    use std::ptr::null_mut;
+
+    /// What arrives in a buffer of 9 bytes of which `room` are offered, and the length.
+    fn given(room: c_int) -> (String, c_int) {
+        let mut buffer = [b'?' as c_char; 9];
+        buffer[8] = 0;
+        let mut len = room;
+        // SAFETY: no test offers more than the buffer has.
+        unsafe {
+            give_text("seven", buffer.as_mut_ptr(), &mut len);
+            (CStr::from_ptr(buffer.as_ptr()).to_string_lossy().into_owned(), len)
+        }
+    }
+
+    #[test]
+    fn strings_are_cut_off_to_the_room_and_the_whole_length_is_told() {
+        assert_eq!(given(9), ("seven".to_owned(), 6));
+        assert_eq!(given(6), ("seven".to_owned(), 6));
+        assert_eq!(given(5), ("seve".to_owned(), 6));
+        assert_eq!(given(1), (String::new(), 6));
+        for none in [0, -3] {
+            assert_eq!(given(none), ("????????".to_owned(), 6));
+        }
+        let (mut len, mut untouched) = (100, 1 as c_char);
+        // SAFETY: nothing is written where there is no buffer or no length.
+        unsafe {
+            give_text("seven", null_mut(), &mut len);
+            give_text("seven", &mut untouched, null_mut());
+        }
+        assert_eq!((len, untouched), (6, 1));
+    }
+}

@@ -1,0 +1,123 @@
+//! Partitioned communication (MPI 5.0, chapter 4): one message in parts that become ready one by one.
+//!
+//! ```text
+//!   MPI_Psend_init ── greeting: 3 partitions, 12 bytes, context C ──▶ MPI_Precv_init
+//!
+//!   sender, 3 partitions of 4 bytes             receiver, 2 partitions of 6 bytes
+//!     ┌────┐ MPI_Pready(0)
+//!     │ 0  │ ─────────── tag 0 in context C ─────▶ bytes 0..4  ┐ partition 0 has arrived when
+//!     ├────┤                                                   │ messages 0 and 1 have
+//!     │ 1  │ ─────────── tag 1 ──────────────────▶ bytes 4..8  ┤
+//!     ├────┤                                                   │ partition 1: messages 1 and 2
+//!     │ 2  │ ─────────── tag 2 ──────────────────▶ bytes 8..12 ┘
+//!     └────┘
+//! ```
+//! Each partition of the sender is a message, which leaves when it is marked ready. `MPI_Start` of the
+//! receiver posts a receive for each of them at its place in the buffer: so they land there directly,
+//! eager or by rendezvous, in whatever order they come and however the receiver divides the buffer. If
+//! its datatype has gaps, they land beside it and are unpacked one by one.
+//!
+//! The two sides find each other by the greeting alone. It travels in a matching space of the
+//! communicator's own for that, so that it meets greetings only, and those of one sender and tag in
+//! the order in which the requests were made. It names the context of the messages, which is this
+//! pair's alone: `MPI_ANY_TAG` elsewhere takes none of them, and a partition's number is its tag.
+//!
+//! Cost: one small message a pair when it is made, then one message and one posted receive a
+//! partition and round. A partition is looked up by its number in the order of posting: many thousand
+//! of them, marked in reverse, are searched for long.
+
+mod receive;
+mod send;
+
+pub use receive::PartitionedReceive;
+pub use send::PartitionedSend;
+
+use crate::{Comm, Error, class};
+use weft_fabric::Fabric;
+use weft_p2p::Context;
+
+/// In contexts of greetings and of partitions. Ranks, in the bits below, do not reach it.
+pub(crate) const PARTITIONED: u64 = 1 << 63;
+
+/// What the sender says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Greeting {
+    partitions: usize,
+    /// Of all partitions together.
+    bytes: usize,
+    /// Of the messages.
+    context: Context,
+}
+
+impl Greeting {
+    const LEN: usize = 24;
+
+    fn encode(self) -> [u8; Greeting::LEN] {
+        let mut bytes = [0; Greeting::LEN];
+        let words = [self.partitions as u64, self.bytes as u64, self.context.0];
+        for (at, word) in bytes.chunks_exact_mut(8).zip(words) {
+            at.copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes
+    }
+
+    /// `None` if it makes no sense.
+    fn decode(bytes: &[u8; Greeting::LEN]) -> Option<Greeting> {
+        let word = |i: usize| u64::from_ne_bytes(bytes[8 * i..][..8].try_into().expect("8 bytes"));
+        let (partitions, bytes, context) = (word(0), word(1), word(2));
+        let sound = (1..=i32::MAX as u64).contains(&partitions)
+            && bytes.is_multiple_of(partitions)
+            && bytes <= isize::MAX as u64
+            && context & PARTITIONED != 0;
+        sound.then_some(Greeting {
+            partitions: partitions as usize,
+            bytes: bytes as usize,
+            context: Context(context),
+        })
+    }
+}
+
+impl<F: Fabric> Comm<F> {
+    /// Where greetings meet.
+    fn greetings(&self) -> Context {
+        Context(self.context().0 | PARTITIONED)
+    }
+}
+
+/// A partition that there is.
+fn within(partition: i32, partitions: usize, argument: &str) -> Result<usize, Error> {
+    let found = usize::try_from(partition).ok().filter(|&p| p < partitions);
+    found.ok_or_else(|| {
+        let last = partitions - 1;
+        let text = format!("argument {argument} = {partition}: partitions are 0 to {last}");
+        Error::new(class::ARG, text)
+    })
+}
+
+fn not_cancelled() -> Error {
+    let text = "partitioned communication cannot be cancelled (MPI 5.0, section 4.2.1)";
+    Error::new(class::REQUEST, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_greeting_is_read_as_it_was_written_and_nonsense_refused() {
+        let context = Context(PARTITIONED | 77);
+        let greeting = Greeting { partitions: 3, bytes: 12, context };
+        assert_eq!(Greeting::decode(&greeting.encode()), Some(greeting));
+        let empty = Greeting { bytes: 0, ..greeting };
+        assert_eq!(Greeting::decode(&empty.encode()), Some(empty));
+        let foreign = Greeting { context: Context(77), ..greeting };
+        for wrong in [
+            Greeting { partitions: 0, ..greeting },
+            Greeting { partitions: 1 << 40, bytes: 0, ..greeting },
+            Greeting { bytes: 13, ..greeting },
+            foreign,
+        ] {
+            assert_eq!(Greeting::decode(&wrong.encode()), None, "{wrong:?}");
+        }
+    }
+}

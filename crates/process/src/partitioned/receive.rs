@@ -1,0 +1,283 @@
+//! The receiver: a receive for each message, at its place in the buffer.
+
+use super::{Greeting, not_cancelled, within};
+use crate::buffer::Piece;
+use crate::messages::NOBODY;
+use crate::{Active, Buffer, By, Comm, Error, External, Outcome, Task, class};
+use std::cell::RefCell;
+use std::rc::Rc;
+use weft_fabric::{Counter, Fabric, Sge, Staging};
+use weft_p2p::{Endpoint, RequestId, Status, Want};
+
+/// The receiver's request (MPI_Precv_init).
+pub struct PartitionedReceive<F: Fabric> {
+    comm: Rc<Comm<F>>,
+    /// All partitions.
+    buffer: Buffer,
+    partitions: usize,
+    /// `None` receives from nobody.
+    sender: Option<Rc<Sender<F>>>,
+    /// `None` while it is not active.
+    round: RefCell<Option<Receiving<F>>>,
+}
+
+struct Receiving<F: Fabric> {
+    task: Task,
+    parts: Rc<Parts<F>>,
+}
+
+impl<F: Fabric> PartitionedReceive<F> {
+    /// Local; the greeting may come at any time. `buffer` holds all partitions, a multiple of
+    /// `partitions` elements. Nobody (`None`) sends nothing.
+    pub fn new(
+        comm: &Rc<Comm<F>>,
+        buffer: Buffer,
+        partitions: usize,
+        from: Option<usize>,
+        tag: i32,
+    ) -> Rc<PartitionedReceive<F>> {
+        assert!(partitions > 0 && buffer.count().is_multiple_of(partitions));
+        let sender = from.map(|from| Sender::expect(comm, from, tag));
+        let (comm, round) = (comm.clone(), RefCell::new(None));
+        Rc::new(PartitionedReceive { comm, buffer, partitions, sender, round })
+    }
+
+    /// Begins a round (MPI_Start).
+    pub fn start(self: &Rc<Self>) -> Active {
+        let Some(sender) = &self.sender else { return Active::Done(NOBODY) };
+        let engine = self.comm.engine();
+        let parts = Rc::new(Parts {
+            sender: sender.clone(),
+            buffer: self.buffer.clone(),
+            piece: self.buffer.writable(engine.endpoint().staging()),
+            messages: RefCell::default(),
+            failed: RefCell::default(),
+        });
+        let task = engine.spawn_by(By::Anybody, receive(parts.clone()));
+        *self.round.borrow_mut() = Some(Receiving { task, parts });
+        Active::External(self.clone())
+    }
+
+    /// Whether all bytes of a partition are there (MPI_Parrived): always, of a request that is not
+    /// active. It looks at what has arrived, and moves nothing on.
+    pub fn arrived(&self, partition: i32) -> Result<bool, Error> {
+        let partition = within(partition, self.partitions, "partition")?;
+        match &*self.round.borrow() {
+            Some(round) => round.parts.have(partition, self.partitions),
+            None => Ok(true),
+        }
+    }
+}
+
+impl<F: Fabric> External for PartitionedReceive<F> {
+    fn poll(&self) -> Option<Outcome> {
+        let mut slot = self.round.borrow_mut();
+        let round = slot.take_if(|round| round.task.is_over())?;
+        let error = round.task.result().and_then(Result::err);
+        Some(Outcome { status: round.parts.status(), error })
+    }
+
+    fn is_over(&self) -> bool {
+        self.round.borrow().as_ref().is_none_or(|round| round.task.is_over())
+    }
+
+    fn peek(&self) -> Option<Status> {
+        let round = self.round.borrow();
+        round.as_ref().filter(|round| round.task.is_over()).map(|round| round.parts.status())
+    }
+
+    fn cancel(&self) -> Result<(), Error> {
+        Err(not_cancelled())
+    }
+
+    fn release(&self) {}
+}
+
+/// What is known of the other side.
+struct Sender<F: Fabric> {
+    endpoint: Rc<Endpoint<F>>,
+    /// The receive of the greeting, and when it may be over.
+    request: RequestId,
+    wait: (Counter, u64),
+    memory: Staging,
+    greeting: RefCell<Option<Result<Greeting, Error>>>,
+    /// Its messages, but for their context and tag.
+    want: Want,
+    rank: usize,
+    tag: i32,
+}
+
+impl<F: Fabric> Sender<F> {
+    /// Posts the receive of the greeting. Somebody has to take it even if the request is freed first:
+    /// it would meet the next one.
+    fn expect(comm: &Rc<Comm<F>>, rank: usize, tag: i32) -> Rc<Sender<F>> {
+        let endpoint = comm.engine().endpoint();
+        let memory = endpoint.staging().take(Greeting::LEN);
+        let want = comm.want_in(comm.greetings(), rank, tag);
+        let request = endpoint.irecv(&want, memory.sge());
+        let sender = Rc::new(Sender {
+            endpoint: endpoint.clone(),
+            request,
+            wait: endpoint.wait_of(request),
+            memory,
+            greeting: RefCell::default(),
+            want,
+            rank,
+            tag,
+        });
+        let expecting = sender.clone();
+        comm.engine().spawn_by(By::Anybody, async move { expecting.greeted().await.map(|_| ()) });
+        sender
+    }
+
+    async fn greeted(&self) -> Result<Greeting, Error> {
+        loop {
+            if let Some(greeting) = &*self.greeting.borrow() {
+                return greeting.clone();
+            }
+            if let Some(status) = self.endpoint.finish(self.request) {
+                let mut bytes = [0; Greeting::LEN];
+                self.memory.sge().read(&mut bytes);
+                let whole = status.bytes == Greeting::LEN as u64 && status.lost == 0;
+                let greeting = Greeting::decode(&bytes).filter(|_| whole);
+                let (peer, tag) = (self.rank, self.tag);
+                let text = || format!("rank {peer} sent a senseless greeting with tag {tag}");
+                let greeting = greeting.ok_or_else(|| Error::new(class::INTERN, text()));
+                *self.greeting.borrow_mut() = Some(greeting);
+                continue;
+            }
+            self.endpoint.until(self.wait.0, self.wait.1).await?;
+        }
+    }
+}
+
+/// The messages of one round.
+struct Parts<F: Fabric> {
+    sender: Rc<Sender<F>>,
+    buffer: Buffer,
+    /// The buffer itself, or memory beside it if it has gaps.
+    piece: Piece,
+    /// Once the greeting has come, the receives by number; `None`: over, its bytes in their place.
+    messages: RefCell<Vec<Option<RequestId>>>,
+    failed: RefCell<Option<Error>>,
+}
+
+async fn receive<F: Fabric>(parts: Rc<Parts<F>>) -> Result<(), Error> {
+    let result = parts.receive().await;
+    *parts.failed.borrow_mut() = result.clone().err();
+    result
+}
+
+impl<F: Fabric> Parts<F> {
+    async fn receive(&self) -> Result<(), Error> {
+        let endpoint = &self.sender.endpoint;
+        let greeting = self.sender.greeted().await?;
+        self.check(greeting)?;
+        let each = greeting.bytes / greeting.partitions;
+        let post = |i: usize| {
+            let tag = Some(i as i32);
+            let want = Want { context: greeting.context, tag, ..self.sender.want };
+            Some(endpoint.irecv(&want, self.place(i, each)))
+        };
+        *self.messages.borrow_mut() = (0..greeting.partitions).map(post).collect();
+        for i in 0..greeting.partitions {
+            while !self.look(i)? {
+                let id = self.messages.borrow()[i];
+                let (counter, target) = endpoint.wait_of(id.expect("a look found it open"));
+                endpoint.until(counter, target).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The sender must send what is awaited.
+    fn check(&self, greeting: Greeting) -> Result<(), Error> {
+        let (room, Sender { rank, tag, .. }) = (self.buffer.len(), &*self.sender);
+        let Greeting { bytes, partitions, .. } = greeting;
+        if bytes == room {
+            return Ok(());
+        }
+        let class = if bytes > room { class::TRUNCATE } else { class::COUNT };
+        let text = format!(
+            "rank {rank} sends {bytes} bytes with tag {tag}, in {partitions} partitions, but the \
+             partitions to receive have {room} together: both sides of a partitioned message have \
+             the same number of bytes"
+        );
+        Err(Error::new(class, text))
+    }
+
+    /// Where message `i` of `each` bytes is received.
+    fn place(&self, i: usize, each: usize) -> Sge {
+        self.piece.sge.part(i * each, each)
+    }
+
+    /// Whether message `i` is in its place; brings it there if it has arrived.
+    fn look(&self, i: usize) -> Result<bool, Error> {
+        let mut messages = self.messages.borrow_mut();
+        let Some(id) = messages[i] else { return Ok(true) };
+        let Some(status) = self.sender.endpoint.finish(id) else { return Ok(false) };
+        let each = self.buffer.len() / messages.len();
+        messages[i] = None;
+        if status.bytes != each as u64 || status.lost > 0 {
+            let (rank, got) = (self.sender.rank, status.bytes + status.lost);
+            let text = format!("partition {i} of rank {rank} has {got} bytes, not {each}");
+            return Err(Error::new(class::INTERN, text));
+        }
+        if self.piece.staging.is_some() {
+            self.buffer.unpack_at(i * each, self.place(i, each));
+        }
+        Ok(true)
+    }
+
+    /// Whether all of the messages are there that part `part` of `parts` lies in.
+    fn have(&self, part: usize, parts: usize) -> Result<bool, Error> {
+        if let Some(error) = &*self.failed.borrow() {
+            return Err(error.clone());
+        }
+        let messages = self.messages.borrow().len();
+        if messages == 0 {
+            return Ok(false);
+        }
+        for i in overlapping(part, parts, messages) {
+            if !self.look(i)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn status(&self) -> Status {
+        let bytes = self.buffer.len() as u64;
+        let Sender { rank, tag, .. } = *self.sender;
+        Status { source: rank as i32, tag, bytes, ..Status::default() }
+    }
+}
+
+/// The messages, of `messages` equal ones, in which part `part` of `parts` equal ones lies.
+fn overlapping(part: usize, parts: usize, messages: usize) -> std::ops::Range<usize> {
+    part * messages / parts..((part + 1) * messages).div_ceil(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_lies_in_the_messages_that_share_bytes_with_it() {
+        for parts in 1..=12 {
+            for messages in 1..=12 {
+                // In units of which both have a whole number.
+                let (part_len, message_len) = (messages, parts);
+                for part in 0..parts {
+                    let mine = part * part_len..(part + 1) * part_len;
+                    let shares = |&m: &usize| {
+                        m * message_len < mine.end && (m + 1) * message_len > mine.start
+                    };
+                    let found: Vec<usize> = (0..messages).filter(shares).collect();
+                    let said: Vec<usize> = overlapping(part, parts, messages).collect();
+                    assert_eq!(said, found, "part {part} of {parts} in {messages}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The sender: each partition is a message.
+
+use super::{Greeting, PARTITIONED, not_cancelled, within};
+use crate::{Active, Buffer, By, Comm, Destination, Error, External, Outcome, class};
+use std::cell::RefCell;
+use std::rc::Rc;
+use weft_fabric::Fabric;
+use weft_p2p::{Context, Mode, Status};
+
+/// The sender's request (MPI_Psend_init).
+pub struct PartitionedSend<F: Fabric> {
+    comm: Rc<Comm<F>>,
+    /// All partitions.
+    buffer: Buffer,
+    partitions: usize,
+    to: Destination,
+    context: Context,
+    /// `None` while it is not active.
+    round: RefCell<Option<Sending>>,
+}
+
+/// From a start to the end that a wait finds.
+struct Sending {
+    ready: Vec<bool>,
+    /// Partitions that are not ready.
+    missing: usize,
+    /// Messages that have not left.
+    under_way: Vec<Active>,
+}
+
+impl<F: Fabric> PartitionedSend<F> {
+    /// Local, but it sends the greeting. `buffer` holds all partitions, a multiple of `partitions`
+    /// elements.
+    pub fn new(
+        comm: &Rc<Comm<F>>,
+        buffer: Buffer,
+        partitions: usize,
+        to: Destination,
+        tag: i32,
+    ) -> Rc<PartitionedSend<F>> {
+        assert!(partitions > 0 && buffer.count().is_multiple_of(partitions));
+        let context = Context(PARTITIONED | comm.engine().new_context() << 1 | 1);
+        if let Destination::Rank(to) = to {
+            greet(comm, Greeting { partitions, bytes: buffer.len(), context }, to, tag);
+        }
+        let (comm, round) = (comm.clone(), RefCell::new(None));
+        Rc::new(PartitionedSend { comm, buffer, partitions, to, context, round })
+    }
+
+    /// Begins a round: no partition is ready (MPI_Start).
+    pub fn start(self: &Rc<Self>) -> Active {
+        *self.round.borrow_mut() = Some(Sending {
+            ready: vec![false; self.partitions],
+            missing: self.partitions,
+            under_way: Vec::new(),
+        });
+        Active::External(self.clone())
+    }
+
+    /// Sends a partition (MPI_Pready).
+    pub fn ready(&self, partition: i32) -> Result<(), Error> {
+        let partition = within(partition, self.partitions, "partition")?;
+        let mut round = self.round.borrow_mut();
+        let round = round.as_mut().ok_or_else(inactive)?;
+        if round.ready[partition] {
+            return Err(marked(partition, "partition"));
+        }
+        self.mark(round, partition);
+        Ok(())
+    }
+
+    /// Sends the partitions from `low` to `high`, both included (MPI_Pready_range).
+    pub fn ready_range(&self, low: i32, high: i32) -> Result<(), Error> {
+        let first = within(low, self.partitions, "partition_low")?;
+        let last = within(high, self.partitions, "partition_high")?;
+        if first > last {
+            let text = format!(
+                "argument partition_low = {low} is above partition_high = {high}: the range has at \
+                 least one partition"
+            );
+            return Err(Error::new(class::ARG, text));
+        }
+        let mut round = self.round.borrow_mut();
+        let round = round.as_mut().ok_or_else(inactive)?;
+        if let Some(again) = (first..=last).find(|&p| round.ready[p]) {
+            return Err(marked(again, "the range: partition"));
+        }
+        (first..=last).for_each(|p| self.mark(round, p));
+        Ok(())
+    }
+
+    /// Sends the partitions of a list (MPI_Pready_list).
+    pub fn ready_list(&self, list: &[i32]) -> Result<(), Error> {
+        let mut round = self.round.borrow_mut();
+        let round = round.as_mut().ok_or_else(inactive)?;
+        let mut partitions = Vec::with_capacity(list.len());
+        let mut seen = round.ready.clone();
+        for (i, &partition) in list.iter().enumerate() {
+            let name = format!("array_of_partitions[{i}]");
+            let partition = within(partition, self.partitions, &name)?;
+            if std::mem::replace(&mut seen[partition], true) {
+                return Err(marked(partition, &name));
+            }
+            partitions.push(partition);
+        }
+        partitions.into_iter().for_each(|p| self.mark(round, p));
+        Ok(())
+    }
+
+    fn mark(&self, round: &mut Sending, partition: usize) {
+        round.ready[partition] = true;
+        round.missing -= 1;
+        let each = self.buffer.count() / self.partitions;
+        let part = self.buffer.block((each * partition) as i64, each);
+        if let Destination::Rank(to) = self.to {
+            let target = self.comm.target_in(self.context, to, partition as i32);
+            let active = self.comm.isend_to(target, &part, Mode::Standard);
+            if !matches!(active, Active::Done(_)) {
+                round.under_way.push(active);
+            }
+        }
+        if round.missing == 0 && round.under_way.is_empty() {
+            // A thread that waits for it sleeps perhaps.
+            self.comm.engine().endpoint().fabric().sleeper().ring();
+        }
+    }
+}
+
+#[cold]
+fn inactive() -> Error {
+    let text = "the request is not active: MPI_Start comes before MPI_Pready";
+    Error::new(class::REQUEST, text)
+}
+
+#[cold]
+fn marked(partition: usize, argument: &str) -> Error {
+    let text = format!(
+        "argument {argument} = {partition} has been marked ready since MPI_Start: once a round"
+    );
+    Error::new(class::ARG, text)
+}
+
+impl<F: Fabric> External for PartitionedSend<F> {
+    fn poll(&self) -> Option<Outcome> {
+        let mut slot = self.round.borrow_mut();
+        let round = slot.as_mut()?;
+        let endpoint = self.comm.engine().endpoint();
+        let mut error = None;
+        while let Some(last) = round.under_way.last_mut() {
+            error = last.poll(endpoint)?.error;
+            if error.is_some() {
+                break;
+            }
+            round.under_way.pop();
+        }
+        let fault = || endpoint.fault().map(Error::from);
+        let error = if round.missing > 0 { Some(error.or_else(fault)?) } else { error };
+        *slot = None;
+        Some(Outcome { status: Status::default(), error })
+    }
+
+    fn is_over(&self) -> bool {
+        let endpoint = self.comm.engine().endpoint();
+        let round = self.round.borrow();
+        let sent = |round: &Sending| {
+            round.missing == 0 && round.under_way.iter().all(|active| active.is_over(endpoint))
+        };
+        round.as_ref().is_none_or(sent) || endpoint.fault().is_some()
+    }
+
+    fn peek(&self) -> Option<Status> {
+        self.is_over().then(Status::default)
+    }
+
+    fn cancel(&self) -> Result<(), Error> {
+        Err(not_cancelled())
+    }
+
+    fn release(&self) {}
+}
+
+/// Sends a greeting and forgets it.
+fn greet<F: Fabric>(comm: &Rc<Comm<F>>, greeting: Greeting, to: usize, tag: i32) {
+    let engine = comm.engine();
+    let memory = engine.endpoint().staging().take(Greeting::LEN);
+    memory.sge().fill(&greeting.encode());
+    let target = comm.target_in(comm.greetings(), to, tag);
+    if let Some(id) = engine.endpoint().isend(target, memory.sge(), Mode::Standard) {
+        let endpoint = engine.endpoint().clone();
+        engine.spawn_by(By::Anybody, async move {
+            let _kept_until_sent = memory;
+            endpoint.wait(id).await?;
+            Ok(())
+        });
+    }
+}

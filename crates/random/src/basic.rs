@@ -1,0 +1,125 @@
+//! Predefined datatypes: what a message is made of.
+
+use std::fmt;
+
+/// What the bytes mean, for reductions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    Signed,
+    Unsigned,
+    Float,
+    Complex,
+    Byte,
+    Logical,
+    /// Characters and wide characters: no reduction takes them.
+    Text,
+}
+
+struct Info {
+    name: &'static str,
+    handle: usize,
+    size: usize,
+    class: Class,
+}
+
+const fn info(name: &'static str, handle: usize, size: usize, class: Class) -> Info {
+    Info { name, handle, size, class }
+}
+
+// Without long double, of whose 16 bytes a copy may leave 6 out.
+const BASICS: &[Info] = &[
+    info("CHAR", 0x243, 1, Class::Text),
+    info("SIGNED_CHAR", 0x244, 1, Class::Signed),
+    info("UNSIGNED_CHAR", 0x245, 1, Class::Unsigned),
+    info("BYTE", 0x247, 1, Class::Byte),
+    info("WCHAR", 0x23c, 4, Class::Text),
+    info("SHORT", 0x208, 2, Class::Signed),
+    info("INT", 0x209, 4, Class::Signed),
+    info("LONG", 0x20a, 8, Class::Signed),
+    info("LONG_LONG", 0x20b, 8, Class::Signed),
+    info("UNSIGNED_SHORT", 0x20c, 2, Class::Unsigned),
+    info("UNSIGNED", 0x20d, 4, Class::Unsigned),
+    info("UNSIGNED_LONG", 0x20e, 8, Class::Unsigned),
+    info("UNSIGNED_LONG_LONG", 0x20f, 8, Class::Unsigned),
+    info("INT8_T", 0x240, 1, Class::Signed),
+    info("UINT8_T", 0x241, 1, Class::Unsigned),
+    info("INT16_T", 0x248, 2, Class::Signed),
+    info("UINT16_T", 0x249, 2, Class::Unsigned),
+    info("INT32_T", 0x250, 4, Class::Signed),
+    info("UINT32_T", 0x251, 4, Class::Unsigned),
+    info("INT64_T", 0x258, 8, Class::Signed),
+    info("UINT64_T", 0x259, 8, Class::Unsigned),
+    info("AINT", 0x201, 8, Class::Signed),
+    info("COUNT", 0x202, 8, Class::Signed),
+    info("OFFSET", 0x203, 8, Class::Signed),
+    info("FLOAT", 0x210, 4, Class::Float),
+    info("DOUBLE", 0x214, 8, Class::Float),
+    info("C_FLOAT_COMPLEX", 0x212, 8, Class::Complex),
+    info("C_DOUBLE_COMPLEX", 0x216, 16, Class::Complex),
+    info("C_BOOL", 0x238, 1, Class::Logical),
+];
+
+/// A predefined datatype.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Basic(u8);
+
+/// All of them.
+pub fn all() -> impl Iterator<Item = Basic> {
+    (0..BASICS.len()).map(|i| Basic(i as u8))
+}
+
+impl Basic {
+    /// The one with this name, without `MPI_`.
+    pub fn named(name: &str) -> Basic {
+        all().find(|b| b.name() == name).unwrap_or_else(|| panic!("no basic datatype {name}"))
+    }
+
+    fn info(self) -> &'static Info {
+        &BASICS[usize::from(self.0)]
+    }
+
+    pub fn name(self) -> &'static str {
+        self.info().name
+    }
+
+    pub fn handle(self) -> usize {
+        self.info().handle
+    }
+
+    pub fn size(self) -> usize {
+        self.info().size
+    }
+
+    pub fn class(self) -> Class {
+        self.info().class
+    }
+
+    /// What C aligns it to.
+    pub fn align(self) -> usize {
+        if self.class() == Class::Complex { self.size() / 2 } else { self.size() }
+    }
+}
+
+impl fmt::Display for Basic {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A predefined pair of a value and an `int`, as C lays out the structure of both.
+pub struct Pair {
+    pub name: &'static str,
+    pub handle: usize,
+    pub first: &'static str,
+    /// Where the `int` is, in bytes.
+    pub second_at: i64,
+    pub extent: i64,
+}
+
+pub const PAIRS: &[Pair] = &[
+    Pair { name: "FLOAT_INT", handle: 0x228, first: "FLOAT", second_at: 4, extent: 8 },
+    Pair { name: "DOUBLE_INT", handle: 0x229, first: "DOUBLE", second_at: 8, extent: 16 },
+    Pair { name: "LONG_INT", handle: 0x22a, first: "LONG", second_at: 8, extent: 16 },
+    Pair { name: "2INT", handle: 0x22b, first: "INT", second_at: 4, extent: 8 },
+    Pair { name: "SHORT_INT", handle: 0x22c, first: "SHORT", second_at: 4, extent: 8 },
+];

@@ -1,0 +1,151 @@
+//! Communicators, as all ranks know them: who sits in them, and who hears whom in a collective call.
+
+/// A communicator. A seat is a member's place in `members`; in an intracommunicator it is the rank.
+#[derive(Clone)]
+pub struct Comm {
+    /// World ranks: of an intercommunicator first one group, then the other.
+    pub members: Vec<usize>,
+    /// How many of them the first group of an intercommunicator has.
+    pub first: Option<usize>,
+    pub topology: Option<Topology>,
+}
+
+/// The neighbours of each seat; nothing stands for MPI_PROC_NULL.
+#[derive(Clone)]
+pub struct Topology {
+    pub sources: Vec<Vec<Option<usize>>>,
+    pub destinations: Vec<Vec<Option<usize>>>,
+    /// A Cartesian grid, where what goes out in one direction comes in from the opposite one.
+    pub grid: bool,
+}
+
+/// For each seat, what it hears: the seat that says it, and which piece of what that one says.
+pub type Wiring = Vec<Vec<Option<(usize, usize)>>>;
+
+impl Comm {
+    pub fn new(members: Vec<usize>) -> Comm {
+        Comm { members, first: None, topology: None }
+    }
+
+    /// The seat of a world rank.
+    pub fn seat(&self, world: usize) -> Option<usize> {
+        self.members.iter().position(|m| *m == world)
+    }
+
+    /// The seats of a seat's own group.
+    pub fn group(&self, seat: usize) -> std::ops::Range<usize> {
+        match self.first {
+            Some(first) if seat < first => 0..first,
+            Some(first) => first..self.members.len(),
+            None => 0..self.members.len(),
+        }
+    }
+
+    /// The seats that a seat can send to: all, or the other group.
+    pub fn others(&self, seat: usize) -> std::ops::Range<usize> {
+        match self.first {
+            Some(first) if seat < first => first..self.members.len(),
+            Some(first) => 0..first,
+            None => 0..self.members.len(),
+        }
+    }
+
+    /// What MPI calls a seat: its rank in its own group.
+    pub fn rank_of(&self, seat: usize) -> usize {
+        seat - self.group(seat).start
+    }
+
+    /// For each seat, where its pieces go.
+    pub fn outgoing(&self, neighbors: bool) -> Vec<Vec<Option<usize>>> {
+        match &self.topology {
+            Some(topology) if neighbors => topology.destinations.clone(),
+            _ => (0..self.members.len()).map(|s| self.others(s).map(Some).collect()).collect(),
+        }
+    }
+
+    pub fn wiring(&self, neighbors: bool) -> Wiring {
+        let all = |seat: usize| {
+            let from = |from: usize| Some((from, seat - self.others(from).start));
+            self.others(seat).map(from).collect()
+        };
+        match &self.topology {
+            Some(topology) if neighbors => topology.wiring(),
+            _ => (0..self.members.len()).map(all).collect(),
+        }
+    }
+}
+
+impl Topology {
+    /// The n-th edge between two is the n-th in both their lists; in a grid, the opposite direction.
+    fn wiring(&self) -> Wiring {
+        let one = |to: usize, i: usize| {
+            let sources = &self.sources[to];
+            let from = sources[i]?;
+            if self.grid {
+                return Some((from, i ^ 1));
+            }
+            let nth = sources[..i].iter().filter(|s| **s == Some(from)).count();
+            let mut edges = (0..).zip(&self.destinations[from]).filter(|(_, d)| **d == Some(to));
+            Some((from, edges.nth(nth).expect("both ends know of an edge").0))
+        };
+        let seats = 0..self.sources.len();
+        seats.map(|to| (0..self.sources[to].len()).map(|i| one(to, i)).collect()).collect()
+    }
+
+    /// A grid, the last dimension fastest.
+    pub fn cart(dims: &[usize], periodic: &[bool]) -> Topology {
+        let n: usize = dims.iter().product();
+        let neighbours = |seat: usize| {
+            let mut out = Vec::new();
+            let mut step = n;
+            for (size, periodic) in dims.iter().zip(periodic) {
+                step /= size;
+                let at = seat / step % size;
+                for to in [at.checked_sub(1), (at + 1 < *size).then_some(at + 1)] {
+                    let around =
+                        if to.is_none() && at == 0 && out.len() % 2 == 0 { size - 1 } else { 0 };
+                    let to = to.or(periodic.then_some(around));
+                    out.push(to.map(|to| seat + to * step - at * step));
+                }
+            }
+            out
+        };
+        let all: Vec<_> = (0..n).map(neighbours).collect();
+        Topology { sources: all.clone(), destinations: all, grid: true }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_in_a_grid() {
+        let t = Topology::cart(&[2, 3], &[false, true]);
+        // 0 1 2
+        // 3 4 5
+        assert_eq!(t.sources[0], [None, Some(3), Some(2), Some(1)]);
+        assert_eq!(t.sources[5], [Some(2), None, Some(4), Some(3)]);
+        // What 0 hears from below is what 3 says upwards.
+        assert_eq!(t.wiring()[0], [None, Some((3, 0)), Some((2, 3)), Some((1, 2))]);
+        let ring = Topology::cart(&[1], &[true]);
+        assert_eq!(ring.wiring()[0], [Some((0, 1)), Some((0, 0))]);
+    }
+
+    #[test]
+    fn the_groups_of_an_intercommunicator() {
+        let comm = Comm { members: vec![4, 2, 7], first: Some(1), topology: None };
+        assert_eq!((comm.others(0), comm.others(2), comm.rank_of(2)), (1..3, 0..1, 1));
+        let wiring = comm.wiring(false);
+        assert_eq!(wiring[0], [Some((1, 0)), Some((2, 0))]);
+        assert_eq!(wiring[2], [Some((0, 1))]);
+    }
+
+    #[test]
+    fn double_edges_keep_their_order() {
+        let (sources, destinations) =
+            (vec![vec![], vec![Some(0), Some(0)]], vec![vec![Some(1), Some(1)], vec![]]);
+        let t = Topology { sources, destinations, grid: false };
+        assert_eq!(t.wiring()[1], [Some((0, 0)), Some((0, 1))]);
+    }
+}

@@ -1,0 +1,157 @@
+//! Makes MPI's datatype from ours.
+
+use crate::basic::PAIRS;
+use crate::mpi::{self, Array, Mpi};
+use crate::types::{Datatype, Shape, Spread};
+
+/// The handle of a committed datatype, which the caller frees with [`release`].
+pub fn construct(mpi: &Mpi, ty: &Datatype) -> Result<usize, String> {
+    let mut handle = build(mpi, ty)?;
+    if !predefined(ty) {
+        mpi.call("MPI_Type_commit", &[std::ptr::from_mut(&mut handle) as usize])?;
+    }
+    agree(mpi, ty, handle)?;
+    Ok(handle)
+}
+
+pub fn release(mpi: &Mpi, ty: &Datatype, handle: usize) -> Result<(), String> {
+    if predefined(ty) { Ok(()) } else { mpi.free("MPI_Type_free", handle) }
+}
+
+fn predefined(ty: &Datatype) -> bool {
+    matches!(ty.shape, Shape::Basic(_) | Shape::Pair(_))
+}
+
+/// Compares the library's size and bounds with ours.
+fn agree(mpi: &Mpi, ty: &Datatype, handle: usize) -> Result<(), String> {
+    let two = |name: &str| -> Result<(i64, i64), String> {
+        let (mut a, mut b) = (0i64, 0i64);
+        let args =
+            [handle, std::ptr::from_mut(&mut a) as usize, std::ptr::from_mut(&mut b) as usize];
+        mpi.call_c(name, ty.large, &args)?;
+        Ok((a, b))
+    };
+    let size = mpi.count("MPI_Type_size", ty.large, &[handle])?;
+    let (lb, extent) = two("MPI_Type_get_extent")?;
+    let (true_lb, span) = two("MPI_Type_get_true_extent")?;
+    let theirs = (size, lb, extent, true_lb, span);
+    let ours = (ty.size() as i64, ty.lb, ty.extent(), ty.true_lb, ty.span());
+    if ours == theirs {
+        return Ok(());
+    }
+    Err(format!(
+        "the library says (size, lb, extent, true lb, true extent) = {theirs:?} of a datatype that \
+         has {ours:?}: {ty}"
+    ))
+}
+
+fn build(mpi: &Mpi, ty: &Datatype) -> Result<usize, String> {
+    let large = ty.large;
+    let counts = |values: &[i64]| Array::new(large, values.iter().copied());
+    // Displacements in bytes are MPI_Aint or MPI_Count: 64 bits in both forms.
+    let bytes = |values: &[i64]| Array::new(true, values.iter().copied());
+    let n = |value: i64| value as usize;
+    let around = |child: &Datatype, name: &str, args: &[usize], after: bool| {
+        let inner = build(mpi, child)?;
+        let mut all = args.to_vec();
+        all.insert(if after { args.len() } else { 0 }, inner);
+        let made = mpi.make(name, large, &all)?;
+        release(mpi, child, inner)?;
+        Ok::<usize, String>(made)
+    };
+    match &ty.shape {
+        Shape::Basic(b) => Ok(b.handle()),
+        Shape::Pair(i) => Ok(PAIRS[*i].handle),
+        Shape::Dup(child) => {
+            let inner = build(mpi, child)?;
+            let made = mpi.make("MPI_Type_dup", false, &[inner])?;
+            release(mpi, child, inner)?;
+            Ok(made)
+        }
+        Shape::Contiguous(count, child) => around(child, "MPI_Type_contiguous", &[n(*count)], true),
+        Shape::Vector { count, block, stride, child } => {
+            around(child, "MPI_Type_vector", &[n(*count), n(*block), n(*stride)], true)
+        }
+        Shape::Hvector { count, block, stride, child } => {
+            around(child, "MPI_Type_create_hvector", &[n(*count), n(*block), n(*stride)], true)
+        }
+        Shape::Indexed { blocks, at, child } => {
+            let (lengths, places) = (counts(blocks), counts(at));
+            let args = [blocks.len(), lengths.address(), places.address()];
+            around(child, "MPI_Type_indexed", &args, true)
+        }
+        Shape::Hindexed { blocks, at, child } => {
+            let (lengths, places) = (counts(blocks), bytes(at));
+            let args = [blocks.len(), lengths.address(), places.address()];
+            around(child, "MPI_Type_create_hindexed", &args, true)
+        }
+        Shape::IndexedBlock { block, at, child } => {
+            let places = counts(at);
+            let args = [at.len(), n(*block), places.address()];
+            around(child, "MPI_Type_create_indexed_block", &args, true)
+        }
+        Shape::HindexedBlock { block, at, child } => {
+            let places = bytes(at);
+            let args = [at.len(), n(*block), places.address()];
+            around(child, "MPI_Type_create_hindexed_block", &args, true)
+        }
+        Shape::Struct { blocks, at, children } => {
+            let (lengths, places) = (counts(blocks), bytes(at));
+            let inner: Vec<usize> =
+                children.iter().map(|child| build(mpi, child)).collect::<Result<_, _>>()?;
+            let list = inner.as_ptr() as usize;
+            let args = [blocks.len(), lengths.address(), places.address(), list];
+            let made = mpi.make("MPI_Type_create_struct", large, &args)?;
+            for (child, handle) in children.iter().zip(inner) {
+                release(mpi, child, handle)?;
+            }
+            Ok(made)
+        }
+        Shape::Subarray { sizes, subsizes, starts, fortran, child } => {
+            let arrays = [counts(sizes), counts(subsizes), counts(starts)];
+            let [a, b, c] = arrays.each_ref().map(Array::address);
+            let args = [sizes.len(), a, b, c, order(*fortran)];
+            around(child, "MPI_Type_create_subarray", &args, true)
+        }
+        Shape::Darray { dimensions, fortran, child } => {
+            darray(mpi, dimensions, |process, arrays| {
+                let [sizes, spreads, blocks, grid] = arrays;
+                let sizes = counts(sizes);
+                let others = [spreads, blocks, grid].map(|a| Array::new(false, a.iter().copied()));
+                let [b, c, d] = others.each_ref().map(Array::address);
+                let ranks: i64 = grid.iter().product();
+                let args =
+                    [n(ranks), n(process), grid.len(), sizes.address(), b, c, d, order(*fortran)];
+                around(child, "MPI_Type_create_darray", &args, true)
+            })
+        }
+        Shape::Resized { lb, extent, child } => {
+            around(child, "MPI_Type_create_resized", &[n(*lb), n(*extent)], false)
+        }
+    }
+}
+
+fn order(fortran: bool) -> usize {
+    (if fortran { mpi::ORDER_FORTRAN } else { mpi::ORDER_C }) as usize
+}
+
+/// The arguments of a distributed array: this process's rank in the grid of processes (row-major in
+/// either order), and sizes, distributions, their arguments, and the grid.
+fn darray(
+    _: &Mpi,
+    dimensions: &[crate::types::Dimension],
+    make: impl Fn(i64, [&[i64]; 4]) -> Result<usize, String>,
+) -> Result<usize, String> {
+    let dflt = mpi::DISTRIBUTE_DFLT_DARG;
+    let spread = |s: Spread| match s {
+        Spread::None => (mpi::DISTRIBUTE_NONE, dflt),
+        Spread::Block(block) => (mpi::DISTRIBUTE_BLOCK, block.unwrap_or(dflt)),
+        Spread::Cyclic(block) => (mpi::DISTRIBUTE_CYCLIC, block.unwrap_or(dflt)),
+    };
+    let process = dimensions.iter().fold(0, |rank, d| rank * d.processes + d.at);
+    let sizes: Vec<i64> = dimensions.iter().map(|d| d.size).collect();
+    let (spreads, blocks): (Vec<i64>, Vec<i64>) =
+        dimensions.iter().map(|d| spread(d.spread)).unzip();
+    let grid: Vec<i64> = dimensions.iter().map(|d| d.processes).collect();
+    make(process, [&sizes, &spreads, &blocks, &grid])
+}

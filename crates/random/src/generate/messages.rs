@@ -1,0 +1,196 @@
+//! Point-to-point messages of one communicator in one phase, such that what is received is decided
+//! by the program alone, or but for the order of sources.
+
+use crate::basic::Basic;
+use crate::comm::Comm;
+use crate::grow::{Use, piece, signature};
+use crate::program::{CommId, Dress, Form, Item, Message, Mode, Shift, Taking};
+use fastrand::Rng;
+
+/// How receives are matched with messages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Matching {
+    /// Every message has its own tag: receives may be posted in any order.
+    Tags,
+    /// All have one tag: they match in order.
+    Order,
+    /// Receives take any tag: they match in order.
+    AnyTag,
+    /// One receiver takes messages from anywhere: which one is seen from the status. All receives
+    /// are posted early, or no send waits, so that no order of arrival can block.
+    AnySource { early: bool, any_tag: bool },
+}
+
+fn bytes(unit: &[Basic]) -> usize {
+    unit.iter().map(|b| b.size()).sum()
+}
+
+/// Adds messages on a communicator; whether some are received from anywhere.
+pub fn plan(rng: &mut Rng, comm: CommId, who: &Comm, items: &mut Vec<Item>) -> bool {
+    let n = who.members.len();
+    let matching = match rng.u32(..6) {
+        0 | 1 => Matching::Tags,
+        2 => Matching::Order,
+        3 => Matching::AnyTag,
+        _ => Matching::AnySource { early: rng.bool(), any_tag: rng.bool() },
+    };
+    let wild = matches!(matching, Matching::AnySource { .. });
+    let base = rng.i64(0..1000);
+    let shared = wild.then(|| {
+        let unit = signature(rng);
+        (unit, rng.usize(..n))
+    });
+    for i in 0..rng.usize(1..=2 * n + 2) {
+        let receiver = shared.as_ref().map_or_else(|| rng.usize(..n), |(_, receiver)| *receiver);
+        let (mut from, mut to) = (Some(rng.usize(who.others(receiver))), Some(receiver));
+        match (&shared, rng.u32(..16)) {
+            (Some(_), _) => {}
+            (None, 0) => from = None,
+            (None, 1) => to = None,
+            _ => {}
+        }
+        let unit = match &shared {
+            Some((unit, _)) => unit.clone(),
+            None => signature(rng),
+        };
+        let mut times = super::times(rng, bytes(&unit));
+        if wild {
+            // All receives have room for any of the messages.
+            times = times.min(MOST / bytes(&unit));
+        }
+        let tag = match matching {
+            Matching::Order | Matching::AnySource { any_tag: false, .. } => base,
+            _ => base + i as i64,
+        };
+        items.push(Item::Message(message(rng, comm, (from, to), tag, matching, &unit, times)));
+    }
+    wild
+}
+
+/// The most bytes of a message that is received from anywhere.
+const MOST: usize = 3000;
+
+fn form(rng: &mut Rng) -> Form {
+    match rng.u32(..6) {
+        0 => Form::Persistent,
+        1 | 2 => Form::Blocking,
+        _ => Form::Immediate,
+    }
+}
+
+fn message(
+    rng: &mut Rng,
+    comm: CommId,
+    (from, to): (Option<usize>, Option<usize>),
+    tag: i64,
+    matching: Matching,
+    unit: &[Basic],
+    times: usize,
+) -> Message {
+    let own = from == to;
+    let mut taking = match rng.u32(..8) {
+        0 => Taking::Probe { immediate: rng.bool() },
+        1 => Taking::Matched { immediate: rng.bool(), later: rng.bool() },
+        _ => Taking::Receive(form(rng)),
+    };
+    // From nobody and from anywhere nothing is probed for: the standard's answer is for a receive.
+    let mut early = matching == Matching::Tags && rng.bool();
+    if let Matching::AnySource { early: all, .. } = matching {
+        early = all;
+    }
+    if early && !matches!(taking, Taking::Receive(Form::Immediate | Form::Persistent)) {
+        taking = Taking::Receive(if rng.bool() { Form::Immediate } else { Form::Persistent });
+    }
+    let mut form = form(rng);
+    let mut mode = match rng.u32(..6) {
+        0 => Mode::Synchronous,
+        1 => Mode::Buffered,
+        2 if early || to.is_none() => Mode::Ready,
+        _ => Mode::Standard,
+    };
+    // A message to oneself, and one that arrives in any order, may not be waited for before its
+    // receive is posted.
+    let posted = early || matches!(taking, Taking::Receive(Form::Immediate | Form::Persistent));
+    let wild = matches!(matching, Matching::AnySource { early: false, .. });
+    if form == Form::Blocking && mode != Mode::Buffered && (wild || own && !posted) {
+        if rng.bool() {
+            form = Form::Immediate;
+        } else {
+            mode = Mode::Buffered;
+        }
+    }
+    let any_source = matches!(matching, Matching::AnySource { .. });
+    let any_tag = matches!(matching, Matching::AnyTag | Matching::AnySource { any_tag: true, .. });
+    let dress = |rng: &mut Rng, packed: bool| match rng.u32(..8) {
+        0 => Dress::Absolute,
+        1 if packed => Dress::Packed,
+        _ => Dress::Plain,
+    };
+    // A persistent request keeps the buffer of its first round, so what is packed is not persistent;
+    // and how long it is must be known to the receiver.
+    let send_dress = dress(rng, form != Form::Persistent && !any_source);
+    let plain = matches!(taking, Taking::Receive(Form::Blocking | Form::Immediate));
+    let recv_dress = dress(rng, plain && !any_source && from.is_some());
+    let send = piece(rng, unit, times, Use::Send);
+    let room = match () {
+        () if any_source => MOST / bytes(unit),
+        () if recv_dress == Dress::Packed || rng.bool() => times,
+        () => times + rng.usize(0..5),
+    };
+    let recv = piece(rng, unit, room, Use::Receive);
+    Message {
+        comm,
+        from,
+        to,
+        tag,
+        send,
+        mode,
+        form,
+        send_large: rng.u32(..3) == 0,
+        send_dress,
+        recv,
+        taking,
+        early,
+        any_source,
+        any_tag,
+        recv_large: rng.u32(..3) == 0,
+        recv_dress,
+    }
+}
+
+/// One call that sends and receives, on each rank.
+pub fn shift(rng: &mut Rng, comm: CommId, n: usize) -> Shift {
+    let unit = signature(rng);
+    let replace = rng.bool();
+    let times: Vec<usize> = (0..n).map(|_| super::times(rng, bytes(&unit))).collect();
+    let by = rng.usize(..n);
+    let around = rng.bool();
+    // With one buffer for both all have the same length.
+    let length = |r: usize| if replace { times[0] } else { times[r] };
+    let send: Vec<_> = (0..n)
+        .map(|r| piece(rng, &unit, length(r), if replace { Use::Receive } else { Use::Send }))
+        .collect();
+    let recv = if replace {
+        send.clone()
+    } else {
+        let from = |r: usize| (r + n - by) % n;
+        (0..n)
+            .map(|r| {
+                let room = length(from(r)) + rng.usize(0..3);
+                piece(rng, &unit, room, Use::Receive)
+            })
+            .collect()
+    };
+    Shift {
+        comm,
+        by,
+        around,
+        replace,
+        immediate: rng.bool(),
+        large: (0..n).map(|_| rng.u32(..3) == 0).collect(),
+        // Apart from those of messages, whose receives may be posted early.
+        tag: rng.i64(5000..6000),
+        send,
+        recv,
+    }
+}

@@ -1,0 +1,332 @@
+//! Random datatypes with a given signature: every constructor, nested, in as many layouts as
+//! chance finds. No two bytes of data overlap, in one element or between neighbours.
+
+use crate::basic::{self, Basic, Class, PAIRS};
+use crate::buffer::Piece;
+use crate::mpi::DISTRIBUTE_DFLT_DARG;
+use crate::types::{Datatype, Dimension, Shape, Spread, Type};
+use fastrand::Rng;
+
+/// The most basic datatypes in the type map of a random datatype.
+const MAP: usize = 48;
+
+/// A random unit of a signature: mostly one basic datatype, at times a few, or a pair's two.
+pub fn signature(rng: &mut Rng) -> Vec<Basic> {
+    // The bytes of a bool are not free to choose, so it is left to the logical reductions.
+    let all: Vec<Basic> = basic::all().filter(|b| b.class() != Class::Logical).collect();
+    match rng.u32(0..8) {
+        0 => (0..rng.usize(2..=5)).map(|_| all[rng.usize(..all.len())]).collect(),
+        1 => vec![Basic::named(PAIRS[rng.usize(..PAIRS.len())].first), Basic::named("INT")],
+        _ => vec![all[rng.usize(..all.len())]],
+    }
+}
+
+fn divisors(n: usize) -> Vec<usize> {
+    (1..=n).filter(|d| n.is_multiple_of(*d)).collect()
+}
+
+/// Numbers from 0 on that sum up to `sum`.
+pub fn parts(rng: &mut Rng, sum: i64, n: usize) -> Vec<i64> {
+    let mut cuts: Vec<i64> = (1..n).map(|_| rng.i64(0..=sum)).collect();
+    cuts.extend([0, sum]);
+    cuts.sort_unstable();
+    cuts.windows(2).map(|w| w[1] - w[0]).collect()
+}
+
+/// `product` as so many factors.
+fn factors(rng: &mut Rng, product: i64, n: usize) -> Vec<i64> {
+    let mut rest = product as usize;
+    let mut all: Vec<i64> = Vec::new();
+    for _ in 1..n {
+        let some = divisors(rest);
+        let one = some[rng.usize(..some.len())];
+        all.push(one as i64);
+        rest /= one;
+    }
+    all.push(rest as i64);
+    rng.shuffle(&mut all);
+    all
+}
+
+/// Displacements for blocks that reach from `.0` to `.1` (bytes) around them: multiples of `unit`
+/// bytes, in random order, with random gaps.
+fn place(rng: &mut Rng, reach: &[(i64, i64)], unit: i64) -> Vec<i64> {
+    let mut order: Vec<usize> = (0..reach.len()).collect();
+    rng.shuffle(&mut order);
+    let mut at = vec![0; reach.len()];
+    let mut end = rng.i64(-3..=3) * unit;
+    for i in order {
+        let (lo, hi) = reach[i];
+        at[i] = ((end - lo).div_euclid(unit) + i64::from((end - lo).rem_euclid(unit) != 0)) * unit;
+        at[i] += rng.i64(0..3) * unit;
+        end = at[i] + hi;
+    }
+    at
+}
+
+/// Where `n` elements of a datatype reach.
+fn reach(child: &Type, n: i64) -> (i64, i64) {
+    if n == 0 {
+        return (0, 0);
+    }
+    (child.true_lb, (n - 1) * child.extent() + child.true_ub)
+}
+
+/// A multiple in bytes for displacements; mostly what the hardware likes.
+fn grain(rng: &mut Rng) -> i64 {
+    [8, 8, 8, 4, 2, 1][rng.usize(..6)]
+}
+
+/// A datatype whose type map has exactly these basic datatypes in this order.
+pub fn grow(rng: &mut Rng, seq: &[Basic], depth: u32) -> Type {
+    if let [one] = seq
+        && (depth == 0 || rng.u32(..3) > 0)
+    {
+        return Datatype::basic(*one);
+    }
+    if let [first, second] = seq
+        && second.name() == "INT"
+        && let Some(i) = PAIRS.iter().position(|p| p.first == first.name())
+        && rng.bool()
+    {
+        return Datatype::new(Shape::Pair(i), false);
+    }
+    let large = rng.u32(..3) == 0;
+    let uniform = seq.iter().all(|b| *b == seq[0]);
+    if depth == 0 {
+        if uniform {
+            let child = Datatype::basic(seq[0]);
+            return Datatype::new(Shape::Contiguous(seq.len() as i64, child), large);
+        }
+        return structure(rng, seq, 0, large);
+    }
+    match rng.u32(..14) {
+        0 => {
+            let child = grow(rng, seq, depth - 1);
+            Datatype::new(Shape::Dup(child), false)
+        }
+        1 | 2 => {
+            let child = grow(rng, seq, depth - 1);
+            let lb = child.true_lb + rng.i64(-2..=1) * grain(rng);
+            let extent = child.span() + rng.i64(0..3) * grain(rng);
+            Datatype::new(Shape::Resized { lb, extent, child }, large)
+        }
+        3 => structure(rng, seq, depth - 1, large),
+        which => repeated(rng, seq, depth - 1, large, which),
+    }
+}
+
+/// A structure of random pieces of the sequence.
+fn structure(rng: &mut Rng, seq: &[Basic], depth: u32, large: bool) -> Type {
+    let (mut blocks, mut children) = (Vec::new(), Vec::new());
+    let mut rest = seq;
+    while !rest.is_empty() {
+        let alike = rest.iter().take_while(|b| **b == rest[0]).count();
+        // At the bottom a piece is of one basic datatype, elsewhere anything.
+        let len = if depth == 0 || rng.bool() {
+            rng.usize(1..=alike)
+        } else {
+            rng.usize(1..=rest.len().min(12))
+        };
+        let (now, after) = rest.split_at(len);
+        rest = after;
+        if now.iter().all(|b| *b == now[0]) {
+            let some = divisors(len);
+            let unit = some[rng.usize(..some.len())];
+            blocks.push((len / unit) as i64);
+            children.push(if depth == 0 && unit == 1 {
+                Datatype::basic(now[0])
+            } else {
+                grow(rng, &now[..unit], depth.saturating_sub(1))
+            });
+        } else {
+            blocks.push(1);
+            children.push(grow(rng, now, depth - 1));
+        }
+        if rng.u32(..6) == 0 {
+            blocks.push(0);
+            children.push(Datatype::basic(seq[0]));
+        }
+    }
+    let reaches: Vec<_> = children.iter().zip(&blocks).map(|(t, n)| reach(t, *n)).collect();
+    let unit = grain(rng);
+    let at = place(rng, &reaches, unit);
+    Datatype::new(Shape::Struct { blocks, at, children }, large)
+}
+
+/// A constructor that repeats a child, whose sequence is a period of this one.
+fn repeated(rng: &mut Rng, seq: &[Basic], depth: u32, large: bool, which: u32) -> Type {
+    let period = |d: &usize| seq.iter().enumerate().all(|(i, b)| *b == seq[i % d]);
+    let some: Vec<usize> = divisors(seq.len()).into_iter().filter(period).collect();
+    let unit = some[rng.usize(..some.len())];
+    let n = (seq.len() / unit) as i64;
+    let child = grow(rng, &seq[..unit], depth);
+    let unit = child.extent();
+    let sign = if rng.u32(..4) == 0 { -1 } else { 1 };
+    let count = divisors(n as usize);
+    let count = count[rng.usize(..count.len())] as i64;
+    let block = n / count;
+    let shape = match which {
+        4 => Shape::Contiguous(n, child),
+        5 => {
+            let stride = sign * (block + rng.i64(0..4));
+            Shape::Vector { count, block, stride, child }
+        }
+        6 => {
+            let (lo, hi) = reach(&child, block);
+            let stride = sign * (hi - lo + rng.i64(0..4) * grain(rng));
+            Shape::Hvector { count, block, stride, child }
+        }
+        7 | 8 => {
+            let many = rng.usize(1..=4);
+            let blocks = parts(rng, n, many);
+            let reaches: Vec<_> = blocks.iter().map(|b| reach(&child, *b)).collect();
+            if which == 7 {
+                let at = place(rng, &reaches, unit).iter().map(|a| a / unit).collect();
+                Shape::Indexed { blocks, at, child }
+            } else {
+                let bytes = grain(rng);
+                Shape::Hindexed { blocks, at: place(rng, &reaches, bytes), child }
+            }
+        }
+        9 => {
+            let at = place(rng, &vec![reach(&child, block); count as usize], unit);
+            Shape::IndexedBlock { block, at: at.iter().map(|a| a / unit).collect(), child }
+        }
+        10 => {
+            let bytes = grain(rng);
+            let at = place(rng, &vec![reach(&child, block); count as usize], bytes);
+            Shape::HindexedBlock { block, at, child }
+        }
+        11 | 12 => {
+            let dimensions = rng.usize(1..=3);
+            let subsizes = factors(rng, n, dimensions);
+            let sizes: Vec<i64> = subsizes.iter().map(|s| s + rng.i64(0..3)).collect();
+            let starts = sizes.iter().zip(&subsizes).map(|(a, s)| rng.i64(0..=a - s)).collect();
+            Shape::Subarray { sizes, subsizes, starts, fortran: rng.bool(), child }
+        }
+        _ => {
+            let dimensions = rng.usize(1..=3);
+            let owned = factors(rng, n, dimensions);
+            let dimensions = owned.into_iter().map(|n| dimension(rng, n)).collect();
+            Shape::Darray { dimensions, fortran: rng.bool(), child }
+        }
+    };
+    Datatype::new(shape, large)
+}
+
+/// A dimension of which this process owns `n` indices.
+fn dimension(rng: &mut Rng, n: i64) -> Dimension {
+    let processes = rng.i64(1..=3);
+    let at = rng.i64(0..processes);
+    let spread = match rng.u32(..5) {
+        0 => return Dimension { size: n, spread: Spread::None, processes: 1, at: 0 },
+        1 => Spread::Block(None),
+        // The standard ABI's number for the default is 19, which no other block can have then.
+        2 => Spread::Block(Some(n + rng.i64(0..2)).filter(|b| *b != DISTRIBUTE_DFLT_DARG)),
+        3 => Spread::Cyclic(None),
+        _ => Spread::Cyclic(Some(rng.i64(1..=3))),
+    };
+    // The size follows from what is owned: look for it. A block of more than n has but one.
+    let mut fits = Vec::new();
+    for size in 1..=(n + 4) * processes {
+        let legal = !matches!(spread, Spread::Block(Some(b)) if b * processes < size);
+        let dimension = Dimension { size, spread, processes, at };
+        if legal && dimension.owned().len() as i64 == n {
+            fits.push(dimension);
+        }
+    }
+    if fits.is_empty() {
+        return Dimension { size: n, spread: Spread::None, processes: 1, at: 0 };
+    }
+    fits[rng.usize(..fits.len())]
+}
+
+/// What a piece is for: data that are read may overlap.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    Send,
+    Receive,
+}
+
+/// A datatype with a whole number of `unit`s that divides `times`, and how many elements of it make
+/// `times` units. With `times` 0 the datatype may be any.
+pub fn element(rng: &mut Rng, unit: &[Basic], times: usize) -> (Type, i64) {
+    let most = MAP / unit.len();
+    let some = divisors(if times == 0 { rng.usize(1..=4) } else { times });
+    let some: Vec<usize> = some.into_iter().filter(|d| *d <= most).collect();
+    // Small divisors are many; take the upper half as often.
+    let pick =
+        if rng.bool() { rng.usize(..some.len()) } else { rng.usize(some.len() / 2..some.len()) };
+    let in_one = some[pick];
+    let seq: Vec<Basic> = (0..in_one).flat_map(|_| unit.iter().copied()).collect();
+    let depth = rng.u32(0..4);
+    (grow(rng, &seq, depth), (times / in_one) as i64)
+}
+
+/// A piece of `times` units. Alone in its buffer, so that elements may be interleaved (columns of a
+/// matrix), and overlap if they are only read.
+pub fn piece(rng: &mut Rng, unit: &[Basic], times: usize, what: Use) -> Piece {
+    let (ty, count) = element(rng, unit, times);
+    let ty = tighten(rng, ty, count, what);
+    Piece::new(ty, count, 0)
+}
+
+fn tighten(rng: &mut Rng, ty: Type, count: i64, what: Use) -> Type {
+    let overlap = what == Use::Send && rng.u32(..16) == 0;
+    if !(2..=64).contains(&count) || (!overlap && rng.u32(..4) > 0) {
+        return ty;
+    }
+    let extent = if overlap { rng.i64(1..=ty.extent()) } else { ty.map[0].0.size() as i64 };
+    if !overlap && (ty.runs.len() < 2 || !ty.disjoint(count, extent)) {
+        return ty;
+    }
+    let (lb, large) = (ty.lb, rng.bool());
+    Datatype::exact(Shape::Resized { lb, extent, child: ty }, large).0.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn signatures_are_kept_and_nothing_overlaps() {
+        let mut seen = BTreeSet::new();
+        for seed in 0..20_000 {
+            let mut rng = Rng::with_seed(seed);
+            let unit = signature(&mut rng);
+            let times = rng.usize(1..=30);
+            let what = if rng.bool() { Use::Receive } else { Use::Send };
+            let piece = piece(&mut rng, &unit, times, what);
+            let ty = &piece.ty;
+            assert_eq!(piece.items, times * unit.len());
+            let same = ty.map.iter().enumerate().all(|(i, (b, _))| *b == unit[i % unit.len()]);
+            assert!(same, "seed {seed}: {ty}");
+            assert!(ty.disjoint(1, 0), "seed {seed}: {ty} overlaps itself");
+            if what == Use::Receive {
+                assert!(ty.disjoint(piece.count, ty.extent()), "seed {seed}: {ty} overlaps");
+            }
+            let text = ty.to_string();
+            seen.extend(text.split(|c: char| !c.is_lowercase() && c != '_').map(str::to_owned));
+        }
+        for name in [
+            "contiguous",
+            "vector",
+            "hvector",
+            "indexed",
+            "hindexed",
+            "indexed_block",
+            "hindexed_block",
+            "struct",
+            "subarray",
+            "darray",
+            "resized",
+            "dup",
+            "darray_c",
+            "struct_c",
+        ] {
+            assert!(seen.contains(name), "{name} never came up: {seen:?}");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! The MPI library as any program meets it: `libmpi_abi.so.1`, its functions found by name, the
+//! handles and constants of the standard ABI as numbers.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ffi::c_int;
+
+/// Handles and constants of the standard ABI (a test compares them with the standard's data).
+pub const COMM_NULL: usize = 0x100;
+pub const COMM_WORLD: usize = 0x101;
+pub const COMM_SELF: usize = 0x102;
+pub const MESSAGE_NULL: usize = 0x128;
+pub const GROUP_EMPTY: usize = 0x109;
+pub const UNWEIGHTED: usize = 10;
+pub const INFO_NULL: usize = 0x130;
+pub const ERRORS_RETURN: usize = 0x143;
+pub const REQUEST_NULL: usize = 0x180;
+pub const PACKED: usize = 0x207;
+pub const IN_PLACE: usize = 1;
+pub const SUCCESS: c_int = 0;
+pub const BSEND_OVERHEAD: i64 = 512;
+pub const ANY_SOURCE: i64 = -1;
+pub const ANY_TAG: i64 = -2;
+pub const PROC_NULL: i64 = -3;
+pub const ROOT: i64 = -4;
+pub const UNDEFINED: i64 = -32766;
+pub const ORDER_C: i64 = 0xC;
+pub const ORDER_FORTRAN: i64 = 0xF;
+pub const DISTRIBUTE_NONE: i64 = 16;
+pub const DISTRIBUTE_BLOCK: i64 = 17;
+pub const DISTRIBUTE_CYCLIC: i64 = 18;
+pub const DISTRIBUTE_DFLT_DARG: i64 = 19;
+
+/// The names of the constants above, for the test.
+#[cfg(test)]
+const NAMED: &[(&str, i64)] = &[
+    ("MPI_COMM_NULL", COMM_NULL as i64),
+    ("MPI_COMM_WORLD", COMM_WORLD as i64),
+    ("MPI_COMM_SELF", COMM_SELF as i64),
+    ("MPI_MESSAGE_NULL", MESSAGE_NULL as i64),
+    ("MPI_INFO_NULL", INFO_NULL as i64),
+    ("MPI_GROUP_EMPTY", GROUP_EMPTY as i64),
+    ("MPI_UNWEIGHTED", UNWEIGHTED as i64),
+    ("MPI_ERRORS_RETURN", ERRORS_RETURN as i64),
+    ("MPI_REQUEST_NULL", REQUEST_NULL as i64),
+    ("MPI_PACKED", PACKED as i64),
+    ("MPI_IN_PLACE", IN_PLACE as i64),
+    ("MPI_SUCCESS", SUCCESS as i64),
+    ("MPI_BSEND_OVERHEAD", BSEND_OVERHEAD),
+    ("MPI_ANY_SOURCE", ANY_SOURCE),
+    ("MPI_ANY_TAG", ANY_TAG),
+    ("MPI_PROC_NULL", PROC_NULL),
+    ("MPI_ROOT", ROOT),
+    ("MPI_UNDEFINED", UNDEFINED),
+    ("MPI_ORDER_C", ORDER_C),
+    ("MPI_ORDER_FORTRAN", ORDER_FORTRAN),
+    ("MPI_DISTRIBUTE_NONE", DISTRIBUTE_NONE),
+    ("MPI_DISTRIBUTE_BLOCK", DISTRIBUTE_BLOCK),
+    ("MPI_DISTRIBUTE_CYCLIC", DISTRIBUTE_CYCLIC),
+    ("MPI_DISTRIBUTE_DFLT_DARG", DISTRIBUTE_DFLT_DARG),
+];
+
+/// `MPI_Status`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Status {
+    pub source: c_int,
+    pub tag: c_int,
+    pub error: c_int,
+    internal: [c_int; 5],
+}
+
+impl Status {
+    pub fn address(&mut self) -> usize {
+        std::ptr::from_mut(self) as usize
+    }
+}
+
+/// An array of integers as a function wants it: `int` without large counts, 64 bits with them.
+/// Where it lies does not change while it is moved, as nonblocking calls need it.
+pub enum Array {
+    Small(Box<[c_int]>),
+    Large(Box<[i64]>),
+}
+
+impl Array {
+    pub fn new(large: bool, values: impl IntoIterator<Item = i64>) -> Array {
+        let values = values.into_iter();
+        if large {
+            Array::Large(values.collect())
+        } else {
+            let small = |v| c_int::try_from(v).expect("the generator keeps counts under 2^31");
+            Array::Small(values.map(small).collect())
+        }
+    }
+
+    pub fn address(&self) -> usize {
+        match self {
+            Array::Small(a) => a.as_ptr() as usize,
+            Array::Large(a) => a.as_ptr() as usize,
+        }
+    }
+}
+
+/// A function of the library: where it is, how often it was called.
+struct Function {
+    address: usize,
+    calls: u64,
+}
+
+pub struct Mpi {
+    library: libloading::Library,
+    functions: RefCell<BTreeMap<String, Function>>,
+    /// How many parameters each function has, by the standard's data.
+    arity: BTreeMap<&'static str, usize>,
+}
+
+const FUNCTIONS: &str = include_str!("../../abi/data/functions.csv");
+
+fn arities() -> BTreeMap<&'static str, usize> {
+    let row = |line: &'static str| {
+        let (name, rest) = line.split_once(',')?;
+        let list = rest.split_once(',')?.1;
+        let list = match list.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"')?.0,
+            None => list.split_once(',')?.0,
+        };
+        Some((name, if list == "void" { 0 } else { list.split(',').count() }))
+    };
+    FUNCTIONS.lines().filter_map(row).collect()
+}
+
+impl Mpi {
+    /// Loads the library; `name` is a path, or a name for the loader to look for.
+    pub fn load(name: &str) -> Result<Mpi, String> {
+        // SAFETY: an MPI library's initialisers have no conditions.
+        let library = unsafe { libloading::Library::new(name) }.map_err(|e| {
+            format!(
+                "cannot load the MPI library '{name}': {e}; give its path with --library, or its \
+                 directory in LD_LIBRARY_PATH"
+            )
+        })?;
+        Ok(Mpi { library, functions: RefCell::default(), arity: arities() })
+    }
+
+    fn find(&self, name: &str) -> Result<usize, String> {
+        let mut functions = self.functions.borrow_mut();
+        if let Some(function) = functions.get_mut(name) {
+            function.calls += 1;
+            return Ok(function.address);
+        }
+        // SAFETY: only the address is taken; `call` says how it is used.
+        let address = unsafe { self.library.get::<unsafe extern "C" fn()>(name.as_bytes()) };
+        let address = *address.map_err(|e| format!("the MPI library has no {name}: {e}"))? as usize;
+        functions.insert(name.to_owned(), Function { address, calls: 1 });
+        Ok(address)
+    }
+
+    /// How often each function was called.
+    pub fn tally(&self) -> Vec<(String, u64)> {
+        self.functions.borrow().iter().map(|(name, f)| (name.clone(), f.calls)).collect()
+    }
+
+    /// Calls an MPI function whose parameters are integers, handles and pointers. An `int` is given
+    /// as 64 bits, of which the callee reads the low half: so x86-64 and AArch64 pass integers.
+    ///
+    /// # Errors
+    /// What the function returned, in the library's words.
+    pub fn call(&self, name: &str, a: &[usize]) -> Result<(), String> {
+        let arity = self.arity.get(name).copied();
+        assert_eq!(arity, Some(a.len()), "{name}: parameters by the standard and given");
+        let address = self.find(name)?;
+        macro_rules! call {
+            ($($n:literal: $($i:literal)*;)*) => {
+                match a.len() {
+                    $($n => {
+                        type F = unsafe extern "C" fn($(call!(@ $i)),*) -> c_int;
+                        // SAFETY: the function has this many parameters (checked above), all of
+                        // class INTEGER; the callers give pointers that are valid for the call and,
+                        // for a nonblocking one, until its completion.
+                        unsafe { std::mem::transmute::<usize, F>(address)($(a[$i]),*) }
+                    })*
+                    n => panic!("{name}: no call with {n} parameters"),
+                }
+            };
+            (@ $i:literal) => { usize };
+        }
+        let code = call! {
+            0: ; 1: 0; 2: 0 1; 3: 0 1 2; 4: 0 1 2 3; 5: 0 1 2 3 4; 6: 0 1 2 3 4 5;
+            7: 0 1 2 3 4 5 6; 8: 0 1 2 3 4 5 6 7; 9: 0 1 2 3 4 5 6 7 8; 10: 0 1 2 3 4 5 6 7 8 9;
+            11: 0 1 2 3 4 5 6 7 8 9 10; 12: 0 1 2 3 4 5 6 7 8 9 10 11;
+        };
+        if code == SUCCESS { Ok(()) } else { Err(format!("{name}: {}", self.words(code))) }
+    }
+
+    /// The same with `_c` behind the name where counts are large.
+    pub fn call_c(&self, name: &str, large: bool, a: &[usize]) -> Result<(), String> {
+        if large { self.call(&format!("{name}_c"), a) } else { self.call(name, a) }
+    }
+
+    fn words(&self, code: c_int) -> String {
+        let mut text = [0u8; 512];
+        let mut len: c_int = 0;
+        let args =
+            [code as usize, text.as_mut_ptr() as usize, std::ptr::from_mut(&mut len) as usize];
+        if self.call("MPI_Error_string", &args).is_err() {
+            return format!("error {code}");
+        }
+        let len = usize::try_from(len).unwrap_or(0).min(text.len());
+        format!("error {code}: {}", String::from_utf8_lossy(&text[..len]))
+    }
+
+    /// A call whose last parameter is a handle that it makes.
+    pub fn make(&self, name: &str, large: bool, a: &[usize]) -> Result<usize, String> {
+        let mut made = 0usize;
+        let mut args = a.to_vec();
+        args.push(std::ptr::from_mut(&mut made) as usize);
+        self.call_c(name, large, &args)?;
+        Ok(made)
+    }
+
+    /// A call whose last parameter is an `int` that it writes.
+    pub fn int(&self, name: &str, a: &[usize]) -> Result<i64, String> {
+        let mut value: c_int = 0;
+        let mut args = a.to_vec();
+        args.push(std::ptr::from_mut(&mut value) as usize);
+        self.call(name, &args)?;
+        Ok(i64::from(value))
+    }
+
+    /// A call whose last parameter is an `int`, or an `MPI_Count` in the form with large counts.
+    pub fn count(&self, name: &str, large: bool, a: &[usize]) -> Result<i64, String> {
+        let mut value = 0i64;
+        let mut args = a.to_vec();
+        args.push(std::ptr::from_mut(&mut value) as usize);
+        self.call_c(name, large, &args)?;
+        Ok(if large { value } else { i64::from(value as c_int) })
+    }
+
+    /// A call whose only parameter is a handle that it frees.
+    pub fn free(&self, name: &str, mut handle: usize) -> Result<(), String> {
+        self.call(name, &[std::ptr::from_mut(&mut handle) as usize])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_are_the_standards() {
+        let data = include_str!("../../abi/data/constants.csv");
+        let value = |name: &str| {
+            let row = data.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(','));
+            let text = row.and_then(|r| r.split(',').nth(1)).unwrap_or_else(|| panic!("no {name}"));
+            match text.strip_prefix("0x") {
+                Some(hex) => i64::from_str_radix(hex, 16).unwrap(),
+                None => text.parse().unwrap(),
+            }
+        };
+        for (name, number) in NAMED {
+            assert_eq!(value(name), *number, "{name}");
+        }
+        for basic in crate::basic::all() {
+            assert_eq!(value(&format!("MPI_{}", basic.name())), basic.handle() as i64, "{basic}");
+        }
+        for pair in crate::basic::PAIRS {
+            assert_eq!(value(&format!("MPI_{}", pair.name)), pair.handle as i64, "{}", pair.name);
+        }
+        for op in crate::reduce::PREDEFINED {
+            assert_eq!(value(&format!("MPI_{}", op.name())), op.handle() as i64, "{}", op.name());
+        }
+    }
+
+    #[test]
+    fn parameters_are_counted() {
+        let arity = arities();
+        assert_eq!(arity["MPI_Init"], 2);
+        assert_eq!(arity["MPI_Finalize"], 0);
+        assert_eq!(arity["MPI_Comm_free"], 1);
+        assert_eq!(arity["MPI_Ialltoallw_c"], 10);
+    }
+
+    #[test]
+    fn a_status_has_the_standards_size() {
+        assert_eq!(size_of::<Status>(), 32);
+    }
+}

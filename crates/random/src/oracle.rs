@@ -1,0 +1,172 @@
+//! What every buffer holds before a step and must hold after it, worked out in one process.
+
+use crate::buffer::{Image, Piece};
+use crate::generate::key;
+use crate::program::{Collective, Item, Kind, Message, Shift};
+use crate::reduce;
+use fastrand::Rng;
+
+/// Which of an item's two buffers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    Send,
+    Recv,
+}
+
+/// One item in one round of a phase; all contents follow from the key and the item.
+pub struct Oracle<'a> {
+    pub item: &'a Item,
+    pub key: u64,
+}
+
+/// Contents to expect, and data that the standard leaves open.
+pub struct Expected {
+    pub image: Image,
+    pub open: Vec<Piece>,
+}
+
+/// The pieces of one buffer; none if the rank has no such buffer.
+pub fn pieces(item: &Item, rank: usize, side: Side) -> &[Piece] {
+    let one = std::slice::from_ref;
+    match (item, side) {
+        (Item::Message(m), Side::Send) if m.from == Some(rank) => one(&m.send),
+        (Item::Message(m), Side::Recv) if m.to == Some(rank) => one(&m.recv),
+        (Item::Message(_), _) => &[],
+        (Item::Shift(s), Side::Send) => one(&s.send[rank]),
+        (Item::Shift(s), Side::Recv) if !s.replace => one(&s.recv[rank]),
+        (Item::Shift(_), Side::Recv) => &[],
+        (Item::Collective(c), Side::Send) => &c.send[rank],
+        (Item::Collective(c), Side::Recv) => &c.recv[rank],
+    }
+}
+
+impl Oracle<'_> {
+    /// The contents before.
+    pub fn initial(&self, rank: usize, side: Side) -> Image {
+        let pieces = pieces(self.item, rank, side);
+        let key = key(&[self.key, rank as u64, side as u64]);
+        let mut image = Image::random(pieces, key);
+        if let Item::Collective(Collective { op: Some((op, element)), .. }) = self.item {
+            let mut rng = Rng::with_seed(key ^ 1);
+            for piece in pieces {
+                let values = reduce::values(&mut rng, *op, *element, piece.count as usize);
+                image.unpack(piece, &values);
+            }
+        }
+        image
+    }
+
+    /// The contents after. `matched` is the message that a receive from anywhere took.
+    pub fn expected(&self, rank: usize, side: Side, matched: Option<Oracle>) -> Expected {
+        let image = self.initial(rank, side);
+        match self.item {
+            Item::Message(m) => self.message(m, image, side, matched),
+            Item::Shift(s) => self.shift(s, image, rank, side),
+            Item::Collective(c) => self.collective(c, image, rank, side),
+        }
+    }
+
+    fn message(
+        &self,
+        m: &Message,
+        mut image: Image,
+        side: Side,
+        matched: Option<Oracle>,
+    ) -> Expected {
+        if side == Side::Recv {
+            let source = matched.as_ref().unwrap_or(self);
+            let Item::Message(sent) = source.item else { unreachable!("a message matched") };
+            if let Some(from) = sent.from {
+                let data = source.initial(from, Side::Send).pack(&sent.send);
+                image.unpack(&m.recv, &data);
+            }
+        }
+        Expected { image, open: Vec::new() }
+    }
+
+    fn shift(&self, s: &Shift, mut image: Image, rank: usize, side: Side) -> Expected {
+        let written = if s.replace { Side::Send } else { Side::Recv };
+        if let Some(from) = s.from(rank)
+            && side == written
+        {
+            let data = self.initial(from, Side::Send).pack(&s.send[from]);
+            image.unpack(if s.replace { &s.send[rank] } else { &s.recv[rank] }, &data);
+        }
+        Expected { image, open: Vec::new() }
+    }
+
+    fn collective(&self, c: &Collective, mut image: Image, rank: usize, side: Side) -> Expected {
+        let mut open = Vec::new();
+        if side == Side::Send || c.recv[rank].is_empty() {
+            return Expected { image, open };
+        }
+        if let Some((op, element)) = c.op {
+            let first = Piece { count: self.result(c, rank), ..c.recv[rank][0].clone() };
+            let all = c.wiring[rank].iter().flatten();
+            let heard = match c.kind {
+                Kind::Scan => rank + 1,
+                Kind::Exscan => rank,
+                _ => c.wiring[rank].len(),
+            };
+            let inputs = all.take(heard).map(|(from, slot)| self.data(c, *from, *slot));
+            match inputs.reduce(|a, b| reduce::combine(op, element, &a, &b)) {
+                Some(data) => image.unpack(&first, &data),
+                None => open.push(first),
+            }
+            // Of what lay in place, the standard tells no more than the result.
+            if c.in_place && matches!(c.kind, Kind::ReduceScatter | Kind::ReduceScatterBlock) {
+                let rest: i64 = c.recv[rank].iter().map(|p| p.count).sum();
+                let skipped = self.result(c, rank);
+                let ty = c.recv[rank][0].ty.clone();
+                let at = skipped * ty.extent();
+                open.push(Piece::new(ty, rest - skipped, at));
+            }
+            return Expected { image, open };
+        }
+        match c.kind {
+            Kind::Bcast => {
+                let data = self.initial(c.root, Side::Recv).pack(&c.recv[c.root][0]);
+                image.unpack(&c.recv[rank][0], &data);
+            }
+            Kind::Scatter | Kind::Scatterv => {
+                let mut heard = c.wiring[rank].iter().flatten();
+                let (root, slot) =
+                    heard.find(|(from, _)| *from == c.root).expect("all hear the root");
+                image.unpack(&c.recv[rank][0], &self.data(c, *root, *slot));
+            }
+            _ => {
+                for (piece, heard) in c.recv[rank].iter().zip(&c.wiring[rank]) {
+                    if let Some((from, slot)) = heard {
+                        image.unpack(piece, &self.data(c, *from, *slot));
+                    }
+                }
+            }
+        }
+        Expected { image, open }
+    }
+
+    /// Elements in the result of a reduction.
+    fn result(&self, c: &Collective, rank: usize) -> i64 {
+        match c.kind {
+            Kind::ReduceScatter | Kind::ReduceScatterBlock if c.in_place => {
+                c.recv[rank][rank].count
+            }
+            _ => c.recv[rank][0].count,
+        }
+    }
+
+    /// What one seat says in its piece of this number, packed.
+    fn data(&self, c: &Collective, from: usize, slot: usize) -> Vec<u8> {
+        if !c.send[from].is_empty() {
+            let i = if c.send[from].len() == 1 { 0 } else { slot };
+            return self.initial(from, Side::Send).pack(&c.send[from][i]);
+        }
+        // In place. Gather and allgather: its own part; the others: the part for the other.
+        let i = match c.kind {
+            Kind::Gather | Kind::Gatherv | Kind::Allgather | Kind::Allgatherv => from,
+            _ if c.recv[from].len() == 1 => 0,
+            _ => slot,
+        };
+        self.initial(from, Side::Recv).pack(&c.recv[from][i])
+    }
+}

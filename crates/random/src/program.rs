@@ -1,0 +1,377 @@
+//! A program: what all ranks do, step by step. Every rank has the whole of it; ranks without a word
+//! of explanation are seats in the item's communicator.
+
+use crate::buffer::Piece;
+use crate::comm::{Comm, Wiring};
+use crate::reduce::{Element, Op};
+use std::fmt;
+
+/// The number of a communicator in [`Program::comms`]; 0 is MPI_COMM_WORLD.
+pub type CommId = usize;
+
+pub struct Program {
+    pub ranks: usize,
+    pub comms: Vec<Comm>,
+    pub steps: Vec<Step>,
+}
+
+pub enum Step {
+    Make(Make),
+    Free(CommId),
+    Phase(Phase),
+}
+
+/// Makes communicators from one: `made` holds their numbers, of which a rank is a member of at most
+/// one.
+pub struct Make {
+    pub parent: CommId,
+    pub how: How,
+    pub made: Vec<CommId>,
+}
+
+#[derive(Debug)]
+pub enum How {
+    Dup,
+    DupWithInfo,
+    Idup,
+    /// Colour (nothing: MPI_UNDEFINED) and key of each rank.
+    Split(Vec<(Option<i64>, i64)>),
+    /// Disjoint groups of ranks of the parent, each in its order.
+    Create(Vec<Vec<usize>>),
+    /// The same, called by the members alone, with this tag.
+    CreateGroup(Vec<Vec<usize>>, i64),
+    Cart {
+        dims: Vec<usize>,
+        periodic: Vec<bool>,
+    },
+    Graph,
+    DistGraph,
+    /// From two disjoint communicators, with a leader in each; the parent is where the leaders meet.
+    Intercomm {
+        sides: [CommId; 2],
+        leaders: [usize; 2],
+        tag: i64,
+    },
+    /// Both groups of the parent, in this order.
+    Merge {
+        swapped: bool,
+    },
+}
+
+/// Items that are under way at once. Every rank goes through them in the same order, so that what
+/// blocks cannot wait in a circle; what does not block is completed at the end.
+pub struct Phase {
+    pub items: Vec<Item>,
+    /// How often all of it is done, with the same buffers and persistent requests, but other data.
+    pub rounds: u64,
+    /// Some message is sent in ready mode: all early receives come before a barrier.
+    pub ready: bool,
+    /// Communicators on which some receive takes messages from anywhere: a barrier keeps those of
+    /// later phases out.
+    pub closing: Vec<CommId>,
+    /// Datatypes are freed while they are in use.
+    pub free_early: bool,
+}
+
+pub enum Item {
+    Message(Message),
+    Shift(Shift),
+    Collective(Collective),
+}
+
+/// Whether a call waits, returns a request, or starts a persistent one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    Blocking,
+    Immediate,
+    Persistent,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    Standard,
+    Synchronous,
+    Buffered,
+    Ready,
+}
+
+/// How the data of one side are described to MPI.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Dress {
+    Plain,
+    /// From MPI_BOTTOM, with a datatype of absolute addresses.
+    Absolute,
+    /// Packed by MPI_Pack, unpacked by MPI_Unpack.
+    Packed,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Taking {
+    Receive(Form),
+    /// MPI_Probe or MPI_Iprobe, then MPI_Recv.
+    Probe {
+        immediate: bool,
+    },
+    /// MPI_Mprobe or MPI_Improbe, then MPI_Mrecv or MPI_Imrecv.
+    Matched {
+        immediate: bool,
+        later: bool,
+    },
+}
+
+pub struct Message {
+    pub comm: CommId,
+    /// Nothing: MPI_PROC_NULL; never for both.
+    pub from: Option<usize>,
+    pub to: Option<usize>,
+    pub tag: i64,
+    pub send: Piece,
+    pub mode: Mode,
+    pub form: Form,
+    pub send_large: bool,
+    pub send_dress: Dress,
+    /// May have room for more than is sent.
+    pub recv: Piece,
+    pub taking: Taking,
+    /// The receive is posted before all items.
+    pub early: bool,
+    pub any_source: bool,
+    pub any_tag: bool,
+    pub recv_large: bool,
+    pub recv_dress: Dress,
+}
+
+/// Each rank sends to the one `by` above it and receives from the one `by` below it, in one call.
+pub struct Shift {
+    pub comm: CommId,
+    pub by: usize,
+    /// Without it, MPI_PROC_NULL is beyond the ends.
+    pub around: bool,
+    /// The same buffer for both.
+    pub replace: bool,
+    pub immediate: bool,
+    pub large: Vec<bool>,
+    pub tag: i64,
+    pub send: Vec<Piece>,
+    pub recv: Vec<Piece>,
+}
+
+impl Shift {
+    pub fn to(&self, rank: usize) -> Option<usize> {
+        let n = self.send.len();
+        (self.around || rank + self.by < n).then(|| (rank + self.by) % n)
+    }
+
+    pub fn from(&self, rank: usize) -> Option<usize> {
+        let n = self.send.len();
+        (self.around || rank >= self.by).then(|| (rank + n - self.by) % n)
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    Barrier,
+    Bcast,
+    Gather,
+    Gatherv,
+    Scatter,
+    Scatterv,
+    Allgather,
+    Allgatherv,
+    Alltoall,
+    Alltoallv,
+    Alltoallw,
+    Reduce,
+    Allreduce,
+    ReduceScatterBlock,
+    ReduceScatter,
+    Scan,
+    Exscan,
+    NeighborAllgather,
+    NeighborAllgatherv,
+    NeighborAlltoall,
+    NeighborAlltoallv,
+    NeighborAlltoallw,
+}
+
+impl Kind {
+    /// The function's name behind `MPI_` and its form's letter.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Barrier => "barrier",
+            Kind::Bcast => "bcast",
+            Kind::Gather => "gather",
+            Kind::Gatherv => "gatherv",
+            Kind::Scatter => "scatter",
+            Kind::Scatterv => "scatterv",
+            Kind::Allgather => "allgather",
+            Kind::Allgatherv => "allgatherv",
+            Kind::Alltoall => "alltoall",
+            Kind::Alltoallv => "alltoallv",
+            Kind::Alltoallw => "alltoallw",
+            Kind::Reduce => "reduce",
+            Kind::Allreduce => "allreduce",
+            Kind::ReduceScatterBlock => "reduce_scatter_block",
+            Kind::ReduceScatter => "reduce_scatter",
+            Kind::Scan => "scan",
+            Kind::Exscan => "exscan",
+            Kind::NeighborAllgather => "neighbor_allgather",
+            Kind::NeighborAllgatherv => "neighbor_allgatherv",
+            Kind::NeighborAlltoall => "neighbor_alltoall",
+            Kind::NeighborAlltoallv => "neighbor_alltoallv",
+            Kind::NeighborAlltoallw => "neighbor_alltoallw",
+        }
+    }
+
+    /// Whether neighbours in a topology talk.
+    pub fn neighbors(self) -> bool {
+        self.name().starts_with("neighbor")
+    }
+
+    pub fn rooted(self) -> bool {
+        use Kind::*;
+        matches!(self, Bcast | Gather | Gatherv | Scatter | Scatterv | Reduce)
+    }
+
+    pub fn reduces(self) -> bool {
+        use Kind::*;
+        matches!(self, Reduce | Allreduce | ReduceScatterBlock | ReduceScatter | Scan | Exscan)
+    }
+}
+
+/// A collective call. `send` and `recv` hold the pieces of each seat: one, or one for each peer;
+/// none where the seat has no such buffer or it is in place. Bcast has `recv` alone.
+pub struct Collective {
+    pub comm: CommId,
+    pub kind: Kind,
+    pub form: Form,
+    pub large: Vec<bool>,
+    /// At the root of a rooted collective, everywhere in others: the data lie in `recv`.
+    pub in_place: bool,
+    pub root: usize,
+    pub send: Vec<Vec<Piece>>,
+    pub recv: Vec<Vec<Piece>>,
+    pub op: Option<(Op, Element)>,
+    pub wiring: Wiring,
+}
+
+impl Collective {
+    /// Whether this rank's call says MPI_IN_PLACE.
+    pub fn in_place_at(&self, rank: usize) -> bool {
+        self.in_place && (!self.kind.rooted() || rank == self.root)
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        for (i, step) in self.steps.iter().enumerate() {
+            match step {
+                Step::Make(make) => {
+                    writeln!(f, "step {i}: from comm {}, {:?}:", make.parent, make.how)?;
+                    for id in &make.made {
+                        let comm = &self.comms[*id];
+                        write!(f, "    comm {id}: world ranks {:?}", comm.members)?;
+                        match comm.first {
+                            Some(first) => writeln!(f, ", of which {first} are the first group")?,
+                            None => writeln!(f)?,
+                        }
+                        if let Some(t) = comm.topology.as_ref().filter(|t| !t.grid) {
+                            writeln!(f, "    {:?} -> {:?}", t.sources, t.destinations)?;
+                        }
+                    }
+                }
+                Step::Free(id) => writeln!(f, "step {i}: free comm {id}")?,
+                Step::Phase(phase) => {
+                    writeln!(
+                        f,
+                        "step {i}: {} items, {} rounds{}{}",
+                        phase.items.len(),
+                        phase.rounds,
+                        if phase.ready { ", a barrier after early receives" } else { "" },
+                        if phase.free_early { ", datatypes freed in use" } else { "" },
+                    )?;
+                    for (j, item) in phase.items.iter().enumerate() {
+                        writeln!(f, "  item {j}: {item}")?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Item {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Item::Message(m) => m.fmt(f),
+            Item::Shift(s) => s.fmt(f),
+            Item::Collective(c) => c.fmt(f),
+        }
+    }
+}
+
+fn c(large: bool) -> &'static str {
+    if large { "_c" } else { "" }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let who = |r: Option<usize>| r.map_or("PROC_NULL".to_owned(), |r| r.to_string());
+        write!(f, "message on comm {}, {} to {}", self.comm, who(self.from), who(self.to))?;
+        writeln!(f, ", tag {}", self.tag)?;
+        let (mode, form, large) = (self.mode, self.form, c(self.send_large));
+        writeln!(f, "    send {mode:?} {form:?}{large} {:?}: {}", self.send_dress, self.send)?;
+        let any = match (self.any_source, self.any_tag) {
+            (false, false) => "",
+            (true, false) => " any source",
+            (false, true) => " any tag",
+            (true, true) => " any source, any tag",
+        };
+        let early = if self.early { " early" } else { "" };
+        let (taking, large) = (self.taking, c(self.recv_large));
+        let dress = self.recv_dress;
+        write!(f, "    recv {taking:?}{large}{any}{early} {dress:?}: {}", self.recv)
+    }
+}
+
+impl fmt::Display for Shift {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}sendrecv", if self.immediate { "i" } else { "" })?;
+        write!(f, "{} on comm {}", if self.replace { "_replace" } else { "" }, self.comm)?;
+        let ends = if self.around { "around" } else { "to the ends" };
+        write!(f, " by {}, {ends}, tag {}", self.by, self.tag)?;
+        for (r, (send, recv)) in self.send.iter().zip(&self.recv).enumerate() {
+            write!(f, "\n    rank {r}{}: {send}", c(self.large[r]))?;
+            if !self.replace {
+                write!(f, " -> {recv}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Collective {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{} {:?} on comm {}", self.kind.name(), self.form, self.comm)?;
+        if self.kind.rooted() {
+            write!(f, ", root {}", self.root)?;
+        }
+        if let Some((op, _)) = self.op {
+            write!(f, ", {op}")?;
+        }
+        for (r, (send, recv)) in self.send.iter().zip(&self.recv).enumerate() {
+            let list = |pieces: &[Piece]| {
+                let all: Vec<String> = pieces.iter().map(Piece::to_string).collect();
+                format!("[{}]", all.join("; "))
+            };
+            write!(f, "\n    rank {r}{}: ", c(self.large[r]))?;
+            if self.in_place_at(r) {
+                write!(f, "in place ")?;
+            } else if self.kind != Kind::Bcast {
+                write!(f, "{} -> ", list(send))?;
+            }
+            write!(f, "{}", list(recv))?;
+        }
+        Ok(())
+    }
+}

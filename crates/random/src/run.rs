@@ -1,0 +1,354 @@
+//! Runs a program on this rank.
+
+mod collectives;
+mod comms;
+mod completion;
+mod messages;
+
+use crate::buffer::{Buffer, Piece};
+use crate::construct;
+use crate::generate::{Recipe, key};
+use crate::mpi::{self, Array, Mpi, Status};
+use crate::oracle::{Oracle, Side, pieces};
+use crate::program::{Form, Item, Message, Phase, Program, Step, Taking};
+use crate::reduce::{Spacing, User};
+use crate::types::{Datatype, Type};
+use crate::watch::Watch;
+use fastrand::Rng;
+use std::collections::{BTreeMap, HashMap};
+
+type Outcome<T = ()> = Result<T, String>;
+
+/// What lasts longer than a program.
+pub struct Session<'a> {
+    pub mpi: &'a Mpi,
+    /// Rank in MPI_COMM_WORLD.
+    pub me: usize,
+    pub watch: &'a Watch,
+    /// Spoil one byte of the next buffer of this rank that can be spoilt.
+    pub plant: bool,
+    /// Complete requests in one way, not in all that MPI has.
+    pub waitall: bool,
+    operators: HashMap<(User, Spacing, bool), usize>,
+}
+
+/// What an item needs until its phase ends.
+#[derive(Default)]
+struct Live {
+    send: Option<Buffer>,
+    recv: Option<Buffer>,
+    /// Counts and displacements, which nonblocking calls may read until they are complete.
+    arrays: Vec<Array>,
+    /// Lists of datatypes, for the same reason.
+    handles: Vec<Box<[usize]>>,
+    packed_send: Vec<u8>,
+    packed_recv: Vec<u8>,
+    /// Persistent requests: of the send (or the collective), of the receive.
+    persistent: [Option<usize>; 2],
+    /// What the receive found.
+    status: Option<Status>,
+}
+
+/// A request to complete.
+struct Pending {
+    request: usize,
+    item: usize,
+    /// Whether the status tells of a received message.
+    receives: bool,
+}
+
+/// A phase under way on this rank.
+struct Stage<'s, 'a> {
+    session: &'s mut Session<'a>,
+    program: &'s Program,
+    phase: &'s Phase,
+    comms: &'s [usize],
+    rng: Rng,
+    types: BTreeMap<*const Datatype, (Type, usize)>,
+    /// Datatypes of absolute addresses.
+    absolute: Vec<usize>,
+    live: Vec<Live>,
+    pending: Vec<Pending>,
+    /// Items in the order in which their receives were posted.
+    posted: Vec<usize>,
+    /// Persistent collectives to start after all items.
+    deferred: Vec<(usize, usize)>,
+    /// Memory for buffered sends.
+    attached: Vec<u64>,
+    /// For the contents of this round.
+    key: u64,
+}
+
+impl<'a> Session<'a> {
+    pub fn new(mpi: &'a Mpi, me: usize, watch: &'a Watch) -> Session<'a> {
+        Session { mpi, me, watch, plant: false, waitall: false, operators: HashMap::new() }
+    }
+
+    /// Runs a program; an error says what was wrong on this rank.
+    pub fn run(&mut self, recipe: &Recipe, program: &Program) -> Outcome {
+        let mut handles = vec![mpi::COMM_NULL; program.comms.len()];
+        handles[0] = mpi::COMM_WORLD;
+        for (i, step) in program.steps.iter().enumerate() {
+            self.watch.at(recipe.number, i, 0);
+            let result = match step {
+                Step::Make(make) => self.make(program, make, &mut handles),
+                Step::Free(id) => self.free(&mut handles[*id]),
+                Step::Phase(phase) => {
+                    let parts = [recipe.seed, recipe.number, recipe.ranks as u64, i as u64, 2];
+                    self.phase(program, phase, &handles, key(&parts))
+                }
+            };
+            result.map_err(|e| format!("step {i}: {e}"))?;
+        }
+        handles[1..].iter_mut().try_for_each(|handle| self.free(handle))
+    }
+
+    /// Frees what lasted longer than a program.
+    pub fn close(&mut self) -> Outcome {
+        let mut operators = std::mem::take(&mut self.operators).into_values();
+        operators.try_for_each(|handle| self.mpi.free("MPI_Op_free", handle))
+    }
+
+    fn free(&mut self, handle: &mut usize) -> Outcome {
+        if *handle == mpi::COMM_NULL {
+            return Ok(());
+        }
+        let freed = std::mem::replace(handle, mpi::COMM_NULL);
+        self.mpi.free("MPI_Comm_free", freed)
+    }
+
+    fn phase(&mut self, program: &Program, phase: &Phase, comms: &[usize], base: u64) -> Outcome {
+        let rng = Rng::with_seed(key(&[base, self.me as u64]));
+        let live = phase.items.iter().map(|_| Live::default()).collect();
+        let mut stage = Stage {
+            session: self,
+            program,
+            phase,
+            comms,
+            rng,
+            types: BTreeMap::new(),
+            absolute: Vec::new(),
+            live,
+            pending: Vec::new(),
+            posted: Vec::new(),
+            deferred: Vec::new(),
+            attached: Vec::new(),
+            key: base,
+        };
+        let buffered = stage.attach()?;
+        for round in 0..phase.rounds {
+            stage.key = key(&[base, round]);
+            stage.round().map_err(|e| format!("round {round}: {e}"))?;
+        }
+        stage.end()?;
+        if buffered { stage.detach() } else { Ok(()) }
+    }
+}
+
+impl Stage<'_, '_> {
+    fn mpi(&self) -> &Mpi {
+        self.session.mpi
+    }
+
+    /// This process's seat in the item's communicator.
+    fn rank(&self, item: usize) -> Option<usize> {
+        let comm = match &self.phase.items[item] {
+            Item::Message(m) => m.comm,
+            Item::Shift(s) => s.comm,
+            Item::Collective(c) => c.comm,
+        };
+        self.program.comms[comm].seat(self.session.me)
+    }
+
+    fn oracle(&self, item: usize) -> Oracle<'_> {
+        Oracle { item: &self.phase.items[item], key: key(&[self.key, item as u64]) }
+    }
+
+    fn named<T>(&self, item: usize, result: Outcome<T>) -> Outcome<T> {
+        result.map_err(|e| format!("item {item}: {e}\n  {}", self.phase.items[item]))
+    }
+
+    fn round(&mut self) -> Outcome {
+        let phase = self.phase;
+        self.posted.clear();
+        for item in 0..phase.items.len() {
+            if let Some(rank) = self.rank(item) {
+                self.prepare(item, rank);
+            }
+        }
+        let me = |stage: &Self, i: usize, m: &Message| {
+            m.early && stage.rank(i) == m.to && m.to.is_some()
+        };
+        let mut early: Vec<usize> = (0..phase.items.len())
+            .filter(|i| matches!(&phase.items[*i], Item::Message(m) if me(self, *i, m)))
+            .collect();
+        self.rng.shuffle(&mut early);
+        for item in early {
+            if let Item::Message(m) = &phase.items[item] {
+                let result = self.receive(item, m);
+                self.named(item, result)?;
+            }
+        }
+        if phase.ready {
+            self.mpi().call("MPI_Barrier", &[mpi::COMM_WORLD])?;
+        }
+        for item in 0..phase.items.len() {
+            self.session.watch.item(item);
+            let Some(rank) = self.rank(item) else { continue };
+            let result = match &phase.items[item] {
+                Item::Message(m) => self.message(item, m, rank),
+                Item::Shift(s) => self.shift(item, s, rank),
+                Item::Collective(c) => self.collective(item, c, rank),
+            };
+            self.named(item, result)?;
+        }
+        let mut deferred = std::mem::take(&mut self.deferred);
+        self.rng.shuffle(&mut deferred);
+        for (item, request) in deferred {
+            let result = self.start(item, request, false);
+            self.named(item, result)?;
+        }
+        if phase.free_early {
+            self.free_types()?;
+        }
+        self.session.watch.item(phase.items.len());
+        self.complete()?;
+        self.check()?;
+        for comm in &phase.closing {
+            if self.comms[*comm] != mpi::COMM_NULL {
+                self.mpi().call("MPI_Barrier", &[self.comms[*comm]])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Buffers with the contents of this round.
+    fn prepare(&mut self, item: usize, rank: usize) {
+        let kind = &self.phase.items[item];
+        for side in [Side::Send, Side::Recv] {
+            let pieces = pieces(kind, rank, side);
+            if pieces.is_empty() {
+                continue;
+            }
+            let image = self.oracle(item).initial(rank, side);
+            let live = &mut self.live[item];
+            let place = if side == Side::Send { &mut live.send } else { &mut live.recv };
+            place.get_or_insert_with(|| Buffer::new(pieces)).fill(&image);
+        }
+        self.live[item].status = None;
+    }
+
+    /// The handle of a datatype, made when it is first needed.
+    fn datatype(&mut self, ty: &Type) -> Outcome<usize> {
+        let key = std::rc::Rc::as_ptr(ty);
+        if let Some((_, handle)) = self.types.get(&key) {
+            return Ok(*handle);
+        }
+        let handle = construct::construct(self.mpi(), ty)?;
+        self.types.insert(key, (ty.clone(), handle));
+        Ok(handle)
+    }
+
+    fn free_types(&mut self) -> Outcome {
+        for (_, (ty, handle)) in std::mem::take(&mut self.types) {
+            construct::release(self.mpi(), &ty, handle)?;
+        }
+        for handle in std::mem::take(&mut self.absolute) {
+            self.mpi().free("MPI_Type_free", handle)?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Outcome {
+        let persistent: Vec<usize> = self
+            .live
+            .iter_mut()
+            .flat_map(|l| std::mem::take(&mut l.persistent))
+            .flatten()
+            .collect();
+        for request in persistent {
+            self.mpi().free("MPI_Request_free", request)?;
+        }
+        self.free_types()
+    }
+
+    /// Compares all buffers of this rank, byte for byte.
+    fn check(&mut self) -> Outcome {
+        let matched = self.matched()?;
+        for item in 0..self.phase.items.len() {
+            let Some(rank) = self.rank(item) else { continue };
+            for side in [Side::Send, Side::Recv] {
+                let live = &mut self.live[item];
+                let place = if side == Side::Send { &mut live.send } else { &mut live.recv };
+                let Some(mut buffer) = place.take() else { continue };
+                if self.session.plant {
+                    self.session.plant = !self.plant(item, &mut buffer);
+                }
+                let by = matched.get(&item).map(|by| self.oracle(*by));
+                let expected = self.oracle(item).expected(rank, side, by);
+                let mut image = expected.image;
+                for piece in &expected.open {
+                    let found = crate::buffer::Image {
+                        bytes: buffer.bytes().to_vec(),
+                        origin: image.origin,
+                    };
+                    image.unpack(piece, &found.pack(piece));
+                }
+                let pieces = pieces(&self.phase.items[item], rank, side);
+                let result = compare(buffer.bytes(), &image, pieces);
+                let live = &mut self.live[item];
+                *if side == Side::Send { &mut live.send } else { &mut live.recv } = Some(buffer);
+                self.named(item, result.map_err(|e| format!("{side:?} buffer: {e}")))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Spoils a byte, and says so; not one that the standard leaves open.
+    fn plant(&mut self, item: usize, buffer: &mut Buffer) -> bool {
+        if matches!(self.phase.items[item], Item::Collective(_)) {
+            return false;
+        }
+        let at = self.rng.usize(..buffer.bytes().len());
+        buffer.bytes()[at] ^= 0x10;
+        eprintln!("planted: item {item}, byte {at} of the buffer with its guards");
+        true
+    }
+}
+
+/// The first byte that differs, in words.
+fn compare(found: &[u8], expected: &crate::buffer::Image, pieces: &[Piece]) -> Outcome {
+    let Some(at) = found.iter().zip(&expected.bytes).position(|(a, b)| a != b) else {
+        return Ok(());
+    };
+    let wrong = found.iter().zip(&expected.bytes).filter(|(a, b)| a != b).count();
+    let offset = at as i64 - expected.origin;
+    let holds = |p: &Piece| {
+        let extent = p.ty.extent();
+        let inside = |i: i64, d: i64| {
+            let begin = p.at + i * extent + d;
+            begin..begin + 1
+        };
+        (0..p.count).find(|i| {
+            p.ty.runs.iter().any(|(d, n)| {
+                let begin = inside(*i, *d).start;
+                (begin..begin + *n as i64).contains(&offset)
+            })
+        })
+    };
+    let place = pieces.iter().enumerate().find_map(|(i, p)| Some((i, holds(p)?)));
+    let place = match place {
+        Some((piece, element)) => format!("data, element {element} of piece {piece}"),
+        None => "no data: a gap, or beside the buffer".to_owned(),
+    };
+    Err(format!(
+        "first wrong byte at {offset} from its address (byte {at} with its guards; {place}): {:#04x}, \
+         expected {:#04x}; {wrong} bytes differ",
+        found[at], expected.bytes[at]
+    ))
+}
+
+/// Whether the receive is a request.
+fn immediate(taking: Taking) -> bool {
+    matches!(taking, Taking::Receive(Form::Immediate | Form::Persistent))
+}

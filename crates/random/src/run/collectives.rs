@@ -1,0 +1,186 @@
+//! This rank's call of a collective.
+
+use super::messages::capital;
+use super::{Outcome, Pending, Stage};
+use crate::buffer::Piece;
+use crate::mpi::{self, Array};
+use crate::program::{Collective, Form, Kind};
+use crate::reduce::Op;
+use crate::user_ops;
+
+impl Stage<'_, '_> {
+    pub(super) fn collective(&mut self, item: usize, c: &Collective, rank: usize) -> Outcome {
+        if let Some(request) = self.live[item].persistent[0] {
+            return self.start_sometime(item, request);
+        }
+        let large = c.large[rank];
+        let mut args = self.arguments(item, c, rank)?;
+        args.push(self.comms[c.comm]);
+        let name = c.kind.name();
+        match c.form {
+            Form::Blocking => self.mpi().call_c(&capital(name), large, &args),
+            Form::Immediate => {
+                let request = self.mpi().make(&capital(&format!("i{name}")), large, &args)?;
+                self.pending.push(Pending { request, item, receives: false });
+                Ok(())
+            }
+            Form::Persistent => {
+                args.push(mpi::INFO_NULL);
+                let name = capital(&format!("{name}_init"));
+                let request = self.mpi().make(&name, large, &args)?;
+                self.live[item].persistent[0] = Some(request);
+                self.start_sometime(item, request)
+            }
+        }
+    }
+
+    /// Starts a persistent collective now or after all items: each rank may have its own order.
+    fn start_sometime(&mut self, item: usize, request: usize) -> Outcome {
+        if self.rng.bool() {
+            return self.start(item, request, false);
+        }
+        self.deferred.push((item, request));
+        Ok(())
+    }
+
+    /// All arguments before the communicator.
+    fn arguments(&mut self, item: usize, c: &Collective, rank: usize) -> Outcome<Vec<usize>> {
+        use Kind::*;
+        let (send, recv) = (&c.send[rank], &c.recv[rank]);
+        let in_place = c.in_place_at(rank);
+        let live = &mut self.live[item];
+        let address =
+            |buffer: &mut Option<crate::buffer::Buffer>| buffer.as_mut().map_or(0, |b| b.address());
+        let (mut from, mut to) = (address(&mut live.send), address(&mut live.recv));
+        if in_place {
+            let scatters = matches!(c.kind, Scatter | Scatterv);
+            *if scatters { &mut to } else { &mut from } = mpi::IN_PLACE;
+        }
+        let large = c.large[rank];
+        let program = self.program;
+        let comm = &program.comms[c.comm];
+        let root = match comm.first {
+            Some(_) if rank == c.root => mpi::ROOT as usize,
+            Some(_) if comm.group(rank) == comm.group(c.root) => mpi::PROC_NULL as usize,
+            _ => comm.rank_of(c.root),
+        };
+        Ok(match c.kind {
+            Barrier => Vec::new(),
+            Bcast => {
+                let [count, ty] = self.single(recv)?;
+                vec![to, count, ty, root]
+            }
+            Gather | Scatter | Allgather | Alltoall | NeighborAllgather | NeighborAlltoall => {
+                let (send, recv) = (self.single(send)?, self.single(recv)?);
+                let mut args = vec![from, send[0], send[1], to, recv[0], recv[1]];
+                if c.kind.rooted() {
+                    args.push(root);
+                }
+                args
+            }
+            Gatherv | Allgatherv | NeighborAllgatherv => {
+                let [count, ty] = self.single(send)?;
+                let mut args = vec![from, count, ty, to];
+                args.extend(self.several(item, recv, large)?);
+                if c.kind.rooted() {
+                    args.push(root);
+                }
+                args
+            }
+            Scatterv => {
+                let mut args = vec![from];
+                args.extend(self.several(item, send, large)?);
+                let [count, ty] = self.single(recv)?;
+                args.extend([to, count, ty, root]);
+                args
+            }
+            Alltoallv | NeighborAlltoallv => {
+                let mut args = vec![from];
+                args.extend(self.several(item, send, large)?);
+                args.push(to);
+                args.extend(self.several(item, recv, large)?);
+                args
+            }
+            Alltoallw | NeighborAlltoallw => {
+                let mut args = vec![from];
+                args.extend(self.typed(item, c.kind, send, large)?);
+                args.push(to);
+                args.extend(self.typed(item, c.kind, recv, large)?);
+                args
+            }
+            Reduce | Allreduce | Scan | Exscan | ReduceScatterBlock | ReduceScatter => {
+                let received = send.is_empty() || c.kind == ReduceScatterBlock;
+                let [count, ty] = self.single(if received { recv } else { send })?;
+                let op = self.operator(c)?;
+                if c.kind == ReduceScatter {
+                    let shares: Vec<i64> = match send.is_empty() {
+                        true => recv.iter().map(|p| p.count).collect(),
+                        false => comm.group(rank).map(|s| c.recv[s][0].count).collect(),
+                    };
+                    let counts = Array::new(large, shares);
+                    let list = counts.address();
+                    self.live[item].arrays.push(counts);
+                    return Ok(vec![from, to, list, ty, op]);
+                }
+                let mut args = vec![from, to, count, ty, op];
+                if c.kind.rooted() {
+                    args.push(root);
+                }
+                args
+            }
+        })
+    }
+
+    /// Count and datatype of the first piece; what is not significant is zero and a datatype.
+    fn single(&mut self, pieces: &[Piece]) -> Outcome<[usize; 2]> {
+        match pieces.first() {
+            Some(piece) => Ok([piece.count as usize, self.datatype(&piece.ty)?]),
+            None => Ok([0, mpi::PACKED]),
+        }
+    }
+
+    /// Counts, displacements in extents, and their one datatype.
+    fn several(&mut self, item: usize, pieces: &[Piece], large: bool) -> Outcome<[usize; 3]> {
+        let [_, ty] = self.single(pieces)?;
+        let counts = Array::new(large, pieces.iter().map(|p| p.count));
+        let places = Array::new(large, pieces.iter().map(|p| p.at / p.ty.extent()));
+        let list = [counts.address(), places.address(), ty];
+        self.live[item].arrays.extend([counts, places]);
+        Ok(list)
+    }
+
+    /// Counts, displacements in bytes, and a datatype for each.
+    fn typed(
+        &mut self,
+        item: usize,
+        kind: Kind,
+        pieces: &[Piece],
+        large: bool,
+    ) -> Outcome<[usize; 3]> {
+        let counts = Array::new(large, pieces.iter().map(|p| p.count));
+        // Of neighbours, MPI_Aint in both forms.
+        let places = Array::new(large || kind.neighbors(), pieces.iter().map(|p| p.at));
+        let types: Box<[usize]> =
+            pieces.iter().map(|p| self.datatype(&p.ty)).collect::<Result<_, _>>()?;
+        let list = [counts.address(), places.address(), types.as_ptr() as usize];
+        self.live[item].arrays.extend([counts, places]);
+        self.live[item].handles.push(types);
+        Ok(list)
+    }
+
+    fn operator(&mut self, c: &Collective) -> Outcome<usize> {
+        let Some((op, _)) = c.op else { return Err("no operator".to_owned()) };
+        match op {
+            Op::Predefined(op) => Ok(op.handle()),
+            Op::User(user, spacing) => {
+                let large = self.rng.bool();
+                if let Some(handle) = self.session.operators.get(&(user, spacing, large)) {
+                    return Ok(*handle);
+                }
+                let handle = user_ops::create(self.session.mpi, user, spacing, large)?;
+                self.session.operators.insert((user, spacing, large), handle);
+                Ok(handle)
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Completing what is under way, in one of the many ways that MPI has; and which message each
+//! receive from anywhere took.
+
+use super::{Outcome, Stage};
+use crate::mpi::{self, Array, Status};
+use crate::program::{Dress, Item, Message};
+use std::collections::BTreeMap;
+
+fn at<T>(value: &mut T) -> usize {
+    std::ptr::from_mut(value) as usize
+}
+
+impl Stage<'_, '_> {
+    pub(super) fn complete(&mut self) -> Outcome {
+        let pending = std::mem::take(&mut self.pending);
+        let mut requests: Vec<usize> = pending.iter().map(|p| p.request).collect();
+        let mut done: Vec<Option<Status>> = vec![None; requests.len()];
+        if !requests.is_empty() {
+            let way = if self.session.waitall { 0 } else { self.rng.u32(..9) };
+            self.finish(way, &mut requests, &mut done)?;
+        }
+        for (pending, status) in pending.iter().zip(done) {
+            let status = status
+                .ok_or_else(|| format!("item {}: its request was never reported", pending.item))?;
+            if pending.receives {
+                self.live[pending.item].status = Some(status);
+            }
+        }
+        for item in 0..self.phase.items.len() {
+            if let Item::Message(m) = &self.phase.items[item]
+                && m.recv_dress == Dress::Packed
+                && m.to.is_some()
+                && self.rank(item) == m.to
+            {
+                let result = self.unpack(item, m);
+                self.named(item, result)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, way: u32, requests: &mut [usize], done: &mut [Option<Status>]) -> Outcome {
+        let n = requests.len();
+        let list = requests.as_mut_ptr() as usize;
+        let one = |i: usize| list + i * size_of::<usize>();
+        let mut statuses = vec![Status::default(); n];
+        let all = statuses.as_mut_ptr() as usize;
+        let mut indices = vec![-1i32; n];
+        let some = indices.as_mut_ptr() as usize;
+        let mut order: Vec<usize> = (0..n).collect();
+        self.rng.shuffle(&mut order);
+        let mpi = self.mpi();
+        let (mut flag, mut index, mut status) = (0i32, -1i32, Status::default());
+        match way {
+            0 => mpi.call("MPI_Waitall", &[n, list, all])?,
+            1 => loop {
+                mpi.call("MPI_Testall", &[n, list, at(&mut flag), all])?;
+                if flag != 0 {
+                    break;
+                }
+                std::thread::yield_now();
+            },
+            2 => {
+                for _ in 0..n {
+                    mpi.call("MPI_Waitany", &[n, list, at(&mut index), at(&mut status)])?;
+                    report(done, i64::from(index), status)?;
+                }
+            }
+            3 => {
+                while done.iter().any(Option::is_none) {
+                    let args = [n, list, at(&mut index), at(&mut flag), at(&mut status)];
+                    mpi.call("MPI_Testany", &args)?;
+                    if flag != 0 {
+                        report(done, i64::from(index), status)?;
+                    } else {
+                        std::thread::yield_now();
+                    }
+                }
+            }
+            4 | 5 => {
+                let name = if way == 4 { "MPI_Waitsome" } else { "MPI_Testsome" };
+                while done.iter().any(Option::is_none) {
+                    mpi.call(name, &[n, list, at(&mut index), some, all])?;
+                    if index < 0 {
+                        return Err(format!(
+                            "{name}: no active request, but some were not reported"
+                        ));
+                    }
+                    for i in 0..index as usize {
+                        report(done, i64::from(indices[i]), statuses[i])?;
+                    }
+                    if index == 0 {
+                        std::thread::yield_now();
+                    }
+                }
+            }
+            6 => {
+                for i in order {
+                    mpi.call("MPI_Wait", &[one(i), at(&mut status)])?;
+                    report(done, i as i64, status)?;
+                }
+            }
+            7 => {
+                while let Some(i) = order.pop() {
+                    mpi.call("MPI_Test", &[one(i), at(&mut flag), at(&mut status)])?;
+                    if flag != 0 {
+                        report(done, i as i64, status)?;
+                    } else {
+                        order.insert(0, i);
+                        std::thread::yield_now();
+                    }
+                }
+            }
+            _ => {
+                for i in order {
+                    flag = 0;
+                    while flag == 0 {
+                        let args = [requests[i], at(&mut flag), at(&mut status)];
+                        mpi.call("MPI_Request_get_status", &args)?;
+                        std::thread::yield_now();
+                    }
+                    report(done, i as i64, status)?;
+                    mpi.call("MPI_Wait", &[one(i), at(&mut status)])?;
+                }
+            }
+        }
+        if way < 2 {
+            done.iter_mut().zip(&statuses).for_each(|(d, s)| *d = Some(*s));
+        }
+        Ok(())
+    }
+
+    /// For each receive from anywhere, the item whose message it took; checks all statuses.
+    pub(super) fn matched(&mut self) -> Outcome<BTreeMap<usize, usize>> {
+        // Messages from one source match receives in the order in which these were posted.
+        let mut taken = BTreeMap::new();
+        let mut used = vec![false; self.phase.items.len()];
+        let (phase, comms) = (self.phase, &self.program.comms);
+        let rank = |m: &Message, seat: usize| comms[m.comm].rank_of(seat) as i64;
+        let message = |i: usize| match &phase.items[i] {
+            Item::Message(m) => Some(m),
+            _ => None,
+        };
+        for item in std::mem::take(&mut self.posted) {
+            let Some(m) = message(item) else { continue };
+            let Some(status) = self.live[item].status else { continue };
+            let mut by = item;
+            if m.any_source {
+                let fits = |i: &usize| {
+                    !used[*i]
+                        && message(*i).is_some_and(|x| {
+                            x.any_source
+                                && (x.comm, x.to) == (m.comm, m.to)
+                                && x.from.is_some_and(|s| rank(x, s) == i64::from(status.source))
+                        })
+                };
+                by = (0..used.len()).find(fits).ok_or_else(|| {
+                    let source = status.source;
+                    format!("item {item}: a message from rank {source}, which sent no more\n  {m}")
+                })?;
+                used[by] = true;
+                taken.insert(item, by);
+            }
+            let sent = message(by).unwrap_or(m);
+            let result = self.status(m, sent, status);
+            self.named(item, result)?;
+        }
+        Ok(taken)
+    }
+
+    /// Compares a status with the message that was sent.
+    pub(super) fn status(&mut self, m: &Message, sent: &Message, mut status: Status) -> Outcome {
+        let (source, tag) = match sent.from {
+            Some(from) => (self.program.comms[m.comm].rank_of(from) as i64, sent.tag),
+            None => (mpi::PROC_NULL, mpi::ANY_TAG),
+        };
+        if (i64::from(status.source), i64::from(status.tag)) != (source, tag) {
+            return Err(format!(
+                "the status names source {} and tag {}; expected {source} and {tag}",
+                status.source, status.tag
+            ));
+        }
+        if [sent.send_dress, m.recv_dress].contains(&Dress::Packed) {
+            return Ok(());
+        }
+        let items = if sent.from.is_some() { sent.send.items as i64 } else { 0 };
+        let args = [status.address(), self.datatype(&m.recv.ty)?];
+        let elements = self.mpi().count("MPI_Get_elements", m.recv_large, &args)?;
+        if elements != items {
+            return Err(format!("MPI_Get_elements gives {elements}; expected {items}"));
+        }
+        let in_one = m.recv.ty.map.len() as i64;
+        if m.recv_dress == Dress::Plain {
+            let expected = if items % in_one == 0 { items / in_one } else { mpi::UNDEFINED };
+            let count = self.mpi().count("MPI_Get_count", m.recv_large, &args)?;
+            if count != expected {
+                return Err(format!("MPI_Get_count gives {count}; expected {expected}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn unpack(&mut self, item: usize, m: &Message) -> Outcome {
+        let ty = self.datatype(&m.recv.ty)?;
+        let comm = self.comms[m.comm];
+        let live = &mut self.live[item];
+        let Some(buffer) = &mut live.recv else { return Ok(()) };
+        let position = Array::new(m.recv_large, [0]);
+        let from = live.packed_recv.as_ptr() as usize;
+        let (len, count) = (live.packed_recv.len(), m.recv.count as usize);
+        let args = [from, len, position.address(), buffer.address(), count, ty, comm];
+        self.session.mpi.call_c("MPI_Unpack", m.recv_large, &args)
+    }
+}
+
+fn report(done: &mut [Option<Status>], index: i64, status: Status) -> Outcome {
+    let slot = usize::try_from(index).ok().and_then(|i| done.get_mut(i));
+    let Some(slot) = slot else {
+        return Err(format!("a request of index {index} was reported, of {}", done.len()));
+    };
+    if slot.replace(status).is_some() {
+        return Err(format!("the request of index {index} was reported twice"));
+    }
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! The program's own reduction operators, as the library calls them.
+
+use crate::mpi::Mpi;
+use crate::reduce::{Spacing, User};
+use std::ffi::{c_int, c_void};
+
+/// Applies an operator to `len` pairs of 32-bit numbers: `right` becomes `left` op `right`.
+///
+/// # Safety
+/// Both point to `len` elements of `extent` bytes, whose second number is `second` bytes behind the
+/// first.
+unsafe fn apply(user: User, left: *const u8, right: *mut u8, len: usize, spacing: Spacing) {
+    let (extent, second) = match spacing {
+        Spacing::Compact => (8, 4),
+        Spacing::Apart => (24, 16),
+    };
+    for at in (0..len).map(|i| i * extent) {
+        // SAFETY: within the elements, by the caller's contract.
+        unsafe {
+            let word = |p: *const u8, d: usize| p.add(at + d).cast::<u32>().read_unaligned();
+            let (a, b) = user.pairs((word(left, 0), word(left, second)), {
+                (word(right, 0), word(right, second))
+            });
+            right.add(at).cast::<u32>().write_unaligned(a);
+            right.add(at + second).cast::<u32>().write_unaligned(b);
+        }
+    }
+}
+
+macro_rules! operators {
+    ($($small:ident $large:ident: $user:ident $spacing:ident;)*) => {
+        $(
+            extern "C" fn $small(a: *const u8, b: *mut u8, n: *const c_int, _: *const c_void) {
+                // SAFETY: the library gives as many elements of the datatype as it says.
+                unsafe { apply(User::$user, a, b, *n as usize, Spacing::$spacing) }
+            }
+            extern "C" fn $large(a: *const u8, b: *mut u8, n: *const i64, _: *const c_void) {
+                // SAFETY: as above.
+                unsafe { apply(User::$user, a, b, *n as usize, Spacing::$spacing) }
+            }
+        )*
+        fn address(user: User, spacing: Spacing, large: bool) -> usize {
+            match (user, spacing, large) {
+                $(
+                    (User::$user, Spacing::$spacing, false) => $small as *const () as usize,
+                    (User::$user, Spacing::$spacing, true) => $large as *const () as usize,
+                )*
+            }
+        }
+    };
+}
+
+operators! {
+    affine_compact affine_compact_c: Affine Compact;
+    affine_apart affine_apart_c: Affine Apart;
+    mixed_compact mixed_compact_c: Mixed Compact;
+    mixed_apart mixed_apart_c: Mixed Apart;
+}
+
+/// A new operator.
+pub fn create(mpi: &Mpi, user: User, spacing: Spacing, large: bool) -> Result<usize, String> {
+    let commutes = usize::from(user == User::Mixed);
+    mpi.make("MPI_Op_create", large, &[address(user, spacing, large), commutes])
+}

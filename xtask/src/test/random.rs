@@ -1,0 +1,139 @@
+//! Random programs against their oracle (crates/random), on 2 to 9 ranks, with the settings under
+//! which a message takes other ways; and a byte spoilt on purpose, which must be found.
+
+use super::Tally;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Programs of one launch: with two settings on each of eight numbers of ranks, a thousand in all.
+const PROGRAMS: u64 = 63;
+const RANKS: std::ops::RangeInclusive<usize> = 2..=9;
+/// After this many seconds a launch counts as hanging.
+const LIMIT: u64 = 300;
+
+const FAULT: &str = "WEFT_FAULT=seed=7,message_delay=0.3,completion_delay=0.3,reorder=1";
+const SETTINGS: [&[&str]; 6] = [
+    &[],
+    &["WEFT_CMA=0"],
+    &["WEFT_CREDIT=4096"],
+    &[FAULT],
+    &["WEFT_HELPER=1", "WEFT_EAGER=64"],
+    &["WEFT_BARRIER=MPI-DS", "WEFT_ALLREDUCE=MPI-PE", "WEFT_CMA=0", FAULT],
+];
+
+struct Random<'a> {
+    prefix: &'a Path,
+    program: PathBuf,
+}
+
+impl<'a> Random<'a> {
+    fn build(prefix: &'a Path) -> Result<Random<'a>, String> {
+        let folder = crate::install::build(std::iter::once("weft-random"))?;
+        Ok(Random { prefix, program: folder.join("weft-random") })
+    }
+
+    fn launch(&self, ranks: usize, settings: &[&str], args: &[String]) -> Result<Output, String> {
+        let pairs = settings.iter().filter_map(|s| s.split_once('='));
+        Command::new(self.prefix.join("bin/mpiexec"))
+            .args(["--timeout", &LIMIT.to_string(), "-n", &ranks.to_string()])
+            .arg(&self.program)
+            .arg("--library")
+            .arg(self.prefix.join("lib/libmpi_abi.so.1"))
+            .args(args)
+            .envs(pairs)
+            .output()
+            .map_err(|e| format!("mpiexec: {e}"))
+    }
+
+    /// A launch that must find nothing wrong; its last line.
+    fn correct(&self, ranks: usize, settings: &[&str], args: &[String]) -> Result<String, String> {
+        let output = self.launch(ranks, settings, args)?;
+        let out = String::from_utf8_lossy(&output.stdout);
+        match out.lines().find_map(|l| l.strip_prefix("correct: ")) {
+            Some(told) if output.status.success() => Ok(told.to_owned()),
+            _ => Err(format!(
+                "random programs on {ranks} ranks, settings {settings:?}: {}\n{out}{}",
+                output.status,
+                String::from_utf8_lossy(&output.stderr)
+            )),
+        }
+    }
+
+    /// A byte that is spoilt after a step must be named, and end the job.
+    fn planted(&self) -> Result<(), String> {
+        for seed in 1..=5 {
+            let args = ["--plant".to_owned(), "--seed".to_owned(), seed.to_string()];
+            let output = self.launch(3, &[], &args)?;
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            let spoilt = text.lines().find_map(|l| l.strip_prefix("planted: "));
+            let place =
+                spoilt.and_then(|l| l.split(", ").nth(1)).and_then(|l| l.split(" of ").next());
+            let found = place.is_some_and(|place| {
+                let wrong = format!("({place} with its guards;");
+                text.contains(&wrong) && text.contains("1 bytes differ")
+            });
+            if !found || output.status.code() != Some(1) {
+                return Err(format!(
+                    "a byte was to be spoilt and found (seed {seed}): {}\n{text}",
+                    output.status
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A thousand programs, of the same seeds each time.
+pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    let random = Random::build(prefix)?;
+    random.planted()?;
+    println!("ok   random programs: 5 bytes spoilt on purpose were found");
+    tally.passed += 1;
+    let began = Instant::now();
+    let mut programs = 0;
+    for ranks in RANKS {
+        for half in 0..2 {
+            let settings = SETTINGS[(ranks * 2 + half) % SETTINGS.len()];
+            let seed = 100 * ranks + half;
+            let args = [
+                "--seed".to_owned(),
+                seed.to_string(),
+                "--programs".to_owned(),
+                PROGRAMS.to_string(),
+            ];
+            let told = random.correct(ranks, settings, &args)?;
+            println!("ok   {told} {}", settings.join(" "));
+            programs += PROGRAMS;
+            tally.passed += 1;
+        }
+    }
+    println!("ok   {programs} random programs ({:.1} s)", began.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// Programs of new seeds for so many seconds, on all numbers of ranks, with all settings in turn.
+pub fn soak(prefix: &Path, seconds: u64) -> Result<(), String> {
+    let random = Random::build(prefix)?;
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let first = SystemTime::UNIX_EPOCH.elapsed().map_or(1, |d| d.as_secs());
+    for turn in 0.. {
+        let left = end.saturating_duration_since(Instant::now()).as_secs();
+        if left == 0 {
+            break;
+        }
+        let ranks = RANKS.start() + turn as usize % RANKS.count();
+        // With each round of the ranks, the settings move on by one.
+        let settings = SETTINGS[(turn as usize / RANKS.count() + ranks) % SETTINGS.len()];
+        let part = left.clamp(1, 20);
+        let args = [
+            "--seed".to_owned(),
+            (first + turn).to_string(),
+            "--seconds".to_owned(),
+            part.to_string(),
+        ];
+        let told = random.correct(ranks, settings, &args)?;
+        println!("ok   {told} {}", settings.join(" "));
+    }
+    Ok(())
+}
