@@ -5,6 +5,7 @@ pub(crate) const BASE: u8 = 0;
 /// x86-64 with AVX2: registers of 32 bytes.
 pub(crate) const AVX2: u8 = 1;
 /// x86-64 with AVX-512 F, BW, DQ and VL: registers of 64 bytes.
+#[cfg(target_arch = "x86_64")]
 pub(crate) const AVX512: u8 = 2;
 
 /// This processor's level; asked once by the standard library, which remembers.

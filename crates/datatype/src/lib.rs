@@ -18,6 +18,7 @@ mod error;
 mod external;
 mod layout;
 mod level;
+mod moves;
 mod number;
 mod op;
 mod pack;

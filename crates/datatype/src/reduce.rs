@@ -63,13 +63,12 @@ impl Op {
         // describes; a wider loop runs only where the processor has what it is compiled for.
         unsafe {
             #[cfg(target_arch = "x86_64")]
-            if needed >= WIDE_MIN {
-                match level() {
-                    AVX512 => return Ok(arrays.reduce_avx512(self, basic)),
-                    AVX2 => return Ok(arrays.reduce_avx2(self, basic)),
-                    _ => {}
-                }
+            match level() {
+                AVX512 if needed >= WIDE_MIN => arrays.reduce_avx512(self, basic),
+                AVX2 if needed >= WIDE_MIN => arrays.reduce_avx2(self, basic),
+                _ => arrays.reduce(self, basic),
             }
+            #[cfg(not(target_arch = "x86_64"))]
             arrays.reduce(self, basic);
         }
         Ok(())

@@ -78,17 +78,20 @@ fn indexed(b: usize, bytes: usize) -> Layout {
     Layout { hand, name, t, count: 1, n, s: 0, k: 1, plane: 0, places }
 }
 
+/// Length, place in bytes, type.
+type Member = (i64, i64, &'static str);
+
 fn structs(bytes: usize) -> Vec<Layout> {
     let of = |name: &str| Basic::all().find(|b| b.name() == name).expect("predefined");
     let table = Predefined::new();
-    let cases: [(&str, i64, &[(i64, i64, &str)]); 5] = [
+    let cases: [(&str, i64, &[Member]); 5] = [
         ("int_double", 16, &[(1, 0, "MPI_INT"), (1, 8, "MPI_DOUBLE")]),
         ("double_int", 16, &[(1, 0, "MPI_DOUBLE"), (1, 8, "MPI_INT")]),
         ("char_int_short", 12, &[(1, 0, "MPI_CHAR"), (1, 4, "MPI_INT"), (1, 8, "MPI_SHORT")]),
         ("particle", 32, &[(3, 0, "MPI_DOUBLE"), (1, 24, "MPI_CHAR"), (1, 28, "MPI_FLOAT")]),
         ("large", 104, &[(8, 0, "MPI_DOUBLE"), (3, 72, "MPI_DOUBLE"), (1, 100, "MPI_INT")]),
     ];
-    let layout = |(hand, extent, members): (&str, i64, &[(i64, i64, &str)])| {
+    let layout = |(hand, extent, members): (&str, i64, &[Member])| {
         let lengths: Vec<i64> = members.iter().map(|m| m.0).collect();
         let places: Vec<i64> = members.iter().map(|m| m.1).collect();
         let types: Vec<Type> = members.iter().map(|m| table.of(of(m.2)).clone()).collect();
