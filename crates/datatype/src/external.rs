@@ -154,14 +154,16 @@ impl Datatype {
     pub fn external_size(&self, count: usize) -> Result<usize, Error> {
         let overflow = Error::Overflow { what: "size" };
         let mut size = 0usize;
-        self.basics(count, &mut |basic, times| {
+        self.basics(1, &mut |basic, times| {
             let each: usize =
                 atoms(basic).into_iter().flatten().map(|(atom, n)| n * atom.there()).sum();
             let more = each.checked_mul(times).and_then(|more| size.checked_add(more));
-            size = more.filter(|&size| i64::try_from(size).is_ok()).ok_or(overflow.clone())?;
+            size = more.ok_or(overflow.clone())?;
             Ok(())
         })?;
-        Ok(size)
+        // Not element by element: of a type without data there may be any number.
+        let all = size.checked_mul(count).filter(|&all| i64::try_from(all).is_ok());
+        all.ok_or(overflow)
     }
 
     /// Converts packed data of `count` elements to "external32". Both have the length of the
