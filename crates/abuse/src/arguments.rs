@@ -97,17 +97,13 @@ fn handles(kind: Kind, rng: &mut fastrand::Rng) -> Vec<Bad> {
 
 /// What is no text, in several ways.
 fn text(name: &str) -> usize {
-    const LONG: &CStr = match CStr::from_bytes_with_nul(&LONG_BYTES) {
-        Ok(text) => text,
-        Err(_) => panic!("one NUL, at the end"),
-    };
-    const LONG_BYTES: [u8; 70001] = {
+    static LONG: [u8; 70001] = {
         let mut bytes = [b'x'; 70001];
         bytes[70000] = 0;
         bytes
     };
     let text = match name {
-        "long" => LONG,
+        "long" => return LONG.as_ptr() as usize,
         "not UTF-8" => c"\xff\xfe\x80key",
         _ => c"",
     };
@@ -294,12 +290,10 @@ fn element(world: &World, stem: &str, name: &str, k: usize) -> i64 {
     let named = |c| constant(c) as i64;
     let at = 16 * k as i64;
     match (stem, name) {
-        (_, "keyval" | "comm_keyval" | "type_keyval" | "win_keyval") if stem.contains("free") => {
-            if k == 0 {
-                key(world, stem)
-            } else {
-                0
-            }
+        (_, "keyval" | "comm_keyval" | "type_keyval" | "win_keyval")
+            if stem.contains("free") && k == 0 =>
+        {
+            key(world, stem)
         }
         (_, "recvcounts" | "sendcounts") => 4,
         (_, "displs" | "sdispls" | "rdispls" | "array_of_displacements") => at,

@@ -34,8 +34,10 @@ extern "C" fn crash(comm: usize, _: c_int) -> c_int {
 
 /// Never returns with -1.
 extern "C" fn hang(_: usize, number: c_int) -> c_int {
-    while number == -1 {
-        std::thread::sleep(std::time::Duration::from_secs(1));
+    if number == -1 {
+        loop {
+            std::thread::sleep(std::time::Duration::from_secs(1));
+        }
     }
     1
 }

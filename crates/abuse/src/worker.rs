@@ -179,8 +179,8 @@ fn judge(world: &World, f: &Function, case: &Case, result: usize) {
 fn pointees(world: &World, f: &Function) -> Vec<(usize, Kind, usize)> {
     let all = f.parameters.iter().enumerate();
     all.filter_map(|(i, p)| match p.ty {
-        // SAFETY: the slot has room for a handle.
         Type::Handles(kind) if !p.constant && !p.name.starts_with("array") => {
+            // SAFETY: the slot has room for a handle.
             Some((i, kind, unsafe { *(world.slot(i) as *const usize) }))
         }
         _ => None,
