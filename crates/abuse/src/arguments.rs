@@ -2,7 +2,7 @@
 
 use crate::fixture::{self, World};
 use crate::signature::{Function, Kind, Parameter, Type, constant};
-use std::ffi::{CStr, c_int};
+use std::ffi::c_int;
 
 /// One bad value of one argument.
 #[derive(Clone, PartialEq, Eq, Debug)]
