@@ -37,7 +37,7 @@ static void names(void)
 {
     char name[MPI_MAX_PROCESSOR_NAME] = "", host[256] = "", of[MPI_MAX_OBJECT_NAME] = "";
     int length = -1;
-    MPI_Comm copy;
+    MPI_Comm copy, parent = MPI_COMM_WORLD;
     MPI_Get_processor_name(name, &length);
     gethostname(host, sizeof host - 1);
     CHECK(!strcmp(name, host) && length == (int)strlen(host), "'%s', not '%s'", name, host);
@@ -50,6 +50,8 @@ static void names(void)
     MPI_Comm_get_name(copy, of, &length);
     CHECK(!strcmp(of, "the ocean") && length == 9, "'%s'", of);
     MPI_Comm_free(&copy);
+    MPI_Comm_get_parent(&parent);
+    CHECK(parent == MPI_COMM_NULL, "mpiexec is no parent");
 }
 
 static void clocks(void)

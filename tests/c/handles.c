@@ -137,6 +137,8 @@ static void the_others(void)
     MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &t);
     BACK(Session, s, t);
     PREDEFINED(Session, MPI_SESSION_NULL);
+    PREDEFINED(File, MPI_FILE_NULL);
+    PREDEFINED(Win, MPI_WIN_NULL);
     MPI_Session_finalize(&s), MPI_Session_finalize(&t);
 }
 
