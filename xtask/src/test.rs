@@ -2,6 +2,7 @@
 
 mod c_programs;
 pub(crate) mod cluster;
+pub(crate) mod hollow;
 mod jobs;
 mod launchers;
 mod python;
