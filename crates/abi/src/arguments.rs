@@ -66,6 +66,12 @@ pub fn committed(handle: Datatype, argument: &str) -> Result<Rc<TypeObject>, Err
     Err(Error::new(MPI_ERR_TYPE, text))
 }
 
+/// A predefined datatype.
+#[inline]
+pub fn predefined_datatype(handle: Datatype) -> Option<&'static TypeObject> {
+    state().predefined_types.get(handle.0.wrapping_sub(MPI_DATATYPE_NULL.0))?.as_deref()
+}
+
 /// A count that is not negative.
 #[inline]
 pub fn count(value: i64, argument: &str) -> Result<usize, Error> {

@@ -5,8 +5,6 @@
 //! that the result does not depend on the order in which ranks are combined. Products of complex
 //! numbers are the plain formula, without C's recovery of infinities.
 
-use std::cmp::Ordering;
-
 /// A number as it lies in memory: any alignment, any bytes.
 pub(crate) trait Number: Copy {
     fn add(self, other: Self) -> Self;
@@ -14,8 +12,8 @@ pub(crate) trait Number: Copy {
     fn min(self, other: Self) -> Self;
     fn max(self, other: Self) -> Self;
 
-    /// None if either is NaN. The two zeros are equal.
-    fn order(self, other: Self) -> Option<Ordering>;
+    /// False if either is NaN. The two zeros are equal.
+    fn less(self, other: Self) -> bool;
     fn is_nan(self) -> bool;
 }
 
@@ -26,6 +24,8 @@ pub(crate) trait Word: Copy {
     fn xor(self, other: Self) -> Self;
     fn truth(self) -> bool;
     fn of_truth(truth: bool) -> Self;
+    /// All bits, or none.
+    fn filled(truth: bool) -> Self;
 }
 
 macro_rules! integers {
@@ -36,11 +36,11 @@ macro_rules! integers {
             #[inline(always)]
             fn mul(self, other: Self) -> Self { self.wrapping_mul(other) }
             #[inline(always)]
-            fn min(self, other: Self) -> Self { Ord::min(self, other) }
+            fn min(self, other: Self) -> Self { if self < other { self } else { other } }
             #[inline(always)]
-            fn max(self, other: Self) -> Self { Ord::max(self, other) }
+            fn max(self, other: Self) -> Self { if self > other { self } else { other } }
             #[inline(always)]
-            fn order(self, other: Self) -> Option<Ordering> { Some(self.cmp(&other)) }
+            fn less(self, other: Self) -> bool { self < other }
             #[inline(always)]
             fn is_nan(self) -> bool { false }
         }
@@ -56,6 +56,8 @@ macro_rules! integers {
             fn truth(self) -> bool { self != 0 }
             #[inline(always)]
             fn of_truth(truth: bool) -> Self { truth.into() }
+            #[inline(always)]
+            fn filled(truth: bool) -> Self { Self::of_truth(truth).wrapping_neg() }
         }
     )* };
 }
@@ -86,7 +88,7 @@ macro_rules! floats {
                 <$t>::from_bits(one.to_bits() | differ) - <$t>::from_bits(differ)
             }
             #[inline(always)]
-            fn order(self, other: Self) -> Option<Ordering> { self.partial_cmp(&other) }
+            fn less(self, other: Self) -> bool { self < other }
             #[inline(always)]
             fn is_nan(self) -> bool { self != self }
         }

@@ -102,7 +102,6 @@ impl Op {
             Op::Replace | Op::NoOp => return Ok(()),
         };
         let computed = |basic: Basic| match basic.repr() {
-            Repr::F16 | Repr::F128 | Repr::ComplexF16 | Repr::ComplexF128 => false,
             Repr::F80 | Repr::ComplexF80 => cfg!(all(target_arch = "x86_64", not(miri))),
             _ => true,
         };

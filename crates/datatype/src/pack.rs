@@ -1,7 +1,8 @@
 //! Packing and unpacking: the compiled program carried out on memory.
 
+use crate::copies::{self, Grid, TILE};
 use crate::layout::Block;
-use crate::walk::{Sink, elements};
+use crate::walk::{Rows, Sink, Structs, all, elements};
 use crate::{Datatype, Error};
 use std::ptr;
 use weft_fabric::Sge;
@@ -73,8 +74,8 @@ impl Datatype {
     /// must be writable for [`packed_size`](Datatype::packed_size), and the two must not overlap.
     /// `base` may be null (`MPI_BOTTOM`) if the type holds absolute addresses.
     pub unsafe fn pack(&self, base: *const u8, count: usize, out: *mut u8) {
-        let mut sink = Pack { base: base.cast_mut(), out };
-        elements(self.program(), self.extent(), 0, self.size() * count, &mut sink);
+        let mut sink = Copy::<true> { base: base.cast_mut(), packed: out };
+        all(self.program(), self.extent(), count, &mut sink);
     }
 
     /// Unpacks `count` elements from `input` to `base`. Gaps of the type are not touched. Where
@@ -83,8 +84,8 @@ impl Datatype {
     /// # Safety
     /// As for [`pack`](Datatype::pack), with reading and writing exchanged.
     pub unsafe fn unpack(&self, base: *mut u8, count: usize, input: *const u8) {
-        let mut sink = Unpack { base, input };
-        elements(self.program(), self.extent(), 0, self.size() * count, &mut sink);
+        let mut sink = Copy::<false> { base, packed: input.cast_mut() };
+        all(self.program(), self.extent(), count, &mut sink);
     }
 
     /// Packs the bytes of the packed stream from `skip` on that fit in `out`; says how many. 0 at
@@ -97,8 +98,12 @@ impl Datatype {
     /// If `skip` lies beyond the stream.
     pub unsafe fn pack_range(&self, base: *const u8, count: usize, skip: usize, out: Sge) -> usize {
         let take = self.rest(count, skip).min(out.len());
-        let mut sink = Pack { base: base.cast_mut(), out: out.ptr() };
-        elements(self.program(), self.extent(), skip, take, &mut sink);
+        let mut sink = Copy::<true> { base: base.cast_mut(), packed: out.ptr() };
+        if take == self.size() * count {
+            all(self.program(), self.extent(), count, &mut sink);
+        } else {
+            elements(self.program(), self.extent(), skip, take, &mut sink);
+        }
         take
     }
 
@@ -118,8 +123,12 @@ impl Datatype {
         input: Sge,
     ) -> usize {
         let take = self.rest(count, skip).min(input.len());
-        let mut sink = Unpack { base, input: input.ptr() };
-        elements(self.program(), self.extent(), skip, take, &mut sink);
+        let mut sink = Copy::<false> { base, packed: input.ptr() };
+        if take == self.size() * count {
+            all(self.program(), self.extent(), count, &mut sink);
+        } else {
+            elements(self.program(), self.extent(), skip, take, &mut sink);
+        }
         take
     }
 
@@ -138,186 +147,81 @@ fn at(base: *mut u8, offset: i64) -> *mut u8 {
     base.wrapping_offset(offset as isize)
 }
 
-struct Pack {
+/// What packs, or unpacks: `base` is the elements' address, `packed` where the stream goes on.
+struct Copy<const PACK: bool> {
     base: *mut u8,
-    out: *mut u8,
+    packed: *mut u8,
 }
 
-struct Unpack {
-    base: *mut u8,
-    input: *const u8,
+impl<const PACK: bool> Copy<PACK> {
+    #[inline(always)]
+    fn step(&mut self, bytes: usize) -> *mut u8 {
+        let packed = self.packed;
+        self.packed = packed.wrapping_add(bytes);
+        packed
+    }
 }
 
-impl Sink for Pack {
+impl<const PACK: bool> Sink for Copy<PACK> {
     fn run(&mut self, offset: i64, len: usize) {
-        // SAFETY: `pack`'s caller promised the memory of the type and the room in `out`, of which
-        // the walk hands out each byte once.
-        unsafe {
-            copy(at(self.base, offset), self.out, len);
-            self.out = self.out.add(len);
-        }
+        let (memory, packed) = (at(self.base, offset), self.step(len));
+        let (from, to) = if PACK { (memory, packed) } else { (packed, memory) };
+        // SAFETY: the caller of `pack` or `unpack` promised the memory of the type and of the
+        // packed stream, of which the walk hands out each byte once.
+        unsafe { copies::run(from, to, len) }
     }
 
-    fn strided(&mut self, offset: i64, stride: i64, count: usize, block: usize) {
-        let from = Steps { first: at(self.base, offset), step: stride as isize };
-        let to = Steps { first: self.out, step: block as isize };
-        // SAFETY: as for `run`, for `count` runs.
-        unsafe {
-            copy_strided(from, to, count, block);
-            self.out = self.out.add(count * block);
-        }
+    #[inline]
+    fn rows(&mut self, rows: Rows) {
+        let packed = self.step(rows.rows * rows.columns * rows.block);
+        let grid = Grid {
+            memory: at(self.base, rows.offset),
+            step: rows.stride as isize,
+            columns: rows.columns,
+            row: rows.row as isize,
+            rows: rows.rows,
+        };
+        // SAFETY: as for `run`, for all runs.
+        unsafe { copies::grid::<PACK>(grid, packed, rows.block) }
     }
 
     fn scattered(&mut self, base: i64, offsets: &[i64], block: usize) {
-        let from = at(self.base, base);
-        with_length(block, |block| {
-            // A local, which the copies cannot change.
-            let mut out = self.out;
-            for &offset in offsets {
-                // SAFETY: as for `run`, for the runs of all offsets.
-                unsafe {
-                    ptr::copy_nonoverlapping(from.wrapping_offset(offset as isize), out, block);
-                    out = out.add(block);
+        let packed = self.step(offsets.len() * block);
+        // SAFETY: as for `run`, for the runs of all offsets.
+        unsafe { copies::listed::<PACK>(at(self.base, base), offsets, packed, block) }
+    }
+
+    // Each member, or two of them, in a loop of its own, in pieces that stay in the nearest cache meanwhile.
+    fn structs(&mut self, structs: Structs<'_>) {
+        let Structs { base, stride, count, size, blocks } = structs;
+        // What is gone through once needs no pieces.
+        let tile = if blocks.len() <= 2 { count.max(1) } else { TILE };
+        for first in (0..count).step_by(tile) {
+            let count = tile.min(count - first);
+            let place = base.wrapping_add((first as i64).wrapping_mul(stride));
+            let packed = self.step(count * size);
+            let place = |block: &Block| {
+                let memory = at(self.base, place.wrapping_add(block.offset));
+                ((memory, stride as isize), (packed.wrapping_add(block.start), size as isize))
+            };
+            let mut rest = blocks;
+            while let [block, others @ ..] = rest {
+                let (memory, packed) = place(block);
+                rest = others;
+                if let [next, others @ ..] = rest {
+                    let gap = next.offset.wrapping_sub(block.offset) as isize;
+                    let (lengths, apart) = ((block.len, next.len), block.len as isize);
+                    // SAFETY: as for `run`, for these two members of these elements.
+                    if unsafe {
+                        copies::spread_two::<PACK>(memory, packed, count, lengths, (gap, apart))
+                    } {
+                        rest = others;
+                        continue;
+                    }
                 }
+                // SAFETY: as for `run`, for this member of these elements.
+                unsafe { copies::spread::<PACK>(memory, packed, count, block.len) }
             }
-            self.out = out;
-        });
-    }
-
-    fn structs(&mut self, base: i64, stride: i64, count: usize, size: usize, blocks: &[Block]) {
-        tiles(base, stride, count, |base, count| {
-            for block in blocks {
-                let from = at(self.base, base.wrapping_add(block.offset));
-                let from = Steps { first: from, step: stride as isize };
-                let to = Steps { first: self.out.wrapping_add(block.start), step: size as isize };
-                // SAFETY: as for `run`, for this block of `count` elements.
-                unsafe { copy_strided(from, to, count, block.len) }
-            }
-            self.out = self.out.wrapping_add(count * size);
-        });
-    }
-}
-
-impl Sink for Unpack {
-    fn run(&mut self, offset: i64, len: usize) {
-        // SAFETY: `unpack`'s caller promised the memory of the type and of the packed stream.
-        unsafe {
-            copy(self.input, at(self.base, offset), len);
-            self.input = self.input.add(len);
         }
     }
-
-    fn strided(&mut self, offset: i64, stride: i64, count: usize, block: usize) {
-        let from = Steps { first: self.input.cast_mut(), step: block as isize };
-        let to = Steps { first: at(self.base, offset), step: stride as isize };
-        // SAFETY: as for `run`, for `count` runs.
-        unsafe {
-            copy_strided(from, to, count, block);
-            self.input = self.input.add(count * block);
-        }
-    }
-
-    fn scattered(&mut self, base: i64, offsets: &[i64], block: usize) {
-        let to = at(self.base, base);
-        with_length(block, |block| {
-            // A local, which the copies cannot change.
-            let mut input = self.input;
-            for &offset in offsets {
-                // SAFETY: as for `run`, for the runs of all offsets.
-                unsafe {
-                    ptr::copy_nonoverlapping(input, to.wrapping_offset(offset as isize), block);
-                    input = input.add(block);
-                }
-            }
-            self.input = input;
-        });
-    }
-
-    fn structs(&mut self, base: i64, stride: i64, count: usize, size: usize, blocks: &[Block]) {
-        tiles(base, stride, count, |base, count| {
-            for block in blocks {
-                let from = self.input.wrapping_add(block.start).cast_mut();
-                let from = Steps { first: from, step: size as isize };
-                let to = at(self.base, base.wrapping_add(block.offset));
-                let to = Steps { first: to, step: stride as isize };
-                // SAFETY: as for `run`, for this block of `count` elements.
-                unsafe { copy_strided(from, to, count, block.len) }
-            }
-            self.input = self.input.wrapping_add(count * size);
-        });
-    }
-}
-
-/// Cuts a loop into pieces that stay in the nearest cache, so that each can be gone through once
-/// for every member of a struct, in a loop of copies of one known length.
-fn tiles(base: i64, stride: i64, count: usize, mut f: impl FnMut(i64, usize)) {
-    const TILE: usize = 64;
-    for first in (0..count).step_by(TILE) {
-        let place = base.wrapping_add((first as i64).wrapping_mul(stride));
-        f(place, TILE.min(count - first));
-    }
-}
-
-/// Copies `len` bytes; the usual lengths without a call.
-///
-/// # Safety
-/// As for `ptr::copy_nonoverlapping`.
-#[inline]
-unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: the caller's promise; every arm copies `len` bytes.
-    unsafe {
-        match len {
-            1 => ptr::copy_nonoverlapping(from, to, 1),
-            2 => ptr::copy_nonoverlapping(from, to, 2),
-            4 => ptr::copy_nonoverlapping(from, to, 4),
-            8 => ptr::copy_nonoverlapping(from, to, 8),
-            12 => ptr::copy_nonoverlapping(from, to, 12),
-            16 => ptr::copy_nonoverlapping(from, to, 16),
-            _ => ptr::copy_nonoverlapping(from, to, len),
-        }
-    }
-}
-
-/// Addresses at equal distance.
-#[derive(Clone, Copy)]
-struct Steps {
-    first: *mut u8,
-    step: isize,
-}
-
-/// Calls `f(length)`, compiled once for each of the usual lengths, for which its copies become
-/// single moves.
-#[inline(always)]
-fn with_length(length: usize, mut f: impl FnMut(usize)) {
-    match length {
-        1 => f(1),
-        2 => f(2),
-        4 => f(4),
-        8 => f(8),
-        12 => f(12),
-        16 => f(16),
-        24 => f(24),
-        32 => f(32),
-        48 => f(48),
-        64 => f(64),
-        _ => f(length),
-    }
-}
-
-/// Copies `count` blocks of `block` bytes from the places of `from` to those of `to`.
-///
-/// # Safety
-/// Every block must be readable and writable respectively, and no block of one side may overlap
-/// one of the other.
-unsafe fn copy_strided(from: Steps, to: Steps, count: usize, block: usize) {
-    with_length(block, |block| {
-        let (mut a, mut b) = (from.first, to.first);
-        for _ in 0..count {
-            // SAFETY: the caller's promise.
-            unsafe { ptr::copy_nonoverlapping(a, b, block) }
-            // The places after the last are not used, and may not exist.
-            a = a.wrapping_offset(from.step);
-            b = b.wrapping_offset(to.step);
-        }
-    });
 }

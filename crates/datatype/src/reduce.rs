@@ -1,8 +1,10 @@
 //! Reductions on memory: `inout[i] = input[i] op inout[i]`.
 
+#[cfg(target_arch = "x86_64")]
+use crate::level::{AVX2, AVX512, level};
 use crate::number::{Complex, Number, Word};
+use crate::soft::{F16, F128};
 use crate::{Basic, Error, Op, Repr};
-use std::cmp::Ordering;
 use weft_fabric::Sge;
 
 /// How elements follow each other. The two differ only for pair types with gaps, such as
@@ -58,13 +60,15 @@ impl Op {
         );
         let arrays = Arrays { count, stride, index, input: input.ptr(), inout: inout.ptr() };
         // SAFETY: both elements were promised to be valid, and are long enough for what `Arrays`
-        // describes; `reduce_wide` runs only where the processor has what it is compiled for.
+        // describes; a wider loop runs only where the processor has what it is compiled for.
         unsafe {
             #[cfg(target_arch = "x86_64")]
-            if needed >= WIDE_MIN && std::arch::is_x86_feature_detected!("avx2") {
-                arrays.reduce_wide(self, basic);
-                return Ok(());
+            match level() {
+                AVX512 if needed >= WIDE_MIN => arrays.reduce_avx512(self, basic),
+                AVX2 if needed >= WIDE_MIN => arrays.reduce_avx2(self, basic),
+                _ => arrays.reduce(self, basic),
             }
+            #[cfg(not(target_arch = "x86_64"))]
             arrays.reduce(self, basic);
         }
         Ok(())
@@ -93,7 +97,18 @@ impl Arrays {
     /// As there, and the processor must have AVX2.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    unsafe fn reduce_wide(self, op: Op, basic: Basic) {
+    unsafe fn reduce_avx2(self, op: Op, basic: Basic) {
+        // SAFETY: the caller's promise.
+        unsafe { self.reduce(op, basic) }
+    }
+
+    /// The same for AVX-512, which also multiplies and compares 64-bit integers.
+    ///
+    /// # Safety
+    /// As there, and the processor must have these parts of AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    unsafe fn reduce_avx512(self, op: Op, basic: Basic) {
         // SAFETY: the caller's promise.
         unsafe { self.reduce(op, basic) }
     }
@@ -116,17 +131,17 @@ impl Arrays {
                 }
                 (Op::MinLoc | Op::MaxLoc, _) => {
                     let (value, index) = basic.pair().expect("checked");
-                    let wins = if op == Op::MinLoc { Ordering::Less } else { Ordering::Greater };
+                    let wins = op == Op::MinLoc;
                     match (value.repr(), index.repr()) {
-                        (Repr::I16, _) => self.locate::<i16, i32>(wins),
-                        (Repr::I32, _) => self.locate::<i32, i32>(wins),
-                        (Repr::I64, _) => self.locate::<i64, i32>(wins),
-                        (Repr::F32, Repr::F32) => self.locate::<f32, f32>(wins),
-                        (Repr::F32, _) => self.locate::<f32, i32>(wins),
-                        (Repr::F64, Repr::F64) => self.locate::<f64, f64>(wins),
-                        (Repr::F64, _) => self.locate::<f64, i32>(wins),
+                        (Repr::I16, _) => self.locations::<i16, i32>(wins),
+                        (Repr::I32, _) => self.locations::<i32, i32>(wins),
+                        (Repr::I64, _) => self.locations::<i64, i32>(wins),
+                        (Repr::F32, Repr::F32) => self.locations::<f32, f32>(wins),
+                        (Repr::F32, _) => self.locations::<f32, i32>(wins),
+                        (Repr::F64, Repr::F64) => self.locations::<f64, f64>(wins),
+                        (Repr::F64, _) => self.locations::<f64, i32>(wins),
                         #[cfg(all(target_arch = "x86_64", not(miri)))]
-                        (Repr::F80, _) => self.locate::<crate::x87::F80, i32>(wins),
+                        (Repr::F80, _) => self.locations::<crate::x87::F80, i32>(wins),
                         _ => unreachable!("refused by check"),
                     }
                 }
@@ -146,6 +161,10 @@ impl Arrays {
                 (_, Repr::Bool128) => self.word::<u128>(op),
                 (_, Repr::F32) => self.number::<f32>(op),
                 (_, Repr::F64) => self.number::<f64>(op),
+                (_, Repr::F16) => self.number::<F16>(op),
+                (_, Repr::F128) => self.number::<F128>(op),
+                (_, Repr::ComplexF16) => self.complex::<F16>(op, F16::negated),
+                (_, Repr::ComplexF128) => self.complex::<F128>(op, F128::negated),
                 (_, Repr::ComplexF32) => self.complex::<f32>(op, |x| -x),
                 (_, Repr::ComplexF64) => self.complex::<f64>(op, |x| -x),
                 #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -247,7 +266,31 @@ impl Arrays {
     /// # Safety
     /// The arrays must hold values of type `V` with an index of type `I`, as `self` says.
     #[inline(always)]
-    unsafe fn locate<V: Number, I: Number>(self, wins: Ordering) {
+    unsafe fn locations<V: Number, I: Number>(self, least: bool) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if least {
+                self.locate::<V, I>(|a, b| a.less(b));
+            } else {
+                self.locate::<V, I>(|a, b| b.less(a));
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`locations`](Arrays::locations).
+    #[inline(always)]
+    unsafe fn locate<V: Number, I: Number>(self, wins: impl Fn(V, V) -> bool) {
+        let word = size_of::<V>().max(size_of::<I>());
+        let two = self.index == word && self.stride == 2 * word && cfg!(target_endian = "little");
+        // SAFETY: the caller's promise; two words are all of such an element.
+        unsafe {
+            match word {
+                4 if two => return self.locate_halves::<V, I>(wins),
+                8 if two => return self.locate_words::<V, I>(wins),
+                _ => {}
+            }
+        }
         for i in 0..self.count {
             // SAFETY: the caller's promise; unaligned access throughout.
             unsafe {
@@ -255,19 +298,53 @@ impl Arrays {
                 let value = a.cast::<V>().read_unaligned();
                 let index = a.add(self.index).cast::<I>().read_unaligned();
                 let (to_value, to_index) = (b.cast::<V>(), b.add(self.index).cast::<I>());
-                let other = to_value.read_unaligned();
-                let other_index = to_index.read_unaligned();
-                let lower = index.order(other_index) == Some(Ordering::Less);
-                let take = match value.order(other) {
-                    Some(Ordering::Equal) => lower,
-                    Some(order) => order == wins,
-                    None if other.is_nan() => value.is_nan() && lower,
-                    None => true,
-                };
-                if take {
+                let other = (to_value.read_unaligned(), to_index.read_unaligned());
+                if takes((value, index), other, &wins) {
                     to_value.write_unaligned(value);
                     to_index.write_unaligned(index);
                 }
+            }
+        }
+    }
+
+    /// [`locate`](Arrays::locate) for elements of two 64-bit words, in which value and index are
+    /// the low bytes: without branches, which the data would mislead, and as vectors.
+    ///
+    /// # Safety
+    /// As there, for such elements.
+    #[inline(always)]
+    unsafe fn locate_words<V: Number, I: Number>(self, wins: impl Fn(V, V) -> bool) {
+        let (values, indices) = (low::<V>(), low::<I>());
+        for i in 0..self.count {
+            // SAFETY: the caller's promise; a word holds what is read from its start.
+            unsafe {
+                let a = self.input.cast::<[u64; 2]>().add(i).read_unaligned();
+                let place = self.inout.cast::<[u64; 2]>().add(i);
+                let b = place.read_unaligned();
+                let pair = |x: [u64; 2]| -> (V, I) { (start(x[0]), start(x[1])) };
+                let taken = u64::filled(takes(pair(a), pair(b), &wins));
+                let merge = |a: u64, b: u64, part: u64| b ^ ((a ^ b) & taken & part);
+                place.write_unaligned([merge(a[0], b[0], values), merge(a[1], b[1], indices)]);
+            }
+        }
+    }
+
+    /// The same for elements of two 32-bit words.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    unsafe fn locate_halves<V: Number, I: Number>(self, wins: impl Fn(V, V) -> bool) {
+        let part = low::<V>() | low::<I>() << 32;
+        for i in 0..self.count {
+            // SAFETY: the caller's promise; half a word holds what is read from its start.
+            unsafe {
+                let a = self.input.cast::<u64>().add(i).read_unaligned();
+                let place = self.inout.cast::<u64>().add(i);
+                let b = place.read_unaligned();
+                let pair = |x: u64| -> (V, I) { (start(x as u32), start((x >> 32) as u32)) };
+                let taken = u64::filled(takes(pair(a), pair(b), &wins));
+                place.write_unaligned(b ^ ((a ^ b) & taken & part));
             }
         }
     }
@@ -281,6 +358,30 @@ impl Arrays {
             unsafe { std::ptr::copy(self.input.add(place), self.inout.add(place), len) }
         }
     }
+}
+
+/// The bits of a `T` at the start of a little-endian word.
+const fn low<T>() -> u64 {
+    u64::MAX >> (64 - 8 * size_of::<T>())
+}
+
+/// What lies at the start of a word.
+///
+/// # Safety
+/// `T` must be a number, no longer than the word.
+#[inline(always)]
+unsafe fn start<W, T: Number>(word: W) -> T {
+    // SAFETY: the caller's promise; all bits are a number.
+    unsafe { (&raw const word).cast::<T>().read_unaligned() }
+}
+
+/// Whether the pair `a` replaces `b`: a NaN wins over every number; of equals, and of NaNs, the
+/// lower index.
+#[inline(always)]
+fn takes<V: Number, I: Number>(a: (V, I), b: (V, I), wins: impl Fn(V, V) -> bool) -> bool {
+    let alike = !a.0.less(b.0) & !b.0.less(a.0);
+    let (nan, other) = (a.0.is_nan(), b.0.is_nan());
+    wins(a.0, b.0) | (nan & !other) | (alike & (nan == other) & a.1.less(b.1))
 }
 
 /// x87 numbers fill 10 of their 16 bytes.

@@ -6,13 +6,13 @@ use crate::layout::{Block, Kind, Node, goes_on};
 pub(crate) trait Sink {
     fn run(&mut self, offset: i64, len: usize);
 
-    /// `count` runs of `block` bytes, `stride` bytes apart.
-    fn strided(&mut self, offset: i64, stride: i64, count: usize, block: usize) {
-        let mut at = offset;
-        for _ in 0..count {
-            self.run(at, block);
-            // The place after the last run is not one of the type's, and may not exist.
-            at = at.wrapping_add(stride);
+    fn rows(&mut self, rows: Rows) {
+        for i in 0..rows.rows {
+            let first = rows.offset.wrapping_add((i as i64).wrapping_mul(rows.row));
+            for j in 0..rows.columns {
+                let place = first.wrapping_add((j as i64).wrapping_mul(rows.stride));
+                self.run(place, rows.block);
+            }
         }
     }
 
@@ -23,15 +23,41 @@ pub(crate) trait Sink {
         }
     }
 
-    /// `count` elements of `blocks` (`size` packed bytes each), `stride` bytes apart: structs.
-    fn structs(&mut self, base: i64, stride: i64, count: usize, size: usize, blocks: &[Block]) {
-        let _ = size;
-        let mut at = base;
-        for _ in 0..count {
-            blocks.iter().for_each(|b| self.run(at.wrapping_add(b.offset), b.len));
-            at = at.wrapping_add(stride);
+    fn structs(&mut self, structs: Structs<'_>) {
+        for i in 0..structs.count {
+            let at = structs.base.wrapping_add((i as i64).wrapping_mul(structs.stride));
+            structs.blocks.iter().for_each(|b| self.run(at.wrapping_add(b.offset), b.len));
         }
     }
+}
+
+/// `rows` times `columns` runs of `block` bytes, the first at `offset`; those of a row are `stride`
+/// bytes apart, the rows `row`.
+#[derive(Clone, Copy)]
+pub(crate) struct Rows {
+    pub offset: i64,
+    pub rows: usize,
+    pub row: i64,
+    pub columns: usize,
+    pub stride: i64,
+    pub block: usize,
+}
+
+impl Rows {
+    fn one(offset: i64, stride: i64, count: usize, block: usize) -> Rows {
+        Rows { offset, rows: 1, row: 0, columns: count, stride, block }
+    }
+}
+
+/// `count` elements of `blocks` (`size` packed bytes each), `stride` bytes apart, the first at
+/// `base`.
+#[derive(Clone, Copy)]
+pub(crate) struct Structs<'a> {
+    pub base: i64,
+    pub stride: i64,
+    pub count: usize,
+    pub size: usize,
+    pub blocks: &'a [Block],
 }
 
 /// All of `node`, for an element whose address is `at` bytes from the base.
@@ -39,7 +65,9 @@ pub(crate) fn whole(node: &Node, at: i64, sink: &mut impl Sink) {
     let base = at.wrapping_add(node.offset);
     match &node.kind {
         Kind::Run => sink.run(base, node.size),
-        Kind::Strided { count, stride, block } => sink.strided(base, *stride, *count, *block),
+        Kind::Strided { count, stride, block } => {
+            sink.rows(Rows::one(base, *stride, *count, *block))
+        }
         Kind::Loop { count, stride, body } => repeated(body, base, *stride, *count, sink),
         Kind::Scattered { block, offsets } => sink.scattered(base, offsets, *block),
         Kind::Blocks(blocks) => blocks.iter().for_each(|b| sink.run(base + b.offset, b.len)),
@@ -47,10 +75,34 @@ pub(crate) fn whole(node: &Node, at: i64, sink: &mut impl Sink) {
     }
 }
 
+/// `count` elements of `node`, `extent` bytes apart.
+pub(crate) fn all(node: &Node, extent: i64, count: usize, sink: &mut impl Sink) {
+    let &Node { offset, size, ref kind } = node;
+    match *kind {
+        _ if size == 0 || count == 0 => {}
+        _ if count == 1 => whole(node, 0, sink),
+        Kind::Run if extent == size as i64 => sink.run(offset, size * count),
+        Kind::Run => sink.rows(Rows::one(offset, extent, count, size)),
+        // The elements are one long vector: the column of a matrix, sent several times.
+        Kind::Strided { count: inner, stride, block } if goes_on(inner, stride, extent) => {
+            sink.rows(Rows::one(offset, stride, inner * count, block));
+        }
+        _ => repeated(node, 0, extent, count, sink),
+    }
+}
+
 /// `count` times `node`, the first `at` bytes from the base, the others `stride` bytes apart.
 fn repeated(node: &Node, at: i64, stride: i64, count: usize, sink: &mut impl Sink) {
-    if let Kind::Blocks(blocks) = &node.kind {
-        return sink.structs(at.wrapping_add(node.offset), stride, count, node.size, blocks);
+    let offset = at.wrapping_add(node.offset);
+    match &node.kind {
+        Kind::Blocks(blocks) => {
+            return sink.structs(Structs { base: offset, stride, count, size: node.size, blocks });
+        }
+        &Kind::Strided { count: columns, stride: step, block } => {
+            let rows = Rows { offset, rows: count, row: stride, columns, stride: step, block };
+            return sink.rows(rows);
+        }
+        _ => {}
     }
     let mut at = at;
     for _ in 0..count {
@@ -135,7 +187,7 @@ fn strided(base: i64, stride: i64, block: usize, skip: usize, take: usize, sink:
         sink.run(place(i) + skip as i64, take);
     }
     if !middle.is_empty() {
-        sink.strided(place(middle.start), stride, middle.len(), block);
+        sink.rows(Rows::one(place(middle.start), stride, middle.len(), block));
     }
     if let Some((i, take)) = tail {
         sink.run(place(i), take);

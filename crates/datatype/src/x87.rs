@@ -49,6 +49,37 @@ impl F80 {
         self
     }
 
+    /// None if either is NaN. The two zeros are equal.
+    fn order(self, other: F80) -> Option<Ordering> {
+        let (above, below, unordered): (u8, u8, u8);
+        // SAFETY: reads ten bytes of each operand; `fucomip` and `fstp` empty the stack again.
+        unsafe {
+            asm!(
+                "fld tbyte ptr [{b}]",
+                "fld tbyte ptr [{a}]",
+                "fucomip st, st(1)",
+                "seta {above}",
+                "setb {below}",
+                "setp {unordered}",
+                "fstp st(0)",
+                a = in(reg) &raw const self,
+                b = in(reg) &raw const other,
+                above = lateout(reg_byte) above,
+                below = lateout(reg_byte) below,
+                unordered = lateout(reg_byte) unordered,
+                out("st(0)") _, out("st(1)") _, out("st(2)") _, out("st(3)") _,
+                out("st(4)") _, out("st(5)") _, out("st(6)") _, out("st(7)") _,
+                options(nostack, readonly),
+            );
+        }
+        match (unordered, above, below) {
+            (1, ..) => None,
+            (_, 1, _) => Some(Ordering::Greater),
+            (_, _, 1) => Some(Ordering::Less),
+            _ => Some(Ordering::Equal),
+        }
+    }
+
     fn negative(self) -> bool {
         self.0[9] & 0x80 != 0
     }
@@ -105,34 +136,8 @@ impl Number for F80 {
         }
     }
 
-    fn order(self, other: F80) -> Option<Ordering> {
-        let (above, below, unordered): (u8, u8, u8);
-        // SAFETY: reads ten bytes of each operand; `fucomip` and `fstp` empty the stack again.
-        unsafe {
-            asm!(
-                "fld tbyte ptr [{b}]",
-                "fld tbyte ptr [{a}]",
-                "fucomip st, st(1)",
-                "seta {above}",
-                "setb {below}",
-                "setp {unordered}",
-                "fstp st(0)",
-                a = in(reg) &raw const self,
-                b = in(reg) &raw const other,
-                above = lateout(reg_byte) above,
-                below = lateout(reg_byte) below,
-                unordered = lateout(reg_byte) unordered,
-                out("st(0)") _, out("st(1)") _, out("st(2)") _, out("st(3)") _,
-                out("st(4)") _, out("st(5)") _, out("st(6)") _, out("st(7)") _,
-                options(nostack, readonly),
-            );
-        }
-        match (unordered, above, below) {
-            (1, ..) => None,
-            (_, 1, _) => Some(Ordering::Greater),
-            (_, _, 1) => Some(Ordering::Less),
-            _ => Some(Ordering::Equal),
-        }
+    fn less(self, other: F80) -> bool {
+        self.order(other) == Some(Ordering::Less)
     }
 
     fn is_nan(self) -> bool {

@@ -23,7 +23,8 @@ const PATIENCE: usize = 2;
 #[derive(clap::Args)]
 pub struct Args {
     /// Benchmarks to run (all if none is named): latency, bandwidth, bidirectional, message_rate,
-    /// barrier, bcast, allreduce, alltoall, idle.
+    /// barrier, bcast, allreduce, alltoall, idle, pack_vector, pack_nested, pack_indexed,
+    /// pack_struct, reduce_local.
     benchmarks: Vec<String>,
     /// A library to compare with: NAME=PREFIX, where PREFIX/bin has mpicc and mpiexec. Repeatable.
     /// Without it: those in target/peers, else the one on the PATH.

@@ -1,7 +1,7 @@
 //! Which programs are run on how many ranks, at which sizes.
 
 /// The benchmarks that can be asked for, in the order of the table.
-pub const NAMES: [&str; 9] = [
+pub const NAMES: [&str; 14] = [
     "latency",
     "bandwidth",
     "bidirectional",
@@ -11,6 +11,11 @@ pub const NAMES: [&str; 9] = [
     "allreduce",
     "alltoall",
     "idle",
+    "pack_vector",
+    "pack_nested",
+    "pack_indexed",
+    "pack_struct",
+    "reduce_local",
 ];
 
 /// One program under one condition.
@@ -61,6 +66,10 @@ pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<Case>, String> {
             "latency" => add(2, false, "8,64,512,4K,32K,256K,2M", 1.0),
             "bandwidth" | "bidirectional" => add(2, false, "4K,16K,64K,256K,1M,4M", 1.0),
             "message_rate" => add(2, false, "8,64,512", 1.0),
+            "pack_vector" | "pack_nested" | "pack_indexed" | "pack_struct" => {
+                add(1, false, "4K,64K,1M,16M", 1.0);
+            }
+            "reduce_local" => add(1, false, "64,4K,64K,1M,16M", 1.0),
             "idle" => add(2, false, "0", 10.0),
             // Stalls of whole time slices are what is measured with more ranks than processors:
             // that takes longer.

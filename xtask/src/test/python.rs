@@ -6,35 +6,33 @@ use super::tools::{quiet, step};
 use crate::root;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 const VERSION: &str = "4.1.2";
 
-/// Files of mpi4py's test suite that must pass.
-const SUITES: &[&str] = &[
-    "test_p2p_buf",
-    "test_p2p_buf_matched",
-    "test_p2p_obj",
-    "test_p2p_obj_matched",
-    "test_p2p_buf_part",
-    "test_buffer",
-    "test_comm",
-    "test_session",
-    "test_status",
-    "test_request",
-    "test_group",
-    "test_pack",
-    "test_comm_topo",
-    "test_cco_ngh_buf",
-    "test_cco_ngh_obj",
-    "test_cco_pr_ngh_buf",
-];
-
-/// Those of them that are messages between two ranks.
+/// Files of mpi4py's test suite that are messages between two ranks.
 pub(super) const POINT_TO_POINT: &[&str] =
     &["test_p2p_buf", "test_p2p_buf_matched", "test_p2p_obj", "test_p2p_obj_matched"];
 
-/// Tests left out, by name, each with its reason.
-const EXCLUDED: &[(&str, &str)] = &[];
+/// Files of mpi4py's test suite that are left out, each with its reason. All others run.
+const FILES_EXCLUDED: &[(&str, &str)] = &[
+    ("test_win", "windows"),
+    ("test_rma", "one-sided communication"),
+    ("test_file", "files"),
+    ("test_io", "files"),
+    ("test_subclass", "opens a file when it is loaded"),
+    ("test_spawn", "spawned processes"),
+    ("test_dynproc", "connected processes"),
+    ("test_util_pool", "spawns its workers"),
+    ("test_util_sync", "counters and locks in windows"),
+];
+
+/// Tests left out of the other files, each with its reason.
+const TESTS_EXCLUDED: &[(&str, &str)] = &[
+    ("test_errhandler.TestErrhandlerFile.*", "files"),
+    ("test_msgspec.TestMessageRMA.*", "windows"),
+    ("test_objmodel.TestObjModel.testSafeFreeCreated", "opens a file"),
+];
 
 pub fn run(tally: &mut Tally) -> Result<(), String> {
     let prefix = crate::demo::install()?;
@@ -55,7 +53,10 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
             println!("mpi4py built by {name}: helloworld and ringtest on {ranks} ranks");
         }
     }
-    for ranks in [1, 2, 3, 4] {
+    for (name, reason) in FILES_EXCLUDED.iter().chain(TESTS_EXCLUDED) {
+        println!("mpi4py's tests leave out {name}: {reason}");
+    }
+    for ranks in 1..=5 {
         tally.passed += suite(&prefix, &ours, &sdist, ranks)?;
     }
     let programs = std::fs::read_dir(root().join("tests/python"));
@@ -102,32 +103,44 @@ fn on(prefix: &Path, ranks: usize, python: &Path) -> Command {
     command
 }
 
-/// Runs the chosen files of mpi4py's tests; how many tests passed on one rank.
+/// Runs mpi4py's test suite; how many tests ran on one rank.
 fn suite(prefix: &Path, python: &Path, sdist: &Path, ranks: usize) -> Result<usize, String> {
+    let start = Instant::now();
     let mut command = on(prefix, ranks, python);
-    command.args(suite_words(sdist, SUITES));
+    command.args(suite_words(sdist, &[]));
     let mut command = merged(command);
     let output = quiet(&mut command)?;
-    match passed(&output) {
-        n @ 1.. => {
-            println!("mpi4py's tests on {ranks} ranks: {n} passed");
+    let seconds = start.elapsed().as_secs_f64();
+    let summary = |l: &&str| l.starts_with("OK");
+    let summary = output.lines().rev().find(summary).unwrap_or("no summary");
+    match ran(&output) {
+        n @ MOST.. => {
+            println!("mpi4py's tests on {ranks} ranks: {n} ran, {summary} ({seconds:.1} s)");
             Ok(n)
         }
-        0 => Err(format!("mpi4py's tests on {ranks} ranks ran no test:\n{output}")),
+        n => Err(format!("mpi4py's tests on {ranks} ranks: only {n} ran:\n{output}")),
     }
 }
 
-/// What Python is given to run these files of mpi4py's tests.
+/// Tests that the suite has at least, without those left out.
+const MOST: usize = 1600;
+
+/// What Python is given to run these files of mpi4py's tests; none: all that are not left out.
 pub(super) fn suite_words(sdist: &Path, files: &[&str]) -> Vec<String> {
     let mut words = vec![sdist.join("test/main.py").display().to_string()];
     words.extend(["--quiet", "--failfast"].map(str::to_owned));
-    words.extend(EXCLUDED.iter().flat_map(|(name, _)| ["-x".to_owned(), (*name).to_owned()]));
+    words.extend(TESTS_EXCLUDED.iter().flat_map(|(name, _)| ["-x".to_owned(), (*name).to_owned()]));
+    if files.is_empty() {
+        words.extend(
+            FILES_EXCLUDED.iter().flat_map(|(name, _)| ["-e".to_owned(), format!("^{name}")]),
+        );
+    }
     words.extend(files.iter().map(|&file| file.to_owned()));
     words
 }
 
 /// How many tests unittest says that it ran, on one rank.
-pub(super) fn passed(output: &str) -> usize {
+pub(super) fn ran(output: &str) -> usize {
     let count = |l: &str| l.split_once("Ran ")?.1.split_whitespace().next()?.parse().ok();
     output.lines().filter_map(count).next_back().unwrap_or(0)
 }

@@ -1,12 +1,13 @@
 //! Reduction operators (MPI 5.0, section 6.9).
 
-use crate::arguments::{not_null, op, store};
+use crate::arguments::{not_null, op, plain, store};
 use crate::callback::Callback;
 use crate::constants::*;
 use crate::error::Error;
 use crate::lock;
 use crate::objects::{OpObject, TypeObject, UserReduction};
 use crate::state::state;
+use crate::table::PREDEFINED_END;
 use crate::types::{Datatype, Op, UserFunction, UserFunctionC};
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
@@ -99,7 +100,15 @@ struct User {
 }
 
 impl User {
+    /// In parts, where an `int` cannot count all elements.
     fn call(&self, function: UserReduction, left: *mut u8, right: *mut u8, count: usize) {
+        const MOST: usize = c_int::MAX as usize;
+        if count > MOST && matches!(function, UserReduction::Int(_)) {
+            let step = (MOST as isize).wrapping_mul(self.ty.ty.extent() as isize);
+            self.call(function, left, right, MOST);
+            let (left, right) = (left.wrapping_offset(step), right.wrapping_offset(step));
+            return self.call(function, left, right, count - MOST);
+        }
         let mut ty: Datatype = self.ty.handle.get();
         lock::unlocked(|| {
             // SAFETY: the program made the operator with a function of this type, which takes
@@ -189,6 +198,18 @@ pub(crate) unsafe fn reduce_local(
     datatype: Datatype,
     handle: Op,
 ) -> Result<(), Error> {
+    let predefined = weft_datatype::Op::of_handle(handle.0 as u32);
+    if let Some(op) = predefined.filter(|_| handle.0 < PREDEFINED_END)
+        && let Some(ty) = crate::arguments::predefined_datatype(datatype)
+        && let Some(basic) = ty.ty.equivalent()
+    {
+        // Nothing to pack, nothing to keep: 16 doubles take less time than an allocation.
+        // SAFETY: the caller's buffers stay until this returns.
+        let both = unsafe { (plain(inbuf, count, datatype), plain(inoutbuf, count, datatype)) };
+        if let (Some(input), Some(inout)) = both {
+            return Ok(op.apply(basic, Form::Packed, count as usize, input, inout)?);
+        }
+    }
     let ty = crate::arguments::committed(datatype, "datatype")?;
     let reduce = reduction(handle, &ty)?;
     let pool = StagingPool::default();

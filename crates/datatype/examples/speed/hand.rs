@@ -1,0 +1,43 @@
+//! The rivals of `hand.c`, compiled by the C compiler of this machine for this machine.
+
+use libloading::{Library, Symbol};
+use std::process::Command;
+
+/// Loops written by hand, in a shared library.
+pub struct Hand(Library);
+
+/// Packed, memory, n, s, k, t, x: see `hand.c`.
+pub type Copy = unsafe extern "C" fn(*mut u8, *mut u8, i64, i64, i64, i64, *const i32);
+/// Inout, input, length.
+pub type Reduce = unsafe extern "C" fn(*mut u8, *const u8, i64);
+
+impl Hand {
+    /// Compiles with `cc` and these flags.
+    pub fn compile(flags: &str) -> Result<Hand, String> {
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/speed/hand.c");
+        let place = std::env::temp_dir().join(format!("weft-speed-{}.so", std::process::id()));
+        let mut command = Command::new("cc");
+        command.args(flags.split_whitespace()).args(["-shared", "-fPIC", "-o"]).arg(&place);
+        let status = command.arg(source).status();
+        if !status.as_ref().is_ok_and(|s| s.success()) {
+            return Err(format!("cc {flags} {source}: {status:?}"));
+        }
+        // SAFETY: the library was made a moment ago from our source, which has no initialisers.
+        let library = unsafe { Library::new(&place) };
+        let _ = std::fs::remove_file(&place);
+        library.map(Hand).map_err(|e| format!("{}: {e}", place.display()))
+    }
+
+    /// # Panics
+    /// If `hand.c` has no such function.
+    pub fn copy(&self, name: &str) -> Symbol<'_, Copy> {
+        // SAFETY: all functions of this kind of name have this signature.
+        unsafe { self.0.get(name.as_bytes()) }.unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+
+    /// None if `hand.c` has no such function: it has those that are defined.
+    pub fn reduce(&self, name: &str) -> Option<Symbol<'_, Reduce>> {
+        // SAFETY: as above.
+        unsafe { self.0.get(name.as_bytes()) }.ok()
+    }
+}

@@ -1,0 +1,352 @@
+//! The copy loops that a program ends in: blocks of one length, in rows of equal distance or at
+//! listed places.
+//!
+//! A block of any length is moved by a few moves of a fixed width, which is chosen before the loop;
+//! two of them may overlap:
+//!
+//! ```text
+//!   length  1  2   3   4  5-7  8  9-15  16  17-31  32  33-63  64   65-2047         longer
+//!   moves   1  2  2+2  4  4+4  8  8+8   16  16+16  32  32+32  64   32+...+32+32    memcpy
+//! ```
+//! On x86-64 every loop is compiled three times, for registers of 16, 32 and 64 bytes.
+
+use crate::level::{AVX2, BASE};
+#[cfg(target_arch = "x86_64")]
+use crate::level::{AVX512, level};
+use crate::moves::{Any, Both, Exactly, Long, Move, Overlapping};
+use std::hint::black_box;
+use std::ptr;
+
+/// Blocks in memory: `rows` rows of `columns`, which packed data hold one after another.
+#[derive(Clone, Copy)]
+pub(crate) struct Grid {
+    pub memory: *mut u8,
+    /// Bytes from one block of a row to the next.
+    pub step: isize,
+    pub columns: usize,
+    /// Bytes from the start of a row to that of the next.
+    pub row: isize,
+    pub rows: usize,
+}
+
+/// A loop over blocks, for any way to move one.
+trait Loop: Copy {
+    /// # Safety
+    /// Every block must be readable and writable respectively. The processor must
+    /// be of this level.
+    unsafe fn each<const LEVEL: u8>(self, block: impl Move);
+
+    /// # Safety
+    /// As for [`each`](Loop::each).
+    #[inline(always)]
+    unsafe fn copy<const LEVEL: u8>(self, block: usize) {
+        // SAFETY: the caller's promise; every arm moves `block` bytes.
+        unsafe {
+            match block {
+                0 => {}
+                1 => self.each::<LEVEL>(Exactly::<1>),
+                2 => self.each::<LEVEL>(Exactly::<2>),
+                3 => self.each::<LEVEL>(Overlapping::<2>(block)),
+                4 => self.each::<LEVEL>(Exactly::<4>),
+                5..8 => self.each::<LEVEL>(Overlapping::<4>(block)),
+                8 => self.each::<LEVEL>(Exactly::<8>),
+                9..16 => self.each::<LEVEL>(Overlapping::<8>(block)),
+                16 => self.each::<LEVEL>(Exactly::<16>),
+                24 => self.each::<LEVEL>(Both::<16, 8>),
+                17..32 => self.each::<LEVEL>(Overlapping::<16>(block)),
+                32 => self.each::<LEVEL>(Exactly::<32>),
+                33..64 => self.each::<LEVEL>(Overlapping::<32>(block)),
+                64 => self.each::<LEVEL>(Exactly::<64>),
+                128 => self.each::<LEVEL>(Exactly::<128>),
+                65..2048 if LEVEL > AVX2 => self.each::<LEVEL>(Long::<64>(block)),
+                65..2048 => self.each::<LEVEL>(Long::<32>(block)),
+                _ => self.each::<LEVEL>(Any(block)),
+            }
+        }
+    }
+
+    /// [`copy`](Loop::copy), compiled for 32-byte registers.
+    ///
+    /// # Safety
+    /// As there, and the processor must have AVX2.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    unsafe fn copy_avx2(self, block: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { self.copy::<AVX2>(block) }
+    }
+
+    /// [`copy`](Loop::copy), compiled for 64-byte registers.
+    ///
+    /// # Safety
+    /// As there, and the processor must have these parts of AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    unsafe fn copy_avx512(self, block: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { self.copy::<AVX512>(block) }
+    }
+
+    /// The one of the three that suits.
+    ///
+    /// # Safety
+    /// As for [`each`](Loop::each).
+    #[inline(always)]
+    unsafe fn run(self, block: usize) {
+        // SAFETY: the caller's promise, and the question before.
+        unsafe {
+            #[cfg(target_arch = "x86_64")]
+            match level() {
+                AVX512 => return self.copy_avx512(block),
+                AVX2 => return self.copy_avx2(block),
+                _ => {}
+            }
+            self.copy::<BASE>(block);
+        }
+    }
+}
+
+/// A grid, and its blocks one after another.
+#[derive(Clone, Copy)]
+struct Dense<const PACK: bool> {
+    grid: Grid,
+    packed: *mut u8,
+}
+
+impl<const PACK: bool> Loop for Dense<PACK> {
+    #[inline(always)]
+    unsafe fn each<const LEVEL: u8>(self, block: impl Move) {
+        let Grid { memory: mut first, step, columns, row, rows } = self.grid;
+        let (mut packed, len) = (self.packed, block.len());
+        // The compiler must not know that these are multiples: it would form each address from the
+        // one before, and every block would wait for its neighbour.
+        let (three, four) = (black_box(3 * step), black_box(4 * step));
+        for _ in 0..rows {
+            // The places after the last are not used, and may not exist.
+            let mut memory = first;
+            for _ in 0..columns / 4 {
+                let places = [0, step, 2 * step, three].map(|at| memory.wrapping_offset(at));
+                // SAFETY: the caller's promise.
+                unsafe { block.four::<PACK, LEVEL>(places, packed) }
+                memory = memory.wrapping_offset(four);
+                packed = packed.wrapping_add(4 * len);
+            }
+            for _ in 0..columns % 4 {
+                let (from, to) = if PACK { (memory, packed) } else { (packed, memory) };
+                // SAFETY: the caller's promise.
+                unsafe { block.one(from, to) }
+                memory = memory.wrapping_offset(step);
+                packed = packed.wrapping_add(len);
+            }
+            first = first.wrapping_offset(row);
+        }
+    }
+}
+
+/// `count` blocks, at equal distances on both sides.
+#[derive(Clone, Copy)]
+struct Spread {
+    from: *const u8,
+    step: isize,
+    to: *mut u8,
+    stride: isize,
+    count: usize,
+}
+
+impl Loop for Spread {
+    #[inline(always)]
+    unsafe fn each<const LEVEL: u8>(self, block: impl Move) {
+        let (mut from, mut to) = (self.from, self.to);
+        for _ in 0..self.count {
+            // SAFETY: the caller's promise.
+            unsafe { block.one(from, to) }
+            from = from.wrapping_offset(self.step);
+            to = to.wrapping_offset(self.stride);
+        }
+    }
+}
+
+/// Two members of a struct: what moves each, and how far the second lies from the first.
+#[derive(Clone, Copy)]
+struct Two<A, B> {
+    first: A,
+    second: B,
+    from: isize,
+    to: isize,
+}
+
+impl<A: Move, B: Move> Move for Two<A, B> {
+    #[inline(always)]
+    fn len(self) -> usize {
+        self.first.len() + self.second.len()
+    }
+
+    #[inline(always)]
+    unsafe fn one(self, from: *const u8, to: *mut u8) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.first.one(from, to);
+            self.second.one(from.wrapping_offset(self.from), to.wrapping_offset(self.to));
+        }
+    }
+}
+
+/// Blocks at `offsets` from `memory`, and one after another at `packed`.
+#[derive(Clone, Copy)]
+struct Listed<'a, const PACK: bool> {
+    memory: *mut u8,
+    offsets: &'a [i64],
+    packed: *mut u8,
+}
+
+impl<const PACK: bool> Loop for Listed<'_, PACK> {
+    #[inline(always)]
+    unsafe fn each<const LEVEL: u8>(self, block: impl Move) {
+        let mut packed = self.packed;
+        for &offset in self.offsets {
+            let memory = self.memory.wrapping_offset(offset as isize);
+            let (from, to) = if PACK { (memory, packed) } else { (packed, memory) };
+            // SAFETY: the caller's promise.
+            unsafe { block.one(from, to) }
+            packed = packed.wrapping_add(block.len());
+        }
+    }
+}
+
+/// What is gone through more than once stays in the nearest cache between: so many blocks.
+pub(crate) const TILE: usize = 64;
+
+/// Packs all blocks of `grid`, of `block` bytes each, to `packed`, or unpacks them.
+///
+/// # Safety
+/// Every block must be readable and writable respectively, and no block of one side may overlap
+/// one of the other.
+pub(crate) unsafe fn grid<const PACK: bool>(grid: Grid, packed: *mut u8, block: usize) {
+    // A short loop inside a long one is turned inside out.
+    const SHORT: usize = 4;
+    let Grid { memory, step, columns, row, rows } = grid;
+    if columns >= SHORT || rows <= columns {
+        // SAFETY: the caller's promise.
+        return unsafe { Dense::<PACK> { grid, packed }.run(block) };
+    }
+    for first in (0..rows).step_by(TILE) {
+        for column in 0..columns {
+            let at = row.wrapping_mul(first as isize);
+            let memory = memory.wrapping_offset(at.wrapping_add(step * column as isize));
+            let place = packed.wrapping_add((first * columns + column) * block);
+            let (count, stride) = (TILE.min(rows - first), (columns * block) as isize);
+            // SAFETY: the caller's promise.
+            unsafe { spread::<PACK>((memory, row), (place, stride), count, block) }
+        }
+    }
+}
+
+/// Packs `count` blocks of `block` bytes, or unpacks them: an address and a distance in memory, and
+/// the same in packed form.
+///
+/// # Safety
+/// As for [`grid`].
+pub(crate) unsafe fn spread<const PACK: bool>(
+    memory: (*mut u8, isize),
+    packed: (*mut u8, isize),
+    count: usize,
+    block: usize,
+) {
+    let (from, to) = if PACK { (memory, packed) } else { (packed, memory) };
+    let spread = Spread { from: from.0, step: from.1, to: to.0, stride: to.1, count };
+    // SAFETY: the caller's promise.
+    unsafe { spread.run(block) }
+}
+
+/// [`spread`] for two members at once, of `a` and `b` bytes, the second `gap` bytes after the first
+/// in memory and `apart` in packed form; false, and nothing done, if one of them is too long.
+///
+/// # Safety
+/// As for [`grid`], for both.
+pub(crate) unsafe fn spread_two<const PACK: bool>(
+    memory: (*mut u8, isize),
+    packed: (*mut u8, isize),
+    count: usize,
+    (a, b): (usize, usize),
+    (gap, apart): (isize, isize),
+) -> bool {
+    let ((from, to), (skip, jump)) =
+        if PACK { ((memory, packed), (gap, apart)) } else { ((packed, memory), (apart, gap)) };
+    let spread = Spread { from: from.0, step: from.1, to: to.0, stride: to.1, count };
+    macro_rules! with {
+        ($len:expr, $m:ident => $then:expr) => {
+            match $len {
+                1 => {
+                    let $m = Exactly::<1>;
+                    $then
+                }
+                2 => {
+                    let $m = Exactly::<2>;
+                    $then
+                }
+                4 => {
+                    let $m = Exactly::<4>;
+                    $then
+                }
+                8 => {
+                    let $m = Exactly::<8>;
+                    $then
+                }
+                5..8 => {
+                    let $m = Overlapping::<4>($len);
+                    $then
+                }
+                9..=16 => {
+                    let $m = Overlapping::<8>($len);
+                    $then
+                }
+                17..=32 => {
+                    let $m = Overlapping::<16>($len);
+                    $then
+                }
+                _ => return false,
+            }
+        };
+    }
+    with!(a, first => with!(b, second => {
+        let two = Two { first, second, from: skip, to: jump };
+        // SAFETY: the caller's promise.
+        unsafe { spread.each::<BASE>(two) }
+    }));
+    true
+}
+
+/// Packs blocks of `block` bytes at `offsets` from `memory` to `packed`, or unpacks them.
+///
+/// # Safety
+/// As for [`grid`].
+pub(crate) unsafe fn listed<const PACK: bool>(
+    memory: *mut u8,
+    offsets: &[i64],
+    packed: *mut u8,
+    block: usize,
+) {
+    // SAFETY: the caller's promise.
+    unsafe { Listed::<PACK> { memory, offsets, packed }.run(block) }
+}
+
+/// Copies `len` bytes; few of them without a call.
+///
+/// # Safety
+/// As for `ptr::copy_nonoverlapping`.
+#[inline]
+pub(crate) unsafe fn run(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: the caller's promise; every arm copies `len` bytes.
+    unsafe {
+        match len {
+            0 => {}
+            1 => Exactly::<1>.one(from, to),
+            2..4 => Overlapping::<2>(len).one(from, to),
+            4..8 => Overlapping::<4>(len).one(from, to),
+            8 => Exactly::<8>.one(from, to),
+            9..=16 => Overlapping::<8>(len).one(from, to),
+            17..=32 => Overlapping::<16>(len).one(from, to),
+            _ => ptr::copy_nonoverlapping(from, to, len),
+        }
+    }
+}

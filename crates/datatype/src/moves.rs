@@ -1,0 +1,186 @@
+//! How one block of bytes is moved: by few moves of a fixed width.
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+use crate::level::AVX2;
+use std::ptr;
+
+/// How one block is moved.
+pub(crate) trait Move: Copy {
+    /// Bytes of a block.
+    fn len(self) -> usize;
+
+    /// # Safety
+    /// A block must be readable at `from` and writable at `to`.
+    unsafe fn one(self, from: *const u8, to: *mut u8);
+
+    /// Four blocks that lie one after another at `packed`, and at these places in memory.
+    ///
+    /// # Safety
+    /// As for [`one`](Move::one), for each. The processor must be of
+    /// this level.
+    #[inline(always)]
+    unsafe fn four<const PACK: bool, const LEVEL: u8>(self, memory: [*mut u8; 4], packed: *mut u8) {
+        let len = self.len();
+        for (i, memory) in memory.into_iter().enumerate() {
+            let packed = packed.wrapping_add(i * len);
+            let (from, to) = if PACK { (memory, packed) } else { (packed, memory) };
+            // SAFETY: the caller's promise.
+            unsafe { self.one(from, to) }
+        }
+    }
+}
+
+/// `W` bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Exactly<const W: usize>;
+
+impl<const W: usize> Move for Exactly<W> {
+    #[inline(always)]
+    fn len(self) -> usize {
+        W
+    }
+
+    #[inline(always)]
+    unsafe fn one(self, from: *const u8, to: *mut u8) {
+        // SAFETY: the caller's promise.
+        unsafe { ptr::copy_nonoverlapping(from, to, W) }
+    }
+
+    #[inline(always)]
+    unsafe fn four<const PACK: bool, const LEVEL: u8>(self, memory: [*mut u8; 4], packed: *mut u8) {
+        // Stores are what limits: gather several blocks for each.
+        #[cfg(target_arch = "x86_64")]
+        if PACK && W == 8 {
+            // SAFETY: the caller's promise; all x86-64 processors have SSE2.
+            return unsafe { gather_8(memory, packed) };
+        }
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        if PACK && LEVEL >= AVX2 && W == 16 {
+            // SAFETY: the caller's promise.
+            return unsafe { gather_16(memory, packed) };
+        }
+        for (i, memory) in memory.into_iter().enumerate() {
+            let packed = packed.wrapping_add(i * W);
+            let (from, to) = if PACK { (memory, packed) } else { (packed, memory) };
+            // SAFETY: the caller's promise.
+            unsafe { self.one(from, to) }
+        }
+    }
+}
+
+/// # Safety
+/// As for [`Move::four`], with blocks of 8 bytes.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn gather_8(memory: [*mut u8; 4], packed: *mut u8) {
+    use std::arch::x86_64::{_mm_loadh_pd, _mm_loadl_pd, _mm_setzero_pd, _mm_storeu_pd};
+    let [a, b, c, d] = memory.map(|m| m.cast_const().cast::<f64>());
+    // SAFETY: the caller's promise; moves of doubles change no bit.
+    unsafe {
+        let low = _mm_loadh_pd(_mm_loadl_pd(_mm_setzero_pd(), a), b);
+        let high = _mm_loadh_pd(_mm_loadl_pd(_mm_setzero_pd(), c), d);
+        _mm_storeu_pd(packed.cast(), low);
+        _mm_storeu_pd(packed.add(16).cast(), high);
+    }
+}
+
+/// # Safety
+/// As for [`Move::four`], with blocks of 16 bytes; the processor must have AVX2.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn gather_16(memory: [*mut u8; 4], packed: *mut u8) {
+    use std::arch::asm;
+    use std::arch::x86_64::{_mm_loadu_si128, _mm256_set_m128i, _mm256_storeu_si256};
+    // SAFETY: the caller's promise.
+    unsafe {
+        let [a, b, c, d] = memory.map(|m| _mm_loadu_si128(m.cast_const().cast()));
+        let (mut low, mut high) = (_mm256_set_m128i(b, a), _mm256_set_m128i(d, c));
+        // Nothing; but the compiler would store each half on its own.
+        asm!("/* {0} {1} */", inout(ymm_reg) low, inout(ymm_reg) high,
+            options(pure, nomem, nostack, preserves_flags));
+        _mm256_storeu_si256(packed.cast(), low);
+        _mm256_storeu_si256(packed.add(32).cast(), high);
+    }
+}
+
+/// So many bytes, from `W` to twice as many: the first `W` and the last.
+#[derive(Clone, Copy)]
+pub(crate) struct Overlapping<const W: usize>(pub usize);
+
+impl<const W: usize> Move for Overlapping<W> {
+    #[inline(always)]
+    fn len(self) -> usize {
+        self.0
+    }
+
+    #[inline(always)]
+    unsafe fn one(self, from: *const u8, to: *mut u8) {
+        let last = self.0 - W;
+        // SAFETY: the caller's promise; both moves lie inside the block.
+        unsafe {
+            ptr::copy_nonoverlapping(from, to, W);
+            ptr::copy_nonoverlapping(from.add(last), to.add(last), W);
+        }
+    }
+}
+
+/// `A` bytes and then `B`.
+#[derive(Clone, Copy)]
+pub(crate) struct Both<const A: usize, const B: usize>;
+
+impl<const A: usize, const B: usize> Move for Both<A, B> {
+    #[inline(always)]
+    fn len(self) -> usize {
+        A + B
+    }
+
+    #[inline(always)]
+    unsafe fn one(self, from: *const u8, to: *mut u8) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            ptr::copy_nonoverlapping(from, to, A);
+            ptr::copy_nonoverlapping(from.add(A), to.add(A), B);
+        }
+    }
+}
+
+/// More than `W` bytes: as many moves of `W` as fit, and the last `W`.
+#[derive(Clone, Copy)]
+pub(crate) struct Long<const W: usize>(pub usize);
+
+impl<const W: usize> Move for Long<W> {
+    #[inline(always)]
+    fn len(self) -> usize {
+        self.0
+    }
+
+    #[inline(always)]
+    unsafe fn one(self, from: *const u8, to: *mut u8) {
+        let last = self.0 - W;
+        // SAFETY: the caller's promise; all moves lie inside the block.
+        unsafe {
+            for at in (0..last).step_by(W) {
+                ptr::copy_nonoverlapping(from.add(at), to.add(at), W);
+            }
+            ptr::copy_nonoverlapping(from.add(last), to.add(last), W);
+        }
+    }
+}
+
+/// As long as it likes.
+#[derive(Clone, Copy)]
+pub(crate) struct Any(pub usize);
+
+impl Move for Any {
+    #[inline(always)]
+    fn len(self) -> usize {
+        self.0
+    }
+
+    #[inline(always)]
+    unsafe fn one(self, from: *const u8, to: *mut u8) {
+        // SAFETY: the caller's promise.
+        unsafe { ptr::copy_nonoverlapping(from, to, self.0) }
+    }
+}
