@@ -132,6 +132,7 @@ static void communicators(MPI_Session session)
           MPI_ERR_ARG);
     MPI_Group_free(&all);
     MPI_Comm_disconnect(&comm);
+    CHECK(comm == MPI_COMM_NULL);
 }
 
 int main(void)

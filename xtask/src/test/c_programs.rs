@@ -7,6 +7,7 @@
 //! // expect: 1           its exit code, if not 0
 //! // says: text          a text that its output must contain
 //! // once: text          a text that its output must contain once
+//! // timeout: 300        seconds after which it is ended, if not 120
 //! // env: A=1 B=2 | C=3  settings to run it again with; an empty place runs it without any
 //! ```
 
@@ -19,22 +20,24 @@ use std::process::Command;
 use std::time::Instant;
 
 /// What a program's comments ask for.
-struct Plan {
-    ranks: Vec<usize>,
+pub(super) struct Plan {
+    pub(super) ranks: Vec<usize>,
     args: Vec<String>,
     expect: i32,
     says: Vec<String>,
     once: Vec<String>,
-    environments: Vec<Settings>,
+    pub(super) timeout: u32,
+    pub(super) environments: Vec<Settings>,
 }
 
 /// Environment variables of one run.
-type Settings = Vec<(String, String)>;
+pub(super) type Settings = Vec<(String, String)>;
 
 impl Plan {
     fn new() -> Plan {
         let (args, says, once) = (Vec::new(), Vec::new(), Vec::new());
-        Plan { ranks: vec![2], args, expect: 0, says, once, environments: vec![Vec::new()] }
+        let environments = vec![Vec::new()];
+        Plan { ranks: vec![2], args, expect: 0, says, once, timeout: 120, environments }
     }
 }
 
@@ -46,7 +49,7 @@ fn settings(text: &str) -> Result<Settings, String> {
     text.split_whitespace().map(setting).collect()
 }
 
-fn plan(source: &str) -> Result<Plan, String> {
+pub(super) fn plan(source: &str) -> Result<Plan, String> {
     let mut plan = Plan::new();
     for line in source.lines() {
         let Some((key, value)) = line.strip_prefix("// ").and_then(|l| l.split_once(": ")) else {
@@ -65,6 +68,7 @@ fn plan(source: &str) -> Result<Plan, String> {
             "args" => plan.args = value.split_whitespace().map(str::to_owned).collect(),
             "expect" => plan.expect = value.parse().map_err(bad)?,
             "says" => plan.says.push(value.to_owned()),
+            "timeout" => plan.timeout = value.parse().map_err(bad)?,
             "once" => plan.once.push(value.to_owned()),
             "env" => {
                 plan.environments = value.split('|').map(settings).collect::<Result<_, _>>()?
@@ -96,6 +100,12 @@ pub fn soak(prefix: &Path, times: usize) -> Result<(), String> {
     let halo = Plan { args: vec!["200000".to_owned()], ..Plan::new() };
     one(prefix, &folder()?.join("halo"), 4, &halo, &[])?;
     println!("ok   200000 steps of a halo exchange");
+    let whole = Plan { says: vec!["correct".to_owned()], timeout: 900, ..Plan::new() };
+    let output = one(prefix, &folder()?.join("huge"), 2, &whole, &[])?;
+    match output.lines().find(|line| line.starts_with("NOT RUN: ")) {
+        Some(reason) => println!("{reason}"),
+        None => println!("ok   messages and collective calls of more than 2^31 bytes"),
+    }
     for name in ["semantics", "collectives", "threads", "children"] {
         for _ in 0..times / 10 {
             one(prefix, &folder()?.join(name), 3, &Plan::new(), &[])?;
@@ -148,13 +158,14 @@ pub(super) fn compile(prefix: &Path, source: &Path, program: &Path) -> Result<()
     quiet(command.args(["-lm", "-lpthread"])).map(drop)
 }
 
-fn list(folder: &Path) -> Result<Vec<PathBuf>, String> {
+pub(super) fn list(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let paths = entries.flatten().map(|e| e.path());
     Ok(paths.filter(|p| p.extension().is_some_and(|e| e == "c")).collect())
 }
 
-fn one(
+/// Its output, if it ended as its plan says.
+pub(super) fn one(
     prefix: &Path,
     program: &Path,
     ranks: usize,
@@ -166,7 +177,7 @@ fn one(
     path.push(":");
     path.push(std::env::var_os("PATH").unwrap_or_default());
     let output = Command::new(prefix.join("bin/mpiexec"))
-        .args(["--timeout", "120", "-n", &ranks.to_string()])
+        .args(["--timeout", &plan.timeout.to_string(), "-n", &ranks.to_string()])
         .arg(program)
         .args(&plan.args)
         .env("PATH", path)
@@ -223,10 +234,12 @@ mod tests {
     fn comments_are_understood() {
         let plan = plan("// ranks: 1 4\n// args: -x 3\n// expect: 7\n// says: hello there\nint x;")
             .unwrap();
+        assert_eq!(plan.timeout, 120);
         assert_eq!((plan.ranks, plan.args), (vec![1, 4], vec!["-x".to_owned(), "3".to_owned()]));
         assert_eq!((plan.expect, plan.says), (7, vec!["hello there".to_owned()]));
         assert_eq!(plan.environments, vec![Vec::new()]);
-        let plan = super::plan("// env: | A=1 B=2,c=3\n// once: x\n").unwrap();
+        let plan = super::plan("// env: | A=1 B=2,c=3\n// once: x\n// timeout: 9\n").unwrap();
+        assert_eq!(plan.timeout, 9);
         let pair = |k: &str, v: &str| (k.to_owned(), v.to_owned());
         assert_eq!(plan.environments, vec![vec![], vec![pair("A", "1"), pair("B", "2,c=3")]]);
         assert_eq!(plan.once, vec!["x".to_owned()]);

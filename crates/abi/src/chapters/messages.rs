@@ -12,11 +12,12 @@ use crate::state::state;
 use crate::status::Status;
 use crate::types::{Comm, Datatype, Request};
 use crate::waiting::Call;
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use weft_fabric::Staging;
 use weft_p2p::Mode;
-use weft_process::{Active, Buffer, Destination};
+use weft_process::{Active, Buffer, Destination, External, Outcome, Task};
 
 /// What all sends check: communicator, receiver, buffer, tag.
 ///
@@ -318,7 +319,35 @@ fn copied(comm: &CommObject, data: &Buffer) -> Result<(Staging, Buffer), Error> 
     Ok((memory, copy))
 }
 
-/// A nonblocking send and receive as one operation, which owns `memory`.
+/// A nonblocking send and receive as one operation, whose status is the receive's.
+struct Exchange {
+    task: Task,
+    status: Rc<Cell<weft_p2p::Status>>,
+}
+
+impl External for Exchange {
+    fn poll(&self) -> Option<Outcome> {
+        let status = self.peek()?;
+        Some(Outcome { status, error: self.task.result().and_then(Result::err) })
+    }
+
+    fn is_over(&self) -> bool {
+        self.task.is_over()
+    }
+
+    fn peek(&self) -> Option<weft_p2p::Status> {
+        self.is_over().then(|| self.status.get())
+    }
+
+    /// Half of it may be over: it goes on, as a cancelled operation may.
+    fn cancel(&self) -> Result<(), weft_process::Error> {
+        Ok(())
+    }
+
+    fn release(&self) {}
+}
+
+/// Both as one, which owns `memory`.
 fn both(
     comm: &Rc<CommObject>,
     mut send: Active,
@@ -327,17 +356,28 @@ fn both(
 ) -> Active {
     let engine = comm.engine().clone();
     let endpoint = engine.endpoint().clone();
+    let received = Rc::new(Cell::new(weft_p2p::Status::default()));
+    let status = received.clone();
     let task = engine.spawn(async move {
         let _kept_until_sent = memory;
         let mut open = (true, true);
         let mut result = Ok(());
         std::future::poll_fn(|_| {
-            for (open, active) in [(&mut open.0, &mut send), (&mut open.1, &mut receive)] {
-                if *open && let Some(outcome) = active.poll(&endpoint) {
-                    *open = false;
-                    if let Some(error) = outcome.error {
-                        result = Err(error);
-                    }
+            if open.0
+                && let Some(outcome) = send.poll(&endpoint)
+            {
+                open.0 = false;
+                if let Some(error) = outcome.error {
+                    result = Err(error);
+                }
+            }
+            if open.1
+                && let Some(outcome) = receive.poll(&endpoint)
+            {
+                open.1 = false;
+                received.set(outcome.status);
+                if let Some(error) = outcome.error {
+                    result = Err(error);
                 }
             }
             if open == (false, false) {
@@ -348,7 +388,7 @@ fn both(
         })
         .await
     });
-    Active::Task(task)
+    Active::External(Rc::new(Exchange { task, status }))
 }
 
 pub(crate) unsafe fn isendrecv(

@@ -165,6 +165,14 @@ int main(void) {
     REFUSED(MPI_Comm_get_attr(MPI_COMM_WORLD, second, NULL, &flag), MPI_ERR_ARG,
             "argument attribute_val is NULL");
     MPI_Keyval_free(&old_key);
+    CHECK(old_key == MPI_KEYVAL_INVALID);
+
+    /* Keys of windows are no keys of communicators. */
+    int win_key = MPI_KEYVAL_INVALID;
+    MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, MPI_WIN_NULL_DELETE_FN, &win_key, NULL);
+    CHECK(win_key != MPI_KEYVAL_INVALID && win_key != second);
+    CHECK(MPI_Comm_set_attr(MPI_COMM_WORLD, win_key, NULL) != MPI_SUCCESS);
+    CHECK(MPI_Win_free_keyval(&win_key) == MPI_SUCCESS && win_key == MPI_KEYVAL_INVALID);
 
     /* MPI_Finalize begins with the attributes of MPI_COMM_SELF. */
     int key;

@@ -128,7 +128,7 @@ static void pack_a_struct(void) {
     CHECK(count == MPI_UNDEFINED);
     MPI_Get_count_c(&status, MPI_INT, &big);
     CHECK(big == (MPI_Count)1 << 40);
-    int flag;
+    int flag = 0;
     MPI_Status_set_cancelled(&status, 1);
     MPI_Test_cancelled(&status, &flag);
     CHECK(flag);
@@ -218,6 +218,7 @@ static void fortran(void) {
     CHECK(combiner == MPI_COMBINER_F90_REAL && ni == 2 && na == 0 && nd == 0);
     MPI_Type_get_contents(a, 2, 0, 0, wish, NULL, NULL);
     CHECK(wish[0] == 15 && wish[1] == 300);
+    size = 0, t = MPI_DATATYPE_NULL;
     MPI_Type_create_f90_complex(6, MPI_UNDEFINED, &t);
     MPI_Type_size(t, &size);
     CHECK(size == 8);

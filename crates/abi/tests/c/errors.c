@@ -12,6 +12,11 @@ static void handler(MPI_Comm *comm, int *code, ...) {
     last_comm = *comm;
 }
 
+static void file_handler(MPI_File *file, int *code, ...) {
+    (void)file, (void)code;
+    calls = 100;
+}
+
 static void win_handler(MPI_Win *win, int *code, ...) {
     (void)win, (void)code;
 }
@@ -101,6 +106,11 @@ static void handlers(void) {
     REFUSED(MPI_Comm_set_errhandler(MPI_COMM_WORLD, win), MPI_ERR_ERRHANDLER, "not for communicators");
     MPI_Errhandler_free(&win);
     REFUSED(MPI_Errhandler_free(&win), MPI_ERR_ERRHANDLER, "the null error handler");
+    MPI_Errhandler file = MPI_ERRHANDLER_NULL;
+    MPI_File_create_errhandler(file_handler, &file);
+    REFUSED(MPI_Comm_set_errhandler(MPI_COMM_WORLD, file), MPI_ERR_ERRHANDLER, "not for communicators");
+    MPI_Errhandler_free(&file);
+    CHECK(file == MPI_ERRHANDLER_NULL);
     REFUSED(MPI_Comm_create_errhandler(NULL, &made), MPI_ERR_ARG, "comm_errhandler_fn is NULL");
     /* Errors without an object of their own go to MPI_COMM_SELF. */
     calls = 0;

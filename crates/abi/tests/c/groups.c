@@ -32,6 +32,7 @@ int main(void) {
     MPI_Group_intersection(world, MPI_GROUP_EMPTY, &made);
     CHECK(made == MPI_GROUP_EMPTY);
     CHECK(MPI_Group_free(&made) == MPI_SUCCESS && made == MPI_GROUP_NULL);
+    size = -1;
     MPI_Group_difference(world, MPI_GROUP_EMPTY, &made);
     MPI_Group_size(made, &size);
     CHECK(size == 1);

@@ -27,6 +27,7 @@ int main(void) {
     coords[0] = 7;
     MPI_Cart_coords(grid, 0, 2, coords);
     CHECK(coords[0] == 0 && coords[1] == 0);
+    rank = -1;
     MPI_Cart_map(MPI_COMM_WORLD, 2, dims, periods, &rank);
     CHECK(rank == 0);
 

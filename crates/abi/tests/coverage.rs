@@ -1,0 +1,178 @@
+//! Every function of the standard is implemented and called by a C program that checks itself, but
+//! for the families that are named here. Whether a program would notice a function that does
+//! nothing is not seen here: `cargo xtask hollow` tries that.
+#![cfg(not(miri))]
+
+mod common;
+
+use common::{compile_and_run, data, library_dir, run};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Families that are not built yet, with the reason: names, or beginnings of names before a `*`.
+const LATER: &[(&str, &[&str])] = &[
+    ("parallel files", &["MPI_File_*", "MPI_Register_datarep", "MPI_Register_datarep_c"]),
+    ("windows", &["MPI_Win_*"]),
+    (
+        "one-sided communication",
+        &[
+            "MPI_Put*",
+            "MPI_Get",
+            "MPI_Get_c",
+            "MPI_Accumulate*",
+            "MPI_Get_accumulate*",
+            "MPI_Rput*",
+            "MPI_Rget*",
+            "MPI_Raccumulate*",
+            "MPI_Fetch_and_op",
+            "MPI_Compare_and_swap",
+        ],
+    ),
+    (
+        "processes that are started or met later",
+        &[
+            "MPI_Comm_spawn*",
+            "MPI_Comm_accept",
+            "MPI_Comm_connect",
+            "MPI_Comm_join",
+            "MPI_Open_port",
+            "MPI_Close_port",
+            "MPI_Publish_name",
+            "MPI_Unpublish_name",
+            "MPI_Lookup_name",
+        ],
+    ),
+];
+
+/// Functions of these families that need no file and no window: they are built.
+const EARLY: &[&str] = &[
+    "MPI_File_create_errhandler",
+    "MPI_Win_create_errhandler",
+    "MPI_Win_create_keyval",
+    "MPI_Win_free_keyval",
+    "MPI_File_fromint",
+    "MPI_File_toint",
+    "MPI_Win_fromint",
+    "MPI_Win_toint",
+];
+
+/// Programs whose calls are all meant to be refused: they show nothing of what a function does.
+const REFUSALS: &[&str] = &[
+    "bad_input.c",
+    "bad_input_fatal.c",
+    "before_init.c",
+    "after_finalize.c",
+    "neighbors_mistakes.c",
+    "fatal.c",
+];
+
+fn later(name: &str) -> bool {
+    let fits = |pattern: &str| match pattern.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => name == pattern,
+    };
+    !EARLY.contains(&name) && LATER.iter().any(|(_, patterns)| patterns.iter().any(|p| fits(p)))
+}
+
+fn functions() -> Vec<String> {
+    data("functions.csv").into_iter().map(|mut row| row.swap_remove(0)).collect()
+}
+
+/// The C programs of the whole project.
+fn programs() -> Vec<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut all = Vec::new();
+    for folder in [here.join("tests/c"), here.join("../../tests/c")] {
+        let entries = fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+        all.extend(entries.map(|entry| entry.expect("an entry").path()));
+    }
+    let name = |p: &PathBuf| p.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    all.retain(|p| name(p).ends_with(".c") && !REFUSALS.contains(&name(p).as_str()));
+    all
+}
+
+/// What a program calls, after the preprocessor: without comments, with macros that paste names.
+/// Lines of mpi.h and of the system's headers do not count.
+fn calls(program: &Path, into: &mut BTreeSet<String>) {
+    let mut cc = Command::new("cc");
+    cc.arg("-E").arg("-I").arg(library_dir().join("include")).arg(program);
+    let mut ours = false;
+    for line in run(&mut cc).lines() {
+        if let Some(marker) = line.strip_prefix("# ") {
+            let file = Path::new(marker.split('"').nth(1).unwrap_or_default());
+            ours = file.parent() == program.parent();
+        } else if ours {
+            called(line, into);
+        }
+    }
+}
+
+/// Names that begin with `MPI_` and that a parenthesis follows.
+fn called(line: &str, into: &mut BTreeSet<String>) {
+    let part_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    for (at, _) in line.match_indices("MPI_") {
+        if line[..at].ends_with(part_of_name) {
+            continue;
+        }
+        let end = line[at..].find(|c| !part_of_name(c)).map_or(line.len(), |n| at + n);
+        if line[end..].trim_start().starts_with('(') {
+            into.insert(line[at..end].to_owned());
+        }
+    }
+}
+
+#[test]
+fn every_function_is_implemented() {
+    let source = "#include <stdio.h>\nconst char *weft_coverage(void);\n\
+                  int main(void) { return puts(weft_coverage()) < 0; }\n";
+    let text = compile_and_run("coverage", &["cc"], source, &[]);
+    let built: BTreeSet<&str> = text.lines().filter_map(|l| l.strip_suffix(" yes")).collect();
+    let functions = functions();
+    assert!(functions.len() > 600, "{} functions", functions.len());
+    let missing: Vec<_> =
+        functions.iter().filter(|f| !later(f) && !built.contains(f.as_str())).collect();
+    assert!(missing.is_empty(), "not implemented, and in no family of LATER: {missing:#?}");
+    // The list shrinks with the work: a family that is built is taken out of it.
+    let early: Vec<_> =
+        functions.iter().filter(|f| later(f) && built.contains(f.as_str())).collect();
+    assert!(
+        early.is_empty(),
+        "implemented: take them out of LATER, or list them in EARLY: {early:#?}"
+    );
+}
+
+#[test]
+fn every_function_is_called_by_a_program() {
+    let mut all = BTreeSet::new();
+    programs().iter().for_each(|program| calls(program, &mut all));
+    let missing: Vec<_> =
+        functions().into_iter().filter(|f| !later(f) && !all.contains(f)).collect();
+    assert!(
+        missing.is_empty(),
+        "{} functions that no program in tests/c or crates/abi/tests/c calls (those that only get \
+         bad input do not count): {missing:#?}",
+        missing.len()
+    );
+}
+
+#[test]
+fn calls_are_found() {
+    let mut found = BTreeSet::new();
+    called(
+        "x = MPI_Send (a), PMPI_Recv(b), MY_MPI_Wait(c); f(MPI_Test, MPI_INT); MPI_Get_c(",
+        &mut found,
+    );
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), ["MPI_Get_c", "MPI_Send"]);
+}
+
+#[test]
+fn families_are_understood() {
+    for name in ["MPI_File_read_c", "MPI_Get", "MPI_Rget_accumulate_c", "MPI_Comm_spawn_multiple"] {
+        assert!(later(name), "{name}");
+    }
+    for name in ["MPI_Get_count", "MPI_Comm_disconnect", "MPI_Get_address"] {
+        assert!(!later(name), "{name}");
+    }
+}

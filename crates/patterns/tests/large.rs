@@ -1,0 +1,90 @@
+//! More elements than 32 bits count, in virtual time and without the memory for them.
+#![cfg(not(miri))]
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use weft_fabric::wait::WaitPolicy;
+use weft_fabric_sim::{Machine, Options, run};
+use weft_p2p::Limits;
+use weft_patterns::{ALL, Payload, Plan, Rank, World};
+
+/// Elements, of four bytes each.
+const ELEMENTS: usize = 3_000_000_000;
+/// What the machine of these tests does in a second, in MB/s (bytes a microsecond).
+const BANDWIDTH: f64 = 40_000.0;
+const HOST: f64 = 10_000.0;
+
+/// The figures of one plan whose payload has sizes only: microseconds, or MB/s.
+fn simulated(machine: &Rc<Machine>, plan: &Plan) -> Vec<f64> {
+    let world = World::new(plan.clone()).expect("a plan that fits");
+    let failed = Rc::new(RefCell::new(None));
+    let outcome = run(machine, Options::new(plan.ranks), |sim| {
+        let rank = Rank::new(sim, WaitPolicy::new(true), Limits::default(), &world).program();
+        let failed = failed.clone();
+        async move { rank.await.map_err(|error| *failed.borrow_mut() = Some(error)).ok() }
+    });
+    assert!(failed.borrow().is_none(), "{plan:?}: {:?}", failed.borrow());
+    let laps = outcome.unwrap_or_else(|e| panic!("{plan:?}: {e}")).results;
+    let laps: Vec<_> = laps.into_iter().flatten().flatten().collect();
+    plan.about.measured.figures(&laps, plan.bytes)
+}
+
+fn machine() -> Rc<Machine> {
+    let (bandwidth, host) = (BANDWIDTH.to_string(), HOST.to_string());
+    let rates = [("rail.bandwidth", &*bandwidth), ("host.copy", &*host), ("host.reduce", &*host)];
+    Rc::new(Machine::load_with("ndr", &rates).expect("a machine"))
+}
+
+fn large(pattern: &str, ranks: usize) -> Plan {
+    let plan = Plan::new(pattern, ranks).expect("a pattern");
+    let once = Plan { warm_up: 0, repeat: 1, payload: Payload::Phantom, ..plan };
+    Plan { bytes: 4 * ELEMENTS, isolated: true, ..once }
+}
+
+/// The most memory that this process has had, in bytes.
+fn high_water() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).expect("a high-water mark");
+    let kilobytes = line.trim().strip_suffix(" kB").expect("kB");
+    kilobytes.parse::<usize>().expect("a number") * 1024
+}
+
+/// Its time lies between what the ports alone need at best, and twice what a tree needs that moves,
+/// copies and adds everything in each of its rounds, up and down.
+#[test]
+fn an_allreduce_takes_what_its_bytes_take() {
+    let machine = machine();
+    for algorithm in ["MPI-PE", "MPI-GB"] {
+        for ranks in [2, 5, 16] {
+            let plan = large("allreduce", ranks).algorithm(algorithm).expect("an algorithm");
+            let time = simulated(&machine, &plan)[0];
+            let (bytes, n) = (plan.bytes as f64, ranks as f64);
+            let ports = machine.rail.len() as f64 * BANDWIDTH;
+            let least = 2.0 * (n - 1.0) / n * bytes / ports;
+            let most = 2.0 * 2.0 * n.log2().ceil() * bytes * (1.0 / BANDWIDTH + 2.0 / HOST);
+            assert!((least..most).contains(&time), "{plan:?}: {time} us, not {least} to {most}");
+            // A tenth of the elements takes a tenth of the time: nothing was cut off on the way.
+            let tenth = simulated(&machine, &Plan { bytes: plan.bytes / 10, ..plan.clone() })[0];
+            assert!((9.0..11.0).contains(&(time / tenth)), "{plan:?}: {time} us, a tenth {tenth}");
+        }
+    }
+}
+
+/// All patterns of messages carry that much. The payload of one rank alone would be 12 GB.
+#[test]
+fn memory_is_bounded() {
+    let (machine, before) = (machine(), high_water());
+    let carries = |name: &str| name != "CENTRAL"; // slots of 64 bytes
+    let mut done = 0;
+    for about in ALL.iter().filter(|about| about.payload.is_some() && !about.bare) {
+        for algorithm in about.algorithms.iter().filter(|a| carries(a.name)) {
+            let plan = large(about.name, 6).algorithm(algorithm.name).expect("both are known");
+            let figures = simulated(&machine, &plan);
+            assert!(figures.len() == 1 && figures[0] > 0.0, "{plan:?}: {figures:?}");
+            done += 1;
+        }
+    }
+    assert!(done >= 10, "{done} algorithms");
+    let more = high_water() - before;
+    assert!(more < 64 << 20, "{more} bytes more than before");
+}

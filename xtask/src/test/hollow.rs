@@ -1,0 +1,168 @@
+//! Would the tests notice a function that does nothing? Each function of the standard in turn is put
+//! before the library's as one that returns 0 and touches nothing; at least one of the C programs
+//! that call it must then fail.
+//!
+//! `LD_PRELOAD` puts it there, and the library itself calls nothing by these names, so all else works
+//! as ever.
+
+use super::c_programs::{Plan, Settings, folder, list, one, plan};
+use super::tools::quiet;
+use crate::root;
+use clap::Args as ClapArgs;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Which functions to try, and how.
+#[derive(ClapArgs)]
+pub struct Args {
+    /// Only functions whose name begins so, as in MPI_Type_.
+    names: Vec<String>,
+    /// An installation to use, in place of building one.
+    #[arg(long, value_name = "DIR")]
+    weft: Option<PathBuf>,
+    /// Programs at a time.
+    #[arg(long, default_value_t = 2)]
+    jobs: usize,
+}
+
+/// Functions without an effect that a program could see.
+const NO_EFFECT: &[(&str, &str)] =
+    &[("MPI_Pcontrol", "what it does is left to profiling tools (MPI 5.0, section 15.2.4)")];
+
+/// Programs that are of no use here: those in which every call is refused, and a long one.
+const LEFT_OUT: &[&str] = &[
+    "bad_input",
+    "bad_input_fatal",
+    "before_init",
+    "after_finalize",
+    "neighbors_mistakes",
+    "fatal",
+    "huge",
+];
+
+/// A compiled program, as it runs where all is well.
+struct Program {
+    path: PathBuf,
+    plan: Plan,
+    ranks: usize,
+    settings: Settings,
+    calls: BTreeSet<String>,
+    takes: Duration,
+}
+
+impl Program {
+    /// Whether it fails with this library before ours.
+    fn fails(&self, prefix: &Path, library: &Path) -> bool {
+        let mut settings = self.settings.clone();
+        settings.push(("LD_PRELOAD".to_owned(), library.display().to_string()));
+        one(prefix, &self.path, self.ranks, &self.plan, &settings).is_err()
+    }
+}
+
+pub fn run(args: &Args) -> Result<(), String> {
+    let prefix = args.weft.clone().map_or_else(crate::demo::install, Ok)?;
+    let prefix = std::path::absolute(&prefix).map_err(|e| format!("{}: {e}", prefix.display()))?;
+    let programs = programs(&prefix)?;
+    let wanted = |name: &String| {
+        (args.names.is_empty() || args.names.iter().any(|n| name.starts_with(n)))
+            && NO_EFFECT.iter().all(|(exempt, _)| exempt != name)
+    };
+    let called: BTreeSet<&String> = programs.iter().flat_map(|p| &p.calls).collect();
+    let names: Vec<String> = called.into_iter().filter(|n| wanted(n)).cloned().collect();
+    println!("{} functions, {} programs", names.len(), programs.len());
+    let (next, unnoticed, failure) = (AtomicUsize::new(0), Mutex::new(vec![]), Mutex::new(None));
+    let work = || {
+        while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
+            match noticed(&prefix, &programs, name) {
+                Ok(Some(by)) => println!("ok   {name}: {by}"),
+                Ok(None) => {
+                    println!("FAIL {name}: no program notices that it does nothing");
+                    unnoticed.lock().expect("no panic").push(name.clone());
+                }
+                Err(error) => *failure.lock().expect("no panic") = Some(error),
+            }
+        }
+    };
+    std::thread::scope(|scope| (0..args.jobs.max(1)).for_each(|_| drop(scope.spawn(work))));
+    if let Some(error) = failure.into_inner().expect("no panic") {
+        return Err(error);
+    }
+    for (name, reason) in NO_EFFECT {
+        println!("left out: {name}: {reason}");
+    }
+    match unnoticed.into_inner().expect("no panic") {
+        none if none.is_empty() => Ok(()),
+        names => Err(format!(
+            "{} functions could do nothing, and no C program would fail: {}",
+            names.len(),
+            names.join(", ")
+        )),
+    }
+}
+
+/// The first program, from the shortest on, that fails when this function does nothing.
+fn noticed(prefix: &Path, programs: &[Program], name: &str) -> Result<Option<String>, String> {
+    let library = hollow(name)?;
+    let by = programs
+        .iter()
+        .filter(|p| p.calls.contains(name))
+        .find(|p| p.fails(prefix, &library))
+        .map(|p| p.path.file_name().unwrap_or_default().to_string_lossy().into_owned());
+    fs::remove_file(&library).map_err(|e| format!("{}: {e}", library.display()))?;
+    Ok(by)
+}
+
+/// A library with this function alone, which does nothing.
+fn hollow(name: &str) -> Result<PathBuf, String> {
+    let out = folder()?;
+    let (source, library) = (out.join(format!("{name}.c")), out.join(format!("{name}.so")));
+    let text = format!("long {name}(void) {{ return 0; }}\n");
+    fs::write(&source, text).map_err(|e| format!("{}: {e}", source.display()))?;
+    quiet(Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source))?;
+    fs::remove_file(&source).map_err(|e| format!("{}: {e}", source.display()))?;
+    Ok(library)
+}
+
+/// All programs, those that take the least time first.
+fn programs(prefix: &Path) -> Result<Vec<Program>, String> {
+    let mut sources = list(&root().join("tests/c"))?;
+    let alone = list(&root().join("crates/abi/tests/c"))?;
+    sources.extend(alone.iter().cloned());
+    let mut programs = Vec::new();
+    for source in sources {
+        let name = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if LEFT_OUT.contains(&name.as_str()) {
+            continue;
+        }
+        let text = fs::read_to_string(&source).map_err(|e| format!("{}: {e}", source.display()))?;
+        let mut plan = plan(&text)?;
+        // On as many ranks as it asks for, up to four: most is said between several.
+        let most = plan.ranks.iter().copied().filter(|&n| n <= 4).max();
+        let ranks = if alone.contains(&source) { 1 } else { most.unwrap_or(plan.ranks[0]) };
+        let path = folder()?.join(format!("hollow-{name}"));
+        super::c_programs::compile(prefix, &source, &path)?;
+        let began = Instant::now();
+        // Some run under settings of their own only.
+        let settings = plan.environments.first().cloned().unwrap_or_default();
+        one(prefix, &path, ranks, &plan, &settings)
+            .map_err(|e| format!("with nothing taken away:\n{e}"))?;
+        let takes = began.elapsed();
+        plan.timeout = (takes.as_secs() as u32 * 4).max(10);
+        let calls = calls(&path)?;
+        programs.push(Program { path, plan, ranks, settings, calls, takes });
+    }
+    programs.sort_by_key(|p| p.takes);
+    Ok(programs)
+}
+
+/// The functions of the standard that a program is linked to.
+fn calls(program: &Path) -> Result<BTreeSet<String>, String> {
+    let symbols = quiet(Command::new("nm").arg("-u").arg(program))?;
+    let names = symbols.lines().filter_map(|l| l.trim().strip_prefix("U "));
+    Ok(names.filter(|n| n.starts_with("MPI_")).map(str::to_owned).collect())
+}
