@@ -486,6 +486,8 @@ pub(crate) unsafe fn cancel(request: *mut Request) -> Result<(), Error> {
         }
         (Some(active), _) => {
             active.cancel(engine.endpoint());
+            // It may be over by that, and another thread wait for it.
+            engine.wake_siblings();
             Ok(())
         }
         (None, _) => Err(Error::new(MPI_ERR_REQUEST, "the persistent request is not active")),
