@@ -138,8 +138,11 @@ impl<F: Fabric> Engine<F> {
     /// The same; `mine` of those that are about to sleep are the caller.
     fn progress_beside(&self, mine: u32) -> bool {
         let moved = self.endpoint.progress();
-        let moved =
-            if self.tasks.borrow().is_empty() { moved } else { self.run_tasks(By::Program) | moved };
+        let moved = if self.tasks.borrow().is_empty() {
+            moved
+        } else {
+            self.run_tasks(By::Program) | moved
+        };
         if moved && self.waiting.get() > mine {
             self.sleeper.ring();
         }
