@@ -10,6 +10,7 @@ mod python;
 mod random;
 mod slurm;
 pub(crate) mod tools;
+mod tsan;
 mod verbs;
 
 use clap::{Args as ClapArgs, ValueEnum};
@@ -30,7 +31,7 @@ pub enum Stage {
     Verbs,
     /// Models of the lock-free parts, every interleaving within bounds.
     Loom,
-    /// Undefined behaviour, in the parts that Miri can run.
+    /// Undefined behaviour, in the parts that Miri can run; races, in programs under ThreadSanitizer.
     Miri,
     /// Programs under mpiexec: the examples, those in tests/, random ones, bad arguments to all functions.
     Programs,
@@ -72,11 +73,19 @@ pub struct SoakArgs {
     /// Random programs alone, for so many seconds (without it, for a minute after the others).
     #[arg(long, value_name = "SECONDS")]
     random: Option<u64>,
+    /// Programs of many threads under ThreadSanitizer alone.
+    #[arg(long)]
+    tsan: bool,
 }
 
 /// Longer runs of the tests that depend on chance.
 pub fn soak(args: &SoakArgs) -> Result<(), String> {
     let prefix = crate::demo::install()?;
+    if args.tsan {
+        let mut tally = Tally::default();
+        tsan::run(&prefix, true, &mut tally)?;
+        return tally.not_run.pop().map_or(Ok(()), Err);
+    }
     if args.random.is_none() {
         c_programs::soak(&prefix, args.times)?;
     }
@@ -105,7 +114,10 @@ pub fn run(args: &Args) -> Result<(), String> {
             Stage::Simulator => simulator(&mut tally)?,
             Stage::Verbs => verbs::run(&mut tally)?,
             Stage::Loom => loom(&mut tally)?,
-            Stage::Miri => miri(&mut tally)?,
+            Stage::Miri => {
+                miri(&mut tally)?;
+                tsan::run(&crate::demo::install()?, false, &mut tally)?;
+            }
             Stage::Programs => c_programs::run(&mut tally)?,
             Stage::Python => python::run(&mut tally)?,
             Stage::Launchers => launchers::run(&mut tally)?,

@@ -1,6 +1,7 @@
-//! Who is in the library: the one lock, taken only under `MPI_THREAD_MULTIPLE` and before anything is
-//! initialised (any thread may begin a session), and the hand-over between the program's thread and the
-//! helper where there is no lock.
+//! Who is in the library: the one lock, and the hand-over between the program's thread and the helper
+//! where there is no lock: under `MPI_THREAD_SINGLE`. Under the levels between that and
+//! `MPI_THREAD_MULTIPLE`, and before anything is initialised, any thread may still handle infos and error
+//! texts or begin a session, while another one is in any call (MPI 5.0, sections 11.4.1 and 11.6).
 //!
 //! Contract: every entry point is inside from start to end, except while it runs the program's
 //! functions (operators, error handlers, attribute callbacks), where [`unlocked`] lets go: a callback
@@ -18,7 +19,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 static LOCK: RawMutex = RawMutex::INIT;
 static MODE: AtomicU8 = AtomicU8::new(MULTIPLE);
 
-/// One thread at a time by the program's promise, and no helper.
+/// One thread by the program's promise, and no helper.
 const ALONE: u8 = 0;
 /// The same with a helper: entry points enter and leave by the hand-over.
 const HELPED: u8 = 1;
@@ -79,8 +80,8 @@ pub fn share() -> bool {
     changed.is_ok() || shared()
 }
 
-/// From here on one thread at a time calls, by the program's promise: MPI was initialised with a lower
-/// level.
+/// From here on one thread calls, by the program's promise: MPI was initialised with
+/// `MPI_THREAD_SINGLE`.
 pub fn alone() {
     MODE.store(ALONE, Ordering::Relaxed);
 }

@@ -82,7 +82,7 @@ pub const FIRST_KEY: i32 = 1000;
 struct Global(State);
 
 // SAFETY: `state` is used only by the thread that holds `crate::lock`, or that is alone by the
-// program's promise (a thread level below MPI_THREAD_MULTIPLE).
+// program's promise (MPI_THREAD_SINGLE).
 unsafe impl Sync for Global {}
 // SAFETY: as above.
 unsafe impl Send for Global {}

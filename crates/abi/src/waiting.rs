@@ -26,10 +26,6 @@ impl Outside for Call {
         lock::let_others(f)
     }
 
-    fn shared(&self) -> bool {
-        lock::shared()
-    }
-
     fn before_sleep(&self) {
         if let Some(report) = &*state().report.borrow() {
             let since = self.since.get().unwrap_or_else(weft_bootstrap::clock_millis);

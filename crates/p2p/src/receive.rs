@@ -22,8 +22,11 @@ pub enum Direct {
     Got(Status),
     /// Nothing has arrived.
     Nothing,
-    /// Something else arrived or stands in the way: the receive must be posted.
+    /// Something else stands in the way: the receive must be posted.
     Post,
+    /// Something else arrived and was dealt with, which another thread may wait for: the receive must
+    /// be posted.
+    Other,
 }
 
 impl<F: Fabric> Endpoint<F> {
@@ -42,7 +45,7 @@ impl<F: Fabric> Endpoint<F> {
         let mine = word0 == eager_word(tag) && word1 == want.context.0 && word2 as u32 == rank;
         if !mine {
             self.handle(message);
-            return Direct::Post;
+            return Direct::Other;
         }
         let status = self.deliver(buffer, message.payload, rank, tag);
         self.fabric.release(message);

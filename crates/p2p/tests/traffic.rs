@@ -216,7 +216,7 @@ impl Traffic {
                         match endpoint.poll_direct(&want, into.sge()) {
                             Direct::Got(status) => Some(Ok(status)),
                             Direct::Nothing => None,
-                            Direct::Post => Some(Err(rank.irecv(&want, &into))),
+                            Direct::Post | Direct::Other => Some(Err(rank.irecv(&want, &into))),
                         }
                     });
                     let status = match status {

@@ -9,16 +9,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use weft_fabric::wait::{Sleep, Step, WaitPolicy, Waiter};
+use weft_fabric::wait::{Sleep, Step, Token, WaitPolicy, Waiter};
 use weft_fabric::{Counter, Fabric};
 use weft_p2p::{Endpoint, Limits};
 
 /// How a waiting thread lets others in: the layer above releases its lock around `f`.
 pub trait Outside {
     fn unlocked(&self, f: &mut dyn FnMut());
-
-    /// Other threads may be waiting beside this one.
-    fn shared(&self) -> bool;
 
     /// The wait is about to sleep, and nothing has moved for a while: a moment to publish what is
     /// pending.
@@ -34,10 +31,6 @@ pub struct Single;
 impl Outside for Single {
     fn unlocked(&self, f: &mut dyn FnMut()) {
         f()
-    }
-
-    fn shared(&self) -> bool {
-        false
     }
 }
 
@@ -86,6 +79,7 @@ pub struct Engine<F: Fabric> {
     policy: WaitPolicy,
     sleeper: Arc<dyn Sleep>,
     next_context: Cell<u32>,
+    /// Threads of this process that sleep in a wait, or look for the last time before.
     waiting: Cell<u32>,
     pub(crate) helping: Helping<F>,
 }
@@ -135,17 +129,41 @@ impl<F: Fabric> Engine<F> {
         if self.policy.fits { DIRECT_TURNS } else { self.policy.turns }
     }
 
-    /// Moves everything on that can move without waiting. True if anything moved.
+    /// Moves everything on that can move without waiting, and wakes who may sleep for it. True if
+    /// anything moved.
     pub fn progress(&self) -> bool {
+        self.progress_beside(0)
+    }
+
+    /// The same; `mine` of those that are about to sleep are the caller.
+    fn progress_beside(&self, mine: u32) -> bool {
         let moved = self.endpoint.progress();
-        if self.tasks.borrow().is_empty() { moved } else { self.run_tasks(By::Program) | moved }
+        let moved = if self.tasks.borrow().is_empty() {
+            moved
+        } else {
+            self.run_tasks(By::Program) | moved
+        };
+        if moved && self.waiting.get() > mine {
+            self.sleeper.ring();
+        }
+        moved
+    }
+
+    /// Wakes the threads of this process that sleep in a wait: for whoever ends or moves on what
+    /// another thread may wait for other than by [`Engine::progress`], which does so itself. Peers
+    /// ring for what they send; what a thread takes from the fabric, only it can tell its siblings.
+    #[inline]
+    pub fn wake_siblings(&self) {
+        if self.waiting.get() > 0 {
+            self.sleeper.ring();
+        }
     }
 
     /// The same as far as the helper may. True if anything moved.
     pub(crate) fn progress_by_helper(&self) -> bool {
         let moved = self.endpoint.progress() | self.run_tasks(By::Anybody);
-        if moved && self.waiting.get() > 0 {
-            self.sleeper.ring();
+        if moved {
+            self.wake_siblings();
         }
         moved
     }
@@ -261,10 +279,15 @@ impl<F: Fabric> Engine<F> {
     pub fn block_on<T>(&self, outside: &dyn Outside, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
         let mut cx = Context::from_waker(Waker::noop());
-        self.drive(outside, || match future.as_mut().poll(&mut cx) {
+        let value = self.drive(outside, || match future.as_mut().poll(&mut cx) {
             Poll::Ready(value) => Some(value),
             Poll::Pending => None,
-        })
+        });
+        // A task may wait for its turn after this operation.
+        if !self.tasks.borrow().is_empty() {
+            self.wake_siblings();
+        }
+        value
     }
 
     /// The one loop that waits: looks, moves things on, and climbs the ladder of the wait policy.
@@ -277,17 +300,15 @@ impl<F: Fabric> Engine<F> {
         value
     }
 
+    /// It counts as waiting from before its last look: what that look calls may let the lock go, and
+    /// a sibling then move on what has been looked at already.
     fn climb<T>(&self, outside: &dyn Outside, mut look: impl FnMut() -> Option<T>) -> T {
-        let shared = outside.shared();
         let mut waiter = Waiter::new(&self.policy);
         let mut stuck = false;
         loop {
             if self.progress() {
                 waiter.progressed();
                 stuck = false;
-                if shared && self.waiting.get() > 0 {
-                    self.sleeper.ring();
-                }
             }
             if let Some(value) = look() {
                 return value;
@@ -295,14 +316,12 @@ impl<F: Fabric> Engine<F> {
             let mut step = Step::Again;
             outside.unlocked(&mut || step = waiter.step());
             if let Step::Sleep(limit) = step {
-                let token = self.sleeper.arm();
-                if self.progress() {
+                let armed = Armed::new(self);
+                if self.progress_beside(1) {
                     waiter.progressed();
-                    self.sleeper.disarm();
                     continue;
                 }
                 if let Some(value) = look() {
-                    self.sleeper.disarm();
                     return value;
                 }
                 // What is pending may be long: it is not looked through before each short sleep.
@@ -311,11 +330,31 @@ impl<F: Fabric> Engine<F> {
                     outside.before_sleep();
                 }
                 stuck = true;
-                self.waiting.set(self.waiting.get() + 1);
-                outside.unlocked(&mut || self.sleeper.sleep(token, limit));
-                self.waiting.set(self.waiting.get() - 1);
-                self.sleeper.disarm();
+                outside.unlocked(&mut || self.sleeper.sleep(armed.token, limit));
             }
         }
     }
 }
+
+/// A thread that sleeps or is about to, until it is dropped.
+struct Armed<'e, F: Fabric> {
+    engine: &'e Engine<F>,
+    token: Token,
+}
+
+impl<F: Fabric> Armed<'_, F> {
+    fn new(engine: &Engine<F>) -> Armed<'_, F> {
+        engine.waiting.set(engine.waiting.get() + 1);
+        Armed { engine, token: engine.sleeper.arm() }
+    }
+}
+
+impl<F: Fabric> Drop for Armed<'_, F> {
+    fn drop(&mut self) {
+        self.engine.waiting.set(self.engine.waiting.get() - 1);
+        self.engine.sleeper.disarm();
+    }
+}
+
+#[cfg(test)]
+mod tests;

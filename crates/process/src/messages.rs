@@ -134,6 +134,10 @@ impl<F: Fabric> Comm<F> {
                 Direct::Got(status) => return Err(truncated(&status)),
                 Direct::Nothing => std::hint::spin_loop(),
                 Direct::Post => break,
+                Direct::Other => {
+                    self.engine.wake_siblings();
+                    break;
+                }
             }
         }
         let id = endpoint.irecv(&want, data);

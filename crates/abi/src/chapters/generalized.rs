@@ -13,7 +13,6 @@ use crate::types::{GrequestCancelFunction, GrequestFreeFunction, GrequestQueryFu
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
-use weft_fabric::Fabric;
 use weft_process::{Active, External, Outcome};
 
 /// The program's operation.
@@ -152,6 +151,6 @@ pub(crate) unsafe fn grequest_complete(request: Request) -> Result<(), Error> {
         return Ok(());
     }
     // A thread that waits for it sleeps perhaps.
-    engine.endpoint().fabric().sleeper().ring();
+    engine.wake_siblings();
     Ok(())
 }

@@ -109,7 +109,7 @@ fn begin(state: &State, level: c_int) -> Result<c_int, Error> {
         Phase::Before => {}
         Phase::Running | Phase::Resting => {
             state.phase.set(Phase::Running);
-            let shared = lock::shared() || (level == MPI_THREAD_MULTIPLE && lock::share());
+            let shared = lock::shared() || (level != MPI_THREAD_SINGLE && lock::share());
             return Ok(if shared { level } else { level.min(MPI_THREAD_SERIALIZED) });
         }
         Phase::Finalized | Phase::Forked => return running().map(|_| level),
@@ -120,7 +120,7 @@ fn begin(state: &State, level: c_int) -> Result<c_int, Error> {
     if let Some(report) = &*state.report.borrow() {
         report.phase(weft_bootstrap::Phase::Running);
     }
-    if level != MPI_THREAD_MULTIPLE && !state.tools.in_threads.get() {
+    if level == MPI_THREAD_SINGLE && !state.tools.in_threads.get() {
         lock::alone();
     }
     start_helper(state)?;

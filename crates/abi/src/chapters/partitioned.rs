@@ -13,7 +13,6 @@ use crate::state::{engine, state};
 use crate::types::{Comm, Datatype, Info, Request};
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
-use weft_fabric::Fabric;
 use weft_process::{Active, Buffer, Destination, PartitionedReceive, PartitionedSend};
 
 /// A partitioned request.
@@ -193,10 +192,7 @@ pub(crate) unsafe fn parrived(
                 }
                 None => return Err(not_partitioned("MPI_Precv_init").on(owner)),
             };
-            if engine.progress() && crate::lock::shared() {
-                // What moved may be what another thread sleeps for.
-                engine.endpoint().fabric().sleeper().ring();
-            }
+            engine.progress();
             receive.arrived(partition).map_err(|error| Error::from(error).on(owner))?
         }
     };

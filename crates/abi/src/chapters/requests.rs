@@ -56,6 +56,18 @@ fn poll(handle: &mut Request) -> Option<Ended> {
     Some(Ended { outcome, owner })
 }
 
+/// Makes the caller's handle null if the request has ended for good. One that stays is not written:
+/// other threads may read it meanwhile (MPI_Pready, MPI_Parrived).
+///
+/// # Safety
+/// `to` may be written.
+unsafe fn give_back(to: *mut Request, handle: Request) {
+    if handle == MPI_REQUEST_NULL {
+        // SAFETY: by contract.
+        unsafe { to.write(handle) }
+    }
+}
+
 /// The handle of a communicator, if it still has one.
 pub fn handle_of(comm: &std::rc::Rc<crate::node::CommObject>) -> Option<Comm> {
     let state = state();
@@ -111,7 +123,7 @@ pub(crate) unsafe fn wait(request: *mut Request, status: *mut Status) -> Result<
             return Ok(());
         }
         let ended = engine.drive(&Call::new("MPI_Wait"), || poll(&mut handle));
-        request.write(handle);
+        give_back(request, handle);
         ended.store(status);
         ended.error().map_or(Ok(()), Err)
     }
@@ -138,7 +150,7 @@ pub(crate) unsafe fn test(
         flag.write(c_int::from(ended.is_some()));
         idle_test(ended.is_none());
         let Some(ended) = ended else { return Ok(()) };
-        request.write(handle);
+        give_back(request, handle);
         ended.store(status);
         ended.error().map_or(Ok(()), Err)
     }
@@ -186,7 +198,7 @@ impl Arrays {
         let mut handle = self.request(i);
         let ended = poll(&mut handle)?;
         // SAFETY: inside the caller's array.
-        unsafe { self.requests.add(i).write(handle) };
+        unsafe { give_back(self.requests.add(i), handle) };
         Some(ended)
     }
 
@@ -486,6 +498,8 @@ pub(crate) unsafe fn cancel(request: *mut Request) -> Result<(), Error> {
         }
         (Some(active), _) => {
             active.cancel(engine.endpoint());
+            // It may be over by that, and another thread wait for it.
+            engine.wake_siblings();
             Ok(())
         }
         (None, _) => Err(Error::new(MPI_ERR_REQUEST, "the persistent request is not active")),
