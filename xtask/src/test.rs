@@ -31,7 +31,7 @@ pub enum Stage {
     Verbs,
     /// Models of the lock-free parts, every interleaving within bounds.
     Loom,
-    /// Undefined behaviour, in the parts that Miri can run; races, in programs under ThreadSanitizer.
+    /// Undefined behaviour, in the parts that Miri can run.
     Miri,
     /// Programs under mpiexec: the examples, those in tests/, random ones, bad arguments to all functions.
     Programs,
@@ -81,10 +81,15 @@ pub struct SoakArgs {
 /// Longer runs of the tests that depend on chance.
 pub fn soak(args: &SoakArgs) -> Result<(), String> {
     let prefix = crate::demo::install()?;
-    if args.tsan {
+    if args.tsan || args.random.is_none() {
         let mut tally = Tally::default();
-        tsan::run(&prefix, true, &mut tally)?;
-        return tally.not_run.pop().map_or(Ok(()), Err);
+        tsan::run(&prefix, args.tsan, &mut tally)?;
+        if let Some(reason) = tally.not_run.pop() {
+            return Err(reason);
+        }
+        if args.tsan {
+            return Ok(());
+        }
     }
     if args.random.is_none() {
         c_programs::soak(&prefix, args.times)?;
@@ -114,10 +119,7 @@ pub fn run(args: &Args) -> Result<(), String> {
             Stage::Simulator => simulator(&mut tally)?,
             Stage::Verbs => verbs::run(&mut tally)?,
             Stage::Loom => loom(&mut tally)?,
-            Stage::Miri => {
-                miri(&mut tally)?;
-                tsan::run(&crate::demo::install()?, false, &mut tally)?;
-            }
+            Stage::Miri => miri(&mut tally)?,
             Stage::Programs => c_programs::run(&mut tally)?,
             Stage::Python => python::run(&mut tally)?,
             Stage::Launchers => launchers::run(&mut tally)?,

@@ -21,7 +21,7 @@ const LIMIT: &str = "300";
 /// A program of tests/c, its ranks, its arguments and its settings.
 type Run = (&'static str, usize, &'static [&'static str], &'static [(&'static str, &'static str)]);
 
-/// What `cargo xtask test` runs. The last ones have one thread of the program's, and the helper beside
+/// What every soak runs. The last ones have one thread of the program's, and the helper beside
 /// it, who goes by the hand-over and not by the lock.
 const SHORT: &[Run] = &[
     ("threads_stress", 2, &["2"], &[]),
@@ -33,7 +33,7 @@ const SHORT: &[Run] = &[
     ("partitioned", 2, &[], &[("WEFT_HELPER", "1")]),
 ];
 
-/// What the soak test adds.
+/// What `cargo xtask soak --tsan` adds.
 const LONG: &[Run] = &[
     ("threads_stress", 2, &["60"], &[]),
     ("threads_stress", 3, &["60"], &[("WEFT_HELPER", "1")]),
