@@ -31,6 +31,7 @@ pub(crate) mod operators;
 pub(crate) mod packing;
 pub(crate) mod partitioned;
 pub(crate) mod probes;
+pub(crate) mod request_control;
 pub(crate) mod requests;
 pub(crate) mod sessions;
 pub(crate) mod split_type;

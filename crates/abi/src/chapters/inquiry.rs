@@ -1,6 +1,7 @@
 //! Whether requests are over, without ending them (MPI 5.0, section 3.7.6).
 
-use super::requests::{Arrays, external, is_active, store_empty};
+use super::request_control::external;
+use super::requests::{Arrays, is_active, store_empty};
 use crate::arguments::{not_null, store_status};
 use crate::chapters::probes::idle_test;
 use crate::constants::*;

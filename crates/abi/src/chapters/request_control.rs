@@ -1,0 +1,123 @@
+//! Requests started, cancelled and freed (MPI 5.0, sections 3.7 to 3.9).
+
+use super::requests::{Arrays, bad_request};
+use crate::arguments::not_null;
+use crate::constants::*;
+use crate::error::Error;
+use crate::objects::{RequestKind, RequestObject};
+use crate::state::{engine, running, state};
+use crate::status::Status;
+use crate::types::Request;
+use std::ffi::c_int;
+use weft_process::Active;
+
+pub(crate) unsafe fn request_free(request: *mut Request) -> Result<(), Error> {
+    let engine = engine()?;
+    not_null(request, "request")?;
+    // SAFETY: the caller's pointer.
+    let handle = unsafe { *request };
+    super::partitioned::may_be_freed(handle)?;
+    let object = state().requests.borrow_mut().remove(handle.0);
+    let object = object.ok_or_else(|| bad_request(handle))?;
+    release(object, engine);
+    // SAFETY: as above.
+    unsafe { request.write(MPI_REQUEST_NULL) };
+    Ok(())
+}
+
+/// Lets an operation end by itself.
+fn release(object: RequestObject, engine: &crate::node::Engine) {
+    match object.active {
+        None | Some(Active::Done(_)) | Some(Active::Task(_)) => {}
+        Some(Active::External(operation)) => operation.release(),
+        // Memory that the operation may touch stays until it is over.
+        Some(Active::Send { id, _piece: None }) | Some(Active::Receive { id, unpack: None }) => {
+            engine.endpoint().forget(id);
+        }
+        Some(mut active) => {
+            let endpoint = engine.endpoint().clone();
+            engine.spawn(async move {
+                std::future::poll_fn(|_| match active.poll(&endpoint) {
+                    Some(_) => std::task::Poll::Ready(Ok(())),
+                    None => std::task::Poll::Pending,
+                })
+                .await
+            });
+        }
+    }
+}
+
+/// The operation of a generalized request, whose functions may come back here.
+pub fn external(handle: Request) -> Option<std::rc::Rc<dyn weft_process::External>> {
+    match state().requests.borrow().get(handle.0)?.active.as_ref()? {
+        Active::External(operation) => Some(operation.clone()),
+        _ => None,
+    }
+}
+
+pub(crate) unsafe fn cancel(request: *mut Request) -> Result<(), Error> {
+    let engine = engine()?;
+    not_null(request, "request")?;
+    // SAFETY: the caller's pointer.
+    let handle = unsafe { *request };
+    if let Some(operation) = external(handle) {
+        return Ok(operation.cancel()?);
+    }
+    let requests = state().requests.borrow();
+    let object = requests.get(handle.0).ok_or_else(|| bad_request(handle))?;
+    match (&object.active, object.kind) {
+        (_, RequestKind::Collective) => {
+            let text = "a collective operation cannot be cancelled (MPI 5.0, section 6.12)";
+            Err(Error::new(MPI_ERR_REQUEST, text))
+        }
+        (Some(active), _) => {
+            active.cancel(engine.endpoint());
+            // It may be over by that, and another thread wait for it.
+            engine.wake_siblings();
+            Ok(())
+        }
+        (None, _) => Err(Error::new(MPI_ERR_REQUEST, "the persistent request is not active")),
+    }
+}
+
+pub(crate) unsafe fn start(request: *mut Request) -> Result<(), Error> {
+    running()?;
+    not_null(request, "request")?;
+    // SAFETY: the caller's pointer.
+    let handle = unsafe { *request };
+    let recipe = {
+        let requests = state().requests.borrow();
+        let object = requests.get(handle.0).ok_or_else(|| bad_request(handle))?;
+        if object.active.is_some() {
+            return Err(Error::new(MPI_ERR_REQUEST, "the request is active already"));
+        }
+        object.recipe.clone()
+    };
+    let Some(recipe) = recipe else {
+        return Err(Error::new(MPI_ERR_REQUEST, "the request is not persistent"));
+    };
+    let active = recipe.start()?;
+    if let Some(object) = state().requests.borrow_mut().get_mut(handle.0) {
+        object.active = Some(active);
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn startall(count: c_int, requests: *mut Request) -> Result<(), Error> {
+    let arrays = Arrays::new(count, requests, std::ptr::null_mut())?;
+    for i in 0..arrays.len {
+        // SAFETY: inside the caller's array.
+        unsafe { start(requests.add(i)) }.map_err(|e| {
+            Error::new(e.class(), format_args!("array_of_requests[{i}]: {}", e.text()))
+        })?;
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn test_cancelled(status: *const Status, flag: *mut c_int) -> Result<(), Error> {
+    // SAFETY: the caller's pointers.
+    unsafe {
+        not_null(status, "status")?;
+        crate::arguments::store(flag, c_int::from((*status).cancelled()), "flag")
+    }
+}
