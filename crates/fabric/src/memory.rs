@@ -241,6 +241,7 @@ impl Drop for Staging {
     fn drop(&mut self) {
         if let Some(memory) = self.memory.take()
             && !memory.is_empty()
+            && memory.len() <= MOST_KEPT
         {
             let class = memory.len().trailing_zeros() as usize;
             let mut idle = self.pool.idle.borrow_mut();
@@ -255,7 +256,12 @@ impl Drop for Staging {
 /// Idle buffers of one size.
 type Shelf = Vec<Block<u64>>;
 
-/// Where [`Staging`] buffers come from: sizes are rounded up to powers of two and reused.
+/// Larger buffers, in words, go back to the system at once: 128 MiB. Kept, they would hold the memory of
+/// the largest reduction of a program for ever; to touch such a buffer anew costs a copy's time.
+const MOST_KEPT: usize = 1 << 24;
+
+/// Where [`Staging`] buffers come from: sizes are rounded up to powers of two and reused, but for the
+/// largest.
 #[derive(Clone, Default)]
 pub struct StagingPool {
     /// By the logarithm of the number of words.
@@ -268,7 +274,8 @@ impl StagingPool {
         let memory = if len == 0 {
             Block::new([])
         } else {
-            let words = len.div_ceil(8).next_power_of_two();
+            let words = len.div_ceil(8);
+            let words = if words > MOST_KEPT { words } else { words.next_power_of_two() };
             let class = words.trailing_zeros() as usize;
             let idle = self.idle.borrow_mut().get_mut(class).and_then(Vec::pop);
             idle.unwrap_or_else(|| Block::new(vec![0; words]))
@@ -299,4 +306,31 @@ impl Region {
 pub struct Flag {
     pub local: Counter,
     pub remote: RemoteFlag,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn idle(pool: &StagingPool) -> Vec<usize> {
+        pool.idle.borrow().iter().flatten().map(|block| block.len()).collect()
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "128 MiB that Miri would write")]
+    fn staging_is_used_again_unless_it_is_very_large() {
+        let pool = StagingPool::default();
+        let small = pool.take(100);
+        let place = small.sge().ptr();
+        drop(small);
+        assert_eq!(idle(&pool), [16]);
+        let again = pool.take(128);
+        assert_eq!(again.sge().ptr(), place);
+        assert!(idle(&pool).is_empty());
+        // Nothing of it is touched.
+        let large = pool.take(8 * MOST_KEPT + 1);
+        assert_eq!(large.memory.as_ref().map(|m| m.len()), Some(MOST_KEPT + 1));
+        drop((again, large));
+        assert_eq!(idle(&pool), [16]);
+    }
 }
