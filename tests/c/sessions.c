@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static int rank = -1, size;
 
@@ -182,6 +184,12 @@ int main(void)
     sets(session);
     communicators(session);
     MPI_Session_finalize(&session);
+
+    /* A child that is forked now leaves nothing in its parent's name. */
+    pid_t child = fork();
+    if (child == 0) exit(0);
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
 
     /* After the last one, another. */
     MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);

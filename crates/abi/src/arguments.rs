@@ -24,13 +24,20 @@ pub fn comm(handle: Comm) -> Result<Rc<CommObject>, Error> {
 pub fn named_comm(handle: Comm, argument: &str) -> Result<Rc<CommObject>, Error> {
     let state = running()?;
     let found = match handle {
-        MPI_COMM_WORLD => state.world.get().cloned(),
-        MPI_COMM_SELF => state.myself.get().cloned(),
+        MPI_COMM_WORLD | MPI_COMM_SELF => return fixed_comm(handle).cloned().ok_or_else(no_world),
         other => state.comms.borrow().get(other.0).cloned(),
     };
     found.ok_or_else(|| {
         bad_handle(MPI_ERR_COMM, argument, "communicator", handle.0, MPI_COMM_NULL.0)
     })
+}
+
+/// An error for the communicators of MPI_Init where there are only sessions.
+#[cold]
+fn no_world() -> Error {
+    let text = "MPI_COMM_WORLD and MPI_COMM_SELF are there from MPI_Init to MPI_Finalize; a session \
+                has groups (MPI_Group_from_session_pset)";
+    Error::new(MPI_ERR_COMM, text)
 }
 
 /// An error for a handle of no object.
@@ -167,7 +174,8 @@ pub unsafe fn plain(address: *const c_void, elements: i64, ty: Datatype) -> Opti
 #[inline(always)]
 pub fn fixed_comm(handle: Comm) -> Option<&'static Rc<CommObject>> {
     let state = state();
-    if state.phase.get() != crate::state::Phase::Running {
+    // Ended in MPI_Finalize, even while sessions go on.
+    if state.world_phase.get() != crate::state::Phase::Running {
         return None;
     }
     match handle {

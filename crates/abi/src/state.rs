@@ -176,8 +176,11 @@ fn not_running(state: &State) -> Error {
 pub fn mind_forks() {
     unsafe extern "C" fn in_child() {
         let state = state();
-        if state.phase.get() == Phase::Running {
-            state.phase.set(Phase::Forked);
+        for phase in [&state.phase, &state.world_phase] {
+            // Even one that rests: at its end it would leave the job in its parent's name.
+            if matches!(phase.get(), Phase::Running | Phase::Resting) {
+                phase.set(Phase::Forked);
+            }
         }
         // Another thread of the parent may have held the lock; the child has only one thread.
         crate::lock::unshare();

@@ -211,7 +211,7 @@ fn meet<F: Fabric>(
 }
 
 /// A new context number, the same on every rank.
-pub(crate) async fn agree_on<F: Fabric>(
+async fn agree_on<F: Fabric>(
     (link, bridge): &(Link<F>, Option<Link<F>>),
     engine: &Engine<F>,
 ) -> Result<u64, Error> {

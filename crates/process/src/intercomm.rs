@@ -7,7 +7,7 @@
 //! ```
 
 use crate::comm::{NONE, tags};
-use crate::creation::{agree_on, name_tag, words};
+use crate::creation::{name_tag, words};
 use crate::{Comm, Engine, Error, Group, class};
 use std::rc::Rc;
 use weft_collective::inter::leaders;
@@ -79,17 +79,20 @@ impl<F: Fabric> Comm<F> {
             let (link, Some(bridge), Some(remote)) = (&links.0, &links.1, remote) else {
                 return Err(Error::new(class::COMM, "an intracommunicator has only one group"));
             };
-            let id = agree_on(&links, &engine).await?;
-            // Unlike between the groups, so that equal wishes are put in order, too.
-            let first = u64::from(group.ranks()[0]);
-            let [mine, theirs] = [link.stage(16), link.stage(16)];
-            fill(mine.sge(), [u64::from(high), first]);
-            leaders::swap(bridge, mine.sge(), theirs.sge()).await?;
-            // The leader's wish counts for its group.
-            bcast::binomial(link, 0, mine.sge()).await?;
-            bcast::binomial(link, 0, theirs.sge()).await?;
-            let before = words::<2>(&mine.sge()) < words::<2>(&theirs.sge());
-            let all = if before { group.union(&remote) } else { remote.union(&group) };
+            // The leader's wish counts for its group. The first ranks differ, so that equal wishes are
+            // put in order, too.
+            let [mine, theirs, verdict] = [link.stage(24), link.stage(24), link.stage(16)];
+            if link.rank == 0 {
+                let first = u64::from(group.ranks()[0]);
+                fill(mine.sge(), [u64::from(high), first, engine.new_context()]);
+                leaders::swap(bridge, mine.sge(), theirs.sge()).await?;
+                let (here, there) = (words::<3>(&mine.sge()), words::<3>(&theirs.sge()));
+                let before = here[..2] < there[..2];
+                fill(verdict.sge(), [u64::from(before), here[2].min(there[2])]);
+            }
+            bcast::binomial(link, 0, verdict.sge()).await?;
+            let [before, id] = words::<2>(&verdict.sge());
+            let all = if before != 0 { group.union(&remote) } else { remote.union(&group) };
             Ok(Comm::new(&engine, id, all, None, ""))
         }
     }

@@ -36,9 +36,7 @@ fn start(level: c_int) -> Result<c_int, Error> {
     let state = state();
     match state.world_phase.get() {
         Phase::Before if state.phase.get() != Phase::Forked => {}
-        Phase::Running if state.phase.get() != Phase::Forked => {
-            return Err(Error::new(MPI_ERR_OTHER, "called twice"));
-        }
+        Phase::Running => return Err(Error::new(MPI_ERR_OTHER, "called twice")),
         _ => return Err(Error::new(MPI_ERR_OTHER, "called after MPI_Finalize, or after a fork")),
     }
     let level = begin(state, level)?;

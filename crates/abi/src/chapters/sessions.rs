@@ -46,14 +46,22 @@ fn level(info: Option<&weft_process::Info>) -> Result<c_int, Error> {
     })
 }
 
+/// Makes an object that will have this error handler, which hears of errors from here on.
+fn heard_by(
+    errhandler: Errhandler,
+    kind: HandlerKind,
+    make: impl FnOnce() -> Result<(), Error>,
+) -> Result<(), Error> {
+    check_errhandler(errhandler, kind)?;
+    make().map_err(|error| error.on(Owner::Handler(errhandler)))
+}
+
 pub(crate) unsafe fn session_init(
     info: Info,
     errhandler: Errhandler,
     to: *mut Session,
 ) -> Result<(), Error> {
-    check_errhandler(errhandler, HandlerKind::Session)?;
-    // From here on the session's own handler hears of errors.
-    let begin = || {
+    heard_by(errhandler, HandlerKind::Session, || {
         not_null(to, "session")?;
         let hints = optional_info(info)?;
         let asked = level(hints.as_ref())?;
@@ -66,8 +74,7 @@ pub(crate) unsafe fn session_init(
         let handle = state().sessions.borrow_mut().insert(object);
         // SAFETY: the caller's pointer.
         unsafe { store(to, Session(handle), "session") }
-    };
-    begin().map_err(|error: Error| error.on(Owner::Handler(errhandler)))
+    })
 }
 
 pub(crate) unsafe fn session_finalize(handle: *mut Session) -> Result<(), Error> {
@@ -236,8 +243,7 @@ pub(crate) unsafe fn comm_create_from_group(
     errhandler: Errhandler,
     to: *mut Comm,
 ) -> Result<(), Error> {
-    check_errhandler(errhandler, HandlerKind::Comm)?;
-    let make = || {
+    heard_by(errhandler, HandlerKind::Comm, || {
         not_null(to, "newcomm")?;
         let hints = optional_info(hints)?;
         // SAFETY: the caller's string.
@@ -251,8 +257,7 @@ pub(crate) unsafe fn comm_create_from_group(
         let new = engine()?.block_on(&Call::new("MPI_Comm_create_from_group"), made)?;
         // SAFETY: the caller's pointer.
         unsafe { store(to, founded(new, hints, errhandler), "newcomm") }
-    };
-    make().map_err(|error: Error| error.on(Owner::Handler(errhandler)))
+    })
 }
 
 pub(crate) unsafe fn intercomm_create_from_groups(
@@ -265,14 +270,13 @@ pub(crate) unsafe fn intercomm_create_from_groups(
     errhandler: Errhandler,
     to: *mut Comm,
 ) -> Result<(), Error> {
-    check_errhandler(errhandler, HandlerKind::Comm)?;
     let place = |of: &weft_process::Group, value: c_int, argument: &str| {
         usize::try_from(value).ok().filter(|&v| v < of.size()).ok_or_else(|| {
             let text = format!("argument {argument} = {value}: the group has {}", of.size());
             Error::new(MPI_ERR_RANK, text)
         })
     };
-    let make = || {
+    heard_by(errhandler, HandlerKind::Comm, || {
         not_null(to, "newintercomm")?;
         let hints = optional_info(hints)?;
         // SAFETY: the caller's string.
@@ -294,6 +298,5 @@ pub(crate) unsafe fn intercomm_create_from_groups(
         let new = engine()?.block_on(&call, made)?;
         // SAFETY: the caller's pointer.
         unsafe { store(to, founded(new, hints, errhandler), "newintercomm") }
-    };
-    make().map_err(|error: Error| error.on(Owner::Handler(errhandler)))
+    })
 }
