@@ -5,7 +5,7 @@ use std::fs;
 
 /// From the bottom to the top; crates in one row may not depend on each other.
 const LAYERS: &[&[&str]] = &[
-    &["weft-settings"],
+    &["weft-client", "weft-settings"],
     &["weft-bootstrap"],
     &["weft-fabric"],
     &["weft-fabric-shm", "weft-fabric-sim", "weft-fabric-verbs"],

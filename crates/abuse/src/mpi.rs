@@ -1,55 +1,24 @@
 //! The MPI library as any program meets it: functions found by name, arguments of one register each.
 
 use std::ffi::c_int;
+use weft_client::Library;
 
-pub struct Mpi(libloading::Library);
+pub struct Mpi(Library);
 
 impl Mpi {
     /// Loads the library; `name` is a path, or a name for the loader to look for.
     pub fn load(name: &str) -> Result<Mpi, String> {
-        // SAFETY: an MPI library's initialisers have no conditions.
-        let library = unsafe { libloading::Library::new(name) }.map_err(|e| {
-            format!(
-                "cannot load the MPI library '{name}': {e}; give its path with --library, or its \
-                 directory in LD_LIBRARY_PATH"
-            )
-        })?;
-        Ok(Mpi(library))
-    }
-
-    fn find(&self, name: &str) -> usize {
-        // SAFETY: only the address is taken here.
-        let symbol = unsafe { self.0.get::<unsafe extern "C" fn()>(name.as_bytes()) };
-        *symbol.unwrap_or_else(|e| panic!("the MPI library has no {name}: {e}")) as usize
+        Library::load(name).map(Mpi)
     }
 
     /// Calls a function by name; what it returned, of which the low half is an `int`.
-    ///
-    /// An `int` is given as 64 bits, of which the callee reads the low half: so x86-64 and AArch64
-    /// pass integers.
     pub fn raw(&self, name: &str, a: &[usize]) -> usize {
-        let address = crate::plant::address(name).unwrap_or_else(|| self.find(name));
-        macro_rules! call {
-            ($($n:literal: $($i:literal)*;)*) => {
-                match a.len() {
-                    $($n => {
-                        type F = unsafe extern "C" fn($(call!(@ $i)),*) -> usize;
-                        // SAFETY: the function has this many parameters, all of class INTEGER
-                        // (the callers take them from the standard's data). That bad values do no
-                        // harm is what is tested, in a process of its own.
-                        unsafe { std::mem::transmute::<usize, F>(address)($(a[$i]),*) }
-                    })*
-                    n => panic!("{name}: no call with {n} parameters"),
-                }
-            };
-            (@ $i:literal) => { usize };
-        }
-        call! {
-            0: ; 1: 0; 2: 0 1; 3: 0 1 2; 4: 0 1 2 3; 5: 0 1 2 3 4; 6: 0 1 2 3 4 5;
-            7: 0 1 2 3 4 5 6; 8: 0 1 2 3 4 5 6 7; 9: 0 1 2 3 4 5 6 7 8; 10: 0 1 2 3 4 5 6 7 8 9;
-            11: 0 1 2 3 4 5 6 7 8 9 10; 12: 0 1 2 3 4 5 6 7 8 9 10 11;
-            13: 0 1 2 3 4 5 6 7 8 9 10 11 12; 14: 0 1 2 3 4 5 6 7 8 9 10 11 12 13;
-        }
+        let find = || self.0.address(name).unwrap_or_else(|e| panic!("{e}"));
+        let address = crate::plant::address(name).unwrap_or_else(find);
+        // SAFETY: the function has this many parameters, all of class INTEGER (the callers take them
+        // from the standard's data). That bad values do no harm is what is tested, in a process of
+        // its own.
+        unsafe { weft_client::call(address, a) }
     }
 
     /// Calls a function that returns an error code.

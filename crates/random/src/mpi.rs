@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
+use weft_client::Library;
 
 /// Handles and constants of the standard ABI (a test compares them with the standard's data).
 pub const COMM_NULL: usize = 0x100;
@@ -109,7 +110,7 @@ struct Function {
 }
 
 pub struct Mpi {
-    library: libloading::Library,
+    library: Library,
     functions: RefCell<BTreeMap<String, Function>>,
     /// How many parameters each function has, by the standard's data.
     arity: BTreeMap<&'static str, usize>,
@@ -133,13 +134,7 @@ fn arities() -> BTreeMap<&'static str, usize> {
 impl Mpi {
     /// Loads the library; `name` is a path, or a name for the loader to look for.
     pub fn load(name: &str) -> Result<Mpi, String> {
-        // SAFETY: an MPI library's initialisers have no conditions.
-        let library = unsafe { libloading::Library::new(name) }.map_err(|e| {
-            format!(
-                "cannot load the MPI library '{name}': {e}; give its path with --library, or its \
-                 directory in LD_LIBRARY_PATH"
-            )
-        })?;
+        let library = Library::load(name)?;
         Ok(Mpi { library, functions: RefCell::default(), arity: arities() })
     }
 
@@ -149,9 +144,7 @@ impl Mpi {
             function.calls += 1;
             return Ok(function.address);
         }
-        // SAFETY: only the address is taken; `call` says how it is used.
-        let address = unsafe { self.library.get::<unsafe extern "C" fn()>(name.as_bytes()) };
-        let address = *address.map_err(|e| format!("the MPI library has no {name}: {e}"))? as usize;
+        let address = self.library.address(name)?;
         functions.insert(name.to_owned(), Function { address, calls: 1 });
         Ok(address)
     }
@@ -161,8 +154,7 @@ impl Mpi {
         self.functions.borrow().iter().map(|(name, f)| (name.clone(), f.calls)).collect()
     }
 
-    /// Calls an MPI function whose parameters are integers, handles and pointers. An `int` is given
-    /// as 64 bits, of which the callee reads the low half: so x86-64 and AArch64 pass integers.
+    /// Calls an MPI function whose parameters are integers, handles and pointers.
     ///
     /// # Errors
     /// What the function returned, in the library's words.
@@ -170,26 +162,10 @@ impl Mpi {
         let arity = self.arity.get(name).copied();
         assert_eq!(arity, Some(a.len()), "{name}: parameters by the standard and given");
         let address = self.find(name)?;
-        macro_rules! call {
-            ($($n:literal: $($i:literal)*;)*) => {
-                match a.len() {
-                    $($n => {
-                        type F = unsafe extern "C" fn($(call!(@ $i)),*) -> c_int;
-                        // SAFETY: the function has this many parameters (checked above), all of
-                        // class INTEGER; the callers give pointers that are valid for the call and,
-                        // for a nonblocking one, until its completion.
-                        unsafe { std::mem::transmute::<usize, F>(address)($(a[$i]),*) }
-                    })*
-                    n => panic!("{name}: no call with {n} parameters"),
-                }
-            };
-            (@ $i:literal) => { usize };
-        }
-        let code = call! {
-            0: ; 1: 0; 2: 0 1; 3: 0 1 2; 4: 0 1 2 3; 5: 0 1 2 3 4; 6: 0 1 2 3 4 5;
-            7: 0 1 2 3 4 5 6; 8: 0 1 2 3 4 5 6 7; 9: 0 1 2 3 4 5 6 7 8; 10: 0 1 2 3 4 5 6 7 8 9;
-            11: 0 1 2 3 4 5 6 7 8 9 10; 12: 0 1 2 3 4 5 6 7 8 9 10 11;
-        };
+        // SAFETY: the function has this many parameters (checked above), all of class INTEGER; the
+        // callers give pointers that are valid for the call and, for a nonblocking one, until its
+        // completion.
+        let code = unsafe { weft_client::call(address, a) } as c_int;
         if code == SUCCESS { Ok(()) } else { Err(format!("{name}: {}", self.words(code))) }
     }
 

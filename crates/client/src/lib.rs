@@ -1,0 +1,93 @@
+//! A library of MPI's standard ABI as any program meets it: loaded when the program runs, its functions
+//! found by name. For programs that test a library, ours or another one.
+
+/// A loaded library.
+pub struct Library(libloading::Library);
+
+impl Library {
+    /// Loads it; `name` is a path, or a name for the loader to look for.
+    ///
+    /// # Errors
+    /// Why it could not be loaded, and what to do, in words.
+    pub fn load(name: &str) -> Result<Library, String> {
+        // SAFETY: an MPI library's initialisers have no conditions.
+        let library = unsafe { libloading::Library::new(name) }.map_err(|e| {
+            format!(
+                "cannot load the MPI library '{name}': {e}; give its path with --library, or its \
+                 directory in LD_LIBRARY_PATH"
+            )
+        })?;
+        Ok(Library(library))
+    }
+
+    /// Where a function is.
+    ///
+    /// # Errors
+    /// That the library lacks it, in words.
+    pub fn address(&self, name: &str) -> Result<usize, String> {
+        // SAFETY: only the address is taken; [`call`] says how it is used.
+        let symbol = unsafe { self.0.get::<unsafe extern "C" fn()>(name.as_bytes()) };
+        let symbol = symbol.map_err(|e| format!("the MPI library has no {name}: {e}"))?;
+        Ok(*symbol as usize)
+    }
+}
+
+/// Calls the function at an address; what it returned, of which the low half is an `int`.
+///
+/// An `int` is given as 64 bits, of which the callee reads the low half: so x86-64 and AArch64 pass
+/// integers.
+///
+/// # Safety
+/// There is a function at `address`, with as many parameters as `a` has, all of class INTEGER:
+/// integers, handles, pointers. What it demands of their values is kept.
+///
+/// # Panics
+/// With more parameters than any function of MPI has.
+pub unsafe fn call(address: usize, a: &[usize]) -> usize {
+    macro_rules! call {
+        ($($n:literal: $($i:literal)*;)*) => {
+            match a.len() {
+                $($n => {
+                    type F = unsafe extern "C" fn($(call!(@ $i)),*) -> usize;
+                    // SAFETY: by contract.
+                    unsafe { std::mem::transmute::<usize, F>(address)($(a[$i]),*) }
+                })*
+                n => panic!("no call with {n} parameters"),
+            }
+        };
+        (@ $i:literal) => { usize };
+    }
+    call! {
+        0: ; 1: 0; 2: 0 1; 3: 0 1 2; 4: 0 1 2 3; 5: 0 1 2 3 4; 6: 0 1 2 3 4 5;
+        7: 0 1 2 3 4 5 6; 8: 0 1 2 3 4 5 6 7; 9: 0 1 2 3 4 5 6 7 8; 10: 0 1 2 3 4 5 6 7 8 9;
+        11: 0 1 2 3 4 5 6 7 8 9 10; 12: 0 1 2 3 4 5 6 7 8 9 10 11;
+        13: 0 1 2 3 4 5 6 7 8 9 10 11 12; 14: 0 1 2 3 4 5 6 7 8 9 10 11 12 13;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    extern "C" fn digits(a: i32, b: i32, c: i32, d: i32, e: i32, f: i32, g: i32, h: i32) -> i32 {
+        [a, b, c, d, e, f, g, h].into_iter().fold(0, |sum, digit| 10 * sum + digit)
+    }
+
+    #[test]
+    fn parameters_arrive_in_their_order_in_registers_and_beyond() {
+        type F = extern "C" fn(i32, i32, i32, i32, i32, i32, i32, i32) -> i32;
+        // SAFETY: a function of eight integers.
+        let result = unsafe { call(digits as F as usize, &[1, 2, 3, 4, 5, 6, 7, 8]) };
+        assert_eq!(result as i32, 12_345_678);
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        let error = Library::load("libno_such_mpi.so").err().unwrap_or_default();
+        assert!(error.contains("libno_such_mpi.so") && error.contains("--library"), "{error}");
+        let library = Library::load("libc.so.6").expect("every Linux has it");
+        assert!(library.address("getpid").is_ok());
+        let error = library.address("MPI_No_such").expect_err("no function of C");
+        assert!(error.contains("MPI_No_such"), "{error}");
+    }
+}
