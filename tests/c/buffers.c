@@ -11,18 +11,6 @@ enum { LONG = 300000, ROOM = LONG + MPI_BSEND_OVERHEAD };
 
 static char data[LONG], buffer[2 * ROOM], other[2 * ROOM];
 
-static int class_of(int code)
-{
-    int class;
-    MPI_Error_class(code, &class);
-    return class;
-}
-#define FAILS(call, class)                                              \
-    do {                                                                \
-        int found = class_of(call);                                     \
-        CHECK(found == (class), "class %d, expected %s", found, #class); \
-    } while (0)
-
 static void send(int salt, MPI_Comm comm)
 {
     memset(data, salt, LONG);

@@ -20,6 +20,20 @@ static int rank, size;
         }                                                                            \
     } while (0)
 
+static inline int class_of(int code)
+{
+    int class;
+    MPI_Error_class(code, &class);
+    return class;
+}
+
+/* The call is refused, with an error of this class. */
+#define FAILS(call, class)                                              \
+    do {                                                                \
+        int found = class_of(call);                                     \
+        CHECK(found == (class), "class %d, expected %s", found, #class); \
+    } while (0)
+
 static inline void begin(int *argc, char ***argv)
 {
     MPI_Init(argc, argv);

@@ -4,13 +4,6 @@
 // What a Fortran layer tells the library, once (MPI 5.0, section 20.4.1).
 #include "check.h"
 
-static int class_of(int code)
-{
-    int class;
-    MPI_Error_class(code, &class);
-    return class;
-}
-
 static const char *known(const char *key)
 {
     static char value[32];

@@ -11,18 +11,6 @@ static const char *const assertions[] = {
     "mpi_assert_allow_overtaking", "mpi_assert_strict_persistent_collective_ordering"};
 enum { ASSERTIONS = sizeof assertions / sizeof *assertions };
 
-static int class_of(int code)
-{
-    int class;
-    MPI_Error_class(code, &class);
-    return class;
-}
-#define FAILS(call, class)                                              \
-    do {                                                                \
-        int found = class_of(call);                                     \
-        CHECK(found == (class), "class %d, expected %s", found, #class); \
-    } while (0)
-
 /* What the communicator says of a key; "" if nothing. */
 static const char *hint(MPI_Comm comm, const char *key)
 {

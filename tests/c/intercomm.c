@@ -273,13 +273,6 @@ static void collectives(int form)
     }
 }
 
-static int class_of(int code)
-{
-    int class;
-    MPI_Error_class(code, &class);
-    return class;
-}
-
 static void wrong(void)
 {
     int in[N * 9] = {0}, out = 1, n;

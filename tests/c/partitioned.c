@@ -225,19 +225,6 @@ static void nobody(void)
     MPI_Request_free(&receive);
 }
 
-/* The class of what a call returned. */
-static int class_of(int code)
-{
-    int class;
-    MPI_Error_class(code, &class);
-    return class;
-}
-#define FAILS(call, class)                                              \
-    do {                                                                \
-        int found = class_of(call);                                     \
-        CHECK(found == (class), "class %d, expected %s", found, #class); \
-    } while (0)
-
 static void mistakes(void)
 {
     int data[8] = {0}, flag;

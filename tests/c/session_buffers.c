@@ -9,18 +9,6 @@ enum { LONG = 300000, ROOM = LONG + MPI_BSEND_OVERHEAD };
 
 static char data[LONG], buffer[ROOM], other[ROOM];
 
-static int class_of(int code)
-{
-    int class;
-    MPI_Error_class(code, &class);
-    return class;
-}
-#define FAILS(call, class)                                              \
-    do {                                                                \
-        int found = class_of(call);                                     \
-        CHECK(found == (class), "class %d, expected %s", found, #class); \
-    } while (0)
-
 static MPI_Comm found(MPI_Session session, const char *name)
 {
     MPI_Group all, group;

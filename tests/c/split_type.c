@@ -26,13 +26,6 @@ static void read_nodes(void)
     }
 }
 
-static int class_of(int code)
-{
-    int class;
-    MPI_Error_class(code, &class);
-    return class;
-}
-
 /* The communicator has the ranks of the world, in order, for which `same` says so. */
 static void has(MPI_Comm comm, int (*same)(int other), const char *what)
 {
