@@ -12,7 +12,7 @@ const LAYERS: &[&[&str]] = &[
     &["weft-fabric-fault"],
     &["weft-fabric-join"],
     &["weft-fabric-conformance"],
-    &["weft-datatype"],
+    &["weft-channel", "weft-datatype"],
     &["weft-p2p"],
     &["weft-collective"],
     &["weft-process"],

@@ -110,6 +110,20 @@ impl<F: Fabric> Link<F> {
         }
     }
 
+    /// Receives `data` and passes it on to each of `to`; the sends are added to `sends`, to be waited
+    /// for before `data` is used for something else.
+    pub async fn relay(
+        &self,
+        from: usize,
+        data: Sge,
+        to: &[usize],
+        sends: &mut Vec<RequestId>,
+    ) -> Result<(), Fault> {
+        self.recv(from, data).await?;
+        sends.extend(to.iter().filter_map(|&to| self.isend(to, data)));
+        Ok(())
+    }
+
     /// A temporary buffer.
     pub fn stage(&self, len: usize) -> Staging {
         self.endpoint.staging().take(len)
