@@ -3,7 +3,11 @@
 mod central;
 mod dissemination;
 mod pairwise_exchange;
+mod rds;
+mod rpe;
 
 pub use central::central;
 pub use dissemination::dissemination;
 pub use pairwise_exchange::pairwise_exchange;
+pub use rds::rds;
+pub use rpe::rpe;

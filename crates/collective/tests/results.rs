@@ -64,6 +64,7 @@ enum Algorithm {
     Central,
     PairwiseExchange,
     GatherBroadcast,
+    Rpe,
 }
 use Algorithm::*;
 
@@ -78,9 +79,13 @@ fn allreduce<F: Fabric>(
     let (data, into, link) = (data.sge(), result.sge(), group.link());
     rank.block_on(async {
         match algorithm {
-            Central => allreduce::central(&link, &group.board, data, into, op).await,
+            Central => allreduce::central(&link, &group.ground.board, data, into, op).await,
             PairwiseExchange => allreduce::pairwise_exchange(&link, data, into, op).await,
             GatherBroadcast => allreduce::gather_broadcast(&link, data, into, op).await,
+            Rpe => {
+                let had = allreduce::rpe(&link, &group.ground, data, into, op).await;
+                had.map(|had| assert!(had, "room for slots"))
+            }
         }
     })
     .expect("an allreduce");
@@ -111,14 +116,14 @@ impl Body for Allreduces {
         for (round, words) in [4, 8, 8, 4, 600, 4, 6000, 8].into_iter().enumerate() {
             let round = round as u64;
             let mine = operand(round, rank.me(), words);
-            for algorithm in [Central, PairwiseExchange, GatherBroadcast, Central] {
+            for algorithm in [Central, PairwiseExchange, Rpe, GatherBroadcast, Central] {
                 if algorithm == Central && 8 * words > SLOT {
                     continue;
                 }
                 let got = allreduce(&group, algorithm, &mine, &Sum);
                 assert!(got == sums(round, 0..n, words), "{algorithm:?}, {words} words");
-                // The pairwise exchange is for operators that commute.
-                if algorithm != PairwiseExchange {
+                // The pairwise exchanges are for operators that commute.
+                if !matches!(algorithm, PairwiseExchange | Rpe) {
                     let got = allreduce(&group, algorithm, &mine, &Product);
                     assert!(got == products(round, 0..n, words), "{algorithm:?}, {words} words");
                 }
