@@ -8,17 +8,24 @@ pub mod allreduce;
 pub mod alltoall;
 pub mod barrier;
 pub mod bcast;
+pub mod blocks;
 mod board;
+pub mod circulant;
 pub mod gather;
+mod halving;
 pub mod inter;
 pub mod landing;
 mod link;
 pub mod neighbor;
 pub mod rank;
 pub mod reduce;
+pub mod reduce_scatter;
 pub mod scan;
 pub mod scatter;
+pub mod trees;
+mod work;
 
+pub use blocks::{Blocks, Packed};
 pub use board::{Board, SLOT};
 pub use link::{Accumulator, Link, Reduce, share_memory};
 
