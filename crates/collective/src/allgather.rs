@@ -12,6 +12,6 @@ mod ring;
 pub use bruck::bruck;
 pub use gather_broadcast::gather_broadcast;
 pub use neighbor_exchange::neighbor_exchange;
-pub use recursive_doubling::recursive_doubling;
 pub(crate) use recursive_doubling::doubling_of;
+pub use recursive_doubling::recursive_doubling;
 pub use ring::ring;

@@ -29,8 +29,7 @@ pub async fn bruck<F: Fabric>(
     // Block j has j ranks to go; what comes is kept where it came, and what leaves is packed.
     let (here, leaving, coming) = (room(), room(), room());
     let blocks = |sge: Sge| Blocks::of(sge, std::iter::repeat_n(len, size));
-    let (here, leaving, coming) =
-        (blocks(here.sge()), blocks(leaving.sge()), blocks(coming.sge()));
+    let (here, leaving, coming) = (blocks(here.sge()), blocks(leaving.sge()), blocks(coming.sge()));
     work::copy(link, out[me], into[me]);
     for j in 1..size {
         work::copy(link, out[(me + j) % size], here.block(j));

@@ -55,8 +55,7 @@ pub async fn split_binary<F: Fabric>(
     // The other half may come before this one is complete; but of two ranks, the root sends both in
     // order.
     let early = (size > 2).then(|| link.irecv(partner, other));
-    let passed =
-        segments::pass(link, place.place, absolute, mine, segment, &mut sends).await;
+    let passed = segments::pass(link, place.place, absolute, mine, segment, &mut sends).await;
     if partner != root {
         sends.extend(link.isend(partner, mine));
     }
