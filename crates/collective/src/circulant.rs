@@ -5,8 +5,8 @@
 //!   9 ranks, skips 1 2 3 5:   in round k rank r receives from r - skip[k], and sends to r + skip[k]
 //! ```
 //! With q = ceil(log2 size), the same q rounds are repeated; in each repetition a rank receives q
-//! different blocks. Its *base block* is the first that it gets, straight from the root's rounds: the
-//! smallest of the skips that lead from the root to it.
+//! different blocks. Its *base block* is the only one of them that is of this repetition: the number
+//! of the smallest of the skips that lead from the root to it.
 
 /// Number of a block that does not come.
 const NEVER: i64 = i64::MIN / 2;
@@ -168,7 +168,7 @@ impl Arrivals {
 mod tests {
     use super::*;
 
-    /// The conditions of the paper's section 2: in each repetition q different blocks, one of them
+    /// The paper's conditions: in each repetition q different blocks, one of them
     /// new, and nothing is sent before it has come.
     #[test]
     fn schedules_are_right() {

@@ -112,7 +112,7 @@ impl Fold {
 }
 
 /// Swing: the peer of `rank` in step `step` of a butterfly over `size` ranks, a power of two.
-/// De Sensi et al. 2024, section 3.1: ranks of even and odd number go `1, -1, 3, -5, 11, ...` the
+/// De Sensi et al. 2024: ranks of even and odd number go `1, -1, 3, -5, 11, ...` the
 /// one way and the other.
 pub fn swing_peer(rank: usize, size: usize, step: u32) -> usize {
     let way = if rank.is_multiple_of(2) { swing_way(step) } else { -swing_way(step) };

@@ -33,7 +33,7 @@ pub(crate) fn stage<F: Fabric>(link: &Link<F>, like: Sge, len: usize) -> Staging
     }
 }
 
-/// Writes lengths as they travel: 8 bytes each, in the byte order of all machines of a job.
+/// Writes lengths as they travel: 8 bytes each, little endian.
 pub(crate) fn write_lengths(to: Sge, lengths: impl IntoIterator<Item = usize>) {
     for (i, len) in lengths.into_iter().enumerate() {
         to.part(8 * i, 8).fill(&(len as u64).to_le_bytes());

@@ -1,5 +1,5 @@
-//! BRUCK: what a rank has, doubles in each round, for any number of ranks. Bruck et al. 1997, section
-//! 4.1.
+//! BRUCK: what a rank has, doubles in each round, for any number of ranks. Bruck et al. 1997,
+//! "Efficient algorithms for all-to-all communications in multiport message-passing systems".
 //!
 //! ```text
 //!   5 ranks     round 0: block r to r-1     round 1: r, r+1 to r-2     round 2: r to r-4 (the rest)

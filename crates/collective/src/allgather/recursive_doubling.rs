@@ -1,5 +1,5 @@
-//! RECURSIVE DOUBLING: pairs exchange all that they have. Thakur, Rabenseifner and Gropp 2005, section
-//! 4.1.
+//! RECURSIVE DOUBLING: pairs exchange all that they have. Thakur, Rabenseifner and Gropp 2005,
+//! "Optimization of collective communication operations in MPICH".
 //!
 //! ```text
 //!   4 ranks     round 0: 0 <-> 1  2 <-> 3 (a block)     round 1: 0 <-> 2  1 <-> 3 (two blocks)

@@ -1,5 +1,5 @@
 //! SWING: halving and doubling along short cuts of a ring. De Sensi, Bonato, Saam and Hoefler 2024,
-//! "Swing: short-cutting rings for higher bandwidth allreduce" (NSDI), section 3.
+//! "Swing: short-cutting rings for higher bandwidth allreduce" (NSDI).
 //!
 //! ```text
 //!   8 ranks    0<->1 2<->3 4<->5 6<->7     0<->7 1<->2 3<->4 5<->6     0<->3 1<->6 2<->5 4<->7

@@ -1,5 +1,5 @@
-//! BRUCK: blocks travel together, a digit of their distance a round. Bruck et al. 1997, section 3.2;
-//! CollGM, section 3.
+//! BRUCK: blocks travel together, a digit of their distance a round. Bruck et al. 1997;
+//! CollGM, section 3.4.
 //!
 //! ```text
 //!   8 ranks, radix 2    block for r+5 = 101b of rank r:    r -> r+1 (bit 0)    r+1 -> r+5 (bit 2)

@@ -1,4 +1,4 @@
-//! LINEAR: all messages at once, or so many at a time. CollGM, section 3 (linear).
+//! LINEAR: all messages at once, or so many at a time. CollGM, section 3.4 (linear).
 //!
 //! ```text
 //!   rank r, batch 2:  to r+1, r+2, from r-1, r-2;  when these are over  to r+3, r+4, from r-3, r-4 ...

@@ -1,4 +1,4 @@
-//! BINARY: segments down a complete binary tree. CollGM, section 3.
+//! BINARY: segments down a complete binary tree. CollGM, section 3.4.
 //!
 //! ```text
 //!   7 ranks:     0 -> 1 -> 3, 4        numbers are relative to the root

@@ -1,4 +1,4 @@
-//! PIPELINE: segments along a chain of ranks. CollGM, section 3.
+//! PIPELINE: segments along a chain of ranks. CollGM, section 3.4.
 //!
 //! ```text
 //!   0 -> 1 -> 2 -> 3        while 1 passes on segment s, it receives segment s + 1

@@ -1,4 +1,4 @@
-//! FLAT: the root sends to everybody. CollGM, section 3 (flat tree).
+//! FLAT: the root sends to everybody. CollGM, section 3.4 (flat tree).
 //!
 //! ```text
 //!   0 -> 1     0 -> 2     0 -> 3     ...

@@ -1,6 +1,6 @@
-//! SCATTER-ALLGATHER: each rank gets a block of the data, then all gather them. Barnett, Littlefield,
-//! Payne and van de Geijn 1993, "Global combine on mesh architectures"; Thakur, Rabenseifner and Gropp
-//! 2005, section 4.2.
+//! SCATTER-ALLGATHER: each rank gets a block of the data, then all gather them. Barnett, Shuler, van de
+//! Geijn et al. 1994, "Interprocessor collective communication library (InterCom)"; Thakur, Rabenseifner
+//! and Gropp 2005.
 //!
 //! ```text
 //!   4 ranks:   0 -> 2: blocks 2 3    0 -> 1: 1    2 -> 3: 3      then a ring, or doubling

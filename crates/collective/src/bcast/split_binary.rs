@@ -1,5 +1,5 @@
 //! SPLIT BINARY: each half of the data goes down one of two trees, then pairs exchange halves.
-//! Pjesivac-Grbovic et al. 2005, "Performance analysis of MPI collective operations", section 3.2.
+//! Pjesivac-Grbovic et al. 2005, "Performance analysis of MPI collective operations".
 //!
 //! ```text
 //!   7 ranks:     0 -> 1 -> 2, 3  (left half)      then  1 <-> 4   2 <-> 5   3 <-> 6

@@ -1,4 +1,4 @@
-//! BINOMIAL: blocks travel together up a binomial tree. CollGM, section 3.
+//! BINOMIAL: blocks travel together up a binomial tree. CollGM, section 3.4.
 //!
 //! ```text
 //!   8 ranks:     1 -> 0   3 -> 2   5 -> 4   7 -> 6     then  2 -> 0: blocks 2 3   6 -> 4: 6 7

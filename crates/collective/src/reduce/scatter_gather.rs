@@ -1,6 +1,5 @@
 //! RABENSEIFNER: a reduction of blocks by recursive halving, then a gather to the root backwards.
-//! Rabenseifner 2004, "Optimization of collective reduction operations"; Thakur et al. 2005, section
-//! 4.4.
+//! Rabenseifner 2004, "Optimization of collective reduction operations"; Thakur et al. 2005.
 //!
 //! ```text
 //!   4 ranks    0 <-> 1, 2 <-> 3 (halves)   0 <-> 2, 1 <-> 3 (quarters)     then  2 -> 0, 3 -> 1    1 -> 0

@@ -1,5 +1,5 @@
 //! RECURSIVE HALVING: pairs exchange halves of what they still have. Thakur, Rabenseifner and Gropp
-//! 2005, section 4.3.
+//! 2005.
 //!
 //! ```text
 //!   4 ranks    round 0: 0 <-> 2: blocks 2 3 for 0 1     1 <-> 3     round 1: 0 <-> 1: block 1 for 0  ...

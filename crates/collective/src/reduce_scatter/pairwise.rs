@@ -1,5 +1,4 @@
-//! PAIRWISE: each rank gets all operands of its own block. Thakur, Rabenseifner and Gropp 2005, section
-//! 4.3.
+//! PAIRWISE: each rank gets all operands of its own block. Thakur, Rabenseifner and Gropp 2005.
 //!
 //! ```text
 //!   round k: rank r sends its operand of block r+k to r+k, and takes in that of r-k

@@ -1,5 +1,5 @@
 //! RECURSIVE DOUBLING: pairs exchange the sums of their groups; who is above adds the lower one to its
-//! prefix. Hillis and Steele 1986, "Data parallel algorithms"; as in MPICH since 1.2.
+//! prefix. Hillis and Steele 1986, "Data parallel algorithms".
 //!
 //! ```text
 //!   4 ranks   round 0: 0 <-> 1   2 <-> 3 (x0 x1 x2 x3)       round 1: 0 <-> 2   1 <-> 3 (x0x1, x2x3)

@@ -1,4 +1,4 @@
-//! BINOMIAL: blocks travel together down a binomial tree. CollGM, section 3.
+//! BINOMIAL: blocks travel together down a binomial tree. CollGM, section 3.4.
 //!
 //! ```text
 //!   8 ranks:     0 -> 4: blocks 4 5 6 7      0 -> 2: 2 3      0 -> 1: 1
