@@ -3,7 +3,8 @@
 //! ```text
 //!   round k: rank r sends block r-k to r+1 and receives block r-k-1 from r-1
 //! ```
-//! Cost: N - 1 rounds of one block each; every byte moves once over every link. Always chosen.
+//! Cost: N - 1 rounds of one block each; every byte moves once over every link. Chosen for
+//! large blocks.
 
 use crate::Link;
 use weft_fabric::{Fabric, Fault, Sge};

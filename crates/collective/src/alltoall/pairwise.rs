@@ -3,7 +3,7 @@
 //! ```text
 //!   round k: rank r sends to r+k and receives from r-k
 //! ```
-//! Cost: N rounds of one block each way. The plain form, always chosen.
+//! Cost: N - 1 rounds of one block each way. Chosen for large blocks: one partner each way at a time.
 
 use crate::Link;
 use weft_fabric::{Fabric, Fault, Sge};

@@ -6,7 +6,7 @@
 //!                        |--> 2 -> 3
 //!                        '--> 1
 //! ```
-//! Cost: ceil(log2 N) rounds of the whole length. The plain form, always chosen.
+//! Cost: ceil(log2 N) rounds of the whole length. Chosen for small data.
 
 use crate::{Link, rank};
 use weft_fabric::{Fabric, Fault, Sge};

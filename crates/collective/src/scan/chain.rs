@@ -3,7 +3,7 @@
 //! ```text
 //!   0 -> 1 -> 2 -> 3        rank r receives x0 op ... op x(r-1) and sends x0 op ... op xr
 //! ```
-//! Cost: N - 1 rounds of the whole length. The plain form, always chosen.
+//! Cost: N - 1 rounds of the whole length. The plain form: no rank combines twice.
 
 use crate::{Accumulator, Link, Reduce};
 use weft_fabric::{Fabric, Fault, Sge};

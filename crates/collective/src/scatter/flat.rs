@@ -3,7 +3,8 @@
 //! ```text
 //!   0 --> 1     0 --> 2     0 --> 3     ...
 //! ```
-//! Cost: N - 1 messages out of the root, each block moved once. The plain form, always chosen.
+//! Cost: N - 1 messages out of the root, each block moved once. Chosen for blocks of 1 KiB
+//! and more.
 
 use crate::Link;
 use weft_fabric::{Fabric, Fault, Sge};
