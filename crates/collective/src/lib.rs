@@ -20,7 +20,7 @@ pub mod scan;
 pub mod scatter;
 
 pub use board::{Board, SLOT};
-pub use link::{Accumulator, Link, Reduce, share_memory};
+pub use link::{Accumulator, Link, Reduce, Via, share_memory};
 
 /// Largest number of ranks for the central algorithms: beyond it the last rank's N - 1 writes cost
 /// more than the rounds of a tree.

@@ -46,7 +46,7 @@ fn main() {
         let link = move || {
             tag.set(tag.get() + 1);
             let (endpoint, members) = (endpoint.clone(), members.clone());
-            Link { endpoint, members, rank, context: Context(3), tag: tag.get() }
+            Link { endpoint, members, rank, context: Context(3), tag: tag.get(), via }
         };
         engine.run(async move {
             let data = Sge::phantom(8);

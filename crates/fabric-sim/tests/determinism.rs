@@ -103,7 +103,7 @@ async fn program(engine: Rc<Engine<Sim>>, members: Rc<[u32]>) -> u64 {
     let (me, n) = (sim.rank(), sim.size());
     let link = |tag: i32| {
         let (endpoint, members) = (endpoint.clone(), members.clone());
-        Link { endpoint, members, rank: me, context: Context(3), tag }
+        Link { endpoint, members, rank: me, context: Context(3), tag, via }
     };
     let buffer = |len: usize, seed: u64| -> Staging {
         let staging = endpoint.staging().take(len);

@@ -58,7 +58,7 @@ async fn collectives(engine: Rc<Engine<Sim>>) -> Result<(), String> {
     let members: Rc<[u32]> = (0..n as u32).collect();
     let link = |tag: i32| {
         let (endpoint, members) = (endpoint.clone(), members.clone());
-        Link { endpoint, members, rank: me, context: Context(3), tag }
+        Link { endpoint, members, rank: me, context: Context(3), tag, via }
     };
     let stage = |content: Vec<u64>| -> Staging {
         let staging = endpoint.staging().take(8 * content.len());

@@ -197,7 +197,7 @@ impl<F: Fabric> Comm<F> {
     pub(crate) fn link_with(&self, members: &Rc<[u32]>, tag: i32) -> Link<F> {
         let endpoint = self.engine.endpoint().clone();
         let context = self.collective_context();
-        Link { endpoint, members: members.clone(), rank: self.rank, context, tag }
+        Link { endpoint, members: members.clone(), rank: self.rank, context, tag, via }
     }
 
     /// The view of the communicator for its nonblocking operations, which are numbered by themselves and

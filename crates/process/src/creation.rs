@@ -186,7 +186,7 @@ fn founded<F: Fabric>(
     async move {
         let rank = group.rank_of(engine.rank() as u32).expect("only members call");
         let members = group.ranks().clone();
-        let link = Link { endpoint: engine.endpoint().clone(), members, rank, context, tag };
+        let link = Link { endpoint: engine.endpoint().clone(), members, rank, context, tag, via };
         let id = agree_on(&(link, None), &engine).await?;
         Ok(Comm::new(&engine, id, group, None, ""))
     }

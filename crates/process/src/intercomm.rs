@@ -54,7 +54,7 @@ impl<F: Fabric> Comm<F> {
         let endpoint = engine.endpoint();
         let link = |members: &Rc<[u32]>, tag| {
             let (endpoint, members) = (endpoint.clone(), members.clone());
-            Link { endpoint, members, rank, context: Context(NONE << 1 | 1), tag }
+            Link { endpoint, members, rank, context: Context(NONE << 1 | 1), tag, via }
         };
         let meeting = remote.map(|(group, at)| Meeting {
             link: link(group.ranks(), tags::BRIDGE | name_tag(name, &[])),

@@ -1,0 +1,538 @@
+//! The receiving side: places granted, pieces taken in order and passed on, and what came too early.
+
+use super::core::{Core, From, Outcome, clip, piece, pieces};
+use super::matching::{Half, Key};
+use super::pool::{CHUNK, Use};
+use super::wire::{Kind, Note, PLACES, STANDING, pack, unpack, words};
+use super::{Mode, To};
+use std::collections::VecDeque;
+use weft_fabric::{Counter, Fabric, Region, Sge, Staging, Work};
+
+/// Where the next piece will be.
+#[derive(Clone, Copy)]
+enum Landing {
+    /// One that stood ready for the peer, or one that was granted for this message.
+    Place { place: u16, stood: bool },
+    Block { flag: u16, stamp: u64, region: Region },
+}
+
+/// A receive, or a message that came before it.
+#[derive(Default)]
+pub struct Receive {
+    pub counter: Option<Counter>,
+    pub target: u64,
+    pub peer: u32,
+    buffer: Option<Sge>,
+    /// Length of the message.
+    len: usize,
+    /// The sender's request.
+    remote: u32,
+    mode: Mode,
+    base: usize,
+    unit: usize,
+    pieces: usize,
+    /// Pieces that were given a place, and that were taken in.
+    granted: usize,
+    drained: usize,
+    landings: VecDeque<Landing>,
+    /// A small message that came early.
+    saved: Option<Staging>,
+    /// Sends that pass it on.
+    children: Vec<u32>,
+    /// It has no place, and waits for one.
+    hungry: bool,
+    /// No further blocks: segments, once the blocks under way are there.
+    converts: bool,
+}
+
+impl Receive {
+    /// Bytes of the message that find no room.
+    pub fn lost(&self) -> u64 {
+        self.len.saturating_sub(self.buffer().len()) as u64
+    }
+
+    pub fn expected(&self) -> u64 {
+        self.buffer().len() as u64
+    }
+
+    fn buffer(&self) -> Sge {
+        self.buffer.unwrap_or(Sge::EMPTY)
+    }
+}
+
+impl Core {
+    fn open_receive<F: Fabric>(&mut self, fabric: &F, peer: usize) -> u32 {
+        let index = self.receives.take();
+        let old = &mut self.receives[index];
+        let counter = *old.counter.get_or_insert_with(|| fabric.counters().allocate());
+        let (mut landings, mut children) =
+            (std::mem::take(&mut old.landings), std::mem::take(&mut old.children));
+        landings.clear();
+        children.clear();
+        *old = Receive {
+            counter: Some(counter),
+            target: fabric.counters().value(counter) + 1,
+            peer: peer as u32,
+            landings,
+            children,
+            ..Receive::default()
+        };
+        index
+    }
+
+    /// The record of a message or a receive of `key`, and whether its other half was there.
+    fn meet<F: Fabric>(&mut self, fabric: &F, key: Key, half: Half) -> (u32, bool) {
+        let new = self.open_receive(fabric, key.peer as usize);
+        match self.matching.meet(key, half, || new) {
+            Err(new) => (new, false),
+            Ok(old) => {
+                self.receives.give(new);
+                (old, true)
+            }
+        }
+    }
+
+    /// Starts a receive into `buffer`, which `children` pass on.
+    pub fn irecv<F: Fabric>(&mut self, fabric: &F, from: To, buffer: Sge, relay: &[u32]) -> u32 {
+        let key = Key { context: from.context, peer: from.peer as u32, tag: from.tag };
+        let (index, arrived) = self.meet(fabric, key, Half::Posted);
+        let receive = &mut self.receives[index];
+        receive.buffer = Some(buffer);
+        receive.children.extend_from_slice(relay);
+        if !arrived {
+            return index;
+        }
+        match receive.saved.take() {
+            Some(saved) => self.deliver(fabric, index, saved.sge()),
+            None if receive.mode == Mode::Small => self.deliver(fabric, index, Sge::EMPTY),
+            None => self.begin(fabric, index),
+        }
+        index
+    }
+
+    // ---- small messages -----------------------------------------------------------------------
+
+    pub fn on_small<F: Fabric>(&mut self, f: &F, peer: usize, note: Note, p: Sge) -> Outcome {
+        if !p.is_empty() {
+            let most = self.sizes.credit;
+            let small = self.sizes.small;
+            let entry = self.peer(f, peer);
+            entry.came += 1;
+            if entry.came - entry.owed > most || p.len() > small {
+                return Err("small message beyond its credit");
+            }
+        }
+        let key = Key { context: note.first, peer: peer as u32, tag: note.low };
+        let (index, posted) = self.meet(f, key, Half::Arrived);
+        let receive = &mut self.receives[index];
+        receive.mode = Mode::Small;
+        receive.len = p.len();
+        if posted {
+            self.deliver(f, index, p);
+            return Ok(());
+        }
+        if !p.is_empty() {
+            let copy = self.saved_pool.take_for(p);
+            copy.sge().copy_from(p);
+            f.charge(Work::Copy(p.len()));
+            self.counts.saved += 1;
+            self.counts.saved_bytes += p.len() as u64;
+            self.receives[index].saved = Some(copy);
+        }
+        Ok(())
+    }
+
+    /// A small message meets its receive: on to those it is passed on to, and in.
+    fn deliver<F: Fabric>(&mut self, fabric: &F, index: u32, payload: Sge) {
+        let children = std::mem::take(&mut self.receives[index].children);
+        let buffer = self.receives[index].buffer();
+        for &child in &children {
+            let inline = self.peers[&(self.sends[child].to.peer as u32)].inline;
+            // What the fabric might keep must lie where it stays.
+            if payload.len() <= inline && payload.len() == buffer.len() {
+                self.counts.forwarded += 1;
+                self.sends[child].ready = buffer.len();
+                self.send_relayed(fabric, child, payload);
+            }
+        }
+        let fits = payload.len().min(buffer.len());
+        if fits > 0 {
+            buffer.part(0, fits).copy_from(payload.part(0, fits));
+            fabric.charge(Work::Copy(fits));
+            self.counts.copied_out += fits as u64;
+        }
+        let receive = &mut self.receives[index];
+        receive.children = children;
+        let peer = receive.peer as usize;
+        if !payload.is_empty() {
+            let quarter = (self.sizes.credit / 4).max(1);
+            let entry = self.peer(fabric, peer);
+            entry.owed += 1;
+            if entry.owed - entry.told >= quarter {
+                entry.told = entry.owed;
+                Note::new(Kind::Credit, 0, entry.owed, 0).send(fabric, peer, &[]);
+            }
+        }
+        self.finish_receive(fabric, index);
+    }
+
+    /// Everything is here, and the last of it goes on.
+    fn finish_receive<F: Fabric>(&mut self, fabric: &F, index: u32) {
+        let children = std::mem::take(&mut self.receives[index].children);
+        for &child in &children {
+            let data = self.sends[child].data.unwrap_or(Sge::EMPTY);
+            self.sends[child].ready = data.len();
+            self.send_relayed(fabric, child, data);
+            self.push(fabric, child);
+            self.settle_send(fabric, child);
+        }
+        let receive = &mut self.receives[index];
+        receive.children = children;
+        receive.children.clear();
+        self.counts.received += 1;
+        fabric.counters().add(receive.counter.expect("an open receive has one"), 1);
+    }
+
+    // ---- messages of pieces -------------------------------------------------------------------
+
+    pub fn on_open<F: Fabric>(&mut self, f: &F, peer: usize, note: Note, p: Sge) -> Outcome {
+        const WHAT: &str = "announcement of a message";
+        let [len, numbers, unit] = words::<3>(p).ok_or(WHAT)?;
+        let mode = Mode::from_byte(note.mode).ok_or(WHAT)?;
+        let ours = if mode == Mode::Blocks { self.sizes.block } else { self.sizes.segment };
+        let count = usize::from(note.count);
+        if mode == Mode::Small || len == 0 || len >> 48 != 0 || unit != ours as u64 {
+            return Err(WHAT);
+        }
+        let pieces = pieces(len as usize, ours);
+        if count > PLACES.min(pieces) || (mode == Mode::Blocks && count > 0) {
+            return Err(WHAT);
+        }
+        for i in 0..count {
+            let place = unpack(numbers, i);
+            if self.places.state(place) != Some(Use::Standing(peer as u32)) {
+                return Err("name of a place");
+            }
+            self.places.set_state(place, Use::Landing);
+        }
+        let key = Key { context: note.first, peer: peer as u32, tag: note.low };
+        let (index, posted) = self.meet(f, key, Half::Arrived);
+        let receive = &mut self.receives[index];
+        receive.len = len as usize;
+        receive.remote = note.second as u32;
+        (receive.mode, receive.unit, receive.pieces) = (mode, ours, pieces);
+        receive.granted = count;
+        let stood = |i| Landing::Place { place: unpack(numbers, i), stood: true };
+        receive.landings.extend((0..count).map(stood));
+        if posted {
+            self.begin(f, index);
+        } else {
+            self.counts.waited += 1;
+        }
+        self.stand(f, peer);
+        Ok(())
+    }
+
+    /// A message of pieces meets its receive.
+    fn begin<F: Fabric>(&mut self, fabric: &F, index: u32) {
+        let receive = &self.receives[index];
+        if receive.mode == Mode::Blocks && receive.lost() > 0 {
+            let (peer, remote) = (receive.peer as usize, receive.remote);
+            Note::new(Kind::Finish, remote, 0, 0).send(fabric, peer, &[]);
+            self.finish_receive(fabric, index);
+            return;
+        }
+        self.active.push(index);
+        if !self.drain(fabric, index) {
+            self.want(fabric, index);
+        }
+    }
+
+    /// Takes the pieces in that are there, in order. True if there was one.
+    pub fn drain<F: Fabric>(&mut self, fabric: &F, index: u32) -> bool {
+        let mut any = false;
+        while let Some(&landing) = self.receives[index].landings.front() {
+            let arrived = match landing {
+                Landing::Place { place, .. } => self.places.arrived(fabric, place),
+                Landing::Block { flag, stamp, .. } => self.flags.arrived(fabric, flag, stamp),
+            };
+            if !arrived {
+                break;
+            }
+            any = true;
+            let receive = &mut self.receives[index];
+            receive.landings.pop_front();
+            let (offset, len) = piece(receive.base, receive.unit, receive.drained, receive.len);
+            receive.drained += 1;
+            match landing {
+                Landing::Place { place, stood } => {
+                    self.take_segment(fabric, index, place, offset, len);
+                    if stood {
+                        let peer = self.receives[index].peer as usize;
+                        self.peer(fabric, peer).given -= 1;
+                        self.stand(fabric, peer);
+                    }
+                }
+                Landing::Block { flag, region, .. } => {
+                    fabric.withdraw(region);
+                    self.flags.give(flag);
+                }
+            }
+            self.pass_on(fabric, index, offset + len);
+        }
+        let receive = &self.receives[index];
+        if receive.drained == receive.pieces {
+            self.active.retain(|&active| active != index);
+            self.finish_receive(fabric, index);
+        } else if any {
+            self.want(fabric, index);
+        }
+        any
+    }
+
+    /// A segment has arrived: on to those who wait for it, straight from where it lies, and into the
+    /// program's memory.
+    fn take_segment<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        index: u32,
+        place: u16,
+        offset: usize,
+        len: usize,
+    ) {
+        let memory = self.places.memory(place).part(0, len);
+        let children = std::mem::take(&mut self.receives[index].children);
+        let whole = self.receives[index].buffer();
+        for &child in &children {
+            let send = &self.sends[child];
+            let same = send.mode == Mode::Segments
+                && send.base + send.next * send.unit == offset
+                && (offset + len == whole.len() || len == send.unit);
+            // One that has no place now gets it from the program's memory later: nothing that is
+            // needed for other messages waits for a receiver.
+            if same && send.next < send.pieces && !send.waits && !send.places.is_empty() {
+                let source = if whole.is_phantom() { Sge::phantom(len) } else { memory };
+                if self.write(fabric, child, source, From::Place(place)) {
+                    self.counts.forwarded += 1;
+                }
+            }
+        }
+        self.receives[index].children = children;
+        let into = clip(whole, offset, len);
+        into.copy_from(memory.part(0, into.len()));
+        fabric.charge(Work::Copy(into.len()));
+        self.counts.copied_out += into.len() as u64;
+        self.places.give(place);
+    }
+
+    /// So many bytes from the start are there to be passed on.
+    fn pass_on<F: Fabric>(&mut self, fabric: &F, index: u32, ready: usize) {
+        for i in 0..self.receives[index].children.len() {
+            let child = self.receives[index].children[i];
+            let send = &mut self.sends[child];
+            if send.mode != Mode::Small {
+                send.ready = ready.min(send.data.map_or(0, Sge::len));
+                self.push(fabric, child);
+                self.settle_send(fabric, child);
+            }
+        }
+    }
+
+    // ---- places -------------------------------------------------------------------------------
+
+    /// Asks for what a receive needs next: places for segments, or for blocks.
+    fn want<F: Fabric>(&mut self, fabric: &F, index: u32) {
+        match self.receives[index].mode {
+            Mode::Blocks => self.want_blocks(fabric, index),
+            _ => self.want_segments(fabric, index),
+        }
+        let receive = &mut self.receives[index];
+        let starves = receive.landings.is_empty() && receive.drained < receive.pieces;
+        if starves && !receive.hungry {
+            receive.hungry = true;
+            self.counts.hungry += 1;
+            self.hungry.push_back(index);
+        }
+    }
+
+    fn want_segments<F: Fabric>(&mut self, fabric: &F, index: u32) {
+        let receive = &self.receives[index];
+        let left = receive.pieces - receive.granted;
+        let room = self.sizes.window.saturating_sub(receive.landings.len());
+        let batch = PLACES.min(self.sizes.window.div_ceil(2));
+        // Not one head for each place.
+        if left == 0 || room < batch.min(left) {
+            return;
+        }
+        let (peer, remote) = (receive.peer as usize, receive.remote);
+        let mut wanted = left.min(room);
+        while wanted > 0 {
+            let (numbers, count) =
+                self.grant(fabric, peer, remote, wanted.min(PLACES), Use::Landing);
+            for &place in &numbers[..count] {
+                self.receives[index].landings.push_back(Landing::Place { place, stood: false });
+            }
+            self.receives[index].granted += count;
+            wanted -= count;
+            if count == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Grants up to `most` places, as many as there are: their numbers, and how many.
+    fn grant<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        peer: usize,
+        request: u32,
+        most: usize,
+        state: Use,
+    ) -> ([u16; PLACES], usize) {
+        let stamp = self.next_stamp();
+        let mut numbers = [0; PLACES];
+        let mut count = 0;
+        while count < most {
+            match self.places.take(fabric, &self.sizes) {
+                Ok(Some(place)) => {
+                    self.places.assign(place, state, stamp);
+                    self.introduce(fabric, peer, usize::from(place) / CHUNK);
+                    numbers[count] = place;
+                    count += 1;
+                }
+                Ok(None) => break,
+                Err(fault) => {
+                    self.fail(fault);
+                    break;
+                }
+            }
+        }
+        if count > 0 {
+            let note = Note::new(Kind::Grant, request, pack(&numbers[..count]), stamp);
+            Note { count: count as u8, ..note }.send(fabric, peer, &[]);
+            self.counts.grants += 1;
+        }
+        (numbers, count)
+    }
+
+    /// Tells a peer where a chunk is, once.
+    fn introduce<F: Fabric>(&mut self, fabric: &F, peer: usize, chunk: usize) {
+        let address = self.places.chunk(chunk);
+        let segment = self.sizes.segment as u64;
+        let entry = self.peer(fabric, peer);
+        if entry.knows >> chunk & 1 == 0 {
+            entry.knows |= 1 << chunk;
+            Note::new(Kind::Chunk, 0, chunk as u64, segment).send(fabric, peer, &address.words());
+        }
+    }
+
+    /// Lets places stand ready for a peer's next message, as long as half of all is left for those
+    /// that are waited for.
+    fn stand<F: Fabric>(&mut self, fabric: &F, peer: usize) {
+        let most = self.sizes.allowance.min(PLACES);
+        let given = self.peer(fabric, peer).given;
+        let spare = self.places.left(&self.sizes).saturating_sub(self.sizes.slots / 2);
+        let count = most.saturating_sub(given).min(spare);
+        // Not one head for each place.
+        if 2 * count >= most && count > 0 {
+            let state = Use::Standing(peer as u32);
+            let (_, count) = self.grant(fabric, peer, STANDING, count, state);
+            self.peer(fabric, peer).given += count;
+        }
+    }
+
+    fn want_blocks<F: Fabric>(&mut self, fabric: &F, index: u32) {
+        loop {
+            let receive = &self.receives[index];
+            if receive.converts {
+                break;
+            }
+            if receive.landings.len() >= self.sizes.blocks || receive.granted == receive.pieces {
+                return;
+            }
+            let flag = match self.flags.take(fabric, &self.sizes) {
+                Ok(Some(flag)) => flag,
+                Ok(None) => return,
+                Err(fault) => return self.fail(fault),
+            };
+            let stamp = self.next_stamp();
+            let receive = &mut self.receives[index];
+            let (offset, len) = piece(0, receive.unit, receive.granted, receive.len);
+            let Ok(region) = fabric.expose(receive.buffer().part(offset, len)) else {
+                self.flags.give(flag);
+                receive.converts = true;
+                break;
+            };
+            let number = receive.granted as u64 | u64::from(index) << 32;
+            receive.granted += 1;
+            receive.landings.push_back(Landing::Block { flag, stamp, region });
+            let mut words = [0; 8];
+            words[..4].copy_from_slice(&region.remote.words());
+            words[4..].copy_from_slice(&self.flags.remote(flag).words());
+            let note = Note::new(Kind::Address, receive.remote, stamp, number);
+            note.send(fabric, receive.peer as usize, &words);
+        }
+        self.convert(fabric, index);
+    }
+
+    /// The rest comes in segments, once no block is under way.
+    fn convert<F: Fabric>(&mut self, fabric: &F, index: u32) {
+        let receive = &mut self.receives[index];
+        if !receive.landings.is_empty() {
+            return;
+        }
+        receive.base = receive.drained * receive.unit;
+        receive.mode = Mode::Segments;
+        receive.unit = self.sizes.segment;
+        receive.pieces = pieces(receive.len - receive.base, receive.unit);
+        (receive.granted, receive.drained) = (0, 0);
+        let note = Note::new(Kind::Convert, receive.remote, receive.base as u64, 0);
+        note.send(fabric, receive.peer as usize, &[]);
+        self.want_segments(fabric, index);
+    }
+
+    /// The sender could not write a block, nor will it write those behind.
+    pub fn on_unable<F: Fabric>(&mut self, fabric: &F, peer: usize, note: Note) -> Outcome {
+        const WHAT: &str = "refusal of a block";
+        if self.receives.get(note.low).is_none() || !self.active.contains(&note.low) {
+            return Err(WHAT);
+        }
+        let receive = &mut self.receives[note.low];
+        let first = note.first as usize;
+        if receive.peer != peer as u32
+            || receive.mode != Mode::Blocks
+            || !(receive.drained..receive.granted).contains(&first)
+        {
+            return Err(WHAT);
+        }
+        while receive.granted > first {
+            receive.granted -= 1;
+            if let Some(Landing::Block { flag, region, .. }) = receive.landings.pop_back() {
+                fabric.withdraw(region);
+                self.flags.give(flag);
+            }
+        }
+        receive.converts = true;
+        if !self.drain(fabric, note.low) {
+            self.want(fabric, note.low);
+        }
+        Ok(())
+    }
+
+    /// Gives places to those that have none, in the order in which they began to wait.
+    pub fn feed<F: Fabric>(&mut self, fabric: &F) {
+        for _ in 0..self.hungry.len() {
+            let Some(index) = self.hungry.pop_front() else { break };
+            self.receives[index].hungry = false;
+            let before = self.receives[index].granted;
+            self.want(fabric, index);
+            if self.receives[index].hungry && self.receives[index].granted == before {
+                // Whoever stands behind gets nothing either; it stays the first.
+                if let Some(last) = self.hungry.pop_back() {
+                    self.hungry.push_front(last);
+                }
+                break;
+            }
+        }
+    }
+}
