@@ -92,7 +92,8 @@ impl<F: Fabric> Link<F> {
             Via::Native => {
                 let ended = self.endpoint.wait_stream(Id(request.0)).await?;
                 let from = ended.from.filter(|_| ended.lost > 0);
-                let rank = from.and_then(|peer| self.members.iter().position(|&m| m as usize == peer));
+                let rank =
+                    from.and_then(|peer| self.members.iter().position(|&m| m as usize == peer));
                 (rank.unwrap_or(0), ended.expected, ended.lost)
             }
         };

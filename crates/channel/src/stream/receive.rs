@@ -12,8 +12,15 @@ use weft_fabric::{Counter, Fabric, Region, Sge, Staging, Work};
 #[derive(Clone, Copy)]
 enum Landing {
     /// One that stood ready for the peer, or one that was granted for this message.
-    Place { place: u16, stood: bool },
-    Block { flag: u16, stamp: u64, region: Region },
+    Place {
+        place: u16,
+        stood: bool,
+    },
+    Block {
+        flag: u16,
+        stamp: u64,
+        region: Region,
+    },
 }
 
 /// A receive, or a message that came before it.

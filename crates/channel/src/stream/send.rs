@@ -274,7 +274,10 @@ impl Core {
     /// Ends a send that has nothing left to do.
     pub fn settle_send<F: Fabric>(&mut self, fabric: &F, index: u32) {
         let send = &mut self.sends[index];
-        if send.live && send.flying == 0 && send.next == send.pieces && send.ready == send.data().len()
+        if send.live
+            && send.flying == 0
+            && send.next == send.pieces
+            && send.ready == send.data().len()
         {
             send.live = false;
             fabric.counters().add(send.counter.expect("an open send has one"), 1);

@@ -49,8 +49,7 @@ pub fn is_ours(head: &Head) -> bool {
 
 fn kind_of(word: u64) -> Option<Kind> {
     use Kind::*;
-    const KINDS: [Kind; 9] =
-        [Small, Open, Chunk, Grant, Address, Convert, Unable, Finish, Credit];
+    const KINDS: [Kind; 9] = [Small, Open, Chunk, Grant, Address, Convert, Unable, Finish, Credit];
     let index = usize::from(word as u8).checked_sub(Small as usize)?;
     KINDS.get(index).copied()
 }
@@ -131,7 +130,8 @@ mod tests {
     #[test]
     fn heads_decode_to_what_was_encoded_and_nothing_else_is_ours() {
         for kind in [Kind::Small, Kind::Open, Kind::Address, Kind::Credit] {
-            let note = Note { kind, count: 3, mode: 2, low: u32::MAX - 1, first: 5, second: u64::MAX };
+            let note =
+                Note { kind, count: 3, mode: 2, low: u32::MAX - 1, first: 5, second: u64::MAX };
             assert!(is_ours(&note.encode()));
             assert_eq!(Note::decode(note.encode()), Some(note));
         }

@@ -7,7 +7,7 @@ pub mod common;
 use common::Rank;
 use std::cell::Cell;
 use std::rc::Rc;
-use weft_collective::{Board, Link, Reduce};
+use weft_collective::{Board, Link, Reduce, Via};
 use weft_fabric::{Fabric, Sge};
 use weft_p2p::Context;
 
@@ -20,6 +20,8 @@ pub struct Group<'r, F: Fabric> {
     pub board: Rc<Board<F>>,
     context: u64,
     sequence: Cell<i32>,
+    /// What carries its links.
+    pub via: Via,
 }
 
 impl<'r, F: Fabric> Group<'r, F> {
@@ -27,7 +29,7 @@ impl<'r, F: Fabric> Group<'r, F> {
     pub fn new(rank: &'r Rank<'r, F>, context: u64, members: Vec<u32>) -> Option<Group<'r, F>> {
         let me = members.iter().position(|&m| m as usize == rank.me())?;
         let (members, board, sequence) = (members.into(), Rc::default(), Cell::new(0));
-        Some(Group { rank, members, me, board, context, sequence })
+        Some(Group { rank, members, me, board, context, sequence, via: Via::Messages })
     }
 
     /// All ranks in their order.
@@ -50,6 +52,7 @@ impl<'r, F: Fabric> Group<'r, F> {
             rank: self.me,
             context: Context(self.context),
             tag,
+            via: self.via,
         }
     }
 }

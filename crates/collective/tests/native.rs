@@ -1,0 +1,274 @@
+//! The streams of segments under a link: every way of a message, too few places and tokens, receivers
+//! that come late, several communicators, messages passed on while they come.
+#![cfg(not(miri))]
+
+mod group;
+
+use fastrand::Rng;
+use group::Group;
+use group::common::{Body, Rank, SETUPS, Setup, bytes, pattern, world};
+use weft_channel::stream::{Counts, Sizes};
+use weft_collective::Via;
+use weft_fabric::{Fabric, Fault, Staging};
+
+/// So little of everything that all of it is short.
+const SCARCE: Sizes = Sizes {
+    small: 256,
+    credit: 4,
+    segment: 1024,
+    slots: 8,
+    tokens: 2,
+    allowance: 2,
+    window: 4,
+    rendezvous: 8 << 10,
+    block: 2048,
+    blocks: 2,
+    flags: 3,
+};
+
+/// Lengths around everything that is decided by length.
+const LENGTHS: [usize; 20] = [
+    0, 1, 255, 256, 257, 1023, 1024, 1025, 2048, 2049, 4096, 5000, 8191, 8192, 8193, 10_240,
+    10_241, 12_288, 30_000, 70_001,
+];
+
+fn native<'r, F: Fabric>(rank: &'r Rank<'r, F>, context: u64, sizes: Sizes) -> Group<'r, F> {
+    let streams = rank.endpoint().streams();
+    streams.set_sizes(sizes);
+    let all = (0..rank.size() as u32).collect();
+    let mut group = Group::new(rank, context, all).expect("everybody is a member");
+    group.via = Via::Native;
+    group
+}
+
+fn counts<F: Fabric>(rank: &Rank<F>) -> Counts {
+    rank.endpoint().streams().counts()
+}
+
+/// On every fabric of [`SETUPS`].
+fn everywhere(n: usize, body: &impl Body) {
+    for setup in SETUPS {
+        world(n, setup, body);
+    }
+}
+
+/// Everybody sends to everybody, itself too: several messages of one key, receives in another order.
+struct Traffic;
+
+impl Body for Traffic {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let group = native(rank, 100, SCARCE);
+        let (me, n) = (rank.me(), rank.size());
+        let key = |len: usize, from: usize, to: usize, i: usize| {
+            (len << 16 | from << 10 | to << 4 | i) as u64
+        };
+        for (round, len) in LENGTHS.into_iter().enumerate() {
+            let link = group.link();
+            // Two of one key are told apart by their order alone.
+            let sizes = [len, LENGTHS[(round + 7) % LENGTHS.len()]];
+            let mut sends: Vec<(_, Staging)> = Vec::new();
+            let mut receives = Vec::new();
+            let late = Rng::with_seed((round * n + me) as u64).bool();
+            for late_now in [late, !late] {
+                if late_now {
+                    for to in 0..n {
+                        for (i, len) in sizes.into_iter().enumerate() {
+                            let data = rank.buffer(&pattern(key(len, me, to, i), len));
+                            if let Some(id) = link.isend(to, data.sge()) {
+                                sends.push((id, data));
+                            }
+                        }
+                    }
+                } else {
+                    for from in (0..n).rev() {
+                        for (i, len) in sizes.into_iter().enumerate() {
+                            let into = rank.empty(len);
+                            receives.push((link.irecv(from, into.sge()), into, from, i));
+                        }
+                    }
+                }
+                rank.progress();
+            }
+            for (id, into, from, i) in receives {
+                rank.block_on(link.wait(id)).unwrap();
+                let expected = pattern(key(sizes[i], from, me, i), sizes[i]);
+                assert!(bytes(&into) == expected, "{} bytes, {from} to {me}, {i}", sizes[i]);
+            }
+            for (id, _data) in sends {
+                rank.block_on(link.wait(id)).unwrap();
+            }
+        }
+        let counts = counts(rank);
+        assert_eq!(counts.received, (2 * LENGTHS.len() * n) as u64);
+        assert_eq!(counts.small + counts.segmented + counts.blocks, counts.received);
+        assert_eq!(counts.lookups, 2 * counts.received, "one look for each half");
+    }
+}
+
+#[test]
+fn messages_of_every_length_arrive_in_order_however_little_there_is() {
+    for n in [1, 2, 5, 12] {
+        everywhere(n, &Traffic);
+    }
+}
+
+/// What is sent early in one communicator does not keep another from going on, and is bounded.
+struct Early;
+
+const EARLY: usize = 40;
+
+impl Body for Early {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let (first, second) = (native(rank, 100, SCARCE), native(rank, 101, SCARCE));
+        let (me, n) = (rank.me(), rank.size());
+        let early = first.link();
+        let content = |from: usize, i: usize| {
+            pattern((from << 8 | i) as u64, LENGTHS[1..][i % (LENGTHS.len() - 1)])
+        };
+        let mut sends = Vec::new();
+        if me > 0 {
+            for i in 0..EARLY {
+                let data = rank.buffer(&content(me, i));
+                sends.extend(early.isend(0, data.sge()).map(|id| (id, data)));
+            }
+        }
+        // A whole exchange behind it, of messages that need places.
+        for len in [100, 5000, 40_000] {
+            let link = second.link();
+            let (to, from) = ((me + 1) % n, (me + n - 1) % n);
+            let out = rank.buffer(&pattern((len + me) as u64, len));
+            let into = rank.empty(len);
+            rank.block_on(link.exchange(to, out.sge(), from, into.sge())).unwrap();
+            assert!(bytes(&into) == pattern((len + from) as u64, len));
+        }
+        if me == 0 {
+            let counts = counts(rank);
+            let most = SCARCE.credit * (n as u64 - 1);
+            assert!(counts.saved <= most, "{} of {most}", counts.saved);
+            for i in 0..EARLY {
+                for from in 1..n {
+                    let expected = content(from, i);
+                    let into = rank.empty(expected.len());
+                    rank.block_on(early.recv(from, into.sge())).unwrap();
+                    assert!(bytes(&into) == expected, "message {i} of {from}");
+                }
+            }
+        }
+        for (id, _data) in sends {
+            rank.block_on(early.wait(id)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn early_messages_are_kept_within_bounds_and_block_nobody() {
+    for n in [2, 4, 9] {
+        everywhere(n, &Early);
+    }
+}
+
+/// A message goes down a chain, and from its end to a rank that comes late.
+struct Chain {
+    sizes: Sizes,
+    lengths: &'static [usize],
+}
+
+impl Body for Chain {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let group = native(rank, 100, self.sizes);
+        let (me, n) = (rank.me(), rank.size());
+        for (round, &len) in self.lengths.iter().enumerate() {
+            let data = pattern(round as u64, len);
+            let link = group.link();
+            let mut sends = Vec::new();
+            // A binary tree: 2 r + 1 and 2 r + 2 under r.
+            let children: Vec<usize> =
+                [2 * me + 1, 2 * me + 2].into_iter().filter(|&c| c < n).collect();
+            let buffer = if me == 0 { rank.buffer(&data) } else { rank.empty(len) };
+            if me == 0 {
+                sends.extend(children.iter().filter_map(|&c| link.isend(c, buffer.sge())));
+            } else {
+                if (me + round) % 3 == 0 {
+                    // Late: what is passed on to it must not wait in the places of its parent.
+                    for _ in 0..200 {
+                        rank.progress();
+                    }
+                }
+                let before = counts(rank);
+                rank.block_on(link.relay((me - 1) / 2, buffer.sge(), &children, &mut sends))
+                    .unwrap();
+                let out = counts(rank).copied_out - before.copied_out;
+                assert!(out <= len as u64, "no byte is copied twice: {out} of {len}");
+            }
+            rank.block_on(link.wait_all(sends)).unwrap();
+            assert!(bytes(&buffer) == data, "{len} bytes at {me}");
+        }
+    }
+}
+
+#[test]
+fn a_message_is_passed_on_while_it_comes() {
+    for n in [2, 3, 8] {
+        everywhere(n, &Chain { sizes: SCARCE, lengths: &LENGTHS });
+    }
+    let sizes = Sizes { rendezvous: usize::MAX, ..Sizes::default() };
+    for setup in SETUPS {
+        world(4, setup, &Chain { sizes, lengths: &[200_000, 4096, 4097, 1 << 20] });
+    }
+}
+
+/// A receiver that expected less says so, and the world goes on.
+struct Disagreement;
+
+impl Body for Disagreement {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let group = native(rank, 100, SCARCE);
+        for len in [200, 1000, 5000, 20_000] {
+            let link = group.link();
+            let data = rank.buffer(&pattern(len as u64, len));
+            if rank.me() == 0 {
+                rank.block_on(link.send(1, data.sge())).unwrap();
+            } else {
+                let into = rank.empty(150);
+                let fault = rank.block_on(link.recv(0, into.sge())).unwrap_err();
+                assert_eq!(fault, Fault::Truncated { rank: 0, expected: 150, got: len as u64 });
+            }
+            let link = group.link();
+            let (to, into) = (1 - rank.me(), rank.empty(len));
+            rank.block_on(link.exchange(to, data.sge(), to, into.sge())).unwrap();
+            assert!(bytes(&into) == bytes(&data));
+        }
+    }
+}
+
+#[test]
+fn a_message_that_is_too_long_is_an_error_of_its_receiver_alone() {
+    everywhere(2, &Disagreement);
+}
+
+/// Memory that cannot be registered: blocks turn into segments.
+struct Unregistered;
+
+impl Body for Unregistered {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let group = native(rank, 100, SCARCE);
+        for round in 0..20 {
+            let link = group.link();
+            let len = 9000 + 1000 * round;
+            let (peer, out) =
+                (1 - rank.me(), rank.buffer(&pattern((round * 2 + rank.me()) as u64, len)));
+            let into = rank.empty(len);
+            rank.block_on(link.exchange(peer, out.sge(), peer, into.sge())).unwrap();
+            assert!(bytes(&into) == pattern((round * 2 + peer) as u64, len));
+        }
+        assert!(counts(rank).converted > 0);
+    }
+}
+
+#[test]
+fn blocks_that_cannot_be_registered_come_as_segments() {
+    for on in [SETUPS[0].on, SETUPS[5].on, SETUPS[6].on] {
+        let faults = "seed=2,registration_failure=0.5";
+        world(2, Setup { on, faults, ..SETUPS[0] }, &Unregistered);
+    }
+}
