@@ -239,6 +239,12 @@ impl Stream {
         Counts { lookups: core.matching.lookups, ..core.counts }
     }
 
+    /// Registered memory in use, in bytes: at most [`Sizes::memory`].
+    pub fn registered(&self) -> usize {
+        let core = self.core.borrow();
+        core.as_ref().map_or(0, |c| c.places.bytes() + c.tokens.bytes() + c.flags.bytes())
+    }
+
     fn with<T>(&self, act: impl FnOnce(&mut Core) -> T) -> T {
         let mut core = self.core.borrow_mut();
         let core = core.get_or_insert_with(|| Box::new(Core::new(self.sizes())));

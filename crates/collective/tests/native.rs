@@ -5,10 +5,10 @@
 mod group;
 
 use fastrand::Rng;
-use group::Group;
 use group::common::{Body, Rank, SETUPS, Setup, bytes, pattern, world};
+use group::{Float, Group, bytes_of};
 use weft_channel::stream::{Counts, Sizes};
-use weft_collective::Via;
+use weft_collective::{Via, allreduce, alltoall, barrier, bcast};
 use weft_fabric::{Fabric, Fault, Staging};
 
 /// So little of everything that all of it is short.
@@ -270,5 +270,56 @@ fn blocks_that_cannot_be_registered_come_as_segments() {
     for on in [SETUPS[0].on, SETUPS[5].on, SETUPS[6].on] {
         let faults = "seed=2,registration_failure=0.5";
         world(2, Setup { on, faults, ..SETUPS[0] }, &Unregistered);
+    }
+}
+
+/// The same algorithms by both transports, in turn on one communicator: the same bits.
+struct Collectives;
+
+impl Body for Collectives {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let mut group = native(rank, 100, SCARCE);
+        let (me, n) = (rank.me(), rank.size());
+        for words in [1, 40, 300, 3000] {
+            let len = 8 * words;
+            let mut sums = Vec::new();
+            for via in [Via::Native, Via::Messages] {
+                group.via = via;
+                let root = words % n;
+                let key = (words << 8 | root) as u64;
+                let buffer =
+                    if me == root { rank.buffer(&pattern(key, len)) } else { rank.empty(len) };
+                rank.block_on(bcast::binomial(&group.link(), root, buffer.sge())).unwrap();
+                assert!(bytes(&buffer) == pattern(key, len), "bcast of {words} words, {via:?}");
+
+                let block = |a: usize, b: usize| pattern((words << 10 | a << 5 | b) as u64, len);
+                let out: Vec<_> = (0..n).map(|to| rank.buffer(&block(me, to))).collect();
+                let into: Vec<_> = (0..n).map(|_| rank.empty(len)).collect();
+                let sges = |all: &[Staging]| all.iter().map(Staging::sge).collect::<Vec<_>>();
+                let link = group.link();
+                rank.block_on(alltoall::pairwise(&link, &sges(&out), &sges(&into))).unwrap();
+                for (from, got) in into.iter().enumerate() {
+                    assert!(bytes(got) == block(from, me), "alltoall of {words} words, {via:?}");
+                }
+
+                let mut rng = Rng::with_seed((me + words) as u64);
+                let mut number = || ((rng.f64() - 0.5) * 10f64.powi(rng.i32(-12..12))).to_bits();
+                let mine: Vec<u64> = (0..words).map(|_| number()).collect();
+                let (data, sum) = (rank.buffer(&bytes_of(&mine)), rank.empty(len));
+                let link = group.link();
+                let reduced = allreduce::pairwise_exchange(&link, data.sge(), sum.sge(), &Float);
+                rank.block_on(reduced).unwrap();
+                sums.push(bytes(&sum));
+                rank.block_on(barrier::dissemination(&group.link())).unwrap();
+            }
+            assert!(sums[0] == sums[1], "allreduce of {words} words: other bits by streams");
+        }
+    }
+}
+
+#[test]
+fn algorithms_do_not_see_what_carries_them() {
+    for n in [1, 3, 8, 13] {
+        everywhere(n, &Collectives);
     }
 }

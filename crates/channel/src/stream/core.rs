@@ -176,7 +176,8 @@ impl Core {
 
     /// Whether [`Core::progress`] has anything to look at.
     pub fn busy(&self) -> bool {
-        !(self.flights.is_empty() && self.active.is_empty() && self.hungry.is_empty())
+        let idle = self.flights.is_empty() && self.active.is_empty();
+        !(idle && self.hungry.is_empty() && self.backlog.is_empty())
     }
 
     /// Ends flights, takes segments in, hands freed tokens and places on. True if anything moved.

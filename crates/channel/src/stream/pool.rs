@@ -42,13 +42,23 @@ pub struct Places {
     chunks: Vec<Region>,
     slots: Vec<Slot>,
     free: Vec<u16>,
+    /// There is no memory for more.
+    exhausted: bool,
 }
 
 impl Places {
     /// Takes a free place, of a new chunk if need be. `None`: all are in use.
     pub fn take<F: Fabric>(&mut self, fabric: &F, sizes: &Sizes) -> Result<Option<u16>, Fault> {
-        if self.free.is_empty() && self.slots.len() + CHUNK <= sizes.slots {
-            let region = fabric.allocate(CHUNK * (LINE + sizes.segment))?;
+        if self.free.is_empty() && self.slots.len() + CHUNK <= self.most(sizes) {
+            let region = match fabric.allocate(CHUNK * (LINE + sizes.segment)) {
+                Ok(region) => region,
+                // What there is must do.
+                Err(_) if !self.slots.is_empty() => {
+                    self.exhausted = true;
+                    return Ok(None);
+                }
+                Err(fault) => return Err(fault),
+            };
             for i in 0..CHUNK {
                 let memory = region.local.part(CHUNK * LINE + i * sizes.segment, sizes.segment);
                 let Flag { local: arrival, .. } = fabric.flag(&region, i * LINE, true);
@@ -62,9 +72,18 @@ impl Places {
         Ok(self.free.pop())
     }
 
+    /// Places that there can be.
+    pub fn most(&self, sizes: &Sizes) -> usize {
+        if self.exhausted { self.slots.len() } else { sizes.slots }
+    }
+
     /// Places that could be taken.
     pub fn left(&self, sizes: &Sizes) -> usize {
-        self.free.len() + (sizes.slots - self.slots.len())
+        self.free.len() + (self.most(sizes) - self.slots.len())
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.local.len()).sum()
     }
 
     /// Where a chunk is, for peers.
@@ -148,10 +167,19 @@ pub struct Tokens {
 impl Tokens {
     pub fn take<F: Fabric>(&mut self, fabric: &F, sizes: &Sizes) -> Result<Option<u16>, Fault> {
         if self.free.is_empty() && self.regions.len() < sizes.tokens {
-            self.regions.push(fabric.allocate(sizes.segment)?);
+            match fabric.allocate(sizes.segment) {
+                Ok(region) => self.regions.push(region),
+                // Those that are in use come back.
+                Err(_) if !self.regions.is_empty() => return Ok(None),
+                Err(fault) => return Err(fault),
+            }
             self.free.push(self.regions.len() as u16 - 1);
         }
         Ok(self.free.pop())
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.regions.iter().map(|region| region.local.len()).sum()
     }
 
     pub fn memory(&self, token: u16) -> Sge {
@@ -178,6 +206,10 @@ impl Flags {
             self.free.extend((0..sizes.flags as u16).rev());
         }
         Ok(self.free.pop())
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.flags.len() * LINE
     }
 
     pub fn remote(&self, flag: u16) -> RemoteAddr {

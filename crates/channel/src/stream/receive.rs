@@ -438,7 +438,8 @@ impl Core {
     fn stand<F: Fabric>(&mut self, fabric: &F, peer: usize) {
         let most = self.sizes.allowance.min(PLACES);
         let given = self.peer(fabric, peer).given;
-        let spare = self.places.left(&self.sizes).saturating_sub(self.sizes.slots / 2);
+        let half = self.places.most(&self.sizes) / 2;
+        let spare = self.places.left(&self.sizes).saturating_sub(half);
         let count = most.saturating_sub(given).min(spare);
         // Not one head for each place.
         if 2 * count >= most && count > 0 {
