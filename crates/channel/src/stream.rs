@@ -27,8 +27,9 @@
 //!
 //! Places are receive tokens, segments to send from are send tokens: one pool of each a process. A send
 //! without a token waits in a backlog, one without a place for a grant. A receive without a place waits
-//! in line; places beyond half of all are only for receives that the program has posted, which are
-//! emptied as soon as they are filled: whoever sends too early cannot keep others from going on. A
+//! in line; half of all places are only for receives that the program has posted, of senders that have
+//! the payload: they are emptied as soon as they are filled, so that whoever sends too early, or passes on
+//! what has not come, cannot keep others from going on. A
 //! segment is passed on from its place only if the next rank has granted one already.
 //!
 //! Matching is a lookup by (context, sender, tag), in order. A message that nobody has asked for yet

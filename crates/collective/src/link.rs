@@ -171,9 +171,17 @@ impl<F: Fabric> Link<F> {
             Via::Native => {
                 let (endpoint, from) = (&self.endpoint, self.stream(from));
                 let to = to.iter().map(|&to| self.stream(to));
+                let before = sends.len();
                 let add = |id: Id| sends.push(RequestId(id.0));
                 let receive = endpoint.streams().relay(endpoint.fabric(), from, data, to, add);
-                self.wait(RequestId(receive.0)).await
+                let ended = self.wait(RequestId(receive.0)).await;
+                if ended.is_err() {
+                    // Nothing may read the caller's memory behind its back.
+                    for send in sends.drain(before..) {
+                        self.wait(send).await?;
+                    }
+                }
+                ended
             }
         }
     }

@@ -323,3 +323,69 @@ fn algorithms_do_not_see_what_carries_them() {
         everywhere(n, &Collectives);
     }
 }
+
+/// Messages that are to be passed on, of a root that does not come before another communicator's
+/// message has arrived: they must leave places for it.
+struct Patience;
+
+impl Body for Patience {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let (first, second) = (native(rank, 100, SCARCE), native(rank, 101, SCARCE));
+        let me = rank.me();
+        let lengths = [5000, 20_000, 4000, 8000, 9000, 30_000, 7000, 12_000, 6000, 300, 100];
+        let links: Vec<_> = lengths.iter().map(|_| first.link()).collect();
+        let fill = |i: usize| match me {
+            0 => rank.buffer(&pattern(i as u64, lengths[i])),
+            _ => rank.empty(lengths[i]),
+        };
+        let buffers: Vec<_> = (0..lengths.len()).map(fill).collect();
+        // Down the chain 0, 1, 2, all at once.
+        let pass = |i: usize| {
+            let (link, data) = (&links[i], buffers[i].sge());
+            async move {
+                let mut sends = Vec::new();
+                let next = [me + 1];
+                match me {
+                    0 => sends.extend(link.isend(1, data)),
+                    _ => link.relay(me - 1, data, &next[..2 - me], &mut sends).await?,
+                }
+                link.wait_all(sends).await
+            }
+        };
+        let mut passing: Vec<_> = (0..lengths.len()).map(|i| Some(Box::pin(pass(i)))).collect();
+        let mut all = || {
+            let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+            for one in &mut passing {
+                if let Some(std::task::Poll::Ready(ended)) =
+                    one.as_mut().map(|one| one.as_mut().poll(&mut cx))
+                {
+                    ended.unwrap();
+                    *one = None;
+                }
+            }
+            passing.iter().all(Option::is_none).then_some(())
+        };
+        if me > 0 {
+            assert!(all().is_none());
+            for _ in 0..200 {
+                rank.progress();
+            }
+        }
+        for len in [6000, 20_000] {
+            let link = second.link();
+            let (to, from) = ((me + 2) % 3, (me + 1) % 3);
+            let (out, into) = (rank.buffer(&pattern(me as u64, len)), rank.empty(len));
+            rank.block_on(link.exchange(to, out.sge(), from, into.sge())).unwrap();
+            assert!(bytes(&into) == pattern(from as u64, len));
+        }
+        rank.until(all);
+        for (i, buffer) in buffers.iter().enumerate() {
+            assert!(bytes(buffer) == pattern(i as u64, lengths[i]), "message {i}");
+        }
+    }
+}
+
+#[test]
+fn what_is_to_be_passed_on_keeps_nobody_from_going_on() {
+    everywhere(3, &Patience);
+}

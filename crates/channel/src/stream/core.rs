@@ -224,6 +224,7 @@ impl Core {
         match note.kind {
             Kind::Small => self.on_small(fabric, peer, note, payload),
             Kind::Open => self.on_open(fabric, peer, note, payload),
+            Kind::Ready => self.on_ready(fabric, peer, note),
             Kind::Unable => self.on_unable(fabric, peer, note),
             Kind::Chunk => self.on_chunk(fabric, peer, note, payload),
             Kind::Grant => self.on_grant(fabric, peer, note),

@@ -82,6 +82,11 @@ impl Places {
         self.free.len() + (self.most(sizes) - self.slots.len())
     }
 
+    /// Places that may be given to those who do not fill them at once: all but half.
+    pub fn spare(&self, sizes: &Sizes) -> usize {
+        self.left(sizes).saturating_sub(self.most(sizes) / 2)
+    }
+
     pub fn bytes(&self) -> usize {
         self.chunks.iter().map(|chunk| chunk.local.len()).sum()
     }
@@ -210,6 +215,11 @@ impl Flags {
 
     pub fn bytes(&self) -> usize {
         self.flags.len() * LINE
+    }
+
+    /// Flags that could be taken.
+    pub fn left(&self, sizes: &Sizes) -> usize {
+        if self.flags.is_empty() { sizes.flags } else { self.free.len() }
     }
 
     pub fn remote(&self, flag: u16) -> RemoteAddr {

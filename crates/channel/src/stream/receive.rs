@@ -3,7 +3,7 @@
 use super::core::{Core, From, Outcome, clip, piece, pieces};
 use super::matching::{Half, Key};
 use super::pool::{CHUNK, Use};
-use super::wire::{Kind, Note, PLACES, STANDING, pack, unpack, words};
+use super::wire::{Kind, Note, PLACES, RELAYED, STANDING, pack, unpack, words};
 use super::{Mode, To};
 use std::collections::VecDeque;
 use weft_fabric::{Counter, Fabric, Region, Sge, Staging, Work};
@@ -48,6 +48,11 @@ pub struct Receive {
     children: Vec<u32>,
     /// It has no place, and waits for one.
     hungry: bool,
+    /// The sender passes on what it does not have yet: it gets nothing of the half of all places that
+    /// is for those who fill them at once.
+    idle: bool,
+    /// It is not over.
+    live: bool,
     /// No further blocks: segments, once the blocks under way are there.
     converts: bool,
 }
@@ -82,6 +87,7 @@ impl Core {
             peer: peer as u32,
             landings,
             children,
+            live: true,
             ..Receive::default()
         };
         index
@@ -196,6 +202,7 @@ impl Core {
         let receive = &mut self.receives[index];
         receive.children = children;
         receive.children.clear();
+        receive.live = false;
         self.counts.received += 1;
         fabric.counters().add(receive.counter.expect("an open receive has one"), 1);
     }
@@ -205,7 +212,7 @@ impl Core {
     pub fn on_open<F: Fabric>(&mut self, f: &F, peer: usize, note: Note, p: Sge) -> Outcome {
         const WHAT: &str = "announcement of a message";
         let [len, numbers, unit] = words::<3>(p).ok_or(WHAT)?;
-        let mode = Mode::from_byte(note.mode).ok_or(WHAT)?;
+        let mode = Mode::from_byte(note.mode & !RELAYED).ok_or(WHAT)?;
         let ours = if mode == Mode::Blocks { self.sizes.block } else { self.sizes.segment };
         let count = usize::from(note.count);
         if mode == Mode::Small || len == 0 || len >> 48 != 0 || unit != ours as u64 {
@@ -229,6 +236,7 @@ impl Core {
         receive.remote = note.second as u32;
         (receive.mode, receive.unit, receive.pieces) = (mode, ours, pieces);
         receive.granted = count;
+        receive.idle = note.mode & RELAYED != 0;
         let stood = |i| Landing::Place { place: unpack(numbers, i), stood: true };
         receive.landings.extend((0..count).map(stood));
         if posted {
@@ -251,7 +259,7 @@ impl Core {
         }
         self.active.push(index);
         if !self.drain(fabric, index) {
-            self.want(fabric, index);
+            self.want(fabric, index, true);
         }
     }
 
@@ -292,7 +300,7 @@ impl Core {
             self.active.retain(|&active| active != index);
             self.finish_receive(fabric, index);
         } else if any {
-            self.want(fabric, index);
+            self.want(fabric, index, true);
         }
         any
     }
@@ -347,8 +355,8 @@ impl Core {
 
     // ---- places -------------------------------------------------------------------------------
 
-    /// Asks for what a receive needs next: places for segments, or for blocks.
-    fn want<F: Fabric>(&mut self, fabric: &F, index: u32) {
+    /// Asks for what a receive needs next, places for segments or for blocks; `first`: not again.
+    fn want<F: Fabric>(&mut self, fabric: &F, index: u32, first: bool) {
         match self.receives[index].mode {
             Mode::Blocks => self.want_blocks(fabric, index),
             _ => self.want_segments(fabric, index),
@@ -357,7 +365,7 @@ impl Core {
         let starves = receive.landings.is_empty() && receive.drained < receive.pieces;
         if starves && !receive.hungry {
             receive.hungry = true;
-            self.counts.hungry += 1;
+            self.counts.hungry += u64::from(first);
             self.hungry.push_back(index);
         }
     }
@@ -373,6 +381,9 @@ impl Core {
         }
         let (peer, remote) = (receive.peer as usize, receive.remote);
         let mut wanted = left.min(room);
+        if receive.idle {
+            wanted = wanted.min(self.places.spare(&self.sizes));
+        }
         while wanted > 0 {
             let (numbers, count) =
                 self.grant(fabric, peer, remote, wanted.min(PLACES), Use::Landing);
@@ -438,15 +449,26 @@ impl Core {
     fn stand<F: Fabric>(&mut self, fabric: &F, peer: usize) {
         let most = self.sizes.allowance.min(PLACES);
         let given = self.peer(fabric, peer).given;
-        let half = self.places.most(&self.sizes) / 2;
-        let spare = self.places.left(&self.sizes).saturating_sub(half);
-        let count = most.saturating_sub(given).min(spare);
+        let count = most.saturating_sub(given).min(self.places.spare(&self.sizes));
         // Not one head for each place.
         if 2 * count >= most && count > 0 {
             let state = Use::Standing(peer as u32);
             let (_, count) = self.grant(fabric, peer, STANDING, count, state);
             self.peer(fabric, peer).given += count;
         }
+    }
+
+    /// What the sender passes on has come.
+    pub fn on_ready<F: Fabric>(&mut self, fabric: &F, peer: usize, note: Note) -> Outcome {
+        let named = |r: &Receive| {
+            r.live && r.mode != Mode::Small && (r.peer as usize, r.remote) == (peer, note.low)
+        };
+        let index = self.receives.iter().position(named).ok_or("readiness of a message")? as u32;
+        self.receives[index].idle = false;
+        if self.active.contains(&index) && !self.receives[index].hungry {
+            self.want(fabric, index, true);
+        }
+        Ok(())
     }
 
     fn want_blocks<F: Fabric>(&mut self, fabric: &F, index: u32) {
@@ -456,6 +478,9 @@ impl Core {
                 break;
             }
             if receive.landings.len() >= self.sizes.blocks || receive.granted == receive.pieces {
+                return;
+            }
+            if receive.idle && self.flags.left(&self.sizes) <= self.sizes.flags / 2 {
                 return;
             }
             let flag = match self.flags.take(fabric, &self.sizes) {
@@ -522,25 +547,18 @@ impl Core {
         }
         receive.converts = true;
         if !self.drain(fabric, note.low) {
-            self.want(fabric, note.low);
+            self.want(fabric, note.low, true);
         }
         Ok(())
     }
 
-    /// Gives places to those that have none, in the order in which they began to wait.
+    /// Gives places to those that have none, in the order in which they began to wait. Who gets none
+    /// stays in line, and may be one that others need not wait for.
     pub fn feed<F: Fabric>(&mut self, fabric: &F) {
         for _ in 0..self.hungry.len() {
             let Some(index) = self.hungry.pop_front() else { break };
             self.receives[index].hungry = false;
-            let before = self.receives[index].granted;
-            self.want(fabric, index);
-            if self.receives[index].hungry && self.receives[index].granted == before {
-                // Whoever stands behind gets nothing either; it stays the first.
-                if let Some(last) = self.hungry.pop_back() {
-                    self.hungry.push_front(last);
-                }
-                break;
-            }
+            self.want(fabric, index, false);
         }
     }
 }

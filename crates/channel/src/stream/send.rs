@@ -2,7 +2,7 @@
 
 use super::core::{Core, Flight, From, Outcome, piece, pieces};
 use super::pool::{Place, place_at};
-use super::wire::{Kind, Note, PLACES, STANDING, pack, unpack, words};
+use super::wire::{Kind, Note, PLACES, RELAYED, STANDING, pack, unpack, words};
 use super::{Mode, To};
 use std::collections::VecDeque;
 use weft_fabric::{Counter, Fabric, Fault, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work};
@@ -37,6 +37,8 @@ pub struct Send {
     pub waits: bool,
     /// A block could not be written; what the receiver said before it knew counts for nothing.
     unable: bool,
+    /// It passes on what was not there when it was announced, and the receiver does not know better.
+    relayed: bool,
     /// It is under way.
     live: bool,
 }
@@ -135,6 +137,8 @@ impl Core {
         send.mode = if blocks { Mode::Blocks } else { Mode::Segments };
         send.unit = if blocks { block } else { segment };
         send.pieces = pieces(data.len(), send.unit);
+        send.relayed = ready < data.len();
+        let relayed = if send.relayed { RELAYED } else { 0 };
         let mut numbers = [0; PLACES];
         let mut count = 0;
         if blocks {
@@ -152,7 +156,7 @@ impl Core {
         }
         let note = Note {
             count: count as u8,
-            mode: send.mode as u8,
+            mode: send.mode as u8 | relayed,
             ..Note::new(Kind::Open, to.tag, to.context, index.into())
         };
         let payload = [data.len() as u64, pack(&numbers), send.unit as u64];
@@ -191,6 +195,11 @@ impl Core {
                 return;
             }
             if send.places.is_empty() {
+                if send.relayed {
+                    send.relayed = false;
+                    let note = Note::new(Kind::Ready, index, 0, 0);
+                    note.send(fabric, send.to.peer, &[]);
+                }
                 return;
             }
             let part = send.data().part(offset, len);

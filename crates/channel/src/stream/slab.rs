@@ -20,6 +20,10 @@ impl<T: Default> Slab<T> {
         self.free.push(index);
     }
 
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.items.iter()
+    }
+
     pub fn get(&self, index: u32) -> Option<&T> {
         self.items.get(index as usize)
     }

@@ -33,10 +33,15 @@ pub enum Kind {
     Finish = 0x67,
     /// Word 1: small messages of this peer released so far.
     Credit = 0x68,
+    /// What is passed on has come, and waits for places. Request of the sender, of an Open.
+    Ready = 0x69,
 }
 
 /// In place of a request: places for whatever comes next.
 pub const STANDING: u32 = u32::MAX;
+
+/// Beside the mode of an Open: the sender does not have the payload yet, it passes it on.
+pub const RELAYED: u8 = 0x80;
 
 /// Most places that one head names.
 pub const PLACES: usize = 4;
@@ -49,7 +54,8 @@ pub fn is_ours(head: &Head) -> bool {
 
 fn kind_of(word: u64) -> Option<Kind> {
     use Kind::*;
-    const KINDS: [Kind; 9] = [Small, Open, Chunk, Grant, Address, Convert, Unable, Finish, Credit];
+    const KINDS: [Kind; 10] =
+        [Small, Open, Chunk, Grant, Address, Convert, Unable, Finish, Credit, Ready];
     let index = usize::from(word as u8).checked_sub(Small as usize)?;
     KINDS.get(index).copied()
 }
@@ -135,7 +141,7 @@ mod tests {
             assert!(is_ours(&note.encode()));
             assert_eq!(Note::decode(note.encode()), Some(note));
         }
-        for byte in (0..0x60).chain(0x69..256) {
+        for byte in (0..0x60).chain(0x6a..256) {
             assert_eq!(Note::decode(Head([byte, 0, 0])), None);
         }
     }
