@@ -3,3 +3,5 @@
 //!
 //! Everything here works below matching: [`weft_p2p`](../weft_p2p/index.html) hands arrived messages
 //! of these kinds over, and looks after their progress.
+
+pub mod stream;

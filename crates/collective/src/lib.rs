@@ -38,7 +38,7 @@ pub use blocks::{Blocks, Packed};
 pub use board::{Board, SLOT};
 pub use catalog::{Case, Choice, Operation, Site};
 pub use ground::Ground;
-pub use link::{Accumulator, Link, Reduce, share_memory};
+pub use link::{Accumulator, Link, Reduce, Via, share_memory};
 pub use map::Map;
 pub use selection::{Chosen, Reason, Selection};
 

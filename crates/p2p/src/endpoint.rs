@@ -10,6 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context as Cx, Poll};
+use weft_channel::stream::{self, Stream};
 use weft_fabric::{Counter, Fabric, Fault, Head, Message, Sge, StagingPool, Work};
 
 /// Sizes that govern the protocols. In bytes.
@@ -128,6 +129,7 @@ pub struct Endpoint<F: Fabric> {
     pub(crate) limits: Limits,
     pub(crate) arrivals: Counter,
     staging: StagingPool,
+    streams: Stream,
     waiting: Cell<Option<(Counter, u64)>>,
 }
 
@@ -151,7 +153,9 @@ impl<F: Fabric> Endpoint<F> {
         };
         let staging = StagingPool::default();
         let waiting = Cell::new(None);
-        Endpoint { fabric, state: RefCell::new(state), limits, arrivals, staging, waiting }
+        let state = RefCell::new(state);
+        let streams = Stream::default();
+        Endpoint { fabric, state, limits, arrivals, staging, streams, waiting }
     }
 
     pub fn fabric(&self) -> &F {
@@ -165,6 +169,11 @@ impl<F: Fabric> Endpoint<F> {
     /// Temporary buffers.
     pub fn staging(&self) -> &StagingPool {
         &self.staging
+    }
+
+    /// The other transport that this endpoint moves on: streams of segments, for collectives.
+    pub fn streams(&self) -> &Stream {
+        &self.streams
     }
 
     /// Advances by one for every message that found no receive: what a probe waits for.
@@ -218,6 +227,10 @@ impl<F: Fabric> Endpoint<F> {
             moved = true;
             left -= 1;
         }
+        if self.streams.is_busy() {
+            moved |= self.streams.progress(&self.fabric);
+            self.take_stream_fault();
+        }
         let mut state = self.state.borrow_mut();
         state.often.polls += 1;
         if !state.reading.is_empty() {
@@ -229,11 +242,18 @@ impl<F: Fabric> Endpoint<F> {
         (moved, left == 0)
     }
 
+    fn take_stream_fault(&self) {
+        if let Some(fault) = self.streams.take_fault() {
+            self.state.borrow_mut().fault = Some(fault);
+        }
+    }
+
     /// Acts on an arrived message and gives its buffer back.
     pub(crate) fn handle(&self, message: Message) {
         let state = &mut *self.state.borrow_mut();
         let peer = message.peer;
         let outcome = match Envelope::decode(message.head) {
+            None if stream::is_ours(&message.head) => self.streams.handle(&self.fabric, &message),
             None => Err("message of unknown kind"),
             Some(e) => match e.kind {
                 Kind::Eager | Kind::EagerSync => {
@@ -367,6 +387,18 @@ impl<F: Fabric> Endpoint<F> {
     /// Waits for an operation and ends its request.
     pub fn wait(&self, id: RequestId) -> Wait<'_, F> {
         Wait { endpoint: self, id }
+    }
+
+    /// Waits for an operation of [`Endpoint::streams`] and ends it.
+    pub async fn wait_stream(&self, id: stream::Id) -> Result<stream::Ended, Fault> {
+        let (counter, target) = self.streams.wait_of(id);
+        loop {
+            if let Some(ended) = self.streams.finish(&self.fabric, id) {
+                return Ok(ended);
+            }
+            self.take_stream_fault();
+            self.until(counter, target).await?;
+        }
     }
 
     /// Waits until `counter >= target`.

@@ -6,7 +6,7 @@ use crate::topology::Topology;
 use crate::{Attributes, Buffer, Engine, Group, Info};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
-use weft_collective::{Ground, Link};
+use weft_collective::{Ground, Link, Via};
 use weft_fabric::{Fabric, Work};
 use weft_p2p::Context;
 
@@ -195,7 +195,14 @@ impl<F: Fabric> Comm<F> {
     pub(crate) fn link_with(&self, members: &Rc<[u32]>, tag: i32) -> Link<F> {
         let endpoint = self.engine.endpoint().clone();
         let context = self.collective_context();
-        Link { endpoint, members: members.clone(), rank: self.rank, context, tag }
+        Link {
+            endpoint,
+            members: members.clone(),
+            rank: self.rank,
+            context,
+            tag,
+            via: Via::Messages,
+        }
     }
 
     /// The view of the communicator for its nonblocking operations, which are numbered by themselves and

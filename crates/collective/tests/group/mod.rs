@@ -7,7 +7,7 @@ pub mod common;
 use common::Rank;
 use std::cell::Cell;
 use std::rc::Rc;
-use weft_collective::{Ground, Link, Reduce};
+use weft_collective::{Ground, Link, Reduce, Via};
 use weft_fabric::{Fabric, Sge};
 use weft_p2p::Context;
 
@@ -21,6 +21,8 @@ pub struct Group<'r, F: Fabric> {
     pub ground: Rc<Ground<F>>,
     context: u64,
     sequence: Cell<i32>,
+    /// What carries its links.
+    pub via: Via,
 }
 
 impl<'r, F: Fabric> Group<'r, F> {
@@ -29,7 +31,7 @@ impl<'r, F: Fabric> Group<'r, F> {
         let me = members.iter().position(|&m| m as usize == rank.me())?;
         let ground = Rc::new(Ground::new(rank.engine().arena().clone()));
         let (members, sequence) = (members.into(), Cell::new(0));
-        Some(Group { rank, members, me, ground, context, sequence })
+        Some(Group { rank, members, me, ground, context, sequence, via: Via::Messages })
     }
 
     /// All ranks in their order.
@@ -52,6 +54,7 @@ impl<'r, F: Fabric> Group<'r, F> {
             rank: self.me,
             context: Context(self.context),
             tag,
+            via: self.via,
         }
     }
 }
