@@ -112,8 +112,7 @@ pub struct Word {
 
 impl Word {
     pub fn encode(self) -> Head {
-        let first =
-            self.kind as u64 | u64::from(self.segment) << 8 | u64::from(self.place) << 32;
+        let first = self.kind as u64 | u64::from(self.segment) << 8 | u64::from(self.place) << 32;
         Head([first, self.context, self.number])
     }
 
@@ -166,7 +165,8 @@ mod tests {
     #[test]
     fn heads_decode_to_what_was_encoded() {
         for kind in [Kind::Nak, Kind::Repair, Kind::Ack, Kind::Close] {
-            let word = Word { kind, segment: MOST_24, place: u32::MAX, context: 9, number: 1 << 50 };
+            let word =
+                Word { kind, segment: MOST_24, place: u32::MAX, context: 9, number: 1 << 50 };
             assert_eq!(Word::decode(word.encode()), Some(word));
             assert!(KINDS.contains(&(kind as u8)));
         }

@@ -12,7 +12,8 @@ use weft_bootstrap::threads;
 use weft_fabric::{Fabric, Sge};
 use weft_fabric_fault::{Faulty, Plan};
 use weft_fabric_shm::Shm;
-use weft_fabric_sim::{Chance, Chaos, Options, Time, run};
+use weft_fabric_sim::units::{Chance, Time};
+use weft_fabric_sim::{Chaos, Options, run};
 
 const ROUNDS: u64 = 60;
 
@@ -61,10 +62,11 @@ fn simulated_losses_are_repaired() {
 #[test]
 fn nothing_lost_costs_nothing() {
     // Everything is soon there: nobody asks.
-    let patient = Limits { least: Duration::from_secs(1), most: Duration::from_secs(1), ..LIMITS };
+    const PATIENT: Limits =
+        Limits { least: Duration::from_secs(1), most: Duration::from_secs(1), ..LIMITS };
     let options = Options::new(5).chaos(Chaos { loss: Some(Chance(0.0)), ..Chaos::default() });
     let program = async |sim| {
-        let member = Member::new(sim, patient, Planted::Nothing);
+        let member = Member::new(sim, PATIENT, Planted::Nothing);
         let host = member.host.clone();
         for round in 0..ROUNDS {
             member.gather_multicast(round, 0, 64).await.expect("all arrives");
@@ -93,9 +95,9 @@ fn nothing_lost_costs_nothing() {
 #[test]
 fn a_window_is_acknowledged_twice() {
     let options = Options::new(3).chaos(Chaos { loss: Some(Chance(0.0)), ..Chaos::default() });
-    let limits = Limits { window: 8, ..LIMITS };
+    const LONG: Limits = Limits { window: 8, ..LIMITS };
     let program = async |sim| {
-        let member = Member::new(sim, limits, Planted::Nothing);
+        let member = Member::new(sim, LONG, Planted::Nothing);
         let host = member.host.clone();
         for round in 0..32 {
             member.broadcast(round, 0, 8).await.expect("all arrives");
@@ -122,11 +124,7 @@ fn block_on<F: Fabric, T>(host: &super::host::Bare<F>, future: impl Future<Outpu
 }
 
 /// Runs `body` on threads over shared memory with faults.
-fn shared<T: Send>(
-    n: usize,
-    plan: &str,
-    body: impl Fn(Faulty<Shm>) -> T + Sync,
-) -> Vec<T> {
+fn shared<T: Send>(n: usize, plan: &str, body: impl Fn(Faulty<Shm>) -> T + Sync) -> Vec<T> {
     std::thread::scope(|scope| {
         let run = |mut world| {
             let (plan, body): (Plan, _) = (plan.parse().expect("a plan"), &body);
