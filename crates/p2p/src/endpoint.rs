@@ -6,10 +6,11 @@ use crate::peers::Peers;
 use crate::request::{RequestId, Requests, Slot, Stage, Status};
 use crate::sharing::Claims;
 use crate::slab::Slab;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context as Cx, Poll};
+use weft_channel::multicast::Multicasts;
 use weft_fabric::{Counter, Fabric, Fault, Head, Message, Sge, StagingPool, Work};
 
 /// Sizes that govern the protocols. In bytes.
@@ -129,6 +130,8 @@ pub struct Endpoint<F: Fabric> {
     pub(crate) arrivals: Counter,
     staging: StagingPool,
     waiting: Cell<Option<(Counter, u64)>>,
+    /// Made with the first group, or the first word of one.
+    pub(crate) multicasts: OnceCell<Box<Multicasts>>,
 }
 
 impl<F: Fabric> Endpoint<F> {
@@ -150,8 +153,9 @@ impl<F: Fabric> Endpoint<F> {
             seldom: Seldom::default(),
         };
         let staging = StagingPool::default();
-        let waiting = Cell::new(None);
-        Endpoint { fabric, state: RefCell::new(state), limits, arrivals, staging, waiting }
+        let (waiting, multicasts) = (Cell::new(None), OnceCell::new());
+        let state = RefCell::new(state);
+        Endpoint { fabric, state, limits, arrivals, staging, waiting, multicasts }
     }
 
     pub fn fabric(&self) -> &F {
@@ -218,6 +222,9 @@ impl<F: Fabric> Endpoint<F> {
             moved = true;
             left -= 1;
         }
+        if let Some(multicasts) = self.multicasts.get() {
+            moved |= multicasts.progress(&self.fabric);
+        }
         let mut state = self.state.borrow_mut();
         state.often.polls += 1;
         if !state.reading.is_empty() {
@@ -234,7 +241,10 @@ impl<F: Fabric> Endpoint<F> {
         let state = &mut *self.state.borrow_mut();
         let peer = message.peer;
         let outcome = match Envelope::decode(message.head) {
-            None => Err("message of unknown kind"),
+            None => match self.multicasts().handle(&self.fabric, &message) {
+                Some(outcome) => outcome,
+                None => Err("message of unknown kind"),
+            },
             Some(e) => match e.kind {
                 Kind::Eager | Kind::EagerSync => {
                     self.on_eager(state, peer, e, message.payload);

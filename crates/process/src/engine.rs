@@ -8,7 +8,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use weft_fabric::wait::{Sleep, Step, Token, WaitPolicy, Waiter};
 use weft_fabric::{Counter, Fabric};
 use weft_p2p::{Endpoint, Limits};
@@ -330,6 +330,11 @@ impl<F: Fabric> Engine<F> {
                     outside.before_sleep();
                 }
                 stuck = true;
+                // What is overdue then must be asked for, although nobody rings.
+                let limit = match self.endpoint.deadline() {
+                    Some(at) => limit.min(at.saturating_duration_since(Instant::now())),
+                    None => limit,
+                };
                 outside.unlocked(&mut || self.sleeper.sleep(armed.token, limit));
             }
         }

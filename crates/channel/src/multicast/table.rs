@@ -109,6 +109,12 @@ impl Shared {
     }
 }
 
+impl Default for Multicasts {
+    fn default() -> Multicasts {
+        Multicasts::new(Limits::default())
+    }
+}
+
 /// The multicast groups of one process. Not `Sync`.
 pub struct Multicasts {
     pub(super) groups: RefCell<Vec<Rc<Group>>>,
