@@ -22,15 +22,17 @@
 //! - Datagrams that nobody here has asked for yet are kept in a store with a bound for the process
 //!   ([`Limits::store`]); beyond it they are dropped, which is a loss like any other.
 //!
-//! **What the root keeps, and why nothing needed is overwritten.** By what the caller promises:
-//! - [`Promise::Heard`]: "every other member has begun the operation before this one", which the caller
-//!   knows because it has heard from everybody in this operation (barrier, allreduce: the gather that
-//!   goes before), or in the one before (allgather, where all multicast). Members begin an operation
-//!   when they are through with the one before. So at the send of operation k everybody is through with
-//!   k - 2, and the two buffers of k - 1 and k are all that anybody may ask for: two, used in turn. With
-//!   one, k would overwrite what a slow member still lacks of k - 1. Operations of such a group must not
-//!   overlap.
-//! - [`Promise::Nothing`] (a broadcast): the root may be at most [`Limits::window`] multicasts, or
+//! **What the root keeps, and why nothing needed is overwritten.** A multicast is kept until the root
+//! knows that everybody has it, which it learns in one of two ways:
+//! - [`Ends::Heard`]: the caller says "every other member has begun operation k" ([`Multicast::heard`]).
+//!   It knows because it has heard from everybody in operation k: by the gather of a barrier or an
+//!   allreduce, or by the blocks of an allgather in which all multicast. A member begins an operation
+//!   when it is through with the one before; so all before k may go. In an allgather k is not heard
+//!   before its own multicast has left, so that those of k - 1 and of k are kept at once: two buffers,
+//!   used in turn. With one, k would overwrite what a slow member still lacks of k - 1. Operations of
+//!   such a group must not overlap. And it is not the multicast of the *last* operation that counts:
+//!   after a broadcast, in which nobody but the root says anything, nothing more is known than before.
+//! - [`Ends::Acknowledged`] (a broadcast): the root may be at most [`Limits::window`] multicasts, or
 //!   [`Limits::kept`] bytes, ahead of the slowest member. Half a window apart it marks a datagram, and
 //!   who is through with that says so in a small reliable message: not for each operation, and
 //!   nobody waits for it unless the window is full.
@@ -59,7 +61,7 @@ mod member;
 mod table;
 
 pub use datagram::{HEADER, KINDS};
-pub use member::{Host, Multicast, Promise, Receiving};
+pub use member::{Ends, Host, Multicast, Receiving};
 pub use table::{Counts, Limits, Multicasts};
 
 #[cfg(test)]

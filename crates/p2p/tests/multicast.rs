@@ -6,7 +6,7 @@ mod common;
 use common::{Body, Rank, SETUPS, Setup, pattern, world};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use weft_channel::multicast::{Limits, Multicast, Promise};
+use weft_channel::multicast::{Ends, Limits, Multicast};
 use weft_fabric::{Fabric, GroupId, Sge};
 
 /// Broadcasts and allgathers in two groups at once, the second of which is without rank 0, and a ring
@@ -35,7 +35,7 @@ impl Body for Traffic {
                 let number = group.numbers(1);
                 if group.place() == root {
                     let data = rank.buffer(&data);
-                    rank.block_on(group.send(number, data.sge(), Promise::Nothing)).unwrap();
+                    rank.block_on(group.send(number, data.sge(), Ends::Acknowledged)).unwrap();
                 } else {
                     let into = rank.empty(len);
                     rank.block_on(group.receive(root, number, into.sge())).unwrap();
@@ -103,7 +103,7 @@ impl Body for Computing {
             assert!(common::bytes(&into) == pattern(1, 3000));
         } else {
             let data = rank.buffer(&pattern(1, 3000));
-            rank.block_on(group.send(number, data.sge(), Promise::Nothing)).unwrap();
+            rank.block_on(group.send(number, data.sge(), Ends::Acknowledged)).unwrap();
             let place = endpoint.fabric().helper();
             while endpoint.multicasts().counts().repairs_sent < 2 {
                 let token = place.arm();
@@ -148,7 +148,7 @@ impl Body for Asleep {
             assert!(common::bytes(&into) == pattern(2, 8));
         } else {
             let data = rank.buffer(&pattern(2, 8));
-            rank.block_on(group.send(number, data.sge(), Promise::Nothing)).unwrap();
+            rank.block_on(group.send(number, data.sge(), Ends::Acknowledged)).unwrap();
         }
         rank.block_on(group.close()).unwrap();
     }

@@ -8,7 +8,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use weft_fabric::wait::{Sleep, Step, Token, WaitPolicy, Waiter};
 use weft_fabric::{Counter, Fabric};
 use weft_p2p::{Endpoint, Limits};
@@ -332,9 +332,14 @@ impl<F: Fabric> Engine<F> {
                 stuck = true;
                 // What is overdue then must be asked for, although nobody rings.
                 let limit = match self.endpoint.deadline() {
-                    Some(at) => limit.min(at.saturating_duration_since(Instant::now())),
+                    Some(at) => {
+                        limit.min(at.saturating_duration_since(self.endpoint.fabric().now()))
+                    }
                     None => limit,
                 };
+                if limit.is_zero() {
+                    continue;
+                }
                 outside.unlocked(&mut || self.sleeper.sleep(armed.token, limit));
             }
         }

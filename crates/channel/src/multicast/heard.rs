@@ -107,8 +107,6 @@ pub enum Outcome {
 pub struct Heard {
     /// The next number that is given out.
     next: u64,
-    /// First numbers of the operation before and of the latest one.
-    operations: [u64; 2],
     /// Given out and not over, in ascending order.
     open: Vec<u64>,
     pub asked: Vec<Asked>,
@@ -124,14 +122,8 @@ impl Heard {
     pub fn numbers(&mut self, count: u64) -> u64 {
         let first = self.next;
         self.next += count;
-        self.operations = [self.operations[1], first];
         self.open.extend(first..self.next);
         first
-    }
-
-    /// The first number of the operation before that of `number`, if that is the latest.
-    pub fn operation_before(&self, number: u64) -> Option<u64> {
-        (number >= self.operations[1]).then_some(self.operations[0])
     }
 
     pub fn is_open(&self, number: u64) -> bool {

@@ -12,7 +12,7 @@ pub struct Entry {
     pub memory: Rc<Staging>,
     /// How many others may still lack it.
     missing: u32,
-    promised: bool,
+    acknowledged: bool,
 }
 
 impl Entry {
@@ -30,7 +30,7 @@ pub struct Kept {
     entries: VecDeque<Entry>,
     /// By place: that member is through with all below. Made with the first multicast that asks for it.
     through: Box<[u64]>,
-    /// Of entries that were not promised to end by themselves: payload in bytes.
+    /// Of entries that must be acknowledged: payload in bytes.
     open_bytes: usize,
     open: usize,
     /// Such entries, and their payload, since the last marked one.
@@ -60,7 +60,7 @@ impl Kept {
         marks
     }
 
-    /// Makes the datagrams of `data`. `others`: who must acknowledge; `None`: they end by a promise.
+    /// Makes the datagrams of `data`. `others`: who must acknowledge; `None`: it ends when it is heard that all are through.
     pub fn keep(
         &mut self,
         title: Title,
@@ -70,9 +70,9 @@ impl Kept {
     ) -> &Entry {
         let segments = title.segments() as usize;
         let memory = pool.take(segments * HEADER + data.len());
-        let promised = others.is_none();
+        let acknowledged = others.is_some();
         let missing = others.unwrap_or(0) as u32;
-        let entry = Entry { title, memory: Rc::new(memory), missing, promised };
+        let entry = Entry { title, memory: Rc::new(memory), missing, acknowledged };
         for segment in 0..title.segments() {
             let title = Title { segment, ..title };
             let (offset, len) = title.place();
@@ -80,7 +80,7 @@ impl Kept {
             to.fill(&title.encode());
             to.part(HEADER, len).copy_from(data.part(offset, len));
         }
-        if !promised {
+        if acknowledged {
             self.open += 1;
             self.open_bytes += data.len();
         }
@@ -107,10 +107,10 @@ impl Kept {
         self.through[place] = self.through[place].max(before);
         self.retain(|entry| {
             let news = before <= entry.title.number && entry.title.number < number;
-            if news && !entry.promised {
+            if news && entry.acknowledged {
                 entry.missing = entry.missing.saturating_sub(1);
             }
-            entry.promised || entry.missing > 0
+            !entry.acknowledged || entry.missing > 0
         });
     }
 
@@ -118,7 +118,7 @@ impl Kept {
         let Kept { entries, open, open_bytes, .. } = self;
         entries.retain_mut(|entry| {
             let stays = keeps(entry);
-            if !stays && !entry.promised {
+            if !stays && entry.acknowledged {
                 *open -= 1;
                 *open_bytes -= entry.title.len as usize;
             }

@@ -20,14 +20,13 @@ pub trait Host {
     fn until(&self, counter: Counter, target: u64) -> impl Future<Output = Result<(), Fault>>;
 }
 
-/// What the caller of [`Multicast::send`] knows of the other members.
+/// How the root learns that nobody can ask for a multicast any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Promise {
-    /// Every other member has begun the operation before this one, and operations of the group do not
-    /// overlap: two buffers suffice.
+pub enum Ends {
+    /// By a later [`Multicast::heard`]: the caller sees to it that it comes soon.
     Heard,
-    /// Nothing: the window bounds how far the root may be ahead.
-    Nothing,
+    /// By acknowledgements; the window bounds how far the root may be ahead.
+    Acknowledged,
 }
 
 /// One member's end of a group.
@@ -122,7 +121,7 @@ impl<H: Host> Multicast<H> {
     /// have no room for is lost and repaired, so that long payloads are better sent as several numbers.
     ///
     /// Errors: [`Fault::Unsupported`] beyond 2^24 datagrams or 4 GiB; faults of the fabric.
-    pub async fn send(&self, number: u64, data: Sge, promise: Promise) -> Result<(), Fault> {
+    pub async fn send(&self, number: u64, data: Sge, ends: Ends) -> Result<(), Fault> {
         let Multicast { host, group } = self;
         let fabric = host.fabric();
         let segments = data.len().div_ceil(group.unit as usize);
@@ -134,7 +133,7 @@ impl<H: Host> Multicast<H> {
             let limits = host.multicasts().shared.borrow().limits;
             (limits.window, limits.kept)
         };
-        if promise == Promise::Nothing {
+        if ends == Ends::Acknowledged {
             loop {
                 let value = fabric.counters().value(group.moved);
                 if !group.state.borrow().kept.is_full(window, bytes) {
@@ -148,18 +147,12 @@ impl<H: Host> Multicast<H> {
         {
             let state = &mut *group.state.borrow_mut();
             debug_assert!(state.heard.is_open(number), "number {number} is not open");
-            let mut marked = false;
-            match promise {
-                Promise::Heard => {
-                    let safe = state.heard.operation_before(number);
-                    #[cfg(test)]
-                    let safe = safe.map(|safe| group.planted.get().floor(safe, number));
-                    if let Some(safe) = safe {
-                        state.kept.forget_below(safe);
-                    }
-                }
-                Promise::Nothing => marked = state.kept.marks(data.len(), window, bytes),
-            }
+            let marked = match ends {
+                Ends::Heard => false,
+                Ends::Acknowledged => state.kept.marks(data.len(), window, bytes),
+            };
+            #[cfg(test)]
+            group.planted.get().before_send(&mut state.kept, number);
             if others > 0 {
                 let title = Title {
                     context: group.context,
@@ -170,7 +163,7 @@ impl<H: Host> Multicast<H> {
                     segment: 0,
                     marked,
                 };
-                let others = (promise == Promise::Nothing).then_some(others);
+                let others = (ends == Ends::Acknowledged).then_some(others);
                 let entry = state.kept.keep(title, data, others, &shared.pool);
                 fabric.charge(weft_fabric::Work::Copy(data.len()));
                 group.spread(fabric, entry, shared)?;
@@ -178,6 +171,13 @@ impl<H: Host> Multicast<H> {
         }
         group.over(fabric, number, shared);
         Ok(())
+    }
+
+    /// Every other member has begun the operation whose first number is `first`, so that it is through
+    /// with all before: operations of the group do not overlap where this is said. The caller knows by
+    /// having heard from everybody in that operation, or from somebody who has.
+    pub fn heard(&self, first: u64) {
+        self.group.state.borrow_mut().kept.forget_below(first);
     }
 
     /// Begins to receive `number` from the member at place `root`: exactly `into.len()` bytes. What has
@@ -230,11 +230,11 @@ impl<H: Host> Multicast<H> {
         {
             receive.end().await?;
         }
-        // Who has begun this operation has all blocks of the one before.
-        self.send(first + me as u64, blocks[me], Promise::Heard).await?;
+        self.send(first + me as u64, blocks[me], Ends::Heard).await?;
         for receive in receives.into_iter().flatten() {
             receive.end().await?;
         }
+        self.heard(first);
         Ok(())
     }
 

@@ -6,6 +6,7 @@ mod host;
 mod lossy;
 
 use super::datagram::Word;
+use super::kept::Kept;
 
 /// Errors that a test plants.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,8 +22,10 @@ pub enum Planted {
 }
 
 impl Planted {
-    pub fn floor(self, safe: u64, number: u64) -> u64 {
-        if self == Planted::OneBuffer { number } else { safe }
+    pub fn before_send(self, kept: &mut Kept, number: u64) {
+        if self == Planted::OneBuffer {
+            kept.forget_below(number);
+        }
     }
 
     pub fn question(self, word: Word) -> Word {

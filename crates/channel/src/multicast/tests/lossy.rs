@@ -4,7 +4,7 @@
 use super::Planted;
 use super::explored::machine;
 use super::host::{GROUP, LIMITS, Member, payload};
-use crate::multicast::{Counts, Limits, Promise};
+use crate::multicast::{Counts, Ends, Limits};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
@@ -176,7 +176,7 @@ fn a_question_wakes_the_helper_of_a_root_that_computes() {
         } else {
             let data = host.buffer(&payload(0, 0, 100));
             let number = member.multicast.numbers(1);
-            block_on(&host, member.multicast.send(number, data.sge(), Promise::Nothing))
+            block_on(&host, member.multicast.send(number, data.sge(), Ends::Acknowledged))
                 .expect("it is sent");
             let place = host.fabric.helper();
             while host.fabric.counters().value(host.told) < 2 {
@@ -240,7 +240,7 @@ fn another_length_is_an_error() {
         let number = member.multicast.numbers(1);
         let data = member.host.pool.take(if member.me() == 0 { 16 } else { 8 });
         let outcome = match member.me() {
-            0 => member.multicast.send(number, data.sge(), Promise::Nothing).await,
+            0 => member.multicast.send(number, data.sge(), Ends::Acknowledged).await,
             _ => member.multicast.receive(0, number, data.sge()).await,
         };
         member.close().await.expect("the end");
