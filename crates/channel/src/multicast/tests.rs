@@ -19,6 +19,8 @@ pub enum Planted {
     WrongBuffer,
     /// A member leaves when it lacks nothing itself.
     NoEnd,
+    /// The root of a broadcast takes it for an operation in which it has heard from all.
+    DeafRoot,
 }
 
 impl Planted {
