@@ -88,6 +88,11 @@ fn a_root_that_leaves_before_all_have_its_last_multicast() {
 }
 
 #[test]
+fn a_broadcast_after_which_the_root_forgets() {
+    check(Planted::DeafRoot, mixed);
+}
+
+#[test]
 fn all_operations_by_turns() {
     check(Planted::NoEnd, mixed);
 }

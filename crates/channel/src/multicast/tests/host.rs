@@ -79,6 +79,7 @@ pub struct Member<F: Fabric> {
     pub host: Rc<Bare<F>>,
     pub multicast: Multicast<Bare<F>>,
     told: std::cell::Cell<u64>,
+    planted: Planted,
 }
 
 pub const GROUP: GroupId = GroupId(3);
@@ -94,7 +95,7 @@ impl<F: Fabric> Member<F> {
         let multicast = Multicast::open(host, GROUP, context, members, me).expect("multicast");
         multicast.plant(planted);
         let told = std::cell::Cell::new(host.fabric.counters().value(host.told));
-        Member { host: host.clone(), multicast, told }
+        Member { host: host.clone(), multicast, told, planted }
     }
 
     pub fn me(&self) -> usize {
@@ -121,11 +122,11 @@ impl<F: Fabric> Member<F> {
         let fault = |fault: Fault| format!("broadcast {round} from {root}: {fault}");
         if self.me() == root {
             let data = self.host.buffer(&data);
-            return self
-                .multicast
-                .send(number, data.sge(), Ends::Acknowledged)
-                .await
-                .map_err(fault);
+            let sent = self.multicast.send(number, data.sge(), Ends::Acknowledged).await;
+            if self.planted == Planted::DeafRoot {
+                self.multicast.heard(number);
+            }
+            return sent.map_err(fault);
         }
         let into = self.host.pool.take(len);
         self.multicast.receive(root, number, into.sge()).await.map_err(fault)?;
