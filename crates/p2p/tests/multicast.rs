@@ -7,7 +7,11 @@ use common::{Body, Rank, SETUPS, Setup, pattern, world};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use weft_channel::multicast::{Ends, Limits, Multicast};
+use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, GroupId, Sge};
+use weft_fabric_sim::units::Chance;
+use weft_fabric_sim::{Chaos, Options, run};
+use weft_process::{By, Engine};
 
 /// Broadcasts and allgathers in two groups at once, the second of which is without rank 0, and a ring
 /// of messages beside them.
@@ -157,4 +161,57 @@ impl Body for Asleep {
 #[test]
 fn a_sleeper_wakes_for_what_is_overdue() {
     world(2, with("multicast_loss=1", 0), &Asleep);
+}
+
+/// Where futures are the program, and all datagrams are lost: virtual time reaches what is overdue,
+/// for a call that waits and for an operation beside it.
+#[test]
+fn virtual_time_reaches_what_is_overdue() {
+    let chaos = Chaos { loss: Some(Chance(1.0)), ..Chaos::default() };
+    let program = |sim: weft_fabric_sim::Sim| {
+        let engine = Engine::new(sim, WaitPolicy::new(true), weft_p2p::Limits::default());
+        let inside = engine.clone();
+        engine.run(async move {
+            let endpoint = inside.endpoint().clone();
+            let (me, n) = (inside.rank(), endpoint.fabric().size());
+            let members = (0..n as u32).collect();
+            let group = Multicast::open(&endpoint, GroupId(1), 1, members, me).unwrap();
+            let beside = std::rc::Rc::new(group);
+            let (first, second) = (beside.numbers(1), beside.numbers(1));
+            let other = endpoint.staging().take(8);
+            let data = other.sge();
+            let group = beside.clone();
+            let task = inside.spawn_by(By::Anybody, async move {
+                match me {
+                    1 => Ok(group.send(first, data, Ends::Acknowledged).await?),
+                    _ => Ok(group.receive(1, first, data).await?),
+                }
+            });
+            let mine = endpoint.staging().take(8);
+            match me {
+                0 => beside.send(second, mine.sge(), Ends::Acknowledged).await.unwrap(),
+                _ => beside.receive(0, second, mine.sge()).await.unwrap(),
+            }
+            let counter = endpoint.arrivals();
+            while !task.is_over() {
+                let value = endpoint.fabric().counters().value(counter);
+                let soon = endpoint.fabric().now() + Duration::from_micros(10);
+                let cx = &mut std::task::Context::from_waker(std::task::Waker::noop());
+                let _ = endpoint.fabric().poll_any(&[(counter, value + 1)], Some(soon), cx);
+                let mut turns = 0;
+                std::future::poll_fn(|_| {
+                    turns += 1;
+                    if turns == 1 { std::task::Poll::Pending } else { std::task::Poll::Ready(()) }
+                })
+                .await;
+            }
+            let Ok(group) = std::rc::Rc::try_unwrap(beside) else { panic!("the task is over") };
+            group.close().await.unwrap();
+            endpoint.multicasts().counts().repairs
+        })
+    };
+    let machine = common::turns::machine::machine(1);
+    let outcome = run(&machine, Options::new(4).chaos(chaos), program).expect("no deadlock");
+    // Each lacked what the others have sent.
+    assert_eq!(outcome.results, [Some(1), Some(1), Some(2), Some(2)]);
 }

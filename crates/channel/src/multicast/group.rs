@@ -1,13 +1,13 @@
 //! One group as its member sees it.
 
 use super::datagram::{Kind, Title, Word};
-use super::heard::Heard;
+use super::heard::{Heard, Outcome};
 use super::kept::{Entry, Kept};
 use super::table::Shared;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Instant;
-use weft_fabric::{Counter, Fabric, GroupId, Posted, Sge};
+use weft_fabric::{Counter, Fabric, Fault, GroupId, Posted, Sge, Work};
 
 /// What all members agreed on, and what this one knows.
 pub struct Group {
@@ -35,7 +35,7 @@ pub struct State {
 }
 
 impl Group {
-    /// A message to the member at `place`. Errors of what a peer says are found where it arrives.
+    /// A message's head, from this member.
     fn word(&self, kind: Kind, segment: u32, number: u64) -> Word {
         Word { kind, segment, place: self.me as u32, context: self.context, number }
     }
@@ -52,7 +52,7 @@ impl Group {
         fabric: &F,
         entry: &Entry,
         shared: &mut Shared,
-    ) -> Result<(), weft_fabric::Fault> {
+    ) -> Result<(), Fault> {
         for segment in 0..entry.title.segments() {
             fabric.multicast(self.id, entry.datagram(segment))?;
             shared.counts.datagrams_sent += 1;
@@ -133,7 +133,6 @@ impl Group {
         data: Sge,
         shared: &mut Shared,
     ) -> bool {
-        use super::heard::Outcome;
         let sent_by_root = self.members.get(title.root as usize) == Some(&(source as u32));
         if title.context != self.context || !sent_by_root || title.root as usize == self.me {
             shared.counts.foreign += 1;
@@ -142,7 +141,10 @@ impl Group {
         let state = &mut *self.state.borrow_mut();
         let Shared { counts, pool, room, .. } = shared;
         match state.heard.accept(title, data, fabric.counters(), pool, room) {
-            Outcome::Taken | Outcome::Stored => return true,
+            Outcome::Taken | Outcome::Stored => {
+                fabric.charge(Work::Copy(data.len()));
+                return true;
+            }
             Outcome::Duplicate => counts.duplicates += 1,
             Outcome::Dropped => counts.dropped += 1,
         }

@@ -6,7 +6,7 @@ use super::heard::{Asked, Awaited};
 use super::table::Multicasts;
 use std::cell::RefCell;
 use std::rc::Rc;
-use weft_fabric::{Counter, Fabric, Fault, GroupId, Sge};
+use weft_fabric::{Counter, Fabric, Fault, GroupId, Sge, Work};
 
 /// Who moves things on while an operation waits: the layer above, which also hands over what arrives.
 pub trait Host {
@@ -165,7 +165,7 @@ impl<H: Host> Multicast<H> {
                 };
                 let others = (ends == Ends::Acknowledged).then_some(others);
                 let entry = state.kept.keep(title, data, others, &shared.pool);
-                fabric.charge(weft_fabric::Work::Copy(data.len()));
+                fabric.charge(Work::Copy(data.len()));
                 group.spread(fabric, entry, shared)?;
             }
         }

@@ -3,7 +3,7 @@
 #![allow(dead_code)] // not every test uses all
 
 #[path = "../../../fabric-sim/tests/turns/mod.rs"]
-mod turns;
+pub mod turns;
 
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
