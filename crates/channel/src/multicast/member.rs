@@ -37,15 +37,15 @@ pub struct Multicast<H: Host> {
 
 impl<H: Host> Multicast<H> {
     /// Joins the group `id` of `members` (ranks in the fabric), all of which must do so with the same
-    /// arguments; `me` is the own place among them. `context` is a number that the job uses once, `id`
-    /// one that no other open group of a member has. Datagrams sent before may be missed, and are
-    /// repaired as lost ones are.
+    /// arguments; `me` is the own place among them. `context` is a number that the job uses once. Groups
+    /// may share an `id`: then each hears the others' datagrams, too, and drops them. Datagrams sent
+    /// before may be missed, and are repaired as lost ones are.
     ///
     /// Errors: [`Fault::Unsupported`] where the fabric has no multicast, [`Fault::Corrupt`] if a peer
     /// has said before what cannot be.
     ///
     /// # Panics
-    /// If `me` is no place, or `id` or `context` are those of an open group.
+    /// If `me` is no place, or `context` is that of an open group.
     pub fn open(
         host: &Rc<H>,
         id: GroupId,
@@ -55,7 +55,7 @@ impl<H: Host> Multicast<H> {
     ) -> Result<Multicast<H>, Fault> {
         let fabric = host.fabric();
         assert_eq!(members[me] as usize, fabric.rank(), "own place in a multicast group");
-        assert!(!host.multicasts().has(id, context), "a multicast group is opened twice");
+        assert!(!host.multicasts().has(context), "a multicast group is opened twice");
         // A repair must fit a message.
         let longest = members.iter().map(|&peer| {
             let able = fabric.capabilities(peer as usize);
@@ -239,7 +239,8 @@ impl<H: Host> Multicast<H> {
     }
 
     /// Ends the group: every member calls it when its own operations are over; it returns when those of
-    /// all are, so that nobody asks any more. No multicast takes part.
+    /// all are, so that nobody asks any more. No multicast takes part. A member that drops its end
+    /// without it leaves those alone who still lack something of it.
     pub async fn close(self) -> Result<(), Fault> {
         let Multicast { host, group } = &self;
         let (fabric, n) = (host.fabric(), group.members.len());

@@ -192,12 +192,15 @@ impl Multicasts {
             let Some(datagram) = fabric.receive_multicast(scratch) else { break };
             moved = true;
             shared.counts.datagrams += 1;
-            let group = groups.iter().find(|group| group.id == datagram.group);
-            match (group, title_of(scratch.part(0, datagram.len))) {
-                (Some(group), Some((title, data))) => {
+            let found = title_of(scratch.part(0, datagram.len)).and_then(|(title, data)| {
+                let ours = |g: &&Rc<Group>| (g.id, g.context) == (datagram.group, title.context);
+                Some((groups.iter().find(ours)?, title, data))
+            });
+            match found {
+                Some((group, title, data)) => {
                     group.accept(fabric, datagram.source, &title, data, shared);
                 }
-                _ => shared.counts.foreign += 1,
+                None => shared.counts.foreign += 1,
             }
         }
         moved
@@ -289,8 +292,10 @@ impl Multicasts {
         if shared.scratch.len() < longest {
             shared.scratch = shared.pool.take(longest);
         }
+        if !self.joined(group.id) {
+            fabric.join(group.id);
+        }
         self.groups.borrow_mut().push(group.clone());
-        fabric.join(group.id);
         let mut outcome = Ok(());
         shared.early.retain(|&(context, peer, place, round)| {
             if context != group.context {
@@ -310,7 +315,9 @@ impl Multicasts {
     /// Leaves a group.
     pub(super) fn remove<F: Fabric>(&self, fabric: &F, group: &Rc<Group>) {
         self.groups.borrow_mut().retain(|other| !Rc::ptr_eq(other, group));
-        fabric.leave(group.id);
+        if !self.joined(group.id) {
+            fabric.leave(group.id);
+        }
         fabric.counters().free(group.moved);
         let shared = &mut *self.shared.borrow_mut();
         shared.room += group.state.borrow().heard.stored_bytes();
@@ -327,9 +334,13 @@ impl Multicasts {
         }
     }
 
-    /// Whether a number or a context is taken here already.
-    pub(super) fn has(&self, id: GroupId, context: u64) -> bool {
-        self.groups.borrow().iter().any(|group| group.id == id || group.context == context)
+    /// Whether an open group uses the fabric's group `id`.
+    fn joined(&self, id: GroupId) -> bool {
+        self.groups.borrow().iter().any(|group| group.id == id)
+    }
+
+    pub(super) fn has(&self, context: u64) -> bool {
+        self.groups.borrow().iter().any(|group| group.context == context)
     }
 }
 
