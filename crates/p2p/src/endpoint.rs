@@ -6,10 +6,11 @@ use crate::peers::Peers;
 use crate::request::{RequestId, Requests, Slot, Stage, Status};
 use crate::sharing::Claims;
 use crate::slab::Slab;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context as Cx, Poll};
+use weft_channel::multicast::Multicasts;
 use weft_channel::stream::{self, Stream};
 use weft_fabric::{Counter, Fabric, Fault, Head, Message, Sge, StagingPool, Work};
 
@@ -131,6 +132,8 @@ pub struct Endpoint<F: Fabric> {
     staging: StagingPool,
     streams: Stream,
     waiting: Cell<Option<(Counter, u64)>>,
+    /// Made with the first group, or the first word of one.
+    pub(crate) multicasts: OnceCell<Box<Multicasts>>,
 }
 
 impl<F: Fabric> Endpoint<F> {
@@ -152,10 +155,9 @@ impl<F: Fabric> Endpoint<F> {
             seldom: Seldom::default(),
         };
         let staging = StagingPool::default();
-        let waiting = Cell::new(None);
-        let state = RefCell::new(state);
-        let streams = Stream::default();
-        Endpoint { fabric, state, limits, arrivals, staging, streams, waiting }
+        let (waiting, multicasts) = (Cell::new(None), OnceCell::new());
+        let (state, streams) = (RefCell::new(state), Stream::default());
+        Endpoint { fabric, state, limits, arrivals, staging, streams, waiting, multicasts }
     }
 
     pub fn fabric(&self) -> &F {
@@ -231,6 +233,9 @@ impl<F: Fabric> Endpoint<F> {
             moved |= self.streams.progress(&self.fabric);
             self.take_stream_fault();
         }
+        if let Some(multicasts) = self.multicasts.get() {
+            moved |= multicasts.progress(&self.fabric);
+        }
         let mut state = self.state.borrow_mut();
         state.often.polls += 1;
         if !state.reading.is_empty() {
@@ -254,7 +259,10 @@ impl<F: Fabric> Endpoint<F> {
         let peer = message.peer;
         let outcome = match Envelope::decode(message.head) {
             None if stream::is_ours(&message.head) => self.streams.handle(&self.fabric, &message),
-            None => Err("message of unknown kind"),
+            None => match self.multicasts().handle(&self.fabric, &message) {
+                Some(outcome) => outcome,
+                None => Err("message of unknown kind"),
+            },
             Some(e) => match e.kind {
                 Kind::Eager | Kind::EagerSync => {
                     self.on_eager(state, peer, e, message.payload);

@@ -339,6 +339,16 @@ impl<F: Fabric> Engine<F> {
                     outside.before_sleep();
                 }
                 stuck = true;
+                // What is overdue then must be asked for, although nobody rings.
+                let limit = match self.endpoint.deadline() {
+                    Some(at) => {
+                        limit.min(at.saturating_duration_since(self.endpoint.fabric().now()))
+                    }
+                    None => limit,
+                };
+                if limit.is_zero() {
+                    continue;
+                }
                 outside.unlocked(&mut || self.sleeper.sleep(armed.token, limit));
             }
         }
