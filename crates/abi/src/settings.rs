@@ -515,7 +515,7 @@ mod tests {
             ("WEFT_GID_INDEX", "x", "not a whole number from 0 to 255"),
             ("WEFT_FABRIC", "tcp", "not one of auto, shm, verbs"),
             ("WEFT_CMA", "yes", "neither 0 nor 1"),
-            ("WEFT_BARRIER", "fast", "no algorithm \"fast\" for barrier; known: CENTRAL, RPE"),
+            ("WEFT_BARRIER", "fast", "no algorithm \"fast\" for barrier; known: CENTRAL, "),
             ("WEFT_ALLREDUCE", "MPI-GB:4", "MPI-GB has no parameter"),
             ("WEFT_FAULT", "seed=1,delay=2", "`delay=2` in a plan"),
             ("WEFT_NODES", "0,x", "\"x\" is not a number"),

@@ -45,6 +45,8 @@ pub struct State {
     /// The algorithms that the settings name.
     pub selection: RefCell<Rc<Selection>>,
     pub comms: RefCell<Table<Rc<CommObject>>>,
+    /// Communicators that were freed while others may still need something of them.
+    pub closing: RefCell<Vec<weft_process::Task>>,
     pub groups: RefCell<Table<Group>>,
     pub types: RefCell<Table<Rc<TypeObject>>>,
     /// By handle less 0x200.
@@ -120,6 +122,7 @@ impl State {
             world_phase: Cell::new(Phase::Before),
             sessions: RefCell::new(Table::new(9)),
             selection: RefCell::default(),
+            closing: RefCell::default(),
             thread_level: Cell::new(MPI_THREAD_SINGLE),
             main_thread: Cell::new(None),
             bootstrap: RefCell::new(None),

@@ -5,12 +5,14 @@
 
 mod bruck;
 mod gather_broadcast;
+mod multicast;
 mod neighbor_exchange;
 mod recursive_doubling;
 mod ring;
 
 pub use bruck::bruck;
 pub use gather_broadcast::gather_broadcast;
+pub use multicast::multicast;
 pub use neighbor_exchange::neighbor_exchange;
 pub(crate) use recursive_doubling::doubling_of;
 pub use recursive_doubling::recursive_doubling;

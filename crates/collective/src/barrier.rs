@@ -5,6 +5,7 @@ mod dissemination;
 mod n_way;
 mod pairwise_exchange;
 mod rds;
+mod rgm;
 mod rpe;
 
 pub use central::central;
@@ -12,4 +13,5 @@ pub use dissemination::dissemination;
 pub use n_way::n_way_dissemination;
 pub use pairwise_exchange::pairwise_exchange;
 pub use rds::rds;
+pub use rgm::rgm;
 pub use rpe::rpe;

@@ -122,17 +122,31 @@ pub enum Carrier {
 /// What an algorithm does; the same method may be carried in several ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {
+    Binary,
     Binomial,
+    Bruck,
     Central,
     Chain,
+    Circulant,
     Dissemination,
     Flat,
     GatherBroadcast,
     GatherMulticast,
+    Halving,
+    KNomial,
+    Linear,
+    NWay,
+    Neighbors,
     Pairwise,
     PairwiseExchange,
+    Rabenseifner,
+    RecursiveDoubling,
     ReduceScatterv,
     Ring,
+    ScatterAllgather,
+    ScatterDoubling,
+    SplitBinary,
+    Swing,
 }
 
 /// A number that may follow an algorithm's name: `RGM:7`.

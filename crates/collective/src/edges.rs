@@ -55,6 +55,12 @@ fn exchange(rank: usize, size: usize) -> Edges {
     }
 }
 
+/// The fan-in that `size` ranks have room for: it is below their number.
+pub fn fan_in_for(fan_in: usize, size: usize) -> usize {
+    let most = if size > 1 { power_below(size).max(2) - 1 } else { 1 };
+    fan_in.min(most)
+}
+
 /// Steps of the tree: ceil(log_(fan-in + 1) size).
 pub fn height(size: usize, fan_in: usize) -> u32 {
     let (mut height, mut reach) = (0, 1usize);

@@ -1,12 +1,16 @@
 //! What a communicator keeps for its collective operations, made when an algorithm first needs it.
 
-use crate::Board;
 use crate::arena::Arena;
 use crate::edges::Pattern;
+use crate::gate::{Gate, Turn};
 use crate::slots::Slots;
+use crate::{Board, Link};
 use std::cell::RefCell;
+use std::ops::Deref;
 use std::rc::Rc;
-use weft_fabric::Fabric;
+use weft_channel::multicast::Multicast;
+use weft_fabric::{Fabric, Fault, GroupId};
+use weft_p2p::Endpoint;
 
 /// One communicator's grounds.
 pub struct Ground<F: Fabric> {
@@ -15,11 +19,17 @@ pub struct Ground<F: Fabric> {
     /// The pool of the process.
     arena: Rc<Arena<F>>,
     slots: RefCell<Vec<Rc<Slots<F>>>>,
+    casts: Gate<F>,
+    cast: RefCell<Option<Rc<Multicast<Endpoint<F>>>>>,
 }
+
+/// Multicast groups of the fabric that communicators share: adapters and switches have few.
+const GROUPS: u64 = 64;
 
 impl<F: Fabric> Ground<F> {
     pub fn new(arena: Rc<Arena<F>>) -> Ground<F> {
-        Ground { board: Board::default(), arena, slots: RefCell::default() }
+        let (casts, cast) = (Gate::default(), RefCell::default());
+        Ground { board: Board::default(), arena, slots: RefCell::default(), casts, cast }
     }
 
     /// The slots of `pattern` for payloads of `len` bytes.
@@ -34,4 +44,55 @@ impl<F: Fabric> Ground<F> {
             }
         }
     }
+
+    /// The multicast group, for one operation after the other: they must not overlap.
+    pub async fn cast(&self, link: &Link<F>) -> Result<Cast<'_, F>, Fault> {
+        let (turn, _) = self.casts.enter(link).await?;
+        if let Some(cast) = &*self.cast.borrow() {
+            return Ok(Cast { cast: cast.clone(), _turn: turn });
+        }
+        // The operation's name is known to all, and no other's: a communicator has several grounds.
+        let context = mix(link.context.0 ^ mix(link.tag as u64));
+        let group = GroupId((context % GROUPS) as u32);
+        let (endpoint, members) = (&link.endpoint, link.members.clone());
+        let cast = Rc::new(Multicast::open(endpoint, group, context, members, link.rank)?);
+        *self.cast.borrow_mut() = Some(cast.clone());
+        Ok(Cast { cast, _turn: turn })
+    }
+
+    /// Ends it, when no operation is under way: the last lost multicast is repaired before anybody
+    /// forgets it. Collective where multicast was used, and over at once elsewhere.
+    pub async fn close(&self) -> Result<(), Fault> {
+        let cast = self.cast.take().and_then(Rc::into_inner);
+        match cast {
+            Some(cast) => cast.close().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Whether [`Ground::close`] has anything to do.
+    pub fn has_cast(&self) -> bool {
+        self.cast.borrow().is_some()
+    }
+}
+
+/// The multicast group while one operation has it.
+pub struct Cast<'g, F: Fabric> {
+    cast: Rc<Multicast<Endpoint<F>>>,
+    _turn: Turn<'g, F>,
+}
+
+impl<F: Fabric> Deref for Cast<'_, F> {
+    type Target = Multicast<Endpoint<F>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.cast
+    }
+}
+
+/// A number in which every bit depends on every bit of `word` (the finalizer of SplitMix64).
+fn mix(word: u64) -> u64 {
+    let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ word >> 31
 }

@@ -3,6 +3,7 @@
 //!
 //! Of a request, [`Link::wait`] alone knows what it names: it stays with the link it came from.
 
+use crate::catalog::{Carrier, Choice};
 use std::rc::Rc;
 use weft_channel::stream::{Id, To};
 use weft_fabric::{Fabric, Fault, Sge, Staging, Work};
@@ -40,6 +41,14 @@ pub fn share_memory<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
 }
 
 impl<F: Fabric> Link<F> {
+    /// The same, carried as an algorithm wants it.
+    pub fn carried(mut self, choice: Choice) -> Link<F> {
+        if choice.algorithm.carrier == Carrier::Streams {
+            self.via = Via::Native;
+        }
+        self
+    }
+
     /// Number of processes.
     pub fn size(&self) -> usize {
         self.members.len()

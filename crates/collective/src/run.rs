@@ -2,16 +2,17 @@
 //!
 //! What the catalogue does not list for an operation never comes here: choices are made from it.
 
-use crate::catalog::{Carrier, Choice, Method};
+use crate::catalog::{Algorithm, Carrier, Choice, Method};
 use crate::{
-    Ground, Link, Reduce, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, scan,
-    scatter,
+    Blocks, Ground, Link, Packed, Reduce, allgather, allreduce, alltoall, barrier, bcast, gather,
+    reduce, reduce_scatter, scan, scatter,
 };
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// A choice of which the catalogue has no algorithm.
 fn unlisted(choice: Choice) -> ! {
-    unreachable!("{} is in the catalogue but nothing runs it", choice.algorithm.name)
+    let Algorithm { operation, name, .. } = choice.algorithm;
+    unreachable!("{name} is in the catalogue of {operation} but nothing runs it")
 }
 
 pub async fn barrier<F: Fabric>(
@@ -19,6 +20,7 @@ pub async fn barrier<F: Fabric>(
     ground: &Ground<F>,
     choice: Choice,
 ) -> Result<(), Fault> {
+    let fan_in = choice.parameter;
     match (choice.algorithm.method, choice.algorithm.carrier) {
         (Method::Central, _) => barrier::central(link, &ground.board).await,
         (Method::PairwiseExchange, Carrier::Writes) => match barrier::rpe(link, ground).await? {
@@ -29,36 +31,53 @@ pub async fn barrier<F: Fabric>(
             true => Ok(()),
             false => barrier::dissemination(link).await,
         },
+        (Method::GatherMulticast, _) => match barrier::rgm(link, ground, fan_in).await? {
+            true => Ok(()),
+            false => barrier::dissemination(link).await,
+        },
         (Method::PairwiseExchange, _) => barrier::pairwise_exchange(link).await,
         (Method::Dissemination, _) => barrier::dissemination(link).await,
+        (Method::NWay, _) => barrier::n_way_dissemination(link, choice.parameter).await,
         _ => unlisted(choice),
     }
 }
 
 pub async fn bcast<F: Fabric>(
     link: &Link<F>,
-    _ground: &Ground<F>,
+    ground: &Ground<F>,
     choice: Choice,
     root: usize,
     data: Sge,
 ) -> Result<(), Fault> {
+    let parameter = choice.parameter;
     match choice.algorithm.method {
+        Method::Flat => bcast::flat(link, root, data).await,
         Method::Binomial => bcast::binomial(link, root, data).await,
+        Method::KNomial => bcast::k_nomial(link, root, data, parameter).await,
+        Method::Binary => bcast::binary(link, root, data, parameter).await,
+        Method::SplitBinary => bcast::split_binary(link, root, data, parameter).await,
+        Method::Chain => bcast::chain(link, root, data, parameter).await,
+        Method::ScatterAllgather => bcast::scatter_allgather(link, root, data).await,
+        Method::ScatterDoubling => bcast::scatter_doubling(link, root, data).await,
+        Method::Circulant => bcast::circulant(link, root, data, parameter).await,
+        Method::GatherMulticast => bcast::multicast(link, ground, root, data, parameter).await,
         _ => unlisted(choice),
     }
 }
 
-/// `mine` of each rank to `blocks` of the root, of one length if `equal`.
+/// `mine` of each rank to `blocks` of the root.
 pub async fn gather<F: Fabric>(
     link: &Link<F>,
-    _ground: &Ground<F>,
     choice: Choice,
     root: usize,
     mine: Sge,
     blocks: &[Sge],
 ) -> Result<(), Fault> {
-    match choice.algorithm.method {
-        Method::Flat => gather::flat(link, root, mine, blocks).await,
+    use crate::Operation::Gatherv;
+    match (choice.algorithm.method, choice.algorithm.operation) {
+        (Method::Flat, _) => gather::flat(link, root, mine, blocks).await,
+        (Method::Binomial, Gatherv) => gather::binomial_unequal(link, root, mine, blocks).await,
+        (Method::Binomial, _) => gather::binomial(link, root, mine, blocks).await,
         _ => unlisted(choice),
     }
 }
@@ -66,14 +85,16 @@ pub async fn gather<F: Fabric>(
 /// `blocks` of the root to `mine` of each rank.
 pub async fn scatter<F: Fabric>(
     link: &Link<F>,
-    _ground: &Ground<F>,
     choice: Choice,
     root: usize,
     blocks: &[Sge],
     mine: Sge,
 ) -> Result<(), Fault> {
-    match choice.algorithm.method {
-        Method::Flat => scatter::flat(link, root, blocks, mine).await,
+    use crate::Operation::Scatterv;
+    match (choice.algorithm.method, choice.algorithm.operation) {
+        (Method::Flat, _) => scatter::flat(link, root, blocks, mine).await,
+        (Method::Binomial, Scatterv) => scatter::binomial_unequal(link, root, blocks, mine).await,
+        (Method::Binomial, _) => scatter::binomial(link, root, blocks, mine).await,
         _ => unlisted(choice),
     }
 }
@@ -81,54 +102,79 @@ pub async fn scatter<F: Fabric>(
 /// `blocks[rank]` of each rank to everybody.
 pub async fn allgather<F: Fabric>(
     link: &Link<F>,
-    _ground: &Ground<F>,
+    ground: &Ground<F>,
     choice: Choice,
     blocks: &[Sge],
 ) -> Result<(), Fault> {
     match choice.algorithm.method {
-        Method::Ring => allgather::ring(link, blocks).await,
+        Method::Ring => return allgather::ring(link, blocks).await,
+        Method::GatherMulticast => return allgather::multicast(link, ground, blocks).await,
+        _ => {}
+    }
+    // The others send neighbouring blocks as one message.
+    let packed = match Sge::join(blocks) {
+        Some(whole) => Err(Blocks::of(whole, blocks.iter().map(|b| b.len()))),
+        None => Ok(Packed::own(link, blocks)),
+    };
+    let cut = packed.as_ref().map_or_else(|blocks| blocks, |packed| &packed.blocks);
+    match choice.algorithm.method {
+        Method::Bruck => allgather::bruck(link, cut).await?,
+        Method::RecursiveDoubling => allgather::recursive_doubling(link, cut).await?,
+        Method::Neighbors => allgather::neighbor_exchange(link, cut).await?,
+        Method::GatherBroadcast => allgather::gather_broadcast(link, cut).await?,
         _ => unlisted(choice),
     }
+    if let Ok(packed) = packed {
+        packed.deliver(link, blocks);
+    }
+    Ok(())
 }
 
 /// `out[r]` to rank r, `into[r]` from rank r.
 pub async fn alltoall<F: Fabric>(
     link: &Link<F>,
-    _ground: &Ground<F>,
     choice: Choice,
     out: &[Sge],
     into: &[Sge],
 ) -> Result<(), Fault> {
     match choice.algorithm.method {
         Method::Pairwise => alltoall::pairwise(link, out, into).await,
+        Method::Linear => alltoall::linear(link, out, into, choice.parameter).await,
+        Method::Bruck => alltoall::bruck(link, out, into, choice.parameter).await,
         _ => unlisted(choice),
     }
 }
 
-/// `result`: at the root.
+/// `result`: at the root. `element`: bytes of one.
 pub async fn reduce<F: Fabric>(
     link: &Link<F>,
-    _ground: &Ground<F>,
     choice: Choice,
     root: usize,
-    data: Sge,
-    result: Sge,
+    (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
+    let parameter = choice.parameter;
     match choice.algorithm.method {
         Method::Binomial => reduce::binomial(link, root, data, result, op).await,
+        Method::KNomial => reduce::k_nomial(link, root, data, result, op, parameter).await,
+        Method::Chain => {
+            let segment = parameter.max(element);
+            reduce::chain(link, root, data, result, op, (element, segment)).await
+        }
+        Method::Rabenseifner => reduce::scatter_gather(link, root, data, result, op, element).await,
         _ => unlisted(choice),
     }
 }
 
+/// `element`: bytes of one.
 pub async fn allreduce<F: Fabric>(
     link: &Link<F>,
     ground: &Ground<F>,
     choice: Choice,
-    data: Sge,
-    result: Sge,
+    (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
+    let parameter = choice.parameter;
     match (choice.algorithm.method, choice.algorithm.carrier) {
         (Method::Central, _) => allreduce::central(link, &ground.board, data, result, op).await,
         (Method::PairwiseExchange, Carrier::Writes) => {
@@ -137,8 +183,18 @@ pub async fn allreduce<F: Fabric>(
                 false => allreduce::pairwise_exchange(link, data, result, op).await,
             }
         }
+        (Method::GatherMulticast, _) => {
+            match allreduce::rgm(link, ground, data, result, op, parameter).await? {
+                true => Ok(()),
+                false => allreduce::gather_broadcast(link, data, result, op).await,
+            }
+        }
         (Method::PairwiseExchange, _) => allreduce::pairwise_exchange(link, data, result, op).await,
         (Method::GatherBroadcast, _) => allreduce::gather_broadcast(link, data, result, op).await,
+        (Method::KNomial, _) => allreduce::k_nomial(link, data, result, op, parameter).await,
+        (Method::Rabenseifner, _) => allreduce::rabenseifner(link, data, result, op, element).await,
+        (Method::Ring, _) => allreduce::ring(link, data, result, op, element).await,
+        (Method::Swing, _) => allreduce::swing(link, data, result, op, element).await,
         _ => unlisted(choice),
     }
 }
@@ -147,33 +203,24 @@ pub async fn allreduce<F: Fabric>(
 /// rank 1, and so on.
 pub async fn reduce_scatter<F: Fabric>(
     link: &Link<F>,
-    _ground: &Ground<F>,
     choice: Choice,
     data: Sge,
     lens: &[usize],
     result: Sge,
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
+    let data = Blocks::of(data, lens.iter().copied());
     match choice.algorithm.method {
-        Method::ReduceScatterv => {
-            let whole = link.stage(data.len());
-            reduce::binomial(link, 0, data, whole.sge(), op).await?;
-            let mut at = 0;
-            let block = |&len: &usize| {
-                at += len;
-                whole.sge().part(at - len, len)
-            };
-            let blocks: Vec<Sge> = lens.iter().map(block).collect();
-            let blocks = if link.rank == 0 { &blocks[..] } else { &[] };
-            scatter::flat(link, 0, blocks, result).await
-        }
+        Method::ReduceScatterv => reduce_scatter::reduce_scatterv(link, &data, result, op).await,
+        Method::Pairwise => reduce_scatter::pairwise(link, &data, result, op).await,
+        Method::Ring => reduce_scatter::ring(link, &data, result, op).await,
+        Method::Halving => reduce_scatter::recursive_halving(link, &data, result, op).await,
         _ => unlisted(choice),
     }
 }
 
 pub async fn scan<F: Fabric>(
     link: &Link<F>,
-    _ground: &Ground<F>,
     choice: Choice,
     data: Sge,
     result: Sge,
@@ -181,13 +228,13 @@ pub async fn scan<F: Fabric>(
 ) -> Result<(), Fault> {
     match choice.algorithm.method {
         Method::Chain => scan::chain(link, data, result, op).await,
+        Method::RecursiveDoubling => scan::recursive_doubling(link, data, result, op).await,
         _ => unlisted(choice),
     }
 }
 
 pub async fn exscan<F: Fabric>(
     link: &Link<F>,
-    _ground: &Ground<F>,
     choice: Choice,
     data: Sge,
     result: Sge,
@@ -195,6 +242,9 @@ pub async fn exscan<F: Fabric>(
 ) -> Result<(), Fault> {
     match choice.algorithm.method {
         Method::Chain => scan::exclusive_chain(link, data, result, op).await,
+        Method::RecursiveDoubling => {
+            scan::exclusive_recursive_doubling(link, data, result, op).await
+        }
         _ => unlisted(choice),
     }
 }

@@ -172,6 +172,11 @@ impl<F: Fabric> Use<'_, F> {
         self.number
     }
 
+    /// Slots of this rank.
+    pub fn count(&self) -> usize {
+        self.made.slots.len()
+    }
+
     /// A block of this rank to write from: as many as it writes, and one more.
     pub fn own(&self, i: usize) -> Sge {
         self.made.own[i].block(self.parity())

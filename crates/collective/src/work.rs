@@ -4,9 +4,9 @@
 use crate::{Link, Reduce};
 use weft_fabric::{Fabric, Sge, Staging, Work};
 
-/// Copies `from` to `to` unless they are the same memory.
+/// Copies `from` to `to` unless they are the same memory. What has no memory is never the same.
 pub(crate) fn copy<F: Fabric>(link: &Link<F>, from: Sge, to: Sge) {
-    if from.ptr() != to.ptr() {
+    if from.is_phantom() || from.ptr() != to.ptr() {
         to.copy_from(from);
         link.endpoint.fabric().charge(Work::Copy(from.len()));
     }

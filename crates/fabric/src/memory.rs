@@ -70,6 +70,20 @@ impl Sge {
         Sge { ptr, len }
     }
 
+    /// All of `parts` if each begins where the one before ends, as the blocks of one buffer do. Empty
+    /// ones count for nothing.
+    pub fn join(parts: &[Sge]) -> Option<Sge> {
+        let mut some = parts.iter().filter(|part| !part.is_empty());
+        let Some(&first) = some.next() else { return Some(Sge::EMPTY) };
+        some.try_fold(first, |whole, part| {
+            let follows = match whole.is_phantom() {
+                true => part.is_phantom(),
+                false => whole.ptr.wrapping_add(whole.len) == part.ptr,
+            };
+            follows.then_some(Sge { ptr: whole.ptr, len: whole.len + part.len })
+        })
+    }
+
     /// Copies `source` to `self`; both have the same length and may overlap.
     #[inline]
     pub fn copy_from(self, source: Sge) {
@@ -311,6 +325,20 @@ pub struct Flag {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn neighbours_are_joined() {
+        let mut memory = [0u8; 16];
+        // SAFETY: nobody reads or writes it.
+        let all = unsafe { Sge::new(memory.as_mut_ptr(), 16) };
+        let [a, b, c] = [(0, 4), (4, 0), (4, 12)].map(|(at, len)| all.part(at, len));
+        assert_eq!(Sge::join(&[a, b, c]), Some(all));
+        assert_eq!(Sge::join(&[c, a]), None);
+        assert_eq!(Sge::join(&[all.part(0, 4), all.part(5, 2)]), None);
+        assert_eq!(Sge::join(&[]), Some(Sge::EMPTY));
+        assert_eq!(Sge::join(&[Sge::phantom(3), Sge::phantom(4)]), Some(Sge::phantom(7)));
+        assert_eq!(Sge::join(&[Sge::phantom(3), a]), None);
+    }
 
     fn idle(pool: &StagingPool) -> Vec<usize> {
         pool.idle.borrow().iter().flatten().map(|block| block.len()).collect()

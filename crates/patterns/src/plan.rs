@@ -131,10 +131,9 @@ mod tests {
         let known = refusal(Plan::new("barier", 2));
         assert!(known.contains("\"barier\"") && known.contains("barrier, allreduce"), "{known}");
         let barrier = || Plan::new("barrier", 4);
-        assert_eq!(
-            refusal(barrier().and_then(|p| p.algorithm("MPI-XX"))),
-            "no algorithm \"MPI-XX\" for barrier; known: auto, CENTRAL, RPE, RDS, MPI-PE, MPI-DS"
-        );
+        let known = refusal(barrier().and_then(|p| p.algorithm("MPI-XX")));
+        assert!(known.starts_with("no algorithm \"MPI-XX\" for barrier; known: auto, "), "{known}");
+        assert!(known.contains("MPI-PE, "), "{known}");
         assert!(barrier().and_then(|p| p.algorithm("mpi-ds")).is_ok());
         assert_eq!(refusal(Plan::new("barrier", 0)), "0 ranks: barrier needs at least 1");
         assert_eq!(refusal(Plan::new("ping-pong", 1)), "1 rank: ping-pong needs at least 2");

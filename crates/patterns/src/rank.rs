@@ -60,6 +60,8 @@ pub struct Rank<F: Fabric> {
     world: World,
     pub(crate) engine: Rc<Engine<F>>,
     pub(crate) comm: Rc<Comm<F>>,
+    /// What is beside the measured operations has numbers and algorithms of its own.
+    pub(crate) aside: Rc<Comm<F>>,
     pub(crate) meeting: Meeting,
 }
 
@@ -73,7 +75,8 @@ impl<F: Fabric> Rank<F> {
         assert_eq!(fabric.size(), world.plan().ranks, "ranks of the fabric and of the plan");
         let engine = Engine::new(fabric, policy, limits);
         let comm = Comm::world_of(&engine, world.0.everybody.clone());
-        Rank { world: world.clone(), engine, comm, meeting: Meeting::default() }
+        let aside = comm.background().clone();
+        Rank { world: world.clone(), engine, comm, aside, meeting: Meeting::default() }
     }
 
     pub fn plan(&self) -> &Plan {
@@ -84,7 +87,11 @@ impl<F: Fabric> Rank<F> {
     pub fn program(self) -> Pin<Box<dyn Future<Output = Result<Laps, Error>>>> {
         let engine = self.engine.clone();
         let bare = self.plan().about.bare;
-        let program = async move { play(&self).await };
+        let program = async move {
+            let laps = play(&self).await?;
+            self.comm.close().await?;
+            Ok(laps)
+        };
         if bare { Box::pin(program) } else { Box::pin(engine.run(program)) }
     }
 
@@ -95,7 +102,11 @@ impl<F: Fabric> Rank<F> {
         let laps = if self.plan().about.bare {
             drive(fabric, self.engine.policy(), play(self))
         } else {
-            self.engine.block_on(&Single, play(self))
+            self.engine.block_on(&Single, async {
+                let laps = play(self).await?;
+                self.comm.close().await?;
+                Ok(laps)
+            })
         };
         while !fabric.idle() {
             fabric.progress();

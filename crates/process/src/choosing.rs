@@ -3,6 +3,7 @@
 use crate::Comm;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
+use weft_collective::catalog::Need;
 use weft_collective::{Case, Choice, Chosen, Operation, Selection, Site, share_memory};
 use weft_fabric::Fabric;
 
@@ -48,6 +49,8 @@ impl<F: Fabric> Comm<F> {
         *self.choosing.site.get_or_init(|| {
             let fabric = self.engine.endpoint().fabric();
             let members = self.group().ranks();
+            // A lane goes with its request, which no other process hears of: it cannot end a group.
+            let multicast = fabric.capabilities(fabric.rank()).multicast_max;
             let mut nodes: Vec<usize> = members.iter().map(|&m| fabric.node(m as usize)).collect();
             nodes.sort_unstable();
             let crowds = nodes.chunk_by(|a, b| a == b).map(<[usize]>::len);
@@ -55,7 +58,7 @@ impl<F: Fabric> Comm<F> {
                 together: share_memory(fabric, members),
                 nodes: crowds.clone().count(),
                 crowd: crowds.max().unwrap_or(0),
-                multicast: fabric.capabilities(fabric.rank()).multicast_max,
+                multicast: if self.is_lane() { 0 } else { multicast },
                 same_arithmetic: fabric.same_arithmetic(),
             }
         })
@@ -75,6 +78,10 @@ impl<F: Fabric> Comm<F> {
         let case = Case { ranks: self.size(), bytes, element, commutes, equal, site: self.site() };
         let choice = self.chosen(operation, &case).choice;
         recent.set(Some((asked, choice)));
+        if choice.algorithm.needs.contains(&Need::Multicast) {
+            // A root that computes repairs what is lost.
+            self.engine.want_helper();
+        }
         choice
     }
 }

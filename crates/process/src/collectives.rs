@@ -100,6 +100,7 @@ impl<F: Fabric> Comm<F> {
                 let sides = Sides { local: link, bridge };
                 return Ok(Box::pin(async move { leaders::barrier(&sides).await }).await?);
             }
+            let link = link.carried(choice);
             Ok(run::barrier(&link, &ground, choice).await?)
         }
     }
@@ -114,6 +115,7 @@ impl<F: Fabric> Comm<F> {
                 return Box::pin(inter::bcast(sides, buffer, root)).await;
             }
             let root = in_group(root);
+            let link = link.carried(choice);
             let pool = link.endpoint.staging();
             let at_root = link.rank == root;
             let piece = if at_root { buffer.readable(pool) } else { buffer.writable(pool) };
@@ -134,7 +136,6 @@ impl<F: Fabric> Comm<F> {
         op: Rc<dyn Reduce>,
     ) -> impl Running + use<F> {
         let (link, bridge) = self.links();
-        let ground = self.ground.clone();
         let choice =
             self.choose_reduction(Operation::Reduce, send.as_ref().or(receive.as_ref()), &*op);
         async move {
@@ -144,12 +145,14 @@ impl<F: Fabric> Comm<F> {
                 return Box::pin(reduce).await;
             }
             let root = in_group(root);
+            let link = link.carried(choice);
+            let element = send.as_ref().or(receive.as_ref()).map_or(1, |b| b.ty().size());
             let pool = link.endpoint.staging();
             let input = send.as_ref().or(receive.as_ref()).map(|b| b.readable(pool));
             let input = input.as_ref().map_or(Sge::EMPTY, |p| p.sge);
             let output = receive.as_ref().map(|b| b.writable(pool));
             let into = output.as_ref().map_or(Sge::EMPTY, |p| p.sge);
-            run::reduce(&link, &ground, choice, root, input, into, &*op).await?;
+            run::reduce(&link, choice, root, (input, into, element), &*op).await?;
             if let (Some(piece), Some(buffer), true) = (output, &receive, link.rank == root) {
                 piece.unpack(buffer, buffer.len());
             }
@@ -173,11 +176,13 @@ impl<F: Fabric> Comm<F> {
                 let reduce = async move { inter::allreduce(sides, send, receive, &*op).await };
                 return Box::pin(reduce).await;
             }
+            let link = link.carried(choice);
             let pool = link.endpoint.staging();
             let input = send.as_ref().unwrap_or(&receive).readable(pool);
             let output = receive.writable(pool);
             let (from, to) = (input.sge, output.sge);
-            run::allreduce(&link, &ground, choice, from, to, &*op).await?;
+            let element = receive.ty().size();
+            run::allreduce(&link, &ground, choice, (from, to, element), &*op).await?;
             output.unpack(&receive, receive.len());
             Ok(())
         }
@@ -192,20 +197,20 @@ impl<F: Fabric> Comm<F> {
         exclusive: bool,
     ) -> impl Running + use<F> {
         let link = self.link();
-        let ground = self.ground.clone();
         let operation = if exclusive { Operation::Exscan } else { Operation::Scan };
         let choice = self.choose_reduction(operation, Some(&receive), &*op);
         async move {
+            let link = link.carried(choice);
             let pool = link.endpoint.staging();
             let input = send.as_ref().unwrap_or(&receive).readable(pool);
             let output = receive.writable(pool);
             if exclusive {
-                run::exscan(&link, &ground, choice, input.sge, output.sge, &*op).await?;
+                run::exscan(&link, choice, input.sge, output.sge, &*op).await?;
                 if link.rank > 0 {
                     output.unpack(&receive, receive.len());
                 }
             } else {
-                run::scan(&link, &ground, choice, input.sge, output.sge, &*op).await?;
+                run::scan(&link, choice, input.sge, output.sge, &*op).await?;
                 output.unpack(&receive, receive.len());
             }
             Ok(())
@@ -221,7 +226,6 @@ impl<F: Fabric> Comm<F> {
         lengths: Lengths,
     ) -> impl Running + use<F> {
         let (link, bridge) = self.links();
-        let ground = self.ground.clone();
         let mine = send.as_ref().or(blocks.get(self.rank()));
         let choice = match lengths {
             Lengths::Equal => {
@@ -234,18 +238,19 @@ impl<F: Fabric> Comm<F> {
                 return Box::pin(inter::gather(bridge, send, blocks, root)).await;
             }
             let root = in_group(root);
+            let link = link.carried(choice);
             let me = link.rank;
             if me != root {
                 let mine = send.as_ref().map(|b| b.readable(link.endpoint.staging()));
                 let mine = mine.as_ref().map_or(Sge::EMPTY, |p| p.sge);
-                return Ok(run::gather(&link, &ground, choice, root, mine, &[]).await?);
+                return Ok(run::gather(&link, choice, root, mine, &[]).await?);
             }
             if let Some(send) = &send {
                 copy_local(&link, send, &blocks[me]);
             }
             let pieces = writable(&link, blocks);
             let sges = pieces.sges();
-            run::gather(&link, &ground, choice, root, sges[me], &sges).await?;
+            run::gather(&link, choice, root, sges[me], &sges).await?;
             pieces.unpack_except(me);
             Ok(())
         }
@@ -260,7 +265,6 @@ impl<F: Fabric> Comm<F> {
         lengths: Lengths,
     ) -> impl Running + use<F> {
         let (link, bridge) = self.links();
-        let ground = self.ground.clone();
         let mine = receive.as_ref().or(blocks.get(self.rank()));
         let choice = match lengths {
             Lengths::Equal => {
@@ -273,11 +277,12 @@ impl<F: Fabric> Comm<F> {
                 return Box::pin(inter::scatter(bridge, blocks, receive, root)).await;
             }
             let root = in_group(root);
+            let link = link.carried(choice);
             let me = link.rank;
             if me != root {
                 let Some(receive) = receive else { return Ok(()) };
                 let piece = receive.writable(link.endpoint.staging());
-                run::scatter(&link, &ground, choice, root, &[], piece.sge).await?;
+                run::scatter(&link, choice, root, &[], piece.sge).await?;
                 piece.unpack(&receive, receive.len());
                 return Ok(());
             }
@@ -286,7 +291,7 @@ impl<F: Fabric> Comm<F> {
             }
             let pieces = readable(&link, blocks);
             let sges = pieces.sges();
-            run::scatter(&link, &ground, choice, root, &sges, sges[me]).await?;
+            run::scatter(&link, choice, root, &sges, sges[me]).await?;
             Ok(())
         }
     }
@@ -304,6 +309,7 @@ impl<F: Fabric> Comm<F> {
                 let send = send.expect("in place is for one group");
                 return Box::pin(inter::allgather(bridge, send, blocks)).await;
             }
+            let link = link.carried(choice);
             let me = link.rank;
             if let Some(send) = &send {
                 copy_local(&link, send, &blocks[me]);
@@ -326,7 +332,6 @@ impl<F: Fabric> Comm<F> {
         lengths: Lengths,
     ) -> impl Running + use<F> {
         let (link, bridge) = self.links();
-        let ground = self.ground.clone();
         let choice = match lengths {
             Lengths::Equal => self.choose(Operation::Alltoall, Asked::of(receive[0].len())),
             Lengths::Varying => self.choose(Operation::Alltoallv, Asked::of(0)),
@@ -336,6 +341,7 @@ impl<F: Fabric> Comm<F> {
                 let send = send.expect("in place is for one group");
                 return Box::pin(inter::alltoall(bridge, send, receive)).await;
             }
+            let link = link.carried(choice);
             let mut kept = Vec::new();
             let out = match send {
                 Some(send) => readable(&link, send),
@@ -360,7 +366,7 @@ impl<F: Fabric> Comm<F> {
             ins[me] = ins[me].part(0, own);
             let mut outs = outs;
             outs[me] = outs[me].part(0, own);
-            run::alltoall(&link, &ground, choice, &outs, &ins).await?;
+            run::alltoall(&link, choice, &outs, &ins).await?;
             into.unpack();
             Ok(())
         }
@@ -375,7 +381,6 @@ impl<F: Fabric> Comm<F> {
         op: Rc<dyn Reduce>,
     ) -> impl Running + use<F> {
         let (link, bridge) = self.links();
-        let ground = self.ground.clone();
         let equal = counts.iter().all(|&count| count == counts[0]);
         let element = send.ty().size();
         let asked = Asked { bytes: send.len(), element, commutes: op.commutes(), equal };
@@ -387,10 +392,11 @@ impl<F: Fabric> Comm<F> {
                     async move { inter::reduce_scatter(sides, send, counts, receive, &*op).await };
                 return Box::pin(reduce).await;
             }
+            let link = link.carried(choice);
             let input = send.readable(link.endpoint.staging());
             let lens: Vec<usize> = counts.iter().map(|count| count * element).collect();
             let piece = receive.writable(link.endpoint.staging());
-            run::reduce_scatter(&link, &ground, choice, input.sge, &lens, piece.sge, &*op).await?;
+            run::reduce_scatter(&link, choice, input.sge, &lens, piece.sge, &*op).await?;
             piece.unpack(&receive, receive.len());
             Ok(())
         }

@@ -3,7 +3,7 @@
 use crate::choosing::Choosing;
 use crate::partitioned::PARTITIONED;
 use crate::topology::Topology;
-use crate::{Attributes, Buffer, Engine, Group, Info};
+use crate::{Attributes, Buffer, Engine, Error, Group, Info};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use weft_collective::{Ground, Link, Via};
@@ -229,6 +229,29 @@ impl<F: Fabric> Comm<F> {
         lane.lane.set(Some((sequence & tags::NUMBERS as u32) as i32 | tags::LANES));
         lane.select(self.selection());
         lane
+    }
+
+    /// Whether it is the view of a persistent operation.
+    pub(crate) fn is_lane(&self) -> bool {
+        self.lane.get().is_some()
+    }
+
+    /// Whether [`Comm::close`] has anything to do.
+    pub fn must_close(&self) -> bool {
+        let background = self.background.get();
+        self.ground.has_cast() || background.is_some_and(|view| view.ground.has_cast())
+    }
+
+    /// The last operation, before the communicator is freed: what multicast has lost is repaired before
+    /// anybody forgets it. Collective, where multicast was used; no operation is under way.
+    pub fn close(&self) -> impl Future<Output = Result<(), Error>> + use<F> {
+        let views = [Some(self.ground.clone()), self.background.get().map(|v| v.ground.clone())];
+        async move {
+            for ground in views.into_iter().flatten() {
+                ground.close().await?;
+            }
+            Ok(())
+        }
     }
 
     pub fn compare(&self, other: &Comm<F>) -> Compare {

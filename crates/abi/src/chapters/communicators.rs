@@ -13,7 +13,7 @@ use crate::types::{Comm, Group, Info, Request};
 use crate::waiting::Call;
 use std::ffi::{c_char, c_int};
 use std::rc::Rc;
-use weft_process::{Active, Compare};
+use weft_process::{Active, By, Compare};
 
 pub(crate) unsafe fn comm_rank(handle: Comm, rank: *mut c_int) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
@@ -229,6 +229,30 @@ pub(crate) unsafe fn comm_disconnect(handle: *mut Comm) -> Result<(), Error> {
     Ok(())
 }
 
+/// What others still need of a communicator is seen to in the background, and in MPI_Finalize.
+fn close(object: &CommObject) {
+    if object.must_close() {
+        let task = object.engine().spawn_by(By::Anybody, object.close());
+        state().closing.borrow_mut().push(task);
+    }
+}
+
+/// Closes all communicators that there still are, and waits for those that are freed.
+pub fn close_all(call: &Call) -> Result<(), Error> {
+    let state = state();
+    let comms = state.comms.borrow();
+    let live = comms.handles().into_iter().filter_map(|handle| comms.get(handle));
+    let own = [state.world.get(), state.myself.get()].into_iter().flatten();
+    live.chain(own).for_each(|object| close(object));
+    drop(comms);
+    let closing = std::mem::take(&mut *state.closing.borrow_mut());
+    let Some(engine) = state.engine.get() else { return Ok(()) };
+    for task in closing {
+        engine.drive(call, || task.result()).map_err(Error::from)?;
+    }
+    Ok(())
+}
+
 /// # Safety
 /// `handle` is NULL or may be read.
 unsafe fn free(handle: *mut Comm, how: &str) -> Result<(), Error> {
@@ -244,6 +268,7 @@ unsafe fn free(handle: *mut Comm, how: &str) -> Result<(), Error> {
     let object = comm(handle)?;
     caching::delete_attributes(handle.0, &object.attributes)?;
     state().comms.borrow_mut().remove(handle.0);
+    close(&object);
     Ok(())
 }
 

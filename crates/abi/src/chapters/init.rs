@@ -226,6 +226,7 @@ fn leave(state: &State, call: &Call, together: bool) -> Result<(), Error> {
         let world = state.world.get_or_init(|| CommObject::world(engine));
         if together {
             engine.block_on(call, world.barrier())?;
+            crate::chapters::communicators::close_all(call)?;
         }
         // What is still kept back (the last message of the barrier) must leave before the process.
         engine.drive(call, || engine.endpoint().fabric().idle().then_some(()));

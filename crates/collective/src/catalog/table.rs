@@ -1,9 +1,9 @@
-//! The list itself.
+//! The list itself. Within an operation those that were published together stand together.
 
 use super::{Algorithm, Carrier, Method, Need, Only, Operation, Parameter};
 use crate::{CENTRAL_MOST, SLOT, slots};
-use Carrier::{Memory, Messages, Writes};
-use Need::*;
+use Carrier::{Memory, Messages, Streams, Writes};
+use Need::{AtMost, Commutes, EqualBlocks, Even, PowerOfTwo, SameArithmetic, Together};
 use Operation::*;
 
 const fn entry(
@@ -27,75 +27,178 @@ const fn entry(
     }
 }
 
+/// It has a parameter.
+const fn with(parameter: Parameter, entry: Algorithm) -> Algorithm {
+    Algorithm { parameter: Some(parameter), ..entry }
+}
+
 /// Serves where no map says anything.
 const fn usual(entry: Algorithm) -> Algorithm {
     Algorithm { usual: true, ..entry }
 }
 
-const fn with(parameter: Parameter, entry: Algorithm) -> Algorithm {
-    Algorithm { parameter: Some(parameter), ..entry }
+const fn number(what: &'static str, default: usize, least: usize, most: usize) -> Parameter {
+    Parameter { what, default, least, most, only: Only::All }
 }
+
+const RADIX: Parameter = number("radix", 4, 2, 64);
+const SEGMENT: Parameter = number("segment in bytes", 64 << 10, 64, 1 << 30);
+const AT_ONCE: Parameter = number("number of messages at once", 16, 1, 1 << 20);
 
 /// Kini 2003, section 4.1.3: 2^k - 1 children at each step, best 7 (figure 4.7).
 const FAN_IN: Parameter =
     Parameter { what: "fan-in", default: 7, least: 1, most: 63, only: Only::OneLessThanPowers };
 
+/// Largest payload of what is written into slots.
 const WRITTEN: usize = slots::MOST;
 
-/// All algorithms. Within an operation those that were published together stand together.
+/// An algorithm of messages twice: over MPI's, as the baseline `MPI-X`, and over streams, as `X`.
+macro_rules! messages {
+    ($operation:ident $name:literal $method:ident $([$parameter:expr])? {$($need:expr),*} $usual:literal
+        $about:literal, $cost:literal) => {
+        [
+            Algorithm {
+                name: concat!("MPI-", $name),
+                usual: $usual,
+                $(parameter: Some($parameter),)?
+                ..entry($operation, "", (Method::$method, Messages), &[$($need),*],
+                    concat!($about, ", over messages"), $cost)
+            },
+            Algorithm {
+                $(parameter: Some($parameter),)?
+                ..entry($operation, $name, (Method::$method, Streams), &[$($need),*],
+                    concat!($about, ", over streams"), $cost)
+            },
+        ]
+    };
+}
+
+/// All algorithms.
+pub static ALGORITHMS: &[Algorithm] = TABLE.as_flattened();
+
 #[rustfmt::skip]
-pub static ALGORITHMS: &[Algorithm] = &[
-    usual(entry(Barrier, "CENTRAL", (Method::Central, Memory), &[Together(CENTRAL_MOST)],
+static TABLE: &[[Algorithm; 2]] = &[
+    // Barriers. Those of ranks that share memory first.
+    [usual(entry(Barrier, "CENTRAL", (Method::Central, Memory), &[Together(CENTRAL_MOST)],
         "a counter at rank 0; the last to come lets the others go", "1 wake-up a rank")),
-    entry(Barrier, "RPE", (Method::PairwiseExchange, Writes), &[],
+     with(RADIX, entry(Barrier, "N-WAY", (Method::NWay, Streams), &[],
+        "n-way dissemination, over streams", "ceil(log_k N) rounds of k - 1 messages"))],
+    [entry(Barrier, "RPE", (Method::PairwiseExchange, Writes), &[],
         "pairwise exchange by RDMA writes (Kini 4.1.1)", "log2 N, else floor(log2 N) + 2 rounds"),
-    entry(Barrier, "RDS", (Method::Dissemination, Writes), &[],
-        "dissemination by RDMA writes (Kini 4.1.2)", "ceil(log2 N) rounds"),
-    entry(Barrier, "MPI-PE", (Method::PairwiseExchange, Messages), &[],
-        "pairwise exchange over messages (Kini 4.1.1)", "log2 N, else floor(log2 N) + 2 rounds"),
-    usual(entry(Barrier, "MPI-DS", (Method::Dissemination, Messages), &[],
+     entry(Barrier, "RDS", (Method::Dissemination, Writes), &[],
+        "dissemination by RDMA writes (Kini 4.1.2)", "ceil(log2 N) rounds")],
+    [with(FAN_IN, entry(Barrier, "RGM", (Method::GatherMulticast, Writes), &[Need::Multicast],
+        "gather by RDMA writes, then one multicast (Kini 4.1.3)", "ceil(log_(l+1) N) writes, 1 datagram")),
+     entry(Barrier, "MPI-PE", (Method::PairwiseExchange, Messages), &[],
+        "pairwise exchange over messages (Kini 4.1.1)", "log2 N, else floor(log2 N) + 2 rounds")],
+    [usual(entry(Barrier, "MPI-DS", (Method::Dissemination, Messages), &[],
         "dissemination over messages (Kini 4.1.2)", "ceil(log2 N) rounds")),
+     with(RADIX, entry(Barrier, "MPI-N-WAY", (Method::NWay, Messages), &[],
+        "n-way dissemination, over messages", "ceil(log_k N) rounds of k - 1 messages"))],
+    [entry(Barrier, "RECURSIVE-DOUBLING", (Method::PairwiseExchange, Streams), &[],
+        "recursive doubling over streams (CollGM 3.4)", "log2 N, else floor(log2 N) + 2 rounds"),
+     entry(Barrier, "BRUCK", (Method::Dissemination, Streams), &[],
+        "Bruck's dissemination over streams (CollGM 3.4)", "ceil(log2 N) rounds")],
 
-    usual(entry(Bcast, "MPI-BINOMIAL", (Method::Binomial, Messages), &[],
-        "a binomial tree", "ceil(log2 N) rounds")),
+    // Broadcasts.
+    messages!(Bcast "FLAT" Flat {} false "the root to everybody", "N - 1 messages at the root"),
+    messages!(Bcast "BINOMIAL" Binomial {} true "a binomial tree", "ceil(log2 N) rounds"),
+    messages!(Bcast "K-NOMIAL" KNomial [RADIX] {} false "a k-nomial tree",
+        "ceil(log_k N) rounds of k - 1 messages"),
+    messages!(Bcast "BINARY" Binary [SEGMENT] {} false "a binary tree, in segments (CollGM 3.4)",
+        "2 (floor(log2 N) + S - 1) segments"),
+    messages!(Bcast "SPLIT-BINARY" SplitBinary [SEGMENT] {} false
+        "halves down a binary tree, then exchanged (Pjesivac-Grbovic 2005; CollGM 3.4)",
+        "about 2 (log2 N - 2) + 1.5 S segments"),
+    messages!(Bcast "PIPELINE" Chain [SEGMENT] {} false "segments from rank to rank (CollGM 3.4)",
+        "N - 2 + S segments"),
+    messages!(Bcast "SCATTER-ALLGATHER" ScatterAllgather {} false
+        "scattered, then gathered by all round a ring (van de Geijn)", "log2 N + N - 1 rounds, 2 n bytes"),
+    messages!(Bcast "SCATTER-DOUBLING" ScatterDoubling {PowerOfTwo} false
+        "scattered, then gathered by all in doubling blocks", "2 log2 N rounds, 2 n bytes"),
+    messages!(Bcast "CIRCULANT" Circulant [SEGMENT] {} false
+        "round-optimal on circulant graphs (Traff 2023)", "S - 1 + ceil(log2 N) segments"),
+    [with(number("bytes of one multicast", 16 << 10, 64, 1 << 24),
+        entry(Bcast, "MULTICAST", (Method::GatherMulticast, Writes), &[Need::Multicast],
+        "reliable multicast (Kini 6.1)", "n bytes, once")),
+     usual(entry(Gather, "MPI-FLAT", (Method::Flat, Messages), &[],
+        "everybody straight to the root, over messages", "N - 1 messages at the root"))],
 
-    usual(entry(Gather, "MPI-FLAT", (Method::Flat, Messages), &[],
-        "everybody straight to the root", "N - 1 messages at the root")),
-    usual(entry(Gatherv, "MPI-FLAT", (Method::Flat, Messages), &[],
-        "everybody straight to the root", "N - 1 messages at the root")),
-    usual(entry(Scatter, "MPI-FLAT", (Method::Flat, Messages), &[],
-        "the root straight to everybody", "N - 1 messages at the root")),
-    usual(entry(Scatterv, "MPI-FLAT", (Method::Flat, Messages), &[],
-        "the root straight to everybody", "N - 1 messages at the root")),
+    // Gathers and scatters.
+    [entry(Gather, "FLAT", (Method::Flat, Streams), &[],
+        "everybody straight to the root, over streams (CollGM 3.4)", "N - 1 messages at the root"),
+     entry(Scatter, "FLAT", (Method::Flat, Streams), &[],
+        "the root straight to everybody, over streams (CollGM 3.4)", "N - 1 messages at the root")],
+    messages!(Gather "BINOMIAL" Binomial {EqualBlocks} false "a binomial tree (CollGM 3.4)",
+        "ceil(log2 N) rounds"),
+    messages!(Gatherv "FLAT" Flat {} true "everybody straight to the root", "N - 1 messages at the root"),
+    messages!(Gatherv "BINOMIAL" Binomial {} false "a binomial tree, lengths first",
+        "2 ceil(log2 N) rounds"),
+    [usual(entry(Scatter, "MPI-FLAT", (Method::Flat, Messages), &[],
+        "the root straight to everybody, over messages", "N - 1 messages at the root")),
+     entry(Allgather, "MULTICAST", (Method::GatherMulticast, Writes), &[Need::Multicast, AtMost(WRITTEN)],
+        "everybody multicasts its block (Kini 6.1)", "n bytes a rank out, N n in")],
+    messages!(Scatter "BINOMIAL" Binomial {EqualBlocks} false "a binomial tree (CollGM 3.4)",
+        "ceil(log2 N) rounds"),
+    messages!(Scatterv "FLAT" Flat {} true "the root straight to everybody", "N - 1 messages at the root"),
+    messages!(Scatterv "BINOMIAL" Binomial {} false "a binomial tree, lengths first",
+        "2 ceil(log2 N) rounds"),
 
-    usual(entry(Allgather, "MPI-RING", (Method::Ring, Messages), &[],
-        "blocks travel round a ring", "N - 1 rounds")),
+    // Allgathers and alltoalls.
+    messages!(Allgather "RING" Ring {} true "blocks travel round a ring", "N - 1 rounds"),
+    messages!(Allgather "BRUCK" Bruck {} false "doubling blocks (Bruck 1997)", "ceil(log2 N) rounds"),
+    messages!(Allgather "RECURSIVE-DOUBLING" RecursiveDoubling {PowerOfTwo} false
+        "doubling blocks between partners", "log2 N rounds"),
+    messages!(Allgather "NEIGHBORS" Neighbors {Even} false "two blocks at a time with either neighbour",
+        "N / 2 rounds"),
+    messages!(Allgather "GATHER-BROADCAST" GatherBroadcast {} false "gathered, then broadcast",
+        "2 ceil(log2 N) rounds"),
+    messages!(Alltoall "LINEAR" Linear [AT_ONCE] {} false "all messages at once, so many at a time",
+        "N - 1 messages"),
+    messages!(Alltoall "PAIRWISE" Pairwise {} true "one partner a round", "N - 1 rounds"),
+    messages!(Alltoall "BRUCK" Bruck [RADIX] {EqualBlocks} false "blocks by the digits of their way (Bruck 1997)",
+        "ceil(log_k N) rounds of k - 1 messages of N / k blocks"),
+    messages!(Alltoallv "LINEAR" Linear [AT_ONCE] {} false "all messages at once, so many at a time",
+        "N - 1 messages"),
+    messages!(Alltoallv "PAIRWISE" Pairwise {} true "one partner a round", "N - 1 rounds"),
 
-    usual(entry(Alltoall, "MPI-PAIRWISE", (Method::Pairwise, Messages), &[],
-        "one partner a round", "N - 1 rounds")),
-    usual(entry(Alltoallv, "MPI-PAIRWISE", (Method::Pairwise, Messages), &[],
-        "one partner a round", "N - 1 rounds")),
-
-    usual(entry(Reduce, "MPI-BINOMIAL", (Method::Binomial, Messages), &[],
-        "a binomial tree", "ceil(log2 N) rounds")),
-
-    usual(entry(Allreduce, "CENTRAL", (Method::Central, Memory), &[Together(CENTRAL_MOST), AtMost(SLOT)],
+    // Reductions.
+    messages!(Reduce "BINOMIAL" Binomial {} true "a binomial tree", "ceil(log2 N) rounds"),
+    messages!(Reduce "K-NOMIAL" KNomial [RADIX] {} false "a k-nomial tree",
+        "ceil(log_k N) rounds of k - 1 messages"),
+    messages!(Reduce "PIPELINE" Chain [SEGMENT] {} false "segments from rank to rank", "N - 2 + S segments"),
+    messages!(Reduce "RABENSEIFNER" Rabenseifner {} false "reduced and scattered, then gathered (Rabenseifner)",
+        "2 log2 N rounds, 2 n bytes"),
+    [usual(entry(Allreduce, "CENTRAL", (Method::Central, Memory), &[Together(CENTRAL_MOST), AtMost(SLOT)],
         "slots at rank 0; the last to come combines them", "1 wake-up a rank")),
-    entry(Allreduce, "RPE", (Method::PairwiseExchange, Writes), &[Commutes, SameArithmetic, AtMost(WRITTEN)],
-        "pairwise exchange by RDMA writes (Kini 5.2.1)", "log2 N, else floor(log2 N) + 2 rounds"),
-    usual(entry(Allreduce, "MPI-PE", (Method::PairwiseExchange, Messages), &[Commutes, SameArithmetic],
+     entry(Allreduce, "RPE", (Method::PairwiseExchange, Writes), &[Commutes, SameArithmetic, AtMost(WRITTEN)],
+        "pairwise exchange by RDMA writes (Kini 5.2.1)", "log2 N, else floor(log2 N) + 2 rounds")],
+    [with(FAN_IN, entry(Allreduce, "RGM", (Method::GatherMulticast, Writes), &[Need::Multicast, AtMost(WRITTEN)],
+        "reduction by RDMA writes, then multicast (Kini 5.2.2)", "ceil(log_(l+1) N) writes, 1 datagram")),
+     entry(Allreduce, "RECURSIVE-DOUBLING", (Method::PairwiseExchange, Streams), &[Commutes, SameArithmetic],
+        "pairwise exchange over streams", "log2 N, else floor(log2 N) + 2 rounds")],
+    [usual(entry(Allreduce, "MPI-PE", (Method::PairwiseExchange, Messages), &[Commutes, SameArithmetic],
         "pairwise exchange over messages (Kini 5.2.1)", "log2 N, else floor(log2 N) + 2 rounds")),
-    usual(entry(Allreduce, "MPI-GB", (Method::GatherBroadcast, Messages), &[],
-        "reduction, then broadcast (Kini 5.2)", "2 ceil(log2 N) rounds")),
-
-    usual(entry(ReduceScatter, "MPI-REDUCE-SCATTERV", (Method::ReduceScatterv, Messages), &[],
-        "reduction to rank 0, which scatters", "ceil(log2 N) rounds, then N - 1 messages")),
-    usual(entry(Scan, "MPI-CHAIN", (Method::Chain, Messages), &[], "from rank to rank", "N - 1 rounds")),
-    usual(entry(Exscan, "MPI-CHAIN", (Method::Chain, Messages), &[], "from rank to rank", "N - 1 rounds")),
+     usual(entry(Allreduce, "MPI-GB", (Method::GatherBroadcast, Messages), &[],
+        "reduction, then broadcast (Kini 5.2)", "2 ceil(log2 N) rounds"))],
+    messages!(Allreduce "K-NOMIAL" KNomial [RADIX] {SameArithmetic} false "exchanges in groups of k",
+        "ceil(log_k N) rounds of k - 1 messages"),
+    messages!(Allreduce "RABENSEIFNER" Rabenseifner {} false
+        "reduced and scattered by halving, gathered by doubling (Rabenseifner)",
+        "2 log2 N rounds, 2 n bytes"),
+    messages!(Allreduce "RING" Ring {Commutes} false "reduced and scattered, then gathered round a ring",
+        "2 (N - 1) rounds, 2 n bytes"),
+    messages!(Allreduce "SWING" Swing {Commutes, PowerOfTwo} false
+        "as Rabenseifner's, by swinging distances (De Sensi 2024)", "2 log2 N rounds, 2 n bytes"),
+    messages!(ReduceScatter "REDUCE-SCATTERV" ReduceScatterv {} true "reduced to rank 0, which scatters",
+        "ceil(log2 N) rounds, then N - 1 messages"),
+    messages!(ReduceScatter "PAIRWISE" Pairwise {Commutes} false "one partner a round", "N - 1 rounds, n bytes"),
+    messages!(ReduceScatter "RING" Ring {Commutes} false "sums travel round a ring", "N - 1 rounds, n bytes"),
+    messages!(ReduceScatter "HALVING" Halving {Commutes} false "recursive halving",
+        "log2 N, else floor(log2 N) + 2 rounds, n bytes"),
+    messages!(Scan "CHAIN" Chain {} true "from rank to rank", "N - 1 rounds"),
+    messages!(Scan "RECURSIVE-DOUBLING" RecursiveDoubling {} false "doubling distances", "ceil(log2 N) rounds"),
+    messages!(Exscan "CHAIN" Chain {} true "from rank to rank", "N - 1 rounds"),
+    messages!(Exscan "RECURSIVE-DOUBLING" RecursiveDoubling {} false "doubling distances",
+        "ceil(log2 N) rounds"),
 ];
-
-/// Used by the table of RGM.
-#[allow(dead_code)]
-pub(crate) const RGM_FAN_IN: Parameter = FAN_IN;
-#[allow(dead_code)]
-const _: fn(Parameter, Algorithm) -> Algorithm = with;

@@ -1,0 +1,24 @@
+//! MULTICAST: every rank multicasts its block. Kini 2003, section 6.1 (its future work).
+//!
+//! ```text
+//!   0 ─┬─> 1, 2, 3      1 ─┬─> 0, 2, 3      2 ─┬─> ...      so many at once
+//! ```
+//! Everybody hears from everybody, so two buffers do (section 5.3.3).
+//! Cost: a rank sends its block once and receives N - 1. Chosen for many nodes and small blocks on
+//! networks with multicast.
+
+use crate::{Ground, Link};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// Ranks that send before the first of them has been heard: what receivers have room for.
+const AT_ONCE: usize = 8;
+
+/// `blocks[rank]` of every rank goes to `blocks[rank]` of all.
+pub async fn multicast<F: Fabric>(
+    link: &Link<F>,
+    ground: &Ground<F>,
+    blocks: &[Sge],
+) -> Result<(), Fault> {
+    let cast = ground.cast(link).await?;
+    cast.everyone(blocks, AT_ONCE).await
+}

@@ -1,0 +1,54 @@
+//! RGM: reduction by RDMA writes up a tree, the result by multicast. Kini 2003, sections 5.2.2 and 5.4.
+//!
+//! ```text
+//!   8 ranks, fan-in 3      step 0               step 1       release
+//!   0                      <= 1, 2, 3           <= 4         ─┬─> 1 ... 7, one datagram
+//!   4                      <= 5, 6, 7           => 0
+//! ```
+//! A parent combines its own data with those of its children in the order of ranks; the sum stays in
+//! the child's slot, from where it is written on. One process computes the result, so nodes may differ
+//! in arithmetic, and operators need not commute.
+//! Cost: ceil(log_(fan-in + 1) N) writes and up to fan-in reductions for each, one datagram (several
+//! beyond the network's largest). Chosen for many nodes on networks with multicast.
+
+use crate::edges::{Pattern, fan_in_for};
+use crate::landing::payload;
+use crate::{Ground, Link, Reduce, work};
+use weft_channel::multicast::Ends;
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// Combines `data` of all ranks into `result` of all; at most [`crate::slots::MOST`] bytes. `fan_in`:
+/// one less than a power of two; if it is N or more, the largest such number below N. False, and nothing
+/// done, if some rank had no room for slots.
+pub async fn rgm<F: Fabric>(
+    link: &Link<F>,
+    ground: &Ground<F>,
+    data: Sge,
+    result: Sge,
+    op: &(impl Reduce + ?Sized),
+    fan_in: usize,
+) -> Result<bool, Fault> {
+    let len = data.len();
+    let cast = ground.cast(link).await?;
+    let slots = ground.slots(Pattern::Tree(fan_in_for(fan_in, link.size())), len);
+    let Some(slots) = slots.enter(link).await? else { return Ok(false) };
+    let number = cast.numbers(1);
+    let mut value = slots.own(0);
+    slots.put(link, value, data);
+    for child in 0..slots.count() {
+        slots.landed(link, child).await?;
+        let other = slots.slot(child);
+        work::combine(link, op, payload(value, len), payload(other, len));
+        value = other;
+    }
+    if link.rank == 0 {
+        cast.heard(number);
+        cast.send(number, payload(value, len), Ends::Heard).await?;
+        slots.get(link, value, result);
+    } else {
+        slots.write(link, 0, value, len)?;
+        cast.receive(0, number, result).await?;
+        cast.heard(number);
+    }
+    Ok(true)
+}

@@ -1,0 +1,41 @@
+//! RGM: gather by RDMA writes, release by one multicast. Kini 2003, section 4.1.3 and figure 4.3.
+//!
+//! ```text
+//!   8 ranks, fan-in 3      step 0               step 1       release
+//!   0                      <= 1, 2, 3           <= 4         ─┬─> 1 ... 7, one datagram
+//!   4                      <= 5, 6, 7           => 0
+//! ```
+//! Cost: ceil(log_(fan-in + 1) N) writes, one after the other, with up to the fan-in at one parent at a
+//! time, and one datagram whatever N is; nothing else if no datagram is lost. A larger fan-in makes the
+//! tree lower and the parent a hot spot: 7 is best in the document's figure 4.7.
+//! Chosen for many nodes on networks with multicast.
+
+use crate::edges::{Pattern, fan_in_for};
+use crate::{Ground, Link};
+use weft_channel::multicast::Ends;
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// `fan_in`: one less than a power of two; if it is N or more, the largest such number below N. False,
+/// and nothing done, if some rank had no room for slots.
+pub async fn rgm<F: Fabric>(
+    link: &Link<F>,
+    ground: &Ground<F>,
+    fan_in: usize,
+) -> Result<bool, Fault> {
+    let cast = ground.cast(link).await?;
+    let slots = ground.slots(Pattern::Tree(fan_in_for(fan_in, link.size())), 0);
+    let Some(slots) = slots.enter(link).await? else { return Ok(false) };
+    let number = cast.numbers(1);
+    for child in 0..slots.count() {
+        slots.landed(link, child).await?;
+    }
+    if link.rank == 0 {
+        cast.heard(number);
+        cast.send(number, Sge::EMPTY, Ends::Heard).await?;
+    } else {
+        slots.write(link, 0, slots.own(0), 0)?;
+        cast.receive(0, number, Sge::EMPTY).await?;
+        cast.heard(number);
+    }
+    Ok(true)
+}

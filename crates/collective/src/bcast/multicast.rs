@@ -1,0 +1,36 @@
+//! MULTICAST: the root multicasts its data. Kini 2003, section 6.1 (its future work).
+//!
+//! ```text
+//!   root ─┬─> 0, 1, 2, ...      the first part      a part: so many bytes, in datagrams
+//!         ├─> 0, 1, 2, ...      the second
+//! ```
+//! Nobody but the root says anything, so two buffers would not do: the root may be a window ahead of the
+//! slowest member, who says now and then how far it is.
+//! Cost: the length of the data once, whatever N is. Chosen for many nodes on networks with multicast.
+
+use crate::{Ground, Link};
+use weft_channel::multicast::Ends;
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// `data` of `root` is copied to `data` of everybody, `part` bytes to a multicast.
+pub async fn multicast<F: Fabric>(
+    link: &Link<F>,
+    ground: &Ground<F>,
+    root: usize,
+    data: Sge,
+    part: usize,
+) -> Result<(), Fault> {
+    let cast = ground.cast(link).await?;
+    let parts = data.len().div_ceil(part).max(1);
+    let first = cast.numbers(parts as u64);
+    for i in 0..parts {
+        let at = i * part;
+        let (number, some) = (first + i as u64, data.part(at, part.min(data.len() - at)));
+        if link.rank == root {
+            cast.send(number, some, Ends::Acknowledged).await?;
+        } else {
+            cast.receive(root, number, some).await?;
+        }
+    }
+    Ok(())
+}
