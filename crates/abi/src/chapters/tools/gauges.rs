@@ -80,6 +80,8 @@ pub fn gauges() -> &'static [Gauge] {
         messages(&mut all);
         queues(&mut all);
         collectives(&mut all);
+        multicasts(&mut all);
+        streams(&mut all);
         waiting(&mut all);
         fabrics(&mut all);
         all
@@ -195,6 +197,66 @@ fn collectives(all: &mut Vec<Gauge>) {
             doc,
         }
     }));
+}
+
+fn multicasts(all: &mut Vec<Gauge>) {
+    use Class::Counter;
+    /// What the groups of the process count.
+    macro_rules! count {
+        ($field:ident) => {
+            Source::Process(|e| e.endpoint().multicasts().counts().$field)
+        };
+    }
+    #[rustfmt::skip]
+    add(all, Collective, [
+        ("multicasts", User, Counter, count!(sent),
+         "multicasts of collective operations that this process was the root of"),
+        ("multicast_datagrams", Tuner, Counter, count!(datagrams),
+         "multicast datagrams that came, whatever became of them; repairs are not among them"),
+        ("multicast_naks", Tuner, Counter, count!(naks_sent),
+         "times that a root was asked for datagrams that had not come in time: lost, or not sent yet"),
+        ("multicast_naks_heard", Tuner, Counter, count!(naks_heard),
+         "times that this process was asked for datagrams of its multicasts"),
+        ("multicast_repairs", User, Counter, count!(repairs),
+         "multicast datagrams that came as messages, because they were asked for"),
+        ("multicast_repairs_sent", User, Counter, count!(repairs_sent),
+         "multicast datagrams that were sent again as messages, because somebody asked for them"),
+        ("multicast_duplicates", Developer, Counter, count!(duplicates),
+         "multicast datagrams that were here already"),
+        ("multicast_foreign", Developer, Counter, count!(foreign),
+         "multicast datagrams and questions of nobody's group, or that cannot be"),
+        ("multicast_dropped", Tuner, Counter, count!(dropped),
+         "multicast datagrams that came too early, when there was no room to keep them"),
+        ("multicast_acks", Developer, Counter, count!(acks_sent),
+         "messages that told the root of broadcasts how far this process is"),
+    ]);
+}
+
+fn streams(all: &mut Vec<Gauge>) {
+    use Class::{Aggregate, Counter};
+    /// What the streams of the process count.
+    macro_rules! count {
+        ($field:ident) => {
+            Source::Process(|e| e.endpoint().streams().counts().$field)
+        };
+    }
+    #[rustfmt::skip]
+    add(all, Collective, [
+        ("stream_small", User, Counter, count!(small),
+         "messages of collective operations that streams sent at once"),
+        ("stream_segmented", User, Counter, count!(segmented),
+         "messages of collective operations that streams sent in segments"),
+        ("stream_blocks", User, Counter, count!(blocks),
+         "messages of collective operations that streams sent in blocks of registered memory"),
+        ("stream_received", User, Counter, count!(received),
+         "messages of collective operations that came over streams"),
+        ("stream_forwarded", Tuner, Counter, count!(forwarded),
+         "messages and segments of streams that were passed on from where they were received"),
+        ("stream_stalls", Tuner, Counter, count!(stalls),
+         "messages of streams that had to stop after they had begun, until they were given room"),
+        ("stream_saved_bytes", Tuner, Aggregate, count!(saved_bytes),
+         "payload of messages of streams that came before anybody asked for them, in bytes"),
+    ]);
 }
 
 fn waiting(all: &mut Vec<Gauge>) {
