@@ -62,4 +62,15 @@ impl<F: Fabric> Gate<F> {
             Ok((Turn(inner), number))
         }
     }
+
+    /// Waits until this rank has left all operations that have begun.
+    pub async fn empty(&self) -> Result<(), Fault> {
+        match self.inner.get() {
+            Some(inner) => {
+                let all = inner.start + self.begun.get();
+                inner.endpoint.until(inner.left, all).await
+            }
+            None => Ok(()),
+        }
+    }
 }

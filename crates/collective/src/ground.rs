@@ -60,9 +60,11 @@ impl<F: Fabric> Ground<F> {
         Ok(Cast { cast, _turn: turn })
     }
 
-    /// Ends it, when no operation is under way: the last lost multicast is repaired before anybody
-    /// forgets it. Collective where multicast was used, and over at once elsewhere.
+    /// Ends it, when the operations that have begun are over: the last lost multicast is repaired before
+    /// anybody forgets it. Collective where multicast was used, and over at once elsewhere.
     pub async fn close(&self) -> Result<(), Fault> {
+        // A communicator may be freed while nonblocking operations on it are under way.
+        self.casts.empty().await?;
         let cast = self.cast.take().and_then(Rc::into_inner);
         match cast {
             Some(cast) => cast.close().await,

@@ -243,7 +243,7 @@ impl<F: Fabric> Comm<F> {
     }
 
     /// The last operation, before the communicator is freed: what multicast has lost is repaired before
-    /// anybody forgets it. Collective, where multicast was used; no operation is under way.
+    /// anybody forgets it. Collective, where multicast was used; it waits for what is under way.
     pub fn close(&self) -> impl Future<Output = Result<(), Error>> + use<F> {
         let views = [Some(self.ground.clone()), self.background.get().map(|v| v.ground.clone())];
         async move {
