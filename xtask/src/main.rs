@@ -46,6 +46,9 @@ enum Command {
     /// Inside the virtual machine: run the tests of programs over verbs.
     #[command(hide = true)]
     VmCluster(test::cluster::Inside),
+    /// Inside the virtual machine: run the tests of collectives over verbs.
+    #[command(hide = true)]
+    VmKini(test::verbs::kini::Inside),
     /// Inside the virtual machine: run a command in the other one, with ssh's arguments.
     #[command(hide = true)]
     VmRun {
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args),
         Command::Vm(args) => return vm::main(&args),
         Command::VmCluster(args) => test::cluster::inside(&args),
+        Command::VmKini(args) => test::verbs::kini::inside(&args),
         Command::VmAgent => vm::agent::serve(),
         Command::VmRun { args } => return ExitCode::from(vm::client::run(&args)),
     };

@@ -11,7 +11,7 @@ mod random;
 mod slurm;
 pub(crate) mod tools;
 mod tsan;
-mod verbs;
+pub(crate) mod verbs;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use std::process::Command;

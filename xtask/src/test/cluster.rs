@@ -3,10 +3,10 @@
 //!
 //! This is the host's side, which builds and counts. Inside, the same program runs as `vm-cluster`.
 
-mod job;
+pub(super) mod job;
 mod one;
-mod parts;
-mod rails;
+pub(super) mod parts;
+pub(super) mod rails;
 mod two;
 
 use super::c_programs::{self, compile};

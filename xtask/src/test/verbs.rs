@@ -1,8 +1,12 @@
 //! Tests that need an RDMA adapter, run in the virtual machine that has soft-RoCE.
 
+pub(crate) mod kini;
+
+use super::c_programs::{self, compile};
+use super::cluster::parts;
 use super::{Tally, cargo, tools};
-use crate::vm;
-use std::path::PathBuf;
+use crate::{root, vm};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// How long all of it may take in the machine, in seconds.
@@ -38,13 +42,14 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     // One after the other: two processors are few, and latencies there are long.
     let runs: Vec<String> =
         programs.iter().map(|p| format!("{} --test-threads=1", p.display())).collect();
-    let script = format!("set -e; export WEFT_TEST_VERBS=1; {}", runs.join("; "));
     let xtask = std::env::current_exe().map_err(|e| format!("this program's path: {e}"))?;
+    let kini = kini_words(&xtask)?;
+    let script = format!("set -e; {kini}; export WEFT_TEST_VERBS=1; {}", runs.join("; "));
     let mut command = Command::new(xtask);
     command.args(["vm", "--timeout", TIMEOUT, "--", "sh", "-c", &script]);
     match tools::captured_code(&mut command)? {
         (0, output) => {
-            tally.passed += tools::count_cargo_tests(&output)?;
+            tally.passed += tools::count_cargo_tests(&output)? + parts::count(&output)?;
             Ok(())
         }
         (code, _) if code == i32::from(vm::NOT_RUN) => {
@@ -54,4 +59,16 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
         }
         (code, _) => Err(format!("the tests of verbs ended with {code} (target/vm/last.log)")),
     }
+}
+
+/// The words of the tests of collectives, for a shell; their programs are compiled.
+fn kini_words(xtask: &Path) -> Result<String, String> {
+    let prefix = crate::demo::install()?;
+    let programs = c_programs::folder()?;
+    for name in ["kini", "kini_root"] {
+        let source = root().join("tests/c").join(name).with_extension("c");
+        compile(&prefix, &source, &programs.join(name))?;
+    }
+    let [xtask, prefix, programs] = [xtask, &prefix, &programs].map(|path| path.display());
+    Ok(format!("{xtask} vm-kini --prefix {prefix} --programs {programs}"))
 }

@@ -1,6 +1,5 @@
 //! A job under our mpiexec whose ranks are on several nodes, and what must be true of it.
 
-use super::Inside;
 use super::rails::{self, Rails};
 use serde_json::Value;
 use std::path::Path;
@@ -42,16 +41,16 @@ pub struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Runs it; its output, and how many packets were sent.
-    pub fn run(&self, inside: &Inside, rails: &Rails) -> Result<(String, u64), String> {
+    /// Runs it with the installation at `prefix`; its output, and how many packets were sent.
+    pub fn run(&self, prefix: &Path, rails: &Rails) -> Result<(String, u64), String> {
         let before = rails::sent()?;
-        let mut command = Command::new(inside.prefix.join("bin/mpiexec"));
+        let mut command = Command::new(prefix.join("bin/mpiexec"));
         command.args(["--timeout", TIMEOUT, "-n", &self.nodes.0.len().to_string()]);
         command.args(&self.words).env("WEFT_NODES", self.nodes.text());
         // Nodes in turn at one end of the cables and the other.
         command.env("WEFT_DEVICES", rails.ends.each_ref().map(|end| end.join(",")).join(";"));
         command.envs(self.environment.iter().copied());
-        command.env("LD_LIBRARY_PATH", inside.prefix.join("lib"));
+        command.env("LD_LIBRARY_PATH", prefix.join("lib"));
         let output = command.stdin(Stdio::null()).output().map_err(|e| format!("mpiexec: {e}"))?;
         let text = both(&output);
         if !output.status.success() {

@@ -69,7 +69,7 @@ impl Machine<'_> {
         let name = format!("{} on nodes {:?}", name.trim_end(), nodes.0);
         parts.test(&name, || {
             let job = Job { nodes, words, says, packets, environment: self.environment };
-            let (text, packets) = job.run(self.inside, &self.rails)?;
+            let (text, packets) = job.run(&self.inside.prefix, &self.rails)?;
             if says.contains("latency") {
                 return job::latencies(&text);
             }

@@ -1,0 +1,149 @@
+//! Inside the virtual machine: Kini's collectives, and those over streams, on real datagrams and RDMA
+//! writes, with and without packets lost. What the library must have done for them is counted by it.
+
+use crate::test::cluster::job::{Job, Nodes, word};
+use crate::test::cluster::parts::Parts;
+use crate::test::cluster::rails::Rails;
+use clap::Args;
+use std::path::PathBuf;
+
+/// What `vm-kini` needs to know.
+#[derive(Args)]
+pub struct Inside {
+    /// An installation of Weft.
+    #[arg(long)]
+    prefix: PathBuf,
+    /// The folder of the compiled programs.
+    #[arg(long)]
+    programs: PathBuf,
+    /// Only the parts with this text in their names; to look into one of them.
+    #[arg(long, default_value = "")]
+    only: String,
+}
+
+/// The part of the packets that netem takes.
+const LOSS: &str = "2%";
+/// So much that most broadcasts to several ranks lose something.
+const HEAVY: &str = "20%";
+
+const TWO: Nodes = Nodes(&[0, 1]);
+const THREE: Nodes = Nodes(&[0, 1, 2]);
+const FIVE: Nodes = Nodes(&[0, 1, 2, 3, 4]);
+const EIGHT: Nodes = Nodes(&[0, 1, 2, 3, 4, 5, 6, 7]);
+const PAIRS: Nodes = Nodes(&[0, 0, 1, 1]);
+
+/// An algorithm for each operation.
+type Selected = &'static [(&'static str, &'static str)];
+
+const RPE: Selected = &[("WEFT_BARRIER", "RPE"), ("WEFT_ALLREDUCE", "RPE")];
+const RDS: Selected = &[("WEFT_BARRIER", "RDS"), ("WEFT_ALLREDUCE", "MPI-GB")];
+const RGM1: Selected = &[
+    ("WEFT_BARRIER", "RGM:1"),
+    ("WEFT_ALLREDUCE", "RGM:1"),
+    ("WEFT_BCAST", "MULTICAST"),
+    ("WEFT_ALLGATHER", "MULTICAST"),
+];
+const RGM3: Selected = &[
+    ("WEFT_BARRIER", "RGM:3"),
+    ("WEFT_ALLREDUCE", "RGM:3"),
+    ("WEFT_BCAST", "MULTICAST:1024"),
+    ("WEFT_ALLGATHER", "MULTICAST"),
+];
+const RGM7: Selected = &[
+    ("WEFT_BARRIER", "RGM:7"),
+    ("WEFT_ALLREDUCE", "RGM:7"),
+    ("WEFT_BCAST", "MULTICAST"),
+    ("WEFT_ALLGATHER", "MULTICAST"),
+];
+const BASELINES: Selected = &[("WEFT_BARRIER", "MPI-PE"), ("WEFT_ALLREDUCE", "MPI-PE")];
+const STREAMS: Selected = &[
+    ("WEFT_BARRIER", "BRUCK"),
+    ("WEFT_ALLREDUCE", "RING"),
+    ("WEFT_BCAST", "BINOMIAL"),
+    ("WEFT_ALLGATHER", "NEIGHBORS"),
+];
+const SEGMENTS: Selected = &[
+    ("WEFT_BARRIER", "RECURSIVE-DOUBLING"),
+    ("WEFT_ALLREDUCE", "RABENSEIFNER"),
+    ("WEFT_BCAST", "PIPELINE:4096"),
+    ("WEFT_ALLGATHER", "RING"),
+];
+
+/// Counters that must not stay 0 where multicast is used, ...
+const CAST: &[&str] = &["multicasts+", "multicast_datagrams+"];
+/// ... and where packets are lost.
+const REPAIRED: &[&str] = &["multicasts+", "multicast_naks+", "multicast_repairs+"];
+const STREAMED: &[&str] = &["stream_small+", "stream_segmented+", "stream_received+"];
+
+pub fn inside(inside: &Inside) -> Result<(), String> {
+    let rails = Rails::find()?;
+    let mut parts = Parts::new(&inside.only);
+    let run = |parts: &mut Parts, selected, nodes, rounds: u32, counters: &[&str]| {
+        let mut words = vec![word(&inside.programs, "kini"), rounds.to_string()];
+        words.extend(counters.iter().map(|&c| c.to_owned()));
+        job(inside, &rails, parts, words, nodes, selected);
+    };
+    parts.part("collectives", |parts| {
+        run(parts, RPE, THREE, 8, &[]);
+        run(parts, RDS, FIVE, 8, &[]);
+        run(parts, RGM1, PAIRS, 8, CAST);
+        run(parts, RGM7, EIGHT, 8, CAST);
+        run(parts, STREAMS, TWO, 16, STREAMED);
+        Ok(())
+    })?;
+    rails.lose(Some(LOSS))?;
+    parts.part(&format!("collectives, {LOSS} of the packets lost"), |parts| {
+        let before = rails.dropped()?;
+        run(parts, RPE, EIGHT, 8, &[]);
+        run(parts, RDS, THREE, 8, &[]);
+        run(parts, RGM1, FIVE, 8, REPAIRED);
+        run(parts, RGM3, TWO, 40, REPAIRED);
+        run(parts, RGM7, EIGHT, 8, REPAIRED);
+        run(parts, BASELINES, FIVE, 8, &[]);
+        run(parts, SEGMENTS, FIVE, 8, STREAMED);
+        root_computes(inside, &rails, parts, FIVE, 60);
+        match rails.dropped()? - before {
+            0 => Err("netem has dropped no packet".to_owned()),
+            _ => Ok(()),
+        }
+    })?;
+    rails.lose(Some(HEAVY))?;
+    parts.part(&format!("ends, {HEAVY} of the packets lost"), |parts| {
+        for _ in 0..3 {
+            run(parts, RGM7, THREE, 1, &[]);
+        }
+        Ok(())
+    })?;
+    rails.lose(None)?;
+    parts.end()
+}
+
+/// A program of tests/c.
+fn job(
+    inside: &Inside,
+    rails: &Rails,
+    parts: &mut Parts,
+    words: Vec<String>,
+    nodes: Nodes,
+    selected: Selected,
+) {
+    let algorithms: Vec<&str> = selected.iter().map(|(_, name)| *name).collect();
+    let name = words[0].rsplit('/').next().unwrap_or_default();
+    let name = format!("{name} {} on nodes {:?}", algorithms.join(" "), nodes.0);
+    // A lost packet costs a timeout: a shorter one.
+    let environment: Vec<_> = selected.iter().copied().chain([("WEFT_ACK_TIMEOUT", "14")]).collect();
+    parts.test(&name, || {
+        let job = Job { nodes, words, says: "correct", packets: 100, environment: &environment };
+        let (text, packets) = job.run(&inside.prefix, rails)?;
+        let counted = |line: &str| line.strip_prefix("counted ").map(str::to_owned);
+        let mut all: Vec<String> = text.lines().filter_map(counted).collect();
+        all.extend(text.lines().filter(|l| l.starts_with("repaired ")).map(str::to_owned));
+        all.push(format!("{packets} packets"));
+        Ok(all.join(", "))
+    });
+}
+
+fn root_computes(inside: &Inside, rails: &Rails, parts: &mut Parts, nodes: Nodes, rounds: u32) {
+    let words = vec![word(&inside.programs, "kini_root"), rounds.to_string(), "+".to_owned()];
+    job(inside, rails, parts, words, nodes, RGM7);
+}
