@@ -236,21 +236,6 @@ static void ends(int round)
     MPI_Comm_free(&half);
 }
 
-/* The sum of a counter over all ranks, without a collective that may be counted itself. */
-static number total(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
-{
-    number mine = value(session, handle), sum = mine;
-    if (rank > 0) {
-        MPI_Send(&mine, 1, MPI_UNSIGNED_LONG_LONG, 0, 9, MPI_COMM_WORLD);
-        return 0;
-    }
-    for (int from = 1; from < size; from++) {
-        MPI_Recv(&mine, 1, MPI_UNSIGNED_LONG_LONG, from, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        sum += mine;
-    }
-    return sum;
-}
-
 int main(int argc, char **argv)
 {
     enum { COUNTERS = 16 };

@@ -62,4 +62,19 @@ static inline number value(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
     return n;
 }
 
+/* The sum of a performance variable over all ranks, at rank 0; by messages, which no collective counts. */
+static inline number total(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
+{
+    number mine = value(session, handle), sum = mine;
+    if (rank > 0) {
+        MPI_Send(&mine, 1, MPI_UNSIGNED_LONG_LONG, 0, 9, MPI_COMM_WORLD);
+        return 0;
+    }
+    for (int from = 1; from < size; from++) {
+        MPI_Recv(&mine, 1, MPI_UNSIGNED_LONG_LONG, from, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        sum += mine;
+    }
+    return sum;
+}
+
 #endif
