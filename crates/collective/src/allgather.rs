@@ -5,6 +5,10 @@
 //! ```
 //! Cost: N - 1 rounds of one block each; every byte moves once over every link. Always chosen.
 
+mod shared;
+
+pub use shared::shared;
+
 use crate::Link;
 use weft_fabric::{Fabric, Fault, Sge};
 

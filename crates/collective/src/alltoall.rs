@@ -5,6 +5,10 @@
 //! ```
 //! Cost: N rounds of one block each way. The plain form, always chosen.
 
+mod shared;
+
+pub use shared::shared;
+
 use crate::Link;
 use weft_fabric::{Fabric, Fault, Sge};
 

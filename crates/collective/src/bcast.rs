@@ -8,6 +8,10 @@
 //! ```
 //! Cost: ceil(log2 N) rounds of the whole length. The plain form, always chosen.
 
+mod shared;
+
+pub use shared::shared;
+
 use crate::{Link, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 

@@ -14,6 +14,7 @@
 //! it enters the next also tells whose arrival is the last; nonblocking operations queue for it.
 
 use crate::link::share_memory;
+use crate::shared::Desks;
 use crate::{Link, allgather};
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
@@ -25,6 +26,8 @@ pub const SLOT: usize = 64;
 /// A communicator's board, or the place for it.
 pub struct Board<F: Fabric> {
     made: OnceCell<Made<F>>,
+    /// Further memory of the algorithms that read each other's.
+    pub(crate) desks: Desks<F>,
     epoch: Cell<u64>,
     gate: OnceCell<Gate<F>>,
 }
@@ -45,7 +48,12 @@ impl<F: Fabric> Drop for Gate<F> {
 
 impl<F: Fabric> Default for Board<F> {
     fn default() -> Self {
-        Board { made: OnceCell::new(), epoch: Cell::new(0), gate: OnceCell::new() }
+        Board {
+            made: OnceCell::new(),
+            desks: Desks::default(),
+            epoch: Cell::new(0),
+            gate: OnceCell::new(),
+        }
     }
 }
 
@@ -53,6 +61,7 @@ impl<F: Fabric> Default for Board<F> {
 pub struct Turn<'b, F: Fabric> {
     made: Option<&'b Made<F>>,
     gate: &'b Gate<F>,
+    meetings: u64,
 }
 
 impl<F: Fabric> std::ops::Deref for Turn<'_, F> {
@@ -65,7 +74,7 @@ impl<F: Fabric> std::ops::Deref for Turn<'_, F> {
 
 impl<F: Fabric> Drop for Turn<'_, F> {
     fn drop(&mut self) {
-        self.gate.endpoint.fabric().counters().add(self.gate.left, 1);
+        self.gate.endpoint.fabric().counters().add(self.gate.left, self.meetings);
     }
 }
 
@@ -95,16 +104,26 @@ impl<F: Fabric> Board<F> {
     /// The board, made now if need be, and the number of the operation (from 1 on). Waits until this
     /// rank has left all operations that it began before.
     pub async fn enter(&self, link: &Link<F>) -> Result<(Turn<'_, F>, u64), Fault> {
+        self.enter_for(link, 1).await
+    }
+
+    /// The same for an operation in which the ranks meet several times: each meeting has a number, and
+    /// counts as an operation. Returns the first.
+    pub async fn enter_for(
+        &self,
+        link: &Link<F>,
+        meetings: u64,
+    ) -> Result<(Turn<'_, F>, u64), Fault> {
         // Numbered before anything is awaited: operations are numbered in the order of their start.
         let epoch = self.epoch.get() + 1;
-        self.epoch.set(epoch);
+        self.epoch.set(self.epoch.get() + meetings);
         let gate = self.gate.get_or_init(|| {
             let counters = link.endpoint.fabric().counters();
             let left = counters.allocate();
             Gate { endpoint: link.endpoint.clone(), left, start: counters.value(left) }
         });
         link.endpoint.until(gate.left, gate.start + epoch - 1).await?;
-        let mut turn = Turn { made: self.made.get(), gate };
+        let mut turn = Turn { made: self.made.get(), gate, meetings };
         if turn.made.is_none() {
             let made = Made::make(link).await?;
             turn.made = Some(self.made.get_or_init(|| made));
@@ -146,13 +165,13 @@ impl<F: Fabric> Made<F> {
         Ok(Made { endpoint, mine, central, arrivals, ranks, flag, size })
     }
 
-    fn fabric(&self) -> &F {
+    pub(crate) fn fabric(&self) -> &F {
         self.endpoint.fabric()
     }
 
     /// Posts an operation with a completion counter of its own and waits for it: several operations
     /// of the board may be under way at once.
-    async fn finish(
+    pub(crate) async fn finish(
         &self,
         post: impl FnOnce(&F, Option<Counter>) -> Result<(), Fault>,
     ) -> Result<(), Fault> {

@@ -16,8 +16,10 @@ mod link;
 pub mod neighbor;
 pub mod rank;
 pub mod reduce;
+pub mod reduce_scatter;
 pub mod scan;
 pub mod scatter;
+pub mod shared;
 
 pub use board::{Board, SLOT};
 pub use link::{Accumulator, Link, Reduce, share_memory};

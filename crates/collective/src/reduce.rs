@@ -8,6 +8,10 @@
 //! depend on the root, to which rank 0 hands it.
 //! Cost: ceil(log2 N) rounds of the whole length, one more for another root.
 
+mod shared;
+
+pub use shared::{SENT, shared};
+
 use crate::{Accumulator, Link, Reduce, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 

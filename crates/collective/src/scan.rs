@@ -5,6 +5,10 @@
 //! ```
 //! Cost: N - 1 rounds of the whole length. The plain form, always chosen.
 
+mod shared;
+
+pub use shared::shared;
+
 use crate::{Accumulator, Link, Reduce};
 use weft_fabric::{Fabric, Fault, Sge};
 
