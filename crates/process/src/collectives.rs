@@ -10,8 +10,8 @@ use crate::{Buffer, Comm, Error, inter};
 use std::rc::Rc;
 use weft_collective::inter::{Root, Sides, leaders};
 use weft_collective::{
-    CENTRAL_MOST, Link, Reduce, SLOT, allgather, allreduce, alltoall, barrier, bcast, gather,
-    reduce, scan, scatter, share_memory,
+    Board, CENTRAL_MOST, Link, Reduce, SLOT, allgather, allreduce, alltoall, barrier, bcast,
+    gather, reduce, reduce_scatter, scan, scatter, share_memory, shared,
 };
 use weft_fabric::{Fabric, Sge};
 
@@ -101,6 +101,17 @@ fn copy_local<F: Fabric>(link: &Link<F>, from: &Buffer, to: &Buffer) {
     }
 }
 
+/// Whether payloads of `len` bytes a rank, the same on all ranks, are read by the others where they are:
+/// `near` says that the ranks share memory.
+async fn in_sight<F: Fabric>(
+    near: bool,
+    link: &Link<F>,
+    board: &Board<F>,
+    len: usize,
+) -> Result<bool, Error> {
+    Ok(near && (len <= shared::DESK || board.direct(link).await?))
+}
+
 /// The root of an operation of one group.
 fn in_group(root: Root) -> usize {
     match root {
@@ -116,6 +127,11 @@ impl<F: Fabric> Comm<F> {
             let fabric = self.engine.endpoint().fabric();
             self.size() <= CENTRAL_MOST && share_memory(fabric, self.group().ranks())
         })
+    }
+
+    /// Whether there are others, and all share memory.
+    fn near(&self) -> bool {
+        self.size() > 1 && self.central()
     }
 
     pub fn barrier(&self) -> impl Operation + use<F> {
@@ -143,6 +159,7 @@ impl<F: Fabric> Comm<F> {
 
     pub fn bcast(&self, buffer: Buffer, root: Root) -> impl Operation + use<F> {
         let (link, bridge) = self.links();
+        let near = self.near();
         async move {
             if let Some(bridge) = bridge {
                 let sides = Sides { local: link, bridge };
@@ -152,7 +169,10 @@ impl<F: Fabric> Comm<F> {
             let pool = link.endpoint.staging();
             let at_root = link.rank == root;
             let piece = if at_root { buffer.readable(pool) } else { buffer.writable(pool) };
-            bcast::binomial(&link, root, piece.sge).await?;
+            match near {
+                true => bcast::shared(&link, root, piece.sge).await?,
+                false => bcast::binomial(&link, root, piece.sge).await?,
+            }
             if !at_root {
                 piece.unpack(&buffer, buffer.len());
             }
@@ -169,6 +189,7 @@ impl<F: Fabric> Comm<F> {
         op: Rc<dyn Reduce>,
     ) -> impl Operation + use<F> {
         let (link, bridge) = self.links();
+        let (near, board) = (self.near(), self.board.clone());
         async move {
             if let Some(bridge) = bridge {
                 let sides = Sides { local: link, bridge };
@@ -181,7 +202,13 @@ impl<F: Fabric> Comm<F> {
             let input = input.as_ref().map_or(Sge::EMPTY, |p| p.sge);
             let output = receive.as_ref().map(|b| b.writable(pool));
             let into = output.as_ref().map_or(Sge::EMPTY, |p| p.sge);
-            reduce::binomial(&link, root, input, into, &*op).await?;
+            let unit = send.as_ref().or(receive.as_ref()).map_or(0, |b| b.ty().size());
+            let len = input.len();
+            if near && (len <= reduce::SENT || board.direct(&link).await?) {
+                reduce::shared(&link, &board, root, (input, into), unit, &*op).await?;
+            } else {
+                reduce::binomial(&link, root, input, into, &*op).await?;
+            }
             if let (Some(piece), Some(buffer), true) = (output, &receive, link.rank == root) {
                 piece.unpack(buffer, buffer.len());
             }
@@ -196,7 +223,7 @@ impl<F: Fabric> Comm<F> {
         op: Rc<dyn Reduce>,
     ) -> impl Operation + use<F> {
         let (link, bridge) = self.links();
-        let board = self.board.clone();
+        let (near, board) = (self.near(), self.board.clone());
         let algorithm = match self.selection.get().allreduce {
             AllreduceAlgorithm::Automatic if self.central() => AllreduceAlgorithm::Central,
             other => other,
@@ -215,6 +242,12 @@ impl<F: Fabric> Comm<F> {
             match algorithm {
                 AllreduceAlgorithm::Central if from.len() <= SLOT => {
                     allreduce::central(&link, &board, from, to, &*op).await?
+                }
+                AllreduceAlgorithm::Central
+                    if in_sight(near, &link, &board, from.len()).await? =>
+                {
+                    let unit = receive.ty().size();
+                    allreduce::shared(&link, &board, from, to, unit, &*op).await?
                 }
                 AllreduceAlgorithm::GatherBroadcast => {
                     allreduce::gather_broadcast(&link, from, to, &*op).await?
@@ -236,11 +269,19 @@ impl<F: Fabric> Comm<F> {
         exclusive: bool,
     ) -> impl Operation + use<F> {
         let link = self.link();
+        let (near, board) = (self.near(), self.board.clone());
         async move {
             let pool = link.endpoint.staging();
             let input = send.as_ref().unwrap_or(&receive).readable(pool);
             let output = receive.writable(pool);
-            if exclusive {
+            // Slices on desks are rounded up: half is surely enough.
+            if in_sight(near, &link, &board, 2 * input.sge.len()).await? {
+                let (buffers, unit) = ((input.sge, output.sge), receive.ty().size());
+                scan::shared(&link, &board, buffers, unit, exclusive, &*op).await?;
+                if !exclusive || link.rank > 0 {
+                    output.unpack(&receive, receive.len());
+                }
+            } else if exclusive {
                 scan::exclusive_chain(&link, input.sge, output.sge, &*op).await?;
                 if link.rank > 0 {
                     output.unpack(&receive, receive.len());
@@ -317,6 +358,7 @@ impl<F: Fabric> Comm<F> {
     /// `blocks`: by rank, the receive buffers; this rank's own holds its data if `send` is `None`.
     pub fn allgather(&self, send: Option<Buffer>, blocks: Vec<Buffer>) -> impl Operation + use<F> {
         let (link, bridge) = self.links();
+        let (near, board) = (self.near(), self.board.clone());
         async move {
             if let Some(bridge) = bridge {
                 let send = send.expect("in place is for one group");
@@ -330,8 +372,53 @@ impl<F: Fabric> Comm<F> {
             if pieces.pieces[me].staging.is_some() {
                 pieces.buffers[me].pack_to(pieces.pieces[me].sge);
             }
-            allgather::ring(&link, &pieces.sges()).await?;
+            let sges = pieces.sges();
+            let most = sges.iter().map(|sge| sge.len()).max().unwrap_or(0);
+            match in_sight(near, &link, &board, most).await? {
+                true => allgather::shared(&link, &board, &sges).await?,
+                false => allgather::ring(&link, &sges).await?,
+            }
             pieces.unpack_except(me);
+            Ok(())
+        }
+    }
+
+    /// The same for blocks that all have one length, side by side in extents of their type.
+    pub fn alltoall_equal(
+        &self,
+        send: Option<Vec<Buffer>>,
+        receive: Vec<Buffer>,
+    ) -> impl Operation + use<F> {
+        let near = self.remote().is_none() && self.near();
+        // Taken now: it numbers the operation.
+        let other = (!near).then(|| self.alltoall(send.clone(), receive.clone()));
+        let (link, board) = (near.then(|| self.link()), self.board.clone());
+        async move {
+            let (Some(link), None) = (link, &other) else {
+                return Box::pin(other.expect("one of the two")).await;
+            };
+            let blocks = send.as_ref().unwrap_or(&receive);
+            let whole = blocks[0].block(0, blocks[0].count() * blocks.len());
+            let into = writable(&link, receive);
+            let pool = link.endpoint.staging();
+            let mut out = whole.readable(pool);
+            let total = out.sge.len();
+            let each = total / link.size();
+            let mut places = into.sges();
+            places.iter_mut().for_each(|sge| *sge = sge.part(0, each.min(sge.len())));
+            if send.is_none() && out.staging.is_none() && total > shared::DESK {
+                // In place: what is sent is set aside, because it is overwritten.
+                let copy = pool.take(total);
+                copy.sge().copy_from(out.sge);
+                out = Piece { sge: copy.sge(), staging: Some(copy) };
+            }
+            if in_sight(true, &link, &board, total).await? {
+                alltoall::shared(&link, &board, out.sge, &places).await?;
+            } else {
+                let blocks = (0..link.size()).map(|r| out.sge.part(r * each, each));
+                alltoall::pairwise(&link, &blocks.collect::<Vec<_>>(), &places).await?;
+            }
+            into.unpack();
             Ok(())
         }
     }
@@ -388,6 +475,7 @@ impl<F: Fabric> Comm<F> {
     ) -> impl Operation + use<F> {
         let (link, bridge) = self.links();
         let second = self.link();
+        let (near, board) = (self.near(), self.board.clone());
         async move {
             if let Some(bridge) = bridge {
                 let sides = Sides { local: link, bridge };
@@ -396,6 +484,15 @@ impl<F: Fabric> Comm<F> {
                 return Box::pin(reduce).await;
             }
             let input = send.readable(link.endpoint.staging());
+            if in_sight(near, &link, &board, send.len()).await? {
+                let unit = send.ty().size();
+                let lens: Vec<_> = counts.iter().map(|count| count * unit).collect();
+                let piece = receive.writable(link.endpoint.staging());
+                let data = (input.sge, &lens[..]);
+                reduce_scatter::shared(&link, &board, data, piece.sge, unit, &*op).await?;
+                piece.unpack(&receive, receive.len());
+                return Ok(());
+            }
             let whole = link.stage(send.len());
             reduce::binomial(&link, 0, input.sge, whole.sge(), &*op).await?;
             let size = send.ty().size();

@@ -331,7 +331,7 @@ unsafe fn prepare_alltoall(
     };
     let own = out.as_ref().and_then(|out| out.get(comm.rank()));
     own_fits(&comm, own, into.get(comm.rank()))?;
-    Ok((comm, move |c: &CommObject| boxed(c.alltoall(out.clone(), into.clone()))))
+    Ok((comm, move |c: &CommObject| boxed(c.alltoall_equal(out.clone(), into.clone()))))
 }
 
 // implements: alltoall ialltoall alltoall_init
