@@ -10,7 +10,7 @@
 
 mod shared;
 
-pub use shared::{SENT, shared};
+pub use shared::shared;
 
 use crate::{Accumulator, Link, Reduce, rank};
 use weft_fabric::{Fabric, Fault, Sge};

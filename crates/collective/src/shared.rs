@@ -13,8 +13,12 @@
 //! all have come to k + 1 and so have read what they needed of k. The program's own memory, which has no
 //! parity, is read between two meetings of one operation.
 //!
-//! Memory: two desks of [`DESK`] bytes a rank and communicator, made by the first operation on it that needs
-//! them.
+//! Reads of a desk may go on when their operation is over elsewhere. So each rank says in a word beside its
+//! desks which meeting's it has read, and desks that are not needed any more stay aside until all ranks are
+//! that far ([`weft_p2p::Endpoint::park`]).
+//!
+//! Memory: two desks of [`DESK`] bytes a rank and communicator, 192 KiB, made by the first operation on it that
+//! needs them.
 
 use crate::board::Turn;
 use crate::{Board, Link, Reduce, SLOT};
@@ -23,10 +27,19 @@ use std::ops::Range;
 use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge, Staging, Work};
 
 /// Bytes that a rank may put down for one meeting.
-pub const DESK: usize = 32 << 10;
+pub const DESK: usize = 96 << 10;
 
-/// Bytes that are read and combined at once: they stay in the processor's cache in between.
-pub const CHUNK: usize = 64 << 10;
+/// The largest elements, in bytes, that reductions cut a payload between.
+pub const UNIT_MOST: usize = 1024;
+
+/// Where a desk has the results, in algorithms that put down both; the operands are before.
+pub const SUMS: usize = 64 << 10;
+
+/// The largest part of a payload, in elements of `unit` bytes, whose slices fit behind [`SUMS`].
+pub fn segment(unit: usize) -> usize {
+    let unit = unit.max(1);
+    (SUMS - 4 * UNIT_MOST) / unit * unit
+}
 
 /// The desks of a communicator, or the place for them.
 pub(crate) struct Desks<F: Fabric> {
@@ -43,14 +56,37 @@ impl<F: Fabric> Default for Desks<F> {
 
 struct Made<F: Fabric> {
     endpoint: std::rc::Rc<weft_p2p::Endpoint<F>>,
+    members: std::rc::Rc<[u32]>,
     mine: Region,
     all: Vec<RemoteAddr>,
     direct: bool,
+    /// The last meeting of which this rank has read the desks.
+    read: Cell<u64>,
 }
+
+/// Where the word with the last meeting read is.
+const READ: usize = 2 * DESK;
 
 impl<F: Fabric> Drop for Made<F> {
     fn drop(&mut self) {
-        self.endpoint.fabric().withdraw(self.mine);
+        let (members, all) = (self.members.clone(), std::mem::take(&mut self.all));
+        let (mine, last) = (self.mine, self.read.get());
+        self.endpoint.park(move |fabric| {
+            // A word that is another's by now belonged to a rank that had seen everybody done.
+            let done = |(&peer, at): (&u32, &RemoteAddr)| {
+                let word = fabric.mapped(peer as usize, at.offset(READ as u64), 8);
+                word.is_some_and(|word| {
+                    let mut bytes = [0; 8];
+                    word.read(&mut bytes);
+                    u64::from_ne_bytes(bytes) >= last
+                })
+            };
+            let free = members.iter().zip(&all).all(done);
+            if free {
+                fabric.withdraw(mine);
+            }
+            free
+        });
     }
 }
 
@@ -63,9 +99,18 @@ pub struct Hall<'b, F: Fabric> {
     next: Cell<u64>,
 }
 
+impl<F: Fabric> Drop for Hall<'_, F> {
+    fn drop(&mut self) {
+        let last = self.next.get() - 1;
+        self.desks.read.set(last);
+        // What was read has been read before this can be seen.
+        std::sync::atomic::fence(std::sync::atomic::Ordering::Release);
+        self.desks.mine.local.part(READ, 8).fill(&last.to_ne_bytes());
+    }
+}
+
 impl<F: Fabric> Board<F> {
-    /// Whether all ranks can read and write each other's own memory, which payloads above [`DESK`] bytes need.
-    /// All find the same. The first question is asked of all ranks at once.
+    /// Whether all ranks can read each other's own memory. All find the same. The first question is asked of all ranks at once.
     pub async fn direct(&self, link: &Link<F>) -> Result<bool, Fault> {
         match self.desks.made.get() {
             Some(made) => Ok(made.direct),
@@ -96,10 +141,11 @@ impl<F: Fabric> Board<F> {
 impl<F: Fabric> Made<F> {
     async fn make(link: &Link<F>, turn: &Turn<'_, F>, epoch: u64) -> Result<Made<F>, Fault> {
         let fabric = link.endpoint.fabric();
+        link.endpoint.clear_parked();
         let mine = match crate::share_memory(fabric, &link.members) {
-            true => fabric.allocate_on_node(2 * DESK)?,
+            true => fabric.allocate_on_node(READ + 8)?,
             // By name, these algorithms can be had across nodes, too.
-            false => fabric.allocate(2 * DESK)?,
+            false => fabric.allocate(READ + 8)?,
         };
         let reaches = |&peer: &u32| fabric.capabilities(peer as usize).direct;
         let direct = link.members.iter().all(reaches);
@@ -109,6 +155,8 @@ impl<F: Fabric> Made<F> {
         let addr = |rank| RemoteAddr::from_words(std::array::from_fn(|i| word(rank, i)));
         Ok(Made {
             endpoint: link.endpoint.clone(),
+            members: link.members.clone(),
+            read: Cell::new(epoch),
             mine,
             all: (0..link.size()).map(addr).collect(),
             direct: (0..link.size()).all(|rank| word(rank, RemoteAddr::WORDS) == 1),
@@ -133,18 +181,18 @@ async fn exchange<F: Fabric>(
     for (i, word) in words.iter().enumerate() {
         said.sge().part(8 * i, 8).fill(&word.to_ne_bytes());
     }
-    turn.contribute(link, epoch, said.sge()).await?;
-    meet(link, turn, epoch).await?;
     let all = link.stage(SLOT * link.size());
+    if turn.is_pair() {
+        let other = turn.swap(link, epoch, said.sge()).await?;
+        let slot = |rank: usize| all.sge().part(SLOT * rank, said.len());
+        slot(link.rank).copy_from(said.sge());
+        slot(1 - link.rank).copy_from(other);
+        return Ok(all);
+    }
+    turn.contribute(link, epoch, said.sge()).await?;
+    turn.meet(link, epoch).await?;
     turn.collect(link, epoch, all.sge()).await?;
     Ok(all)
-}
-
-async fn meet<F: Fabric>(link: &Link<F>, turn: &Turn<'_, F>, epoch: u64) -> Result<(), Fault> {
-    match turn.arrive(link, epoch).await? {
-        true => turn.release(link, epoch, Sge::EMPTY).await,
-        false => turn.await_release(epoch, Sge::EMPTY).await,
-    }
 }
 
 impl<F: Fabric> Hall<'_, F> {
@@ -154,7 +202,7 @@ impl<F: Fabric> Hall<'_, F> {
 
     /// Everybody comes, then everybody goes on.
     pub async fn meet(&self) -> Result<(), Fault> {
-        meet(self.link, &self.turn, self.take_number()).await
+        self.turn.meet(self.link, self.take_number()).await
     }
 
     /// A meeting for which the last to arrive does something before it lets the others go.
@@ -173,22 +221,18 @@ impl<F: Fabric> Hall<'_, F> {
         self.turn.release(self.link, epoch, Sge::EMPTY).await
     }
 
-    /// A meeting in which everybody learns where two pieces of the others' memory are. They are reached
-    /// until [`Hall::hide`], before which the ranks meet once more.
-    pub async fn show(&self, memory: [Sge; 2]) -> Result<Shown, Fault> {
-        let fabric = self.link.endpoint.fabric();
-        let regions = [fabric.expose(memory[0])?, fabric.expose(memory[1])?];
+    /// A meeting in which everybody learns where the others' `memory` is. It is reached until
+    /// [`Hall::hide`], before which the ranks meet once more.
+    pub async fn show(&self, memory: Sge) -> Result<Shown, Fault> {
+        let region = self.link.endpoint.fabric().expose(memory)?;
         let epoch = self.take_number();
-        let words = regions.map(|region| region.remote.words()).concat();
-        let all = exchange(self.link, &self.turn, epoch, &words).await?;
-        Ok(Shown { regions, all })
+        let all = exchange(self.link, &self.turn, epoch, &region.remote.words()).await?;
+        Ok(Shown { region, all })
     }
 
     /// Ends the reach of what was shown.
     pub fn hide(&self, shown: &Shown) {
-        for region in shown.regions {
-            self.link.endpoint.fabric().withdraw(region);
-        }
+        self.link.endpoint.fabric().withdraw(shown.region);
     }
 
     /// This rank's desk for the next meeting.
@@ -203,9 +247,9 @@ impl<F: Fabric> Hall<'_, F> {
         self.desks.mine.local.part(at, DESK)
     }
 
-    /// Puts `data` down for the next meeting.
-    pub fn put(&self, data: Sge) {
-        self.desk().part(0, data.len()).copy_from(data);
+    /// Puts `data` down for the next meeting, at byte `offset` of the desk.
+    pub fn put(&self, offset: usize, data: Sge) {
+        self.desk().part(offset, data.len()).copy_from(data);
         self.link.endpoint.fabric().charge(Work::Copy(data.len()));
     }
 
@@ -215,9 +259,26 @@ impl<F: Fabric> Hall<'_, F> {
         self.desks.all[rank].offset((DESK * parity as usize + offset) as u64)
     }
 
-    /// Reads what `rank` put down for the last meeting, from byte `offset` on.
+    /// Copies what `rank` put down for the last meeting, from byte `offset` on.
     pub async fn look(&self, rank: usize, offset: usize, into: Sge) -> Result<(), Fault> {
-        self.fetch(rank, self.desk_of(rank, offset), into).await
+        if into.is_empty() {
+            return Ok(());
+        }
+        let found = self.operand(rank, offset, into).await?;
+        if found.ptr() != into.ptr() {
+            into.copy_from(found);
+        }
+        Ok(())
+    }
+
+    /// The same without a copy where `rank`'s memory is seen here; else in `spare`, whose length it has.
+    pub async fn operand(&self, rank: usize, offset: usize, spare: Sge) -> Result<Sge, Fault> {
+        let (peer, from) = (self.link.members[rank] as usize, self.desk_of(rank, offset));
+        if let Some(seen) = self.turn.fabric().mapped(peer, from, spare.len()) {
+            return Ok(seen);
+        }
+        self.fetch(rank, from, spare).await?;
+        Ok(spare)
     }
 
     /// Writes over what `rank` put down for the last meeting, from byte `offset` on.
@@ -226,31 +287,15 @@ impl<F: Fabric> Hall<'_, F> {
         self.turn.finish(|fabric, done| fabric.write(peer, data, to, done)).await
     }
 
-    /// Reads piece `which` of what `rank` has shown, from byte `offset` on.
+    /// Reads what `rank` has shown, from byte `offset` on.
     pub async fn read(
         &self,
         shown: &Shown,
-        (rank, which): (usize, usize),
+        rank: usize,
         offset: usize,
         into: Sge,
     ) -> Result<(), Fault> {
-        self.fetch(rank, shown.of(rank, which).offset(offset as u64), into).await
-    }
-
-    /// Writes to piece `which` of what `rank` has shown, from byte `offset` on.
-    pub async fn write(
-        &self,
-        shown: &Shown,
-        (rank, which): (usize, usize),
-        offset: usize,
-        data: Sge,
-    ) -> Result<(), Fault> {
-        if data.is_empty() {
-            return Ok(());
-        }
-        let to = shown.of(rank, which).offset(offset as u64);
-        let peer = self.link.members[rank] as usize;
-        self.turn.finish(|fabric, done| fabric.write(peer, data, to, done)).await
+        self.fetch(rank, shown.of(rank).offset(offset as u64), into).await
     }
 
     async fn fetch(&self, rank: usize, from: RemoteAddr, into: Sge) -> Result<(), Fault> {
@@ -262,50 +307,50 @@ impl<F: Fabric> Hall<'_, F> {
     }
 }
 
-/// Two pieces of memory of each rank.
+/// A piece of memory of each rank.
 pub struct Shown {
-    regions: [Region; 2],
+    region: Region,
     all: Staging,
 }
 
 impl Shown {
-    fn of(&self, rank: usize, which: usize) -> RemoteAddr {
-        let word = |i| read_word(self.all.sge(), rank, which * RemoteAddr::WORDS + i);
+    fn of(&self, rank: usize) -> RemoteAddr {
+        let word = |i| read_word(self.all.sge(), rank, i);
         RemoteAddr::from_words(std::array::from_fn(word))
     }
 }
 
-/// `result` = the operands of `ranks`, at least one, combined in their order. The operand of this rank is
-/// `own`, which `result` may not overlap; `read` gets the others'. The combination goes from the highest rank
-/// down, so that it grows in `result` itself.
+/// `result` = the operands of `ranks` combined in their order; nothing without ranks. The operand of this rank
+/// is `own`, which `result` may not overlap; `operand` says where the others' are, or gets them into the memory
+/// that it is given. The combination goes from the highest rank down, so that it grows in `result` itself.
 pub async fn fold<F: Fabric>(
     link: &Link<F>,
     ranks: Range<usize>,
     (own, result): (Sge, Sge),
     op: &(impl Reduce + ?Sized),
-    read: impl AsyncFn(usize, Sge) -> Result<(), Fault>,
+    operand: impl AsyncFn(usize, Sge) -> Result<Sge, Fault>,
 ) -> Result<(), Fault> {
     let Some(last) = ranks.clone().next_back() else { return Ok(()) };
-    match last == link.rank {
-        true => result.copy_from(own),
-        false => read(last, result).await?,
+    if result.is_empty() {
+        return Ok(());
+    }
+    let found = if last == link.rank { own } else { operand(last, result).await? };
+    if found.ptr() != result.ptr() || found.is_phantom() {
+        result.copy_from(found);
     }
     let spare = link.endpoint.staging().take_for(result);
     for rank in (ranks.start..last).rev() {
-        let operand = if rank == link.rank { own } else { spare.sge() };
-        if rank != link.rank {
-            read(rank, operand).await?;
-        }
+        let left = if rank == link.rank { own } else { operand(rank, spare.sge()).await? };
         link.endpoint.fabric().charge(Work::Reduce(result.len()));
-        op.combine(operand, result);
+        op.combine(left, result);
     }
     Ok(())
 }
 
-/// Pieces of at most `most` bytes, in elements of `unit` bytes, of `len` bytes: offset and length.
-pub fn chunks(len: usize, unit: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
-    let step = (most / unit.max(1)).max(1) * unit.max(1);
-    (0..len).step_by(step).map(move |at| (at, step.min(len - at)))
+/// Part `t` of `len` bytes cut into parts of `most`: offset and length, zero beyond the end.
+pub fn part(len: usize, most: usize, t: usize) -> (usize, usize) {
+    let at = (t * most).min(len);
+    (at, most.min(len - at))
 }
 
 /// Whether two pieces of memory have bytes in common.

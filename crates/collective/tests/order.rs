@@ -98,7 +98,7 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Started {
     let (rank, n) = (group.rank, group.size());
     let (link, board) = (group.link(), group.board.clone());
     // All ranks draw the same kind: they agree on the key.
-    let kind = Rng::with_seed(key).u8(0..6);
+    let kind = Rng::with_seed(key).u8(0..8);
     let data = rank.buffer(&bytes_of(&operand(key, group.me)));
     let result = rank.empty(32);
     let out = result.sge();
@@ -118,6 +118,12 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Started {
                 Ok(allreduce::central(&link, &board, data.sge(), out, &Product).await?)
             };
             (engine.spawn(central), Some(fold(key, n, product)))
+        }
+        6 | 7 => {
+            let shared = async move {
+                Ok(allreduce::shared(&link, &board, data.sge(), out, 32, &Product).await?)
+            };
+            (engine.spawn(shared), Some(fold(key, n, product)))
         }
         4 => {
             let exchange = async move {

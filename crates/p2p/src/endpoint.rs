@@ -28,6 +28,9 @@ impl Default for Limits {
     }
 }
 
+/// Gives memory back to the fabric if it can by now, and says whether it did.
+type Parked<F> = Box<dyn FnMut(&F) -> bool>;
+
 /// What is known of one peer. Made at first use.
 #[derive(Debug, Clone, Default)]
 pub struct Peer {
@@ -128,6 +131,7 @@ pub struct Endpoint<F: Fabric> {
     pub(crate) limits: Limits,
     pub(crate) arrivals: Counter,
     staging: StagingPool,
+    parked: RefCell<Vec<Parked<F>>>,
     waiting: Cell<Option<(Counter, u64)>>,
 }
 
@@ -151,7 +155,19 @@ impl<F: Fabric> Endpoint<F> {
         };
         let staging = StagingPool::default();
         let waiting = Cell::new(None);
-        Endpoint { fabric, state: RefCell::new(state), limits, arrivals, staging, waiting }
+        let (state, parked) = (RefCell::new(state), RefCell::default());
+        Endpoint { fabric, state, limits, arrivals, staging, parked, waiting }
+    }
+
+    /// Keeps what cannot be given back yet, because peers may still read it: `give_back` says whether it
+    /// has done it, and is asked again by [`Endpoint::clear_parked`].
+    pub fn park(&self, give_back: impl FnMut(&F) -> bool + 'static) {
+        self.parked.borrow_mut().push(Box::new(give_back));
+    }
+
+    /// Gives back what can be given back by now.
+    pub fn clear_parked(&self) {
+        self.parked.borrow_mut().retain_mut(|give_back| !give_back(&self.fabric));
     }
 
     pub fn fabric(&self) -> &F {

@@ -101,15 +101,22 @@ fn copy_local<F: Fabric>(link: &Link<F>, from: &Buffer, to: &Buffer) {
     }
 }
 
-/// Whether payloads of `len` bytes a rank, the same on all ranks, are read by the others where they are:
-/// `near` says that the ranks share memory.
-async fn in_sight<F: Fabric>(
-    near: bool,
+/// Allgather of ranks that share memory.
+async fn gather_all<F: Fabric>(
     link: &Link<F>,
     board: &Board<F>,
-    len: usize,
-) -> Result<bool, Error> {
-    Ok(near && (len <= shared::DESK || board.direct(link).await?))
+    send: Option<Buffer>,
+    blocks: Vec<Buffer>,
+) -> Result<(), Error> {
+    let me = link.rank;
+    let pieces = writable(link, blocks);
+    let own = send.as_ref().unwrap_or(&pieces.buffers[me]).readable(link.endpoint.staging());
+    let mut sges = pieces.sges();
+    // Both sides may describe the block in other types, and should agree about its length.
+    sges[me] = sges[me].part(0, own.sge.len().min(sges[me].len()));
+    allgather::shared(link, board, own.sge.part(0, sges[me].len()), &sges).await?;
+    pieces.unpack();
+    Ok(())
 }
 
 /// The root of an operation of one group.
@@ -159,7 +166,7 @@ impl<F: Fabric> Comm<F> {
 
     pub fn bcast(&self, buffer: Buffer, root: Root) -> impl Operation + use<F> {
         let (link, bridge) = self.links();
-        let near = self.near();
+        let (near, board) = (self.near(), self.board.clone());
         async move {
             if let Some(bridge) = bridge {
                 let sides = Sides { local: link, bridge };
@@ -170,7 +177,7 @@ impl<F: Fabric> Comm<F> {
             let at_root = link.rank == root;
             let piece = if at_root { buffer.readable(pool) } else { buffer.writable(pool) };
             match near {
-                true => bcast::shared(&link, root, piece.sge).await?,
+                true => bcast::shared(&link, &board, root, piece.sge).await?,
                 false => bcast::binomial(&link, root, piece.sge).await?,
             }
             if !at_root {
@@ -203,8 +210,7 @@ impl<F: Fabric> Comm<F> {
             let output = receive.as_ref().map(|b| b.writable(pool));
             let into = output.as_ref().map_or(Sge::EMPTY, |p| p.sge);
             let unit = send.as_ref().or(receive.as_ref()).map_or(0, |b| b.ty().size());
-            let len = input.len();
-            if near && (len <= reduce::SENT || board.direct(&link).await?) {
+            if near && unit <= shared::UNIT_MOST {
                 reduce::shared(&link, &board, root, (input, into), unit, &*op).await?;
             } else {
                 reduce::binomial(&link, root, input, into, &*op).await?;
@@ -238,15 +244,12 @@ impl<F: Fabric> Comm<F> {
             let pool = link.endpoint.staging();
             let input = send.as_ref().unwrap_or(&receive).readable(pool);
             let output = receive.writable(pool);
-            let (from, to) = (input.sge, output.sge);
+            let (from, to, unit) = (input.sge, output.sge, receive.ty().size());
             match algorithm {
                 AllreduceAlgorithm::Central if from.len() <= SLOT => {
                     allreduce::central(&link, &board, from, to, &*op).await?
                 }
-                AllreduceAlgorithm::Central
-                    if in_sight(near, &link, &board, from.len()).await? =>
-                {
-                    let unit = receive.ty().size();
+                AllreduceAlgorithm::Central if near && unit <= shared::UNIT_MOST => {
                     allreduce::shared(&link, &board, from, to, unit, &*op).await?
                 }
                 AllreduceAlgorithm::GatherBroadcast => {
@@ -274,9 +277,9 @@ impl<F: Fabric> Comm<F> {
             let pool = link.endpoint.staging();
             let input = send.as_ref().unwrap_or(&receive).readable(pool);
             let output = receive.writable(pool);
-            // Slices on desks are rounded up: half is surely enough.
-            if in_sight(near, &link, &board, 2 * input.sge.len()).await? {
-                let (buffers, unit) = ((input.sge, output.sge), receive.ty().size());
+            let unit = receive.ty().size();
+            if near && 2 * unit <= shared::UNIT_MOST {
+                let buffers = (input.sge, output.sge);
                 scan::shared(&link, &board, buffers, unit, exclusive, &*op).await?;
                 if !exclusive || link.rank > 0 {
                     output.unpack(&receive, receive.len());
@@ -365,6 +368,9 @@ impl<F: Fabric> Comm<F> {
                 return Box::pin(inter::allgather(bridge, send, blocks)).await;
             }
             let me = link.rank;
+            if near {
+                return gather_all(&link, &board, send, blocks).await;
+            }
             if let Some(send) = &send {
                 copy_local(&link, send, &blocks[me]);
             }
@@ -372,12 +378,7 @@ impl<F: Fabric> Comm<F> {
             if pieces.pieces[me].staging.is_some() {
                 pieces.buffers[me].pack_to(pieces.pieces[me].sge);
             }
-            let sges = pieces.sges();
-            let most = sges.iter().map(|sge| sge.len()).max().unwrap_or(0);
-            match in_sight(near, &link, &board, most).await? {
-                true => allgather::shared(&link, &board, &sges).await?,
-                false => allgather::ring(&link, &sges).await?,
-            }
+            allgather::ring(&link, &pieces.sges()).await?;
             pieces.unpack_except(me);
             Ok(())
         }
@@ -412,12 +413,7 @@ impl<F: Fabric> Comm<F> {
                 copy.sge().copy_from(out.sge);
                 out = Piece { sge: copy.sge(), staging: Some(copy) };
             }
-            if in_sight(true, &link, &board, total).await? {
-                alltoall::shared(&link, &board, out.sge, &places).await?;
-            } else {
-                let blocks = (0..link.size()).map(|r| out.sge.part(r * each, each));
-                alltoall::pairwise(&link, &blocks.collect::<Vec<_>>(), &places).await?;
-            }
+            alltoall::shared(&link, &board, out.sge, &places).await?;
             into.unpack();
             Ok(())
         }
@@ -484,8 +480,8 @@ impl<F: Fabric> Comm<F> {
                 return Box::pin(reduce).await;
             }
             let input = send.readable(link.endpoint.staging());
-            if in_sight(near, &link, &board, send.len()).await? {
-                let unit = send.ty().size();
+            let unit = send.ty().size();
+            if near && unit <= shared::UNIT_MOST {
                 let lens: Vec<_> = counts.iter().map(|count| count * unit).collect();
                 let piece = receive.writable(link.endpoint.staging());
                 let data = (input.sge, &lens[..]);

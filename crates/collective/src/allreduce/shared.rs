@@ -1,25 +1,26 @@
-//! SHARED: ranks that read each other's memory, each combining a slice. Rabenseifner 2004 (reduce-scatter,
+//! SHARED: ranks that see each other's memory, each combining a slice. Rabenseifner 2004 (reduce-scatter,
 //! then allgather), with reads in place of messages.
 //!
 //! ```text
 //!   up to LAST bytes:   all put their data down;  the last to come combines all, leaves the result with
 //!                       rank 0 and lets the others go, who read it        (2 ranks: each combines for itself)
-//!   beyond:             rank r reads slice r of everybody and combines;  meet;  all read all slices
+//!   beyond, in segments of 60 KiB:
+//!     step t            put segment t down;  meet;  read the sums of segment t-1 from everybody's desk;
+//!                       combine slice r of segment t of all desks, on the own desk for step t+1
 //! ```
-//! Cost: 1 to 3 meetings ([`crate::shared`]); up to [`LAST`] N reads and combinations by one rank, beyond
-//! 2 (N - 1) / N of the payload read and as much combined by each. Data up to [`DESK`] bytes lie on desks,
-//! larger ones stay where they are, for which ranks must reach each other's memory. Chosen on one machine
+//! Cost: 1 meeting ([`crate::shared`]) and N reads and combinations by one rank, or beyond [`LAST`] bytes
+//! segments + 1 meetings, and for each rank one payload put down, combined, and read. Chosen on one machine
 //! beyond [`crate::SLOT`] bytes.
 
-use crate::shared::{CHUNK, DESK, Hall, Shown, chunks, fold, overlap, slice};
+use crate::shared::{DESK, Hall, SUMS, fold, part, segment, slice};
 use crate::{Board, Link, Reduce};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Bytes up to which one rank combines: its work takes less time than a second meeting.
 const LAST: usize = 4 << 10;
 
-/// Combines `data` of all ranks, elements of `unit` bytes, into `result` of all. Above [`DESK`] bytes only
-/// where ranks reach each other's memory.
+/// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::shared::UNIT_MOST`]), into `result` of
+/// all.
 pub async fn shared<F: Fabric>(
     link: &Link<F>,
     board: &Board<F>,
@@ -28,115 +29,79 @@ pub async fn shared<F: Fabric>(
     unit: usize,
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    match data.len() {
-        0..=LAST if link.size() <= 2 => {
-            let hall = board.hall(link, 1).await?;
-            hall.put(data);
-            hall.meet().await?;
-            let mine = hall.desk_met().part(0, data.len());
-            let read = async |rank, into| hall.look(rank, 0, into).await;
-            fold(link, 0..link.size(), (mine, result), op, read).await
-        }
-        0..=LAST => by_the_last(link, board, data, result, op).await,
-        ..=DESK => {
-            let hall = board.hall(link, 2).await?;
-            hall.put(data);
-            hall.meet().await?;
-            let (at, len) = slice(data.len(), unit, link.rank, link.size());
-            let (own, sum) = (hall.desk_met().part(at, len), hall.desk().part(0, len));
-            let read = async |rank, into| hall.look(rank, at, into).await;
-            fold(link, 0..link.size(), (own, sum), op, read).await?;
-            hall.meet().await?;
-            collect(link, &hall, result, unit).await
-        }
-        _ => in_place(link, board, data, result, unit, op).await,
+    if data.len() > LAST {
+        return in_slices(link, board, (data, result), None, unit, op).await;
     }
-}
-
-async fn by_the_last<F: Fabric>(
-    link: &Link<F>,
-    board: &Board<F>,
-    data: Sge,
-    result: Sge,
-    op: &(impl Reduce + ?Sized),
-) -> Result<(), Fault> {
     let hall = board.hall(link, 1).await?;
-    hall.put(data);
+    hall.put(0, data);
+    let own = || hall.desk_met().part(0, data.len());
+    let operand = async |rank, spare| hall.operand(rank, 0, spare).await;
+    if link.size() <= 2 {
+        hall.meet().await?;
+        return fold(link, 0..link.size(), (own(), result), op, operand).await;
+    }
     let mut last = false;
     hall.meet_after(async || {
         last = true;
-        let own = hall.desk_met().part(0, data.len());
-        let read = async |rank, into| hall.look(rank, 0, into).await;
-        fold(link, 0..link.size(), (own, result), op, read).await?;
+        fold(link, 0..link.size(), (own(), result), op, operand).await?;
         hall.overwrite(0, 0, result).await
     })
     .await?;
     if last { Ok(()) } else { hall.look(0, 0, result).await }
 }
 
-/// All slices of the result from the desks.
-async fn collect<F: Fabric>(
-    link: &Link<F>,
-    hall: &Hall<'_, F>,
-    result: Sge,
-    unit: usize,
-) -> Result<(), Fault> {
-    for rank in 0..link.size() {
-        let (at, len) = slice(result.len(), unit, rank, link.size());
-        hall.look(rank, 0, result.part(at, len)).await?;
-    }
-    Ok(())
-}
-
-/// Data that stay where they are; results, too, if a slice does not fit a desk.
-async fn in_place<F: Fabric>(
+/// Each rank combines a slice of each segment; the result is for `root`, or for all.
+pub(crate) async fn in_slices<F: Fabric>(
     link: &Link<F>,
     board: &Board<F>,
-    data: Sge,
-    result: Sge,
+    (data, result): (Sge, Sge),
+    root: Option<usize>,
     unit: usize,
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
-    let (at, len) = slice(data.len(), unit, me, size);
-    let on_desks = (0..size).all(|r| slice(data.len(), unit, r, size).1 <= DESK);
-    let hall = board.hall(link, if on_desks { 2 } else { 3 }).await?;
-    let shown = hall.show([data, result]).await?;
-    if on_desks {
-        let sum = hall.desk().part(0, len);
-        combine(link, &hall, &shown, (at, data.part(at, len), sum), unit, op).await?;
+    let takes = root.is_none_or(|root| root == me);
+    let most = segment(unit);
+    let steps = data.len().div_ceil(most);
+    let hall = board.hall(link, steps as u64 + 1).await?;
+    for t in 0..=steps {
+        let (at, len) = part(data.len(), most, t);
+        let (start, own) = slice(len, unit, me, size);
+        // Nobody else reads this rank's own slice.
+        hall.put(0, data.part(at, start));
+        let rest = start + own;
+        hall.put(rest, data.part(at + rest, len - rest));
         hall.meet().await?;
-        hall.hide(&shown);
-        return collect(link, &hall, result, unit).await;
+        if takes && t > 0 {
+            take(link, &hall, result, unit, t - 1).await?;
+        }
+        let sum = hall.desk().part(SUMS, own);
+        let operand = async |rank, spare| hall.operand(rank, start, spare).await;
+        fold(link, 0..size, (data.part(at + start, own), sum), op, operand).await?;
+        if takes {
+            result.part(at + start, own).copy_from(sum);
+        }
     }
-    // In place, the own operand would be overwritten by the sum.
-    let kept = overlap(data, result).then(|| link.stage(len));
-    let own = kept.as_ref().map_or(data.part(at, len), |kept| kept.sge());
-    own.copy_from(data.part(at, len));
-    combine(link, &hall, &shown, (at, own, result.part(at, len)), unit, op).await?;
-    hall.meet().await?;
-    for rank in (1..size).map(|i| (me + i) % size) {
-        let (at, len) = slice(result.len(), unit, rank, size);
-        hall.read(&shown, (rank, 1), at, result.part(at, len)).await?;
-    }
-    hall.meet().await?;
-    hall.hide(&shown);
     Ok(())
 }
 
-/// `sum` = the slice at byte `at` of all ranks' data; this rank's is `own`.
-pub(crate) async fn combine<F: Fabric>(
+/// The others' slices of segment `t`.
+async fn take<F: Fabric>(
     link: &Link<F>,
     hall: &Hall<'_, F>,
-    shown: &Shown,
-    (at, own, sum): (usize, Sge, Sge),
+    result: Sge,
     unit: usize,
-    op: &(impl Reduce + ?Sized),
+    t: usize,
 ) -> Result<(), Fault> {
-    for (offset, len) in chunks(sum.len(), unit, CHUNK) {
-        let read = async |rank, into| hall.read(shown, (rank, 0), at + offset, into).await;
-        let pair = (own.part(offset, len), sum.part(offset, len));
-        fold(link, 0..link.size(), pair, op, read).await?;
+    let size = link.size();
+    let (at, len) = part(result.len(), segment(unit), t);
+    for rank in (1..size).map(|i| (link.rank + i) % size) {
+        let (start, len) = slice(len, unit, rank, size);
+        hall.look(rank, SUMS, result.part(at + start, len)).await?;
     }
     Ok(())
 }
+
+// Half of the largest segment, rounded up to elements, fits behind the operands.
+const _: () =
+    assert!((SUMS - 4 * crate::shared::UNIT_MOST) / 2 + crate::shared::UNIT_MOST <= DESK - SUMS);

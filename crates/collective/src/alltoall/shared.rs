@@ -1,18 +1,21 @@
-//! SHARED: every rank reads its blocks where they are.
+//! SHARED: every rank reads its blocks from where they were put down, or are.
 //!
 //! ```text
-//!   N blocks up to DESK bytes:   put all down;  meet;  read one block from each desk
-//!   beyond:                      show;          read one block from each rank's memory;  meet
+//!   in parts of DESK / (N - 1) bytes:   put N - 1 parts down;  meet;  read one from each desk
+//!   blocks beyond STAGED bytes:         show;                         read one from each rank's memory;  meet
 //! ```
-//! Cost: 1 or 2 meetings ([`crate::shared`]), N - 1 reads of one block. Chosen on one machine for equal
-//! blocks; above [`DESK`] bytes a rank only where ranks reach each other's memory.
+//! Cost: a meeting a part ([`crate::shared`]), each block copied and read; or 2 meetings, each block read once.
+//! Chosen on one machine for equal blocks; long ones are read in place if ranks reach each other's memory.
 
-use crate::shared::DESK;
+use crate::shared::{DESK, part};
 use crate::{Board, Link};
 use weft_fabric::{Fabric, Fault, Sge};
 
+/// Bytes of a block up to which it is put down.
+const STAGED: usize = 96 << 10;
+
 /// The blocks of `out`, side by side by rank and all of one length, go to `into[me]` of their ranks. `out` and
-/// `into` do not overlap.
+/// `into` do not overlap, unless all blocks together fit a desk.
 pub async fn shared<F: Fabric>(
     link: &Link<F>,
     board: &Board<F>,
@@ -21,25 +24,35 @@ pub async fn shared<F: Fabric>(
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     let block = out.len() / size;
-    let own = out.part(me * block, block);
-    let others = (1..size).map(|i| (me + i) % size);
-    if out.len() <= DESK {
-        let hall = board.hall(link, 1).await?;
-        hall.put(out);
-        hall.meet().await?;
-        into[me].copy_from(own.part(0, into[me].len()));
-        for rank in others {
-            hall.look(rank, me * block, into[rank]).await?;
+    let others = || (1..size).map(|i| (me + i) % size);
+    let copy_own = || into[me].copy_from(out.part(me * block, into[me].len()));
+    if block > STAGED && board.direct(link).await? {
+        let hall = board.hall(link, 2).await?;
+        let shown = hall.show(out).await?;
+        for rank in others() {
+            hall.read(&shown, rank, me * block, into[rank]).await?;
         }
+        copy_own();
+        hall.meet().await?;
+        hall.hide(&shown);
         return Ok(());
     }
-    let hall = board.hall(link, 2).await?;
-    let shown = hall.show([out, Sge::EMPTY]).await?;
-    into[me].copy_from(own.part(0, into[me].len()));
-    for rank in others {
-        hall.read(&shown, (rank, 0), me * block, into[rank]).await?;
+    let room = DESK / (size - 1).max(1) / 64 * 64;
+    let steps = block.div_ceil(room).max(1);
+    let hall = board.hall(link, steps as u64).await?;
+    for t in 0..steps {
+        let (at, len) = part(block, room, t);
+        // The desk of rank r has r + 1 first.
+        for (place, rank) in others().enumerate() {
+            hall.put(place * room, out.part(rank * block + at, len));
+        }
+        hall.meet().await?;
+        for rank in others() {
+            let place = (me + size - rank - 1) % size;
+            let end = into[rank].len().min(at + len).max(at);
+            hall.look(rank, place * room, into[rank].part(at, end - at)).await?;
+        }
     }
-    hall.meet().await?;
-    hall.hide(&shown);
+    copy_own();
     Ok(())
 }

@@ -1,19 +1,17 @@
-//! SHARED: every rank reads its block of everybody's data where they are, and combines.
+//! SHARED: every rank reads its block of everybody's data, and combines.
 //!
 //! ```text
-//!   up to DESK bytes:   put all down;  meet;  combine one block from each desk
-//!   beyond:             show;          combine one block from each rank's memory;  meet
+//!   in parts of DESK / N bytes:   put N parts down;  meet;  combine one from each desk
 //! ```
-//! Cost: 1 or 2 meetings ([`crate::shared`]), N - 1 reads and combinations of one block. Chosen on one machine;
-//! above [`DESK`] bytes only where ranks reach each other's memory.
+//! Cost: a meeting a part ([`crate::shared`]), each block copied once, read and combined. Chosen on one machine.
 
-use crate::allreduce::shared::combine;
-use crate::shared::{DESK, fold, overlap};
+use crate::shared::{DESK, fold, overlap, part};
 use crate::{Board, Link, Reduce};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// `data`, elements of `unit` bytes, consists of one block for each rank, of `lens[rank]` bytes; the blocks of
-/// all ranks for this one are combined into `result`, which may overlap `data`.
+/// `data`, elements of `unit` bytes (at most [`crate::shared::UNIT_MOST`]), consists of one block for each rank, of
+/// `lens[rank]` bytes; the blocks of all ranks for this one are combined into `result`, which may be the
+/// beginning of `data`.
 pub async fn shared<F: Fabric>(
     link: &Link<F>,
     board: &Board<F>,
@@ -22,24 +20,31 @@ pub async fn shared<F: Fabric>(
     unit: usize,
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    let me = link.rank;
-    let (at, len) = (lens[..me].iter().sum(), lens[me]);
-    if data.len() <= DESK {
-        let hall = board.hall(link, 1).await?;
-        hall.put(data);
+    let (me, size) = (link.rank, link.size());
+    let room = DESK / size / unit.max(1) * unit.max(1);
+    let most = lens.iter().copied().max().unwrap_or(0);
+    let steps = most.div_ceil(room).max(1);
+    let own_at: usize = lens[..me].iter().sum();
+    // In place, part t of the result lies on what was put down in step t or before.
+    let in_place = overlap(data, result);
+    let hall = board.hall(link, steps as u64).await?;
+    for t in 0..steps {
+        let mut start = 0;
+        for (rank, &len) in lens.iter().enumerate() {
+            let (at, len_t) = part(len, room, t);
+            if rank != me || in_place {
+                hall.put(rank * room, data.part(start + at, len_t));
+            }
+            start += len;
+        }
         hall.meet().await?;
-        let own = hall.desk_met().part(at, len);
-        let read = async |rank, into| hall.look(rank, at, into).await;
-        return fold(link, 0..link.size(), (own, result), op, read).await;
+        let (at, len) = part(lens[me], room, t);
+        let own = match in_place {
+            true => hall.desk_met().part(me * room, len),
+            false => data.part(own_at + at, len),
+        };
+        let operand = async |rank, spare| hall.operand(rank, me * room, spare).await;
+        fold(link, 0..size, (own, result.part(at, len)), op, operand).await?;
     }
-    let hall = board.hall(link, 2).await?;
-    let shown = hall.show([data, Sge::EMPTY]).await?;
-    // Others may yet read what lies where the result is to be.
-    let kept = overlap(data, result).then(|| link.stage(len));
-    let sum = kept.as_ref().map_or(result, |kept| kept.sge());
-    combine(link, &hall, &shown, (at, data.part(at, len), sum), unit, op).await?;
-    hall.meet().await?;
-    hall.hide(&shown);
-    result.copy_from(sum);
     Ok(())
 }
