@@ -54,6 +54,10 @@ pub struct Selection {
 pub trait Operation: Future<Output = Result<(), Error>> + 'static {}
 impl<T: Future<Output = Result<(), Error>> + 'static> Operation for T {}
 
+/// Bytes of a scan that go along the chain also where ranks share memory: nobody waits for ranks above, so
+/// that those below run ahead.
+const CHAIN_MOST: usize = 2 << 10;
+
 /// One rank's blocks, each in one piece.
 pub(crate) struct Pieces {
     pieces: Vec<Piece>,
@@ -278,7 +282,8 @@ impl<F: Fabric> Comm<F> {
             let input = send.as_ref().unwrap_or(&receive).readable(pool);
             let output = receive.writable(pool);
             let unit = receive.ty().size();
-            if near && 2 * unit <= shared::UNIT_MOST {
+            let short = input.sge.len() <= CHAIN_MOST;
+            if near && !short && 2 * unit <= shared::UNIT_MOST {
                 let buffers = (input.sge, output.sge);
                 scan::shared(&link, &board, buffers, unit, exclusive, &*op).await?;
                 if !exclusive || link.rank > 0 {
