@@ -206,6 +206,8 @@ impl Fabric for Node {
         fn rank(&self) -> usize;
         fn size(&self) -> usize;
         fn capabilities(&self, peer: usize) -> Capabilities;
+        fn node(&self, peer: usize) -> usize;
+        fn same_arithmetic(&self) -> bool;
         fn now(&self) -> Instant;
         fn counters(&self) -> &Counters;
         fn poll_any(

@@ -7,6 +7,7 @@ use Part::{Collective, Fabric, Launch, P2p, Shm, Verbs, Waiting};
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char};
 use std::sync::{Mutex, MutexGuard, OnceLock};
+use weft_collective::{Operation, Selection};
 use weft_fabric_fault::Plan;
 
 /// What a setting may hold.
@@ -22,6 +23,8 @@ pub enum Kind {
     Maybe { least: u64, most: u64 },
     /// Any words, or nothing; understood where they are used.
     Words,
+    /// An algorithm for a collective operation, with its parameter, or `auto`.
+    Algorithm(Operation),
     /// A [`Plan`] of faults, or nothing.
     Faults,
     /// Which ranks share a node, or nothing; read where the job is joined.
@@ -70,6 +73,11 @@ pub struct Setting {
     pub doc: &'static str,
 }
 
+const fn algorithm_of(operation: Operation, name: &'static str, doc: &'static str) -> Setting {
+    let about = About(Collective, User, All);
+    Setting { name, about, kind: Kind::Algorithm(operation), default: "auto", doc }
+}
+
 /// All settings of the library.
 pub const SETTINGS: &[Setting] = &[
     Setting {
@@ -93,22 +101,76 @@ pub const SETTINGS: &[Setting] = &[
         default: "1",
         doc: "0: never read another process's memory directly, copy through shared cells",
     },
-    Setting {
-        name: "WEFT_BARRIER",
-        about: About(Collective, User, All),
-        kind: Kind::Choice(&["auto", "CENTRAL", "MPI-DS", "MPI-PE"]),
-        default: "auto",
-        doc: "barrier algorithm: CENTRAL (counter in shared memory), MPI-DS (dissemination), MPI-PE \
-              (pairwise exchange), or auto",
-    },
-    Setting {
-        name: "WEFT_ALLREDUCE",
-        about: About(Collective, User, All),
-        kind: Kind::Choice(&["auto", "CENTRAL", "MPI-PE", "MPI-GB"]),
-        default: "auto",
-        doc: "allreduce algorithm: CENTRAL (slots in shared memory, up to 64 bytes), MPI-PE \
-              (pairwise exchange), MPI-GB (gather, broadcast), or auto",
-    },
+    algorithm_of(
+        Operation::Barrier,
+        "WEFT_BARRIER",
+        "the algorithm of barriers, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
+    algorithm_of(
+        Operation::Bcast,
+        "WEFT_BCAST",
+        "the algorithm of broadcasts, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
+    algorithm_of(
+        Operation::Gather,
+        "WEFT_GATHER",
+        "the algorithm of gathers of equal blocks, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
+    algorithm_of(
+        Operation::Gatherv,
+        "WEFT_GATHERV",
+        "the algorithm of gathers of blocks that differ in length, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
+    algorithm_of(
+        Operation::Scatter,
+        "WEFT_SCATTER",
+        "the algorithm of scatters of equal blocks, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
+    algorithm_of(
+        Operation::Scatterv,
+        "WEFT_SCATTERV",
+        "the algorithm of scatters of blocks that differ in length, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
+    algorithm_of(
+        Operation::Allgather,
+        "WEFT_ALLGATHER",
+        "the algorithm of allgathers, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
+    algorithm_of(
+        Operation::Alltoall,
+        "WEFT_ALLTOALL",
+        "the algorithm of exchanges of equal blocks among all, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
+    algorithm_of(
+        Operation::Alltoallv,
+        "WEFT_ALLTOALLV",
+        "the algorithm of exchanges of blocks that differ in length among all, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
+    algorithm_of(
+        Operation::Reduce,
+        "WEFT_REDUCE",
+        "the algorithm of reductions to one rank, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
+    algorithm_of(
+        Operation::Allreduce,
+        "WEFT_ALLREDUCE",
+        "the algorithm of reductions to all ranks, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
+    algorithm_of(
+        Operation::ReduceScatter,
+        "WEFT_REDUCE_SCATTER",
+        "the algorithm of reductions that are scattered, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
+    algorithm_of(
+        Operation::Scan,
+        "WEFT_SCAN",
+        "the algorithm of inclusive prefix reductions, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
+    algorithm_of(
+        Operation::Exscan,
+        "WEFT_EXSCAN",
+        "the algorithm of exclusive prefix reductions, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
     Setting {
         name: "WEFT_SPIN_US",
         about: About(Waiting, Tuner, Each),
@@ -287,6 +349,10 @@ impl Setting {
                 _ => Err(wrong(format!("not a whole number from {least} to {most}"))),
             },
             Kind::Words => Ok(Value::Words(text.to_owned())),
+            Kind::Algorithm(operation) => match Selection::default().ask_for(operation, text) {
+                Ok(()) => Ok(Value::Words(text.to_owned())),
+                Err(why) => Err(wrong(why)),
+            },
             Kind::Switch => match text {
                 "0" => Ok(Value::Number(0)),
                 "1" => Ok(Value::Number(1)),
@@ -358,6 +424,12 @@ pub fn fix() {
 fn value(name: &str) -> Result<Value, String> {
     let setting = SETTINGS.iter().find(|s| s.name == name).expect("a declared setting");
     setting.understand(&setting.text())
+}
+
+/// The setting that names the algorithm of an operation.
+pub fn algorithm(operation: Operation) -> &'static str {
+    let of = |s: &&Setting| matches!(s.kind, Kind::Algorithm(o) if o == operation);
+    SETTINGS.iter().find(of).expect("every operation has one").name
 }
 
 /// A number, or a switch as 0 or 1; an error in words if it is none.
@@ -443,7 +515,8 @@ mod tests {
             ("WEFT_GID_INDEX", "x", "not a whole number from 0 to 255"),
             ("WEFT_FABRIC", "tcp", "not one of auto, shm, verbs"),
             ("WEFT_CMA", "yes", "neither 0 nor 1"),
-            ("WEFT_BARRIER", "fast", "not one of auto, CENTRAL, MPI-DS, MPI-PE"),
+            ("WEFT_BARRIER", "fast", "no algorithm \"fast\" for barrier; known: CENTRAL, RPE"),
+            ("WEFT_ALLREDUCE", "MPI-GB:4", "MPI-GB has no parameter"),
             ("WEFT_FAULT", "seed=1,delay=2", "`delay=2` in a plan"),
             ("WEFT_NODES", "0,x", "\"x\" is not a number"),
         ] {
@@ -456,7 +529,9 @@ mod tests {
     #[test]
     fn right_values_are_understood() {
         assert!(matches!(understand("WEFT_EAGER", " 100 "), Ok(Value::Number(100))));
-        assert!(matches!(understand("WEFT_BARRIER", "mpi-ds"), Ok(Value::Place(2))));
+        assert!(matches!(understand("WEFT_FABRIC", "SHM"), Ok(Value::Place(1))));
+        assert!(matches!(understand("WEFT_BARRIER", "mpi-ds"), Ok(Value::Words(_))));
+        assert!(matches!(understand("WEFT_BARRIER", "auto"), Ok(Value::Words(_))));
         assert!(matches!(understand("WEFT_FAULT", ""), Ok(Value::Faults(None))));
         let Ok(Value::Faults(Some(plan))) = understand("WEFT_FAULT", "seed=7,reorder=1") else {
             panic!("no plan");

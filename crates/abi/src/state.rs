@@ -11,9 +11,10 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::OnceLock;
 use weft_bootstrap::{Bootstrap, Report};
+use weft_collective::Selection;
 use weft_datatype::Predefined;
 use weft_fabric::Region;
-use weft_process::{Group, Info, Selection};
+use weft_process::{Group, Info};
 
 /// How far the process has come: the engine serves MPI_Init's world and sessions alike.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,7 +43,7 @@ pub struct State {
     pub myself: OnceCell<Rc<CommObject>>,
     pub sessions: RefCell<Table<Rc<SessionObject>>>,
     /// The algorithms that the settings name.
-    pub selection: Cell<Selection>,
+    pub selection: RefCell<Rc<Selection>>,
     pub comms: RefCell<Table<Rc<CommObject>>>,
     pub groups: RefCell<Table<Group>>,
     pub types: RefCell<Table<Rc<TypeObject>>>,
@@ -118,7 +119,7 @@ impl State {
             phase: Cell::new(Phase::Before),
             world_phase: Cell::new(Phase::Before),
             sessions: RefCell::new(Table::new(9)),
-            selection: Cell::default(),
+            selection: RefCell::default(),
             thread_level: Cell::new(MPI_THREAD_SINGLE),
             main_thread: Cell::new(None),
             bootstrap: RefCell::new(None),

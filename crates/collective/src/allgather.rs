@@ -1,25 +1,19 @@
-//! Allgather around a ring (MPI 5.0, sections 6.7 and 6.8).
+//! Allgathers: a block of each rank to all (MPI 5.0, sections 6.7 and 6.8).
 //!
-//! ```text
-//!   round k: rank r sends block r-k to r+1 and receives block r-k-1 from r-1
-//! ```
-//! Cost: N - 1 rounds of one block each; every byte moves once over every link. Always chosen.
+//! The ring takes blocks wherever they are. The others send several blocks in one message, and take
+//! [`Blocks`](crate::Blocks) of one buffer; for blocks that lie apart there is [`Packed`](crate::Packed).
 
+mod bruck;
+mod gather_broadcast;
+mod neighbor_exchange;
+mod recursive_doubling;
+mod ring;
 mod shared;
 
+pub use bruck::bruck;
+pub use gather_broadcast::gather_broadcast;
+pub use neighbor_exchange::neighbor_exchange;
+pub(crate) use recursive_doubling::doubling_of;
+pub use recursive_doubling::recursive_doubling;
+pub use ring::ring;
 pub use shared::shared;
-
-use crate::Link;
-use weft_fabric::{Fabric, Fault, Sge};
-
-/// `blocks[r]` holds rank r's block on rank r before, on all ranks after. Blocks may differ in
-/// length, but every rank names the same lengths.
-pub async fn ring<F: Fabric>(link: &Link<F>, blocks: &[Sge]) -> Result<(), Fault> {
-    let (me, size) = (link.rank, link.size());
-    for k in 0..size - 1 {
-        let out = blocks[(me + size - k) % size];
-        let into = blocks[(me + size - k - 1) % size];
-        link.exchange((me + 1) % size, out, (me + size - 1) % size, into).await?;
-    }
-    Ok(())
-}

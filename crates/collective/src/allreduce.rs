@@ -2,10 +2,20 @@
 
 mod central;
 mod gather_broadcast;
+mod k_nomial;
 mod pairwise_exchange;
+mod rabenseifner;
+mod ring;
+mod rpe;
 pub(crate) mod shared;
+mod swing;
 
 pub use central::central;
 pub use gather_broadcast::gather_broadcast;
+pub use k_nomial::k_nomial;
 pub use pairwise_exchange::pairwise_exchange;
+pub use rabenseifner::rabenseifner;
+pub use ring::ring;
+pub use rpe::rpe;
 pub use shared::shared;
+pub use swing::swing;

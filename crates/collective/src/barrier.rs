@@ -2,8 +2,14 @@
 
 mod central;
 mod dissemination;
+mod n_way;
 mod pairwise_exchange;
+mod rds;
+mod rpe;
 
 pub use central::central;
 pub use dissemination::dissemination;
+pub use n_way::n_way_dissemination;
 pub use pairwise_exchange::pairwise_exchange;
+pub use rds::rds;
+pub use rpe::rpe;

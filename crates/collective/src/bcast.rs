@@ -1,31 +1,22 @@
-//! Broadcast along a binomial tree (MPI 5.0, section 6.4).
-//!
-//! ```text
-//!   8 ranks, root 0:     0 -> 4 -> 6 -> 7        numbers are relative to the root
-//!                        |    '--> 5
-//!                        |--> 2 -> 3
-//!                        '--> 1
-//! ```
-//! Cost: ceil(log2 N) rounds of the whole length. The plain form, always chosen.
+//! Broadcasts: the root's data to everybody (MPI 5.0, section 6.4).
 
+mod binary;
+mod binomial;
+mod chain;
+mod circulant;
+mod flat;
+mod k_nomial;
+mod scatter_allgather;
+mod segments;
 mod shared;
+mod split_binary;
 
+pub use binary::binary;
+pub use binomial::binomial;
+pub use chain::chain;
+pub use circulant::circulant;
+pub use flat::flat;
+pub use k_nomial::k_nomial;
+pub use scatter_allgather::{scatter_allgather, scatter_doubling};
 pub use shared::shared;
-
-use crate::{Link, rank};
-use weft_fabric::{Fabric, Fault, Sge};
-
-/// `data` of `root` is copied to `data` of everybody; same length everywhere.
-pub async fn binomial<F: Fabric>(link: &Link<F>, root: usize, data: Sge) -> Result<(), Fault> {
-    let size = link.size();
-    let relative = (link.rank + size - root) % size;
-    let absolute = |r: usize| (r + root) % size;
-    if let Some(parent) = rank::parent(relative) {
-        link.recv(absolute(parent), data).await?;
-    }
-    let mut sends = Vec::new();
-    for child in rank::children(relative, size).rev() {
-        sends.extend(link.isend(absolute(child), data));
-    }
-    link.wait_all(sends).await
-}
+pub use split_binary::split_binary;

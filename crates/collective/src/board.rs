@@ -17,10 +17,11 @@
 //! reuse messages are needed (the argument of Kini 2003, section 5.3.3). That a rank leaves one before
 //! it enters the next also tells whose arrival is the last; nonblocking operations queue for it.
 
+use crate::gate::{Gate, Turn};
 use crate::link::share_memory;
 use crate::shared::Desks;
 use crate::{Link, allgather};
-use std::cell::{Cell, OnceCell};
+use std::cell::OnceCell;
 use std::rc::Rc;
 use weft_fabric::{Counter, Fabric, Fault, Flag, Region, RemoteAddr, RemoteFlag, Sge};
 
@@ -38,53 +39,26 @@ pub struct Board<F: Fabric> {
     made: OnceCell<Made<F>>,
     /// Further memory of the algorithms that read each other's.
     pub(crate) desks: Desks<F>,
-    epoch: Cell<u64>,
-    gate: OnceCell<Gate<F>>,
-}
-
-/// Counts the operations that this rank has left.
-struct Gate<F: Fabric> {
-    endpoint: Rc<weft_p2p::Endpoint<F>>,
-    left: Counter,
-    /// The counter's value before the first.
-    start: u64,
-}
-
-impl<F: Fabric> Drop for Gate<F> {
-    fn drop(&mut self) {
-        self.endpoint.fabric().counters().free(self.left);
-    }
+    gate: Gate<F>,
 }
 
 impl<F: Fabric> Default for Board<F> {
     fn default() -> Self {
-        Board {
-            made: OnceCell::new(),
-            desks: Desks::default(),
-            epoch: Cell::new(0),
-            gate: OnceCell::new(),
-        }
+        Board { made: OnceCell::new(), desks: Desks::default(), gate: Gate::default() }
     }
 }
 
 /// The board while one operation has it; dropping it lets the next one in.
-pub struct Turn<'b, F: Fabric> {
-    made: Option<&'b Made<F>>,
-    gate: &'b Gate<F>,
-    meetings: u64,
+pub struct Visit<'b, F: Fabric> {
+    made: &'b Made<F>,
+    _turn: Turn<'b, F>,
 }
 
-impl<F: Fabric> std::ops::Deref for Turn<'_, F> {
+impl<F: Fabric> std::ops::Deref for Visit<'_, F> {
     type Target = Made<F>;
 
     fn deref(&self) -> &Made<F> {
-        self.made.expect("made before it is given out")
-    }
-}
-
-impl<F: Fabric> Drop for Turn<'_, F> {
-    fn drop(&mut self) {
-        self.gate.endpoint.fabric().counters().add(self.gate.left, self.meetings);
+        self.made
     }
 }
 
@@ -115,7 +89,7 @@ impl<F: Fabric> Drop for Made<F> {
 impl<F: Fabric> Board<F> {
     /// The board, made now if need be, and the number of the operation (from 1 on). Waits until this
     /// rank has left all operations that it began before.
-    pub async fn enter(&self, link: &Link<F>) -> Result<(Turn<'_, F>, u64), Fault> {
+    pub async fn enter(&self, link: &Link<F>) -> Result<(Visit<'_, F>, u64), Fault> {
         self.enter_for(link, 1).await
     }
 
@@ -125,22 +99,16 @@ impl<F: Fabric> Board<F> {
         &self,
         link: &Link<F>,
         meetings: u64,
-    ) -> Result<(Turn<'_, F>, u64), Fault> {
-        // Numbered before anything is awaited: operations are numbered in the order of their start.
-        let epoch = self.epoch.get() + 1;
-        self.epoch.set(self.epoch.get() + meetings);
-        let gate = self.gate.get_or_init(|| {
-            let counters = link.endpoint.fabric().counters();
-            let left = counters.allocate();
-            Gate { endpoint: link.endpoint.clone(), left, start: counters.value(left) }
-        });
-        link.endpoint.until(gate.left, gate.start + epoch - 1).await?;
-        let mut turn = Turn { made: self.made.get(), gate, meetings };
-        if turn.made.is_none() {
-            let made = Made::make(link).await?;
-            turn.made = Some(self.made.get_or_init(|| made));
-        }
-        Ok((turn, epoch))
+    ) -> Result<(Visit<'_, F>, u64), Fault> {
+        let (turn, epoch) = self.gate.enter_for(link, meetings).await?;
+        let made = match self.made.get() {
+            Some(made) => made,
+            None => {
+                let made = Made::make(link).await?;
+                self.made.get_or_init(|| made)
+            }
+        };
+        Ok((Visit { made, _turn: turn }, epoch))
     }
 }
 

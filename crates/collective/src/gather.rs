@@ -1,32 +1,7 @@
-//! Gather of one block from each rank, straight to the root (MPI 5.0, sections 6.5 and 6.6).
-//!
-//! ```text
-//!   1 --> 0     2 --> 0     3 --> 0     ...
-//! ```
-//! Cost: N - 1 messages into the root, each block moved once. The plain form, always chosen.
+//! Gathers: a block of each rank to the root (MPI 5.0, sections 6.5 and 6.6).
 
-use crate::Link;
-use weft_fabric::{Fabric, Fault, Sge};
+mod binomial;
+mod flat;
 
-/// `mine` of every rank goes to `blocks[rank]` of the root (empty elsewhere). Blocks may differ in
-/// length. The root's own block is copied unless both name the same memory.
-pub async fn flat<F: Fabric>(
-    link: &Link<F>,
-    root: usize,
-    mine: Sge,
-    blocks: &[Sge],
-) -> Result<(), Fault> {
-    if link.rank != root {
-        return link.send(root, mine).await;
-    }
-    let mut receives = Vec::with_capacity(blocks.len());
-    for (from, &block) in blocks.iter().enumerate() {
-        if from != root {
-            receives.push(link.irecv(from, block));
-        }
-    }
-    if blocks[root].ptr() != mine.ptr() {
-        blocks[root].copy_from(mine);
-    }
-    link.wait_all(receives).await
-}
+pub use binomial::{binomial, binomial_unequal};
+pub use flat::flat;

@@ -128,6 +128,11 @@ impl Landing {
     pub fn payload(&self, len: usize) -> Sge {
         payload(self.block, len)
     }
+
+    /// All of it, mark included.
+    pub fn block(&self) -> Sge {
+        self.block
+    }
 }
 
 /// A landing of a peer, as its one sender sees it.

@@ -6,23 +6,42 @@
 pub mod allgather;
 pub mod allreduce;
 pub mod alltoall;
+pub mod arena;
 pub mod barrier;
 pub mod bcast;
+pub mod blocks;
 mod board;
+pub mod catalog;
+pub mod circulant;
+mod edges;
+mod gate;
 pub mod gather;
+mod ground;
+mod halving;
 pub mod inter;
 pub mod landing;
 mod link;
+pub mod map;
 pub mod neighbor;
 pub mod rank;
 pub mod reduce;
 pub mod reduce_scatter;
+pub mod run;
 pub mod scan;
 pub mod scatter;
+mod selection;
 pub mod shared;
+pub mod slots;
+pub mod trees;
+mod work;
 
+pub use blocks::{Blocks, Packed};
 pub use board::{Board, SLOT};
-pub use link::{Accumulator, Link, Reduce, share_memory};
+pub use catalog::{Case, Choice, Operation, Site};
+pub use ground::Ground;
+pub use link::{Accumulator, Link, Reduce, Via, share_memory};
+pub use map::Map;
+pub use selection::{Chosen, Reason, Selection};
 
 /// Largest number of ranks for the central algorithms: beyond it the last rank's N - 1 writes cost
 /// more than the rounds of a tree.

@@ -1,6 +1,10 @@
-//! What an algorithm sees of a communicator: ranks, and messages in a context of its own.
+//! What an algorithm sees of a communicator: ranks, and messages in a context of its own, by one of two
+//! transports that it does not tell apart.
+//!
+//! Of a request, [`Link::wait`] alone knows what it names: it stays with the link it came from.
 
 use std::rc::Rc;
+use weft_channel::stream::{Id, To};
 use weft_fabric::{Fabric, Fault, Sge, Staging, Work};
 use weft_p2p::{Context, Endpoint, Mode, RequestId, Source, Tag, Target, Want};
 
@@ -13,6 +17,17 @@ pub struct Link<F: Fabric> {
     pub rank: usize,
     pub context: Context,
     pub tag: Tag,
+    pub via: Via,
+}
+
+/// What carries a link's messages. All members choose the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Via {
+    /// MPI's point-to-point messages: the baselines, `MPI-X`.
+    #[default]
+    Messages,
+    /// Streams of segments ([`weft_channel::stream`]): `X`.
+    Native,
 }
 
 /// Whether `members` share memory, so that the central algorithms serve them best. All of them find
@@ -40,25 +55,52 @@ impl<F: Fabric> Link<F> {
         Want { context: self.context, source, tag: Some(self.tag) }
     }
 
+    /// Where a stream's message goes or comes from.
+    fn stream(&self, rank: usize) -> To {
+        let peer = self.members[rank] as usize;
+        To { peer, context: self.context.0, tag: self.tag as u32 }
+    }
+
     /// Starts a send; `None` when it is over already.
     pub fn isend(&self, to: usize, data: Sge) -> Option<RequestId> {
-        self.endpoint.isend(self.target(to), data, Mode::Standard)
+        match self.via {
+            Via::Messages => self.endpoint.isend(self.target(to), data, Mode::Standard),
+            Via::Native => {
+                let (endpoint, to) = (&self.endpoint, self.stream(to));
+                endpoint.streams().isend(endpoint.fabric(), to, data).map(|id| RequestId(id.0))
+            }
+        }
     }
 
     /// Starts a receive of exactly `data.len()` bytes.
     pub fn irecv(&self, from: usize, data: Sge) -> RequestId {
-        self.endpoint.irecv(&self.want(from), data)
+        match self.via {
+            Via::Messages => self.endpoint.irecv(&self.want(from), data),
+            Via::Native => {
+                let (endpoint, from) = (&self.endpoint, self.stream(from));
+                RequestId(endpoint.streams().irecv(endpoint.fabric(), from, data).0)
+            }
+        }
     }
 
     pub async fn wait(&self, request: RequestId) -> Result<(), Fault> {
-        let status = self.endpoint.wait(request).await?;
-        match status.lost {
+        let (rank, expected, lost) = match self.via {
+            Via::Messages => {
+                let status = self.endpoint.wait(request).await?;
+                (status.source as usize, status.bytes, status.lost)
+            }
+            Via::Native => {
+                let ended = self.endpoint.wait_stream(Id(request.0)).await?;
+                let from = ended.from.filter(|_| ended.lost > 0);
+                let rank =
+                    from.and_then(|peer| self.members.iter().position(|&m| m as usize == peer));
+                (rank.unwrap_or(0), ended.expected, ended.lost)
+            }
+        };
+        match lost {
             0 => Ok(()),
             // The ranks disagree about the size of the operation.
-            _ => {
-                let (rank, expected) = (status.source as usize, status.bytes);
-                Err(Fault::Truncated { rank, expected, got: expected + status.lost })
-            }
+            _ => Err(Fault::Truncated { rank, expected, got: expected + lost }),
         }
     }
 
@@ -111,7 +153,8 @@ impl<F: Fabric> Link<F> {
     }
 
     /// Receives `data` and passes it on to each of `to`; the sends are added to `sends`, to be waited
-    /// for before `data` is used for something else.
+    /// for before `data` is used for something else. Streams pass on what has come while more comes,
+    /// from where it was received.
     pub async fn relay(
         &self,
         from: usize,
@@ -119,9 +162,28 @@ impl<F: Fabric> Link<F> {
         to: &[usize],
         sends: &mut Vec<RequestId>,
     ) -> Result<(), Fault> {
-        self.recv(from, data).await?;
-        sends.extend(to.iter().filter_map(|&to| self.isend(to, data)));
-        Ok(())
+        match self.via {
+            Via::Messages => {
+                self.recv(from, data).await?;
+                sends.extend(to.iter().filter_map(|&to| self.isend(to, data)));
+                Ok(())
+            }
+            Via::Native => {
+                let (endpoint, from) = (&self.endpoint, self.stream(from));
+                let to = to.iter().map(|&to| self.stream(to));
+                let before = sends.len();
+                let add = |id: Id| sends.push(RequestId(id.0));
+                let receive = endpoint.streams().relay(endpoint.fabric(), from, data, to, add);
+                let ended = self.wait(RequestId(receive.0)).await;
+                if ended.is_err() {
+                    // Nothing may read the caller's memory behind its back.
+                    for send in sends.drain(before..) {
+                        self.wait(send).await?;
+                    }
+                }
+                ended
+            }
+        }
     }
 
     /// A temporary buffer.

@@ -22,6 +22,122 @@ pub fn children(rank: usize, size: usize) -> impl DoubleEndedIterator<Item = usi
     (0..bits).map(move |k| rank + (1 << k)).filter(move |&c| c < size)
 }
 
+/// Ranks in the subtree of `rank` in that tree: `rank..rank + subtree(rank, size)`.
+pub fn subtree(rank: usize, size: usize) -> usize {
+    match rank {
+        0 => size,
+        _ => (1 << rank.trailing_zeros()).min(size - rank),
+    }
+}
+
+/// Where part `i` of `parts` begins in `len` bytes that are cut at multiples of `element` only;
+/// `i == parts` is the end. Parts differ by at most one element, but for what is left over.
+pub fn cut(len: usize, element: usize, parts: usize, i: usize) -> usize {
+    match i == parts {
+        true => len,
+        false => len / element * i / parts * element,
+    }
+}
+
+/// The largest power of `radix` that is at most `size`, and its exponent.
+pub fn power_of(radix: usize, size: usize) -> (usize, u32) {
+    let exponent = size.ilog(radix);
+    (radix.pow(exponent), exponent)
+}
+
+/// Parent in the k-nomial tree over `0..size` with root 0: the rank without its lowest digit that is
+/// not zero, written to base `radix`. Subtrees are contiguous.
+pub fn k_parent(rank: usize, radix: usize) -> Option<usize> {
+    let mut above = radix;
+    while rank > 0 && rank.is_multiple_of(above) {
+        above *= radix;
+    }
+    (rank > 0).then(|| rank - rank % above)
+}
+
+/// Places of the digits below the lowest that is not zero: `rank + d * place` with `0 < d < radix`
+/// are the children of `rank`, as far as they are below `size`; each has at most `place` ranks below
+/// it, itself among them.
+pub fn k_places(
+    rank: usize,
+    size: usize,
+    radix: usize,
+) -> impl DoubleEndedIterator<Item = usize> + Clone {
+    assert!(radix >= 2, "a k-nomial tree of radix {radix}: at least 2");
+    let (mut count, mut place) = (0, 1);
+    while place < size && rank.is_multiple_of(place.saturating_mul(radix)) {
+        count += 1;
+        place = place.saturating_mul(radix);
+    }
+    (0..count).map(move |digit| radix.pow(digit))
+}
+
+/// Children of `rank` whose digit at `place` is the first that is not zero.
+pub fn k_children(
+    rank: usize,
+    size: usize,
+    radix: usize,
+    place: usize,
+) -> impl DoubleEndedIterator<Item = usize> {
+    (1..radix).map(move |digit| rank + digit * place).filter(move |&child| child < size)
+}
+
+/// Neighbouring ranks folded into groups, so that the number of groups is a power of two (or of
+/// another radix): the first `size % groups` groups have one more than the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fold {
+    pub size: usize,
+    pub groups: usize,
+}
+
+impl Fold {
+    /// First rank of `group`; of `groups`, the end.
+    pub fn first(&self, group: usize) -> usize {
+        group * (self.size / self.groups) + group.min(self.size % self.groups)
+    }
+
+    /// The group of `rank`.
+    pub fn group(&self, rank: usize) -> usize {
+        let (each, longer) = (self.size / self.groups, self.size % self.groups);
+        match rank / (each + 1) {
+            group if group < longer => group,
+            _ => (rank - longer) / each,
+        }
+    }
+
+    /// The ranks of `group`.
+    pub fn ranks(&self, group: usize) -> std::ops::Range<usize> {
+        self.first(group)..self.first(group + 1)
+    }
+}
+
+/// Swing: the peer of `rank` in step `step` of a butterfly over `size` ranks, a power of two.
+/// De Sensi et al. 2024: ranks of even and odd number go `1, -1, 3, -5, 11, ...` the
+/// one way and the other.
+pub fn swing_peer(rank: usize, size: usize, step: u32) -> usize {
+    let way = if rank.is_multiple_of(2) { swing_way(step) } else { -swing_way(step) };
+    (rank as i64 + way).rem_euclid(size as i64) as usize
+}
+
+/// The sum of `(-2)^i` for `i` from 0 to `step`.
+fn swing_way(step: u32) -> i64 {
+    (1 - (-2i64).pow(step + 1)) / 3
+}
+
+/// Swing: which of the two halves that part in step `step` has `rank`. Whom a rank meets from a step
+/// on is the same modulo the step's power of two, so the even number of a pair names those who still
+/// meet; both ends of the last step are a pair.
+pub fn swing_upper(rank: usize, size: usize, step: u32) -> bool {
+    if step + 1 == size.ilog2() {
+        return !rank.is_multiple_of(2);
+    }
+    let even = match rank.is_multiple_of(2) {
+        true => rank as i64,
+        false => rank as i64 - swing_way(step + 1),
+    };
+    even.rem_euclid(1 << (step + 2)) >> (step + 1) == 1
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,6 +177,84 @@ mod tests {
             let known = (0..rounds(size)).fold(1usize, |known, k| known + (1 << k).min(known));
             assert!(known >= size, "size {size}");
             assert!(power_below(size) <= size && 2 * power_below(size) > size);
+        }
+    }
+
+    #[test]
+    fn parts_are_whole_and_even() {
+        for parts in 1..=1024 {
+            for (len, element) in [(0, 1), (1, 1), (1000, 8), (1 << 20, 16), (4099, 4)] {
+                let cuts: Vec<usize> = (0..=parts).map(|i| cut(len, element, parts, i)).collect();
+                assert_eq!((cuts[0], cuts[parts]), (0, len));
+                assert!(cuts[..parts].iter().all(|at| at % element == 0));
+                let each = len / element / parts;
+                let even = |w: &[usize]| (w[1] - w[0]) / element - each <= 1;
+                assert!(cuts.windows(2).all(even), "{len} bytes in {parts} parts: {cuts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn subtrees_have_their_ranks() {
+        for size in 1..=1024 {
+            for rank in 0..size {
+                let below: usize = children(rank, size).map(|c| subtree(c, size)).sum();
+                assert_eq!(subtree(rank, size), 1 + below, "rank {rank} of {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn k_nomial_trees_are_trees_with_contiguous_subtrees() {
+        fn walk(rank: usize, size: usize, radix: usize, out: &mut Vec<usize>) {
+            out.push(rank);
+            for place in k_places(rank, size, radix) {
+                for child in k_children(rank, size, radix, place) {
+                    assert_eq!(k_parent(child, radix), Some(rank), "{size} ranks, radix {radix}");
+                    let before = out.len();
+                    walk(child, size, radix, out);
+                    assert_eq!(out.len() - before, place.min(size - child));
+                }
+            }
+        }
+        for size in 1..=1024 {
+            for radix in [2, 3, 4, 5, 8, 16, 1024] {
+                let mut order = Vec::new();
+                walk(0, size, radix, &mut order);
+                assert!(order.iter().copied().eq(0..size), "{size} ranks, radix {radix}");
+            }
+        }
+        assert_eq!(k_parent(0, 3), None);
+    }
+
+    #[test]
+    fn a_fold_has_every_rank_once() {
+        for size in 1..=1024 {
+            for groups in [1, power_below(size), power_of(3, size).0, size] {
+                let fold = Fold { size, groups };
+                assert_eq!((fold.first(0), fold.first(groups)), (0, size));
+                for group in 0..groups {
+                    assert!(fold.ranks(group).all(|rank| fold.group(rank) == group));
+                    assert!(fold.ranks(group).len() - size / groups <= 1);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn swing_is_a_butterfly() {
+        for bits in 1..=10 {
+            let size = 1usize << bits;
+            for rank in 0..size {
+                for step in 0..bits {
+                    let peer = swing_peer(rank, size, step);
+                    assert_eq!(swing_peer(peer, size, step), rank);
+                    // Both have come the same way, and part now.
+                    let differ = |s| swing_upper(rank, size, s) != swing_upper(peer, size, s);
+                    assert!(differ(step), "rank {rank} of {size}, step {step}");
+                    assert!(!(0..step).any(differ), "rank {rank} of {size}, step {step}");
+                }
+            }
         }
     }
 }

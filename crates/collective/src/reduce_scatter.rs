@@ -1,5 +1,15 @@
-//! Reductions of which each rank gets a block (MPI 5.0, section 6.10).
+//! Reductions of which each rank gets a block (MPI 5.0, sections 6.9.8 and 6.9.9).
+//!
+//! Operands are [`Blocks`](crate::Blocks) of one buffer, by rank; they may differ in length.
 
+mod halving;
+mod pairwise;
+mod reduce_scatterv;
+mod ring;
 mod shared;
 
+pub use halving::recursive_halving;
+pub use pairwise::pairwise;
+pub use reduce_scatterv::reduce_scatterv;
+pub use ring::ring;
 pub use shared::shared;

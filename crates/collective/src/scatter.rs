@@ -1,31 +1,7 @@
-//! Scatter of one block to each rank, straight from the root (MPI 5.0, sections 6.6 and 6.7).
-//!
-//! ```text
-//!   0 --> 1     0 --> 2     0 --> 3     ...
-//! ```
-//! Cost: N - 1 messages out of the root, each block moved once. The plain form, always chosen.
+//! Scatters: a block of the root's to each rank (MPI 5.0, sections 6.6 and 6.7).
 
-use crate::Link;
-use weft_fabric::{Fabric, Fault, Sge};
+mod binomial;
+mod flat;
 
-/// `blocks[rank]` of the root (empty elsewhere) goes to `mine` of every rank.
-pub async fn flat<F: Fabric>(
-    link: &Link<F>,
-    root: usize,
-    blocks: &[Sge],
-    mine: Sge,
-) -> Result<(), Fault> {
-    if link.rank != root {
-        return link.recv(root, mine).await;
-    }
-    let mut sends = Vec::with_capacity(blocks.len());
-    for (to, &block) in blocks.iter().enumerate() {
-        if to != root {
-            sends.extend(link.isend(to, block));
-        }
-    }
-    if blocks[root].ptr() != mine.ptr() {
-        mine.copy_from(blocks[root]);
-    }
-    link.wait_all(sends).await
-}
+pub use binomial::{binomial, binomial_unequal};
+pub use flat::flat;

@@ -20,7 +20,7 @@
 //! Memory: two desks of [`DESK`] bytes a rank and communicator, 192 KiB, made by the first operation on it that
 //! needs them.
 
-use crate::board::Turn;
+use crate::board::Visit;
 use crate::{Board, Link, Reduce, SLOT};
 use std::cell::{Cell, OnceCell};
 use std::ops::Range;
@@ -93,7 +93,7 @@ impl<F: Fabric> Drop for Made<F> {
 /// One operation's time with the desks.
 pub struct Hall<'b, F: Fabric> {
     link: &'b Link<F>,
-    turn: Turn<'b, F>,
+    turn: Visit<'b, F>,
     desks: &'b Made<F>,
     /// The number of the next meeting.
     next: Cell<u64>,
@@ -139,7 +139,7 @@ impl<F: Fabric> Board<F> {
 }
 
 impl<F: Fabric> Made<F> {
-    async fn make(link: &Link<F>, turn: &Turn<'_, F>, epoch: u64) -> Result<Made<F>, Fault> {
+    async fn make(link: &Link<F>, turn: &Visit<'_, F>, epoch: u64) -> Result<Made<F>, Fault> {
         let fabric = link.endpoint.fabric();
         link.endpoint.clear_parked();
         let mine = match crate::share_memory(fabric, &link.members) {
@@ -173,7 +173,7 @@ fn read_word(all: Sge, rank: usize, i: usize) -> u64 {
 /// A meeting in which each rank says up to eight words to all: slots of `SLOT` bytes by rank.
 async fn exchange<F: Fabric>(
     link: &Link<F>,
-    turn: &Turn<'_, F>,
+    turn: &Visit<'_, F>,
     epoch: u64,
     words: &[u64],
 ) -> Result<Staging, Fault> {

@@ -9,7 +9,7 @@ use group::common::{Body, Rank, SETUPS, world};
 use group::{Group, Product, Sum, bytes_of, words_of};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use weft_collective::{Link, allreduce, barrier, bcast};
+use weft_collective::{Ground, Link, allreduce, barrier, bcast};
 use weft_fabric::{Fabric, Fault, Staging};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,18 +17,22 @@ enum Algorithm {
     Central,
     Dissemination,
     PairwiseExchange,
+    Rpe,
+    Rds,
 }
 use Algorithm::*;
 
 async fn wait_for_all<F: Fabric>(
     link: Link<F>,
-    board: Rc<weft_collective::Board<F>>,
+    ground: Rc<Ground<F>>,
     algorithm: Algorithm,
 ) -> Result<(), Fault> {
     match algorithm {
-        Central => barrier::central(&link, &board).await,
+        Central => barrier::central(&link, &ground.board).await,
         Dissemination => barrier::dissemination(&link).await,
         PairwiseExchange => barrier::pairwise_exchange(&link).await,
+        Rpe => barrier::rpe(&link, &ground).await.map(|had| assert!(had, "room for slots")),
+        Rds => barrier::rds(&link, &ground).await.map(|had| assert!(had, "room for slots")),
     }
 }
 
@@ -54,7 +58,8 @@ impl Body for Holding {
                 }
             }
             self.entered.fetch_add(1, Ordering::SeqCst);
-            rank.block_on(wait_for_all(group.link(), group.board.clone(), self.algorithm)).unwrap();
+            rank.block_on(wait_for_all(group.link(), group.ground.clone(), self.algorithm))
+                .unwrap();
             let entered = self.entered.load(Ordering::SeqCst);
             let possible = n * (round + 1)..=n * (round + 2);
             assert!(possible.contains(&entered), "{:?}: {entered} of {n}", self.algorithm);
@@ -64,7 +69,7 @@ impl Body for Holding {
 
 #[test]
 fn nobody_leaves_a_barrier_before_everybody_has_come() {
-    for algorithm in [Central, Dissemination, PairwiseExchange] {
+    for algorithm in [Central, Dissemination, PairwiseExchange, Rpe, Rds] {
         let test = |n, setup| {
             world(n, setup, &Holding { algorithm, entered: AtomicUsize::new(0) });
         };
@@ -96,9 +101,9 @@ fn fold(key: u64, n: usize, f: impl Fn(Vec<u64>, Vec<u64>) -> Vec<u64>) -> Vec<u
 
 fn start<F: Fabric>(group: &Group<F>, key: u64) -> Started {
     let (rank, n) = (group.rank, group.size());
-    let (link, board) = (group.link(), group.board.clone());
+    let (link, ground) = (group.link(), group.ground.clone());
     // All ranks draw the same kind: they agree on the key.
-    let kind = Rng::with_seed(key).u8(0..8);
+    let kind = Rng::with_seed(key).u8(0..11);
     let data = rank.buffer(&bytes_of(&operand(key, group.me)));
     let result = rank.empty(32);
     let out = result.sge();
@@ -110,24 +115,37 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Started {
     let (task, expected) = match kind {
         0 | 1 => {
             let algorithm = if kind == 0 { Central } else { Dissemination };
-            let barrier = wait_for_all(link, board, algorithm);
+            let barrier = wait_for_all(link, ground, algorithm);
             (engine.spawn(async move { Ok(barrier.await?) }), None)
         }
         2 | 3 => {
             let central = async move {
-                Ok(allreduce::central(&link, &board, data.sge(), out, &Product).await?)
+                Ok(allreduce::central(&link, &ground.board, data.sge(), out, &Product).await?)
             };
             (engine.spawn(central), Some(fold(key, n, product)))
         }
-        6 | 7 => {
+        9 | 10 => {
             let shared = async move {
-                Ok(allreduce::shared(&link, &board, data.sge(), out, 32, &Product).await?)
+                let board = &ground.board;
+                Ok(allreduce::shared(&link, board, data.sge(), out, 32, &Product).await?)
             };
             (engine.spawn(shared), Some(fold(key, n, product)))
         }
         4 => {
             let exchange = async move {
                 Ok(allreduce::pairwise_exchange(&link, data.sge(), out, &Sum).await?)
+            };
+            (engine.spawn(exchange), Some(fold(key, n, sum)))
+        }
+        5 | 6 => {
+            let algorithm = if kind == 5 { Rpe } else { Rds };
+            let barrier = wait_for_all(link, ground, algorithm);
+            (engine.spawn(async move { Ok(barrier.await?) }), None)
+        }
+        7 => {
+            let exchange = async move {
+                assert!(allreduce::rpe(&link, &ground, data.sge(), out, &Sum).await?, "room");
+                Ok(())
             };
             (engine.spawn(exchange), Some(fold(key, n, sum)))
         }

@@ -68,6 +68,7 @@ enum Algorithm {
     Shared,
     /// The same with the data in the place of the result.
     SharedInPlace,
+    Rpe,
 }
 use Algorithm::*;
 
@@ -86,12 +87,16 @@ fn allreduce<F: Fabric>(
     }
     rank.block_on(async {
         match algorithm {
-            Central => allreduce::central(&link, &group.board, data, into, op).await,
+            Central => allreduce::central(&link, &group.ground.board, data, into, op).await,
             PairwiseExchange => allreduce::pairwise_exchange(&link, data, into, op).await,
             GatherBroadcast => allreduce::gather_broadcast(&link, data, into, op).await,
             Shared | SharedInPlace => {
                 // The longest element of all operators.
-                allreduce::shared(&link, &group.board, data, into, 32, op).await
+                allreduce::shared(&link, &group.ground.board, data, into, 32, op).await
+            }
+            Rpe => {
+                let had = allreduce::rpe(&link, &group.ground, data, into, op).await;
+                had.map(|had| assert!(had, "room for slots"))
             }
         }
     })
@@ -123,16 +128,23 @@ impl Body for Allreduces {
         for (round, words) in [4, 8, 8, 4, 600, 4, 6000, 8, 3000].into_iter().enumerate() {
             let round = round as u64;
             let mine = operand(round, rank.me(), words);
-            for algorithm in
-                [Central, PairwiseExchange, Shared, GatherBroadcast, Central, Shared, SharedInPlace]
-            {
+            for algorithm in [
+                Central,
+                PairwiseExchange,
+                Shared,
+                Rpe,
+                GatherBroadcast,
+                Central,
+                Shared,
+                SharedInPlace,
+            ] {
                 if algorithm == Central && 8 * words > SLOT {
                     continue;
                 }
                 let got = allreduce(&group, algorithm, &mine, &Sum);
                 assert!(got == sums(round, 0..n, words), "{algorithm:?}, {words} words");
-                // The pairwise exchange is for operators that commute.
-                if algorithm != PairwiseExchange {
+                // The pairwise exchanges are for operators that commute.
+                if !matches!(algorithm, PairwiseExchange | Rpe) {
                     let got = allreduce(&group, algorithm, &mine, &Product);
                     assert!(got == products(round, 0..n, words), "{algorithm:?}, {words} words");
                 }
@@ -160,7 +172,7 @@ impl Others {
     /// beside the result or in its place.
     fn shared<F: Fabric>(&self, group: &Group<F>, round: u64, words: usize) {
         let rank = group.rank;
-        let (me, n, board, unit) = (rank.me(), rank.size(), &group.board, 32);
+        let (me, n, board, unit) = (rank.me(), rank.size(), &group.ground.board, 32);
         let mine = bytes_of(&operand(round, me, words));
         for in_place in [false, true] {
             let buffers = || {
@@ -262,7 +274,7 @@ impl Moves {
     /// By ranks that read each other's memory, one behind the other.
     fn shared<F: Fabric>(&self, group: &Group<F>, round: u64) {
         let rank = group.rank;
-        let (me, n, board) = (rank.me(), rank.size(), &group.board);
+        let (me, n, board) = (rank.me(), rank.size(), &group.ground.board);
         let sges =
             |buffers: &[weft_fabric::Staging]| buffers.iter().map(|b| b.sge()).collect::<Vec<_>>();
         for (turn, len) in [10, 3000, 20_000, 40_000, 0, 500].into_iter().enumerate() {
@@ -311,8 +323,13 @@ impl Body for Moves {
                 rank.block_on(bcast::binomial(&link, root, buffer.sge())).unwrap();
                 assert!(bytes(&buffer) == data, "bcast from {root}");
                 let buffer = if me == root { rank.buffer(&data) } else { rank.empty(data.len()) };
-                rank.block_on(bcast::shared(&group.link(), &group.board, root, buffer.sge()))
-                    .unwrap();
+                rank.block_on(bcast::shared(
+                    &group.link(),
+                    &group.ground.board,
+                    root,
+                    buffer.sge(),
+                ))
+                .unwrap();
                 assert!(bytes(&buffer) == data, "shared bcast from {root}");
 
                 let mine = rank.buffer(&block(round, me, root));

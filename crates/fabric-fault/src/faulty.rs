@@ -141,6 +141,14 @@ impl<F: Fabric> Fabric for Faulty<F> {
         capabilities
     }
 
+    fn node(&self, peer: usize) -> usize {
+        self.inner.node(peer)
+    }
+
+    fn same_arithmetic(&self) -> bool {
+        self.inner.same_arithmetic()
+    }
+
     fn now(&self) -> Instant {
         self.inner.now()
     }

@@ -25,6 +25,7 @@ pub struct Joined<N: Fabric, R: Fabric> {
     far: R,
     counters: Rc<Counters>,
     /// By rank.
+    nodes: Box<[u32]>,
     places: Box<[Place]>,
     /// Rank by near rank.
     ranks: Box<[u32]>,
@@ -71,7 +72,8 @@ impl<N: Fabric, R: Fabric> Joined<N, R> {
             places[rank as usize] = Place::Near(at as u32);
         }
         let sleeper = Arc::new(Both::new(near.sleeper(), far.sleeper()));
-        Joined { near, far, counters, places, ranks, far_first: Cell::new(false), sleeper }
+        let nodes = nodes.iter().map(|&node| node as u32).collect();
+        Joined { near, far, counters, nodes, places, ranks, far_first: Cell::new(false), sleeper }
     }
 
     pub fn near(&self) -> &N {
@@ -130,6 +132,14 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
         // The far one alone carries datagrams.
         capabilities.multicast_max = self.far.capabilities(self.far.rank()).multicast_max;
         capabilities
+    }
+
+    fn node(&self, peer: usize) -> usize {
+        self.nodes[peer] as usize
+    }
+
+    fn same_arithmetic(&self) -> bool {
+        self.far.same_arithmetic()
     }
 
     fn counters(&self) -> &Counters {

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Instant;
-use weft_collective::{Link, Reduce, allreduce, barrier};
+use weft_collective::{Link, Reduce, Via, allreduce, barrier};
 use weft_fabric::Sge;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric_sim::{Machine, Options, run};
@@ -46,7 +46,14 @@ fn main() {
         let link = move || {
             tag.set(tag.get() + 1);
             let (endpoint, members) = (endpoint.clone(), members.clone());
-            Link { endpoint, members, rank, context: Context(3), tag: tag.get() }
+            Link {
+                endpoint,
+                members,
+                rank,
+                context: Context(3),
+                tag: tag.get(),
+                via: Via::Messages,
+            }
         };
         engine.run(async move {
             let data = Sge::phantom(8);

@@ -33,6 +33,9 @@ pub struct Machine {
     /// Ranks on one node.
     #[serde(default = "one")]
     pub ranks_per_node: Count,
+    /// Its nodes differ in arithmetic: the same operands may give other bits elsewhere.
+    #[serde(default)]
+    pub mixed_arithmetic: bool,
     /// Messages wait for ports and buses; `false`: everything has the network to itself.
     #[serde(default = "yes")]
     pub contention: bool,

@@ -194,6 +194,14 @@ impl Fabric for Sim {
         self.size
     }
 
+    fn node(&self, peer: usize) -> usize {
+        peer / self.look().machine.ranks_per_node.0
+    }
+
+    fn same_arithmetic(&self) -> bool {
+        !self.look().machine.mixed_arithmetic
+    }
+
     fn capabilities(&self, peer: usize) -> Capabilities {
         let state = self.look();
         let local = state.is_local(self.rank, peer);

@@ -48,6 +48,18 @@ pub trait Fabric: 'static {
     /// What can be done towards `peer` (which may be this process).
     fn capabilities(&self, peer: usize) -> Capabilities;
 
+    /// The node of `peer`, numbered by whatever makes nodes differ. All processes of a job say the
+    /// same. By default all are on one.
+    fn node(&self, peer: usize) -> usize {
+        let _ = peer;
+        0
+    }
+
+    /// All processes compute with the same arithmetic: the same operands give the same bits.
+    fn same_arithmetic(&self) -> bool {
+        true
+    }
+
     /// The time by which deadlines are measured.
     fn now(&self) -> Instant {
         Instant::now()

@@ -6,10 +6,12 @@ use crate::peers::Peers;
 use crate::request::{RequestId, Requests, Slot, Stage, Status};
 use crate::sharing::Claims;
 use crate::slab::Slab;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context as Cx, Poll};
+use weft_channel::multicast::Multicasts;
+use weft_channel::stream::{self, Stream};
 use weft_fabric::{Counter, Fabric, Fault, Head, Message, Sge, StagingPool, Work};
 
 /// Sizes that govern the protocols. In bytes.
@@ -132,7 +134,10 @@ pub struct Endpoint<F: Fabric> {
     pub(crate) arrivals: Counter,
     staging: StagingPool,
     parked: RefCell<Vec<Parked<F>>>,
+    streams: Stream,
     waiting: Cell<Option<(Counter, u64)>>,
+    /// Made with the first group, or the first word of one.
+    pub(crate) multicasts: OnceCell<Box<Multicasts>>,
 }
 
 impl<F: Fabric> Endpoint<F> {
@@ -154,9 +159,9 @@ impl<F: Fabric> Endpoint<F> {
             seldom: Seldom::default(),
         };
         let staging = StagingPool::default();
-        let waiting = Cell::new(None);
-        let (state, parked) = (RefCell::new(state), RefCell::default());
-        Endpoint { fabric, state, limits, arrivals, staging, parked, waiting }
+        let (waiting, multicasts) = (Cell::new(None), OnceCell::new());
+        let (state, streams, parked) = (RefCell::new(state), Stream::default(), RefCell::default());
+        Endpoint { fabric, state, limits, arrivals, staging, parked, streams, waiting, multicasts }
     }
 
     /// Keeps what cannot be given back yet, because peers may still read it: `give_back` says whether it
@@ -181,6 +186,11 @@ impl<F: Fabric> Endpoint<F> {
     /// Temporary buffers.
     pub fn staging(&self) -> &StagingPool {
         &self.staging
+    }
+
+    /// The other transport that this endpoint moves on: streams of segments, for collectives.
+    pub fn streams(&self) -> &Stream {
+        &self.streams
     }
 
     /// Advances by one for every message that found no receive: what a probe waits for.
@@ -234,6 +244,13 @@ impl<F: Fabric> Endpoint<F> {
             moved = true;
             left -= 1;
         }
+        if self.streams.is_busy() {
+            moved |= self.streams.progress(&self.fabric);
+            self.take_stream_fault();
+        }
+        if let Some(multicasts) = self.multicasts.get() {
+            moved |= multicasts.progress(&self.fabric);
+        }
         let mut state = self.state.borrow_mut();
         state.often.polls += 1;
         if !state.reading.is_empty() {
@@ -245,12 +262,22 @@ impl<F: Fabric> Endpoint<F> {
         (moved, left == 0)
     }
 
+    fn take_stream_fault(&self) {
+        if let Some(fault) = self.streams.take_fault() {
+            self.state.borrow_mut().fault = Some(fault);
+        }
+    }
+
     /// Acts on an arrived message and gives its buffer back.
     pub(crate) fn handle(&self, message: Message) {
         let state = &mut *self.state.borrow_mut();
         let peer = message.peer;
         let outcome = match Envelope::decode(message.head) {
-            None => Err("message of unknown kind"),
+            None if stream::is_ours(&message.head) => self.streams.handle(&self.fabric, &message),
+            None => match self.multicasts().handle(&self.fabric, &message) {
+                Some(outcome) => outcome,
+                None => Err("message of unknown kind"),
+            },
             Some(e) => match e.kind {
                 Kind::Eager | Kind::EagerSync => {
                     self.on_eager(state, peer, e, message.payload);
@@ -383,6 +410,18 @@ impl<F: Fabric> Endpoint<F> {
     /// Waits for an operation and ends its request.
     pub fn wait(&self, id: RequestId) -> Wait<'_, F> {
         Wait { endpoint: self, id }
+    }
+
+    /// Waits for an operation of [`Endpoint::streams`] and ends it.
+    pub async fn wait_stream(&self, id: stream::Id) -> Result<stream::Ended, Fault> {
+        let (counter, target) = self.streams.wait_of(id);
+        loop {
+            if let Some(ended) = self.streams.finish(&self.fabric, id) {
+                return Ok(ended);
+            }
+            self.take_stream_fault();
+            self.until(counter, target).await?;
+        }
     }
 
     /// Waits until `counter >= target`.

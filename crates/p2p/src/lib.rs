@@ -16,6 +16,7 @@
 mod endpoint;
 mod envelope;
 mod matching;
+mod multicasts;
 mod peers;
 mod receive;
 mod rendezvous;

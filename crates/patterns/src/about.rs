@@ -1,6 +1,7 @@
 //! What is known of a pattern without running it.
 
 use crate::laps::Measured;
+use weft_collective::{Choice, Operation};
 
 /// One way to do a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -8,7 +9,24 @@ pub struct Algorithm {
     /// As its source calls it.
     pub name: &'static str,
     pub about: &'static str,
+    /// What a collective operation is asked for; `None`: what it would take by itself.
+    pub choice: Option<Choice>,
 }
+
+impl Algorithm {
+    /// Of a pattern that is no collective operation.
+    pub const fn new(name: &'static str, about: &'static str) -> Algorithm {
+        Algorithm { name, about, choice: None }
+    }
+
+    /// Name and parameter, if it is not the usual one.
+    pub fn label(&self) -> String {
+        self.choice.map_or(self.name.to_owned(), |choice| choice.to_string())
+    }
+}
+
+/// What a collective operation takes by itself.
+const AUTO: Algorithm = Algorithm::new("auto", "what the library would choose");
 
 /// A pattern's description.
 #[derive(Debug, Clone, Copy)]
@@ -16,9 +34,10 @@ pub struct About {
     pub name: &'static str,
     /// One line.
     pub what: &'static str,
-    /// At least one. The first [`usual`](Self::usual) run if none is named.
-    pub algorithms: &'static [Algorithm],
-    pub usual: usize,
+    /// Its algorithms, if it is no collective operation: at least one.
+    pub own: &'static [Algorithm],
+    /// The collective operation that it is; its algorithms are those of the catalogue.
+    pub operation: Option<Operation>,
     /// Fewest ranks.
     pub least_ranks: usize,
     /// Payload in bytes: fewest, and what it must be a multiple of. `None`: it has none.
@@ -39,8 +58,8 @@ impl About {
         About {
             name,
             what,
-            algorithms: &[],
-            usual: 1,
+            own: &[],
+            operation: None,
             least_ranks: 1,
             payload: Some((0, 1)),
             fans_in: false,
@@ -50,14 +69,38 @@ impl About {
         }
     }
 
-    /// The algorithm of this name, in any case of letters.
-    pub fn algorithm(&self, name: &str) -> Option<&'static Algorithm> {
-        self.algorithms.iter().find(|a| a.name.eq_ignore_ascii_case(name))
+    /// A collective operation.
+    pub(crate) const fn collective(operation: Operation, what: &'static str) -> About {
+        let name = operation.name();
+        About { operation: Some(operation), ..About::new(name, what) }
     }
 
-    /// The names of its algorithms, for errors and lists.
-    pub fn algorithm_names(&self) -> String {
-        self.algorithms.iter().map(|a| a.name).collect::<Vec<_>>().join(", ")
+    /// The algorithms there are, the usual one first.
+    pub fn algorithms(&self) -> Vec<Algorithm> {
+        let Some(operation) = self.operation else { return self.own.to_vec() };
+        let listed = operation.algorithms().map(|a| Algorithm {
+            name: a.name,
+            about: a.about,
+            choice: Some(a.usual()),
+        });
+        [AUTO].into_iter().chain(listed).collect()
+    }
+
+    /// The algorithm of this name, with its parameter, in any case of letters. The error lists those
+    /// there are.
+    pub fn algorithm(&self, text: &str) -> Result<Algorithm, String> {
+        let all = self.algorithms();
+        let same = |a: &Algorithm| a.name.eq_ignore_ascii_case(text);
+        if let Some(&algorithm) = all.iter().find(|a| same(a)) {
+            return Ok(algorithm);
+        }
+        if let (Some(operation), true) = (self.operation, text.contains(':')) {
+            let choice = Choice::parse(operation, text)?;
+            let (name, about) = (choice.algorithm.name, choice.algorithm.about);
+            return Ok(Algorithm { name, about, choice: Some(choice) });
+        }
+        let known: Vec<_> = all.iter().map(|a| a.name).collect();
+        Err(format!("no algorithm {text:?} for {}; known: {}", self.name, known.join(", ")))
     }
 }
 

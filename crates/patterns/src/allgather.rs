@@ -1,20 +1,21 @@
 //! Allgathers of one block from each rank, one after the other, by
 //! [`weft_collective::allgather`].
 
-use crate::about::{About, Algorithm};
+use crate::about::About;
 use crate::data::{holds, key};
 use crate::error::Error;
 use crate::laps::Laps;
 use crate::rank::Rank;
+use weft_collective::Operation;
 use weft_fabric::Fabric;
 
 pub static ABOUT: About = About {
-    algorithms: &[Algorithm { name: "ring", about: "blocks go round, n - 1 rounds" }],
     messages: |ranks| ranks * ranks,
-    ..About::new("allgather", "a block from each rank to all ranks")
+    ..About::collective(Operation::Allgather, "a block from each rank to all ranks")
 };
 
 pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
+    rank.select(Operation::Allgather)?;
     let (me, size, bytes) = (rank.me(), rank.size(), rank.plan().bytes);
     let (mine, all) = (rank.data(bytes), rank.data(size * bytes));
     let mut watch = rank.watch();

@@ -16,7 +16,7 @@ use weft_fabric::{Fabric, Sge};
 const WINDOW: usize = 64;
 
 pub static ABOUT: About = About {
-    algorithms: &[Algorithm { name: "one-way", about: "64 sends from the first rank to the last" }],
+    own: &[Algorithm::new("one-way", "64 sends from the first rank to the last")],
     least_ranks: 2,
     payload: Some((1, 1)),
     measured: Measured::Rate { payloads: WINDOW },

@@ -3,21 +3,22 @@
 //! The lap begins when the root does and ends when the last rank has the data: a root that runs
 //! ahead does not make a broadcast look cheap.
 
-use crate::about::{About, Algorithm, rounds};
+use crate::about::{About, rounds};
 use crate::data::{holds, key};
 use crate::error::Error;
 use crate::laps::{Laps, Measured};
 use crate::rank::Rank;
+use weft_collective::Operation;
 use weft_fabric::Fabric;
 
 pub static ABOUT: About = About {
-    algorithms: &[Algorithm { name: "binomial", about: "a binomial tree" }],
     measured: Measured::Span,
     messages: |ranks| ranks * (1 + rounds(ranks)),
-    ..About::new("bcast", "a broadcast from rank 0")
+    ..About::collective(Operation::Bcast, "a broadcast from rank 0")
 };
 
 pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
+    rank.select(Operation::Bcast)?;
     let root = rank.me() == 0;
     let data = rank.data(rank.plan().bytes);
     let mut watch = rank.watch();

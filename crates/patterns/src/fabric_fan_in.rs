@@ -18,10 +18,7 @@ use crate::rank::Rank;
 use weft_fabric::{Fabric, RemoteFlag, until};
 
 pub static ABOUT: About = About {
-    algorithms: &[Algorithm {
-        name: "FLAG",
-        about: "data, then a flag; of 0 bytes: the flag alone",
-    }],
+    own: &[Algorithm::new("FLAG", "data, then a flag; of 0 bytes: the flag alone")],
     least_ranks: 2,
     fans_in: true,
     bare: true,

@@ -17,10 +17,7 @@ use std::time::Duration;
 use weft_fabric::{Fabric, GroupId, Head};
 
 pub static ABOUT: About = About {
-    algorithms: &[Algorithm {
-        name: "datagram",
-        about: "unreliable, repeated if an answer is missing",
-    }],
+    own: &[Algorithm::new("datagram", "unreliable, repeated if an answer is missing")],
     least_ranks: 2,
     payload: Some((1, 1)),
     bare: true,

@@ -17,7 +17,7 @@ use crate::rank::Rank;
 use weft_fabric::Fabric;
 
 pub static ABOUT: About = About {
-    algorithms: &[Algorithm { name: "send", about: "two-sided, taken where it arrived" }],
+    own: &[Algorithm::new("send", "two-sided, taken where it arrived")],
     least_ranks: 2,
     bare: true,
     measured: Measured::Half,

@@ -18,12 +18,11 @@ use weft_collective::landing::{self, Landing, MARK, Target, Way};
 use weft_fabric::{Fabric, until};
 
 pub static ABOUT: About = About {
-    algorithms: &[
-        Algorithm { name: "FLAG", about: "data, then a flag; of 0 bytes: the flag alone" },
-        Algorithm { name: "IMMEDIATE", about: "data with an immediate" },
-        Algorithm { name: "BOTTOM-FILL", about: "at least 8 bytes, of which the last are polled" },
+    own: &[
+        Algorithm::new("FLAG", "data, then a flag; of 0 bytes: the flag alone"),
+        Algorithm::new("IMMEDIATE", "data with an immediate"),
+        Algorithm::new("BOTTOM-FILL", "at least 8 bytes, of which the last are polled"),
     ],
-    usual: 2,
     least_ranks: 2,
     bare: true,
     measured: Measured::Half,

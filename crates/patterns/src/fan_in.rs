@@ -16,7 +16,7 @@ use crate::rank::Rank;
 use weft_fabric::Fabric;
 
 pub static ABOUT: About = About {
-    algorithms: &[Algorithm { name: "messages", about: "one message from each sender" }],
+    own: &[Algorithm::new("messages", "one message from each sender")],
     least_ranks: 2,
     fans_in: true,
     measured: Measured::Span,

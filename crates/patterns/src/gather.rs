@@ -3,21 +3,23 @@
 //!
 //! The lap begins when all ranks do and ends when the root has all blocks.
 
-use crate::about::{About, Algorithm, rounds};
+use crate::about::{About, rounds};
 use crate::data::{holds, key};
 use crate::error::Error;
 use crate::laps::{Laps, Measured};
 use crate::rank::Rank;
+use weft_collective::Operation;
 use weft_fabric::Fabric;
+use weft_process::Lengths;
 
 pub static ABOUT: About = About {
-    algorithms: &[Algorithm { name: "flat", about: "every rank sends to the root" }],
     measured: Measured::Span,
     messages: |ranks| ranks * (1 + rounds(ranks)),
-    ..About::new("gather", "a block from each rank to rank 0")
+    ..About::collective(Operation::Gather, "a block from each rank to rank 0")
 };
 
 pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
+    rank.select(Operation::Gather)?;
     let (me, size, bytes) = (rank.me(), rank.size(), rank.plan().bytes);
     let root = me == 0;
     let mine = rank.data(bytes);
@@ -28,7 +30,7 @@ pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
         let blocks = if root { rank.blocks(&all, size) } else { Vec::new() };
         rank.together().await?;
         watch.start();
-        rank.comm.gather(Some(rank.bytes(mine.all())), blocks, 0.into()).await?;
+        rank.comm.gather(Some(rank.bytes(mine.all())), blocks, 0.into(), Lengths::Equal).await?;
         if root {
             watch.end();
             let right = || (0..size).all(|r| holds(all.block(r, bytes), key(r, 0, lap)));

@@ -18,12 +18,11 @@ use weft_fabric::Fabric;
 use weft_process::{Cartesian, balanced_dims};
 
 pub static ABOUT: About = About {
-    algorithms: &[
-        Algorithm { name: "1D", about: "a ring, 2 neighbours" },
-        Algorithm { name: "2D", about: "a torus, 4 neighbours" },
-        Algorithm { name: "3D", about: "a torus of 3 dimensions, 6 neighbours" },
+    own: &[
+        Algorithm::new("1D", "a ring, 2 neighbours"),
+        Algorithm::new("2D", "a torus, 4 neighbours"),
+        Algorithm::new("3D", "a torus of 3 dimensions, 6 neighbours"),
     ],
-    usual: 3,
     messages: |ranks| 4 * ranks,
     ..About::new("halo", "an exchange with all neighbours on a periodic grid")
 };

@@ -15,7 +15,7 @@ use crate::rank::Rank;
 use weft_fabric::Fabric;
 
 pub static ABOUT: About = About {
-    algorithms: &[Algorithm { name: "send-receive", about: "blocking sends and receives" }],
+    own: &[Algorithm::new("send-receive", "blocking sends and receives")],
     least_ranks: 2,
     measured: Measured::Half,
     messages: |_| 2,

@@ -20,7 +20,7 @@ pub enum Payload {
 pub struct Plan {
     pub about: &'static About,
     pub ranks: usize,
-    pub algorithm: &'static Algorithm,
+    pub algorithm: Algorithm,
     /// Payload of one message, or of one rank's block, in bytes.
     pub bytes: usize,
     /// How many send to one.
@@ -41,7 +41,7 @@ impl Plan {
         Ok(Plan {
             about,
             ranks,
-            algorithm: &about.algorithms[0],
+            algorithm: about.algorithms()[0],
             bytes: about.payload.map_or(0, |(least, _)| least),
             fan_in: ranks.saturating_sub(1),
             warm_up: 2,
@@ -53,10 +53,7 @@ impl Plan {
 
     /// Chooses an algorithm by name. Errors: [`Error::Refused`] lists those there are.
     pub fn algorithm(mut self, name: &str) -> Result<Plan, Error> {
-        self.algorithm = self.about.algorithm(name).ok_or_else(|| {
-            let (pattern, known) = (self.about.name, self.about.algorithm_names());
-            Error::Refused(format!("no algorithm {name:?} for {pattern}; known: {known}"))
-        })?;
+        self.algorithm = self.about.algorithm(name).map_err(Error::Refused)?;
         Ok(self)
     }
 
@@ -136,7 +133,7 @@ mod tests {
         let barrier = || Plan::new("barrier", 4);
         assert_eq!(
             refusal(barrier().and_then(|p| p.algorithm("MPI-XX"))),
-            "no algorithm \"MPI-XX\" for barrier; known: MPI-PE, MPI-DS, CENTRAL"
+            "no algorithm \"MPI-XX\" for barrier; known: auto, CENTRAL, RPE, RDS, MPI-PE, MPI-DS"
         );
         assert!(barrier().and_then(|p| p.algorithm("mpi-ds")).is_ok());
         assert_eq!(refusal(Plan::new("barrier", 0)), "0 ranks: barrier needs at least 1");

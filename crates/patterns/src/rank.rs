@@ -11,6 +11,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+use weft_collective::{Case, Operation, Selection};
 use weft_datatype::{Basic, Predefined, Type};
 use weft_fabric::wait::{Step, WaitPolicy, Waiter};
 use weft_fabric::{Fabric, Sge};
@@ -123,6 +124,22 @@ impl<F: Fabric> Rank<F> {
 
     pub(crate) fn fabric(&self) -> &F {
         self.engine.endpoint().fabric()
+    }
+
+    /// Makes the communicator use the plan's algorithm. Errors: [`Error::Refused`] with the reason if
+    /// it cannot serve this operation.
+    pub(crate) fn select(&self, operation: Operation) -> Result<(), Error> {
+        let Some(choice) = self.plan().algorithm.choice else { return Ok(()) };
+        let (ranks, bytes, site) = (self.size(), self.plan().bytes, self.comm.site());
+        let element = if operation == Operation::Allreduce { 4 } else { 1 };
+        let case = Case { ranks, bytes, element, commutes: true, equal: true, site };
+        let name = choice.algorithm.name;
+        let why = |why: String| Error::Refused(format!("{name}: {why}"));
+        choice.algorithm.eligible(&case).map_err(why)?;
+        let mut selection = Selection::clone(&self.comm.selection());
+        selection.ask(operation, Some(choice));
+        self.comm.select(Rc::new(selection));
+        Ok(())
     }
 
     /// A buffer, real or not as the plan says.

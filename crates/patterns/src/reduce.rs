@@ -2,23 +2,24 @@
 //!
 //! The lap begins when all ranks do and ends when the root has the sum.
 
-use crate::about::{About, Algorithm, rounds};
+use crate::about::{About, rounds};
 use crate::data::{Sum, fill_numbers, holds_sums};
 use crate::error::Error;
 use crate::laps::{Laps, Measured};
 use crate::rank::Rank;
 use std::rc::Rc;
+use weft_collective::Operation;
 use weft_fabric::Fabric;
 
 pub static ABOUT: About = About {
-    algorithms: &[Algorithm { name: "binomial", about: "a binomial tree" }],
     payload: Some((0, 4)),
     measured: Measured::Span,
     messages: |ranks| ranks * (1 + rounds(ranks)),
-    ..About::new("reduce", "a sum of 32-bit integers at rank 0")
+    ..About::collective(Operation::Reduce, "a sum of 32-bit integers at rank 0")
 };
 
 pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
+    rank.select(Operation::Reduce)?;
     let (root, bytes, size) = (rank.me() == 0, rank.plan().bytes, rank.size());
     let (mine, sum) = (rank.data(bytes), rank.data(bytes));
     let mut watch = rank.watch();

@@ -63,7 +63,8 @@ mod tests {
         for (i, about) in ALL.iter().enumerate() {
             let name = about.name;
             assert!(ALL[..i].iter().all(|other| other.name != name), "{name} twice");
-            assert!((1..=about.algorithms.len()).contains(&about.usual), "{name}");
+            assert!(!about.algorithms().is_empty(), "{name}");
+            assert!(about.operation.is_none() || about.own.is_empty(), "{name}");
             assert!(!about.what.is_empty() && !about.what.ends_with('.'), "{name}");
             assert!((about.messages)(1024) > 0, "{name}");
             assert!(!about.fans_in || about.least_ranks >= 2, "{name}");

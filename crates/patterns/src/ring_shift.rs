@@ -13,7 +13,7 @@ use crate::rank::Rank;
 use weft_fabric::Fabric;
 
 pub static ABOUT: About = About {
-    algorithms: &[Algorithm { name: "sendrecv", about: "a send and a receive at once" }],
+    own: &[Algorithm::new("sendrecv", "a send and a receive at once")],
     ..About::new("ring-shift", "everybody sends to the right and receives from the left")
 };
 

@@ -3,21 +3,23 @@
 //!
 //! The lap begins when the root does and ends when the last rank has its block.
 
-use crate::about::{About, Algorithm, rounds};
+use crate::about::{About, rounds};
 use crate::data::{holds, key};
 use crate::error::Error;
 use crate::laps::{Laps, Measured};
 use crate::rank::Rank;
+use weft_collective::Operation;
 use weft_fabric::Fabric;
+use weft_process::Lengths;
 
 pub static ABOUT: About = About {
-    algorithms: &[Algorithm { name: "flat", about: "the root sends to every rank" }],
     measured: Measured::Span,
     messages: |ranks| ranks * (1 + rounds(ranks)),
-    ..About::new("scatter", "a block from rank 0 to each rank")
+    ..About::collective(Operation::Scatter, "a block from rank 0 to each rank")
 };
 
 pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
+    rank.select(Operation::Scatter)?;
     let (me, size, bytes) = (rank.me(), rank.size(), rank.plan().bytes);
     let root = me == 0;
     let mine = rank.data(bytes);
@@ -35,7 +37,7 @@ pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
         if root {
             watch.start();
         }
-        rank.comm.scatter(blocks, Some(rank.bytes(mine.all())), 0.into()).await?;
+        rank.comm.scatter(blocks, Some(rank.bytes(mine.all())), 0.into(), Lengths::Equal).await?;
         watch.end();
         rank.compare(lap, "scattered block", || holds(mine.all(), key(0, me, lap)))?;
     }

@@ -1,12 +1,12 @@
 //! Communicators: a group, a rank, and matching spaces of their own (MPI 5.0, chapter 7).
 
-use crate::collectives::Selection;
+use crate::choosing::Choosing;
 use crate::partitioned::PARTITIONED;
 use crate::topology::Topology;
 use crate::{Attributes, Buffer, Engine, Group, Info};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
-use weft_collective::{Board, Link};
+use weft_collective::{Ground, Link, Via};
 use weft_fabric::{Fabric, Work};
 use weft_p2p::Context;
 
@@ -39,10 +39,9 @@ pub struct Comm<F: Fabric> {
     numbers: Cell<i32>,
     background: OnceCell<Rc<Comm<F>>>,
     /// Which algorithms it uses.
-    pub selection: Cell<Selection>,
-    /// Where the central algorithms meet.
-    pub(crate) board: Rc<Board<F>>,
-    pub(crate) shares_memory: OnceCell<bool>,
+    pub(crate) choosing: Choosing,
+    /// What its algorithms keep.
+    pub(crate) ground: Rc<Ground<F>>,
     pub name: RefCell<String>,
     pub attributes: RefCell<Attributes>,
     pub topology: RefCell<Option<Topology>>,
@@ -97,9 +96,8 @@ impl<F: Fabric> Comm<F> {
             lane: Cell::new(None),
             numbers: Cell::new(0),
             background: OnceCell::new(),
-            selection: Cell::default(),
-            board: Rc::default(),
-            shares_memory: OnceCell::new(),
+            choosing: Choosing::default(),
+            ground: Rc::new(Ground::new(engine.arena().clone())),
             name: RefCell::new(name.to_owned()),
             attributes: RefCell::default(),
             topology: RefCell::default(),
@@ -197,7 +195,14 @@ impl<F: Fabric> Comm<F> {
     pub(crate) fn link_with(&self, members: &Rc<[u32]>, tag: i32) -> Link<F> {
         let endpoint = self.engine.endpoint().clone();
         let context = self.collective_context();
-        Link { endpoint, members: members.clone(), rank: self.rank, context, tag }
+        Link {
+            endpoint,
+            members: members.clone(),
+            rank: self.rank,
+            context,
+            tag,
+            via: Via::Messages,
+        }
     }
 
     /// The view of the communicator for its nonblocking operations, which are numbered by themselves and
@@ -208,7 +213,7 @@ impl<F: Fabric> Comm<F> {
             let (group, remote) = (self.group.clone(), self.remote.clone());
             let view = Comm::new(&self.engine, self.id, group, remote, "");
             view.numbers.set(tags::BACKGROUND);
-            view.selection.set(self.selection.get());
+            view.select(self.selection());
             view
         })
     }
@@ -222,7 +227,7 @@ impl<F: Fabric> Comm<F> {
         let sequence = self.sequence.get();
         self.sequence.set(sequence.wrapping_add(1));
         lane.lane.set(Some((sequence & tags::NUMBERS as u32) as i32 | tags::LANES));
-        lane.selection.set(self.selection.get());
+        lane.select(self.selection());
         lane
     }
 

@@ -9,7 +9,7 @@ use crate::{Comm, Engine, Error, Group, class};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 use weft_collective::inter::leaders;
-use weft_collective::{Link, allgather, bcast};
+use weft_collective::{Link, Via, allgather, bcast};
 use weft_fabric::{Fabric, Sge};
 use weft_p2p::Context;
 
@@ -186,7 +186,14 @@ fn founded<F: Fabric>(
     async move {
         let rank = group.rank_of(engine.rank() as u32).expect("only members call");
         let members = group.ranks().clone();
-        let link = Link { endpoint: engine.endpoint().clone(), members, rank, context, tag };
+        let link = Link {
+            endpoint: engine.endpoint().clone(),
+            members,
+            rank,
+            context,
+            tag,
+            via: Via::Messages,
+        };
         let id = agree_on(&(link, None), &engine).await?;
         Ok(Comm::new(&engine, id, group, None, ""))
     }

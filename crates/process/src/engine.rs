@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+use weft_collective::arena::{Arena, Bounds};
 use weft_fabric::wait::{Sleep, Step, Token, WaitPolicy, Waiter};
 use weft_fabric::{Counter, Fabric};
 use weft_p2p::{Endpoint, Limits};
@@ -76,6 +77,7 @@ struct Entry {
 pub struct Engine<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
     tasks: RefCell<Vec<Entry>>,
+    arena: Rc<Arena<F>>,
     policy: WaitPolicy,
     sleeper: Arc<dyn Sleep>,
     next_context: Cell<u32>,
@@ -93,8 +95,10 @@ const DIRECT_TURNS: u32 = 512;
 impl<F: Fabric> Engine<F> {
     pub fn new(fabric: F, policy: WaitPolicy, limits: Limits) -> Rc<Engine<F>> {
         let sleeper = fabric.sleeper();
+        let endpoint = Rc::new(Endpoint::new(fabric, limits));
         Rc::new(Engine {
-            endpoint: Rc::new(Endpoint::new(fabric, limits)),
+            arena: Rc::new(Arena::new(endpoint.clone(), Bounds::default())),
+            endpoint,
             tasks: RefCell::default(),
             policy,
             sleeper,
@@ -106,6 +110,11 @@ impl<F: Fabric> Engine<F> {
 
     pub fn endpoint(&self) -> &Rc<Endpoint<F>> {
         &self.endpoint
+    }
+
+    /// Memory that peers write to in collective operations.
+    pub fn arena(&self) -> &Rc<Arena<F>> {
+        &self.arena
     }
 
     pub fn policy(&self) -> &WaitPolicy {
@@ -330,6 +339,16 @@ impl<F: Fabric> Engine<F> {
                     outside.before_sleep();
                 }
                 stuck = true;
+                // What is overdue then must be asked for, although nobody rings.
+                let limit = match self.endpoint.deadline() {
+                    Some(at) => {
+                        limit.min(at.saturating_duration_since(self.endpoint.fabric().now()))
+                    }
+                    None => limit,
+                };
+                if limit.is_zero() {
+                    continue;
+                }
                 outside.unlocked(&mut || self.sleeper.sleep(armed.token, limit));
             }
         }

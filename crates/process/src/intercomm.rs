@@ -11,7 +11,7 @@ use crate::creation::{name_tag, words};
 use crate::{Comm, Engine, Error, Group, class};
 use std::rc::Rc;
 use weft_collective::inter::leaders;
-use weft_collective::{Link, bcast};
+use weft_collective::{Link, Via, bcast};
 use weft_fabric::{Fabric, Sge};
 use weft_p2p::Context;
 
@@ -54,7 +54,14 @@ impl<F: Fabric> Comm<F> {
         let endpoint = engine.endpoint();
         let link = |members: &Rc<[u32]>, tag| {
             let (endpoint, members) = (endpoint.clone(), members.clone());
-            Link { endpoint, members, rank, context: Context(NONE << 1 | 1), tag }
+            Link {
+                endpoint,
+                members,
+                rank,
+                context: Context(NONE << 1 | 1),
+                tag,
+                via: Via::Messages,
+            }
         };
         let meeting = remote.map(|(group, at)| Meeting {
             link: link(group.ranks(), tags::BRIDGE | name_tag(name, &[])),

@@ -6,6 +6,7 @@
 
 mod attributes;
 mod buffer;
+mod choosing;
 mod collectives;
 mod comm;
 mod creation;
@@ -24,7 +25,7 @@ mod topology;
 
 pub use attributes::Attributes;
 pub use buffer::Buffer;
-pub use collectives::{AllreduceAlgorithm, BarrierAlgorithm, Selection};
+pub use collectives::Lengths;
 pub use comm::{Comm, Compare, TAG_UB};
 pub use engine::{By, Engine, Outside, Single, Task};
 pub use error::{Error, class};

@@ -1,7 +1,7 @@
 //! Neighborhood collectives: exchanges along the edges of a topology (MPI 5.0, sections 8.6 to 8.8).
 
 use crate::buffer::Piece;
-use crate::collectives::Operation;
+use crate::collectives::Running;
 use crate::topology::Topology;
 use crate::{Buffer, Comm, Error, class};
 use weft_collective::{Link, neighbor};
@@ -87,7 +87,7 @@ impl<F: Fabric> Comm<F> {
         neighbors: &Neighbors,
         send: Buffer,
         receive: Vec<Buffer>,
-    ) -> impl Operation + use<F> {
+    ) -> impl Running + use<F> {
         let link = self.link();
         let destinations: Vec<usize> = neighbors.departures().map(|(_, to)| to).collect();
         let receives = arriving(neighbors, &receive);
@@ -104,7 +104,7 @@ impl<F: Fabric> Comm<F> {
         neighbors: &Neighbors,
         send: Vec<Buffer>,
         receive: Vec<Buffer>,
-    ) -> impl Operation + use<F> {
+    ) -> impl Running + use<F> {
         let link = self.link();
         let departures: Vec<_> =
             neighbors.departures().map(|(block, to)| (to, send[block].clone())).collect();

@@ -159,7 +159,7 @@ fn list() -> String {
     let mut text = String::from("patterns\n");
     for about in ALL {
         text += &format!("  {:<17} {}\n", about.name, about.what);
-        for algorithm in about.algorithms {
+        for algorithm in about.algorithms() {
             text += &format!("  {:<17}   {:<12} {}\n", "", algorithm.name, algorithm.about);
         }
     }

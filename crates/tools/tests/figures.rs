@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::rc::Rc;
 use std::sync::OnceLock;
+use weft_collective::{Operation, Selection};
 use weft_datatype::{Basic, Form, Op, Predefined};
 use weft_fabric::Sge;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric_sim::machine::Role;
 use weft_fabric_sim::{Machine, Options, run};
 use weft_p2p::Limits;
-use weft_process::{AllreduceAlgorithm, BarrierAlgorithm, Buffer, Comm, Engine, Selection};
+use weft_process::{Buffer, Comm, Engine};
 
 const WEFT: &str = env!("CARGO_BIN_EXE_weft");
 const PUBLISHED: &str = include_str!("../../../figures/published.csv");
@@ -182,7 +183,7 @@ fn the_summary_has_every_published_row_with_the_role_of_its_machine_file() {
 }
 
 /// Mean time of a collective operation in microseconds, without any of the tool's code.
-fn direct(machine: &str, ranks: usize, selection: Selection, integers: Option<usize>) -> f64 {
+fn direct(machine: &str, ranks: usize, selection: Rc<Selection>, integers: Option<usize>) -> f64 {
     struct Sum;
     impl weft_collective::Reduce for Sum {
         fn combine(&self, left: Sge, right: Sge) {
@@ -198,7 +199,7 @@ fn direct(machine: &str, ranks: usize, selection: Selection, integers: Option<us
     let outcome = run(&machine, Options::new(ranks), |sim| {
         let engine = Engine::new(sim.clone(), WaitPolicy::new(true), Limits::default());
         let comm = Comm::world(&engine);
-        comm.selection.set(selection);
+        comm.select(selection.clone());
         engine.run(async move {
             let int = Predefined::new().of(Basic::INT).clone();
             let mut start = 0;
@@ -224,13 +225,17 @@ fn direct(machine: &str, ranks: usize, selection: Selection, integers: Option<us
 
 #[test]
 fn points_are_what_the_simulator_gives() {
-    let barrier = Selection { barrier: BarrierAlgorithm::Dissemination, ..Selection::default() };
+    let asked = |operation, name| {
+        let mut selection = Selection::default();
+        selection.ask_for(operation, name).unwrap();
+        Rc::new(selection)
+    };
+    let barrier = asked(Operation::Barrier, "MPI-DS");
     let ours = direct("kini1", 7, barrier, None);
     let drawn_there = value(drawn(), "kini-4.8a", "MPI-DS", 7);
     assert!((ours - drawn_there).abs() < 2e-6, "{ours} against {drawn_there}");
 
-    let allreduce =
-        Selection { allreduce: AllreduceAlgorithm::GatherBroadcast, ..Selection::default() };
+    let allreduce = asked(Operation::Allreduce, "MPI-GB");
     let ours = direct("kini2", 11, allreduce, Some(64));
     let drawn_there = value(drawn(), "kini-5.14", "MPI-GB", 11);
     assert!((ours - drawn_there).abs() < 2e-6, "{ours} against {drawn_there}");

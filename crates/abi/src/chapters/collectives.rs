@@ -14,23 +14,18 @@ use crate::widen::Counts;
 use std::ffi::{c_int, c_void};
 use std::pin::Pin;
 use std::rc::Rc;
-use weft_process::{Active, AllreduceAlgorithm, BarrierAlgorithm, Buffer, By, Root, Selection};
+use weft_collective::{Operation, Selection};
+use weft_process::{Active, Buffer, By, Root};
 
-/// The algorithms that the settings name, by the places of their words in the declarations.
+/// The algorithms that the settings name.
 pub fn selection() -> Result<Selection, String> {
-    let barrier = match settings::choice("WEFT_BARRIER")? {
-        0 => BarrierAlgorithm::Automatic,
-        1 => BarrierAlgorithm::Central,
-        2 => BarrierAlgorithm::Dissemination,
-        _ => BarrierAlgorithm::PairwiseExchange,
-    };
-    let allreduce = match settings::choice("WEFT_ALLREDUCE")? {
-        0 => AllreduceAlgorithm::Automatic,
-        1 => AllreduceAlgorithm::Central,
-        2 => AllreduceAlgorithm::PairwiseExchange,
-        _ => AllreduceAlgorithm::GatherBroadcast,
-    };
-    Ok(Selection { barrier, allreduce })
+    let mut selection = Selection::default();
+    for operation in Operation::ALL {
+        let name = settings::algorithm(operation);
+        let text = settings::words(name)?;
+        selection.ask_for(operation, &text).map_err(|why| format!("{name}={text}: {why}"))?;
+    }
+    Ok(selection)
 }
 
 /// An operation, and who may run it in the background.

@@ -52,7 +52,7 @@ pub fn keep(comm: Option<Rc<CommObject>>) -> Comm {
 /// What a new communicator takes over from the one it was made of.
 pub fn inherit(from: &CommObject, to: &CommObject) {
     to.errhandler.set(from.errhandler.get());
-    to.selection.set(from.selection.get());
+    to.select(from.selection());
 }
 
 pub fn inherited(from: &CommObject, to: Option<Rc<CommObject>>) -> Comm {

@@ -43,7 +43,7 @@ fn start(level: c_int) -> Result<c_int, Error> {
     let engine = state.engine.get().expect("it has begun");
     let set = |comm: Rc<CommObject>| {
         comm.errhandler.set(state.initial_errhandler.get());
-        comm.selection.set(state.selection.get());
+        comm.select(state.selection.borrow().clone());
         comm
     };
     state.world.get_or_init(|| set(CommObject::world(engine)));
@@ -179,7 +179,7 @@ fn connect(state: &State) -> Result<(), String> {
     let mut policy = node.policy();
     policy.spin = std::time::Duration::from_micros(spin);
     let engine = Engine::new(node, policy, limits);
-    state.selection.set(selection);
+    *state.selection.borrow_mut() = std::rc::Rc::new(selection);
     *state.report.borrow_mut() = bootstrap.report();
     *state.bootstrap.borrow_mut() = Some(bootstrap);
     settings::fix();

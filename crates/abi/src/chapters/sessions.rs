@@ -232,7 +232,7 @@ fn joined(handle: Group, argument: &str) -> Result<weft_process::Group, Error> {
 fn founded(new: Rc<CommObject>, hints: Option<weft_process::Info>, errhandler: Errhandler) -> Comm {
     hints.iter().for_each(|hints| crate::chapters::hints::keep(&new, hints));
     new.errhandler.set(errhandler.0);
-    new.selection.set(state().selection.get());
+    new.select(state().selection.borrow().clone());
     keep(Some(new))
 }
 

@@ -7,7 +7,7 @@ pub mod common;
 use common::Rank;
 use std::cell::Cell;
 use std::rc::Rc;
-use weft_collective::{Board, Link, Reduce};
+use weft_collective::{Ground, Link, Reduce, Via};
 use weft_fabric::{Fabric, Sge};
 use weft_p2p::Context;
 
@@ -17,17 +17,21 @@ pub struct Group<'r, F: Fabric> {
     pub members: Rc<[u32]>,
     /// This process's rank in the group.
     pub me: usize,
-    pub board: Rc<Board<F>>,
+    /// What its algorithms keep.
+    pub ground: Rc<Ground<F>>,
     context: u64,
     sequence: Cell<i32>,
+    /// What carries its links.
+    pub via: Via,
 }
 
 impl<'r, F: Fabric> Group<'r, F> {
     /// The group of `members`, if this process is one.
     pub fn new(rank: &'r Rank<'r, F>, context: u64, members: Vec<u32>) -> Option<Group<'r, F>> {
         let me = members.iter().position(|&m| m as usize == rank.me())?;
-        let (members, board, sequence) = (members.into(), Rc::default(), Cell::new(0));
-        Some(Group { rank, members, me, board, context, sequence })
+        let ground = Rc::new(Ground::new(rank.engine().arena().clone()));
+        let (members, sequence) = (members.into(), Cell::new(0));
+        Some(Group { rank, members, me, ground, context, sequence, via: Via::Messages })
     }
 
     /// All ranks in their order.
@@ -50,6 +54,7 @@ impl<'r, F: Fabric> Group<'r, F> {
             rank: self.me,
             context: Context(self.context),
             tag,
+            via: self.via,
         }
     }
 }

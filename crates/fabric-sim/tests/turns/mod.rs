@@ -13,7 +13,8 @@ use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
 use std::rc::Rc;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::Duration;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 use weft_fabric::wait::{Sleep, Token};
 use weft_fabric::{
     Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId, Head,
@@ -245,6 +246,19 @@ impl Fabric for Turns {
         self.world.pass(self.rank, Phase::Polls);
         let rings = self.world.lock().rings[self.rank];
         self.seen.replace(rings) != rings
+    }
+
+    fn now(&self) -> Instant {
+        self.sim.now()
+    }
+
+    fn poll_any(
+        &self,
+        waits: &[(Counter, u64)],
+        deadline: Option<Instant>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<usize, Fault>> {
+        self.sim.poll_any(waits, deadline, cx)
     }
 
     fn sleeper(&self) -> Arc<dyn Sleep> {

@@ -3,7 +3,7 @@
 #![allow(dead_code)] // not every test uses all
 
 #[path = "../../../fabric-sim/tests/turns/mod.rs"]
-mod turns;
+pub mod turns;
 
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -88,6 +88,11 @@ pub const SETUPS: [Setup; 9] = [
 /// What a test does on each rank, whatever the fabric.
 pub trait Body: Sync {
     fn run<F: Fabric>(&self, rank: &Rank<F>);
+
+    /// Longest sleep without a look around.
+    fn nap(&self) -> Duration {
+        Duration::from_millis(2)
+    }
 }
 
 /// One rank: its endpoint, and the means to wait.
@@ -166,7 +171,7 @@ fn start<F: Fabric>(fabric: F, setup: Setup, meeting: &Meeting, body: &impl Body
     let _alarm = Alarm(meeting);
     // More threads than processors: give way at once.
     let mut policy = weft_fabric::wait::WaitPolicy::new(false);
-    policy.nap = Duration::from_millis(2);
+    policy.nap = body.nap();
     let rank = Rank { engine: Engine::new(fabric, policy, setup.limits), meeting };
     body.run(&rank);
     rank.meet();

@@ -94,7 +94,8 @@ pub fn ran(
     if let Some(error) = error.take() {
         return Err(failure(error));
     }
-    let what = || format!("{} on {} ranks, {}", plan.about.name, plan.ranks, plan.algorithm.name);
+    let what =
+        || format!("{} on {} ranks, {}", plan.about.name, plan.ranks, plan.algorithm.label());
     let outcome = outcome.map_err(|e| Failure::Run(format!("{}: {e}", what())))?;
     let laps: Vec<Laps> = outcome.results.into_iter().flatten().collect();
     let origin = origin.get().expect("there is at least one rank");

@@ -11,7 +11,7 @@ use weft_patterns::{About, Algorithm, Error, Payload, Plan};
 /// What differs between the columns of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Series {
-    pub algorithm: &'static Algorithm,
+    pub algorithm: Algorithm,
     pub bytes: usize,
     /// `None`: all other ranks.
     pub fan_in: Option<usize>,
@@ -21,7 +21,7 @@ pub struct Series {
 pub struct Study {
     pub about: &'static About,
     pub ranks: Vec<usize>,
-    pub algorithms: Vec<&'static Algorithm>,
+    pub algorithms: Vec<Algorithm>,
     /// One, of 0, for a pattern without payload.
     pub bytes: Vec<usize>,
     /// One, `None`, for a pattern without a fan-in.
@@ -116,7 +116,7 @@ impl Study {
         let bar = progress(plans.iter().map(work).fold(0, u64::saturating_add));
         let mut figures = Vec::with_capacity(plans.len());
         for plan in &plans {
-            bar.set_message(format!("{} ranks, {}", plan.ranks, plan.algorithm.name));
+            bar.set_message(format!("{} ranks, {}", plan.ranks, plan.algorithm.label()));
             let (each, lap) = ((plan.about.messages)(plan.ranks) as u64, bar.clone());
             figures.push(measure(machine, plan, conditions, move || lap.inc(each))?);
         }
@@ -184,17 +184,15 @@ fn ranks(args: &Args, about: &About, machine: &Machine) -> Result<Vec<usize>, Fa
     Ok(given.0.clone())
 }
 
-fn algorithms(args: &Args, about: &'static About) -> Result<Vec<&'static Algorithm>, Failure> {
+fn algorithms(args: &Args, about: &'static About) -> Result<Vec<Algorithm>, Failure> {
     if args.algorithm.is_empty() {
-        return Ok(about.algorithms[..about.usual].iter().collect());
+        return Ok(vec![about.algorithms()[0]]);
     }
-    let find = |name: &String| {
-        about.algorithm(name.trim()).ok_or_else(|| {
-            let known = about.algorithm_names();
-            let pattern = about.name;
-            Failure::Request(format!("--algorithm {name}: {pattern} has {known}"))
-        })
-    };
+    if args.algorithm.iter().any(|name| name.trim().eq_ignore_ascii_case("all")) {
+        return Ok(about.algorithms());
+    }
+    let wrong = |why| Failure::Request(format!("--algorithm: {why}"));
+    let find = |name: &String| about.algorithm(name.trim()).map_err(wrong);
     args.algorithm.iter().map(find).collect()
 }
 

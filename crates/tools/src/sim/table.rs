@@ -49,7 +49,7 @@ fn label(study: &Study, series: &Series, no_bytes: bool) -> String {
     let mut parts = Vec::new();
     let several_fan_ins = study.fan_ins.len() > 1;
     if study.algorithms.len() > 1 || no_bytes && !several_fan_ins {
-        parts.push(series.algorithm.name.to_owned());
+        parts.push(series.algorithm.label());
     }
     if !no_bytes {
         parts.push(format!("{} B", series.bytes));
@@ -65,8 +65,8 @@ fn title(study: &Study, machine: &Machine, conditions: &Conditions) -> String {
     if let ([bytes], Some(_)) = (study.bytes.as_slice(), study.about.payload) {
         text += &format!(" of {bytes} bytes");
     }
-    if let ([algorithm], true) = (study.algorithms.as_slice(), study.about.algorithms.len() > 1) {
-        text += &format!(", {}", algorithm.name);
+    if let ([algorithm], true) = (study.algorithms.as_slice(), study.about.algorithms().len() > 1) {
+        text += &format!(", {}", algorithm.label());
     }
     if let [Some(fan_in)] = study.fan_ins.as_slice() {
         text += &format!(", fan-in {fan_in}");
@@ -146,7 +146,7 @@ pub fn write_csv(
         let six = |figure: f64| format!("{figure:.6}");
         csv.write_record([
             plan.about.name,
-            plan.algorithm.name,
+            &plan.algorithm.label(),
             &machine.name,
             &changes,
             &jitter,

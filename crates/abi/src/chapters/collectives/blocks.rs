@@ -13,7 +13,7 @@ use crate::types::{Comm, Datatype, Info, Request};
 use crate::waiting::Call;
 use crate::widen::{Counts, Displs};
 use std::ffi::{c_int, c_void};
-use weft_process::{Active, Buffer};
+use weft_process::{Active, Buffer, Lengths};
 
 /// Equal blocks, one behind the other.
 ///
@@ -134,7 +134,9 @@ unsafe fn prepare_gather(
     };
     root_in_place(at_root, at_leaf && send.is_none())?;
     own_fits(&comm, send.as_ref(), into.get(comm.rank()))?;
-    Ok((comm, move |c: &CommObject| boxed(c.gather(send.clone(), into.clone(), root))))
+    Ok((comm, move |c: &CommObject| {
+        boxed(c.gather(send.clone(), into.clone(), root, Lengths::Equal))
+    }))
 }
 
 fn root_in_place(at_root: bool, in_place: bool) -> Result<(), Error> {
@@ -178,7 +180,9 @@ unsafe fn prepare_gatherv(
     };
     root_in_place(at_root, at_leaf && send.is_none())?;
     own_fits(&comm, send.as_ref(), into.get(comm.rank()))?;
-    Ok((comm, move |c: &CommObject| boxed(c.gather(send.clone(), into.clone(), root))))
+    Ok((comm, move |c: &CommObject| {
+        boxed(c.gather(send.clone(), into.clone(), root, Lengths::Varying))
+    }))
 }
 
 // implements: gatherv igatherv gatherv_init
@@ -214,7 +218,9 @@ unsafe fn prepare_scatter(
     };
     root_in_place(at_root, at_leaf && receive.is_none())?;
     own_fits(&comm, out.get(comm.rank()), receive.as_ref())?;
-    Ok((comm, move |c: &CommObject| boxed(c.scatter(out.clone(), receive.clone(), root))))
+    Ok((comm, move |c: &CommObject| {
+        boxed(c.scatter(out.clone(), receive.clone(), root, Lengths::Equal))
+    }))
 }
 
 // implements: scatter iscatter scatter_init
@@ -251,7 +257,9 @@ unsafe fn prepare_scatterv(
     };
     root_in_place(at_root, at_leaf && receive.is_none())?;
     own_fits(&comm, out.get(comm.rank()), receive.as_ref())?;
-    Ok((comm, move |c: &CommObject| boxed(c.scatter(out.clone(), receive.clone(), root))))
+    Ok((comm, move |c: &CommObject| {
+        boxed(c.scatter(out.clone(), receive.clone(), root, Lengths::Varying))
+    }))
 }
 
 // implements: scatterv iscatterv scatterv_init
@@ -331,7 +339,7 @@ unsafe fn prepare_alltoall(
     };
     let own = out.as_ref().and_then(|out| out.get(comm.rank()));
     own_fits(&comm, own, into.get(comm.rank()))?;
-    Ok((comm, move |c: &CommObject| boxed(c.alltoall_equal(out.clone(), into.clone()))))
+    Ok((comm, move |c: &CommObject| boxed(c.alltoall(out.clone(), into.clone(), Lengths::Equal))))
 }
 
 // implements: alltoall ialltoall alltoall_init
@@ -365,7 +373,7 @@ unsafe fn prepare_alltoallv(
     };
     let own = out.as_ref().and_then(|out| out.get(comm.rank()));
     own_fits(&comm, own, into.get(comm.rank()))?;
-    Ok((comm, move |c: &CommObject| boxed(c.alltoall(out.clone(), into.clone()))))
+    Ok((comm, move |c: &CommObject| boxed(c.alltoall(out.clone(), into.clone(), Lengths::Varying))))
 }
 
 // implements: alltoallv ialltoallv alltoallv_init
@@ -397,7 +405,7 @@ unsafe fn prepare_alltoallw(
     };
     let own = out.as_ref().and_then(|out| out.get(comm.rank()));
     own_fits(&comm, own, into.get(comm.rank()))?;
-    Ok((comm, move |c: &CommObject| boxed(c.alltoall(out.clone(), into.clone()))))
+    Ok((comm, move |c: &CommObject| boxed(c.alltoall(out.clone(), into.clone(), Lengths::Varying))))
 }
 
 // implements: alltoallw ialltoallw alltoallw_init

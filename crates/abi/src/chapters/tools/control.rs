@@ -31,7 +31,7 @@ fn datatype(kind: Kind) -> Datatype {
     match kind {
         Kind::Number { .. } => MPI_UNSIGNED_LONG_LONG,
         Kind::Maybe { .. } | Kind::Switch | Kind::Choice(_) => MPI_INT,
-        Kind::Words | Kind::Faults | Kind::Nodes | Kind::File => MPI_CHAR,
+        Kind::Words | Kind::Algorithm(_) | Kind::Faults | Kind::Nodes | Kind::File => MPI_CHAR,
     }
 }
 
@@ -195,7 +195,7 @@ unsafe fn written(setting: &Setting, buf: *const c_void, count: usize) -> Result
             })?;
             (*word).to_owned()
         }
-        Kind::Words | Kind::Faults | Kind::Nodes | Kind::File => {
+        Kind::Words | Kind::Algorithm(_) | Kind::Faults | Kind::Nodes | Kind::File => {
             // SAFETY: by contract; the search stops at the NUL, as if by strnlen.
             let bytes = unsafe {
                 let len = libc::strnlen(buf.cast(), count);

@@ -3,42 +3,46 @@
 
 use super::{Measured, WARM_UP, each, mean, text, world};
 use std::rc::Rc;
-use weft_collective::Reduce;
+use weft_collective::{Case, Operation, Reduce, Selection};
 use weft_datatype::{Basic, Form, Op, Predefined};
 use weft_fabric::{Fabric, Sge};
-use weft_fabric_sim::{Machine, Options};
+use weft_fabric_sim::{Machine, Options, Sim};
 use weft_p2p::Limits;
-use weft_process::{AllreduceAlgorithm, BarrierAlgorithm, Buffer, Selection};
+use weft_process::{Buffer, Comm};
 
-/// Barriers by the documents' names. A new one is a line here.
-const BARRIERS: &[(&str, BarrierAlgorithm)] =
-    &[("MPI-PE", BarrierAlgorithm::PairwiseExchange), ("MPI-DS", BarrierAlgorithm::Dissemination)];
+/// The algorithm of this name, for a world that uses nothing else.
+fn named(operation: Operation, name: &str) -> Result<Rc<Selection>, String> {
+    let mut selection = Selection::default();
+    selection.ask_for(operation, name)?;
+    Ok(Rc::new(selection))
+}
 
-/// Allreduces by the documents' names. A new one is a line here.
-const ALLREDUCES: &[(&str, AllreduceAlgorithm)] = &[
-    ("MPI-PE", AllreduceAlgorithm::PairwiseExchange),
-    ("MPI-GB", AllreduceAlgorithm::GatherBroadcast),
-];
-
-fn named<A: Copy>(what: &str, list: &[(&str, A)], name: &str) -> Result<A, String> {
-    let known: Vec<_> = list.iter().map(|(name, _)| *name).collect();
-    let found = list.iter().find(|(known, _)| *known == name).map(|(_, algorithm)| *algorithm);
-    found.ok_or_else(|| format!("no {what} is called {name}; known: {}", known.join(", ")))
+/// An error if `operation` of so many bytes cannot be served by what was asked for.
+fn served(comm: &Comm<Sim>, operation: Operation, bytes: usize) -> Result<(), String> {
+    let (ranks, site) = (comm.size(), comm.site());
+    let case = Case { ranks, bytes, element: 4, commutes: true, equal: true, site };
+    match comm.chosen(operation, &case).refused {
+        None => Ok(()),
+        Some((choice, why)) => Err(format!("{choice}: {why}")),
+    }
 }
 
 pub fn barrier(machine: &Rc<Machine>, ranks: usize, name: &str, iterations: usize) -> Measured {
-    let selection =
-        Selection { barrier: named("barrier", BARRIERS, name)?, ..Selection::default() };
-    let outcome = world(machine, Options::new(ranks), Limits::default(), |rank| async move {
-        rank.comm.selection.set(selection);
-        for _ in 0..WARM_UP {
-            rank.comm.barrier().await.map_err(text)?;
+    let selection = named(Operation::Barrier, name)?;
+    let outcome = world(machine, Options::new(ranks), Limits::default(), |rank| {
+        let selection = selection.clone();
+        async move {
+            rank.comm.select(selection);
+            served(&rank.comm, Operation::Barrier, 0)?;
+            for _ in 0..WARM_UP {
+                rank.comm.barrier().await.map_err(text)?;
+            }
+            let start = rank.sim.clock();
+            for _ in 0..iterations {
+                rank.comm.barrier().await.map_err(text)?;
+            }
+            Ok(each(start, rank.sim.clock(), iterations))
         }
-        let start = rank.sim.clock();
-        for _ in 0..iterations {
-            rank.comm.barrier().await.map_err(text)?;
-        }
-        Ok(each(start, rank.sim.clock(), iterations))
     })?;
     mean(&outcome)
 }
@@ -46,16 +50,31 @@ pub fn barrier(machine: &Rc<Machine>, ranks: usize, name: &str, iterations: usiz
 /// Steps of the rank that takes most: a send and a receive with no other send between them are one
 /// step, and any other send or receive is a step of its own.
 pub fn steps(machine: &Rc<Machine>, ranks: usize, name: &str) -> Measured {
-    let selection =
-        Selection { barrier: named("barrier", BARRIERS, name)?, ..Selection::default() };
+    let selection = named(Operation::Barrier, name)?;
     let options = Options::new(ranks).trace();
-    let outcome = world(machine, options, Limits::default(), |rank| async move {
-        rank.comm.selection.set(selection);
-        rank.comm.barrier().await.map_err(text)?;
-        Ok(0.0)
+    let outcome = world(machine, options, Limits::default(), |rank| {
+        let selection = selection.clone();
+        async move {
+            rank.comm.select(selection);
+            served(&rank.comm, Operation::Barrier, 0)?;
+            // The first one makes what the algorithm needs.
+            rank.comm.barrier().await.map_err(text)?;
+            let start = rank.sim.clock();
+            rank.comm.barrier().await.map_err(text)?;
+            Ok(start as f64)
+        }
     })?;
     mean(&outcome)?;
-    let arrows = outcome.trace.unwrap_or_default().arrows;
+    let starts: Vec<_> = outcome
+        .results
+        .iter()
+        .map(|r| match r {
+            Some(Ok(start)) => *start as u64,
+            _ => u64::MAX,
+        })
+        .collect();
+    let mut arrows = outcome.trace.unwrap_or_default().arrows;
+    arrows.retain(|a| a.sent >= starts[a.from as usize]);
     let of_rank = |rank: u32| {
         let mut sends: Vec<_> = arrows.iter().filter(|a| a.from == rank).map(|a| a.sent).collect();
         sends.sort_unstable();
@@ -109,39 +128,43 @@ pub fn allreduce(
     integers: usize,
     iterations: usize,
 ) -> Measured {
-    let selection =
-        Selection { allreduce: named("allreduce", ALLREDUCES, name)?, ..Selection::default() };
+    let selection = named(Operation::Allreduce, name)?;
     let (n, count) = (ranks as i32, integers as i32);
-    let outcome = world(machine, Options::new(ranks), Limits::default(), |rank| async move {
-        let (sim, comm) = (rank.sim, rank.comm);
-        comm.selection.set(selection);
-        let len = integers * Basic::INT.size();
-        let (input, output) = (sim.allocate(len).map_err(text)?, sim.allocate(len).map_err(text)?);
-        let me = comm.rank() as i32;
-        // Element i of rank r is i * n + r, so that every element of every rank differs.
-        input.local.fill(&bytes_of((0..count).map(|i| i * n + me)));
-        let expected = bytes_of((0..count).map(|i| i * n * n + n * (n - 1) / 2));
-        let op: Rc<dyn Reduce> = Rc::new(Sum);
-        let int = Predefined::new().of(Basic::INT).clone();
-        let call = || {
-            let send = Buffer::over(input.local, int.clone());
-            let receive = Buffer::over(output.local, int.clone());
-            comm.allreduce(Some(send), receive, op.clone())
-        };
-        let mut result = vec![0; len];
-        let mut start = 0;
-        for i in 0..WARM_UP + iterations {
-            if i == WARM_UP {
-                start = sim.clock();
+    let outcome = world(machine, Options::new(ranks), Limits::default(), |rank| {
+        let selection = selection.clone();
+        async move {
+            let (sim, comm) = (rank.sim, rank.comm);
+            comm.select(selection);
+            let len = integers * Basic::INT.size();
+            served(&comm, Operation::Allreduce, len)?;
+            let (input, output) =
+                (sim.allocate(len).map_err(text)?, sim.allocate(len).map_err(text)?);
+            let me = comm.rank() as i32;
+            // Element i of rank r is i * n + r, so that every element of every rank differs.
+            input.local.fill(&bytes_of((0..count).map(|i| i * n + me)));
+            let expected = bytes_of((0..count).map(|i| i * n * n + n * (n - 1) / 2));
+            let op: Rc<dyn Reduce> = Rc::new(Sum);
+            let int = Predefined::new().of(Basic::INT).clone();
+            let call = || {
+                let send = Buffer::over(input.local, int.clone());
+                let receive = Buffer::over(output.local, int.clone());
+                comm.allreduce(Some(send), receive, op.clone())
+            };
+            let mut result = vec![0; len];
+            let mut start = 0;
+            for i in 0..WARM_UP + iterations {
+                if i == WARM_UP {
+                    start = sim.clock();
+                }
+                output.local.fill(&vec![0; len]);
+                call().await.map_err(text)?;
+                output.local.read(&mut result);
+                if result != expected {
+                    return Err(format!("{name} of {integers} integers: a wrong sum"));
+                }
             }
-            output.local.fill(&vec![0; len]);
-            call().await.map_err(text)?;
-            output.local.read(&mut result);
-            if result != expected {
-                return Err(format!("{name} of {integers} integers: a wrong sum"));
-            }
+            Ok(each(start, sim.clock(), iterations))
         }
-        Ok(each(start, sim.clock(), iterations))
     })?;
     mean(&outcome)
 }

@@ -1,0 +1,175 @@
+//! What travels: the title of every datagram, and the heads of the messages beside them.
+//!
+//! ```text
+//!   datagram   context (64) | number (64) | root (32) | length (32) | unit (24) | mark (8)
+//!              | segment (24) | magic (8), then up to `unit` bytes of payload
+//!   message    kind (8) | segment (24) | sender's place (32)  |  context (64)  |  number (64)
+//! ```
+//! A repair is a message whose payload is the datagram.
+
+use std::ops::RangeInclusive;
+use weft_fabric::Head;
+
+/// Length of a title, in bytes.
+pub const HEADER: usize = 32;
+
+/// Kinds of message, in the lowest byte of the head, that belong to multicast.
+pub const KINDS: RangeInclusive<u8> = Kind::Nak as u8..=Kind::Close as u8;
+
+const MAGIC: u64 = 0xd7;
+
+/// Numbers of 24 bits.
+pub const MOST_24: u32 = (1 << 24) - 1;
+
+/// What every datagram begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Title {
+    /// Tells the lives of groups apart.
+    pub context: u64,
+    pub number: u64,
+    /// The sender's place in the group.
+    pub root: u32,
+    /// Of the whole payload, in bytes.
+    pub len: u32,
+    /// Payload of one datagram, in bytes.
+    pub unit: u32,
+    pub segment: u32,
+    /// Who is through with this number tells the root so.
+    pub marked: bool,
+}
+
+impl Title {
+    pub fn encode(self) -> [u8; HEADER] {
+        let last = u64::from(self.unit)
+            | u64::from(self.marked) << 24
+            | u64::from(self.segment) << 32
+            | MAGIC << 56;
+        let words =
+            [self.context, self.number, u64::from(self.root) | u64::from(self.len) << 32, last];
+        let mut bytes = [0; HEADER];
+        for (at, word) in bytes.chunks_exact_mut(8).zip(words) {
+            at.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// `None` if it cannot be one.
+    pub fn decode(bytes: &[u8; HEADER]) -> Option<Title> {
+        let word = |i: usize| u64::from_le_bytes(std::array::from_fn(|b| bytes[8 * i + b]));
+        let (middle, last) = (word(2), word(3));
+        let title = Title {
+            context: word(0),
+            number: word(1),
+            root: middle as u32,
+            len: (middle >> 32) as u32,
+            unit: last as u32 & MOST_24,
+            segment: (last >> 32) as u32 & MOST_24,
+            marked: last >> 24 & 0xff == 1,
+        };
+        let sound = last >> 56 == MAGIC
+            && last >> 24 & 0xfe == 0
+            && title.unit > 0
+            && title.segment < title.segments();
+        sound.then_some(title)
+    }
+
+    /// How many datagrams the payload takes: an empty one takes one.
+    pub fn segments(&self) -> u32 {
+        self.len.div_ceil(self.unit).max(1)
+    }
+
+    /// Where in the payload this segment lies: offset and length, in bytes.
+    pub fn place(&self) -> (usize, usize) {
+        let offset = self.segment as usize * self.unit as usize;
+        (offset, (self.len as usize - offset).min(self.unit as usize))
+    }
+}
+
+/// Kinds of message. Those of matching are below 0x40.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Segments of a number are missing; the payload says which, from the one in the head.
+    Nak = 0x40,
+    /// A datagram, as it was sent before.
+    Repair = 0x41,
+    /// The sender is through with all below this number.
+    Ack = 0x42,
+    /// The sender and those that it has heard from lack nothing; the number is the round.
+    Close = 0x43,
+}
+
+/// A message's head, decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Word {
+    pub kind: Kind,
+    pub segment: u32,
+    /// The sender's place in the group.
+    pub place: u32,
+    pub context: u64,
+    pub number: u64,
+}
+
+impl Word {
+    pub fn encode(self) -> Head {
+        let first = self.kind as u64 | u64::from(self.segment) << 8 | u64::from(self.place) << 32;
+        Head([first, self.context, self.number])
+    }
+
+    /// `None` if the kind is of somebody else.
+    pub fn decode(head: Head) -> Option<Word> {
+        let [first, context, number] = head.0;
+        let kind = [Kind::Nak, Kind::Repair, Kind::Ack, Kind::Close];
+        let kind = kind.into_iter().find(|&kind| kind as u8 == first as u8)?;
+        let segment = (first >> 8) as u32 & MOST_24;
+        Some(Word { kind, segment, place: (first >> 32) as u32, context, number })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TITLE: Title = Title {
+        context: u64::MAX - 5,
+        number: 1 << 40,
+        root: 77,
+        len: 5000,
+        unit: 992,
+        segment: 5,
+        marked: true,
+    };
+
+    #[test]
+    fn titles_decode_to_what_was_encoded() {
+        for title in [TITLE, Title { marked: false, len: 0, segment: 0, ..TITLE }] {
+            assert_eq!(Title::decode(&title.encode()), Some(title));
+        }
+        assert_eq!((TITLE.segments(), TITLE.place()), (6, (4960, 40)));
+    }
+
+    #[test]
+    fn what_cannot_be_is_no_title() {
+        let bad = [Title { segment: 6, ..TITLE }, Title { unit: 0, len: 0, segment: 0, ..TITLE }];
+        for title in bad {
+            assert_eq!(Title::decode(&title.encode()), None);
+        }
+        for (byte, value) in [(31, 0), (27, 2)] {
+            let mut bytes = TITLE.encode();
+            bytes[byte] = value;
+            assert_eq!(Title::decode(&bytes), None, "byte {byte}");
+        }
+        assert_eq!(Title::decode(&[0; HEADER]), None);
+    }
+
+    #[test]
+    fn heads_decode_to_what_was_encoded() {
+        for kind in [Kind::Nak, Kind::Repair, Kind::Ack, Kind::Close] {
+            let word =
+                Word { kind, segment: MOST_24, place: u32::MAX, context: 9, number: 1 << 50 };
+            assert_eq!(Word::decode(word.encode()), Some(word));
+            assert!(KINDS.contains(&(kind as u8)));
+        }
+        assert_eq!(Word::decode(Head([1, 0, 0])), None);
+    }
+}

@@ -1,0 +1,238 @@
+//! What a member has heard: receives that were asked for, and datagrams that came before.
+
+use super::bits::Bits;
+use super::datagram::Title;
+use std::time::{Duration, Instant};
+use weft_fabric::{Counter, Counters, Fault, Sge, Staging, StagingPool};
+
+/// A receive under way.
+pub struct Asked {
+    pub number: u64,
+    /// The root's place.
+    pub root: u32,
+    into: Sge,
+    /// Advances by one when all is here, or when it has failed.
+    pub counter: Counter,
+    have: Bits,
+    /// Payload of a datagram; 0: none has come yet.
+    unit: u32,
+    left: u32,
+    pub marked: bool,
+    pub failed: Option<Fault>,
+    /// Since it is awaited: when that began, and when to ask for what is missing.
+    pub awaited: Option<Awaited>,
+}
+
+pub struct Awaited {
+    pub since: Instant,
+    pub deadline: Instant,
+    pub patience: Duration,
+    pub naks: u32,
+}
+
+impl Asked {
+    pub fn new(number: u64, root: u32, into: Sge, counter: Counter) -> Asked {
+        Asked {
+            number,
+            root,
+            into,
+            counter,
+            have: Bits::default(),
+            unit: 0,
+            left: 1,
+            marked: false,
+            failed: None,
+            awaited: None,
+        }
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.left == 0 || self.failed.is_some()
+    }
+
+    /// What is missing: the first segment of a word of them, and which of that word. Before anything
+    /// has come the number of segments is not known, and all count.
+    pub fn missing(&self) -> (u32, u64) {
+        match self.unit {
+            0 => (0, u64::MAX),
+            unit => {
+                let segments = (self.into.len() as u32).div_ceil(unit).max(1);
+                self.have.missing(segments).unwrap_or((0, 0))
+            }
+        }
+    }
+
+    /// Takes a segment in; false if it was here already or does not fit those before.
+    fn take(&mut self, title: &Title, data: Sge) -> bool {
+        if self.is_over() {
+            return false;
+        }
+        if title.len as usize != self.into.len() {
+            let (expected, got) = (self.into.len() as u64, u64::from(title.len));
+            self.failed = Some(Fault::Truncated { rank: self.root as usize, expected, got });
+            return true;
+        }
+        if self.unit == 0 {
+            (self.unit, self.left) = (title.unit, title.segments());
+        }
+        if self.unit != title.unit || !self.have.set(title.segment) {
+            return false;
+        }
+        self.marked = title.marked;
+        let (offset, len) = title.place();
+        self.into.part(offset, len).copy_from(data);
+        self.left -= 1;
+        true
+    }
+}
+
+/// A datagram that nobody has asked for yet.
+struct Stored {
+    title: Title,
+    data: Staging,
+}
+
+/// What became of a datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    Taken,
+    Stored,
+    /// It was here already, or its number is over.
+    Duplicate,
+    /// There is no room to keep it.
+    Dropped,
+}
+
+#[derive(Default)]
+pub struct Heard {
+    /// The next number that is given out.
+    next: u64,
+    /// Given out and not over, in ascending order.
+    open: Vec<u64>,
+    pub asked: Vec<Asked>,
+    stored: Vec<Stored>,
+    /// Roots that want to know when everything up to a number is over.
+    owed: Vec<(u32, u64)>,
+    /// The longest wait of late that ended without asking.
+    longest: Duration,
+}
+
+impl Heard {
+    /// Gives out `count` numbers to one operation: the first of them.
+    pub fn numbers(&mut self, count: u64) -> u64 {
+        let first = self.next;
+        self.next += count;
+        self.open.extend(first..self.next);
+        first
+    }
+
+    pub fn is_open(&self, number: u64) -> bool {
+        self.open.binary_search(&number).is_ok()
+    }
+
+    /// All below is over here.
+    pub fn through(&self) -> u64 {
+        self.open.first().copied().unwrap_or(self.next)
+    }
+
+    /// The number is over.
+    pub fn over(&mut self, number: u64) {
+        if let Ok(at) = self.open.binary_search(&number) {
+            self.open.remove(at);
+        }
+    }
+
+    /// Somebody is to be told when this number, and all before it, are over.
+    pub fn owe(&mut self, root: u32, number: u64) {
+        self.owed.push((root, number));
+    }
+
+    /// A root that can be told now.
+    pub fn next_owed(&mut self) -> Option<u32> {
+        let through = self.through();
+        let at = self.owed.iter().position(|&(_, number)| number < through)?;
+        Some(self.owed.swap_remove(at).0)
+    }
+
+    /// Begins a receive, with what has come before it; `freed` counts bytes of the store.
+    pub fn ask(&mut self, mut asked: Asked, counters: &Counters, freed: &mut usize) {
+        let number = asked.number;
+        let before = asked.is_over();
+        self.stored.retain(|stored| {
+            if stored.title.number != number {
+                return true;
+            }
+            *freed += stored.data.len();
+            if stored.title.root == asked.root {
+                let (_, len) = stored.title.place();
+                asked.take(&stored.title, stored.data.sge().part(0, len));
+            }
+            false
+        });
+        if !before && asked.is_over() {
+            counters.add(asked.counter, 1);
+        }
+        self.asked.push(asked);
+    }
+
+    /// A datagram of the group, whose title is sound and whose source is its root. `room`: what is left
+    /// of the store, in bytes.
+    pub fn accept(
+        &mut self,
+        title: &Title,
+        data: Sge,
+        counters: &Counters,
+        pool: &StagingPool,
+        room: &mut usize,
+    ) -> Outcome {
+        let number = title.number;
+        let asked = |a: &&mut Asked| a.number == number && a.root == title.root;
+        if let Some(asked) = self.asked.iter_mut().find(asked) {
+            if !asked.take(title, data) {
+                return Outcome::Duplicate;
+            }
+            if asked.is_over() {
+                counters.add(asked.counter, 1);
+            }
+            return Outcome::Taken;
+        }
+        if number < self.next && !self.is_open(number) {
+            return Outcome::Duplicate;
+        }
+        let same = |stored: &Stored| {
+            (stored.title.number, stored.title.root, stored.title.segment)
+                == (number, title.root, title.segment)
+        };
+        if self.stored.iter().any(same) {
+            return Outcome::Duplicate;
+        }
+        // An empty payload needs a place, too.
+        if *room < data.len().max(64) {
+            return Outcome::Dropped;
+        }
+        let copy = pool.take(data.len().max(64));
+        copy.sge().part(0, data.len()).copy_from(data);
+        *room -= copy.len();
+        self.stored.push(Stored { title: *title, data: copy });
+        Outcome::Stored
+    }
+
+    /// How long to wait before asking for what is missing.
+    pub fn patience(&self, least: Duration, most: Duration) -> Duration {
+        match self.longest {
+            Duration::ZERO => (4 * least).min(most),
+            longest => (4 * longest).clamp(least, most),
+        }
+    }
+
+    /// A wait of `span` has ended; `well`: nobody had to be asked.
+    pub fn learn(&mut self, span: Duration, well: bool) {
+        let faded = self.longest - self.longest / 8;
+        self.longest = if well { faded.max(span) } else { faded };
+    }
+
+    /// Bytes of the store that this group holds.
+    pub fn stored_bytes(&self) -> usize {
+        self.stored.iter().map(|stored| stored.data.len()).sum()
+    }
+}

@@ -1,0 +1,128 @@
+//! What a root keeps of its own multicasts until nobody can ask for them any more.
+
+use super::datagram::{HEADER, Title};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use weft_fabric::{Sge, Staging, StagingPool};
+
+/// One multicast, as its datagrams.
+pub struct Entry {
+    pub title: Title,
+    /// All datagrams, one behind the other.
+    pub memory: Rc<Staging>,
+    /// How many others may still lack it.
+    missing: u32,
+    acknowledged: bool,
+}
+
+impl Entry {
+    /// Datagram `segment`.
+    pub fn datagram(&self, segment: u32) -> Sge {
+        let (_, len) = Title { segment, ..self.title }.place();
+        let stride = HEADER + self.title.unit as usize;
+        self.memory.sge().part(segment as usize * stride, HEADER + len)
+    }
+}
+
+/// All that is kept, and how far the others are.
+#[derive(Default)]
+pub struct Kept {
+    entries: VecDeque<Entry>,
+    /// By place: that member is through with all below. Made with the first multicast that asks for it.
+    through: Box<[u64]>,
+    /// Of entries that must be acknowledged: payload in bytes.
+    open_bytes: usize,
+    open: usize,
+    /// Such entries, and their payload, since the last marked one.
+    unmarked: usize,
+    unmarked_bytes: usize,
+}
+
+impl Kept {
+    /// Entries, for tests and counts.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether another multicast would go beyond the window, or beyond so many bytes.
+    pub fn is_full(&self, window: usize, bytes: usize) -> bool {
+        self.open >= window.max(1) || self.open_bytes >= bytes
+    }
+
+    /// Whether the next multicast of `len` bytes is to be marked, so that acknowledgements come in time.
+    pub fn marks(&mut self, len: usize, window: usize, bytes: usize) -> bool {
+        self.unmarked += 1;
+        self.unmarked_bytes += len;
+        let marks = 2 * self.unmarked >= window.max(1) || 2 * self.unmarked_bytes >= bytes;
+        if marks {
+            (self.unmarked, self.unmarked_bytes) = (0, 0);
+        }
+        marks
+    }
+
+    /// Makes the datagrams of `data`. `others`: who must acknowledge; `None`: it ends when it is heard that all are through.
+    pub fn keep(
+        &mut self,
+        title: Title,
+        data: Sge,
+        others: Option<usize>,
+        pool: &StagingPool,
+    ) -> &Entry {
+        let segments = title.segments() as usize;
+        let memory = pool.take(segments * HEADER + data.len());
+        let acknowledged = others.is_some();
+        let missing = others.unwrap_or(0) as u32;
+        let entry = Entry { title, memory: Rc::new(memory), missing, acknowledged };
+        for segment in 0..title.segments() {
+            let title = Title { segment, ..title };
+            let (offset, len) = title.place();
+            let to = entry.datagram(segment);
+            to.fill(&title.encode());
+            to.part(HEADER, len).copy_from(data.part(offset, len));
+        }
+        if acknowledged {
+            self.open += 1;
+            self.open_bytes += data.len();
+        }
+        self.entries.push_back(entry);
+        self.entries.back().expect("just pushed")
+    }
+
+    pub fn find(&self, number: u64) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.title.number == number)
+    }
+
+    /// Everybody is through with what is below `number`.
+    pub fn forget_below(&mut self, number: u64) {
+        self.retain(|entry| entry.title.number >= number);
+    }
+
+    /// The member at `place` of `members` is through with what is below `number`.
+    pub fn acknowledged(&mut self, place: usize, members: usize, number: u64) {
+        if self.through.is_empty() {
+            self.through = vec![0; members].into();
+        }
+        let before = std::mem::replace(&mut self.through[place], number);
+        // Messages of one member keep their order.
+        self.through[place] = self.through[place].max(before);
+        self.retain(|entry| {
+            let news = before <= entry.title.number && entry.title.number < number;
+            if news && entry.acknowledged {
+                entry.missing = entry.missing.saturating_sub(1);
+            }
+            !entry.acknowledged || entry.missing > 0
+        });
+    }
+
+    fn retain(&mut self, mut keeps: impl FnMut(&mut Entry) -> bool) {
+        let Kept { entries, open, open_bytes, .. } = self;
+        entries.retain_mut(|entry| {
+            let stays = keeps(entry);
+            if !stays && entry.acknowledged {
+                *open -= 1;
+                *open_bytes -= entry.title.len as usize;
+            }
+            stays
+        });
+    }
+}

@@ -1,0 +1,354 @@
+//! What an algorithm sees of a group: send, receive, close.
+
+use super::datagram::{HEADER, MOST_24, Title};
+use super::group::{Group, State};
+use super::heard::{Asked, Awaited};
+use super::table::Multicasts;
+use std::cell::RefCell;
+use std::rc::Rc;
+use weft_fabric::{Counter, Fabric, Fault, GroupId, Sge, Work};
+
+/// Who moves things on while an operation waits: the layer above, which also hands over what arrives.
+pub trait Host {
+    type Fabric: Fabric;
+
+    fn fabric(&self) -> &Self::Fabric;
+
+    fn multicasts(&self) -> &Multicasts;
+
+    /// Waits until `counter >= target`.
+    fn until(&self, counter: Counter, target: u64) -> impl Future<Output = Result<(), Fault>>;
+}
+
+/// How the root learns that nobody can ask for a multicast any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ends {
+    /// By a later [`Multicast::heard`]: the caller sees to it that it comes soon.
+    Heard,
+    /// By acknowledgements; the window bounds how far the root may be ahead.
+    Acknowledged,
+}
+
+/// One member's end of a group.
+pub struct Multicast<H: Host> {
+    host: Rc<H>,
+    group: Rc<Group>,
+}
+
+impl<H: Host> Multicast<H> {
+    /// Joins the group `id` of `members` (ranks in the fabric), all of which must do so with the same
+    /// arguments; `me` is the own place among them. `context` is a number that the job uses once. Groups
+    /// may share an `id`: then each hears the others' datagrams, too, and drops them. Datagrams sent
+    /// before may be missed, and are repaired as lost ones are.
+    ///
+    /// Errors: [`Fault::Unsupported`] where the fabric has no multicast, [`Fault::Corrupt`] if a peer
+    /// has said before what cannot be.
+    ///
+    /// # Panics
+    /// If `me` is no place, or `context` is that of an open group.
+    pub fn open(
+        host: &Rc<H>,
+        id: GroupId,
+        context: u64,
+        members: Rc<[u32]>,
+        me: usize,
+    ) -> Result<Multicast<H>, Fault> {
+        let fabric = host.fabric();
+        assert_eq!(members[me] as usize, fabric.rank(), "own place in a multicast group");
+        assert!(!host.multicasts().has(context), "a multicast group is opened twice");
+        // A repair must fit a message.
+        let longest = members.iter().map(|&peer| {
+            let able = fabric.capabilities(peer as usize);
+            able.multicast_max.min(able.send_max)
+        });
+        let longest = longest.min().unwrap_or(0);
+        if longest <= HEADER {
+            return Err(Fault::Unsupported { rank: fabric.rank(), what: "multicast" });
+        }
+        let group = Rc::new(Group {
+            id,
+            context,
+            members,
+            me,
+            unit: (longest - HEADER).min(MOST_24 as usize) as u32,
+            moved: fabric.counters().allocate(),
+            state: RefCell::new(State::default()),
+            #[cfg(test)]
+            planted: std::cell::Cell::default(),
+        });
+        host.multicasts()
+            .add(fabric, &group)
+            .map_err(|what| Fault::Corrupt { rank: fabric.rank(), what })?;
+        Ok(Multicast { host: host.clone(), group })
+    }
+
+    /// Largest payload of one datagram, in bytes.
+    pub fn unit(&self) -> usize {
+        self.group.unit as usize
+    }
+
+    /// Number of members.
+    pub fn size(&self) -> usize {
+        self.group.members.len()
+    }
+
+    /// Own place.
+    pub fn place(&self) -> usize {
+        self.group.me
+    }
+
+    /// Multicasts that are kept for those who may ask.
+    pub fn kept(&self) -> usize {
+        self.group.state.borrow().kept.len()
+    }
+
+    #[cfg(test)]
+    pub(super) fn plant(&self, planted: super::tests::Planted) {
+        self.group.planted.set(planted);
+    }
+
+    /// The numbers of the next operation, which makes `count` multicasts: the first of them. Every
+    /// member calls it once for each operation, in the same order, before anything else of that
+    /// operation; and every member either sends or receives each of the numbers.
+    pub fn numbers(&self, count: u64) -> u64 {
+        self.group.state.borrow_mut().heard.numbers(count)
+    }
+
+    /// Multicasts `data` as `number`. It has been copied when the future is over, which is at its first
+    /// poll, unless the window is full: that is all that it waits for.
+    ///
+    /// Beyond [`Multicast::unit`] bytes it takes several datagrams, sent without a pause: what receivers
+    /// have no room for is lost and repaired, so that long payloads are better sent as several numbers.
+    ///
+    /// Errors: [`Fault::Unsupported`] beyond 2^24 datagrams or 4 GiB; faults of the fabric.
+    pub async fn send(&self, number: u64, data: Sge, ends: Ends) -> Result<(), Fault> {
+        let Multicast { host, group } = self;
+        let fabric = host.fabric();
+        let segments = data.len().div_ceil(group.unit as usize);
+        if data.len() > u32::MAX as usize || segments > MOST_24 as usize {
+            let what = "multicast so many bytes";
+            return Err(Fault::Unsupported { rank: fabric.rank(), what });
+        }
+        let (window, bytes) = {
+            let limits = host.multicasts().shared.borrow().limits;
+            (limits.window, limits.kept)
+        };
+        if ends == Ends::Acknowledged {
+            loop {
+                let value = fabric.counters().value(group.moved);
+                if !group.state.borrow().kept.is_full(window, bytes) {
+                    break;
+                }
+                host.until(group.moved, value + 1).await?;
+            }
+        }
+        let shared = &mut *host.multicasts().shared.borrow_mut();
+        let others = group.members.len() - 1;
+        {
+            let state = &mut *group.state.borrow_mut();
+            debug_assert!(state.heard.is_open(number), "number {number} is not open");
+            let marked = match ends {
+                Ends::Heard => false,
+                Ends::Acknowledged => state.kept.marks(data.len(), window, bytes),
+            };
+            #[cfg(test)]
+            group.planted.get().before_send(&mut state.kept, number);
+            if others > 0 {
+                let title = Title {
+                    context: group.context,
+                    number,
+                    root: group.me as u32,
+                    len: data.len() as u32,
+                    unit: group.unit,
+                    segment: 0,
+                    marked,
+                };
+                let others = (ends == Ends::Acknowledged).then_some(others);
+                let entry = state.kept.keep(title, data, others, &shared.pool);
+                fabric.charge(Work::Copy(data.len()));
+                group.spread(fabric, entry, shared)?;
+            }
+        }
+        group.over(fabric, number, shared);
+        Ok(())
+    }
+
+    /// Every other member has begun the operation whose first number is `first`, so that it is through
+    /// with all before: operations of the group do not overlap where this is said. The caller knows by
+    /// having heard from everybody in that operation, or from somebody who has.
+    pub fn heard(&self, first: u64) {
+        self.group.state.borrow_mut().kept.forget_below(first);
+    }
+
+    /// Begins to receive `number` from the member at place `root`: exactly `into.len()` bytes. What has
+    /// come before is there at once; [`Receiving::end`] waits for the rest, and only then is it asked
+    /// for when it is overdue.
+    pub fn begin_receive(&self, root: usize, number: u64, into: Sge) -> Receiving<'_, H> {
+        let fabric = self.host.fabric();
+        let table = self.host.multicasts();
+        let counters = fabric.counters();
+        let counter = counters.allocate();
+        let target = counters.value(counter) + 1;
+        let asked = Asked::new(number, root as u32, into, counter);
+        let mut freed = 0;
+        {
+            let heard = &mut self.group.state.borrow_mut().heard;
+            debug_assert!(heard.is_open(number), "number {number} is not open");
+            heard.ask(asked, counters, &mut freed);
+        }
+        table.shared.borrow_mut().room += freed;
+        table.read(fabric);
+        Receiving { multicast: self, number, counter, target, awaits: false }
+    }
+
+    /// Receives `number` from the member at place `root`: exactly `into.len()` bytes.
+    ///
+    /// Errors: [`Fault::Truncated`] if the root has sent another length; faults of the fabric.
+    pub fn receive(
+        &self,
+        root: usize,
+        number: u64,
+        into: Sge,
+    ) -> impl Future<Output = Result<(), Fault>> + '_ {
+        self.begin_receive(root, number, into).end()
+    }
+
+    /// Every member multicasts its block, `blocks[place]`, and receives all others (an allgather).
+    /// `at_once`: a member sends when it has the block of the one so many places before it, which bounds
+    /// the datagrams that nobody has read; 0: all at once. Collective.
+    pub async fn everyone(&self, blocks: &[Sge], at_once: usize) -> Result<(), Fault> {
+        let (me, n) = (self.place(), self.size());
+        assert_eq!(blocks.len(), n, "one block for each member");
+        let first = self.numbers(n as u64);
+        let begin = |place: usize| {
+            (place != me).then(|| self.begin_receive(place, first + place as u64, blocks[place]))
+        };
+        let mut receives: Vec<_> = (0..n).map(begin).collect();
+        if at_once > 0
+            && let Some(before) = me.checked_sub(at_once)
+            && let Some(receive) = receives[before].take()
+        {
+            receive.end().await?;
+        }
+        self.send(first + me as u64, blocks[me], Ends::Heard).await?;
+        for receive in receives.into_iter().flatten() {
+            receive.end().await?;
+        }
+        self.heard(first);
+        Ok(())
+    }
+
+    /// Ends the group: every member calls it when its own operations are over; it returns when those of
+    /// all are, so that nobody asks any more. No multicast takes part. A member that drops its end
+    /// without it leaves those alone who still lack something of it.
+    pub async fn close(self) -> Result<(), Fault> {
+        let Multicast { host, group } = &self;
+        let (fabric, n) = (host.fabric(), group.members.len());
+        let mut round = 0;
+        #[cfg(test)]
+        let n = if group.planted.get().leaves_at_once() { 1 } else { n };
+        while 1usize << round < n {
+            group.say_close(fabric, (group.me + (1 << round)) % n, round);
+            loop {
+                let value = fabric.counters().value(group.moved);
+                if group.state.borrow().rounds >> round & 1 == 1 {
+                    break;
+                }
+                host.until(group.moved, value + 1).await?;
+            }
+            round += 1;
+        }
+        Ok(())
+    }
+}
+
+impl<H: Host> Drop for Multicast<H> {
+    fn drop(&mut self) {
+        self.host.multicasts().remove(self.host.fabric(), &self.group);
+    }
+}
+
+impl Group {
+    /// The member at `place` lacks nothing, nor do those that it has heard from.
+    pub fn hear_close<F: Fabric>(
+        &self,
+        fabric: &F,
+        place: usize,
+        round: u64,
+    ) -> Result<(), &'static str> {
+        let n = self.members.len();
+        let sound = round < 64 && (1u64 << round) < n as u64;
+        if !sound || (place + (1 << round)) % n != self.me {
+            return Err("round of the end of a multicast group");
+        }
+        self.state.borrow_mut().rounds |= 1 << round;
+        fabric.counters().add(self.moved, 1);
+        Ok(())
+    }
+}
+
+/// A receive under way; dropped before its end, it is given up, and its number is over here.
+pub struct Receiving<'m, H: Host> {
+    multicast: &'m Multicast<H>,
+    number: u64,
+    counter: Counter,
+    target: u64,
+    awaits: bool,
+}
+
+impl<H: Host> Receiving<'_, H> {
+    /// Waits for all of it.
+    pub async fn end(mut self) -> Result<(), Fault> {
+        let Multicast { host, group } = self.multicast;
+        let (fabric, table) = (host.fabric(), host.multicasts());
+        if fabric.counters().value(self.counter) < self.target {
+            let now = fabric.now();
+            let heard = &mut group.state.borrow_mut().heard;
+            let limits = table.shared.borrow().limits;
+            let patience = heard.patience(limits.least, limits.most);
+            let asked = heard.asked.iter_mut().find(|asked| asked.number == self.number);
+            if let Some(asked) = asked {
+                let (since, deadline) = (now, now + patience);
+                asked.awaited = Some(Awaited { since, deadline, patience, naks: 0 });
+            }
+            table.begin_await();
+            self.awaits = true;
+        }
+        if self.awaits {
+            table.look_after(fabric);
+            host.until(self.counter, self.target).await?;
+        }
+        let failed = {
+            let heard = &mut group.state.borrow_mut().heard;
+            let at = heard.asked.iter().position(|asked| asked.number == self.number);
+            let asked = &mut heard.asked[at.expect("asked for until it is dropped")];
+            let (root, marked, failed) = (asked.root, asked.marked, asked.failed.take());
+            if failed.is_some() {
+                // It stays over.
+                asked.failed = failed.clone();
+            }
+            if let Some(awaited) = asked.awaited.take() {
+                let span = fabric.now().saturating_duration_since(awaited.since);
+                heard.learn(span, awaited.naks == 0);
+            }
+            if marked {
+                heard.owe(root, self.number);
+            }
+            failed
+        };
+        failed.map_or(Ok(()), Err)
+    }
+}
+
+impl<H: Host> Drop for Receiving<'_, H> {
+    fn drop(&mut self) {
+        let Multicast { host, group } = self.multicast;
+        let (fabric, table) = (host.fabric(), host.multicasts());
+        group.state.borrow_mut().heard.asked.retain(|asked| asked.number != self.number);
+        fabric.counters().free(self.counter);
+        if self.awaits {
+            table.end_await();
+        }
+        group.over(fabric, self.number, &mut table.shared.borrow_mut());
+    }
+}

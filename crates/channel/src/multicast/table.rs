@@ -1,0 +1,357 @@
+//! All groups of a process: what arrives finds its group, and what is overdue is asked for.
+
+use super::datagram::{HEADER, Kind, Title, Word};
+use super::group::Group;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::task::{Context, Waker};
+use std::time::{Duration, Instant};
+use weft_fabric::{Counter, Fabric, GroupId, Message, Sge, Staging, StagingPool};
+
+/// Numbers that govern multicast. They may differ between processes.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// The shortest wait before a member asks for what it has not got, and the longest.
+    pub least: Duration,
+    pub most: Duration,
+    /// How many multicasts a root may be ahead of the slowest member, where nothing else bounds it.
+    pub window: usize,
+    /// The same as payload in bytes; one more multicast may begin below it.
+    pub kept: usize,
+    /// Datagrams of all groups that nobody has asked for yet, in bytes.
+    pub store: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            least: Duration::from_micros(500),
+            most: Duration::from_millis(100),
+            window: 8,
+            kept: 1 << 20,
+            store: 256 << 10,
+        }
+    }
+}
+
+/// What has happened so far, in all groups, ended ones among them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Multicasts, and their datagrams.
+    pub sent: u64,
+    pub datagrams_sent: u64,
+    /// Datagrams that came, whatever became of them; repairs are not among them.
+    pub datagrams: u64,
+    /// Questions for what has not come in time (it may be lost, or not sent yet).
+    pub naks_sent: u64,
+    pub naks_heard: u64,
+    /// Those of them that named nothing that is kept.
+    pub naks_ignored: u64,
+    /// Datagrams sent, and received, as reliable messages.
+    pub repairs_sent: u64,
+    pub repairs: u64,
+    /// Datagrams that were here already.
+    pub duplicates: u64,
+    /// Datagrams of nobody's group, or that cannot be.
+    pub foreign: u64,
+    /// Datagrams that came too early, when the store was full.
+    pub dropped: u64,
+    /// Messages that say how far a member is.
+    pub acks_sent: u64,
+}
+
+/// What groups share.
+pub struct Shared {
+    pub counts: Counts,
+    pub limits: Limits,
+    pub pool: StagingPool,
+    /// What is left of the store, in bytes.
+    pub room: usize,
+    /// Where datagrams are read to.
+    scratch: Staging,
+    /// Advances when a repair that the fabric had kept has left, and its value when all have.
+    done: Option<Counter>,
+    all_left: u64,
+    departing: Vec<Rc<Staging>>,
+    /// Words of the end that came before their group was opened: context, sender, place, round.
+    early: Vec<(u64, usize, u32, u64)>,
+}
+
+/// More early words of the end than this are a mistake of the sender.
+const MOST_EARLY: usize = 1 << 16;
+
+/// Datagrams of one look.
+const MOST_READ: usize = 64;
+
+/// While nobody waits for a datagram, only every so many looks read them.
+const SELDOM: u32 = 8;
+
+impl Shared {
+    /// The counter for repairs that the fabric keeps.
+    pub fn done<F: Fabric>(&mut self, fabric: &F) -> Counter {
+        let counters = fabric.counters();
+        if let Some(done) = self.done {
+            if counters.value(done) >= self.all_left {
+                self.departing.clear();
+            }
+            return done;
+        }
+        let done = counters.allocate();
+        self.all_left = counters.value(done);
+        self.done = Some(done);
+        done
+    }
+
+    /// A repair out of `memory` is on its way.
+    pub fn leaves(&mut self, memory: Rc<Staging>) {
+        self.all_left += 1;
+        self.departing.push(memory);
+    }
+}
+
+impl Default for Multicasts {
+    fn default() -> Multicasts {
+        Multicasts::new(Limits::default())
+    }
+}
+
+/// The multicast groups of one process. Not `Sync`.
+pub struct Multicasts {
+    pub(super) groups: RefCell<Vec<Rc<Group>>>,
+    pub(super) shared: RefCell<Shared>,
+    /// Receives that are awaited.
+    awaited: Cell<usize>,
+    deadline: Cell<Option<Instant>>,
+    turns: Cell<u32>,
+}
+
+impl Multicasts {
+    pub fn new(limits: Limits) -> Multicasts {
+        let pool = StagingPool::default();
+        let shared = Shared {
+            counts: Counts::default(),
+            limits,
+            room: limits.store,
+            scratch: pool.take(0),
+            pool,
+            done: None,
+            all_left: 0,
+            departing: Vec::new(),
+            early: Vec::new(),
+        };
+        Multicasts {
+            groups: RefCell::default(),
+            shared: RefCell::new(shared),
+            awaited: Cell::new(0),
+            deadline: Cell::new(None),
+            turns: Cell::new(0),
+        }
+    }
+
+    pub fn counts(&self) -> Counts {
+        self.shared.borrow().counts
+    }
+
+    /// Groups that are open.
+    pub fn len(&self) -> usize {
+        self.groups.borrow().len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// When something will be overdue: who sleeps must look again then.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.deadline.get()
+    }
+
+    /// Reads datagrams, and asks for what is overdue. True if anything moved.
+    pub fn progress<F: Fabric>(&self, fabric: &F) -> bool {
+        let waits = self.awaited.get() > 0;
+        let turn = self.turns.get().wrapping_add(1);
+        self.turns.set(turn);
+        if !waits && !turn.is_multiple_of(SELDOM) {
+            return false;
+        }
+        let moved = self.read(fabric);
+        self.look_after(fabric);
+        moved
+    }
+
+    /// Reads datagrams. True if there were any.
+    pub(super) fn read<F: Fabric>(&self, fabric: &F) -> bool {
+        let groups = self.groups.borrow();
+        if groups.is_empty() {
+            return false;
+        }
+        let shared = &mut *self.shared.borrow_mut();
+        let scratch = shared.scratch.sge();
+        let mut moved = false;
+        for _ in 0..MOST_READ {
+            let Some(datagram) = fabric.receive_multicast(scratch) else { break };
+            moved = true;
+            shared.counts.datagrams += 1;
+            let found = title_of(scratch.part(0, datagram.len)).and_then(|(title, data)| {
+                let ours = |g: &&Rc<Group>| (g.id, g.context) == (datagram.group, title.context);
+                Some((groups.iter().find(ours)?, title, data))
+            });
+            match found {
+                Some((group, title, data)) => {
+                    group.accept(fabric, datagram.source, &title, data, shared);
+                }
+                None => shared.counts.foreign += 1,
+            }
+        }
+        moved
+    }
+
+    /// Asks for what is overdue, and notes when that will be the case next.
+    pub(super) fn look_after<F: Fabric>(&self, fabric: &F) {
+        if self.awaited.get() == 0 {
+            self.deadline.set(None);
+            return;
+        }
+        let now = fabric.now();
+        let shared = &mut *self.shared.borrow_mut();
+        let groups = self.groups.borrow();
+        let next = groups.iter().filter_map(|g| g.look_after(fabric, now, shared)).min();
+        self.deadline.set(next);
+        if next.is_some() {
+            // The simulator lets virtual time reach it; elsewhere whoever sleeps asks for it.
+            let _ = fabric.poll_any(&[], next, &mut Context::from_waker(Waker::noop()));
+        }
+    }
+
+    /// Acts on an arrived message; the caller gives its buffer back. `None`: it is of another kind.
+    /// Errors name what cannot be: the sender is at fault.
+    pub fn handle<F: Fabric>(
+        &self,
+        fabric: &F,
+        message: &Message,
+    ) -> Option<Result<(), &'static str>> {
+        let word = Word::decode(message.head)?;
+        Some(self.act(fabric, message.peer, word, message.payload))
+    }
+
+    fn act<F: Fabric>(
+        &self,
+        fabric: &F,
+        peer: usize,
+        word: Word,
+        payload: Sge,
+    ) -> Result<(), &'static str> {
+        let shared = &mut *self.shared.borrow_mut();
+        let groups = self.groups.borrow();
+        let Some(group) = groups.iter().find(|group| group.context == word.context) else {
+            // Not opened here yet: only the word of the end is needed later, the others are repeated
+            // or not sent before. Or ended already: an old question.
+            if word.kind == Kind::Close {
+                if shared.early.len() >= MOST_EARLY {
+                    return Err("word of the end of a multicast group");
+                }
+                shared.early.push((word.context, peer, word.place, word.number));
+            } else {
+                shared.counts.foreign += 1;
+            }
+            return Ok(());
+        };
+        if group.members.get(word.place as usize) != Some(&(peer as u32)) {
+            return Err("place in a multicast group");
+        }
+        match word.kind {
+            Kind::Nak => {
+                if payload.len() != 8 {
+                    return Err("question for a multicast");
+                }
+                let mut bits = [0; 8];
+                payload.read(&mut bits);
+                group.repair(fabric, word, u64::from_le_bytes(bits), shared)
+            }
+            Kind::Repair => {
+                shared.counts.repairs += 1;
+                let (title, data) = title_of(payload).ok_or("repaired multicast")?;
+                group.accept(fabric, peer, &title, data, shared);
+                Ok(())
+            }
+            Kind::Ack => {
+                let (place, members) = (word.place as usize, group.members.len());
+                group.state.borrow_mut().kept.acknowledged(place, members, word.number);
+                fabric.counters().add(group.moved, 1);
+                Ok(())
+            }
+            Kind::Close => group.hear_close(fabric, word.place as usize, word.number),
+        }
+    }
+
+    /// Adds a group and joins it.
+    pub(super) fn add<F: Fabric>(&self, fabric: &F, group: &Rc<Group>) -> Result<(), &'static str> {
+        let shared = &mut *self.shared.borrow_mut();
+        let longest = fabric.capabilities(fabric.rank()).multicast_max.max(HEADER);
+        let longest = longest.max(HEADER + group.unit as usize);
+        if shared.scratch.len() < longest {
+            shared.scratch = shared.pool.take(longest);
+        }
+        if !self.joined(group.id) {
+            fabric.join(group.id);
+        }
+        self.groups.borrow_mut().push(group.clone());
+        let mut outcome = Ok(());
+        shared.early.retain(|&(context, peer, place, round)| {
+            if context != group.context {
+                return true;
+            }
+            let sound = group.members.get(place as usize) == Some(&(peer as u32));
+            let heard = match sound {
+                true => group.hear_close(fabric, place as usize, round),
+                false => Err("place in a multicast group"),
+            };
+            outcome = outcome.and(heard);
+            false
+        });
+        outcome
+    }
+
+    /// Leaves a group.
+    pub(super) fn remove<F: Fabric>(&self, fabric: &F, group: &Rc<Group>) {
+        self.groups.borrow_mut().retain(|other| !Rc::ptr_eq(other, group));
+        if !self.joined(group.id) {
+            fabric.leave(group.id);
+        }
+        fabric.counters().free(group.moved);
+        let shared = &mut *self.shared.borrow_mut();
+        shared.room += group.state.borrow().heard.stored_bytes();
+    }
+
+    pub(super) fn begin_await(&self) {
+        self.awaited.set(self.awaited.get() + 1);
+    }
+
+    pub(super) fn end_await(&self) {
+        self.awaited.set(self.awaited.get() - 1);
+        if self.awaited.get() == 0 {
+            self.deadline.set(None);
+        }
+    }
+
+    /// Whether an open group uses the fabric's group `id`.
+    fn joined(&self, id: GroupId) -> bool {
+        self.groups.borrow().iter().any(|group| group.id == id)
+    }
+
+    pub(super) fn has(&self, context: u64) -> bool {
+        self.groups.borrow().iter().any(|group| group.context == context)
+    }
+}
+
+/// Title and payload of a datagram whose length fits.
+fn title_of(datagram: Sge) -> Option<(Title, Sge)> {
+    if datagram.len() < HEADER {
+        return None;
+    }
+    let mut bytes = [0; HEADER];
+    datagram.read(&mut bytes);
+    let title = Title::decode(&bytes)?;
+    let data = datagram.part(HEADER, datagram.len() - HEADER);
+    (title.place().1 == data.len()).then_some((title, data))
+}

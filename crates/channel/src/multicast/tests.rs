@@ -1,0 +1,43 @@
+//! Multicast alone, on a host that only hands over what arrives: without loss, with loss, and explored
+//! under many schedules, where errors that are planted must be found.
+
+mod explored;
+mod host;
+mod lossy;
+
+use super::datagram::Word;
+use super::kept::Kept;
+
+/// Errors that a test plants.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Planted {
+    #[default]
+    Nothing,
+    /// The root keeps one buffer instead of two.
+    OneBuffer,
+    /// A question is answered from the other buffer.
+    WrongBuffer,
+    /// A member leaves when it lacks nothing itself.
+    NoEnd,
+    /// The root of a broadcast takes it for an operation in which it has heard from all.
+    DeafRoot,
+}
+
+impl Planted {
+    pub fn before_send(self, kept: &mut Kept, number: u64) {
+        if self == Planted::OneBuffer {
+            kept.forget_below(number);
+        }
+    }
+
+    pub fn question(self, word: Word) -> Word {
+        match self {
+            Planted::WrongBuffer => Word { number: word.number ^ 1, ..word },
+            _ => word,
+        }
+    }
+
+    pub fn leaves_at_once(self) -> bool {
+        self == Planted::NoEnd
+    }
+}

@@ -1,0 +1,98 @@
+//! Explored under many schedules, with a fifth of the datagrams lost and some repeated.
+
+use super::Planted;
+use super::host::{LIMITS, Member};
+use std::rc::Rc;
+use weft_fabric_sim::explore::Found;
+use weft_fabric_sim::{Machine, Options, Sim, explore};
+
+#[path = "../../../../fabric-sim/tests/turns/machine.rs"]
+pub mod machine;
+
+const SEEDS: u64 = 300;
+
+fn run<P: Future<Output = Result<u64, String>> + 'static>(
+    machine: &Rc<Machine>,
+    program: impl Fn(Sim) -> P,
+) -> Result<u64, Found> {
+    explore(machine, Options::new(4), 0..SEEDS, program).map(|explored| explored.seeds)
+}
+
+/// All is well as it is, and the planted error is found.
+fn check<P: Future<Output = Result<u64, String>> + 'static>(
+    planted: Planted,
+    program: impl Fn(Sim, Planted) -> P,
+) {
+    let machine = machine::machine(1);
+    match run(&machine, |sim| program(sim, Planted::Nothing)) {
+        Ok(seeds) => assert_eq!(seeds, SEEDS),
+        Err(found) => panic!("the right form: {found}"),
+    }
+    let found = run(&machine, |sim| program(sim, planted)).expect_err("an error is planted");
+    println!("{planted:?}: {found}");
+}
+
+async fn mixed(sim: Sim, planted: Planted) -> Result<u64, String> {
+    let member = Member::new(sim, LIMITS, planted);
+    member.mixed(12).await?;
+    member.close().await?;
+    Ok(12)
+}
+
+async fn everyone(sim: Sim, planted: Planted) -> Result<u64, String> {
+    let member = Member::new(sim, LIMITS, planted);
+    for round in 0..6 {
+        member.everyone(round, 16, 0).await?;
+        if member.multicast.kept() > 2 {
+            return Err(format!("{} multicasts are kept", member.multicast.kept()));
+        }
+    }
+    member.close().await?;
+    Ok(6)
+}
+
+async fn gathers(sim: Sim, planted: Planted) -> Result<u64, String> {
+    let member = Member::new(sim, LIMITS, planted);
+    for round in 0..6 {
+        member.gather_multicast(round, 0, 16).await?;
+    }
+    member.close().await?;
+    Ok(6)
+}
+
+async fn broadcasts(sim: Sim, planted: Planted) -> Result<u64, String> {
+    let member = Member::new(sim, LIMITS, planted);
+    for round in 0..20 {
+        member.broadcast(round, 1, 16).await?;
+        if member.multicast.kept() > LIMITS.window {
+            return Err(format!("{} multicasts are kept", member.multicast.kept()));
+        }
+    }
+    member.close().await?;
+    Ok(20)
+}
+
+#[test]
+fn one_buffer_instead_of_two() {
+    check(Planted::OneBuffer, everyone);
+}
+
+#[test]
+fn a_question_answered_from_the_wrong_buffer() {
+    check(Planted::WrongBuffer, gathers);
+}
+
+#[test]
+fn a_root_that_leaves_before_all_have_its_last_multicast() {
+    check(Planted::NoEnd, broadcasts);
+}
+
+#[test]
+fn a_broadcast_after_which_the_root_forgets() {
+    check(Planted::DeafRoot, mixed);
+}
+
+#[test]
+fn all_operations_by_turns() {
+    check(Planted::NoEnd, mixed);
+}

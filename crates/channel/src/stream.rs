@@ -1,0 +1,340 @@
+//! Streams of segments: a transport for collective operations that knows who sends what, after CollGM
+//! (sections 3.2 and 3.3), on writes into memory registered beforehand.
+//!
+//! ```text
+//!   small     ── Small(payload) ──>                                      within the peer's credit
+//!   segments  ── Open, the early request ──>  <── Grant(places) ──       (figures 3 and 4)
+//!             ══ segment, segment, ... ══>    each into a place, with a flag behind it
+//!   blocks    ── Open ──>  <── Address(block), Address(block), ... ──    (figure 5)
+//!             ══ block, block, ... ══>        registered while the one before travels
+//! ```
+//! *Small*: one message of the fabric. *Segments*: the payload is copied into registered segments (64
+//! KiB: the next is copied while one travels) and written into places of the receiver. A few places
+//! stand ready for a peer, so that a message begins at once; the announcement, which goes first, is the
+//! request for all others. *Blocks*: both ends register the program's own memory, 128 KiB at a time, and
+//! the payload is copied by nobody.
+//!
+//! # Who owns what until when
+//!
+//! - The program's buffer of a send or receive is ours from [`Stream::isend`] or [`Stream::irecv`] until
+//!   [`Stream::is_over`]. A relayed buffer may be read by its sends until they are over, too.
+//! - A place is its peer's from the grant until its flag shows the grant's stamp; then ours until it
+//!   is copied and all writes from it are over. Only then it is granted again, with a new stamp.
+//! - A send token is a segment of ours from the copy until the write's completion.
+//! - An exposed block is the peer's from the Address until its flag (or the refusal).
+//!
+//! # Flow control
+//!
+//! Places are receive tokens, segments to send from are send tokens: one pool of each a process. A send
+//! without a token waits in a backlog, one without a place for a grant. A receive without a place waits
+//! in line; half of all places are only for receives that the program has posted, of senders that have
+//! the payload: they are emptied as soon as they are filled, so that whoever sends too early, or passes on
+//! what has not come, cannot keep others from going on. A
+//! segment is passed on from its place only if the next rank has granted one already.
+//!
+//! Matching is a lookup by (context, sender, tag), in order. A message that nobody has asked for yet
+//! is kept: its envelope, and at most [`Sizes::credit`] small payloads and [`Sizes::allowance`]
+//! segments of a peer.
+//!
+//! # Memory
+//!
+//! For a process, whatever the number of communicators: [`Sizes::memory`] bytes registered, and up to
+//! `credit * small` bytes kept for each peer that sends early. Nothing before the first use.
+
+mod core;
+mod matching;
+mod pool;
+mod receive;
+mod send;
+mod slab;
+mod wire;
+
+use self::core::Core;
+use std::cell::{Cell, RefCell};
+use weft_fabric::{Counter, Fabric, Fault, Message, Sge};
+
+pub use wire::is_ours;
+
+/// What governs the protocols. All processes must have the same. Bytes, unless it says otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// Largest payload of a small message.
+    pub small: usize,
+    /// Small messages with payload that one peer may have unreceived at another.
+    pub credit: u64,
+    /// Bytes of a segment.
+    pub segment: usize,
+    /// Places for segments of this process: receive tokens. A multiple of 8, at most 512.
+    pub slots: usize,
+    /// Segments to send from: send tokens.
+    pub tokens: usize,
+    /// Places that stand ready for a peer, at most 4.
+    pub allowance: usize,
+    /// Most places of one message: the bound on outstanding segments.
+    pub window: usize,
+    /// Largest payload that goes in segments; above, the program's memory is registered.
+    pub rendezvous: usize,
+    /// Bytes of a block that is registered at once.
+    pub block: usize,
+    /// Most blocks of one message under way.
+    pub blocks: usize,
+    /// Most blocks of this process that are awaited.
+    pub flags: usize,
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Sizes {
+            small: 4 << 10,
+            credit: 64,
+            segment: 64 << 10,
+            slots: 64,
+            tokens: 16,
+            allowance: 2,
+            window: 8,
+            rendezvous: 256 << 10,
+            block: 128 << 10,
+            blocks: 4,
+            flags: 64,
+        }
+    }
+}
+
+impl Sizes {
+    /// The most memory that a process registers for streams, in bytes.
+    pub fn memory(&self) -> usize {
+        (self.slots + self.tokens) * self.segment + 64 * (self.slots + self.flags)
+    }
+
+    fn checked(self) -> Sizes {
+        let slots = self.slots.next_multiple_of(pool::CHUNK).clamp(pool::CHUNK, 64 * pool::CHUNK);
+        Sizes {
+            slots,
+            segment: self.segment.max(64).next_multiple_of(64),
+            block: self.block.max(64),
+            tokens: self.tokens.clamp(1, usize::from(u16::MAX)),
+            flags: self.flags.clamp(1, usize::from(u16::MAX)),
+            window: self.window.max(1),
+            blocks: self.blocks.max(1),
+            credit: self.credit.max(1),
+            ..self
+        }
+    }
+}
+
+/// What happened so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Messages sent: small, in segments, in blocks.
+    pub small: u64,
+    pub segmented: u64,
+    pub blocks: u64,
+    /// Messages received.
+    pub received: u64,
+    /// Segments and blocks written.
+    pub pieces: u64,
+    /// Messages and segments that were passed on from where they were received.
+    pub forwarded: u64,
+    /// Bytes copied from the program's memory into segments, and to it from where they were received.
+    pub copied_in: u64,
+    pub copied_out: u64,
+    /// Messages that asked for more places as they began.
+    pub early: u64,
+    /// Messages that had to stop after they had begun, until places were granted.
+    pub stalls: u64,
+    /// Sends that found no token, and receives that found no place.
+    pub no_token: u64,
+    pub hungry: u64,
+    /// Heads that granted places.
+    pub grants: u64,
+    /// Small messages kept because nobody had asked for them yet, their bytes, and larger messages.
+    pub saved: u64,
+    pub saved_bytes: u64,
+    pub waited: u64,
+    /// Messages that turned from blocks to segments, because memory could not be registered.
+    pub converted: u64,
+    /// Lookups of who a message is for.
+    pub lookups: u64,
+}
+
+/// How a message travels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+enum Mode {
+    #[default]
+    Small = 0,
+    Segments = 1,
+    Blocks = 2,
+}
+
+impl Mode {
+    fn from_byte(byte: u8) -> Option<Mode> {
+        [Mode::Small, Mode::Segments, Mode::Blocks].into_iter().find(|&mode| mode as u8 == byte)
+    }
+}
+
+/// Whom a message goes to or comes from, and for which operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct To {
+    /// In the fabric.
+    pub peer: usize,
+    pub context: u64,
+    pub tag: u32,
+}
+
+/// An operation under way, until [`Stream::finish`] has ended it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Id(pub u32);
+
+impl Id {
+    fn send(index: u32) -> Id {
+        Id(index << 1)
+    }
+
+    fn receive(index: u32) -> Id {
+        Id(index << 1 | 1)
+    }
+
+    fn parts(self) -> (u32, bool) {
+        (self.0 >> 1, self.0 & 1 == 1)
+    }
+}
+
+/// How an operation ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// Who sent it, in the fabric; none of a send.
+    pub from: Option<usize>,
+    /// Room for so many bytes was there.
+    pub expected: u64,
+    /// Bytes of the message beyond.
+    pub lost: u64,
+}
+
+/// The streams of one process. Costs nothing before its first message.
+#[derive(Default)]
+pub struct Stream {
+    core: RefCell<Option<Box<Core>>>,
+    sizes: Cell<Option<Sizes>>,
+    busy: Cell<bool>,
+}
+
+impl Stream {
+    /// Chooses sizes, before the first message. False: it is too late.
+    pub fn set_sizes(&self, sizes: Sizes) -> bool {
+        let early = self.core.borrow().is_none();
+        if early {
+            self.sizes.set(Some(sizes));
+        }
+        early
+    }
+
+    /// The sizes in force.
+    pub fn sizes(&self) -> Sizes {
+        self.sizes.get().unwrap_or_default().checked()
+    }
+
+    pub fn counts(&self) -> Counts {
+        let core = self.core.borrow();
+        let Some(core) = core.as_ref() else { return Counts::default() };
+        Counts { lookups: core.matching.lookups, ..core.counts }
+    }
+
+    /// Registered memory in use, in bytes: at most [`Sizes::memory`].
+    pub fn registered(&self) -> usize {
+        let core = self.core.borrow();
+        core.as_ref().map_or(0, |c| c.places.bytes() + c.tokens.bytes() + c.flags.bytes())
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Core) -> T) -> T {
+        let mut core = self.core.borrow_mut();
+        let core = core.get_or_insert_with(|| Box::new(Core::new(self.sizes())));
+        let value = act(core);
+        self.busy.set(core.busy());
+        value
+    }
+
+    /// Whether [`Stream::progress`] has anything to look at.
+    #[inline]
+    pub fn is_busy(&self) -> bool {
+        self.busy.get()
+    }
+
+    /// Moves on what peers have written and what was kept back. True if anything moved.
+    pub fn progress<F: Fabric>(&self, fabric: &F) -> bool {
+        self.with(|core| core.progress(fabric))
+    }
+
+    /// Acts on an arrived message of a kind of ours ([`is_ours`]); an error names what made no sense.
+    /// The caller gives its buffer back.
+    pub fn handle<F: Fabric>(&self, fabric: &F, message: &Message) -> Result<(), &'static str> {
+        self.with(|core| core.handle(fabric, message))
+    }
+
+    /// What ended everything, if anything did; told once.
+    pub fn take_fault(&self) -> Option<Fault> {
+        self.core.borrow_mut().as_mut()?.fault.take()
+    }
+
+    /// Starts a send; `None` when it is over already.
+    pub fn isend<F: Fabric>(&self, fabric: &F, to: To, data: Sge) -> Option<Id> {
+        self.with(|core| core.isend(fabric, to, data)).map(Id::send)
+    }
+
+    /// Starts a receive of at most `data.len()` bytes.
+    pub fn irecv<F: Fabric>(&self, fabric: &F, from: To, data: Sge) -> Id {
+        Id::receive(self.with(|core| core.irecv(fabric, from, data, &[])))
+    }
+
+    /// Starts a receive whose message is passed on to each of `to` while it comes in; the sends are
+    /// handed to `add`.
+    pub fn relay<F: Fabric>(
+        &self,
+        fabric: &F,
+        from: To,
+        data: Sge,
+        to: impl Iterator<Item = To>,
+        mut add: impl FnMut(Id),
+    ) -> Id {
+        self.with(|core| {
+            let mut children = std::mem::take(&mut core.relayed);
+            children.extend(to.map(|to| core.announce_relay(fabric, to, data)));
+            let receive = core.irecv(fabric, from, data, &children);
+            children.drain(..).for_each(|send| add(Id::send(send)));
+            core.relayed = children;
+            Id::receive(receive)
+        })
+    }
+
+    /// The wait that ends when the operation is over.
+    pub fn wait_of(&self, id: Id) -> (Counter, u64) {
+        let core = self.core.borrow();
+        let core = core.as_ref().expect("an operation is under way");
+        let (index, receives) = id.parts();
+        let (counter, target) = match receives {
+            true => (core.receives[index].counter, core.receives[index].target),
+            false => (core.sends[index].counter, core.sends[index].target),
+        };
+        (counter.expect("an open operation has one"), target)
+    }
+
+    /// Ends the request of an operation that is over; `None` while it is not.
+    pub fn finish<F: Fabric>(&self, fabric: &F, id: Id) -> Option<Ended> {
+        let (counter, target) = self.wait_of(id);
+        if fabric.counters().value(counter) < target {
+            return None;
+        }
+        let mut core = self.core.borrow_mut();
+        let core = core.as_mut().expect("an operation is under way");
+        let (index, receives) = id.parts();
+        if !receives {
+            core.sends.give(index);
+            return Some(Ended { from: None, expected: 0, lost: 0 });
+        }
+        let receive = &core.receives[index];
+        let from = Some(receive.peer as usize);
+        let ended = Ended { from, expected: receive.expected(), lost: receive.lost() };
+        core.receives.give(index);
+        Some(ended)
+    }
+}

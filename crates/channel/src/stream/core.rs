@@ -1,0 +1,261 @@
+//! A process's streams: what both directions share.
+
+use super::matching::{Map, Matching};
+use super::pool::{Flags, Place, Places, Tokens};
+use super::receive::Receive;
+use super::send::Send;
+use super::slab::Slab;
+use super::wire::{Kind, Note};
+use super::{Counts, Sizes};
+use std::collections::VecDeque;
+use weft_fabric::{Counter, Fabric, Fault, Message, Region, RemoteAddr, Sge, StagingPool};
+
+/// What to do with a peer's message: an error names what made no sense.
+pub type Outcome = Result<(), &'static str>;
+
+/// What is known of one peer. Made at first use.
+#[derive(Default)]
+pub struct Peer {
+    /// Largest payload that is sent as one small message, in bytes.
+    pub small: usize,
+    /// Largest payload that the fabric copies at once, in bytes.
+    pub inline: usize,
+    /// Its memory can be written wherever it is.
+    pub direct: bool,
+    /// Writes are over when they are posted.
+    pub synchronous: bool,
+    /// Small messages sent to it, and how many of them it has released.
+    pub sent: u64,
+    pub released: u64,
+    /// Its small messages that came, that were released here, and of how many it was told.
+    pub came: u64,
+    pub owed: u64,
+    pub told: u64,
+    /// Its chunks of places.
+    pub chunks: Vec<Option<RemoteAddr>>,
+    /// Its places that wait for our next segment.
+    pub standing: VecDeque<Place>,
+    /// The same by number, which an Open names.
+    pub standing_numbers: VecDeque<u16>,
+    /// Our chunks that it knows: one bit each.
+    pub knows: u64,
+    /// Our places that stand ready for it.
+    pub given: usize,
+}
+
+/// Memory that a write under way reads from.
+#[derive(Debug, Clone, Copy)]
+pub enum From {
+    /// The program's own, for as long as the request lasts.
+    Program,
+    Token(u16),
+    /// A place where the segment was received.
+    Place(u16),
+    Block(Region),
+}
+
+/// A write (or a message that the fabric keeps) under way.
+pub struct Flight {
+    pub counter: Counter,
+    pub target: u64,
+    pub from: From,
+    pub send: u32,
+}
+
+/// Everything.
+pub struct Core {
+    pub sizes: Sizes,
+    pub counts: Counts,
+    pub sends: Slab<Send>,
+    pub receives: Slab<Receive>,
+    pub matching: Matching,
+    pub peers: Map<u32, Peer>,
+    pub places: Places,
+    pub tokens: Tokens,
+    pub flags: Flags,
+    pub flights: Vec<Flight>,
+    /// Counters for flights.
+    pub idle: Vec<Counter>,
+    /// Receives that pieces are awaited for.
+    pub active: Vec<u32>,
+    /// Receives that have no place and need one.
+    pub hungry: VecDeque<u32>,
+    /// Sends that have a place and no token.
+    pub backlog: VecDeque<u32>,
+    /// What the stamp of the last place was.
+    pub stamp: u64,
+    pub fault: Option<Fault>,
+    /// Memory for small messages that came early.
+    pub saved_pool: StagingPool,
+    /// Scratch: the sends of a relay.
+    pub relayed: Vec<u32>,
+}
+
+impl Core {
+    pub fn new(sizes: Sizes) -> Core {
+        Core {
+            sizes,
+            counts: Counts::default(),
+            sends: Slab::default(),
+            receives: Slab::default(),
+            matching: Matching::default(),
+            peers: Map::default(),
+            places: Places::default(),
+            tokens: Tokens::default(),
+            flags: Flags::default(),
+            flights: Vec::new(),
+            idle: Vec::new(),
+            active: Vec::new(),
+            hungry: VecDeque::new(),
+            backlog: VecDeque::new(),
+            stamp: 0,
+            fault: None,
+            saved_pool: StagingPool::default(),
+            relayed: Vec::new(),
+        }
+    }
+
+    pub fn peer<F: Fabric>(&mut self, fabric: &F, peer: usize) -> &mut Peer {
+        let sizes = &self.sizes;
+        self.peers.entry(peer as u32).or_insert_with(|| {
+            let able = fabric.capabilities(peer);
+            Peer {
+                small: sizes.small.min(able.send_max),
+                inline: able.inline_max,
+                direct: able.direct,
+                synchronous: able.synchronous,
+                ..Peer::default()
+            }
+        })
+    }
+
+    /// A value that no flag has held.
+    pub fn next_stamp(&mut self) -> u64 {
+        self.stamp += 1;
+        self.stamp
+    }
+
+    /// Keeps a failure of this process's own, which ends everything.
+    pub fn fail(&mut self, fault: Fault) {
+        self.fault.get_or_insert(fault);
+    }
+
+    // ---- writes under way ---------------------------------------------------------------------
+
+    /// A counter for a flight, and the value that will mean that it is over.
+    pub fn counter<F: Fabric>(&mut self, fabric: &F) -> (Counter, u64) {
+        let counter = self.idle.pop().unwrap_or_else(|| fabric.counters().allocate());
+        (counter, fabric.counters().value(counter) + 1)
+    }
+
+    /// A flight has begun; it may be over.
+    pub fn depart<F: Fabric>(&mut self, fabric: &F, flight: Flight) {
+        self.sends[flight.send].flying += 1;
+        if let From::Place(place) = flight.from {
+            self.places.hold(place);
+        }
+        match fabric.counters().value(flight.counter) >= flight.target {
+            true => self.land(fabric, flight),
+            false => self.flights.push(flight),
+        }
+    }
+
+    fn land<F: Fabric>(&mut self, fabric: &F, flight: Flight) {
+        self.idle.push(flight.counter);
+        match flight.from {
+            From::Program => {}
+            From::Token(token) => self.tokens.give(token),
+            From::Place(place) => drop(self.places.unhold(place)),
+            From::Block(region) => fabric.withdraw(region),
+        }
+        self.sends[flight.send].flying -= 1;
+        self.settle_send(fabric, flight.send);
+    }
+
+    // ---- progress -----------------------------------------------------------------------------
+
+    /// Whether [`Core::progress`] has anything to look at.
+    pub fn busy(&self) -> bool {
+        let idle = self.flights.is_empty() && self.active.is_empty();
+        !(idle && self.hungry.is_empty() && self.backlog.is_empty())
+    }
+
+    /// Ends flights, takes segments in, hands freed tokens and places on. True if anything moved.
+    pub fn progress<F: Fabric>(&mut self, fabric: &F) -> bool {
+        let mut moved = false;
+        let mut i = 0;
+        while i < self.flights.len() {
+            let flight = &self.flights[i];
+            if fabric.counters().value(flight.counter) < flight.target {
+                i += 1;
+                continue;
+            }
+            let flight = self.flights.swap_remove(i);
+            self.land(fabric, flight);
+            moved = true;
+        }
+        let mut i = 0;
+        while i < self.active.len() {
+            let receive = self.active[i];
+            moved |= self.drain(fabric, receive);
+            // A receive that is over has left the list.
+            i += usize::from(self.active.get(i) == Some(&receive));
+        }
+        self.feed(fabric);
+        self.resume(fabric);
+        moved
+    }
+
+    /// Lets sends go on that waited for a token.
+    fn resume<F: Fabric>(&mut self, fabric: &F) {
+        for _ in 0..self.backlog.len() {
+            let Some(send) = self.backlog.pop_front() else { break };
+            self.sends[send].waits = false;
+            self.push(fabric, send);
+        }
+    }
+
+    // ---- messages -----------------------------------------------------------------------------
+
+    /// Acts on an arrived message, which stays the caller's to give back.
+    pub fn handle<F: Fabric>(&mut self, fabric: &F, message: &Message) -> Outcome {
+        let note = Note::decode(message.head).ok_or("message of unknown kind")?;
+        let (peer, payload) = (message.peer, message.payload);
+        match note.kind {
+            Kind::Small => self.on_small(fabric, peer, note, payload),
+            Kind::Open => self.on_open(fabric, peer, note, payload),
+            Kind::Ready => self.on_ready(fabric, peer, note),
+            Kind::Unable => self.on_unable(fabric, peer, note),
+            Kind::Chunk => self.on_chunk(fabric, peer, note, payload),
+            Kind::Grant => self.on_grant(fabric, peer, note),
+            Kind::Address => self.on_address(fabric, peer, note, payload),
+            Kind::Convert => self.on_convert(fabric, peer, note),
+            Kind::Finish => self.on_finish(fabric, peer, note),
+            Kind::Credit => {
+                let entry = self.peer(fabric, peer);
+                if note.first < entry.released || note.first > entry.sent {
+                    return Err("credit of small messages");
+                }
+                entry.released = note.first;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Bytes of piece `i` of what is left behind `base` of `len` bytes: offset and length.
+pub fn piece(base: usize, unit: usize, i: usize, len: usize) -> (usize, usize) {
+    let offset = base + i * unit;
+    (offset, unit.min(len - offset))
+}
+
+/// Pieces of `len` bytes.
+pub fn pieces(len: usize, unit: usize) -> usize {
+    len.div_ceil(unit)
+}
+
+/// As much of `part` as lies inside of `buffer`.
+pub fn clip(buffer: Sge, offset: usize, len: usize) -> Sge {
+    let start = offset.min(buffer.len());
+    buffer.part(start, len.min(buffer.len() - start))
+}

@@ -1,0 +1,236 @@
+//! Registered memory: places where peers' segments land (receive tokens), segments to send from (send
+//! tokens), and flags for blocks. All of a process's communicators share them.
+//!
+//! ```text
+//!   a chunk of 8 places:   flag, flag, ... (a cache line each) | segment | segment | ...
+//! ```
+//! Memory comes by chunks when it is first needed, never more than the sizes say, and is kept.
+
+use super::Sizes;
+use weft_fabric::{Counter, Fabric, Fault, Flag, Region, RemoteAddr, RemoteFlag, Sge};
+
+/// Places of a chunk.
+pub const CHUNK: usize = 8;
+/// Bytes of a cache line: a flag has one to itself.
+const LINE: usize = 64;
+
+/// Whose a place is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    Free,
+    /// This peer may write to it, whatever it sends next.
+    Standing(u32),
+    /// A certain piece will come.
+    Landing,
+    /// Received and copied, but still being sent on.
+    Held,
+}
+
+struct Slot {
+    memory: Sge,
+    arrival: Counter,
+    /// What the flag will hold when the awaited segment is there; never repeats.
+    stamp: u64,
+    state: Use,
+    /// Writes from it under way.
+    readers: u32,
+}
+
+/// Places for segments.
+#[derive(Default)]
+pub struct Places {
+    chunks: Vec<Region>,
+    slots: Vec<Slot>,
+    free: Vec<u16>,
+    /// There is no memory for more.
+    exhausted: bool,
+}
+
+impl Places {
+    /// Takes a free place, of a new chunk if need be. `None`: all are in use.
+    pub fn take<F: Fabric>(&mut self, fabric: &F, sizes: &Sizes) -> Result<Option<u16>, Fault> {
+        if self.free.is_empty() && self.slots.len() + CHUNK <= self.most(sizes) {
+            let region = match fabric.allocate(CHUNK * (LINE + sizes.segment)) {
+                Ok(region) => region,
+                // What there is must do.
+                Err(_) if !self.slots.is_empty() => {
+                    self.exhausted = true;
+                    return Ok(None);
+                }
+                Err(fault) => return Err(fault),
+            };
+            for i in 0..CHUNK {
+                let memory = region.local.part(CHUNK * LINE + i * sizes.segment, sizes.segment);
+                let Flag { local: arrival, .. } = fabric.flag(&region, i * LINE, true);
+                let slot = Slot { memory, arrival, stamp: 0, state: Use::Free, readers: 0 };
+                self.slots.push(slot);
+            }
+            let first = (self.chunks.len() * CHUNK) as u16;
+            self.free.extend((first..first + CHUNK as u16).rev());
+            self.chunks.push(region);
+        }
+        Ok(self.free.pop())
+    }
+
+    /// Places that there can be.
+    pub fn most(&self, sizes: &Sizes) -> usize {
+        if self.exhausted { self.slots.len() } else { sizes.slots }
+    }
+
+    /// Places that could be taken.
+    pub fn left(&self, sizes: &Sizes) -> usize {
+        self.free.len() + (self.most(sizes) - self.slots.len())
+    }
+
+    /// Places that may be given to those who do not fill them at once: all but half.
+    pub fn spare(&self, sizes: &Sizes) -> usize {
+        self.left(sizes).saturating_sub(self.most(sizes) / 2)
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.local.len()).sum()
+    }
+
+    /// Where a chunk is, for peers.
+    pub fn chunk(&self, chunk: usize) -> RemoteAddr {
+        self.chunks[chunk].remote
+    }
+
+    /// Gives a place to a peer; the stamp is what its flag must become.
+    pub fn assign(&mut self, place: u16, state: Use, stamp: u64) {
+        let slot = &mut self.slots[usize::from(place)];
+        (slot.state, slot.stamp) = (state, stamp);
+    }
+
+    pub fn state(&self, place: u16) -> Option<Use> {
+        self.slots.get(usize::from(place)).map(|slot| slot.state)
+    }
+
+    pub fn set_state(&mut self, place: u16, state: Use) {
+        self.slots[usize::from(place)].state = state;
+    }
+
+    /// Whether the awaited segment is there.
+    pub fn arrived<F: Fabric>(&self, fabric: &F, place: u16) -> bool {
+        let slot = &self.slots[usize::from(place)];
+        fabric.counters().value(slot.arrival) >= slot.stamp
+    }
+
+    pub fn memory(&self, place: u16) -> Sge {
+        self.slots[usize::from(place)].memory
+    }
+
+    /// A write from the place begins.
+    pub fn hold(&mut self, place: u16) {
+        self.slots[usize::from(place)].readers += 1;
+    }
+
+    /// A write from it is over. True if the place was waiting for that and is free.
+    pub fn unhold(&mut self, place: u16) -> bool {
+        let slot = &mut self.slots[usize::from(place)];
+        slot.readers -= 1;
+        slot.readers == 0 && slot.state == Use::Held && self.give(place)
+    }
+
+    /// The place is not needed any more but for writes from it. True if it is free.
+    pub fn give(&mut self, place: u16) -> bool {
+        let slot = &mut self.slots[usize::from(place)];
+        let free = slot.readers == 0;
+        slot.state = if free { Use::Free } else { Use::Held };
+        if free {
+            self.free.push(place);
+        }
+        free
+    }
+}
+
+/// A place as its sender knows it.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    pub at: RemoteAddr,
+    pub flag: RemoteFlag,
+    pub stamp: u64,
+}
+
+/// Place number `place` in the chunk at `chunk`.
+pub fn place_at(chunk: RemoteAddr, place: u16, stamp: u64, segment: usize) -> Place {
+    let i = usize::from(place) % CHUNK;
+    Place {
+        at: chunk.offset((CHUNK * LINE + i * segment) as u64),
+        flag: RemoteFlag { at: chunk.offset((i * LINE) as u64), waking: true },
+        stamp,
+    }
+}
+
+/// Segments to send from.
+#[derive(Default)]
+pub struct Tokens {
+    regions: Vec<Region>,
+    free: Vec<u16>,
+}
+
+impl Tokens {
+    pub fn take<F: Fabric>(&mut self, fabric: &F, sizes: &Sizes) -> Result<Option<u16>, Fault> {
+        if self.free.is_empty() && self.regions.len() < sizes.tokens {
+            match fabric.allocate(sizes.segment) {
+                Ok(region) => self.regions.push(region),
+                // Those that are in use come back.
+                Err(_) if !self.regions.is_empty() => return Ok(None),
+                Err(fault) => return Err(fault),
+            }
+            self.free.push(self.regions.len() as u16 - 1);
+        }
+        Ok(self.free.pop())
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.regions.iter().map(|region| region.local.len()).sum()
+    }
+
+    pub fn memory(&self, token: u16) -> Sge {
+        self.regions[usize::from(token)].local
+    }
+
+    pub fn give(&mut self, token: u16) {
+        self.free.push(token);
+    }
+}
+
+/// Flags that say that a block has landed.
+#[derive(Default)]
+pub struct Flags {
+    flags: Vec<Flag>,
+    free: Vec<u16>,
+}
+
+impl Flags {
+    pub fn take<F: Fabric>(&mut self, fabric: &F, sizes: &Sizes) -> Result<Option<u16>, Fault> {
+        if self.flags.is_empty() {
+            let region = fabric.allocate(sizes.flags * LINE)?;
+            self.flags.extend((0..sizes.flags).map(|i| fabric.flag(&region, i * LINE, true)));
+            self.free.extend((0..sizes.flags as u16).rev());
+        }
+        Ok(self.free.pop())
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.flags.len() * LINE
+    }
+
+    /// Flags that could be taken.
+    pub fn left(&self, sizes: &Sizes) -> usize {
+        if self.flags.is_empty() { sizes.flags } else { self.free.len() }
+    }
+
+    pub fn remote(&self, flag: u16) -> RemoteAddr {
+        self.flags[usize::from(flag)].remote.at
+    }
+
+    pub fn arrived<F: Fabric>(&self, fabric: &F, flag: u16, stamp: u64) -> bool {
+        fabric.counters().value(self.flags[usize::from(flag)].local) >= stamp
+    }
+
+    pub fn give(&mut self, flag: u16) {
+        self.free.push(flag);
+    }
+}

@@ -1,0 +1,357 @@
+//! The receiving side: pieces taken in order and passed on, and what came too early.
+
+mod grants;
+
+use super::core::{Core, From, Outcome, clip, piece, pieces};
+use super::matching::{Half, Key};
+use super::pool::Use;
+use super::wire::{Kind, Note, PLACES, RELAYED, unpack, words};
+use super::{Mode, To};
+use std::collections::VecDeque;
+use weft_fabric::{Counter, Fabric, Region, Sge, Staging, Work};
+
+/// Where the next piece will be.
+#[derive(Clone, Copy)]
+enum Landing {
+    /// One that stood ready for the peer, or one that was granted for this message.
+    Place {
+        place: u16,
+        stood: bool,
+    },
+    Block {
+        flag: u16,
+        stamp: u64,
+        region: Region,
+    },
+}
+
+/// A receive, or a message that came before it.
+#[derive(Default)]
+pub struct Receive {
+    pub counter: Option<Counter>,
+    pub target: u64,
+    pub peer: u32,
+    buffer: Option<Sge>,
+    /// Length of the message.
+    len: usize,
+    /// The sender's request.
+    remote: u32,
+    mode: Mode,
+    base: usize,
+    unit: usize,
+    pieces: usize,
+    /// Pieces that were given a place, and that were taken in.
+    granted: usize,
+    drained: usize,
+    landings: VecDeque<Landing>,
+    /// A small message that came early.
+    saved: Option<Staging>,
+    /// Sends that pass it on.
+    children: Vec<u32>,
+    /// It has no place, and waits for one.
+    hungry: bool,
+    /// The sender passes on what it does not have yet: it gets nothing of the half of all places that
+    /// is for those who fill them at once.
+    idle: bool,
+    /// It is not over.
+    live: bool,
+    /// No further blocks: segments, once the blocks under way are there.
+    converts: bool,
+}
+
+impl Receive {
+    /// Bytes of the message that find no room.
+    pub fn lost(&self) -> u64 {
+        self.len.saturating_sub(self.buffer().len()) as u64
+    }
+
+    pub fn expected(&self) -> u64 {
+        self.buffer().len() as u64
+    }
+
+    fn buffer(&self) -> Sge {
+        self.buffer.unwrap_or(Sge::EMPTY)
+    }
+}
+
+impl Core {
+    fn open_receive<F: Fabric>(&mut self, fabric: &F, peer: usize) -> u32 {
+        let index = self.receives.take();
+        let old = &mut self.receives[index];
+        let counter = *old.counter.get_or_insert_with(|| fabric.counters().allocate());
+        let (mut landings, mut children) =
+            (std::mem::take(&mut old.landings), std::mem::take(&mut old.children));
+        landings.clear();
+        children.clear();
+        *old = Receive {
+            counter: Some(counter),
+            target: fabric.counters().value(counter) + 1,
+            peer: peer as u32,
+            landings,
+            children,
+            live: true,
+            ..Receive::default()
+        };
+        index
+    }
+
+    /// The record of a message or a receive of `key`, and whether its other half was there.
+    fn meet<F: Fabric>(&mut self, fabric: &F, key: Key, half: Half) -> (u32, bool) {
+        let new = self.open_receive(fabric, key.peer as usize);
+        match self.matching.meet(key, half, || new) {
+            Err(new) => (new, false),
+            Ok(old) => {
+                self.receives.give(new);
+                (old, true)
+            }
+        }
+    }
+
+    /// Starts a receive into `buffer`, which `children` pass on.
+    pub fn irecv<F: Fabric>(&mut self, fabric: &F, from: To, buffer: Sge, relay: &[u32]) -> u32 {
+        let key = Key { context: from.context, peer: from.peer as u32, tag: from.tag };
+        let (index, arrived) = self.meet(fabric, key, Half::Posted);
+        let receive = &mut self.receives[index];
+        receive.buffer = Some(buffer);
+        receive.children.extend_from_slice(relay);
+        if !arrived {
+            return index;
+        }
+        match receive.saved.take() {
+            Some(saved) => self.deliver(fabric, index, saved.sge()),
+            None if receive.mode == Mode::Small => self.deliver(fabric, index, Sge::EMPTY),
+            None => self.begin(fabric, index),
+        }
+        index
+    }
+
+    // ---- small messages -----------------------------------------------------------------------
+
+    pub fn on_small<F: Fabric>(&mut self, f: &F, peer: usize, note: Note, p: Sge) -> Outcome {
+        if !p.is_empty() {
+            let most = self.sizes.credit;
+            let small = self.sizes.small;
+            let entry = self.peer(f, peer);
+            entry.came += 1;
+            if entry.came - entry.owed > most || p.len() > small {
+                return Err("small message beyond its credit");
+            }
+        }
+        let key = Key { context: note.first, peer: peer as u32, tag: note.low };
+        let (index, posted) = self.meet(f, key, Half::Arrived);
+        let receive = &mut self.receives[index];
+        receive.mode = Mode::Small;
+        receive.len = p.len();
+        if posted {
+            self.deliver(f, index, p);
+            return Ok(());
+        }
+        if !p.is_empty() {
+            let copy = self.saved_pool.take_for(p);
+            copy.sge().copy_from(p);
+            f.charge(Work::Copy(p.len()));
+            self.counts.saved += 1;
+            self.counts.saved_bytes += p.len() as u64;
+            self.receives[index].saved = Some(copy);
+        }
+        Ok(())
+    }
+
+    /// A small message meets its receive: on to those it is passed on to, and in.
+    fn deliver<F: Fabric>(&mut self, fabric: &F, index: u32, payload: Sge) {
+        let children = std::mem::take(&mut self.receives[index].children);
+        let buffer = self.receives[index].buffer();
+        for &child in &children {
+            let inline = self.peers[&(self.sends[child].to.peer as u32)].inline;
+            // What the fabric might keep must lie where it stays.
+            if payload.len() <= inline && payload.len() == buffer.len() {
+                self.counts.forwarded += 1;
+                self.sends[child].ready = buffer.len();
+                self.send_relayed(fabric, child, payload);
+            }
+        }
+        let fits = payload.len().min(buffer.len());
+        if fits > 0 {
+            buffer.part(0, fits).copy_from(payload.part(0, fits));
+            fabric.charge(Work::Copy(fits));
+            self.counts.copied_out += fits as u64;
+        }
+        let receive = &mut self.receives[index];
+        receive.children = children;
+        let peer = receive.peer as usize;
+        if !payload.is_empty() {
+            let quarter = (self.sizes.credit / 4).max(1);
+            let entry = self.peer(fabric, peer);
+            entry.owed += 1;
+            if entry.owed - entry.told >= quarter {
+                entry.told = entry.owed;
+                Note::new(Kind::Credit, 0, entry.owed, 0).send(fabric, peer, &[]);
+            }
+        }
+        self.finish_receive(fabric, index);
+    }
+
+    /// Everything is here, and the last of it goes on.
+    fn finish_receive<F: Fabric>(&mut self, fabric: &F, index: u32) {
+        let children = std::mem::take(&mut self.receives[index].children);
+        for &child in &children {
+            let data = self.sends[child].data.unwrap_or(Sge::EMPTY);
+            self.sends[child].ready = data.len();
+            self.send_relayed(fabric, child, data);
+            self.push(fabric, child);
+            self.settle_send(fabric, child);
+        }
+        let receive = &mut self.receives[index];
+        receive.children = children;
+        receive.children.clear();
+        receive.live = false;
+        self.counts.received += 1;
+        fabric.counters().add(receive.counter.expect("an open receive has one"), 1);
+    }
+
+    // ---- messages of pieces -------------------------------------------------------------------
+
+    pub fn on_open<F: Fabric>(&mut self, f: &F, peer: usize, note: Note, p: Sge) -> Outcome {
+        const WHAT: &str = "announcement of a message";
+        let [len, numbers, unit] = words::<3>(p).ok_or(WHAT)?;
+        let mode = Mode::from_byte(note.mode & !RELAYED).ok_or(WHAT)?;
+        let ours = if mode == Mode::Blocks { self.sizes.block } else { self.sizes.segment };
+        let count = usize::from(note.count);
+        if mode == Mode::Small || len == 0 || len >> 48 != 0 || unit != ours as u64 {
+            return Err(WHAT);
+        }
+        let pieces = pieces(len as usize, ours);
+        if count > PLACES.min(pieces) || (mode == Mode::Blocks && count > 0) {
+            return Err(WHAT);
+        }
+        for i in 0..count {
+            let place = unpack(numbers, i);
+            if self.places.state(place) != Some(Use::Standing(peer as u32)) {
+                return Err("name of a place");
+            }
+            self.places.set_state(place, Use::Landing);
+        }
+        let key = Key { context: note.first, peer: peer as u32, tag: note.low };
+        let (index, posted) = self.meet(f, key, Half::Arrived);
+        let receive = &mut self.receives[index];
+        receive.len = len as usize;
+        receive.remote = note.second as u32;
+        (receive.mode, receive.unit, receive.pieces) = (mode, ours, pieces);
+        receive.granted = count;
+        receive.idle = note.mode & RELAYED != 0;
+        let stood = |i| Landing::Place { place: unpack(numbers, i), stood: true };
+        receive.landings.extend((0..count).map(stood));
+        if posted {
+            self.begin(f, index);
+        } else {
+            self.counts.waited += 1;
+        }
+        self.stand(f, peer);
+        Ok(())
+    }
+
+    /// A message of pieces meets its receive.
+    fn begin<F: Fabric>(&mut self, fabric: &F, index: u32) {
+        let receive = &self.receives[index];
+        if receive.mode == Mode::Blocks && receive.lost() > 0 {
+            let (peer, remote) = (receive.peer as usize, receive.remote);
+            Note::new(Kind::Finish, remote, 0, 0).send(fabric, peer, &[]);
+            self.finish_receive(fabric, index);
+            return;
+        }
+        self.active.push(index);
+        if !self.drain(fabric, index) {
+            self.want(fabric, index, true);
+        }
+    }
+
+    /// Takes the pieces in that are there, in order. True if there was one.
+    pub fn drain<F: Fabric>(&mut self, fabric: &F, index: u32) -> bool {
+        let mut any = false;
+        while let Some(&landing) = self.receives[index].landings.front() {
+            let arrived = match landing {
+                Landing::Place { place, .. } => self.places.arrived(fabric, place),
+                Landing::Block { flag, stamp, .. } => self.flags.arrived(fabric, flag, stamp),
+            };
+            if !arrived {
+                break;
+            }
+            any = true;
+            let receive = &mut self.receives[index];
+            receive.landings.pop_front();
+            let (offset, len) = piece(receive.base, receive.unit, receive.drained, receive.len);
+            receive.drained += 1;
+            match landing {
+                Landing::Place { place, stood } => {
+                    self.take_segment(fabric, index, place, offset, len);
+                    if stood {
+                        let peer = self.receives[index].peer as usize;
+                        self.peer(fabric, peer).given -= 1;
+                        self.stand(fabric, peer);
+                    }
+                }
+                Landing::Block { flag, region, .. } => {
+                    fabric.withdraw(region);
+                    self.flags.give(flag);
+                }
+            }
+            self.pass_on(fabric, index, offset + len);
+        }
+        let receive = &self.receives[index];
+        if receive.drained == receive.pieces {
+            self.active.retain(|&active| active != index);
+            self.finish_receive(fabric, index);
+        } else if any {
+            self.want(fabric, index, true);
+        }
+        any
+    }
+
+    /// A segment has arrived: on to those who wait for it, straight from where it lies, and into the
+    /// program's memory.
+    fn take_segment<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        index: u32,
+        place: u16,
+        offset: usize,
+        len: usize,
+    ) {
+        let memory = self.places.memory(place).part(0, len);
+        let children = std::mem::take(&mut self.receives[index].children);
+        let whole = self.receives[index].buffer();
+        for &child in &children {
+            let send = &self.sends[child];
+            let same = send.mode == Mode::Segments
+                && send.base + send.next * send.unit == offset
+                && (offset + len == whole.len() || len == send.unit);
+            // One that has no place now gets it from the program's memory later: nothing that is
+            // needed for other messages waits for a receiver.
+            if same && send.next < send.pieces && !send.waits && !send.places.is_empty() {
+                let source = if whole.is_phantom() { Sge::phantom(len) } else { memory };
+                if self.write(fabric, child, source, From::Place(place)) {
+                    self.counts.forwarded += 1;
+                }
+            }
+        }
+        self.receives[index].children = children;
+        let into = clip(whole, offset, len);
+        into.copy_from(memory.part(0, into.len()));
+        fabric.charge(Work::Copy(into.len()));
+        self.counts.copied_out += into.len() as u64;
+        self.places.give(place);
+    }
+
+    /// So many bytes from the start are there to be passed on.
+    fn pass_on<F: Fabric>(&mut self, fabric: &F, index: u32, ready: usize) {
+        for i in 0..self.receives[index].children.len() {
+            let child = self.receives[index].children[i];
+            let send = &mut self.sends[child];
+            if send.mode != Mode::Small {
+                send.ready = ready.min(send.data.map_or(0, Sge::len));
+                self.push(fabric, child);
+                self.settle_send(fabric, child);
+            }
+        }
+    }
+}

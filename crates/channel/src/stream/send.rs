@@ -1,0 +1,406 @@
+//! The sending side: small messages at once, segments into places, blocks written where they belong.
+
+use super::core::{Core, Flight, From, Outcome, piece, pieces};
+use super::pool::{Place, place_at};
+use super::wire::{Kind, Note, PLACES, RELAYED, STANDING, pack, unpack, words};
+use super::{Mode, To};
+use std::collections::VecDeque;
+use weft_fabric::{Counter, Fabric, Fault, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work};
+
+/// A send under way.
+#[derive(Default)]
+pub struct Send {
+    pub counter: Option<Counter>,
+    /// It is over when the counter is there.
+    pub target: u64,
+    pub to: To,
+    pub data: Option<Sge>,
+    pub mode: Mode,
+    /// Where pieces begin to be counted: what lies before went in blocks.
+    pub base: usize,
+    /// Bytes of a piece.
+    pub unit: usize,
+    /// Pieces, and the next to be written.
+    pub pieces: usize,
+    pub next: usize,
+    /// Bytes from the start that are there to be sent: less than all while a message is passed on.
+    pub ready: usize,
+    /// Granted places that are not written to yet.
+    pub places: VecDeque<Place>,
+    /// Writes under way.
+    pub flying: usize,
+    /// The block that was exposed ahead.
+    exposed: Option<(usize, Region)>,
+    /// The receiver's request, as far as it is known.
+    remote: u32,
+    /// It stands in the backlog.
+    pub waits: bool,
+    /// A block could not be written; what the receiver said before it knew counts for nothing.
+    unable: bool,
+    /// It passes on what was not there when it was announced, and the receiver does not know better.
+    relayed: bool,
+    /// It is under way.
+    live: bool,
+}
+
+impl Send {
+    fn data(&self) -> Sge {
+        self.data.expect("a send under way has a payload")
+    }
+}
+
+impl Core {
+    /// A record for a send of `data`, of which `ready` bytes are there.
+    fn open_send<F: Fabric>(&mut self, fabric: &F, to: To, data: Sge, ready: usize) -> u32 {
+        let index = self.sends.take();
+        let send = &mut self.sends[index];
+        let counter = *send.counter.get_or_insert_with(|| fabric.counters().allocate());
+        let places = std::mem::take(&mut send.places);
+        *send = Send {
+            counter: Some(counter),
+            target: fabric.counters().value(counter) + 1,
+            to,
+            data: Some(data),
+            ready,
+            places,
+            live: true,
+            ..Send::default()
+        };
+        index
+    }
+
+    /// Starts a send; `None` when it is over already.
+    pub fn isend<F: Fabric>(&mut self, fabric: &F, to: To, data: Sge) -> Option<u32> {
+        if !self.takes_credit(fabric, to.peer, data.len()) {
+            return Some(self.announce(fabric, to, data, data.len()));
+        }
+        self.counts.small += 1;
+        let (counter, target) = self.counter(fabric);
+        let head = Note::new(Kind::Small, to.tag, to.context, 0).encode();
+        if fabric.send(to.peer, head, data, Some(counter)) == Posted::Done {
+            self.idle.push(counter);
+            return None;
+        }
+        let send = self.open_send(fabric, to, data, data.len());
+        self.depart(fabric, Flight { counter, target, from: From::Program, send });
+        Some(send)
+    }
+
+    /// Whether so many bytes may go as one small message, which is counted then.
+    fn takes_credit<F: Fabric>(&mut self, fabric: &F, peer: usize, len: usize) -> bool {
+        let most = self.sizes.credit;
+        let entry = self.peer(fabric, peer);
+        if len == 0 {
+            return true;
+        }
+        if len > entry.small || entry.sent - entry.released >= most {
+            return false;
+        }
+        entry.sent += 1;
+        true
+    }
+
+    /// Starts to pass on what will come into `data`, message by message of the receive that feeds it.
+    pub fn announce_relay<F: Fabric>(&mut self, fabric: &F, to: To, data: Sge) -> u32 {
+        if self.takes_credit(fabric, to.peer, data.len()) {
+            return self.open_send(fabric, to, data, 0);
+        }
+        self.announce(fabric, to, data, 0)
+    }
+
+    /// Sends the small message of a relay, from where it was received or from where it is now.
+    pub fn send_relayed<F: Fabric>(&mut self, fabric: &F, index: u32, from: Sge) {
+        let send = &mut self.sends[index];
+        if send.mode != Mode::Small || send.next > 0 {
+            return;
+        }
+        (send.next, send.pieces) = (1, 1);
+        let to = send.to;
+        self.counts.small += 1;
+        let (counter, target) = self.counter(fabric);
+        let head = Note::new(Kind::Small, to.tag, to.context, 0).encode();
+        if fabric.send(to.peer, head, from, Some(counter)) == Posted::Done {
+            self.idle.push(counter);
+            self.settle_send(fabric, index);
+            return;
+        }
+        self.depart(fabric, Flight { counter, target, from: From::Program, send: index });
+    }
+
+    /// Opens a message of several pieces, with what it needs of places: the early request.
+    fn announce<F: Fabric>(&mut self, fabric: &F, to: To, data: Sge, ready: usize) -> u32 {
+        let index = self.open_send(fabric, to, data, ready);
+        let (segment, block, least) = (self.sizes.segment, self.sizes.block, self.sizes.rendezvous);
+        let entry = self.peers.get_mut(&(to.peer as u32)).expect("looked up for its credit");
+        let blocks = data.len() > least && entry.direct;
+        let send = &mut self.sends[index];
+        send.mode = if blocks { Mode::Blocks } else { Mode::Segments };
+        send.unit = if blocks { block } else { segment };
+        send.pieces = pieces(data.len(), send.unit);
+        send.relayed = ready < data.len();
+        let relayed = if send.relayed { RELAYED } else { 0 };
+        let mut numbers = [0; PLACES];
+        let mut count = 0;
+        if blocks {
+            self.counts.blocks += 1;
+        } else {
+            self.counts.segmented += 1;
+            while count < send.pieces.min(PLACES)
+                && let Some(place) = entry.standing.pop_front()
+            {
+                send.places.push_back(place);
+                numbers[count] = entry.standing_numbers.pop_front().expect("one for each");
+                count += 1;
+            }
+            self.counts.early += u64::from(send.pieces > count);
+        }
+        let note = Note {
+            count: count as u8,
+            mode: send.mode as u8 | relayed,
+            ..Note::new(Kind::Open, to.tag, to.context, index.into())
+        };
+        let payload = [data.len() as u64, pack(&numbers), send.unit as u64];
+        note.send(fabric, to.peer, &payload);
+        if blocks && !entry.synchronous {
+            // While the announcement travels.
+            self.expose_ahead(fabric, index);
+        }
+        self.push(fabric, index);
+        index
+    }
+
+    /// Registers the next block, if it is there.
+    fn expose_ahead<F: Fabric>(&mut self, fabric: &F, index: u32) {
+        let send = &mut self.sends[index];
+        if send.next >= send.pieces || send.exposed.is_some() {
+            return;
+        }
+        let (offset, len) = piece(send.base, send.unit, send.next, send.data().len());
+        if offset + len <= send.ready
+            && let Ok(region) = fabric.expose(send.data().part(offset, len))
+        {
+            send.exposed = Some((send.next, region));
+        }
+    }
+
+    /// Writes as many pieces as there are data, places and tokens for.
+    pub fn push<F: Fabric>(&mut self, fabric: &F, index: u32) {
+        loop {
+            let send = &mut self.sends[index];
+            if !send.live || send.mode == Mode::Small || send.next == send.pieces || send.waits {
+                return;
+            }
+            let (offset, len) = piece(send.base, send.unit, send.next, send.data().len());
+            if offset + len > send.ready {
+                return;
+            }
+            if send.places.is_empty() {
+                if send.relayed {
+                    send.relayed = false;
+                    let note = Note::new(Kind::Ready, index, 0, 0);
+                    note.send(fabric, send.to.peer, &[]);
+                }
+                return;
+            }
+            let part = send.data().part(offset, len);
+            let peer = send.to.peer as u32;
+            let synchronous = self.peers[&peer].synchronous;
+            let from = if synchronous {
+                From::Program
+            } else if send.mode == Mode::Blocks {
+                match send.exposed.take() {
+                    Some((_, region)) => From::Block(region),
+                    // What the fabric does with memory that cannot be exposed is its own affair.
+                    None => fabric.expose(part).map_or(From::Program, From::Block),
+                }
+            } else {
+                match self.tokens.take(fabric, &self.sizes) {
+                    Ok(Some(token)) => From::Token(token),
+                    Ok(None) => {
+                        self.counts.no_token += 1;
+                        self.sends[index].waits = true;
+                        self.backlog.push_back(index);
+                        return;
+                    }
+                    Err(fault) => return self.fail(fault),
+                }
+            };
+            let source = match from {
+                From::Token(token) => {
+                    let segment = self.tokens.memory(token).part(0, len);
+                    segment.copy_from(part);
+                    fabric.charge(Work::Copy(len));
+                    self.counts.copied_in += len as u64;
+                    if part.is_phantom() { part } else { segment }
+                }
+                _ => part,
+            };
+            if !self.write(fabric, index, source, from) {
+                return;
+            }
+        }
+    }
+
+    /// Writes the next piece of a send, which lies in `source`, into its next place.
+    pub fn write<F: Fabric>(&mut self, fabric: &F, index: u32, source: Sge, from: From) -> bool {
+        let (counter, target) = self.counter(fabric);
+        let send = &mut self.sends[index];
+        let Place { at, flag, stamp } = send.places.pop_front().expect("looked for");
+        let peer = send.to.peer;
+        match fabric.write_flag(peer, source, at, flag, stamp, Some(counter)) {
+            Ok(()) => {
+                send.next += 1;
+                let blocks = send.mode == Mode::Blocks;
+                self.counts.pieces += 1;
+                self.depart(fabric, Flight { counter, target, from, send: index });
+                if blocks && !self.peers[&(peer as u32)].synchronous {
+                    self.expose_ahead(fabric, index);
+                }
+                true
+            }
+            Err(Fault::Unsupported { .. } | Fault::System { .. }) if send.mode == Mode::Blocks => {
+                // The program's memory cannot be reached after all: segments can.
+                send.places.clear();
+                send.unable = true;
+                let note = Note::new(Kind::Unable, send.remote, send.next as u64, 0);
+                if let From::Block(region) = from {
+                    fabric.withdraw(region);
+                }
+                self.idle.push(counter);
+                if let Some(entry) = self.peers.get_mut(&(peer as u32)) {
+                    entry.direct = false;
+                }
+                note.send(fabric, peer, &[]);
+                false
+            }
+            Err(fault) => {
+                self.fail(fault);
+                false
+            }
+        }
+    }
+
+    /// Ends a send that has nothing left to do.
+    pub fn settle_send<F: Fabric>(&mut self, fabric: &F, index: u32) {
+        let send = &mut self.sends[index];
+        if send.live
+            && send.flying == 0
+            && send.next == send.pieces
+            && send.ready == send.data().len()
+        {
+            send.live = false;
+            fabric.counters().add(send.counter.expect("an open send has one"), 1);
+        }
+    }
+
+    // ---- what receivers say -------------------------------------------------------------------
+
+    /// The send that `peer` names, if it is under way to it.
+    fn named(&mut self, peer: usize, index: u32) -> Option<&mut Send> {
+        let known = self.sends.get(index).is_some();
+        let send = known.then(|| &mut self.sends[index])?;
+        (send.live && send.to.peer == peer && send.mode != Mode::Small).then_some(send)
+    }
+
+    pub fn on_chunk<F: Fabric>(&mut self, f: &F, peer: usize, note: Note, p: Sge) -> Outcome {
+        const WHAT: &str = "address of segments";
+        let address = RemoteAddr::from_words(words(p).ok_or(WHAT)?);
+        if note.first >= 64 || note.second != self.sizes.segment as u64 {
+            return Err(WHAT);
+        }
+        let chunks = &mut self.peer(f, peer).chunks;
+        let chunk = note.first as usize;
+        if chunks.len() <= chunk {
+            chunks.resize(chunk + 1, None);
+        }
+        chunks[chunk] = Some(address);
+        Ok(())
+    }
+
+    pub fn on_grant<F: Fabric>(&mut self, fabric: &F, peer: usize, note: Note) -> Outcome {
+        const WHAT: &str = "grant of places";
+        let segment = self.sizes.segment;
+        let count = usize::from(note.count);
+        if count > PLACES {
+            return Err(WHAT);
+        }
+        let standing = note.low == STANDING;
+        if !standing {
+            let send = self.named(peer, note.low).ok_or(WHAT)?;
+            if send.mode != Mode::Segments || send.next + send.places.len() + count > send.pieces {
+                return Err(WHAT);
+            }
+            // All that was written is over, and nothing could follow it.
+            let stalled = send.places.is_empty() && send.flying == 0 && send.next > 0;
+            self.counts.stalls += u64::from(stalled);
+        }
+        for i in 0..count {
+            let number = unpack(note.first, i);
+            let entry = self.peer(fabric, peer);
+            let chunk = usize::from(number) / super::pool::CHUNK;
+            let chunk = entry.chunks.get(chunk).copied().flatten().ok_or(WHAT)?;
+            let place = place_at(chunk, number, note.second, segment);
+            if standing {
+                entry.standing.push_back(place);
+                entry.standing_numbers.push_back(number);
+            } else {
+                self.sends[note.low].places.push_back(place);
+            }
+        }
+        if !standing {
+            self.push(fabric, note.low);
+        }
+        Ok(())
+    }
+
+    pub fn on_address<F: Fabric>(&mut self, f: &F, peer: usize, note: Note, p: Sge) -> Outcome {
+        const WHAT: &str = "address of a block";
+        let [a, b, c, d, flag @ ..] = words::<8>(p).ok_or(WHAT)?;
+        let send = self.named(peer, note.low).ok_or(WHAT)?;
+        let (number, remote) = (note.second as u32 as usize, (note.second >> 32) as u32);
+        if send.mode != Mode::Blocks {
+            return Err(WHAT);
+        }
+        if send.unable {
+            return Ok(());
+        }
+        if number != send.next + send.places.len() || number >= send.pieces {
+            return Err(WHAT);
+        }
+        let at = RemoteAddr::from_words([a, b, c, d]);
+        let flag = RemoteFlag { at: RemoteAddr::from_words(flag), waking: true };
+        send.remote = remote;
+        send.places.push_back(Place { at, flag, stamp: note.first });
+        self.push(f, note.low);
+        Ok(())
+    }
+
+    pub fn on_convert<F: Fabric>(&mut self, fabric: &F, peer: usize, note: Note) -> Outcome {
+        const WHAT: &str = "request for segments";
+        let segment = self.sizes.segment;
+        let send = self.named(peer, note.low).ok_or(WHAT)?;
+        let base = note.first as usize;
+        if send.mode != Mode::Blocks || base != send.next * send.unit || !send.places.is_empty() {
+            return Err(WHAT);
+        }
+        if let Some((_, region)) = send.exposed.take() {
+            fabric.withdraw(region);
+        }
+        (send.mode, send.base, send.unit, send.next) = (Mode::Segments, base, segment, 0);
+        send.pieces = pieces(send.data().len() - base, segment);
+        self.counts.converted += 1;
+        Ok(())
+    }
+
+    /// The receiver has no use for the message, which is longer than what it expected.
+    pub fn on_finish<F: Fabric>(&mut self, fabric: &F, peer: usize, note: Note) -> Outcome {
+        let send = self.named(peer, note.low).ok_or("end of a message")?;
+        if let Some((_, region)) = send.exposed.take() {
+            fabric.withdraw(region);
+        }
+        (send.next, send.ready) = (send.pieces, send.data().len());
+        send.places.clear();
+        self.settle_send(fabric, note.low);
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! What travels: the 24-byte head of every message of a stream, and small payloads of numbers.
+//!
+//! ```text
+//!   word 0   kind (8) | count (8) | mode (8) | unused (8) | tag or request (32)
+//!   word 1, 2   by kind, see [`Kind`]
+//! ```
+
+use weft_fabric::{Fabric, Head, Posted, RemoteAddr, Sge};
+
+/// Kinds of message. Their numbers lie beyond those of point-to-point messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// A whole message. Tag; word 1: context.
+    Small = 0x60,
+    /// A message is about to come, and its request for places: the early request. Tag, mode, count of
+    /// segments that go into places granted before; word 1: context; word 2: request of the sender.
+    /// Payload: length, those places, bytes of a piece.
+    Open = 0x61,
+    /// Where places of segments are. Word 1: number of the chunk. Payload: its address.
+    Chunk = 0x62,
+    /// Places for a message's next segments: request of the sender (or [`STANDING`]), count; word 1:
+    /// places; word 2: their stamp.
+    Grant = 0x63,
+    /// A place for a message's next block. Request of the sender; word 1: stamp; word 2: number of the
+    /// block (low half), request of the receiver. Payload: address of the memory, and of the flag.
+    Address = 0x64,
+    /// The rest of the message must come in segments. Request of the sender; word 1: offset of the rest.
+    Convert = 0x65,
+    /// The sender cannot write this block. Request of the receiver; word 1: number of the block.
+    Unable = 0x66,
+    /// The message is not wanted. Request of the sender.
+    Finish = 0x67,
+    /// Word 1: small messages of this peer released so far.
+    Credit = 0x68,
+    /// What is passed on has come, and waits for places. Request of the sender, of an Open.
+    Ready = 0x69,
+}
+
+/// In place of a request: places for whatever comes next.
+pub const STANDING: u32 = u32::MAX;
+
+/// Beside the mode of an Open: the sender does not have the payload yet, it passes it on.
+pub const RELAYED: u8 = 0x80;
+
+/// Most places that one head names.
+pub const PLACES: usize = 4;
+
+/// Whether a head is one of ours.
+#[inline]
+pub fn is_ours(head: &Head) -> bool {
+    kind_of(head.0[0]).is_some()
+}
+
+fn kind_of(word: u64) -> Option<Kind> {
+    use Kind::*;
+    const KINDS: [Kind; 10] =
+        [Small, Open, Chunk, Grant, Address, Convert, Unable, Finish, Credit, Ready];
+    let index = usize::from(word as u8).checked_sub(Small as usize)?;
+    KINDS.get(index).copied()
+}
+
+/// A head, decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Note {
+    pub kind: Kind,
+    pub count: u8,
+    pub mode: u8,
+    /// Tag, or a request of whom it is sent to.
+    pub low: u32,
+    pub first: u64,
+    pub second: u64,
+}
+
+impl Note {
+    pub fn new(kind: Kind, low: u32, first: u64, second: u64) -> Note {
+        Note { kind, count: 0, mode: 0, low, first, second }
+    }
+
+    pub fn encode(self) -> Head {
+        let word = self.kind as u64
+            | u64::from(self.count) << 8
+            | u64::from(self.mode) << 16
+            | u64::from(self.low) << 32;
+        Head([word, self.first, self.second])
+    }
+
+    pub fn decode(head: Head) -> Option<Note> {
+        let [word, first, second] = head.0;
+        let (count, mode, low) = ((word >> 8) as u8, (word >> 16) as u8, (word >> 32) as u32);
+        Some(Note { kind: kind_of(word)?, count, mode, low, first, second })
+    }
+
+    /// Sends it with a few words, which the fabric copies at once. It rouses a peer's helper, too.
+    pub fn send<F: Fabric>(self, fabric: &F, peer: usize, words: &[u64]) {
+        let mut bytes = [0; 8 * WORDS];
+        for (at, word) in bytes.chunks_exact_mut(8).zip(words) {
+            at.copy_from_slice(&word.to_ne_bytes());
+        }
+        // SAFETY: an inline payload is copied before `send` returns.
+        let payload = unsafe { Sge::new(bytes.as_mut_ptr(), 8 * words.len()) };
+        let posted = fabric.send_solicited(peer, self.encode(), payload, None);
+        debug_assert_eq!(posted, Posted::Done, "an inline payload is copied at once");
+    }
+}
+
+/// Most words of a payload: what every fabric takes inline.
+const WORDS: usize = 2 * RemoteAddr::WORDS;
+
+/// The words of a payload; `None` if there are too few.
+pub fn words<const N: usize>(payload: Sge) -> Option<[u64; N]> {
+    let mut bytes = [0; 8 * WORDS];
+    let len = 8 * N;
+    if payload.len() < len {
+        return None;
+    }
+    payload.part(0, len).read(&mut bytes[..len]);
+    let word = |i: usize| u64::from_ne_bytes(bytes[8 * i..][..8].try_into().expect("8 bytes"));
+    Some(std::array::from_fn(word))
+}
+
+/// Numbers of places in one word.
+pub fn pack(places: &[u16]) -> u64 {
+    places.iter().rev().fold(0, |word, &place| word << 16 | u64::from(place))
+}
+
+/// Number `i` in such a word.
+pub fn unpack(word: u64, i: usize) -> u16 {
+    (word >> (16 * i)) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_decode_to_what_was_encoded_and_nothing_else_is_ours() {
+        for kind in [Kind::Small, Kind::Open, Kind::Address, Kind::Credit] {
+            let note =
+                Note { kind, count: 3, mode: 2, low: u32::MAX - 1, first: 5, second: u64::MAX };
+            assert!(is_ours(&note.encode()));
+            assert_eq!(Note::decode(note.encode()), Some(note));
+        }
+        for byte in (0..0x60).chain(0x6a..256) {
+            assert_eq!(Note::decode(Head([byte, 0, 0])), None);
+        }
+    }
+
+    #[test]
+    fn places_are_unpacked_in_their_order() {
+        let word = pack(&[7, 0, u16::MAX]);
+        assert_eq!([0, 1, 2, 3].map(|i| unpack(word, i)), [7, 0, u16::MAX, 0]);
+    }
+}

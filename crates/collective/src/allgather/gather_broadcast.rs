@@ -1,0 +1,23 @@
+//! GATHER-BROADCAST: all blocks to rank 0 up a binomial tree, and all of them down again.
+//!
+//! ```text
+//!   4 ranks:   1 -> 0   3 -> 2    2 -> 0: blocks 2 3       then 0 -> 2 -> 3   0 -> 1: all
+//! ```
+//! Cost: 2 ceil(log2 N) rounds; all N blocks through every port of the way down. The baseline; chosen
+//! where a broadcast is much cheaper than a message to each.
+
+use crate::{Blocks, Link, bcast, rank};
+use weft_fabric::{Fabric, Fault};
+
+/// Block r holds rank r's data on rank r before, on all ranks after. Blocks may differ in length, but
+/// every rank names the same lengths.
+pub async fn gather_broadcast<F: Fabric>(link: &Link<F>, blocks: &Blocks) -> Result<(), Fault> {
+    let (me, size) = (link.rank, link.size());
+    let below = |r: usize| blocks.range(r, r + rank::subtree(r, size));
+    let receives: Vec<_> = rank::children(me, size).map(|c| link.irecv(c, below(c))).collect();
+    link.wait_all(receives).await?;
+    if let Some(parent) = rank::parent(me) {
+        link.send(parent, below(me)).await?;
+    }
+    bcast::binomial(link, 0, blocks.whole()).await
+}

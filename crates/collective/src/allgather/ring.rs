@@ -1,0 +1,22 @@
+//! Allgather around a ring (MPI 5.0, sections 6.7 and 6.8).
+//!
+//! ```text
+//!   round k: rank r sends block r-k to r+1 and receives block r-k-1 from r-1
+//! ```
+//! Cost: N - 1 rounds of one block each; every byte moves once over every link. Chosen for
+//! large blocks.
+
+use crate::Link;
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// `blocks[r]` holds rank r's block on rank r before, on all ranks after. Blocks may differ in
+/// length, but every rank names the same lengths.
+pub async fn ring<F: Fabric>(link: &Link<F>, blocks: &[Sge]) -> Result<(), Fault> {
+    let (me, size) = (link.rank, link.size());
+    for k in 0..size - 1 {
+        let out = blocks[(me + size - k) % size];
+        let into = blocks[(me + size - k - 1) % size];
+        link.exchange((me + 1) % size, out, (me + size - 1) % size, into).await?;
+    }
+    Ok(())
+}

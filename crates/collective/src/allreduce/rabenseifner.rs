@@ -1,0 +1,46 @@
+//! RABENSEIFNER: a reduction of blocks by recursive halving, then an allgather by recursive doubling.
+//! Rabenseifner 2004, "Optimization of collective reduction operations"; Thakur et al. 2005.
+//!
+//! ```text
+//!   4 ranks    0 <-> 1, 2 <-> 3 (halves)   0 <-> 2, 1 <-> 3 (quarters)     then the same backwards
+//! ```
+//! With another number than a power of two, neighbours are folded first. Groups of neighbours join, so
+//! that operands meet in the order of ranks, for any operator.
+//! Cost: 2 log2 N rounds, 2 (N - 1) / N of the data through every port; if folded, 2 floor(log2 N) + 2
+//! rounds, and the whole data twice more through the ports of pairs. Chosen for large data.
+
+use crate::halving::{self, Value};
+use crate::{Blocks, Link, Reduce, rank, work};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// Combines `data` of all ranks into `result` of all, in parts of whole elements of `element` bytes.
+pub async fn rabenseifner<F: Fabric>(
+    link: &Link<F>,
+    data: Sge,
+    result: Sge,
+    op: &(impl Reduce + ?Sized),
+    element: usize,
+) -> Result<(), Fault> {
+    let (me, size) = (link.rank, link.size());
+    let fold = rank::Fold { size, groups: rank::power_below(size) };
+    let group = fold.group(me);
+    let lead = fold.first(group);
+    if me != lead {
+        link.send(lead, data).await?;
+        return link.recv(lead, result).await;
+    }
+    let mut value = Value::new(link, data);
+    for other in fold.ranks(group).skip(1) {
+        link.recv(other, value.operand()).await?;
+        value.take(link, op, false, (0, data.len()));
+    }
+    let steps = halving::neighbors(group, fold.groups, |group| fold.first(group));
+    let blocks = Blocks::even(result, element, fold.groups);
+    let mine = halving::halve(link, &blocks, &mut value, steps.iter().copied(), op).await?;
+    let combined = blocks.range_in(value.now(), mine.start, mine.end);
+    work::copy(link, combined, blocks.range(mine.start, mine.end));
+    halving::double(link, &blocks, &steps).await?;
+    let sends: Vec<_> =
+        fold.ranks(group).skip(1).filter_map(|other| link.isend(other, result)).collect();
+    link.wait_all(sends).await
+}

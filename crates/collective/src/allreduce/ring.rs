@@ -1,0 +1,31 @@
+//! RING: blocks are combined around a ring, then gathered around it. Patarasuk and Yuan 2009,
+//! "Bandwidth optimal all-reduce algorithms for clusters of workstations".
+//!
+//! ```text
+//!   round k: rank r sends its sum of block r-k-1 to r+1, and takes in block r-k-2 from r-1
+//! ```
+//! Cost: 2 (N - 1) rounds of a block of 1 / N, 2 (N - 1) / N of the data through every port, for every
+//! N, and only neighbours talk. For operators that commute. Chosen for large data.
+
+use crate::{Blocks, Link, Reduce, allgather, reduce_scatter};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// Combines `data` of all ranks into `result` of all, in parts of whole elements of `element` bytes.
+///
+/// # Panics
+/// If the operator does not commute.
+pub async fn ring<F: Fabric>(
+    link: &Link<F>,
+    data: Sge,
+    result: Sge,
+    op: &(impl Reduce + ?Sized),
+    element: usize,
+) -> Result<(), Fault> {
+    let blocks = Blocks::even(result, element, link.size());
+    // In place, the result takes the place of operands that are no longer needed.
+    let parts = Blocks::even(data, element, link.size());
+    let own = blocks.block(link.rank);
+    reduce_scatter::ring(link, &parts, own, op).await?;
+    let all: Vec<Sge> = (0..link.size()).map(|r| blocks.block(r)).collect();
+    allgather::ring(link, &all).await
+}

@@ -1,0 +1,42 @@
+//! SWING: halving and doubling along short cuts of a ring. De Sensi, Bonato, Saam and Hoefler 2024,
+//! "Swing: short-cutting rings for higher bandwidth allreduce" (NSDI).
+//!
+//! ```text
+//!   8 ranks    0<->1 2<->3 4<->5 6<->7     0<->7 1<->2 3<->4 5<->6     0<->3 1<->6 2<->5 4<->7
+//! ```
+//! In step s ranks go 1, 1, 3, 5, 11, ... (the sum of (-2)^i) to one side, odd and even ones opposite:
+//! about a third of the way of recursive halving's later steps, which counts where distant ranks share
+//! links. Blocks are numbered by the halves that they go to, so that those of a message lie together.
+//! Cost: 2 log2 N rounds, 2 (N - 1) / N of the data through every port. For powers of two and operators
+//! that commute. Chosen for large data on networks with short ways between neighbours.
+
+use crate::halving::{self, Step, Value};
+use crate::{Blocks, Link, Reduce, rank, work};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// Combines `data` of all ranks into `result` of all, in parts of whole elements of `element` bytes.
+///
+/// # Panics
+/// If the number of ranks is not a power of two, or the operator does not commute.
+pub async fn swing<F: Fabric>(
+    link: &Link<F>,
+    data: Sge,
+    result: Sge,
+    op: &(impl Reduce + ?Sized),
+    element: usize,
+) -> Result<(), Fault> {
+    let (me, size) = (link.rank, link.size());
+    assert!(size.is_power_of_two(), "Swing over {size} ranks: a power of two");
+    assert!(op.commutes(), "Swing with an operator that does not commute");
+    let step = |step| Step {
+        peer: rank::swing_peer(me, size, step),
+        upper: rank::swing_upper(me, size, step),
+    };
+    let steps: Vec<Step> = (0..size.ilog2()).map(step).collect();
+    let blocks = Blocks::even(result, element, size);
+    let mut value = Value::new(link, data);
+    let mine = halving::halve(link, &blocks, &mut value, steps.iter().copied(), op).await?;
+    let combined = blocks.range_in(value.now(), mine.start, mine.end);
+    work::copy(link, combined, blocks.range(mine.start, mine.end));
+    halving::double(link, &blocks, &steps).await
+}

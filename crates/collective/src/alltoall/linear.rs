@@ -1,0 +1,37 @@
+//! LINEAR: all messages at once, or so many at a time. CollGM, section 3.4 (linear).
+//!
+//! ```text
+//!   rank r, batch 2:  to r+1, r+2, from r-1, r-2;  when these are over  to r+3, r+4, from r-3, r-4 ...
+//! ```
+//! Cost: N - 1 messages each way; latencies overlap within a batch. Chosen for blocks of middle size:
+//! all at once for few ranks, in batches where a port gets congested.
+
+use crate::{Link, work};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// `out[r]` goes to `into[me]` of rank r. Lengths may differ from pair to pair; the two ends of each
+/// pair agree. `out` and `into` do not overlap. At most `batch` messages each way are under way; 0
+/// stands for all.
+pub async fn linear<F: Fabric>(
+    link: &Link<F>,
+    out: &[Sge],
+    into: &[Sge],
+    batch: usize,
+) -> Result<(), Fault> {
+    let (me, size) = (link.rank, link.size());
+    let batch = if batch == 0 { size } else { batch };
+    let mut requests = Vec::with_capacity(2 * batch.min(size));
+    for first in (1..size).step_by(batch) {
+        let some = || first..size.min(first + batch);
+        requests.extend(some().map(|k| (me + size - k) % size).map(|r| link.irecv(r, into[r])));
+        requests.extend(some().map(|k| (me + k) % size).filter_map(|r| link.isend(r, out[r])));
+        if first == 1 {
+            work::copy(link, out[me], into[me]);
+        }
+        link.wait_all(requests.drain(..)).await?;
+    }
+    if size == 1 {
+        work::copy(link, out[me], into[me]);
+    }
+    Ok(())
+}

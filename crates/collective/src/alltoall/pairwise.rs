@@ -1,0 +1,21 @@
+//! Alltoall, pair by pair (MPI 5.0, section 6.10).
+//!
+//! ```text
+//!   round k: rank r sends to r+k and receives from r-k
+//! ```
+//! Cost: N - 1 rounds of one block each way. Chosen for large blocks: one partner each way at a time.
+
+use crate::Link;
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// `out[r]` goes to `into[me]` of rank r. Lengths may differ from pair to pair; the two ends of
+/// each pair agree. `out` and `into` do not overlap.
+pub async fn pairwise<F: Fabric>(link: &Link<F>, out: &[Sge], into: &[Sge]) -> Result<(), Fault> {
+    let (me, size) = (link.rank, link.size());
+    into[me].copy_from(out[me]);
+    for k in 1..size {
+        let (to, from) = ((me + k) % size, (me + size - k) % size);
+        link.exchange(to, out[to], from, into[from]).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,165 @@
+//! Memory that peers write to in collective operations: one pool for all communicators of a process.
+//!
+//! It lends pairs of landings, one for each parity of an operation's number (Kini 2003, section
+//! 5.3.3), in a few sizes. Memory is registered once, in chunks, and kept: a communicator that is freed
+//! gives its pairs back, the next one takes them, and nothing is registered for it. A landing's mark
+//! keeps its value when it changes hands, so who takes a pair numbers from `base` on.
+//!
+//! Bound: [`Arena::new`] says how many bytes there may be in all; what does not fit is refused, and the
+//! communicator then does without (its ranks agree on it).
+
+use crate::landing::{self, Landing, Way};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge};
+use weft_p2p::Endpoint;
+
+/// Payloads that a landing has room for, in bytes: a mark alone, one packet of most networks, and more.
+pub const ROOMS: [usize; 4] = [0, 2 << 10, 16 << 10, 64 << 10];
+
+/// Bytes of one process in all, if nobody says otherwise.
+pub const USUAL: usize = 8 << 20;
+
+/// A line of the cache: what two peers write does not share one.
+const LINE: usize = 64;
+/// Least bytes of a chunk.
+const CHUNK: usize = 8 << 10;
+
+/// Sizes that govern the writes.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Bytes of all landings of a process.
+    pub bytes: usize,
+    /// Payloads up to so many bytes travel with their mark in one write, whatever the MTU: the
+    /// boundary of a document, where it is known to hold.
+    pub single: Option<usize>,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds { bytes: USUAL, single: None }
+    }
+}
+
+/// The pool.
+pub struct Arena<F: Fabric> {
+    endpoint: Rc<Endpoint<F>>,
+    bounds: Bounds,
+    taken: Cell<usize>,
+    chunks: RefCell<Vec<Region>>,
+    idle: RefCell<Vec<Lent>>,
+}
+
+impl<F: Fabric> Drop for Arena<F> {
+    fn drop(&mut self) {
+        for region in self.chunks.get_mut().drain(..) {
+            self.endpoint.fabric().withdraw(region);
+        }
+    }
+}
+
+/// Two landings of one size: for odd and even operations.
+#[derive(Debug, Clone, Copy)]
+pub struct Pair {
+    landings: [Landing; 2],
+    at: RemoteAddr,
+    room: usize,
+    way: Way,
+}
+
+/// A pair and the pool to which it goes back.
+type Lent = Pair;
+
+impl Pair {
+    /// Bytes from one landing to the other.
+    pub fn stride(room: usize) -> usize {
+        landing::size(room).next_multiple_of(LINE)
+    }
+
+    pub fn landing(&self, parity: usize) -> &Landing {
+        &self.landings[parity]
+    }
+
+    /// All of a landing, as a sender's copy of one is laid out.
+    pub fn block(&self, parity: usize) -> Sge {
+        self.landings[parity].block()
+    }
+
+    /// Its first byte as peers name it.
+    pub fn at(&self) -> RemoteAddr {
+        self.at
+    }
+
+    /// A number that neither mark has passed: users count on from it.
+    pub fn base<F: Fabric>(&self, fabric: &F) -> u64 {
+        let value = |landing: &Landing| fabric.counters().value(landing.arrived());
+        value(&self.landings[0]).max(value(&self.landings[1]))
+    }
+}
+
+impl<F: Fabric> Arena<F> {
+    /// For one process; at most `bounds.bytes` of landings.
+    pub fn new(endpoint: Rc<Endpoint<F>>, bounds: Bounds) -> Arena<F> {
+        let (chunks, idle) = (RefCell::default(), RefCell::default());
+        Arena { endpoint, bounds, taken: Cell::new(0), chunks, idle }
+    }
+
+    pub fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
+    /// Bytes of memory that it has, lent or idle.
+    pub fn bytes(&self) -> usize {
+        self.taken.get()
+    }
+
+    /// `count` pairs of landings for `room` bytes, one of [`ROOMS`]; `way` as for [`Landing::new`].
+    /// `None` beyond the bound.
+    ///
+    /// # Errors
+    /// [`Fault::System`] when the fabric has no memory.
+    pub fn take(&self, count: usize, room: usize, way: Way) -> Result<Option<Vec<Pair>>, Fault> {
+        let mut idle = self.idle.borrow_mut();
+        let mut pairs = Vec::with_capacity(count);
+        idle.retain(|pair| {
+            let take = pairs.len() < count && pair.room == room && pair.way == way;
+            if take {
+                pairs.push(*pair);
+            }
+            !take
+        });
+        let missing = count - pairs.len();
+        if missing == 0 {
+            return Ok(Some(pairs));
+        }
+        let step = 2 * Pair::stride(room);
+        let bytes = (missing * step).max(CHUNK / step * step);
+        if self.taken.get() + bytes > self.bounds.bytes {
+            idle.append(&mut pairs);
+            return Ok(None);
+        }
+        let fabric = self.endpoint.fabric();
+        let region = match fabric.allocate(bytes) {
+            Ok(region) => region,
+            Err(fault) => {
+                idle.append(&mut pairs);
+                return Err(fault);
+            }
+        };
+        self.taken.set(self.taken.get() + bytes);
+        for i in 0..bytes / step {
+            let offset = i * step;
+            let landing = |at| Landing::new(fabric, &region, at, room, way);
+            let landings = [landing(offset), landing(offset + step / 2)];
+            let pair = Pair { landings, at: region.at(offset), room, way };
+            if pairs.len() < count { pairs.push(pair) } else { idle.push(pair) }
+        }
+        self.chunks.borrow_mut().push(region);
+        Ok(Some(pairs))
+    }
+
+    /// Takes pairs back: nobody writes to them any more.
+    pub fn give(&self, pairs: impl IntoIterator<Item = Pair>) {
+        self.idle.borrow_mut().extend(pairs);
+    }
+}

@@ -1,0 +1,25 @@
+//! RDS: dissemination by RDMA writes. Kini 2003, section 4.1.2 and figure 4.2.
+//!
+//! ```text
+//!   5 ranks      round 0: to r+1      round 1: to r+2      round 2: to r+4
+//!   0            => 1                 => 2                 => 4
+//!   1            => 2                 => 3                 => 0
+//!   ...          (everybody writes a mark and waits for one in every round)
+//! ```
+//! Cost: ceil(log2 N) writes, one after the other, for every N. Chosen where writes are quicker than
+//! messages.
+
+use crate::edges::Pattern;
+use crate::{Ground, Link, rank};
+use weft_fabric::{Fabric, Fault};
+
+/// False, and nothing done, if some rank had no room for slots.
+pub async fn rds<F: Fabric>(link: &Link<F>, ground: &Ground<F>) -> Result<bool, Fault> {
+    let slots = ground.slots(Pattern::Dissemination, 0);
+    let Some(slots) = slots.enter(link).await? else { return Ok(false) };
+    for round in 0..rank::rounds(link.size()) as usize {
+        slots.write(link, round, slots.own(round), 0)?;
+        slots.landed(link, round).await?;
+    }
+    Ok(true)
+}

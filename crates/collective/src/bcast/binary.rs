@@ -1,0 +1,29 @@
+//! BINARY: segments down a complete binary tree. CollGM, section 3.4.
+//!
+//! ```text
+//!   7 ranks:     0 -> 1 -> 3, 4        numbers are relative to the root
+//!                '--> 2 -> 5, 6
+//! ```
+//! Cost: 2 (floor(log2 N) + S - 1) rounds of one of S segments: inner ranks send each segment twice.
+//! Chosen between the binomial tree and the pipeline: data in several segments, too many ranks for a
+//! chain.
+
+use super::segments;
+use crate::{Link, trees};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// `data` of `root` is copied to `data` of everybody, in segments of `segment` bytes (0: in one); same
+/// lengths everywhere.
+pub async fn binary<F: Fabric>(
+    link: &Link<F>,
+    root: usize,
+    data: Sge,
+    segment: usize,
+) -> Result<(), Fault> {
+    let size = link.size();
+    let place = trees::binary((link.rank + size - root) % size, size);
+    let mut sends = Vec::new();
+    let passed =
+        segments::pass(link, place, |r| (r + root) % size, data, segment, &mut sends).await;
+    passed.and(link.wait_all(sends).await)
+}

@@ -1,0 +1,27 @@
+//! Broadcast along a binomial tree (MPI 5.0, section 6.4).
+//!
+//! ```text
+//!   8 ranks, root 0:     0 -> 4 -> 6 -> 7        numbers are relative to the root
+//!                        |    '--> 5
+//!                        |--> 2 -> 3
+//!                        '--> 1
+//! ```
+//! Cost: ceil(log2 N) rounds of the whole length. Chosen for small data.
+
+use crate::{Link, rank};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// `data` of `root` is copied to `data` of everybody; same length everywhere.
+pub async fn binomial<F: Fabric>(link: &Link<F>, root: usize, data: Sge) -> Result<(), Fault> {
+    let size = link.size();
+    let relative = (link.rank + size - root) % size;
+    let absolute = |r: usize| (r + root) % size;
+    if let Some(parent) = rank::parent(relative) {
+        link.recv(absolute(parent), data).await?;
+    }
+    let mut sends = Vec::new();
+    for child in rank::children(relative, size).rev() {
+        sends.extend(link.isend(absolute(child), data));
+    }
+    link.wait_all(sends).await
+}

@@ -1,0 +1,27 @@
+//! PIPELINE: segments along a chain of ranks. CollGM, section 3.4.
+//!
+//! ```text
+//!   0 -> 1 -> 2 -> 3        while 1 passes on segment s, it receives segment s + 1
+//! ```
+//! Numbers are relative to the root. Cost: N - 2 + S rounds of one of S segments: every rank sends and
+//! receives the data once. Chosen for large data and few ranks.
+
+use super::segments;
+use crate::{Link, trees};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// `data` of `root` is copied to `data` of everybody, in segments of `segment` bytes (0: in one); same
+/// lengths everywhere.
+pub async fn chain<F: Fabric>(
+    link: &Link<F>,
+    root: usize,
+    data: Sge,
+    segment: usize,
+) -> Result<(), Fault> {
+    let size = link.size();
+    let place = trees::chain((link.rank + size - root) % size, size);
+    let mut sends = Vec::new();
+    let passed =
+        segments::pass(link, place, |r| (r + root) % size, data, segment, &mut sends).await;
+    passed.and(link.wait_all(sends).await)
+}

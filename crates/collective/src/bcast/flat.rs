@@ -1,0 +1,22 @@
+//! FLAT: the root sends to everybody. CollGM, section 3.4 (flat tree).
+//!
+//! ```text
+//!   0 -> 1     0 -> 2     0 -> 3     ...
+//! ```
+//! Cost: N - 1 messages of the whole length out of the root, one round. Chosen for few ranks and small
+//! data, where what counts is that nobody waits for a second hop.
+
+use crate::Link;
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// `data` of `root` is copied to `data` of everybody; same length everywhere.
+pub async fn flat<F: Fabric>(link: &Link<F>, root: usize, data: Sge) -> Result<(), Fault> {
+    if link.rank != root {
+        return link.recv(root, data).await;
+    }
+    let mut sends = Vec::with_capacity(link.size());
+    for to in (1..link.size()).map(|r| (root + r) % link.size()) {
+        sends.extend(link.isend(to, data));
+    }
+    link.wait_all(sends).await
+}

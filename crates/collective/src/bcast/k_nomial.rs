@@ -1,0 +1,35 @@
+//! K-NOMIAL: a binomial tree with more children in each round.
+//!
+//! ```text
+//!   9 ranks, radix 3     round 0: 0 -> 3, 6     round 1: 0 -> 1, 2    3 -> 4, 5    6 -> 7, 8
+//! ```
+//! Numbers are relative to the root. Cost: ceil(log N to base `radix`) rounds of `radix - 1` messages of
+//! the whole length. Chosen for small data where a rank sends several messages in one's latency.
+
+use crate::{Link, rank};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// `data` of `root` is copied to `data` of everybody; same length everywhere.
+///
+/// # Panics
+/// If `radix` is below 2.
+pub async fn k_nomial<F: Fabric>(
+    link: &Link<F>,
+    root: usize,
+    data: Sge,
+    radix: usize,
+) -> Result<(), Fault> {
+    let size = link.size();
+    let relative = (link.rank + size - root) % size;
+    let absolute = |r: usize| (r + root) % size;
+    let places = rank::k_places(relative, size, radix).rev();
+    // The largest subtrees first.
+    let children = places.flat_map(|place| rank::k_children(relative, size, radix, place));
+    let to: Vec<usize> = children.map(absolute).collect();
+    let mut sends = Vec::with_capacity(to.len());
+    match rank::k_parent(relative, radix) {
+        Some(parent) => link.relay(absolute(parent), data, &to, &mut sends).await?,
+        None => sends.extend(to.iter().filter_map(|&to| link.isend(to, data))),
+    }
+    link.wait_all(sends).await
+}

@@ -1,0 +1,59 @@
+//! SCATTER-ALLGATHER: each rank gets a block of the data, then all gather them. Barnett, Shuler, van de
+//! Geijn et al. 1994, "Interprocessor collective communication library (InterCom)"; Thakur, Rabenseifner
+//! and Gropp 2005.
+//!
+//! ```text
+//!   4 ranks:   0 -> 2: blocks 2 3    0 -> 1: 1    2 -> 3: 3      then a ring, or doubling
+//! ```
+//! Numbers are relative to the root. Cost: ceil(log2 N) + N - 1 rounds with a ring, 2 log2 N with
+//! doubling, and 2 (N - 1) / N of the data through every port. Chosen for large data: doubling (for
+//! powers of two) where latency counts, too; the ring where only neighbours should talk.
+
+use crate::allgather::{self, doubling_of};
+use crate::{Blocks, Link, rank};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// Blocks begin at multiples of so many bytes, a cache line.
+const ALIGN: usize = 64;
+
+/// `data` of `root` is copied to `data` of everybody; same length everywhere.
+pub async fn scatter_allgather<F: Fabric>(
+    link: &Link<F>,
+    root: usize,
+    data: Sge,
+) -> Result<(), Fault> {
+    let size = link.size();
+    let blocks = Blocks::even(data, ALIGN, size);
+    scatter(link, root, &blocks).await?;
+    let by_rank: Vec<Sge> = (0..size).map(|r| blocks.block((r + size - root) % size)).collect();
+    allgather::ring(link, &by_rank).await
+}
+
+/// The same with recursive doubling.
+///
+/// # Panics
+/// If the number of ranks is not a power of two.
+pub async fn scatter_doubling<F: Fabric>(
+    link: &Link<F>,
+    root: usize,
+    data: Sge,
+) -> Result<(), Fault> {
+    let size = link.size();
+    let blocks = Blocks::even(data, ALIGN, size);
+    scatter(link, root, &blocks).await?;
+    doubling_of(link, &blocks, (link.rank + size - root) % size, |r| (r + root) % size).await
+}
+
+/// Block r of the root comes to rank r, relative to the root, along the binomial tree.
+async fn scatter<F: Fabric>(link: &Link<F>, root: usize, blocks: &Blocks) -> Result<(), Fault> {
+    let size = link.size();
+    let me = (link.rank + size - root) % size;
+    let absolute = |r: usize| (r + root) % size;
+    let below = |r: usize| blocks.range(r, r + rank::subtree(r, size));
+    if let Some(parent) = rank::parent(me) {
+        link.recv(absolute(parent), below(me)).await?;
+    }
+    let children = rank::children(me, size).rev();
+    let sends: Vec<_> = children.filter_map(|c| link.isend(absolute(c), below(c))).collect();
+    link.wait_all(sends).await
+}

@@ -1,0 +1,67 @@
+//! SPLIT BINARY: each half of the data goes down one of two trees, then pairs exchange halves.
+//! Pjesivac-Grbovic et al. 2005, "Performance analysis of MPI collective operations".
+//!
+//! ```text
+//!   7 ranks:     0 -> 1 -> 2, 3  (left half)      then  1 <-> 4   2 <-> 5   3 <-> 6
+//!                '--> 4 -> 5, 6  (right half)
+//! ```
+//! Numbers are relative to the root. Cost: 2 (ceil(log2 N) - 2) + S + S/2 rounds of one of S segments,
+//! about: inner ranks send half of the data twice, and half of it once. Chosen where the binary tree
+//! is, when the data have at least two segments.
+
+use super::segments::{self, segments};
+use crate::trees::{self, Side};
+use crate::{Link, rank};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// `data` of `root` is copied to `data` of everybody, in segments of `segment` bytes (0: in one a
+/// half); same lengths everywhere.
+pub async fn split_binary<F: Fabric>(
+    link: &Link<F>,
+    root: usize,
+    data: Sge,
+    segment: usize,
+) -> Result<(), Fault> {
+    let size = link.size();
+    let absolute = |r: usize| (r + root) % size;
+    let place = trees::split((link.rank + size - root) % size, size);
+    let middle = rank::cut(data.len(), HALVES, 2, 1);
+    let (left, right) = (data.part(0, middle), data.part(middle, data.len() - middle));
+    let mut sends = Vec::new();
+    let partner = place.partner.map(absolute);
+    let (mine, other) = match place.side {
+        Side::Left => (left, right),
+        Side::Right => (right, left),
+        Side::Root => {
+            // Segments of both halves in turn.
+            let [first, second] = place.place.children.map(|c| c.map(absolute));
+            let (mut lefts, mut rights) = (segments(left, segment), segments(right, segment));
+            loop {
+                let parts = (lefts.next(), rights.next());
+                for (to, part) in [(first, parts.0), (second, parts.1)] {
+                    if let (Some(to), Some(part)) = (to, part) {
+                        sends.extend(link.isend(to, part));
+                    }
+                }
+                if parts == (None, None) {
+                    break;
+                }
+            }
+            sends.extend(partner.and_then(|lone| link.isend(lone, right)));
+            return link.wait_all(sends).await;
+        }
+    };
+    let partner = partner.expect("all but the root have one");
+    // The other half may come before this one is complete; but of two ranks, the root sends both in
+    // order.
+    let early = (size > 2).then(|| link.irecv(partner, other));
+    let passed = segments::pass(link, place.place, absolute, mine, segment, &mut sends).await;
+    if partner != root {
+        sends.extend(link.isend(partner, mine));
+    }
+    sends.push(early.unwrap_or_else(|| link.irecv(partner, other)));
+    passed.and(link.wait_all(sends).await)
+}
+
+/// Halves meet at multiples of so many bytes, a cache line.
+const HALVES: usize = 64;

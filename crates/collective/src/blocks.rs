@@ -1,0 +1,89 @@
+//! A buffer in blocks, one a rank: neighbouring blocks travel as one message.
+
+use crate::{Link, rank, work};
+use weft_fabric::{Fabric, Sge, Staging};
+
+/// `whole`, cut into blocks that may differ in length.
+pub struct Blocks {
+    whole: Sge,
+    /// Where each block begins, in bytes, and where the last ends.
+    cuts: Vec<usize>,
+}
+
+impl Blocks {
+    /// Blocks of these lengths in bytes, which together are as long as `whole`.
+    pub fn of(whole: Sge, lengths: impl IntoIterator<Item = usize>) -> Blocks {
+        let mut cuts = vec![0];
+        let ends = lengths.into_iter().scan(0, |at, len| {
+            *at += len;
+            Some(*at)
+        });
+        cuts.extend(ends);
+        assert_eq!(cuts.last(), Some(&whole.len()), "blocks fill the buffer");
+        Blocks { whole, cuts }
+    }
+
+    /// `parts` blocks that differ by at most one element of `element` bytes; what is left over is
+    /// the last one's.
+    pub fn even(whole: Sge, element: usize, parts: usize) -> Blocks {
+        let cuts = (0..=parts).map(|i| rank::cut(whole.len(), element, parts, i)).collect();
+        Blocks { whole, cuts }
+    }
+
+    /// Number of blocks.
+    pub fn count(&self) -> usize {
+        self.cuts.len() - 1
+    }
+
+    /// All of the buffer.
+    pub fn whole(&self) -> Sge {
+        self.whole
+    }
+
+    /// Block `i`.
+    pub fn block(&self, i: usize) -> Sge {
+        self.range(i, i + 1)
+    }
+
+    /// Blocks `from` to `to - 1`.
+    pub fn range(&self, from: usize, to: usize) -> Sge {
+        self.range_in(self.whole, from, to)
+    }
+
+    /// The same range of another buffer of this length.
+    pub fn range_in(&self, other: Sge, from: usize, to: usize) -> Sge {
+        let (at, len) = self.extent(from, to);
+        other.part(at, len)
+    }
+
+    /// Where blocks `from` to `to - 1` begin, and how long they are, in bytes.
+    pub fn extent(&self, from: usize, to: usize) -> (usize, usize) {
+        (self.cuts[from], self.cuts[to] - self.cuts[from])
+    }
+}
+
+/// Blocks in a temporary buffer, for those that lie apart.
+pub struct Packed {
+    pub blocks: Blocks,
+    _memory: Staging,
+}
+
+impl Packed {
+    /// Room for `apart`, with a copy of this rank's block.
+    pub fn own<F: Fabric>(link: &Link<F>, apart: &[Sge]) -> Packed {
+        let total = apart.iter().map(|b| b.len()).sum();
+        let memory = work::stage(link, apart[link.rank], total);
+        let blocks = Blocks::of(memory.sge(), apart.iter().map(|b| b.len()));
+        work::copy(link, apart[link.rank], blocks.block(link.rank));
+        Packed { blocks, _memory: memory }
+    }
+
+    /// Copies the others' blocks to where they belong.
+    pub fn deliver<F: Fabric>(&self, link: &Link<F>, apart: &[Sge]) {
+        for (i, &to) in apart.iter().enumerate() {
+            if i != link.rank {
+                work::copy(link, self.blocks.block(i), to);
+            }
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! What algorithms there are: their names, where they come from, what they need, what can be set.
+//!
+//! Selection is data: [`crate::Map`] says for every operation, number of processes and size which
+//! algorithm is used, and this list says which names it may use and when they are not eligible.
+
+mod table;
+
+use std::fmt;
+pub use table::ALGORITHMS;
+
+/// A collective operation as far as a choice is made for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Operation {
+    Barrier,
+    Bcast,
+    Gather,
+    Gatherv,
+    Scatter,
+    Scatterv,
+    Allgather,
+    Alltoall,
+    Alltoallv,
+    Reduce,
+    Allreduce,
+    ReduceScatter,
+    Scan,
+    Exscan,
+}
+
+impl Operation {
+    pub const ALL: [Operation; 14] = {
+        use Operation::*;
+        [
+            Barrier,
+            Bcast,
+            Gather,
+            Gatherv,
+            Scatter,
+            Scatterv,
+            Allgather,
+            Alltoall,
+            Alltoallv,
+            Reduce,
+            Allreduce,
+            ReduceScatter,
+            Scan,
+            Exscan,
+        ]
+    };
+
+    /// As maps and settings write it.
+    pub const fn name(self) -> &'static str {
+        use Operation::*;
+        match self {
+            Barrier => "barrier",
+            Bcast => "bcast",
+            Gather => "gather",
+            Gatherv => "gatherv",
+            Scatter => "scatter",
+            Scatterv => "scatterv",
+            Allgather => "allgather",
+            Alltoall => "alltoall",
+            Alltoallv => "alltoallv",
+            Reduce => "reduce",
+            Allreduce => "allreduce",
+            ReduceScatter => "reduce_scatter",
+            Scan => "scan",
+            Exscan => "exscan",
+        }
+    }
+
+    /// The operation of this name. The error lists those there are.
+    pub fn named(name: &str) -> Result<Operation, String> {
+        let found = Operation::ALL.into_iter().find(|o| o.name().eq_ignore_ascii_case(name));
+        found.ok_or_else(|| {
+            let known: Vec<_> = Operation::ALL.iter().map(|o| o.name()).collect();
+            format!("no collective operation {name:?}; known: {}", known.join(", "))
+        })
+    }
+
+    /// What "bytes" means where an algorithm is chosen for it.
+    pub fn measure(self) -> &'static str {
+        use Operation::*;
+        match self {
+            Barrier => "nothing",
+            Bcast | Reduce | Allreduce | Scan | Exscan => "the whole buffer",
+            Gather | Scatter | Alltoall => "one rank's block",
+            Allgather => "one rank's block, the mean where they differ",
+            ReduceScatter => "the whole send buffer",
+            Gatherv | Scatterv | Alltoallv => "nothing: no rank knows all lengths",
+        }
+    }
+
+    /// The algorithms for it.
+    pub fn algorithms(self) -> impl Iterator<Item = &'static Algorithm> {
+        ALGORITHMS.iter().filter(move |a| a.operation == self)
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What carries an algorithm's data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Carrier {
+    /// MPI point-to-point messages.
+    Messages,
+    /// The component's own streams of segments (CollGM).
+    Streams,
+    /// RDMA writes into slots, and multicast (Kini).
+    Writes,
+    /// Memory that the ranks share.
+    Memory,
+    /// Whatever the levels of a composition choose.
+    Levels,
+}
+
+/// What an algorithm does; the same method may be carried in several ways.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Method {
+    Binomial,
+    Central,
+    Chain,
+    Dissemination,
+    Flat,
+    GatherBroadcast,
+    GatherMulticast,
+    Pairwise,
+    PairwiseExchange,
+    ReduceScatterv,
+    Ring,
+}
+
+/// A number that may follow an algorithm's name: `RGM:7`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parameter {
+    /// What it is: `fan-in`, `radix`, `segment in bytes`.
+    pub what: &'static str,
+    pub default: usize,
+    pub least: usize,
+    pub most: usize,
+    /// Only these values, besides the range.
+    pub only: Only,
+}
+
+/// Which values of a parameter there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Only {
+    All,
+    /// 2^k - 1.
+    OneLessThanPowers,
+}
+
+/// What must hold for an algorithm to be eligible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// The operator commutes.
+    Commutes,
+    /// All ranks share memory, and are at most so many.
+    Together(usize),
+    /// At most so many bytes.
+    AtMost(usize),
+    /// At least as many elements as ranks.
+    ElementEach,
+    /// Blocks of one length.
+    EqualBlocks,
+    /// A number of ranks that is a power of two.
+    PowerOfTwo,
+    /// An even number of ranks.
+    Even,
+    /// The network has multicast.
+    Multicast,
+    /// All ranks compute with the same arithmetic.
+    SameArithmetic,
+    /// Several nodes, one of them with several ranks.
+    Nodes,
+}
+
+/// One algorithm for one operation.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Algorithm {
+    pub operation: Operation,
+    /// As its source calls it.
+    pub name: &'static str,
+    pub method: Method,
+    pub carrier: Carrier,
+    pub parameter: Option<Parameter>,
+    pub needs: &'static [Need],
+    /// Serves where no map says anything, if it is eligible: the first of those that are.
+    pub usual: bool,
+    /// One line, with the source.
+    pub about: &'static str,
+    /// Rounds, or messages.
+    pub cost: &'static str,
+}
+
+/// One call, as far as the choice depends on it. All ranks of a communicator see the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Case {
+    pub ranks: usize,
+    /// See [`Operation::measure`].
+    pub bytes: usize,
+    /// Bytes of one element of a reduction; 1 elsewhere.
+    pub element: usize,
+    pub commutes: bool,
+    pub equal: bool,
+    pub site: Site,
+}
+
+/// Where a communicator's ranks are. All of them see the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Site {
+    /// They share memory.
+    pub together: bool,
+    /// Nodes, and the most ranks on one of them.
+    pub nodes: usize,
+    pub crowd: usize,
+    /// Largest multicast datagram, in bytes; 0: none.
+    pub multicast: usize,
+    /// They compute with the same arithmetic.
+    pub same_arithmetic: bool,
+}
+
+impl Need {
+    /// Whether it holds for `case`, or why not.
+    pub fn check(self, case: &Case) -> Result<(), String> {
+        let Case { ranks, bytes, element, site, .. } = *case;
+        let hold = |holds: bool, why: &dyn Fn() -> String| if holds { Ok(()) } else { Err(why()) };
+        let is = |holds: bool, why: &str| if holds { Ok(()) } else { Err(why.to_owned()) };
+        match self {
+            Need::Commutes => is(case.commutes, "the operator does not commute"),
+            Need::Together(most) => {
+                is(site.together, "the ranks do not share memory")?;
+                hold(ranks <= most, &|| format!("{ranks} ranks: at most {most}"))
+            }
+            Need::AtMost(most) => hold(bytes <= most, &|| format!("{bytes} bytes: at most {most}")),
+            Need::ElementEach => hold(bytes >= ranks * element.max(1), &|| {
+                format!(
+                    "{bytes} bytes are fewer than one element of {element} for each of {ranks} ranks"
+                )
+            }),
+            Need::EqualBlocks => is(case.equal, "the blocks differ in length"),
+            Need::PowerOfTwo => {
+                hold(ranks.is_power_of_two(), &|| format!("{ranks} ranks: no power of two"))
+            }
+            Need::Even => {
+                hold(ranks.is_multiple_of(2), &|| format!("{ranks} ranks: an odd number"))
+            }
+            Need::Multicast => is(site.multicast > 0, "this network has no multicast"),
+            Need::SameArithmetic => is(site.same_arithmetic, "the nodes differ in arithmetic"),
+            Need::Nodes => is(
+                site.nodes > 1 && site.crowd > 1,
+                "it takes several nodes, one of them with several ranks",
+            ),
+        }
+    }
+}
+
+impl Algorithm {
+    /// Whether it may serve `case`, or why not.
+    pub fn eligible(&self, case: &Case) -> Result<(), String> {
+        self.needs.iter().try_for_each(|need| need.check(case))
+    }
+
+    /// With the parameter that it has if none is given.
+    pub fn usual(&'static self) -> Choice {
+        Choice { algorithm: self, parameter: self.parameter.map_or(0, |p| p.default) }
+    }
+}
+
+/// An algorithm and its parameter (0 where it has none).
+#[derive(Debug, Clone, Copy)]
+pub struct Choice {
+    pub algorithm: &'static Algorithm,
+    pub parameter: usize,
+}
+
+impl PartialEq for Choice {
+    fn eq(&self, other: &Choice) -> bool {
+        std::ptr::eq(self.algorithm, other.algorithm) && self.parameter == other.parameter
+    }
+}
+
+impl Eq for Choice {}
+
+impl Choice {
+    /// What `text` names: `RGM`, or `RGM:7`, in any case of letters. The error says what is known.
+    pub fn parse(operation: Operation, text: &str) -> Result<Choice, String> {
+        let (name, parameter) = match text.trim().split_once(':') {
+            Some((name, number)) => (name.trim(), Some(number.trim())),
+            None => (text.trim(), None),
+        };
+        let mut known = operation.algorithms();
+        let algorithm = known.find(|a| a.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
+            let known: Vec<_> = operation.algorithms().map(|a| a.name).collect();
+            format!("no algorithm {name:?} for {operation}; known: {}", known.join(", "))
+        })?;
+        let Some(number) = parameter else { return Ok(algorithm.usual()) };
+        let Some(range) = algorithm.parameter else {
+            return Err(format!("{text:?}: {} has no parameter", algorithm.name));
+        };
+        let Parameter { what, least, most, only, .. } = range;
+        let fits = |&n: &usize| {
+            (least..=most).contains(&n) && (only == Only::All || (n + 1).is_power_of_two())
+        };
+        let powers = if only == Only::All { "" } else { ", one less than a power of two" };
+        let parameter = bytes(number).filter(fits).ok_or_else(|| {
+            format!("{text:?}: the {what} of {} is {least} to {most}{powers}", algorithm.name)
+        })?;
+        Ok(Choice { algorithm, parameter })
+    }
+}
+
+/// A number, with K or M for powers of 1024.
+fn bytes(text: &str) -> Option<usize> {
+    let (digits, unit) = match text.as_bytes().last()? {
+        b'k' | b'K' => (&text[..text.len() - 1], 1 << 10),
+        b'm' | b'M' => (&text[..text.len() - 1], 1 << 20),
+        _ => (text, 1),
+    };
+    digits.parse::<usize>().ok()?.checked_mul(unit)
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.algorithm.name;
+        match self.algorithm.parameter {
+            Some(range) if range.default != self.parameter => {
+                write!(f, "{name}:{}", self.parameter)
+            }
+            _ => f.write_str(name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_every_operation_has_one_that_always_serves() {
+        for operation in Operation::ALL {
+            let names: Vec<_> = operation.algorithms().map(|a| a.name).collect();
+            for (i, name) in names.iter().enumerate() {
+                assert!(!names[..i].contains(name), "{operation}: {name} twice");
+                assert!(!name.contains([':', ' ', ',']), "{name}");
+            }
+            assert!(operation.algorithms().any(|a| a.usual && a.needs.is_empty()), "{operation}");
+            assert_eq!(Operation::named(operation.name()), Ok(operation));
+        }
+    }
+
+    #[test]
+    fn choices_are_read_as_they_are_written() {
+        for algorithm in ALGORITHMS {
+            let mut choices = vec![algorithm.usual()];
+            if let Some(range) = algorithm.parameter {
+                choices.extend(
+                    [range.least, range.most].map(|parameter| Choice { algorithm, parameter }),
+                );
+                assert!((range.least..=range.most).contains(&range.default), "{}", algorithm.name);
+            }
+            for choice in choices {
+                assert_eq!(Choice::parse(algorithm.operation, &choice.to_string()), Ok(choice));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_named_with_what_is() {
+        let error = |text| Choice::parse(Operation::Barrier, text).unwrap_err();
+        assert!(error("fast").starts_with("no algorithm \"fast\" for barrier; known: "));
+        assert!(error("fast").contains("MPI-DS"), "{}", error("fast"));
+        assert_eq!(error("MPI-DS:3"), "\"MPI-DS:3\": MPI-DS has no parameter");
+        assert!(Operation::named("allreduc").unwrap_err().contains("known: barrier, bcast"));
+    }
+
+    #[test]
+    fn needs_say_why_they_do_not_hold() {
+        let site =
+            Site { together: false, nodes: 4, crowd: 1, multicast: 0, same_arithmetic: true };
+        let case = Case { ranks: 6, bytes: 100, element: 4, commutes: false, equal: true, site };
+        for (need, why) in [
+            (Need::Commutes, "the operator does not commute"),
+            (Need::Together(64), "the ranks do not share memory"),
+            (Need::AtMost(64), "100 bytes: at most 64"),
+            (Need::PowerOfTwo, "6 ranks: no power of two"),
+            (Need::Multicast, "this network has no multicast"),
+            (Need::Nodes, "it takes several nodes, one of them with several ranks"),
+        ] {
+            assert_eq!(need.check(&case), Err(why.to_owned()));
+        }
+        for need in [Need::Even, Need::EqualBlocks, Need::ElementEach, Need::SameArithmetic] {
+            assert_eq!(need.check(&case), Ok(()));
+        }
+    }
+}

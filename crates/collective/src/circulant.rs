@@ -1,0 +1,226 @@
+//! Schedules of broadcasts in circulant graphs: Träff, "Round-optimal n-block broadcast schedules in
+//! logarithmic time" (2023), and ACM TOPC 2025, doi 10.1145/3735139.
+//!
+//! ```text
+//!   9 ranks, skips 1 2 3 5:   in round k rank r receives from r - skip[k], and sends to r + skip[k]
+//! ```
+//! With q = ceil(log2 size), the same q rounds are repeated; in each repetition a rank receives q
+//! different blocks. Its *base block* is the only one of them that is of this repetition: the number
+//! of the smallest of the skips that lead from the root to it.
+
+/// Number of a block that does not come.
+const NEVER: i64 = i64::MIN / 2;
+
+/// The graph over `size` ranks, with root 0.
+pub struct Circulant {
+    /// `skips[q] = size`, each other half of the next, rounded up; so `skips[0] = 1`.
+    skips: Vec<usize>,
+}
+
+impl Circulant {
+    /// # Panics
+    /// With fewer than 2 ranks, which need no rounds.
+    pub fn new(size: usize) -> Circulant {
+        assert!(size >= 2, "a circulant graph over {size} ranks");
+        let mut skips = vec![size];
+        while skips[skips.len() - 1] > 1 {
+            skips.push(skips[skips.len() - 1].div_ceil(2));
+        }
+        skips.reverse();
+        Circulant { skips }
+    }
+
+    /// q: rounds until everybody has the first block.
+    pub fn rounds(&self) -> usize {
+        self.skips.len() - 1
+    }
+
+    fn size(&self) -> usize {
+        self.skips[self.rounds()]
+    }
+
+    /// To whom `rank` sends in round `k` (modulo q).
+    pub fn to(&self, rank: usize, k: usize) -> usize {
+        (rank + self.skips[k % self.rounds()]) % self.size()
+    }
+
+    /// From whom `rank` receives in round `k` (modulo q).
+    pub fn from(&self, rank: usize, k: usize) -> usize {
+        (rank + self.size() - self.skips[k % self.rounds()]) % self.size()
+    }
+
+    /// Number of the smallest skip on the way from the root that takes the largest skips first; q for
+    /// the root itself.
+    fn base_block(&self, rank: usize) -> usize {
+        let mut left = rank;
+        for k in (0..self.rounds()).rev() {
+            if left == self.skips[k] {
+                return k;
+            }
+            left -= if left > self.skips[k] { self.skips[k] } else { 0 };
+        }
+        self.rounds()
+    }
+
+    /// The block that `rank` receives in each of q rounds, in O(log size) steps. Negative numbers are
+    /// those of the repetition before: -q is block 0 of it.
+    pub fn receives(&self, rank: usize) -> Vec<i64> {
+        let (q, base) = (self.rounds(), self.base_block(rank));
+        let mut search = Search {
+            skips: &self.skips,
+            goal: self.size() + rank,
+            unused: (1 << (q + 1)) - 1 - (1 << base),
+            found: Vec::with_capacity(q),
+        };
+        search.below(0, 2 * self.size(), q);
+        let block = |&skip: &usize| if skip == q { base as i64 } else { skip as i64 - q as i64 };
+        search.found.iter().map(block).collect()
+    }
+
+    /// What `rank` receives of `blocks` blocks, each once; the root nothing.
+    pub fn arrivals(&self, rank: usize, blocks: usize) -> Arrivals {
+        assert!(blocks > 0, "no block to broadcast");
+        let q = self.rounds();
+        // Rounds that would send nothing but blocks before the first are left out.
+        let shift = (q - (blocks - 1) % q) % q;
+        let block = if rank == 0 { vec![NEVER; q] } else { self.receives(rank) };
+        let mut arrivals = Arrivals { block, shift, blocks, last: usize::MAX };
+        // Later ones would bring it again.
+        let mut end = shift + blocks - 1..shift + blocks - 1 + q;
+        if let Some(last) = end.find(|&round| arrivals.number(round) >= blocks as i64 - 1) {
+            arrivals.last = last;
+        }
+        arrivals
+    }
+}
+
+/// A depth-first search, over sums of skips with the largest first, for the rank closest before
+/// `goal - skips[k]` of each round k that nobody of an earlier round has led to.
+struct Search<'a> {
+    skips: &'a [usize],
+    goal: usize,
+    /// A bit for each skip.
+    unused: u64,
+    /// The last skip taken, by round.
+    found: Vec<usize>,
+}
+
+impl Search<'_> {
+    /// Goes on from `at` with skips up to number `top`, below `limit`.
+    fn below(&mut self, at: usize, mut limit: usize, top: usize) {
+        for skip in (0..=top).rev() {
+            let round = self.found.len();
+            if round + 1 == self.skips.len() {
+                return;
+            }
+            let next = at + self.skips[skip];
+            let unused = self.unused & 1 << skip != 0;
+            if !unused || next + self.skips[round] > self.goal || next >= limit {
+                continue;
+            }
+            if next + self.skips[round + 1] <= self.goal {
+                self.below(next, limit, skip);
+            }
+            let round = self.found.len();
+            if round + 1 == self.skips.len() || at + self.skips[round + 1] > self.goal {
+                return;
+            }
+            limit = next;
+            self.found.push(skip);
+            self.unused &= !(1 << skip);
+        }
+    }
+}
+
+/// Which block comes to a rank in which round.
+pub struct Arrivals {
+    block: Vec<i64>,
+    shift: usize,
+    blocks: usize,
+    /// The round in which the last block comes.
+    last: usize,
+}
+
+impl Arrivals {
+    /// The rounds of the broadcast; the first may have another number than 0.
+    pub fn rounds(&self) -> std::ops::Range<usize> {
+        self.shift..self.shift + self.blocks - 1 + self.block.len()
+    }
+
+    /// The schedule's number for `round`: below 0 there is nothing yet, beyond the end it is the last
+    /// block.
+    fn number(&self, round: usize) -> i64 {
+        let q = self.block.len();
+        self.block[round % q] + (q * (round / q)) as i64 - self.shift as i64
+    }
+
+    /// The block that comes in `round`.
+    pub fn block(&self, round: usize) -> Option<usize> {
+        let number = usize::try_from(self.number(round)).ok()?;
+        match number + 1 < self.blocks {
+            true => Some(number),
+            false => (round == self.last).then_some(self.blocks - 1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The paper's conditions: in each repetition q different blocks, one of them
+    /// new, and nothing is sent before it has come.
+    #[test]
+    fn schedules_are_right() {
+        for size in 2..=1024 {
+            let graph = Circulant::new(size);
+            let q = graph.rounds();
+            let all: Vec<Vec<i64>> = (0..size).map(|rank| graph.receives(rank)).collect();
+            for rank in 1..size {
+                let base = graph.base_block(rank) as i64;
+                let mut blocks = all[rank].clone();
+                blocks.sort();
+                let old = (-(q as i64)..0).filter(|&b| b != base - q as i64);
+                assert!(blocks.into_iter().eq(old.chain([base])), "rank {rank} of {size}");
+                for k in 0..q {
+                    let from = graph.from(rank, k);
+                    assert_eq!(graph.to(from, k), rank);
+                    let block = all[rank][k];
+                    // The root sends block k; others what they had, or got in a round before.
+                    let known = match from {
+                        0 => block == k as i64 || block < 0,
+                        _ => {
+                            let base = graph.base_block(from) as i64;
+                            block == base - q as i64 || all[from][..k].contains(&block)
+                        }
+                    };
+                    assert!(known, "rank {rank} of {size} gets {block} of {from} in round {k}");
+                }
+            }
+        }
+    }
+
+    /// Everybody gets every block once, from somebody who has it, in n - 1 + q rounds.
+    #[test]
+    fn broadcasts_are_complete() {
+        for size in (2..=130).chain([255, 256, 257, 1000, 1023, 1024]) {
+            let graph = Circulant::new(size);
+            for blocks in [1, 2, 3, 7, 16, 17] {
+                let plans: Vec<_> = (0..size).map(|r| graph.arrivals(r, blocks)).collect();
+                let mut has = vec![vec![false; blocks]; size];
+                has[0].fill(true);
+                assert_eq!(plans[0].rounds().len(), blocks - 1 + graph.rounds());
+                for round in plans[0].rounds() {
+                    let before = has.clone();
+                    for rank in 1..size {
+                        let Some(block) = plans[rank].block(round) else { continue };
+                        assert!(before[graph.from(rank, round)][block], "{blocks} to {size}");
+                        assert!(!before[rank][block], "block {block} twice to {rank} of {size}");
+                        has[rank][block] = true;
+                    }
+                }
+                assert!(has.iter().flatten().all(|&here| here), "{blocks} blocks to {size}");
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Who writes to whom in the algorithms of RDMA writes: pure functions of rank and size.
+//!
+//! A rank has one slot for each rank that writes to it, in the order in which it waits for them: by
+//! round or child, not by rank as in Kini 2003, section 4.2.1, so that they are O(log N).
+
+use crate::rank::{power_below, rounds};
+
+/// A pattern of writes among `0..size`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pattern {
+    /// Pairs, with the ranks from N' = 2^floor(log2 N) on folded into those below (Kini 4.1.1).
+    Exchange,
+    /// To r + 2^m in round m (Kini 4.1.2).
+    Dissemination,
+    /// Up a tree with so many children at each step (Kini 4.1.3).
+    Tree(usize),
+}
+
+/// The writes of one rank.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Edges {
+    /// Who writes to this rank's slots, in their order.
+    pub from: Vec<usize>,
+    /// To whom this rank writes, in order.
+    pub to: Vec<usize>,
+}
+
+impl Pattern {
+    pub fn edges(self, rank: usize, size: usize) -> Edges {
+        match self {
+            Pattern::Exchange => exchange(rank, size),
+            Pattern::Dissemination => Edges {
+                from: (0..rounds(size)).map(|m| (rank + size - (1 << m)) % size).collect(),
+                to: (0..rounds(size)).map(|m| (rank + (1 << m)) % size).collect(),
+            },
+            Pattern::Tree(fan_in) => Edges {
+                from: children(rank, size, fan_in).collect(),
+                to: parent(rank, size, fan_in).into_iter().collect(),
+            },
+        }
+    }
+}
+
+/// A lower rank has the slot of the folded one first; it writes to it last.
+fn exchange(rank: usize, size: usize) -> Edges {
+    let lower = power_below(size);
+    if rank >= lower {
+        return Edges { from: vec![rank - lower], to: vec![rank - lower] };
+    }
+    let folded = (rank + lower < size).then_some(rank + lower);
+    let partners = (0..lower.ilog2()).map(|k| rank ^ 1 << k);
+    Edges {
+        from: folded.into_iter().chain(partners.clone()).collect(),
+        to: partners.chain(folded).collect(),
+    }
+}
+
+/// Steps of the tree: ceil(log_(fan-in + 1) size).
+pub fn height(size: usize, fan_in: usize) -> u32 {
+    let (mut height, mut reach) = (0, 1usize);
+    while reach < size {
+        reach = reach.saturating_mul(fan_in + 1);
+        height += 1;
+    }
+    height
+}
+
+/// In step s, with b = fan-in + 1: rank r that is a multiple of b^(s+1) hears from r + j b^s for j
+/// from 1 to the fan-in. Children of all steps, in their order.
+pub fn children(rank: usize, size: usize, fan_in: usize) -> impl Iterator<Item = usize> {
+    let steps = (0..height(size, fan_in)).map(move |s| (fan_in + 1).pow(s));
+    let mine = steps.take_while(move |step| rank.is_multiple_of(step * (fan_in + 1)));
+    mine.flat_map(move |step| (1..=fan_in).map(move |j| rank + j * step)).filter(move |&c| c < size)
+}
+
+/// Whom `rank` tells when it has heard from all its children.
+pub fn parent(rank: usize, size: usize, fan_in: usize) -> Option<usize> {
+    let steps = (0..height(size, fan_in)).map(|s| (fan_in + 1).pow(s + 1));
+    steps.map(|group| rank - rank % group).find(|&parent| parent != rank)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATTERNS: [Pattern; 6] = [
+        Pattern::Exchange,
+        Pattern::Dissemination,
+        Pattern::Tree(1),
+        Pattern::Tree(3),
+        Pattern::Tree(7),
+        Pattern::Tree(63),
+    ];
+
+    /// The n-th write of one rank to another goes to the n-th slot of the other for it.
+    #[test]
+    fn every_write_has_its_slot() {
+        for pattern in PATTERNS {
+            for size in (1..=65).chain([100, 127, 128, 129, 500, 1000, 1024]) {
+                let all: Vec<_> = (0..size).map(|rank| pattern.edges(rank, size)).collect();
+                let mut writes: Vec<_> =
+                    (0..size).flat_map(|r| all[r].to.iter().map(move |&to| (r, to))).collect();
+                let mut slots: Vec<_> = (0..size)
+                    .flat_map(|r| all[r].from.iter().map(move |&from| (from, r)))
+                    .collect();
+                writes.sort_unstable();
+                slots.sort_unstable();
+                assert_eq!(writes, slots, "{pattern:?}, {size} ranks");
+                assert!(writes.iter().all(|(from, to)| from != to && *to < size), "{pattern:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn slots_do_not_grow_with_the_ranks() {
+        for rank in [0, 1, 512, 1023] {
+            assert!(Pattern::Exchange.edges(rank, 1024).from.len() <= 10);
+            assert!(Pattern::Dissemination.edges(rank, 1024).from.len() <= 10);
+            assert!(Pattern::Tree(7).edges(rank, 1024).from.len() <= 4 * 7);
+        }
+    }
+
+    /// The document's examples: figures 4.1 and 4.3, and the heights of section 4.1.3.
+    #[test]
+    fn the_examples_of_the_document() {
+        let edges = |rank| Pattern::Exchange.edges(rank, 5);
+        assert_eq!(edges(4), Edges { from: vec![0], to: vec![0] });
+        assert_eq!(edges(0), Edges { from: vec![4, 1, 2], to: vec![1, 2, 4] });
+        assert_eq!(edges(3), Edges { from: vec![2, 1], to: vec![2, 1] });
+        let tree = |rank| Pattern::Tree(3).edges(rank, 8);
+        assert_eq!(tree(0).from, [1, 2, 3, 4]);
+        assert_eq!(tree(4), Edges { from: vec![5, 6, 7], to: vec![0] });
+        assert_eq!((height(8, 1), height(8, 3), height(8, 7)), (3, 2, 1));
+        assert_eq!(height(1, 7), 0);
+    }
+
+    #[test]
+    fn trees_have_one_root_and_no_more_children_a_step_than_the_fan_in() {
+        for size in 1..=300 {
+            for fan_in in [1, 3, 7, 15] {
+                for rank in 0..size {
+                    let parent = parent(rank, size, fan_in);
+                    assert_eq!(parent.is_none(), rank == 0);
+                    if let Some(parent) = parent {
+                        assert!(children(parent, size, fan_in).any(|c| c == rank), "{size} {rank}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! One operation after the other where they share memory: numbers and turns.
+//!
+//! Operations are numbered in the order of their start, from 1 on, the same on all ranks. One enters
+//! only after this rank has left all before it: blocking ones always find the gate open, nonblocking
+//! ones queue.
+
+use crate::Link;
+use std::cell::{Cell, OnceCell};
+use std::rc::Rc;
+use weft_fabric::{Counter, Fabric, Fault};
+use weft_p2p::Endpoint;
+
+/// Counts the operations that began, and those that this rank has left.
+pub struct Gate<F: Fabric> {
+    begun: Cell<u64>,
+    inner: OnceCell<Inner<F>>,
+}
+
+struct Inner<F: Fabric> {
+    endpoint: Rc<Endpoint<F>>,
+    left: Counter,
+    /// The counter's value before the first.
+    start: u64,
+}
+
+impl<F: Fabric> Drop for Inner<F> {
+    fn drop(&mut self) {
+        self.endpoint.fabric().counters().free(self.left);
+    }
+}
+
+impl<F: Fabric> Default for Gate<F> {
+    fn default() -> Self {
+        Gate { begun: Cell::new(0), inner: OnceCell::new() }
+    }
+}
+
+/// The turn of one operation; dropping it lets the next one in.
+pub struct Turn<'g, F: Fabric>(&'g Inner<F>, u64);
+
+impl<F: Fabric> Drop for Turn<'_, F> {
+    fn drop(&mut self) {
+        self.0.endpoint.fabric().counters().add(self.0.left, self.1);
+    }
+}
+
+impl<F: Fabric> Gate<F> {
+    /// Numbers an operation now, and waits for its turn.
+    pub fn enter(
+        &self,
+        link: &Link<F>,
+    ) -> impl Future<Output = Result<(Turn<'_, F>, u64), Fault>> + use<'_, F> {
+        self.enter_for(link, 1)
+    }
+
+    /// The same for an operation that takes several numbers (or none), of which it gets the first.
+    pub fn enter_for(
+        &self,
+        link: &Link<F>,
+        numbers: u64,
+    ) -> impl Future<Output = Result<(Turn<'_, F>, u64), Fault>> + use<'_, F> {
+        let number = self.begun.get() + 1;
+        self.begun.set(self.begun.get() + numbers);
+        let inner = self.inner.get_or_init(|| {
+            let counters = link.endpoint.fabric().counters();
+            let left = counters.allocate();
+            Inner { endpoint: link.endpoint.clone(), left, start: counters.value(left) }
+        });
+        async move {
+            inner.endpoint.until(inner.left, inner.start + number - 1).await?;
+            Ok((Turn(inner, numbers), number))
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Recursive halving and doubling over any butterfly: the two parts of Rabenseifner's and Swing's
+//! reductions.
+//!
+//! ```text
+//!   halving, 4 ranks     step 0                      step 1
+//!   0: blocks 0 1 2 3    keeps 0 1, gets 0 1 of 1    keeps 0, gets 0 of 2       doubling: backwards
+//! ```
+//! In each step a rank keeps one half of its blocks, and gives the other half to its peer, which has
+//! the same blocks. So every block is combined in one place only, and all ranks get its bits.
+
+use crate::blocks::Blocks;
+use crate::{Link, Reduce, work};
+use std::ops::Range;
+use weft_fabric::{Fabric, Fault, Sge, Staging};
+
+/// A step of a butterfly: whom this rank meets (by rank in the communicator), and whether it keeps
+/// the upper half of the blocks that both have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    pub peer: usize,
+    pub upper: bool,
+}
+
+/// The half of `range` to keep, and the one to give away.
+pub fn halves(range: &Range<usize>, upper: bool) -> (Range<usize>, Range<usize>) {
+    let middle = range.start.midpoint(range.end);
+    let (low, high) = (range.start..middle, middle..range.end);
+    if upper { (high, low) } else { (low, high) }
+}
+
+/// The butterfly of groups that join with their neighbours, first one by one, then in pairs, and so on:
+/// the steps of `group` of `groups`, a power of two, where `lead` names the rank that acts for a group.
+pub fn neighbors(group: usize, groups: usize, lead: impl Fn(usize) -> usize) -> Vec<Step> {
+    let step = |bit: u32| Step { peer: lead(group ^ 1 << bit), upper: group >> bit & 1 == 1 };
+    (0..groups.ilog2()).map(step).collect()
+}
+
+/// The half of the blocks that a rank of these steps keeps in step `last`, and the one that it gives
+/// away; `count` is the number of all blocks.
+pub fn parted(steps: &[Step], last: usize, count: usize) -> (Range<usize>, Range<usize>) {
+    let both = steps[..last].iter().fold(0..count, |range, step| halves(&range, step.upper).0);
+    halves(&both, steps[last].upper)
+}
+
+/// The value of a reduction in progress: the caller's `data`, which is left as it is, or one of two
+/// buffers.
+pub struct Value {
+    now: Sge,
+    ours: bool,
+    kept: Option<Staging>,
+    spare: Staging,
+}
+
+impl Value {
+    pub fn new<F: Fabric>(link: &Link<F>, data: Sge) -> Value {
+        Value { now: data, ours: false, kept: None, spare: work::stage(link, data, data.len()) }
+    }
+
+    /// The value so far.
+    pub fn now(&self) -> Sge {
+        self.now
+    }
+
+    /// Where the next operand is to be received.
+    pub fn operand(&self) -> Sge {
+        self.spare.sge()
+    }
+
+    /// Takes in the operand's part of `len` bytes at `at`, from lower ranks if `lower`. Nothing but
+    /// this part is valid afterwards.
+    pub fn take<F: Fabric>(
+        &mut self,
+        link: &Link<F>,
+        op: &(impl Reduce + ?Sized),
+        lower: bool,
+        (at, len): (usize, usize),
+    ) {
+        let operand = self.spare.sge();
+        if lower && (self.ours || !op.commutes()) {
+            if !self.ours {
+                let kept = work::stage(link, self.now, self.now.len());
+                work::copy(link, self.now.part(at, len), kept.sge().part(at, len));
+                (self.now, self.ours, self.kept) = (kept.sge(), true, Some(kept));
+            }
+            work::combine(link, op, operand.part(at, len), self.now.part(at, len));
+            return;
+        }
+        work::combine(link, op, self.now.part(at, len), operand.part(at, len));
+        let fresh = || work::stage(link, operand, operand.len());
+        let next = self.kept.take().unwrap_or_else(fresh);
+        self.kept = Some(std::mem::replace(&mut self.spare, next));
+        (self.now, self.ours) = (operand, true);
+    }
+}
+
+/// Halves `value` through `steps`; returns the range of blocks that this rank has combined. Operands
+/// meet in the order of ranks if the butterfly joins neighbouring groups of ranks.
+pub async fn halve<F: Fabric>(
+    link: &Link<F>,
+    blocks: &Blocks,
+    value: &mut Value,
+    steps: impl IntoIterator<Item = Step>,
+    op: &(impl Reduce + ?Sized),
+) -> Result<Range<usize>, Fault> {
+    let mut mine = 0..blocks.count();
+    for Step { peer, upper } in steps {
+        let (keep, give) = halves(&mine, upper);
+        let out = blocks.range_in(value.now(), give.start, give.end);
+        let into = blocks.range_in(value.operand(), keep.start, keep.end);
+        link.exchange(peer, out, peer, into).await?;
+        value.take(link, op, peer < link.rank, blocks.extent(keep.start, keep.end));
+        mine = keep;
+    }
+    Ok(mine)
+}
+
+/// Gathers at all ranks what [`halve`] left at each, backwards through the same steps.
+pub async fn double<F: Fabric>(
+    link: &Link<F>,
+    blocks: &Blocks,
+    steps: &[Step],
+) -> Result<(), Fault> {
+    for last in (0..steps.len()).rev() {
+        let (mine, other) = parted(steps, last, blocks.count());
+        let (out, into) =
+            (blocks.range(mine.start, mine.end), blocks.range(other.start, other.end));
+        link.exchange(steps[last].peer, out, steps[last].peer, into).await?;
+    }
+    Ok(())
+}

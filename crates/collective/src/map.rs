@@ -1,0 +1,232 @@
+//! Selection maps: which algorithm for how many processes and bytes, as data (Hoefler et al. 2007,
+//! section 4 and figures 7, 9 and 11).
+//!
+//! ```text
+//!   operation   ranks   bytes   algorithm   us      others
+//!   allreduce       4       0   CENTRAL     0.9     RPE 1.4, MPI-PE 2.0
+//!   allreduce       4     128   RPE         1.7     MPI-PE 2.2
+//!   allreduce       8       0   ...
+//! ```
+//! A call with n ranks and b bytes takes the line with the most ranks that are at most n, and of those
+//! the one with the most bytes that are at most b. `us` is what the algorithm took where the map was
+//! measured (`-`: nobody measured), `others` the next best with theirs: they serve where the first is
+//! not eligible, and `weft explain` shows them.
+
+use crate::catalog::{Case, Choice, Operation};
+use std::fmt;
+
+/// A map and where it comes from.
+#[derive(Debug, Clone, Default)]
+pub struct Map {
+    /// The machine it was measured on: the name of a machine file, or `shm`.
+    pub machine: String,
+    lines: Vec<Line>,
+}
+
+/// One cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    pub operation: Operation,
+    /// From so many on.
+    pub ranks: usize,
+    pub bytes: usize,
+    /// The best first.
+    pub choices: Vec<Timed>,
+}
+
+/// An algorithm and what it took.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Timed {
+    pub choice: Choice,
+    /// Microseconds.
+    pub us: Option<f64>,
+}
+
+/// What is wrong with a map, and in which line (from 1 on; 0: none in particular).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MapError {
+    pub line: usize,
+    pub what: String,
+}
+
+impl fmt::Display for MapError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => f.write_str(&self.what),
+            line => write!(f, "line {line}: {}", self.what),
+        }
+    }
+}
+
+impl std::error::Error for MapError {}
+
+impl Map {
+    /// A map of the lines of `cells`, in any order.
+    pub fn new(machine: &str, mut lines: Vec<Line>) -> Map {
+        lines.sort_by_key(|line| (line.operation, line.ranks, line.bytes));
+        Map { machine: machine.to_owned(), lines }
+    }
+
+    pub fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+
+    /// The line that a call takes.
+    pub fn find(&self, operation: Operation, ranks: usize, bytes: usize) -> Option<&Line> {
+        let end = self.lines.partition_point(|l| (l.operation, l.ranks) <= (operation, ranks));
+        let last = self.lines[..end].last().filter(|l| l.operation == operation)?;
+        let row = (operation, last.ranks);
+        let start = self.lines.partition_point(|l| (l.operation, l.ranks) < row);
+        self.lines[start..end].iter().rev().find(|l| l.bytes <= bytes).or(Some(&self.lines[start]))
+    }
+
+    /// The first of the line's algorithms that may serve `case`.
+    pub fn choose(&self, operation: Operation, case: &Case) -> Option<Choice> {
+        let line = self.find(operation, case.ranks, case.bytes)?;
+        let eligible = |timed: &&Timed| timed.choice.algorithm.eligible(case).is_ok();
+        line.choices.iter().find(eligible).map(|timed| timed.choice)
+    }
+
+    /// Reads a map as [`Map`] is written (`Display`). Lines that begin with `#` and empty ones are
+    /// comments, but for `# machine: NAME`.
+    ///
+    /// # Errors
+    /// Unknown names, numbers that are none, two lines for one place, no machine.
+    pub fn parse(text: &str) -> Result<Map, MapError> {
+        let mut machine = None;
+        let mut lines: Vec<Line> = Vec::new();
+        for (at, row) in text.lines().enumerate().map(|(i, row)| (i + 1, row.trim())) {
+            if let Some(comment) = row.strip_prefix('#') {
+                if let Some(name) = comment.trim().strip_prefix("machine:") {
+                    machine = Some(name.trim().to_owned());
+                }
+                continue;
+            }
+            if row.is_empty() {
+                continue;
+            }
+            let line = Line::parse(row).map_err(|what| MapError { line: at, what })?;
+            let place = |l: &Line| (l.operation, l.ranks, l.bytes);
+            if lines.iter().any(|other| place(other) == place(&line)) {
+                let (operation, ranks, bytes) = place(&line);
+                let what = format!("{operation} for {ranks} ranks and {bytes} bytes a second time");
+                return Err(MapError { line: at, what });
+            }
+            lines.push(line);
+        }
+        let nameless = || MapError { line: 0, what: "no line `# machine: NAME`".to_owned() };
+        Ok(Map::new(&machine.ok_or_else(nameless)?, lines))
+    }
+}
+
+impl Line {
+    fn parse(row: &str) -> Result<Line, String> {
+        // Columns may be aligned by several blanks.
+        let mut rest = row;
+        let mut next = |what: &str| {
+            let (word, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+            rest = after.trim_start();
+            if word.is_empty() { Err(format!("no {what}")) } else { Ok(word) }
+        };
+        let operation = Operation::named(next("operation")?)?;
+        let number = |word: &str| {
+            word.parse::<usize>().map_err(|_| format!("{word:?} is not a whole number"))
+        };
+        let ranks = number(next("number of ranks")?)?;
+        let bytes = number(next("number of bytes")?)?;
+        let mut choices = vec![Timed {
+            choice: Choice::parse(operation, next("algorithm")?)?,
+            us: match next("time in us, or -")? {
+                "-" => None,
+                word => Some(time(word)?),
+            },
+        }];
+        for other in rest.split(',').map(str::trim).filter(|other| !other.is_empty()) {
+            let (name, us) = other.split_once(char::is_whitespace).unwrap_or((other, "-"));
+            let us = if us == "-" { None } else { Some(time(us.trim())?) };
+            choices.push(Timed { choice: Choice::parse(operation, name)?, us });
+        }
+        Ok(Line { operation, ranks, bytes, choices })
+    }
+}
+
+fn time(word: &str) -> Result<f64, String> {
+    let time = word.parse::<f64>().ok().filter(|us| us.is_finite() && *us >= 0.0);
+    time.ok_or_else(|| format!("{word:?} is not a time in microseconds"))
+}
+
+impl fmt::Display for Map {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "# machine: {}", self.machine)?;
+        writeln!(f, "# operation ranks bytes algorithm us others")?;
+        let us = |us: Option<f64>| us.map_or("-".to_owned(), |us| format!("{us:.3}"));
+        for Line { operation, ranks, bytes, choices } in &self.lines {
+            let best = choices[0];
+            write!(f, "{operation:14} {ranks:6} {bytes:9} ")?;
+            write!(f, "{:24} {:>12}", best.choice.to_string(), us(best.us))?;
+            let others: Vec<_> =
+                choices[1..].iter().map(|o| format!("{} {}", o.choice, us(o.us))).collect();
+            writeln!(f, "  {}", others.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Site;
+
+    const TEXT: &str = "# machine: here\n\
+        allreduce 4 0    CENTRAL 0.9   RPE 1.4, MPI-PE 2\n\
+        # a remark\n\
+        allreduce 4 128  MPI-PE  2.5\n\
+        \n\
+        allreduce 16 0   MPI-GB  -     MPI-PE\n\
+        barrier 2 0      MPI-DS  1\n";
+
+    fn case(ranks: usize, bytes: usize, together: bool) -> Case {
+        let site = Site { together, nodes: 1, crowd: 1, multicast: 0, same_arithmetic: true };
+        Case { ranks, bytes, element: 4, commutes: true, equal: true, site }
+    }
+
+    #[test]
+    fn a_call_takes_the_line_at_or_below_it() {
+        let map = Map::parse(TEXT).unwrap();
+        let name = |ranks, bytes, together| {
+            let choice = map.choose(Operation::Allreduce, &case(ranks, bytes, together));
+            choice.map(|choice| choice.to_string())
+        };
+        assert_eq!(name(4, 8, true).as_deref(), Some("CENTRAL"));
+        assert_eq!(name(4, 8, false).as_deref(), Some("RPE"), "the first that is eligible");
+        assert_eq!(name(15, 127, true).as_deref(), Some("RPE"), "CENTRAL carries 64 bytes");
+        assert_eq!(name(15, 1 << 30, true).as_deref(), Some("MPI-PE"));
+        assert_eq!(name(1000, 8, true).as_deref(), Some("MPI-GB"));
+        assert_eq!(name(2, 8, true), None, "below the first line");
+        assert_eq!(map.choose(Operation::Bcast, &case(4, 8, true)), None);
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let map = Map::parse(TEXT).unwrap();
+        let again = Map::parse(&map.to_string()).unwrap();
+        assert_eq!((again.machine.as_str(), again.lines()), ("here", map.lines()));
+    }
+
+    #[test]
+    fn errors_name_line_and_cause() {
+        let error =
+            |row: &str| Map::parse(&format!("# machine: m\n{row}\n")).unwrap_err().to_string();
+        assert!(error("allreduc 2 0 RPE 1").starts_with("line 2: no collective operation"));
+        assert!(error("allreduce 2 0 FAST 1").contains("no algorithm \"FAST\" for allreduce"));
+        assert_eq!(error("allreduce x 0 RPE 1"), "line 2: \"x\" is not a whole number");
+        assert_eq!(error("allreduce 2 0 RPE"), "line 2: no time in us, or -");
+        assert_eq!(
+            error("allreduce 2 0 RPE soon"),
+            "line 2: \"soon\" is not a time in microseconds"
+        );
+        let twice = error("barrier 2 0 RPE 1\nbarrier 2 0 RDS 1");
+        assert_eq!(twice, "line 3: barrier for 2 ranks and 0 bytes a second time");
+        assert_eq!(Map::parse("").unwrap_err().to_string(), "no line `# machine: NAME`");
+    }
+}

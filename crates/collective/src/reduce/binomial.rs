@@ -1,0 +1,38 @@
+//! Reduction to one rank along a binomial tree (MPI 5.0, section 6.9.1).
+//!
+//! ```text
+//!   8 ranks:  0 <- 1   then  0 <- 2 (with 3)   then  0 <- 4 (with 5, 6, 7)
+//! ```
+//! Subtrees are contiguous ranges of ranks, so operands meet in the order of ranks, also for
+//! operators that do not commute; the tree always has rank 0 on top, so that the result does not
+//! depend on the root, to which rank 0 hands it.
+//! Cost: ceil(log2 N) rounds of the whole length, one more for another root.
+
+use crate::{Accumulator, Link, Reduce, rank};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// Combines `data` of all ranks into `result` of `root` (ignored elsewhere).
+pub async fn binomial<F: Fabric>(
+    link: &Link<F>,
+    root: usize,
+    data: Sge,
+    result: Sge,
+    reduce: &(impl Reduce + ?Sized),
+) -> Result<(), Fault> {
+    let (me, size) = (link.rank, link.size());
+    let mut sum = Accumulator::new(link, data);
+    for child in rank::children(me, size) {
+        link.recv(child, sum.operand()).await?;
+        sum.take(link, reduce, false);
+    }
+    if let Some(parent) = rank::parent(me) {
+        link.send(parent, sum.value()).await?;
+    }
+    match (me, root) {
+        (0, 0) => result.copy_from(sum.value()),
+        (0, _) => link.send(root, sum.value()).await?,
+        _ if me == root => link.recv(0, result).await?,
+        _ => {}
+    }
+    Ok(())
+}

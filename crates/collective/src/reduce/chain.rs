@@ -1,0 +1,61 @@
+//! PIPELINE: segments along the chain of ranks, combined as they pass.
+//!
+//! ```text
+//!   3 -> 2 -> 1 -> 0        while 1 combines segment s, segment s + 1 comes
+//! ```
+//! The chain ends at rank 0, which hands each segment on to another root; so operands meet in the order
+//! of ranks, from the last to the first, whatever the root. Cost: N - 2 + S rounds of one of S segments,
+//! one more for another root. Chosen for large data and few ranks.
+
+use crate::{Link, Reduce, work};
+use weft_fabric::{Fabric, Fault, Sge};
+use weft_p2p::RequestId;
+
+/// Combines `data` of all ranks into `result` of `root` (ignored elsewhere), in segments of `segment`
+/// bytes (0: in one), rounded down to whole elements of `element` bytes.
+pub async fn chain<F: Fabric>(
+    link: &Link<F>,
+    root: usize,
+    data: Sge,
+    result: Sge,
+    op: &(impl Reduce + ?Sized),
+    (element, segment): (usize, usize),
+) -> Result<(), Fault> {
+    let (me, last) = (link.rank, link.size() - 1);
+    let to = if me > 0 { me - 1 } else { root };
+    let whole = if segment == 0 { data.len() } else { segment / element * element };
+    let step = whole.max(element);
+    let count = data.len().div_ceil(step).max(1);
+    let part = |i: usize| (i * step, step.min(data.len() - i * step));
+    // Two segments: while one is sent, the next one comes.
+    let rooms = [(); 2].map(|()| work::stage(link, data, step.min(data.len())));
+    let room = |i: usize| rooms[i % 2].sge().part(0, part(i).1);
+    // What rank 0 hands over; a segment comes only after this rank has given its own for it.
+    let others = if me == root && me > 0 { 0..count } else { 0..0 };
+    let results: Vec<_> =
+        others.map(|i| link.irecv(0, result.part(part(i).0, part(i).1))).collect();
+    let mut sends: [Option<RequestId>; 2] = [None; 2];
+    let mut all = Ok(());
+    let receive = |i: usize| (me < last && i < count).then(|| link.irecv(me + 1, room(i)));
+    let mut coming = receive(0);
+    for i in 0..count {
+        let (at, len) = part(i);
+        let mine = data.part(at, len);
+        if let Some(request) = coming {
+            all = all.and(link.wait(request).await);
+        }
+        if let Some(request) = sends[(i + 1) % 2].take() {
+            all = all.and(link.wait(request).await);
+        }
+        coming = receive(i + 1);
+        let sum = if me < last { room(i) } else { mine };
+        if me < last {
+            work::combine(link, op, mine, sum);
+        }
+        match me == 0 && root == 0 {
+            true => work::copy(link, sum, result.part(at, len)),
+            false => sends[i % 2] = link.isend(to, sum),
+        }
+    }
+    all.and(link.wait_all(sends.into_iter().flatten().chain(results)).await)
+}

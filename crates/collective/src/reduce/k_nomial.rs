@@ -1,0 +1,56 @@
+//! K-NOMIAL: a binomial tree with more children in each round.
+//!
+//! ```text
+//!   9 ranks, radix 3:  0 <- 1, 2   3 <- 4, 5   6 <- 7, 8     then  0 <- 3, 6
+//! ```
+//! Subtrees are contiguous ranges of ranks, and children are taken in their order, so any operator
+//! will do; rank 0 is always on top, so that the bits do not depend on the root.
+//! Cost: ceil(log N to base `radix`) rounds of `radix - 1` messages and combinations of the whole
+//! length, one more for another root. Chosen for small data where several messages overlap.
+
+use crate::{Link, Reduce, rank, work};
+use weft_fabric::{Fabric, Fault, Sge, Staging};
+
+/// Combines `data` of all ranks into `result` of `root` (ignored elsewhere).
+///
+/// # Panics
+/// If `radix` is below 2.
+pub async fn k_nomial<F: Fabric>(
+    link: &Link<F>,
+    root: usize,
+    data: Sge,
+    result: Sge,
+    op: &(impl Reduce + ?Sized),
+    radix: usize,
+) -> Result<(), Fault> {
+    let (me, size) = (link.rank, link.size());
+    let mut sum = data;
+    // The buffer of the value, and those of a round's operands.
+    let mut held: Option<Staging> = None;
+    let mut operands = Vec::new();
+    for place in rank::k_places(me, size, radix) {
+        for child in rank::k_children(me, size, radix, place) {
+            let room = work::stage(link, data, data.len());
+            operands.push((link.irecv(child, room.sge()), room));
+        }
+        let mut all = Ok(());
+        for (receive, room) in operands.drain(..) {
+            all = all.and(link.wait(receive).await);
+            work::combine(link, op, sum, room.sge());
+            sum = room.sge();
+            held = Some(room);
+        }
+        all?;
+    }
+    if let Some(parent) = rank::k_parent(me, radix) {
+        link.send(parent, sum).await?;
+    }
+    match (me, root) {
+        (0, 0) => work::copy(link, sum, result),
+        (0, _) => link.send(root, sum).await?,
+        _ if me == root => link.recv(0, result).await?,
+        _ => {}
+    }
+    drop(held);
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! RABENSEIFNER: a reduction of blocks by recursive halving, then a gather to the root backwards.
+//! Rabenseifner 2004, "Optimization of collective reduction operations"; Thakur et al. 2005.
+//!
+//! ```text
+//!   4 ranks    0 <-> 1, 2 <-> 3 (halves)   0 <-> 2, 1 <-> 3 (quarters)     then  2 -> 0, 3 -> 1    1 -> 0
+//! ```
+//! With another number than a power of two, neighbours are folded first. Groups of neighbours join, so
+//! that operands meet in the order of ranks, for any operator; the root changes nothing but the sides of operands that commute.
+//! Cost: 2 floor(log2 N) rounds (one more if folded), 2 (N - 1) / N of the data through every port.
+//! Chosen for large data.
+
+use crate::halving::{self, Value};
+use crate::{Blocks, Link, Reduce, rank, work};
+use std::ops::Range;
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// Combines `data` of all ranks into `result` of `root` (ignored elsewhere), in parts of whole elements
+/// of `element` bytes.
+pub async fn scatter_gather<F: Fabric>(
+    link: &Link<F>,
+    root: usize,
+    data: Sge,
+    result: Sge,
+    op: &(impl Reduce + ?Sized),
+    element: usize,
+) -> Result<(), Fault> {
+    let (me, size) = (link.rank, link.size());
+    let fold = rank::Fold { size, groups: rank::power_below(size) };
+    // The root's group is led by the root.
+    let lead = |group: usize| if fold.group(root) == group { root } else { fold.first(group) };
+    let (group, top) = (fold.group(me), fold.group(root));
+    if me != lead(group) {
+        return link.send(lead(group), data).await;
+    }
+    let mut value = Value::new(link, data);
+    for other in fold.ranks(group).filter(|&other| other != me) {
+        link.recv(other, value.operand()).await?;
+        value.take(link, op, other < me, (0, data.len()));
+    }
+    let steps = halving::neighbors(group, fold.groups, lead);
+    let blocks = Blocks::even(data, element, fold.groups);
+    let mine = halving::halve(link, &blocks, &mut value, steps.iter().copied(), op).await?;
+    // The root gathers in its result, others where the value is.
+    let room = if me == root { result } else { value.now() };
+    let block = |range: &Range<usize>| blocks.range_in(room, range.start, range.end);
+    work::copy(link, blocks.range_in(value.now(), mine.start, mine.end), block(&mine));
+    for last in (0..steps.len()).rev() {
+        let (have, other) = halving::parted(&steps, last, fold.groups);
+        let away = (group ^ top) >> last & 1 == 1;
+        match away {
+            true => return link.send(steps[last].peer, block(&have)).await,
+            false => link.recv(steps[last].peer, block(&other)).await?,
+        }
+    }
+    Ok(())
+}

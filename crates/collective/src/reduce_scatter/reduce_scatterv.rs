@@ -1,0 +1,27 @@
+//! REDUCE-SCATTER: a reduction to rank 0, then a scatter. The baseline.
+//!
+//! ```text
+//!   1, 2, 3, ... --> 0 (binomial reduction), then block r: 0 --> r
+//! ```
+//! Cost: ceil(log2 N) rounds of the whole data, then N - 1 blocks out of rank 0. For any operator.
+//! Chosen for operators that do not commute.
+
+use crate::{Blocks, Link, Reduce, reduce, scatter, work};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// Combines block r of all ranks' `data` into `result` of rank r.
+pub async fn reduce_scatterv<F: Fabric>(
+    link: &Link<F>,
+    data: &Blocks,
+    result: Sge,
+    op: &(impl Reduce + ?Sized),
+) -> Result<(), Fault> {
+    let at_root = link.rank == 0;
+    let room = work::stage(link, data.whole(), if at_root { data.whole().len() } else { 0 });
+    reduce::binomial(link, 0, data.whole(), room.sge(), op).await?;
+    let blocks: Vec<Sge> = match at_root {
+        true => (0..link.size()).map(|r| data.range_in(room.sge(), r, r + 1)).collect(),
+        false => Vec::new(),
+    };
+    scatter::flat(link, 0, &blocks, result).await
+}

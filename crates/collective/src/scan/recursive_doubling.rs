@@ -1,0 +1,64 @@
+//! RECURSIVE DOUBLING: pairs exchange the sums of their groups; who is above adds the lower one to its
+//! prefix. Hillis and Steele 1986, "Data parallel algorithms".
+//!
+//! ```text
+//!   4 ranks   round 0: 0 <-> 1   2 <-> 3 (x0 x1 x2 x3)       round 1: 0 <-> 2   1 <-> 3 (x0x1, x2x3)
+//! ```
+//! Groups of neighbours join, so that operands meet in the order of ranks, for any operator. Cost:
+//! ceil(log2 N) rounds of the whole length with two combinations each. Chosen but for the largest data
+//! on few ranks.
+
+use crate::{Accumulator, Link, Reduce, work};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// `result` of rank r = `data` of ranks 0 to r, combined in order.
+pub async fn recursive_doubling<F: Fabric>(
+    link: &Link<F>,
+    data: Sge,
+    result: Sge,
+    op: &(impl Reduce + ?Sized),
+) -> Result<(), Fault> {
+    let mut sum = Accumulator::new(link, data);
+    work::copy(link, data, result);
+    prefixes(link, &mut sum, op, |operand, _| work::combine(link, op, operand, result)).await
+}
+
+/// `result` of rank r = `data` of ranks 0 to r-1; of rank 0 it is left alone.
+pub async fn exclusive_recursive_doubling<F: Fabric>(
+    link: &Link<F>,
+    data: Sge,
+    result: Sge,
+    op: &(impl Reduce + ?Sized),
+) -> Result<(), Fault> {
+    let mut sum = Accumulator::new(link, data);
+    let take = |operand, first| match first {
+        true => work::copy(link, operand, result),
+        false => work::combine(link, op, operand, result),
+    };
+    prefixes(link, &mut sum, op, take).await
+}
+
+/// Gives `take` each operand from lower ranks, nearest first, and whether it is the first.
+async fn prefixes<F: Fabric>(
+    link: &Link<F>,
+    sum: &mut Accumulator,
+    op: &(impl Reduce + ?Sized),
+    take: impl Fn(Sge, bool),
+) -> Result<(), Fault> {
+    let (me, size) = (link.rank, link.size());
+    let mut first = true;
+    for distance in (0..).map(|round| 1 << round).take_while(|&distance| distance < size) {
+        let peer = me ^ distance;
+        if peer >= size {
+            continue;
+        }
+        link.exchange(peer, sum.value(), peer, sum.operand()).await?;
+        let lower = peer < me;
+        if lower {
+            take(sum.operand(), first);
+            first = false;
+        }
+        sum.take(link, op, lower);
+    }
+    Ok(())
+}

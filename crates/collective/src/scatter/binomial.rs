@@ -1,0 +1,106 @@
+//! BINOMIAL: blocks travel together down a binomial tree. CollGM, section 3.4.
+//!
+//! ```text
+//!   8 ranks:     0 -> 4: blocks 4 5 6 7      0 -> 2: 2 3      0 -> 1: 1
+//!                     4 -> 6: 6 7                 2 -> 3: 3        ...
+//! ```
+//! Numbers are relative to the root. Cost: ceil(log2 N) rounds; every block is moved up to log2 N
+//! times, N / 2 blocks a round at most. With unequal blocks each message is preceded by one with 8
+//! bytes a block, since a rank knows only its own length. Chosen for small blocks (below 1 KiB).
+
+use crate::{Blocks, Link, rank, work};
+use weft_fabric::{Fabric, Fault, Sge};
+use weft_p2p::RequestId;
+
+/// `blocks[rank]` of the root (empty elsewhere) goes to `mine` of every rank; all blocks have the same
+/// length.
+pub async fn binomial<F: Fabric>(
+    link: &Link<F>,
+    root: usize,
+    blocks: &[Sge],
+    mine: Sge,
+) -> Result<(), Fault> {
+    let size = link.size();
+    let me = (link.rank + size - root) % size;
+    let below = rank::subtree(me, size);
+    let parent = rank::parent(me).map(|p| (p + root) % size);
+    if let (Some(parent), 1) = (parent, below) {
+        return link.recv(parent, mine).await;
+    }
+    let room = work::stage(link, mine, below * mine.len());
+    let all = Blocks::of(room.sge(), std::iter::repeat_n(mine.len(), below));
+    match parent {
+        Some(parent) => link.recv(parent, room.sge()).await?,
+        None => pack(link, root, blocks, &all),
+    }
+    let mut sends = Vec::new();
+    pass(link, root, &all, &mut sends);
+    own(link, root, blocks, &all, mine);
+    link.wait_all(sends).await
+}
+
+/// The same for blocks of different lengths; each rank knows that of its own.
+pub async fn binomial_unequal<F: Fabric>(
+    link: &Link<F>,
+    root: usize,
+    blocks: &[Sge],
+    mine: Sge,
+) -> Result<(), Fault> {
+    let size = link.size();
+    let me = (link.rank + size - root) % size;
+    let below = rank::subtree(me, size);
+    let parent = rank::parent(me).map(|p| (p + root) % size);
+    if let (Some(parent), 1) = (parent, below) {
+        return link.recv(parent, mine).await;
+    }
+    let lengths = link.stage(8 * below);
+    match parent {
+        Some(parent) => link.recv(parent, lengths.sge()).await?,
+        None => {
+            let relative = (0..size).map(|r| blocks[(r + root) % size].len());
+            work::write_lengths(lengths.sge(), relative);
+        }
+    }
+    let each = work::read_lengths(lengths.sge());
+    let room = work::stage(link, mine, each.iter().sum());
+    let all = Blocks::of(room.sge(), each);
+    match parent {
+        Some(parent) => link.recv(parent, room.sge()).await?,
+        None => pack(link, root, blocks, &all),
+    }
+    let mut sends = Vec::new();
+    for child in rank::children(me, size).rev() {
+        // A leaf knows its length.
+        let count = rank::subtree(child, size);
+        if count > 1 {
+            let theirs = lengths.sge().part(8 * (child - me), 8 * count);
+            sends.extend(link.isend((child + root) % size, theirs));
+        }
+    }
+    pass(link, root, &all, &mut sends);
+    own(link, root, blocks, &all, mine);
+    link.wait_all(sends).await
+}
+
+/// The root's blocks in the order of the tree, its own left out: it does not travel.
+fn pack<F: Fabric>(link: &Link<F>, root: usize, blocks: &[Sge], all: &Blocks) {
+    for r in 1..blocks.len() {
+        work::copy(link, blocks[(r + root) % blocks.len()], all.block(r));
+    }
+}
+
+/// Sends each child the blocks of its subtree, the largest first.
+fn pass<F: Fabric>(link: &Link<F>, root: usize, all: &Blocks, sends: &mut Vec<RequestId>) {
+    let size = link.size();
+    let me = (link.rank + size - root) % size;
+    for child in rank::children(me, size).rev() {
+        let theirs = all.range(child - me, child - me + rank::subtree(child, size));
+        sends.extend(link.isend((child + root) % size, theirs));
+    }
+}
+
+/// This rank's block, from the root's blocks or from what came.
+fn own<F: Fabric>(link: &Link<F>, root: usize, blocks: &[Sge], all: &Blocks, mine: Sge) {
+    let from = if link.rank == root { blocks[root] } else { all.block(0) };
+    work::copy(link, from, mine);
+}

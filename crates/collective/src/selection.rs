@@ -1,0 +1,116 @@
+//! Which algorithm a call uses: what was asked for by name, what a map says, what always serves.
+
+use crate::catalog::{Case, Choice, Operation};
+use crate::map::Map;
+use std::rc::Rc;
+
+/// What holds for a communicator. All its ranks have the same.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    forced: [Option<Choice>; Operation::ALL.len()],
+    map: Option<Rc<Map>>,
+}
+
+/// Why a call uses its algorithm.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reason {
+    /// It was asked for by name.
+    Asked,
+    /// The map says so.
+    Map,
+    /// Nobody says anything: the first of the catalogue that is eligible.
+    Usual,
+}
+
+/// A choice and its reason.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chosen {
+    pub choice: Choice,
+    pub reason: Reason,
+    /// What was asked for, and why it does not serve this call.
+    pub refused: Option<(Choice, String)>,
+}
+
+impl Selection {
+    /// By `map` where nothing is asked for.
+    pub fn by(map: Rc<Map>) -> Selection {
+        Selection { map: Some(map), ..Selection::default() }
+    }
+
+    pub fn map(&self) -> Option<&Rc<Map>> {
+        self.map.as_ref()
+    }
+
+    /// Asks for an algorithm; `None`: for none any more. Calls for which it is not eligible are
+    /// served as if nobody had asked.
+    pub fn ask(&mut self, operation: Operation, choice: Option<Choice>) {
+        self.forced[operation as usize] = choice;
+    }
+
+    /// The same, by the name: `RGM:7`; `auto` for none. The error lists those there are.
+    pub fn ask_for(&mut self, operation: Operation, text: &str) -> Result<(), String> {
+        let auto = text.trim().eq_ignore_ascii_case("auto");
+        let choice = if auto { None } else { Some(Choice::parse(operation, text)?) };
+        self.ask(operation, choice);
+        Ok(())
+    }
+
+    /// What was asked for.
+    pub fn asked(&self, operation: Operation) -> Option<Choice> {
+        self.forced[operation as usize]
+    }
+
+    /// What serves `case`.
+    pub fn choose(&self, operation: Operation, case: &Case) -> Chosen {
+        let mut refused = None;
+        if let Some(choice) = self.asked(operation) {
+            match choice.algorithm.eligible(case) {
+                Ok(()) => return Chosen { choice, reason: Reason::Asked, refused },
+                Err(why) => refused = Some((choice, why)),
+            }
+        }
+        if let Some(choice) = self.map.as_ref().and_then(|map| map.choose(operation, case)) {
+            return Chosen { choice, reason: Reason::Map, refused };
+        }
+        let choice = usual(operation, case);
+        Chosen { choice, reason: Reason::Usual, refused }
+    }
+}
+
+/// The first of the catalogue that is eligible and marked as usual: what serves without a map.
+fn usual(operation: Operation, case: &Case) -> Choice {
+    let eligible = operation.algorithms().find(|a| a.usual && a.eligible(case).is_ok());
+    eligible.expect("every operation has one that always serves").usual()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Site;
+
+    fn case(commutes: bool) -> Case {
+        let site =
+            Site { together: false, nodes: 4, crowd: 1, multicast: 0, same_arithmetic: true };
+        Case { ranks: 4, bytes: 100, element: 4, commutes, equal: true, site }
+    }
+
+    #[test]
+    fn what_is_asked_for_comes_first_and_is_refused_with_the_reason() {
+        let mut selection = Selection::default();
+        let name = |s: &Selection, commutes| {
+            let chosen = s.choose(Operation::Allreduce, &case(commutes));
+            (chosen.choice.to_string(), chosen.reason, chosen.refused.map(|(_, why)| why))
+        };
+        assert_eq!(name(&selection, true), ("MPI-PE".into(), Reason::Usual, None));
+        selection.ask_for(Operation::Allreduce, "rpe").unwrap();
+        assert_eq!(name(&selection, true), ("RPE".into(), Reason::Asked, None));
+        let why = Some("the operator does not commute".to_owned());
+        assert_eq!(name(&selection, false), ("MPI-GB".into(), Reason::Usual, why));
+        selection.ask_for(Operation::Allreduce, "AUTO").unwrap();
+        assert_eq!(selection.asked(Operation::Allreduce), None);
+        let map = Map::parse("# machine: m\nallreduce 2 0 RPE 1 MPI-GB 2\n").unwrap();
+        let mapped = Selection::by(Rc::new(map));
+        assert_eq!(name(&mapped, true), ("RPE".into(), Reason::Map, None));
+        assert_eq!(name(&mapped, false), ("MPI-GB".into(), Reason::Map, None));
+    }
+}

@@ -1,0 +1,218 @@
+//! Slots: where the algorithms of RDMA writes put their data (Kini 2003, sections 4.2 and 5.3).
+//!
+//! ```text
+//!   rank r      slot 0 [odd|even]   slot 1 [odd|even] ...    one for each rank that writes to r
+//!               own  0 [odd|even]   own  1 [odd|even] ...    what r writes from
+//! ```
+//! Made in the first operation of a pattern and size on a communicator: each rank takes pairs from the
+//! process's [`Arena`] and tells those that write to it, and nobody else, where they are. Then the
+//! ranks agree whether all had room; if not, none uses slots here.
+//!
+//! Operation k uses parity k mod 2. A slot of k is written again in k + 2. Whoever writes then has left
+//! k + 1, which ends only after all ranks came to k + 1, and a rank comes to k + 1 after it has left k,
+//! with all that it needed of k read. So nothing is overwritten unread, without reuse messages
+//! (section 5.3.3). It holds for operations in which every rank hears, directly or not, from every other
+//! one: barrier and allreduce. By the same argument, what a rank wrote from in k has arrived before it
+//! writes there again in k + 2, so nobody waits for completions.
+
+use crate::arena::{Arena, Pair, ROOMS};
+use crate::edges::{Edges, Pattern};
+use crate::gate::{Gate, Turn};
+use crate::landing::{Target, Way, payload};
+use crate::{Link, Reduce, allreduce};
+use std::cell::OnceCell;
+use std::rc::Rc;
+use weft_fabric::{Fabric, Fault, RemoteAddr, Sge, Work};
+
+/// Largest payload, in bytes.
+pub const MOST: usize = ROOMS[ROOMS.len() - 1];
+
+/// The slots of one pattern and size on one communicator, or the place for them.
+pub struct Slots<F: Fabric> {
+    pattern: Pattern,
+    room: usize,
+    arena: Rc<Arena<F>>,
+    gate: Gate<F>,
+    /// `None`: some rank had no room for them.
+    made: OnceCell<Option<Made<F>>>,
+}
+
+/// The slots once they are made.
+struct Made<F: Fabric> {
+    arena: Rc<Arena<F>>,
+    slots: Vec<Pair>,
+    own: Vec<Pair>,
+    /// Slots of peers: rank in the fabric, and where.
+    targets: Vec<(usize, RemoteAddr)>,
+    /// What no mark of any rank had passed when the slots were taken.
+    base: u64,
+}
+
+impl<F: Fabric> Drop for Made<F> {
+    fn drop(&mut self) {
+        self.arena.give(self.slots.drain(..).chain(self.own.drain(..)));
+    }
+}
+
+/// What a rank without room says instead of a base.
+const NO_ROOM: u64 = u64::MAX;
+
+/// The largest of two words.
+struct Largest;
+
+impl Reduce for Largest {
+    fn combine(&self, left: Sge, right: Sge) {
+        let word = |sge: Sge| {
+            let mut bytes = [0; 8];
+            sge.read(&mut bytes);
+            u64::from_ne_bytes(bytes)
+        };
+        right.fill(&word(left).max(word(right)).to_ne_bytes());
+    }
+
+    fn commutes(&self) -> bool {
+        true
+    }
+}
+
+impl<F: Fabric> Slots<F> {
+    /// For payloads of up to `len` bytes, at most [`MOST`].
+    pub fn new(pattern: Pattern, len: usize, arena: Rc<Arena<F>>) -> Slots<F> {
+        let room = Slots::<F>::room(len);
+        Slots { pattern, room, arena, gate: Gate::default(), made: OnceCell::new() }
+    }
+
+    /// The least room that `len` bytes fit into.
+    fn room(len: usize) -> usize {
+        *ROOMS.iter().find(|&&room| room >= len).expect("a payload of at most MOST bytes")
+    }
+
+    /// Whether these are the slots of `pattern` for `len` bytes.
+    pub fn serve(&self, pattern: Pattern, len: usize) -> bool {
+        self.pattern == pattern && self.room == Slots::<F>::room(len)
+    }
+
+    /// The next operation's use of them, made now if need be; waits until this rank has left all
+    /// operations before it. `None`: some rank had no room, now and for ever.
+    pub async fn enter(&self, link: &Link<F>) -> Result<Option<Use<'_, F>>, Fault> {
+        let (turn, number) = self.gate.enter(link).await?;
+        let made = match self.made.get() {
+            Some(made) => made,
+            None => {
+                let made = self.make(link).await?;
+                self.made.get_or_init(|| made)
+            }
+        };
+        let Some(made) = made else { return Ok(None) };
+        Ok(Some(Use { room: self.room, made, number, _turn: turn }))
+    }
+
+    async fn make(&self, link: &Link<F>) -> Result<Option<Made<F>>, Fault> {
+        let fabric = link.endpoint.fabric();
+        let Edges { from, to } = self.pattern.edges(link.rank, link.size());
+        let able = |peer: usize| fabric.capabilities(link.members[peer] as usize);
+        let sleepless = from.iter().any(|&p| Way::choose(&able(p), 0) == Way::BottomFill);
+        let way = if sleepless { Way::BottomFill } else { Way::Flag };
+        let arena = self.arena.clone();
+        let slots = arena.take(from.len(), self.room, way)?;
+        // What is written from: a block for each write, and one for the result.
+        let own = arena.take(to.len() + 1, self.room, way)?;
+        let room = slots.is_some() && own.is_some();
+        let (slots, own) = (slots.unwrap_or_default(), own.unwrap_or_default());
+        let mut made = Made { arena, slots, own, targets: Vec::new(), base: 0 };
+
+        const RECORD: usize = 8 * RemoteAddr::WORDS;
+        let (out, into) = (link.stage(RECORD * from.len()), link.stage(RECORD * to.len()));
+        let record = |all: Sge, i: usize| all.part(RECORD * i, RECORD);
+        let receives: Vec<_> =
+            to.iter().enumerate().map(|(i, &p)| link.irecv(p, record(into.sge(), i))).collect();
+        let mut sends = Vec::new();
+        for (i, &peer) in from.iter().enumerate() {
+            let at = made.slots.get(i).map_or(RemoteAddr::default(), |pair| pair.at());
+            let bytes: Vec<u8> = at.words().iter().flat_map(|word| word.to_ne_bytes()).collect();
+            record(out.sge(), i).fill(&bytes);
+            sends.extend(link.isend(peer, record(out.sge(), i)));
+        }
+        link.wait_all(sends.into_iter().chain(receives)).await?;
+        for (i, &peer) in to.iter().enumerate() {
+            let mut bytes = [0; RECORD];
+            record(into.sge(), i).read(&mut bytes);
+            let word = |i: usize| u64::from_ne_bytes(bytes[8 * i..][..8].try_into().expect("8"));
+            let at = RemoteAddr::from_words(std::array::from_fn(word));
+            made.targets.push((link.members[peer] as usize, at));
+        }
+        // One base for all: what is written from a slot leaves its own mark as it is. And who lacks
+        // room may be known to nobody that this rank writes to.
+        let base = made.slots.iter().map(|pair| pair.base(fabric)).max().unwrap_or(0);
+        let (mine, all) = (link.stage(8), link.stage(8));
+        mine.sge().fill(&(if room { base } else { NO_ROOM }).to_ne_bytes());
+        allreduce::pairwise_exchange(link, mine.sge(), all.sge(), &Largest).await?;
+        let mut agreed = [0; 8];
+        all.sge().read(&mut agreed);
+        made.base = u64::from_ne_bytes(agreed);
+        Ok((made.base != NO_ROOM).then_some(made))
+    }
+}
+
+/// The slots while one operation uses them.
+pub struct Use<'s, F: Fabric> {
+    room: usize,
+    made: &'s Made<F>,
+    number: u64,
+    _turn: Turn<'s, F>,
+}
+
+impl<F: Fabric> Use<'_, F> {
+    fn parity(&self) -> usize {
+        (self.number % 2) as usize
+    }
+
+    /// The number of the operation, from 1 on.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// A block of this rank to write from: as many as it writes, and one more.
+    pub fn own(&self, i: usize) -> Sge {
+        self.made.own[i].block(self.parity())
+    }
+
+    /// The block of a slot.
+    pub fn slot(&self, i: usize) -> Sge {
+        self.made.slots[i].block(self.parity())
+    }
+
+    /// Writes the last `len` bytes of `block`, an [`Use::own`] or a [`Use::slot`], to the `edge`-th
+    /// peer of this rank's edges. Nobody may change them until the operation after the next.
+    pub fn write(&self, link: &Link<F>, edge: usize, block: Sge, len: usize) -> Result<(), Fault> {
+        let fabric = link.endpoint.fabric();
+        let (peer, at) = self.made.targets[edge];
+        let stride = Pair::stride(self.room);
+        let target = Target::new(peer, at.offset((self.parity() * stride) as u64), self.room);
+        let single = self.made.arena.bounds().single;
+        let way = match single {
+            Some(most) if len <= most => Way::BottomFill,
+            Some(_) => Way::Flag,
+            None => Way::choose(&fabric.capabilities(peer), len),
+        };
+        target.write(fabric, way, block, len, self.made.base + self.number, None)
+    }
+
+    /// Waits until the payload of slot `i` has landed.
+    pub async fn landed(&self, link: &Link<F>, i: usize) -> Result<(), Fault> {
+        let counter = self.made.slots[i].landing(self.parity()).arrived();
+        link.endpoint.until(counter, self.made.base + self.number).await
+    }
+
+    /// Copies `data` to the end of a block.
+    pub fn put(&self, link: &Link<F>, block: Sge, data: Sge) {
+        payload(block, data.len()).copy_from(data);
+        link.endpoint.fabric().charge(Work::Copy(data.len()));
+    }
+
+    /// Copies the end of a block to `data`.
+    pub fn get(&self, link: &Link<F>, block: Sge, data: Sge) {
+        data.copy_from(payload(block, data.len()));
+        link.endpoint.fabric().charge(Work::Copy(data.len()));
+    }
+}

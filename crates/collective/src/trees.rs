@@ -1,0 +1,113 @@
+//! Trees with few children a rank, along which segments flow: pure functions of rank and size, tested
+//! for every size up to 1024. Rank 0 is the root.
+
+/// Parent and children of a rank. Of the children, the second may be missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    pub parent: Option<usize>,
+    pub children: [Option<usize>; 2],
+}
+
+/// A chain: `0 -> 1 -> 2 -> ...`.
+pub fn chain(rank: usize, size: usize) -> Place {
+    let child = (rank + 1 < size).then_some(rank + 1);
+    Place { parent: rank.checked_sub(1), children: [child, None] }
+}
+
+/// The complete binary tree in level order: children `2r + 1` and `2r + 2`.
+pub fn binary(rank: usize, size: usize) -> Place {
+    let child = |c| (c < size).then_some(c);
+    let parent = (rank > 0).then(|| (rank - 1) / 2);
+    Place { parent, children: [child(2 * rank + 1), child(2 * rank + 2)] }
+}
+
+/// Which half of the data comes down to a rank of the split binary tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    Root,
+    Left,
+    Right,
+}
+
+/// A rank of the split binary tree: the root, and two complete binary trees beside each other, ranks
+/// `1..=left` and `left + 1..size`, the left one with the odd rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Split {
+    pub side: Side,
+    pub place: Place,
+    /// With whom it exchanges halves at last; the root, which has both, gives one to a left rank
+    /// without a partner.
+    pub partner: Option<usize>,
+}
+
+/// The rank's place in the split binary tree.
+pub fn split(rank: usize, size: usize) -> Split {
+    let left = size / 2;
+    let right = size - 1 - left;
+    let lone = (left > right).then_some(left);
+    if rank == 0 {
+        let children = [(left > 0).then_some(1), (right > 0).then_some(left + 1)];
+        let place = Place { parent: None, children };
+        return Split { side: Side::Root, place, partner: lone };
+    }
+    let (side, first, ranks) = match rank <= left {
+        true => (Side::Left, 1, left),
+        false => (Side::Right, left + 1, right),
+    };
+    let at = binary(rank - first, ranks);
+    let place = Place {
+        parent: Some(at.parent.map_or(0, |p| p + first)),
+        children: at.children.map(|c| c.map(|c| c + first)),
+    };
+    let partner = match side {
+        Side::Left if lone == Some(rank) => 0,
+        Side::Left => rank + left,
+        _ => rank - left,
+    };
+    Split { side, place, partner: Some(partner) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_a_tree(size: usize, place: impl Fn(usize) -> Place) {
+        let mut seen = vec![0; size];
+        for rank in 0..size {
+            let Place { parent, children } = place(rank);
+            assert_eq!(parent.is_none(), rank == 0);
+            // Parents come first, so that there is no cycle.
+            assert!(parent.is_none_or(|p| p < rank), "rank {rank} of {size}");
+            for child in children.into_iter().flatten() {
+                assert_eq!(place(child).parent, Some(rank), "{child} of {size}");
+                seen[child] += 1;
+            }
+        }
+        assert!(seen[1..].iter().all(|&n| n == 1), "size {size}");
+    }
+
+    #[test]
+    fn they_are_trees() {
+        for size in 1..=1024 {
+            is_a_tree(size, |rank| chain(rank, size));
+            is_a_tree(size, |rank| binary(rank, size));
+            is_a_tree(size, |rank| split(rank, size).place);
+        }
+    }
+
+    #[test]
+    fn partners_have_the_other_half() {
+        for size in 2..=1024 {
+            for rank in 1..size {
+                let Split { side, place, partner } = split(rank, size);
+                let partner = partner.expect("all but the root have one");
+                let other = split(partner, size);
+                assert_eq!(other.partner, Some(rank), "rank {rank} of {size}");
+                assert_ne!(other.side, side);
+                // A side never leads into the other.
+                let parent = split(place.parent.expect("not the root"), size).side;
+                assert!(parent == side || parent == Side::Root);
+            }
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! The streams of segments under a link: every way of a message, too few places and tokens, receivers
+//! that come late, several communicators, messages passed on while they come.
+#![cfg(not(miri))]
+
+mod group;
+
+use fastrand::Rng;
+use group::common::{Body, Rank, SETUPS, Setup, bytes, pattern, world};
+use group::{Float, Group, bytes_of};
+use weft_channel::stream::{Counts, Sizes};
+use weft_collective::{Via, allreduce, alltoall, barrier, bcast};
+use weft_fabric::{Fabric, Fault, Staging};
+
+/// So little of everything that all of it is short.
+const SCARCE: Sizes = Sizes {
+    small: 256,
+    credit: 4,
+    segment: 1024,
+    slots: 8,
+    tokens: 2,
+    allowance: 2,
+    window: 4,
+    rendezvous: 8 << 10,
+    block: 2048,
+    blocks: 2,
+    flags: 3,
+};
+
+/// Lengths around everything that is decided by length.
+const LENGTHS: [usize; 20] = [
+    0, 1, 255, 256, 257, 1023, 1024, 1025, 2048, 2049, 4096, 5000, 8191, 8192, 8193, 10_240,
+    10_241, 12_288, 30_000, 70_001,
+];
+
+fn native<'r, F: Fabric>(rank: &'r Rank<'r, F>, context: u64, sizes: Sizes) -> Group<'r, F> {
+    let streams = rank.endpoint().streams();
+    streams.set_sizes(sizes);
+    let all = (0..rank.size() as u32).collect();
+    let mut group = Group::new(rank, context, all).expect("everybody is a member");
+    group.via = Via::Native;
+    group
+}
+
+fn counts<F: Fabric>(rank: &Rank<F>) -> Counts {
+    rank.endpoint().streams().counts()
+}
+
+/// On every fabric of [`SETUPS`].
+fn everywhere(n: usize, body: &impl Body) {
+    for setup in SETUPS {
+        world(n, setup, body);
+    }
+}
+
+/// Everybody sends to everybody, itself too: several messages of one key, receives in another order.
+struct Traffic;
+
+impl Body for Traffic {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let group = native(rank, 100, SCARCE);
+        let (me, n) = (rank.me(), rank.size());
+        let key = |len: usize, from: usize, to: usize, i: usize| {
+            (len << 16 | from << 10 | to << 4 | i) as u64
+        };
+        for (round, len) in LENGTHS.into_iter().enumerate() {
+            let link = group.link();
+            // Two of one key are told apart by their order alone.
+            let sizes = [len, LENGTHS[(round + 7) % LENGTHS.len()]];
+            let mut sends: Vec<(_, Staging)> = Vec::new();
+            let mut receives = Vec::new();
+            let late = Rng::with_seed((round * n + me) as u64).bool();
+            for late_now in [late, !late] {
+                if late_now {
+                    for to in 0..n {
+                        for (i, len) in sizes.into_iter().enumerate() {
+                            let data = rank.buffer(&pattern(key(len, me, to, i), len));
+                            if let Some(id) = link.isend(to, data.sge()) {
+                                sends.push((id, data));
+                            }
+                        }
+                    }
+                } else {
+                    for from in (0..n).rev() {
+                        for (i, len) in sizes.into_iter().enumerate() {
+                            let into = rank.empty(len);
+                            receives.push((link.irecv(from, into.sge()), into, from, i));
+                        }
+                    }
+                }
+                rank.progress();
+            }
+            for (id, into, from, i) in receives {
+                rank.block_on(link.wait(id)).unwrap();
+                let expected = pattern(key(sizes[i], from, me, i), sizes[i]);
+                assert!(bytes(&into) == expected, "{} bytes, {from} to {me}, {i}", sizes[i]);
+            }
+            for (id, _data) in sends {
+                rank.block_on(link.wait(id)).unwrap();
+            }
+        }
+        let counts = counts(rank);
+        assert_eq!(counts.received, (2 * LENGTHS.len() * n) as u64);
+        assert_eq!(counts.small + counts.segmented + counts.blocks, counts.received);
+        assert_eq!(counts.lookups, 2 * counts.received, "one look for each half");
+    }
+}
+
+#[test]
+fn messages_of_every_length_arrive_in_order_however_little_there_is() {
+    for n in [1, 2, 5, 12] {
+        everywhere(n, &Traffic);
+    }
+}
+
+/// What is sent early in one communicator does not keep another from going on, and is bounded.
+struct Early;
+
+const EARLY: usize = 40;
+
+impl Body for Early {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let (first, second) = (native(rank, 100, SCARCE), native(rank, 101, SCARCE));
+        let (me, n) = (rank.me(), rank.size());
+        let early = first.link();
+        let content = |from: usize, i: usize| {
+            pattern((from << 8 | i) as u64, LENGTHS[1..][i % (LENGTHS.len() - 1)])
+        };
+        let mut sends = Vec::new();
+        if me > 0 {
+            for i in 0..EARLY {
+                let data = rank.buffer(&content(me, i));
+                sends.extend(early.isend(0, data.sge()).map(|id| (id, data)));
+            }
+        }
+        // A whole exchange behind it, of messages that need places.
+        for len in [100, 5000, 40_000] {
+            let link = second.link();
+            let (to, from) = ((me + 1) % n, (me + n - 1) % n);
+            let out = rank.buffer(&pattern((len + me) as u64, len));
+            let into = rank.empty(len);
+            rank.block_on(link.exchange(to, out.sge(), from, into.sge())).unwrap();
+            assert!(bytes(&into) == pattern((len + from) as u64, len));
+        }
+        if me == 0 {
+            let counts = counts(rank);
+            let most = SCARCE.credit * (n as u64 - 1);
+            assert!(counts.saved <= most, "{} of {most}", counts.saved);
+            for i in 0..EARLY {
+                for from in 1..n {
+                    let expected = content(from, i);
+                    let into = rank.empty(expected.len());
+                    rank.block_on(early.recv(from, into.sge())).unwrap();
+                    assert!(bytes(&into) == expected, "message {i} of {from}");
+                }
+            }
+        }
+        for (id, _data) in sends {
+            rank.block_on(early.wait(id)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn early_messages_are_kept_within_bounds_and_block_nobody() {
+    for n in [2, 4, 9] {
+        everywhere(n, &Early);
+    }
+}
+
+/// A message goes down a chain, and from its end to a rank that comes late.
+struct Chain {
+    sizes: Sizes,
+    lengths: &'static [usize],
+}
+
+impl Body for Chain {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let group = native(rank, 100, self.sizes);
+        let (me, n) = (rank.me(), rank.size());
+        for (round, &len) in self.lengths.iter().enumerate() {
+            let data = pattern(round as u64, len);
+            let link = group.link();
+            let mut sends = Vec::new();
+            // A binary tree: 2 r + 1 and 2 r + 2 under r.
+            let children: Vec<usize> =
+                [2 * me + 1, 2 * me + 2].into_iter().filter(|&c| c < n).collect();
+            let buffer = if me == 0 { rank.buffer(&data) } else { rank.empty(len) };
+            if me == 0 {
+                sends.extend(children.iter().filter_map(|&c| link.isend(c, buffer.sge())));
+            } else {
+                if (me + round) % 3 == 0 {
+                    // Late: what is passed on to it must not wait in the places of its parent.
+                    for _ in 0..200 {
+                        rank.progress();
+                    }
+                }
+                let before = counts(rank);
+                rank.block_on(link.relay((me - 1) / 2, buffer.sge(), &children, &mut sends))
+                    .unwrap();
+                let out = counts(rank).copied_out - before.copied_out;
+                assert!(out <= len as u64, "no byte is copied twice: {out} of {len}");
+            }
+            rank.block_on(link.wait_all(sends)).unwrap();
+            assert!(bytes(&buffer) == data, "{len} bytes at {me}");
+        }
+    }
+}
+
+#[test]
+fn a_message_is_passed_on_while_it_comes() {
+    for n in [2, 3, 8] {
+        everywhere(n, &Chain { sizes: SCARCE, lengths: &LENGTHS });
+    }
+    let sizes = Sizes { rendezvous: usize::MAX, ..Sizes::default() };
+    for setup in SETUPS {
+        world(4, setup, &Chain { sizes, lengths: &[200_000, 4096, 4097, 1 << 20] });
+    }
+}
+
+/// A receiver that expected less says so, and the world goes on.
+struct Disagreement;
+
+impl Body for Disagreement {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let group = native(rank, 100, SCARCE);
+        for len in [200, 1000, 5000, 20_000] {
+            let link = group.link();
+            let data = rank.buffer(&pattern(len as u64, len));
+            if rank.me() == 0 {
+                rank.block_on(link.send(1, data.sge())).unwrap();
+            } else {
+                let into = rank.empty(150);
+                let fault = rank.block_on(link.recv(0, into.sge())).unwrap_err();
+                assert_eq!(fault, Fault::Truncated { rank: 0, expected: 150, got: len as u64 });
+            }
+            let link = group.link();
+            let (to, into) = (1 - rank.me(), rank.empty(len));
+            rank.block_on(link.exchange(to, data.sge(), to, into.sge())).unwrap();
+            assert!(bytes(&into) == bytes(&data));
+        }
+    }
+}
+
+#[test]
+fn a_message_that_is_too_long_is_an_error_of_its_receiver_alone() {
+    everywhere(2, &Disagreement);
+}
+
+/// Memory that cannot be registered: blocks turn into segments.
+struct Unregistered;
+
+impl Body for Unregistered {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let group = native(rank, 100, SCARCE);
+        for round in 0..20 {
+            let link = group.link();
+            let len = 9000 + 1000 * round;
+            let (peer, out) =
+                (1 - rank.me(), rank.buffer(&pattern((round * 2 + rank.me()) as u64, len)));
+            let into = rank.empty(len);
+            rank.block_on(link.exchange(peer, out.sge(), peer, into.sge())).unwrap();
+            assert!(bytes(&into) == pattern((round * 2 + peer) as u64, len));
+        }
+        assert!(counts(rank).converted > 0);
+    }
+}
+
+#[test]
+fn blocks_that_cannot_be_registered_come_as_segments() {
+    for on in [SETUPS[0].on, SETUPS[5].on, SETUPS[6].on] {
+        let faults = "seed=2,registration_failure=0.5";
+        world(2, Setup { on, faults, ..SETUPS[0] }, &Unregistered);
+    }
+}
+
+/// The same algorithms by both transports, in turn on one communicator: the same bits.
+struct Collectives;
+
+impl Body for Collectives {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let mut group = native(rank, 100, SCARCE);
+        let (me, n) = (rank.me(), rank.size());
+        for words in [1, 40, 300, 3000] {
+            let len = 8 * words;
+            let mut sums = Vec::new();
+            for via in [Via::Native, Via::Messages] {
+                group.via = via;
+                let root = words % n;
+                let key = (words << 8 | root) as u64;
+                let buffer =
+                    if me == root { rank.buffer(&pattern(key, len)) } else { rank.empty(len) };
+                rank.block_on(bcast::binomial(&group.link(), root, buffer.sge())).unwrap();
+                assert!(bytes(&buffer) == pattern(key, len), "bcast of {words} words, {via:?}");
+
+                let block = |a: usize, b: usize| pattern((words << 10 | a << 5 | b) as u64, len);
+                let out: Vec<_> = (0..n).map(|to| rank.buffer(&block(me, to))).collect();
+                let into: Vec<_> = (0..n).map(|_| rank.empty(len)).collect();
+                let sges = |all: &[Staging]| all.iter().map(Staging::sge).collect::<Vec<_>>();
+                let link = group.link();
+                rank.block_on(alltoall::pairwise(&link, &sges(&out), &sges(&into))).unwrap();
+                for (from, got) in into.iter().enumerate() {
+                    assert!(bytes(got) == block(from, me), "alltoall of {words} words, {via:?}");
+                }
+
+                let mut rng = Rng::with_seed((me + words) as u64);
+                let mut number = || ((rng.f64() - 0.5) * 10f64.powi(rng.i32(-12..12))).to_bits();
+                let mine: Vec<u64> = (0..words).map(|_| number()).collect();
+                let (data, sum) = (rank.buffer(&bytes_of(&mine)), rank.empty(len));
+                let link = group.link();
+                let reduced = allreduce::pairwise_exchange(&link, data.sge(), sum.sge(), &Float);
+                rank.block_on(reduced).unwrap();
+                sums.push(bytes(&sum));
+                rank.block_on(barrier::dissemination(&group.link())).unwrap();
+            }
+            assert!(sums[0] == sums[1], "allreduce of {words} words: other bits by streams");
+        }
+    }
+}
+
+#[test]
+fn algorithms_do_not_see_what_carries_them() {
+    for n in [1, 3, 8, 13] {
+        everywhere(n, &Collectives);
+    }
+}
+
+/// Messages that are to be passed on, of a root that does not come before another communicator's
+/// message has arrived: they must leave places for it.
+struct Patience;
+
+impl Body for Patience {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let (first, second) = (native(rank, 100, SCARCE), native(rank, 101, SCARCE));
+        let me = rank.me();
+        let lengths = [5000, 20_000, 4000, 8000, 9000, 30_000, 7000, 12_000, 6000, 300, 100];
+        let links: Vec<_> = lengths.iter().map(|_| first.link()).collect();
+        let fill = |i: usize| match me {
+            0 => rank.buffer(&pattern(i as u64, lengths[i])),
+            _ => rank.empty(lengths[i]),
+        };
+        let buffers: Vec<_> = (0..lengths.len()).map(fill).collect();
+        // Down the chain 0, 1, 2, all at once.
+        let pass = |i: usize| {
+            let (link, data) = (&links[i], buffers[i].sge());
+            async move {
+                let mut sends = Vec::new();
+                let next = [me + 1];
+                match me {
+                    0 => sends.extend(link.isend(1, data)),
+                    _ => link.relay(me - 1, data, &next[..2 - me], &mut sends).await?,
+                }
+                link.wait_all(sends).await
+            }
+        };
+        let mut passing: Vec<_> = (0..lengths.len()).map(|i| Some(Box::pin(pass(i)))).collect();
+        let mut all = || {
+            let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+            for one in &mut passing {
+                if let Some(std::task::Poll::Ready(ended)) =
+                    one.as_mut().map(|one| one.as_mut().poll(&mut cx))
+                {
+                    ended.unwrap();
+                    *one = None;
+                }
+            }
+            passing.iter().all(Option::is_none).then_some(())
+        };
+        if me > 0 {
+            assert!(all().is_none());
+            for _ in 0..200 {
+                rank.progress();
+            }
+        }
+        for len in [6000, 20_000] {
+            let link = second.link();
+            let (to, from) = ((me + 2) % 3, (me + 1) % 3);
+            let (out, into) = (rank.buffer(&pattern(me as u64, len)), rank.empty(len));
+            rank.block_on(link.exchange(to, out.sge(), from, into.sge())).unwrap();
+            assert!(bytes(&into) == pattern(from as u64, len));
+        }
+        rank.until(all);
+        for (i, buffer) in buffers.iter().enumerate() {
+            assert!(bytes(buffer) == pattern(i as u64, lengths[i]), "message {i}");
+        }
+    }
+}
+
+#[test]
+fn what_is_to_be_passed_on_keeps_nobody_from_going_on() {
+    everywhere(3, &Patience);
+}

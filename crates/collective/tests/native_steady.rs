@@ -1,0 +1,106 @@
+//! Streams allocate and register nothing once they have carried traffic of a kind, and their memory is
+//! bounded for the process, whatever the number of communicators.
+#![cfg(not(miri))]
+
+mod group;
+
+use group::Group;
+use group::common::{Body, On, Rank, SETUPS, world};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use weft_channel::stream::Sizes;
+use weft_collective::{Link, Via};
+use weft_fabric::{Fabric, Sge};
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: the system's allocator, with a count beside it.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // A thread that ends may allocate when its count is gone.
+        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTER: Counting = Counting;
+
+/// To itself and back, so that both sides count in one thread.
+async fn both_ways<F: Fabric>(link: &Link<F>, out: Sge, into: Sge) {
+    link.exchange(0, out, 0, into).await.expect("an exchange");
+    // The message first, then its receive.
+    let send = link.isend(0, out);
+    link.recv(0, into).await.expect("a receive");
+    if let Some(send) = send {
+        link.wait(send).await.expect("a send");
+    }
+}
+
+struct Steady;
+
+impl Body for Steady {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let mut group = Group::world(rank);
+        group.via = Via::Native;
+        for len in [0, 8, 4096, 5000, 64 << 10, 200_000, 300_000, 1 << 20] {
+            let (out, into) = (rank.buffer(&vec![7; len]), rank.empty(len));
+            let mut last = 0;
+            for round in 0..12 {
+                let link = group.link();
+                let before = ALLOCATIONS.get();
+                rank.block_on(both_ways(&link, out.sge(), into.sge()));
+                last = ALLOCATIONS.get() - before;
+                assert!(round < 4 || last == 0, "{len} bytes, round {round}: {last} allocations");
+            }
+            assert_eq!(last, 0);
+        }
+    }
+}
+
+#[test]
+fn nothing_is_allocated_once_it_runs() {
+    world(1, SETUPS[0], &Steady);
+}
+
+/// Shared memory that a process has allocated, by one communicator and by twenty.
+struct Communicators;
+
+impl Body for Communicators {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let all: Vec<u32> = (0..rank.size() as u32).collect();
+        let groups: Vec<_> = (0..20)
+            .map(|context| Group::new(rank, 200 + context, all.clone()).expect("a member"))
+            .collect();
+        let len = 200_000;
+        for mut group in groups {
+            group.via = Via::Native;
+            let link = group.link();
+            let (out, into) = (rank.buffer(&vec![7; len]), rank.empty(len));
+            let (to, from) = ((rank.me() + 1) % 3, (rank.me() + 2) % 3);
+            rank.block_on(link.exchange(to, out.sge(), from, into.sge())).expect("an exchange");
+        }
+        let streams = rank.endpoint().streams();
+        let (now, most) = (streams.registered(), Sizes::default().memory());
+        // One chunk of 8 places serves three ranks that do one thing after another.
+        assert!(now > 0 && now <= most / 2, "{now} of {most} bytes");
+    }
+}
+
+#[test]
+fn memory_is_the_process_s_not_the_communicators() {
+    for on in [On::Shm { cma: true }, On::Sim { ranks_per_node: 1, chaos: true }] {
+        let setup = group::common::Setup { on, ..SETUPS[0] };
+        world(3, setup, &Communicators);
+    }
+}

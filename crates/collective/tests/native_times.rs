@@ -1,0 +1,160 @@
+//! What CollGM's sections 3.2 and 3.3 claim of its transport, in virtual time on its machine file.
+#![cfg(not(miri))]
+
+use std::cell::Cell;
+use std::rc::Rc;
+use weft_channel::stream::{Counts, Sizes};
+use weft_collective::{Link, Via};
+use weft_fabric::wait::WaitPolicy;
+use weft_fabric::{Fabric, Fault, Sge};
+use weft_fabric_sim::{Machine, Options, Sim, run};
+use weft_p2p::{Context, Limits};
+use weft_process::Engine;
+
+/// The time until all ranks are done, in microseconds, and what each has counted.
+fn time<P: Future<Output = Result<(), Fault>> + 'static>(
+    ranks: usize,
+    via: Via,
+    sizes: Sizes,
+    program: impl Fn(Link<Sim>) -> P,
+) -> (f64, Vec<Counts>) {
+    let machine = Rc::new(Machine::load("collgm").unwrap());
+    let members: Rc<[u32]> = (0..ranks as u32).collect();
+    let counts: Rc<[Cell<Counts>]> = (0..ranks).map(|_| Cell::default()).collect();
+    let outcome = run(&machine, Options::new(ranks), |sim| {
+        let engine = Engine::new(sim, WaitPolicy::new(true), Limits::default());
+        let endpoint = engine.endpoint().clone();
+        assert!(endpoint.streams().set_sizes(sizes));
+        let (rank, members, context) = (engine.rank(), members.clone(), Context(3));
+        let link = Link { endpoint: endpoint.clone(), members, rank, context, tag: 1, via };
+        let program = program(link);
+        let counts = counts.clone();
+        engine.run(async move {
+            program.await.unwrap();
+            counts[endpoint.fabric().rank()].set(endpoint.streams().counts());
+        })
+    });
+    let end = outcome.unwrap().ends.into_iter().max().unwrap();
+    (end as f64 / 1e6, counts.iter().map(Cell::get).collect())
+}
+
+/// `len` bytes from rank 0 to rank 1.
+fn transfer(via: Via, sizes: Sizes, len: usize) -> (f64, Vec<Counts>) {
+    time(2, via, sizes, move |link| async move {
+        let data = Sge::phantom(len);
+        match link.rank {
+            0 => link.send(1, data).await,
+            _ => link.recv(0, data).await,
+        }
+    })
+}
+
+/// Eager, whatever the length.
+const SEGMENTS: Sizes = Sizes {
+    small: 4 << 10,
+    credit: 64,
+    segment: 64 << 10,
+    slots: 64,
+    tokens: 16,
+    allowance: 2,
+    window: 8,
+    rendezvous: usize::MAX,
+    block: 128 << 10,
+    blocks: 4,
+    flags: 64,
+};
+
+#[test]
+fn segments_of_64_kib_are_among_the_best_and_larger_ones_cannot_overlap() {
+    // The bound on what is outstanding is the one number chosen to fit figure 3: two segments of 64 KiB.
+    // The document does not give it.
+    let bound = 128 << 10;
+    let times: Vec<(usize, f64, u64)> = (2..=10)
+        .map(|shift| {
+            let segment = 1 << (shift + 10);
+            let window = (bound / segment).max(1);
+            let sizes = Sizes { segment, window, allowance: window.min(2), ..SEGMENTS };
+            let (time, counts) = transfer(Via::Native, sizes, 32 << 20);
+            (segment, time, counts[0].stalls)
+        })
+        .collect();
+    let best = times.iter().map(|&(_, time, _)| time).fold(f64::MAX, f64::min);
+    let (_, chosen, _) = times[4];
+    // Fabric-sim's ports hide what a segment costs behind its bytes: 16 to 64 KiB differ by 0.03 %.
+    assert!(chosen < 1.001 * best, "{times:?}");
+    assert!(times[0].1 > chosen, "{times:?}");
+    for &(segment, time, stalls) in &times {
+        let overlaps = segment <= 64 << 10;
+        assert_eq!(stalls == 0, overlaps, "{segment}: the early request keeps the sender going");
+        assert!(overlaps || time > 1.3 * chosen, "{times:?}");
+    }
+}
+
+#[test]
+fn registration_in_blocks_hides_behind_the_transfer() {
+    let blocks =
+        |block| transfer(Via::Native, Sizes { rendezvous: 0, block, ..SEGMENTS }, 32 << 20);
+    let (piped, counts) = blocks(128 << 10);
+    let (at_once, _) = blocks(32 << 20);
+    assert_eq!((counts[0].pieces, counts[0].copied_in, counts[1].copied_out), (256, 0, 0));
+    // 8192 pages of 3 us at one end, at least.
+    assert!(piped + 24_000.0 < at_once, "{piped} us in blocks, {at_once} us at once");
+}
+
+/// `len` bytes down a chain of 8.
+fn chain(via: Via, sizes: Sizes, len: usize, relay: bool) -> (f64, Vec<Counts>) {
+    time(8, via, sizes, move |link| async move {
+        let data = Sge::phantom(len);
+        let next = [link.rank + 1];
+        let to = if link.rank + 1 < link.size() { &next[..] } else { &[] };
+        if link.rank == 0 {
+            return link.send(1, data).await;
+        }
+        let mut sends = Vec::new();
+        if relay {
+            link.relay(link.rank - 1, data, to, &mut sends).await?;
+        } else {
+            link.recv(link.rank - 1, data).await?;
+            sends.extend(to.iter().filter_map(|&to| link.isend(to, data)));
+        }
+        link.wait_all(sends).await
+    })
+}
+
+#[test]
+fn passing_on_beats_receiving_and_sending() {
+    for len in [5000usize, 64 << 10, 1 << 20] {
+        let segments = len.div_ceil(SEGMENTS.segment);
+        let (passed, counts) = chain(Via::Native, SEGMENTS, len, true);
+        let (stored, plain) = chain(Via::Native, SEGMENTS, len, false);
+        for middle in &counts[1..7] {
+            let copied = (middle.copied_in, middle.copied_out);
+            assert_eq!(copied, (0, len as u64), "only into the program's memory");
+            assert_eq!(middle.forwarded, segments as u64, "every segment from where it lay");
+        }
+        assert!(plain[1..7].iter().all(|c| (c.copied_in, c.forwarded) == (len as u64, 0)));
+        assert!(passed < stored, "{len} bytes: {passed} us, {stored} us");
+        if segments > 4 {
+            // 7 hops of all of it, against one and 6 of a segment.
+            assert!(3.0 * passed < stored, "{len} bytes: {passed} us, {stored} us");
+        }
+        let (messages, _) = chain(Via::Messages, SEGMENTS, len, true);
+        assert!(passed < messages, "{len} bytes: {passed} us, by messages {messages} us");
+    }
+    // In blocks, too, although nothing is copied there at all.
+    let blocks = Sizes { rendezvous: 256 << 10, ..SEGMENTS };
+    let (passed, counts) = chain(Via::Native, blocks, 1 << 20, true);
+    let (stored, _) = chain(Via::Native, blocks, 1 << 20, false);
+    assert!(counts.iter().all(|c| c.copied_in + c.copied_out == 0));
+    assert!(2.0 * passed < stored, "{passed} us, {stored} us");
+}
+
+#[test]
+fn no_message_is_slower_than_by_point_to_point_but_the_first_of_segments() {
+    // A pair's first message of segments waits for its places; later ones find some ready.
+    for len in [0, 8, 1024, 4096, 64 << 10, 1 << 20] {
+        let (messages, _) = transfer(Via::Messages, SEGMENTS, len);
+        let (streams, _) = transfer(Via::Native, SEGMENTS, len);
+        assert!(streams <= messages, "{len} bytes: {streams} us, by messages {messages} us");
+    }
+}

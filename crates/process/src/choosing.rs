@@ -1,0 +1,80 @@
+//! Which algorithm a communicator's call uses: [`Selection`], with what is known of where its ranks are.
+
+use crate::Comm;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
+use weft_collective::{Case, Choice, Chosen, Operation, Selection, Site, share_memory};
+use weft_fabric::Fabric;
+
+/// A communicator's selection, and the last choice for each operation: programs repeat themselves.
+#[derive(Default)]
+pub struct Choosing {
+    selection: RefCell<Rc<Selection>>,
+    site: OnceCell<Site>,
+    recent: [Cell<Option<(Asked, Choice)>>; Operation::ALL.len()],
+}
+
+/// What a choice depends on beside the communicator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub bytes: usize,
+    /// Bytes of one element of a reduction; 1 elsewhere.
+    pub element: usize,
+    pub commutes: bool,
+    pub equal: bool,
+}
+
+impl Asked {
+    /// An operation that moves data in blocks of one length.
+    pub fn of(bytes: usize) -> Asked {
+        Asked { bytes, element: 1, commutes: true, equal: true }
+    }
+}
+
+impl<F: Fabric> Comm<F> {
+    /// Which algorithms it uses.
+    pub fn selection(&self) -> Rc<Selection> {
+        self.choosing.selection.borrow().clone()
+    }
+
+    /// All ranks must select the same.
+    pub fn select(&self, selection: Rc<Selection>) {
+        *self.choosing.selection.borrow_mut() = selection;
+        self.choosing.recent.iter().for_each(|last| last.set(None));
+    }
+
+    /// Where its ranks are.
+    pub fn site(&self) -> Site {
+        *self.choosing.site.get_or_init(|| {
+            let fabric = self.engine.endpoint().fabric();
+            let members = self.group().ranks();
+            let mut nodes: Vec<usize> = members.iter().map(|&m| fabric.node(m as usize)).collect();
+            nodes.sort_unstable();
+            let crowds = nodes.chunk_by(|a, b| a == b).map(<[usize]>::len);
+            Site {
+                together: share_memory(fabric, members),
+                nodes: crowds.clone().count(),
+                crowd: crowds.max().unwrap_or(0),
+                multicast: fabric.capabilities(fabric.rank()).multicast_max,
+                same_arithmetic: fabric.same_arithmetic(),
+            }
+        })
+    }
+
+    /// What serves a call, and why.
+    pub fn chosen(&self, operation: Operation, case: &Case) -> Chosen {
+        self.choosing.selection.borrow().choose(operation, case)
+    }
+
+    pub(crate) fn choose(&self, operation: Operation, asked: Asked) -> Choice {
+        let recent = &self.choosing.recent[operation as usize];
+        if let Some((_, choice)) = recent.get().filter(|(last, _)| *last == asked) {
+            return choice;
+        }
+        let Asked { bytes, element, commutes, equal } = asked;
+        let case = Case { ranks: self.size(), bytes, element, commutes, equal, site: self.site() };
+        let choice = self.chosen(operation, &case).choice;
+        recent.set(Some((asked, choice)));
+        choice
+    }
+}
