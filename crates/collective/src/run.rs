@@ -4,8 +4,8 @@
 
 use crate::catalog::{Carrier, Choice, Method};
 use crate::{
-    Ground, Link, Reduce, allgather, allreduce, alltoall, barrier, bcast, gather, reduce, scan,
-    scatter,
+    Ground, Link, Reduce, allgather, allreduce, alltoall, barrier, bcast, gather, reduce,
+    reduce_scatter, scan, scatter,
 };
 use weft_fabric::{Fabric, Fault, Sge};
 
@@ -37,13 +37,14 @@ pub async fn barrier<F: Fabric>(
 
 pub async fn bcast<F: Fabric>(
     link: &Link<F>,
-    _ground: &Ground<F>,
+    ground: &Ground<F>,
     choice: Choice,
     root: usize,
     data: Sge,
 ) -> Result<(), Fault> {
     match choice.algorithm.method {
         Method::Binomial => bcast::binomial(link, root, data).await,
+        Method::Shared => bcast::shared(link, &ground.board, root, data).await,
         _ => unlisted(choice),
     }
 }
@@ -81,12 +82,13 @@ pub async fn scatter<F: Fabric>(
 /// `blocks[rank]` of each rank to everybody.
 pub async fn allgather<F: Fabric>(
     link: &Link<F>,
-    _ground: &Ground<F>,
+    ground: &Ground<F>,
     choice: Choice,
     blocks: &[Sge],
 ) -> Result<(), Fault> {
     match choice.algorithm.method {
         Method::Ring => allgather::ring(link, blocks).await,
+        Method::Shared => allgather::shared(link, &ground.board, blocks[link.rank], blocks).await,
         _ => unlisted(choice),
     }
 }
@@ -94,13 +96,14 @@ pub async fn allgather<F: Fabric>(
 /// `out[r]` to rank r, `into[r]` from rank r.
 pub async fn alltoall<F: Fabric>(
     link: &Link<F>,
-    _ground: &Ground<F>,
+    ground: &Ground<F>,
     choice: Choice,
     out: &[Sge],
     into: &[Sge],
 ) -> Result<(), Fault> {
     match choice.algorithm.method {
         Method::Pairwise => alltoall::pairwise(link, out, into).await,
+        Method::Shared => alltoall::shared(link, &ground.board, out, into).await,
         _ => unlisted(choice),
     }
 }
@@ -108,15 +111,19 @@ pub async fn alltoall<F: Fabric>(
 /// `result`: at the root.
 pub async fn reduce<F: Fabric>(
     link: &Link<F>,
-    _ground: &Ground<F>,
+    ground: &Ground<F>,
     choice: Choice,
     root: usize,
     data: Sge,
     result: Sge,
     op: &(impl Reduce + ?Sized),
+    element: usize,
 ) -> Result<(), Fault> {
     match choice.algorithm.method {
         Method::Binomial => reduce::binomial(link, root, data, result, op).await,
+        Method::Shared => {
+            reduce::shared(link, &ground.board, root, (data, result), element, op).await
+        }
         _ => unlisted(choice),
     }
 }
@@ -128,6 +135,7 @@ pub async fn allreduce<F: Fabric>(
     data: Sge,
     result: Sge,
     op: &(impl Reduce + ?Sized),
+    element: usize,
 ) -> Result<(), Fault> {
     match (choice.algorithm.method, choice.algorithm.carrier) {
         (Method::Central, _) => allreduce::central(link, &ground.board, data, result, op).await,
@@ -139,6 +147,9 @@ pub async fn allreduce<F: Fabric>(
         }
         (Method::PairwiseExchange, _) => allreduce::pairwise_exchange(link, data, result, op).await,
         (Method::GatherBroadcast, _) => allreduce::gather_broadcast(link, data, result, op).await,
+        (Method::Shared, _) => {
+            allreduce::shared(link, &ground.board, data, result, element, op).await
+        }
         _ => unlisted(choice),
     }
 }
@@ -147,12 +158,13 @@ pub async fn allreduce<F: Fabric>(
 /// rank 1, and so on.
 pub async fn reduce_scatter<F: Fabric>(
     link: &Link<F>,
-    _ground: &Ground<F>,
+    ground: &Ground<F>,
     choice: Choice,
     data: Sge,
     lens: &[usize],
     result: Sge,
     op: &(impl Reduce + ?Sized),
+    element: usize,
 ) -> Result<(), Fault> {
     match choice.algorithm.method {
         Method::ReduceScatterv => {
@@ -167,34 +179,45 @@ pub async fn reduce_scatter<F: Fabric>(
             let blocks = if link.rank == 0 { &blocks[..] } else { &[] };
             scatter::flat(link, 0, blocks, result).await
         }
+        Method::Shared => {
+            reduce_scatter::shared(link, &ground.board, (data, lens), result, element, op).await
+        }
         _ => unlisted(choice),
     }
 }
 
 pub async fn scan<F: Fabric>(
     link: &Link<F>,
-    _ground: &Ground<F>,
+    ground: &Ground<F>,
     choice: Choice,
     data: Sge,
     result: Sge,
     op: &(impl Reduce + ?Sized),
+    element: usize,
 ) -> Result<(), Fault> {
     match choice.algorithm.method {
         Method::Chain => scan::chain(link, data, result, op).await,
+        Method::Shared => {
+            scan::shared(link, &ground.board, (data, result), element, false, op).await
+        }
         _ => unlisted(choice),
     }
 }
 
 pub async fn exscan<F: Fabric>(
     link: &Link<F>,
-    _ground: &Ground<F>,
+    ground: &Ground<F>,
     choice: Choice,
     data: Sge,
     result: Sge,
     op: &(impl Reduce + ?Sized),
+    element: usize,
 ) -> Result<(), Fault> {
     match choice.algorithm.method {
         Method::Chain => scan::exclusive_chain(link, data, result, op).await,
+        Method::Shared => {
+            scan::shared(link, &ground.board, (data, result), element, true, op).await
+        }
         _ => unlisted(choice),
     }
 }

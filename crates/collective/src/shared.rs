@@ -298,6 +298,30 @@ impl<F: Fabric> Hall<'_, F> {
         self.fetch(rank, shown.of(rank).offset(offset as u64), into).await
     }
 
+    /// Names `memory` on the desk for the next meeting, at place `i`: as far as the desk goes, 32 bytes each.
+    /// Whoever does it withdraws the region, after one more meeting.
+    pub fn name(&self, i: usize, memory: Sge) -> Result<Region, Fault> {
+        let region = self.link.endpoint.fabric().expose(memory)?;
+        for (j, word) in region.remote.words().into_iter().enumerate() {
+            let at = 8 * (i * RemoteAddr::WORDS + j);
+            self.desk().part(at, 8).fill(&word.to_ne_bytes());
+        }
+        Ok(region)
+    }
+
+    /// Reads what `rank` has named at place `i` of its desk of the last meeting.
+    pub async fn read_named(&self, rank: usize, i: usize, into: Sge) -> Result<(), Fault> {
+        let len = 8 * RemoteAddr::WORDS;
+        let spare = self.link.stage(len);
+        let said = self.operand(rank, i * len, spare.sge()).await?;
+        let words = std::array::from_fn(|j| {
+            let mut bytes = [0; 8];
+            said.part(8 * j, 8).read(&mut bytes);
+            u64::from_ne_bytes(bytes)
+        });
+        self.fetch(rank, RemoteAddr::from_words(words), into).await
+    }
+
     async fn fetch(&self, rank: usize, from: RemoteAddr, into: Sge) -> Result<(), Fault> {
         if into.is_empty() {
             return Ok(());

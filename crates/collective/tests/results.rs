@@ -277,7 +277,7 @@ impl Moves {
         let (me, n, board) = (rank.me(), rank.size(), &group.ground.board);
         let sges =
             |buffers: &[weft_fabric::Staging]| buffers.iter().map(|b| b.sge()).collect::<Vec<_>>();
-        for (turn, len) in [10, 3000, 20_000, 40_000, 0, 500].into_iter().enumerate() {
+        for (turn, len) in [10, 3000, 20_000, 140_000, 0, 500].into_iter().enumerate() {
             let key = |r: usize, to: usize| (round << 24) | (turn << 16 | r << 8 | to) as u64;
             // Blocks of allgather differ.
             let gathered = |r: usize| pattern(key(r, 99), len - len * r / n / 2);
@@ -296,11 +296,10 @@ impl Moves {
             for (r, got) in blocks.iter().enumerate() {
                 assert!(bytes(got) == gathered(r), "shared allgather of {r}, {len} bytes");
             }
-            let out: Vec<u8> = (0..n).flat_map(|to| pattern(key(me, to), len)).collect();
-            let out = rank.buffer(&out);
+            let out: Vec<_> = (0..n).map(|to| rank.buffer(&pattern(key(me, to), len))).collect();
             let into: Vec<_> = (0..n).map(|_| rank.empty(len)).collect();
             let link = group.link();
-            rank.block_on(alltoall::shared(&link, board, out.sge(), &sges(&into))).unwrap();
+            rank.block_on(alltoall::shared(&link, board, &sges(&out), &sges(&into))).unwrap();
             for (from, got) in into.iter().enumerate() {
                 assert!(bytes(got) == pattern(key(from, me), len), "shared alltoall from {from}");
             }

@@ -149,7 +149,8 @@ impl<F: Fabric> Comm<F> {
             let input = input.as_ref().map_or(Sge::EMPTY, |p| p.sge);
             let output = receive.as_ref().map(|b| b.writable(pool));
             let into = output.as_ref().map_or(Sge::EMPTY, |p| p.sge);
-            run::reduce(&link, &ground, choice, root, input, into, &*op).await?;
+            let element = send.as_ref().or(receive.as_ref()).map_or(1, |b| b.ty().size());
+            run::reduce(&link, &ground, choice, root, input, into, &*op, element).await?;
             if let (Some(piece), Some(buffer), true) = (output, &receive, link.rank == root) {
                 piece.unpack(buffer, buffer.len());
             }
@@ -177,7 +178,7 @@ impl<F: Fabric> Comm<F> {
             let input = send.as_ref().unwrap_or(&receive).readable(pool);
             let output = receive.writable(pool);
             let (from, to) = (input.sge, output.sge);
-            run::allreduce(&link, &ground, choice, from, to, &*op).await?;
+            run::allreduce(&link, &ground, choice, from, to, &*op, receive.ty().size()).await?;
             output.unpack(&receive, receive.len());
             Ok(())
         }
@@ -199,13 +200,14 @@ impl<F: Fabric> Comm<F> {
             let pool = link.endpoint.staging();
             let input = send.as_ref().unwrap_or(&receive).readable(pool);
             let output = receive.writable(pool);
+            let element = receive.ty().size();
             if exclusive {
-                run::exscan(&link, &ground, choice, input.sge, output.sge, &*op).await?;
+                run::exscan(&link, &ground, choice, input.sge, output.sge, &*op, element).await?;
                 if link.rank > 0 {
                     output.unpack(&receive, receive.len());
                 }
             } else {
-                run::scan(&link, &ground, choice, input.sge, output.sge, &*op).await?;
+                run::scan(&link, &ground, choice, input.sge, output.sge, &*op, element).await?;
                 output.unpack(&receive, receive.len());
             }
             Ok(())
@@ -390,7 +392,9 @@ impl<F: Fabric> Comm<F> {
             let input = send.readable(link.endpoint.staging());
             let lens: Vec<usize> = counts.iter().map(|count| count * element).collect();
             let piece = receive.writable(link.endpoint.staging());
-            run::reduce_scatter(&link, &ground, choice, input.sge, &lens, piece.sge, &*op).await?;
+            let element = send.ty().size();
+            run::reduce_scatter(&link, &ground, choice, input.sge, &lens, piece.sge, &*op, element)
+                .await?;
             piece.unpack(&receive, receive.len());
             Ok(())
         }

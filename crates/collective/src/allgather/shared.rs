@@ -31,6 +31,10 @@ pub async fn shared<F: Fabric>(
             blocks[me].copy_from(mine);
         }
     };
+    if size == 1 {
+        copy_own();
+        return Ok(());
+    }
     if size == 2 && most > STAGED && board.direct(link).await? {
         let hall = board.hall(link, 2).await?;
         // Not the block: a copy just written here would have to leave this processor's cache.

@@ -29,6 +29,10 @@ pub async fn shared<F: Fabric>(
     unit: usize,
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
+    if link.size() == 1 {
+        result.copy_from(data);
+        return Ok(());
+    }
     if data.len() > LAST {
         return in_slices(link, board, (data, result), None, unit, op).await;
     }
@@ -60,10 +64,6 @@ pub(crate) async fn in_slices<F: Fabric>(
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
-    if size == 1 {
-        result.copy_from(data);
-        return Ok(());
-    }
     let takes = root.is_none_or(|root| root == me);
     let most = segment(unit);
     let steps = data.len().div_ceil(most);

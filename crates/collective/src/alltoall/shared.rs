@@ -14,27 +14,36 @@ use weft_fabric::{Fabric, Fault, Sge};
 /// Bytes of a block up to which it is put down.
 const STAGED: usize = 96 << 10;
 
-/// The blocks of `out`, side by side by rank and all of one length, go to `into[me]` of their ranks. `out` and
-/// `into` do not overlap, unless all blocks together fit a desk.
+/// `out[r]` goes to `into[me]` of rank r. All blocks of all ranks have one length. `out` and `into` do not
+/// overlap.
 pub async fn shared<F: Fabric>(
     link: &Link<F>,
     board: &Board<F>,
-    out: Sge,
+    out: &[Sge],
     into: &[Sge],
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
-    let block = out.len() / size;
+    let block = out[me].len();
     let others = || (1..size).map(|i| (me + i) % size);
-    let copy_own = || into[me].copy_from(out.part(me * block, into[me].len()));
+    let copy_own = || into[me].copy_from(out[me].part(0, into[me].len()));
+    if size == 1 {
+        copy_own();
+        return Ok(());
+    }
     if block > STAGED && board.direct(link).await? {
         let hall = board.hall(link, 2).await?;
-        let shown = hall.show(out).await?;
+        // On the desk, by rank: where its block is.
+        let mut regions = Vec::with_capacity(size);
+        for &block in out {
+            regions.push(hall.name(regions.len(), block)?);
+        }
+        hall.meet().await?;
         for rank in others() {
-            hall.read(&shown, rank, me * block, into[rank]).await?;
+            hall.read_named(rank, me, into[rank]).await?;
         }
         copy_own();
         hall.meet().await?;
-        hall.hide(&shown);
+        regions.into_iter().for_each(|region| link.endpoint.fabric().withdraw(region));
         return Ok(());
     }
     let room = DESK / (size - 1).max(1) / 64 * 64;
@@ -44,7 +53,7 @@ pub async fn shared<F: Fabric>(
         let (at, len) = part(block, room, t);
         // The desk of rank r has r + 1 first.
         for (place, rank) in others().enumerate() {
-            hall.put(place * room, out.part(rank * block + at, len));
+            hall.put(place * room, out[rank].part(at, len));
         }
         hall.meet().await?;
         for rank in others() {

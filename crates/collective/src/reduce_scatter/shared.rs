@@ -21,6 +21,10 @@ pub async fn shared<F: Fabric>(
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
+    if size == 1 {
+        result.copy_from(data);
+        return Ok(());
+    }
     let room = DESK / size / unit.max(1) * unit.max(1);
     let most = lens.iter().copied().max().unwrap_or(0);
     let steps = most.div_ceil(room).max(1);

@@ -29,6 +29,12 @@ pub async fn shared<F: Fabric>(
     let (me, size, total) = (link.rank, link.size(), data.len());
     // Of how many ranks the result is made.
     let operands = if exclusive { me } else { me + 1 };
+    if size == 1 {
+        if !exclusive {
+            result.copy_from(data);
+        }
+        return Ok(());
+    }
     if total <= ALONE {
         let hall = board.hall(link, 1).await?;
         hall.put(0, data);
