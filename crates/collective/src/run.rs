@@ -108,14 +108,13 @@ pub async fn alltoall<F: Fabric>(
     }
 }
 
-/// `result`: at the root.
+/// `result`: at the root. `element`: bytes of one, as in the reductions below.
 pub async fn reduce<F: Fabric>(
     link: &Link<F>,
     ground: &Ground<F>,
     choice: Choice,
     root: usize,
-    data: Sge,
-    result: Sge,
+    (data, result): (Sge, Sge),
     op: &(impl Reduce + ?Sized),
     element: usize,
 ) -> Result<(), Fault> {
@@ -160,8 +159,7 @@ pub async fn reduce_scatter<F: Fabric>(
     link: &Link<F>,
     ground: &Ground<F>,
     choice: Choice,
-    data: Sge,
-    lens: &[usize],
+    (data, lens): (Sge, &[usize]),
     result: Sge,
     op: &(impl Reduce + ?Sized),
     element: usize,

@@ -170,6 +170,11 @@ impl<F: Fabric> Endpoint<F> {
         self.parked.borrow_mut().push(Box::new(give_back));
     }
 
+    /// How much waits to be given back.
+    pub fn parked(&self) -> usize {
+        self.parked.borrow().len()
+    }
+
     /// Gives back what can be given back by now.
     pub fn clear_parked(&self) {
         self.parked.borrow_mut().retain_mut(|give_back| !give_back(&self.fabric));

@@ -150,7 +150,7 @@ impl<F: Fabric> Comm<F> {
             let output = receive.as_ref().map(|b| b.writable(pool));
             let into = output.as_ref().map_or(Sge::EMPTY, |p| p.sge);
             let element = send.as_ref().or(receive.as_ref()).map_or(1, |b| b.ty().size());
-            run::reduce(&link, &ground, choice, root, input, into, &*op, element).await?;
+            run::reduce(&link, &ground, choice, root, (input, into), &*op, element).await?;
             if let (Some(piece), Some(buffer), true) = (output, &receive, link.rank == root) {
                 piece.unpack(buffer, buffer.len());
             }
@@ -393,8 +393,8 @@ impl<F: Fabric> Comm<F> {
             let lens: Vec<usize> = counts.iter().map(|count| count * element).collect();
             let piece = receive.writable(link.endpoint.staging());
             let element = send.ty().size();
-            run::reduce_scatter(&link, &ground, choice, input.sge, &lens, piece.sge, &*op, element)
-                .await?;
+            let data = (input.sge, &lens[..]);
+            run::reduce_scatter(&link, &ground, choice, data, piece.sge, &*op, element).await?;
             piece.unpack(&receive, receive.len());
             Ok(())
         }
