@@ -62,23 +62,26 @@ struct Made<F: Fabric> {
     direct: bool,
     /// The last meeting of which this rank has read the desks.
     read: Cell<u64>,
+    /// Tells these desks from others at the same place: the operation that made them.
+    stamp: u64,
 }
 
-/// Where the word with the last meeting read is.
+/// Where the word with the last meeting read is; the stamp follows.
 const READ: usize = 2 * DESK;
 
 impl<F: Fabric> Drop for Made<F> {
     fn drop(&mut self) {
         let (members, all) = (self.members.clone(), std::mem::take(&mut self.all));
-        let (mine, last) = (self.mine, self.read.get());
+        let (mine, last, stamp) = (self.mine, self.read.get(), self.stamp);
         self.endpoint.park(move |fabric| {
-            // A word that is another's by now belonged to a rank that had seen everybody done.
+            // With another stamp the memory is another's by now: its rank had seen everybody done.
             let done = |(&peer, at): (&u32, &RemoteAddr)| {
-                let word = fabric.mapped(peer as usize, at.offset(READ as u64), 8);
-                word.is_some_and(|word| {
-                    let mut bytes = [0; 8];
-                    word.read(&mut bytes);
-                    u64::from_ne_bytes(bytes) >= last
+                let words = fabric.mapped(peer as usize, at.offset(READ as u64), 16);
+                words.is_some_and(|words| {
+                    let mut read = [[0; 8]; 2];
+                    (0..2).for_each(|i| words.part(8 * i, 8).read(&mut read[i]));
+                    let [word, found] = read.map(u64::from_ne_bytes);
+                    found != stamp || word >= last
                 })
             };
             let free = members.iter().zip(&all).all(done);
@@ -143,10 +146,12 @@ impl<F: Fabric> Made<F> {
         let fabric = link.endpoint.fabric();
         link.endpoint.clear_parked();
         let mine = match crate::share_memory(fabric, &link.members) {
-            true => fabric.allocate_on_node(READ + 8)?,
+            true => fabric.allocate_on_node(READ + 16)?,
             // By name, these algorithms can be had across nodes, too.
-            false => fabric.allocate(READ + 8)?,
+            false => fabric.allocate(READ + 16)?,
         };
+        let stamp = link.context.0 << 32 ^ u64::from(link.tag as u32) ^ 1 << 63;
+        mine.local.part(READ + 8, 8).fill(&stamp.to_ne_bytes());
         let reaches = |&peer: &u32| fabric.capabilities(peer as usize).direct;
         let direct = link.members.iter().all(reaches);
         let words = [&mine.remote.words()[..], &[u64::from(direct)]].concat();
@@ -157,6 +162,7 @@ impl<F: Fabric> Made<F> {
             endpoint: link.endpoint.clone(),
             members: link.members.clone(),
             read: Cell::new(epoch),
+            stamp,
             mine,
             all: (0..link.size()).map(addr).collect(),
             direct: (0..link.size()).all(|rank| word(rank, RemoteAddr::WORDS) == 1),
