@@ -148,6 +148,7 @@ pub enum Method {
     Shared,
     SplitBinary,
     Swing,
+    TwoLevel,
 }
 
 /// A number that may follow an algorithm's name: `RGM:7`.
@@ -200,7 +201,7 @@ pub enum Need {
 }
 
 /// One algorithm for one operation.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Algorithm {
     pub operation: Operation,
     /// As its source calls it.

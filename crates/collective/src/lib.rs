@@ -20,6 +20,7 @@ mod ground;
 mod halving;
 pub mod inter;
 pub mod landing;
+pub mod levels;
 mod link;
 pub mod map;
 pub mod neighbor;
@@ -33,6 +34,7 @@ mod selection;
 pub mod shared;
 pub mod slots;
 pub mod trees;
+pub mod two_level;
 mod work;
 
 pub use blocks::{Blocks, Packed};

@@ -5,7 +5,7 @@
 use crate::catalog::{Algorithm, Carrier, Choice, Method};
 use crate::{
     Blocks, Ground, Link, Packed, Reduce, allgather, allreduce, alltoall, barrier, bcast, gather,
-    reduce, reduce_scatter, scan, scatter,
+    reduce, reduce_scatter, scan, scatter, two_level,
 };
 use weft_fabric::{Fabric, Fault, Sge};
 
@@ -38,6 +38,7 @@ pub async fn barrier<F: Fabric>(
         (Method::PairwiseExchange, _) => barrier::pairwise_exchange(link).await,
         (Method::Dissemination, _) => barrier::dissemination(link).await,
         (Method::NWay, _) => barrier::n_way_dissemination(link, choice.parameter).await,
+        (Method::TwoLevel, _) => two_level::barrier(link, ground).await,
         _ => unlisted(choice),
     }
 }
@@ -62,6 +63,7 @@ pub async fn bcast<F: Fabric>(
         Method::Circulant => bcast::circulant(link, root, data, parameter).await,
         Method::GatherMulticast => bcast::multicast(link, ground, root, data, parameter).await,
         Method::Shared => bcast::shared(link, &ground.board, root, data).await,
+        Method::TwoLevel => two_level::bcast(link, ground, root, data).await,
         _ => unlisted(choice),
     }
 }
@@ -69,6 +71,7 @@ pub async fn bcast<F: Fabric>(
 /// `mine` of each rank to `blocks` of the root.
 pub async fn gather<F: Fabric>(
     link: &Link<F>,
+    ground: &Ground<F>,
     choice: Choice,
     root: usize,
     mine: Sge,
@@ -79,6 +82,7 @@ pub async fn gather<F: Fabric>(
         (Method::Flat, _) => gather::flat(link, root, mine, blocks).await,
         (Method::Binomial, Gatherv) => gather::binomial_unequal(link, root, mine, blocks).await,
         (Method::Binomial, _) => gather::binomial(link, root, mine, blocks).await,
+        (Method::TwoLevel, _) => two_level::gather(link, ground, root, mine, blocks).await,
         _ => unlisted(choice),
     }
 }
@@ -86,6 +90,7 @@ pub async fn gather<F: Fabric>(
 /// `blocks` of the root to `mine` of each rank.
 pub async fn scatter<F: Fabric>(
     link: &Link<F>,
+    ground: &Ground<F>,
     choice: Choice,
     root: usize,
     blocks: &[Sge],
@@ -96,6 +101,7 @@ pub async fn scatter<F: Fabric>(
         (Method::Flat, _) => scatter::flat(link, root, blocks, mine).await,
         (Method::Binomial, Scatterv) => scatter::binomial_unequal(link, root, blocks, mine).await,
         (Method::Binomial, _) => scatter::binomial(link, root, blocks, mine).await,
+        (Method::TwoLevel, _) => two_level::scatter(link, ground, root, blocks, mine).await,
         _ => unlisted(choice),
     }
 }
@@ -112,6 +118,7 @@ pub async fn allgather<F: Fabric>(
         Method::Shared => {
             return allgather::shared(link, &ground.board, blocks[link.rank], blocks).await;
         }
+        Method::TwoLevel => return two_level::allgather(link, ground, blocks).await,
         Method::GatherMulticast => return allgather::multicast(link, ground, blocks).await,
         _ => {}
     }
@@ -147,6 +154,7 @@ pub async fn alltoall<F: Fabric>(
         Method::Linear => alltoall::linear(link, out, into, choice.parameter).await,
         Method::Bruck => alltoall::bruck(link, out, into, choice.parameter).await,
         Method::Shared => alltoall::shared(link, &ground.board, out, into).await,
+        Method::TwoLevel => two_level::alltoall(link, ground, out, into).await,
         _ => unlisted(choice),
     }
 }
@@ -171,6 +179,9 @@ pub async fn reduce<F: Fabric>(
         Method::Rabenseifner => reduce::scatter_gather(link, root, data, result, op, element).await,
         Method::Shared => {
             reduce::shared(link, &ground.board, root, (data, result), element, op).await
+        }
+        Method::TwoLevel => {
+            two_level::reduce(link, ground, root, (data, result, element), op).await
         }
         _ => unlisted(choice),
     }
@@ -208,6 +219,9 @@ pub async fn allreduce<F: Fabric>(
         (Method::Shared, _) => {
             allreduce::shared(link, &ground.board, data, result, element, op).await
         }
+        (Method::TwoLevel, _) => {
+            two_level::allreduce(link, ground, (data, result, element), op).await
+        }
         _ => unlisted(choice),
     }
 }
@@ -232,6 +246,10 @@ pub async fn reduce_scatter<F: Fabric>(
             reduce_scatter::shared(link, &ground.board, (data.whole(), lens), result, element, op)
                 .await
         }
+        Method::TwoLevel => {
+            two_level::reduce_scatter(link, ground, (data.whole(), lens), (result, element), op)
+                .await
+        }
         _ => unlisted(choice),
     }
 }
@@ -249,6 +267,7 @@ pub async fn scan<F: Fabric>(
         Method::Shared => {
             scan::shared(link, &ground.board, (data, result), element, false, op).await
         }
+        Method::TwoLevel => two_level::scan(link, ground, (data, result, element), op).await,
         _ => unlisted(choice),
     }
 }
@@ -268,6 +287,7 @@ pub async fn exscan<F: Fabric>(
         Method::Shared => {
             scan::shared(link, &ground.board, (data, result), element, true, op).await
         }
+        Method::TwoLevel => two_level::exscan(link, ground, (data, result, element), op).await,
         _ => unlisted(choice),
     }
 }

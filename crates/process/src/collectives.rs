@@ -229,6 +229,7 @@ impl<F: Fabric> Comm<F> {
         lengths: Lengths,
     ) -> impl Running + use<F> {
         let (link, bridge) = self.links();
+        let ground = self.ground.clone();
         let mine = send.as_ref().or(blocks.get(self.rank()));
         let choice = match lengths {
             Lengths::Equal => {
@@ -246,14 +247,14 @@ impl<F: Fabric> Comm<F> {
             if me != root {
                 let mine = send.as_ref().map(|b| b.readable(link.endpoint.staging()));
                 let mine = mine.as_ref().map_or(Sge::EMPTY, |p| p.sge);
-                return Ok(run::gather(&link, choice, root, mine, &[]).await?);
+                return Ok(run::gather(&link, &ground, choice, root, mine, &[]).await?);
             }
             if let Some(send) = &send {
                 copy_local(&link, send, &blocks[me]);
             }
             let pieces = writable(&link, blocks);
             let sges = pieces.sges();
-            run::gather(&link, choice, root, sges[me], &sges).await?;
+            run::gather(&link, &ground, choice, root, sges[me], &sges).await?;
             pieces.unpack_except(me);
             Ok(())
         }
@@ -268,6 +269,7 @@ impl<F: Fabric> Comm<F> {
         lengths: Lengths,
     ) -> impl Running + use<F> {
         let (link, bridge) = self.links();
+        let ground = self.ground.clone();
         let mine = receive.as_ref().or(blocks.get(self.rank()));
         let choice = match lengths {
             Lengths::Equal => {
@@ -285,7 +287,7 @@ impl<F: Fabric> Comm<F> {
             if me != root {
                 let Some(receive) = receive else { return Ok(()) };
                 let piece = receive.writable(link.endpoint.staging());
-                run::scatter(&link, choice, root, &[], piece.sge).await?;
+                run::scatter(&link, &ground, choice, root, &[], piece.sge).await?;
                 piece.unpack(&receive, receive.len());
                 return Ok(());
             }
@@ -294,7 +296,7 @@ impl<F: Fabric> Comm<F> {
             }
             let pieces = readable(&link, blocks);
             let sges = pieces.sges();
-            run::scatter(&link, choice, root, &sges, sges[me]).await?;
+            run::scatter(&link, &ground, choice, root, &sges, sges[me]).await?;
             Ok(())
         }
     }
