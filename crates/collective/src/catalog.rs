@@ -145,8 +145,10 @@ pub enum Method {
     Ring,
     ScatterAllgather,
     ScatterDoubling,
+    Shared,
     SplitBinary,
     Swing,
+    TwoLevel,
 }
 
 /// A number that may follow an algorithm's name: `RGM:7`.
@@ -178,6 +180,10 @@ pub enum Need {
     Together(usize),
     /// At most so many bytes.
     AtMost(usize),
+    /// More than so many bytes.
+    MoreThan(usize),
+    /// Elements of at most so many bytes.
+    ElementAtMost(usize),
     /// At least as many elements as ranks.
     ElementEach,
     /// Blocks of one length.
@@ -195,7 +201,7 @@ pub enum Need {
 }
 
 /// One algorithm for one operation.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Algorithm {
     pub operation: Operation,
     /// As its source calls it.
@@ -252,6 +258,12 @@ impl Need {
                 hold(ranks <= most, &|| format!("{ranks} ranks: at most {most}"))
             }
             Need::AtMost(most) => hold(bytes <= most, &|| format!("{bytes} bytes: at most {most}")),
+            Need::MoreThan(least) => {
+                hold(bytes > least, &|| format!("{bytes} bytes: more than {least}"))
+            }
+            Need::ElementAtMost(most) => {
+                hold(element <= most, &|| format!("elements of {element} bytes: at most {most}"))
+            }
             Need::ElementEach => hold(bytes >= ranks * element.max(1), &|| {
                 format!(
                     "{bytes} bytes are fewer than one element of {element} for each of {ranks} ranks"

@@ -3,8 +3,9 @@
 use crate::arena::Arena;
 use crate::edges::Pattern;
 use crate::gate::{Gate, Turn};
+use crate::levels::Levels;
 use crate::slots::Slots;
-use crate::{Board, Link};
+use crate::{Board, Link, Selection};
 use std::cell::RefCell;
 use std::ops::Deref;
 use std::rc::Rc;
@@ -19,6 +20,8 @@ pub struct Ground<F: Fabric> {
     /// The pool of the process.
     arena: Rc<Arena<F>>,
     slots: RefCell<Vec<Rc<Slots<F>>>>,
+    selection: RefCell<Rc<Selection>>,
+    levels: RefCell<Option<Rc<Levels<F>>>>,
     casts: Gate<F>,
     cast: RefCell<Option<Rc<Multicast<Endpoint<F>>>>>,
 }
@@ -28,8 +31,38 @@ const GROUPS: u64 = 64;
 
 impl<F: Fabric> Ground<F> {
     pub fn new(arena: Rc<Arena<F>>) -> Ground<F> {
-        let (casts, cast) = (Gate::default(), RefCell::default());
-        Ground { board: Board::default(), arena, slots: RefCell::default(), casts, cast }
+        Ground {
+            board: Board::default(),
+            arena,
+            slots: RefCell::default(),
+            selection: RefCell::default(),
+            levels: RefCell::default(),
+            casts: Gate::default(),
+            cast: RefCell::default(),
+        }
+    }
+
+    /// An empty one of the same process and selection.
+    pub(crate) fn another(&self) -> Ground<F> {
+        let ground = Ground::new(self.arena.clone());
+        ground.select(self.selection());
+        ground
+    }
+
+    /// What the levels of its two-level algorithms choose by.
+    pub fn selection(&self) -> Rc<Selection> {
+        self.selection.borrow().clone()
+    }
+
+    /// All ranks must select the same, before they have levels.
+    pub fn select(&self, selection: Rc<Selection>) {
+        *self.selection.borrow_mut() = selection;
+    }
+
+    /// The ranks of this node, and the leaders of all nodes.
+    pub(crate) fn levels(&self, link: &Link<F>) -> Rc<Levels<F>> {
+        let mut levels = self.levels.borrow_mut();
+        levels.get_or_insert_with(|| Rc::new(Levels::new(link, self))).clone()
     }
 
     /// The slots of `pattern` for payloads of `len` bytes.
@@ -63,18 +96,24 @@ impl<F: Fabric> Ground<F> {
     /// Ends it, when the operations that have begun are over: the last lost multicast is repaired before
     /// anybody forgets it. Collective where multicast was used, and over at once elsewhere.
     pub async fn close(&self) -> Result<(), Fault> {
-        // A communicator may be freed while nonblocking operations on it are under way.
-        self.casts.empty().await?;
-        let cast = self.cast.take().and_then(Rc::into_inner);
-        match cast {
-            Some(cast) => cast.close().await,
-            None => Ok(()),
+        let levels = self.levels.take();
+        let below = levels.iter().flat_map(|levels| levels.grounds());
+        for ground in below.chain([self]) {
+            // A communicator may be freed while nonblocking operations on it are under way.
+            ground.casts.empty().await?;
+            let cast = ground.cast.take().and_then(Rc::into_inner);
+            if let Some(cast) = cast {
+                cast.close().await?;
+            }
         }
+        Ok(())
     }
 
     /// Whether [`Ground::close`] has anything to do.
     pub fn has_cast(&self) -> bool {
-        self.cast.borrow().is_some()
+        let levels = self.levels.borrow();
+        let mut below = levels.iter().flat_map(|levels| levels.grounds());
+        self.cast.borrow().is_some() || below.any(|ground| ground.cast.borrow().is_some())
     }
 }
 

@@ -20,6 +20,7 @@ mod ground;
 mod halving;
 pub mod inter;
 pub mod landing;
+pub mod levels;
 mod link;
 pub mod map;
 pub mod neighbor;
@@ -30,8 +31,10 @@ pub mod run;
 pub mod scan;
 pub mod scatter;
 mod selection;
+pub mod shared;
 pub mod slots;
 pub mod trees;
+pub mod two_level;
 mod work;
 
 pub use blocks::{Blocks, Packed};

@@ -5,7 +5,7 @@
 use crate::catalog::{Algorithm, Carrier, Choice, Method};
 use crate::{
     Blocks, Ground, Link, Packed, Reduce, allgather, allreduce, alltoall, barrier, bcast, gather,
-    reduce, reduce_scatter, scan, scatter,
+    reduce, reduce_scatter, scan, scatter, two_level,
 };
 use weft_fabric::{Fabric, Fault, Sge};
 
@@ -38,6 +38,7 @@ pub async fn barrier<F: Fabric>(
         (Method::PairwiseExchange, _) => barrier::pairwise_exchange(link).await,
         (Method::Dissemination, _) => barrier::dissemination(link).await,
         (Method::NWay, _) => barrier::n_way_dissemination(link, choice.parameter).await,
+        (Method::TwoLevel, _) => two_level::barrier(link, ground).await,
         _ => unlisted(choice),
     }
 }
@@ -61,6 +62,8 @@ pub async fn bcast<F: Fabric>(
         Method::ScatterDoubling => bcast::scatter_doubling(link, root, data).await,
         Method::Circulant => bcast::circulant(link, root, data, parameter).await,
         Method::GatherMulticast => bcast::multicast(link, ground, root, data, parameter).await,
+        Method::Shared => bcast::shared(link, &ground.board, root, data).await,
+        Method::TwoLevel => two_level::bcast(link, ground, root, data).await,
         _ => unlisted(choice),
     }
 }
@@ -68,6 +71,7 @@ pub async fn bcast<F: Fabric>(
 /// `mine` of each rank to `blocks` of the root.
 pub async fn gather<F: Fabric>(
     link: &Link<F>,
+    ground: &Ground<F>,
     choice: Choice,
     root: usize,
     mine: Sge,
@@ -78,6 +82,7 @@ pub async fn gather<F: Fabric>(
         (Method::Flat, _) => gather::flat(link, root, mine, blocks).await,
         (Method::Binomial, Gatherv) => gather::binomial_unequal(link, root, mine, blocks).await,
         (Method::Binomial, _) => gather::binomial(link, root, mine, blocks).await,
+        (Method::TwoLevel, _) => two_level::gather(link, ground, root, mine, blocks).await,
         _ => unlisted(choice),
     }
 }
@@ -85,6 +90,7 @@ pub async fn gather<F: Fabric>(
 /// `blocks` of the root to `mine` of each rank.
 pub async fn scatter<F: Fabric>(
     link: &Link<F>,
+    ground: &Ground<F>,
     choice: Choice,
     root: usize,
     blocks: &[Sge],
@@ -95,6 +101,7 @@ pub async fn scatter<F: Fabric>(
         (Method::Flat, _) => scatter::flat(link, root, blocks, mine).await,
         (Method::Binomial, Scatterv) => scatter::binomial_unequal(link, root, blocks, mine).await,
         (Method::Binomial, _) => scatter::binomial(link, root, blocks, mine).await,
+        (Method::TwoLevel, _) => two_level::scatter(link, ground, root, blocks, mine).await,
         _ => unlisted(choice),
     }
 }
@@ -108,6 +115,10 @@ pub async fn allgather<F: Fabric>(
 ) -> Result<(), Fault> {
     match choice.algorithm.method {
         Method::Ring => return allgather::ring(link, blocks).await,
+        Method::Shared => {
+            return allgather::shared(link, &ground.board, blocks[link.rank], blocks).await;
+        }
+        Method::TwoLevel => return two_level::allgather(link, ground, blocks).await,
         Method::GatherMulticast => return allgather::multicast(link, ground, blocks).await,
         _ => {}
     }
@@ -133,6 +144,7 @@ pub async fn allgather<F: Fabric>(
 /// `out[r]` to rank r, `into[r]` from rank r.
 pub async fn alltoall<F: Fabric>(
     link: &Link<F>,
+    ground: &Ground<F>,
     choice: Choice,
     out: &[Sge],
     into: &[Sge],
@@ -141,6 +153,8 @@ pub async fn alltoall<F: Fabric>(
         Method::Pairwise => alltoall::pairwise(link, out, into).await,
         Method::Linear => alltoall::linear(link, out, into, choice.parameter).await,
         Method::Bruck => alltoall::bruck(link, out, into, choice.parameter).await,
+        Method::Shared => alltoall::shared(link, &ground.board, out, into).await,
+        Method::TwoLevel => two_level::alltoall(link, ground, out, into).await,
         _ => unlisted(choice),
     }
 }
@@ -148,6 +162,7 @@ pub async fn alltoall<F: Fabric>(
 /// `result`: at the root. `element`: bytes of one.
 pub async fn reduce<F: Fabric>(
     link: &Link<F>,
+    ground: &Ground<F>,
     choice: Choice,
     root: usize,
     (data, result, element): (Sge, Sge, usize),
@@ -162,6 +177,12 @@ pub async fn reduce<F: Fabric>(
             reduce::chain(link, root, data, result, op, (element, segment)).await
         }
         Method::Rabenseifner => reduce::scatter_gather(link, root, data, result, op, element).await,
+        Method::Shared => {
+            reduce::shared(link, &ground.board, root, (data, result), element, op).await
+        }
+        Method::TwoLevel => {
+            two_level::reduce(link, ground, root, (data, result, element), op).await
+        }
         _ => unlisted(choice),
     }
 }
@@ -195,6 +216,12 @@ pub async fn allreduce<F: Fabric>(
         (Method::Rabenseifner, _) => allreduce::rabenseifner(link, data, result, op, element).await,
         (Method::Ring, _) => allreduce::ring(link, data, result, op, element).await,
         (Method::Swing, _) => allreduce::swing(link, data, result, op, element).await,
+        (Method::Shared, _) => {
+            allreduce::shared(link, &ground.board, data, result, element, op).await
+        }
+        (Method::TwoLevel, _) => {
+            two_level::allreduce(link, ground, (data, result, element), op).await
+        }
         _ => unlisted(choice),
     }
 }
@@ -203,10 +230,10 @@ pub async fn allreduce<F: Fabric>(
 /// rank 1, and so on.
 pub async fn reduce_scatter<F: Fabric>(
     link: &Link<F>,
+    ground: &Ground<F>,
     choice: Choice,
-    data: Sge,
-    lens: &[usize],
-    result: Sge,
+    (data, lens): (Sge, &[usize]),
+    (result, element): (Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
     let data = Blocks::of(data, lens.iter().copied());
@@ -215,29 +242,41 @@ pub async fn reduce_scatter<F: Fabric>(
         Method::Pairwise => reduce_scatter::pairwise(link, &data, result, op).await,
         Method::Ring => reduce_scatter::ring(link, &data, result, op).await,
         Method::Halving => reduce_scatter::recursive_halving(link, &data, result, op).await,
+        Method::Shared => {
+            reduce_scatter::shared(link, &ground.board, (data.whole(), lens), result, element, op)
+                .await
+        }
+        Method::TwoLevel => {
+            two_level::reduce_scatter(link, ground, (data.whole(), lens), (result, element), op)
+                .await
+        }
         _ => unlisted(choice),
     }
 }
 
 pub async fn scan<F: Fabric>(
     link: &Link<F>,
+    ground: &Ground<F>,
     choice: Choice,
-    data: Sge,
-    result: Sge,
+    (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
     match choice.algorithm.method {
         Method::Chain => scan::chain(link, data, result, op).await,
         Method::RecursiveDoubling => scan::recursive_doubling(link, data, result, op).await,
+        Method::Shared => {
+            scan::shared(link, &ground.board, (data, result), element, false, op).await
+        }
+        Method::TwoLevel => two_level::scan(link, ground, (data, result, element), op).await,
         _ => unlisted(choice),
     }
 }
 
 pub async fn exscan<F: Fabric>(
     link: &Link<F>,
+    ground: &Ground<F>,
     choice: Choice,
-    data: Sge,
-    result: Sge,
+    (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
     match choice.algorithm.method {
@@ -245,6 +284,10 @@ pub async fn exscan<F: Fabric>(
         Method::RecursiveDoubling => {
             scan::exclusive_recursive_doubling(link, data, result, op).await
         }
+        Method::Shared => {
+            scan::shared(link, &ground.board, (data, result), element, true, op).await
+        }
+        Method::TwoLevel => two_level::exscan(link, ground, (data, result, element), op).await,
         _ => unlisted(choice),
     }
 }

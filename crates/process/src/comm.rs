@@ -6,6 +6,7 @@ use crate::topology::Topology;
 use crate::{Attributes, Buffer, Engine, Error, Group, Info};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
+use weft_collective::levels::LEVELS;
 use weft_collective::{Ground, Link, Via};
 use weft_fabric::{Fabric, Work};
 use weft_p2p::Context;
@@ -171,7 +172,7 @@ impl<F: Fabric> Comm<F> {
 
     /// Whether `context` belongs to this communicator.
     pub fn owns(&self, context: Context) -> bool {
-        (context.0 & !PARTITIONED) >> 1 == self.id
+        (context.0 & !(PARTITIONED | LEVELS)) >> 1 == self.id
     }
 
     /// The view of the next collective operation: all ranks start them in one order.

@@ -1,9 +1,12 @@
 //! The list itself. Within an operation those that were published together stand together.
 
 use super::{Algorithm, Carrier, Method, Need, Only, Operation, Parameter};
-use crate::{CENTRAL_MOST, SLOT, slots};
+use crate::{CENTRAL_MOST, SLOT, shared::UNIT_MOST, slots};
 use Carrier::{Memory, Messages, Streams, Writes};
-use Need::{AtMost, Commutes, EqualBlocks, Even, PowerOfTwo, SameArithmetic, Together};
+use Need::{
+    AtMost, Commutes, ElementAtMost, EqualBlocks, Even, MoreThan, Nodes, PowerOfTwo,
+    SameArithmetic, Together,
+};
 use Operation::*;
 
 const fn entry(
@@ -45,6 +48,13 @@ const RADIX: Parameter = number("radix", 4, 2, 64);
 const SEGMENT: Parameter = number("segment in bytes", 64 << 10, 64, 1 << 30);
 const AT_ONCE: Parameter = number("number of messages at once", 16, 1, 1 << 20);
 
+/// A composition of levels.
+const fn two_level(operation: Operation, needs: &'static [Need]) -> Algorithm {
+    let about = "within nodes, between their leaders, within nodes";
+    let cost = "that of its steps";
+    entry(operation, "TWO-LEVEL", (Method::TwoLevel, Carrier::Levels), needs, about, cost)
+}
+
 /// Kini 2003, section 4.1.3: 2^k - 1 children at each step, best 7 (figure 4.7).
 const FAN_IN: Parameter =
     Parameter { what: "fan-in", default: 7, least: 1, most: 63, only: Only::OneLessThanPowers };
@@ -52,11 +62,14 @@ const FAN_IN: Parameter =
 /// Largest payload of what is written into slots.
 const WRITTEN: usize = slots::MOST;
 
+/// Bytes of a scan up to which nobody waits for ranks above, and those below run ahead.
+const CHAIN_MOST: usize = 2 << 10;
+
 /// An algorithm of messages twice: over MPI's, as the baseline `MPI-X`, and over streams, as `X`.
 macro_rules! messages {
     ($operation:ident $name:literal $method:ident $([$parameter:expr])? {$($need:expr),*} $usual:literal
         $about:literal, $cost:literal) => {
-        [
+        &[
             Algorithm {
                 name: concat!("MPI-", $name),
                 usual: $usual,
@@ -74,31 +87,84 @@ macro_rules! messages {
 }
 
 /// All algorithms.
-pub static ALGORITHMS: &[Algorithm] = TABLE.as_flattened();
+pub static ALGORITHMS: &[Algorithm] = &joined::<{ count() }>();
+
+const fn count() -> usize {
+    let (mut row, mut count) = (0, 0);
+    while row < TABLE.len() {
+        count += TABLE[row].len();
+        row += 1;
+    }
+    count
+}
+
+const fn joined<const N: usize>() -> [Algorithm; N] {
+    let mut all = [TABLE[0][0]; N];
+    let (mut row, mut at) = (0, 0);
+    while row < TABLE.len() {
+        let mut i = 0;
+        while i < TABLE[row].len() {
+            all[at] = TABLE[row][i];
+            at += 1;
+            i += 1;
+        }
+        row += 1;
+    }
+    all
+}
 
 #[rustfmt::skip]
-static TABLE: &[[Algorithm; 2]] = &[
-    // Barriers. Those of ranks that share memory first.
-    [usual(entry(Barrier, "CENTRAL", (Method::Central, Memory), &[Together(CENTRAL_MOST)],
+const TABLE: &[&[Algorithm]] = &[
+    // Of ranks that share memory: these come first where they are eligible.
+    &[usual(entry(Barrier, "CENTRAL", (Method::Central, Memory), &[Together(CENTRAL_MOST)],
         "a counter at rank 0; the last to come lets the others go", "1 wake-up a rank")),
-     with(RADIX, entry(Barrier, "N-WAY", (Method::NWay, Streams), &[],
-        "n-way dissemination, over streams", "ceil(log_k N) rounds of k - 1 messages"))],
-    [entry(Barrier, "RPE", (Method::PairwiseExchange, Writes), &[],
+     usual(entry(Allreduce, "CENTRAL", (Method::Central, Memory), &[Together(CENTRAL_MOST), AtMost(SLOT)],
+        "slots at rank 0; the last to come combines them", "1 wake-up a rank"))],
+    &[usual(entry(Allreduce, "SHARED", (Method::Shared, Memory), &[Together(CENTRAL_MOST), ElementAtMost(UNIT_MOST)],
+        "each rank combines a slice (Rabenseifner 2004, by reads)", "1 meeting a segment, and 1")),
+     usual(entry(Reduce, "SHARED", (Method::Shared, Memory), &[Together(CENTRAL_MOST), ElementAtMost(UNIT_MOST)],
+        "straight to the root, or each rank combines a slice", "N - 1 messages; 1 meeting a segment"))],
+    &[usual(entry(Bcast, "SHARED", (Method::Shared, Memory), &[Together(CENTRAL_MOST)],
+        "straight from the root, or from its desk", "1 round; 1 meeting a part")),
+     usual(entry(Allgather, "SHARED", (Method::Shared, Memory), &[Together(CENTRAL_MOST)],
+        "blocks are put down and read", "1 meeting a part"))],
+    &[usual(entry(Alltoall, "SHARED", (Method::Shared, Memory), &[Together(CENTRAL_MOST)],
+        "blocks are put down and read", "1 meeting a part")),
+     usual(entry(ReduceScatter, "SHARED", (Method::Shared, Memory), &[Together(CENTRAL_MOST), ElementAtMost(UNIT_MOST)],
+        "each rank combines its block of what was put down", "1 meeting a part"))],
+    &[usual(entry(Scan, "SHARED", (Method::Shared, Memory),
+        &[Together(CENTRAL_MOST), ElementAtMost(UNIT_MOST / 2), MoreThan(CHAIN_MOST)],
+        "each rank computes all prefixes of a slice", "1 meeting a segment, and 1")),
+     usual(entry(Exscan, "SHARED", (Method::Shared, Memory),
+        &[Together(CENTRAL_MOST), ElementAtMost(UNIT_MOST / 2), MoreThan(CHAIN_MOST)],
+        "each rank computes all prefixes of a slice", "1 meeting a segment, and 1"))],
+
+    // Of ranks on several nodes.
+    &[two_level(Barrier, &[Nodes]), two_level(Bcast, &[Nodes])],
+    &[two_level(Gather, &[Nodes, EqualBlocks]), two_level(Scatter, &[Nodes, EqualBlocks])],
+    &[two_level(Allgather, &[Nodes]), two_level(Alltoall, &[Nodes, EqualBlocks])],
+    &[two_level(Reduce, &[Nodes]), two_level(Allreduce, &[Nodes])],
+    &[two_level(ReduceScatter, &[Nodes]), two_level(Scan, &[Nodes]), two_level(Exscan, &[Nodes])],
+
+    // Barriers.
+    &[entry(Barrier, "RPE", (Method::PairwiseExchange, Writes), &[],
         "pairwise exchange by RDMA writes (Kini 4.1.1)", "log2 N, else floor(log2 N) + 2 rounds"),
      entry(Barrier, "RDS", (Method::Dissemination, Writes), &[],
         "dissemination by RDMA writes (Kini 4.1.2)", "ceil(log2 N) rounds")],
-    [with(FAN_IN, entry(Barrier, "RGM", (Method::GatherMulticast, Writes), &[Need::Multicast],
+    &[with(FAN_IN, entry(Barrier, "RGM", (Method::GatherMulticast, Writes), &[Need::Multicast],
         "gather by RDMA writes, then one multicast (Kini 4.1.3)", "ceil(log_(l+1) N) writes, 1 datagram")),
      entry(Barrier, "MPI-PE", (Method::PairwiseExchange, Messages), &[],
         "pairwise exchange over messages (Kini 4.1.1)", "log2 N, else floor(log2 N) + 2 rounds")],
-    [usual(entry(Barrier, "MPI-DS", (Method::Dissemination, Messages), &[],
+    &[usual(entry(Barrier, "MPI-DS", (Method::Dissemination, Messages), &[],
         "dissemination over messages (Kini 4.1.2)", "ceil(log2 N) rounds")),
-     with(RADIX, entry(Barrier, "MPI-N-WAY", (Method::NWay, Messages), &[],
-        "n-way dissemination, over messages", "ceil(log_k N) rounds of k - 1 messages"))],
-    [entry(Barrier, "RECURSIVE-DOUBLING", (Method::PairwiseExchange, Streams), &[],
-        "recursive doubling over streams (CollGM 3.4)", "log2 N, else floor(log2 N) + 2 rounds"),
-     entry(Barrier, "BRUCK", (Method::Dissemination, Streams), &[],
-        "Bruck's dissemination over streams (CollGM 3.4)", "ceil(log2 N) rounds")],
+     entry(Barrier, "RECURSIVE-DOUBLING", (Method::PairwiseExchange, Streams), &[],
+        "recursive doubling over streams (CollGM 3.4)", "log2 N, else floor(log2 N) + 2 rounds")],
+    &[entry(Barrier, "BRUCK", (Method::Dissemination, Streams), &[],
+        "Bruck's dissemination over streams (CollGM 3.4)", "ceil(log2 N) rounds"),
+     entry(Allreduce, "RPE", (Method::PairwiseExchange, Writes), &[Commutes, SameArithmetic, AtMost(WRITTEN)],
+        "pairwise exchange by RDMA writes (Kini 5.2.1)", "log2 N, else floor(log2 N) + 2 rounds")],
+    messages!(Barrier "N-WAY" NWay [RADIX] {} false "n-way dissemination",
+        "ceil(log_k N) rounds of k - 1 messages"),
 
     // Broadcasts.
     messages!(Bcast "FLAT" Flat {} false "the root to everybody", "N - 1 messages at the root"),
@@ -118,14 +184,14 @@ static TABLE: &[[Algorithm; 2]] = &[
         "scattered, then gathered by all in doubling blocks", "2 log2 N rounds, 2 n bytes"),
     messages!(Bcast "CIRCULANT" Circulant [SEGMENT] {} false
         "round-optimal on circulant graphs (Traff 2023)", "S - 1 + ceil(log2 N) segments"),
-    [with(number("bytes of one multicast", 16 << 10, 64, 1 << 24),
+    &[with(number("bytes of one multicast", 16 << 10, 64, 1 << 24),
         entry(Bcast, "MULTICAST", (Method::GatherMulticast, Writes), &[Need::Multicast],
         "reliable multicast (Kini 6.1)", "n bytes, once")),
      usual(entry(Gather, "MPI-FLAT", (Method::Flat, Messages), &[],
         "everybody straight to the root, over messages", "N - 1 messages at the root"))],
 
     // Gathers and scatters.
-    [entry(Gather, "FLAT", (Method::Flat, Streams), &[],
+    &[entry(Gather, "FLAT", (Method::Flat, Streams), &[],
         "everybody straight to the root, over streams (CollGM 3.4)", "N - 1 messages at the root"),
      entry(Scatter, "FLAT", (Method::Flat, Streams), &[],
         "the root straight to everybody, over streams (CollGM 3.4)", "N - 1 messages at the root")],
@@ -134,7 +200,7 @@ static TABLE: &[[Algorithm; 2]] = &[
     messages!(Gatherv "FLAT" Flat {} true "everybody straight to the root", "N - 1 messages at the root"),
     messages!(Gatherv "BINOMIAL" Binomial {} false "a binomial tree, lengths first",
         "2 ceil(log2 N) rounds"),
-    [usual(entry(Scatter, "MPI-FLAT", (Method::Flat, Messages), &[],
+    &[usual(entry(Scatter, "MPI-FLAT", (Method::Flat, Messages), &[],
         "the root straight to everybody, over messages", "N - 1 messages at the root")),
      entry(Allgather, "MULTICAST", (Method::GatherMulticast, Writes), &[Need::Multicast, AtMost(WRITTEN)],
         "everybody multicasts its block (Kini 6.1)", "n bytes a rank out, N n in")],
@@ -169,15 +235,11 @@ static TABLE: &[[Algorithm; 2]] = &[
     messages!(Reduce "PIPELINE" Chain [SEGMENT] {} false "segments from rank to rank", "N - 2 + S segments"),
     messages!(Reduce "RABENSEIFNER" Rabenseifner {} false "reduced and scattered, then gathered (Rabenseifner)",
         "2 log2 N rounds, 2 n bytes"),
-    [usual(entry(Allreduce, "CENTRAL", (Method::Central, Memory), &[Together(CENTRAL_MOST), AtMost(SLOT)],
-        "slots at rank 0; the last to come combines them", "1 wake-up a rank")),
-     entry(Allreduce, "RPE", (Method::PairwiseExchange, Writes), &[Commutes, SameArithmetic, AtMost(WRITTEN)],
-        "pairwise exchange by RDMA writes (Kini 5.2.1)", "log2 N, else floor(log2 N) + 2 rounds")],
-    [with(FAN_IN, entry(Allreduce, "RGM", (Method::GatherMulticast, Writes), &[Need::Multicast, AtMost(WRITTEN)],
+    &[with(FAN_IN, entry(Allreduce, "RGM", (Method::GatherMulticast, Writes), &[Need::Multicast, AtMost(WRITTEN)],
         "reduction by RDMA writes, then multicast (Kini 5.2.2)", "ceil(log_(l+1) N) writes, 1 datagram")),
      entry(Allreduce, "RECURSIVE-DOUBLING", (Method::PairwiseExchange, Streams), &[Commutes, SameArithmetic],
         "pairwise exchange over streams", "log2 N, else floor(log2 N) + 2 rounds")],
-    [usual(entry(Allreduce, "MPI-PE", (Method::PairwiseExchange, Messages), &[Commutes, SameArithmetic],
+    &[usual(entry(Allreduce, "MPI-PE", (Method::PairwiseExchange, Messages), &[Commutes, SameArithmetic],
         "pairwise exchange over messages (Kini 5.2.1)", "log2 N, else floor(log2 N) + 2 rounds")),
      usual(entry(Allreduce, "MPI-GB", (Method::GatherBroadcast, Messages), &[],
         "reduction, then broadcast (Kini 5.2)", "2 ceil(log2 N) rounds"))],

@@ -1,0 +1,276 @@
+//! Levels of a communicator whose ranks are on several nodes: the ranks of this node, and one leader of
+//! each node.
+//!
+//! ```text
+//!   ranks     0 1 2 | 3 4 | 5 6 7      nodes in the order of their lowest ranks
+//!   leaders   0       3     5          the lowest rank of each node
+//! ```
+//! A level is a group with matching spaces, slots and boards of its own, in which every algorithm of the
+//! catalogue runs: two-level algorithms are compositions, and each level chooses for itself.
+
+use crate::catalog::{Case, Choice, Operation, Site};
+use crate::{Ground, Link, Reduce, Via, run, share_memory};
+use std::pin::Pin;
+use std::rc::Rc;
+use weft_fabric::{Fabric, Fault, Sge};
+use weft_p2p::Context;
+
+/// Bits of a context beside those of a communicator.
+const NODE: u64 = 1 << 62;
+const LEADERS: u64 = 1 << 61;
+/// Both: what a level's context has more than its communicator's.
+pub const LEVELS: u64 = NODE | LEADERS;
+
+/// Where the ranks of a communicator are.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// The ranks of each node in their order, the leader first; nodes in the order of their leaders.
+    pub nodes: Vec<Vec<usize>>,
+    /// The place of each rank: its node, and its place there.
+    pub places: Vec<(usize, usize)>,
+}
+
+impl Layout {
+    /// From the node of each rank, by any numbers.
+    pub fn new(nodes: impl IntoIterator<Item = usize>) -> Layout {
+        let mut names: Vec<usize> = Vec::new();
+        let mut layout = Layout { nodes: Vec::new(), places: Vec::new() };
+        for (rank, node) in nodes.into_iter().enumerate() {
+            let at = names.iter().position(|&name| name == node).unwrap_or_else(|| {
+                names.push(node);
+                layout.nodes.push(Vec::new());
+                names.len() - 1
+            });
+            layout.places.push((at, layout.nodes[at].len()));
+            layout.nodes[at].push(rank);
+        }
+        layout
+    }
+
+    /// Ranks node by node.
+    pub fn order(&self) -> impl Iterator<Item = usize> + '_ {
+        self.nodes.iter().flatten().copied()
+    }
+
+    /// Each node has neighbouring ranks, so that node by node is the order of ranks.
+    pub fn is_contiguous(&self) -> bool {
+        self.order().eq(0..self.places.len())
+    }
+}
+
+/// One level, as one of its ranks sees it.
+pub struct Level<F: Fabric> {
+    members: Rc<[u32]>,
+    me: usize,
+    bit: u64,
+    site: Site,
+    ground: Ground<F>,
+}
+
+/// Both levels.
+pub struct Levels<F: Fabric> {
+    pub layout: Layout,
+    pub node: Level<F>,
+    /// At leaders.
+    pub leaders: Option<Level<F>>,
+}
+
+type Step<'s> = Pin<Box<dyn Future<Output = Result<(), Fault>> + 's>>;
+
+impl<F: Fabric> Levels<F> {
+    pub(crate) fn new(link: &Link<F>, ground: &Ground<F>) -> Levels<F> {
+        let fabric = link.endpoint.fabric();
+        let layout = Layout::new(link.members.iter().map(|&m| fabric.node(m as usize)));
+        let (node, place) = layout.places[link.rank];
+        let level = |ranks: &mut dyn Iterator<Item = usize>, me, bit, nodes, crowd| {
+            let members: Rc<[u32]> = ranks.map(|rank| link.members[rank]).collect();
+            let site = Site {
+                together: share_memory(fabric, &members),
+                nodes,
+                crowd,
+                // Within a node memory serves; datagrams would reach other nodes, too.
+                multicast: match bit {
+                    NODE => 0,
+                    _ => fabric.capabilities(fabric.rank()).multicast_max,
+                },
+                same_arithmetic: bit == NODE || fabric.same_arithmetic(),
+            };
+            Level { members, me, bit, site, ground: ground.another() }
+        };
+        let here = &layout.nodes[node];
+        let nodes = layout.nodes.len();
+        let own = level(&mut here.iter().copied(), place, NODE, 1, here.len());
+        let leaders = (place == 0)
+            .then(|| level(&mut layout.nodes.iter().map(|n| n[0]), node, LEADERS, nodes, 1));
+        Levels { layout, node: own, leaders }
+    }
+
+    /// Grounds whose multicast groups must end.
+    pub(crate) fn grounds(&self) -> impl Iterator<Item = &Ground<F>> {
+        [Some(&self.node), self.leaders.as_ref()].into_iter().flatten().map(|level| &level.ground)
+    }
+}
+
+/// What a call on a level depends on.
+struct Call {
+    bytes: usize,
+    element: usize,
+    commutes: bool,
+    equal: bool,
+}
+
+impl Call {
+    fn of(bytes: usize) -> Call {
+        Call { bytes, element: 1, commutes: true, equal: true }
+    }
+}
+
+impl<F: Fabric> Level<F> {
+    fn size(&self) -> usize {
+        self.members.len()
+    }
+
+    /// What serves a call here, and the view of the level that carries it.
+    fn prepare(&self, link: &Link<F>, operation: Operation, call: Call) -> (Link<F>, Choice) {
+        let Call { bytes, element, commutes, equal } = call;
+        let (ranks, site) = (self.size(), self.site);
+        let case = Case { ranks, bytes, element, commutes, equal, site };
+        let choice = self.ground.selection().choose(operation, &case).choice;
+        let view = Link {
+            endpoint: link.endpoint.clone(),
+            members: self.members.clone(),
+            rank: self.me,
+            context: Context(link.context.0 | self.bit),
+            tag: link.tag,
+            via: Via::Messages,
+        };
+        (view.carried(choice), choice)
+    }
+
+    pub async fn barrier(&self, link: &Link<F>) -> Result<(), Fault> {
+        let (link, choice) = self.prepare(link, Operation::Barrier, Call::of(0));
+        let step: Step = Box::pin(run::barrier(&link, &self.ground, choice));
+        step.await
+    }
+
+    pub async fn bcast(&self, link: &Link<F>, root: usize, data: Sge) -> Result<(), Fault> {
+        let (link, choice) = self.prepare(link, Operation::Bcast, Call::of(data.len()));
+        let step: Step = Box::pin(run::bcast(&link, &self.ground, choice, root, data));
+        step.await
+    }
+
+    /// To the first rank of the level; all blocks of one length.
+    pub async fn gather(&self, link: &Link<F>, mine: Sge, blocks: &[Sge]) -> Result<(), Fault> {
+        let (link, choice) = self.prepare(link, Operation::Gather, Call::of(mine.len()));
+        let step: Step = Box::pin(run::gather(&link, &self.ground, choice, 0, mine, blocks));
+        step.await
+    }
+
+    /// The same of any lengths.
+    pub async fn gatherv(&self, link: &Link<F>, mine: Sge, blocks: &[Sge]) -> Result<(), Fault> {
+        let (link, choice) = self.prepare(link, Operation::Gatherv, Call::of(0));
+        let step: Step = Box::pin(run::gather(&link, &self.ground, choice, 0, mine, blocks));
+        step.await
+    }
+
+    /// From the first rank of the level, any lengths.
+    pub async fn scatterv(&self, link: &Link<F>, blocks: &[Sge], mine: Sge) -> Result<(), Fault> {
+        let (link, choice) = self.prepare(link, Operation::Scatterv, Call::of(0));
+        let step: Step = Box::pin(run::scatter(&link, &self.ground, choice, 0, blocks, mine));
+        step.await
+    }
+
+    pub async fn allgather(&self, link: &Link<F>, blocks: &[Sge]) -> Result<(), Fault> {
+        let equal = blocks.iter().all(|b| b.len() == blocks[0].len());
+        let bytes = blocks.iter().map(|b| b.len()).sum::<usize>() / blocks.len();
+        let call = Call { equal, ..Call::of(bytes) };
+        let (link, choice) = self.prepare(link, Operation::Allgather, call);
+        let step: Step = Box::pin(run::allgather(&link, &self.ground, choice, blocks));
+        step.await
+    }
+
+    pub async fn alltoallv(&self, link: &Link<F>, out: &[Sge], into: &[Sge]) -> Result<(), Fault> {
+        let (link, choice) = self.prepare(link, Operation::Alltoallv, Call::of(0));
+        let step: Step = Box::pin(run::alltoall(&link, &self.ground, choice, out, into));
+        step.await
+    }
+
+    /// To the rank `root` of the level.
+    pub async fn reduce(
+        &self,
+        link: &Link<F>,
+        root: usize,
+        (data, result, element): (Sge, Sge, usize),
+        op: &(impl Reduce + ?Sized),
+    ) -> Result<(), Fault> {
+        let call = Call { element, commutes: op.commutes(), ..Call::of(data.len()) };
+        let (link, choice) = self.prepare(link, Operation::Reduce, call);
+        let all = (data, result, element);
+        let step: Step = Box::pin(run::reduce(&link, &self.ground, choice, root, all, op));
+        step.await
+    }
+
+    pub async fn allreduce(
+        &self,
+        link: &Link<F>,
+        (data, result, element): (Sge, Sge, usize),
+        op: &(impl Reduce + ?Sized),
+    ) -> Result<(), Fault> {
+        let call = Call { element, commutes: op.commutes(), ..Call::of(data.len()) };
+        let (link, choice) = self.prepare(link, Operation::Allreduce, call);
+        let all = (data, result, element);
+        let step: Step = Box::pin(run::allreduce(&link, &self.ground, choice, all, op));
+        step.await
+    }
+
+    pub async fn reduce_scatter(
+        &self,
+        link: &Link<F>,
+        (data, lens): (Sge, &[usize]),
+        (result, element): (Sge, usize),
+        op: &(impl Reduce + ?Sized),
+    ) -> Result<(), Fault> {
+        let equal = lens.iter().all(|&len| len == lens[0]);
+        let call = Call { element, commutes: op.commutes(), equal, bytes: data.len() };
+        let (link, choice) = self.prepare(link, Operation::ReduceScatter, call);
+        let (all, part) = ((data, lens), (result, element));
+        let step: Step = Box::pin(run::reduce_scatter(&link, &self.ground, choice, all, part, op));
+        step.await
+    }
+
+    /// Inclusive or exclusive.
+    pub async fn scan(
+        &self,
+        link: &Link<F>,
+        (data, result, element): (Sge, Sge, usize),
+        exclusive: bool,
+        op: &(impl Reduce + ?Sized),
+    ) -> Result<(), Fault> {
+        let call = Call { element, commutes: op.commutes(), ..Call::of(data.len()) };
+        let operation = if exclusive { Operation::Exscan } else { Operation::Scan };
+        let (link, choice) = self.prepare(link, operation, call);
+        let all = (data, result, element);
+        let step: Step = match exclusive {
+            true => Box::pin(run::exscan(&link, &self.ground, choice, all, op)),
+            false => Box::pin(run::scan(&link, &self.ground, choice, all, op)),
+        };
+        step.await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_come_in_the_order_of_their_lowest_ranks() {
+        let blocked = Layout::new([7, 7, 7, 2, 2, 9]);
+        assert_eq!(blocked.nodes, [vec![0, 1, 2], vec![3, 4], vec![5]]);
+        assert!(blocked.is_contiguous());
+        let dealt = Layout::new([4, 1, 4, 1, 0]);
+        assert_eq!(dealt.nodes, [vec![0, 2], vec![1, 3], vec![4]]);
+        assert_eq!(dealt.places, [(0, 0), (1, 0), (0, 1), (1, 1), (2, 0)]);
+        assert!(!dealt.is_contiguous());
+        assert!(dealt.order().eq([0, 2, 1, 3, 4]));
+    }
+}

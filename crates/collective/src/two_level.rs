@@ -1,0 +1,21 @@
+//! TWO-LEVEL: shared memory within a node, the network between nodes; one composition for each
+//! operation.
+//!
+//! ```text
+//!   allreduce    node 0: 0 <- 1, 2      leaders: 0 <=> 3      node 0: 0 -> 1, 2
+//!                node 1: 3 <- 4                               node 1: 3 -> 4
+//! ```
+//! Each step is a collective operation of one level ([`crate::levels`]), which chooses its algorithm by
+//! itself. Cost: that of the steps; each node's port carries what one rank would send, not what all of its
+//! ranks would. Chosen where nodes have several ranks.
+//!
+//! Operators are applied in the order of ranks where nodes have neighbouring ranks; elsewhere an operator
+//! that does not commute, and prefix reductions, are done by an algorithm of one level.
+
+mod blocks;
+mod moves;
+mod reductions;
+
+pub use blocks::{allgather, alltoall, gather, scatter};
+pub use moves::{barrier, bcast};
+pub use reductions::{allreduce, exscan, reduce, reduce_scatter, scan};

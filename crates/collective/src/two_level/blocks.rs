@@ -1,0 +1,216 @@
+//! Operations on blocks: what the ranks of a node have or shall have travels between nodes as one
+//! message.
+
+use crate::levels::Layout;
+use crate::{Blocks, Ground, Link, work};
+use weft_fabric::{Fabric, Fault, Sge, Staging};
+
+/// A buffer with a block for each rank, node by node.
+struct ByNode {
+    memory: Staging,
+    /// By node: its blocks together.
+    nodes: Vec<Sge>,
+    /// By rank.
+    ranks: Vec<Sge>,
+}
+
+impl ByNode {
+    fn new<F: Fabric>(link: &Link<F>, layout: &Layout, like: Sge, lens: &[usize]) -> ByNode {
+        let memory = work::stage(link, like, lens.iter().sum());
+        let (mut at, mut nodes, mut ranks) = (0, Vec::new(), vec![Sge::EMPTY; lens.len()]);
+        for node in &layout.nodes {
+            let start = at;
+            for &rank in node {
+                ranks[rank] = memory.sge().part(at, lens[rank]);
+                at += lens[rank];
+            }
+            nodes.push(memory.sge().part(start, at - start));
+        }
+        ByNode { memory, nodes, ranks }
+    }
+}
+
+/// Leaders gather and hand on to the root; ranks of the root's node send to it themselves.
+/// `mine` of each rank, all of one length, to `blocks[rank]` of the root.
+pub async fn gather<F: Fabric>(
+    link: &Link<F>,
+    ground: &Ground<F>,
+    root: usize,
+    mine: Sge,
+    blocks: &[Sge],
+) -> Result<(), Fault> {
+    let levels = ground.levels(link);
+    let layout = &levels.layout;
+    let (home, _) = layout.places[root];
+    let (node, place) = layout.places[link.rank];
+    if node != home {
+        let here = layout.nodes[node].len();
+        if place != 0 {
+            return levels.node.gather(link, mine, &[]).await;
+        }
+        let room = work::stage(link, mine, here * mine.len());
+        let parts: Vec<Sge> =
+            (0..here).map(|i| room.sge().part(i * mine.len(), mine.len())).collect();
+        levels.node.gather(link, mine, &parts).await?;
+        return link.send(root, room.sge()).await;
+    }
+    if link.rank != root {
+        return link.send(root, mine).await;
+    }
+    let lens = vec![mine.len(); link.size()];
+    let room = ByNode::new(link, layout, mine, &lens);
+    let mut receives = Vec::new();
+    for (n, ranks) in layout.nodes.iter().enumerate() {
+        match n == home {
+            false => receives.push(link.irecv(ranks[0], room.nodes[n])),
+            true => {
+                let others = ranks.iter().filter(|&&rank| rank != root);
+                receives.extend(others.map(|&rank| link.irecv(rank, blocks[rank])));
+            }
+        }
+    }
+    work::copy(link, mine, blocks[root]);
+    link.wait_all(receives).await?;
+    for (rank, &(n, _)) in layout.places.iter().enumerate() {
+        if n != home {
+            work::copy(link, room.ranks[rank], blocks[rank]);
+        }
+    }
+    Ok(())
+}
+
+/// The root sends to leaders, and to the ranks of its own node; leaders scatter.
+/// `blocks[rank]` of the root, all of one length, to `mine` of each rank.
+pub async fn scatter<F: Fabric>(
+    link: &Link<F>,
+    ground: &Ground<F>,
+    root: usize,
+    blocks: &[Sge],
+    mine: Sge,
+) -> Result<(), Fault> {
+    let levels = ground.levels(link);
+    let layout = &levels.layout;
+    let (home, _) = layout.places[root];
+    let (node, place) = layout.places[link.rank];
+    if node != home {
+        let here = layout.nodes[node].len();
+        if place != 0 {
+            return levels.node.scatterv(link, &[], mine).await;
+        }
+        let room = work::stage(link, mine, here * mine.len());
+        link.recv(root, room.sge()).await?;
+        let parts: Vec<Sge> =
+            (0..here).map(|i| room.sge().part(i * mine.len(), mine.len())).collect();
+        return levels.node.scatterv(link, &parts, mine).await;
+    }
+    if link.rank != root {
+        return link.recv(root, mine).await;
+    }
+    let lens = vec![mine.len(); link.size()];
+    let room = ByNode::new(link, layout, mine, &lens);
+    let mut sends = Vec::new();
+    for (n, ranks) in layout.nodes.iter().enumerate() {
+        if n == home {
+            let others = ranks.iter().filter(|&&rank| rank != root);
+            sends.extend(others.filter_map(|&rank| link.isend(rank, blocks[rank])));
+        } else {
+            ranks.iter().for_each(|&rank| work::copy(link, blocks[rank], room.ranks[rank]));
+            sends.extend(link.isend(ranks[0], room.nodes[n]));
+        }
+    }
+    work::copy(link, blocks[root], mine);
+    link.wait_all(sends).await
+}
+
+/// Gathered at leaders, by leaders, and broadcast: `blocks[rank]` of each rank to everybody.
+pub async fn allgather<F: Fabric>(
+    link: &Link<F>,
+    ground: &Ground<F>,
+    blocks: &[Sge],
+) -> Result<(), Fault> {
+    let levels = ground.levels(link);
+    let layout = &levels.layout;
+    let lens: Vec<usize> = blocks.iter().map(|block| block.len()).collect();
+    let mine = blocks[link.rank];
+    let all = ByNode::new(link, layout, mine, &lens);
+    let (node, place) = layout.places[link.rank];
+    let here: Vec<Sge> = layout.nodes[node].iter().map(|&rank| all.ranks[rank]).collect();
+    levels.node.gatherv(link, mine, if place == 0 { &here } else { &[] }).await?;
+    if let Some(leaders) = &levels.leaders {
+        leaders.allgather(link, &all.nodes).await?;
+    }
+    levels.node.bcast(link, 0, all.memory.sge()).await?;
+    for (rank, &block) in blocks.iter().enumerate() {
+        if rank != link.rank {
+            work::copy(link, all.ranks[rank], block);
+        }
+    }
+    Ok(())
+}
+
+/// Leaders gather what their ranks send, exchange it, and scatter what has come; blocks of one length.
+/// `out[r]` to rank r, `into[r]` from rank r.
+pub async fn alltoall<F: Fabric>(
+    link: &Link<F>,
+    ground: &Ground<F>,
+    out: &[Sge],
+    into: &[Sge],
+) -> Result<(), Fault> {
+    let levels = ground.levels(link);
+    let (layout, len) = (&levels.layout, out[0].len());
+    let lens = vec![len; link.size()];
+    // What this rank sends and receives, node by node.
+    let sends = ByNode::new(link, layout, out[0], &lens);
+    for (&from, &to) in out.iter().zip(&sends.ranks) {
+        work::copy(link, from, to);
+    }
+    let comes = ByNode::new(link, layout, out[0], &lens);
+    let (node, place) = layout.places[link.rank];
+    let (here, all) = (layout.nodes[node].len(), lens.len() * len);
+    if let (Some(leaders), 0) = (&levels.leaders, place) {
+        let (gathered, scattered) =
+            (work::stage(link, out[0], here * all), work::stage(link, out[0], here * all));
+        let rows = |room: &Staging| -> Vec<Sge> {
+            (0..here).map(|i| room.sge().part(i * all, all)).collect()
+        };
+        let (out_rows, in_rows) = (rows(&gathered), rows(&scattered));
+        levels.node.gather(link, sends.memory.sge(), &out_rows).await?;
+        // Between nodes: for each of our ranks what the other node's ranks get, and back.
+        let (leaving, coming) =
+            (work::stage(link, out[0], here * all), work::stage(link, out[0], here * all));
+        let shares = |room: &Staging| {
+            let counts = layout.nodes.iter().map(|ranks| here * ranks.len() * len);
+            let cut = Blocks::of(room.sge(), counts);
+            (0..cut.count()).map(|i| cut.block(i)).collect::<Vec<Sge>>()
+        };
+        let (leaves, enters) = (shares(&leaving), shares(&coming));
+        let mut start = 0;
+        for (n, ranks) in layout.nodes.iter().enumerate() {
+            let width = ranks.len() * len;
+            for (i, row) in out_rows.iter().enumerate() {
+                work::copy(link, row.part(start, width), leaves[n].part(i * width, width));
+            }
+            start += width;
+        }
+        leaders.alltoallv(link, &leaves, &enters).await?;
+        let mut start = 0;
+        for (n, ranks) in layout.nodes.iter().enumerate() {
+            // From each rank there, a block for each rank here.
+            for source in 0..ranks.len() {
+                for (i, row) in in_rows.iter().enumerate() {
+                    let block = enters[n].part((source * here + i) * len, len);
+                    work::copy(link, block, row.part(start + source * len, len));
+                }
+            }
+            start += ranks.len() * len;
+        }
+        levels.node.scatterv(link, &in_rows, comes.memory.sge()).await?;
+    } else {
+        levels.node.gather(link, sends.memory.sge(), &[]).await?;
+        levels.node.scatterv(link, &[], comes.memory.sge()).await?;
+    }
+    for (&from, &to) in comes.ranks.iter().zip(into) {
+        work::copy(link, from, to);
+    }
+    Ok(())
+}

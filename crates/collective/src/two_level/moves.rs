@@ -1,0 +1,36 @@
+//! Barrier and broadcast.
+
+use crate::{Ground, Link};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// All of a node, all nodes, all of a node.
+pub async fn barrier<F: Fabric>(link: &Link<F>, ground: &Ground<F>) -> Result<(), Fault> {
+    let levels = ground.levels(link);
+    levels.node.barrier(link).await?;
+    if let Some(leaders) = &levels.leaders {
+        leaders.barrier(link).await?;
+    }
+    levels.node.barrier(link).await
+}
+
+/// On the root's node, between nodes, on the others. `data` of `root` is copied to `data` of everybody.
+pub async fn bcast<F: Fabric>(
+    link: &Link<F>,
+    ground: &Ground<F>,
+    root: usize,
+    data: Sge,
+) -> Result<(), Fault> {
+    let levels = ground.levels(link);
+    let (origin, place) = levels.layout.places[root];
+    let (node, _) = levels.layout.places[link.rank];
+    if node == origin {
+        levels.node.bcast(link, place, data).await?;
+    }
+    if let Some(leaders) = &levels.leaders {
+        leaders.bcast(link, origin, data).await?;
+    }
+    if node != origin {
+        levels.node.bcast(link, 0, data).await?;
+    }
+    Ok(())
+}

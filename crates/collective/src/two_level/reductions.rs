@@ -1,0 +1,163 @@
+//! Reductions: within nodes, between their leaders, and back.
+
+use crate::levels::Levels;
+use crate::{
+    Blocks, Ground, Link, Reduce, allreduce as flat, reduce as rooted, scan as prefix, work,
+};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// Whether the order of operands is kept, or does not matter.
+fn in_order<F: Fabric>(levels: &Levels<F>, op: &(impl Reduce + ?Sized)) -> bool {
+    op.commutes() || levels.layout.is_contiguous()
+}
+
+/// `result`: at the root. The root's leader hands the sum on to it.
+pub async fn reduce<F: Fabric>(
+    link: &Link<F>,
+    ground: &Ground<F>,
+    root: usize,
+    (data, result, element): (Sge, Sge, usize),
+    op: &(impl Reduce + ?Sized),
+) -> Result<(), Fault> {
+    let levels = ground.levels(link);
+    if !in_order(&levels, op) {
+        return rooted::binomial(link, root, data, result, op).await;
+    }
+    let (node, leader) = {
+        let (node, _) = levels.layout.places[root];
+        (node, levels.layout.nodes[node][0])
+    };
+    let sum = work::stage(link, data, data.len());
+    levels.node.reduce(link, 0, (data, sum.sge(), element), op).await?;
+    let Some(leaders) = &levels.leaders else {
+        return if link.rank == root { link.recv(leader, result).await } else { Ok(()) };
+    };
+    let whole = if link.rank == root {
+        None
+    } else {
+        Some(work::stage(link, data, if link.rank == leader { data.len() } else { 0 }))
+    };
+    let into = whole.as_ref().map_or(result, |whole| whole.sge());
+    leaders.reduce(link, node, (sum.sge(), into, element), op).await?;
+    if link.rank == leader && leader != root { link.send(root, into).await } else { Ok(()) }
+}
+
+/// Combines `data` of all ranks into `result` of all.
+pub async fn allreduce<F: Fabric>(
+    link: &Link<F>,
+    ground: &Ground<F>,
+    (data, result, element): (Sge, Sge, usize),
+    op: &(impl Reduce + ?Sized),
+) -> Result<(), Fault> {
+    let levels = ground.levels(link);
+    if !in_order(&levels, op) {
+        return flat::gather_broadcast(link, data, result, op).await;
+    }
+    let sum = work::stage(link, data, data.len());
+    levels.node.reduce(link, 0, (data, sum.sge(), element), op).await?;
+    if let Some(leaders) = &levels.leaders {
+        leaders.allreduce(link, (sum.sge(), result, element), op).await?;
+    }
+    levels.node.bcast(link, 0, result).await
+}
+
+/// The data node by node, so that each leader gets what its node's ranks shall have.
+pub async fn reduce_scatter<F: Fabric>(
+    link: &Link<F>,
+    ground: &Ground<F>,
+    (data, lens): (Sge, &[usize]),
+    (result, element): (Sge, usize),
+    op: &(impl Reduce + ?Sized),
+) -> Result<(), Fault> {
+    let levels = ground.levels(link);
+    let blocks = Blocks::of(data, lens.iter().copied());
+    if !in_order(&levels, op) {
+        return crate::reduce_scatter::reduce_scatterv(link, &blocks, result, op).await;
+    }
+    let layout = &levels.layout;
+    let sorted = (!layout.is_contiguous()).then(|| {
+        let room = work::stage(link, data, data.len());
+        let mut at = 0;
+        for rank in layout.order() {
+            work::copy(link, blocks.block(rank), room.sge().part(at, lens[rank]));
+            at += lens[rank];
+        }
+        room
+    });
+    let data = sorted.as_ref().map_or(data, |room| room.sge());
+    let sum = work::stage(link, data, data.len());
+    levels.node.reduce(link, 0, (data, sum.sge(), element), op).await?;
+    let Some(leaders) = &levels.leaders else {
+        return levels.node.scatterv(link, &[], result).await;
+    };
+    let (node, _) = layout.places[link.rank];
+    let of_node = |ranks: &Vec<usize>| ranks.iter().map(|&rank| lens[rank]).sum();
+    let shares: Vec<usize> = layout.nodes.iter().map(of_node).collect();
+    let share = work::stage(link, data, shares[node]);
+    leaders.reduce_scatter(link, (sum.sge(), &shares), (share.sge(), element), op).await?;
+    let here = layout.nodes[node].iter().map(|&rank| lens[rank]);
+    let cut = Blocks::of(share.sge(), here);
+    let cut: Vec<Sge> = (0..cut.count()).map(|i| cut.block(i)).collect();
+    levels.node.scatterv(link, &cut, result).await
+}
+
+/// Prefixes within nodes, then what the nodes below have together.
+pub async fn scan<F: Fabric>(
+    link: &Link<F>,
+    ground: &Ground<F>,
+    (data, result, element): (Sge, Sge, usize),
+    op: &(impl Reduce + ?Sized),
+) -> Result<(), Fault> {
+    let levels = ground.levels(link);
+    if !levels.layout.is_contiguous() {
+        return prefix::recursive_doubling(link, data, result, op).await;
+    }
+    let below = below(link, &levels, (data, element), op).await?;
+    levels.node.scan(link, (data, result, element), false, op).await?;
+    if let Some(below) = below {
+        work::combine(link, op, below.sge(), result);
+    }
+    Ok(())
+}
+
+/// The same without the own data; nothing at rank 0.
+pub async fn exscan<F: Fabric>(
+    link: &Link<F>,
+    ground: &Ground<F>,
+    (data, result, element): (Sge, Sge, usize),
+    op: &(impl Reduce + ?Sized),
+) -> Result<(), Fault> {
+    let levels = ground.levels(link);
+    if !levels.layout.is_contiguous() {
+        return prefix::exclusive_recursive_doubling(link, data, result, op).await;
+    }
+    let below = below(link, &levels, (data, element), op).await?;
+    levels.node.scan(link, (data, result, element), true, op).await?;
+    let (_, place) = levels.layout.places[link.rank];
+    match below {
+        Some(below) if place == 0 => work::copy(link, below.sge(), result),
+        Some(below) => work::combine(link, op, below.sge(), result),
+        None => {}
+    }
+    Ok(())
+}
+
+/// What the ranks of all nodes below have together; `None` on the first node.
+async fn below<F: Fabric>(
+    link: &Link<F>,
+    levels: &Levels<F>,
+    (data, element): (Sge, usize),
+    op: &(impl Reduce + ?Sized),
+) -> Result<Option<weft_fabric::Staging>, Fault> {
+    let (node, _) = levels.layout.places[link.rank];
+    let (sum, below) = (work::stage(link, data, data.len()), work::stage(link, data, data.len()));
+    levels.node.reduce(link, 0, (data, sum.sge(), element), op).await?;
+    if let Some(leaders) = &levels.leaders {
+        leaders.scan(link, (sum.sge(), below.sge(), element), true, op).await?;
+    }
+    if node == 0 {
+        return Ok(None);
+    }
+    levels.node.bcast(link, 0, below.sge()).await?;
+    Ok(Some(below))
+}
