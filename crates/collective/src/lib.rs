@@ -22,6 +22,7 @@ pub mod inter;
 pub mod landing;
 mod link;
 pub mod map;
+pub mod maps;
 pub mod neighbor;
 pub mod rank;
 pub mod reduce;

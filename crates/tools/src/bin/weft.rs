@@ -5,12 +5,14 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 use weft_tools::coverage::Coverage;
+use weft_tools::explain;
 use weft_tools::figures;
 use weft_tools::library::{self, About};
 use weft_tools::machine::Machine;
 use weft_tools::settings;
 use weft_tools::sim;
 use weft_tools::tree::Tree;
+use weft_tools::tune;
 use weft_tools::variables;
 
 /// Weft, an MPI library: what is installed, and what it makes of this machine.
@@ -36,6 +38,10 @@ enum Command {
     Figures(FiguresArgs),
     /// Run a communication pattern on a simulated cluster, in virtual time.
     Sim(Box<sim::Args>),
+    /// Find the best collective algorithms by running all of them, here or on a simulated machine.
+    Tune(Box<tune::Args>),
+    /// Say which algorithm a collective operation would use, at what cost, and why.
+    Explain(Box<explain::Args>),
 }
 
 #[derive(clap::Args)]
@@ -61,6 +67,8 @@ fn main() -> ExitCode {
             let request = figures::Request { out, only, quick, published };
             figures::run(&request).map_err(|why| (why, 1))
         }
+        Command::Tune(args) => tune::run(&args).map_err(|why| (why.to_string(), why.code())),
+        Command::Explain(args) => explain::run(&args).map_err(|why| (why.to_string(), why.code())),
         Command::Sim(args) => sim::run(&args).map_err(|why| (why.to_string(), why.code())),
     };
     let text = match text {
