@@ -39,9 +39,10 @@ impl Selection {
         Selection { map: Some(map.clone()), together: Some(map), ..Selection::default() }
     }
 
-    /// By one map where the ranks share memory, and by another where they do not.
-    pub fn by_place(together: Rc<Map>, apart: Rc<Map>) -> Selection {
-        Selection { map: Some(apart), together: Some(together), ..Selection::default() }
+    /// By one map where the ranks share memory, and by another where they do not, if nothing is asked
+    /// for.
+    pub fn use_maps(&mut self, together: Option<Rc<Map>>, apart: Option<Rc<Map>>) {
+        (self.together, self.map) = (together, apart);
     }
 
     /// What says where nothing is asked for, among ranks at `site`.
@@ -126,7 +127,8 @@ mod tests {
         let map = |name: &str| {
             Rc::new(Map::parse(&format!("# machine: m\nallreduce 2 0 {name} 1\n")).unwrap())
         };
-        let selection = Selection::by_place(map("RPE"), map("MPI-GB"));
+        let mut selection = Selection::default();
+        selection.use_maps(Some(map("RPE")), Some(map("MPI-GB")));
         let chosen = |together| {
             let mut case = case(true);
             case.site.together = together;
