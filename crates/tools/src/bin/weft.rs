@@ -40,6 +40,8 @@ enum Command {
     Sim(Box<sim::Args>),
     /// Find the best collective algorithms by running all of them, here or on a simulated machine.
     Tune(Box<tune::Args>),
+    #[command(hide = true)]
+    TuneRank(tune::real::Rank),
     /// Say which algorithm a collective operation would use, at what cost, and why.
     Explain(Box<explain::Args>),
 }
@@ -68,6 +70,9 @@ fn main() -> ExitCode {
             figures::run(&request).map_err(|why| (why, 1))
         }
         Command::Tune(args) => tune::run(&args).map_err(|why| (why.to_string(), why.code())),
+        Command::TuneRank(args) => {
+            tune::real::rank(&args).map(|()| String::new()).map_err(|why| (why, 1))
+        }
         Command::Explain(args) => explain::run(&args).map_err(|why| (why.to_string(), why.code())),
         Command::Sim(args) => sim::run(&args).map_err(|why| (why.to_string(), why.code())),
     };
