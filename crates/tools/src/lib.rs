@@ -1,5 +1,6 @@
 //! What the tools `mpicc`, `mpicxx` and `weft` share.
 
+pub mod algorithms;
 pub mod coverage;
 pub mod explain;
 pub mod figures;

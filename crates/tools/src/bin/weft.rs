@@ -4,6 +4,7 @@ use clap::{Parser, Subcommand};
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
+use weft_tools::algorithms;
 use weft_tools::coverage::Coverage;
 use weft_tools::explain;
 use weft_tools::figures;
@@ -33,6 +34,9 @@ enum Command {
         /// List the variables of the tool interface (MPI_T).
         #[arg(long, conflicts_with = "coverage")]
         variables: bool,
+        /// List the algorithms of collective operations, with what they need and cost.
+        #[arg(long, conflicts_with_all = ["coverage", "variables"])]
+        algorithms: bool,
     },
     /// Simulate the documents' figures and set the published numbers beside them.
     Figures(FiguresArgs),
@@ -64,7 +68,10 @@ struct FiguresArgs {
 
 fn main() -> ExitCode {
     let text = match Args::parse().command {
-        Command::Info { coverage, variables } => info(coverage, variables).map_err(|why| (why, 1)),
+        Command::Info { algorithms: true, .. } => Ok(algorithms::list()),
+        Command::Info { coverage, variables, .. } => {
+            info(coverage, variables).map_err(|why| (why, 1))
+        }
         Command::Figures(FiguresArgs { out, only, quick, published }) => {
             let request = figures::Request { out, only, quick, published };
             figures::run(&request).map_err(|why| (why, 1))
