@@ -255,6 +255,7 @@ impl Fabric for Node {
             src: RemoteAddr,
             done: Completion,
         ) -> Result<(), Fault>;
+        fn mapped(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge>;
         fn fetch_add(
             &self,
             peer: usize,

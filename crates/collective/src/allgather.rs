@@ -9,6 +9,7 @@ mod multicast;
 mod neighbor_exchange;
 mod recursive_doubling;
 mod ring;
+mod shared;
 
 pub use bruck::bruck;
 pub use gather_broadcast::gather_broadcast;
@@ -17,3 +18,4 @@ pub use neighbor_exchange::neighbor_exchange;
 pub(crate) use recursive_doubling::doubling_of;
 pub use recursive_doubling::recursive_doubling;
 pub use ring::ring;
+pub use shared::shared;

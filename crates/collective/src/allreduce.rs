@@ -8,6 +8,7 @@ mod rabenseifner;
 mod rgm;
 mod ring;
 mod rpe;
+pub(crate) mod shared;
 mod swing;
 
 pub use central::central;
@@ -18,4 +19,5 @@ pub use rabenseifner::rabenseifner;
 pub use rgm::rgm;
 pub use ring::ring;
 pub use rpe::rpe;
+pub use shared::shared;
 pub use swing::swing;

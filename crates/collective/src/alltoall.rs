@@ -3,7 +3,9 @@
 mod bruck;
 mod linear;
 mod pairwise;
+mod shared;
 
 pub use bruck::bruck;
 pub use linear::linear;
 pub use pairwise::pairwise;
+pub use shared::shared;

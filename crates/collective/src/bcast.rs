@@ -9,6 +9,7 @@ mod k_nomial;
 mod multicast;
 mod scatter_allgather;
 mod segments;
+mod shared;
 mod split_binary;
 
 pub use binary::binary;
@@ -19,4 +20,5 @@ pub use flat::flat;
 pub use k_nomial::k_nomial;
 pub use multicast::multicast;
 pub use scatter_allgather::{scatter_allgather, scatter_doubling};
+pub use shared::shared;
 pub use split_binary::split_binary;

@@ -4,6 +4,10 @@
 //!   at rank 0      arrivals (64) | contributions [parity][rank], 64 bytes each
 //!   at each rank   flag (64)     | result [parity], 64 bytes each
 //! ```
+//! Two ranks need no centre: each writes to a line of the other, data and flag at once.
+//! ```text
+//!   at each of two   inbox [parity]: flag (8), what the other says (120)
+//! ```
 //! Made in the first operation that needs it: every rank allocates its part and one allgather brings
 //! the addresses round.
 //!
@@ -15,6 +19,7 @@
 
 use crate::gate::{Gate, Turn};
 use crate::link::share_memory;
+use crate::shared::Desks;
 use crate::{Link, allgather};
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -23,15 +28,23 @@ use weft_fabric::{Counter, Fabric, Fault, Flag, Region, RemoteAddr, RemoteFlag, 
 /// Bytes that one rank may contribute.
 pub const SLOT: usize = 64;
 
+/// Bytes that one of two ranks may say to the other, beside the flag in the same line pair.
+const SAID: usize = 120;
+/// Where the inboxes of two ranks begin; and their distance.
+const INBOX: usize = 4 * SLOT;
+const INBOX_SIZE: usize = 8 + SAID;
+
 /// A communicator's board, or the place for it.
 pub struct Board<F: Fabric> {
     made: OnceCell<Made<F>>,
+    /// Further memory of the algorithms that read each other's.
+    pub(crate) desks: Desks<F>,
     gate: Gate<F>,
 }
 
 impl<F: Fabric> Default for Board<F> {
     fn default() -> Self {
-        Board { made: OnceCell::new(), gate: Gate::default() }
+        Board { made: OnceCell::new(), desks: Desks::default(), gate: Gate::default() }
     }
 }
 
@@ -58,6 +71,8 @@ pub struct Made<F: Fabric> {
     arrivals: RemoteAddr,
     ranks: Vec<RemoteAddr>,
     flag: Flag,
+    /// Of the inboxes, by parity, where there are two ranks.
+    inboxes: Option<[Flag; 2]>,
     size: usize,
 }
 
@@ -75,7 +90,17 @@ impl<F: Fabric> Board<F> {
     /// The board, made now if need be, and the number of the operation (from 1 on). Waits until this
     /// rank has left all operations that it began before.
     pub async fn enter(&self, link: &Link<F>) -> Result<(Visit<'_, F>, u64), Fault> {
-        let (turn, epoch) = self.gate.enter(link).await?;
+        self.enter_for(link, 1).await
+    }
+
+    /// The same for an operation in which the ranks meet several times: each meeting has a number, and
+    /// counts as an operation. Returns the first.
+    pub async fn enter_for(
+        &self,
+        link: &Link<F>,
+        meetings: u64,
+    ) -> Result<(Visit<'_, F>, u64), Fault> {
+        let (turn, epoch) = self.gate.enter_for(link, meetings).await?;
         let made = match self.made.get() {
             Some(made) => made,
             None => {
@@ -94,7 +119,8 @@ impl<F: Fabric> Made<F> {
         // By name, the central algorithms can be had across nodes, too.
         let near = share_memory(fabric, &link.members);
         let allocate = |len| if near { fabric.allocate_on_node(len) } else { fabric.allocate(len) };
-        let mine = allocate(3 * SLOT)?;
+        let inboxes = if size == 2 { 2 * INBOX_SIZE } else { 0 };
+        let mine = allocate(INBOX + inboxes)?;
         let central = match link.rank {
             0 => Some(allocate(SLOT * (1 + 2 * size))?),
             _ => None,
@@ -116,17 +142,19 @@ impl<F: Fabric> Made<F> {
         let ranks = (0..size).map(|rank| at(rank, 0)).collect();
         let arrivals = at(0, RemoteAddr::WORDS);
         let flag = fabric.flag(&mine, 0, true);
+        let inbox = |parity| fabric.flag(&mine, INBOX + parity * INBOX_SIZE, true);
+        let inboxes = (size == 2).then(|| [inbox(0), inbox(1)]);
         let endpoint = link.endpoint.clone();
-        Ok(Made { endpoint, mine, central, arrivals, ranks, flag, size })
+        Ok(Made { endpoint, mine, central, arrivals, ranks, flag, inboxes, size })
     }
 
-    fn fabric(&self) -> &F {
+    pub(crate) fn fabric(&self) -> &F {
         self.endpoint.fabric()
     }
 
     /// Posts an operation with a completion counter of its own and waits for it: several operations
     /// of the board may be under way at once.
-    async fn finish(
+    pub(crate) async fn finish(
         &self,
         post: impl FnOnce(&F, Option<Counter>) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
@@ -137,6 +165,40 @@ impl<F: Fabric> Made<F> {
         self.endpoint.until(done, target).await?;
         counters.free(done);
         Ok(())
+    }
+
+    /// Everybody comes, then everybody goes on.
+    pub async fn meet(&self, link: &Link<F>, epoch: u64) -> Result<(), Fault> {
+        if self.inboxes.is_some() {
+            return self.swap(link, epoch, Sge::EMPTY).await.map(drop);
+        }
+        match self.arrive(link, epoch).await? {
+            true => self.release(link, epoch, Sge::EMPTY).await,
+            false => self.await_release(epoch, Sge::EMPTY).await,
+        }
+    }
+
+    /// Whether there are two ranks, which [`Made::swap`].
+    pub fn is_pair(&self) -> bool {
+        self.inboxes.is_some()
+    }
+
+    /// One of two ranks says at most 120 bytes, and returns what the other says: as long an element, which
+    /// holds until the next operation.
+    pub async fn swap(&self, link: &Link<F>, epoch: u64, data: Sge) -> Result<Sge, Fault> {
+        let parity = (epoch % 2) as usize;
+        let flag = self.inboxes.as_ref().expect("two ranks")[parity];
+        let (peer, other) = (link.members[1 - link.rank] as usize, self.ranks[1 - link.rank]);
+        let at = other.offset((INBOX + parity * INBOX_SIZE) as u64);
+        let (to, name) = (at.offset(8), RemoteFlag { at, waking: true });
+        if data.is_empty() {
+            self.fabric().write_flag(peer, data, to, name, epoch, None)?;
+        } else {
+            let post = |fabric: &F, done| fabric.write_flag(peer, data, to, name, epoch, done);
+            self.finish(post).await?;
+        }
+        self.endpoint.until(flag.local, epoch).await?;
+        Ok(self.mine.local.part(INBOX + parity * INBOX_SIZE + 8, data.len()))
     }
 
     /// Where `rank` contributes to operation `epoch`.

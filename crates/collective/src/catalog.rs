@@ -145,6 +145,7 @@ pub enum Method {
     Ring,
     ScatterAllgather,
     ScatterDoubling,
+    Shared,
     SplitBinary,
     Swing,
 }
@@ -178,6 +179,10 @@ pub enum Need {
     Together(usize),
     /// At most so many bytes.
     AtMost(usize),
+    /// More than so many bytes.
+    MoreThan(usize),
+    /// Elements of at most so many bytes.
+    ElementAtMost(usize),
     /// At least as many elements as ranks.
     ElementEach,
     /// Blocks of one length.
@@ -252,6 +257,12 @@ impl Need {
                 hold(ranks <= most, &|| format!("{ranks} ranks: at most {most}"))
             }
             Need::AtMost(most) => hold(bytes <= most, &|| format!("{bytes} bytes: at most {most}")),
+            Need::MoreThan(least) => {
+                hold(bytes > least, &|| format!("{bytes} bytes: more than {least}"))
+            }
+            Need::ElementAtMost(most) => {
+                hold(element <= most, &|| format!("elements of {element} bytes: at most {most}"))
+            }
             Need::ElementEach => hold(bytes >= ranks * element.max(1), &|| {
                 format!(
                     "{bytes} bytes are fewer than one element of {element} for each of {ranks} ranks"

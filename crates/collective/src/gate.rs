@@ -36,11 +36,11 @@ impl<F: Fabric> Default for Gate<F> {
 }
 
 /// The turn of one operation; dropping it lets the next one in.
-pub struct Turn<'g, F: Fabric>(&'g Inner<F>);
+pub struct Turn<'g, F: Fabric>(&'g Inner<F>, u64);
 
 impl<F: Fabric> Drop for Turn<'_, F> {
     fn drop(&mut self) {
-        self.0.endpoint.fabric().counters().add(self.0.left, 1);
+        self.0.endpoint.fabric().counters().add(self.0.left, self.1);
     }
 }
 
@@ -50,8 +50,17 @@ impl<F: Fabric> Gate<F> {
         &self,
         link: &Link<F>,
     ) -> impl Future<Output = Result<(Turn<'_, F>, u64), Fault>> + use<'_, F> {
+        self.enter_for(link, 1)
+    }
+
+    /// The same for an operation that takes several numbers (or none), of which it gets the first.
+    pub fn enter_for(
+        &self,
+        link: &Link<F>,
+        numbers: u64,
+    ) -> impl Future<Output = Result<(Turn<'_, F>, u64), Fault>> + use<'_, F> {
         let number = self.begun.get() + 1;
-        self.begun.set(number);
+        self.begun.set(self.begun.get() + numbers);
         let inner = self.inner.get_or_init(|| {
             let counters = link.endpoint.fabric().counters();
             let left = counters.allocate();
@@ -59,7 +68,7 @@ impl<F: Fabric> Gate<F> {
         });
         async move {
             inner.endpoint.until(inner.left, inner.start + number - 1).await?;
-            Ok((Turn(inner), number))
+            Ok((Turn(inner, numbers), number))
         }
     }
 }

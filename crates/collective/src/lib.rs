@@ -31,6 +31,7 @@ pub mod run;
 pub mod scan;
 pub mod scatter;
 mod selection;
+pub mod shared;
 pub mod slots;
 pub mod trees;
 mod work;

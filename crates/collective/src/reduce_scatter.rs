@@ -6,8 +6,10 @@ mod halving;
 mod pairwise;
 mod reduce_scatterv;
 mod ring;
+mod shared;
 
 pub use halving::recursive_halving;
 pub use pairwise::pairwise;
 pub use reduce_scatterv::reduce_scatterv;
 pub use ring::ring;
+pub use shared::shared;

@@ -61,6 +61,7 @@ pub async fn bcast<F: Fabric>(
         Method::ScatterDoubling => bcast::scatter_doubling(link, root, data).await,
         Method::Circulant => bcast::circulant(link, root, data, parameter).await,
         Method::GatherMulticast => bcast::multicast(link, ground, root, data, parameter).await,
+        Method::Shared => bcast::shared(link, &ground.board, root, data).await,
         _ => unlisted(choice),
     }
 }
@@ -108,6 +109,9 @@ pub async fn allgather<F: Fabric>(
 ) -> Result<(), Fault> {
     match choice.algorithm.method {
         Method::Ring => return allgather::ring(link, blocks).await,
+        Method::Shared => {
+            return allgather::shared(link, &ground.board, blocks[link.rank], blocks).await;
+        }
         Method::GatherMulticast => return allgather::multicast(link, ground, blocks).await,
         _ => {}
     }
@@ -133,6 +137,7 @@ pub async fn allgather<F: Fabric>(
 /// `out[r]` to rank r, `into[r]` from rank r.
 pub async fn alltoall<F: Fabric>(
     link: &Link<F>,
+    ground: &Ground<F>,
     choice: Choice,
     out: &[Sge],
     into: &[Sge],
@@ -141,6 +146,7 @@ pub async fn alltoall<F: Fabric>(
         Method::Pairwise => alltoall::pairwise(link, out, into).await,
         Method::Linear => alltoall::linear(link, out, into, choice.parameter).await,
         Method::Bruck => alltoall::bruck(link, out, into, choice.parameter).await,
+        Method::Shared => alltoall::shared(link, &ground.board, out, into).await,
         _ => unlisted(choice),
     }
 }
@@ -148,6 +154,7 @@ pub async fn alltoall<F: Fabric>(
 /// `result`: at the root. `element`: bytes of one.
 pub async fn reduce<F: Fabric>(
     link: &Link<F>,
+    ground: &Ground<F>,
     choice: Choice,
     root: usize,
     (data, result, element): (Sge, Sge, usize),
@@ -162,6 +169,9 @@ pub async fn reduce<F: Fabric>(
             reduce::chain(link, root, data, result, op, (element, segment)).await
         }
         Method::Rabenseifner => reduce::scatter_gather(link, root, data, result, op, element).await,
+        Method::Shared => {
+            reduce::shared(link, &ground.board, root, (data, result), element, op).await
+        }
         _ => unlisted(choice),
     }
 }
@@ -195,6 +205,9 @@ pub async fn allreduce<F: Fabric>(
         (Method::Rabenseifner, _) => allreduce::rabenseifner(link, data, result, op, element).await,
         (Method::Ring, _) => allreduce::ring(link, data, result, op, element).await,
         (Method::Swing, _) => allreduce::swing(link, data, result, op, element).await,
+        (Method::Shared, _) => {
+            allreduce::shared(link, &ground.board, data, result, element, op).await
+        }
         _ => unlisted(choice),
     }
 }
@@ -203,10 +216,10 @@ pub async fn allreduce<F: Fabric>(
 /// rank 1, and so on.
 pub async fn reduce_scatter<F: Fabric>(
     link: &Link<F>,
+    ground: &Ground<F>,
     choice: Choice,
-    data: Sge,
-    lens: &[usize],
-    result: Sge,
+    (data, lens): (Sge, &[usize]),
+    (result, element): (Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
     let data = Blocks::of(data, lens.iter().copied());
@@ -215,35 +228,45 @@ pub async fn reduce_scatter<F: Fabric>(
         Method::Pairwise => reduce_scatter::pairwise(link, &data, result, op).await,
         Method::Ring => reduce_scatter::ring(link, &data, result, op).await,
         Method::Halving => reduce_scatter::recursive_halving(link, &data, result, op).await,
+        Method::Shared => {
+            reduce_scatter::shared(link, &ground.board, (data.whole(), lens), result, element, op)
+                .await
+        }
         _ => unlisted(choice),
     }
 }
 
 pub async fn scan<F: Fabric>(
     link: &Link<F>,
+    ground: &Ground<F>,
     choice: Choice,
-    data: Sge,
-    result: Sge,
+    (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
     match choice.algorithm.method {
         Method::Chain => scan::chain(link, data, result, op).await,
         Method::RecursiveDoubling => scan::recursive_doubling(link, data, result, op).await,
+        Method::Shared => {
+            scan::shared(link, &ground.board, (data, result), element, false, op).await
+        }
         _ => unlisted(choice),
     }
 }
 
 pub async fn exscan<F: Fabric>(
     link: &Link<F>,
+    ground: &Ground<F>,
     choice: Choice,
-    data: Sge,
-    result: Sge,
+    (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
     match choice.algorithm.method {
         Method::Chain => scan::exclusive_chain(link, data, result, op).await,
         Method::RecursiveDoubling => {
             scan::exclusive_recursive_doubling(link, data, result, op).await
+        }
+        Method::Shared => {
+            scan::shared(link, &ground.board, (data, result), element, true, op).await
         }
         _ => unlisted(choice),
     }

@@ -2,6 +2,8 @@
 
 mod chain;
 mod recursive_doubling;
+mod shared;
 
 pub use chain::{chain, exclusive_chain};
 pub use recursive_doubling::{exclusive_recursive_doubling, recursive_doubling};
+pub use shared::shared;

@@ -103,7 +103,7 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Started {
     let (rank, n) = (group.rank, group.size());
     let (link, ground) = (group.link(), group.ground.clone());
     // All ranks draw the same kind: they agree on the key.
-    let kind = Rng::with_seed(key).u8(0..9);
+    let kind = Rng::with_seed(key).u8(0..11);
     let data = rank.buffer(&bytes_of(&operand(key, group.me)));
     let result = rank.empty(32);
     let out = result.sge();
@@ -123,6 +123,13 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Started {
                 Ok(allreduce::central(&link, &ground.board, data.sge(), out, &Product).await?)
             };
             (engine.spawn(central), Some(fold(key, n, product)))
+        }
+        9 | 10 => {
+            let shared = async move {
+                let board = &ground.board;
+                Ok(allreduce::shared(&link, board, data.sge(), out, 32, &Product).await?)
+            };
+            (engine.spawn(shared), Some(fold(key, n, product)))
         }
         4 => {
             let exchange = async move {

@@ -9,7 +9,8 @@ use group::{Float, Group, Larger, Product, Sum, bytes_of, product, words_of};
 use std::collections::HashMap;
 use std::sync::Mutex;
 use weft_collective::{
-    Reduce, SLOT, allgather, allreduce, alltoall, bcast, gather, reduce, scan, scatter,
+    Reduce, SLOT, allgather, allreduce, alltoall, bcast, gather, reduce, reduce_scatter, scan,
+    scatter,
 };
 use weft_fabric::{Fabric, Sge};
 
@@ -64,6 +65,9 @@ enum Algorithm {
     Central,
     PairwiseExchange,
     GatherBroadcast,
+    Shared,
+    /// The same with the data in the place of the result.
+    SharedInPlace,
     Rpe,
 }
 use Algorithm::*;
@@ -76,12 +80,20 @@ fn allreduce<F: Fabric>(
 ) -> Vec<u64> {
     let rank = group.rank;
     let (data, result) = (rank.buffer(&bytes_of(operand)), rank.empty(8 * operand.len()));
-    let (data, into, link) = (data.sge(), result.sge(), group.link());
+    let (mut data, into, link) = (data.sge(), result.sge(), group.link());
+    if algorithm == SharedInPlace {
+        into.copy_from(data);
+        data = into;
+    }
     rank.block_on(async {
         match algorithm {
             Central => allreduce::central(&link, &group.ground.board, data, into, op).await,
             PairwiseExchange => allreduce::pairwise_exchange(&link, data, into, op).await,
             GatherBroadcast => allreduce::gather_broadcast(&link, data, into, op).await,
+            Shared | SharedInPlace => {
+                // The longest element of all operators.
+                allreduce::shared(&link, &group.ground.board, data, into, 32, op).await
+            }
             Rpe => {
                 let had = allreduce::rpe(&link, &group.ground, data, into, op).await;
                 had.map(|had| assert!(had, "room for slots"))
@@ -113,10 +125,19 @@ impl Body for Allreduces {
     fn run<F: Fabric>(&self, rank: &Rank<F>) {
         let group = Group::world(rank);
         let n = rank.size();
-        for (round, words) in [4, 8, 8, 4, 600, 4, 6000, 8].into_iter().enumerate() {
+        for (round, words) in [4, 8, 8, 4, 600, 4, 6000, 8, 3000].into_iter().enumerate() {
             let round = round as u64;
             let mine = operand(round, rank.me(), words);
-            for algorithm in [Central, PairwiseExchange, Rpe, GatherBroadcast, Central] {
+            for algorithm in [
+                Central,
+                PairwiseExchange,
+                Shared,
+                Rpe,
+                GatherBroadcast,
+                Central,
+                Shared,
+                SharedInPlace,
+            ] {
                 if algorithm == Central && 8 * words > SLOT {
                     continue;
                 }
@@ -146,6 +167,59 @@ fn allreduces_agree_with_a_fold_and_in_every_bit() {
 /// Reductions with a root, and prefix reductions.
 struct Others;
 
+impl Others {
+    /// By ranks that read each other's memory: one behind the other, with nothing in between, the data
+    /// beside the result or in its place.
+    fn shared<F: Fabric>(&self, group: &Group<F>, round: u64, words: usize) {
+        let rank = group.rank;
+        let (me, n, board, unit) = (rank.me(), rank.size(), &group.ground.board, 32);
+        let mine = bytes_of(&operand(round, me, words));
+        for in_place in [false, true] {
+            let buffers = || {
+                let data = rank.buffer(&mine);
+                let result = if in_place { rank.buffer(&mine) } else { rank.empty(mine.len()) };
+                let from = if in_place { result.sge() } else { data.sge() };
+                (data, from, result)
+            };
+            for root in 0..n {
+                let (_data, from, result) = buffers();
+                let before = bytes(&result);
+                let (link, pair) = (group.link(), (from, result.sge()));
+                rank.block_on(reduce::shared(&link, board, root, pair, unit, &Product)).unwrap();
+                let expected = match me == root {
+                    true => bytes_of(&products(round, 0..n, words)),
+                    false => before,
+                };
+                assert!(bytes(&result) == expected, "shared reduce to {root}, {words} words");
+            }
+            for exclusive in [false, true] {
+                let (_data, from, result) = buffers();
+                let before = bytes(&result);
+                let (link, pair) = (group.link(), (from, result.sge()));
+                let scan = scan::shared(&link, board, pair, unit, exclusive, &Product);
+                rank.block_on(scan).unwrap();
+                let expected = match (exclusive, me) {
+                    (true, 0) => before,
+                    (true, _) => bytes_of(&products(round, 0..me, words)),
+                    (false, _) => bytes_of(&products(round, 0..me + 1, words)),
+                };
+                assert!(bytes(&result) == expected, "shared scan, {words} words");
+            }
+            // Blocks of different lengths, some of them empty.
+            let all = products(round, 0..n, words);
+            let elements = words / 4;
+            let bound = |r: usize| if r < n { elements * r * r / n / n } else { elements };
+            let lens: Vec<_> = (0..n).map(|r| 32 * (bound(r + 1) - bound(r))).collect();
+            let (_data, from, result) = buffers();
+            let into = result.sge().part(0, lens[me]);
+            let (link, data) = (group.link(), (from, &lens[..]));
+            let scatter = reduce_scatter::shared(&link, board, data, into, unit, &Product);
+            rank.block_on(scatter).unwrap();
+            assert!(words_of(into) == all[4 * bound(me)..4 * bound(me + 1)], "{words} words");
+        }
+    }
+}
+
 impl Body for Others {
     fn run<F: Fabric>(&self, rank: &Rank<F>) {
         let group = Group::world(rank);
@@ -163,6 +237,7 @@ impl Body for Others {
                 };
                 assert!(bytes(&result) == expected, "reduce to {root}, {words} words");
             }
+            self.shared(&group, round, words);
             let result = rank.empty(8 * words);
             let link = group.link();
             rank.block_on(scan::chain(&link, data.sge(), result.sge(), &Product)).unwrap();
@@ -195,6 +270,43 @@ fn block(round: u64, a: usize, b: usize) -> Vec<u8> {
     pattern(key, len)
 }
 
+impl Moves {
+    /// By ranks that read each other's memory, one behind the other.
+    fn shared<F: Fabric>(&self, group: &Group<F>, round: u64) {
+        let rank = group.rank;
+        let (me, n, board) = (rank.me(), rank.size(), &group.ground.board);
+        let sges =
+            |buffers: &[weft_fabric::Staging]| buffers.iter().map(|b| b.sge()).collect::<Vec<_>>();
+        for (turn, len) in [10, 3000, 20_000, 140_000, 0, 500].into_iter().enumerate() {
+            let key = |r: usize, to: usize| (round << 24) | (turn << 16 | r << 8 | to) as u64;
+            // Blocks of allgather differ.
+            let gathered = |r: usize| pattern(key(r, 99), len - len * r / n / 2);
+            let own = |r: usize| match r == me {
+                true => rank.buffer(&gathered(r)),
+                false => rank.empty(gathered(r).len()),
+            };
+            let blocks: Vec<_> = (0..n).map(own).collect();
+            rank.block_on(allgather::shared(
+                &group.link(),
+                board,
+                blocks[me].sge(),
+                &sges(&blocks),
+            ))
+            .unwrap();
+            for (r, got) in blocks.iter().enumerate() {
+                assert!(bytes(got) == gathered(r), "shared allgather of {r}, {len} bytes");
+            }
+            let out: Vec<_> = (0..n).map(|to| rank.buffer(&pattern(key(me, to), len))).collect();
+            let into: Vec<_> = (0..n).map(|_| rank.empty(len)).collect();
+            let link = group.link();
+            rank.block_on(alltoall::shared(&link, board, &sges(&out), &sges(&into))).unwrap();
+            for (from, got) in into.iter().enumerate() {
+                assert!(bytes(got) == pattern(key(from, me), len), "shared alltoall from {from}");
+            }
+        }
+    }
+}
+
 impl Body for Moves {
     fn run<F: Fabric>(&self, rank: &Rank<F>) {
         let group = Group::world(rank);
@@ -209,6 +321,15 @@ impl Body for Moves {
                 let link = group.link();
                 rank.block_on(bcast::binomial(&link, root, buffer.sge())).unwrap();
                 assert!(bytes(&buffer) == data, "bcast from {root}");
+                let buffer = if me == root { rank.buffer(&data) } else { rank.empty(data.len()) };
+                rank.block_on(bcast::shared(
+                    &group.link(),
+                    &group.ground.board,
+                    root,
+                    buffer.sge(),
+                ))
+                .unwrap();
+                assert!(bytes(&buffer) == data, "shared bcast from {root}");
 
                 let mine = rank.buffer(&block(round, me, root));
                 let empty = |from| rank.empty(block(round, from, root).len());
@@ -236,6 +357,7 @@ impl Body for Moves {
             for (r, got) in blocks.iter().enumerate() {
                 assert!(bytes(got) == block(round, r, 77), "allgather of {r}");
             }
+            self.shared(&group, round);
             let out: Vec<_> = (0..n).map(|to| rank.buffer(&block(round, me, to))).collect();
             let empty = |from| rank.empty(block(round, from, me).len());
             let into: Vec<_> = (0..n).map(empty).collect();

@@ -236,6 +236,10 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
             far(f) f.read(peer, dst, address::far(src), done))
     }
 
+    fn mapped(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
+        ask!(self, peer, near(n, p) n.mapped(p, address::near(at), len), far(f) f.mapped(peer, address::far(at), len))
+    }
+
     fn fetch_add(
         &self,
         peer: usize,

@@ -128,6 +128,17 @@ impl Shm {
         }
     }
 
+    /// What lies in the segment is seen by everybody.
+    #[inline]
+    pub(crate) fn view(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
+        match self.place(peer, at, len).ok()? {
+            // SAFETY: checked to lie in the peer's arena, which is mapped as long as `self`; the caller
+            // names it only while the peer keeps it. Elsewhere it is the program's own and exposed.
+            Place::Here(at) => Some(unsafe { Sge::new(at, len) }),
+            Place::There(_) => None,
+        }
+    }
+
     /// The aligned word at `at` of `peer`, for flags and atomics.
     pub(crate) fn word(&self, peer: usize, at: RemoteAddr) -> Result<&AtomicU64, Fault> {
         if !at.addr.is_multiple_of(8) {

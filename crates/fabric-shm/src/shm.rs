@@ -328,6 +328,11 @@ impl Fabric for Shm {
         Ok(())
     }
 
+    #[inline]
+    fn mapped(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
+        self.view(peer, at, len)
+    }
+
     fn fetch_add(
         &self,
         peer: usize,

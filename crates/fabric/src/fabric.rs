@@ -161,6 +161,13 @@ pub trait Fabric: 'static {
     /// RDMA read of `src` at `peer` into `dst`.
     fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault>;
 
+    /// `len` bytes of `peer`'s memory as this process sees them, if it does: then they can be read in
+    /// place, for as long as the peer keeps them.
+    fn mapped(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
+        let _ = (peer, at, len);
+        None
+    }
+
     /// Adds `operand` to the aligned word at `target` and puts its former value into `result`
     /// (8 bytes).
     fn fetch_add(

@@ -30,6 +30,9 @@ impl Default for Limits {
     }
 }
 
+/// Gives memory back to the fabric if it can by now, and says whether it did.
+type Parked<F> = Box<dyn FnMut(&F) -> bool>;
+
 /// What is known of one peer. Made at first use.
 #[derive(Debug, Clone, Default)]
 pub struct Peer {
@@ -130,6 +133,7 @@ pub struct Endpoint<F: Fabric> {
     pub(crate) limits: Limits,
     pub(crate) arrivals: Counter,
     staging: StagingPool,
+    parked: RefCell<Vec<Parked<F>>>,
     streams: Stream,
     waiting: Cell<Option<(Counter, u64)>>,
     /// Made with the first group, or the first word of one.
@@ -156,8 +160,24 @@ impl<F: Fabric> Endpoint<F> {
         };
         let staging = StagingPool::default();
         let (waiting, multicasts) = (Cell::new(None), OnceCell::new());
-        let (state, streams) = (RefCell::new(state), Stream::default());
-        Endpoint { fabric, state, limits, arrivals, staging, streams, waiting, multicasts }
+        let (state, streams, parked) = (RefCell::new(state), Stream::default(), RefCell::default());
+        Endpoint { fabric, state, limits, arrivals, staging, parked, streams, waiting, multicasts }
+    }
+
+    /// Keeps what cannot be given back yet, because peers may still read it: `give_back` says whether it
+    /// has done it, and is asked again by [`Endpoint::clear_parked`].
+    pub fn park(&self, give_back: impl FnMut(&F) -> bool + 'static) {
+        self.parked.borrow_mut().push(Box::new(give_back));
+    }
+
+    /// How much waits to be given back.
+    pub fn parked(&self) -> usize {
+        self.parked.borrow().len()
+    }
+
+    /// Gives back what can be given back by now.
+    pub fn clear_parked(&self) {
+        self.parked.borrow_mut().retain_mut(|give_back| !give_back(&self.fabric));
     }
 
     pub fn fabric(&self) -> &F {

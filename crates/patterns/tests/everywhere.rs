@@ -171,7 +171,11 @@ fn sizes_alone_take_the_same_time() {
         let phantom = Plan { payload: Payload::Phantom, ..plan.clone() };
         let (real, phantom) = (simulated(&machine, &plan), simulated(&machine, &phantom));
         match (real, phantom) {
-            (Ok(real), Ok(phantom)) => assert_eq!(real, phantom, "{plan:?}"),
+            // A last copy within one buffer is nothing, but sizes alone do not say that it is one.
+            (Ok((real, end)), Ok((phantom, later))) => {
+                assert_eq!(real, phantom, "{plan:?}");
+                assert!(later - end < 10_000_000, "{plan:?}: {end} and {later} ps");
+            }
             (Err(one), Err(other)) => {
                 assert!(one == other && ineligible(&plan, &one), "{plan:?}: {one}");
             }

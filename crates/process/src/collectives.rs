@@ -136,6 +136,7 @@ impl<F: Fabric> Comm<F> {
         op: Rc<dyn Reduce>,
     ) -> impl Running + use<F> {
         let (link, bridge) = self.links();
+        let ground = self.ground.clone();
         let choice =
             self.choose_reduction(Operation::Reduce, send.as_ref().or(receive.as_ref()), &*op);
         async move {
@@ -152,7 +153,7 @@ impl<F: Fabric> Comm<F> {
             let input = input.as_ref().map_or(Sge::EMPTY, |p| p.sge);
             let output = receive.as_ref().map(|b| b.writable(pool));
             let into = output.as_ref().map_or(Sge::EMPTY, |p| p.sge);
-            run::reduce(&link, choice, root, (input, into, element), &*op).await?;
+            run::reduce(&link, &ground, choice, root, (input, into, element), &*op).await?;
             if let (Some(piece), Some(buffer), true) = (output, &receive, link.rank == root) {
                 piece.unpack(buffer, buffer.len());
             }
@@ -197,6 +198,7 @@ impl<F: Fabric> Comm<F> {
         exclusive: bool,
     ) -> impl Running + use<F> {
         let link = self.link();
+        let ground = self.ground.clone();
         let operation = if exclusive { Operation::Exscan } else { Operation::Scan };
         let choice = self.choose_reduction(operation, Some(&receive), &*op);
         async move {
@@ -204,13 +206,14 @@ impl<F: Fabric> Comm<F> {
             let pool = link.endpoint.staging();
             let input = send.as_ref().unwrap_or(&receive).readable(pool);
             let output = receive.writable(pool);
+            let element = receive.ty().size();
             if exclusive {
-                run::exscan(&link, choice, input.sge, output.sge, &*op).await?;
+                run::exscan(&link, &ground, choice, (input.sge, output.sge, element), &*op).await?;
                 if link.rank > 0 {
                     output.unpack(&receive, receive.len());
                 }
             } else {
-                run::scan(&link, choice, input.sge, output.sge, &*op).await?;
+                run::scan(&link, &ground, choice, (input.sge, output.sge, element), &*op).await?;
                 output.unpack(&receive, receive.len());
             }
             Ok(())
@@ -332,6 +335,7 @@ impl<F: Fabric> Comm<F> {
         lengths: Lengths,
     ) -> impl Running + use<F> {
         let (link, bridge) = self.links();
+        let ground = self.ground.clone();
         let choice = match lengths {
             Lengths::Equal => self.choose(Operation::Alltoall, Asked::of(receive[0].len())),
             Lengths::Varying => self.choose(Operation::Alltoallv, Asked::of(0)),
@@ -366,7 +370,7 @@ impl<F: Fabric> Comm<F> {
             ins[me] = ins[me].part(0, own);
             let mut outs = outs;
             outs[me] = outs[me].part(0, own);
-            run::alltoall(&link, choice, &outs, &ins).await?;
+            run::alltoall(&link, &ground, choice, &outs, &ins).await?;
             into.unpack();
             Ok(())
         }
@@ -381,6 +385,7 @@ impl<F: Fabric> Comm<F> {
         op: Rc<dyn Reduce>,
     ) -> impl Running + use<F> {
         let (link, bridge) = self.links();
+        let ground = self.ground.clone();
         let equal = counts.iter().all(|&count| count == counts[0]);
         let element = send.ty().size();
         let asked = Asked { bytes: send.len(), element, commutes: op.commutes(), equal };
@@ -396,7 +401,8 @@ impl<F: Fabric> Comm<F> {
             let input = send.readable(link.endpoint.staging());
             let lens: Vec<usize> = counts.iter().map(|count| count * element).collect();
             let piece = receive.writable(link.endpoint.staging());
-            run::reduce_scatter(&link, choice, input.sge, &lens, piece.sge, &*op).await?;
+            let (data, result) = ((input.sge, &lens[..]), (piece.sge, element));
+            run::reduce_scatter(&link, &ground, choice, data, result, &*op).await?;
             piece.unpack(&receive, receive.len());
             Ok(())
         }

@@ -5,6 +5,7 @@ mod library;
 mod machine;
 mod plan;
 mod plot;
+mod ratios;
 mod results;
 mod table;
 
@@ -23,9 +24,13 @@ const PATIENCE: usize = 2;
 #[derive(clap::Args)]
 pub struct Args {
     /// Benchmarks to run (all if none is named): latency, bandwidth, bidirectional, message_rate,
-    /// barrier, bcast, allreduce, alltoall, idle, pack_vector, pack_nested, pack_indexed,
-    /// pack_struct, reduce_local.
+    /// barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall,
+    /// reduce_scatter_block, scan, idle, pack_vector, pack_nested, pack_indexed, pack_struct,
+    /// reduce_local.
     benchmarks: Vec<String>,
+    /// Collective operations at many sizes on 2, 4 and 8 ranks, and a table of ratios alone.
+    #[arg(long)]
+    matrix: bool,
     /// A library to compare with: NAME=PREFIX, where PREFIX/bin has mpicc and mpiexec. Repeatable.
     /// Without it: those in target/peers, else the one on the PATH.
     #[arg(long, value_name = "NAME=PREFIX", value_parser = named)]
@@ -71,7 +76,10 @@ pub fn run(mut args: Args) -> Result<(), String> {
         args.rounds = args.rounds.min(3);
         args.seconds = args.seconds.min(0.03);
     }
-    let cases = plan::cases(&args.benchmarks, args.seconds)?;
+    let cases = match args.matrix {
+        true => plan::matrix(&args.benchmarks, args.seconds)?,
+        false => plan::cases(&args.benchmarks, args.seconds)?,
+    };
     let out = args.out.clone().unwrap_or_else(|| crate::root().join("target/bench"));
     std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
 
@@ -243,7 +251,12 @@ impl Session {
     fn report(&self) -> Result<(), String> {
         let mut text = table::render(&self.cases, &self.libraries, &self.results);
         text += &self.notes();
-        println!("{text}");
+        if self.args.matrix {
+            text += &ratios::render(&self.cases, &self.libraries, &self.results);
+            println!("{}", ratios::render(&self.cases, &self.libraries, &self.results));
+        } else {
+            println!("{text}");
+        }
         let file = |name: &str| self.out.join(name);
         save(&file("table.txt"), &text)?;
         let libraries: Vec<_> = self.libraries.iter().map(describe).collect();

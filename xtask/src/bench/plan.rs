@@ -1,21 +1,41 @@
 //! Which programs are run on how many ranks, at which sizes.
 
 /// The benchmarks that can be asked for, in the order of the table.
-pub const NAMES: [&str; 14] = [
+pub const NAMES: [&str; 20] = [
     "latency",
     "bandwidth",
     "bidirectional",
     "message_rate",
     "barrier",
     "bcast",
+    "reduce",
     "allreduce",
+    "gather",
+    "scatter",
+    "allgather",
     "alltoall",
+    "reduce_scatter_block",
+    "scan",
     "idle",
     "pack_vector",
     "pack_nested",
     "pack_indexed",
     "pack_struct",
     "reduce_local",
+];
+
+/// Those of them that are collective operations.
+pub const COLLECTIVES: [&str; 10] = [
+    "barrier",
+    "bcast",
+    "reduce",
+    "allreduce",
+    "gather",
+    "scatter",
+    "allgather",
+    "alltoall",
+    "reduce_scatter_block",
+    "scan",
 ];
 
 /// One program under one condition.
@@ -95,6 +115,30 @@ pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<Case>, String> {
     Ok(cases)
 }
 
+/// Every collective operation asked for (all if `asked` is empty) on 2, 4 and 8 ranks at sizes from 8
+/// bytes to 4 MiB, and on 8 ranks beside busy loops.
+pub fn matrix(asked: &[String], seconds: f64) -> Result<Vec<Case>, String> {
+    const SIZES: &str = "8,64,512,4K,16K,64K,256K,1M,4M";
+    if let Some(unknown) = asked.iter().find(|a| !COLLECTIVES.contains(&a.as_str())) {
+        let all = COLLECTIVES.join(", ");
+        return Err(format!("no collective benchmark '{unknown}'; there are {all}"));
+    }
+    let asked = |name: &&str| asked.is_empty() || asked.iter().any(|a| a == name);
+    let mut cases = Vec::new();
+    for program in COLLECTIVES.into_iter().filter(asked) {
+        let (sizes, few) = if program == "barrier" { ("0", "0") } else { (SIZES, "8,512") };
+        for (ranks, loaded, sizes, factor) in [
+            (2, false, sizes, 1.0),
+            (4, false, sizes, 2.0),
+            (8, false, sizes, 2.0),
+            (8, true, few, 10.0),
+        ] {
+            cases.push(Case { program, ranks, loaded, sizes, seconds: seconds * factor });
+        }
+    }
+    Ok(cases)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,6 +148,14 @@ mod tests {
         let some = cases(&["latency".to_owned()], 0.1).unwrap();
         assert_eq!(some.len(), 1);
         assert!(cases(&["latecy".to_owned()], 0.1).unwrap_err().contains("latecy"));
+    }
+
+    #[test]
+    fn the_matrix_has_each_collective_on_each_number_of_ranks() {
+        let all = matrix(&[], 0.1).unwrap();
+        assert_eq!(all.len(), 4 * COLLECTIVES.len());
+        assert_eq!(matrix(&["scan".to_owned()], 0.1).unwrap().len(), 4);
+        assert!(matrix(&["latency".to_owned()], 0.1).unwrap_err().contains("latency"));
     }
 
     #[test]

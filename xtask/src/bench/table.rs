@@ -100,7 +100,7 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-fn align(grid: &[Vec<String>], text: &mut String) {
+pub fn align(grid: &[Vec<String>], text: &mut String) {
     let columns = grid.iter().map(Vec::len).max().unwrap_or(0);
     let width = |c: usize| grid.iter().filter_map(|r| r.get(c)).map(|s| s.len()).max().unwrap_or(0);
     let widths: Vec<_> = (0..columns).map(width).collect();

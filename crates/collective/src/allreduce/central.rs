@@ -5,12 +5,13 @@
 //!                                                           in the order of ranks, writes the result
 //!                                                           and a flag to every other rank
 //! ```
+//! Two ranks write to each other's memory, and both combine.
 //! Cost: a write, an atomic, a read, a write, and N - 1 combinations by the last rank. Every rank
 //! waits once. The order is the same whoever is last, so the bits are the same from run to run.
 //! Chosen on one machine for at most [`crate::SLOT`] bytes, up to [`crate::CENTRAL_MOST`] ranks.
 
 use crate::{Accumulator, Board, Link, Reduce, SLOT};
-use weft_fabric::{Fabric, Fault, Sge};
+use weft_fabric::{Fabric, Fault, Sge, Work};
 
 /// Combines `data` of all ranks into `result` of all; at most [`SLOT`] bytes.
 pub async fn central<F: Fabric>(
@@ -21,6 +22,16 @@ pub async fn central<F: Fabric>(
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
     let (board, epoch) = board.enter(link).await?;
+    if board.is_pair() {
+        let other = board.swap(link, epoch, data).await?;
+        let (left, right) = if link.rank == 0 { (data, other) } else { (other, data) };
+        let sum = link.stage(data.len());
+        sum.sge().copy_from(right);
+        link.endpoint.fabric().charge(Work::Reduce(data.len()));
+        op.combine(left, sum.sge());
+        result.copy_from(sum.sge());
+        return Ok(());
+    }
     board.contribute(link, epoch, data).await?;
     if !board.arrive(link, epoch).await? {
         return board.await_release(epoch, result).await;

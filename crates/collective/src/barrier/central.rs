@@ -4,18 +4,15 @@
 //! ```text
 //!   0, 1, 2, 3: counter at rank 0 += 1      the last: flag of every other rank = number of the barrier
 //! ```
+//! Two ranks write each other's flag instead.
 //! Cost: one atomic, then one write; but N - 1 writes by the last rank. Every rank waits once and is
 //! woken once, however many there are: with more ranks than processors, that is what counts.
 //! Chosen on one machine, up to [`crate::CENTRAL_MOST`] ranks.
 
 use crate::{Board, Link};
-use weft_fabric::{Fabric, Fault, Sge};
+use weft_fabric::{Fabric, Fault};
 
 pub async fn central<F: Fabric>(link: &Link<F>, board: &Board<F>) -> Result<(), Fault> {
     let (board, epoch) = board.enter(link).await?;
-    if board.arrive(link, epoch).await? {
-        board.release(link, epoch, Sge::EMPTY).await
-    } else {
-        board.await_release(epoch, Sge::EMPTY).await
-    }
+    board.meet(link, epoch).await
 }

@@ -1,9 +1,12 @@
 //! The list itself. Within an operation those that were published together stand together.
 
 use super::{Algorithm, Carrier, Method, Need, Only, Operation, Parameter};
-use crate::{CENTRAL_MOST, SLOT, slots};
+use crate::{CENTRAL_MOST, SLOT, shared::UNIT_MOST, slots};
 use Carrier::{Memory, Messages, Streams, Writes};
-use Need::{AtMost, Commutes, EqualBlocks, Even, PowerOfTwo, SameArithmetic, Together};
+use Need::{
+    AtMost, Commutes, ElementAtMost, EqualBlocks, Even, MoreThan, PowerOfTwo, SameArithmetic,
+    Together,
+};
 use Operation::*;
 
 const fn entry(
@@ -52,6 +55,9 @@ const FAN_IN: Parameter =
 /// Largest payload of what is written into slots.
 const WRITTEN: usize = slots::MOST;
 
+/// Bytes of a scan up to which nobody waits for ranks above, and those below run ahead.
+const CHAIN_MOST: usize = 2 << 10;
+
 /// An algorithm of messages twice: over MPI's, as the baseline `MPI-X`, and over streams, as `X`.
 macro_rules! messages {
     ($operation:ident $name:literal $method:ident $([$parameter:expr])? {$($need:expr),*} $usual:literal
@@ -78,11 +84,31 @@ pub static ALGORITHMS: &[Algorithm] = TABLE.as_flattened();
 
 #[rustfmt::skip]
 static TABLE: &[[Algorithm; 2]] = &[
-    // Barriers. Those of ranks that share memory first.
+    // Of ranks that share memory: these come first where they are eligible.
     [usual(entry(Barrier, "CENTRAL", (Method::Central, Memory), &[Together(CENTRAL_MOST)],
         "a counter at rank 0; the last to come lets the others go", "1 wake-up a rank")),
-     with(RADIX, entry(Barrier, "N-WAY", (Method::NWay, Streams), &[],
-        "n-way dissemination, over streams", "ceil(log_k N) rounds of k - 1 messages"))],
+     usual(entry(Allreduce, "CENTRAL", (Method::Central, Memory), &[Together(CENTRAL_MOST), AtMost(SLOT)],
+        "slots at rank 0; the last to come combines them", "1 wake-up a rank"))],
+    [usual(entry(Allreduce, "SHARED", (Method::Shared, Memory), &[Together(CENTRAL_MOST), ElementAtMost(UNIT_MOST)],
+        "each rank combines a slice (Rabenseifner 2004, by reads)", "1 meeting a segment, and 1")),
+     usual(entry(Reduce, "SHARED", (Method::Shared, Memory), &[Together(CENTRAL_MOST), ElementAtMost(UNIT_MOST)],
+        "straight to the root, or each rank combines a slice", "N - 1 messages; 1 meeting a segment"))],
+    [usual(entry(Bcast, "SHARED", (Method::Shared, Memory), &[Together(CENTRAL_MOST)],
+        "straight from the root, or from its desk", "1 round; 1 meeting a part")),
+     usual(entry(Allgather, "SHARED", (Method::Shared, Memory), &[Together(CENTRAL_MOST)],
+        "blocks are put down and read", "1 meeting a part"))],
+    [usual(entry(Alltoall, "SHARED", (Method::Shared, Memory), &[Together(CENTRAL_MOST)],
+        "blocks are put down and read", "1 meeting a part")),
+     usual(entry(ReduceScatter, "SHARED", (Method::Shared, Memory), &[Together(CENTRAL_MOST), ElementAtMost(UNIT_MOST)],
+        "each rank combines its block of what was put down", "1 meeting a part"))],
+    [usual(entry(Scan, "SHARED", (Method::Shared, Memory),
+        &[Together(CENTRAL_MOST), ElementAtMost(UNIT_MOST / 2), MoreThan(CHAIN_MOST)],
+        "each rank computes all prefixes of a slice", "1 meeting a segment, and 1")),
+     usual(entry(Exscan, "SHARED", (Method::Shared, Memory),
+        &[Together(CENTRAL_MOST), ElementAtMost(UNIT_MOST / 2), MoreThan(CHAIN_MOST)],
+        "each rank computes all prefixes of a slice", "1 meeting a segment, and 1"))],
+
+    // Barriers.
     [entry(Barrier, "RPE", (Method::PairwiseExchange, Writes), &[],
         "pairwise exchange by RDMA writes (Kini 4.1.1)", "log2 N, else floor(log2 N) + 2 rounds"),
      entry(Barrier, "RDS", (Method::Dissemination, Writes), &[],
@@ -93,12 +119,14 @@ static TABLE: &[[Algorithm; 2]] = &[
         "pairwise exchange over messages (Kini 4.1.1)", "log2 N, else floor(log2 N) + 2 rounds")],
     [usual(entry(Barrier, "MPI-DS", (Method::Dissemination, Messages), &[],
         "dissemination over messages (Kini 4.1.2)", "ceil(log2 N) rounds")),
-     with(RADIX, entry(Barrier, "MPI-N-WAY", (Method::NWay, Messages), &[],
-        "n-way dissemination, over messages", "ceil(log_k N) rounds of k - 1 messages"))],
-    [entry(Barrier, "RECURSIVE-DOUBLING", (Method::PairwiseExchange, Streams), &[],
-        "recursive doubling over streams (CollGM 3.4)", "log2 N, else floor(log2 N) + 2 rounds"),
-     entry(Barrier, "BRUCK", (Method::Dissemination, Streams), &[],
-        "Bruck's dissemination over streams (CollGM 3.4)", "ceil(log2 N) rounds")],
+     entry(Barrier, "RECURSIVE-DOUBLING", (Method::PairwiseExchange, Streams), &[],
+        "recursive doubling over streams (CollGM 3.4)", "log2 N, else floor(log2 N) + 2 rounds")],
+    [entry(Barrier, "BRUCK", (Method::Dissemination, Streams), &[],
+        "Bruck's dissemination over streams (CollGM 3.4)", "ceil(log2 N) rounds"),
+     entry(Allreduce, "RPE", (Method::PairwiseExchange, Writes), &[Commutes, SameArithmetic, AtMost(WRITTEN)],
+        "pairwise exchange by RDMA writes (Kini 5.2.1)", "log2 N, else floor(log2 N) + 2 rounds")],
+    messages!(Barrier "N-WAY" NWay [RADIX] {} false "n-way dissemination",
+        "ceil(log_k N) rounds of k - 1 messages"),
 
     // Broadcasts.
     messages!(Bcast "FLAT" Flat {} false "the root to everybody", "N - 1 messages at the root"),
@@ -169,10 +197,6 @@ static TABLE: &[[Algorithm; 2]] = &[
     messages!(Reduce "PIPELINE" Chain [SEGMENT] {} false "segments from rank to rank", "N - 2 + S segments"),
     messages!(Reduce "RABENSEIFNER" Rabenseifner {} false "reduced and scattered, then gathered (Rabenseifner)",
         "2 log2 N rounds, 2 n bytes"),
-    [usual(entry(Allreduce, "CENTRAL", (Method::Central, Memory), &[Together(CENTRAL_MOST), AtMost(SLOT)],
-        "slots at rank 0; the last to come combines them", "1 wake-up a rank")),
-     entry(Allreduce, "RPE", (Method::PairwiseExchange, Writes), &[Commutes, SameArithmetic, AtMost(WRITTEN)],
-        "pairwise exchange by RDMA writes (Kini 5.2.1)", "log2 N, else floor(log2 N) + 2 rounds")],
     [with(FAN_IN, entry(Allreduce, "RGM", (Method::GatherMulticast, Writes), &[Need::Multicast, AtMost(WRITTEN)],
         "reduction by RDMA writes, then multicast (Kini 5.2.2)", "ceil(log_(l+1) N) writes, 1 datagram")),
      entry(Allreduce, "RECURSIVE-DOUBLING", (Method::PairwiseExchange, Streams), &[Commutes, SameArithmetic],

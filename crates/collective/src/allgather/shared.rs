@@ -1,0 +1,65 @@
+//! SHARED: every rank reads all blocks from where they were put down, or are.
+//!
+//! ```text
+//!   in parts of DESK bytes:          put down;  meet;  read N - 1 desks
+//!   2 ranks, beyond STAGED bytes:    show;             read the other's memory in place;  meet
+//! ```
+//! Cost: a meeting a part ([`crate::shared`]), each block copied once and read N - 1 times; or 2 meetings, each
+//! block read once. Chosen on one machine. Between two ranks a long block is read in place, if they reach each
+//! other's memory: with more, the one copy more is little, and desks stay in the cache.
+
+use crate::shared::{DESK, part};
+use crate::{Board, Link};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// Bytes of a block up to which two ranks put it down, too.
+const STAGED: usize = 128 << 10;
+
+/// `mine` of rank r goes to `blocks[r]` of all, also of r itself. Blocks may differ in length, but every rank
+/// names the same lengths; `mine` may be the block itself.
+pub async fn shared<F: Fabric>(
+    link: &Link<F>,
+    board: &Board<F>,
+    mine: Sge,
+    blocks: &[Sge],
+) -> Result<(), Fault> {
+    let (me, size) = (link.rank, link.size());
+    let others = || (1..size).map(|i| (me + i) % size);
+    let most = blocks.iter().map(|block| block.len()).max().unwrap_or(0);
+    let copy_own = || {
+        if mine.ptr() != blocks[me].ptr() {
+            blocks[me].copy_from(mine);
+        }
+    };
+    if size == 1 {
+        copy_own();
+        return Ok(());
+    }
+    if size == 2 && most > STAGED && board.direct(link).await? {
+        let hall = board.hall(link, 2).await?;
+        // Not the block: a copy just written here would have to leave this processor's cache.
+        let shown = hall.show(mine).await?;
+        for rank in others() {
+            hall.read(&shown, rank, 0, blocks[rank]).await?;
+        }
+        copy_own();
+        hall.meet().await?;
+        hall.hide(&shown);
+        return Ok(());
+    }
+    let steps = most.div_ceil(DESK).max(1);
+    let hall = board.hall(link, steps as u64).await?;
+    for t in 0..steps {
+        let cut = |block: Sge| {
+            let (at, len) = part(block.len(), DESK, t);
+            block.part(at, len)
+        };
+        hall.put(0, cut(mine));
+        hall.meet().await?;
+        for rank in others() {
+            hall.look(rank, 0, cut(blocks[rank])).await?;
+        }
+    }
+    copy_own();
+    Ok(())
+}

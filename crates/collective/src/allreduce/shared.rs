@@ -1,0 +1,111 @@
+//! SHARED: ranks that see each other's memory, each combining a slice. Rabenseifner 2004 (reduce-scatter,
+//! then allgather), with reads in place of messages.
+//!
+//! ```text
+//!   up to LAST bytes:   all put their data down;  the last to come combines all, leaves the result with
+//!                       rank 0 and lets the others go, who read it        (2 ranks: each combines for itself)
+//!   beyond, in segments of 60 KiB:
+//!     step t            put segment t down;  meet;  read the sums of segment t-1 from everybody's desk;
+//!                       combine slice r of segment t of all desks, on the own desk for step t+1
+//! ```
+//! Cost: 1 meeting ([`crate::shared`]) and N reads and combinations by one rank, or beyond [`LAST`] bytes
+//! segments + 1 meetings, and for each rank one payload put down, combined, and read. Chosen on one machine
+//! beyond [`crate::SLOT`] bytes.
+
+use crate::shared::{DESK, Hall, SUMS, fold, part, segment, slice};
+use crate::{Board, Link, Reduce};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// Bytes up to which one rank combines: its work takes less time than a second meeting.
+const LAST: usize = 4 << 10;
+
+/// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::shared::UNIT_MOST`]), into `result` of
+/// all.
+pub async fn shared<F: Fabric>(
+    link: &Link<F>,
+    board: &Board<F>,
+    data: Sge,
+    result: Sge,
+    unit: usize,
+    op: &(impl Reduce + ?Sized),
+) -> Result<(), Fault> {
+    if link.size() == 1 {
+        result.copy_from(data);
+        return Ok(());
+    }
+    if data.len() > LAST {
+        return in_slices(link, board, (data, result), None, unit, op).await;
+    }
+    let hall = board.hall(link, 1).await?;
+    hall.put(0, data);
+    let own = || hall.desk_met().part(0, data.len());
+    let operand = async |rank, spare| hall.operand(rank, 0, spare).await;
+    if link.size() <= 2 {
+        hall.meet().await?;
+        return fold(link, 0..link.size(), (own(), result), op, operand).await;
+    }
+    let mut last = false;
+    hall.meet_after(async || {
+        last = true;
+        fold(link, 0..link.size(), (own(), result), op, operand).await?;
+        hall.overwrite(0, 0, result).await
+    })
+    .await?;
+    if last { Ok(()) } else { hall.look(0, 0, result).await }
+}
+
+/// Each rank combines a slice of each segment; the result is for `root`, or for all.
+pub(crate) async fn in_slices<F: Fabric>(
+    link: &Link<F>,
+    board: &Board<F>,
+    (data, result): (Sge, Sge),
+    root: Option<usize>,
+    unit: usize,
+    op: &(impl Reduce + ?Sized),
+) -> Result<(), Fault> {
+    let (me, size) = (link.rank, link.size());
+    let takes = root.is_none_or(|root| root == me);
+    let most = segment(unit);
+    let steps = data.len().div_ceil(most);
+    let hall = board.hall(link, steps as u64 + 1).await?;
+    for t in 0..=steps {
+        let (at, len) = part(data.len(), most, t);
+        let (start, own) = slice(len, unit, me, size);
+        // Nobody else reads this rank's own slice.
+        hall.put(0, data.part(at, start));
+        let rest = start + own;
+        hall.put(rest, data.part(at + rest, len - rest));
+        hall.meet().await?;
+        if takes && t > 0 {
+            take(link, &hall, result, unit, t - 1).await?;
+        }
+        let sum = hall.desk().part(SUMS, own);
+        let operand = async |rank, spare| hall.operand(rank, start, spare).await;
+        fold(link, 0..size, (data.part(at + start, own), sum), op, operand).await?;
+        if takes {
+            result.part(at + start, own).copy_from(sum);
+        }
+    }
+    Ok(())
+}
+
+/// The others' slices of segment `t`.
+async fn take<F: Fabric>(
+    link: &Link<F>,
+    hall: &Hall<'_, F>,
+    result: Sge,
+    unit: usize,
+    t: usize,
+) -> Result<(), Fault> {
+    let size = link.size();
+    let (at, len) = part(result.len(), segment(unit), t);
+    for rank in (1..size).map(|i| (link.rank + i) % size) {
+        let (start, len) = slice(len, unit, rank, size);
+        hall.look(rank, SUMS, result.part(at + start, len)).await?;
+    }
+    Ok(())
+}
+
+// Half of the largest segment, rounded up to elements, fits behind the operands.
+const _: () =
+    assert!((SUMS - 4 * crate::shared::UNIT_MOST) / 2 + crate::shared::UNIT_MOST <= DESK - SUMS);

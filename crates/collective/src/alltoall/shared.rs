@@ -1,0 +1,67 @@
+//! SHARED: every rank reads its blocks from where they were put down, or are.
+//!
+//! ```text
+//!   in parts of DESK / (N - 1) bytes:   put N - 1 parts down;  meet;  read one from each desk
+//!   blocks beyond STAGED bytes:         show;                         read one from each rank's memory;  meet
+//! ```
+//! Cost: a meeting a part ([`crate::shared`]), each block copied and read; or 2 meetings, each block read once.
+//! Chosen on one machine for equal blocks; long ones are read in place if ranks reach each other's memory.
+
+use crate::shared::{DESK, part};
+use crate::{Board, Link};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// Bytes of a block up to which it is put down.
+const STAGED: usize = 96 << 10;
+
+/// `out[r]` goes to `into[me]` of rank r. All blocks of all ranks have one length. `out` and `into` do not
+/// overlap.
+pub async fn shared<F: Fabric>(
+    link: &Link<F>,
+    board: &Board<F>,
+    out: &[Sge],
+    into: &[Sge],
+) -> Result<(), Fault> {
+    let (me, size) = (link.rank, link.size());
+    let block = out[me].len();
+    let others = || (1..size).map(|i| (me + i) % size);
+    let copy_own = || into[me].copy_from(out[me].part(0, into[me].len()));
+    if size == 1 {
+        copy_own();
+        return Ok(());
+    }
+    if block > STAGED && board.direct(link).await? {
+        let hall = board.hall(link, 2).await?;
+        // On the desk, by rank: where its block is.
+        let mut regions = Vec::with_capacity(size);
+        for &block in out {
+            regions.push(hall.name(regions.len(), block)?);
+        }
+        hall.meet().await?;
+        for rank in others() {
+            hall.read_named(rank, me, into[rank]).await?;
+        }
+        copy_own();
+        hall.meet().await?;
+        regions.into_iter().for_each(|region| link.endpoint.fabric().withdraw(region));
+        return Ok(());
+    }
+    let room = DESK / (size - 1).max(1) / 64 * 64;
+    let steps = block.div_ceil(room).max(1);
+    let hall = board.hall(link, steps as u64).await?;
+    for t in 0..steps {
+        let (at, len) = part(block, room, t);
+        // The desk of rank r has r + 1 first.
+        for (place, rank) in others().enumerate() {
+            hall.put(place * room, out[rank].part(at, len));
+        }
+        hall.meet().await?;
+        for rank in others() {
+            let place = (me + size - rank - 1) % size;
+            let end = into[rank].len().min(at + len).max(at);
+            hall.look(rank, place * room, into[rank].part(at, end - at)).await?;
+        }
+    }
+    copy_own();
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! SHARED: everybody straight from the root, or from its desk.
+//!
+//! ```text
+//!   up to SENT bytes:   0 --> 1     0 --> 2     0 --> 3     ...     messages, and nobody else waits
+//!   beyond, step t:     the root puts part t down;  meet;  all others read it, while the root puts part t+1 down
+//! ```
+//! Cost: N - 1 messages by the root; or a meeting a part ([`crate::shared`]), one copy by the root and one by each
+//! other. Chosen on one machine. Two ranks read and write very long payloads in place, sharing the work
+//! ([`weft_p2p`]), so that every byte is copied once.
+
+use crate::shared::part;
+use crate::{Board, Link};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// Bytes that are sent.
+const SENT: usize = 16 << 10;
+
+/// Bytes from which two ranks copy once.
+const ONCE: usize = 512 << 10;
+
+/// `data` of `root` is copied to `data` of everybody; same length everywhere.
+pub async fn shared<F: Fabric>(
+    link: &Link<F>,
+    board: &Board<F>,
+    root: usize,
+    data: Sge,
+) -> Result<(), Fault> {
+    let size = link.size();
+    if size == 1 {
+        return Ok(());
+    }
+    if data.len() <= SENT || size == 2 && data.len() >= ONCE {
+        if link.rank != root {
+            return link.recv(root, data).await;
+        }
+        let mut sends = Vec::new();
+        for to in (1..size).map(|i| (root + i) % size) {
+            sends.extend(link.isend(to, data));
+        }
+        return link.wait_all(sends).await;
+    }
+    // Two ranks on two processors copy at once, in short parts; more ranks are seldom woken.
+    let most = if size == 2 { 32 << 10 } else { 64 << 10 };
+    let steps = data.len().div_ceil(most);
+    let hall = board.hall(link, steps as u64).await?;
+    for t in 0..steps {
+        let (at, len) = part(data.len(), most, t);
+        if link.rank == root {
+            hall.put(0, data.part(at, len));
+        }
+        hall.meet().await?;
+        if link.rank != root {
+            hall.look(root, 0, data.part(at, len)).await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! SHARED: every rank reads its block of everybody's data, and combines.
+//!
+//! ```text
+//!   in parts of DESK / N bytes:   put N parts down;  meet;  combine one from each desk
+//! ```
+//! Cost: a meeting a part ([`crate::shared`]), each block copied once, read and combined. Chosen on one machine.
+
+use crate::shared::{DESK, fold, overlap, part};
+use crate::{Board, Link, Reduce};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// `data`, elements of `unit` bytes (at most [`crate::shared::UNIT_MOST`]), consists of one block for each rank, of
+/// `lens[rank]` bytes; the blocks of all ranks for this one are combined into `result`, which may be the
+/// beginning of `data`.
+pub async fn shared<F: Fabric>(
+    link: &Link<F>,
+    board: &Board<F>,
+    (data, lens): (Sge, &[usize]),
+    result: Sge,
+    unit: usize,
+    op: &(impl Reduce + ?Sized),
+) -> Result<(), Fault> {
+    let (me, size) = (link.rank, link.size());
+    if size == 1 {
+        result.copy_from(data);
+        return Ok(());
+    }
+    let room = DESK / size / unit.max(1) * unit.max(1);
+    let most = lens.iter().copied().max().unwrap_or(0);
+    let steps = most.div_ceil(room).max(1);
+    let own_at: usize = lens[..me].iter().sum();
+    // In place, part t of the result lies on what was put down in step t or before.
+    let in_place = overlap(data, result);
+    let hall = board.hall(link, steps as u64).await?;
+    for t in 0..steps {
+        let mut start = 0;
+        for (rank, &len) in lens.iter().enumerate() {
+            let (at, len_t) = part(len, room, t);
+            if rank != me || in_place {
+                hall.put(rank * room, data.part(start + at, len_t));
+            }
+            start += len;
+        }
+        hall.meet().await?;
+        let (at, len) = part(lens[me], room, t);
+        let own = match in_place {
+            true => hall.desk_met().part(me * room, len),
+            false => data.part(own_at + at, len),
+        };
+        let operand = async |rank, spare| hall.operand(rank, me * room, spare).await;
+        fold(link, 0..size, (own, result.part(at, len)), op, operand).await?;
+    }
+    Ok(())
+}

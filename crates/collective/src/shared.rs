@@ -1,0 +1,418 @@
+//! Ranks that read each other's memory: where the algorithms named SHARED meet.
+//!
+//! ```text
+//!   each rank:  desk [parity], DESK bytes each     small data: put down, met, read by whom they concern
+//!   rank 0:     slots of the board                 large data: the slots hold addresses, the data stay
+//!                                                  where they are and are read there
+//! ```
+//! A meeting is a central barrier ([`crate::Board`]): one atomic a rank, and the last to arrive lets the
+//! others go, so that each rank waits once and is woken once. An operation has one or more meetings.
+//!
+//! Why nothing is overwritten unread. What is put down for meeting k (a desk, a slot) is read between
+//! meetings k and k + 1, and has parity k mod 2: it is written again by a rank that has left k + 1, when
+//! all have come to k + 1 and so have read what they needed of k. The program's own memory, which has no
+//! parity, is read between two meetings of one operation.
+//!
+//! Reads of a desk may go on when their operation is over elsewhere. So each rank says in a word beside its
+//! desks which meeting's it has read, and desks that are not needed any more stay aside until all ranks are
+//! that far ([`weft_p2p::Endpoint::park`]).
+//!
+//! Memory: two desks of [`DESK`] bytes a rank and communicator, 192 KiB, made by the first operation on it that
+//! needs them.
+
+use crate::board::Visit;
+use crate::{Board, Link, Reduce, SLOT};
+use std::cell::{Cell, OnceCell};
+use std::ops::Range;
+use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge, Staging, Work};
+
+/// Bytes that a rank may put down for one meeting.
+pub const DESK: usize = 96 << 10;
+
+/// The largest elements, in bytes, that reductions cut a payload between.
+pub const UNIT_MOST: usize = 1024;
+
+/// Where a desk has the results, in algorithms that put down both; the operands are before.
+pub const SUMS: usize = 64 << 10;
+
+/// The largest part of a payload, in elements of `unit` bytes, whose slices fit behind [`SUMS`].
+pub fn segment(unit: usize) -> usize {
+    let unit = unit.max(1);
+    (SUMS - 4 * UNIT_MOST) / unit * unit
+}
+
+/// The desks of a communicator, or the place for them.
+pub(crate) struct Desks<F: Fabric> {
+    made: OnceCell<Made<F>>,
+    /// An operation that makes them has been started.
+    begun: Cell<bool>,
+}
+
+impl<F: Fabric> Default for Desks<F> {
+    fn default() -> Self {
+        Desks { made: OnceCell::new(), begun: Cell::new(false) }
+    }
+}
+
+struct Made<F: Fabric> {
+    endpoint: std::rc::Rc<weft_p2p::Endpoint<F>>,
+    members: std::rc::Rc<[u32]>,
+    mine: Region,
+    all: Vec<RemoteAddr>,
+    direct: bool,
+    /// The last meeting of which this rank has read the desks.
+    read: Cell<u64>,
+    /// Tells these desks from others at the same place: the operation that made them.
+    stamp: u64,
+}
+
+/// Where the word with the last meeting read is; the stamp follows.
+const READ: usize = 2 * DESK;
+
+impl<F: Fabric> Drop for Made<F> {
+    fn drop(&mut self) {
+        let (members, all) = (self.members.clone(), std::mem::take(&mut self.all));
+        let (mine, last, stamp) = (self.mine, self.read.get(), self.stamp);
+        self.endpoint.park(move |fabric| {
+            // With another stamp the memory is another's by now: its rank had seen everybody done.
+            let done = |(&peer, at): (&u32, &RemoteAddr)| {
+                let words = fabric.mapped(peer as usize, at.offset(READ as u64), 16);
+                words.is_some_and(|words| {
+                    let mut read = [[0; 8]; 2];
+                    (0..2).for_each(|i| words.part(8 * i, 8).read(&mut read[i]));
+                    let [word, found] = read.map(u64::from_ne_bytes);
+                    found != stamp || word >= last
+                })
+            };
+            let free = members.iter().zip(&all).all(done);
+            if free {
+                fabric.withdraw(mine);
+            }
+            free
+        });
+    }
+}
+
+/// One operation's time with the desks.
+pub struct Hall<'b, F: Fabric> {
+    link: &'b Link<F>,
+    turn: Visit<'b, F>,
+    desks: &'b Made<F>,
+    /// The number of the next meeting.
+    next: Cell<u64>,
+}
+
+impl<F: Fabric> Drop for Hall<'_, F> {
+    fn drop(&mut self) {
+        let last = self.next.get() - 1;
+        self.desks.read.set(last);
+        // What was read has been read before this can be seen.
+        std::sync::atomic::fence(std::sync::atomic::Ordering::Release);
+        self.desks.mine.local.part(READ, 8).fill(&last.to_ne_bytes());
+    }
+}
+
+impl<F: Fabric> Board<F> {
+    /// Whether all ranks can read each other's own memory. All find the same. The first question is asked of all ranks at once.
+    pub async fn direct(&self, link: &Link<F>) -> Result<bool, Fault> {
+        match self.desks.made.get() {
+            Some(made) => Ok(made.direct),
+            None => Ok(self.hall(link, 0).await?.desks.direct),
+        }
+    }
+
+    /// Waits for this rank's turn, for an operation of so many meetings.
+    pub(crate) async fn hall<'b>(
+        &'b self,
+        link: &'b Link<F>,
+        meetings: u64,
+    ) -> Result<Hall<'b, F>, Fault> {
+        // Said before anything is awaited: all ranks start their operations in one order.
+        let first = !self.desks.begun.replace(true);
+        let (turn, epoch) = self.enter_for(link, meetings + u64::from(first)).await?;
+        let next = Cell::new(epoch);
+        if first {
+            let made = Made::make(link, &turn, epoch).await?;
+            next.set(epoch + 1);
+            let _ = self.desks.made.set(made);
+        }
+        let desks = self.desks.made.get().expect("made by the first operation in turn");
+        Ok(Hall { link, turn, desks, next })
+    }
+}
+
+impl<F: Fabric> Made<F> {
+    async fn make(link: &Link<F>, turn: &Visit<'_, F>, epoch: u64) -> Result<Made<F>, Fault> {
+        let fabric = link.endpoint.fabric();
+        link.endpoint.clear_parked();
+        let mine = match crate::share_memory(fabric, &link.members) {
+            true => fabric.allocate_on_node(READ + 16)?,
+            // By name, these algorithms can be had across nodes, too.
+            false => fabric.allocate(READ + 16)?,
+        };
+        let stamp = link.context.0 << 32 ^ u64::from(link.tag as u32) ^ 1 << 63;
+        mine.local.part(READ + 8, 8).fill(&stamp.to_ne_bytes());
+        let reaches = |&peer: &u32| fabric.capabilities(peer as usize).direct;
+        let direct = link.members.iter().all(reaches);
+        let words = [&mine.remote.words()[..], &[u64::from(direct)]].concat();
+        let all = exchange(link, turn, epoch, &words).await?;
+        let word = |rank: usize, i: usize| read_word(all.sge(), rank, i);
+        let addr = |rank| RemoteAddr::from_words(std::array::from_fn(|i| word(rank, i)));
+        Ok(Made {
+            endpoint: link.endpoint.clone(),
+            members: link.members.clone(),
+            read: Cell::new(epoch),
+            stamp,
+            mine,
+            all: (0..link.size()).map(addr).collect(),
+            direct: (0..link.size()).all(|rank| word(rank, RemoteAddr::WORDS) == 1),
+        })
+    }
+}
+
+fn read_word(all: Sge, rank: usize, i: usize) -> u64 {
+    let mut bytes = [0; 8];
+    all.part(SLOT * rank + 8 * i, 8).read(&mut bytes);
+    u64::from_ne_bytes(bytes)
+}
+
+/// A meeting in which each rank says up to eight words to all: slots of `SLOT` bytes by rank.
+async fn exchange<F: Fabric>(
+    link: &Link<F>,
+    turn: &Visit<'_, F>,
+    epoch: u64,
+    words: &[u64],
+) -> Result<Staging, Fault> {
+    let said = link.stage(8 * words.len());
+    for (i, word) in words.iter().enumerate() {
+        said.sge().part(8 * i, 8).fill(&word.to_ne_bytes());
+    }
+    let all = link.stage(SLOT * link.size());
+    if turn.is_pair() {
+        let other = turn.swap(link, epoch, said.sge()).await?;
+        let slot = |rank: usize| all.sge().part(SLOT * rank, said.len());
+        slot(link.rank).copy_from(said.sge());
+        slot(1 - link.rank).copy_from(other);
+        return Ok(all);
+    }
+    turn.contribute(link, epoch, said.sge()).await?;
+    turn.meet(link, epoch).await?;
+    turn.collect(link, epoch, all.sge()).await?;
+    Ok(all)
+}
+
+impl<F: Fabric> Hall<'_, F> {
+    fn take_number(&self) -> u64 {
+        self.next.replace(self.next.get() + 1)
+    }
+
+    /// Everybody comes, then everybody goes on.
+    pub async fn meet(&self) -> Result<(), Fault> {
+        self.turn.meet(self.link, self.take_number()).await
+    }
+
+    /// A meeting for which the last to arrive does something before it lets the others go.
+    pub async fn meet_after(
+        &self,
+        last: impl AsyncFnOnce() -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let epoch = self.next.get();
+        if !self.turn.arrive(self.link, epoch).await? {
+            self.next.set(epoch + 1);
+            return self.turn.await_release(epoch, Sge::EMPTY).await;
+        }
+        // The desks are still those of this meeting's parity for what runs now.
+        self.next.set(epoch + 1);
+        last().await?;
+        self.turn.release(self.link, epoch, Sge::EMPTY).await
+    }
+
+    /// A meeting in which everybody learns where the others' `memory` is. It is reached until
+    /// [`Hall::hide`], before which the ranks meet once more.
+    pub async fn show(&self, memory: Sge) -> Result<Shown, Fault> {
+        let region = self.link.endpoint.fabric().expose(memory)?;
+        let epoch = self.take_number();
+        let all = exchange(self.link, &self.turn, epoch, &region.remote.words()).await?;
+        Ok(Shown { region, all })
+    }
+
+    /// Ends the reach of what was shown.
+    pub fn hide(&self, shown: &Shown) {
+        self.link.endpoint.fabric().withdraw(shown.region);
+    }
+
+    /// This rank's desk for the next meeting.
+    pub fn desk(&self) -> Sge {
+        let at = DESK * (self.next.get() % 2) as usize;
+        self.desks.mine.local.part(at, DESK)
+    }
+
+    /// This rank's desk of the meeting that has taken place.
+    pub fn desk_met(&self) -> Sge {
+        let at = DESK * ((self.next.get() + 1) % 2) as usize;
+        self.desks.mine.local.part(at, DESK)
+    }
+
+    /// Puts `data` down for the next meeting, at byte `offset` of the desk.
+    pub fn put(&self, offset: usize, data: Sge) {
+        self.desk().part(offset, data.len()).copy_from(data);
+        self.link.endpoint.fabric().charge(Work::Copy(data.len()));
+    }
+
+    fn desk_of(&self, rank: usize, offset: usize) -> RemoteAddr {
+        // Of the meeting that has taken place.
+        let parity = (self.next.get() + 1) % 2;
+        self.desks.all[rank].offset((DESK * parity as usize + offset) as u64)
+    }
+
+    /// Copies what `rank` put down for the last meeting, from byte `offset` on.
+    pub async fn look(&self, rank: usize, offset: usize, into: Sge) -> Result<(), Fault> {
+        if into.is_empty() {
+            return Ok(());
+        }
+        let found = self.operand(rank, offset, into).await?;
+        if found.ptr() != into.ptr() {
+            into.copy_from(found);
+        }
+        Ok(())
+    }
+
+    /// The same without a copy where `rank`'s memory is seen here; else in `spare`, whose length it has.
+    pub async fn operand(&self, rank: usize, offset: usize, spare: Sge) -> Result<Sge, Fault> {
+        let (peer, from) = (self.link.members[rank] as usize, self.desk_of(rank, offset));
+        if let Some(seen) = self.turn.fabric().mapped(peer, from, spare.len()) {
+            return Ok(seen);
+        }
+        self.fetch(rank, from, spare).await?;
+        Ok(spare)
+    }
+
+    /// Writes over what `rank` put down for the last meeting, from byte `offset` on.
+    pub async fn overwrite(&self, rank: usize, offset: usize, data: Sge) -> Result<(), Fault> {
+        let (peer, to) = (self.link.members[rank] as usize, self.desk_of(rank, offset));
+        self.turn.finish(|fabric, done| fabric.write(peer, data, to, done)).await
+    }
+
+    /// Reads what `rank` has shown, from byte `offset` on.
+    pub async fn read(
+        &self,
+        shown: &Shown,
+        rank: usize,
+        offset: usize,
+        into: Sge,
+    ) -> Result<(), Fault> {
+        self.fetch(rank, shown.of(rank).offset(offset as u64), into).await
+    }
+
+    /// Names `memory` on the desk for the next meeting, at place `i`: as far as the desk goes, 32 bytes each.
+    /// Whoever does it withdraws the region, after one more meeting.
+    pub fn name(&self, i: usize, memory: Sge) -> Result<Region, Fault> {
+        let region = self.link.endpoint.fabric().expose(memory)?;
+        for (j, word) in region.remote.words().into_iter().enumerate() {
+            let at = 8 * (i * RemoteAddr::WORDS + j);
+            self.desk().part(at, 8).fill(&word.to_ne_bytes());
+        }
+        Ok(region)
+    }
+
+    /// Reads what `rank` has named at place `i` of its desk of the last meeting.
+    pub async fn read_named(&self, rank: usize, i: usize, into: Sge) -> Result<(), Fault> {
+        let len = 8 * RemoteAddr::WORDS;
+        let spare = self.link.stage(len);
+        let said = self.operand(rank, i * len, spare.sge()).await?;
+        let words = std::array::from_fn(|j| {
+            let mut bytes = [0; 8];
+            said.part(8 * j, 8).read(&mut bytes);
+            u64::from_ne_bytes(bytes)
+        });
+        self.fetch(rank, RemoteAddr::from_words(words), into).await
+    }
+
+    async fn fetch(&self, rank: usize, from: RemoteAddr, into: Sge) -> Result<(), Fault> {
+        if into.is_empty() {
+            return Ok(());
+        }
+        let peer = self.link.members[rank] as usize;
+        self.turn.finish(|fabric, done| fabric.read(peer, into, from, done)).await
+    }
+}
+
+/// A piece of memory of each rank.
+pub struct Shown {
+    region: Region,
+    all: Staging,
+}
+
+impl Shown {
+    fn of(&self, rank: usize) -> RemoteAddr {
+        let word = |i| read_word(self.all.sge(), rank, i);
+        RemoteAddr::from_words(std::array::from_fn(word))
+    }
+}
+
+/// `result` = the operands of `ranks` combined in their order; nothing without ranks. The operand of this rank
+/// is `own`, which `result` may not overlap; `operand` says where the others' are, or gets them into the memory
+/// that it is given. The combination goes from the highest rank down, so that it grows in `result` itself.
+pub async fn fold<F: Fabric>(
+    link: &Link<F>,
+    ranks: Range<usize>,
+    (own, result): (Sge, Sge),
+    op: &(impl Reduce + ?Sized),
+    operand: impl AsyncFn(usize, Sge) -> Result<Sge, Fault>,
+) -> Result<(), Fault> {
+    let Some(last) = ranks.clone().next_back() else { return Ok(()) };
+    if result.is_empty() {
+        return Ok(());
+    }
+    let found = if last == link.rank { own } else { operand(last, result).await? };
+    if found.ptr() != result.ptr() || found.is_phantom() {
+        result.copy_from(found);
+    }
+    let spare = link.endpoint.staging().take_for(result);
+    for rank in (ranks.start..last).rev() {
+        let left = if rank == link.rank { own } else { operand(rank, spare.sge()).await? };
+        link.endpoint.fabric().charge(Work::Reduce(result.len()));
+        op.combine(left, result);
+    }
+    Ok(())
+}
+
+/// Part `t` of `len` bytes cut into parts of `most`: offset and length, zero beyond the end.
+pub fn part(len: usize, most: usize, t: usize) -> (usize, usize) {
+    let at = (t * most).min(len);
+    (at, most.min(len - at))
+}
+
+/// Whether two pieces of memory have bytes in common.
+pub fn overlap(a: Sge, b: Sge) -> bool {
+    let (first, second) = (a.ptr().addr(), b.ptr().addr());
+    !a.is_empty() && !b.is_empty() && first < second + b.len() && second < first + a.len()
+}
+
+/// The part of `len` bytes, in elements of `unit` bytes, that rank `r` of `size` works on: offset, length.
+pub fn slice(len: usize, unit: usize, r: usize, size: usize) -> (usize, usize) {
+    let unit = unit.max(1);
+    let at = |r: usize| len / unit * r / size * unit;
+    (at(r), at(r + 1) - at(r))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_cover_everything_in_whole_elements() {
+        for size in 1..=64 {
+            for (count, unit) in [(0, 8), (1, 8), (5, 12), (64, 1), (1000, 16), (7, 0)] {
+                let len = count * unit;
+                let mut at = 0;
+                for r in 0..size {
+                    let (offset, part) = slice(len, unit, r, size);
+                    assert_eq!((offset, part % unit.max(1)), (at, 0), "{count} of {unit}, {size}");
+                    at += part;
+                }
+                assert_eq!(at, len, "{count} of {unit}, {size} ranks");
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The ratios of many cases in little room: a line a case, a column a size.
+
+use super::library::{Kind, Library};
+use super::plan::Case;
+use super::results::{Results, Row};
+use super::table::{align, figure, size};
+use std::fmt::Write;
+
+/// Weft's median over the best peer's median, then our time in the smallest and the largest size; empty
+/// without us. `!` marks what is short: a time that is more than 3 per cent above the best peer's.
+pub fn render(cases: &[Case], libraries: &[Library], results: &Results) -> String {
+    let Some(weft) = libraries.iter().position(|l| l.kind == Kind::Weft) else {
+        return String::new();
+    };
+    let mut sizes: Vec<u64> = results.rows.iter().map(|r| r.size).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let mut head = vec!["weft/best".to_owned()];
+    head.extend(sizes.iter().map(|&bytes| size(bytes)));
+    head.push("us".to_owned());
+    let mut grid = vec![head];
+    let mut all = Vec::new();
+    for (number, case) in cases.iter().enumerate() {
+        let rows: Vec<_> = results.rows.iter().filter(|r| r.case == number).collect();
+        let mut line = vec![case.title()];
+        for bytes in &sizes {
+            let found = rows.iter().find(|r| r.size == *bytes).and_then(|r| ratio(r, weft));
+            line.push(found.map_or(String::new(), mark));
+            all.extend(found);
+        }
+        let ours = rows.iter().filter_map(|r| r.median(weft)).map(figure);
+        line.push(ours.collect::<Vec<_>>().join(" "));
+        grid.push(line);
+    }
+    let mut text = "\n".to_owned();
+    align(&grid, &mut text);
+    let short: Vec<_> = all.iter().copied().filter(|&r| is_short(r)).collect();
+    let worst = all.iter().copied().fold(0.0, f64::max);
+    let _ = writeln!(text, "{} of {} short, the worst {worst:.2}", short.len(), all.len());
+    text
+}
+
+fn ratio(row: &Row, weft: usize) -> Option<f64> {
+    let (mine, best) = (row.median(weft)?, row.best_of_others(weft)?);
+    Some(if row.lower_is_better() { mine / best } else { best / mine })
+}
+
+fn is_short(ratio: f64) -> bool {
+    ratio > 1.03
+}
+
+fn mark(ratio: f64) -> String {
+    format!("{ratio:.2}{}", if is_short(ratio) { "!" } else { " " })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_longer_than_the_best_peer_is_marked() {
+        assert_eq!([0.5, 1.02, 1.04].map(mark), ["0.50 ", "1.02 ", "1.04!"]);
+        let mut results = Results::default();
+        for (library, value) in [(0, 3.0), (1, 2.0), (2, 5.0)] {
+            let text = format!("{{\"size\":8,\"value\":{value},\"unit\":\"us\"}}");
+            results.add(0, library, &text).unwrap();
+        }
+        assert_eq!(ratio(&results.rows[0], 0), Some(1.5));
+    }
+}
