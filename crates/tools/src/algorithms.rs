@@ -48,6 +48,8 @@ fn need(need: Need) -> String {
         Need::Commutes => "an operator that commutes".to_owned(),
         Need::Together(most) => format!("ranks that share memory, at most {most}"),
         Need::AtMost(most) => format!("at most {most} bytes"),
+        Need::MoreThan(least) => format!("more than {least} bytes"),
+        Need::ElementAtMost(most) => format!("elements of at most {most} bytes"),
         Need::ElementEach => "an element for each rank".to_owned(),
         Need::EqualBlocks => "blocks of one length".to_owned(),
         Need::PowerOfTwo => "a power of two of ranks".to_owned(),
