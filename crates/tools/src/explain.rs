@@ -48,6 +48,21 @@ pub fn map(name: &str) -> Result<Map, String> {
     maps::load(name).map_err(|e| e.to_string())
 }
 
+/// What `WEFT_MAP` says, for `weft info`: the map, and the machine that it was measured on.
+pub fn setting() -> String {
+    let name = std::env::var("WEFT_MAP").unwrap_or_else(|_| "auto".to_owned());
+    match name.trim().to_ascii_lowercase().as_str() {
+        "auto" => {
+            format!("{} among ranks that share memory, {} elsewhere", maps::TOGETHER, maps::APART)
+        }
+        "none" => "none".to_owned(),
+        _ => match maps::load(name.trim()) {
+            Ok(map) => format!("{name}, measured on {}", map.machine),
+            Err(why) => format!("wrong: {why}"),
+        },
+    }
+}
+
 /// The answer.
 pub fn run(args: &Args) -> Result<String, Failure> {
     let request = Failure::Request;
@@ -119,7 +134,12 @@ fn find_map(args: &Args, machine: Option<&Machine>) -> Result<Map, String> {
             let shipped = maps::SHIPPED.iter().any(|(name, _)| *name == machine.name);
             map(if shipped { &machine.name } else { maps::APART })
         }
-        (None, None) => map(maps::TOGETHER),
+        (None, None) => match std::env::var("WEFT_MAP") {
+            Ok(name) if !["auto", "none", ""].contains(&name.to_ascii_lowercase().as_str()) => {
+                map(&name)
+            }
+            _ => map(maps::TOGETHER),
+        },
     }
 }
 

@@ -115,6 +115,9 @@ fn info(list_functions: bool, list_variables: bool) -> Result<String, String> {
     describe_library(&mut out, &tree, &about, &coverage);
     describe_machine(&mut out, &Machine::look());
     describe_rails(&mut out, &library::rails(&tree.library())?);
+    out.push_str("\ncollective algorithms\n");
+    line(&mut out, "map", explain::setting());
+    line(&mut out, "more", "weft info --algorithms, weft explain, weft tune");
     describe_settings(&mut out, &about)?;
     Ok(out)
 }
