@@ -55,6 +55,10 @@ impl Measure for Here {
         Ok(site(ranks))
     }
 
+    fn noise(&self) -> f64 {
+        0.05
+    }
+
     fn measure(
         &mut self,
         place: Place,

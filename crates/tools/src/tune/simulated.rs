@@ -15,6 +15,10 @@ impl Measure for Simulated {
         workload::site(&self.machine, ranks)
     }
 
+    fn noise(&self) -> f64 {
+        0.005
+    }
+
     fn measure(
         &mut self,
         place: Place,

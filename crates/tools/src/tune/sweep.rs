@@ -16,10 +16,6 @@ const HOPELESS: f64 = 2.5;
 /// So many algorithms beside the best stand in a line.
 const OTHERS: usize = 5;
 
-/// A difference of less than this, relative, decides nothing: then the algorithm of the neighbouring
-/// cell stays, so that maps are not torn by noise.
-const SAME: f64 = 0.005;
-
 /// What is to be measured.
 pub struct Grid {
     pub operations: Vec<Operation>,
@@ -31,6 +27,10 @@ pub struct Grid {
 pub trait Measure {
     /// Where `ranks` ranks are.
     fn site(&mut self, ranks: usize) -> Result<Site, String>;
+
+    /// A difference of less than this, relative, decides nothing: then the algorithm of the
+    /// neighbouring cell stays, so that maps are not torn by noise.
+    fn noise(&self) -> f64;
 
     /// Microseconds of each of `choices`, in their order; an error for one that failed.
     fn measure(
@@ -94,7 +94,7 @@ pub fn sweep(machine: &str, grid: &Grid, measure: &mut dyn Measure) -> Result<Sw
                     let of = worse.entry((bytes, t.choice.to_string())).or_insert([0.0; 2]);
                     *of = [of[1], us(t) / best];
                 }
-                keep_neighbour(&mut timed, lines.last());
+                keep_neighbour(&mut timed, lines.last(), measure.noise());
                 lines.push(Line { operation, ranks, bytes, choices: shortened(timed) });
             }
         }
@@ -104,10 +104,10 @@ pub fn sweep(machine: &str, grid: &Grid, measure: &mut dyn Measure) -> Result<Sw
 }
 
 /// What is as good as the best and serves the size before comes first.
-fn keep_neighbour(timed: &mut [Timed], before: Option<&Line>) {
+fn keep_neighbour(timed: &mut [Timed], before: Option<&Line>, noise: f64) {
     let Some(before) = before else { return };
     let (best, kept) = (timed[0].us.unwrap_or(0.0), before.choices[0].choice);
-    let same = |t: &Timed| t.choice == kept && t.us.is_some_and(|us| us <= best * (1.0 + SAME));
+    let same = |t: &Timed| t.choice == kept && t.us.is_some_and(|us| us <= best * (1.0 + noise));
     if let Some(at) = timed.iter().position(same) {
         timed[..=at].rotate_right(1);
     }
@@ -180,10 +180,10 @@ mod tests {
         let operation = Operation::Bcast;
         let line = |name| Line { operation, ranks: 2, bytes: 8, choices: vec![timed(name, 1.0)] };
         let mut same = [timed("FLAT", 1.0), timed("BINOMIAL", 1.001)];
-        keep_neighbour(&mut same, Some(&line("BINOMIAL")));
+        keep_neighbour(&mut same, Some(&line("BINOMIAL")), 0.01);
         assert_eq!(names(&same), ["BINOMIAL", "FLAT"]);
         let mut other = [timed("FLAT", 1.0), timed("BINOMIAL", 1.1)];
-        keep_neighbour(&mut other, Some(&line("BINOMIAL")));
+        keep_neighbour(&mut other, Some(&line("BINOMIAL")), 0.01);
         assert_eq!(names(&other), ["FLAT", "BINOMIAL"]);
     }
 }
