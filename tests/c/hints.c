@@ -57,6 +57,25 @@ int main(int argc, char **argv)
     has(comm, "unknown", "");
     defaults(WORLD);
 
+    /* Ours ask for algorithms; of those that there are none of, nothing is kept. */
+    MPI_Info_create(&other);
+    MPI_Info_set(other, "weft_allreduce", "MPI-GB");
+    MPI_Info_set(other, "weft_barrier", "FASTEST");
+    MPI_Comm_dup_with_info(WORLD, other, &copy);
+    has(copy, "weft_allreduce", "MPI-GB");
+    has(copy, "weft_barrier", "");
+    has(WORLD, "weft_allreduce", "");
+    int one = 1, sum = 0;
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, copy);
+    CHECK(sum == size, "a sum of %d", sum);
+    MPI_Info_set(other, "weft_allreduce", "auto");
+    MPI_Comm_set_info(copy, other);
+    has(copy, "weft_allreduce", "auto");
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, copy);
+    CHECK(sum == size, "a sum of %d", sum);
+    MPI_Comm_free(&copy);
+    MPI_Info_free(&other);
+
     /* What is set later adds to what is there. */
     MPI_Info_create(&other);
     MPI_Info_set(other, assertions[3], "true");

@@ -101,6 +101,15 @@ pub const SETTINGS: &[Setting] = &[
         default: "1",
         doc: "0: never read another process's memory directly, copy through shared cells",
     },
+    Setting {
+        name: "WEFT_MAP",
+        about: About(Collective, User, All),
+        kind: Kind::Words,
+        default: "auto",
+        doc: "the map that chooses collective algorithms by ranks and bytes: the name of a shipped one \
+              (maps/README.md), a file of `weft tune` (with a / or a . in its name), none, or auto: shm \
+              among ranks that share memory, ndr elsewhere",
+    },
     algorithm_of(
         Operation::Barrier,
         "WEFT_BARRIER",

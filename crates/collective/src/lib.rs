@@ -23,6 +23,7 @@ pub mod landing;
 pub mod levels;
 mod link;
 pub mod map;
+pub mod maps;
 pub mod neighbor;
 pub mod rank;
 pub mod reduce;

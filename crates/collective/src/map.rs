@@ -13,6 +13,7 @@
 //! not eligible, and `weft explain` shows them.
 
 use crate::catalog::{Case, Choice, Operation};
+use std::collections::HashSet;
 use std::fmt;
 
 /// A map and where it comes from.
@@ -95,6 +96,7 @@ impl Map {
     pub fn parse(text: &str) -> Result<Map, MapError> {
         let mut machine = None;
         let mut lines: Vec<Line> = Vec::new();
+        let mut places = HashSet::new();
         for (at, row) in text.lines().enumerate().map(|(i, row)| (i + 1, row.trim())) {
             if let Some(comment) = row.strip_prefix('#') {
                 if let Some(name) = comment.trim().strip_prefix("machine:") {
@@ -106,9 +108,8 @@ impl Map {
                 continue;
             }
             let line = Line::parse(row).map_err(|what| MapError { line: at, what })?;
-            let place = |l: &Line| (l.operation, l.ranks, l.bytes);
-            if lines.iter().any(|other| place(other) == place(&line)) {
-                let (operation, ranks, bytes) = place(&line);
+            let Line { operation, ranks, bytes, .. } = line;
+            if !places.insert((operation, ranks, bytes)) {
                 let what = format!("{operation} for {ranks} ranks and {bytes} bytes a second time");
                 return Err(MapError { line: at, what });
             }

@@ -1,6 +1,6 @@
 //! Which algorithm a call uses: what was asked for by name, what a map says, what always serves.
 
-use crate::catalog::{Case, Choice, Operation};
+use crate::catalog::{Case, Choice, Operation, Site};
 use crate::map::Map;
 use std::rc::Rc;
 
@@ -9,6 +9,8 @@ use std::rc::Rc;
 pub struct Selection {
     forced: [Option<Choice>; Operation::ALL.len()],
     map: Option<Rc<Map>>,
+    /// Where the ranks share memory.
+    together: Option<Rc<Map>>,
 }
 
 /// Why a call uses its algorithm.
@@ -34,11 +36,18 @@ pub struct Chosen {
 impl Selection {
     /// By `map` where nothing is asked for.
     pub fn by(map: Rc<Map>) -> Selection {
-        Selection { map: Some(map), ..Selection::default() }
+        Selection { map: Some(map.clone()), together: Some(map), ..Selection::default() }
     }
 
-    pub fn map(&self) -> Option<&Rc<Map>> {
-        self.map.as_ref()
+    /// By one map where the ranks share memory, and by another where they do not, if nothing is asked
+    /// for.
+    pub fn use_maps(&mut self, together: Option<Rc<Map>>, apart: Option<Rc<Map>>) {
+        (self.together, self.map) = (together, apart);
+    }
+
+    /// What says where nothing is asked for, among ranks at `site`.
+    pub fn map(&self, site: Site) -> Option<&Rc<Map>> {
+        if site.together { self.together.as_ref() } else { self.map.as_ref() }
     }
 
     /// Asks for an algorithm; `None`: for none any more. Calls for which it is not eligible are
@@ -69,7 +78,7 @@ impl Selection {
                 Err(why) => refused = Some((choice, why)),
             }
         }
-        if let Some(choice) = self.map.as_ref().and_then(|map| map.choose(operation, case)) {
+        if let Some(choice) = self.map(case.site).and_then(|map| map.choose(operation, case)) {
             return Chosen { choice, reason: Reason::Map, refused };
         }
         let choice = usual(operation, case);
@@ -86,7 +95,6 @@ fn usual(operation: Operation, case: &Case) -> Choice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::Site;
 
     fn case(commutes: bool) -> Case {
         let site =
@@ -112,5 +120,20 @@ mod tests {
         let mapped = Selection::by(Rc::new(map));
         assert_eq!(name(&mapped, true), ("RPE".into(), Reason::Map, None));
         assert_eq!(name(&mapped, false), ("MPI-GB".into(), Reason::Map, None));
+    }
+
+    #[test]
+    fn ranks_that_share_memory_have_a_map_of_their_own() {
+        let map = |name: &str| {
+            Rc::new(Map::parse(&format!("# machine: m\nallreduce 2 0 {name} 1\n")).unwrap())
+        };
+        let mut selection = Selection::default();
+        selection.use_maps(Some(map("RPE")), Some(map("MPI-GB")));
+        let chosen = |together| {
+            let mut case = case(true);
+            case.site.together = together;
+            selection.choose(Operation::Allreduce, &case).choice.to_string()
+        };
+        assert_eq!((chosen(true), chosen(false)), ("RPE".into(), "MPI-GB".into()));
     }
 }

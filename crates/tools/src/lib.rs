@@ -1,11 +1,14 @@
 //! What the tools `mpicc`, `mpicxx` and `weft` share.
 
+pub mod algorithms;
 pub mod coverage;
+pub mod explain;
 pub mod figures;
 pub mod library;
 pub mod machine;
 pub mod settings;
 pub mod sim;
 pub mod tree;
+pub mod tune;
 pub mod variables;
 pub mod wrapper;

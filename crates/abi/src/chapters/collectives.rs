@@ -14,18 +14,37 @@ use crate::widen::Counts;
 use std::ffi::{c_int, c_void};
 use std::pin::Pin;
 use std::rc::Rc;
-use weft_collective::{Operation, Selection};
+use weft_collective::{Operation, Selection, maps};
 use weft_process::{Active, Buffer, By, Root};
 
-/// The algorithms that the settings name.
+/// The algorithms, and the map, that the settings name.
 pub fn selection() -> Result<Selection, String> {
-    let mut selection = Selection::default();
+    let named = settings::words(MAP)?;
+    let mut selection = match named.to_ascii_lowercase().as_str() {
+        "none" | "auto" => Selection::default(),
+        _ => Selection::by(Rc::new(maps::load(&named).map_err(|e| format!("{MAP}={named}: {e}"))?)),
+    };
     for operation in Operation::ALL {
         let name = settings::algorithm(operation);
         let text = settings::words(name)?;
         selection.ask_for(operation, &text).map_err(|why| format!("{name}={text}: {why}"))?;
     }
     Ok(selection)
+}
+
+/// The setting that names the map.
+const MAP: &str = "WEFT_MAP";
+
+/// The maps that serve where none is named: that of shared memory and, unless all ranks are
+/// `together`, that of a network.
+pub fn usual_maps(selection: &mut Selection, together: bool) -> Result<(), String> {
+    if !settings::words(MAP)?.eq_ignore_ascii_case("auto") {
+        return Ok(());
+    }
+    let load = |name| maps::load(name).map(Rc::new).map_err(|e| e.to_string());
+    let apart = if together { None } else { Some(load(maps::APART)?) };
+    selection.use_maps(Some(load(maps::TOGETHER)?), apart);
+    Ok(())
 }
 
 /// An operation, and who may run it in the background.

@@ -53,6 +53,8 @@ pub fn keep(comm: Option<Rc<CommObject>>) -> Comm {
 pub fn inherit(from: &CommObject, to: &CommObject) {
     to.errhandler.set(from.errhandler.get());
     to.select(from.selection());
+    // Its own hints go before what its parent does.
+    hints::select(to);
 }
 
 pub fn inherited(from: &CommObject, to: Option<Rc<CommObject>>) -> Comm {

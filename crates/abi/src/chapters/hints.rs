@@ -1,13 +1,19 @@
 //! What a program promises of its communicators, or wishes (MPI 5.0, section 7.4.4).
 //!
-//! No algorithm makes use of a hint yet. Those that the standard defines are kept with the
-//! communicator, told again, and not handed on to others that are made of it.
+//! Those that the standard defines are kept with the communicator, told again, and not handed on to
+//! others that are made of it; no algorithm makes use of them yet.
+//!
+//! Ours ask for the algorithm of an operation, as the setting of that name does, on one communicator:
+//! `weft_allreduce` = `RGM:7`. All ranks must give the same. Communicators that are made of it use the
+//! same algorithms.
 
 use crate::arguments::{comm, info, not_null, store};
 use crate::error::Error;
 use crate::node::CommObject;
 use crate::state::state;
 use crate::types::{Comm, Info};
+use std::rc::Rc;
+use weft_collective::{Operation, Selection};
 
 /// Those that are true or false, and false if nobody says otherwise.
 const ASSERTIONS: [&str; 5] = [
@@ -32,6 +38,36 @@ pub fn keep(comm: &CommObject, hints: &weft_process::Info) {
     if let Some(value) = hints.get(KINDS) {
         kept.set(KINDS, value);
     }
+    for operation in Operation::ALL {
+        let key = key(operation);
+        let known = |value: &&str| Selection::default().ask_for(operation, value).is_ok();
+        if let Some(value) = hints.get(&key).filter(known) {
+            kept.set(&key, value);
+        }
+    }
+    drop(kept);
+    select(comm);
+}
+
+/// The hint that asks for an algorithm.
+fn key(operation: Operation) -> String {
+    format!("weft_{operation}")
+}
+
+/// Makes the communicator use the algorithms that its hints ask for.
+pub fn select(comm: &CommObject) {
+    let kept = comm.hints.borrow();
+    let asked = Operation::ALL.map(|o| (o, kept.get(&key(o))));
+    if asked.iter().all(|(_, value)| value.is_none()) {
+        return;
+    }
+    let mut selection = Selection::clone(&comm.selection());
+    for (operation, value) in asked {
+        if let Some(value) = value {
+            selection.ask_for(operation, value).expect("it was understood when it was kept");
+        }
+    }
+    comm.select(Rc::new(selection));
 }
 
 pub(crate) unsafe fn comm_set_info(handle: Comm, hints: Info) -> Result<(), Error> {
@@ -50,6 +86,11 @@ pub(crate) unsafe fn comm_get_info(handle: Comm, to: *mut Info) -> Result<(), Er
     }
     if let Some(value) = kept.get(KINDS) {
         used.set(KINDS, value);
+    }
+    for key in Operation::ALL.map(key) {
+        if let Some(value) = kept.get(&key) {
+            used.set(&key, value);
+        }
     }
     let handle = state().infos.borrow_mut().insert(used);
     // SAFETY: the caller's pointer.

@@ -161,7 +161,7 @@ fn connect(state: &State) -> Result<(), String> {
     };
     let spin = settings::number("WEFT_SPIN_US")?;
     settings::choice("WEFT_HELPER")?;
-    let selection = crate::chapters::collectives::selection()?;
+    let mut selection = crate::chapters::collectives::selection()?;
     settings::publish();
     let mut bootstrap = weft_bootstrap::from_environment().map_err(|e| e.to_string())?;
     let (rank, nodes) = (bootstrap.rank(), bootstrap.nodes());
@@ -176,6 +176,9 @@ fn connect(state: &State) -> Result<(), String> {
             eprintln!("weft: rank {rank}: {line}");
         }
     }
+    let all: Vec<u32> = (0..nodes.len() as u32).collect();
+    let together = weft_collective::share_memory(&node, &all);
+    crate::chapters::collectives::usual_maps(&mut selection, together)?;
     let mut policy = node.policy();
     policy.spin = std::time::Duration::from_micros(spin);
     let engine = Engine::new(node, policy, limits);

@@ -230,9 +230,9 @@ fn joined(handle: Group, argument: &str) -> Result<weft_process::Group, Error> {
 
 /// Gives a communicator that has no parent its error handler and its handle.
 fn founded(new: Rc<CommObject>, hints: Option<weft_process::Info>, errhandler: Errhandler) -> Comm {
+    new.select(state().selection.borrow().clone());
     hints.iter().for_each(|hints| crate::chapters::hints::keep(&new, hints));
     new.errhandler.set(errhandler.0);
-    new.select(state().selection.borrow().clone());
     keep(Some(new))
 }
 

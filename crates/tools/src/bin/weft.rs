@@ -4,13 +4,16 @@ use clap::{Parser, Subcommand};
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
+use weft_tools::algorithms;
 use weft_tools::coverage::Coverage;
+use weft_tools::explain;
 use weft_tools::figures;
 use weft_tools::library::{self, About};
 use weft_tools::machine::Machine;
 use weft_tools::settings;
 use weft_tools::sim;
 use weft_tools::tree::Tree;
+use weft_tools::tune;
 use weft_tools::variables;
 
 /// Weft, an MPI library: what is installed, and what it makes of this machine.
@@ -31,11 +34,20 @@ enum Command {
         /// List the variables of the tool interface (MPI_T).
         #[arg(long, conflicts_with = "coverage")]
         variables: bool,
+        /// List the algorithms of collective operations, with what they need and cost.
+        #[arg(long, conflicts_with_all = ["coverage", "variables"])]
+        algorithms: bool,
     },
     /// Simulate the documents' figures and set the published numbers beside them.
     Figures(FiguresArgs),
     /// Run a communication pattern on a simulated cluster, in virtual time.
     Sim(Box<sim::Args>),
+    /// Find the best collective algorithms by running all of them, here or on a simulated machine.
+    Tune(Box<tune::Args>),
+    #[command(hide = true)]
+    TuneRank(tune::real::Rank),
+    /// Say which algorithm a collective operation would use, at what cost, and why.
+    Explain(Box<explain::Args>),
 }
 
 #[derive(clap::Args)]
@@ -56,11 +68,19 @@ struct FiguresArgs {
 
 fn main() -> ExitCode {
     let text = match Args::parse().command {
-        Command::Info { coverage, variables } => info(coverage, variables).map_err(|why| (why, 1)),
+        Command::Info { algorithms: true, .. } => Ok(algorithms::list()),
+        Command::Info { coverage, variables, .. } => {
+            info(coverage, variables).map_err(|why| (why, 1))
+        }
         Command::Figures(FiguresArgs { out, only, quick, published }) => {
             let request = figures::Request { out, only, quick, published };
             figures::run(&request).map_err(|why| (why, 1))
         }
+        Command::Tune(args) => tune::run(&args).map_err(|why| (why.to_string(), why.code())),
+        Command::TuneRank(args) => {
+            tune::real::rank(&args).map(|()| String::new()).map_err(|why| (why, 1))
+        }
+        Command::Explain(args) => explain::run(&args).map_err(|why| (why.to_string(), why.code())),
         Command::Sim(args) => sim::run(&args).map_err(|why| (why.to_string(), why.code())),
     };
     let text = match text {
@@ -95,6 +115,9 @@ fn info(list_functions: bool, list_variables: bool) -> Result<String, String> {
     describe_library(&mut out, &tree, &about, &coverage);
     describe_machine(&mut out, &Machine::look());
     describe_rails(&mut out, &library::rails(&tree.library())?);
+    out.push_str("\ncollective algorithms\n");
+    line(&mut out, "map", explain::setting());
+    line(&mut out, "more", "weft info --algorithms, weft explain, weft tune");
     describe_settings(&mut out, &about)?;
     Ok(out)
 }

@@ -1,0 +1,95 @@
+//! The maps that come with the library, made by `weft tune` (see `maps/README.md`).
+
+use crate::map::{Map, MapError};
+use std::fmt;
+use std::path::Path;
+
+/// By the name of the machine that they were measured on.
+pub const SHIPPED: &[(&str, &str)] = &[
+    ("shm", include_str!("../../../maps/shm.map")),
+    ("ndr", include_str!("../../../maps/ndr.map")),
+    ("kini1", include_str!("../../../maps/kini1.map")),
+    ("kini2", include_str!("../../../maps/kini2.map")),
+    ("collgm", include_str!("../../../maps/collgm.map")),
+    ("loggp", include_str!("../../../maps/loggp.map")),
+    ("fence", include_str!("../../../maps/fence.map")),
+    ("rendezvous", include_str!("../../../maps/rendezvous.map")),
+    ("ia32", include_str!("../../../maps/ia32.map")),
+    ("em64t", include_str!("../../../maps/em64t.map")),
+];
+
+/// What serves ranks that share memory, and those that do not, unless another map is named.
+pub const TOGETHER: &str = "shm";
+pub const APART: &str = "ndr";
+
+/// Why there is no map.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadError {
+    pub file: String,
+    pub error: MapError,
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.error.line {
+            0 => write!(f, "{}: {}", self.file, self.error.what),
+            line => write!(f, "{}:{line}: {}", self.file, self.error.what),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+/// A shipped map by name, or one from a file if there is a `/` or a `.` in it.
+///
+/// # Errors
+/// No such map, or what is wrong with it, with file and line.
+pub fn load(name: &str) -> Result<Map, LoadError> {
+    let file = || name.to_owned();
+    if let Some((name, text)) = SHIPPED.iter().find(|(known, _)| *known == name) {
+        let file = format!("maps/{name}.map");
+        return Map::parse(text).map_err(|error| LoadError { file, error });
+    }
+    let fault = |what| LoadError { file: file(), error: MapError { line: 0, what } };
+    if !name.contains(['/', '.']) {
+        let known: Vec<_> = SHIPPED.iter().map(|(name, _)| *name).collect();
+        let known = known.join(", ");
+        return Err(fault(format!(
+            "no map of this name; known: {known}; a file's name has a `/` or a `.` in it"
+        )));
+    }
+    let text = std::fs::read_to_string(Path::new(name))
+        .map_err(|e| fault(format!("cannot read this map: {e}")))?;
+    Map::parse(&text).map_err(|error| LoadError { file: file(), error })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Operation;
+
+    #[test]
+    fn shipped_maps_are_right_and_know_every_operation() {
+        for (name, _) in SHIPPED {
+            let map = load(name).unwrap();
+            assert_eq!(map.machine, *name);
+            for operation in Operation::ALL {
+                assert!(map.find(operation, 2, 0).is_some(), "{name}: {operation}");
+            }
+        }
+    }
+
+    #[test]
+    fn errors_name_file_and_line() {
+        let error = load("shn").unwrap_err().to_string();
+        assert!(error.starts_with("shn: no map of this name; known: shm, ndr, "), "{error}");
+        let error = load("./none.map").unwrap_err().to_string();
+        assert!(error.starts_with("./none.map: cannot read this map: "), "{error}");
+        let file = std::env::temp_dir().join(format!("weft-{}.map", std::process::id()));
+        std::fs::write(&file, "# machine: m\n\nbarrier 2 0 FAST 1\n").unwrap();
+        let error = load(file.to_str().unwrap()).unwrap_err().to_string();
+        std::fs::remove_file(&file).unwrap();
+        let begin = format!("{}:3: no algorithm \"FAST\" for barrier; known: ", file.display());
+        assert!(error.starts_with(&begin), "{error}");
+    }
+}

@@ -1,0 +1,61 @@
+//! The catalogue of collective algorithms as text.
+
+use weft_collective::Operation;
+use weft_collective::catalog::{Carrier, Need, Only, Parameter};
+
+/// `weft info --algorithms`: for each operation its algorithms, with needs, parameter, cost and source.
+pub fn list() -> String {
+    let mut text = String::from(
+        "NAME or NAME:PARAMETER, for the setting of the operation, for `weft explain --algorithm`, and for\n\
+         an info hint of a communicator (weft_allreduce = RGM:7). * serves where no map says anything.\n",
+    );
+    for operation in Operation::ALL {
+        let setting = format!("WEFT_{}", operation.name().to_ascii_uppercase());
+        text += &format!("\n{operation} ({setting}; bytes: {})\n", operation.measure());
+        for a in operation.algorithms() {
+            let star = if a.usual { "*" } else { " " };
+            text += &format!("{star} {:23} {}\n", a.name, a.about);
+            let mut more = vec![a.cost.to_owned(), carrier(a.carrier).to_owned()];
+            more.extend(a.parameter.map(parameter));
+            if !a.needs.is_empty() {
+                let needs: Vec<_> = a.needs.iter().map(|&n| need(n)).collect();
+                more.push(format!("needs {}", needs.join(", ")));
+            }
+            text += &format!("  {:23}   {}\n", "", more.join("; "));
+        }
+    }
+    text
+}
+
+fn carrier(carrier: Carrier) -> &'static str {
+    match carrier {
+        Carrier::Messages => "MPI messages",
+        Carrier::Streams => "streams",
+        Carrier::Writes => "RDMA writes, multicast",
+        Carrier::Memory => "shared memory",
+        Carrier::Levels => "two levels",
+    }
+}
+
+fn parameter(parameter: Parameter) -> String {
+    let Parameter { what, default, least, most, only } = parameter;
+    let powers = if only == Only::All { "" } else { ", one less than a power of two" };
+    format!("parameter: {what}, {least} to {most}{powers}, usually {default}")
+}
+
+fn need(need: Need) -> String {
+    match need {
+        Need::Commutes => "an operator that commutes".to_owned(),
+        Need::Together(most) => format!("ranks that share memory, at most {most}"),
+        Need::AtMost(most) => format!("at most {most} bytes"),
+        Need::MoreThan(least) => format!("more than {least} bytes"),
+        Need::ElementAtMost(most) => format!("elements of at most {most} bytes"),
+        Need::ElementEach => "an element for each rank".to_owned(),
+        Need::EqualBlocks => "blocks of one length".to_owned(),
+        Need::PowerOfTwo => "a power of two of ranks".to_owned(),
+        Need::Even => "an even number of ranks".to_owned(),
+        Need::Multicast => "multicast".to_owned(),
+        Need::SameArithmetic => "nodes of the same arithmetic".to_owned(),
+        Need::Nodes => "several nodes, one of them with several ranks".to_owned(),
+    }
+}

@@ -1,0 +1,203 @@
+//! `weft explain`: which algorithm a call uses, what it should cost, and why.
+
+mod predict;
+
+use crate::sim::Failure;
+use crate::tune::{grid, workload};
+use clap::{Parser, ValueEnum};
+use predict::{Prediction, predict};
+use std::rc::Rc;
+use weft_collective::{Case, Choice, Map, Operation, Reason, Selection, Site, maps};
+use weft_fabric_sim::Machine;
+
+/// What `weft explain` was asked for.
+#[derive(Parser, Debug)]
+pub struct Args {
+    /// Collective operation, as in allreduce.
+    #[arg(value_parser = Operation::named)]
+    pub operation: Operation,
+    /// Number of ranks.
+    #[arg(short = 'n', long = "ranks", value_name = "N")]
+    pub ranks: usize,
+    /// Bytes; `weft info --algorithms` says of what.
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    pub bytes: usize,
+    /// On the nodes of this machine file, with its map. Default: ranks that share memory.
+    #[arg(long, value_name = "NAME|FILE")]
+    pub machine: Option<String>,
+    /// By this map: the name of one that is shipped, or a file.
+    #[arg(long, value_name = "NAME|FILE")]
+    pub map: Option<String>,
+    /// As if this algorithm had been asked for, as in RGM:7. Default: what the setting says.
+    #[arg(long, value_name = "NAME")]
+    pub algorithm: Option<String>,
+    /// What the reduction's operator does.
+    #[arg(long, value_enum, default_value_t = Op::Commutative)]
+    pub op: Op,
+}
+
+/// What is known of an operator.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op {
+    Commutative,
+    Noncommutative,
+}
+
+/// A map by the name of one that is shipped, or from a file.
+pub fn map(name: &str) -> Result<Map, String> {
+    maps::load(name).map_err(|e| e.to_string())
+}
+
+/// What `WEFT_MAP` says, for `weft info`: the map, and the machine that it was measured on.
+pub fn setting() -> String {
+    let name = std::env::var("WEFT_MAP").unwrap_or_else(|_| "auto".to_owned());
+    match name.trim().to_ascii_lowercase().as_str() {
+        "auto" => {
+            format!("{} among ranks that share memory, {} elsewhere", maps::TOGETHER, maps::APART)
+        }
+        "none" => "none".to_owned(),
+        _ => match maps::load(name.trim()) {
+            Ok(map) => format!("{name}, measured on {}", map.machine),
+            Err(why) => format!("wrong: {why}"),
+        },
+    }
+}
+
+/// The answer.
+pub fn run(args: &Args) -> Result<String, Failure> {
+    let request = Failure::Request;
+    let Args { operation, ranks, bytes, .. } = *args;
+    if ranks == 0 {
+        return Err(request("-n 0: at least 1 rank".to_owned()));
+    }
+    let machine = args.machine.as_deref().map(Machine::load).transpose();
+    let machine = machine.map_err(|e| request(e.to_string()))?;
+    let site = site(machine.as_ref(), ranks)?;
+    let map = Rc::new(find_map(args, machine.as_ref()).map_err(request)?);
+    let mut selection = Selection::by(map.clone());
+    let setting = format!("WEFT_{}", operation.name().to_ascii_uppercase());
+    let asked = match &args.algorithm {
+        Some(text) => Some(("--algorithm".to_owned(), text.clone())),
+        None => std::env::var(&setting).ok().map(|text| (setting, text)),
+    };
+    if let Some((by, text)) = &asked {
+        let why = |why| request(format!("{by} {text}: {why}"));
+        selection.ask_for(operation, text).map_err(why)?;
+    }
+    let commutes = args.op == Op::Commutative;
+    let case = Case { commutes, ..grid::case(operation, ranks, bytes, site) };
+    let chosen = selection.choose(operation, &case);
+    let mut text = format!("{operation} on {ranks} ranks");
+    if operation.measure().starts_with("nothing") {
+        text += "\n";
+    } else {
+        text += &format!(", {bytes} bytes ({})\n", operation.measure());
+    }
+    text += &place(machine.as_ref(), &map, site);
+    if let Some((choice, why)) = &chosen.refused {
+        text += &format!("  refused    {choice}, which was asked for: {why}\n");
+    }
+    let cost = predict(&map, operation, (ranks, bytes), chosen.choice);
+    let about = chosen.choice.algorithm;
+    text += &format!("  algorithm  {}: {}\n", named(chosen.choice), about.about);
+    text += &format!("  steps      {}\n", about.cost);
+    text += &format!("  predicted  {}\n", cost.describe());
+    let by = asked.map_or(String::new(), |(by, text)| format!("{by} {text}"));
+    text += &format!("  because    {}\n", because(chosen.reason, &map, &case, operation, &by));
+    text += &others(&map, operation, &case, chosen.choice);
+    Ok(text)
+}
+
+/// With the parameter even where it is the usual one.
+fn named(choice: Choice) -> String {
+    match choice.algorithm.parameter {
+        Some(p) => format!("{} ({} {})", choice.algorithm.name, p.what, choice.parameter),
+        None => choice.algorithm.name.to_owned(),
+    }
+}
+
+fn site(machine: Option<&Machine>, ranks: usize) -> Result<Site, Failure> {
+    let Some(machine) = machine else { return Ok(crate::tune::real::site(ranks)) };
+    let most = machine.nodes.0.saturating_mul(machine.ranks_per_node.0);
+    if ranks > most {
+        let name = &machine.name;
+        return Err(Failure::Request(format!("-n {ranks}: {name} has room for 1 to {most}")));
+    }
+    workload::site(&Rc::new(machine.clone()), ranks).map_err(Failure::Run)
+}
+
+/// The named one; else the machine's own; else what the library takes by itself.
+fn find_map(args: &Args, machine: Option<&Machine>) -> Result<Map, String> {
+    match (&args.map, machine) {
+        (Some(name), _) => map(name),
+        (None, Some(machine)) => {
+            let shipped = maps::SHIPPED.iter().any(|(name, _)| *name == machine.name);
+            map(if shipped { &machine.name } else { maps::APART })
+        }
+        (None, None) => match std::env::var("WEFT_MAP") {
+            Ok(name) if !["auto", "none", ""].contains(&name.to_ascii_lowercase().as_str()) => {
+                map(&name)
+            }
+            _ => map(maps::TOGETHER),
+        },
+    }
+}
+
+/// Where the ranks are, and where the map comes from.
+fn place(machine: Option<&Machine>, map: &Map, site: Site) -> String {
+    let here = machine.map_or("shm", |m| &m.name);
+    let ranks = if site.together { "share memory" } else { "are on nodes of their own" };
+    let ranks = if site.crowd > 1 && !site.together { "share nodes" } else { ranks };
+    let mut text = format!("  machine    {here}: the ranks {ranks}");
+    text += if site.multicast > 0 { "; multicast\n" } else { "; no multicast\n" };
+    text += &format!("  map        measured on {}", map.machine);
+    if map.machine != here {
+        text += &format!(": another machine, so that its times are not those of {here}");
+    }
+    text + "\n"
+}
+
+fn because(reason: Reason, map: &Map, case: &Case, operation: Operation, by: &str) -> String {
+    match reason {
+        Reason::Asked => format!("it was asked for: {by}"),
+        Reason::Map => {
+            let line = map.find(operation, case.ranks, case.bytes).expect("the map says so");
+            let first = line.choices[0].choice;
+            let mut text =
+                format!("the map says so, from {} ranks and {} bytes on", line.ranks, line.bytes);
+            if let Err(why) = first.algorithm.eligible(case) {
+                text += &format!("; {first} stands first there, but {why}");
+            }
+            text
+        }
+        Reason::Usual => match map.find(operation, case.ranks, case.bytes) {
+            Some(_) => "nothing that the map names can serve this call: the usual one".to_owned(),
+            None => format!("the map has no line for {} ranks: the usual one", case.ranks),
+        },
+    }
+}
+
+/// All other algorithms: first those with a time, the best first, then those without, then those that
+/// are not eligible.
+fn others(map: &Map, operation: Operation, case: &Case, chosen: Choice) -> String {
+    let (ranks, bytes) = (case.ranks, case.bytes);
+    let mut able: Vec<(String, Prediction)> = Vec::new();
+    let mut unable = String::new();
+    for algorithm in operation.algorithms() {
+        if let Err(why) = algorithm.eligible(case) {
+            unable += &format!("  {:22} not eligible: {why}\n", algorithm.name);
+            continue;
+        }
+        if algorithm.name == chosen.algorithm.name {
+            continue;
+        }
+        let choice = predict::parameter(map, operation, (ranks, bytes), algorithm);
+        able.push((choice.to_string(), predict(map, operation, (ranks, bytes), choice)));
+    }
+    able.sort_by(|a, b| a.1.order().total_cmp(&b.1.order()));
+    let mut text = String::from("others\n");
+    for (name, cost) in able {
+        text += &format!("  {name:22} {}\n", cost.describe());
+    }
+    text + &unable
+}

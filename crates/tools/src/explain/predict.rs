@@ -1,0 +1,191 @@
+//! What a call should take, by the times in a map.
+//!
+//! Between lines times are interpolated, by the logarithms of ranks, bytes and time: straight lines
+//! there are powers, as costs are nearly. Beyond the last line the nearest one is taken.
+//!
+//! ```text
+//!   bytes |   t ──────── t        four places around the call, those at which
+//!         |       call            the algorithm has a time
+//!         |   t ──────── t  ranks
+//! ```
+
+use weft_collective::catalog::Algorithm;
+use weft_collective::map::Line;
+use weft_collective::{Choice, Map, Operation};
+
+/// What is predicted, and how.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Prediction {
+    /// The map has this very place: microseconds.
+    Measured(f64),
+    /// Between places of the map.
+    Between(f64),
+    /// Outside of the map: the nearest place.
+    Nearest(f64, (usize, usize)),
+    /// No time for it near this place.
+    Unknown,
+}
+
+impl Prediction {
+    /// To sort by: what is unknown last.
+    pub fn order(self) -> f64 {
+        match self {
+            Prediction::Measured(us) | Prediction::Between(us) | Prediction::Nearest(us, _) => us,
+            Prediction::Unknown => f64::INFINITY,
+        }
+    }
+
+    pub fn describe(self) -> String {
+        match self {
+            Prediction::Measured(us) => format!("{us:.2} us (measured)"),
+            Prediction::Between(us) => {
+                format!("{us:.2} us (interpolated between lines of the map)")
+            }
+            Prediction::Nearest(us, (ranks, bytes)) => format!(
+                "{us:.2} us at {ranks} ranks and {bytes} bytes, the nearest line of the map"
+            ),
+            Prediction::Unknown => "no time in this part of the map".to_owned(),
+        }
+    }
+}
+
+/// The algorithm with the parameter that the map's line knows it with, or the usual one.
+pub fn parameter(
+    map: &Map,
+    operation: Operation,
+    (ranks, bytes): (usize, usize),
+    algorithm: &'static Algorithm,
+) -> Choice {
+    let line = map.find(operation, ranks, bytes);
+    let known = line.and_then(|line| {
+        line.choices.iter().map(|t| t.choice).find(|c| std::ptr::eq(c.algorithm, algorithm))
+    });
+    known.unwrap_or(algorithm.usual())
+}
+
+/// What the line says of `choice`: with its parameter, else with another one.
+fn time(line: &Line, choice: Choice) -> Option<f64> {
+    let exact = line.choices.iter().find(|t| t.choice == choice);
+    let like = || line.choices.iter().find(|t| std::ptr::eq(t.choice.algorithm, choice.algorithm));
+    exact.or_else(like).and_then(|t| t.us)
+}
+
+/// The logarithm, with a place for 0.
+fn log(n: usize) -> f64 {
+    (n as f64).max(0.5).log2()
+}
+
+/// Where `at` is between `low` and `high`, 0 to 1.
+fn share(low: usize, at: usize, high: usize) -> f64 {
+    if high == low { 0.0 } else { (log(at) - log(low)) / (log(high) - log(low)) }
+}
+
+/// One row of the map: what the bytes between two lines take.
+fn in_row(lines: &[&Line], bytes: usize, choice: Choice) -> Option<(f64, Prediction)> {
+    let below = lines.iter().rev().find(|l| l.bytes <= bytes).or(lines.first())?;
+    let above = lines.iter().find(|l| l.bytes >= bytes).or(lines.last())?;
+    match (time(below, choice), time(above, choice)) {
+        (Some(a), Some(b)) => {
+            let at = bytes.clamp(below.bytes, above.bytes);
+            let us = mix(a, b, share(below.bytes, at, above.bytes));
+            let place = (below.ranks, below.bytes);
+            let kind = match (below.bytes..=above.bytes).contains(&bytes) {
+                _ if below.bytes == bytes => Prediction::Measured(us),
+                true => Prediction::Between(us),
+                false => Prediction::Nearest(us, place),
+            };
+            Some((us, kind))
+        }
+        (Some(us), None) => Some((us, Prediction::Nearest(us, (below.ranks, below.bytes)))),
+        (None, Some(us)) => Some((us, Prediction::Nearest(us, (above.ranks, above.bytes)))),
+        (None, None) => None,
+    }
+}
+
+/// Between two times, by their logarithms.
+fn mix(a: f64, b: f64, share: f64) -> f64 {
+    if a <= 0.0 || b <= 0.0 { a + (b - a) * share } else { a.powf(1.0 - share) * b.powf(share) }
+}
+
+/// What `choice` takes at (ranks, bytes).
+pub fn predict(
+    map: &Map,
+    operation: Operation,
+    (ranks, bytes): (usize, usize),
+    choice: Choice,
+) -> Prediction {
+    let all: Vec<&Line> = map.lines().iter().filter(|l| l.operation == operation).collect();
+    let row = |n: usize| all.iter().copied().filter(|l| l.ranks == n).collect::<Vec<_>>();
+    let below = all.iter().rev().find(|l| l.ranks <= ranks).or(all.first()).map(|l| l.ranks);
+    let above = all.iter().find(|l| l.ranks >= ranks).or(all.last()).map(|l| l.ranks);
+    let (Some(below), Some(above)) = (below, above) else { return Prediction::Unknown };
+    // Without a size a row has one line, and every call is at it.
+    let bytes = if operation.measure().starts_with("nothing") { 0 } else { bytes };
+    let low = in_row(&row(below), bytes, choice);
+    let high = in_row(&row(above), bytes, choice);
+    match (low, high) {
+        (Some((_, kind)), _) if below == ranks => kind,
+        (Some((a, one)), Some((b, two))) if (below..=above).contains(&ranks) => {
+            let us = mix(a, b, share(below, ranks, above));
+            match (one, two) {
+                (Prediction::Nearest(_, place), _) | (_, Prediction::Nearest(_, place)) => {
+                    Prediction::Nearest(us, place)
+                }
+                _ => Prediction::Between(us),
+            }
+        }
+        (Some((us, Prediction::Nearest(_, place))), _) => Prediction::Nearest(us, place),
+        (Some((us, _)), _) => Prediction::Nearest(us, (below, bytes)),
+        (None, Some((us, _))) => Prediction::Nearest(us, (above, bytes)),
+        (None, None) => Prediction::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "# machine: m\n\
+        allreduce 4 64   RPE 10  MPI-PE 20\n\
+        allreduce 4 1024 RPE 40\n\
+        allreduce 16 64   RPE 20\n\
+        allreduce 16 1024 RPE 80\n\
+        barrier 4 0 RGM:3 5\n";
+
+    fn at(ranks: usize, bytes: usize, name: &str) -> Prediction {
+        let map = Map::parse(TEXT).unwrap();
+        let choice = Choice::parse(Operation::Allreduce, name).unwrap();
+        match predict(&map, Operation::Allreduce, (ranks, bytes), choice) {
+            // What remains of rounding.
+            Prediction::Between(us) => Prediction::Between((us * 1e6).round() / 1e6),
+            other => other,
+        }
+    }
+
+    #[test]
+    fn places_of_the_map_are_its_own_and_others_lie_between() {
+        assert_eq!(at(4, 64, "RPE"), Prediction::Measured(10.0));
+        assert_eq!(at(16, 1024, "RPE"), Prediction::Measured(80.0));
+        // Halfway by the logarithms: the geometric mean.
+        assert_eq!(at(4, 256, "RPE"), Prediction::Between(20.0));
+        assert_eq!(at(8, 64, "RPE"), Prediction::Between((200f64.sqrt() * 1e6).round() / 1e6));
+        assert_eq!(at(8, 256, "RPE"), Prediction::Between((800f64.sqrt() * 1e6).round() / 1e6));
+    }
+
+    #[test]
+    fn outside_of_the_map_the_nearest_line_is_named() {
+        assert_eq!(at(4, 1 << 20, "RPE"), Prediction::Nearest(40.0, (4, 1024)));
+        assert_eq!(at(2, 64, "RPE"), Prediction::Nearest(10.0, (4, 64)));
+        assert_eq!(at(64, 64, "RPE"), Prediction::Nearest(20.0, (16, 64)));
+        assert_eq!(at(4, 256, "MPI-PE"), Prediction::Nearest(20.0, (4, 64)));
+        assert_eq!(at(4, 64, "RING"), Prediction::Unknown);
+    }
+
+    #[test]
+    fn what_has_no_size_is_at_its_only_line() {
+        let map = Map::parse(TEXT).unwrap();
+        let choice = Choice::parse(Operation::Barrier, "RGM:3").unwrap();
+        let barrier = predict(&map, Operation::Barrier, (4, 999), choice);
+        assert_eq!(barrier, Prediction::Measured(5.0));
+    }
+}

@@ -1,0 +1,112 @@
+//! What is measured: at which numbers of ranks and bytes, and which algorithms with which parameters.
+
+use weft_collective::catalog::{Algorithm, Case, Choice, Only, Site};
+use weft_collective::{Operation, catalog};
+
+/// Bytes of one rank's block where no rank knows all lengths, so that the map has one line.
+pub const UNKNOWN: usize = 4096;
+
+/// Powers of four, in bytes.
+pub const BYTES: &[usize] =
+    &[8, 32, 128, 512, 2 << 10, 8 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20];
+
+/// All numbers of ranks that differ in rounds, and what lies between.
+pub const RANKS: &[usize] = &[2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 17, 24, 31, 32, 33, 48, 63, 64];
+
+/// Up to how many bytes all blocks of one operation may have together: beyond it, what is best for
+/// large blocks no longer changes, and simulating it takes long.
+const MOST: usize = 32 << 20;
+
+/// The lines of an operation's map on `ranks` ranks: those of `bytes` that make sense for it.
+pub fn sizes(operation: Operation, ranks: usize, bytes: &[usize]) -> Vec<usize> {
+    use Operation::*;
+    match operation {
+        Barrier | Gatherv | Scatterv | Alltoallv => vec![0],
+        Gather | Scatter | Allgather | Alltoall => {
+            let fits = |b: &usize| b.saturating_mul(ranks) <= MOST;
+            bytes.iter().copied().filter(fits).collect()
+        }
+        _ => bytes.to_vec(),
+    }
+}
+
+/// One call as the map means it: the operator commutes, blocks are equal.
+pub fn case(operation: Operation, ranks: usize, bytes: usize, site: Site) -> Case {
+    use Operation::*;
+    let element = match operation {
+        Reduce | Allreduce | ReduceScatter | Scan | Exscan => super::workload::ELEMENT,
+        _ => 1,
+    };
+    Case { ranks, bytes, element, commutes: true, equal: true, site }
+}
+
+/// The values of an algorithm's parameter that are tried.
+fn values(algorithm: &Algorithm, case: &Case) -> Vec<usize> {
+    let Some(parameter) = algorithm.parameter else { return vec![0] };
+    let tried: Vec<usize> = match (parameter.what, parameter.only) {
+        // More children than other ranks are as many as there are.
+        (_, Only::OneLessThanPowers) => {
+            [1, 3, 7, 15].into_iter().filter(|&n| n == 1 || n < 2 * case.ranks - 1).collect()
+        }
+        ("radix", _) => [2, 4, 8].into_iter().filter(|&k| k == 2 || k <= case.ranks).collect(),
+        ("number of messages at once", _) => {
+            [4, 16, 64].into_iter().filter(|&n| n == 4 || n < case.ranks).collect()
+        }
+        // Pieces that are larger than the whole are the whole.
+        (what, _) if what.contains("bytes") => {
+            let all = [8 << 10, 32 << 10, 64 << 10, 256 << 10];
+            let fits = |&n: &usize| n < case.bytes || n == 8 << 10;
+            all.into_iter().filter(fits).collect()
+        }
+        _ => vec![parameter.default],
+    };
+    tried.into_iter().filter(|n| (parameter.least..=parameter.most).contains(n)).collect()
+}
+
+/// All that may serve `case`, each with each value of its parameter.
+pub fn choices(operation: Operation, case: &Case) -> Vec<Choice> {
+    let eligible =
+        catalog::ALGORITHMS.iter().filter(|a| a.operation == operation && a.eligible(case).is_ok());
+    eligible
+        .flat_map(|algorithm| {
+            values(algorithm, case)
+                .into_iter()
+                .map(move |parameter| Choice { algorithm, parameter })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_tried_as_far_as_they_differ() {
+        let site =
+            Site { together: false, nodes: 16, crowd: 1, multicast: 2048, same_arithmetic: true };
+        let names = |operation, ranks, bytes| -> Vec<String> {
+            let case = case(operation, ranks, bytes, site);
+            choices(operation, &case).iter().map(Choice::to_string).collect()
+        };
+        let barrier = names(Operation::Barrier, 4, 0);
+        for name in ["RGM:1", "RGM:3", "MPI-DS", "N-WAY:2", "N-WAY"] {
+            assert!(barrier.iter().any(|n| n == name), "{name}: {barrier:?}");
+        }
+        for name in ["CENTRAL", "RGM:15", "N-WAY:8"] {
+            assert!(!barrier.iter().any(|n| n == name), "{name}: {barrier:?}");
+        }
+        let small = names(Operation::Bcast, 4, 8);
+        assert!(small.iter().any(|n| n == "PIPELINE:8192"), "{small:?}");
+        assert!(!small.iter().any(|n| n == "PIPELINE"), "{small:?}");
+        assert!(names(Operation::Bcast, 4, 1 << 20).iter().any(|n| n == "PIPELINE"));
+    }
+
+    #[test]
+    fn every_operation_is_measured_somewhere() {
+        for operation in Operation::ALL {
+            for ranks in [2, 64] {
+                assert!(!sizes(operation, ranks, BYTES).is_empty(), "{operation}");
+            }
+        }
+    }
+}

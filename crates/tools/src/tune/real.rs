@@ -1,0 +1,322 @@
+//! This machine: an MPI program of our own, started by our `mpiexec`, for each place of the grid.
+//!
+//! ```text
+//!   Here                     the command: mpiexec -n RANKS weft tune-rank ... and its figures
+//!   Program                  one rank: the library loaded, its functions called by name
+//! ```
+//! Each algorithm has a communicator, with the info hint that asks for it. They run in turn, several
+//! times: a batch of operations back to back, the root moving on by one rank each time, by the last
+//! rank's clock. The figure is the median over the batches, of which a stranger's work spoils few.
+
+use super::sweep::{Measure, Place};
+use super::workload::ELEMENT;
+use crate::tree::{SONAME, Tree};
+use clap::Parser;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use weft_client::Library;
+use weft_collective::{Choice, Operation, Site};
+
+/// Batches of each algorithm.
+const BATCHES: usize = 5;
+
+/// Where ranks of one machine are; of multicast only whether there is any matters.
+pub fn site(ranks: usize) -> Site {
+    Site { together: true, nodes: 1, crowd: ranks, multicast: 4096, same_arithmetic: true }
+}
+
+/// Measures by starting jobs.
+pub struct Here {
+    mpiexec: PathBuf,
+    weft: PathBuf,
+    library: PathBuf,
+    time: u64,
+}
+
+impl Here {
+    /// `time`: milliseconds for each algorithm at each place.
+    pub fn new(time: u64) -> Result<Here, String> {
+        let weft = std::env::current_exe().map_err(|e| format!("where this program lies: {e}"))?;
+        let mpiexec = weft.with_file_name("mpiexec");
+        if !mpiexec.is_file() {
+            return Err(format!(
+                "no {}: run `cargo xtask install --prefix DIR` and use DIR/bin/weft, or build the \
+                 package weft-launch",
+                mpiexec.display()
+            ));
+        }
+        Ok(Here { mpiexec, weft, library: Tree::of_this_program()?.library(), time })
+    }
+}
+
+impl Measure for Here {
+    fn site(&mut self, ranks: usize) -> Result<Site, String> {
+        Ok(site(ranks))
+    }
+
+    fn noise(&self) -> f64 {
+        0.05
+    }
+
+    fn measure(
+        &mut self,
+        place: Place,
+        choices: &[Choice],
+        done: &dyn Fn(),
+    ) -> Result<Vec<Result<f64, String>>, String> {
+        let names: Vec<String> = choices.iter().map(written).collect();
+        let mut command = Command::new(&self.mpiexec);
+        // Nothing but the hints chooses: what is not eligible would run as something else.
+        for operation in Operation::ALL {
+            command.env_remove(format!("WEFT_{}", operation.name().to_ascii_uppercase()));
+        }
+        command.env("WEFT_MAP", "none");
+        command.args(["-n", &place.ranks.to_string()]).arg(&self.weft).arg("tune-rank");
+        command.arg(&self.library).arg(place.operation.name()).arg(place.bytes.to_string());
+        command.arg(self.time.to_string()).arg(names.join(","));
+        let output = command.output().map_err(|e| format!("{}: {e}", self.mpiexec.display()))?;
+        choices.iter().for_each(|_| done());
+        let Place { operation, ranks, bytes } = place;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let times: Vec<f64> = said.lines().filter_map(|line| line.parse().ok()).collect();
+        if output.status.success() && times.len() == choices.len() {
+            return Ok(times.into_iter().map(Ok).collect());
+        }
+        // One of several spoils all: each alone tells which.
+        if choices.len() > 1 {
+            let alone = |&choice: &Choice| match self.measure(place, &[choice], &|| {})?.pop() {
+                Some(result) => Ok(result),
+                None => Err(format!("{choice}: no time")),
+            };
+            return choices.iter().map(alone).collect();
+        }
+        let why = String::from_utf8_lossy(&output.stderr);
+        let line = why.lines().last().unwrap_or("it said nothing");
+        let what = format!("mpiexec -n {ranks} weft tune-rank {operation} {bytes}: {line}");
+        Ok(choices.iter().map(|_| Err(what.clone())).collect())
+    }
+}
+
+/// As a hint: always with the parameter.
+fn written(choice: &Choice) -> String {
+    match choice.algorithm.parameter {
+        Some(_) => format!("{}:{}", choice.algorithm.name, choice.parameter),
+        None => choice.algorithm.name.to_owned(),
+    }
+}
+
+/// `weft tune-rank`: what `weft tune` starts as an MPI program.
+#[derive(Parser, Debug)]
+pub struct Rank {
+    library: PathBuf,
+    #[arg(value_parser = Operation::named)]
+    operation: Operation,
+    bytes: usize,
+    /// Milliseconds for each algorithm.
+    time: u64,
+    #[arg(value_delimiter = ',')]
+    choices: Vec<String>,
+}
+
+/// Handles and constants of the standard ABI.
+const WORLD: usize = 0x101;
+const INT: usize = 0x209;
+const BYTE: usize = 0x247;
+const DOUBLE: usize = 0x214;
+const SUM: usize = 0x21;
+const MAX: usize = 0x23;
+const ERRORS_RETURN: usize = 0x143;
+
+/// One rank of the program.
+struct Program {
+    library: Library,
+    me: usize,
+    size: usize,
+}
+
+impl Program {
+    /// Calls an MPI function. Errors: its name and code.
+    fn call(&self, name: &str, a: &[usize]) -> Result<(), String> {
+        let address = self.library.address(name)?;
+        // SAFETY: the callers below give as many parameters as the function has by the standard, all of
+        // class INTEGER, and pointers to memory that outlives the call and is as large as the function
+        // may touch.
+        let code = unsafe { weft_client::call(address, a) } as i32;
+        if code == 0 { Ok(()) } else { Err(format!("{name} returned {code}")) }
+    }
+
+    /// A call whose last parameter is a handle, or an `int`, that it writes.
+    fn made(&self, name: &str, a: &[usize]) -> Result<usize, String> {
+        let mut made = 0usize;
+        let mut all = a.to_vec();
+        all.push(&raw mut made as usize);
+        self.call(name, &all)?;
+        Ok(std::hint::black_box(made))
+    }
+
+    fn free(&self, name: &str, mut handle: usize) -> Result<(), String> {
+        self.call(name, &[&raw mut handle as usize])
+    }
+
+    /// A communicator of all ranks that uses `choice` for `operation`.
+    fn comm(&self, operation: Operation, choice: &str) -> Result<usize, String> {
+        let info = self.made("MPI_Info_create", &[])?;
+        let (key, value) = (format!("weft_{operation}\0"), format!("{choice}\0"));
+        self.call("MPI_Info_set", &[info, key.as_ptr() as usize, value.as_ptr() as usize])?;
+        let comm = self.made("MPI_Comm_dup_with_info", &[WORLD, info])?;
+        self.free("MPI_Info_free", info)?;
+        Ok(comm)
+    }
+
+    fn barrier(&self) -> Result<(), String> {
+        self.call("MPI_Barrier", &[WORLD])
+    }
+
+    /// The largest of all ranks' numbers.
+    fn largest(&self, mine: f64) -> Result<f64, String> {
+        let mut all = 0f64;
+        let (from, to) = (&raw const mine as usize, &raw mut all as usize);
+        self.call("MPI_Allreduce", &[from, to, 1, DOUBLE, MAX, WORLD])?;
+        Ok(std::hint::black_box(all))
+    }
+}
+
+/// An operation with its arguments, to be called again and again.
+struct Work<'p> {
+    program: &'p Program,
+    operation: Operation,
+    address: usize,
+    bytes: usize,
+    counts: Vec<i32>,
+    starts: Vec<i32>,
+    send: Vec<u64>,
+    receive: Vec<u64>,
+}
+
+impl<'p> Work<'p> {
+    fn new(program: &'p Program, operation: Operation, bytes: usize) -> Result<Work<'p>, String> {
+        use Operation::*;
+        let size = program.size;
+        let bytes = match operation {
+            Gatherv | Scatterv | Alltoallv => super::grid::UNKNOWN,
+            _ => bytes,
+        };
+        let of = |i: usize| match operation {
+            ReduceScatter => {
+                let all = bytes / ELEMENT;
+                all / size + usize::from(i < all % size)
+            }
+            _ => bytes,
+        };
+        let counts: Vec<i32> = (0..size).map(|i| of(i) as i32).collect();
+        let starts = (0..size).map(|i| (i * bytes) as i32).collect();
+        let each = match operation {
+            Gather | Gatherv | Scatter | Scatterv | Allgather | Alltoall | Alltoallv => size,
+            _ => 1,
+        };
+        let name = match operation {
+            Barrier => "MPI_Barrier",
+            Bcast => "MPI_Bcast",
+            Gather => "MPI_Gather",
+            Gatherv => "MPI_Gatherv",
+            Scatter => "MPI_Scatter",
+            Scatterv => "MPI_Scatterv",
+            Allgather => "MPI_Allgather",
+            Alltoall => "MPI_Alltoall",
+            Alltoallv => "MPI_Alltoallv",
+            Reduce => "MPI_Reduce",
+            Allreduce => "MPI_Allreduce",
+            ReduceScatter => "MPI_Reduce_scatter",
+            Scan => "MPI_Scan",
+            Exscan => "MPI_Exscan",
+        };
+        let memory = || vec![0u64; (bytes * each).div_ceil(8).max(1)];
+        Ok(Work {
+            program,
+            operation,
+            address: program.library.address(name)?,
+            bytes,
+            counts,
+            starts,
+            send: memory(),
+            receive: memory(),
+        })
+    }
+
+    fn once(&mut self, comm: usize, root: usize) -> Result<(), String> {
+        use Operation::*;
+        let (from, to) = (self.send.as_mut_ptr() as usize, self.receive.as_mut_ptr() as usize);
+        let (counts, starts) = (self.counts.as_ptr() as usize, self.starts.as_ptr() as usize);
+        let (bytes, numbers) = (self.bytes, self.bytes / ELEMENT);
+        let mut a = [0usize; 9];
+        let mut set = |list: &[usize]| {
+            a[..list.len()].copy_from_slice(list);
+            list.len()
+        };
+        let count = match self.operation {
+            Barrier => set(&[comm]),
+            Bcast => set(&[from, bytes, BYTE, root, comm]),
+            Gather | Scatter => set(&[from, bytes, BYTE, to, bytes, BYTE, root, comm]),
+            Gatherv => set(&[from, bytes, BYTE, to, counts, starts, BYTE, root, comm]),
+            Scatterv => set(&[from, counts, starts, BYTE, to, bytes, BYTE, root, comm]),
+            Allgather | Alltoall => set(&[from, bytes, BYTE, to, bytes, BYTE, comm]),
+            Alltoallv => set(&[from, counts, starts, BYTE, to, counts, starts, BYTE, comm]),
+            Reduce => set(&[from, to, numbers, INT, SUM, root, comm]),
+            ReduceScatter => set(&[from, to, counts, INT, SUM, comm]),
+            Allreduce | Scan | Exscan => set(&[from, to, numbers, INT, SUM, comm]),
+        };
+        // SAFETY: the parameters are those of the function at `address`; the buffers have room for all
+        // blocks, and counts and displacements stay within them.
+        let code = unsafe { weft_client::call(self.address, &a[..count]) } as i32;
+        if code == 0 { Ok(()) } else { Err(format!("MPI_{} returned {code}", self.operation)) }
+    }
+
+    /// Microseconds of one of `count` operations, by the slowest rank.
+    fn batch(&mut self, comm: usize, count: usize) -> Result<f64, String> {
+        self.program.barrier()?;
+        let start = Instant::now();
+        for i in 0..count {
+            self.once(comm, i % self.program.size)?;
+        }
+        let mine = start.elapsed().as_secs_f64() * 1e6 / count as f64;
+        self.program.largest(mine)
+    }
+}
+
+/// Runs a rank; rank 0 prints the microseconds of each choice, a line each.
+pub fn rank(args: &Rank) -> Result<(), String> {
+    let name = args.library.to_str().unwrap_or(SONAME);
+    let mut program = Program { library: Library::load(name)?, me: 0, size: 0 };
+    program.call("MPI_Init", &[0, 0])?;
+    program.call("MPI_Comm_set_errhandler", &[WORLD, ERRORS_RETURN])?;
+    program.me = program.made("MPI_Comm_rank", &[WORLD])?;
+    program.size = program.made("MPI_Comm_size", &[WORLD])?;
+    let mut work = Work::new(&program, args.operation, args.bytes)?;
+    let comms = args.choices.iter().map(|choice| program.comm(args.operation, choice));
+    let comms: Vec<usize> = comms.collect::<Result<_, _>>()?;
+    let mut counts = Vec::new();
+    for &comm in &comms {
+        // What is made in the first calls does not count; a second batch tells how many fit the time.
+        work.batch(comm, 2)?;
+        let us = work.batch(comm, 4)?.max(0.05);
+        let time = Duration::from_millis(args.time).as_secs_f64() * 1e6 / BATCHES as f64;
+        counts.push((time / us).clamp(2.0, 1e5) as usize);
+    }
+    let mut times = vec![Vec::new(); comms.len()];
+    for _ in 0..BATCHES {
+        for (i, &comm) in comms.iter().enumerate() {
+            times[i].push(work.batch(comm, counts[i])?);
+        }
+    }
+    for comm in comms {
+        program.free("MPI_Comm_free", comm)?;
+    }
+    if program.me == 0 {
+        for mut list in times {
+            list.sort_by(f64::total_cmp);
+            println!("{:.4}", list[BATCHES / 2]);
+        }
+    }
+    program.call("MPI_Finalize", &[])
+}

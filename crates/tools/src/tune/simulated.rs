@@ -1,0 +1,38 @@
+//! A machine file in virtual time.
+
+use super::sweep::{Measure, Place};
+use super::workload;
+use std::rc::Rc;
+use weft_collective::{Choice, Selection, Site};
+use weft_fabric_sim::Machine;
+
+pub struct Simulated {
+    pub machine: Rc<Machine>,
+}
+
+impl Measure for Simulated {
+    fn site(&mut self, ranks: usize) -> Result<Site, String> {
+        workload::site(&self.machine, ranks)
+    }
+
+    fn noise(&self) -> f64 {
+        0.005
+    }
+
+    fn measure(
+        &mut self,
+        place: Place,
+        choices: &[Choice],
+        done: &dyn Fn(),
+    ) -> Result<Vec<Result<f64, String>>, String> {
+        let Place { operation, ranks, bytes } = place;
+        let one = |&choice: &Choice| {
+            let mut selection = Selection::default();
+            selection.ask(operation, Some(choice));
+            let us = workload::measure(&self.machine, ranks, operation, bytes, &Rc::new(selection));
+            done();
+            us
+        };
+        Ok(choices.iter().map(one).collect())
+    }
+}

@@ -1,0 +1,189 @@
+//! Runs everything that the grid has, and makes the map.
+//!
+//! An algorithm that took more than [`HOPELESS`] times the best at this size on both numbers of ranks
+//! before is not run on the next one: relations change slowly with the number of ranks.
+
+use super::grid;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+use weft_collective::map::{Line, Timed};
+use weft_collective::{Choice, Map, Operation, Site};
+
+/// See above.
+const HOPELESS: f64 = 2.5;
+
+/// So many algorithms beside the best stand in a line.
+const OTHERS: usize = 5;
+
+/// What is to be measured.
+pub struct Grid {
+    pub operations: Vec<Operation>,
+    pub ranks: Vec<usize>,
+    pub bytes: Vec<usize>,
+}
+
+/// How a place is measured.
+pub trait Measure {
+    /// Where `ranks` ranks are.
+    fn site(&mut self, ranks: usize) -> Result<Site, String>;
+
+    /// A difference of less than this, relative, decides nothing: then the algorithm of the
+    /// neighbouring cell stays, so that maps are not torn by noise.
+    fn noise(&self) -> f64;
+
+    /// Microseconds of each of `choices`, in their order; an error for one that failed.
+    fn measure(
+        &mut self,
+        place: Place,
+        choices: &[Choice],
+        done: &dyn Fn(),
+    ) -> Result<Vec<Result<f64, String>>, String>;
+}
+
+/// A cell of the map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    pub operation: Operation,
+    pub ranks: usize,
+    pub bytes: usize,
+}
+
+/// A map, and what could not be measured.
+pub struct Swept {
+    pub map: Map,
+    pub failures: Vec<String>,
+}
+
+/// Measures the whole grid. Errors: what makes all measurements impossible.
+pub fn sweep(machine: &str, grid: &Grid, measure: &mut dyn Measure) -> Result<Swept, String> {
+    let mut sites = BTreeMap::new();
+    for &ranks in &grid.ranks {
+        sites.insert(ranks, measure.site(ranks)?);
+    }
+    let bar = progress(total(grid, &sites));
+    let (mut lines, mut failures) = (Vec::new(), Vec::new());
+    for &operation in &grid.operations {
+        // How much worse than the best, by size and choice, on the two numbers of ranks before.
+        let mut worse: HashMap<(usize, String), [f64; 2]> = HashMap::new();
+        for (&ranks, &site) in &sites {
+            for bytes in grid::sizes(operation, ranks, &grid.bytes) {
+                let place = Place { operation, ranks, bytes };
+                bar.set_message(format!("{operation}, {ranks} ranks, {bytes} bytes"));
+                let all = grid::choices(operation, &grid::case(operation, ranks, bytes, site));
+                let hopeless = |c: &Choice| {
+                    let known = worse.get(&(bytes, c.to_string()));
+                    known.is_some_and(|last| last.iter().all(|&w| w > HOPELESS))
+                };
+                let run: Vec<Choice> = all.iter().copied().filter(|c| !hopeless(c)).collect();
+                bar.inc((all.len() - run.len()) as u64);
+                let times = measure.measure(place, &run, &|| bar.inc(1))?;
+                let mut timed = Vec::new();
+                for (choice, time) in run.into_iter().zip(times) {
+                    match time {
+                        Ok(us) => timed.push(Timed { choice, us: Some(us) }),
+                        Err(why) => failures.push(format!(
+                            "{operation} on {ranks} ranks, {bytes} bytes, {choice}: {why}"
+                        )),
+                    }
+                }
+                let us = |t: &Timed| t.us.unwrap_or(f64::INFINITY);
+                timed.sort_by(|a, b| us(a).total_cmp(&us(b)));
+                let Some(best) = timed.first().map(us) else { continue };
+                for t in &timed {
+                    let of = worse.entry((bytes, t.choice.to_string())).or_insert([0.0; 2]);
+                    *of = [of[1], us(t) / best];
+                }
+                keep_neighbour(&mut timed, lines.last(), measure.noise());
+                lines.push(Line { operation, ranks, bytes, choices: shortened(timed) });
+            }
+        }
+    }
+    bar.finish_and_clear();
+    Ok(Swept { map: Map::new(machine, lines), failures })
+}
+
+/// What is as good as the best and serves the size before comes first.
+fn keep_neighbour(timed: &mut [Timed], before: Option<&Line>, noise: f64) {
+    let Some(before) = before else { return };
+    let (best, kept) = (timed[0].us.unwrap_or(0.0), before.choices[0].choice);
+    let same = |t: &Timed| t.choice == kept && t.us.is_some_and(|us| us <= best * (1.0 + noise));
+    if let Some(at) = timed.iter().position(same) {
+        timed[..=at].rotate_right(1);
+    }
+}
+
+/// The best ones, each algorithm with its best parameter, and the best of those that serve any call.
+fn shortened(timed: Vec<Timed>) -> Vec<Timed> {
+    let mut kept: Vec<Timed> = Vec::new();
+    for t in timed {
+        let name = t.choice.algorithm.name;
+        if kept.iter().any(|k| k.choice.algorithm.name == name) {
+            continue;
+        }
+        let serves_any = |t: &Timed| t.choice.algorithm.needs.is_empty();
+        if kept.len() <= OTHERS || (serves_any(&t) && !kept.iter().any(serves_any)) {
+            kept.push(t);
+        }
+    }
+    kept
+}
+
+fn total(grid: &Grid, sites: &BTreeMap<usize, Site>) -> u64 {
+    let mut sum = 0;
+    for &operation in &grid.operations {
+        for (&ranks, &site) in sites {
+            for bytes in grid::sizes(operation, ranks, &grid.bytes) {
+                sum += grid::choices(operation, &grid::case(operation, ranks, bytes, site)).len();
+            }
+        }
+    }
+    sum as u64
+}
+
+/// On standard error, if that is a terminal.
+fn progress(total: u64) -> ProgressBar {
+    let bar = ProgressBar::new(total);
+    let style = "{msg:40} {bar:24} {percent:>3} %  {eta_precise} left";
+    bar.set_style(ProgressStyle::with_template(style).expect("a right template"));
+    bar.enable_steady_tick(Duration::from_millis(250));
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timed(name: &str, us: f64) -> Timed {
+        Timed { choice: Choice::parse(Operation::Bcast, name).unwrap(), us: Some(us) }
+    }
+
+    fn names(timed: &[Timed]) -> Vec<String> {
+        timed.iter().map(|t| t.choice.to_string()).collect()
+    }
+
+    #[test]
+    fn a_line_has_each_algorithm_once_and_one_that_always_serves() {
+        let kept = shortened(vec![
+            timed("SCATTER-DOUBLING", 1.0),
+            timed("MULTICAST:8192", 1.1),
+            timed("MULTICAST", 1.2),
+            timed("MPI-SCATTER-DOUBLING", 1.3),
+            timed("FLAT", 9.0),
+        ]);
+        let expected = ["SCATTER-DOUBLING", "MULTICAST:8192", "MPI-SCATTER-DOUBLING", "FLAT"];
+        assert_eq!(names(&kept), expected);
+    }
+
+    #[test]
+    fn what_makes_no_difference_changes_nothing() {
+        let operation = Operation::Bcast;
+        let line = |name| Line { operation, ranks: 2, bytes: 8, choices: vec![timed(name, 1.0)] };
+        let mut same = [timed("FLAT", 1.0), timed("BINOMIAL", 1.001)];
+        keep_neighbour(&mut same, Some(&line("BINOMIAL")), 0.01);
+        assert_eq!(names(&same), ["BINOMIAL", "FLAT"]);
+        let mut other = [timed("FLAT", 1.0), timed("BINOMIAL", 1.1)];
+        keep_neighbour(&mut other, Some(&line("BINOMIAL")), 0.01);
+        assert_eq!(names(&other), ["FLAT", "BINOMIAL"]);
+    }
+}

@@ -1,0 +1,176 @@
+//! One collective operation in virtual time, all ranks beginning at one instant.
+//!
+//! ```text
+//!   warm up, warm up, measured:   |begin ── the operation ── last end|  barrier, slack  |begin ...
+//! ```
+//! The figure is what passes from the common beginning to the last rank's end. Payload is phantom.
+
+use super::grid::UNKNOWN;
+use std::cell::Cell;
+use std::pin::Pin;
+use std::rc::Rc;
+use weft_collective::{Operation, Reduce, Selection, Site};
+use weft_datatype::{Basic, Predefined, Type};
+use weft_fabric::wait::WaitPolicy;
+use weft_fabric::{Fabric, Sge};
+use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
+use weft_fabric_sim::{Machine, Options, Sim, run};
+use weft_p2p::Limits;
+use weft_process::{Buffer, Comm, Engine, Error, Group, Lengths};
+
+/// Repetitions before the one that counts: those that make slots, groups and registrations, one for
+/// each parity.
+const WARM_UP: usize = 2;
+
+/// From the last end of one repetition to the next beginning: longer than any barrier.
+const SLACK: Picoseconds = 5000 * MICROSECOND;
+
+/// Bytes of an element of a reduction (MPI_INT).
+pub const ELEMENT: usize = 4;
+
+/// A commutative operator on nothing: payload is phantom.
+struct Sum;
+
+impl Reduce for Sum {
+    fn combine(&self, _: Sge, _: Sge) {}
+
+    fn commutes(&self) -> bool {
+        true
+    }
+}
+
+/// One call of `operation` with rank 0 as the root; `bytes` as [`Operation::measure`] says.
+fn call(
+    comm: &Comm<Sim>,
+    operation: Operation,
+    bytes: usize,
+    (byte, int): &(Type, Type),
+) -> Pin<Box<dyn Future<Output = Result<(), Error>>>> {
+    let (size, root) = (comm.size(), comm.rank() == 0);
+    let data = |bytes: usize| Buffer::phantom(bytes, byte.clone());
+    let numbers = |bytes: usize| Buffer::phantom(bytes / ELEMENT, int.clone());
+    let blocks = |bytes: usize| (0..size).map(|_| data(bytes)).collect::<Vec<_>>();
+    let at_root = |bytes: usize| if root { blocks(bytes) } else { Vec::new() };
+    let sum = || Rc::new(Sum);
+    use Operation::*;
+    match operation {
+        Barrier => Box::pin(comm.barrier()),
+        Bcast => Box::pin(comm.bcast(data(bytes), 0.into())),
+        Gather => {
+            Box::pin(comm.gather(Some(data(bytes)), at_root(bytes), 0.into(), Lengths::Equal))
+        }
+        Gatherv => {
+            Box::pin(comm.gather(Some(data(UNKNOWN)), at_root(UNKNOWN), 0.into(), Lengths::Varying))
+        }
+        Scatter => {
+            Box::pin(comm.scatter(at_root(bytes), Some(data(bytes)), 0.into(), Lengths::Equal))
+        }
+        Scatterv => Box::pin(comm.scatter(
+            at_root(UNKNOWN),
+            Some(data(UNKNOWN)),
+            0.into(),
+            Lengths::Varying,
+        )),
+        Allgather => Box::pin(comm.allgather(Some(data(bytes)), blocks(bytes))),
+        Alltoall => Box::pin(comm.alltoall(Some(blocks(bytes)), blocks(bytes), Lengths::Equal)),
+        Alltoallv => {
+            Box::pin(comm.alltoall(Some(blocks(UNKNOWN)), blocks(UNKNOWN), Lengths::Varying))
+        }
+        Reduce => {
+            let receive = root.then(|| numbers(bytes));
+            Box::pin(comm.reduce(Some(numbers(bytes)), receive, 0.into(), sum()))
+        }
+        Allreduce => Box::pin(comm.allreduce(Some(numbers(bytes)), numbers(bytes), sum())),
+        ReduceScatter => {
+            let count = bytes / ELEMENT;
+            let counts: Vec<_> =
+                (0..size).map(|i| count / size + usize::from(i < count % size)).collect();
+            let receive = numbers(counts[comm.rank()] * ELEMENT);
+            Box::pin(comm.reduce_scatter(numbers(bytes), counts, receive, sum()))
+        }
+        Scan | Exscan => {
+            let exclusive = operation == Exscan;
+            Box::pin(comm.scan(Some(numbers(bytes)), numbers(bytes), sum(), exclusive))
+        }
+    }
+}
+
+/// Waits until a time.
+async fn until(sim: &Sim, at: Picoseconds) {
+    let span = at.saturating_sub(sim.clock());
+    let deadline = sim.after(span);
+    let _ = std::future::poll_fn(|cx| sim.poll_any(&[], Some(deadline), cx)).await;
+}
+
+/// Runs `program` as every rank of MPI_COMM_WORLD; what each returned.
+fn world<T, P>(
+    machine: &Rc<Machine>,
+    ranks: usize,
+    mut program: impl FnMut(Sim, Rc<Comm<Sim>>) -> P,
+) -> Result<Vec<T>, String>
+where
+    T: 'static,
+    P: Future<Output = Result<T, String>> + 'static,
+{
+    let group = Group::new((0..ranks as u32).collect::<Rc<[u32]>>());
+    let outcome = run(machine, Options::new(ranks), |sim| {
+        let engine = Engine::new(sim.clone(), WaitPolicy::new(true), Limits::default());
+        let comm = Comm::world_of(&engine, group.clone());
+        engine.run(program(sim, comm))
+    });
+    let outcome = outcome.map_err(|e| e.to_string())?;
+    let result = |(rank, result)| match result {
+        Some(Ok(value)) => Ok(value),
+        Some(Err(why)) => Err(format!("rank {rank}: {why}")),
+        None => Err(format!("rank {rank} did not end")),
+    };
+    outcome.results.into_iter().enumerate().map(result).collect()
+}
+
+fn text(error: Error) -> String {
+    format!("{error:?}")
+}
+
+/// Microseconds of one `operation` with the algorithm that `selection` chooses.
+///
+/// # Errors
+/// A deadlock, or what the operation returned.
+pub fn measure(
+    machine: &Rc<Machine>,
+    ranks: usize,
+    operation: Operation,
+    bytes: usize,
+    selection: &Rc<Selection>,
+) -> Result<f64, String> {
+    let types = Predefined::new();
+    let types = (types.of(Basic::BYTE).clone(), types.of(Basic::INT).clone());
+    // The latest end so far, of all ranks.
+    let latest = Rc::new(Cell::new(0));
+    let begins = world(machine, ranks, |sim, comm| {
+        let (selection, types, latest) = (selection.clone(), types.clone(), latest.clone());
+        async move {
+            comm.select(selection);
+            let aside = comm.background().clone();
+            let mut begin = SLACK;
+            for lap in 0..=WARM_UP {
+                until(&sim, begin).await;
+                call(&comm, operation, bytes, &types).await.map_err(text)?;
+                latest.set(latest.get().max(sim.clock()));
+                if lap < WARM_UP {
+                    // Behind the barrier all ends are known, and nobody has begun again.
+                    aside.barrier().await.map_err(text)?;
+                    begin = latest.get() + SLACK;
+                }
+            }
+            comm.close().await.map_err(text)?;
+            Ok(begin)
+        }
+    })?;
+    Ok((latest.get() - begins[0]) as f64 / MICROSECOND as f64)
+}
+
+/// What algorithms may count on, on the first `ranks` ranks of a machine.
+pub fn site(machine: &Rc<Machine>, ranks: usize) -> Result<Site, String> {
+    let sites = world(machine, ranks, |_, comm| async move { Ok(comm.site()) })?;
+    Ok(sites[0])
+}
