@@ -50,10 +50,13 @@ pub struct Axis {
 }
 
 /// A curve: one workload on one machine.
+#[derive(Clone)]
 pub struct Series {
     pub name: &'static str,
     pub machine: &'static str,
     pub workload: Workload,
+    /// A factor of improvement is drawn: this workload's value divided by the curve's own.
+    pub over: Option<Workload>,
     pub x: Vec<usize>,
 }
 

@@ -151,7 +151,7 @@ fn write(
 ) -> Result<Picture, String> {
     let mut curves: Vec<Points> = Vec::new();
     for series in &figure.series {
-        let point = |&x: &usize| Ok((x as f64, lab.point(series.machine, series.workload, x)?));
+        let point = |&x: &usize| Ok((x as f64, lab.of(series, x)?));
         curves.push(series.x.iter().map(point).collect::<Result<_, String>>()?);
     }
     let (mut marks, mut beside) = (Points::new(), Vec::new());

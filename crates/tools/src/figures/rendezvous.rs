@@ -28,6 +28,7 @@ fn series(workload: fn(Memory) -> Workload, from: usize) -> Vec<Series> {
         name,
         machine: MACHINE,
         workload: workload(memory),
+        over: None,
         x: sizes(from),
     };
     vec![curve(BASE, Memory::Once), curve("no-async, registering each time", Memory::Each)]

@@ -11,6 +11,8 @@ pub enum Workload {
     Barrier(&'static str),
     /// MPI_Allreduce (MPI_INT, MPI_SUM) of so many integers; x: ranks.
     Allreduce(&'static str, usize),
+    /// RDMA writes of a rank in one such allreduce; x: ranks.
+    AllreduceWrites(&'static str, usize),
     /// Half a ping-pong of RDMA writes on the bare fabric; x: bytes.
     WriteLatency,
     /// Half a ping-pong of sends and receives on the bare fabric; x: bytes.
@@ -74,7 +76,9 @@ impl Workload {
             | Workload::MulticastLatency(_) => "us",
             Workload::WriteBandwidth { .. } | Workload::Bandwidth(_) => "MB/s",
             Workload::Availability(..) => "%",
-            Workload::IsRendezvous | Workload::BarrierSteps(_) => "",
+            Workload::IsRendezvous | Workload::BarrierSteps(_) | Workload::AllreduceWrites(..) => {
+                ""
+            }
         }
     }
 
@@ -85,6 +89,9 @@ impl Workload {
             Workload::Barrier(name) => collectives::barrier(machine, x, name, iterations),
             Workload::Allreduce(name, integers) => {
                 collectives::allreduce(machine, x, name, integers, iterations)
+            }
+            Workload::AllreduceWrites(name, integers) => {
+                collectives::writes(machine, x, name, integers)
             }
             Workload::BarrierSteps(name) => collectives::steps(machine, x, name),
             Workload::WriteLatency => raw::write_latency(machine, x, iterations),

@@ -1,14 +1,34 @@
 //! Collective operations: the mean over all ranks of the mean over the iterations, as Kini measures
 //! (sections 4.4 and 5.5).
+//!
+//! Algorithms of RDMA writes use the document's own boundary between one write and two. The machine
+//! files promise no order of the bytes of a packet; its authors saw one and relied on it (section 5.3.2).
 
-use super::{Measured, WARM_UP, each, mean, text, world};
+use super::{Measured, Rank, WARM_UP, each, mean, text, world_bounded};
 use std::rc::Rc;
+use weft_collective::arena::Bounds;
 use weft_collective::{Case, Operation, Reduce, Selection};
 use weft_datatype::{Basic, Form, Op, Predefined};
 use weft_fabric::{Fabric, Sge};
-use weft_fabric_sim::{Machine, Options, Sim};
+use weft_fabric_sim::{Machine, Options, Outcome, Sim};
 use weft_p2p::Limits;
 use weft_process::{Buffer, Comm};
+
+/// Largest payload, in bytes, that the document sends with its flag in one write (section 5.3.2).
+pub const SINGLE: usize = 2 << 10;
+
+/// Runs `program` as every rank.
+fn world<P>(
+    machine: &Rc<Machine>,
+    options: Options,
+    program: impl FnMut(Rank) -> P,
+) -> Result<Outcome<Measured>, String>
+where
+    P: Future<Output = Measured> + 'static,
+{
+    let bounds = Bounds { single: Some(SINGLE), ..Bounds::default() };
+    world_bounded(machine, options, Limits::default(), bounds, program)
+}
 
 /// The algorithm of this name, for a world that uses nothing else.
 fn named(operation: Operation, name: &str) -> Result<Rc<Selection>, String> {
@@ -29,7 +49,7 @@ fn served(comm: &Comm<Sim>, operation: Operation, bytes: usize) -> Result<(), St
 
 pub fn barrier(machine: &Rc<Machine>, ranks: usize, name: &str, iterations: usize) -> Measured {
     let selection = named(Operation::Barrier, name)?;
-    let outcome = world(machine, Options::new(ranks), Limits::default(), |rank| {
+    let outcome = world(machine, Options::new(ranks), |rank| {
         let selection = selection.clone();
         async move {
             rank.comm.select(selection);
@@ -47,12 +67,28 @@ pub fn barrier(machine: &Rc<Machine>, ranks: usize, name: &str, iterations: usiz
     mean(&outcome)
 }
 
+/// Writes of a rank in one allreduce of so many integers.
+pub fn writes(
+    machine: &Rc<Machine>,
+    ranks: usize,
+    name: &'static str,
+    integers: usize,
+) -> Measured {
+    let total = |iterations| {
+        let outcome = summed(machine, ranks, name, integers, iterations)?;
+        mean(&outcome)?;
+        Ok::<_, String>(outcome.counts.writes)
+    };
+    // What making the slots costs is the same for both.
+    Ok((total(2)? - total(1)?) as f64 / ranks as f64)
+}
+
 /// Steps of the rank that takes most: a send and a receive with no other send between them are one
 /// step, and any other send or receive is a step of its own.
 pub fn steps(machine: &Rc<Machine>, ranks: usize, name: &str) -> Measured {
     let selection = named(Operation::Barrier, name)?;
     let options = Options::new(ranks).trace();
-    let outcome = world(machine, options, Limits::default(), |rank| {
+    let outcome = world(machine, options, |rank| {
         let selection = selection.clone();
         async move {
             rank.comm.select(selection);
@@ -120,7 +156,6 @@ fn bytes_of(values: impl Iterator<Item = i32>) -> Vec<u8> {
     values.flat_map(i32::to_ne_bytes).collect()
 }
 
-/// Real integers, and a wrong sum is an error.
 pub fn allreduce(
     machine: &Rc<Machine>,
     ranks: usize,
@@ -128,9 +163,20 @@ pub fn allreduce(
     integers: usize,
     iterations: usize,
 ) -> Measured {
+    mean(&summed(machine, ranks, name, integers, iterations)?)
+}
+
+/// Real integers, and a wrong sum is an error.
+fn summed(
+    machine: &Rc<Machine>,
+    ranks: usize,
+    name: &'static str,
+    integers: usize,
+    iterations: usize,
+) -> Result<Outcome<Measured>, String> {
     let selection = named(Operation::Allreduce, name)?;
     let (n, count) = (ranks as i32, integers as i32);
-    let outcome = world(machine, Options::new(ranks), Limits::default(), |rank| {
+    world(machine, Options::new(ranks), |rank| {
         let selection = selection.clone();
         async move {
             let (sim, comm) = (rank.sim, rank.comm);
@@ -165,8 +211,7 @@ pub fn allreduce(
             }
             Ok(each(start, sim.clock(), iterations))
         }
-    })?;
-    mean(&outcome)
+    })
 }
 
 #[cfg(test)]
