@@ -82,6 +82,18 @@ impl Lab {
         value
     }
 
+    /// One place of a map, which was announced, too.
+    pub fn point(
+        &self,
+        machine: &'static str,
+        workload: Workload,
+        x: usize,
+    ) -> Result<f64, String> {
+        let value = self.measure(machine, workload, x);
+        self.progress.inc(1);
+        value
+    }
+
     /// A result on a machine whose parameters may have been varied.
     pub fn result(&self, machine: &Rc<Machine>, of: &Quotient) -> Result<f64, String> {
         let run = |&(workload, x): &(Workload, usize)| workload.run(machine, x, self.study);

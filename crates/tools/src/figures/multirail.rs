@@ -66,6 +66,7 @@ pub fn document() -> Document {
                 ],
             ),
         ],
+        maps: Vec::new(),
         checks: Vec::new(),
         headlines: ["ia32", "em64t"]
             .into_iter()

@@ -104,6 +104,7 @@ pub fn document() -> Document {
                 note: "As figure 5. The text's number is that of both designs; simulated is the baseline.",
             },
         ],
+        maps: Vec::new(),
         checks: vec![
             Check {
                 row: RECEIVER,

@@ -171,6 +171,7 @@ pub fn document() -> Document {
             .into_iter()
             .flatten()
             .collect(),
+        maps: Vec::new(),
         checks: checks::checks(),
         headlines: headlines(),
     }

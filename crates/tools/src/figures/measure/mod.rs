@@ -3,6 +3,7 @@
 pub mod collectives;
 pub mod messages;
 pub mod raw;
+pub mod streams;
 
 use std::rc::Rc;
 use weft_collective::arena::Bounds;
