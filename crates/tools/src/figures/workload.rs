@@ -15,8 +15,6 @@ pub enum Workload {
     Barrier(&'static str),
     /// MPI_Allreduce (MPI_INT, MPI_SUM) of so many integers; x: ranks.
     Allreduce(&'static str, usize),
-    /// RDMA writes of a rank in one such allreduce; x: ranks.
-    AllreduceWrites(&'static str, usize),
     /// A collective operation by the algorithm's name on so many ranks, from a common start to the last
     /// rank's end; x: bytes as the operation's measure counts them.
     Collective(Operation, &'static str, usize),
@@ -90,9 +88,7 @@ impl Workload {
             | Workload::MulticastLatency(_) => "us",
             Workload::WriteBandwidth { .. } | Workload::Bandwidth(_) => "MB/s",
             Workload::Availability(..) => "%",
-            Workload::IsRendezvous | Workload::BarrierSteps(_) | Workload::AllreduceWrites(..) => {
-                ""
-            }
+            Workload::IsRendezvous | Workload::BarrierSteps(_) => "",
         }
     }
 
@@ -103,9 +99,6 @@ impl Workload {
             Workload::Barrier(name) => collectives::barrier(machine, x, name, iterations),
             Workload::Allreduce(name, integers) => {
                 collectives::allreduce(machine, x, name, integers, iterations)
-            }
-            Workload::AllreduceWrites(name, integers) => {
-                collectives::writes(machine, x, name, integers)
             }
             Workload::Collective(operation, name, ranks) => {
                 streams::collective(machine, ranks, operation, name, x, few.min(FEW))

@@ -72,22 +72,6 @@ pub fn barrier(machine: &Rc<Machine>, ranks: usize, name: &str, iterations: usiz
     mean(&outcome)
 }
 
-/// Writes of a rank in one allreduce of so many integers.
-pub fn writes(
-    machine: &Rc<Machine>,
-    ranks: usize,
-    name: &'static str,
-    integers: usize,
-) -> Measured {
-    let total = |iterations| {
-        let outcome = summed(machine, ranks, name, integers, iterations)?;
-        mean(&outcome)?;
-        Ok::<_, String>(outcome.counts.writes)
-    };
-    // What making the slots costs is the same for both.
-    Ok((total(2)? - total(1)?) as f64 / ranks as f64)
-}
-
 /// Steps of the rank that takes most: a send and a receive with no other send between them are one
 /// step, and any other send or receive is a step of its own.
 pub fn steps(machine: &Rc<Machine>, ranks: usize, name: &str) -> Measured {
@@ -161,6 +145,7 @@ fn bytes_of(values: impl Iterator<Item = i32>) -> Vec<u8> {
     values.flat_map(i32::to_ne_bytes).collect()
 }
 
+/// Real integers, and a wrong sum is an error.
 pub fn allreduce(
     machine: &Rc<Machine>,
     ranks: usize,
@@ -168,20 +153,9 @@ pub fn allreduce(
     integers: usize,
     iterations: usize,
 ) -> Measured {
-    mean(&summed(machine, ranks, name, integers, iterations)?)
-}
-
-/// Real integers, and a wrong sum is an error.
-fn summed(
-    machine: &Rc<Machine>,
-    ranks: usize,
-    name: &'static str,
-    integers: usize,
-    iterations: usize,
-) -> Result<Outcome<Measured>, String> {
     let selection = named(Operation::Allreduce, name)?;
     let (n, count) = (ranks as i32, integers as i32);
-    world(machine, Options::new(ranks), |rank| {
+    let outcome = world(machine, Options::new(ranks), |rank| {
         let selection = selection.clone();
         async move {
             let (sim, comm) = (rank.sim, rank.comm);
@@ -216,7 +190,8 @@ fn summed(
             }
             Ok(each(start, sim.clock(), iterations))
         }
-    })
+    })?;
+    mean(&outcome)
 }
 
 #[cfg(test)]
