@@ -194,7 +194,7 @@ fn write_map(lab: &Lab, map: &Map, out: &Path) -> Result<String, String> {
     let file = out.join(format!("{}.csv", map.id));
     let failed = |e: csv::Error| format!("cannot write {}: {e}", file.display());
     let mut writer = csv::Writer::from_path(&file).map_err(failed)?;
-    let head = ["best", "machine", "Message, bytes", "Processes"].map(str::to_owned);
+    let head = ["series", "machine", "Message, bytes", "Processes"].map(str::to_owned);
     let names = map.names.iter().map(|name| format!("{name}, us"));
     writer.write_record(head.into_iter().chain(names)).map_err(failed)?;
     for cell in &cells {
