@@ -222,6 +222,7 @@ fn kini_s_orders_and_crossovers_are_those_of_the_document() {
         ("RGM barrier against RPE and RDS", "2 and 4 nodes, both clusters"),
         ("fastest of the RPE, RDS and RGM barriers", "cluster 2, 16 nodes"),
         ("RPE allreduce against MPI-PE", "cluster 1, 256 integers, all group sizes"),
+        ("MPI-PE allreduce against MPI-GB", "cluster 1, 256 integers"),
         ("RGM allreduce against RPE", "cluster 1, 256 integers, few nodes"),
         ("fastest of MPI-GB, MPI-PE, RPE and RGM allreduce", "cluster 1, 256 integers, 8 nodes"),
     ] {
