@@ -331,7 +331,7 @@ pub fn document() -> Document {
         title: "Hoefler et al. 2007, a collective component for Open MPI over Myrinet GM",
         machines: &[MACHINE],
         about: "Its text gives no times, so orders and switch points are what is compared. Every parameter \
-                of the machine is assumed. X runs over streams of segments, as the document's component \
+                of the machine but one is assumed. X runs over streams of segments, as the document's component \
                 does; MPI-X is the same algorithm over MPI point-to-point, as Open MPI's tuned module.",
         figures: figures(),
         maps: maps(),
