@@ -55,10 +55,10 @@ fn exchange(rank: usize, size: usize) -> Edges {
     }
 }
 
-/// The fan-in that `size` ranks have room for: it is below their number.
+/// The fan-in of the tree for `size` ranks: it is the most children at each step, so beyond the other
+/// ranks it changes nothing, and those that mean the same tree are one number.
 pub fn fan_in_for(fan_in: usize, size: usize) -> usize {
-    let most = if size > 1 { power_below(size).max(2) - 1 } else { 1 };
-    fan_in.min(most)
+    fan_in.min(size.max(2).next_power_of_two() - 1)
 }
 
 /// Steps of the tree: ceil(log_(fan-in + 1) size).
@@ -138,6 +138,18 @@ mod tests {
         assert_eq!(tree(4), Edges { from: vec![5, 6, 7], to: vec![0] });
         assert_eq!((height(8, 1), height(8, 3), height(8, 7)), (3, 2, 1));
         assert_eq!(height(1, 7), 0);
+    }
+
+    #[test]
+    fn a_fan_in_beyond_the_ranks_is_a_tree_of_one_level() {
+        for (fan_in, size, of) in
+            [(7, 7, 7), (7, 5, 7), (7, 4, 3), (7, 8, 7), (7, 9, 7), (63, 2, 1)]
+        {
+            assert_eq!(fan_in_for(fan_in, size), of, "{fan_in} for {size}");
+            let edges = |rank, fan_in| Pattern::Tree(fan_in).edges(rank, size);
+            assert!((0..size).all(|rank| edges(rank, fan_in) == edges(rank, of)));
+        }
+        assert_eq!(Pattern::Tree(7).edges(0, 7).from, [1, 2, 3, 4, 5, 6]);
     }
 
     #[test]

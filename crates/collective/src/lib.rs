@@ -13,7 +13,7 @@ pub mod blocks;
 mod board;
 pub mod catalog;
 pub mod circulant;
-mod edges;
+pub mod edges;
 mod gate;
 pub mod gather;
 mod ground;

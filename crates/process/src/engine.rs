@@ -94,10 +94,20 @@ const DIRECT_TURNS: u32 = 512;
 
 impl<F: Fabric> Engine<F> {
     pub fn new(fabric: F, policy: WaitPolicy, limits: Limits) -> Rc<Engine<F>> {
+        Engine::with_bounds(fabric, policy, limits, Bounds::default())
+    }
+
+    /// With other bounds on the writes of collective operations. All processes have the same.
+    pub fn with_bounds(
+        fabric: F,
+        policy: WaitPolicy,
+        limits: Limits,
+        bounds: Bounds,
+    ) -> Rc<Engine<F>> {
         let sleeper = fabric.sleeper();
         let endpoint = Rc::new(Endpoint::new(fabric, limits));
         Rc::new(Engine {
-            arena: Rc::new(Arena::new(endpoint.clone(), Bounds::default())),
+            arena: Rc::new(Arena::new(endpoint.clone(), bounds)),
             endpoint,
             tasks: RefCell::default(),
             policy,

@@ -17,9 +17,9 @@ use crate::{Ground, Link, Reduce, work};
 use weft_channel::multicast::Ends;
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Combines `data` of all ranks into `result` of all; at most [`crate::slots::MOST`] bytes. `fan_in`:
-/// one less than a power of two; if it is N or more, the largest such number below N. False, and nothing
-/// done, if some rank had no room for slots.
+/// Combines `data` of all ranks into `result` of all; at most [`crate::slots::MOST`] bytes. `fan_in`,
+/// one less than a power of two: the most children at each step; from N - 1 on the tree has one step.
+/// False, and nothing done, if some rank had no room for slots.
 pub async fn rgm<F: Fabric>(
     link: &Link<F>,
     ground: &Ground<F>,

@@ -15,8 +15,8 @@ use crate::{Ground, Link};
 use weft_channel::multicast::Ends;
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// `fan_in`: one less than a power of two; if it is N or more, the largest such number below N. False,
-/// and nothing done, if some rank had no room for slots.
+/// `fan_in`, one less than a power of two: the most children at each step; from N - 1 on the tree has one
+/// step. False, and nothing done, if some rank had no room for slots.
 pub async fn rgm<F: Fabric>(
     link: &Link<F>,
     ground: &Ground<F>,

@@ -5,7 +5,7 @@ use plotters::prelude::*;
 
 const SIZE: (u32, u32) = (640, 420);
 /// Distinct also to the colour-blind (Okabe and Ito).
-const COLOURS: [RGBColor; 6] = [
+pub const COLOURS: [RGBColor; 6] = [
     RGBColor(213, 94, 0),
     RGBColor(0, 114, 178),
     RGBColor(0, 158, 115),
@@ -35,7 +35,7 @@ impl Axis {
     }
 
     /// What stands at place `at` of the axis.
-    fn tick(&self, at: f64) -> String {
+    pub fn tick(&self, at: f64) -> String {
         if !self.doubling {
             return digits(at);
         }

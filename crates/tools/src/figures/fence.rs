@@ -10,6 +10,7 @@ pub fn document() -> Document {
         machines: &["fence"],
         about: "One-sided communication is not built yet, and so none of its four designs.",
         figures: Vec::new(),
+        maps: Vec::new(),
         checks: Vec::new(),
         headlines: Vec::new(),
     }

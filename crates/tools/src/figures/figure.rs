@@ -4,6 +4,7 @@
 use super::lab::Lab;
 use super::published::Value;
 use super::workload::Workload;
+use weft_collective::Operation;
 use weft_fabric_sim::Machine;
 
 /// A document: its machines, what is drawn of it, what of its text is compared.
@@ -18,6 +19,7 @@ pub struct Document {
     /// What the page says before the figures: what exists already, and how it was measured.
     pub about: &'static str,
     pub figures: Vec<Figure>,
+    pub maps: Vec<Map>,
     pub checks: Vec<Check>,
     /// What the assumed parameters are varied for.
     pub headlines: Vec<Headline>,
@@ -40,6 +42,23 @@ pub struct Figure {
     pub note: &'static str,
 }
 
+/// Which algorithm is the fastest, over message size and processes.
+pub struct Map {
+    /// Name of its files, without extension.
+    pub id: &'static str,
+    pub title: &'static str,
+    /// Where it stands in the document.
+    pub place: &'static str,
+    pub machine: &'static str,
+    pub operation: Operation,
+    /// Those that compete.
+    pub names: Vec<&'static str>,
+    pub processes: Vec<usize>,
+    /// As the operation's measure counts them.
+    pub bytes: Vec<usize>,
+    pub note: &'static str,
+}
+
 /// An axis. Times are microseconds, sizes bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Axis {
@@ -50,10 +69,13 @@ pub struct Axis {
 }
 
 /// A curve: one workload on one machine.
+#[derive(Clone)]
 pub struct Series {
     pub name: &'static str,
     pub machine: &'static str,
     pub workload: Workload,
+    /// A factor of improvement is drawn: this workload's value divided by the curve's own.
+    pub over: Option<Workload>,
     pub x: Vec<usize>,
 }
 

@@ -1,6 +1,6 @@
 //! Where things are measured: machines are read once, and nothing is measured twice.
 
-use super::figure::Quotient;
+use super::figure::{Quotient, Series};
 use super::workload::{Effort, Workload};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::cell::RefCell;
@@ -71,7 +71,18 @@ impl Lab {
         Ok(value)
     }
 
-    /// A point that was announced as one of the total.
+    /// A point of a curve, which was announced as one of the total.
+    pub fn of(&self, series: &Series, x: usize) -> Result<f64, String> {
+        let own = self.measure(series.machine, series.workload, x);
+        let value = match series.over {
+            None => own,
+            Some(other) => Ok(self.measure(series.machine, other, x)? / own?),
+        };
+        self.progress.inc(1);
+        value
+    }
+
+    /// One place of a map, which was announced, too.
     pub fn point(
         &self,
         machine: &'static str,

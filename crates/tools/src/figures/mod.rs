@@ -9,6 +9,7 @@
 //! One file a document; a figure is one description in it, a curve one line. Nothing is drawn that was
 //! not measured, but for the crosses, which are read from the list of published numbers.
 
+mod atlas;
 mod collgm;
 mod draw;
 mod fence;
@@ -25,7 +26,7 @@ mod summary;
 mod workload;
 
 use draw::Points;
-use figure::{Document, Figure};
+use figure::{Document, Figure, Map};
 use lab::Lab;
 use page::{Chapter, Picture};
 use published::Published;
@@ -90,16 +91,22 @@ pub fn run(request: &Request) -> Result<String, String> {
             lab.announce(figure.id);
             pictures.push(write(&lab, &published, document, figure, &request.out)?);
         }
-        drawn.push(pictures);
+        let mut maps = Vec::new();
+        for map in &document.maps {
+            lab.announce(map.id);
+            maps.push(write_map(&lab, map, &request.out)?);
+        }
+        drawn.push((pictures, maps));
     }
     // After the figures, whose points they share.
     summary::answer(&lab, &documents, &mut findings)?;
     let mut chapters = Vec::new();
-    for (document, pictures) in documents.iter().zip(drawn) {
+    for (document, (pictures, maps)) in documents.iter().zip(drawn) {
         chapters.push(Chapter {
             document,
             machines: document.machines.iter().map(|m| lab.machine(m)).collect::<Result<_, _>>()?,
             pictures,
+            maps,
             findings: findings.iter().filter(|f| f.row.paper() == document.paper).collect(),
             studies: sensitivity::studies(&lab, document)?,
         });
@@ -110,7 +117,7 @@ pub fn run(request: &Request) -> Result<String, String> {
     summary::write(&request.out.join("summary.csv"), &findings)?;
     save(&request.out.join("index.html"), &page::html(&chapters))?;
     let (figures, rows) =
-        (chapters.iter().map(|c| c.pictures.len()).sum::<usize>(), findings.len());
+        (chapters.iter().map(|c| c.pictures.len() + c.maps.len()).sum::<usize>(), findings.len());
     let missing = findings.iter().filter(|f| f.role == summary::Role::Missing).count();
     Ok(format!(
         "{figures} figures; {} of {rows} published numbers simulated, {missing} not built yet: {}\n",
@@ -125,6 +132,8 @@ fn total(lab: &Lab, documents: &[Document]) -> Result<u64, String> {
     for document in documents {
         let series = document.figures.iter().flat_map(|figure| &figure.series);
         total += series.map(|series| series.x.len() as u64).sum::<u64>();
+        let places = |map: &Map| map.names.len() * map.processes.len() * map.bytes.len();
+        total += document.maps.iter().map(|map| places(map) as u64).sum::<u64>();
         total += sensitivity::count(lab, document)?;
     }
     Ok(total)
@@ -151,7 +160,7 @@ fn write(
 ) -> Result<Picture, String> {
     let mut curves: Vec<Points> = Vec::new();
     for series in &figure.series {
-        let point = |&x: &usize| Ok((x as f64, lab.point(series.machine, series.workload, x)?));
+        let point = |&x: &usize| Ok((x as f64, lab.of(series, x)?));
         curves.push(series.x.iter().map(point).collect::<Result<_, String>>()?);
     }
     let (mut marks, mut beside) = (Points::new(), Vec::new());
@@ -175,6 +184,27 @@ fn write(
     save(&out.join(format!("{}.svg", figure.id)), &svg)?;
     table(&out.join(format!("{}.csv", figure.id)), figure, &curves, &marks)?;
     Ok(Picture { svg, beside })
+}
+
+/// Measures a map and writes its files; returns the picture.
+fn write_map(lab: &Lab, map: &Map, out: &Path) -> Result<String, String> {
+    let cells = atlas::survey(lab, map)?;
+    let svg = atlas::svg(map, &cells)?;
+    save(&out.join(format!("{}.svg", map.id)), &svg)?;
+    let file = out.join(format!("{}.csv", map.id));
+    let failed = |e: csv::Error| format!("cannot write {}: {e}", file.display());
+    let mut writer = csv::Writer::from_path(&file).map_err(failed)?;
+    let head = ["series", "machine", "Message, bytes", "Processes"].map(str::to_owned);
+    let names = map.names.iter().map(|name| format!("{name}, us"));
+    writer.write_record(head.into_iter().chain(names)).map_err(failed)?;
+    for cell in &cells {
+        let place = [cell.bytes.to_string(), cell.processes.to_string()];
+        let what = [map.names[cell.best].to_owned(), map.machine.to_owned()];
+        let times = cell.times.iter().map(|&time| exact(time));
+        writer.write_record(what.into_iter().chain(place).chain(times)).map_err(failed)?;
+    }
+    writer.flush().map_err(|e| format!("cannot write {}: {e}", file.display()))?;
+    Ok(svg)
 }
 
 /// A number to a millionth: picoseconds, where it is microseconds.

@@ -19,7 +19,7 @@ fn check_of_the_machine(
     machine: &'static str,
     rows: [&'static str; 2],
 ) -> Figure {
-    let curve = |name, workload| Series { name, machine, workload, x: sizes() };
+    let curve = |name, workload| Series { name, machine, workload, over: None, x: sizes() };
     Figure {
         id,
         title,
@@ -66,6 +66,7 @@ pub fn document() -> Document {
                 ],
             ),
         ],
+        maps: Vec::new(),
         checks: Vec::new(),
         headlines: ["ia32", "em64t"]
             .into_iter()

@@ -22,6 +22,8 @@ pub struct Chapter<'p> {
     pub machines: Vec<Rc<Machine>>,
     /// By figure.
     pub pictures: Vec<Picture>,
+    /// By map, as SVG.
+    pub maps: Vec<String>,
     pub findings: Vec<&'p Finding<'p>>,
     pub studies: Vec<Study>,
 }
@@ -96,6 +98,12 @@ fn chapter(chapter: &Chapter) -> Markup {
         p { (document.about) }
         @for machine in &chapter.machines { (self::machine(machine)) }
         @for (figure, picture) in figures { (self::figure(chapter, figure, picture)) }
+        @for (map, svg) in document.maps.iter().zip(&chapter.maps) {
+            h3 id=(map.id) { (map.title) }
+            p { (document.paper) ", " (map.place) ". " (map.note) }
+            figure { (PreEscaped(svg)) }
+            p { a href={ (map.id) ".csv" } { (map.id) ".csv" } }
+        }
         h3 { "Every number of the text" }
         (table(&chapter.findings))
         @if !chapter.studies.is_empty() {

@@ -28,6 +28,7 @@ fn series(workload: fn(Memory) -> Workload, from: usize) -> Vec<Series> {
         name,
         machine: MACHINE,
         workload: workload(memory),
+        over: None,
         x: sizes(from),
     };
     vec![curve(BASE, Memory::Once), curve("no-async, registering each time", Memory::Each)]
@@ -103,6 +104,7 @@ pub fn document() -> Document {
                 note: "As figure 5. The text's number is that of both designs; simulated is the baseline.",
             },
         ],
+        maps: Vec::new(),
         checks: vec![
             Check {
                 row: RECEIVER,

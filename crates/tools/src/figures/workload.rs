@@ -1,8 +1,12 @@
 //! What is measured: a workload on a machine at one `x`, in virtual time.
 
-use super::measure::{collectives, messages, raw};
+use super::measure::{collectives, messages, raw, streams};
 use std::rc::Rc;
+use weft_collective::Operation;
 use weft_fabric_sim::Machine;
+
+/// Rounds of a collective operation over streams: they repeat themselves at once.
+const FEW: usize = 3;
 
 /// Something to run. The value is microseconds where nothing else is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -11,6 +15,13 @@ pub enum Workload {
     Barrier(&'static str),
     /// MPI_Allreduce (MPI_INT, MPI_SUM) of so many integers; x: ranks.
     Allreduce(&'static str, usize),
+    /// A collective operation by the algorithm's name on so many ranks, from a common start to the last
+    /// rank's end; x: bytes as the operation's measure counts them.
+    Collective(Operation, &'static str, usize),
+    /// 32 MiB from rank to rank over a stream; x: bytes of a segment.
+    Segments,
+    /// 32 MiB by a stream's rendezvous; x: bytes of a block that is registered at once.
+    Blocks,
     /// Half a ping-pong of RDMA writes on the bare fabric; x: bytes.
     WriteLatency,
     /// Half a ping-pong of sends and receives on the bare fabric; x: bytes.
@@ -69,6 +80,9 @@ impl Workload {
         match self {
             Workload::Barrier(_)
             | Workload::Allreduce(..)
+            | Workload::Collective(..)
+            | Workload::Segments
+            | Workload::Blocks
             | Workload::WriteLatency
             | Workload::SendLatency
             | Workload::MulticastLatency(_) => "us",
@@ -86,6 +100,11 @@ impl Workload {
             Workload::Allreduce(name, integers) => {
                 collectives::allreduce(machine, x, name, integers, iterations)
             }
+            Workload::Collective(operation, name, ranks) => {
+                streams::collective(machine, ranks, operation, name, x, few.min(FEW))
+            }
+            Workload::Segments => streams::segments(machine, x),
+            Workload::Blocks => streams::blocks(machine, x),
             Workload::BarrierSteps(name) => collectives::steps(machine, x, name),
             Workload::WriteLatency => raw::write_latency(machine, x, iterations),
             Workload::SendLatency => raw::send_latency(machine, x, iterations),

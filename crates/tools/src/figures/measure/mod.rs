@@ -3,8 +3,10 @@
 pub mod collectives;
 pub mod messages;
 pub mod raw;
+pub mod streams;
 
 use std::rc::Rc;
+use weft_collective::arena::Bounds;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
 use weft_fabric_sim::{Machine, Options, Outcome, Sim, run};
@@ -28,6 +30,20 @@ pub fn world<P>(
     machine: &Rc<Machine>,
     options: Options,
     limits: Limits,
+    program: impl FnMut(Rank) -> P,
+) -> Result<Outcome<Measured>, String>
+where
+    P: Future<Output = Measured> + 'static,
+{
+    world_bounded(machine, options, limits, Bounds::default(), program)
+}
+
+/// The same, with bounds on the writes of collective operations.
+pub fn world_bounded<P>(
+    machine: &Rc<Machine>,
+    options: Options,
+    limits: Limits,
+    bounds: Bounds,
     mut program: impl FnMut(Rank) -> P,
 ) -> Result<Outcome<Measured>, String>
 where
@@ -35,7 +51,7 @@ where
 {
     let group = Group::new((0..options.ranks as u32).collect::<Rc<[u32]>>());
     run(machine, options, |sim| {
-        let engine = Engine::new(sim.clone(), WaitPolicy::new(true), limits);
+        let engine = Engine::with_bounds(sim.clone(), WaitPolicy::new(true), limits, bounds);
         let comm = Comm::world_of(&engine, group.clone());
         engine.run(program(Rank { sim, comm }))
     })

@@ -1,0 +1,178 @@
+//! Kini: barrier and allreduce by RDMA writes and hardware multicast, and their baselines.
+
+mod allreduces;
+mod barriers;
+mod checks;
+mod verbs;
+
+use super::figure::{Axis, Document, Figure, Headline, Mark, Quotient, Series};
+use super::workload::Workload;
+
+/// Kini's clusters: the machine, its nodes, and the integers of the allreduce measured on it.
+struct Cluster {
+    machine: &'static str,
+    nodes: usize,
+    integers: usize,
+}
+
+const FIRST: Cluster = Cluster { machine: "kini1", nodes: 8, integers: 256 };
+const SECOND: Cluster = Cluster { machine: "kini2", nodes: 16, integers: 64 };
+
+const NODES: Axis = Axis { label: "Nodes", unit: "", doubling: false };
+const BYTES: Axis = Axis { label: "Message", unit: "bytes", doubling: true };
+const LATENCY: Axis = Axis { label: "Latency", unit: "us", doubling: false };
+const IMPROVEMENT: Axis = Axis { label: "Factor of improvement", unit: "", doubling: false };
+
+/// The payload of "small" writes: a flag.
+const SMALL: usize = 8;
+const WRITE: &str = "base RDMA write latency; cluster 1, small";
+const TO_ONE: &str = "UD multicast latency to 1 node; cluster 1, 1 byte";
+const TO_SEVEN: &str = "UD multicast latency to 7 nodes; cluster 1, 1 byte";
+const PE_AGAINST_DS: &str = "MPI-PE barrier against MPI-DS; group sizes that are no power of 2";
+const PE_AGAINST_GB: &str = "MPI-PE allreduce against MPI-GB; cluster 1, 256 integers";
+
+impl Cluster {
+    fn all_sizes(&self) -> Vec<usize> {
+        (2..=self.nodes).collect()
+    }
+
+    fn powers(&self) -> Vec<usize> {
+        self.all_sizes().into_iter().filter(|n| n.is_power_of_two()).collect()
+    }
+
+    /// A barrier by its algorithm's name, over group sizes.
+    fn barrier(&self, name: &'static str, x: Vec<usize>) -> Series {
+        let (machine, workload) = (self.machine, Workload::Barrier(name));
+        Series { name, machine, workload, over: None, x }
+    }
+
+    /// Barriers by several.
+    fn barriers(&self, names: &[&'static str], x: &[usize]) -> Vec<Series> {
+        names.iter().map(|name| self.barrier(name, x.to_vec())).collect()
+    }
+
+    /// An allreduce by its algorithm's name, for all group sizes.
+    fn allreduce(&self, name: &'static str) -> Series {
+        let (machine, workload) = (self.machine, Workload::Allreduce(name, self.integers));
+        Series { name, machine, workload, over: None, x: self.all_sizes() }
+    }
+
+    /// Allreduces by several.
+    fn allreduces(&self, names: &[&'static str]) -> Vec<Series> {
+        names.iter().map(|name| self.allreduce(name)).collect()
+    }
+}
+
+/// A figure of latency over nodes.
+fn over_nodes(
+    id: &'static str,
+    title: &'static str,
+    place: &'static str,
+    series: Vec<Series>,
+    rows: &[&'static str],
+) -> Figure {
+    let (marks, rows) = (Vec::new(), rows.to_vec());
+    let note = "";
+    Figure { id, title, place, x: NODES, y: LATENCY, series, marks, rows, note }
+}
+
+/// A figure of the factors of improvement of all curves of another one over its first.
+fn improvements(
+    of: &Figure,
+    id: &'static str,
+    title: &'static str,
+    place: &'static str,
+    marks: Vec<Mark>,
+    rows: &[&'static str],
+) -> Figure {
+    let (base, better) = of.series.split_first().expect("a baseline");
+    let over = |series: &Series| Series { over: Some(base.workload), ..series.clone() };
+    let (series, rows) = (better.iter().map(over).collect(), rows.to_vec());
+    let note = "The baseline's latency divided by the curve's.";
+    Figure { id, title, place, x: NODES, y: IMPROVEMENT, series, marks, rows, note }
+}
+
+fn headlines() -> Vec<Headline> {
+    let of = |cluster: Cluster, names: [&'static str; 9]| {
+        let Cluster { machine, nodes, integers } = cluster;
+        let (pe, ds) = (Workload::Barrier("MPI-PE"), Workload::Barrier("MPI-DS"));
+        let reduce = |name| Workload::Allreduce(name, integers);
+        // One less than a power of two: where MPI-PE takes two steps more.
+        let odd = nodes - 1;
+        let quotients = [
+            Quotient::One(pe, nodes),
+            Quotient::One(ds, nodes),
+            Quotient::Ratio([(pe, odd), (ds, odd)]),
+            Quotient::Ratio([(pe, nodes), (Workload::Barrier("RGM"), nodes)]),
+            Quotient::One(reduce("MPI-PE"), nodes),
+            Quotient::One(reduce("MPI-GB"), nodes),
+            Quotient::Ratio([(reduce("MPI-GB"), nodes), (reduce("RPE"), nodes)]),
+            Quotient::Ratio([(reduce("MPI-GB"), nodes), (reduce("RGM"), nodes)]),
+            Quotient::Ratio([(reduce("MPI-GB"), nodes), (reduce("MPI-PE"), nodes)]),
+        ];
+        let results = names.into_iter().zip(quotients);
+        results.map(move |(name, of)| Headline { name, machine, of })
+    };
+    let mut headlines = vec![
+        Headline {
+            name: "RDMA write",
+            machine: FIRST.machine,
+            of: Quotient::One(Workload::WriteLatency, SMALL),
+        },
+        Headline {
+            name: "multicast to 7",
+            machine: FIRST.machine,
+            of: Quotient::One(Workload::MulticastLatency(1), 7),
+        },
+    ];
+    headlines.extend(of(
+        FIRST,
+        [
+            "barrier MPI-PE, 8 nodes",
+            "barrier MPI-DS, 8 nodes",
+            "barrier MPI-PE / MPI-DS, 7 nodes",
+            "barrier MPI-PE / RGM, 8 nodes",
+            "allreduce MPI-PE, 8 nodes",
+            "allreduce MPI-GB, 8 nodes",
+            "allreduce MPI-GB / RPE, 8 nodes",
+            "allreduce MPI-GB / RGM, 8 nodes",
+            "allreduce MPI-GB / MPI-PE, 8 nodes",
+        ],
+    ));
+    headlines.extend(of(
+        SECOND,
+        [
+            "barrier MPI-PE, 16 nodes",
+            "barrier MPI-DS, 16 nodes",
+            "barrier MPI-PE / MPI-DS, 15 nodes",
+            "barrier MPI-PE / RGM, 16 nodes",
+            "allreduce MPI-PE, 16 nodes",
+            "allreduce MPI-GB, 16 nodes",
+            "allreduce MPI-GB / RPE, 16 nodes",
+            "allreduce MPI-GB / RGM, 16 nodes",
+            "allreduce MPI-GB / MPI-PE, 16 nodes",
+        ],
+    ));
+    headlines
+}
+
+pub fn document() -> Document {
+    Document {
+        id: "kini",
+        paper: "Kini",
+        title: "Kini 2003, collective communication using RDMA and multicast operations",
+        machines: &["kini1", "kini2"],
+        about: "Measured as there: the mean over all ranks of the mean of 1000 iterations after a few to \
+                warm up; allreduce sums real integers, and every sum is checked. Payloads up to the \
+                document's own boundary of 2 KiB travel with their flag in one write. MPI-PE, MPI-DS \
+                and MPI-GB are the baselines on MPI point-to-point; RPE, RDS and RGM, of fan-in 7, are the \
+                document's algorithms.",
+        figures: [verbs::figures(), barriers::figures(), allreduces::figures()]
+            .into_iter()
+            .flatten()
+            .collect(),
+        maps: Vec::new(),
+        checks: checks::checks(),
+        headlines: headlines(),
+    }
+}

@@ -1,0 +1,127 @@
+//! CollGM's transport, and collective operations from a common start to the last rank's end.
+
+use super::collectives::{named, served};
+use super::{Measured, Rank, first, text, world};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use weft_channel::stream::Sizes;
+use weft_collective::{Link, Operation, Via};
+use weft_datatype::{Basic, Predefined};
+use weft_fabric::{Fabric, Sge, Work};
+use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
+use weft_fabric_sim::{Machine, Options};
+use weft_p2p::{Context, Limits};
+use weft_process::{Buffer, Lengths};
+
+/// Operations before those that are measured: the first of a pair makes its places.
+const WARM_UP: usize = 2;
+/// Bytes of segments on their way: the one number chosen for figure 3; the document has no such.
+const OUTSTANDING: usize = 128 << 10;
+/// From the agreement on a start to the start.
+const AHEAD: Picoseconds = 100 * MICROSECOND;
+
+/// Bytes of the transfer of figure 3.
+const TRANSFER: usize = 32 << 20;
+
+/// Microseconds for [`TRANSFER`] bytes from rank 0 to rank 1.
+fn transfer(machine: &Rc<Machine>, sizes: Sizes) -> Measured {
+    let outcome = world(machine, Options::new(2), Limits::default(), |rank| {
+        let endpoint = rank.comm.engine().endpoint().clone();
+        let early = endpoint.streams().set_sizes(sizes);
+        let me = rank.comm.rank();
+        let members: Rc<[u32]> = [0, 1].into();
+        let (context, tag, via) = (Context(3), 1, Via::Native);
+        let link = Link { endpoint, members, rank: me, context, tag, via };
+        async move {
+            if !early {
+                return Err("streams have their sizes already".to_owned());
+            }
+            let data = Sge::phantom(TRANSFER);
+            let start = rank.sim.clock();
+            match me {
+                0 => link.send(1, data).await.map_err(text)?,
+                _ => link.recv(0, data).await.map_err(text)?,
+            }
+            Ok((rank.sim.clock() - start) as f64 / MICROSECOND as f64)
+        }
+    })?;
+    let both = outcome.results.iter().flatten().flatten().copied();
+    first(&outcome)?;
+    Ok(both.fold(0.0, f64::max))
+}
+
+/// By the eager protocol, in segments of so many bytes.
+pub fn segments(machine: &Rc<Machine>, segment: usize) -> Measured {
+    let window = (OUTSTANDING / segment).max(1);
+    let allowance = window.min(2);
+    let rendezvous = usize::MAX;
+    transfer(machine, Sizes { segment, window, allowance, rendezvous, ..Sizes::default() })
+}
+
+/// By rendezvous, registering blocks of so many bytes.
+pub fn blocks(machine: &Rc<Machine>, block: usize) -> Measured {
+    transfer(machine, Sizes { rendezvous: 0, block, ..Sizes::default() })
+}
+
+/// All ranks go on at the same moment.
+async fn together(rank: &Rank, latest: &Cell<Picoseconds>) -> Result<(), String> {
+    rank.comm.barrier().await.map_err(text)?;
+    latest.set(latest.get().max(rank.sim.clock()));
+    // After this, all have said when they were through with the first.
+    rank.comm.barrier().await.map_err(text)?;
+    let start = latest.get() + AHEAD;
+    rank.sim.charge(Work::Compute(start.saturating_sub(rank.sim.clock())));
+    Ok(())
+}
+
+/// One operation of `bytes` a buffer or block.
+async fn operate(rank: &Rank, operation: Operation, bytes: usize) -> Result<(), String> {
+    let comm = &rank.comm;
+    let byte = Predefined::new().of(Basic::BYTE).clone();
+    let one = || Buffer::phantom(bytes, byte.clone());
+    let all = || (0..comm.size()).map(|_| one()).collect::<Vec<_>>();
+    let at_root = || if comm.rank() == 0 { all() } else { Vec::new() };
+    let done = match operation {
+        Operation::Bcast => comm.bcast(one(), 0.into()).await,
+        Operation::Scatter => comm.scatter(at_root(), Some(one()), 0.into(), Lengths::Equal).await,
+        Operation::Gather => comm.gather(Some(one()), at_root(), 0.into(), Lengths::Equal).await,
+        Operation::Alltoall => comm.alltoall(Some(all()), all(), Lengths::Equal).await,
+        other => return Err(format!("{other} is not measured here")),
+    };
+    done.map_err(text)
+}
+
+/// Microseconds of an operation from the common start to the last rank's end. Sizes only.
+pub fn collective(
+    machine: &Rc<Machine>,
+    ranks: usize,
+    operation: Operation,
+    name: &'static str,
+    bytes: usize,
+    rounds: usize,
+) -> Measured {
+    let selection = named(operation, name)?;
+    let latest = Rc::new(Cell::new(0));
+    // Of each round: start and end.
+    let times = Rc::new(RefCell::new(vec![(0u64, 0u64); rounds]));
+    let outcome = world(machine, Options::new(ranks), Limits::default(), |rank| {
+        let (selection, latest, times) = (selection.clone(), latest.clone(), times.clone());
+        async move {
+            rank.comm.select(selection);
+            served(&rank.comm, operation, bytes)?;
+            for round in 0..WARM_UP + rounds {
+                together(&rank, &latest).await?;
+                let start = rank.sim.clock();
+                operate(&rank, operation, bytes).await?;
+                if let Some(round) = round.checked_sub(WARM_UP) {
+                    let all = &mut times.borrow_mut()[round];
+                    *all = (start, all.1.max(rank.sim.clock()));
+                }
+            }
+            Ok(0.0)
+        }
+    })?;
+    first(&outcome)?;
+    let total: u64 = times.borrow().iter().map(|(start, end)| end - start).sum();
+    Ok(total as f64 / MICROSECOND as f64 / rounds as f64)
+}
