@@ -67,44 +67,45 @@ impl Program for Again {
         calls: Arc<Vec<Call>>,
         notes: Arc<Notes>,
     ) -> impl Future<Output = ()> + 'static {
-        async move {
-            for (number, call) in calls.iter().enumerate() {
-                let lane = comm.lane();
-                let served = ask(&lane, call, &notes);
-                notes.doing(comm.rank(), format!("{call:?}"));
-                let prepared = call.prepare(&lane);
-                let mut most = [0; 2];
-                for start in 0..STARTS {
-                    prepared.memories.iter().for_each(|memory| memory.reset());
-                    // All ranks begin together: what comes before it is wanted must be kept, which
-                    // is not the algorithm's.
-                    comm.barrier().await.expect("no error");
-                    notes.arrive(number);
-                    let before = counts();
-                    let task = lane.engine().spawn((prepared.make)(&lane));
-                    comm.finished(Active::Task(task)).await.expect("no error");
-                    let who = || format!("start {start}, served by {served}: {call:?}");
-                    let after = counts();
-                    notes
-                        .check(&prepared, call, (number, start + 1, comm.size()))
-                        .unwrap_or_else(|why| panic!("{why}: {}", who()));
-                    if start >= STARTS / 2 {
-                        let [made, exposed, allocated] =
-                            std::array::from_fn(|i| after[i] - before[i]);
-                        assert_eq!(allocated, 0, "regions of the fabric, {}", who());
-                        let own =
-                            matches!(served.algorithm.carrier, Carrier::Writes | Carrier::Memory);
-                        assert!(!own || exposed == 0, "{exposed} regions exposed, {}", who());
-                        most = [most[0].max(made), most[1].max(exposed)];
-                    }
-                }
-                let mut all = MOST.lock().expect("no panic");
-                let entry = all.entry(name(served)).or_default();
-                *entry = [entry[0].max(most[0]), entry[1].max(most[1])];
-            }
-            comm.close().await.expect("an end");
-        }
+        again(comm, calls, notes)
     }
+}
+
+/// Every call as a persistent operation, started again and again.
+async fn again<F: Fabric>(comm: Rc<Comm<F>>, calls: Arc<Vec<Call>>, notes: Arc<Notes>) {
+    for (number, call) in calls.iter().enumerate() {
+        let lane = comm.lane();
+        let served = ask(&lane, call, &notes);
+        notes.doing(comm.rank(), format!("{call:?}"));
+        let prepared = call.prepare(&lane);
+        let mut most = [0; 2];
+        for start in 0..STARTS {
+            prepared.memories.iter().for_each(|memory| memory.reset());
+            // All ranks begin together: what comes before it is wanted must be kept, which
+            // is not the algorithm's.
+            comm.barrier().await.expect("no error");
+            notes.arrive(number);
+            let before = counts();
+            let task = lane.engine().spawn((prepared.make)(&lane));
+            comm.finished(Active::Task(task)).await.expect("no error");
+            let who = || format!("start {start}, served by {served}: {call:?}");
+            let after = counts();
+            notes
+                .check(&prepared, call, (number, start + 1, comm.size()))
+                .unwrap_or_else(|why| panic!("{why}: {}", who()));
+            if start >= STARTS / 2 {
+                let [made, exposed, allocated] = std::array::from_fn(|i| after[i] - before[i]);
+                assert_eq!(allocated, 0, "regions of the fabric, {}", who());
+                let own = matches!(served.algorithm.carrier, Carrier::Writes | Carrier::Memory);
+                assert!(!own || exposed == 0, "{exposed} regions exposed, {}", who());
+                most = [most[0].max(made), most[1].max(exposed)];
+            }
+        }
+        let mut all = MOST.lock().expect("no panic");
+        let entry = all.entry(name(served)).or_default();
+        *entry = [entry[0].max(most[0]), entry[1].max(most[1])];
+    }
+    comm.close().await.expect("an end");
 }
 
 #[test]

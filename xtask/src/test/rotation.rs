@@ -27,19 +27,12 @@ const OPERATIONS: [&str; 14] = [
     "WEFT_EXSCAN",
 ];
 
-/// Files of mpi4py's test suite that are collective operations in one group.
-const FILES: &[&str] = &[
-    "test_cco_buf",
-    "test_cco_vec",
-    "test_cco_nb_buf",
-    "test_cco_nb_vec",
-    "test_cco_pr_buf",
-    "test_cco_pr_vec",
-    "test_cco_obj",
-];
+/// Files of mpi4py's test suite that are collective operations in one group: blocking ones on buffers,
+/// since all forms have one source.
+const FILES: &[&str] = &["test_cco_buf", "test_cco_vec"];
 
 /// Tests that these files have at least.
-const LEAST: usize = 200;
+const LEAST: usize = 60;
 
 /// What the library says that it knows for the operation of `setting`.
 fn known(prefix: &Path, python: &Path, setting: &str) -> Result<Vec<String>, String> {

@@ -39,10 +39,13 @@ const MOVED: usize = 3;
 
 pub type Running = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
 
+/// Makes the operation on a communicator, or on a view of one.
+pub type Make<F> = Box<dyn Fn(&Comm<F>) -> Running>;
+
 /// A call on one rank: made as often as one likes.
 pub struct Prepared<F: Fabric> {
     pub memories: Vec<Memory>,
-    pub make: Box<dyn Fn(&Comm<F>) -> Running>,
+    pub make: Make<F>,
     /// Which memory must hold the same bits on all ranks.
     pub result: Option<usize>,
 }

@@ -88,7 +88,7 @@ impl Notes {
     /// What all ranks of the run were doing last.
     pub fn story(&self) -> String {
         let doing = self.doing.lock().expect("no panic");
-        let mut lines: Vec<_> = doing.iter().map(|(rank, text)| (rank, text)).collect();
+        let mut lines: Vec<_> = doing.iter().collect();
         lines.sort();
         lines.iter().map(|(rank, text)| format!("\n  rank {rank}: {text}")).collect()
     }
