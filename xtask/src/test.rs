@@ -8,6 +8,7 @@ mod jobs;
 mod launchers;
 mod python;
 mod random;
+mod rotation;
 mod slurm;
 pub(crate) mod tools;
 mod tsan;

@@ -42,8 +42,9 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
         let mpich = scope.spawn(|| environment_mpich(&folder));
         (mpi4py(&prefix), mpich.join().expect("it returns its errors"))
     });
-    let (Mpi4py { python: ours, sdist }, mpich) = (ours?, mpich?);
-    for (name, python) in [("our mpicc", &ours), ("MPICH's mpicc", &mpich)] {
+    let (mpi4py, mpich) = (ours?, mpich?);
+    let Mpi4py { python: ours, sdist } = &mpi4py;
+    for (name, python) in [("our mpicc", ours), ("MPICH's mpicc", &mpich)] {
         for ranks in [1, 2, 4, 16] {
             for benchmark in ["helloworld", "ringtest"] {
                 let mut command = on(&prefix, ranks, python);
@@ -62,12 +63,12 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
         println!("mpi4py's tests leave out {name}: {reason}");
     }
     for ranks in 1..=5 {
-        tally.passed += suite(&prefix, &ours, &sdist, ranks)?;
+        tally.passed += suite(&prefix, ours, sdist, ranks)?;
     }
     let programs = std::fs::read_dir(root().join("tests/python"));
     for program in programs.map_err(|e| format!("tests/python: {e}"))?.flatten() {
         for ranks in [1, 3] {
-            let output = quiet(on(&prefix, ranks, &ours).arg(program.path()))?;
+            let output = quiet(on(&prefix, ranks, ours).arg(program.path()))?;
             if !output.contains("correct\n") {
                 return Err(format!("{:?} on {ranks} ranks:\n{output}", program.path()));
             }
@@ -76,8 +77,8 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
         }
     }
     // The same binary that MPICH's wrapper built, on our library.
-    tally.passed += suite(&prefix, &mpich, &sdist, 2)?;
-    Ok(())
+    tally.passed += suite(&prefix, &mpich, sdist, 2)?;
+    super::rotation::run(&prefix, &mpi4py, tally)
 }
 
 /// mpi4py, built by our mpicc, and its source.
@@ -101,7 +102,7 @@ fn folder() -> Result<PathBuf, String> {
 }
 
 /// A command on our mpiexec and our library.
-fn on(prefix: &Path, ranks: usize, python: &Path) -> Command {
+pub(super) fn on(prefix: &Path, ranks: usize, python: &Path) -> Command {
     let mut command = Command::new(prefix.join("bin/mpiexec"));
     command.arg("--timeout").arg("300").arg("-n").arg(ranks.to_string()).arg(python);
     command.env("LD_LIBRARY_PATH", prefix.join("lib"));
@@ -151,7 +152,7 @@ pub(super) fn ran(output: &str) -> usize {
 }
 
 /// The same command with its standard error in its standard output, where unittest reports.
-fn merged(command: Command) -> Command {
+pub(super) fn merged(command: Command) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", "exec \"$@\" 2>&1", "sh"]).arg(command.get_program());
     shell.args(command.get_args());

@@ -1,0 +1,86 @@
+//! Every algorithm of the catalogue, for every number of ranks from 1 to 33, in place and not, with
+//! operators that do not commute, derived types and no elements at all: equal to an oracle.
+//!
+//! A new entry of the catalogue is tested by being there.
+#![cfg(not(miri))]
+
+mod oracle;
+
+use oracle::calls::{self, SMALL};
+use oracle::machine::machine;
+use oracle::world::{Blocking, Notes, name, share, simulate};
+use std::sync::Arc;
+use weft_collective::catalog::{ALGORITHMS, Carrier};
+use weft_fabric_sim::{Chaos, Options};
+
+/// Every algorithm that is carried by one of `carriers` served at least once.
+fn all_served(notes: &Notes, carriers: &[Carrier]) {
+    let served = notes.served.lock().unwrap();
+    let missing: Vec<_> = ALGORITHMS
+        .iter()
+        .filter(|a| carriers.contains(&a.carrier))
+        .map(|a| name(a.usual()))
+        .filter(|name| !served.contains(name))
+        .collect();
+    assert!(missing.is_empty(), "eligible nowhere in this test: {missing:?}");
+}
+
+/// On one rank a node, and on several.
+fn simulated(ranks: impl Iterator<Item = usize>) {
+    let (notes, machines) = (Arc::new(Notes::default()), [machine(1), machine(4)]);
+    for n in ranks {
+        // Compositions of levels need both several nodes and several ranks on one.
+        let machine = &machines[usize::from(n % 3 == 1)];
+        simulate(machine, Options::new(n), Blocking, calls::all(n, &SMALL), &notes);
+    }
+    use Carrier::*;
+    all_served(&notes, &[Messages, Streams, Writes, Levels]);
+    let refused = notes.refused.lock().unwrap();
+    assert!(refused.contains("the operator does not commute"), "{refused:?}");
+    assert!(refused.contains("the ranks do not share memory"), "{refused:?}");
+}
+
+#[test]
+fn all_algorithms_on_an_odd_number_of_ranks() {
+    // 4, so that those for powers of two are there.
+    simulated((1..=33).filter(|n| n % 2 == 1).chain([4]));
+}
+
+#[test]
+fn all_algorithms_on_an_even_number_of_ranks() {
+    simulated((1..=33).filter(|n| n % 2 == 0));
+}
+
+#[test]
+fn all_algorithms_in_trouble_with_three_multicasts_of_ten_lost() {
+    let notes = Arc::new(Notes::default());
+    let chaos = Chaos { loss: Some(weft_fabric_sim::units::Chance(0.3)), ..Chaos::rough() };
+    for n in [2, 3, 4, 7, 8, 16] {
+        for seed in 1..=2 {
+            let options = Options::new(n).seed(seed).chaos(chaos);
+            let counts =
+                simulate(&machine(1 + n % 3), options, Blocking, calls::all(n, &SMALL), &notes);
+            assert!(counts.lost_datagrams > 0, "{counts:?}");
+        }
+    }
+}
+
+#[test]
+fn all_algorithms_on_shared_memory() {
+    let notes = Arc::new(Notes::default());
+    for n in 1..=9 {
+        share(n, "", Blocking, calls::all(n, &SMALL), &notes);
+    }
+    use Carrier::*;
+    all_served(&notes, &[Messages, Streams, Writes, Memory]);
+}
+
+#[test]
+fn all_algorithms_on_shared_memory_in_trouble() {
+    let notes = Arc::new(Notes::default());
+    let faults = "seed=3,multicast_loss=0.3,multicast_duplicate=0.1,message_delay=0.1,reorder=1,\
+                  completion_delay=0.3,registration_failure=0.3,mtu=256";
+    for n in [2, 5] {
+        share(n, faults, Blocking, calls::all(n, &SMALL), &notes);
+    }
+}

@@ -1,0 +1,110 @@
+//! Every algorithm with data that is long: beyond eager messages, in many segments, in every size of
+//! slots, and longer than slots are.
+#![cfg(not(miri))]
+
+mod oracle;
+
+use oracle::calls::{self, Form};
+use oracle::machine::machine;
+use oracle::memory::Layout::{Dense, Gaps};
+use oracle::ops::Op;
+use oracle::world::{Blocking, Notes, name, share, simulate};
+use std::sync::Arc;
+use weft_channel::stream::Sizes;
+use weft_collective::arena::ROOMS;
+use weft_collective::catalog::{ALGORITHMS, Carrier, Need};
+use weft_collective::{Operation, slots};
+use weft_fabric_sim::{Chaos, Options};
+
+const fn form(count: usize, op: Op, gaps: bool, in_place: bool, varying: bool) -> Form {
+    let layouts = if gaps { (Dense, Gaps) } else { (Dense, Dense) };
+    Form { count, op, layouts, in_place, varying }
+}
+
+/// Around the sizes of slots, in sums of 8 bytes; what is only moved has 3.
+const LONG: [Form; 7] = [
+    form(ROOMS[1] / 8, Op::Sum, false, false, false),
+    form(ROOMS[1] / 8 + 1, Op::Float, true, true, true),
+    form(ROOMS[2] / 32, Op::Product, false, true, true),
+    form(ROOMS[2] / 8 + 1, Op::Sum, true, false, false),
+    form(slots::MOST / 8, Op::Float, false, true, false),
+    form(slots::MOST / 8 + 1, Op::Sum, false, false, false),
+    form(slots::MOST / 3 + 1, Op::Float, true, false, true),
+];
+
+#[test]
+fn long_data_in_virtual_time() {
+    let notes = Arc::new(Notes::default());
+    for n in [3, 4] {
+        simulate(&machine(1), Options::new(n), Blocking, calls::all(n, &LONG), &notes);
+    }
+    let refused = notes.refused.lock().unwrap();
+    let too_long = format!("{} bytes: at most {}", slots::MOST + 8, slots::MOST);
+    assert!(refused.contains(&too_long), "{refused:?}");
+}
+
+#[test]
+fn long_data_in_trouble() {
+    let notes = Arc::new(Notes::default());
+    let options = Options::new(5).seed(7).chaos(Chaos::rough());
+    simulate(&machine(2), options, Blocking, calls::all(5, &LONG), &notes);
+}
+
+#[test]
+fn long_data_on_shared_memory() {
+    let notes = Arc::new(Notes::default());
+    for n in [2, 3] {
+        share(n, "", Blocking, calls::all(n, &LONG), &notes);
+    }
+}
+
+/// So little of everything that all of it is short: see `native.rs` of the crate below.
+const SCARCE: Sizes = Sizes {
+    small: 128,
+    credit: 4,
+    segment: 512,
+    slots: 8,
+    tokens: 2,
+    allowance: 2,
+    window: 4,
+    rendezvous: 4 << 10,
+    block: 2048,
+    blocks: 2,
+    flags: 3,
+};
+
+#[test]
+fn streams_with_too_little_of_everything() {
+    let notes = Arc::new(Notes::default());
+    for n in [3, 6] {
+        let streams = ALGORITHMS.iter().filter(|a| a.carrier == Carrier::Streams);
+        let calls = streams.flat_map(|a| calls::of(a, n, &LONG[..4])).collect();
+        oracle::world::simulate_with(
+            &machine(1),
+            Options::new(n),
+            Some(SCARCE),
+            Blocking,
+            calls,
+            &notes,
+        );
+    }
+}
+
+/// What is named after RDMA writes and multicast uses them: nothing falls back unseen.
+#[test]
+fn writes_are_writes_and_multicasts_are_datagrams() {
+    for algorithm in ALGORITHMS.iter().filter(|a| a.carrier == Carrier::Writes) {
+        for n in [2, 7, 8] {
+            let notes = Arc::new(Notes::default());
+            let calls: Vec<_> = calls::of(algorithm, n, &LONG[..5]);
+            let counts = simulate(&machine(1), Options::new(n), Blocking, calls, &notes);
+            let who = format!("{} on {n} ranks: {counts:?}", name(algorithm.usual()));
+            if algorithm.needs.contains(&Need::Multicast) {
+                assert!(counts.datagrams > 0, "{who}");
+            }
+            if matches!(algorithm.operation, Operation::Barrier | Operation::Allreduce) {
+                assert!(counts.writes > 0, "{who}");
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Calls of all algorithms in random order, blocking, nonblocking and persistent, several under way at
+//! once, on two communicators: each equal to the oracle.
+#![cfg(not(miri))]
+
+mod oracle;
+
+use fastrand::Rng;
+use oracle::call::{Call, Prepared};
+use oracle::calls::{self, SMALL};
+use oracle::machine::machine;
+use oracle::world::{Notes, Program, ask, share, simulate};
+use std::rc::Rc;
+use std::sync::Arc;
+use weft_fabric::Fabric;
+use weft_fabric_sim::{Chaos, Options};
+use weft_process::{Active, Comm, Task};
+
+/// Operations under way on one rank at most.
+const AT_ONCE: usize = 6;
+/// A persistent operation is started so often.
+const STARTS: usize = 3;
+
+/// One operation under way.
+struct Under<F: Fabric> {
+    number: usize,
+    round: usize,
+    prepared: Prepared<F>,
+    task: Task,
+    /// Of a persistent operation.
+    lane: Option<Rc<Comm<F>>>,
+}
+
+struct Rank<F: Fabric> {
+    comm: Rc<Comm<F>>,
+    calls: Arc<Vec<Call>>,
+    notes: Arc<Notes>,
+    under: Vec<Under<F>>,
+}
+
+impl<F: Fabric> Rank<F> {
+    fn check(&self, prepared: &Prepared<F>, number: usize, round: usize) {
+        let (me, ranks, call) = (self.comm.rank(), self.comm.size(), &self.calls[number]);
+        if let Err(why) = self.notes.check(prepared, call, (number, round, ranks)) {
+            panic!("rank {me} of {ranks}, call {number}, start {round}: {why}\n{call:?}");
+        }
+    }
+
+    fn start(&mut self, number: usize, view: &Rc<Comm<F>>, lane: bool) {
+        ask(view, &self.calls[number], &self.notes);
+        let prepared = self.calls[number].prepare(view);
+        self.notes.arrive(number);
+        let task = view.engine().spawn((prepared.make)(view));
+        let lane = lane.then(|| view.clone());
+        self.under.push(Under { number, round: 1, prepared, task, lane });
+    }
+
+    /// Ends the `i`-th operation under way, and starts it again if it is persistent and has starts
+    /// left. All ranks must take persistent ones in one order.
+    async fn finish(&mut self, i: usize) {
+        let mut one = self.under.swap_remove(i);
+        self.notes.doing(self.comm.rank(), format!("waits for {:?}", self.calls[one.number]));
+        self.comm.finished(Active::Task(one.task.clone())).await.expect("no error");
+        self.check(&one.prepared, one.number, one.round);
+        let Some(lane) = one.lane.clone().filter(|_| one.round < STARTS) else { return };
+        one.prepared.memories.iter().for_each(|memory| memory.reset());
+        one.round += 1;
+        self.notes.arrive(one.number);
+        one.task = lane.engine().spawn((one.prepared.make)(&lane));
+        self.under.push(one);
+    }
+
+    async fn run(mut self, seed: u64) {
+        let other = self.comm.dup().await.expect("a communicator");
+        let comms = [self.comm.clone(), other];
+        // What all ranks decide alike, and what each for itself.
+        let (mut alike, mut own) = (Rng::with_seed(seed), Rng::with_seed(seed));
+        (0..self.comm.rank()).for_each(|_| own = own.fork());
+        let mut order: Vec<usize> = (0..self.calls.len()).collect();
+        alike.shuffle(&mut order);
+        for number in order {
+            let comm = comms[alike.usize(..2)].clone();
+            match alike.usize(..3) {
+                0 => {
+                    let call = self.calls[number];
+                    ask(&comm, &call, &self.notes);
+                    let prepared = call.prepare(&comm);
+                    self.notes.doing(comm.rank(), format!("{call:?}"));
+                    self.notes.arrive(number);
+                    (prepared.make)(&comm).await.expect("no error");
+                    self.check(&prepared, number, 1);
+                }
+                1 => self.start(number, &comm.background().clone(), false),
+                _ => self.start(number, &comm.lane(), true),
+            }
+            // Which persistent one goes on is the same everywhere; of the others, each rank takes any.
+            if alike.bool() {
+                let mut lanes: Vec<_> = self.under.iter().filter(|u| u.lane.is_some()).collect();
+                lanes.sort_by_key(|u| u.number);
+                if !lanes.is_empty() {
+                    let number = lanes[alike.usize(..lanes.len())].number;
+                    let i = self.under.iter().position(|u| u.number == number);
+                    self.finish(i.expect("it is under way")).await;
+                }
+            }
+            while self.under.len() > AT_ONCE {
+                let others: Vec<_> =
+                    (0..self.under.len()).filter(|&i| self.under[i].lane.is_none()).collect();
+                let i = match own.choice(others) {
+                    Some(i) => i,
+                    // The same everywhere: only persistent ones are under way here, so also there.
+                    None => self.oldest(),
+                };
+                self.finish(i).await;
+            }
+        }
+        while let Some(i) = (0..self.under.len()).find(|&i| self.under[i].lane.is_none()) {
+            self.finish(i).await;
+        }
+        while !self.under.is_empty() {
+            let i = self.oldest();
+            self.finish(i).await;
+        }
+        for comm in comms {
+            comm.close().await.expect("an end");
+        }
+    }
+
+    fn oldest(&self) -> usize {
+        let all = 0..self.under.len();
+        all.min_by_key(|&i| (self.under[i].round, self.under[i].number)).expect("one under way")
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Overlap(u64);
+
+impl Program for Overlap {
+    fn run<F: Fabric>(
+        self,
+        comm: Rc<Comm<F>>,
+        calls: Arc<Vec<Call>>,
+        notes: Arc<Notes>,
+    ) -> impl Future<Output = ()> + 'static {
+        Rank { comm, calls, notes, under: Vec::new() }.run(self.0)
+    }
+}
+
+#[test]
+fn in_virtual_time() {
+    let notes = Arc::new(Notes::default());
+    for n in [2, 3, 8, 13] {
+        simulate(&machine(1), Options::new(n), Overlap(n as u64), calls::all(n, &SMALL), &notes);
+    }
+}
+
+#[test]
+fn in_virtual_time_in_trouble() {
+    let notes = Arc::new(Notes::default());
+    let chaos = Chaos { loss: Some(weft_fabric_sim::units::Chance(0.3)), ..Chaos::rough() };
+    for n in [2, 5, 8] {
+        let options = Options::new(n).seed(n as u64).chaos(chaos);
+        simulate(&machine(2), options, Overlap(n as u64), calls::all(n, &SMALL), &notes);
+    }
+}
+
+#[test]
+fn on_shared_memory() {
+    let notes = Arc::new(Notes::default());
+    for n in [2, 5] {
+        share(n, "", Overlap(n as u64), calls::all(n, &SMALL), &notes);
+    }
+    let faults = "seed=3,multicast_loss=0.3,message_delay=0.1,reorder=1,completion_delay=0.3";
+    share(3, faults, Overlap(3), calls::all(3, &SMALL), &notes);
+}

@@ -1,0 +1,130 @@
+//! A persistent operation runs again without memory of the fabric, by every algorithm; those of RDMA
+//! writes and of shared memory without exposing the program's, too. With `--nocapture` it says what
+//! each start allocates and exposes.
+#![cfg(not(miri))]
+
+mod oracle;
+
+use oracle::call::Call;
+use oracle::calls::{self, Form};
+use oracle::memory::Layout::Dense;
+use oracle::ops::Op;
+use oracle::world::{Notes, Program, ask, name, share_on};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use weft_collective::catalog::Carrier;
+use weft_fabric::Fabric;
+use weft_process::{Active, Comm};
+
+mod counting;
+use counting::{ALLOCATED, Counting, EXPOSED};
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counted;
+
+// SAFETY: the system's allocator, with a count beside it.
+unsafe impl GlobalAlloc for Counted {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // A thread that ends may allocate when its count is gone.
+        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTER: Counted = Counted;
+
+const STARTS: usize = 20;
+
+/// By algorithm: the most allocations, and regions of the program's memory that were exposed, of one
+/// start, over all ranks.
+static MOST: Mutex<BTreeMap<String, [u64; 2]>> = Mutex::new(BTreeMap::new());
+
+/// This rank's counts: allocations, exposed, allocated by the fabric.
+fn counts() -> [u64; 3] {
+    [ALLOCATIONS.get(), EXPOSED.get(), ALLOCATED.get()]
+}
+
+#[derive(Clone, Copy)]
+struct Again;
+
+impl Program for Again {
+    fn run<F: Fabric>(
+        self,
+        comm: Rc<Comm<F>>,
+        calls: Arc<Vec<Call>>,
+        notes: Arc<Notes>,
+    ) -> impl Future<Output = ()> + 'static {
+        again(comm, calls, notes)
+    }
+}
+
+/// Every call as a persistent operation, started again and again.
+async fn again<F: Fabric>(comm: Rc<Comm<F>>, calls: Arc<Vec<Call>>, notes: Arc<Notes>) {
+    for (number, call) in calls.iter().enumerate() {
+        let lane = comm.lane();
+        let served = ask(&lane, call, &notes);
+        notes.doing(comm.rank(), format!("{call:?}"));
+        let prepared = call.prepare(&lane);
+        let mut most = [0; 2];
+        for start in 0..STARTS {
+            prepared.memories.iter().for_each(|memory| memory.reset());
+            // All ranks begin together: what comes before it is wanted must be kept, which
+            // is not the algorithm's.
+            comm.barrier().await.expect("no error");
+            notes.arrive(number);
+            let before = counts();
+            let task = lane.engine().spawn((prepared.make)(&lane));
+            comm.finished(Active::Task(task)).await.expect("no error");
+            let who = || format!("start {start}, served by {served}: {call:?}");
+            let after = counts();
+            notes
+                .check(&prepared, call, (number, start + 1, comm.size()))
+                .unwrap_or_else(|why| panic!("{why}: {}", who()));
+            if start >= STARTS / 2 {
+                let [made, exposed, allocated] = std::array::from_fn(|i| after[i] - before[i]);
+                assert_eq!(allocated, 0, "regions of the fabric, {}", who());
+                let own = matches!(served.algorithm.carrier, Carrier::Writes | Carrier::Memory);
+                assert!(!own || exposed == 0, "{exposed} regions exposed, {}", who());
+                most = [most[0].max(made), most[1].max(exposed)];
+            }
+        }
+        let mut all = MOST.lock().expect("no panic");
+        let entry = all.entry(name(served)).or_default();
+        *entry = [entry[0].max(most[0]), entry[1].max(most[1])];
+    }
+    comm.close().await.expect("an end");
+}
+
+#[test]
+fn nothing_is_registered_again() {
+    let form = |count| Form {
+        count,
+        op: Op::Sum,
+        layouts: (Dense, Dense),
+        in_place: false,
+        varying: false,
+    };
+    let notes = Arc::new(Notes::default());
+    for ranks in [2, 4] {
+        let calls = calls::all(ranks, &[form(4), form(500), form(2000)]);
+        share_on(ranks, Counting, Again, calls, &notes);
+    }
+    let most = MOST.lock().expect("no panic");
+    for (name, [allocations, exposed]) in &*most {
+        println!("{allocations:4} allocations, {exposed:2} regions exposed a start: {name}");
+    }
+    assert!(most.len() > 80, "{} algorithms", most.len());
+}

@@ -1,0 +1,356 @@
+//! One collective call: which algorithm is asked for, with what; and its memory on one rank with what an
+//! oracle says must come out.
+
+use super::memory::{Expected, Layout, Memory};
+use super::ops::Op;
+use std::fmt;
+use std::pin::Pin;
+use std::rc::Rc;
+use weft_collective::{Case, Choice, Operation, Site};
+use weft_fabric::Fabric;
+use weft_process::{Comm, Error, Lengths, Root};
+
+/// A call, the same on all ranks.
+#[derive(Clone, Copy)]
+pub struct Call {
+    pub choice: Choice,
+    /// Elements of the buffer, or of one block.
+    pub count: usize,
+    pub root: usize,
+    pub op: Op,
+    /// Of what is sent and of what is received.
+    pub layouts: (Layout, Layout),
+    pub in_place: bool,
+    /// Blocks differ in length, where they may.
+    pub varying: bool,
+    pub key: u64,
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Call { choice, count, root, op, layouts, in_place, varying, key } = self;
+        write!(f, "{} by {choice}: {count} elements, root {root}, {op:?}, ", self.operation())?;
+        write!(f, "{layouts:?}, in place {in_place}, varying {varying}, key {key}")
+    }
+}
+
+/// Bytes of an element of what is only moved: odd, so that nothing is a whole number of words.
+const MOVED: usize = 3;
+
+pub type Running = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
+
+/// Makes the operation on a communicator, or on a view of one.
+pub type Make<F> = Box<dyn Fn(&Comm<F>) -> Running>;
+
+/// A call on one rank: made as often as one likes.
+pub struct Prepared<F: Fabric> {
+    pub memories: Vec<Memory>,
+    pub make: Make<F>,
+    /// Which memory must hold the same bits on all ranks.
+    pub result: Option<usize>,
+}
+
+impl Call {
+    pub fn operation(&self) -> Operation {
+        self.choice.algorithm.operation
+    }
+
+    fn reduces(&self) -> bool {
+        use Operation::*;
+        matches!(self.operation(), Reduce | Allreduce | ReduceScatter | Scan | Exscan)
+    }
+
+    fn unit(&self) -> usize {
+        if self.reduces() { self.op.unit() } else { MOVED }
+    }
+
+    fn varies(&self) -> bool {
+        use Operation::*;
+        match self.operation() {
+            Gatherv | Scatterv | Alltoallv => true,
+            Allgather | ReduceScatter => self.varying,
+            _ => false,
+        }
+    }
+
+    /// Elements of the block of `rank`; some have none.
+    fn len(&self, rank: usize) -> usize {
+        match self.varies() && self.count > 0 {
+            true => (7 * rank + self.key as usize) % 3 * self.count / 2 + rank % 2,
+            false => self.count,
+        }
+    }
+
+    /// Elements that `from` sends to `to`. In place both directions have one length.
+    fn len_between(&self, from: usize, to: usize) -> usize {
+        match (self.varies() && self.count > 0, self.in_place) {
+            (false, _) => self.count,
+            (true, true) => (from + to + self.key as usize) % 3 * self.count / 2,
+            (true, false) => (from + 2 * to + self.key as usize) % 4 * self.count / 3,
+        }
+    }
+
+    /// What the choice depends on, as [`Operation::measure`] says.
+    pub fn case(&self, ranks: usize, site: Site) -> Case {
+        use Operation::*;
+        let all: usize = (0..ranks).map(|rank| self.len(rank)).sum();
+        let elements = match self.operation() {
+            Barrier | Gatherv | Scatterv | Alltoallv => 0,
+            ReduceScatter => all,
+            _ => self.count,
+        };
+        let bytes = match self.operation() {
+            Allgather => all * self.unit() / ranks,
+            _ => elements * self.unit(),
+        };
+        let element = if self.reduces() { self.unit() } else { 1 };
+        let first = self.len(0);
+        let equal = !matches!(self.operation(), Allgather | ReduceScatter)
+            || (0..ranks).all(|rank| self.len(rank) == first);
+        let commutes = !self.reduces() || self.op != Op::Product;
+        Case { ranks, bytes, element, commutes, equal, site }
+    }
+
+    /// Whether data must travel between ranks: between all pairs that an algorithm may use.
+    pub fn moves(&self, ranks: usize) -> bool {
+        ranks > 1 && (self.count >= ranks || self.operation() == Operation::Barrier)
+    }
+
+    fn content(&self, from: usize, to: usize, len: usize) -> Vec<u8> {
+        let key = self.key << 16 | (from << 8) as u64 | to as u64;
+        let mut rng = fastrand::Rng::with_seed(key);
+        std::iter::repeat_with(|| rng.u8(..)).take(MOVED * len).collect()
+    }
+
+    fn operand(&self, rank: usize, count: usize) -> Vec<u8> {
+        self.op.operand(self.key << 16 | (rank << 8) as u64, count)
+    }
+
+    /// The operands of `ranks` combined in their order.
+    fn reduced(&self, ranks: std::ops::Range<usize>, count: usize) -> Vec<u8> {
+        let operands = ranks.map(|rank| self.operand(rank, count));
+        operands.reduce(|a, b| self.op.apply(&a, &b)).expect("one rank at least")
+    }
+
+    fn sum(&self, data: Vec<u8>) -> Expected {
+        if self.op == Op::Float { Expected::Near(data) } else { Expected::These(data) }
+    }
+
+    fn lengths(&self) -> Lengths {
+        if self.varies() { Lengths::Varying } else { Lengths::Equal }
+    }
+
+    /// The call's memory on this rank of `comm`.
+    pub fn prepare<F: Fabric>(&self, comm: &Comm<F>) -> Prepared<F> {
+        use Operation::*;
+        match self.operation() {
+            Barrier => Prepared {
+                memories: Vec::new(),
+                make: Box::new(|c| Box::pin(c.barrier())),
+                result: None,
+            },
+            Bcast => self.bcast(comm),
+            Gather | Gatherv => self.gather(comm),
+            Scatter | Scatterv => self.scatter(comm),
+            Allgather => self.allgather(comm),
+            Alltoall | Alltoallv => self.alltoall(comm),
+            Reduce | Allreduce | Scan | Exscan => self.reduce(comm),
+            ReduceScatter => self.reduce_scatter(comm),
+        }
+    }
+
+    /// Memory to send from: it must stay as it is.
+    fn out<F: Fabric>(&self, comm: &Comm<F>, len: usize, data: Vec<u8>) -> Memory {
+        let form = (self.layouts.0, self.unit(), len);
+        let pool = comm.engine().endpoint().staging();
+        Memory::new(pool, "what was sent", form, data.clone(), Expected::These(data))
+    }
+
+    fn into<F: Fabric>(
+        &self,
+        comm: &Comm<F>,
+        len: usize,
+        before: Vec<u8>,
+        expected: Expected,
+    ) -> Memory {
+        let form = (self.layouts.1, self.unit(), len);
+        let pool = comm.engine().endpoint().staging();
+        Memory::new(pool, "what was received", form, before, expected)
+    }
+
+    fn bcast<F: Fabric>(&self, comm: &Comm<F>) -> Prepared<F> {
+        let (root, len) = (self.root, self.count);
+        let data = self.content(root, 0, len);
+        let memory = match comm.rank() == root {
+            true => self.out(comm, len, data),
+            false => self.into(comm, len, Vec::new(), Expected::These(data)),
+        };
+        let buffer = memory.whole();
+        let make = Box::new(move |c: &Comm<F>| -> Running {
+            Box::pin(c.bcast(buffer.clone(), Root::Rank(root)))
+        });
+        Prepared { memories: vec![memory], make, result: None }
+    }
+
+    /// The first element of each block, and behind the last.
+    fn starts(&self, ranks: usize, len: impl Fn(usize) -> usize) -> Vec<usize> {
+        let mut starts = vec![0];
+        for rank in 0..ranks {
+            starts.push(starts[rank] + len(rank));
+        }
+        starts
+    }
+
+    fn gather<F: Fabric>(&self, comm: &Comm<F>) -> Prepared<F> {
+        let (me, n, root, lengths) = (comm.rank(), comm.size(), self.root, self.lengths());
+        let mine = self.content(me, 0, self.len(me));
+        let mut memories = Vec::new();
+        let mut blocks = Vec::new();
+        let in_place = self.in_place && me == root;
+        if me == root {
+            let starts = self.starts(n, |r| self.len(r));
+            let all: Vec<u8> = (0..n).flat_map(|r| self.content(r, 0, self.len(r))).collect();
+            // In place the own block is there already, with anything in the others.
+            let before =
+                if in_place { hide(&all, MOVED, starts[me]..starts[me + 1]) } else { vec![] };
+            let whole = self.into(comm, starts[n], before, Expected::These(all));
+            blocks = (0..n).map(|r| whole.block(starts[r], self.len(r))).collect();
+            memories.push(whole);
+        }
+        let send = (!in_place).then(|| self.out(comm, self.len(me), mine));
+        let buffer = send.as_ref().map(Memory::whole);
+        memories.extend(send);
+        let make = Box::new(move |c: &Comm<F>| -> Running {
+            Box::pin(c.gather(buffer.clone(), blocks.clone(), Root::Rank(root), lengths))
+        });
+        Prepared { memories, make, result: None }
+    }
+
+    fn scatter<F: Fabric>(&self, comm: &Comm<F>) -> Prepared<F> {
+        let (me, n, root, lengths) = (comm.rank(), comm.size(), self.root, self.lengths());
+        let mut memories = Vec::new();
+        let mut blocks = Vec::new();
+        if me == root {
+            let starts = self.starts(n, |r| self.len(r));
+            let all = (0..n).flat_map(|r| self.content(r, 0, self.len(r))).collect();
+            let whole = self.out(comm, starts[n], all);
+            blocks = (0..n).map(|r| whole.block(starts[r], self.len(r))).collect();
+            memories.push(whole);
+        }
+        let mine = Expected::These(self.content(me, 0, self.len(me)));
+        let in_place = self.in_place && me == root;
+        let receive = (!in_place).then(|| self.into(comm, self.len(me), Vec::new(), mine));
+        let buffer = receive.as_ref().map(Memory::whole);
+        memories.extend(receive);
+        let make = Box::new(move |c: &Comm<F>| -> Running {
+            Box::pin(c.scatter(blocks.clone(), buffer.clone(), Root::Rank(root), lengths))
+        });
+        Prepared { memories, make, result: None }
+    }
+
+    fn allgather<F: Fabric>(&self, comm: &Comm<F>) -> Prepared<F> {
+        let (me, n) = (comm.rank(), comm.size());
+        let starts = self.starts(n, |r| self.len(r));
+        let all: Vec<u8> = (0..n).flat_map(|r| self.content(r, 0, self.len(r))).collect();
+        let before =
+            if self.in_place { hide(&all, MOVED, starts[me]..starts[me + 1]) } else { vec![] };
+        let whole = self.into(comm, starts[n], before, Expected::These(all));
+        let blocks: Vec<_> = (0..n).map(|r| whole.block(starts[r], self.len(r))).collect();
+        let mine = self.content(me, 0, self.len(me));
+        let send = (!self.in_place).then(|| self.out(comm, self.len(me), mine));
+        let buffer = send.as_ref().map(Memory::whole);
+        let make = Box::new(move |c: &Comm<F>| -> Running {
+            Box::pin(c.allgather(buffer.clone(), blocks.clone()))
+        });
+        Prepared { memories: [whole].into_iter().chain(send).collect(), make, result: Some(0) }
+    }
+
+    fn alltoall<F: Fabric>(&self, comm: &Comm<F>) -> Prepared<F> {
+        let (me, n, lengths) = (comm.rank(), comm.size(), self.lengths());
+        let contents = |pairs: &dyn Fn(usize) -> (usize, usize)| -> Vec<u8> {
+            let block = |(from, to)| self.content(from, to, self.len_between(from, to));
+            (0..n).flat_map(|r| block(pairs(r))).collect()
+        };
+        let (sent, got) = (contents(&|r| (me, r)), contents(&|r| (r, me)));
+        let (out_len, in_len) = (|r| self.len_between(me, r), |r| self.len_between(r, me));
+        let (outs, ins) = (self.starts(n, out_len), self.starts(n, in_len));
+        let before = if self.in_place { sent.clone() } else { Vec::new() };
+        let into = self.into(comm, ins[n], before, Expected::These(got));
+        let receive: Vec<_> = (0..n).map(|r| into.block(ins[r], in_len(r))).collect();
+        let out = (!self.in_place).then(|| self.out(comm, outs[n], sent));
+        let send: Option<Vec<_>> =
+            out.as_ref().map(|out| (0..n).map(|r| out.block(outs[r], out_len(r))).collect());
+        let make = Box::new(move |c: &Comm<F>| -> Running {
+            Box::pin(c.alltoall(send.clone(), receive.clone(), lengths))
+        });
+        Prepared { memories: [into].into_iter().chain(out).collect(), make, result: None }
+    }
+
+    /// Reduce, allreduce and both scans.
+    fn reduce<F: Fabric>(&self, comm: &Comm<F>) -> Prepared<F> {
+        let (me, n, root, operation) = (comm.rank(), comm.size(), self.root, self.operation());
+        let mine = self.operand(me, self.count);
+        let (receives, expected) = match operation {
+            Operation::Reduce if me != root => (false, Expected::Anything),
+            Operation::Scan => (true, self.sum(self.reduced(0..me + 1, self.count))),
+            Operation::Exscan if me == 0 => (true, Expected::Anything),
+            Operation::Exscan => (true, self.sum(self.reduced(0..me, self.count))),
+            _ => (true, self.sum(self.reduced(0..n, self.count))),
+        };
+        let in_place = self.in_place && receives;
+        let before = if in_place { mine.clone() } else { Vec::new() };
+        let receive = receives.then(|| self.into(comm, self.count, before, expected));
+        let send = (!in_place).then(|| self.out(comm, self.count, mine));
+        let (out, into) = (send.as_ref().map(Memory::whole), receive.as_ref().map(Memory::whole));
+        let op = Rc::new(self.op);
+        let make = Box::new(move |c: &Comm<F>| -> Running {
+            let (out, op) = (out.clone(), op.clone());
+            match (operation, into.clone()) {
+                (Operation::Reduce, into) => Box::pin(c.reduce(out, into, Root::Rank(root), op)),
+                (Operation::Allreduce, Some(into)) => Box::pin(c.allreduce(out, into, op)),
+                (_, Some(into)) => Box::pin(c.scan(out, into, op, operation == Operation::Exscan)),
+                _ => unreachable!("all ranks receive"),
+            }
+        });
+        let result = (operation == Operation::Allreduce).then_some(0);
+        Prepared { memories: receive.into_iter().chain(send).collect(), make, result }
+    }
+
+    fn reduce_scatter<F: Fabric>(&self, comm: &Comm<F>) -> Prepared<F> {
+        let (me, n, unit) = (comm.rank(), comm.size(), self.unit());
+        let starts = self.starts(n, |r| self.len(r));
+        let counts: Vec<usize> = (0..n).map(|r| self.len(r)).collect();
+        let mine = self.operand(me, starts[n]);
+        let all = self.reduced(0..n, starts[n]);
+        let part = all[starts[me] * unit..starts[me + 1] * unit].to_vec();
+        let op = Rc::new(self.op);
+        let mut memories = Vec::new();
+        let (out, into) = if self.in_place {
+            // Behind the result the buffer may hold anything; here, what it held.
+            let mut after = part;
+            after.extend(&mine[after.len()..]);
+            let both = self.into(comm, starts[n], mine, self.sum(after));
+            let buffers = (both.whole(), both.block(0, counts[me]));
+            memories.push(both);
+            buffers
+        } else {
+            let (out, into) = (
+                self.out(comm, starts[n], mine),
+                self.into(comm, counts[me], Vec::new(), self.sum(part)),
+            );
+            let buffers = (out.whole(), into.whole());
+            memories.extend([into, out]);
+            buffers
+        };
+        let make = Box::new(move |c: &Comm<F>| -> Running {
+            Box::pin(c.reduce_scatter(out.clone(), counts.clone(), into.clone(), op.clone()))
+        });
+        Prepared { memories, make, result: None }
+    }
+}
+
+/// `data` with other bytes in all elements but those `seen`.
+fn hide(data: &[u8], unit: usize, seen: std::ops::Range<usize>) -> Vec<u8> {
+    let seen = seen.start * unit..seen.end * unit;
+    data.iter().enumerate().map(|(i, &b)| if seen.contains(&i) { b } else { !b }).collect()
+}

@@ -1,0 +1,166 @@
+//! A program's memory in a test: elements side by side or with gaps, what it holds before a call, and
+//! what it must hold afterwards, to the last byte of the gaps.
+
+use weft_datatype::{Basic, Datatype, Predefined, Type, Width};
+use weft_fabric::{Staging, StagingPool};
+use weft_process::Buffer;
+
+/// How elements lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// Side by side.
+    Dense,
+    /// One byte, a gap of one, the rest, a gap of two.
+    Gaps,
+}
+
+impl Layout {
+    /// Bytes from one element of `unit` bytes to the next.
+    fn extent(self, unit: usize) -> usize {
+        match self {
+            Layout::Dense => unit,
+            Layout::Gaps => unit + 3,
+        }
+    }
+
+    /// Where byte `i` of an element lies in it.
+    fn place(self, i: usize) -> usize {
+        i + usize::from(self == Layout::Gaps && i > 0)
+    }
+
+    /// The datatype of one element.
+    fn ty(self, unit: usize) -> Type {
+        let byte = Predefined::new().of(Basic::BYTE).clone();
+        let made = match self {
+            Layout::Dense => Datatype::contiguous_of(Width::Int, unit as i64, &byte),
+            Layout::Gaps => Datatype::hindexed(Width::Int, &[1, unit as i64 - 1], &[0, 2], &byte)
+                .and_then(|ty| Datatype::resized(Width::Int, &ty, 0, unit as i64 + 3)),
+        };
+        made.expect("a datatype")
+    }
+}
+
+/// What lies in gaps, and where nothing has come yet.
+const UNTOUCHED: u8 = 0xa5;
+
+/// What data must be after a call.
+#[derive(Debug, Clone)]
+pub enum Expected {
+    These(Vec<u8>),
+    /// Sums of floating-point numbers, up to rounding.
+    Near(Vec<u8>),
+    /// Not said by the standard; gaps must be as they were all the same.
+    Anything,
+}
+
+/// A buffer of `len` elements.
+pub struct Memory {
+    what: &'static str,
+    staging: Staging,
+    layout: Layout,
+    unit: usize,
+    len: usize,
+    ty: Type,
+    before: Vec<u8>,
+    expected: Expected,
+}
+
+impl Memory {
+    /// `before`: the data at first; shorter than the buffer: the rest is untouched.
+    pub fn new(
+        pool: &StagingPool,
+        what: &'static str,
+        (layout, unit, len): (Layout, usize, usize),
+        before: Vec<u8>,
+        expected: Expected,
+    ) -> Memory {
+        let staging = pool.take(layout.extent(unit) * len);
+        let memory =
+            Memory { what, staging, layout, unit, len, ty: layout.ty(unit), before, expected };
+        memory.reset();
+        memory
+    }
+
+    /// Everything as it was before the call.
+    pub fn reset(&self) {
+        self.staging.sge().fill(&self.image(&self.before));
+    }
+
+    /// All of it with `data` in its elements from the first on.
+    fn image(&self, data: &[u8]) -> Vec<u8> {
+        let mut image = vec![UNTOUCHED; self.staging.len()];
+        for (i, &byte) in data.iter().enumerate() {
+            image[self.offset(i)] = byte;
+        }
+        image
+    }
+
+    /// Where byte `i` of the data lies.
+    fn offset(&self, i: usize) -> usize {
+        i / self.unit * self.layout.extent(self.unit) + self.layout.place(i % self.unit)
+    }
+
+    /// `count` elements from element `first` on.
+    pub fn block(&self, first: usize, count: usize) -> Buffer {
+        assert!(first + count <= self.len, "{}: {first} + {count} of {}", self.what, self.len);
+        let start = self.staging.sge().ptr().wrapping_add(first * self.layout.extent(self.unit));
+        // SAFETY: the memory holds these elements, as just asserted, and lives as long as the test
+        // keeps `self`: until the call is over.
+        unsafe { Buffer::new(start, count, self.ty.clone()) }
+    }
+
+    pub fn whole(&self) -> Buffer {
+        self.block(0, self.len)
+    }
+
+    /// The data that it holds now.
+    pub fn data(&self) -> Vec<u8> {
+        let now = self.now();
+        (0..self.len * self.unit).map(|i| now[self.offset(i)]).collect()
+    }
+
+    fn now(&self) -> Vec<u8> {
+        let mut now = vec![0; self.staging.len()];
+        self.staging.sge().read(&mut now);
+        now
+    }
+
+    /// What is wrong after the call.
+    pub fn check(&self) -> Result<(), String> {
+        let data = self.data();
+        let expected = match &self.expected {
+            Expected::These(expected) => expected.clone(),
+            Expected::Near(expected) => {
+                near(&data, expected).map_err(|why| format!("{}: {why}", self.what))?;
+                data
+            }
+            Expected::Anything => data,
+        };
+        let (now, right) = (self.now(), self.image(&expected));
+        match now.iter().zip(&right).position(|(a, b)| a != b) {
+            None => Ok(()),
+            Some(at) => Err(format!(
+                "{}: byte {at} of {} ({} elements of {} bytes, {:?}) is {:#04x}, not {:#04x}",
+                self.what,
+                now.len(),
+                self.len,
+                self.unit,
+                self.layout,
+                now[at],
+                right[at]
+            )),
+        }
+    }
+}
+
+/// Numbers of a sum of at most some dozens of numbers below 1.
+fn near(data: &[u8], expected: &[u8]) -> Result<(), String> {
+    for (i, (a, b)) in data.chunks_exact(8).zip(expected.chunks_exact(8)).enumerate() {
+        let number = |word: &[u8]| f64::from_ne_bytes(word.try_into().expect("8 bytes"));
+        let (a, b) = (number(a), number(b));
+        if (a - b).abs() > 1e-12 || a.is_nan() {
+            return Err(format!("number {i} is {a}, not {b}"));
+        }
+    }
+    Ok(())
+}

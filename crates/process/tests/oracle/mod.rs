@@ -1,0 +1,11 @@
+//! Collective calls with every algorithm, compared with an oracle: what the tests of this crate share.
+#![allow(dead_code)] // not every test uses all
+
+pub mod call;
+pub mod calls;
+pub mod memory;
+pub mod ops;
+pub mod world;
+
+#[path = "../../../fabric-sim/tests/turns/machine.rs"]
+pub mod machine;

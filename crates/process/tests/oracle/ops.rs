@@ -1,0 +1,95 @@
+//! Operators, and what they must give.
+
+use weft_collective::Reduce;
+use weft_fabric::Sge;
+
+/// What a reduction does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op {
+    /// Of 64-bit words; commutes.
+    Sum,
+    /// Of 2 by 2 matrices of words; associative, does not commute.
+    Product,
+    /// Of floating-point numbers; commutes, but the bits tell the order.
+    Float,
+}
+
+impl Op {
+    /// Bytes of one element.
+    pub fn unit(self) -> usize {
+        match self {
+            Op::Sum | Op::Float => 8,
+            Op::Product => 32,
+        }
+    }
+
+    /// `left op right`.
+    pub fn apply(self, left: &[u8], right: &[u8]) -> Vec<u8> {
+        let mut result = right.to_vec();
+        let pairs = left.chunks_exact(self.unit()).zip(result.chunks_exact_mut(self.unit()));
+        pairs.for_each(|(left, right)| self.element(left, right));
+        result
+    }
+
+    /// `right = left op right` of one element.
+    fn element(self, left: &[u8], right: &mut [u8]) {
+        let word =
+            |of: &[u8], i: usize| u64::from_ne_bytes(of[8 * i..][..8].try_into().expect("8"));
+        let float = |of: &[u8]| f64::from_bits(word(of, 0));
+        match self {
+            Op::Sum => {
+                let sum = word(left, 0).wrapping_add(word(right, 0));
+                right.copy_from_slice(&sum.to_ne_bytes());
+            }
+            Op::Float => right.copy_from_slice(&(float(left) + float(right)).to_ne_bytes()),
+            Op::Product => {
+                let (a, b): ([u64; 4], [u64; 4]) = (
+                    std::array::from_fn(|i| word(left, i)),
+                    std::array::from_fn(|i| word(right, i)),
+                );
+                for (i, word) in product(a, b).into_iter().enumerate() {
+                    right[8 * i..][..8].copy_from_slice(&word.to_ne_bytes());
+                }
+            }
+        }
+    }
+
+    /// `count` elements that `key` alone gives.
+    pub fn operand(self, key: u64, count: usize) -> Vec<u8> {
+        let mut rng = fastrand::Rng::with_seed(key);
+        let word = || match self {
+            Op::Float => (rng.f64() - 0.5).to_bits(),
+            _ => rng.u64(..),
+        };
+        let words = std::iter::repeat_with(word).take(count * self.unit() / 8);
+        words.flat_map(u64::to_ne_bytes).collect()
+    }
+}
+
+fn product(a: [u64; 4], b: [u64; 4]) -> [u64; 4] {
+    let entry = |row: usize, column: usize| {
+        let (x, y) =
+            (a[2 * row].wrapping_mul(b[column]), a[2 * row + 1].wrapping_mul(b[2 + column]));
+        x.wrapping_add(y)
+    };
+    [entry(0, 0), entry(0, 1), entry(1, 0), entry(1, 1)]
+}
+
+impl Reduce for Op {
+    fn combine(&self, left: Sge, right: Sge) {
+        assert!(left.len() == right.len() && left.len().is_multiple_of(self.unit()), "whole ones");
+        // Without memory of its own: tests count allocations.
+        let (mut a, mut b) = ([0; 32], [0; 32]);
+        let (a, b) = (&mut a[..self.unit()], &mut b[..self.unit()]);
+        for at in (0..left.len()).step_by(self.unit()) {
+            left.part(at, a.len()).read(a);
+            right.part(at, b.len()).read(b);
+            self.element(a, b);
+            right.part(at, b.len()).fill(b);
+        }
+    }
+
+    fn commutes(&self) -> bool {
+        *self != Op::Product
+    }
+}
