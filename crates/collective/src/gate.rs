@@ -61,15 +61,25 @@ impl<F: Fabric> Gate<F> {
     ) -> impl Future<Output = Result<(Turn<'_, F>, u64), Fault>> + use<'_, F> {
         let number = self.begun.get() + 1;
         self.begun.set(self.begun.get() + numbers);
-        let inner = self.inner.get_or_init(|| {
-            let counters = link.endpoint.fabric().counters();
-            let left = counters.allocate();
-            Inner { endpoint: link.endpoint.clone(), left, start: counters.value(left) }
-        });
+        let inner = self.inner(link);
         async move {
             inner.endpoint.until(inner.left, inner.start + number - 1).await?;
             Ok((Turn(inner, numbers), number))
         }
+    }
+
+    /// Counts an operation in that takes its turn at once: others may be under way.
+    pub fn pass(&self, link: &Link<F>) -> Turn<'_, F> {
+        self.begun.set(self.begun.get() + 1);
+        Turn(self.inner(link), 1)
+    }
+
+    fn inner(&self, link: &Link<F>) -> &Inner<F> {
+        self.inner.get_or_init(|| {
+            let counters = link.endpoint.fabric().counters();
+            let left = counters.allocate();
+            Inner { endpoint: link.endpoint.clone(), left, start: counters.value(left) }
+        })
     }
 
     /// Waits until this rank has left all operations that have begun.

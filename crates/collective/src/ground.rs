@@ -22,6 +22,7 @@ pub struct Ground<F: Fabric> {
     slots: RefCell<Vec<Rc<Slots<F>>>>,
     selection: RefCell<Rc<Selection>>,
     levels: RefCell<Option<Rc<Levels<F>>>>,
+    compositions: Gate<F>,
     casts: Gate<F>,
     cast: RefCell<Option<Rc<Multicast<Endpoint<F>>>>>,
 }
@@ -37,6 +38,7 @@ impl<F: Fabric> Ground<F> {
             slots: RefCell::default(),
             selection: RefCell::default(),
             levels: RefCell::default(),
+            compositions: Gate::default(),
             casts: Gate::default(),
             cast: RefCell::default(),
         }
@@ -59,10 +61,11 @@ impl<F: Fabric> Ground<F> {
         *self.selection.borrow_mut() = selection;
     }
 
-    /// The ranks of this node, and the leaders of all nodes.
-    pub(crate) fn levels(&self, link: &Link<F>) -> Rc<Levels<F>> {
+    /// The ranks of this node, and the leaders of all nodes, for one operation.
+    pub(crate) fn levels(&self, link: &Link<F>) -> Composition<'_, F> {
         let mut levels = self.levels.borrow_mut();
-        levels.get_or_insert_with(|| Rc::new(Levels::new(link, self))).clone()
+        let levels = levels.get_or_insert_with(|| Rc::new(Levels::new(link, self))).clone();
+        Composition { levels, _turn: self.compositions.pass(link) }
     }
 
     /// The slots of `pattern` for payloads of `len` bytes.
@@ -96,10 +99,11 @@ impl<F: Fabric> Ground<F> {
     /// Ends it, when the operations that have begun are over: the last lost multicast is repaired before
     /// anybody forgets it. Collective where multicast was used, and over at once elsewhere.
     pub async fn close(&self) -> Result<(), Fault> {
+        // A communicator may be freed while nonblocking operations on it are under way.
+        self.compositions.empty().await?;
         let levels = self.levels.take();
         let below = levels.iter().flat_map(|levels| levels.grounds());
         for ground in below.chain([self]) {
-            // A communicator may be freed while nonblocking operations on it are under way.
             ground.casts.empty().await?;
             let cast = ground.cast.take().and_then(Rc::into_inner);
             if let Some(cast) = cast {
@@ -111,9 +115,22 @@ impl<F: Fabric> Ground<F> {
 
     /// Whether [`Ground::close`] has anything to do.
     pub fn has_cast(&self) -> bool {
-        let levels = self.levels.borrow();
-        let mut below = levels.iter().flat_map(|levels| levels.grounds());
-        self.cast.borrow().is_some() || below.any(|ground| ground.cast.borrow().is_some())
+        // A level's multicast group may be opened by what is still under way.
+        self.cast.borrow().is_some() || self.levels.borrow().is_some()
+    }
+}
+
+/// The levels while a two-level operation is under way.
+pub(crate) struct Composition<'g, F: Fabric> {
+    levels: Rc<Levels<F>>,
+    _turn: Turn<'g, F>,
+}
+
+impl<F: Fabric> Deref for Composition<'_, F> {
+    type Target = Levels<F>;
+
+    fn deref(&self) -> &Levels<F> {
+        &self.levels
     }
 }
 
