@@ -33,7 +33,7 @@ int main(int argc, char **argv)
 {
     int one, room;
     tool_begin();
-    MPI_T_cvar_handle allreduce = control("WEFT_ALLREDUCE", &one), eager = control("WEFT_EAGER", &one);
+    MPI_T_cvar_handle allreduce = control("WEFT_ALLREDUCE", &room), eager = control("WEFT_EAGER", &one);
     MPI_T_cvar_handle rail = control("WEFT_RAIL", &one), faults = control("WEFT_FAULT", &room);
     MPI_T_cvar_handle cma = control("WEFT_CMA", &one), fabric = control("WEFT_FABRIC", &one);
     MPI_T_cvar_handle nodes = control("WEFT_NODES", &room);
@@ -41,8 +41,11 @@ int main(int argc, char **argv)
     /* The environment's, or the defaults. */
     int given = getenv("WEFT_ALLREDUCE") != NULL, word = -7;
     number bytes = 7;
-    OK(MPI_T_cvar_read(allreduce, &word));
-    CHECK(word == item("WEFT_ALLREDUCE", given ? "CENTRAL" : "auto"), "%d", word);
+    char name[8192];
+    OK(MPI_T_cvar_read(allreduce, name));
+    CHECK(!strcmp(name, given ? "CENTRAL" : "auto"), "%s", name);
+    OK(MPI_T_cvar_read(fabric, &word));
+    CHECK(word == item("WEFT_FABRIC", "auto"), "%d", word);
     OK(MPI_T_cvar_read(eager, &bytes));
     CHECK(bytes == (given ? 4000 : 16384), "%llu", bytes);
     OK(MPI_T_cvar_read(rail, &word));
@@ -50,8 +53,10 @@ int main(int argc, char **argv)
 
     /* Wrong values. */
     char text[8192] = "reorder=7";
-    int wrong[] = {-1, 4, 1000};
-    for (int i = 0; i < 3; i++) IS(MPI_T_ERR_INVALID, MPI_T_cvar_write(allreduce, &wrong[i]));
+    int wrong[] = {-1, 3, 1000};
+    for (int i = 0; i < 3; i++) IS(MPI_T_ERR_INVALID, MPI_T_cvar_write(fabric, &wrong[i]));
+    strcpy(name, "FASTEST");
+    IS(MPI_T_ERR_INVALID, MPI_T_cvar_write(allreduce, name));
     wrong[0] = 2;
     IS(MPI_T_ERR_INVALID, MPI_T_cvar_write(cma, &wrong[0]));
     bytes = 1ULL << 40;
@@ -68,8 +73,8 @@ int main(int argc, char **argv)
     CHECK(bytes == (given ? 4000 : 16384), "%llu", bytes);
 
     /* Right ones. */
-    word = item("WEFT_ALLREDUCE", "MPI-GB");
-    OK(MPI_T_cvar_write(allreduce, &word));
+    strcpy(name, "MPI-GB");
+    OK(MPI_T_cvar_write(allreduce, name));
     bytes = 100;
     OK(MPI_T_cvar_write(eager, &bytes));
     word = 3;
@@ -121,14 +126,14 @@ int main(int argc, char **argv)
     CHECK(bytes == 100, "%llu", bytes);
     OK(MPI_T_cvar_read(control("WEFT_SPIN_US", &one), &bytes));
     CHECK(bytes == 20, "%llu", bytes);
-    allreduce = control("WEFT_ALLREDUCE", &one);
-    OK(MPI_T_cvar_read(allreduce, &word));
-    CHECK(word == item("WEFT_ALLREDUCE", "MPI-GB"), "%d", word);
+    allreduce = control("WEFT_ALLREDUCE", &room);
+    OK(MPI_T_cvar_read(allreduce, name));
+    CHECK(!strcmp(name, "MPI-GB"), "%s", name);
     OK(MPI_T_cvar_read(control("WEFT_NODES", &room), text));
     CHECK(!strcmp(text, "64"), "%s", text);
     OK(MPI_T_cvar_read(control("WEFT_FAULT", &room), text));
     CHECK(!strcmp(text, "seed=3,message_delay=0.1"), "%s", text);
-    IS(MPI_T_ERR_CVAR_SET_NEVER, MPI_T_cvar_write(allreduce, &word));
+    IS(MPI_T_ERR_CVAR_SET_NEVER, MPI_T_cvar_write(allreduce, name));
     IS(MPI_T_ERR_CVAR_SET_NEVER, MPI_T_cvar_write(eager, &bytes));
     end();
     IS(MPI_T_ERR_CVAR_SET_NEVER, MPI_T_cvar_write(eager, &bytes));

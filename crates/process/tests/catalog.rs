@@ -6,8 +6,10 @@
 
 mod oracle;
 
-use oracle::calls::{self, SMALL};
+use oracle::calls::{self, Form, SMALL};
 use oracle::machine::machine;
+use oracle::memory::Layout;
+use oracle::ops::Op;
 use oracle::world::{Blocking, Notes, name, share, simulate};
 use std::sync::Arc;
 use weft_collective::catalog::{ALGORITHMS, Carrier};
@@ -70,6 +72,17 @@ fn all_algorithms_on_shared_memory() {
     let notes = Arc::new(Notes::default());
     for n in 1..=9 {
         share(n, "", Blocking, calls::all(n, &SMALL), &notes);
+    }
+    // Some take what is a little longer.
+    let longer = Form {
+        count: 300,
+        op: Op::Sum,
+        layouts: (Layout::Dense, Layout::Gaps),
+        in_place: false,
+        varying: false,
+    };
+    for n in [2, 3, 5] {
+        share(n, "", Blocking, calls::all(n, &[longer]), &notes);
     }
     use Carrier::*;
     all_served(&notes, &[Messages, Streams, Writes, Memory]);

@@ -52,6 +52,7 @@ impl Fabric for Counting {
         fn capabilities(peer: usize) -> Capabilities;
         fn node(peer: usize) -> usize;
         fn same_arithmetic() -> bool;
+        fn mapped(peer: usize, at: RemoteAddr, len: usize) -> Option<Sge>;
         fn now() -> Instant;
         fn counters() -> &Counters;
         fn fault() -> Option<Fault>;

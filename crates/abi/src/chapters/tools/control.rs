@@ -240,15 +240,16 @@ mod tests {
         assert_eq!(text("WEFT_RAIL", &-1i32, 1).unwrap(), "");
         assert_eq!(text("WEFT_RAIL", &2i32, 1).unwrap(), "2");
         assert_eq!(text("WEFT_CMA", &0i32, 1).unwrap(), "0");
-        assert_eq!(text("WEFT_BARRIER", &2i32, 1).unwrap(), "MPI-DS");
+        assert_eq!(text("WEFT_FABRIC", &2i32, 1).unwrap(), "verbs");
+        assert_eq!(text("WEFT_BARRIER", b"MPI-DS\0", 7).unwrap(), "MPI-DS");
         assert_eq!(text("WEFT_DEVICES", b"mlx5_0\0", 7).unwrap(), "mlx5_0");
         let wrong = |result: Result<String, Error>| {
             let error = result.unwrap_err();
             assert_eq!(error.class(), MPI_T_ERR_INVALID);
             error.text().to_owned()
         };
-        assert!(wrong(text("WEFT_BARRIER", &4i32, 1)).contains("WEFT_BARRIER = 4"));
-        assert!(wrong(text("WEFT_BARRIER", &-1i32, 1)).contains("0 to 3"));
+        assert!(wrong(text("WEFT_FABRIC", &3i32, 1)).contains("WEFT_FABRIC = 3"));
+        assert!(wrong(text("WEFT_FABRIC", &-1i32, 1)).contains("0 to 2"));
         assert!(wrong(text("WEFT_DEVICES", b"mlx5_0", 6)).contains("within 6 bytes"));
     }
 
