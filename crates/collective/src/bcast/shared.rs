@@ -5,7 +5,8 @@
 //!   beyond, step t:     the root puts part t down;  meet;  all others read it, while the root puts part t+1 down
 //! ```
 //! Cost: N - 1 messages by the root; or a meeting a part ([`crate::shared`]), one copy by the root and one by each
-//! other. Chosen on one machine. Two ranks read and write very long payloads in place, sharing the work
+//! other. Parts are met for by the length that each rank names: ranks that do not agree about it are not
+//! told, and fall out of step. So it is chosen for what is sent alone, and beyond by name. Two ranks read and write very long payloads in place, sharing the work
 //! ([`weft_p2p`]), so that every byte is copied once.
 
 use crate::shared::part;
