@@ -44,7 +44,7 @@ pub use catalog::{Case, Choice, Operation, Site};
 pub use ground::Ground;
 pub use link::{Accumulator, Link, Reduce, Via, share_memory};
 pub use map::Map;
-pub use selection::{Chosen, Reason, Selection};
+pub use selection::{Chosen, Reason, Selection, apart};
 
 /// Largest number of ranks for the central algorithms: beyond it the last rank's N - 1 writes cost
 /// more than the rounds of a tree.

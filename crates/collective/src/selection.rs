@@ -86,6 +86,12 @@ impl Selection {
     }
 }
 
+/// The usual algorithm for ranks that do not share memory: nobody waits in it for a rank to come by.
+pub fn apart(operation: Operation, case: &Case) -> Choice {
+    let site = Site { together: false, ..case.site };
+    usual(operation, &Case { site, ..*case })
+}
+
 /// The first of the catalogue that is eligible and marked as usual: what serves without a map.
 fn usual(operation: Operation, case: &Case) -> Choice {
     let eligible = operation.algorithms().find(|a| a.usual && a.eligible(case).is_ok());

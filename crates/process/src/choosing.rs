@@ -3,8 +3,10 @@
 use crate::Comm;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
-use weft_collective::catalog::Need;
-use weft_collective::{Case, Choice, Chosen, Operation, Selection, Site, share_memory};
+use weft_collective::catalog::{Method, Need};
+use weft_collective::{
+    Case, Choice, Chosen, Operation, Reason, Selection, Site, apart, share_memory,
+};
 use weft_fabric::Fabric;
 
 /// A communicator's selection, and the last choice for each operation: programs repeat themselves.
@@ -77,7 +79,13 @@ impl<F: Fabric> Comm<F> {
         }
         let Asked { bytes, element, commutes, equal } = asked;
         let case = Case { ranks: self.size(), bytes, element, commutes, equal, site: self.site() };
-        let choice = self.chosen(operation, &case).choice;
+        let Chosen { mut choice, reason, .. } = self.chosen(operation, &case);
+        // Ranks wait for each other in it, and one that computes would hold the others up: what runs in
+        // the background sends messages, which are kept for it.
+        let meets = choice.algorithm.method == Method::Shared && reason != Reason::Asked;
+        if meets && !self.is_foreground() {
+            choice = apart(operation, &case);
+        }
         recent.set(Some((asked, choice)));
         if choice.algorithm.needs.contains(&Need::Multicast) {
             // A root that computes repairs what is lost.

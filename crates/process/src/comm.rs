@@ -232,6 +232,11 @@ impl<F: Fabric> Comm<F> {
         lane
     }
 
+    /// Whether it is what blocking operations use.
+    pub(crate) fn is_foreground(&self) -> bool {
+        self.numbers.get() == 0 && !self.is_lane()
+    }
+
     /// Whether it is the view of a persistent operation.
     pub(crate) fn is_lane(&self) -> bool {
         self.lane.get().is_some()
