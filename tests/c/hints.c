@@ -65,14 +65,14 @@ int main(int argc, char **argv)
     has(copy, "weft_allreduce", "MPI-GB");
     has(copy, "weft_barrier", "");
     has(WORLD, "weft_allreduce", "");
-    int one = 1, sum = 0;
-    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, copy);
-    CHECK(sum == size, "a sum of %d", sum);
+    int one = 1, total = 0;
+    MPI_Allreduce(&one, &total, 1, MPI_INT, MPI_SUM, copy);
+    CHECK(total == size, "a sum of %d", total);
     MPI_Info_set(other, "weft_allreduce", "auto");
     MPI_Comm_set_info(copy, other);
     has(copy, "weft_allreduce", "auto");
-    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, copy);
-    CHECK(sum == size, "a sum of %d", sum);
+    MPI_Allreduce(&one, &total, 1, MPI_INT, MPI_SUM, copy);
+    CHECK(total == size, "a sum of %d", total);
     MPI_Comm_free(&copy);
     MPI_Info_free(&other);
 
