@@ -85,24 +85,24 @@ pub fn inside(inside: &Inside) -> Result<(), String> {
         job(inside, &rails, parts, words, nodes, selected);
     };
     parts.part("collectives", |parts| {
-        run(parts, RPE, THREE, 8, &[]);
-        run(parts, RDS, FIVE, 4, &[]);
-        run(parts, RGM1, PAIRS, 8, CAST);
-        run(parts, RGM7, EIGHT, 4, CAST);
-        run(parts, STREAMS, TWO, 16, STREAMED);
+        run(parts, RPE, THREE, 4, &[]);
+        run(parts, RDS, FIVE, 2, &[]);
+        run(parts, RGM1, PAIRS, 4, CAST);
+        run(parts, RGM7, EIGHT, 2, CAST);
+        run(parts, STREAMS, TWO, 8, STREAMED);
         Ok(())
     })?;
     rails.lose(Some(LOSS))?;
     parts.part(&format!("collectives, {LOSS} of the packets lost"), |parts| {
         let before = rails.dropped()?;
-        run(parts, RPE, EIGHT, 4, &[]);
-        run(parts, RDS, THREE, 8, &[]);
-        run(parts, RGM1, FIVE, 8, REPAIRED);
-        run(parts, RGM3, TWO, 24, REPAIRED);
-        run(parts, RGM7, EIGHT, 4, REPAIRED);
-        run(parts, EXCHANGE, FIVE, 4, &[]);
-        run(parts, GATHER, PAIRS, 4, &[]);
-        run(parts, SEGMENTS, FIVE, 8, STREAMED);
+        run(parts, RPE, EIGHT, 2, &[]);
+        run(parts, RDS, THREE, 4, &[]);
+        run(parts, RGM1, FIVE, 4, REPAIRED);
+        run(parts, RGM3, TWO, 16, REPAIRED);
+        run(parts, RGM7, EIGHT, 3, REPAIRED);
+        run(parts, EXCHANGE, FIVE, 2, &[]);
+        run(parts, GATHER, PAIRS, 2, &[]);
+        run(parts, SEGMENTS, FIVE, 4, STREAMED);
         match rails.dropped()? - before {
             0 => Err("netem has dropped no packet".to_owned()),
             _ => Ok(()),
@@ -110,7 +110,7 @@ pub fn inside(inside: &Inside) -> Result<(), String> {
     })?;
     rails.lose(Some(HEAVY))?;
     parts.part(&format!("roots that compute, and ends, {HEAVY} of the packets lost"), |parts| {
-        root_computes(inside, &rails, parts, FIVE, 40);
+        root_computes(inside, &rails, parts, FIVE, 24);
         for _ in 0..2 {
             run(parts, RGM7, THREE, 1, &[]);
         }
