@@ -324,13 +324,8 @@ impl Rail {
             let (peer, of) = (0, Use::Control);
             self.buffers.push(Buffer { memory, sge, next: NONE, len: 0, peer, of });
         }
-        for buffer in first..self.buffers.len() as u32 {
-            self.idle.push(buffer);
-            if self.idle.len() == TOGETHER {
-                self.repost(|_, _| ())?;
-            }
-        }
-        self.repost(|_, _| ())
+        let new: Vec<u32> = (first..self.buffers.len() as u32).collect();
+        new.chunks(IDLE_MOST).try_for_each(|buffers| self.post(buffers))
     }
 
     /// Takes a buffer back; true if it is time to post again.
@@ -345,23 +340,32 @@ impl Rail {
 
     /// Posts all idle buffers by one call; `owe` hears for each whom it is owed to.
     pub fn repost(&mut self, mut owe: impl FnMut(usize, Use)) -> Result<(), Fault> {
-        if self.idle.is_empty() {
+        let idle = std::mem::take(&mut self.idle);
+        let posted = self.post(&idle);
+        for &buffer in &idle {
+            let it = &self.buffers[buffer as usize];
+            owe(it.peer as usize, it.of);
+        }
+        self.idle = idle;
+        self.idle.clear();
+        posted
+    }
+
+    /// Posts at most [`IDLE_MOST`] buffers by one call.
+    fn post(&mut self, buffers: &[u32]) -> Result<(), Fault> {
+        if buffers.is_empty() {
             return Ok(());
         }
         let none =
             ibv_recv_wr { wr_id: 0, next: ptr::null_mut(), sg_list: ptr::null_mut(), num_sge: 1 };
         let mut list = [none; IDLE_MOST];
-        let n = self.idle.len();
-        for (wr, &buffer) in list.iter_mut().zip(&self.idle) {
-            let it = &mut self.buffers[buffer as usize];
+        for (wr, &buffer) in list.iter_mut().zip(buffers) {
             wr.wr_id = buffer.into();
-            wr.sg_list = &mut it.sge;
-            owe(it.peer as usize, it.of);
+            wr.sg_list = &mut self.buffers[buffer as usize].sge;
         }
-        for i in 1..n {
+        for i in 1..buffers.len() {
             list[i - 1].next = &raw mut list[i];
         }
-        self.idle.clear();
         let mut bad = ptr::null_mut();
         let post = self.context.table.post_srq_recv;
         // SAFETY: a live queue with room for all buffers; each lives as long as the queue, and is

@@ -1,0 +1,76 @@
+//! What a peer has room for is never forgotten, whatever happens between.
+
+mod common;
+
+use std::time::{Duration, Instant};
+use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
+use weft_fabric::{Fabric, Head, RemoteAddr, RemoteFlag, Sge};
+use weft_fabric_verbs::Verbs;
+
+/// Ranks that connect with rank 0, one after the other, while rank 1 writes to it.
+const LATE: usize = 10;
+/// Credits of a sender: half as many for flags, and two buffers at once are posted again.
+const CREDITS: usize = 16;
+
+fn until(verbs: &Verbs, what: &str, mut ready: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !ready() {
+        verbs.progress();
+        assert!(start.elapsed() < Duration::from_secs(60), "rank {}: {what}", verbs.rank());
+        std::thread::yield_now();
+    }
+}
+
+/// Each connection brings buffers of its own. What waits to be posted again when they come is still
+/// owed to whoever used it: without that, rank 1 has no credits left after eight of them.
+#[test]
+fn new_connections_forget_no_debts() {
+    let Some(nodes) = common::nodes() else { return };
+    let rank = |mut world: ThreadBootstrap| {
+        let mut options = common::options(&nodes, world.rank());
+        (options.rail, options.credits) = (Some(0), CREDITS);
+        let verbs = Verbs::connect_with(&mut world, options).unwrap_or_else(|e| panic!("{e}"));
+        let region = verbs.allocate(64).unwrap();
+        let flag = verbs.flag(&region, 0, true);
+        let words = flag.remote.at.words().map(u64::to_ne_bytes).concat();
+        world.put("flag", &words).unwrap();
+        world.fence().unwrap();
+        let words = world.get(0, "flag").unwrap();
+        let word = |i: usize| u64::from_ne_bytes(words[8 * i..][..8].try_into().unwrap());
+        let at = RemoteAddr::from_words(std::array::from_fn(word));
+        let theirs = RemoteFlag { at, waking: true };
+        for late in 0..LATE {
+            // One flag: its buffer is not posted again at once.
+            let value = late as u64 + 1;
+            match world.rank() {
+                0 => until(&verbs, "a flag", || verbs.counters().value(flag.local) >= value),
+                1 => {
+                    verbs.write_flag(0, Sge::EMPTY, at, theirs, value, None).unwrap();
+                    until(&verbs, "room at rank 0", || verbs.idle());
+                }
+                _ => (),
+            }
+            world.fence().unwrap();
+            if world.rank() == 2 + late {
+                // Two messages: nothing is left of them.
+                for i in 0..2 {
+                    verbs.send(0, Head([i, 0, 0]), Sge::EMPTY, None);
+                }
+                until(&verbs, "a connection", || verbs.idle());
+            } else if world.rank() == 0 {
+                for _ in 0..2 {
+                    until(&verbs, "a message", || {
+                        let message = verbs.receive(None);
+                        message.map(|message| verbs.release(message)).is_some()
+                    });
+                }
+            }
+            world.fence().unwrap();
+        }
+    };
+    std::thread::scope(|scope| {
+        for world in threads(2 + LATE) {
+            scope.spawn(|| rank(world));
+        }
+    });
+}
