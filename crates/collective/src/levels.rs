@@ -185,7 +185,8 @@ impl<F: Fabric> Level<F> {
         let bytes = blocks.iter().map(|b| b.len()).sum::<usize>() / blocks.len();
         let call = Call { equal, ..Call::of(bytes) };
         let (link, choice) = self.prepare(link, Operation::Allgather, call);
-        let step: Step = Box::pin(run::allgather(&link, &self.ground, choice, blocks));
+        let step: Step =
+            Box::pin(run::allgather(&link, &self.ground, choice, blocks[link.rank], blocks));
         step.await
     }
 

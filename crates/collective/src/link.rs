@@ -161,9 +161,36 @@ impl<F: Fabric> Link<F> {
         }
     }
 
+    /// Starts to receive `data`, which is passed on to each of `to`. Whoever has waited for it says so by
+    /// [`Link::relay_come`], and waits for all that was added to `sends` before `data` is used for
+    /// something else. Streams pass on what has come while more comes, from where it was received.
+    pub fn irelay(
+        &self,
+        from: usize,
+        data: Sge,
+        to: &[usize],
+        sends: &mut Vec<RequestId>,
+    ) -> RequestId {
+        match self.via {
+            Via::Messages => self.irecv(from, data),
+            Via::Native => {
+                let (endpoint, from) = (&self.endpoint, self.stream(from));
+                let to = to.iter().map(|&to| self.stream(to));
+                let add = |id: Id| sends.push(RequestId(id.0));
+                RequestId(endpoint.streams().relay(endpoint.fabric(), from, data, to, add).0)
+            }
+        }
+    }
+
+    /// What [`Link::irelay`] received is there: messages are sent on now.
+    pub fn relay_come(&self, data: Sge, to: &[usize], sends: &mut Vec<RequestId>) {
+        if let Via::Messages = self.via {
+            sends.extend(to.iter().filter_map(|&to| self.isend(to, data)));
+        }
+    }
+
     /// Receives `data` and passes it on to each of `to`; the sends are added to `sends`, to be waited
-    /// for before `data` is used for something else. Streams pass on what has come while more comes,
-    /// from where it was received.
+    /// for before `data` is used for something else.
     pub async fn relay(
         &self,
         from: usize,
@@ -171,28 +198,17 @@ impl<F: Fabric> Link<F> {
         to: &[usize],
         sends: &mut Vec<RequestId>,
     ) -> Result<(), Fault> {
-        match self.via {
-            Via::Messages => {
-                self.recv(from, data).await?;
-                sends.extend(to.iter().filter_map(|&to| self.isend(to, data)));
-                Ok(())
-            }
-            Via::Native => {
-                let (endpoint, from) = (&self.endpoint, self.stream(from));
-                let to = to.iter().map(|&to| self.stream(to));
-                let before = sends.len();
-                let add = |id: Id| sends.push(RequestId(id.0));
-                let receive = endpoint.streams().relay(endpoint.fabric(), from, data, to, add);
-                let ended = self.wait(RequestId(receive.0)).await;
-                if ended.is_err() {
-                    // Nothing may read the caller's memory behind its back.
-                    for send in sends.drain(before..) {
-                        self.wait(send).await?;
-                    }
-                }
-                ended
+        let before = sends.len();
+        let ended = self.wait(self.irelay(from, data, to, sends)).await;
+        if ended.is_ok() {
+            self.relay_come(data, to, sends);
+        } else {
+            // Nothing may read the caller's memory behind its back.
+            for send in sends.drain(before..) {
+                self.wait(send).await?;
             }
         }
+        ended
     }
 
     /// A temporary buffer.

@@ -106,18 +106,22 @@ pub async fn scatter<F: Fabric>(
     }
 }
 
-/// `blocks[rank]` of each rank to everybody.
+/// `mine` of each rank to `blocks[rank]` of everybody, also its own, which may be `mine` itself.
 pub async fn allgather<F: Fabric>(
     link: &Link<F>,
     ground: &Ground<F>,
     choice: Choice,
+    mine: Sge,
     blocks: &[Sge],
 ) -> Result<(), Fault> {
+    if choice.algorithm.method == Method::Shared {
+        return allgather::shared(link, &ground.board, mine, blocks).await;
+    }
+    if mine.ptr() != blocks[link.rank].ptr() {
+        blocks[link.rank].copy_from(mine);
+    }
     match choice.algorithm.method {
         Method::Ring => return allgather::ring(link, blocks).await,
-        Method::Shared => {
-            return allgather::shared(link, &ground.board, blocks[link.rank], blocks).await;
-        }
         Method::TwoLevel => return two_level::allgather(link, ground, blocks).await,
         Method::GatherMulticast => return allgather::multicast(link, ground, blocks).await,
         _ => {}

@@ -217,6 +217,53 @@ fn a_message_is_passed_on_while_it_comes() {
     }
 }
 
+/// Messages of all kinds go down a chain, asked for long before they come: more than there is credit
+/// or room for, and none overtakes another.
+struct Ahead {
+    sizes: Sizes,
+}
+
+impl Body for Ahead {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        const LENGTHS: [usize; 9] = [100, 0, 97, 5000, 64, 20_000, 1, 70_000, 333];
+        let group = native(rank, 100, self.sizes);
+        let (me, n) = (rank.me(), rank.size());
+        for round in 0..6u64 {
+            let link = group.link();
+            let len = |i: u64| LENGTHS[((i * (round + 1)) % 9) as usize];
+            let data = |i| pattern(round * 100 + i, len(i));
+            let (mut sends, mut asked) = (Vec::new(), Vec::new());
+            let next: &[usize] = if me + 1 < n { &[me + 1] } else { &[] };
+            let buffers: Vec<_> = (0..40)
+                .map(|i| if me == 0 { rank.buffer(&data(i)) } else { rank.empty(len(i)) })
+                .collect();
+            for buffer in &buffers {
+                match me {
+                    0 => sends.extend(link.isend(1, buffer.sge())),
+                    _ => asked.push(link.irelay(me - 1, buffer.sge(), next, &mut sends)),
+                }
+            }
+            for (receive, buffer) in asked.into_iter().zip(&buffers) {
+                rank.block_on(link.wait(receive)).unwrap();
+                link.relay_come(buffer.sge(), next, &mut sends);
+            }
+            rank.block_on(link.wait_all(sends)).unwrap();
+            for (i, buffer) in buffers.iter().enumerate() {
+                let i = i as u64;
+                assert!(bytes(buffer) == data(i), "message {i} of round {round}, {} bytes", len(i));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_passed_on_stays_in_order() {
+    for n in [3, 5] {
+        everywhere(n, &Ahead { sizes: SCARCE });
+    }
+    world(4, SETUPS[0], &Ahead { sizes: Sizes::default() });
+}
+
 /// A receiver that expected less says so, and the world goes on.
 struct Disagreement;
 

@@ -24,7 +24,7 @@ pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
         let blocks = rank.blocks(&all, size);
         rank.together_if_isolated().await?;
         watch.start();
-        rank.comm.allgather(Some(rank.bytes(mine.all())), blocks).await?;
+        rank.comm.allgather(Some(rank.bytes(mine.all())), blocks.into()).await?;
         watch.end();
         let right = || (0..size).all(|r| holds(all.block(r, bytes), key(r, 0, lap)));
         rank.compare(lap, "gathered block", right)?;

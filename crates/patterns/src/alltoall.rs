@@ -27,7 +27,7 @@ pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
         let (send, receive) = (rank.blocks(&out, size), rank.blocks(&into, size));
         rank.together_if_isolated().await?;
         watch.start();
-        rank.comm.alltoall(Some(send), receive, Lengths::Equal).await?;
+        rank.comm.alltoall(Some(send.into()), receive.into(), Lengths::Equal).await?;
         watch.end();
         let right = || (0..size).all(|r| holds(into.block(r, bytes), key(r, me, lap)));
         rank.compare(lap, "block", right)?;

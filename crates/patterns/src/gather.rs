@@ -30,7 +30,9 @@ pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
         let blocks = if root { rank.blocks(&all, size) } else { Vec::new() };
         rank.together().await?;
         watch.start();
-        rank.comm.gather(Some(rank.bytes(mine.all())), blocks, 0.into(), Lengths::Equal).await?;
+        rank.comm
+            .gather(Some(rank.bytes(mine.all())), blocks.into(), 0.into(), Lengths::Equal)
+            .await?;
         if root {
             watch.end();
             let right = || (0..size).all(|r| holds(all.block(r, bytes), key(r, 0, lap)));

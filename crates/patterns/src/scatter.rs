@@ -37,7 +37,9 @@ pub async fn play<F: Fabric>(rank: &Rank<F>) -> Result<Laps, Error> {
         if root {
             watch.start();
         }
-        rank.comm.scatter(blocks, Some(rank.bytes(mine.all())), 0.into(), Lengths::Equal).await?;
+        rank.comm
+            .scatter(blocks.into(), Some(rank.bytes(mine.all())), 0.into(), Lengths::Equal)
+            .await?;
         watch.end();
         rank.compare(lap, "scattered block", || holds(mine.all(), key(0, me, lap)))?;
     }

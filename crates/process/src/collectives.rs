@@ -5,8 +5,8 @@
 //! Buffers are by rank where they differ by rank; `None` for the send buffer means in place. In an
 //! intercommunicator ranks are those of the other group, and nothing is in place.
 
-use crate::buffer::Piece;
 use crate::choosing::Asked;
+use crate::spread::{Pieces, Spread};
 use crate::{Buffer, Comm, Error, inter};
 use std::rc::Rc;
 use weft_collective::inter::{Root, Sides, leaders};
@@ -16,43 +16,6 @@ use weft_fabric::{Fabric, Sge};
 /// A collective operation, not yet started.
 pub trait Running: Future<Output = Result<(), Error>> + 'static {}
 impl<T: Future<Output = Result<(), Error>> + 'static> Running for T {}
-
-/// One rank's blocks, each in one piece.
-pub(crate) struct Pieces {
-    pieces: Vec<Piece>,
-    buffers: Vec<Buffer>,
-}
-
-impl Pieces {
-    pub(crate) fn sges(&self) -> Vec<Sge> {
-        self.pieces.iter().map(|p| p.sge).collect()
-    }
-
-    /// Moves what was received to its place.
-    pub(crate) fn unpack(&self) {
-        for (piece, buffer) in self.pieces.iter().zip(&self.buffers) {
-            piece.unpack(buffer, buffer.len());
-        }
-    }
-
-    fn unpack_except(&self, skip: usize) {
-        for (i, (piece, buffer)) in self.pieces.iter().zip(&self.buffers).enumerate() {
-            if i != skip {
-                piece.unpack(buffer, buffer.len());
-            }
-        }
-    }
-}
-
-pub(crate) fn readable<F: Fabric>(link: &Link<F>, buffers: Vec<Buffer>) -> Pieces {
-    let pool = link.endpoint.staging();
-    Pieces { pieces: buffers.iter().map(|b| b.readable(pool)).collect(), buffers }
-}
-
-pub(crate) fn writable<F: Fabric>(link: &Link<F>, buffers: Vec<Buffer>) -> Pieces {
-    let pool = link.endpoint.staging();
-    Pieces { pieces: buffers.iter().map(|b| b.writable(pool)).collect(), buffers }
-}
 
 /// Copies the data of one buffer to another of the same length, through a packed form if needed.
 fn copy_local<F: Fabric>(link: &Link<F>, from: &Buffer, to: &Buffer) {
@@ -224,15 +187,16 @@ impl<F: Fabric> Comm<F> {
     pub fn gather(
         &self,
         send: Option<Buffer>,
-        blocks: Vec<Buffer>,
+        blocks: Spread,
         root: Root,
         lengths: Lengths,
     ) -> impl Running + use<F> {
         let (link, bridge) = self.links();
         let ground = self.ground.clone();
-        let mine = send.as_ref().or(blocks.get(self.rank()));
+        let own = blocks.get(self.rank());
         let choice = match lengths {
             Lengths::Equal => {
+                let mine = send.as_ref().or(own.as_ref());
                 self.choose(Operation::Gather, Asked::of(mine.map_or(0, Buffer::len)))
             }
             Lengths::Varying => self.choose(Operation::Gatherv, Asked::of(0)),
@@ -249,12 +213,12 @@ impl<F: Fabric> Comm<F> {
                 let mine = mine.as_ref().map_or(Sge::EMPTY, |p| p.sge);
                 return Ok(run::gather(&link, &ground, choice, root, mine, &[]).await?);
             }
-            if let Some(send) = &send {
-                copy_local(&link, send, &blocks[me]);
+            if let (Some(send), Some(own)) = (&send, &own) {
+                copy_local(&link, send, own);
             }
-            let pieces = writable(&link, blocks);
-            let sges = pieces.sges();
-            run::gather(&link, &ground, choice, root, sges[me], &sges).await?;
+            let pieces = blocks.writable(link.endpoint.staging());
+            let sges = &pieces.sges;
+            run::gather(&link, &ground, choice, root, sges[me], sges).await?;
             pieces.unpack_except(me);
             Ok(())
         }
@@ -263,16 +227,17 @@ impl<F: Fabric> Comm<F> {
     /// `blocks`: at the root, by rank; `receive`: `None` at a root that scatters in place.
     pub fn scatter(
         &self,
-        blocks: Vec<Buffer>,
+        blocks: Spread,
         receive: Option<Buffer>,
         root: Root,
         lengths: Lengths,
     ) -> impl Running + use<F> {
         let (link, bridge) = self.links();
         let ground = self.ground.clone();
-        let mine = receive.as_ref().or(blocks.get(self.rank()));
+        let own = blocks.get(self.rank());
         let choice = match lengths {
             Lengths::Equal => {
+                let mine = receive.as_ref().or(own.as_ref());
                 self.choose(Operation::Scatter, Asked::of(mine.map_or(0, Buffer::len)))
             }
             Lengths::Varying => self.choose(Operation::Scatterv, Asked::of(0)),
@@ -291,23 +256,22 @@ impl<F: Fabric> Comm<F> {
                 piece.unpack(&receive, receive.len());
                 return Ok(());
             }
-            if let Some(receive) = &receive {
-                copy_local(&link, &blocks[me], receive);
+            if let (Some(receive), Some(own)) = (&receive, &own) {
+                copy_local(&link, own, receive);
             }
-            let pieces = readable(&link, blocks);
-            let sges = pieces.sges();
-            run::scatter(&link, &ground, choice, root, &sges, sges[me]).await?;
+            let pieces = blocks.readable(link.endpoint.staging());
+            let sges = &pieces.sges;
+            run::scatter(&link, &ground, choice, root, sges, sges[me]).await?;
             Ok(())
         }
     }
 
     /// `blocks`: by rank, the receive buffers; this rank's own holds its data if `send` is `None`.
-    pub fn allgather(&self, send: Option<Buffer>, blocks: Vec<Buffer>) -> impl Running + use<F> {
+    pub fn allgather(&self, send: Option<Buffer>, blocks: Spread) -> impl Running + use<F> {
         let (link, bridge) = self.links();
         let ground = self.ground.clone();
-        let (first, all) = (blocks[0].len(), blocks.iter().map(Buffer::len).sum::<usize>());
-        let equal = blocks.iter().all(|block| block.len() == first);
-        let asked = Asked { equal, ..Asked::of(all / blocks.len()) };
+        let (all, equal) = blocks.bytes();
+        let asked = Asked { equal, ..Asked::of(all / blocks.count()) };
         let choice = self.choose(Operation::Allgather, asked);
         async move {
             if let Some(bridge) = bridge {
@@ -315,15 +279,23 @@ impl<F: Fabric> Comm<F> {
                 return Box::pin(inter::allgather(bridge, send, blocks)).await;
             }
             let link = link.carried(choice);
-            let me = link.rank;
-            if let Some(send) = &send {
-                copy_local(&link, send, &blocks[me]);
+            let (me, pool) = (link.rank, link.endpoint.staging());
+            let input = send.as_ref().map(|send| send.readable(pool));
+            let own = blocks.get(me);
+            let pieces = blocks.writable(pool);
+            let mut mine = pieces.sges[me];
+            match (&input, &own) {
+                // The algorithm puts it where it belongs.
+                (Some(input), _) if !pieces.is_apart(me) && input.sge.len() == mine.len() => {
+                    mine = input.sge;
+                }
+                (Some(input), Some(own)) => {
+                    own.unpack_from(input.sge);
+                    pieces.pack(me);
+                }
+                _ => pieces.pack(me),
             }
-            let pieces = writable(&link, blocks);
-            if pieces.pieces[me].staging.is_some() {
-                pieces.buffers[me].pack_to(pieces.pieces[me].sge);
-            }
-            run::allgather(&link, &ground, choice, &pieces.sges()).await?;
+            run::allgather(&link, &ground, choice, mine, &pieces.sges).await?;
             pieces.unpack_except(me);
             Ok(())
         }
@@ -332,14 +304,17 @@ impl<F: Fabric> Comm<F> {
     /// `send`: by rank, `None` in place (then the data to send lie in `receive`); `receive`: by rank.
     pub fn alltoall(
         &self,
-        send: Option<Vec<Buffer>>,
-        receive: Vec<Buffer>,
+        send: Option<Spread>,
+        receive: Spread,
         lengths: Lengths,
     ) -> impl Running + use<F> {
         let (link, bridge) = self.links();
         let ground = self.ground.clone();
         let choice = match lengths {
-            Lengths::Equal => self.choose(Operation::Alltoall, Asked::of(receive[0].len())),
+            Lengths::Equal => {
+                let each = receive.bytes().0 / receive.count();
+                self.choose(Operation::Alltoall, Asked::of(each))
+            }
             Lengths::Varying => self.choose(Operation::Alltoallv, Asked::of(0)),
         };
         async move {
@@ -348,31 +323,17 @@ impl<F: Fabric> Comm<F> {
                 return Box::pin(inter::alltoall(bridge, send, receive)).await;
             }
             let link = link.carried(choice);
-            let mut kept = Vec::new();
-            let out = match send {
-                Some(send) => readable(&link, send),
-                None => {
-                    // In place: what is sent is set aside, because it is overwritten.
-                    let pool = link.endpoint.staging();
-                    for buffer in &receive {
-                        let copy = pool.take(buffer.len());
-                        buffer.pack_to(copy.sge());
-                        kept.push(copy);
-                    }
-                    let pieces =
-                        kept.drain(..).map(|s| Piece { sge: s.sge(), staging: Some(s) }).collect();
-                    Pieces { pieces, buffers: receive.clone() }
-                }
+            let pool = link.endpoint.staging();
+            let mut out = match send {
+                Some(send) => send.readable(pool),
+                None => Pieces::aside(receive.clone(), pool),
             };
-            let into = writable(&link, receive);
-            let me = link.rank;
-            let (outs, mut ins) = (out.sges(), into.sges());
+            let mut into = receive.writable(pool);
             // The own block may be given in other types on both sides.
-            let own = outs[me].len().min(ins[me].len());
-            ins[me] = ins[me].part(0, own);
-            let mut outs = outs;
-            outs[me] = outs[me].part(0, own);
-            run::alltoall(&link, &ground, choice, &outs, &ins).await?;
+            let (from, to) = (&mut out.sges[link.rank], &mut into.sges[link.rank]);
+            let own = from.len().min(to.len());
+            (*from, *to) = (from.part(0, own), to.part(0, own));
+            run::alltoall(&link, &ground, choice, &out.sges, &into.sges).await?;
             into.unpack();
             Ok(())
         }

@@ -39,9 +39,12 @@ impl Outside for Single {
 #[derive(Clone)]
 pub struct Task(Rc<TaskState>);
 
+#[derive(Default)]
 struct TaskState {
     result: RefCell<Option<Result<(), Error>>>,
     over: Cell<bool>,
+    /// Of an operation that is started again and again: its future, between two starts.
+    parked: RefCell<Option<Running>>,
 }
 
 impl Task {
@@ -69,7 +72,8 @@ pub enum By {
 struct Entry {
     by: By,
     wait: Option<(Counter, u64)>,
-    future: Running,
+    /// `None`: over, and parked.
+    future: Option<Running>,
     task: Task,
 }
 
@@ -219,14 +223,20 @@ impl<F: Fabric> Engine<F> {
 
     fn poll_entry(&self, entry: &mut Entry) -> bool {
         self.endpoint.last_wait();
-        match entry.future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        let Some(future) = &mut entry.future else { return true };
+        let state = &entry.task.0;
+        match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Pending if state.over.get() => {
+                *state.parked.borrow_mut() = entry.future.take();
+                true
+            }
             Poll::Pending => {
                 entry.wait = self.endpoint.last_wait();
                 false
             }
             Poll::Ready(result) => {
-                *entry.task.0.result.borrow_mut() = Some(result);
-                entry.task.0.over.set(true);
+                *state.result.borrow_mut() = Some(result);
+                state.over.set(true);
                 true
             }
         }
@@ -244,13 +254,15 @@ impl<F: Fabric> Engine<F> {
         by: By,
         future: impl Future<Output = Result<(), Error>> + 'static,
     ) -> Task {
-        let state = TaskState { result: RefCell::new(None), over: Cell::new(false) };
-        let task = Task(Rc::new(state));
-        let mut entry = Entry { by, wait: None, future: Box::pin(future), task: task.clone() };
+        let task = Task(Rc::default());
+        self.begin(Entry { by, wait: None, future: Some(Box::pin(future)), task: task.clone() });
+        task
+    }
+
+    fn begin(&self, mut entry: Entry) {
         if !self.poll_entry(&mut entry) {
             self.tasks.borrow_mut().push(entry);
         }
-        task
     }
 
     /// Nonblocking operations under way.
@@ -384,6 +396,9 @@ impl<F: Fabric> Drop for Armed<'_, F> {
         self.engine.sleeper.disarm();
     }
 }
+
+mod recurring;
+pub use recurring::Recurring;
 
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 //!
 //! Boxed by [`crate::collectives`], so that the operations of one group stay small.
 
-use crate::collectives::{Pieces, readable, writable};
+use crate::spread::Spread;
 use crate::{Buffer, Error};
 use weft_collective::inter::{Root, Sides, direct, leaders};
 use weft_collective::{Link, Reduce};
@@ -80,27 +80,27 @@ pub(crate) async fn reduce_scatter<F: Fabric>(
 pub(crate) async fn gather<F: Fabric>(
     bridge: Link<F>,
     send: Option<Buffer>,
-    blocks: Vec<Buffer>,
+    blocks: Spread,
     root: Root,
 ) -> Result<(), Error> {
     let mine = send.as_ref().map(|b| b.readable(bridge.endpoint.staging()));
     let mine = mine.as_ref().map_or(Sge::EMPTY, |p| p.sge);
-    let pieces = writable(&bridge, blocks);
-    direct::gather(&bridge, root, mine, &pieces.sges()).await?;
+    let pieces = blocks.writable(bridge.endpoint.staging());
+    direct::gather(&bridge, root, mine, &pieces.sges).await?;
     pieces.unpack();
     Ok(())
 }
 
 pub(crate) async fn scatter<F: Fabric>(
     bridge: Link<F>,
-    blocks: Vec<Buffer>,
+    blocks: Spread,
     receive: Option<Buffer>,
     root: Root,
 ) -> Result<(), Error> {
     let mine = receive.as_ref().map(|b| b.writable(bridge.endpoint.staging()));
     let to = mine.as_ref().map_or(Sge::EMPTY, |p| p.sge);
-    let pieces = readable(&bridge, blocks);
-    direct::scatter(&bridge, root, &pieces.sges(), to).await?;
+    let pieces = blocks.readable(bridge.endpoint.staging());
+    direct::scatter(&bridge, root, &pieces.sges, to).await?;
     if let (Some(piece), Some(buffer)) = (&mine, &receive) {
         piece.unpack(buffer, buffer.len());
     }
@@ -111,23 +111,24 @@ pub(crate) async fn scatter<F: Fabric>(
 pub(crate) async fn allgather<F: Fabric>(
     bridge: Link<F>,
     send: Buffer,
-    blocks: Vec<Buffer>,
+    blocks: Spread,
 ) -> Result<(), Error> {
     let mine = send.readable(bridge.endpoint.staging());
-    let pieces = writable(&bridge, blocks);
+    let pieces = blocks.writable(bridge.endpoint.staging());
     let out = vec![mine.sge; bridge.size()];
-    direct::exchange(&bridge, &out, &pieces.sges()).await?;
+    direct::exchange(&bridge, &out, &pieces.sges).await?;
     pieces.unpack();
     Ok(())
 }
 
 pub(crate) async fn alltoall<F: Fabric>(
     bridge: Link<F>,
-    send: Vec<Buffer>,
-    receive: Vec<Buffer>,
+    send: Spread,
+    receive: Spread,
 ) -> Result<(), Error> {
-    let (out, into): (Pieces, Pieces) = (readable(&bridge, send), writable(&bridge, receive));
-    direct::exchange(&bridge, &out.sges(), &into.sges()).await?;
+    let pool = bridge.endpoint.staging();
+    let (out, into) = (send.readable(pool), receive.writable(pool));
+    direct::exchange(&bridge, &out.sges, &into.sges).await?;
     into.unpack();
     Ok(())
 }

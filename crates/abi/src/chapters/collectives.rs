@@ -12,10 +12,9 @@ use crate::types::{Comm, Datatype, Info, Request};
 use crate::waiting::Call;
 use crate::widen::Counts;
 use std::ffi::{c_int, c_void};
-use std::pin::Pin;
 use std::rc::Rc;
 use weft_collective::{Operation, Selection, maps};
-use weft_process::{Active, Buffer, By, Root};
+use weft_process::{Active, Buffer, By, Root, Running};
 
 /// The algorithms, and the map, that the settings name.
 pub fn selection() -> Result<Selection, String> {
@@ -47,10 +46,31 @@ pub fn usual_maps(selection: &mut Selection, together: bool) -> Result<(), Strin
     Ok(())
 }
 
-/// An operation, and who may run it in the background.
-pub(crate) struct Running {
-    future: Pin<Box<dyn Future<Output = Result<(), weft_process::Error>>>>,
+/// Makes an operation on a communicator, or on a view of it, as often as it is started.
+pub(crate) trait Make: 'static {
+    type Operation: Running;
+
+    fn make(&self, on: Rc<CommObject>) -> Self::Operation;
+}
+
+impl<M, R> Make for M
+where
+    M: Fn(Rc<CommObject>) -> R + 'static,
+    R: Running,
+{
+    type Operation = R;
+
+    fn make(&self, on: Rc<CommObject>) -> R {
+        self(on)
+    }
+}
+
+/// An operation whose arguments are right: on which communicator, who may run it in the background,
+/// and how it is made.
+pub(crate) struct Ready<M> {
+    comm: Rc<CommObject>,
     by: By,
+    make: M,
 }
 
 /// Counts an operation as started, for the tool interface.
@@ -62,7 +82,7 @@ macro_rules! tally {
 }
 
 /// Defines an operation in its three forms from one function that prepares it: `prepare` checks the
-/// arguments and returns the communicator and a maker of the operation, which can be made again.
+/// arguments. Blocking ones run on the caller's stack; a start of a persistent one allocates nothing.
 macro_rules! operation {
     (
         $name:literal $blocking:ident $nonblocking:ident $persistent:ident
@@ -70,9 +90,10 @@ macro_rules! operation {
     ) => {
         pub(crate) unsafe fn $blocking($($arg: $ty),*) -> Result<(), Error> {
             // SAFETY: the caller's buffers stay until this returns.
-            let (comm, make) = unsafe { $prepare($($arg),*) }?;
+            let Ready { comm, make, .. } = unsafe { $prepare($($arg),*) }?;
             tally!($name, &comm);
-            Ok(comm.engine().block_on(&Call::new($name), make(&comm).future)?)
+            let engine = comm.engine().clone();
+            Ok(engine.block_on(&Call::new($name), make.make(comm))?)
         }
 
         pub(crate) unsafe fn $nonblocking(
@@ -82,10 +103,9 @@ macro_rules! operation {
             not_null(request, "request")?;
             // SAFETY: the caller's buffers stay until the request is over.
             unsafe {
-                let (comm, make) = $prepare($($arg),*)?;
+                let Ready { comm, by, make } = $prepare($($arg),*)?;
                 tally!($name, &comm);
-                let Running { future, by } = make(comm.background());
-                let task = comm.engine().spawn_by(by, future);
+                let task = comm.engine().spawn_by(by, make.make(comm.background().clone()));
                 start(request, &comm, Active::Task(task), RequestKind::Collective)
             }
         }
@@ -99,14 +119,14 @@ macro_rules! operation {
             optional_info(info)?;
             // SAFETY: the caller's buffers stay while the request is active.
             unsafe {
-                let (comm, make) = $prepare($($arg),*)?;
+                let Ready { comm, by, make } = $prepare($($arg),*)?;
                 // Matched here, not by the order of the starts (MPI 5.0, section 6.13).
-                let again = comm.lane();
+                let lane = comm.lane();
+                let operation = weft_process::Recurring::new(by, move || make.make(lane.clone()));
                 let on = comm.clone();
                 let recipe = move || {
                     tally!($name, &on);
-                    let Running { future, by } = make(&again);
-                    Ok(Active::Task(again.engine().spawn_by(by, future)))
+                    Ok(Active::Task(on.engine().start(&operation)))
                 };
                 persist(request, &comm, recipe, RequestKind::Collective)
             }
@@ -114,25 +134,24 @@ macro_rules! operation {
     };
 }
 
-type Prepared<M> = Result<(Rc<CommObject>, M), Error>;
+type Prepared<M> = Result<Ready<M>, Error>;
 
-/// Boxes an operation, so that all makers of one kind have one type. Blocking calls of the plain
-/// algorithms allocate anyway.
-fn boxed(f: impl Future<Output = Result<(), weft_process::Error>> + 'static) -> Running {
-    boxed_by(By::Anybody, f)
+/// An operation that any thread of the library may move on.
+fn ready<M: Make>(comm: Rc<CommObject>, make: M) -> Prepared<M> {
+    ready_by(By::Anybody, comm, make)
 }
 
 /// The same for one that may call functions of the program.
-fn boxed_by(by: By, f: impl Future<Output = Result<(), weft_process::Error>> + 'static) -> Running {
-    Running { future: Box::pin(f), by }
+fn ready_by<M: Make>(by: By, comm: Rc<CommObject>, make: M) -> Prepared<M> {
+    Ok(Ready { comm, by, make })
 }
 
 pub(crate) mod blocks;
 pub(crate) mod neighbors;
 pub(crate) mod reductions;
 
-unsafe fn prepare_barrier(handle: Comm) -> Prepared<impl Fn(&CommObject) -> Running> {
-    Ok((comm(handle)?, |c: &CommObject| boxed(c.barrier())))
+unsafe fn prepare_barrier(handle: Comm) -> Prepared<impl Make> {
+    ready(comm(handle)?, |c: Rc<CommObject>| c.barrier())
 }
 
 // implements: barrier ibarrier barrier_init
@@ -144,7 +163,7 @@ unsafe fn prepare_bcast(
     datatype: Datatype,
     root_: c_int,
     handle: Comm,
-) -> Prepared<impl Fn(&CommObject) -> Running> {
+) -> Prepared<impl Make> {
     let comm = comm(handle)?;
     let root = root(&comm, root_)?;
     // Beside the root the buffer means nothing.
@@ -154,7 +173,7 @@ unsafe fn prepare_bcast(
     };
     // SAFETY: the caller's buffer.
     let data = unsafe { buffer(buf, n, datatype, ["buffer", "count", "datatype"]) }?;
-    Ok((comm, move |c: &CommObject| boxed(c.bcast(data.clone(), root))))
+    ready(comm, move |c: Rc<CommObject>| c.bcast(data.clone(), root))
 }
 
 // implements: bcast ibcast bcast_init

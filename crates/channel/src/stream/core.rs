@@ -27,6 +27,8 @@ pub struct Peer {
     /// Small messages sent to it, and how many of them it has released.
     pub sent: u64,
     pub released: u64,
+    /// Messages that are passed on to it and have neither been sent nor announced, in their order.
+    pub held: VecDeque<u32>,
     /// Its small messages that came, that were released here, and of how many it was told.
     pub came: u64,
     pub owed: u64,

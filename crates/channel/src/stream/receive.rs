@@ -162,12 +162,15 @@ impl Core {
         let children = std::mem::take(&mut self.receives[index].children);
         let buffer = self.receives[index].buffer();
         for &child in &children {
-            let inline = self.peers[&(self.sends[child].to.peer as u32)].inline;
-            // What the fabric might keep must lie where it stays.
-            if payload.len() <= inline && payload.len() == buffer.len() {
+            let to = self.sends[child].to.peer;
+            let inline = self.peers[&(to as u32)].inline;
+            // What the fabric might keep must lie where it stays, and so must what needs a place.
+            let (len, whole) = (payload.len(), payload.len() == buffer.len());
+            let at_once = len <= inline && whole && self.is_next(fabric, child);
+            if at_once && self.has_credit(fabric, to, len) {
                 self.counts.forwarded += 1;
                 self.sends[child].ready = buffer.len();
-                self.send_relayed(fabric, child, payload);
+                self.send_held(fabric, child, payload);
             }
         }
         let fits = payload.len().min(buffer.len());
@@ -195,11 +198,7 @@ impl Core {
     fn finish_receive<F: Fabric>(&mut self, fabric: &F, index: u32) {
         let children = std::mem::take(&mut self.receives[index].children);
         for &child in &children {
-            let data = self.sends[child].data.unwrap_or(Sge::EMPTY);
-            self.sends[child].ready = data.len();
-            self.send_relayed(fabric, child, data);
-            self.push(fabric, child);
-            self.settle_send(fabric, child);
+            self.relay_come(fabric, child);
         }
         let receive = &mut self.receives[index];
         receive.children = children;

@@ -25,6 +25,9 @@ pub struct Send {
     pub next: usize,
     /// Bytes from the start that are there to be sent: less than all while a message is passed on.
     pub ready: usize,
+    /// It is held back behind others; and whether all of what it passes on is there.
+    held: bool,
+    come: bool,
     /// Granted places that are not written to yet.
     pub places: VecDeque<Place>,
     /// Writes under way.
@@ -72,7 +75,9 @@ impl Core {
     /// Starts a send; `None` when it is over already.
     pub fn isend<F: Fabric>(&mut self, fabric: &F, to: To, data: Sge) -> Option<u32> {
         if !self.takes_credit(fabric, to.peer, data.len()) {
-            return Some(self.announce(fabric, to, data, data.len()));
+            let index = self.open_send(fabric, to, data, data.len());
+            self.announce(fabric, index);
+            return Some(index);
         }
         self.counts.small += 1;
         let (counter, target) = self.counter(fabric);
@@ -86,36 +91,68 @@ impl Core {
         Some(send)
     }
 
-    /// Whether so many bytes may go as one small message, which is counted then.
-    fn takes_credit<F: Fabric>(&mut self, fabric: &F, peer: usize, len: usize) -> bool {
+    /// Whether so many bytes may go as one small message.
+    pub fn has_credit<F: Fabric>(&mut self, fabric: &F, peer: usize, len: usize) -> bool {
         let most = self.sizes.credit;
         let entry = self.peer(fabric, peer);
-        if len == 0 {
-            return true;
-        }
-        if len > entry.small || entry.sent - entry.released >= most {
-            return false;
-        }
-        entry.sent += 1;
-        true
+        len == 0 || len <= entry.small && entry.sent - entry.released < most
+    }
+
+    /// The same, and it is counted.
+    fn takes_credit<F: Fabric>(&mut self, fabric: &F, peer: usize, len: usize) -> bool {
+        let has = self.has_credit(fabric, peer, len);
+        self.peer(fabric, peer).sent += u64::from(has && len > 0);
+        has
     }
 
     /// Starts to pass on what will come into `data`, message by message of the receive that feeds it.
+    /// A short one is sent when it is there, by the credit of that time; what comes behind it is held
+    /// back as well, so that nothing overtakes it.
     pub fn announce_relay<F: Fabric>(&mut self, fabric: &F, to: To, data: Sge) -> u32 {
-        if self.takes_credit(fabric, to.peer, data.len()) {
-            return self.open_send(fabric, to, data, 0);
+        let index = self.open_send(fabric, to, data, 0);
+        let entry = self.peer(fabric, to.peer);
+        if data.len() > entry.small && entry.held.is_empty() {
+            self.announce(fabric, index);
+        } else {
+            entry.held.push_back(index);
+            self.sends[index].held = true;
         }
-        self.announce(fabric, to, data, 0)
+        index
     }
 
-    /// Sends the small message of a relay, from where it was received or from where it is now.
-    pub fn send_relayed<F: Fabric>(&mut self, fabric: &F, index: u32, from: Sge) {
+    /// All of a message that is passed on is in its place.
+    pub fn relay_come<F: Fabric>(&mut self, fabric: &F, index: u32) {
         let send = &mut self.sends[index];
-        if send.mode != Mode::Small || send.next > 0 {
-            return;
+        let peer = send.to.peer;
+        (send.ready, send.come) = (send.data().len(), true);
+        // Others may have waited behind it.
+        while let Some(&first) = self.peer(fabric, peer).held.front()
+            && self.sends[first].come
+        {
+            self.send_held(fabric, first, self.sends[first].data());
         }
+        self.push(fabric, index);
+        self.settle_send(fabric, index);
+    }
+
+    /// Whether the relay is held back, and by nothing before it.
+    pub fn is_next<F: Fabric>(&mut self, fabric: &F, index: u32) -> bool {
+        let peer = self.sends[index].to.peer;
+        self.peer(fabric, peer).held.front() == Some(&index)
+    }
+
+    /// Sends the first message that was held back for a peer: a small one from where it is, others begin
+    /// to be sent from their places.
+    pub fn send_held<F: Fabric>(&mut self, fabric: &F, index: u32, from: Sge) {
+        let to = self.sends[index].to;
+        let first = self.peer(fabric, to.peer).held.pop_front();
+        debug_assert_eq!(first, Some(index), "in their order");
+        self.sends[index].held = false;
+        if !self.takes_credit(fabric, to.peer, from.len()) {
+            return self.announce(fabric, index);
+        }
+        let send = &mut self.sends[index];
         (send.next, send.pieces) = (1, 1);
-        let to = send.to;
         self.counts.small += 1;
         let (counter, target) = self.counter(fabric);
         let head = Note::new(Kind::Small, to.tag, to.context, 0).encode();
@@ -128,8 +165,9 @@ impl Core {
     }
 
     /// Opens a message of several pieces, with what it needs of places: the early request.
-    fn announce<F: Fabric>(&mut self, fabric: &F, to: To, data: Sge, ready: usize) -> u32 {
-        let index = self.open_send(fabric, to, data, ready);
+    fn announce<F: Fabric>(&mut self, fabric: &F, index: u32) {
+        let Send { to, ready, .. } = self.sends[index];
+        let data = self.sends[index].data();
         let (segment, block, least) = (self.sizes.segment, self.sizes.block, self.sizes.rendezvous);
         let entry = self.peers.get_mut(&(to.peer as u32)).expect("looked up for its credit");
         let blocks = data.len() > least && entry.direct;
@@ -166,7 +204,6 @@ impl Core {
             self.expose_ahead(fabric, index);
         }
         self.push(fabric, index);
-        index
     }
 
     /// Registers the next block, if it is there.
@@ -284,6 +321,7 @@ impl Core {
     pub fn settle_send<F: Fabric>(&mut self, fabric: &F, index: u32) {
         let send = &mut self.sends[index];
         if send.live
+            && !send.held
             && send.flying == 0
             && send.next == send.pieces
             && send.ready == send.data().len()

@@ -2,8 +2,13 @@
 
 use crate::Link;
 use crate::trees::Place;
+use std::collections::VecDeque;
 use weft_fabric::{Fabric, Fault, Sge};
 use weft_p2p::RequestId;
+
+/// Segments that are asked for before the first of them has come: a sender that needs to be told of
+/// room, or of an address, need not wait for it between segments.
+const AHEAD: usize = 4;
 
 /// The segments of `data`, of `segment` bytes, the last one shorter; one empty segment if there is
 /// nothing, so that everybody hears of it. A segment length of 0 stands for one segment.
@@ -26,14 +31,23 @@ pub(super) async fn pass<F: Fabric>(
     let mut to = [0; 2];
     let children = place.children.into_iter().flatten().map(&absolute);
     let count = to.iter_mut().zip(children).map(|(to, child)| *to = child).count();
-    let mut all = Ok(());
-    for part in segments(data, segment) {
-        match place.parent {
-            Some(parent) => {
-                all = all.and(link.relay(absolute(parent), part, &to[..count], sends).await);
-            }
-            None => sends.extend(to[..count].iter().filter_map(|&to| link.isend(to, part))),
+    let to = &to[..count];
+    let mut parts = segments(data, segment);
+    let Some(parent) = place.parent.map(absolute) else {
+        for part in parts {
+            sends.extend(to.iter().filter_map(|&to| link.isend(to, part)));
         }
+        return Ok(());
+    };
+    let mut all = Ok(());
+    let mut asked = VecDeque::with_capacity(AHEAD);
+    loop {
+        let more = AHEAD - asked.len();
+        asked.extend(
+            parts.by_ref().take(more).map(|part| (link.irelay(parent, part, to, sends), part)),
+        );
+        let Some((receive, part)) = asked.pop_front() else { return all };
+        all = all.and(link.wait(receive).await);
+        link.relay_come(part, to, sends);
     }
-    all
 }

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use weft_collective::{Case, Choice, Operation, Site};
 use weft_fabric::Fabric;
-use weft_process::{Comm, Error, Lengths, Root};
+use weft_process::{Comm, Error, Lengths, Root, Spread};
 
 /// A call, the same on all ranks.
 #[derive(Clone, Copy)]
@@ -221,7 +221,7 @@ impl Call {
         let buffer = send.as_ref().map(Memory::whole);
         memories.extend(send);
         let make = Box::new(move |c: &Comm<F>| -> Running {
-            Box::pin(c.gather(buffer.clone(), blocks.clone(), Root::Rank(root), lengths))
+            Box::pin(c.gather(buffer.clone(), blocks.clone().into(), Root::Rank(root), lengths))
         });
         Prepared { memories, make, result: None }
     }
@@ -243,7 +243,7 @@ impl Call {
         let buffer = receive.as_ref().map(Memory::whole);
         memories.extend(receive);
         let make = Box::new(move |c: &Comm<F>| -> Running {
-            Box::pin(c.scatter(blocks.clone(), buffer.clone(), Root::Rank(root), lengths))
+            Box::pin(c.scatter(blocks.clone().into(), buffer.clone(), Root::Rank(root), lengths))
         });
         Prepared { memories, make, result: None }
     }
@@ -260,7 +260,7 @@ impl Call {
         let send = (!self.in_place).then(|| self.out(comm, self.len(me), mine));
         let buffer = send.as_ref().map(Memory::whole);
         let make = Box::new(move |c: &Comm<F>| -> Running {
-            Box::pin(c.allgather(buffer.clone(), blocks.clone()))
+            Box::pin(c.allgather(buffer.clone(), blocks.clone().into()))
         });
         Prepared { memories: [whole].into_iter().chain(send).collect(), make, result: Some(0) }
     }
@@ -281,7 +281,7 @@ impl Call {
         let send: Option<Vec<_>> =
             out.as_ref().map(|out| (0..n).map(|r| out.block(outs[r], out_len(r))).collect());
         let make = Box::new(move |c: &Comm<F>| -> Running {
-            Box::pin(c.alltoall(send.clone(), receive.clone(), lengths))
+            Box::pin(c.alltoall(send.clone().map(Spread::from), receive.clone().into(), lengths))
         });
         Prepared { memories: [into].into_iter().chain(out).collect(), make, result: None }
     }

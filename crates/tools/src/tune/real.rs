@@ -59,6 +59,10 @@ impl Measure for Here {
         0.05
     }
 
+    fn is_exact(&self) -> bool {
+        false
+    }
+
     fn measure(
         &mut self,
         place: Place,

@@ -19,6 +19,10 @@ impl Measure for Simulated {
         0.005
     }
 
+    fn is_exact(&self) -> bool {
+        true
+    }
+
     fn measure(
         &mut self,
         place: Place,

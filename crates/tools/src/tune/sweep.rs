@@ -2,10 +2,16 @@
 //!
 //! An algorithm that took more than [`HOPELESS`] times the best at this size on both numbers of ranks
 //! before is not run on the next one: relations change slowly with the number of ranks.
+//!
+//! ```text
+//!   bytes   8    32   [64]   128   512        where neighbours have different winners, the size
+//!           FLAT FLAT  ?     MULTICAST ...    between them is measured too, if times are exact
+//!   ranks   8 ... 9 (as 8) 10 ...             what serves one more rank equally well has no lines
+//! ```
 
 use super::grid;
 use indicatif::{ProgressBar, ProgressStyle};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 use weft_collective::map::{Line, Timed};
 use weft_collective::{Choice, Map, Operation, Site};
@@ -32,6 +38,9 @@ pub trait Measure {
     /// neighbouring cell stays, so that maps are not torn by noise.
     fn noise(&self) -> f64;
 
+    /// Times are the same each time, so that small differences mean something.
+    fn is_exact(&self) -> bool;
+
     /// Microseconds of each of `choices`, in their order; an error for one that failed.
     fn measure(
         &mut self,
@@ -55,6 +64,9 @@ pub struct Swept {
     pub failures: Vec<String>,
 }
 
+/// One number of ranks: everything that was measured, the best first at each size.
+type Row = BTreeMap<usize, Vec<Timed>>;
+
 /// Measures the whole grid. Errors: what makes all measurements impossible.
 pub fn sweep(machine: &str, grid: &Grid, measure: &mut dyn Measure) -> Result<Swept, String> {
     let mut sites = BTreeMap::new();
@@ -66,8 +78,13 @@ pub fn sweep(machine: &str, grid: &Grid, measure: &mut dyn Measure) -> Result<Sw
     for &operation in &grid.operations {
         // How much worse than the best, by size and choice, on the two numbers of ranks before.
         let mut worse: HashMap<(usize, String), [f64; 2]> = HashMap::new();
+        let mut kept: Option<Row> = None;
         for (&ranks, &site) in &sites {
-            for bytes in grid::sizes(operation, ranks, &grid.bytes) {
+            let mut row = Row::new();
+            let mut sizes = VecDeque::from(grid::sizes(operation, ranks, &grid.bytes));
+            let planned = sizes.len();
+            let mut done = 0;
+            while let Some(bytes) = sizes.pop_front() {
                 let place = Place { operation, ranks, bytes };
                 bar.set_message(format!("{operation}, {ranks} ranks, {bytes} bytes"));
                 let all = grid::choices(operation, &grid::case(operation, ranks, bytes, site));
@@ -76,8 +93,10 @@ pub fn sweep(machine: &str, grid: &Grid, measure: &mut dyn Measure) -> Result<Sw
                     known.is_some_and(|last| last.iter().all(|&w| w > HOPELESS))
                 };
                 let run: Vec<Choice> = all.iter().copied().filter(|c| !hopeless(c)).collect();
-                bar.inc((all.len() - run.len()) as u64);
-                let times = measure.measure(place, &run, &|| bar.inc(1))?;
+                // The sizes between were not counted before.
+                let counted = done < planned;
+                bar.inc(if counted { (all.len() - run.len()) as u64 } else { 0 });
+                let times = measure.measure(place, &run, &|| bar.inc(u64::from(counted)))?;
                 let mut timed = Vec::new();
                 for (choice, time) in run.into_iter().zip(times) {
                     match time {
@@ -87,26 +106,76 @@ pub fn sweep(machine: &str, grid: &Grid, measure: &mut dyn Measure) -> Result<Sw
                         )),
                     }
                 }
-                let us = |t: &Timed| t.us.unwrap_or(f64::INFINITY);
                 timed.sort_by(|a, b| us(a).total_cmp(&us(b)));
-                let Some(best) = timed.first().map(us) else { continue };
-                for t in &timed {
-                    let of = worse.entry((bytes, t.choice.to_string())).or_insert([0.0; 2]);
-                    *of = [of[1], us(t) / best];
+                if let Some(best) = timed.first().map(us) {
+                    for t in &timed {
+                        let of = worse.entry((bytes, t.choice.to_string())).or_insert([0.0; 2]);
+                        *of = [of[1], us(t) / best];
+                    }
+                    let before = row.range(..bytes).next_back().map(|(_, timed)| timed[0].choice);
+                    keep_neighbour(&mut timed, before, measure.noise());
+                    row.insert(bytes, timed);
                 }
-                keep_neighbour(&mut timed, lines.last(), measure.noise());
-                lines.push(Line { operation, ranks, bytes, choices: shortened(timed) });
+                done += 1;
+                if done == planned && measure.is_exact() {
+                    sizes.extend(between(&row));
+                }
             }
+            if kept.as_ref().is_some_and(|kept| serves(kept, &row)) {
+                continue;
+            }
+            let line = |(&bytes, timed): (&usize, &Vec<Timed>)| Line {
+                operation,
+                ranks,
+                bytes,
+                choices: shortened(timed),
+            };
+            lines.extend(row.iter().map(line));
+            kept = Some(row);
         }
     }
     bar.finish_and_clear();
     Ok(Swept { map: Map::new(machine, lines), failures })
 }
 
+fn us(timed: &Timed) -> f64 {
+    timed.us.unwrap_or(f64::INFINITY)
+}
+
+/// Sizes half way (in powers) between neighbours at least four times apart with different winners.
+fn between(row: &Row) -> Vec<usize> {
+    let pairs = row.iter().zip(row.iter().skip(1));
+    let torn = pairs.filter(|((a, x), (b, y))| **b >= 4 * **a && x[0].choice != y[0].choice);
+    torn.map(|((&a, _), _)| 2 * a).collect()
+}
+
+/// A difference of less than this, relative, is not worth lines of their own.
+const EQUAL: f64 = 0.01;
+
+/// Whether the lines of `kept`, of fewer ranks, serve `row` as well: the winner, and who steps in where
+/// the winner is not eligible.
+fn serves(kept: &Row, row: &Row) -> bool {
+    row.iter().all(|(bytes, timed)| {
+        let Some((_, line)) = kept.range(..=bytes).next_back().or(kept.iter().next()) else {
+            return false;
+        };
+        let free = |t: &&Timed| t.choice.algorithm.needs.is_empty();
+        let as_good = |old: Option<&Timed>, best: Option<&Timed>| match (old, best) {
+            (Some(old), Some(best)) => {
+                timed.iter().any(|t| t.choice == old.choice && us(t) <= us(best) * (1.0 + EQUAL))
+            }
+            (None, None) => true,
+            _ => false,
+        };
+        as_good(line.first(), timed.first())
+            && as_good(line.iter().find(free), timed.iter().find(free))
+    })
+}
+
 /// What is as good as the best and serves the size before comes first.
-fn keep_neighbour(timed: &mut [Timed], before: Option<&Line>, noise: f64) {
-    let Some(before) = before else { return };
-    let (best, kept) = (timed[0].us.unwrap_or(0.0), before.choices[0].choice);
+fn keep_neighbour(timed: &mut [Timed], before: Option<Choice>, noise: f64) {
+    let Some(kept) = before else { return };
+    let best = timed[0].us.unwrap_or(0.0);
     let same = |t: &Timed| t.choice == kept && t.us.is_some_and(|us| us <= best * (1.0 + noise));
     if let Some(at) = timed.iter().position(same) {
         timed[..=at].rotate_right(1);
@@ -114,9 +183,9 @@ fn keep_neighbour(timed: &mut [Timed], before: Option<&Line>, noise: f64) {
 }
 
 /// The best ones, each algorithm with its best parameter, and the best of those that serve any call.
-fn shortened(timed: Vec<Timed>) -> Vec<Timed> {
+fn shortened(timed: &[Timed]) -> Vec<Timed> {
     let mut kept: Vec<Timed> = Vec::new();
-    for t in timed {
+    for &t in timed {
         let name = t.choice.algorithm.name;
         if kept.iter().any(|k| k.choice.algorithm.name == name) {
             continue;
@@ -164,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_line_has_each_algorithm_once_and_one_that_always_serves() {
-        let kept = shortened(vec![
+        let kept = shortened(&[
             timed("SCATTER-DOUBLING", 1.0),
             timed("MULTICAST:8192", 1.1),
             timed("MULTICAST", 1.2),
@@ -176,14 +245,36 @@ mod tests {
     }
 
     #[test]
+    fn sizes_between_different_winners_are_looked_at() {
+        let row = Row::from([
+            (8, vec![timed("FLAT", 1.0)]),
+            (32, vec![timed("FLAT", 1.0)]),
+            (128, vec![timed("BINOMIAL", 1.0)]),
+            (256, vec![timed("FLAT", 1.0)]),
+        ]);
+        assert_eq!(between(&row), [64]);
+    }
+
+    #[test]
+    fn more_ranks_have_lines_only_if_they_make_a_difference() {
+        let kept = Row::from([(8, vec![timed("MULTICAST", 1.0), timed("BINOMIAL", 2.0)])]);
+        let row = |all: [Timed; 3]| Row::from([(16, all.to_vec())]);
+        let as_well = [timed("MULTICAST", 1.1), timed("FLAT", 2.2), timed("BINOMIAL", 2.21)];
+        assert!(serves(&kept, &row(as_well)));
+        let worse = [timed("FLAT", 1.0), timed("MULTICAST", 1.1), timed("BINOMIAL", 2.0)];
+        assert!(!serves(&kept, &row(worse)), "another is best");
+        let without = [timed("MULTICAST", 1.1), timed("FLAT", 2.0), timed("BINOMIAL", 2.2)];
+        assert!(!serves(&kept, &row(without)), "another is best without multicast");
+    }
+
+    #[test]
     fn what_makes_no_difference_changes_nothing() {
-        let operation = Operation::Bcast;
-        let line = |name| Line { operation, ranks: 2, bytes: 8, choices: vec![timed(name, 1.0)] };
+        let choice = |name| Some(Choice::parse(Operation::Bcast, name).unwrap());
         let mut same = [timed("FLAT", 1.0), timed("BINOMIAL", 1.001)];
-        keep_neighbour(&mut same, Some(&line("BINOMIAL")), 0.01);
+        keep_neighbour(&mut same, choice("BINOMIAL"), 0.01);
         assert_eq!(names(&same), ["BINOMIAL", "FLAT"]);
         let mut other = [timed("FLAT", 1.0), timed("BINOMIAL", 1.1)];
-        keep_neighbour(&mut other, Some(&line("BINOMIAL")), 0.01);
+        keep_neighbour(&mut other, choice("BINOMIAL"), 0.01);
         assert_eq!(names(&other), ["FLAT", "BINOMIAL"]);
     }
 }

@@ -56,26 +56,41 @@ fn call(
     match operation {
         Barrier => Box::pin(comm.barrier()),
         Bcast => Box::pin(comm.bcast(data(bytes), 0.into())),
-        Gather => {
-            Box::pin(comm.gather(Some(data(bytes)), at_root(bytes), 0.into(), Lengths::Equal))
-        }
-        Gatherv => {
-            Box::pin(comm.gather(Some(data(UNKNOWN)), at_root(UNKNOWN), 0.into(), Lengths::Varying))
-        }
-        Scatter => {
-            Box::pin(comm.scatter(at_root(bytes), Some(data(bytes)), 0.into(), Lengths::Equal))
-        }
+        Gather => Box::pin(comm.gather(
+            Some(data(bytes)),
+            at_root(bytes).into(),
+            0.into(),
+            Lengths::Equal,
+        )),
+        Gatherv => Box::pin(comm.gather(
+            Some(data(UNKNOWN)),
+            at_root(UNKNOWN).into(),
+            0.into(),
+            Lengths::Varying,
+        )),
+        Scatter => Box::pin(comm.scatter(
+            at_root(bytes).into(),
+            Some(data(bytes)),
+            0.into(),
+            Lengths::Equal,
+        )),
         Scatterv => Box::pin(comm.scatter(
-            at_root(UNKNOWN),
+            at_root(UNKNOWN).into(),
             Some(data(UNKNOWN)),
             0.into(),
             Lengths::Varying,
         )),
-        Allgather => Box::pin(comm.allgather(Some(data(bytes)), blocks(bytes))),
-        Alltoall => Box::pin(comm.alltoall(Some(blocks(bytes)), blocks(bytes), Lengths::Equal)),
-        Alltoallv => {
-            Box::pin(comm.alltoall(Some(blocks(UNKNOWN)), blocks(UNKNOWN), Lengths::Varying))
-        }
+        Allgather => Box::pin(comm.allgather(Some(data(bytes)), blocks(bytes).into())),
+        Alltoall => Box::pin(comm.alltoall(
+            Some(blocks(bytes).into()),
+            blocks(bytes).into(),
+            Lengths::Equal,
+        )),
+        Alltoallv => Box::pin(comm.alltoall(
+            Some(blocks(UNKNOWN).into()),
+            blocks(UNKNOWN).into(),
+            Lengths::Varying,
+        )),
         Reduce => {
             let receive = root.then(|| numbers(bytes));
             Box::pin(comm.reduce(Some(numbers(bytes)), receive, 0.into(), sum()))

@@ -1,6 +1,6 @@
 //! Gathers, scatters and exchanges of blocks (MPI 5.0, sections 6.5 to 6.8).
 
-use super::{Prepared, Running, boxed, count_array, in_place, is_in_place};
+use super::{Make, Prepared, Ready, count_array, in_place, is_in_place, ready};
 use crate::arguments::{
     RECVBUF, SENDBUF, at_leaf, at_root, buffer, comm, count, not_null, optional_info, root,
 };
@@ -13,7 +13,8 @@ use crate::types::{Comm, Datatype, Info, Request};
 use crate::waiting::Call;
 use crate::widen::{Counts, Displs};
 use std::ffi::{c_int, c_void};
-use weft_process::{Active, Buffer, Lengths};
+use std::rc::Rc;
+use weft_process::{Active, Buffer, Lengths, Spread};
 
 /// Equal blocks, one behind the other.
 ///
@@ -25,13 +26,12 @@ pub(super) unsafe fn equal_blocks(
     datatype: Datatype,
     ranks: usize,
     names: [&'static str; 3],
-) -> Result<Vec<Buffer>, Error> {
-    let each = count(n, names[1])?;
+) -> Result<Spread, Error> {
+    count(n, names[1])?;
     // Where there are no blocks, the buffer may be NULL.
     let n = if ranks == 0 { 0 } else { n };
     // SAFETY: by contract.
-    let first = unsafe { buffer(buf, n, datatype, names) }?;
-    Ok((0..ranks).map(|r| first.block(r as i64 * each as i64, each)).collect())
+    Ok(Spread::Equal { first: unsafe { buffer(buf, n, datatype, names) }?, ranks })
 }
 
 /// Blocks of their own length and place, in extents of the type.
@@ -116,7 +116,7 @@ unsafe fn prepare_gather(
     recvtype: Datatype,
     root_: c_int,
     handle: Comm,
-) -> Prepared<impl Fn(&CommObject) -> Running> {
+) -> Prepared<impl Make> {
     let comm = comm(handle)?;
     let root = root(&comm, root_)?;
     let (at_root, at_leaf) = (at_root(&comm, root), at_leaf(root));
@@ -128,15 +128,13 @@ unsafe fn prepare_gather(
         };
         let into = match at_root {
             true => equal_blocks(recvbuf, recvcount, recvtype, comm.peers().size(), RECVBUF)?,
-            false => Vec::new(),
+            false => Spread::Nothing,
         };
         (send, into)
     };
     root_in_place(at_root, at_leaf && send.is_none())?;
-    own_fits(&comm, send.as_ref(), into.get(comm.rank()))?;
-    Ok((comm, move |c: &CommObject| {
-        boxed(c.gather(send.clone(), into.clone(), root, Lengths::Equal))
-    }))
+    own_fits(&comm, send.as_ref(), into.get(comm.rank()).as_ref())?;
+    ready(comm, move |c: Rc<CommObject>| c.gather(send.clone(), into.clone(), root, Lengths::Equal))
 }
 
 fn root_in_place(at_root: bool, in_place: bool) -> Result<(), Error> {
@@ -161,7 +159,7 @@ unsafe fn prepare_gatherv(
     recvtype: Datatype,
     root_: c_int,
     handle: Comm,
-) -> Prepared<impl Fn(&CommObject) -> Running> {
+) -> Prepared<impl Make> {
     let comm = comm(handle)?;
     let root = root(&comm, root_)?;
     let (at_root, at_leaf) = (at_root(&comm, root), at_leaf(root));
@@ -173,16 +171,18 @@ unsafe fn prepare_gatherv(
             false => None,
         };
         let into = match at_root {
-            true => blocks(recvbuf, recvcounts, displs, recvtype, comm.peers().size(), NAMES)?,
-            false => Vec::new(),
+            true => {
+                blocks(recvbuf, recvcounts, displs, recvtype, comm.peers().size(), NAMES)?.into()
+            }
+            false => Spread::Nothing,
         };
         (send, into)
     };
     root_in_place(at_root, at_leaf && send.is_none())?;
-    own_fits(&comm, send.as_ref(), into.get(comm.rank()))?;
-    Ok((comm, move |c: &CommObject| {
-        boxed(c.gather(send.clone(), into.clone(), root, Lengths::Varying))
-    }))
+    own_fits(&comm, send.as_ref(), into.get(comm.rank()).as_ref())?;
+    ready(comm, move |c: Rc<CommObject>| {
+        c.gather(send.clone(), into.clone(), root, Lengths::Varying)
+    })
 }
 
 // implements: gatherv igatherv gatherv_init
@@ -200,7 +200,7 @@ unsafe fn prepare_scatter(
     recvtype: Datatype,
     root_: c_int,
     handle: Comm,
-) -> Prepared<impl Fn(&CommObject) -> Running> {
+) -> Prepared<impl Make> {
     let comm = comm(handle)?;
     let root = root(&comm, root_)?;
     let (at_root, at_leaf) = (at_root(&comm, root), at_leaf(root));
@@ -208,7 +208,7 @@ unsafe fn prepare_scatter(
     let (out, receive) = unsafe {
         let out = match at_root {
             true => equal_blocks(sendbuf, sendcount, sendtype, comm.peers().size(), SENDBUF)?,
-            false => Vec::new(),
+            false => Spread::Nothing,
         };
         let receive = match at_leaf {
             true => in_place(&comm, recvbuf, recvcount, recvtype, RECVBUF)?,
@@ -217,10 +217,10 @@ unsafe fn prepare_scatter(
         (out, receive)
     };
     root_in_place(at_root, at_leaf && receive.is_none())?;
-    own_fits(&comm, out.get(comm.rank()), receive.as_ref())?;
-    Ok((comm, move |c: &CommObject| {
-        boxed(c.scatter(out.clone(), receive.clone(), root, Lengths::Equal))
-    }))
+    own_fits(&comm, out.get(comm.rank()).as_ref(), receive.as_ref())?;
+    ready(comm, move |c: Rc<CommObject>| {
+        c.scatter(out.clone(), receive.clone(), root, Lengths::Equal)
+    })
 }
 
 // implements: scatter iscatter scatter_init
@@ -238,7 +238,7 @@ unsafe fn prepare_scatterv(
     recvtype: Datatype,
     root_: c_int,
     handle: Comm,
-) -> Prepared<impl Fn(&CommObject) -> Running> {
+) -> Prepared<impl Make> {
     let comm = comm(handle)?;
     let root = root(&comm, root_)?;
     let (at_root, at_leaf) = (at_root(&comm, root), at_leaf(root));
@@ -246,8 +246,10 @@ unsafe fn prepare_scatterv(
     // SAFETY: as for prepare_scatter.
     let (out, receive) = unsafe {
         let out = match at_root {
-            true => blocks(sendbuf, sendcounts, displs, sendtype, comm.peers().size(), NAMES)?,
-            false => Vec::new(),
+            true => {
+                blocks(sendbuf, sendcounts, displs, sendtype, comm.peers().size(), NAMES)?.into()
+            }
+            false => Spread::Nothing,
         };
         let receive = match at_leaf {
             true => in_place(&comm, recvbuf, recvcount, recvtype, RECVBUF)?,
@@ -256,10 +258,10 @@ unsafe fn prepare_scatterv(
         (out, receive)
     };
     root_in_place(at_root, at_leaf && receive.is_none())?;
-    own_fits(&comm, out.get(comm.rank()), receive.as_ref())?;
-    Ok((comm, move |c: &CommObject| {
-        boxed(c.scatter(out.clone(), receive.clone(), root, Lengths::Varying))
-    }))
+    own_fits(&comm, out.get(comm.rank()).as_ref(), receive.as_ref())?;
+    ready(comm, move |c: Rc<CommObject>| {
+        c.scatter(out.clone(), receive.clone(), root, Lengths::Varying)
+    })
 }
 
 // implements: scatterv iscatterv scatterv_init
@@ -276,15 +278,15 @@ unsafe fn prepare_allgather(
     recvcount: i64,
     recvtype: Datatype,
     handle: Comm,
-) -> Prepared<impl Fn(&CommObject) -> Running> {
+) -> Prepared<impl Make> {
     let comm = comm(handle)?;
     // SAFETY: the caller's buffers.
     let (send, into) = unsafe {
         let send = in_place(&comm, sendbuf, sendcount, sendtype, SENDBUF)?;
         (send, equal_blocks(recvbuf, recvcount, recvtype, comm.peers().size(), RECVBUF)?)
     };
-    own_fits(&comm, send.as_ref(), into.get(comm.rank()))?;
-    Ok((comm, move |c: &CommObject| boxed(c.allgather(send.clone(), into.clone()))))
+    own_fits(&comm, send.as_ref(), into.get(comm.rank()).as_ref())?;
+    ready(comm, move |c: Rc<CommObject>| c.allgather(send.clone(), into.clone()))
 }
 
 // implements: allgather iallgather allgather_init
@@ -301,16 +303,26 @@ unsafe fn prepare_allgatherv(
     displs: Displs,
     recvtype: Datatype,
     handle: Comm,
-) -> Prepared<impl Fn(&CommObject) -> Running> {
+) -> Prepared<impl Make> {
     let comm = comm(handle)?;
     const NAMES: [&str; 3] = ["recvbuf", "recvcounts", "recvtype"];
     // SAFETY: the caller's buffers.
     let (send, into) = unsafe {
         let send = in_place(&comm, sendbuf, sendcount, sendtype, SENDBUF)?;
-        (send, blocks(recvbuf, recvcounts, displs, recvtype, comm.peers().size(), NAMES)?)
+        (
+            send,
+            Spread::from(blocks(
+                recvbuf,
+                recvcounts,
+                displs,
+                recvtype,
+                comm.peers().size(),
+                NAMES,
+            )?),
+        )
     };
-    own_fits(&comm, send.as_ref(), into.get(comm.rank()))?;
-    Ok((comm, move |c: &CommObject| boxed(c.allgather(send.clone(), into.clone()))))
+    own_fits(&comm, send.as_ref(), into.get(comm.rank()).as_ref())?;
+    ready(comm, move |c: Rc<CommObject>| c.allgather(send.clone(), into.clone()))
 }
 
 // implements: allgatherv iallgatherv allgatherv_init
@@ -326,7 +338,7 @@ unsafe fn prepare_alltoall(
     recvcount: i64,
     recvtype: Datatype,
     handle: Comm,
-) -> Prepared<impl Fn(&CommObject) -> Running> {
+) -> Prepared<impl Make> {
     let comm = comm(handle)?;
     let ranks = comm.peers().size();
     // SAFETY: the caller's buffers.
@@ -338,8 +350,8 @@ unsafe fn prepare_alltoall(
         (out, equal_blocks(recvbuf, recvcount, recvtype, ranks, RECVBUF)?)
     };
     let own = out.as_ref().and_then(|out| out.get(comm.rank()));
-    own_fits(&comm, own, into.get(comm.rank()))?;
-    Ok((comm, move |c: &CommObject| boxed(c.alltoall(out.clone(), into.clone(), Lengths::Equal))))
+    own_fits(&comm, own.as_ref(), into.get(comm.rank()).as_ref())?;
+    ready(comm, move |c: Rc<CommObject>| c.alltoall(out.clone(), into.clone(), Lengths::Equal))
 }
 
 // implements: alltoall ialltoall alltoall_init
@@ -360,20 +372,22 @@ unsafe fn prepare_alltoallv(
     rdispls: Displs,
     recvtype: Datatype,
     handle: Comm,
-) -> Prepared<impl Fn(&CommObject) -> Running> {
+) -> Prepared<impl Make> {
     let comm = comm(handle)?;
     let ranks = comm.peers().size();
     // SAFETY: the caller's buffers.
     let (out, into) = unsafe {
         let out = match is_in_place(&comm, sendbuf, "sendbuf")? {
             true => None,
-            false => Some(blocks(sendbuf, sendcounts, sdispls, sendtype, ranks, SENDS)?),
+            false => {
+                Some(Spread::from(blocks(sendbuf, sendcounts, sdispls, sendtype, ranks, SENDS)?))
+            }
         };
-        (out, blocks(recvbuf, recvcounts, rdispls, recvtype, ranks, RECVS)?)
+        (out, Spread::from(blocks(recvbuf, recvcounts, rdispls, recvtype, ranks, RECVS)?))
     };
     let own = out.as_ref().and_then(|out| out.get(comm.rank()));
-    own_fits(&comm, own, into.get(comm.rank()))?;
-    Ok((comm, move |c: &CommObject| boxed(c.alltoall(out.clone(), into.clone(), Lengths::Varying))))
+    own_fits(&comm, own.as_ref(), into.get(comm.rank()).as_ref())?;
+    ready(comm, move |c: Rc<CommObject>| c.alltoall(out.clone(), into.clone(), Lengths::Varying))
 }
 
 // implements: alltoallv ialltoallv alltoallv_init
@@ -392,20 +406,22 @@ unsafe fn prepare_alltoallw(
     rdispls: Displs,
     recvtypes: *const Datatype,
     handle: Comm,
-) -> Prepared<impl Fn(&CommObject) -> Running> {
+) -> Prepared<impl Make> {
     let comm = comm(handle)?;
     let ranks = comm.peers().size();
     // SAFETY: the caller's buffers.
     let (out, into) = unsafe {
         let out = match is_in_place(&comm, sendbuf, "sendbuf")? {
             true => None,
-            false => Some(typed_blocks(sendbuf, sendcounts, sdispls, sendtypes, ranks, SENDS)?),
+            false => Some(Spread::from(typed_blocks(
+                sendbuf, sendcounts, sdispls, sendtypes, ranks, SENDS,
+            )?)),
         };
-        (out, typed_blocks(recvbuf, recvcounts, rdispls, recvtypes, ranks, RECVS)?)
+        (out, Spread::from(typed_blocks(recvbuf, recvcounts, rdispls, recvtypes, ranks, RECVS)?))
     };
     let own = out.as_ref().and_then(|out| out.get(comm.rank()));
-    own_fits(&comm, own, into.get(comm.rank()))?;
-    Ok((comm, move |c: &CommObject| boxed(c.alltoall(out.clone(), into.clone(), Lengths::Varying))))
+    own_fits(&comm, own.as_ref(), into.get(comm.rank()).as_ref())?;
+    ready(comm, move |c: Rc<CommObject>| c.alltoall(out.clone(), into.clone(), Lengths::Varying))
 }
 
 // implements: alltoallw ialltoallw alltoallw_init

@@ -2,7 +2,7 @@
 //! 8.8).
 
 use super::blocks::{RECVS, SENDS, blocks, equal_blocks, typed_blocks};
-use super::{Prepared, Running, boxed};
+use super::{Make, Prepared, Ready, ready};
 use crate::arguments::{
     RECVBUF, SENDBUF, buffer, comm, comm_label, count, not_null, optional_info,
 };
@@ -98,10 +98,10 @@ fn exchange(
     neighbors: Neighbors,
     send: Vec<Buffer>,
     receive: Vec<Buffer>,
-) -> Prepared<impl Fn(&CommObject) -> Running> {
-    Ok((comm, move |c: &CommObject| {
-        boxed(c.neighbor_alltoall(&neighbors, send.clone(), receive.clone()))
-    }))
+) -> Prepared<impl Make> {
+    ready(comm, move |c: Rc<CommObject>| {
+        c.neighbor_alltoall(&neighbors, send.clone(), receive.clone())
+    })
 }
 
 /// What all allgathers end with.
@@ -110,10 +110,10 @@ fn gather(
     neighbors: Neighbors,
     send: Buffer,
     receive: Vec<Buffer>,
-) -> Prepared<impl Fn(&CommObject) -> Running> {
-    Ok((comm, move |c: &CommObject| {
-        boxed(c.neighbor_allgather(&neighbors, send.clone(), receive.clone()))
-    }))
+) -> Prepared<impl Make> {
+    ready(comm, move |c: Rc<CommObject>| {
+        c.neighbor_allgather(&neighbors, send.clone(), receive.clone())
+    })
 }
 
 unsafe fn prepare_neighbor_allgather(
@@ -124,14 +124,14 @@ unsafe fn prepare_neighbor_allgather(
     recvcount: i64,
     recvtype: Datatype,
     handle: Comm,
-) -> Prepared<impl Fn(&CommObject) -> Running> {
+) -> Prepared<impl Make> {
     let (comm, neighbors) = neighborhood(handle)?;
     out_of_place(sendbuf, recvbuf)?;
     let degree = neighbors.sources.len();
     // SAFETY: the caller's buffers.
     let (send, receive) = unsafe {
         let send = send_to_all(sendbuf, sendcount, sendtype, &neighbors)?;
-        (send, equal_blocks(recvbuf, recvcount, recvtype, degree, RECVBUF)?)
+        (send, equal_blocks(recvbuf, recvcount, recvtype, degree, RECVBUF)?.iter().collect())
     };
     gather(comm, neighbors, send, receive)
 }
@@ -150,7 +150,7 @@ unsafe fn prepare_neighbor_allgatherv(
     displs: Displs,
     recvtype: Datatype,
     handle: Comm,
-) -> Prepared<impl Fn(&CommObject) -> Running> {
+) -> Prepared<impl Make> {
     let (comm, neighbors) = neighborhood(handle)?;
     out_of_place(sendbuf, recvbuf)?;
     let degree = neighbors.sources.len();
@@ -178,14 +178,14 @@ unsafe fn prepare_neighbor_alltoall(
     recvcount: i64,
     recvtype: Datatype,
     handle: Comm,
-) -> Prepared<impl Fn(&CommObject) -> Running> {
+) -> Prepared<impl Make> {
     let (comm, neighbors) = neighborhood(handle)?;
     out_of_place(sendbuf, recvbuf)?;
     let (into, out) = (neighbors.sources.len(), neighbors.destinations.len());
     // SAFETY: the caller's buffers.
     let (send, receive) = unsafe {
-        let send = equal_blocks(sendbuf, sendcount, sendtype, out, SENDBUF)?;
-        (send, equal_blocks(recvbuf, recvcount, recvtype, into, RECVBUF)?)
+        let send = equal_blocks(sendbuf, sendcount, sendtype, out, SENDBUF)?.iter().collect();
+        (send, equal_blocks(recvbuf, recvcount, recvtype, into, RECVBUF)?.iter().collect())
     };
     exchange(comm, neighbors, send, receive)
 }
@@ -205,7 +205,7 @@ unsafe fn prepare_neighbor_alltoallv(
     rdispls: Displs,
     recvtype: Datatype,
     handle: Comm,
-) -> Prepared<impl Fn(&CommObject) -> Running> {
+) -> Prepared<impl Make> {
     let (comm, neighbors) = neighborhood(handle)?;
     out_of_place(sendbuf, recvbuf)?;
     let (into, out) = (neighbors.sources.len(), neighbors.destinations.len());
@@ -234,7 +234,7 @@ unsafe fn prepare_neighbor_alltoallw(
     rdispls: *const isize,
     recvtypes: *const Datatype,
     handle: Comm,
-) -> Prepared<impl Fn(&CommObject) -> Running> {
+) -> Prepared<impl Make> {
     let (comm, neighbors) = neighborhood(handle)?;
     out_of_place(sendbuf, recvbuf)?;
     let (into, out) = (neighbors.sources.len(), neighbors.destinations.len());

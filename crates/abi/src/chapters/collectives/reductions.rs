@@ -1,6 +1,6 @@
 //! Reductions and scans (MPI 5.0, sections 6.9 to 6.11).
 
-use super::{Prepared, Running, boxed_by, count_array, in_place, is_in_place};
+use super::{Make, Prepared, Ready, count_array, in_place, is_in_place, ready_by};
 use crate::arguments::{
     at_leaf, at_root, buffer, comm, committed, count, intracomm, not_null, optional_info, root,
 };
@@ -43,7 +43,7 @@ unsafe fn prepare_reduce(
     op: Op,
     root_: c_int,
     handle: Comm,
-) -> Prepared<impl Fn(&CommObject) -> Running> {
+) -> Prepared<impl Make> {
     let comm = comm(handle)?;
     let root = root(&comm, root_)?;
     let (at_root, at_leaf) = (at_root(&comm, root), at_leaf(root));
@@ -67,9 +67,9 @@ unsafe fn prepare_reduce(
     if at_leaf && send.is_none() && !at_root {
         return Err(Error::new(MPI_ERR_BUFFER, "MPI_IN_PLACE is for the root alone"));
     }
-    Ok((comm, move |c: &CommObject| {
-        boxed_by(by, c.reduce(send.clone(), receive.clone(), root, reduce.clone()))
-    }))
+    ready_by(by, comm, move |c: Rc<CommObject>| {
+        c.reduce(send.clone(), receive.clone(), root, reduce.clone())
+    })
 }
 
 // implements: reduce ireduce reduce_init
@@ -84,7 +84,7 @@ unsafe fn prepare_allreduce(
     datatype: Datatype,
     op: Op,
     handle: Comm,
-) -> Prepared<impl Fn(&CommObject) -> Running> {
+) -> Prepared<impl Make> {
     let comm = comm(handle)?;
     let reduce = reduction(op, &committed(datatype, "datatype")?)?;
     let by = runner(op)?;
@@ -93,9 +93,9 @@ unsafe fn prepare_allreduce(
         let send = in_place(&comm, sendbuf, n, datatype, REDUCE_SEND)?;
         (send, buffer(recvbuf, n, datatype, REDUCE_RECV)?)
     };
-    Ok((comm, move |c: &CommObject| {
-        boxed_by(by, c.allreduce(send.clone(), receive.clone(), reduce.clone()))
-    }))
+    ready_by(by, comm, move |c: Rc<CommObject>| {
+        c.allreduce(send.clone(), receive.clone(), reduce.clone())
+    })
 }
 
 // implements: allreduce iallreduce allreduce_init
@@ -111,7 +111,7 @@ unsafe fn prepare_scan_of(
     datatype: Datatype,
     op: Op,
     handle: Comm,
-) -> Prepared<impl Fn(&CommObject) -> Running> {
+) -> Prepared<impl Make> {
     let comm = intracomm(handle)?;
     let reduce = reduction(op, &committed(datatype, "datatype")?)?;
     let by = runner(op)?;
@@ -120,9 +120,9 @@ unsafe fn prepare_scan_of(
         let send = in_place(&comm, sendbuf, n, datatype, REDUCE_SEND)?;
         (send, buffer(recvbuf, n, datatype, REDUCE_RECV)?)
     };
-    Ok((comm, move |c: &CommObject| {
-        boxed_by(by, c.scan(send.clone(), receive.clone(), reduce.clone(), exclusive))
-    }))
+    ready_by(by, comm, move |c: Rc<CommObject>| {
+        c.scan(send.clone(), receive.clone(), reduce.clone(), exclusive)
+    })
 }
 
 unsafe fn prepare_scan(
@@ -132,7 +132,7 @@ unsafe fn prepare_scan(
     datatype: Datatype,
     op: Op,
     handle: Comm,
-) -> Prepared<impl Fn(&CommObject) -> Running> {
+) -> Prepared<impl Make> {
     // SAFETY: the same contract.
     unsafe { prepare_scan_of(false, sendbuf, recvbuf, n, datatype, op, handle) }
 }
@@ -144,7 +144,7 @@ unsafe fn prepare_exscan(
     datatype: Datatype,
     op: Op,
     handle: Comm,
-) -> Prepared<impl Fn(&CommObject) -> Running> {
+) -> Prepared<impl Make> {
     // SAFETY: the same contract.
     unsafe { prepare_scan_of(true, sendbuf, recvbuf, n, datatype, op, handle) }
 }
@@ -169,7 +169,7 @@ unsafe fn prepare_reduce_scatter_of(
     datatype: Datatype,
     op: Op,
     comm: Rc<CommObject>,
-) -> Prepared<impl Fn(&CommObject) -> Running> {
+) -> Prepared<impl Make> {
     let ty = committed(datatype, "datatype")?;
     let reduce = reduction(op, &ty)?;
     let by = runner(op)?;
@@ -183,12 +183,9 @@ unsafe fn prepare_reduce_scatter_of(
         let receive = buffer(recvbuf, mine as i64, datatype, REDUCE_RECV)?;
         (send, receive)
     };
-    Ok((comm, move |c: &CommObject| {
-        boxed_by(
-            by,
-            c.reduce_scatter(send.clone(), counts.clone(), receive.clone(), reduce.clone()),
-        )
-    }))
+    ready_by(by, comm, move |c: Rc<CommObject>| {
+        c.reduce_scatter(send.clone(), counts.clone(), receive.clone(), reduce.clone())
+    })
 }
 
 unsafe fn prepare_reduce_scatter(
@@ -198,7 +195,7 @@ unsafe fn prepare_reduce_scatter(
     datatype: Datatype,
     op: Op,
     handle: Comm,
-) -> Prepared<impl Fn(&CommObject) -> Running> {
+) -> Prepared<impl Make> {
     let comm = comm(handle)?;
     // SAFETY: the caller's array has one count a rank.
     let counts = unsafe { count_array(counts, comm.size(), "recvcounts") }?;
@@ -213,7 +210,7 @@ unsafe fn prepare_reduce_scatter_block(
     datatype: Datatype,
     op: Op,
     handle: Comm,
-) -> Prepared<impl Fn(&CommObject) -> Running> {
+) -> Prepared<impl Make> {
     let comm = comm(handle)?;
     let counts = vec![count(n, "recvcount")?; comm.size()];
     // SAFETY: the caller's buffers.

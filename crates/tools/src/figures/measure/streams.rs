@@ -83,9 +83,15 @@ async fn operate(rank: &Rank, operation: Operation, bytes: usize) -> Result<(), 
     let at_root = || if comm.rank() == 0 { all() } else { Vec::new() };
     let done = match operation {
         Operation::Bcast => comm.bcast(one(), 0.into()).await,
-        Operation::Scatter => comm.scatter(at_root(), Some(one()), 0.into(), Lengths::Equal).await,
-        Operation::Gather => comm.gather(Some(one()), at_root(), 0.into(), Lengths::Equal).await,
-        Operation::Alltoall => comm.alltoall(Some(all()), all(), Lengths::Equal).await,
+        Operation::Scatter => {
+            comm.scatter(at_root().into(), Some(one()), 0.into(), Lengths::Equal).await
+        }
+        Operation::Gather => {
+            comm.gather(Some(one()), at_root().into(), 0.into(), Lengths::Equal).await
+        }
+        Operation::Alltoall => {
+            comm.alltoall(Some(all().into()), all().into(), Lengths::Equal).await
+        }
         other => return Err(format!("{other} is not measured here")),
     };
     done.map_err(text)

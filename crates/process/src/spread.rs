@@ -1,0 +1,199 @@
+//! The program's buffers by rank, one block each.
+
+use crate::Buffer;
+use crate::buffer::Piece;
+use smallvec::SmallVec;
+use std::rc::Rc;
+use weft_fabric::{Sge, StagingPool};
+
+/// One block a rank. Cheap to clone.
+#[derive(Clone, Default)]
+pub enum Spread {
+    /// None: this rank has no blocks in the operation.
+    #[default]
+    Nothing,
+    /// As many as `ranks` blocks like `first`, each where the one before ends.
+    Equal {
+        /// Block 0.
+        first: Buffer,
+        /// Number of blocks.
+        ranks: usize,
+    },
+    /// Each of its own place, length and type.
+    Each(Rc<[Buffer]>),
+}
+
+impl From<Vec<Buffer>> for Spread {
+    fn from(blocks: Vec<Buffer>) -> Spread {
+        if blocks.is_empty() { Spread::Nothing } else { Spread::Each(blocks.into()) }
+    }
+}
+
+impl Spread {
+    /// Number of blocks.
+    pub fn count(&self) -> usize {
+        match self {
+            Spread::Nothing => 0,
+            Spread::Equal { ranks, .. } => *ranks,
+            Spread::Each(blocks) => blocks.len(),
+        }
+    }
+
+    /// The block of `rank`.
+    pub fn get(&self, rank: usize) -> Option<Buffer> {
+        match self {
+            Spread::Equal { first, ranks } if rank < *ranks => {
+                Some(first.block(rank as i64 * first.count() as i64, first.count()))
+            }
+            Spread::Each(blocks) => blocks.get(rank).cloned(),
+            _ => None,
+        }
+    }
+
+    /// All blocks.
+    pub fn iter(&self) -> impl Iterator<Item = Buffer> + '_ {
+        (0..self.count()).filter_map(|rank| self.get(rank))
+    }
+
+    /// Bytes of data of all blocks, and whether all have the same.
+    pub(crate) fn bytes(&self) -> (usize, bool) {
+        match self {
+            Spread::Nothing => (0, true),
+            Spread::Equal { first, ranks } => (first.len() * ranks, true),
+            Spread::Each(blocks) => {
+                let equal = blocks.iter().all(|block| block.len() == blocks[0].len());
+                (blocks.iter().map(Buffer::len).sum(), equal)
+            }
+        }
+    }
+
+    /// The blocks in memory, if they are the pieces of one without gaps.
+    fn runs(&self) -> Option<Sges> {
+        let Spread::Equal { first, ranks } = self else { return None };
+        // Absurd counts, which only the slower way can tell.
+        let count = first.count().checked_mul(*ranks)?;
+        count.checked_mul(first.ty().size().max(1)).filter(|&n| isize::try_from(n).is_ok())?;
+        let all = first.block(0, count).run()?;
+        let each = first.len();
+        Some((0..*ranks).map(|rank| all.part(rank * each, each)).collect())
+    }
+
+    /// The blocks' data to send, each in one piece: in place, or packed.
+    pub(crate) fn readable(self, pool: &StagingPool) -> Pieces {
+        self.pieces(|buffer| buffer.readable(pool))
+    }
+
+    /// One piece of memory to receive each block into; [`Pieces::unpack`] moves them to their places.
+    pub(crate) fn writable(self, pool: &StagingPool) -> Pieces {
+        self.pieces(|buffer| buffer.writable(pool))
+    }
+
+    fn pieces(self, piece: impl FnMut(&Buffer) -> Piece) -> Pieces {
+        if let Some(sges) = self.runs() {
+            return Pieces { sges, pieces: Vec::new(), buffers: Spread::Nothing };
+        }
+        let buffers = match self {
+            Spread::Each(buffers) => buffers,
+            other => other.iter().collect(),
+        };
+        let pieces: Vec<Piece> = buffers.iter().map(piece).collect();
+        let sges = pieces.iter().map(|piece| piece.sge).collect();
+        Pieces { sges, pieces, buffers: Spread::Each(buffers) }
+    }
+}
+
+/// Blocks by rank, without a heap for few.
+pub(crate) type Sges = SmallVec<[Sge; 8]>;
+
+/// One rank's blocks, each in one piece.
+pub(crate) struct Pieces {
+    /// By rank.
+    pub sges: Sges,
+    /// Empty if all blocks lie where they belong.
+    pieces: Vec<Piece>,
+    buffers: Spread,
+}
+
+impl Pieces {
+    /// Copies of the blocks, set aside: what is sent in place is overwritten.
+    pub fn aside(blocks: Spread, pool: &StagingPool) -> Pieces {
+        let copy = |buffer: Buffer| {
+            let copy = pool.take(buffer.len());
+            buffer.pack_to(copy.sge());
+            Piece { sge: copy.sge(), staging: Some(copy) }
+        };
+        let pieces: Vec<Piece> = blocks.iter().map(copy).collect();
+        Pieces { sges: pieces.iter().map(|piece| piece.sge).collect(), pieces, buffers: blocks }
+    }
+
+    /// Whether block `rank` is received beside its place.
+    pub fn is_apart(&self, rank: usize) -> bool {
+        self.pieces.get(rank).is_some_and(|piece| piece.staging.is_some())
+    }
+
+    /// Packs block `rank` of the program, if it is received beside its place.
+    pub fn pack(&self, rank: usize) {
+        if let (true, Some(buffer)) = (self.is_apart(rank), self.buffers.get(rank)) {
+            buffer.pack_to(self.sges[rank]);
+        }
+    }
+
+    /// Moves what was received to its place.
+    pub fn unpack(&self) {
+        self.unpack_except(usize::MAX);
+    }
+
+    /// The same without block `skip`.
+    pub fn unpack_except(&self, skip: usize) {
+        for (rank, piece) in self.pieces.iter().enumerate() {
+            if let (true, Some(buffer)) =
+                (rank != skip && self.is_apart(rank), self.buffers.get(rank))
+            {
+                piece.unpack(&buffer, buffer.len());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weft_datatype::{Basic, Datatype, Predefined, Type, Width};
+
+    fn int() -> Type {
+        Predefined::new().of(Basic::INT).clone()
+    }
+
+    #[test]
+    fn blocks_without_gaps_are_taken_as_they_lie() {
+        let pool = StagingPool::default();
+        let memory = pool.take(24);
+        memory.sge().fill(&[7; 24]);
+        let pieces =
+            Spread::Equal { first: Buffer::over(memory.sge().part(0, 8), int()), ranks: 3 };
+        assert_eq!((pieces.count(), pieces.bytes()), (3, (24, true)));
+        let pieces = pieces.writable(&pool);
+        let whole: Vec<Sge> = (0..3).map(|i| memory.sge().part(8 * i, 8)).collect();
+        assert_eq!(pieces.sges[..], whole);
+        assert!((0..4).all(|rank| !pieces.is_apart(rank)));
+    }
+
+    #[test]
+    fn blocks_with_gaps_are_packed_beside() {
+        let pool = StagingPool::default();
+        let memory = pool.take(36);
+        memory.sge().fill(&(0..36).collect::<Vec<u8>>());
+        let every_other = Datatype::vector(Width::Int, 2, 1, 2, &int()).unwrap();
+        every_other.commit();
+        // SAFETY: three of them are within the memory, which stays.
+        let first = unsafe { Buffer::new(memory.sge().ptr(), 1, every_other) };
+        let spread = Spread::Equal { first, ranks: 3 };
+        assert_eq!(spread.get(2).unwrap().len(), 8);
+        assert!(spread.get(3).is_none());
+        let pieces = spread.readable(&pool);
+        let mut found = [0; 8];
+        pieces.sges[1].read(&mut found);
+        assert_eq!(found, [12, 13, 14, 15, 20, 21, 22, 23]);
+        assert!(pieces.is_apart(1));
+    }
+}
