@@ -141,6 +141,7 @@ pub enum Method {
     PairwiseExchange,
     Rabenseifner,
     RecursiveDoubling,
+    ReduceBroadcast,
     ReduceScatterv,
     Ring,
     ScatterAllgather,

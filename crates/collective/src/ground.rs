@@ -6,7 +6,7 @@ use crate::gate::{Gate, Turn};
 use crate::levels::Levels;
 use crate::slots::Slots;
 use crate::{Board, Link, Selection};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 use std::rc::Rc;
 use weft_channel::multicast::Multicast;
@@ -24,6 +24,8 @@ pub struct Ground<F: Fabric> {
     levels: RefCell<Option<Rc<Levels<F>>>>,
     compositions: Gate<F>,
     casts: Gate<F>,
+    /// Its levels may not use multicast.
+    no_multicast: Cell<bool>,
     cast: RefCell<Option<Rc<Multicast<Endpoint<F>>>>>,
 }
 
@@ -40,6 +42,7 @@ impl<F: Fabric> Ground<F> {
             levels: RefCell::default(),
             compositions: Gate::default(),
             casts: Gate::default(),
+            no_multicast: Cell::default(),
             cast: RefCell::default(),
         }
     }
@@ -48,7 +51,17 @@ impl<F: Fabric> Ground<F> {
     pub(crate) fn another(&self) -> Ground<F> {
         let ground = Ground::new(self.arena.clone());
         ground.select(self.selection());
+        ground.no_multicast.set(self.no_multicast.get());
         ground
+    }
+
+    /// Nobody will end the multicast groups of its levels: they have none. Said before they are made.
+    pub fn forbid_multicast(&self) {
+        self.no_multicast.set(true);
+    }
+
+    pub(crate) fn may_multicast(&self) -> bool {
+        !self.no_multicast.get()
     }
 
     /// What the levels of its two-level algorithms choose by.

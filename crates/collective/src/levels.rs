@@ -1,5 +1,5 @@
 //! Levels of a communicator whose ranks are on several nodes: the ranks of this node, and one leader of
-//! each node.
+//! each node; and all ranks once more, for compositions of whole operations.
 //!
 //! ```text
 //!   ranks     0 1 2 | 3 4 | 5 6 7      nodes in the order of their lowest ranks
@@ -18,8 +18,9 @@ use weft_p2p::Context;
 /// Bits of a context beside those of a communicator.
 const NODE: u64 = 1 << 62;
 const LEADERS: u64 = 1 << 61;
-/// Both: what a level's context has more than its communicator's.
-pub const LEVELS: u64 = NODE | LEADERS;
+const WHOLE: u64 = 1 << 60;
+/// What contexts of levels have more than their communicator's.
+pub const LEVELS: u64 = NODE | LEADERS | WHOLE;
 
 /// Where the ranks of a communicator are.
 #[derive(Debug, PartialEq, Eq)]
@@ -67,9 +68,11 @@ pub struct Level<F: Fabric> {
     ground: Ground<F>,
 }
 
-/// Both levels.
+/// All levels.
 pub struct Levels<F: Fabric> {
     pub layout: Layout,
+    /// All ranks, as those of the communicator.
+    pub whole: Level<F>,
     pub node: Level<F>,
     /// At leaders.
     pub leaders: Option<Level<F>>,
@@ -91,6 +94,7 @@ impl<F: Fabric> Levels<F> {
                 // Within a node memory serves; datagrams would reach other nodes, too.
                 multicast: match bit {
                     NODE => 0,
+                    _ if !ground.may_multicast() => 0,
                     _ => fabric.capabilities(fabric.rank()).multicast_max,
                 },
                 same_arithmetic: bit == NODE || fabric.same_arithmetic(),
@@ -102,12 +106,17 @@ impl<F: Fabric> Levels<F> {
         let own = level(&mut here.iter().copied(), place, NODE, 1, here.len());
         let leaders = (place == 0)
             .then(|| level(&mut layout.nodes.iter().map(|n| n[0]), node, LEADERS, nodes, 1));
-        Levels { layout, node: own, leaders }
+        let crowd = layout.nodes.iter().map(Vec::len).max().unwrap_or(0);
+        let whole = level(&mut (0..link.size()), link.rank, WHOLE, nodes, crowd);
+        Levels { layout, whole, node: own, leaders }
     }
 
     /// Grounds whose multicast groups must end.
     pub(crate) fn grounds(&self) -> impl Iterator<Item = &Ground<F>> {
-        [Some(&self.node), self.leaders.as_ref()].into_iter().flatten().map(|level| &level.ground)
+        [Some(&self.whole), Some(&self.node), self.leaders.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(|level| &level.ground)
     }
 }
 

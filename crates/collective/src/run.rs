@@ -220,6 +220,9 @@ pub async fn allreduce<F: Fabric>(
         (Method::Rabenseifner, _) => allreduce::rabenseifner(link, data, result, op, element).await,
         (Method::Ring, _) => allreduce::ring(link, data, result, op, element).await,
         (Method::Swing, _) => allreduce::swing(link, data, result, op, element).await,
+        (Method::ReduceBroadcast, _) => {
+            allreduce::reduce_broadcast(link, ground, (data, result, element), op).await
+        }
         (Method::Shared, _) => {
             allreduce::shared(link, &ground.board, data, result, element, op).await
         }

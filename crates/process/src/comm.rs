@@ -228,6 +228,7 @@ impl<F: Fabric> Comm<F> {
         let sequence = self.sequence.get();
         self.sequence.set(sequence.wrapping_add(1));
         lane.lane.set(Some((sequence & tags::NUMBERS as u32) as i32 | tags::LANES));
+        lane.ground.forbid_multicast();
         lane.select(self.selection());
         lane
     }

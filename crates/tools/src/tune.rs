@@ -75,7 +75,8 @@ pub fn run(args: &Args) -> Result<String, Failure> {
             let machine = Machine::load(name).map_err(|e| Failure::Request(e.to_string()))?;
             let ranks = simulated_ranks(args, &machine)?;
             let name = machine.name.clone();
-            let mut measure = simulated::Simulated { machine: Rc::new(machine) };
+            let mut measure =
+                simulated::Simulated { machine: Rc::new(machine), found: Rc::default() };
             sweep(&name, &Grid { operations, ranks, bytes }, &mut measure)
         }
         None => {

@@ -127,9 +127,9 @@ fn steps(times: &mut Times) -> Vec<String> {
     broken
 }
 
-/// What is not kept must be what is known: the map `ndr` is too coarse there (radixes between its numbers
-/// of ranks, sizes between its own and above), and Rabenseifner's algorithms fold what is over a power
-/// of two. A line that holds again must be struck out.
+/// What is not kept must be what is known: beyond a power of two no allreduce is as quick as Swing and
+/// Rabenseifner's on it, and an allgather by multicast has room for eight ranks at once. A line that
+/// holds again must be struck out.
 fn only_known(broken: &[String], known: &str) {
     let place = |line: &String| line.split(": ").next().unwrap_or_default().to_owned();
     let found: Vec<String> = broken.iter().map(place).collect();
@@ -142,11 +142,10 @@ fn only_known(broken: &[String], known: &str) {
 
 #[test]
 fn no_operation_is_slower_than_what_others_make_of_it() {
-    let known = include_str!("guidelines_known/compared.txt");
-    only_known(&broken(&mut Times::on("ndr")), known);
+    only_known(&broken(&mut Times::on("ndr")), "");
 }
 
 #[test]
 fn one_rank_more_is_no_cliff() {
-    only_known(&steps(&mut Times::on("ndr")), include_str!("guidelines_known/steps.txt"));
+    only_known(&steps(&mut Times::on("ndr")), include_str!("guidelines_known.txt"));
 }

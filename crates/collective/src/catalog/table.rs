@@ -252,6 +252,8 @@ const TABLE: &[&[Algorithm]] = &[
         "2 (N - 1) rounds, 2 n bytes"),
     messages!(Allreduce "SWING" Swing {Commutes, PowerOfTwo} false
         "as Rabenseifner's, by swinging distances (De Sensi 2024)", "2 log2 N rounds, 2 n bytes"),
+    &[entry(Allreduce, "REDUCE-BCAST", (Method::ReduceBroadcast, Carrier::Levels), &[],
+        "the map's reduce, then its bcast", "that of both")],
     messages!(ReduceScatter "REDUCE-SCATTERV" ReduceScatterv {} true "reduced to rank 0, which scatters",
         "ceil(log2 N) rounds, then N - 1 messages"),
     messages!(ReduceScatter "PAIRWISE" Pairwise {Commutes} false "one partner a round", "N - 1 rounds, n bytes"),

@@ -46,9 +46,10 @@ fn values(algorithm: &Algorithm, case: &Case) -> Vec<usize> {
     let tried: Vec<usize> = match (parameter.what, parameter.only) {
         // More children than other ranks are as many as there are.
         (_, Only::OneLessThanPowers) => {
-            [1, 3, 7, 15].into_iter().filter(|&n| n == 1 || n < 2 * case.ranks - 1).collect()
+            [1, 3, 7, 15, 31].into_iter().filter(|&n| n == 1 || n < 2 * case.ranks - 1).collect()
         }
-        ("radix", _) => [2, 4, 8].into_iter().filter(|&k| k == 2 || k <= case.ranks).collect(),
+        // The first that is not less than the ranks is one step.
+        ("radix", _) => [2, 4, 8, 16].into_iter().filter(|&k| k < 2 * case.ranks).collect(),
         ("number of messages at once", _) => {
             [4, 16, 64].into_iter().filter(|&n| n == 4 || n < case.ranks).collect()
         }
@@ -92,7 +93,7 @@ mod tests {
         for name in ["RGM:1", "RGM:3", "MPI-DS", "N-WAY:2", "N-WAY"] {
             assert!(barrier.iter().any(|n| n == name), "{name}: {barrier:?}");
         }
-        for name in ["CENTRAL", "RGM:15", "N-WAY:8"] {
+        for name in ["CENTRAL", "RGM:15", "N-WAY:8", "N-WAY:16"] {
             assert!(!barrier.iter().any(|n| n == name), "{name}: {barrier:?}");
         }
         let small = names(Operation::Bcast, 4, 8);

@@ -3,11 +3,13 @@
 use super::sweep::{Measure, Place};
 use super::workload;
 use std::rc::Rc;
-use weft_collective::{Choice, Selection, Site};
+use weft_collective::{Choice, Map, Selection, Site};
 use weft_fabric_sim::Machine;
 
 pub struct Simulated {
     pub machine: Rc<Machine>,
+    /// By what algorithms that are made of others choose them.
+    pub found: Rc<Map>,
 }
 
 impl Measure for Simulated {
@@ -23,6 +25,10 @@ impl Measure for Simulated {
         true
     }
 
+    fn learn(&mut self, map: Map) {
+        self.found = Rc::new(map);
+    }
+
     fn measure(
         &mut self,
         place: Place,
@@ -31,7 +37,7 @@ impl Measure for Simulated {
     ) -> Result<Vec<Result<f64, String>>, String> {
         let Place { operation, ranks, bytes } = place;
         let one = |&choice: &Choice| {
-            let mut selection = Selection::default();
+            let mut selection = Selection::by(self.found.clone());
             selection.ask(operation, Some(choice));
             let us = workload::measure(&self.machine, ranks, operation, bytes, &Rc::new(selection));
             done();

@@ -41,6 +41,9 @@ pub trait Measure {
     /// Times are the same each time, so that small differences mean something.
     fn is_exact(&self) -> bool;
 
+    /// What was found so far, for algorithms that are made of others.
+    fn learn(&mut self, _map: Map) {}
+
     /// Microseconds of each of `choices`, in their order; an error for one that failed.
     fn measure(
         &mut self,
@@ -133,6 +136,7 @@ pub fn sweep(machine: &str, grid: &Grid, measure: &mut dyn Measure) -> Result<Sw
             lines.extend(row.iter().map(line));
             kept = Some(row);
         }
+        measure.learn(Map::new(machine, lines.clone()));
     }
     bar.finish_and_clear();
     Ok(Swept { map: Map::new(machine, lines), failures })

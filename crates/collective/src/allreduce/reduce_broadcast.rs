@@ -1,0 +1,23 @@
+//! REDUCE-BCAST: a reduction to rank 0 and a broadcast from it, each by what the map says.
+//!
+//! ```text
+//!   0 <- 1, 2, 3 ...     as MPI_Reduce would         0 -> 1, 2, 3 ...     as MPI_Bcast would
+//! ```
+//! Cost: that of both, so that no map makes an allreduce slower than its parts (Traeff, Gropp and Thakur
+//! 2010). Chosen for long payloads where the network has multicast and the number of ranks is no power of
+//! two: others fold or go round then, and the broadcast is nearly free.
+
+use crate::{Ground, Link, Reduce};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// Combines `data` of all ranks, elements of `element` bytes, into `result` of all.
+pub async fn reduce_broadcast<F: Fabric>(
+    link: &Link<F>,
+    ground: &Ground<F>,
+    (data, result, element): (Sge, Sge, usize),
+    op: &(impl Reduce + ?Sized),
+) -> Result<(), Fault> {
+    let levels = ground.levels(link);
+    levels.whole.reduce(link, 0, (data, result, element), op).await?;
+    levels.whole.bcast(link, 0, result).await
+}
