@@ -66,7 +66,7 @@ const STREAMS: Selected = &[
 const SEGMENTS: Selected = &[
     ("WEFT_BARRIER", "RECURSIVE-DOUBLING"),
     ("WEFT_ALLREDUCE", "RABENSEIFNER"),
-    ("WEFT_BCAST", "PIPELINE:4096"),
+    ("WEFT_BCAST", "PIPELINE:8192"),
     ("WEFT_ALLGATHER", "RING"),
 ];
 
