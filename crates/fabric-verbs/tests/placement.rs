@@ -143,9 +143,12 @@ fn a_network_in_disorder_does_not_tear_what_is_sent_by_default() {
     println!("netem {NETEM}");
     for len in LENGTHS {
         let before = disordered();
-        let forced = send("", true, Some(Way::BottomFill), len, 80);
+        // What is forced on against what the adapters say is looked at, not promised: soft-RoCE has been
+        // seen to stand still under it.
+        let forced = std::panic::catch_unwind(|| send("", true, Some(Way::BottomFill), len, 80));
         let [early, again] = disordered();
         let (early, again) = (early - before[0], again - before[1]);
+        let forced = forced.map_or("not measured: it stood still".to_owned(), |f| f.to_string());
         println!("network in disorder ({early} packets early, {again} twice): {forced}");
         let usual = send("", false, None, len, 80);
         println!("network in disorder, as by default: {usual}");
