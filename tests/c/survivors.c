@@ -10,7 +10,7 @@
 #include "check.h"
 #include <unistd.h>
 
-enum { N = 3000, PATIENCE = 4 };
+enum { N = 3000, PATIENCE = 6 };
 
 static double field[N], halo[2][N];
 

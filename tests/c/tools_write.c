@@ -125,7 +125,7 @@ int main(int argc, char **argv)
     OK(MPI_T_cvar_read(eager, &bytes));
     CHECK(bytes == 100, "%llu", bytes);
     OK(MPI_T_cvar_read(control("WEFT_SPIN_US", &one), &bytes));
-    CHECK(bytes == 20, "%llu", bytes);
+    CHECK(bytes == 500, "%llu", bytes);
     allreduce = control("WEFT_ALLREDUCE", &room);
     OK(MPI_T_cvar_read(allreduce, name));
     CHECK(!strcmp(name, "MPI-GB"), "%s", name);

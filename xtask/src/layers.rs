@@ -16,6 +16,7 @@ const LAYERS: &[&[&str]] = &[
     &["weft-p2p"],
     &["weft-collective"],
     &["weft-process"],
+    &["weft-rma"],
     &["weft-patterns"],
     &["weft-abi", "weft-abuse", "weft-launch", "weft-random", "weft-tools"],
 ];

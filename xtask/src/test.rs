@@ -141,7 +141,8 @@ pub fn run(args: &Args) -> Result<(), String> {
 
 fn cargo() -> Command {
     let mut command = Command::new("cargo");
-    command.current_dir(crate::root());
+    // Incremental state would be half of what a clean clone's build takes from the disk (7 of 13 GB).
+    command.current_dir(crate::root()).env("CARGO_INCREMENTAL", "0");
     // Settings of the cargo that runs this program must not reach the one that it starts.
     for name in ["CARGO_MANIFEST_DIR", "CARGO_PKG_NAME", "RUSTUP_TOOLCHAIN"] {
         command.env_remove(name);

@@ -39,3 +39,4 @@ pub(crate) mod status;
 pub(crate) mod tools;
 pub(crate) mod topologies;
 pub(crate) mod typeinfo;
+pub(crate) mod windows;

@@ -3,7 +3,7 @@
 use crate::arguments::comm_label;
 use crate::constants::{
     MPI_COMM_NULL, MPI_COMM_SELF, MPI_COMM_WORLD, MPI_ERR_ARG, MPI_ERR_UNSUPPORTED_OPERATION,
-    MPI_ERRORS_RETURN, MPI_SESSION_NULL, MPI_T_ERR_NOT_SUPPORTED,
+    MPI_ERRORS_RETURN, MPI_SESSION_NULL, MPI_T_ERR_NOT_SUPPORTED, MPI_WIN_NULL,
 };
 use crate::lock;
 use crate::objects::HandlerFunction;
@@ -78,6 +78,7 @@ pub enum Owner {
 pub enum On {
     Comm(Comm),
     Session(Session),
+    Win(Win),
     /// No object yet: this handler, for what is about to be made.
     Handler(Errhandler),
     Nothing,
@@ -98,7 +99,8 @@ pub fn raise(error: Error, call: &'static str, owner: Owner) -> c_int {
         Owner::Comm(comm) => On::Comm(comm),
         Owner::Session(session) => On::Session(session),
         Owner::Handler(handler) => On::Handler(handler),
-        Owner::None | Owner::Win(_) => On::Nothing,
+        Owner::Win(win) => On::Win(win),
+        Owner::None => On::Nothing,
     };
     handle(on, code, call, error.text());
     code
@@ -131,6 +133,12 @@ pub fn handle(on: On, code: c_int, call: &str, words: &str) {
         On::Session(session) => {
             found = state.sessions.borrow().get(session.0).map(|s| s.errhandler.get());
         }
+        On::Win(win) => {
+            if let Some(object) = state.wins.borrow().get(win.0) {
+                label = format!(" on {}", object.window.label());
+                found = Some(object.errhandler.get());
+            }
+        }
         On::Handler(handler) => found = Some(handler.0),
         On::Nothing => {}
     }
@@ -156,6 +164,12 @@ pub fn handle(on: On, code: c_int, call: &str, words: &str) {
                 if let On::Session(session) = target { session } else { MPI_SESSION_NULL };
             // SAFETY: as above.
             lock::unlocked(|| unsafe { function.function()(&raw mut session, &raw mut code) });
+        }
+        Some(HandlerFunction::Win(function)) => {
+            remember(code, &format!("{call}{label}"), words);
+            let mut win = if let On::Win(win) = target { win } else { MPI_WIN_NULL };
+            // SAFETY: as above.
+            lock::unlocked(|| unsafe { function.function()(&raw mut win, &raw mut code) });
         }
         // MPI_ERRORS_ARE_FATAL and MPI_ERRORS_ABORT both end the job, of which this process is part.
         _ => {

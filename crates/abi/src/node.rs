@@ -219,6 +219,7 @@ impl Fabric for Node {
         fn fault(&self) -> Option<Fault>;
         fn allocate(&self, len: usize) -> Result<Region, Fault>;
         fn allocate_on_node(&self, len: usize) -> Result<Region, Fault>;
+        fn allocate_spare(&self, len: usize) -> Result<Region, Fault>;
         fn expose(&self, memory: Sge) -> Result<Region, Fault>;
         fn adopt(&self, memory: Sge) -> Result<Region, Fault>;
         fn withdraw(&self, region: Region);
@@ -256,6 +257,25 @@ impl Fabric for Node {
             done: Completion,
         ) -> Result<(), Fault>;
         fn mapped(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge>;
+        fn write_over(
+            &self,
+            rail: usize,
+            peer: usize,
+            src: Sge,
+            dst: RemoteAddr,
+            done: Completion,
+        ) -> Result<(), Fault>;
+        fn read_over(
+            &self,
+            rail: usize,
+            peer: usize,
+            dst: Sge,
+            src: RemoteAddr,
+            done: Completion,
+        ) -> Result<(), Fault>;
+        fn rail_works(&self, rail: usize, peer: usize) -> bool;
+        fn shown(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge>;
+        fn lies_within(&self, memory: Sge) -> bool;
         fn fetch_add(
             &self,
             peer: usize,

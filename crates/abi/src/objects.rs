@@ -3,17 +3,20 @@
 use crate::callback::Callback;
 use crate::chapters::buffered::Attached;
 use crate::chapters::partitioned::Partitioned;
+use crate::chapters::windows::WindowOf;
+use crate::constants::*;
 use crate::error::Error;
 use crate::node::CommObject;
 use crate::types::{
     CommCopyAttrFunction, CommDeleteAttrFunction, CommErrhandlerFunction, Datatype,
-    SessionErrhandlerFunction, UserFunction, UserFunctionC,
+    SessionErrhandlerFunction, UserFunction, UserFunctionC, WinErrhandlerFunction,
 };
 use std::cell::{Cell, RefCell};
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use weft_datatype::Type;
 use weft_process::{Active, Attributes};
+use weft_rma::Flavor;
 
 /// A datatype and what the program hung on it.
 pub struct TypeObject {
@@ -50,7 +53,8 @@ pub struct ErrhandlerObject {
 pub enum HandlerFunction {
     Comm(Callback<CommErrhandlerFunction>),
     Session(Callback<SessionErrhandlerFunction>),
-    /// For windows and files: kept, never called yet.
+    Win(Callback<WinErrhandlerFunction>),
+    /// For files: kept, never called yet.
     Other,
 }
 
@@ -59,6 +63,7 @@ pub enum HandlerFunction {
 pub enum HandlerKind {
     Comm,
     Session,
+    Win,
     Other,
 }
 
@@ -67,6 +72,7 @@ impl HandlerFunction {
         match self {
             HandlerFunction::Comm(_) => HandlerKind::Comm,
             HandlerFunction::Session(_) => HandlerKind::Session,
+            HandlerFunction::Win(_) => HandlerKind::Win,
             HandlerFunction::Other => HandlerKind::Other,
         }
     }
@@ -79,6 +85,59 @@ pub struct SessionObject {
     pub thread_level: i32,
     /// For buffered sends on its communicators.
     pub buffer: Rc<Attached>,
+}
+
+/// A window (MPI_Win) and what the program hung on it.
+pub struct WinObject {
+    pub window: Rc<WindowOf>,
+    /// Where this rank's part begins, as the program gave it or was given it.
+    pub base: Cell<*mut c_void>,
+    /// What its predefined attributes point to.
+    pub known: Known,
+    pub attributes: RefCell<Attributes>,
+    /// The handle of its error handler.
+    pub errhandler: Cell<usize>,
+    pub hints: RefCell<weft_process::Info>,
+}
+
+/// Numbers whose addresses are predefined attributes of a window.
+pub struct Known {
+    pub size: Cell<isize>,
+    pub unit: Cell<c_int>,
+    pub flavor: Cell<c_int>,
+    pub model: Cell<c_int>,
+}
+
+impl WinObject {
+    /// `unit`: this rank's displacement unit.
+    pub fn new(window: Rc<WindowOf>, unit: usize) -> WinObject {
+        let memory = window.memory();
+        let flavor = match window.flavor() {
+            Flavor::Create => MPI_WIN_FLAVOR_CREATE,
+            Flavor::Allocate => MPI_WIN_FLAVOR_ALLOCATE,
+            Flavor::Shared => MPI_WIN_FLAVOR_SHARED,
+            Flavor::Dynamic => MPI_WIN_FLAVOR_DYNAMIC,
+        };
+        let base = match window.flavor() {
+            // MPI_BOTTOM.
+            Flavor::Dynamic => std::ptr::null_mut(),
+            _ => memory.ptr().cast(),
+        };
+        let known = Known {
+            size: Cell::new(memory.len() as isize),
+            unit: Cell::new(c_int::try_from(unit).unwrap_or(c_int::MAX)),
+            flavor: Cell::new(flavor),
+            model: Cell::new(MPI_WIN_UNIFIED),
+        };
+        WinObject {
+            window,
+            base: Cell::new(base),
+            known,
+            attributes: RefCell::default(),
+            errhandler: Cell::new(MPI_ERRORS_ARE_FATAL.0),
+            hints: RefCell::default(),
+        }
+    }
 }
 
 /// What kind of object a key is for.
@@ -135,6 +194,7 @@ pub enum RequestKind {
     Send,
     Receive,
     Collective,
+    OneSided,
     Generalized,
 }
 

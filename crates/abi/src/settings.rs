@@ -3,7 +3,7 @@
 
 use Agreement::{All, Each};
 use Audience::{Developer, Tuner, User};
-use Part::{Collective, Fabric, Launch, P2p, Shm, Verbs, Waiting};
+use Part::{Collective, Fabric, Launch, P2p, Rma, Shm, Verbs, Waiting};
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char};
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -38,6 +38,7 @@ pub enum Kind {
 pub enum Part {
     P2p,
     Collective,
+    Rma,
     Waiting,
     Fabric,
     Shm,
@@ -93,6 +94,30 @@ pub const SETTINGS: &[Setting] = &[
         kind: Kind::Number { least: 0, most: u32::MAX as u64 },
         default: "1048576",
         doc: "eager payload in bytes that one sender may have unreceived at one receiver",
+    },
+    Setting {
+        name: "WEFT_SHELF",
+        about: About(P2p, User, Each),
+        kind: Kind::Number { least: 0, most: 1 << 30 },
+        default: "4194304",
+        doc: "bytes of memory from which ranks of the same machine copy payloads of 4 to 256 KiB, taken where \
+              there is plenty; 0: none",
+    },
+    Setting {
+        name: "WEFT_FENCE",
+        about: About(Rma, User, All),
+        kind: Kind::Choice(&["2S", "1S", "1S-BARRIER", "RI", "ACK"]),
+        default: "ACK",
+        doc: "how MPI_Win_fence works: queued operations as messages, flags of all pairs, flags and a barrier, \
+              counted arrivals, acknowledged writes and a barrier; the hint weft_fence is for one window",
+    },
+    Setting {
+        name: "WEFT_RMA_ORDER",
+        about: About(Rma, User, All),
+        kind: Kind::Choice(&["called", "turns"]),
+        default: "called",
+        doc: "puts and gets on a network are issued as they are called, or queued and issued in turns so that both \
+              directions work at once; the hint weft_rma_order is for one window",
     },
     Setting {
         name: "WEFT_CMA",
@@ -184,7 +209,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "WEFT_SPIN_US",
         about: About(Waiting, Tuner, Each),
         kind: Kind::Number { least: 0, most: 1_000_000_000 },
-        default: "20",
+        default: "500",
         doc: "microseconds to spin before yielding, where the ranks fit the processors",
     },
     Setting {

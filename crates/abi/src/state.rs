@@ -45,6 +45,7 @@ pub struct State {
     /// The algorithms that the settings name.
     pub selection: RefCell<Rc<Selection>>,
     pub comms: RefCell<Table<Rc<CommObject>>>,
+    pub wins: RefCell<Table<Rc<WinObject>>>,
     /// Communicators that were freed while others may still need something of them.
     pub closing: RefCell<Vec<weft_process::Task>>,
     pub groups: RefCell<Table<Group>>,
@@ -54,6 +55,7 @@ pub struct State {
     /// Sizes of those that lie in memory without gaps, in bytes; 0 for the others.
     pub plain_sizes: [u8; 0x100],
     pub ops: RefCell<Table<Rc<OpObject>>>,
+    pub reductions: crate::chapters::operators::Known,
     pub infos: RefCell<Table<Info>>,
     pub errhandlers: RefCell<Table<ErrhandlerObject>>,
     pub requests: RefCell<Table<RequestObject>>,
@@ -131,10 +133,12 @@ impl State {
             world: OnceCell::new(),
             myself: OnceCell::new(),
             comms: RefCell::new(Table::new(1)),
+            wins: RefCell::new(Table::new(10)),
             groups: RefCell::new(Table::new(2)),
             types: RefCell::new(Table::new(3)),
             predefined_types,
             ops: RefCell::new(Table::new(4)),
+            reductions: Default::default(),
             infos: RefCell::new(Table::new(5)),
             errhandlers: RefCell::new(Table::new(6)),
             requests: RefCell::new(Table::new(7)),

@@ -2,6 +2,7 @@
 
 use crate::fixture::{self, World};
 use crate::signature::{Function, Kind, Parameter, Type, constant};
+use crate::windows;
 use std::ffi::c_int;
 
 /// One bad value of one argument.
@@ -29,7 +30,7 @@ pub enum Bad {
     InPlace,
 }
 
-const OTHERS: [Kind; 9] = [
+const OTHERS: [Kind; 10] = [
     Kind::Comm,
     Kind::Group,
     Kind::Datatype,
@@ -39,6 +40,7 @@ const OTHERS: [Kind; 9] = [
     Kind::Request,
     Kind::Session,
     Kind::Message,
+    Kind::Win,
 ];
 
 /// All bad values of a parameter; the same for the same seed.
@@ -233,7 +235,7 @@ fn key(world: &World, stem: &str) -> i64 {
 fn number(world: &World, stem: &str, name: &str) -> i64 {
     let named = |c| constant(c) as i64;
     match (stem, name) {
-        (_, "keyval" | "comm_keyval" | "type_keyval") => key(world, stem),
+        (_, "keyval" | "comm_keyval" | "type_keyval" | "win_keyval") => key(world, stem),
         ("Remove_error_class", _) => world.mpi.make("MPI_Add_error_class", &[]) as c_int as i64,
         ("Add_error_code", "errorclass") => named("MPI_ERR_OTHER"),
         ("Add_error_string" | "Remove_error_code" | "Remove_error_string", _) => {
@@ -245,6 +247,12 @@ fn number(world: &World, stem: &str, name: &str) -> i64 {
             code.into()
         }
         (_, "sendtag" | "recvtag" | "tag") => 7,
+        ("Win_allocate" | "Win_allocate_shared" | "Win_create" | "Win_attach", "size") => {
+            windows::ATTACHED as i64
+        }
+        (_, "disp_unit") => 1,
+        (_, "lock_type") => named("MPI_LOCK_SHARED"),
+        (_, "origin_count" | "target_count" | "result_count") => 4,
         ("Waitall" | "Testall" | "Waitany" | "Testany" | "Startall", "count") => 1,
         ("Waitsome" | "Testsome" | "Request_get_status_some", "incount") => 1,
         ("Request_get_status_all" | "Request_get_status_any", "count") => 1,

@@ -2,6 +2,7 @@
 
 use crate::mpi::Mpi;
 use crate::signature::{Kind, constant};
+use crate::windows;
 use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 
@@ -18,6 +19,8 @@ pub struct World<'a> {
     /// The communicator of the case.
     comm: Cell<usize>,
     pvars: Cell<usize>,
+    /// The window of the case, once there is one.
+    win: Cell<usize>,
     made: RefCell<Vec<(Kind, usize)>>,
 }
 
@@ -71,8 +74,8 @@ fn address<T>(of: &mut T) -> usize {
 impl<'a> World<'a> {
     pub fn new(mpi: &'a Mpi) -> World<'a> {
         let arena = RefCell::new(vec![0; 20 * SLOT / 8]);
-        let (comm, pvars) = (Cell::new(0), Cell::new(0));
-        World { mpi, arena, comm, pvars, made: RefCell::default() }
+        let [comm, pvars, win] = [const { Cell::new(0) }; 3];
+        World { mpi, arena, comm, pvars, win, made: RefCell::default() }
     }
 
     /// The memory of parameter `i`: an address with room before and behind.
@@ -117,6 +120,7 @@ impl<'a> World<'a> {
     /// Frees what the case made; the function under test may have freed it before.
     pub fn close(&self) {
         let made = std::mem::take(&mut *self.made.borrow_mut());
+        self.win.set(0);
         for (kind, handle) in made.into_iter().rev() {
             self.free(kind, handle);
         }
@@ -145,6 +149,7 @@ impl<'a> World<'a> {
         let mpi = self.mpi;
         match kind {
             Kind::Request => self.end(handle),
+            Kind::Win => windows::free(mpi, handle),
             Kind::Pvar => {
                 let args = [self.pvars.get(), address(&mut handle)];
                 mpi.code("MPI_T_pvar_handle_free", &args);
@@ -225,6 +230,9 @@ impl<'a> World<'a> {
             Kind::Errhandler if stem.contains("ession") => {
                 mpi.make("MPI_Session_create_errhandler", &[function()])
             }
+            Kind::Errhandler if stem.starts_with("Win") => {
+                mpi.make("MPI_Win_create_errhandler", &[function()])
+            }
             Kind::Errhandler => mpi.make("MPI_Comm_create_errhandler", &[function()]),
             Kind::Info => {
                 let info = mpi.make("MPI_Info_create", &[]);
@@ -259,8 +267,16 @@ impl<'a> World<'a> {
                 std::hint::black_box(made)
             }
             Kind::Enum => return self.enumeration(),
+            Kind::Win => {
+                if self.win.get() != 0 {
+                    return self.win.get();
+                }
+                let win = windows::make(self, self.comm.get(), stem);
+                self.win.set(win);
+                win
+            }
             // Not built, or without any object of the kind.
-            Kind::File | Kind::Win | Kind::Registration | Kind::Instance => return null(kind),
+            Kind::File | Kind::Registration | Kind::Instance => return null(kind),
         };
         self.keep(kind, made)
     }
@@ -334,6 +350,7 @@ impl<'a> World<'a> {
         let handle = match kind {
             Kind::Comm => self.mpi.make("MPI_Comm_dup", &[constant("MPI_COMM_SELF")]),
             Kind::PvarSession => self.mpi.make("MPI_T_pvar_session_create", &[]),
+            Kind::Win => windows::make(self, self.comm.get(), ""),
             Kind::Enum => return None,
             _ => self.live(kind, stem),
         };

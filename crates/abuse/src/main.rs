@@ -12,6 +12,7 @@ mod mpi;
 mod plant;
 mod signature;
 mod supervisor;
+mod windows;
 mod worker;
 
 use clap::Parser;

@@ -8,4 +8,5 @@
 //! [`multicast`], 0x60 to 0x6f [`stream`].
 
 pub mod multicast;
+pub mod rails;
 pub mod stream;

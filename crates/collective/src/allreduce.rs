@@ -1,6 +1,6 @@
 //! Reductions whose result everybody gets (MPI 5.0, section 6.9.6). The same bits on every rank.
 
-mod central;
+pub(crate) mod central;
 mod gather_broadcast;
 mod k_nomial;
 mod pairwise_exchange;

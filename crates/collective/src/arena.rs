@@ -46,6 +46,8 @@ pub struct Arena<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
     bounds: Bounds,
     taken: Cell<usize>,
+    /// Whether no communicator has taken the one large set of desks ([`crate::shared`]).
+    many_desks: Rc<Cell<bool>>,
     chunks: RefCell<Vec<Region>>,
     idle: RefCell<Vec<Lent>>,
 }
@@ -101,7 +103,13 @@ impl<F: Fabric> Arena<F> {
     /// For one process; at most `bounds.bytes` of landings.
     pub fn new(endpoint: Rc<Endpoint<F>>, bounds: Bounds) -> Arena<F> {
         let (chunks, idle) = (RefCell::default(), RefCell::default());
-        Arena { endpoint, bounds, taken: Cell::new(0), chunks, idle }
+        let many_desks = Rc::new(Cell::new(true));
+        Arena { endpoint, bounds, taken: Cell::new(0), many_desks, chunks, idle }
+    }
+
+    /// Whether no communicator has taken the one large set of desks: set to false by the one that does.
+    pub(crate) fn many_desks(&self) -> Rc<Cell<bool>> {
+        self.many_desks.clone()
     }
 
     pub fn bounds(&self) -> Bounds {

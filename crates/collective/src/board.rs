@@ -21,7 +21,7 @@ use crate::gate::{Gate, Turn};
 use crate::link::share_memory;
 use crate::shared::Desks;
 use crate::{Link, allgather};
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use weft_fabric::{Counter, Fabric, Fault, Flag, Region, RemoteAddr, RemoteFlag, Sge};
 
@@ -29,7 +29,7 @@ use weft_fabric::{Counter, Fabric, Fault, Flag, Region, RemoteAddr, RemoteFlag, 
 pub const SLOT: usize = 64;
 
 /// Bytes that one of two ranks may say to the other, beside the flag in the same line pair.
-const SAID: usize = 120;
+pub(crate) const SAID: usize = 120;
 /// Where the inboxes of two ranks begin; and their distance.
 const INBOX: usize = 4 * SLOT;
 const INBOX_SIZE: usize = 8 + SAID;
@@ -42,9 +42,10 @@ pub struct Board<F: Fabric> {
     gate: Gate<F>,
 }
 
-impl<F: Fabric> Default for Board<F> {
-    fn default() -> Self {
-        Board { made: OnceCell::new(), desks: Desks::default(), gate: Gate::default() }
+impl<F: Fabric> Board<F> {
+    /// `many`: whether a communicator of the process may still have many desks.
+    pub fn new(many: Rc<Cell<bool>>) -> Self {
+        Board { made: OnceCell::new(), desks: Desks::new(many), gate: Gate::default() }
     }
 }
 
@@ -74,11 +75,16 @@ pub struct Made<F: Fabric> {
     /// Of the inboxes, by parity, where there are two ranks.
     inboxes: Option<[Flag; 2]>,
     size: usize,
+    /// Of all that was posted, and how much that is: the gate lets one operation in at a time, but one
+    /// that was given up may leave a post behind.
+    done: Counter,
+    posted: Cell<u64>,
 }
 
 impl<F: Fabric> Drop for Made<F> {
     fn drop(&mut self) {
         let fabric = self.endpoint.fabric();
+        fabric.counters().free(self.done);
         fabric.withdraw(self.mine);
         if let Some(central) = self.central {
             fabric.withdraw(central);
@@ -145,26 +151,33 @@ impl<F: Fabric> Made<F> {
         let inbox = |parity| fabric.flag(&mine, INBOX + parity * INBOX_SIZE, true);
         let inboxes = (size == 2).then(|| [inbox(0), inbox(1)]);
         let endpoint = link.endpoint.clone();
-        Ok(Made { endpoint, mine, central, arrivals, ranks, flag, inboxes, size })
+        let done = fabric.counters().allocate();
+        let posted = Cell::new(fabric.counters().value(done));
+        Ok(Made { endpoint, mine, central, arrivals, ranks, flag, inboxes, size, done, posted })
     }
 
     pub(crate) fn fabric(&self) -> &F {
         self.endpoint.fabric()
     }
 
-    /// Posts an operation with a completion counter of its own and waits for it: several operations
-    /// of the board may be under way at once.
+    /// Posts an operation and waits for it and all before.
     pub(crate) async fn finish(
         &self,
         post: impl FnOnce(&F, Option<Counter>) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
-        let counters = self.fabric().counters();
-        let done = counters.allocate();
-        let target = counters.value(done) + 1;
-        post(self.fabric(), Some(done))?;
-        self.endpoint.until(done, target).await?;
-        counters.free(done);
-        Ok(())
+        post(self.fabric(), Some(self.done))?;
+        self.posted.set(self.posted.get() + 1);
+        self.all_done().await
+    }
+
+    /// Waits for all that was posted.
+    async fn all_done(&self) -> Result<(), Fault> {
+        let target = self.posted.get();
+        // What is copied by the processor is over by now.
+        if self.fabric().counters().value(self.done) >= target {
+            return Ok(());
+        }
+        self.endpoint.until(self.done, target).await
     }
 
     /// Everybody comes, then everybody goes on.
@@ -237,21 +250,16 @@ impl<F: Fabric> Made<F> {
 
     /// Lets all other ranks go, with the result, whose memory may then be used again.
     pub async fn release(&self, link: &Link<F>, epoch: u64, result: Sge) -> Result<(), Fault> {
-        let counters = self.fabric().counters();
-        let done = counters.allocate();
-        let mut target = counters.value(done);
         // Nobody waits for what reads no memory.
-        let completion = (!result.is_empty()).then_some(done);
+        let done = (!result.is_empty()).then_some(self.done);
         for rank in (0..self.size).filter(|&r| r != link.rank) {
             let flag = RemoteFlag { at: self.ranks[rank], waking: true };
             let to = self.result_at(epoch, rank);
             let peer = link.members[rank] as usize;
-            self.fabric().write_flag(peer, result, to, flag, epoch, completion)?;
-            target += u64::from(completion.is_some());
+            self.fabric().write_flag(peer, result, to, flag, epoch, done)?;
+            self.posted.set(self.posted.get() + u64::from(done.is_some()));
         }
-        self.endpoint.until(done, target).await?;
-        counters.free(done);
-        Ok(())
+        self.all_done().await
     }
 
     /// Waits to be let go, and copies the result.

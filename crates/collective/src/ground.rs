@@ -35,7 +35,7 @@ const GROUPS: u64 = 64;
 impl<F: Fabric> Ground<F> {
     pub fn new(arena: Rc<Arena<F>>) -> Ground<F> {
         Ground {
-            board: Board::default(),
+            board: Board::new(arena.many_desks()),
             arena,
             slots: RefCell::default(),
             selection: RefCell::default(),

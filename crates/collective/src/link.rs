@@ -4,6 +4,7 @@
 //! Of a request, [`Link::wait`] alone knows what it names: it stays with the link it came from.
 
 use crate::catalog::{Carrier, Choice};
+use smallvec::SmallVec;
 use std::rc::Rc;
 use weft_channel::stream::{Id, To};
 use weft_fabric::{Fabric, Fault, Sge, Staging, Work};
@@ -20,6 +21,9 @@ pub struct Link<F: Fabric> {
     pub tag: Tag,
     pub via: Via,
 }
+
+/// Requests of one operation, without a heap for few.
+pub type Requests = SmallVec<[RequestId; 8]>;
 
 /// What carries a link's messages. All members choose the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

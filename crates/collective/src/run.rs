@@ -243,16 +243,16 @@ pub async fn reduce_scatter<F: Fabric>(
     (result, element): (Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
+    let board = &ground.board;
+    if choice.algorithm.method == Method::Shared {
+        return reduce_scatter::shared(link, board, (data, lens), result, element, op).await;
+    }
     let data = Blocks::of(data, lens.iter().copied());
     match choice.algorithm.method {
         Method::ReduceScatterv => reduce_scatter::reduce_scatterv(link, &data, result, op).await,
         Method::Pairwise => reduce_scatter::pairwise(link, &data, result, op).await,
         Method::Ring => reduce_scatter::ring(link, &data, result, op).await,
         Method::Halving => reduce_scatter::recursive_halving(link, &data, result, op).await,
-        Method::Shared => {
-            reduce_scatter::shared(link, &ground.board, (data.whole(), lens), result, element, op)
-                .await
-        }
         Method::TwoLevel => {
             two_level::reduce_scatter(link, ground, (data.whole(), lens), (result, element), op)
                 .await

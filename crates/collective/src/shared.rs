@@ -1,7 +1,7 @@
 //! Ranks that read each other's memory: where the algorithms named SHARED meet.
 //!
 //! ```text
-//!   each rank:  desk [parity], DESK bytes each     small data: put down, met, read by whom they concern
+//!   each rank:  desks, DESK bytes each             small data: put down, met, read by whom they concern
 //!   rank 0:     slots of the board                 large data: the slots hold addresses, the data stay
 //!                                                  where they are and are read there
 //! ```
@@ -9,31 +9,50 @@
 //! others go, so that each rank waits once and is woken once. An operation has one or more meetings.
 //!
 //! Why nothing is overwritten unread. What is put down for meeting k (a desk, a slot) is read between
-//! meetings k and k + 1, and has parity k mod 2: it is written again by a rank that has left k + 1, when
-//! all have come to k + 1 and so have read what they needed of k. The program's own memory, which has no
-//! parity, is read between two meetings of one operation.
+//! meetings k and k + 1. Slots alternate; of n >= 2 desks, meeting k has desk k mod n. Both are written
+//! again, at the earliest, by a rank that has left k + 1, when all have come to k + 1 and so have read what
+//! they needed of k. The program's own memory, of which there is one, is read between two meetings of one
+//! operation.
+//!
+//! Why more than two desks: a line that another processor has read a moment ago is slow to write (measured: 2
+//! to 8 GB/s, where one that has left the caches above the last takes 30). So what is put down goes through more memory than
+//! those caches have: the place on the desk moves, too.
 //!
 //! Reads of a desk may go on when their operation is over elsewhere. So each rank says in a word beside its
 //! desks which meeting's it has read, and desks that are not needed any more stay aside until all ranks are
 //! that far ([`weft_p2p::Endpoint::park`]).
 //!
 //! Memory: two desks of [`DESK`] bytes a rank and communicator, 192 KiB, made by the first operation on it that
-//! needs them.
+//! needs them; [`MANY`] for the first communicator of a process, if it has few ranks.
 
 use crate::board::Visit;
 use crate::{Board, Link, Reduce, SLOT};
 use std::cell::{Cell, OnceCell};
 use std::ops::Range;
+use std::rc::Rc;
 use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge, Staging, Work};
 
 /// Bytes that a rank may put down for one meeting.
 pub const DESK: usize = 96 << 10;
+
+/// Desks of a rank in the communicator that has most: together more than a processor's own caches.
+const MANY: usize = 24;
+
+/// Bytes of all ranks' desks, where there are more than two each.
+const MANY_BYTES: usize = 24 << 20;
 
 /// The largest elements, in bytes, that reductions cut a payload between.
 pub const UNIT_MOST: usize = 1024;
 
 /// Where a desk has the results, in algorithms that put down both; the operands are before.
 pub const SUMS: usize = 64 << 10;
+
+/// Bytes of a region's name on a desk.
+pub const NAME: usize = 8 * RemoteAddr::WORDS;
+
+/// Desks move by so many bytes, and those of at least [`MOVING`].
+const STEP: usize = 256;
+const MOVING: usize = 4 << 10;
 
 /// The largest part of a payload, in elements of `unit` bytes, whose slices fit behind [`SUMS`].
 pub fn segment(unit: usize) -> usize {
@@ -46,11 +65,13 @@ pub(crate) struct Desks<F: Fabric> {
     made: OnceCell<Made<F>>,
     /// An operation that makes them has been started.
     begun: Cell<bool>,
+    /// Whether a communicator of the process may still have many.
+    many: Rc<Cell<bool>>,
 }
 
-impl<F: Fabric> Default for Desks<F> {
-    fn default() -> Self {
-        Desks { made: OnceCell::new(), begun: Cell::new(false) }
+impl<F: Fabric> Desks<F> {
+    pub fn new(many: Rc<Cell<bool>>) -> Self {
+        Desks { made: OnceCell::new(), begun: Cell::new(false), many }
     }
 }
 
@@ -59,6 +80,8 @@ struct Made<F: Fabric> {
     members: std::rc::Rc<[u32]>,
     mine: Region,
     all: Vec<RemoteAddr>,
+    /// Desks of each rank.
+    count: u64,
     direct: bool,
     /// The last meeting of which this rank has read the desks.
     read: Cell<u64>,
@@ -66,8 +89,9 @@ struct Made<F: Fabric> {
     stamp: u64,
 }
 
-/// Where the word with the last meeting read is; the stamp follows.
-const READ: usize = 2 * DESK;
+/// Where the word with the last meeting read is; the stamp follows, and then the desks.
+const READ: usize = 0;
+const DESKS: usize = 256;
 
 impl<F: Fabric> Drop for Made<F> {
     fn drop(&mut self) {
@@ -95,9 +119,11 @@ impl<F: Fabric> Drop for Made<F> {
 
 /// One operation's time with the desks.
 pub struct Hall<'b, F: Fabric> {
-    link: &'b Link<F>,
+    pub(crate) link: &'b Link<F>,
     turn: Visit<'b, F>,
     desks: &'b Made<F>,
+    /// Bytes that a rank puts down for a meeting at most.
+    span: usize,
     /// The number of the next meeting.
     next: Cell<u64>,
 }
@@ -117,44 +143,60 @@ impl<F: Fabric> Board<F> {
     pub async fn direct(&self, link: &Link<F>) -> Result<bool, Fault> {
         match self.desks.made.get() {
             Some(made) => Ok(made.direct),
-            None => Ok(self.hall(link, 0).await?.desks.direct),
+            None => Ok(self.hall(link, 0, 0).await?.desks.direct),
         }
     }
 
-    /// Waits for this rank's turn, for an operation of so many meetings.
+    /// Waits for this rank's turn, for an operation of so many meetings, for each of which a rank puts down
+    /// at most `span` bytes: all ranks say the same.
     pub(crate) async fn hall<'b>(
         &'b self,
         link: &'b Link<F>,
         meetings: u64,
+        span: usize,
     ) -> Result<Hall<'b, F>, Fault> {
         // Said before anything is awaited: all ranks start their operations in one order.
         let first = !self.desks.begun.replace(true);
         let (turn, epoch) = self.enter_for(link, meetings + u64::from(first)).await?;
         let next = Cell::new(epoch);
         if first {
-            let made = Made::make(link, &turn, epoch).await?;
+            let made = Made::make(link, &turn, epoch, self.desks.many.take()).await?;
             next.set(epoch + 1);
             let _ = self.desks.made.set(made);
         }
         let desks = self.desks.made.get().expect("made by the first operation in turn");
-        Ok(Hall { link, turn, desks, next })
+        Ok(Hall { link, turn, desks, span: span.max(1).next_multiple_of(STEP), next })
     }
 }
 
 impl<F: Fabric> Made<F> {
-    async fn make(link: &Link<F>, turn: &Visit<'_, F>, epoch: u64) -> Result<Made<F>, Fault> {
+    async fn make(
+        link: &Link<F>,
+        turn: &Visit<'_, F>,
+        epoch: u64,
+        many: bool,
+    ) -> Result<Made<F>, Fault> {
         let fabric = link.endpoint.fabric();
         link.endpoint.clear_parked();
-        let mine = match crate::share_memory(fabric, &link.members) {
-            true => fabric.allocate_on_node(READ + 16)?,
+        let near = crate::share_memory(fabric, &link.members);
+        let room = |count| DESKS + count * DESK;
+        let wished = match many && near {
+            true => (MANY_BYTES / DESK / link.size()).clamp(2, MANY),
+            false => 2,
+        };
+        let (mine, count) = match near {
+            true => match (wished > 2).then(|| fabric.allocate_spare(room(wished))) {
+                Some(Ok(mine)) => (mine, wished),
+                _ => (fabric.allocate_on_node(room(2))?, 2),
+            },
             // By name, these algorithms can be had across nodes, too.
-            false => fabric.allocate(READ + 16)?,
+            false => (fabric.allocate(room(2))?, 2),
         };
         let stamp = link.context.0 << 32 ^ u64::from(link.tag as u32) ^ 1 << 63;
         mine.local.part(READ + 8, 8).fill(&stamp.to_ne_bytes());
         let reaches = |&peer: &u32| fabric.capabilities(peer as usize).direct;
         let direct = link.members.iter().all(reaches);
-        let words = [&mine.remote.words()[..], &[u64::from(direct)]].concat();
+        let words = [&mine.remote.words()[..], &[u64::from(direct), count as u64]].concat();
         let all = exchange(link, turn, epoch, &words).await?;
         let word = |rank: usize, i: usize| read_word(all.sge(), rank, i);
         let addr = |rank| RemoteAddr::from_words(std::array::from_fn(|i| word(rank, i)));
@@ -165,6 +207,10 @@ impl<F: Fabric> Made<F> {
             stamp,
             mine,
             all: (0..link.size()).map(addr).collect(),
+            count: (0..link.size())
+                .map(|rank| word(rank, RemoteAddr::WORDS + 1))
+                .min()
+                .unwrap_or(2),
             direct: (0..link.size()).all(|rank| word(rank, RemoteAddr::WORDS) == 1),
         })
     }
@@ -221,7 +267,7 @@ impl<F: Fabric> Hall<'_, F> {
             self.next.set(epoch + 1);
             return self.turn.await_release(epoch, Sge::EMPTY).await;
         }
-        // The desks are still those of this meeting's parity for what runs now.
+        // What runs now looks at the desks of this meeting.
         self.next.set(epoch + 1);
         last().await?;
         self.turn.release(self.link, epoch, Sge::EMPTY).await
@@ -241,16 +287,23 @@ impl<F: Fabric> Hall<'_, F> {
         self.link.endpoint.fabric().withdraw(shown.region);
     }
 
+    /// Where the desk for a meeting begins.
+    fn place(&self, meeting: u64) -> usize {
+        let count = self.desks.count;
+        // Short ones stay in one place: what they cost is not the lines.
+        let places = if self.span < MOVING { 1 } else { (DESK / self.span).max(1) };
+        let step = if count > 2 { meeting / count % places as u64 } else { 0 };
+        DESKS + DESK * (meeting % count) as usize + self.span * step as usize
+    }
+
     /// This rank's desk for the next meeting.
     pub fn desk(&self) -> Sge {
-        let at = DESK * (self.next.get() % 2) as usize;
-        self.desks.mine.local.part(at, DESK)
+        self.desks.mine.local.part(self.place(self.next.get()), self.span.min(DESK))
     }
 
     /// This rank's desk of the meeting that has taken place.
     pub fn desk_met(&self) -> Sge {
-        let at = DESK * ((self.next.get() + 1) % 2) as usize;
-        self.desks.mine.local.part(at, DESK)
+        self.desks.mine.local.part(self.place(self.next.get() - 1), self.span.min(DESK))
     }
 
     /// Puts `data` down for the next meeting, at byte `offset` of the desk.
@@ -261,8 +314,7 @@ impl<F: Fabric> Hall<'_, F> {
 
     fn desk_of(&self, rank: usize, offset: usize) -> RemoteAddr {
         // Of the meeting that has taken place.
-        let parity = (self.next.get() + 1) % 2;
-        self.desks.all[rank].offset((DESK * parity as usize + offset) as u64)
+        self.desks.all[rank].offset((self.place(self.next.get() - 1) + offset) as u64)
     }
 
     /// Copies what `rank` put down for the last meeting, from byte `offset` on.
@@ -304,22 +356,20 @@ impl<F: Fabric> Hall<'_, F> {
         self.fetch(rank, shown.of(rank).offset(offset as u64), into).await
     }
 
-    /// Names `memory` on the desk for the next meeting, at place `i`: as far as the desk goes, 32 bytes each.
+    /// Names `memory` on the desk for the next meeting, at place `i`: as far as the desk goes, [`NAME`] bytes each.
     /// Whoever does it withdraws the region, after one more meeting.
     pub fn name(&self, i: usize, memory: Sge) -> Result<Region, Fault> {
         let region = self.link.endpoint.fabric().expose(memory)?;
         for (j, word) in region.remote.words().into_iter().enumerate() {
-            let at = 8 * (i * RemoteAddr::WORDS + j);
-            self.desk().part(at, 8).fill(&word.to_ne_bytes());
+            self.desk().part(i * NAME + 8 * j, 8).fill(&word.to_ne_bytes());
         }
         Ok(region)
     }
 
     /// Reads what `rank` has named at place `i` of its desk of the last meeting.
     pub async fn read_named(&self, rank: usize, i: usize, into: Sge) -> Result<(), Fault> {
-        let len = 8 * RemoteAddr::WORDS;
-        let spare = self.link.stage(len);
-        let said = self.operand(rank, i * len, spare.sge()).await?;
+        let spare = self.link.stage(NAME);
+        let said = self.operand(rank, i * NAME, spare.sge()).await?;
         let words = std::array::from_fn(|j| {
             let mut bytes = [0; 8];
             said.part(8 * j, 8).read(&mut bytes);

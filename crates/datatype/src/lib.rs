@@ -9,6 +9,7 @@
 //! representation. Sizes and displacements are bytes in 64 bits; what does not fit is an error.
 
 mod arrays;
+mod atomic;
 mod basic;
 mod construct;
 mod contents;
@@ -35,6 +36,7 @@ pub use arrays::{
     DISTRIBUTE_BLOCK, DISTRIBUTE_CYCLIC, DISTRIBUTE_DEFAULT, DISTRIBUTE_NONE, Distributed, ORDER_C,
     ORDER_FORTRAN,
 };
+pub use atomic::compare_and_swap;
 pub use basic::{Basic, Class, Repr};
 pub use contents::{Combiner, Contents, Width};
 pub use datatype::{DEPTH_MAX, Datatype, Type};

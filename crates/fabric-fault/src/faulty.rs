@@ -178,8 +178,17 @@ impl<F: Fabric> Fabric for Faulty<F> {
         self.inner.allocate_on_node(len)
     }
 
+    fn allocate_spare(&self, len: usize) -> Result<Region, Fault> {
+        self.inner.allocate_spare(len)
+    }
+
     fn withdraw(&self, region: Region) {
         self.inner.withdraw(region);
+    }
+
+    // What is seen is not delayed; so it is hidden but from programs that ask for it.
+    fn shown(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
+        self.inner.shown(peer, at, len)
     }
 
     fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag {

@@ -160,9 +160,18 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
         Ok(Region { remote: address::near_only(near.remote), ..near })
     }
 
+    fn allocate_spare(&self, len: usize) -> Result<Region, Fault> {
+        let near = self.near.allocate_spare(len)?;
+        Ok(Region { remote: address::near_only(near.remote), ..near })
+    }
+
     fn expose(&self, memory: Sge) -> Result<Region, Fault> {
         let near = self.near.expose(memory)?;
         self.extend(near, self.far.expose(memory))
+    }
+
+    fn lies_within(&self, memory: Sge) -> bool {
+        self.near.lies_within(memory)
     }
 
     fn withdraw(&self, region: Region) {
@@ -236,8 +245,42 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
             far(f) f.read(peer, dst, address::far(src), done))
     }
 
+    fn write_over(
+        &self,
+        rail: usize,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        ask!(self, peer,
+            near(n, p) n.write(p, src, address::near(dst), done).map_err(|e| self.named(e)),
+            far(f) f.write_over(rail, peer, src, address::far(dst), done))
+    }
+
+    fn read_over(
+        &self,
+        rail: usize,
+        peer: usize,
+        dst: Sge,
+        src: RemoteAddr,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        ask!(self, peer,
+            near(n, p) n.read(p, dst, address::near(src), done).map_err(|e| self.named(e)),
+            far(f) f.read_over(rail, peer, dst, address::far(src), done))
+    }
+
+    fn rail_works(&self, rail: usize, peer: usize) -> bool {
+        ask!(self, peer, near(_n, _p) true, far(f) f.rail_works(rail, peer))
+    }
+
     fn mapped(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
         ask!(self, peer, near(n, p) n.mapped(p, address::near(at), len), far(f) f.mapped(peer, address::far(at), len))
+    }
+
+    fn shown(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
+        ask!(self, peer, near(n, p) n.shown(p, address::near(at), len), far(f) f.shown(peer, address::far(at), len))
     }
 
     fn fetch_add(

@@ -20,6 +20,9 @@ const KEEP: u64 = 16 << 20;
 
 const PAGE: u64 = 4096;
 
+/// The part of what is left that spare memory may take is one in so many.
+const SPARE: u64 = 8;
+
 /// Where an address leads.
 enum Place {
     /// Memory that is mapped here.
@@ -69,12 +72,29 @@ impl Shm {
         Ok(Region { local, remote: RemoteAddr { key: ALLOCATED, addr: at.addr() as u64 } })
     }
 
-    pub(crate) fn expose_region(&self, memory: Sge) -> Region {
+    /// Refused where the file system has less than [`SPARE`] times as much left.
+    pub(crate) fn allocate_spare_region(&self, len: usize) -> Result<Region, Fault> {
+        let mut room = std::mem::MaybeUninit::<libc::statvfs>::uninit();
+        // SAFETY: a system call on our own descriptor, into memory of the right size.
+        let failed = unsafe { libc::fstatvfs(self.segment.file().as_raw_fd(), room.as_mut_ptr()) };
+        if failed == 0 {
+            // SAFETY: filled by the call.
+            let room = unsafe { room.assume_init() };
+            let limited = room.f_blocks > 0;
+            if limited && room.f_bavail.saturating_mul(room.f_frsize) / SPARE < len as u64 {
+                return Err(Fault::System { what: "allocating spare memory", errno: libc::ENOMEM });
+            }
+        }
+        self.allocate_region(len)
+    }
+
+    pub(crate) fn is_within(&self, memory: Sge) -> bool {
         let own = self.own_arena()..self.own_arena() + self.segment.shape().arena;
-        let key = match self.segment.offset_of(memory.ptr()) {
-            Some(offset) if own.contains(&offset) => WITHIN,
-            _ => OWN,
-        };
+        self.segment.offset_of(memory.ptr()).is_some_and(|offset| own.contains(&offset))
+    }
+
+    pub(crate) fn expose_region(&self, memory: Sge) -> Region {
+        let key = if self.is_within(memory) { WITHIN } else { OWN };
         let addr = memory.ptr().expose_provenance() as u64;
         Region { local: memory, remote: RemoteAddr { key, addr } }
     }

@@ -269,8 +269,16 @@ impl Fabric for Shm {
         self.allocate_region(len)
     }
 
+    fn allocate_spare(&self, len: usize) -> Result<Region, Fault> {
+        self.allocate_spare_region(len)
+    }
+
     fn expose(&self, memory: Sge) -> Result<Region, Fault> {
         Ok(self.expose_region(memory))
+    }
+
+    fn lies_within(&self, memory: Sge) -> bool {
+        self.is_within(memory)
     }
 
     fn withdraw(&self, region: Region) {

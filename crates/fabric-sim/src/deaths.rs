@@ -140,6 +140,12 @@ impl State {
         a == b || self.network.rail(a, b).is_some()
     }
 
+    /// Whether a rail connects two ranks.
+    pub fn rail_works(&self, rail: usize, from: usize, to: usize) -> bool {
+        let works = |rank| self.network.works(self.node(rank), rail);
+        self.node(from) == self.node(to) || works(from) && works(to)
+    }
+
     /// `rank` was dead at `time`: it had only run ahead of global time.
     #[inline]
     pub fn outlived(&self, rank: usize, time: Picoseconds) -> bool {

@@ -1,6 +1,6 @@
 //! What happens when a flight is due: messages enter inboxes, writes are placed, counters advance.
 
-use crate::flight::{Action, Flight, NONE, Payload, Then};
+use crate::flight::{Action, Flight, NO_RAIL, NONE, Payload, Then};
 use crate::host::Arrival;
 use crate::trace::{Arrow, Travel};
 use crate::units::Picoseconds;
@@ -18,7 +18,7 @@ impl State {
 
     /// What is due happens.
     pub fn apply(&mut self, number: u32) {
-        let Flight { from, to, bytes, sent, .. } = self.flights[number];
+        let Flight { from, to, bytes, sent, rail, .. } = self.flights[number];
         let (from, to) = (from as usize, to as usize);
         let obituary = matches!(self.flights[number].action, Action::Obituary(_));
         if !obituary && (self.ranks[to].dead || self.outlived(from, sent)) {
@@ -42,7 +42,10 @@ impl State {
             Action::ReadRequest { dst, src, done } => {
                 let latency = self.prices.read.latency;
                 let back = Action::ReadReply { dst, src, done };
-                self.launch(self.now, to, from, dst.len(), latency - latency / 2, back);
+                // The answer takes the way of the question.
+                let rail = (rail != NO_RAIL).then_some(rail as usize);
+                let (len, latency) = (dst.len(), latency - latency / 2);
+                self.launch_over(rail, self.now, to, from, len, latency, back);
             }
             Action::ReadReply { dst, src, done } => {
                 // Here `from` owns the memory.

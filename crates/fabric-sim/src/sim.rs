@@ -80,6 +80,7 @@ impl Sim {
     /// Posts a write whose end is `then`.
     fn post_write(
         &self,
+        rail: Option<usize>,
         peer: usize,
         src: Sge,
         dst: RemoteAddr,
@@ -119,10 +120,28 @@ impl Sim {
         let scattered = !prices.in_order && state.options.chaos.is_some();
         let unit = if scattered && len <= prices.mtu { len.div_ceil(2) } else { prices.mtu };
         if len > unit && !local && !src.is_phantom() {
-            state.launch_packets(at, me, peer, wire, price.latency, unit, action);
+            state.launch_packets(rail, at, me, peer, wire, price.latency, unit, action);
         } else {
-            state.launch(at, me, peer, wire, price.latency, action);
+            state.launch_over(rail, at, me, peer, wire, price.latency, action);
         }
+        Ok(())
+    }
+
+    fn post_read(
+        &self,
+        rail: Option<usize>,
+        peer: usize,
+        dst: Sge,
+        src: RemoteAddr,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        let state = &mut *self.state();
+        state.memory.find(peer, src, dst.len())?;
+        let price = state.price(self.rank, peer, state.prices.read);
+        state.spend(self.rank, price.overhead, Activity::Post);
+        let at = state.ranks[self.rank].clock;
+        let request = Action::ReadRequest { dst, src, done };
+        state.launch_over(rail, at, self.rank, peer, 0, price.latency / 2, request);
         Ok(())
     }
 
@@ -286,7 +305,7 @@ impl Fabric for Sim {
     }
 
     fn write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> Result<(), Fault> {
-        self.post_write(peer, src, dst, Then::Nothing, done)
+        self.post_write(None, peer, src, dst, Then::Nothing, done)
     }
 
     fn write_flag(
@@ -298,7 +317,7 @@ impl Fabric for Sim {
         value: u64,
         done: Completion,
     ) -> Result<(), Fault> {
-        self.post_write(peer, src, dst, Then::Flag(flag, value), done)
+        self.post_write(None, peer, src, dst, Then::Flag(flag, value), done)
     }
 
     fn write_imm(
@@ -309,7 +328,7 @@ impl Fabric for Sim {
         immediate: u32,
         done: Completion,
     ) -> Result<(), Fault> {
-        self.post_write(peer, src, dst, Then::Immediate(immediate), done)
+        self.post_write(None, peer, src, dst, Then::Immediate(immediate), done)
     }
 
     fn immediate(&self, immediate: u32) -> Counter {
@@ -317,14 +336,33 @@ impl Fabric for Sim {
     }
 
     fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
-        let state = &mut *self.state();
-        state.memory.find(peer, src, dst.len())?;
-        let price = state.price(self.rank, peer, state.prices.read);
-        state.spend(self.rank, price.overhead, Activity::Post);
-        let at = state.ranks[self.rank].clock;
-        let request = Action::ReadRequest { dst, src, done };
-        state.launch(at, self.rank, peer, 0, price.latency / 2, request);
-        Ok(())
+        self.post_read(None, peer, dst, src, done)
+    }
+
+    fn write_over(
+        &self,
+        rail: usize,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.post_write(Some(rail), peer, src, dst, Then::Nothing, done)
+    }
+
+    fn read_over(
+        &self,
+        rail: usize,
+        peer: usize,
+        dst: Sge,
+        src: RemoteAddr,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.post_read(Some(rail), peer, dst, src, done)
+    }
+
+    fn rail_works(&self, rail: usize, peer: usize) -> bool {
+        self.look().rail_works(rail, self.rank, peer)
     }
 
     fn fetch_add(

@@ -26,12 +26,28 @@ impl State {
         latency: Picoseconds,
         action: Action,
     ) -> Option<u32> {
+        self.launch_over(None, at, from, to, bytes, latency, action)
+    }
+
+    /// The same over a rail, if that one works.
+    #[allow(clippy::too_many_arguments)]
+    pub fn launch_over(
+        &mut self,
+        rail: Option<usize>,
+        at: Picoseconds,
+        from: usize,
+        to: usize,
+        bytes: usize,
+        latency: Picoseconds,
+        action: Action,
+    ) -> Option<u32> {
         let mut flight = Flight { to: to as u32, bytes, ..Flight::aside(action, from, at) };
         let (a, b) = (self.node(from), self.node(to));
         let mut tail = if a == b {
             at + self.prices.local.latency + self.prices.local_bandwidth.time(bytes)
         } else {
-            let Some(rail) = self.network.rail(a, b) else {
+            let works = |&rail: &usize| self.network.works(a, rail) && self.network.works(b, rail);
+            let Some(rail) = rail.filter(works).or_else(|| self.network.rail(a, b)) else {
                 self.part(from, to, at);
                 return None;
             };
@@ -61,6 +77,7 @@ impl State {
     #[allow(clippy::too_many_arguments)]
     pub fn launch_packets(
         &mut self,
+        rail: Option<usize>,
         at: Picoseconds,
         from: usize,
         to: usize,
@@ -88,7 +105,7 @@ impl State {
             self.post(time.max(self.now), from, to, action);
         }
         let rest = Action::Write { src: part(last), dst: dst.offset(last as u64), then, done };
-        self.launch(at, from, to, bytes, latency, rest);
+        self.launch_over(rail, at, from, to, bytes, latency, rest);
     }
 
     /// Sends a datagram to all members of a group.

@@ -102,9 +102,10 @@ async fn collectives(engine: Rc<Engine<Sim>>) -> Result<(), String> {
 
 #[test]
 fn collectives_are_right_in_every_order() {
-    for (ranks_per_node, limits) in
-        [(1, Limits { eager: 512, credit: 2048 }), (2, Limits { eager: 4096, credit: 16 << 10 })]
-    {
+    for (ranks_per_node, limits) in [
+        (1, Limits { eager: 512, credit: 2048, ..Limits::default() }),
+        (2, Limits { eager: 4096, credit: 16 << 10, ..Limits::default() }),
+    ] {
         let program = |sim| {
             let engine = Engine::new(sim, WaitPolicy::new(true), limits);
             engine.run(collectives(engine.clone()))

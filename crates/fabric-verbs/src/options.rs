@@ -53,7 +53,7 @@ pub struct Options {
     /// How long a peer may leave the request for a connection unanswered. Long, because a peer that
     /// computes does not answer.
     pub patience: Duration,
-    /// How often a silent peer is asked whether it still lives, while this process waits. Zero:
+    /// A peer that is silent for so long is asked whether it still lives, while this process waits. Zero:
     /// never.
     pub keepalive: Duration,
     /// Multicast groups are joined through the connection manager (librdmacm) on RoCE, too, as they

@@ -77,7 +77,7 @@ impl Verbs {
             ConnectError::System { what: "making a descriptor to sleep on", device, error }
         })?;
         if !core.options.keepalive.is_zero() {
-            sleeper.set_limit(core.options.keepalive);
+            sleeper.set_limit(core.options.keepalive / 2);
         }
         Ok(Verbs { state: RefCell::new(state), core, sleeper: Arc::new(sleeper) })
     }
@@ -149,14 +149,16 @@ impl Verbs {
         let now = Instant::now();
         state.greet_again(&self.core, now);
         let keepalive = self.core.options.keepalive;
+        // Twice an interval, so that a peer that falls silent right after a look is asked within it.
+        let look = keepalive / 2;
         let limit = match (state.greeting.is_empty(), keepalive.is_zero()) {
             (false, _) => WHILE_GREETING,
-            (true, false) => keepalive,
+            (true, false) => look,
             (true, true) => Duration::MAX,
         };
         self.sleeper.set_limit(limit);
         if !keepalive.is_zero() && state.next_keepalive.is_none_or(|next| now >= next) {
-            state.next_keepalive = Some(now + keepalive);
+            state.next_keepalive = Some(now + look);
             state.ask_silent_peers();
         }
         if self.sleeper.take_asynchronous() {

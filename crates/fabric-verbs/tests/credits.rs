@@ -4,7 +4,7 @@ mod common;
 
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
-use weft_fabric::{Fabric, Head, RemoteAddr, RemoteFlag, Sge};
+use weft_fabric::{Fabric, Head, RemoteFlag, Sge};
 use weft_fabric_verbs::Verbs;
 
 /// Ranks that connect with rank 0, one after the other, while rank 1 writes to it.
@@ -32,12 +32,8 @@ fn new_connections_forget_no_debts() {
         let verbs = Verbs::connect_with(&mut world, options).unwrap_or_else(|e| panic!("{e}"));
         let region = verbs.allocate(64).unwrap();
         let flag = verbs.flag(&region, 0, true);
-        let words = flag.remote.at.words().map(u64::to_ne_bytes).concat();
-        world.put("flag", &words).unwrap();
-        world.fence().unwrap();
-        let words = world.get(0, "flag").unwrap();
-        let word = |i: usize| u64::from_ne_bytes(words[8 * i..][..8].try_into().unwrap());
-        let at = RemoteAddr::from_words(std::array::from_fn(word));
+        common::publish(&mut world, "flag", flag.remote.at);
+        let at = common::published(&mut world, 0, "flag");
         let theirs = RemoteFlag { at, waking: true };
         for late in 0..LATE {
             // One flag: its buffer is not posted again at once.

@@ -33,7 +33,11 @@ fn sleep_until(verbs: &Verbs, mut ready: impl FnMut() -> bool) {
         while verbs.progress() {}
         ready()
     };
-    while !ready() {
+    loop {
+        // What is ready may be taken by being looked at, so each look counts.
+        if ready() {
+            return;
+        }
         let token = sleeper.arm();
         let found = ready();
         if !found {
@@ -42,6 +46,9 @@ fn sleep_until(verbs: &Verbs, mut ready: impl FnMut() -> bool) {
             assert!(start.elapsed() < LONG, "nothing ended the sleep");
         }
         sleeper.disarm();
+        if found {
+            return;
+        }
     }
 }
 

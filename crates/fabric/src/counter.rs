@@ -29,6 +29,8 @@ pub struct Counters {
     words: RefCell<Vec<NonNull<AtomicU64>>>,
     owned: RefCell<Vec<Block<AtomicU64>>>,
     free: RefCell<Vec<u32>>,
+    /// Numbers of adopted words that were given back.
+    vacant: RefCell<Vec<u32>>,
     immediates: RefCell<HashMap<u32, Counter>>,
     /// Set while a table grows; the base pointer below is what readers use.
     base: Cell<*const NonNull<AtomicU64>>,
@@ -81,17 +83,27 @@ impl Counters {
         self.free.borrow_mut().push(counter.0);
     }
 
-    /// Makes a word that peers write (in a fabric's region) a counter. It stays in the table.
+    /// Makes a word that peers write (in a fabric's region) a counter. It stays in the table until
+    /// [`Counters::release`].
     ///
     /// # Safety
     /// `word` must stay mapped for as long as this table lives.
     pub unsafe fn adopt(&self, word: NonNull<AtomicU64>) -> Counter {
         let mut words = self.words.borrow_mut();
+        if let Some(index) = self.vacant.borrow_mut().pop() {
+            words[index as usize] = word;
+            return Counter(index);
+        }
         words.push(word);
         let index = words.len() as u32 - 1;
         drop(words);
         self.rebase();
         Counter(index)
+    }
+
+    /// Gives the number of an adopted word back. The word itself stays as it is.
+    pub fn release(&self, counter: Counter) {
+        self.vacant.borrow_mut().push(counter.0);
     }
 
     fn rebase(&self) {
@@ -203,5 +215,10 @@ mod tests {
         assert_eq!(table.value(counter), 5);
         word.store(9, Ordering::Release);
         assert_eq!(table.value(counter), 9);
+        table.release(counter);
+        let other = AtomicU64::new(3);
+        // SAFETY: `other` lives as long as the table is looked at.
+        let again = unsafe { table.adopt(NonNull::from(&other)) };
+        assert_eq!((again, table.value(again)), (counter, 3));
     }
 }

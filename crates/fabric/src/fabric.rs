@@ -120,6 +120,19 @@ pub trait Fabric: 'static {
         self.allocate(len)
     }
 
+    /// As [`Fabric::allocate_on_node`], for memory that the process can do without: refused where the node
+    /// has little of it left, which others may need more.
+    fn allocate_spare(&self, len: usize) -> Result<Region, Fault> {
+        self.allocate_on_node(len)
+    }
+
+    /// Whether `memory` lies in what this fabric allocated here, whoever exposed it: then peers on this
+    /// node see it ([`Fabric::mapped`]).
+    fn lies_within(&self, memory: Sge) -> bool {
+        let _ = memory;
+        false
+    }
+
     /// Ends the reach of a region; allocated memory goes back to the fabric. No operation on it
     /// may be under way.
     fn withdraw(&self, region: Region);
@@ -161,11 +174,50 @@ pub trait Fabric: 'static {
     /// RDMA read of `src` at `peer` into `dst`.
     fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault>;
 
+    /// As [`Fabric::write`], over path `rail` of the [`Capabilities::rails`] to `peer`. Where that one does not work,
+    /// another is taken.
+    fn write_over(
+        &self,
+        rail: usize,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        let _ = rail;
+        self.write(peer, src, dst, done)
+    }
+
+    /// As [`Fabric::read`], over path `rail`.
+    fn read_over(
+        &self,
+        rail: usize,
+        peer: usize,
+        dst: Sge,
+        src: RemoteAddr,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        let _ = rail;
+        self.read(peer, dst, src, done)
+    }
+
+    /// Whether path `rail` to `peer` works, as far as it is known here.
+    fn rail_works(&self, rail: usize, peer: usize) -> bool {
+        let _ = (rail, peer);
+        true
+    }
+
     /// `len` bytes of `peer`'s memory as this process sees them, if it does: then they can be read in
     /// place, for as long as the peer keeps them.
     fn mapped(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
         let _ = (peer, at, len);
         None
+    }
+
+    /// The same where nothing else will do, for a program that wants to see the memory itself: a wrapper
+    /// that hides memory shows it here.
+    fn shown(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
+        self.mapped(peer, at, len)
     }
 
     /// Adds `operand` to the aligned word at `target` and puts its former value into `result`

@@ -224,21 +224,22 @@ pub struct Region {
 /// operation that outlives the buffer (a dropped future) writes into idle memory and not into
 /// someone else's.
 pub struct Staging {
+    /// `None` if it is empty or a phantom.
     memory: Option<Block<u64>>,
     len: usize,
-    phantom: bool,
     pool: StagingPool,
 }
 
 impl Staging {
     /// All of the buffer.
+    #[inline]
     pub fn sge(&self) -> Sge {
-        if self.phantom {
-            return Sge::phantom(self.len);
+        match &self.memory {
+            // SAFETY: the pool keeps the allocation; only elements of this buffer name it.
+            Some(memory) => unsafe { Sge::new(memory.first().as_ptr().cast(), self.len) },
+            None if self.len == 0 => Sge::EMPTY,
+            None => Sge::phantom(self.len),
         }
-        let memory = self.memory.as_ref().expect("present until dropped");
-        // SAFETY: the pool keeps the allocation; only elements of this buffer name it.
-        unsafe { Sge::new(memory.first().as_ptr().cast(), self.len) }
     }
 
     /// Length in bytes.
@@ -252,55 +253,59 @@ impl Staging {
 }
 
 impl Drop for Staging {
+    #[inline]
     fn drop(&mut self) {
         if let Some(memory) = self.memory.take()
-            && !memory.is_empty()
             && memory.len() <= MOST_KEPT
         {
             let class = memory.len().trailing_zeros() as usize;
-            let mut idle = self.pool.idle.borrow_mut();
-            if idle.len() <= class {
-                idle.resize_with(class + 1, Shelf::new);
-            }
-            idle[class].push(memory);
+            self.pool.idle[class].borrow_mut().push(memory);
         }
     }
 }
 
 /// Idle buffers of one size.
-type Shelf = Vec<Block<u64>>;
+type Shelf = RefCell<Vec<Block<u64>>>;
 
 /// Larger buffers, in words, go back to the system at once: 128 MiB. Kept, they would hold the memory of
 /// the largest reduction of a program for ever; to touch such a buffer anew costs a copy's time.
-const MOST_KEPT: usize = 1 << 24;
+const MOST_KEPT: usize = 1 << (CLASSES - 1);
+const CLASSES: usize = 25;
 
 /// Where [`Staging`] buffers come from: sizes are rounded up to powers of two and reused, but for the
 /// largest.
 #[derive(Clone, Default)]
 pub struct StagingPool {
     /// By the logarithm of the number of words.
-    idle: Rc<RefCell<Vec<Shelf>>>,
+    idle: Rc<[Shelf; CLASSES]>,
 }
 
 impl StagingPool {
     /// A buffer of `len` bytes, 8-byte aligned, with unspecified content.
+    #[inline]
     pub fn take(&self, len: usize) -> Staging {
-        let memory = if len == 0 {
-            Block::new([])
-        } else {
-            let words = len.div_ceil(8);
-            let words = if words > MOST_KEPT { words } else { words.next_power_of_two() };
-            let class = words.trailing_zeros() as usize;
-            let idle = self.idle.borrow_mut().get_mut(class).and_then(Vec::pop);
-            idle.unwrap_or_else(|| Block::new(vec![0; words]))
+        let words = len.div_ceil(8);
+        let memory = match words {
+            0 => None,
+            1..=MOST_KEPT => {
+                let words = words.next_power_of_two();
+                let idle = self.idle[words.trailing_zeros() as usize].borrow_mut().pop();
+                Some(idle.unwrap_or_else(|| StagingPool::fresh(words)))
+            }
+            _ => Some(StagingPool::fresh(words)),
         };
-        Staging { memory: Some(memory), len, phantom: false, pool: self.clone() }
+        Staging { memory, len, pool: self.clone() }
+    }
+
+    #[cold]
+    fn fresh(words: usize) -> Block<u64> {
+        Block::new(vec![0; words])
     }
 
     /// A buffer as long as `data`, and a phantom if `data` is one.
     pub fn take_for(&self, data: Sge) -> Staging {
         if data.is_phantom() {
-            Staging { memory: None, len: data.len(), phantom: true, pool: self.clone() }
+            Staging { memory: None, len: data.len(), pool: self.clone() }
         } else {
             self.take(data.len())
         }
@@ -341,7 +346,10 @@ mod tests {
     }
 
     fn idle(pool: &StagingPool) -> Vec<usize> {
-        pool.idle.borrow().iter().flatten().map(|block| block.len()).collect()
+        pool.idle
+            .iter()
+            .flat_map(|shelf| shelf.borrow().iter().map(|b| b.len()).collect::<Vec<_>>())
+            .collect()
     }
 
     #[test]

@@ -5,12 +5,14 @@ use crate::matching::Matching;
 use crate::peers::Peers;
 use crate::request::{RequestId, Requests, Slot, Stage, Status};
 use crate::sharing::Claims;
+use crate::shelf::{self, Shelf};
 use crate::slab::Slab;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context as Cx, Poll};
 use weft_channel::multicast::Multicasts;
+use weft_channel::rails::Rails;
 use weft_channel::stream::{self, Stream};
 use weft_fabric::{Counter, Fabric, Fault, Head, Message, Sge, StagingPool, Work};
 
@@ -22,11 +24,13 @@ pub struct Limits {
     /// Eager payload that one sender may have unreceived at one receiver; beyond it, payload waits
     /// at the sender.
     pub credit: u64,
+    /// Memory for payloads that receivers on the same node copy from ([`crate::shelf`]); 0: none.
+    pub shelf: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { eager: 16 << 10, credit: 1 << 20 }
+        Limits { eager: 16 << 10, credit: 1 << 20, shelf: shelf::USUAL }
     }
 }
 
@@ -36,11 +40,14 @@ type Parked<F> = Box<dyn FnMut(&F) -> bool>;
 /// What is known of one peer. Made at first use.
 #[derive(Debug, Clone, Default)]
 pub struct Peer {
-    /// Largest payload that is sent at once, in bytes.
+    /// Largest payload that is sent at once, in bytes, and where it finds no room on the shelf.
     pub eager: u32,
+    pub eager_most: u32,
     /// Largest piece of a pushed payload, in bytes.
     pub piece: u32,
-    /// Its memory can be read and written, by processors: copies may be shared.
+    /// Processors copy to and from what it allocates: payloads may lie on the shelf.
+    pub near: bool,
+    /// They reach all of its memory: copies may be shared.
     pub shares: bool,
     /// Eager bytes sent to it, and how many of them it has released.
     pub charged: u64,
@@ -67,6 +74,7 @@ pub struct State {
     pub matching: Matching,
     /// For copies that both ends share; made at first use.
     pub claims: Option<Claims>,
+    pub shelf: Shelf,
     pub seldom: Seldom,
 }
 
@@ -103,6 +111,8 @@ pub struct Seldom {
     /// Messages offered (rendezvous), and their payload in bytes.
     pub rendezvous: u64,
     pub bytes_rendezvous: u64,
+    /// Those of them whose payload was set down on the shelf.
+    pub shelved: u64,
     /// Those of them that were small, but the receiver's credit was used up.
     pub out_of_credit: u64,
     /// Those of them that the receiver could not read, so that they were sent in pieces.
@@ -135,6 +145,7 @@ pub struct Endpoint<F: Fabric> {
     staging: StagingPool,
     parked: RefCell<Vec<Parked<F>>>,
     streams: Stream,
+    rails: Rails,
     waiting: Cell<Option<(Counter, u64)>>,
     /// Made with the first group, or the first word of one.
     pub(crate) multicasts: OnceCell<Box<Multicasts>>,
@@ -154,6 +165,7 @@ impl<F: Fabric> Endpoint<F> {
             reading: Vec::new(),
             forgotten: Vec::new(),
             claims: None,
+            shelf: Shelf::new(limits.shelf),
             fault: None,
             often: Often::default(),
             seldom: Seldom::default(),
@@ -161,7 +173,19 @@ impl<F: Fabric> Endpoint<F> {
         let staging = StagingPool::default();
         let (waiting, multicasts) = (Cell::new(None), OnceCell::new());
         let (state, streams, parked) = (RefCell::new(state), Stream::default(), RefCell::default());
-        Endpoint { fabric, state, limits, arrivals, staging, parked, streams, waiting, multicasts }
+        let rails = Rails::default();
+        Endpoint {
+            fabric,
+            state,
+            limits,
+            arrivals,
+            staging,
+            parked,
+            streams,
+            rails,
+            waiting,
+            multicasts,
+        }
     }
 
     /// Keeps what cannot be given back yet, because peers may still read it: `give_back` says whether it
@@ -196,6 +220,11 @@ impl<F: Fabric> Endpoint<F> {
     /// The other transport that this endpoint moves on: streams of segments, for collectives.
     pub fn streams(&self) -> &Stream {
         &self.streams
+    }
+
+    /// What spreads operations over several rails.
+    pub fn rails(&self) -> &Rails {
+        &self.rails
     }
 
     /// Advances by one for every message that found no receive: what a probe waits for.
@@ -489,9 +518,13 @@ impl State {
     pub fn peer<F: Fabric>(&mut self, endpoint: &Endpoint<F>, peer: usize) -> &mut Peer {
         self.peers.get_or_insert(peer, || {
             let c = endpoint.fabric.capabilities(peer);
+            let near = c.synchronous && c.coherent_atomics;
+            let most = endpoint.limits.eager.min(c.send_max);
             Peer {
-                eager: endpoint.limits.eager.min(c.send_max) as u32,
+                eager: if near { most.min(shelf::LEAST) } else { most } as u32,
+                eager_most: most as u32,
                 piece: c.send_max as u32,
+                near,
                 shares: c.direct && c.synchronous && c.coherent_atomics,
                 ..Peer::default()
             }

@@ -23,6 +23,7 @@ mod rendezvous;
 mod request;
 mod send;
 mod sharing;
+mod shelf;
 mod slab;
 
 pub use endpoint::{Counts, Endpoint, Limits, Often, Pending, Seldom, Wait};

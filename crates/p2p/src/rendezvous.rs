@@ -6,6 +6,7 @@ use crate::matching::{Arrival, Body};
 use crate::receive::Offer;
 use crate::request::{Stage, Status};
 use crate::send::Outcome;
+use crate::shelf;
 use weft_fabric::{Fabric, Key, RemoteAddr, Sge};
 
 impl<F: Fabric> Endpoint<F> {
@@ -52,7 +53,8 @@ impl<F: Fabric> Endpoint<F> {
         let into = slot.buffer.part(0, fits);
         // No key says: this payload cannot be read from outside.
         let readable = offer.remote.key != Key::NONE;
-        match readable.then(|| self.share(state, index, peer, into, &offer)) {
+        let whole = readable && !shelf::is_shelved(offer.request);
+        match whole.then(|| self.share(state, index, peer, into, &offer)) {
             Some(Ok(true)) => {
                 state.seldom.shared += 1;
                 return;

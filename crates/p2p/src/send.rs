@@ -3,6 +3,7 @@
 use crate::endpoint::{Endpoint, State};
 use crate::envelope::{Context, Envelope, Kind, Tag, Words};
 use crate::request::{RequestId, Stage};
+use crate::shelf;
 use weft_fabric::{Fabric, Fault, Posted, RemoteAddr, Sge};
 
 /// How a send may complete (MPI 5.0, section 3.4). Ready and buffered sends are standard ones here.
@@ -47,15 +48,56 @@ impl<F: Fabric> Endpoint<F> {
         }
         let peer = state.peer(self, to.peer);
         if buffer.len() > peer.eager as usize {
-            return Some(self.offer(state, to, buffer));
+            return self.send_longer(state, to, buffer, mode);
         }
         if peer.charged - peer.released + len > credit {
             state.seldom.out_of_credit += 1;
             return Some(self.offer(state, to, buffer));
         }
         peer.charged += len;
+        self.send_charged(state, to, buffer, mode)
+    }
+
+    /// What is not sent at once if there is a better way: the shelf, where the receiver sees it.
+    #[cold]
+    fn send_longer(
+        &self,
+        state: &mut State,
+        to: Target,
+        buffer: Sge,
+        mode: Mode,
+    ) -> Option<RequestId> {
+        let near = state.peer(self, to.peer).near;
+        if near
+            && mode == Mode::Standard
+            && let Some((request, at)) = state.shelf.put(&self.fabric, buffer)
+        {
+            state.seldom.shelved += 1;
+            self.send_rts(state, to, buffer.len(), at, request);
+            return None;
+        }
+        let peer = state.peer(self, to.peer);
+        let charged = peer.charged + buffer.len() as u64;
+        let at_once = buffer.len() <= peer.eager_most as usize
+            && charged - peer.released <= self.limits.credit;
+        if !at_once {
+            return Some(self.offer(state, to, buffer));
+        }
+        peer.charged = charged;
+        self.send_charged(state, to, buffer, mode)
+    }
+
+    /// Sends what the receiver's credit covers.
+    #[inline]
+    fn send_charged(
+        &self,
+        state: &mut State,
+        to: Target,
+        buffer: Sge,
+        mode: Mode,
+    ) -> Option<RequestId> {
         state.often.eager += 1;
-        state.often.bytes_eager += len;
+        state.often.bytes_eager += buffer.len() as u64;
         match mode {
             Mode::Standard => self.send_eager(state, to, buffer),
             Mode::Synchronous => Some(self.send_synchronous(state, to, buffer)),
@@ -92,19 +134,29 @@ impl<F: Fabric> Endpoint<F> {
     /// Sends the envelope; the payload waits here until the receiver reads it or asks for it.
     #[cold]
     fn offer(&self, state: &mut State, to: Target, buffer: Sge) -> RequestId {
-        state.seldom.rendezvous += 1;
-        state.seldom.bytes_rendezvous += buffer.len() as u64;
         let index = self.open(state);
         let slot = &mut state.requests[index];
         describe(slot, to, buffer, Stage::Offered);
         let region = self.fabric.expose(buffer).ok();
         slot.region = region;
-        let [a, b, c, d] = region.map_or(RemoteAddr::default(), |r| r.remote).words();
-        let mut words = Words::new(&[buffer.len() as u64, a, b, c, d]);
-        let head = to.envelope(Kind::Rts, index).encode();
-        let posted = self.fabric.send_solicited(to.peer, head, words.payload(), None);
-        debug_assert_eq!(posted, Posted::Done, "an inline payload is copied at once");
+        let at = region.map_or(RemoteAddr::default(), |r| r.remote);
+        self.send_rts(state, to, buffer.len(), at, index);
         RequestId(index)
+    }
+
+    /// Offers `len` bytes at `at`.
+    fn send_rts(&self, state: &mut State, to: Target, len: usize, at: RemoteAddr, request: u32) {
+        state.seldom.rendezvous += 1;
+        state.seldom.bytes_rendezvous += len as u64;
+        let [a, b, c, d] = at.words();
+        let mut words = Words::new(&[len as u64, a, b, c, d]);
+        let head = to.envelope(Kind::Rts, request).encode();
+        // Nobody waits for what lies on the shelf: its receiver may go on with what it does.
+        let posted = match shelf::is_shelved(request) {
+            true => self.fabric.send(to.peer, head, words.payload(), None),
+            false => self.fabric.send_solicited(to.peer, head, words.payload(), None),
+        };
+        debug_assert_eq!(posted, Posted::Done, "an inline payload is copied at once");
     }
 
     /// A synchronous send was matched.
@@ -117,6 +169,9 @@ impl<F: Fabric> Endpoint<F> {
 
     /// The receiver has read the payload.
     pub(crate) fn on_fin(&self, state: &mut State, peer: usize, e: Envelope) -> Outcome {
+        if shelf::is_shelved(e.request) {
+            return state.shelf.give(e.request).ok_or("end of rendezvous");
+        }
         let slot = waiting(state, peer, e, Stage::Offered).ok_or("end of rendezvous")?;
         slot.stage = Stage::Complete;
         if let Some(region) = slot.region.take() {

@@ -262,7 +262,7 @@ struct Counted;
 
 impl Body for Counted {
     fn run<F: Fabric>(&self, rank: &Rank<F>) {
-        const LENGTHS: [usize; 5] = [0, 7, 300, 70_000, 200_000];
+        const LENGTHS: [usize; 6] = [0, 7, 300, 70_000, 200_000, 600_000];
         let total: u64 = LENGTHS.iter().map(|&len| len as u64).sum();
         let of = |key: usize| pattern(key as u64, LENGTHS[key]);
         let word = |n: u64| rank.buffer(&n.to_ne_bytes());

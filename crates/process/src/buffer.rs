@@ -32,6 +32,19 @@ impl Buffer {
         Buffer { base: memory.ptr(), count, ty }
     }
 
+    /// `count` elements of `ty` whose first one begins at byte `offset` of `memory`. `None` if they touch
+    /// memory outside.
+    pub fn within(memory: Sge, offset: i64, count: usize, ty: Type) -> Option<Buffer> {
+        let (low, span) = ty.span(count).ok()?;
+        let first = offset
+            .checked_add(low)
+            .filter(|_| span > 0)
+            .map_or(Some(0), |first| usize::try_from(first).ok());
+        let inside = first?.checked_add(span).is_some_and(|end| end <= memory.len());
+        let base = memory.ptr().wrapping_offset(offset as isize);
+        inside.then_some(Buffer { base, count, ty })
+    }
+
     /// Elements of which only the size exists, for studies in the simulator: nothing is copied.
     pub fn phantom(count: usize, ty: Type) -> Buffer {
         Buffer { base: std::ptr::null_mut(), count, ty }
@@ -91,6 +104,17 @@ impl Buffer {
         unsafe { self.ty.unpack_range(self.base, self.count, skip, input) };
     }
 
+    /// Copies the data to elements that hold as many bytes, each side in its own order.
+    pub fn copy_to(&self, to: &Buffer, pool: &StagingPool) {
+        assert_eq!(self.len(), to.len());
+        match (self.run(), to.run()) {
+            (Some(from), Some(to)) => to.copy_from(from),
+            (Some(from), None) => to.unpack_from(from),
+            (None, Some(to)) => self.pack_to(to),
+            (None, None) => to.unpack_from(self.readable(pool).sge),
+        }
+    }
+
     /// The data as one piece of memory, to send: in place, or packed.
     pub fn readable(&self, pool: &StagingPool) -> Piece {
         match self.run() {
@@ -131,11 +155,11 @@ impl Piece {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use weft_datatype::{Basic, Predefined};
+    use weft_datatype::{Basic, Datatype, Predefined, Width};
 
-    fn int() -> Type {
+    pub(crate) fn int() -> Type {
         Predefined::new().of(Basic::INT).clone()
     }
 
@@ -146,6 +170,18 @@ mod tests {
         assert_eq!((buffer.count(), buffer.run()), (3, Some(staging.sge())));
         let phantom = Buffer::over(Sge::phantom(8), int());
         assert!(phantom.run().is_some_and(|sge| sge.is_phantom() && sge.len() == 8));
+    }
+
+    #[test]
+    fn elements_within_memory_touch_nothing_else() {
+        let staging = StagingPool::default().take(24);
+        let memory = staging.sge();
+        let every_other = Datatype::vector(Width::Int, 2, 1, 2, &int()).unwrap();
+        let at = |offset, count, ty: &Type| Buffer::within(memory, offset, count, ty.clone());
+        assert_eq!(at(4, 3, &int()).and_then(|b| b.run()), Some(memory.part(4, 12)));
+        assert!(at(12, 3, &int()).is_some() && at(16, 3, &int()).is_none());
+        assert!(at(-4, 1, &int()).is_none() && at(99, 0, &int()).is_some());
+        assert!(at(12, 1, &every_other).is_some() && at(16, 1, &every_other).is_none());
     }
 
     #[test]

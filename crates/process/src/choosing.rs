@@ -19,7 +19,7 @@ pub struct Choosing {
 
 /// What a choice depends on beside the communicator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub struct Asked {
     pub bytes: usize,
     /// Bytes of one element of a reduction; 1 elsewhere.
     pub element: usize,

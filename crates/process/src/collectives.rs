@@ -7,11 +7,12 @@
 
 use crate::choosing::Asked;
 use crate::spread::{Pieces, Spread};
-use crate::{Buffer, Comm, Error, inter};
+use crate::{Buffer, Comm, Error, Outside, inter};
+use smallvec::SmallVec;
 use std::rc::Rc;
 use weft_collective::inter::{Root, Sides, leaders};
-use weft_collective::{Choice, Link, Operation, Reduce, run};
-use weft_fabric::{Fabric, Sge};
+use weft_collective::{Choice, Ground, Link, Operation, Reduce, run};
+use weft_fabric::{Fabric, Fault, Sge};
 
 /// A collective operation, not yet started.
 pub trait Running: Future<Output = Result<(), Error>> + 'static {}
@@ -52,6 +53,23 @@ impl<F: Fabric> Comm<F> {
         let (bytes, element) = buffer.map_or((0, 1), |b| (b.len(), b.ty().size()));
         let asked = Asked { bytes, element, commutes: op.commutes(), equal: true };
         self.choose(operation, asked)
+    }
+
+    /// Runs an operation of this group to its end, on memory that the caller has until then: `run` gets what
+    /// the operations of [`weft_collective::run`] take. All ranks ask for the same.
+    #[inline]
+    pub fn run_in_place(
+        &self,
+        outside: &dyn Outside,
+        operation: Operation,
+        asked: Asked,
+        run: impl AsyncFnOnce(&Link<F>, &Ground<F>, Choice) -> Result<(), Fault>,
+    ) -> Result<(), Error> {
+        let link = self.link();
+        let choice = self.choose(operation, asked);
+        let link = link.carried(choice);
+        let running = std::pin::pin!(run(&link, &self.ground, choice));
+        Ok(self.engine.block_on(outside, running)?)
     }
 
     pub fn barrier(&self) -> impl Running + use<F> {
@@ -340,29 +358,31 @@ impl<F: Fabric> Comm<F> {
     }
 
     /// Reduces, then scatters `counts[rank]` elements to each rank; `whole` describes all of them.
-    pub fn reduce_scatter(
+    pub fn reduce_scatter<C: AsRef<[usize]> + 'static>(
         &self,
         send: Buffer,
-        counts: Vec<usize>,
+        counts: C,
         receive: Buffer,
         op: Rc<dyn Reduce>,
-    ) -> impl Running + use<F> {
+    ) -> impl Running + use<F, C> {
         let (link, bridge) = self.links();
         let ground = self.ground.clone();
-        let equal = counts.iter().all(|&count| count == counts[0]);
+        let equal = counts.as_ref().windows(2).all(|two| two[0] == two[1]);
         let element = send.ty().size();
         let asked = Asked { bytes: send.len(), element, commutes: op.commutes(), equal };
         let choice = self.choose(Operation::ReduceScatter, asked);
         async move {
             if let Some(bridge) = bridge {
                 let sides = Sides { local: link, bridge };
-                let reduce =
-                    async move { inter::reduce_scatter(sides, send, counts, receive, &*op).await };
+                let reduce = async move {
+                    inter::reduce_scatter(sides, send, counts.as_ref(), receive, &*op).await
+                };
                 return Box::pin(reduce).await;
             }
             let link = link.carried(choice);
             let input = send.readable(link.endpoint.staging());
-            let lens: Vec<usize> = counts.iter().map(|count| count * element).collect();
+            let lens: SmallVec<[usize; 8]> =
+                counts.as_ref().iter().map(|count| count * element).collect();
             let piece = receive.writable(link.endpoint.staging());
             let (data, result) = ((input.sge, &lens[..]), (piece.sge, element));
             run::reduce_scatter(&link, &ground, choice, data, result, &*op).await?;

@@ -85,6 +85,7 @@ pub struct Engine<F: Fabric> {
     policy: WaitPolicy,
     sleeper: Arc<dyn Sleep>,
     next_context: Cell<u32>,
+    next_immediate: Cell<u32>,
     /// Threads of this process that sleep in a wait, or look for the last time before.
     waiting: Cell<u32>,
     pub(crate) helping: Helping<F>,
@@ -117,6 +118,7 @@ impl<F: Fabric> Engine<F> {
             policy,
             sleeper,
             next_context: Cell::new(16),
+            next_immediate: Cell::new(1),
             waiting: Cell::new(0),
             helping: Helping::default(),
         })
@@ -145,6 +147,13 @@ impl<F: Fabric> Engine<F> {
         let count = self.next_context.get();
         self.next_context.set(count + 1);
         (self.rank() as u64) << 32 | u64::from(count)
+    }
+
+    /// The first of `count` immediates of this process that it does not give out again.
+    pub fn new_immediates(&self, count: u32) -> u32 {
+        let first = self.next_immediate.get();
+        self.next_immediate.set(first + count);
+        first
     }
 
     /// How long a look at the awaited peer alone goes on.

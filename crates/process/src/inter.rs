@@ -65,7 +65,7 @@ pub(crate) async fn allreduce<F: Fabric>(
 pub(crate) async fn reduce_scatter<F: Fabric>(
     sides: Sides<F>,
     send: Buffer,
-    counts: Vec<usize>,
+    counts: &[usize],
     receive: Buffer,
     op: &dyn Reduce,
 ) -> Result<(), Error> {

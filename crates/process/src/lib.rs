@@ -25,7 +25,8 @@ mod spread;
 mod topology;
 
 pub use attributes::Attributes;
-pub use buffer::Buffer;
+pub use buffer::{Buffer, Piece};
+pub use choosing::Asked;
 pub use collectives::{Lengths, Running};
 pub use comm::{Comm, Compare, TAG_UB};
 pub use engine::{By, Engine, Outside, Recurring, Single, Task};

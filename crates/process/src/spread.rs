@@ -158,11 +158,8 @@ impl Pieces {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weft_datatype::{Basic, Datatype, Predefined, Type, Width};
-
-    fn int() -> Type {
-        Predefined::new().of(Basic::INT).clone()
-    }
+    use crate::buffer::tests::int;
+    use weft_datatype::{Datatype, Width};
 
     #[test]
     fn blocks_without_gaps_are_taken_as_they_lie() {

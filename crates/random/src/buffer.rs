@@ -38,7 +38,7 @@ impl Piece {
     }
 
     /// The first byte from the address, and the one behind the last.
-    fn bounds(&self) -> Option<(i64, i64)> {
+    pub fn bounds(&self) -> Option<(i64, i64)> {
         let first = self.at;
         let last = self.at + (self.count - 1) * self.ty.extent();
         (self.count > 0)

@@ -2,9 +2,14 @@
 
 mod collectives;
 mod comms;
+#[cfg(test)]
+mod legal;
 mod messages;
+mod regions;
+mod windows;
 
 use crate::comm::Comm;
+use crate::onesided::WindowId;
 use crate::program::{CommId, Form, Item, Phase, Program, Step};
 use fastrand::Rng;
 use std::collections::BTreeMap;
@@ -32,27 +37,59 @@ pub struct Recipe {
 
 /// The most communicators that exist at once.
 const COMMS: usize = 6;
+/// The most windows that exist at once.
+const WINDOWS: usize = 3;
 
 impl Recipe {
     pub fn program(&self) -> Program {
         let mut rng = Rng::with_seed(key(&[self.seed, self.number, self.ranks as u64, 1]));
         let world = Comm::new((0..self.ranks).collect());
-        let mut program = Program { ranks: self.ranks, comms: vec![world], steps: Vec::new() };
+        let (windows, steps) = (Vec::new(), Vec::new());
+        let mut program = Program { ranks: self.ranks, comms: vec![world], windows, steps };
         let mut open = vec![0];
+        let mut shown: Vec<WindowId> = Vec::new();
         for _ in 0..self.steps {
-            match rng.u32(..10) {
+            match rng.u32(..14) {
                 0..3 if open.len() < COMMS => comms::make(&mut rng, &mut program, &mut open),
                 3 if open.len() > 1 => {
                     let id = open.remove(rng.usize(1..open.len()));
+                    let on = |w: &WindowId| program.windows[*w].comm == id;
+                    let (closed, rest) = shown.iter().partition(|w| on(w));
+                    shown = rest;
+                    let closed: Vec<WindowId> = closed;
+                    program.steps.extend(closed.into_iter().map(Step::Close));
                     program.steps.push(Step::Free(id));
                 }
+                10..14 => one_sided(&mut rng, &mut program, &open, &mut shown),
                 _ => {
                     let phase = phase(&mut rng, &program.comms, &open);
                     program.steps.push(Step::Phase(phase));
                 }
             }
         }
+        program.steps.extend(shown.into_iter().map(Step::Close));
         program
+    }
+}
+
+/// An epoch, on a new window or one that there is; at times one is freed.
+fn one_sided(rng: &mut Rng, program: &mut Program, open: &[CommId], shown: &mut Vec<WindowId>) {
+    if shown.is_empty() || shown.len() < WINDOWS && rng.u32(..3) == 0 {
+        let some: Vec<CommId> =
+            open.iter().copied().filter(|c| program.comms[*c].first.is_none()).collect();
+        let comm = some[rng.usize(..some.len())];
+        let n = program.comms[comm].members.len();
+        let id = program.windows.len();
+        program.windows.push(windows::window(rng, comm, n));
+        program.steps.push(Step::Open(id));
+        shown.push(id);
+    }
+    let i = rng.usize(..shown.len());
+    let id = shown[i];
+    let epoch = windows::epoch(rng, id, &program.windows[id]);
+    program.steps.push(Step::Epoch(epoch));
+    if rng.u32(..6) == 0 {
+        program.steps.push(Step::Close(shown.remove(i)));
     }
 }
 

@@ -11,7 +11,9 @@ mod comm;
 mod construct;
 mod generate;
 mod grow;
+mod ledger;
 mod mpi;
+mod onesided;
 mod oracle;
 mod program;
 mod reduce;
@@ -51,9 +53,9 @@ struct Args {
     /// The number of ranks to print them for.
     #[arg(long, default_value_t = 2, requires = "print")]
     ranks: usize,
-    /// Spoil a byte of one of rank 0's buffers before it is compared, which must be found.
-    #[arg(long)]
-    plant: bool,
+    /// Spoil a byte of rank 0's memory before it is compared, which must be found.
+    #[arg(long, value_enum, num_args = 0..=1, default_missing_value = "message")]
+    plant: Option<run::Plant>,
     /// The MPI library: a path, or a name for the loader to look for.
     #[arg(long, default_value = "libmpi_abi.so.1")]
     library: String,
@@ -83,9 +85,15 @@ impl Args {
             let text = if self.skip.is_empty() { String::new() } else { item.to_string() };
             !self.skip.iter().any(|s| text.contains(s))
         };
+        let stays = |action: &onesided::Action| {
+            let text = if self.skip.is_empty() { String::new() } else { action.to_string() };
+            !self.skip.iter().any(|s| text.contains(s))
+        };
         for step in &mut program.steps {
-            if let program::Step::Phase(phase) = step {
-                phase.items.retain(keep);
+            match step {
+                program::Step::Phase(phase) => phase.items.retain(keep),
+                program::Step::Epoch(epoch) => epoch.actions.retain(stays),
+                _ => {}
             }
         }
         program
@@ -152,7 +160,7 @@ fn launch(args: &Args) -> Result<(), String> {
     });
     let mut session = run::Session::new(&mpi, me, &watch);
     session.waitall = args.waitall;
-    session.plant = args.plant && me == 0;
+    session.plant = args.plant.filter(|_| me == 0);
     let began = Instant::now();
     let (first, end) = args.range();
     let mut done = 0;
@@ -176,8 +184,8 @@ fn launch(args: &Args) -> Result<(), String> {
         }
         done += 1;
     }
-    if session.plant {
-        return Err("nothing was planted: no program had a message to rank 0".to_owned());
+    if session.plant.is_some() {
+        return Err("nothing was planted: no program had such memory on rank 0".to_owned());
     }
     session.close()?;
     if me == 0 {

@@ -31,6 +31,16 @@ pub const DISTRIBUTE_NONE: i64 = 16;
 pub const DISTRIBUTE_BLOCK: i64 = 17;
 pub const DISTRIBUTE_CYCLIC: i64 = 18;
 pub const DISTRIBUTE_DFLT_DARG: i64 = 19;
+pub const REPLACE: usize = 0x3c;
+pub const NO_OP: usize = 0x3d;
+pub const COMM_TYPE_SHARED: i64 = 221;
+pub const LOCK_EXCLUSIVE: i64 = 301;
+pub const LOCK_SHARED: i64 = 302;
+pub const MODE_NOCHECK: i64 = 1024;
+pub const MODE_NOPRECEDE: i64 = 2048;
+pub const MODE_NOPUT: i64 = 4096;
+pub const MODE_NOSTORE: i64 = 8192;
+pub const MODE_NOSUCCEED: i64 = 16384;
 
 /// The names of the constants above, for the test.
 #[cfg(test)]
@@ -59,6 +69,16 @@ const NAMED: &[(&str, i64)] = &[
     ("MPI_DISTRIBUTE_BLOCK", DISTRIBUTE_BLOCK),
     ("MPI_DISTRIBUTE_CYCLIC", DISTRIBUTE_CYCLIC),
     ("MPI_DISTRIBUTE_DFLT_DARG", DISTRIBUTE_DFLT_DARG),
+    ("MPI_REPLACE", REPLACE as i64),
+    ("MPI_NO_OP", NO_OP as i64),
+    ("MPI_COMM_TYPE_SHARED", COMM_TYPE_SHARED),
+    ("MPI_LOCK_EXCLUSIVE", LOCK_EXCLUSIVE),
+    ("MPI_LOCK_SHARED", LOCK_SHARED),
+    ("MPI_MODE_NOCHECK", MODE_NOCHECK),
+    ("MPI_MODE_NOPRECEDE", MODE_NOPRECEDE),
+    ("MPI_MODE_NOPUT", MODE_NOPUT),
+    ("MPI_MODE_NOSTORE", MODE_NOSTORE),
+    ("MPI_MODE_NOSUCCEED", MODE_NOSUCCEED),
 ];
 
 /// `MPI_Status`.

@@ -3,6 +3,7 @@
 
 use crate::buffer::Piece;
 use crate::comm::{Comm, Wiring};
+use crate::onesided::{Epoch, Window, WindowId};
 use crate::reduce::{Element, Op};
 use std::fmt;
 
@@ -12,6 +13,7 @@ pub type CommId = usize;
 pub struct Program {
     pub ranks: usize,
     pub comms: Vec<Comm>,
+    pub windows: Vec<Window>,
     pub steps: Vec<Step>,
 }
 
@@ -19,6 +21,9 @@ pub enum Step {
     Make(Make),
     Free(CommId),
     Phase(Phase),
+    Open(WindowId),
+    Epoch(Epoch),
+    Close(WindowId),
 }
 
 /// Makes communicators from one: `made` holds their numbers, of which a rank is a member of at most
@@ -281,6 +286,9 @@ impl fmt::Display for Program {
                     }
                 }
                 Step::Free(id) => writeln!(f, "step {i}: free comm {id}")?,
+                Step::Open(id) => writeln!(f, "step {i}: window {id}: {}", self.windows[*id])?,
+                Step::Epoch(epoch) => writeln!(f, "step {i}: {epoch}")?,
+                Step::Close(id) => writeln!(f, "step {i}: free window {id}")?,
                 Step::Phase(phase) => {
                     writeln!(
                         f,

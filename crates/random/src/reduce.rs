@@ -51,7 +51,7 @@ impl Predefined {
     }
 
     /// Whether the standard allows it on a basic datatype of this class.
-    fn takes(self, class: Class) -> bool {
+    pub fn takes(self, class: Class) -> bool {
         let integer = matches!(class, Class::Signed | Class::Unsigned);
         match self {
             Min | Max => integer || class == Class::Float,
@@ -202,7 +202,7 @@ impl User {
 }
 
 /// A number of up to 64 bits, signed or not.
-fn integer(signed: bool, bytes: &[u8]) -> i128 {
+pub fn integer(signed: bool, bytes: &[u8]) -> i128 {
     let mut wide = [0; 16];
     wide[..bytes.len()].copy_from_slice(bytes);
     let shift = 128 - 8 * bytes.len();

@@ -1,23 +1,37 @@
 //! Runs a program on this rank.
 
+mod access;
 mod collectives;
 mod comms;
 mod completion;
+mod epochs;
+mod handles;
 mod messages;
+mod windows;
 
 use crate::buffer::{Buffer, Piece};
-use crate::construct;
 use crate::generate::{Recipe, key};
 use crate::mpi::{self, Array, Mpi, Status};
 use crate::oracle::{Oracle, Side, pieces};
 use crate::program::{Form, Item, Message, Phase, Program, Step, Taking};
 use crate::reduce::{Spacing, User};
-use crate::types::{Datatype, Type};
+use crate::types::Type;
 use crate::watch::Watch;
 use fastrand::Rng;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 type Outcome<T = ()> = Result<T, String>;
+
+/// Where a byte is spoilt on purpose.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Plant {
+    /// In a buffer of a message.
+    Message,
+    /// In this rank's part of a window.
+    Window,
+    /// In what a one-sided operation fetched.
+    Fetched,
+}
 
 /// What lasts longer than a program.
 pub struct Session<'a> {
@@ -25,11 +39,13 @@ pub struct Session<'a> {
     /// Rank in MPI_COMM_WORLD.
     pub me: usize,
     pub watch: &'a Watch,
-    /// Spoil one byte of the next buffer of this rank that can be spoilt.
-    pub plant: bool,
+    /// Spoil one byte of the next memory of this rank that can be spoilt.
+    pub plant: Option<Plant>,
     /// Complete requests in one way, not in all that MPI has.
     pub waitall: bool,
     operators: HashMap<(User, Spacing, bool), usize>,
+    /// Whether all ranks are on one node, once that was asked.
+    one_node: Option<bool>,
 }
 
 /// What an item needs until its phase ends.
@@ -64,7 +80,7 @@ struct Stage<'s, 'a> {
     phase: &'s Phase,
     comms: &'s [usize],
     rng: Rng,
-    types: BTreeMap<*const Datatype, (Type, usize)>,
+    types: handles::Handles,
     /// Datatypes of absolute addresses.
     absolute: Vec<usize>,
     live: Vec<Live>,
@@ -81,13 +97,23 @@ struct Stage<'s, 'a> {
 
 impl<'a> Session<'a> {
     pub fn new(mpi: &'a Mpi, me: usize, watch: &'a Watch) -> Session<'a> {
-        Session { mpi, me, watch, plant: false, waitall: false, operators: HashMap::new() }
+        Session {
+            mpi,
+            me,
+            watch,
+            plant: None,
+            waitall: false,
+            operators: HashMap::new(),
+            one_node: None,
+        }
     }
 
     /// Runs a program; an error says what was wrong on this rank.
     pub fn run(&mut self, recipe: &Recipe, program: &Program) -> Outcome {
         let mut handles = vec![mpi::COMM_NULL; program.comms.len()];
         handles[0] = mpi::COMM_WORLD;
+        let mut windows: Vec<Option<windows::Open>> = Vec::new();
+        windows.resize_with(program.windows.len(), || None);
         for (i, step) in program.steps.iter().enumerate() {
             self.watch.at(recipe.number, i, 0);
             let result = match step {
@@ -97,6 +123,27 @@ impl<'a> Session<'a> {
                     let parts = [recipe.seed, recipe.number, recipe.ranks as u64, i as u64, 2];
                     self.phase(program, phase, &handles, key(&parts))
                 }
+                Step::Open(id) => {
+                    let window = &program.windows[*id];
+                    let seat = program.comms[window.comm].seat(self.me);
+                    let parts = [recipe.seed, recipe.number, recipe.ranks as u64, i as u64, 3];
+                    self.open(window, seat, handles[window.comm], key(&parts))
+                        .map(|open| windows[*id] = open)
+                }
+                Step::Epoch(epoch) => {
+                    let parts = [recipe.seed, recipe.number, recipe.ranks as u64, i as u64, 4];
+                    match &mut windows[epoch.window] {
+                        Some(open) => {
+                            let window = &program.windows[epoch.window];
+                            self.epoch(epoch, window, open, key(&parts))
+                        }
+                        None => Ok(()),
+                    }
+                }
+                Step::Close(id) => match windows[*id].take() {
+                    Some(open) => self.close_window(open, &program.windows[*id]),
+                    None => Ok(()),
+                },
             };
             result.map_err(|e| format!("step {i}: {e}"))?;
         }
@@ -126,7 +173,7 @@ impl<'a> Session<'a> {
             phase,
             comms,
             rng,
-            types: BTreeMap::new(),
+            types: handles::Handles::default(),
             absolute: Vec::new(),
             live,
             pending: Vec::new(),
@@ -240,19 +287,11 @@ impl Stage<'_, '_> {
 
     /// The handle of a datatype, made when it is first needed.
     fn datatype(&mut self, ty: &Type) -> Outcome<usize> {
-        let key = std::rc::Rc::as_ptr(ty);
-        if let Some((_, handle)) = self.types.get(&key) {
-            return Ok(*handle);
-        }
-        let handle = construct::construct(self.mpi(), ty)?;
-        self.types.insert(key, (ty.clone(), handle));
-        Ok(handle)
+        self.types.get(self.session.mpi, ty)
     }
 
     fn free_types(&mut self) -> Outcome {
-        for (_, (ty, handle)) in std::mem::take(&mut self.types) {
-            construct::release(self.mpi(), &ty, handle)?;
-        }
+        self.types.free(self.session.mpi)?;
         for handle in std::mem::take(&mut self.absolute) {
             self.mpi().free("MPI_Type_free", handle)?;
         }
@@ -281,8 +320,8 @@ impl Stage<'_, '_> {
                 let live = &mut self.live[item];
                 let place = if side == Side::Send { &mut live.send } else { &mut live.recv };
                 let Some(mut buffer) = place.take() else { continue };
-                if self.session.plant {
-                    self.session.plant = !self.plant(item, &mut buffer);
+                if self.session.plant == Some(Plant::Message) && self.plant(item, &mut buffer) {
+                    self.session.plant = None;
                 }
                 let by = matched.get(&item).map(|by| self.oracle(*by));
                 let expected = self.oracle(item).expected(rank, side, by);

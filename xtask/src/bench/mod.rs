@@ -25,12 +25,19 @@ const PATIENCE: usize = 2;
 pub struct Args {
     /// Benchmarks to run (all if none is named): latency, bandwidth, bidirectional, message_rate,
     /// barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall,
-    /// reduce_scatter_block, scan, idle, pack_vector, pack_nested, pack_indexed, pack_struct,
+    /// reduce_scatter_block, scan, put_flush, put_lock, put_pscw, put_fence, get_flush, get_lock,
+    /// get_pscw, get_fence, idle, pack_vector, pack_nested, pack_indexed, pack_struct,
     /// reduce_local.
     benchmarks: Vec<String>,
     /// Collective operations at many sizes on 2, 4 and 8 ranks, and a table of ratios alone.
     #[arg(long)]
     matrix: bool,
+    /// Only cases on so many ranks.
+    #[arg(long, value_name = "N,M", value_delimiter = ',')]
+    ranks: Vec<usize>,
+    /// No cases beside busy loops.
+    #[arg(long)]
+    no_busy: bool,
     /// A library to compare with: NAME=PREFIX, where PREFIX/bin has mpicc and mpiexec. Repeatable.
     /// Without it: those in target/peers, else the one on the PATH.
     #[arg(long, value_name = "NAME=PREFIX", value_parser = named)]
@@ -76,10 +83,17 @@ pub fn run(mut args: Args) -> Result<(), String> {
         args.rounds = args.rounds.min(3);
         args.seconds = args.seconds.min(0.03);
     }
-    let cases = match args.matrix {
+    let mut cases = match args.matrix {
         true => plan::matrix(&args.benchmarks, args.seconds)?,
         false => plan::cases(&args.benchmarks, args.seconds)?,
     };
+    cases.retain(|case| {
+        let asked = args.ranks.is_empty() || args.ranks.contains(&case.ranks);
+        asked && !(args.no_busy && case.loaded)
+    });
+    if cases.is_empty() {
+        return Err("no case is left: no benchmark runs on so many ranks".to_owned());
+    }
     let out = args.out.clone().unwrap_or_else(|| crate::root().join("target/bench"));
     std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
 

@@ -1,7 +1,7 @@
 //! Which programs are run on how many ranks, at which sizes.
 
 /// The benchmarks that can be asked for, in the order of the table.
-pub const NAMES: [&str; 20] = [
+pub const NAMES: [&str; 28] = [
     "latency",
     "bandwidth",
     "bidirectional",
@@ -16,6 +16,14 @@ pub const NAMES: [&str; 20] = [
     "alltoall",
     "reduce_scatter_block",
     "scan",
+    "put_flush",
+    "put_lock",
+    "put_pscw",
+    "put_fence",
+    "get_flush",
+    "get_lock",
+    "get_pscw",
+    "get_fence",
     "idle",
     "pack_vector",
     "pack_nested",
@@ -90,6 +98,9 @@ pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<Case>, String> {
                 add(1, false, "4K,64K,1M,16M", 1.0);
             }
             "reduce_local" => add(1, false, "64,4K,64K,1M,16M", 1.0),
+            rma if rma.starts_with("put_") || rma.starts_with("get_") => {
+                add(2, false, "8,1K,64K,1M", 1.0);
+            }
             "idle" => add(2, false, "0", 10.0),
             // Stalls of whole time slices are what is measured with more ranks than processors:
             // that takes longer.

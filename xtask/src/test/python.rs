@@ -16,21 +16,17 @@ pub(super) const POINT_TO_POINT: &[&str] =
 
 /// Files of mpi4py's test suite that are left out, each with its reason. All others run.
 const FILES_EXCLUDED: &[(&str, &str)] = &[
-    ("test_win", "windows"),
-    ("test_rma", "one-sided communication"),
     ("test_file", "files"),
     ("test_io", "files"),
     ("test_subclass", "opens a file when it is loaded"),
     ("test_spawn", "spawned processes"),
     ("test_dynproc", "connected processes"),
     ("test_util_pool", "spawns its workers"),
-    ("test_util_sync", "counters and locks in windows"),
 ];
 
 /// Tests left out of the other files, each with its reason.
 const TESTS_EXCLUDED: &[(&str, &str)] = &[
     ("test_errhandler.TestErrhandlerFile.*", "files"),
-    ("test_msgspec.TestMessageRMA.*", "windows"),
     ("test_objmodel.TestObjModel.testSafeFreeCreated", "opens a file"),
 ];
 

@@ -1,5 +1,5 @@
 //! Random programs against their oracle (crates/random), on 2 to 9 ranks, with the settings under
-//! which a message takes other ways; and a byte spoilt on purpose, which must be found.
+//! which data take other ways; and bytes spoilt on purpose, which must be found.
 
 use super::Tally;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,26 @@ const RANKS: std::ops::RangeInclusive<usize> = 2..=9;
 /// After this many seconds a launch counts as hanging.
 const LIMIT: u64 = 300;
 
+/// Where a byte is spoilt, and in programs of which seed.
+const PLANTED: [(&str, &str); 11] = [
+    ("message", "1"),
+    ("message", "2"),
+    ("message", "3"),
+    ("message", "4"),
+    ("message", "5"),
+    ("window", "1"),
+    ("window", "2"),
+    ("window", "3"),
+    ("fetched", "1"),
+    ("fetched", "2"),
+    ("fetched", "3"),
+];
+
 const FAULT: &str = "WEFT_FAULT=seed=7,message_delay=0.3,completion_delay=0.3,reorder=1";
 const SETTINGS: [&[&str]; 6] = [
     &[],
     &["WEFT_CMA=0"],
-    &["WEFT_CREDIT=4096"],
+    &["WEFT_CREDIT=4096", "WEFT_SHELF=0"],
     &[FAULT],
     &["WEFT_HELPER=1", "WEFT_EAGER=64"],
     &["WEFT_BARRIER=MPI-DS", "WEFT_ALLREDUCE=MPI-PE", "WEFT_CMA=0", FAULT],
@@ -62,8 +77,8 @@ impl<'a> Random<'a> {
 
     /// A byte that is spoilt after a step must be named, and end the job.
     fn planted(&self) -> Result<(), String> {
-        for seed in 1..=5 {
-            let args = ["--plant".to_owned(), "--seed".to_owned(), seed.to_string()];
+        for (kind, seed) in PLANTED {
+            let args = ["--plant", kind, "--seed", seed].map(str::to_owned);
             let output = self.launch(3, &[], &args)?;
             let text = String::from_utf8_lossy(&output.stderr).into_owned();
             let spoilt = text.lines().find_map(|l| l.strip_prefix("planted: "));
@@ -75,7 +90,7 @@ impl<'a> Random<'a> {
             });
             if !found || output.status.code() != Some(1) {
                 return Err(format!(
-                    "a byte was to be spoilt and found (seed {seed}): {}\n{text}",
+                    "a byte was to be spoilt and found ({kind}, seed {seed}): {}\n{text}",
                     output.status
                 ));
             }
@@ -88,7 +103,7 @@ impl<'a> Random<'a> {
 pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let random = Random::build(prefix)?;
     random.planted()?;
-    println!("ok   random programs: 5 bytes spoilt on purpose were found");
+    println!("ok   random programs: {} bytes spoilt on purpose were found", PLANTED.len());
     tally.passed += 1;
     let began = Instant::now();
     let mut programs = 0;

@@ -71,7 +71,7 @@ fn key(kind: KeyKind, number: c_int, argument: &str) -> Result<Key, Error> {
 }
 
 #[cold]
-fn bad_key(text: impl std::fmt::Display) -> Error {
+pub(super) fn bad_key(text: impl std::fmt::Display) -> Error {
     Error::new(MPI_ERR_KEYVAL, text)
 }
 
@@ -229,7 +229,7 @@ pub fn delete_attributes(handle: usize, of: &RefCell<Attributes>) -> Result<(), 
     }
 }
 
-fn set(
+pub(super) fn set(
     kind: KeyKind,
     handle: usize,
     of: &RefCell<Attributes>,
@@ -248,7 +248,7 @@ fn set(
 
 /// # Safety
 /// `to`, where a pointer is stored, and `flag` are NULL or may be written.
-unsafe fn get(
+pub(super) unsafe fn get(
     kind: KeyKind,
     of: &RefCell<Attributes>,
     number: c_int,
@@ -269,7 +269,7 @@ unsafe fn get(
     }
 }
 
-fn delete(
+pub(super) fn delete(
     kind: KeyKind,
     handle: usize,
     of: &RefCell<Attributes>,
@@ -368,7 +368,7 @@ pub struct Predefined {
     universe_size: Cell<c_int>,
 }
 
-fn predefined_name(number: c_int) -> Option<&'static str> {
+pub(super) fn predefined_name(number: c_int) -> Option<&'static str> {
     Some(match number {
         MPI_TAG_UB => "MPI_TAG_UB",
         MPI_IO => "MPI_IO",

@@ -11,6 +11,7 @@ use crate::settings;
 use crate::types::{Comm, Datatype, Info, Request};
 use crate::waiting::Call;
 use crate::widen::Counts;
+use smallvec::SmallVec;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use weft_collective::{Operation, Selection, maps};
@@ -82,18 +83,38 @@ macro_rules! tally {
 }
 
 /// Defines an operation in its three forms from one function that prepares it: `prepare` checks the
-/// arguments. Blocking ones run on the caller's stack; a start of a persistent one allocates nothing.
+/// arguments; `at once` names a shorter way for most blocking calls. Blocking ones run on the caller's stack; a persistent one is boxed once, not at each start.
 macro_rules! operation {
     (
         $name:literal $blocking:ident $nonblocking:ident $persistent:ident
         ($($arg:ident: $ty:ty),* $(,)?) $prepare:path
     ) => {
+        operation!(@ $name $blocking $nonblocking $persistent ($($arg: $ty),*) $prepare {});
+    };
+    (
+        $name:literal $blocking:ident $nonblocking:ident $persistent:ident
+        ($($arg:ident: $ty:ty),* $(,)?) $prepare:path, at once by $at_once:path
+    ) => {
+        operation!(@ $name $blocking $nonblocking $persistent ($($arg: $ty),*) $prepare {
+            // SAFETY: the caller's buffers stay until the call returns.
+            if let Some(outcome) = unsafe { $at_once($($arg),*) } {
+                return outcome;
+            }
+        });
+    };
+    (
+        @ $name:literal $blocking:ident $nonblocking:ident $persistent:ident
+        ($($arg:ident: $ty:ty),*) $prepare:path { $($first:tt)* }
+    ) => {
         pub(crate) unsafe fn $blocking($($arg: $ty),*) -> Result<(), Error> {
+            $($first)*
             // SAFETY: the caller's buffers stay until this returns.
             let Ready { comm, make, .. } = unsafe { $prepare($($arg),*) }?;
             tally!($name, &comm);
             let engine = comm.engine().clone();
-            Ok(engine.block_on(&Call::new($name), make.make(comm))?)
+            // Pinned where it is made: it need not be moved.
+            let operation = std::pin::pin!(make.make(comm));
+            Ok(engine.block_on(&Call::new($name), operation)?)
         }
 
         pub(crate) unsafe fn $nonblocking(
@@ -146,6 +167,7 @@ fn ready_by<M: Make>(by: By, comm: Rc<CommObject>, make: M) -> Prepared<M> {
     Ok(Ready { comm, by, make })
 }
 
+mod at_once;
 pub(crate) mod blocks;
 pub(crate) mod neighbors;
 pub(crate) mod reductions;
@@ -155,7 +177,8 @@ unsafe fn prepare_barrier(handle: Comm) -> Prepared<impl Make> {
 }
 
 // implements: barrier ibarrier barrier_init
-operation!("MPI_Barrier" barrier ibarrier barrier_init (handle: Comm) prepare_barrier);
+operation!("MPI_Barrier" barrier ibarrier barrier_init (handle: Comm) prepare_barrier,
+    at once by at_once::barrier);
 
 unsafe fn prepare_bcast(
     buf: *mut c_void,
@@ -178,7 +201,8 @@ unsafe fn prepare_bcast(
 
 // implements: bcast ibcast bcast_init
 operation!("MPI_Bcast" bcast ibcast bcast_init
-    (buf: *mut c_void, n: i64, datatype: Datatype, root: c_int, handle: Comm) prepare_bcast);
+    (buf: *mut c_void, n: i64, datatype: Datatype, root: c_int, handle: Comm) prepare_bcast,
+    at once by at_once::bcast);
 
 /// A buffer that may be `MPI_IN_PLACE`, which is `None`, but not where there are two groups.
 ///
@@ -207,16 +231,21 @@ fn is_in_place(comm: &CommObject, buf: *const c_void, name: &str) -> Result<bool
     Ok(yes)
 }
 
+/// One count a rank, without a heap for few ranks.
+type CountArray = SmallVec<[usize; 8]>;
+
 /// One count a rank, none negative.
 ///
 /// # Safety
 /// The array is NULL or has `n` counts.
-unsafe fn count_array(counts: Counts, n: usize, name: &str) -> Result<Vec<usize>, Error> {
+unsafe fn count_array(counts: Counts, n: usize, name: &str) -> Result<CountArray, Error> {
     if counts.is_null() && n > 0 {
         return Err(Error::new(MPI_ERR_ARG, format_args!("argument {name} is NULL")));
     }
-    (0..n)
+    let one = |i| {
         // SAFETY: by contract.
-        .map(|i| count(unsafe { counts.get(i) }, &format!("{name}[{i}]")))
-        .collect()
+        let value = unsafe { counts.get(i) };
+        usize::try_from(value).or_else(|_| count(value, &format!("{name}[{i}]")))
+    };
+    (0..n).map(one).collect()
 }

@@ -279,15 +279,25 @@ pub fn delete_all_attributes(handle: Comm) -> Result<(), Error> {
     caching::delete_attributes(handle.0, &comm(handle)?.attributes)
 }
 
-pub(crate) unsafe fn comm_set_name(handle: Comm, name: *const c_char) -> Result<(), Error> {
-    let object = comm(handle)?;
-    // SAFETY: the caller's string.
-    let mut name = unsafe { text(name, "comm_name") }?;
+/// The name that a program gives an object, as much of it as is kept.
+///
+/// # Safety
+/// `name` is NULL or a C string.
+pub unsafe fn object_name(name: *const c_char, argument: &str) -> Result<String, Error> {
+    // SAFETY: by contract.
+    let mut name = unsafe { text(name, argument) }?;
     let mut end = name.len().min(MPI_MAX_OBJECT_NAME as usize - 1);
     while !name.is_char_boundary(end) {
         end -= 1;
     }
     name.truncate(end);
+    Ok(name)
+}
+
+pub(crate) unsafe fn comm_set_name(handle: Comm, name: *const c_char) -> Result<(), Error> {
+    let object = comm(handle)?;
+    // SAFETY: the caller's string.
+    let name = unsafe { object_name(name, "comm_name") }?;
     *object.name.borrow_mut() = name;
     Ok(())
 }

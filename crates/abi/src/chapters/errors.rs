@@ -51,8 +51,9 @@ pub(crate) unsafe fn win_create_errhandler(
     function: Callback<WinErrhandlerFunction>,
     errhandler: *mut Errhandler,
 ) -> Result<(), Error> {
+    let address = function.address();
     // SAFETY: the caller's pointer.
-    unsafe { create(HandlerFunction::Other, function.address(), errhandler, "win_errhandler_fn") }
+    unsafe { create(HandlerFunction::Win(function), address, errhandler, "win_errhandler_fn") }
 }
 
 pub(crate) unsafe fn file_create_errhandler(
@@ -94,7 +95,8 @@ pub fn check_errhandler(handle: Errhandler, kind: HandlerKind) -> Result<(), Err
     let name = |kind| match kind {
         HandlerKind::Comm => "communicators",
         HandlerKind::Session => "sessions",
-        HandlerKind::Other => "windows or files",
+        HandlerKind::Win => "windows",
+        HandlerKind::Other => "files",
     };
     let (is, wanted) = (name(is), name(kind));
     let text = format!("argument errhandler is an error handler for {is}, not for {wanted}");
@@ -105,7 +107,7 @@ pub fn check_errhandler(handle: Errhandler, kind: HandlerKind) -> Result<(), Err
 ///
 /// # Safety
 /// `to` is NULL or may be written.
-unsafe fn give_out(handler: usize, to: *mut Errhandler) -> Result<(), Error> {
+pub(super) unsafe fn give_out(handler: usize, to: *mut Errhandler) -> Result<(), Error> {
     not_null(to, "errhandler")?;
     if let Some(object) = state().errhandlers.borrow_mut().get_mut(handler) {
         object.users += 1;
@@ -177,7 +179,7 @@ pub(crate) unsafe fn errhandler_free(errhandler: *mut Errhandler) -> Result<(), 
     unsafe { store(errhandler, MPI_ERRHANDLER_NULL, "errhandler") }
 }
 
-/// Takes handlers away that neither the program nor a communicator or session has any more.
+/// Takes handlers away that neither the program nor a communicator, window or session has any more.
 fn sweep() {
     let state = state();
     let mut handlers = state.errhandlers.borrow_mut();
@@ -195,6 +197,10 @@ fn sweep() {
     for session in sessions.handles().iter().filter_map(|&h| sessions.get(h)) {
         idle.retain(|&h| h != session.errhandler.get());
     }
+    let wins = state.wins.borrow();
+    for win in wins.handles().iter().filter_map(|&h| wins.get(h)) {
+        idle.retain(|&h| h != win.errhandler.get());
+    }
     for handle in idle {
         handlers.remove(handle);
     }
@@ -207,7 +213,7 @@ pub(crate) unsafe fn comm_call_errhandler(handle: Comm, errorcode: c_int) -> Res
 }
 
 /// What a handler that the program calls itself is told.
-fn words(code: c_int) -> String {
+pub(super) fn words(code: c_int) -> String {
     description(code).unwrap_or_else(|| format!("error code {code}"))
 }
 

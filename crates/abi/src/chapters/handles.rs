@@ -36,6 +36,8 @@ in_table!(request_toint request_fromint Request requests);
 in_table!(session_toint session_fromint Session sessions);
 // implements: type_toint type_fromint
 in_table!(type_toint type_fromint Datatype types);
+// implements: win_toint win_fromint
+in_table!(win_toint win_fromint Win wins);
 
 /// Conversions of a class of which there are only predefined handles.
 macro_rules! predefined {
@@ -52,5 +54,3 @@ macro_rules! predefined {
 
 // implements: file_toint file_fromint
 predefined!(file_toint file_fromint File);
-// implements: win_toint win_fromint
-predefined!(win_toint win_fromint Win);

@@ -158,6 +158,7 @@ fn connect(state: &State) -> Result<(), String> {
     let limits = Limits {
         eager: settings::number("WEFT_EAGER")? as usize,
         credit: settings::number("WEFT_CREDIT")?,
+        shelf: settings::number("WEFT_SHELF")? as usize,
     };
     let spin = settings::number("WEFT_SPIN_US")?;
     settings::choice("WEFT_HELPER")?;

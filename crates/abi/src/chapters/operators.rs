@@ -1,6 +1,6 @@
 //! Reduction operators (MPI 5.0, section 6.9).
 
-use crate::arguments::{not_null, op, plain, store};
+use crate::arguments::{committed, not_null, op, plain, store};
 use crate::callback::Callback;
 use crate::constants::*;
 use crate::error::Error;
@@ -9,6 +9,7 @@ use crate::objects::{OpObject, TypeObject, UserReduction};
 use crate::state::state;
 use crate::table::PREDEFINED_END;
 use crate::types::{Datatype, Op, UserFunction, UserFunctionC};
+use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use weft_collective::Reduce;
@@ -158,23 +159,51 @@ impl Reduce for User {
     }
 }
 
-/// Who may run a reduction by the operator behind a handle: the helper none of the program's.
-pub fn runner(handle: Op) -> Result<By, Error> {
-    Ok(match &*op(handle)? {
-        OpObject::User { .. } => By::Program,
-        OpObject::Predefined(_) => By::Anybody,
-    })
+/// A reduction of elements of one type, and who may run it: the helper none of the program's.
+pub type Reduction = (Rc<dyn Reduce>, By);
+
+/// Reductions of predefined types by predefined operators that were asked for before: programs repeat
+/// themselves, and a small reduction takes less time than an allocation.
+#[derive(Default)]
+pub struct Known([RefCell<Option<Asked>>; Known::PLACES]);
+
+type Asked = (Op, Datatype, Rc<dyn Reduce>);
+
+impl Known {
+    /// A power of two; reductions that share a place are made anew in turn.
+    const PLACES: usize = 32;
+
+    fn place(&self, op: Op, ty: Datatype) -> &RefCell<Option<Asked>> {
+        // Handles of one kind differ in their lowest bits.
+        &self.0[(op.0.wrapping_mul(5) ^ ty.0) % Known::PLACES]
+    }
 }
 
-/// The reduction of elements of `ty` by the operator behind a handle.
-pub fn reduction(handle: Op, ty: &Rc<TypeObject>) -> Result<Rc<dyn Reduce>, Error> {
+/// The reduction of elements of the datatype by the operator behind a handle.
+#[inline]
+pub fn reduction(op: Op, ty: Datatype) -> Result<Reduction, Error> {
+    let place = state().reductions.place(op, ty);
+    if let Some((known, of, reduce)) = &*place.borrow()
+        && (*known, *of) == (op, ty)
+    {
+        return Ok((reduce.clone(), By::Anybody));
+    }
+    let object = committed(ty, "datatype")?;
+    let reduction = new_reduction(op, &object)?;
+    if object.predefined && reduction.1 == By::Anybody {
+        *place.borrow_mut() = Some((op, ty, reduction.0.clone()));
+    }
+    Ok(reduction)
+}
+
+fn new_reduction(handle: Op, ty: &Rc<TypeObject>) -> Result<Reduction, Error> {
     let object = op(handle)?;
     match &*object {
         OpObject::User { .. } => {
             // The process's own pool: a reduction in a loop allocates once.
             let engine = state().engine.get();
             let pool = engine.map_or_else(StagingPool::default, |e| e.endpoint().staging().clone());
-            Ok(Rc::new(User { op: object, ty: ty.clone(), pool }))
+            Ok((Rc::new(User { op: object, ty: ty.clone(), pool }), By::Program))
         }
         OpObject::Predefined(op) => {
             let Some(basic) = ty.ty.equivalent() else {
@@ -186,7 +215,7 @@ pub fn reduction(handle: Op, ty: &Rc<TypeObject>) -> Result<Rc<dyn Reduce>, Erro
                 return Err(Error::new(MPI_ERR_OP, text));
             };
             op.check(basic)?;
-            Ok(Rc::new(Predefined { op: *op, basic }))
+            Ok((Rc::new(Predefined { op: *op, basic }), By::Anybody))
         }
     }
 }
@@ -210,8 +239,7 @@ pub(crate) unsafe fn reduce_local(
             return Ok(op.apply(basic, Form::Packed, count as usize, input, inout)?);
         }
     }
-    let ty = crate::arguments::committed(datatype, "datatype")?;
-    let reduce = reduction(handle, &ty)?;
+    let (reduce, _) = reduction(handle, datatype)?;
     let pool = StagingPool::default();
     // SAFETY: the caller's buffers stay until this returns.
     unsafe {

@@ -1,9 +1,9 @@
 //! What happens to a datatype after it was made: committed, copied, freed, named, measured
 //! (MPI 5.0, sections 5.1.7 to 5.1.12 and 7.8).
 
-use crate::arguments::{count, datatype, named_datatype, not_null, store, text};
+use crate::arguments::{count, datatype, named_datatype, not_null, store};
 use crate::chapters::caching::{copy_attributes, delete_attributes};
-use crate::chapters::communicators::return_name;
+use crate::chapters::communicators::{object_name, return_name};
 use crate::chapters::datatypes::keep;
 use crate::constants::*;
 use crate::error::Error;
@@ -55,12 +55,7 @@ pub(crate) unsafe fn type_dup(oldtype: Datatype, newtype: *mut Datatype) -> Resu
 pub(crate) unsafe fn type_set_name(handle: Datatype, name: *const c_char) -> Result<(), Error> {
     let object = datatype(handle)?;
     // SAFETY: the caller's string.
-    let mut name = unsafe { text(name, "type_name") }?;
-    let mut end = name.len().min(MPI_MAX_OBJECT_NAME as usize - 1);
-    while !name.is_char_boundary(end) {
-        end -= 1;
-    }
-    name.truncate(end);
+    let name = unsafe { object_name(name, "type_name") }?;
     object.ty.set_name(&name);
     Ok(())
 }

@@ -45,6 +45,13 @@ pub struct Peer {
     pub given: usize,
 }
 
+impl Peer {
+    /// Whether so many bytes may go as one small message, where `most` are unreceived at once.
+    pub fn has_credit(&self, most: u64, len: usize) -> bool {
+        len == 0 || len <= self.small && self.sent - self.released < most
+    }
+}
+
 /// Memory that a write under way reads from.
 #[derive(Debug, Clone, Copy)]
 pub enum From {

@@ -162,12 +162,11 @@ impl Core {
         let children = std::mem::take(&mut self.receives[index].children);
         let buffer = self.receives[index].buffer();
         for &child in &children {
-            let to = self.sends[child].to.peer;
-            let inline = self.peers[&(to as u32)].inline;
+            let to = &self.peers[&(self.sends[child].to.peer as u32)];
             // What the fabric might keep must lie where it stays, and so must what needs a place.
-            let (len, whole) = (payload.len(), payload.len() == buffer.len());
-            let at_once = len <= inline && whole && self.is_next(fabric, child);
-            if at_once && self.has_credit(fabric, to, len) {
+            let (len, next) = (payload.len(), to.held.front() == Some(&child));
+            let at_once = len <= to.inline && to.has_credit(self.sizes.credit, len);
+            if next && at_once && len == buffer.len() {
                 self.counts.forwarded += 1;
                 self.sends[child].ready = buffer.len();
                 self.send_held(fabric, child, payload);

@@ -91,17 +91,12 @@ impl Core {
         Some(send)
     }
 
-    /// Whether so many bytes may go as one small message.
-    pub fn has_credit<F: Fabric>(&mut self, fabric: &F, peer: usize, len: usize) -> bool {
+    /// Whether so many bytes may go as one small message, which is counted then.
+    fn takes_credit<F: Fabric>(&mut self, fabric: &F, peer: usize, len: usize) -> bool {
         let most = self.sizes.credit;
         let entry = self.peer(fabric, peer);
-        len == 0 || len <= entry.small && entry.sent - entry.released < most
-    }
-
-    /// The same, and it is counted.
-    fn takes_credit<F: Fabric>(&mut self, fabric: &F, peer: usize, len: usize) -> bool {
-        let has = self.has_credit(fabric, peer, len);
-        self.peer(fabric, peer).sent += u64::from(has && len > 0);
+        let has = entry.has_credit(most, len);
+        entry.sent += u64::from(has && len > 0);
         has
     }
 
@@ -133,12 +128,6 @@ impl Core {
         }
         self.push(fabric, index);
         self.settle_send(fabric, index);
-    }
-
-    /// Whether the relay is held back, and by nothing before it.
-    pub fn is_next<F: Fabric>(&mut self, fabric: &F, index: u32) -> bool {
-        let peer = self.sends[index].to.peer;
-        self.peer(fabric, peer).held.front() == Some(&index)
     }
 
     /// Sends the first message that was held back for a peer: a small one from where it is, others begin

@@ -2,18 +2,20 @@
 //!
 //! ```text
 //!   in parts of DESK bytes:          put down;  meet;  read N - 1 desks
+//!   2 ranks, up to SAID bytes:       written to the other at once with the news of it
 //!   2 ranks, beyond STAGED bytes:    show;             read the other's memory in place;  meet
 //! ```
 //! Cost: a meeting a part ([`crate::shared`]), each block copied once and read N - 1 times; or 2 meetings, each
 //! block read once. Chosen on one machine. Between two ranks a long block is read in place, if they reach each
 //! other's memory: with more, the one copy more is little, and desks stay in the cache.
 
+use crate::board::SAID;
 use crate::shared::{DESK, part};
 use crate::{Board, Link};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Bytes of a block up to which two ranks put it down, too.
-const STAGED: usize = 128 << 10;
+const STAGED: usize = 256 << 10;
 
 /// `mine` of rank r goes to `blocks[r]` of all, also of r itself. Blocks may differ in length, but every rank
 /// names the same lengths; `mine` may be the block itself.
@@ -35,8 +37,15 @@ pub async fn shared<F: Fabric>(
         copy_own();
         return Ok(());
     }
+    if size == 2 && most <= SAID && blocks[0].len() == blocks[1].len() {
+        let (visit, epoch) = board.enter(link).await?;
+        let other = visit.swap(link, epoch, mine).await?;
+        blocks[1 - me].copy_from(other);
+        copy_own();
+        return Ok(());
+    }
     if size == 2 && most > STAGED && board.direct(link).await? {
-        let hall = board.hall(link, 2).await?;
+        let hall = board.hall(link, 2, 0).await?;
         // Not the block: a copy just written here would have to leave this processor's cache.
         let shown = hall.show(mine).await?;
         for rank in others() {
@@ -48,7 +57,7 @@ pub async fn shared<F: Fabric>(
         return Ok(());
     }
     let steps = most.div_ceil(DESK).max(1);
-    let hall = board.hall(link, steps as u64).await?;
+    let hall = board.hall(link, steps as u64, most.min(DESK)).await?;
     for t in 0..steps {
         let cut = |block: Sge| {
             let (at, len) = part(block.len(), DESK, t);

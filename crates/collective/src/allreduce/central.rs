@@ -10,8 +10,31 @@
 //! waits once. The order is the same whoever is last, so the bits are the same from run to run.
 //! Chosen on one machine for at most [`crate::SLOT`] bytes, up to [`crate::CENTRAL_MOST`] ranks.
 
+use crate::shared::overlap;
 use crate::{Accumulator, Board, Link, Reduce, SLOT};
 use weft_fabric::{Fabric, Fault, Sge, Work};
+
+/// `result` = what one of two ranks has and what the other said, combined in the order of ranks. `result`
+/// may be `own`.
+pub(crate) fn combine_pair<F: Fabric>(
+    link: &Link<F>,
+    (own, other): (Sge, Sge),
+    result: Sge,
+    op: &(impl Reduce + ?Sized),
+) {
+    link.endpoint.fabric().charge(Work::Reduce(result.len()));
+    if link.rank == 1 {
+        result.copy_from(own);
+        return op.combine(other, result);
+    }
+    let kept = overlap(own, result).then(|| link.stage(own.len()));
+    let left = kept.as_ref().map_or(own, |kept| kept.sge());
+    if kept.is_some() {
+        left.copy_from(own);
+    }
+    result.copy_from(other);
+    op.combine(left, result);
+}
 
 /// Combines `data` of all ranks into `result` of all; at most [`SLOT`] bytes.
 pub async fn central<F: Fabric>(
@@ -21,15 +44,14 @@ pub async fn central<F: Fabric>(
     result: Sge,
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
+    if link.size() == 1 {
+        result.copy_from(data);
+        return Ok(());
+    }
     let (board, epoch) = board.enter(link).await?;
     if board.is_pair() {
         let other = board.swap(link, epoch, data).await?;
-        let (left, right) = if link.rank == 0 { (data, other) } else { (other, data) };
-        let sum = link.stage(data.len());
-        sum.sge().copy_from(right);
-        link.endpoint.fabric().charge(Work::Reduce(data.len()));
-        op.combine(left, sum.sge());
-        result.copy_from(sum.sge());
+        combine_pair(link, (data, other), result, op);
         return Ok(());
     }
     board.contribute(link, epoch, data).await?;

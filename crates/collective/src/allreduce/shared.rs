@@ -4,7 +4,7 @@
 //! ```text
 //!   up to LAST bytes:   all put their data down;  the last to come combines all, leaves the result with
 //!                       rank 0 and lets the others go, who read it        (2 ranks: each combines for itself)
-//!   beyond, in segments of 60 KiB:
+//!   beyond, in equal segments of at most 60 KiB:
 //!     step t            put segment t down;  meet;  read the sums of segment t-1 from everybody's desk;
 //!                       combine slice r of segment t of all desks, on the own desk for step t+1
 //! ```
@@ -18,6 +18,9 @@ use weft_fabric::{Fabric, Fault, Sge};
 
 /// Bytes up to which one rank combines: its work takes less time than a second meeting.
 const LAST: usize = 4 << 10;
+
+/// The shortest parts of two ranks, in bytes.
+const SHORT: usize = 16 << 10;
 
 /// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::shared::UNIT_MOST`]), into `result` of
 /// all.
@@ -36,7 +39,7 @@ pub async fn shared<F: Fabric>(
     if data.len() > LAST {
         return in_slices(link, board, (data, result), None, unit, op).await;
     }
-    let hall = board.hall(link, 1).await?;
+    let hall = board.hall(link, 1, data.len()).await?;
     hall.put(0, data);
     let own = || hall.desk_met().part(0, data.len());
     let operand = async |rank, spare| hall.operand(rank, 0, spare).await;
@@ -65,9 +68,16 @@ pub(crate) async fn in_slices<F: Fabric>(
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     let takes = root.is_none_or(|root| root == me);
-    let most = segment(unit);
-    let steps = data.len().div_ceil(most);
-    let hall = board.hall(link, steps as u64 + 1).await?;
+    let unit = unit.max(1);
+    // Two ranks on two processors work at once, in short parts; more ranks are seldom woken.
+    let short = if size == 2 { (data.len() / 10).max(SHORT) } else { usize::MAX };
+    let steps = data.len().div_ceil(segment(unit).min(short));
+    let most = data.len().div_ceil(steps).next_multiple_of(unit);
+    // Behind the operands; no slice is longer than its share and an element.
+    let longest = most.min(data.len());
+    let sums_at = longest.next_multiple_of(64);
+    let span = sums_at + longest / size + unit;
+    let hall = board.hall(link, steps as u64 + 1, span).await?;
     for t in 0..=steps {
         let (at, len) = part(data.len(), most, t);
         let (start, own) = slice(len, unit, me, size);
@@ -77,9 +87,9 @@ pub(crate) async fn in_slices<F: Fabric>(
         hall.put(rest, data.part(at + rest, len - rest));
         hall.meet().await?;
         if takes && t > 0 {
-            take(link, &hall, result, unit, t - 1).await?;
+            take(&hall, (result, sums_at), (most, unit), t - 1).await?;
         }
-        let sum = hall.desk().part(SUMS, own);
+        let sum = hall.desk().part(sums_at, own);
         let operand = async |rank, spare| hall.operand(rank, start, spare).await;
         fold(link, 0..size, (data.part(at + start, own), sum), op, operand).await?;
         if takes {
@@ -91,17 +101,16 @@ pub(crate) async fn in_slices<F: Fabric>(
 
 /// The others' slices of segment `t`.
 async fn take<F: Fabric>(
-    link: &Link<F>,
     hall: &Hall<'_, F>,
-    result: Sge,
-    unit: usize,
+    (result, sums_at): (Sge, usize),
+    (most, unit): (usize, usize),
     t: usize,
 ) -> Result<(), Fault> {
-    let size = link.size();
-    let (at, len) = part(result.len(), segment(unit), t);
+    let (link, size) = (hall.link, hall.link.size());
+    let (at, len) = part(result.len(), most, t);
     for rank in (1..size).map(|i| (link.rank + i) % size) {
         let (start, len) = slice(len, unit, rank, size);
-        hall.look(rank, SUMS, result.part(at + start, len)).await?;
+        hall.look(rank, sums_at, result.part(at + start, len)).await?;
     }
     Ok(())
 }

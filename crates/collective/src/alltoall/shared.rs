@@ -2,17 +2,19 @@
 //!
 //! ```text
 //!   in parts of DESK / (N - 1) bytes:   put N - 1 parts down;  meet;  read one from each desk
+//!   2 ranks, up to SAID bytes:          written to the other at once with the news of it
 //!   blocks beyond STAGED bytes:         show;                         read one from each rank's memory;  meet
 //! ```
 //! Cost: a meeting a part ([`crate::shared`]), each block copied and read; or 2 meetings, each block read once.
 //! Chosen on one machine for equal blocks; long ones are read in place if ranks reach each other's memory.
 
-use crate::shared::{DESK, part};
+use crate::board::SAID;
+use crate::shared::{DESK, NAME, part};
 use crate::{Board, Link};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Bytes of a block up to which it is put down.
-const STAGED: usize = 96 << 10;
+/// Bytes of a block up to which it is put down, by two ranks and by more.
+const STAGED: [usize; 2] = [256 << 10, 96 << 10];
 
 /// `out[r]` goes to `into[me]` of rank r. All blocks of all ranks have one length. `out` and `into` do not
 /// overlap.
@@ -30,8 +32,16 @@ pub async fn shared<F: Fabric>(
         copy_own();
         return Ok(());
     }
-    if block > STAGED && board.direct(link).await? {
-        let hall = board.hall(link, 2).await?;
+    if size == 2 && block <= SAID {
+        let (visit, epoch) = board.enter(link).await?;
+        let other = visit.swap(link, epoch, out[1 - me]).await?;
+        let len = other.len().min(into[1 - me].len());
+        into[1 - me].part(0, len).copy_from(other.part(0, len));
+        copy_own();
+        return Ok(());
+    }
+    if block > STAGED[usize::from(size > 2)] && board.direct(link).await? {
+        let hall = board.hall(link, 2, size * NAME).await?;
         // On the desk, by rank: where its block is.
         let mut regions = Vec::with_capacity(size);
         for &block in out {
@@ -46,9 +56,9 @@ pub async fn shared<F: Fabric>(
         regions.into_iter().for_each(|region| link.endpoint.fabric().withdraw(region));
         return Ok(());
     }
-    let room = DESK / (size - 1).max(1) / 64 * 64;
+    let room = (DESK / (size - 1).max(1) / 64 * 64).min(block.next_multiple_of(64)).max(64);
     let steps = block.div_ceil(room).max(1);
-    let hall = board.hall(link, steps as u64).await?;
+    let hall = board.hall(link, steps as u64, room * (size - 1)).await?;
     for t in 0..steps {
         let (at, len) = part(block, room, t);
         // The desk of rank r has r + 1 first.

@@ -13,6 +13,9 @@ use crate::{Board, Link};
 use weft_fabric::{Fabric, Fault};
 
 pub async fn central<F: Fabric>(link: &Link<F>, board: &Board<F>) -> Result<(), Fault> {
+    if link.size() == 1 {
+        return Ok(());
+    }
     let (board, epoch) = board.enter(link).await?;
     board.meet(link, epoch).await
 }

@@ -43,7 +43,7 @@ pub async fn shared<F: Fabric>(
     // Two ranks on two processors copy at once, in short parts; more ranks are seldom woken.
     let most = if size == 2 { 32 << 10 } else { 64 << 10 };
     let steps = data.len().div_ceil(most);
-    let hall = board.hall(link, steps as u64).await?;
+    let hall = board.hall(link, steps as u64, most.min(data.len())).await?;
     for t in 0..steps {
         let (at, len) = part(data.len(), most, t);
         if link.rank == root {

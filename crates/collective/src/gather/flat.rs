@@ -7,6 +7,7 @@
 //! and more.
 
 use crate::Link;
+use crate::link::Requests;
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `mine` of every rank goes to `blocks[rank]` of the root (empty elsewhere). Blocks may differ in
@@ -20,7 +21,7 @@ pub async fn flat<F: Fabric>(
     if link.rank != root {
         return link.send(root, mine).await;
     }
-    let mut receives = Vec::with_capacity(blocks.len());
+    let mut receives = Requests::with_capacity(blocks.len());
     for (from, &block) in blocks.iter().enumerate() {
         if from != root {
             receives.push(link.irecv(from, block));

@@ -3,12 +3,13 @@
 //! ```text
 //!   up to SENT bytes:   1 --> 0     2 --> 0     3 --> 0 ...      the root combines; nobody else waits
 //!   beyond:             as the allreduce SHARED, but the root alone reads the sums
+//!   beyond, 2 ranks:    1 puts part t+1 down, while 0 combines part t from 1's desk
 //! ```
 //! Cost: N - 1 messages and combinations at the root; or a meeting a segment ([`crate::shared`]), with one payload
 //! put down and combined by each rank. Chosen on one machine.
 
 use crate::allreduce::shared::in_slices;
-use crate::shared::{fold, overlap};
+use crate::shared::{fold, overlap, part};
 use crate::{Board, Link, Reduce};
 use weft_fabric::{Fabric, Fault, Sge};
 
@@ -30,6 +31,9 @@ pub async fn shared<F: Fabric>(
         result.copy_from(data);
         return Ok(());
     }
+    if data.len() > SENT && link.size() == 2 {
+        return in_pair(link, board, (data, result), root, unit, op).await;
+    }
     if data.len() > SENT {
         return in_slices(link, board, (data, result), Some(root), unit, op).await;
     }
@@ -41,4 +45,37 @@ pub async fn shared<F: Fabric>(
     own.copy_from(data);
     let operand = async |rank, spare| link.recv(rank, spare).await.map(|()| spare);
     fold(link, 0..link.size(), (own, result), op, operand).await
+}
+
+/// Bytes of a part: what one rank has put down and the other combines stays in their caches.
+const PART: usize = 32 << 10;
+
+/// Of two ranks one brings and the other combines, at once.
+async fn in_pair<F: Fabric>(
+    link: &Link<F>,
+    board: &Board<F>,
+    (data, result): (Sge, Sge),
+    root: usize,
+    unit: usize,
+    op: &(impl Reduce + ?Sized),
+) -> Result<(), Fault> {
+    let takes = link.rank == root;
+    let most = PART / unit.max(1) * unit.max(1);
+    let steps = data.len().div_ceil(most);
+    // Part t of the result may lie on part t of the data.
+    let in_place = takes && overlap(data, result);
+    let hall = board.hall(link, steps as u64, most.min(data.len())).await?;
+    for t in 0..steps {
+        let (at, len) = part(data.len(), most, t);
+        if !takes || in_place {
+            hall.put(0, data.part(at, len));
+        }
+        hall.meet().await?;
+        if takes {
+            let own = if in_place { hall.desk_met().part(0, len) } else { data.part(at, len) };
+            let operand = async |rank, spare| hall.operand(rank, 0, spare).await;
+            fold(link, 0..2, (own, result.part(at, len)), op, operand).await?;
+        }
+    }
+    Ok(())
 }

@@ -1,10 +1,13 @@
 //! SHARED: every rank reads its block of everybody's data, and combines.
 //!
 //! ```text
+//!   2 ranks, up to SAID bytes:    written to the other at once with the news of it
 //!   in parts of DESK / N bytes:   put N parts down;  meet;  combine one from each desk
 //! ```
 //! Cost: a meeting a part ([`crate::shared`]), each block copied once, read and combined. Chosen on one machine.
 
+use crate::allreduce::central::combine_pair;
+use crate::board::SAID;
 use crate::shared::{DESK, fold, overlap, part};
 use crate::{Board, Link, Reduce};
 use weft_fabric::{Fabric, Fault, Sge};
@@ -25,13 +28,20 @@ pub async fn shared<F: Fabric>(
         result.copy_from(data);
         return Ok(());
     }
-    let room = DESK / size / unit.max(1) * unit.max(1);
+    if size == 2 && lens[0] == lens[1] && lens[0] <= SAID {
+        let (visit, epoch) = board.enter(link).await?;
+        let blocks = [data.part(0, lens[0]), data.part(lens[0], lens[1])];
+        let other = visit.swap(link, epoch, blocks[1 - me]).await?;
+        combine_pair(link, (blocks[me], other), result, op);
+        return Ok(());
+    }
     let most = lens.iter().copied().max().unwrap_or(0);
+    let room = (DESK / size / unit.max(1) * unit.max(1)).min(most).max(1);
     let steps = most.div_ceil(room).max(1);
     let own_at: usize = lens[..me].iter().sum();
     // In place, part t of the result lies on what was put down in step t or before.
     let in_place = overlap(data, result);
-    let hall = board.hall(link, steps as u64).await?;
+    let hall = board.hall(link, steps as u64, room * size).await?;
     for t in 0..steps {
         let mut start = 0;
         for (rank, &len) in lens.iter().enumerate() {

@@ -5,8 +5,8 @@
 //! ```
 //! Cost: N - 1 rounds of the whole length. The plain form: no rank combines twice.
 
-use crate::{Accumulator, Link, Reduce};
-use weft_fabric::{Fabric, Fault, Sge};
+use crate::{Link, Reduce};
+use weft_fabric::{Fabric, Fault, Sge, Staging, Work};
 
 /// `result` of rank r = `data` of ranks 0 to r, combined in order.
 pub async fn chain<F: Fabric>(
@@ -15,13 +15,25 @@ pub async fn chain<F: Fabric>(
     result: Sge,
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    let mut sum = Accumulator::new(link, data);
+    link.endpoint.fabric().charge(Work::Copy(data.len()));
+    result.copy_from(data);
     if link.rank > 0 {
-        link.recv(link.rank - 1, sum.operand()).await?;
-        sum.take(link, op, true);
+        take_lower(link, result, op).await?;
     }
-    result.copy_from(sum.value());
-    forward(link, sum.value()).await
+    forward(link, result).await
+}
+
+/// `value` = what the rank below has so far, combined with `value`. Returns what came.
+async fn take_lower<F: Fabric>(
+    link: &Link<F>,
+    value: Sge,
+    op: &(impl Reduce + ?Sized),
+) -> Result<Staging, Fault> {
+    let lower = link.endpoint.staging().take_for(value);
+    link.recv(link.rank - 1, lower.sge()).await?;
+    link.endpoint.fabric().charge(Work::Reduce(value.len()));
+    op.combine(lower.sge(), value);
+    Ok(lower)
 }
 
 /// `result` of rank r = `data` of ranks 0 to r-1; of rank 0 it is left alone.
@@ -31,17 +43,17 @@ pub async fn exclusive_chain<F: Fabric>(
     result: Sge,
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    let mut sum = Accumulator::new(link, data);
-    if link.rank > 0 {
-        link.recv(link.rank - 1, sum.operand()).await?;
-        let before = link.stage(data.len());
-        before.sge().copy_from(sum.operand());
-        sum.take(link, op, true);
-        forward(link, sum.value()).await?;
-        result.copy_from(before.sge());
-        return Ok(());
+    if link.rank == 0 {
+        return forward(link, data).await;
     }
-    forward(link, sum.value()).await
+    // `result` may be `data`.
+    let sum = link.endpoint.staging().take_for(data);
+    link.endpoint.fabric().charge(Work::Copy(data.len()));
+    sum.sge().copy_from(data);
+    let lower = take_lower(link, sum.sge(), op).await?;
+    forward(link, sum.sge()).await?;
+    result.copy_from(lower.sge());
+    Ok(())
 }
 
 async fn forward<F: Fabric>(link: &Link<F>, value: Sge) -> Result<(), Fault> {

@@ -36,7 +36,7 @@ pub async fn shared<F: Fabric>(
         return Ok(());
     }
     if total <= ALONE {
-        let hall = board.hall(link, 1).await?;
+        let hall = board.hall(link, 1, total).await?;
         hall.put(0, data);
         hall.meet().await?;
         let own = hall.desk_met().part(0, total);
@@ -45,9 +45,9 @@ pub async fn shared<F: Fabric>(
     }
     // N slices of prefixes, each rounded up to an element, behind a segment.
     let unit = unit.max(1);
-    let most = (DESK - size * unit) / 2 / unit * unit;
+    let most = ((DESK - size * unit) / 2 / unit * unit).min(total);
     let steps = total.div_ceil(most);
-    let hall = board.hall(link, steps as u64 + 1).await?;
+    let hall = board.hall(link, steps as u64 + 1, 2 * most + size * unit).await?;
     for t in 0..=steps {
         let (at, len) = part(total, most, t);
         hall.put(0, data.part(at, len));

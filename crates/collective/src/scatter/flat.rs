@@ -19,7 +19,7 @@ pub async fn flat<F: Fabric>(
     if link.rank != root {
         return link.recv(root, mine).await;
     }
-    let mut sends = Vec::with_capacity(blocks.len());
+    let mut sends = Vec::new();
     for (to, &block) in blocks.iter().enumerate() {
         if to != root {
             sends.extend(link.isend(to, block));

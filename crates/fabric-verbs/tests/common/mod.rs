@@ -50,9 +50,20 @@ pub fn options(nodes: &[Vec<String>], rank: usize) -> Options {
 /// Two ranks tell each other an address, under `name`.
 #[allow(dead_code)]
 pub fn exchange(world: &mut ThreadBootstrap, name: &str, mine: RemoteAddr) -> RemoteAddr {
+    let other = 1 - world.rank();
+    publish(world, name, mine);
+    published(world, other, name)
+}
+
+/// Every rank tells all others an address, under `name`.
+pub fn publish(world: &mut ThreadBootstrap, name: &str, mine: RemoteAddr) {
     world.put(name, &mine.words().map(u64::to_ne_bytes).concat()).unwrap();
     world.fence().unwrap();
-    let bytes = world.get(1 - world.rank(), name).unwrap();
+}
+
+/// What `rank` has told.
+pub fn published(world: &mut ThreadBootstrap, rank: usize, name: &str) -> RemoteAddr {
+    let bytes = world.get(rank, name).unwrap();
     let word = |i: usize| u64::from_ne_bytes(bytes[8 * i..8 * i + 8].try_into().unwrap());
     RemoteAddr::from_words(std::array::from_fn(word))
 }

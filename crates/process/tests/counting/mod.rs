@@ -53,6 +53,15 @@ impl Fabric for Counting {
         fn node(peer: usize) -> usize;
         fn same_arithmetic() -> bool;
         fn mapped(peer: usize, at: RemoteAddr, len: usize) -> Option<Sge>;
+        fn write_over(
+            r: usize, p: usize, s: Sge, d: RemoteAddr, done: Completion
+        ) -> Done;
+        fn read_over(
+            r: usize, p: usize, d: Sge, s: RemoteAddr, done: Completion
+        ) -> Done;
+        fn rail_works(rail: usize, peer: usize) -> bool;
+        fn shown(peer: usize, at: RemoteAddr, len: usize) -> Option<Sge>;
+        fn lies_within(memory: Sge) -> bool;
         fn now() -> Instant;
         fn counters() -> &Counters;
         fn fault() -> Option<Fault>;

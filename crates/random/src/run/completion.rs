@@ -2,8 +2,9 @@
 //! receive from anywhere took.
 
 use super::{Outcome, Stage};
-use crate::mpi::{self, Array, Status};
+use crate::mpi::{self, Array, Mpi, Status};
 use crate::program::{Dress, Item, Message};
+use fastrand::Rng;
 use std::collections::BTreeMap;
 
 fn at<T>(value: &mut T) -> usize {
@@ -17,7 +18,7 @@ impl Stage<'_, '_> {
         let mut done: Vec<Option<Status>> = vec![None; requests.len()];
         if !requests.is_empty() {
             let way = if self.session.waitall { 0 } else { self.rng.u32(..9) };
-            self.finish(way, &mut requests, &mut done)?;
+            finish(self.session.mpi, &mut self.rng, way, &mut requests, &mut done)?;
         }
         for (pending, status) in pending.iter().zip(done) {
             let status = status
@@ -35,97 +36,6 @@ impl Stage<'_, '_> {
                 let result = self.unpack(item, m);
                 self.named(item, result)?;
             }
-        }
-        Ok(())
-    }
-
-    fn finish(&mut self, way: u32, requests: &mut [usize], done: &mut [Option<Status>]) -> Outcome {
-        let n = requests.len();
-        let list = requests.as_mut_ptr() as usize;
-        let one = |i: usize| list + i * size_of::<usize>();
-        let mut statuses = vec![Status::default(); n];
-        let all = statuses.as_mut_ptr() as usize;
-        let mut indices = vec![-1i32; n];
-        let some = indices.as_mut_ptr() as usize;
-        let mut order: Vec<usize> = (0..n).collect();
-        self.rng.shuffle(&mut order);
-        let mpi = self.mpi();
-        let (mut flag, mut index, mut status) = (0i32, -1i32, Status::default());
-        match way {
-            0 => mpi.call("MPI_Waitall", &[n, list, all])?,
-            1 => loop {
-                mpi.call("MPI_Testall", &[n, list, at(&mut flag), all])?;
-                if flag != 0 {
-                    break;
-                }
-                std::thread::yield_now();
-            },
-            2 => {
-                for _ in 0..n {
-                    mpi.call("MPI_Waitany", &[n, list, at(&mut index), at(&mut status)])?;
-                    report(done, i64::from(index), status)?;
-                }
-            }
-            3 => {
-                while done.iter().any(Option::is_none) {
-                    let args = [n, list, at(&mut index), at(&mut flag), at(&mut status)];
-                    mpi.call("MPI_Testany", &args)?;
-                    if flag != 0 {
-                        report(done, i64::from(index), status)?;
-                    } else {
-                        std::thread::yield_now();
-                    }
-                }
-            }
-            4 | 5 => {
-                let name = if way == 4 { "MPI_Waitsome" } else { "MPI_Testsome" };
-                while done.iter().any(Option::is_none) {
-                    mpi.call(name, &[n, list, at(&mut index), some, all])?;
-                    if index < 0 {
-                        return Err(format!(
-                            "{name}: no active request, but some were not reported"
-                        ));
-                    }
-                    for i in 0..index as usize {
-                        report(done, i64::from(indices[i]), statuses[i])?;
-                    }
-                    if index == 0 {
-                        std::thread::yield_now();
-                    }
-                }
-            }
-            6 => {
-                for i in order {
-                    mpi.call("MPI_Wait", &[one(i), at(&mut status)])?;
-                    report(done, i as i64, status)?;
-                }
-            }
-            7 => {
-                while let Some(i) = order.pop() {
-                    mpi.call("MPI_Test", &[one(i), at(&mut flag), at(&mut status)])?;
-                    if flag != 0 {
-                        report(done, i as i64, status)?;
-                    } else {
-                        order.insert(0, i);
-                        std::thread::yield_now();
-                    }
-                }
-            }
-            _ => {
-                for i in order {
-                    flag = 0;
-                    while flag == 0 {
-                        let args = [requests[i], at(&mut flag), at(&mut status)];
-                        mpi.call("MPI_Request_get_status", &args)?;
-                        std::thread::yield_now();
-                    }
-                    report(done, i as i64, status)?;
-                    mpi.call("MPI_Wait", &[one(i), at(&mut status)])?;
-                }
-            }
-        }
-        if way < 2 {
-            done.iter_mut().zip(&statuses).for_each(|(d, s)| *d = Some(*s));
         }
         Ok(())
     }
@@ -220,6 +130,101 @@ fn report(done: &mut [Option<Status>], index: i64, status: Status) -> Outcome {
     };
     if slot.replace(status).is_some() {
         return Err(format!("the request of index {index} was reported twice"));
+    }
+    Ok(())
+}
+
+/// Completes all requests in one of nine ways.
+pub fn finish(
+    mpi: &Mpi,
+    rng: &mut Rng,
+    way: u32,
+    requests: &mut [usize],
+    done: &mut [Option<Status>],
+) -> Outcome {
+    let n = requests.len();
+    let list = requests.as_mut_ptr() as usize;
+    let one = |i: usize| list + i * size_of::<usize>();
+    let mut statuses = vec![Status::default(); n];
+    let all = statuses.as_mut_ptr() as usize;
+    let mut indices = vec![-1i32; n];
+    let some = indices.as_mut_ptr() as usize;
+    let mut order: Vec<usize> = (0..n).collect();
+    rng.shuffle(&mut order);
+    let (mut flag, mut index, mut status) = (0i32, -1i32, Status::default());
+    match way {
+        0 => mpi.call("MPI_Waitall", &[n, list, all])?,
+        1 => loop {
+            mpi.call("MPI_Testall", &[n, list, at(&mut flag), all])?;
+            if flag != 0 {
+                break;
+            }
+            std::thread::yield_now();
+        },
+        2 => {
+            for _ in 0..n {
+                mpi.call("MPI_Waitany", &[n, list, at(&mut index), at(&mut status)])?;
+                report(done, i64::from(index), status)?;
+            }
+        }
+        3 => {
+            while done.iter().any(Option::is_none) {
+                let args = [n, list, at(&mut index), at(&mut flag), at(&mut status)];
+                mpi.call("MPI_Testany", &args)?;
+                if flag != 0 {
+                    report(done, i64::from(index), status)?;
+                } else {
+                    std::thread::yield_now();
+                }
+            }
+        }
+        4 | 5 => {
+            let name = if way == 4 { "MPI_Waitsome" } else { "MPI_Testsome" };
+            while done.iter().any(Option::is_none) {
+                mpi.call(name, &[n, list, at(&mut index), some, all])?;
+                if index < 0 {
+                    return Err(format!("{name}: no active request, but some were not reported"));
+                }
+                for i in 0..index as usize {
+                    report(done, i64::from(indices[i]), statuses[i])?;
+                }
+                if index == 0 {
+                    std::thread::yield_now();
+                }
+            }
+        }
+        6 => {
+            for i in order {
+                mpi.call("MPI_Wait", &[one(i), at(&mut status)])?;
+                report(done, i as i64, status)?;
+            }
+        }
+        7 => {
+            while let Some(i) = order.pop() {
+                mpi.call("MPI_Test", &[one(i), at(&mut flag), at(&mut status)])?;
+                if flag != 0 {
+                    report(done, i as i64, status)?;
+                } else {
+                    order.insert(0, i);
+                    std::thread::yield_now();
+                }
+            }
+        }
+        _ => {
+            for i in order {
+                flag = 0;
+                while flag == 0 {
+                    let args = [requests[i], at(&mut flag), at(&mut status)];
+                    mpi.call("MPI_Request_get_status", &args)?;
+                    std::thread::yield_now();
+                }
+                report(done, i as i64, status)?;
+                mpi.call("MPI_Wait", &[one(i), at(&mut status)])?;
+            }
+        }
+    }
+    if way < 2 {
+        done.iter_mut().zip(&statuses).for_each(|(d, s)| *d = Some(*s));
     }
     Ok(())
 }

@@ -94,6 +94,9 @@ pub struct Check {
     pub simulate: Simulate,
 }
 
+/// A row, and the runs that show it.
+pub type Shown = (&'static str, fn(&Lab) -> Result<Value, String>);
+
 /// Where a simulated value comes from.
 pub enum Simulate {
     /// One measurement: the machine, what, and x.

@@ -1,9 +1,10 @@
 //! What is measured: a workload on a machine at one `x`, in virtual time.
 
-use super::measure::{collectives, messages, raw, streams};
+use super::measure::{collectives, fences, messages, onesided, raw, streams};
 use std::rc::Rc;
 use weft_collective::Operation;
 use weft_fabric_sim::Machine;
+use weft_rma::{Design, Order};
 
 /// Rounds of a collective operation over streams: they repeat themselves at once.
 const FEW: usize = 3;
@@ -30,6 +31,10 @@ pub enum Workload {
     MulticastLatency(usize),
     /// A window of RDMA writes on the bare fabric, from one rank or from both; x: bytes; MB/s.
     WriteBandwidth { both: bool },
+    /// Epochs of one-sided operations; x: bytes; us for latencies, else MB/s.
+    OneSided(OneSided),
+    /// A fence of this design, and what comes before it; x: ranks, of the overlap bytes; us, or %.
+    Fence(Fence, Design),
     /// A window of MPI messages; x: bytes; MB/s.
     Bandwidth(Memory),
     /// Computation beside an MPI message, in percent of the message's time; x: bytes.
@@ -38,6 +43,49 @@ pub enum Workload {
     IsRendezvous,
     /// Steps of the rank that takes most of them in a barrier; x: ranks.
     BarrierSteps(&'static str),
+}
+
+/// What comes between two fences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Fence {
+    Alone,
+    /// A put of 64 bytes by each rank.
+    Put,
+    /// Puts of 64 bytes to eight neighbours.
+    Puts,
+    /// Four faces, and computation.
+    Halo,
+    /// A put between two ranks, and computation that takes as long.
+    Overlap,
+}
+
+/// A test of one-sided operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OneSided {
+    pub test: Test,
+    /// All of the machine's rails, or its first one alone.
+    pub all_rails: bool,
+    pub order: Order,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Test {
+    /// 16 puts an epoch, or gets.
+    Put,
+    Get,
+    /// 16 puts an epoch by each of both ranks.
+    BothPut,
+    /// One put an epoch, or get, there and back: half of it.
+    PutLatency,
+    GetLatency,
+    /// 16 puts, then 16 gets, an epoch.
+    Interleaved,
+}
+
+impl Test {
+    fn is_latency(self) -> bool {
+        matches!(self, Test::PutLatency | Test::GetLatency)
+    }
 }
 
 /// Who computes beside a message.
@@ -86,7 +134,12 @@ impl Workload {
             | Workload::WriteLatency
             | Workload::SendLatency
             | Workload::MulticastLatency(_) => "us",
-            Workload::WriteBandwidth { .. } | Workload::Bandwidth(_) => "MB/s",
+            Workload::OneSided(what) if what.test.is_latency() => "us",
+            Workload::Fence(Fence::Overlap, _) => "%",
+            Workload::Fence(..) => "us",
+            Workload::WriteBandwidth { .. } | Workload::Bandwidth(_) | Workload::OneSided(_) => {
+                "MB/s"
+            }
             Workload::Availability(..) => "%",
             Workload::IsRendezvous | Workload::BarrierSteps(_) => "",
         }
@@ -112,6 +165,17 @@ impl Workload {
                 raw::multicast_latency(machine, x, bytes, iterations)
             }
             Workload::WriteBandwidth { both } => raw::write_bandwidth(machine, x, both, few),
+            Workload::Fence(fence, design) => {
+                let puts = match fence {
+                    Fence::Alone => 0,
+                    Fence::Put => 1,
+                    Fence::Puts => 8,
+                    Fence::Halo => return fences::halo(machine, x, design, few),
+                    Fence::Overlap => return fences::overlap(machine, x, design, few),
+                };
+                fences::after_puts(machine, x, design, (puts, 64), 0, few)
+            }
+            Workload::OneSided(what) => onesided::measure(machine, x, what, few),
             Workload::Bandwidth(memory) => messages::bandwidth(machine, x, memory, few),
             Workload::Availability(side, memory) => {
                 messages::availability(machine, x, side, memory, few)

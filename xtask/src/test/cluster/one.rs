@@ -93,6 +93,7 @@ impl Machine<'_> {
         self.program(parts, "flood", &["4000"], TWO, 5 * 4000 / BATCH);
         // Each of many partitions is a message.
         self.program(parts, "partitioned", &[], TWO, 3000 / BATCH);
+        self.program(parts, "windows_asleep", &[], TWO, 200);
         self.program(parts, "split_type", &[], Nodes(&[0, 1, 0, 1]), 10);
         self.program(parts, "threads", &[], TWO, 2 * 200);
         self.program(parts, "tools_fabric", &[], TWO, 2 * 300_000 / 4096);
@@ -113,6 +114,9 @@ impl Machine<'_> {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             self.python(parts, "mpi4py's point-to-point tests", &words, nodes);
         }
+        let words = python::suite_words(&self.inside.sdist, &["test_rma"]);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        self.python(parts, "mpi4py's one-sided tests", &words, TWO);
         Ok(())
     }
 

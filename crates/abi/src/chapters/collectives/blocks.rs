@@ -1,6 +1,6 @@
 //! Gathers, scatters and exchanges of blocks (MPI 5.0, sections 6.5 to 6.8).
 
-use super::{Make, Prepared, Ready, count_array, in_place, is_in_place, ready};
+use super::{Make, Prepared, Ready, at_once, count_array, in_place, is_in_place, ready};
 use crate::arguments::{
     RECVBUF, SENDBUF, at_leaf, at_root, buffer, comm, count, not_null, optional_info, root,
 };
@@ -147,7 +147,7 @@ fn root_in_place(at_root: bool, in_place: bool) -> Result<(), Error> {
 // implements: gather igather gather_init
 operation!("MPI_Gather" gather igather gather_init
     (sendbuf: *const c_void, sendcount: i64, sendtype: Datatype, recvbuf: *mut c_void,
-     recvcount: i64, recvtype: Datatype, root: c_int, handle: Comm) prepare_gather);
+     recvcount: i64, recvtype: Datatype, root: c_int, handle: Comm) prepare_gather, at once by at_once::gather);
 
 unsafe fn prepare_gatherv(
     sendbuf: *const c_void,
@@ -226,7 +226,7 @@ unsafe fn prepare_scatter(
 // implements: scatter iscatter scatter_init
 operation!("MPI_Scatter" scatter iscatter scatter_init
     (sendbuf: *const c_void, sendcount: i64, sendtype: Datatype, recvbuf: *mut c_void,
-     recvcount: i64, recvtype: Datatype, root: c_int, handle: Comm) prepare_scatter);
+     recvcount: i64, recvtype: Datatype, root: c_int, handle: Comm) prepare_scatter, at once by at_once::scatter);
 
 unsafe fn prepare_scatterv(
     sendbuf: *const c_void,
@@ -292,7 +292,7 @@ unsafe fn prepare_allgather(
 // implements: allgather iallgather allgather_init
 operation!("MPI_Allgather" allgather iallgather allgather_init
     (sendbuf: *const c_void, sendcount: i64, sendtype: Datatype, recvbuf: *mut c_void,
-     recvcount: i64, recvtype: Datatype, handle: Comm) prepare_allgather);
+     recvcount: i64, recvtype: Datatype, handle: Comm) prepare_allgather, at once by at_once::allgather);
 
 unsafe fn prepare_allgatherv(
     sendbuf: *const c_void,
@@ -357,7 +357,7 @@ unsafe fn prepare_alltoall(
 // implements: alltoall ialltoall alltoall_init
 operation!("MPI_Alltoall" alltoall ialltoall alltoall_init
     (sendbuf: *const c_void, sendcount: i64, sendtype: Datatype, recvbuf: *mut c_void,
-     recvcount: i64, recvtype: Datatype, handle: Comm) prepare_alltoall);
+     recvcount: i64, recvtype: Datatype, handle: Comm) prepare_alltoall, at once by at_once::alltoall);
 
 pub(super) const SENDS: [&str; 3] = ["sendbuf", "sendcounts", "sendtype"];
 pub(super) const RECVS: [&str; 3] = ["recvbuf", "recvcounts", "recvtype"];

@@ -1,11 +1,13 @@
 //! Reductions and scans (MPI 5.0, sections 6.9 to 6.11).
 
-use super::{Make, Prepared, Ready, count_array, in_place, is_in_place, ready_by};
+use super::{
+    CountArray, Make, Prepared, Ready, at_once, count_array, in_place, is_in_place, ready_by,
+};
 use crate::arguments::{
-    at_leaf, at_root, buffer, comm, committed, count, intracomm, not_null, optional_info, root,
+    at_leaf, at_root, buffer, comm, count, intracomm, not_null, optional_info, root,
 };
 use crate::chapters::messages::{persist, start};
-use crate::chapters::operators::{reduction, runner};
+use crate::chapters::operators::{Reduction, reduction};
 use crate::constants::*;
 use crate::error::Error;
 use crate::node::CommObject;
@@ -47,8 +49,8 @@ unsafe fn prepare_reduce(
     let comm = comm(handle)?;
     let root = root(&comm, root_)?;
     let (at_root, at_leaf) = (at_root(&comm, root), at_leaf(root));
-    let (reduce, by): (Rc<dyn Reduce>, By) = match at_leaf {
-        true => (reduction(op, &committed(datatype, "datatype")?)?, runner(op)?),
+    let (reduce, by): Reduction = match at_leaf {
+        true => reduction(op, datatype)?,
         // The other group reduces.
         false => (Rc::new(Nothing), By::Anybody),
     };
@@ -75,7 +77,7 @@ unsafe fn prepare_reduce(
 // implements: reduce ireduce reduce_init
 operation!("MPI_Reduce" reduce ireduce reduce_init
     (sendbuf: *const c_void, recvbuf: *mut c_void, n: i64, datatype: Datatype, op: Op,
-     root: c_int, handle: Comm) prepare_reduce);
+     root: c_int, handle: Comm) prepare_reduce, at once by at_once::reduce);
 
 unsafe fn prepare_allreduce(
     sendbuf: *const c_void,
@@ -86,8 +88,7 @@ unsafe fn prepare_allreduce(
     handle: Comm,
 ) -> Prepared<impl Make> {
     let comm = comm(handle)?;
-    let reduce = reduction(op, &committed(datatype, "datatype")?)?;
-    let by = runner(op)?;
+    let (reduce, by) = reduction(op, datatype)?;
     // SAFETY: the caller's buffers.
     let (send, receive) = unsafe {
         let send = in_place(&comm, sendbuf, n, datatype, REDUCE_SEND)?;
@@ -101,7 +102,7 @@ unsafe fn prepare_allreduce(
 // implements: allreduce iallreduce allreduce_init
 operation!("MPI_Allreduce" allreduce iallreduce allreduce_init
     (sendbuf: *const c_void, recvbuf: *mut c_void, n: i64, datatype: Datatype, op: Op,
-     handle: Comm) prepare_allreduce);
+     handle: Comm) prepare_allreduce, at once by at_once::allreduce);
 
 unsafe fn prepare_scan_of(
     exclusive: bool,
@@ -113,8 +114,7 @@ unsafe fn prepare_scan_of(
     handle: Comm,
 ) -> Prepared<impl Make> {
     let comm = intracomm(handle)?;
-    let reduce = reduction(op, &committed(datatype, "datatype")?)?;
-    let by = runner(op)?;
+    let (reduce, by) = reduction(op, datatype)?;
     // SAFETY: the caller's buffers.
     let (send, receive) = unsafe {
         let send = in_place(&comm, sendbuf, n, datatype, REDUCE_SEND)?;
@@ -152,11 +152,11 @@ unsafe fn prepare_exscan(
 // implements: scan iscan scan_init
 operation!("MPI_Scan" scan iscan scan_init
     (sendbuf: *const c_void, recvbuf: *mut c_void, n: i64, datatype: Datatype, op: Op,
-     handle: Comm) prepare_scan);
+     handle: Comm) prepare_scan, at once by at_once::scan);
 // implements: exscan iexscan exscan_init
 operation!("MPI_Exscan" exscan iexscan exscan_init
     (sendbuf: *const c_void, recvbuf: *mut c_void, n: i64, datatype: Datatype, op: Op,
-     handle: Comm) prepare_exscan);
+     handle: Comm) prepare_exscan, at once by at_once::exscan);
 
 /// Reduces `counts[rank]` elements to each rank.
 ///
@@ -165,14 +165,12 @@ operation!("MPI_Exscan" exscan iexscan exscan_init
 unsafe fn prepare_reduce_scatter_of(
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
-    counts: Vec<usize>,
+    counts: CountArray,
     datatype: Datatype,
     op: Op,
     comm: Rc<CommObject>,
 ) -> Prepared<impl Make> {
-    let ty = committed(datatype, "datatype")?;
-    let reduce = reduction(op, &ty)?;
-    let by = runner(op)?;
+    let (reduce, by) = reduction(op, datatype)?;
     let total: usize = counts.iter().sum();
     let mine = counts[comm.rank()];
     let in_place = is_in_place(&comm, sendbuf, "sendbuf")?;
@@ -212,7 +210,7 @@ unsafe fn prepare_reduce_scatter_block(
     handle: Comm,
 ) -> Prepared<impl Make> {
     let comm = comm(handle)?;
-    let counts = vec![count(n, "recvcount")?; comm.size()];
+    let counts = CountArray::from_elem(count(n, "recvcount")?, comm.size());
     // SAFETY: the caller's buffers.
     unsafe { prepare_reduce_scatter_of(sendbuf, recvbuf, counts, datatype, op, comm) }
 }
@@ -225,4 +223,4 @@ operation!("MPI_Reduce_scatter" reduce_scatter ireduce_scatter reduce_scatter_in
 operation!("MPI_Reduce_scatter_block" reduce_scatter_block ireduce_scatter_block
     reduce_scatter_block_init
     (sendbuf: *const c_void, recvbuf: *mut c_void, n: i64, datatype: Datatype, op: Op,
-     handle: Comm) prepare_reduce_scatter_block);
+     handle: Comm) prepare_reduce_scatter_block, at once by at_once::reduce_scatter_block);

@@ -24,10 +24,11 @@ const CATEGORIES: &[Category] = &[
     Category { name: "weft", doc: "everything", parent: None, part: None },
     category("weft.p2p", 0, Part::P2p, "messages: protocols, queues, credit"),
     category("weft.collective", 0, Part::Collective, "collective operations"),
+    category("weft.rma", 0, Part::Rma, "one-sided communication"),
     category("weft.waiting", 0, Part::Waiting, "how processes wait, and the helper thread"),
     category("weft.fabric", 0, Part::Fabric, "what connects the ranks"),
-    category("weft.fabric.shm", 4, Part::Shm, "shared memory"),
-    category("weft.fabric.verbs", 4, Part::Verbs, "InfiniBand and RoCE"),
+    category("weft.fabric.shm", 5, Part::Shm, "shared memory"),
+    category("weft.fabric.verbs", 5, Part::Verbs, "InfiniBand and RoCE"),
     category("weft.launch", 0, Part::Launch, "how the job starts"),
 ];
 

@@ -122,6 +122,8 @@ fn messages(all: &mut Vec<Gauge>) {
          "payload of messages that were offered, in bytes"),
         ("out_of_credit", Tuner, Counter, read!(e => e.endpoint().counts().seldom.out_of_credit),
          "messages that were offered because the credit of their receiver was used up"),
+        ("shelved", Tuner, Counter, read!(e => e.endpoint().counts().seldom.shelved),
+         "offered messages whose payload was set down in memory that their receiver sees"),
         ("sent_in_pieces", Tuner, Counter, read!(e => e.endpoint().counts().seldom.sent_pieces),
          "offered messages that their receiver could not read, so that they were sent in pieces"),
         ("received", User, Counter, read!(e => e.endpoint().counts().often.received),

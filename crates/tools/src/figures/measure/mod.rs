@@ -1,7 +1,9 @@
 //! The programs that are measured, on every rank of a simulated cluster.
 
 pub mod collectives;
+pub mod fences;
 pub mod messages;
+pub mod onesided;
 pub mod raw;
 pub mod streams;
 

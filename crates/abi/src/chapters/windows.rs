@@ -1,0 +1,278 @@
+//! Windows (MPI 5.0, chapter 12): how they are made and freed. `about.rs` says what they are,
+//! `synchronization.rs` opens and ends epochs, `access.rs` moves data.
+
+pub(crate) mod about;
+pub(crate) mod access;
+pub(crate) mod attributes;
+pub(crate) mod synchronization;
+
+use crate::arguments::{bad_handle, intracomm, not_null, optional_info, store};
+use crate::chapters::caching;
+use crate::constants::*;
+use crate::error::Error;
+use crate::node::{CommObject, Node};
+use crate::objects::WinObject;
+use crate::settings;
+use crate::state::{running, state};
+use crate::types::{Comm, Info, Win};
+use crate::waiting::Call;
+use std::ffi::{c_int, c_void};
+use std::rc::Rc;
+use weft_fabric::Sge;
+use weft_rma::{Design, Flavor, Memory, Options, Order, Window};
+
+pub type WindowOf = Window<Node>;
+
+/// The window behind a handle.
+#[inline]
+pub fn window(handle: Win) -> Result<Rc<WinObject>, Error> {
+    let found = running()?.wins.borrow().get(handle.0).cloned();
+    found.ok_or_else(|| bad_handle(MPI_ERR_WIN, "win", "window", handle.0, MPI_WIN_NULL.0))
+}
+
+/// A rank of the window; `None` for `MPI_PROC_NULL`.
+#[inline]
+fn target(object: &WinObject, value: c_int, name: &str) -> Result<Option<usize>, Error> {
+    match usize::try_from(value) {
+        Ok(rank) if rank < object.window.size() => Ok(Some(rank)),
+        _ if value == MPI_PROC_NULL => Ok(None),
+        _ => Err(bad_target(object, value, name)),
+    }
+}
+
+#[cold]
+fn bad_target(object: &WinObject, value: c_int, name: &str) -> Error {
+    let (label, last) = (object.window.label(), object.window.size() - 1);
+    Error::new(
+        MPI_ERR_RANK,
+        format_args!("argument {name} = {value}: ranks of {label} are 0 to {last}"),
+    )
+}
+
+/// Runs a step of a window to its end.
+fn run<T>(
+    object: &WinObject,
+    call: &'static str,
+    step: impl Future<Output = Result<T, weft_process::Error>>,
+) -> Result<T, Error> {
+    let engine = object.window.comm().engine();
+    Ok(engine.block_on(&Call::new(call), step)?)
+}
+
+/// What all makers of windows check.
+fn making(
+    size: isize,
+    unit: i64,
+    info: Info,
+    comm: Comm,
+) -> Result<(Rc<CommObject>, usize, usize, weft_process::Info), Error> {
+    let comm = intracomm(comm)?;
+    let hints = optional_info(info)?.unwrap_or_default();
+    let size = usize::try_from(size).map_err(|_| {
+        Error::new(MPI_ERR_SIZE, format_args!("argument size = {size} is negative"))
+    })?;
+    let unit = usize::try_from(unit).ok().filter(|&unit| unit > 0).ok_or_else(|| {
+        Error::new(MPI_ERR_DISP, format_args!("argument disp_unit = {unit}: it is 1 or more"))
+    })?;
+    Ok((comm, size, unit, hints))
+}
+
+/// How fences are built, and when operations are issued: by the hints, else by the settings.
+fn options(hints: &weft_process::Info) -> Result<Options, Error> {
+    let settings = || -> Result<Options, String> {
+        let fence = Design::ALL[settings::choice("WEFT_FENCE")?];
+        let order = [Order::Called, Order::Turns][settings::choice("WEFT_RMA_ORDER")?];
+        Ok(Options { fence, order })
+    };
+    let usual = settings().map_err(|text| Error::new(MPI_ERR_OTHER, text))?;
+    let known = |key: &str| hints.get(key);
+    Ok(Options {
+        fence: known("weft_fence").and_then(|name| name.parse().ok()).unwrap_or(usual.fence),
+        order: known("weft_rma_order").and_then(|name| name.parse().ok()).unwrap_or(usual.order),
+    })
+}
+
+/// Makes the window and its handle.
+fn make(
+    call: &'static str,
+    comm: &Rc<CommObject>,
+    brings: Memory,
+    unit: usize,
+    hints: &weft_process::Info,
+) -> Result<(Win, Rc<WinObject>), Error> {
+    let made = WindowOf::create(comm, brings, unit, options(hints)?);
+    let window = comm.engine().block_on(&Call::new(call), made)?;
+    let object = Rc::new(WinObject::new(window, unit));
+    about::keep(&object, hints);
+    let handle = Win(state().wins.borrow_mut().insert(object.clone()));
+    Ok((handle, object))
+}
+
+pub(crate) unsafe fn win_create(
+    base: *mut c_void,
+    size: isize,
+    disp_unit: i64,
+    info: Info,
+    comm: Comm,
+    win: *mut Win,
+) -> Result<(), Error> {
+    not_null(win, "win")?;
+    let (comm, size, unit, hints) = making(size, disp_unit, info, comm)?;
+    if base.is_null() && size > 0 {
+        let text = format!("argument base is NULL, but size = {size}");
+        return Err(Error::new(MPI_ERR_BASE, text));
+    }
+    base.expose_provenance();
+    // SAFETY: the program gives this memory to the window until MPI_Win_free.
+    let memory = unsafe { Sge::new(base.cast(), size) };
+    let memory = if size == 0 { Sge::EMPTY } else { memory };
+    let (handle, object) = make("MPI_Win_create", &comm, Memory::Own(memory), unit, &hints)?;
+    object.base.set(base);
+    // SAFETY: the caller's pointer.
+    unsafe { store(win, handle, "win") }
+}
+
+/// The alignment that a program asks for: a power of two.
+fn alignment(hints: &weft_process::Info) -> usize {
+    let asked = hints.get("mpi_minimum_memory_alignment").and_then(|text| text.parse().ok());
+    asked.filter(|align: &usize| align.is_power_of_two() && *align <= 1 << 30).unwrap_or(1)
+}
+
+/// What both makers of memory do; `brings` says what is made of the length and the hints.
+///
+/// # Safety
+/// `baseptr`, where a pointer is stored, and `win` are NULL or may be written.
+unsafe fn allocate(
+    call: &'static str,
+    (size, unit, info, comm): (isize, i64, Info, Comm),
+    brings: impl FnOnce(usize, &weft_process::Info) -> Memory,
+    baseptr: *mut c_void,
+    win: *mut Win,
+) -> Result<(), Error> {
+    not_null(win, "win")?;
+    not_null(baseptr, "baseptr")?;
+    let (comm, len, unit, hints) = making(size, unit, info, comm)?;
+    let (handle, object) = make(call, &comm, brings(len, &hints), unit, &hints)?;
+    // SAFETY: by contract.
+    unsafe {
+        store(baseptr.cast(), object.base.get(), "baseptr")?;
+        store(win, handle, "win")
+    }
+}
+
+pub(crate) unsafe fn win_allocate(
+    size: isize,
+    disp_unit: i64,
+    info: Info,
+    comm: Comm,
+    baseptr: *mut c_void,
+    win: *mut Win,
+) -> Result<(), Error> {
+    let of = (size, disp_unit, info, comm);
+    let brings = |len, hints: &_| Memory::Allocate { len, align: alignment(hints) };
+    // SAFETY: the caller's pointers.
+    unsafe { allocate("MPI_Win_allocate", of, brings, baseptr, win) }
+}
+
+pub(crate) unsafe fn win_allocate_shared(
+    size: isize,
+    disp_unit: i64,
+    info: Info,
+    comm: Comm,
+    baseptr: *mut c_void,
+    win: *mut Win,
+) -> Result<(), Error> {
+    let of = (size, disp_unit, info, comm);
+    let brings = |len, hints: &weft_process::Info| {
+        let contiguous = hints.get("alloc_shared_noncontig") != Some("true");
+        Memory::Share { len, align: alignment(hints), contiguous }
+    };
+    // SAFETY: the caller's pointers.
+    unsafe { allocate("MPI_Win_allocate_shared", of, brings, baseptr, win) }
+}
+
+pub(crate) unsafe fn win_create_dynamic(
+    info: Info,
+    comm: Comm,
+    win: *mut Win,
+) -> Result<(), Error> {
+    not_null(win, "win")?;
+    let (comm, _, unit, hints) = making(0, 1, info, comm)?;
+    let (handle, _) = make("MPI_Win_create_dynamic", &comm, Memory::Nothing, unit, &hints)?;
+    // SAFETY: the caller's pointer.
+    unsafe { store(win, handle, "win") }
+}
+
+pub(crate) unsafe fn win_attach(win: Win, base: *mut c_void, size: isize) -> Result<(), Error> {
+    let object = window(win)?;
+    let len = usize::try_from(size).map_err(|_| {
+        Error::new(MPI_ERR_SIZE, format_args!("argument size = {size} is negative"))
+    })?;
+    if base.is_null() && len > 0 {
+        return Err(Error::new(MPI_ERR_BASE, "argument base is NULL"));
+    }
+    // SAFETY: the program gives this memory to the window until MPI_Win_detach.
+    let memory = unsafe { Sge::new(base.cast(), len) };
+    run(&object, "MPI_Win_attach", object.window.attach(memory))
+}
+
+pub(crate) unsafe fn win_detach(win: Win, base: *const c_void) -> Result<(), Error> {
+    let object = window(win)?;
+    run(&object, "MPI_Win_detach", object.window.detach(base.addr()))
+}
+
+pub(crate) unsafe fn win_free(win: *mut Win) -> Result<(), Error> {
+    not_null(win, "win")?;
+    // SAFETY: not NULL.
+    let handle = unsafe { *win };
+    let object = window(handle)?;
+    object.window.may_free()?;
+    caching::delete_attributes(handle.0, &object.attributes)?;
+    run(&object, "MPI_Win_free", object.window.free())?;
+    state().wins.borrow_mut().remove(handle.0);
+    // SAFETY: not NULL.
+    unsafe { store(win, MPI_WIN_NULL, "win") }
+}
+
+/// `size`, `disp_unit` and `baseptr` of a rank in a window of shared memory; of the first rank with memory
+/// for `MPI_PROC_NULL`.
+pub(crate) unsafe fn win_shared_query(
+    win: Win,
+    rank: c_int,
+    size: *mut isize,
+    disp_unit: crate::widen::Out,
+    baseptr: *mut c_void,
+) -> Result<(), Error> {
+    let object = window(win)?;
+    if disp_unit.is_null() {
+        return Err(Error::null("disp_unit"));
+    }
+    let window = &object.window;
+    if window.flavor() == Flavor::Dynamic {
+        let text = format!("{}: a dynamic window has no part to ask for", window.label());
+        return Err(Error::new(MPI_ERR_RMA_FLAVOR, text));
+    }
+    let first = || (0..window.size()).find(|&rank| window.part(rank).0 > 0);
+    let rank = target(&object, rank, "rank")?.or_else(first);
+    let (len, unit, base) = match rank {
+        None => (0, 1, std::ptr::null_mut()),
+        Some(rank) => {
+            let (len, unit) = window.part(rank);
+            match window.seen_part(rank) {
+                Some(memory) => (len, unit, memory.ptr()),
+                // Since MPI 4.1: not an error, it is not shared.
+                None if window.flavor() != Flavor::Shared => (0, unit, std::ptr::null_mut()),
+                None => {
+                    let text = format!("{}: the memory of rank {rank} is not seen", window.label());
+                    return Err(Error::new(MPI_ERR_RMA_SHARED, text));
+                }
+            }
+        }
+    };
+    // SAFETY: the caller's pointers.
+    unsafe {
+        store(size, len as isize, "size")?;
+        disp_unit.set(unit as i64);
+        store(baseptr.cast::<*mut u8>(), base, "baseptr")
+    }
+}

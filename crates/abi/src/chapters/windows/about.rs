@@ -1,0 +1,133 @@
+//! What a window is called, made of, and how it is used: name, group, hints, error handler.
+
+use super::window;
+use crate::arguments::{info, not_null, store};
+use crate::chapters::communicators::{object_name, return_name};
+use crate::chapters::errors::{check_errhandler, give_out, words};
+use crate::constants::*;
+use crate::error::{self, Error, On};
+use crate::objects::{HandlerKind, WinObject};
+use crate::state::state;
+use crate::types::{Errhandler, Group, Info, Win};
+use std::ffi::{c_char, c_int};
+use weft_rma::Flavor;
+
+/// Hints that the standard defines, and what is true if nobody says otherwise (MPI 5.0, section 12.2.1).
+const HINTS: [(&str, &str); 5] = [
+    ("no_locks", "false"),
+    ("accumulate_ordering", "rar,raw,war,waw"),
+    ("accumulate_ops", "same_op_no_op"),
+    ("same_size", "false"),
+    ("same_disp_unit", "false"),
+];
+
+/// The same without a usual value.
+const OTHERS: [&str; 3] =
+    ["mpi_accumulate_granularity", "mpi_minimum_memory_alignment", "mpi_assert_memory_alloc_kinds"];
+
+/// Ours: how fences are built, and when operations are issued. Used when the window is made.
+const OURS: [&str; 2] = ["weft_fence", "weft_rma_order"];
+
+/// For windows of shared memory alone.
+const NONCONTIGUOUS: &str = "alloc_shared_noncontig";
+
+/// Keeps the hints that are known, with a value that makes sense. The others are ignored. None of them
+/// changes what an operation does; the layout hints are used when the window is made.
+pub fn keep(object: &WinObject, hints: &weft_process::Info) {
+    let mut kept = object.hints.borrow_mut();
+    for (key, usual) in HINTS {
+        let sensible = |value: &&str| match usual {
+            "false" => ["true", "false"].contains(value),
+            _ if key == "accumulate_ops" => ["same_op", "same_op_no_op"].contains(value),
+            _ => value.split(',').all(|o| ["none", "rar", "raw", "war", "waw"].contains(&o.trim())),
+        };
+        if let Some(value) = hints.get(key).filter(sensible) {
+            kept.set(key, value);
+        }
+    }
+    for key in OTHERS.into_iter().chain(OURS).chain([NONCONTIGUOUS]) {
+        if let Some(value) = hints.get(key) {
+            kept.set(key, value);
+        }
+    }
+}
+
+pub(crate) unsafe fn win_set_info(handle: Win, hints: Info) -> Result<(), Error> {
+    let object = window(handle)?;
+    keep(&object, &info(hints)?);
+    Ok(())
+}
+
+pub(crate) unsafe fn win_get_info(handle: Win, to: *mut Info) -> Result<(), Error> {
+    let object = window(handle)?;
+    not_null(to, "info_used")?;
+    let kept = object.hints.borrow();
+    let mut used = weft_process::Info::default();
+    for (key, usual) in HINTS {
+        used.set(key, kept.get(key).unwrap_or(usual));
+    }
+    for key in OTHERS.into_iter().chain(OURS) {
+        if let Some(value) = kept.get(key) {
+            used.set(key, value);
+        }
+    }
+    if object.window.flavor() == Flavor::Shared {
+        used.set(NONCONTIGUOUS, kept.get(NONCONTIGUOUS).unwrap_or("false"));
+    }
+    let handle = state().infos.borrow_mut().insert(used);
+    // SAFETY: the caller's pointer.
+    unsafe { store(to, Info(handle), "info_used") }
+}
+
+pub(crate) unsafe fn win_get_group(handle: Win, to: *mut Group) -> Result<(), Error> {
+    not_null(to, "group")?;
+    let group = window(handle)?.window.comm().group().clone();
+    let handle = state().groups.borrow_mut().insert(group);
+    // SAFETY: the caller's pointer.
+    unsafe { store(to, Group(handle), "group") }
+}
+
+pub(crate) unsafe fn win_set_name(handle: Win, name: *const c_char) -> Result<(), Error> {
+    let object = window(handle)?;
+    // SAFETY: the caller's string.
+    let name = unsafe { object_name(name, "win_name") }?;
+    *object.window.name.borrow_mut() = name;
+    Ok(())
+}
+
+pub(crate) unsafe fn win_get_name(
+    handle: Win,
+    name: *mut c_char,
+    resultlen: *mut c_int,
+) -> Result<(), Error> {
+    if handle == MPI_WIN_NULL {
+        // The null handle has a name too (MPI 5.0, section 7.8).
+        // SAFETY: the caller's buffers.
+        return unsafe { return_name("MPI_WIN_NULL", name, resultlen, "win_name") };
+    }
+    let object = window(handle)?;
+    // SAFETY: the caller's buffers.
+    unsafe { return_name(&object.window.name.borrow(), name, resultlen, "win_name") }
+}
+
+pub(crate) unsafe fn win_set_errhandler(handle: Win, errhandler: Errhandler) -> Result<(), Error> {
+    let object = window(handle)?;
+    check_errhandler(errhandler, HandlerKind::Win)?;
+    object.errhandler.set(errhandler.0);
+    Ok(())
+}
+
+pub(crate) unsafe fn win_get_errhandler(
+    handle: Win,
+    errhandler: *mut Errhandler,
+) -> Result<(), Error> {
+    let found = window(handle)?.errhandler.get();
+    // SAFETY: the caller's pointer.
+    unsafe { give_out(found, errhandler) }
+}
+
+pub(crate) unsafe fn win_call_errhandler(handle: Win, errorcode: c_int) -> Result<(), Error> {
+    window(handle)?;
+    error::handle(On::Win(handle), errorcode, "MPI_Win_call_errhandler", &words(errorcode));
+    Ok(())
+}

@@ -1,0 +1,158 @@
+//! Epochs: fence, post and start, locks, flush (MPI 5.0, section 12.5).
+
+use super::{run, target, window};
+use crate::arguments::{group, not_null, store};
+use crate::constants::*;
+use crate::error::Error;
+use crate::objects::WinObject;
+use crate::types::{Group, Win};
+use std::ffi::c_int;
+use std::sync::atomic::{Ordering, fence};
+use weft_rma::LockKind;
+
+const ASSERTIONS: c_int =
+    MPI_MODE_NOCHECK | MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOPRECEDE | MPI_MODE_NOSUCCEED;
+
+/// Those that a call does not know say nothing.
+fn asserted(value: c_int) -> Result<i32, Error> {
+    if value & !ASSERTIONS == 0 {
+        return Ok(value);
+    }
+    let text = format!("argument assert = {value:#x} has bits that are no MPI_MODE of windows");
+    Err(Error::new(MPI_ERR_ASSERT, text))
+}
+
+pub(crate) unsafe fn win_fence(assert: c_int, win: Win) -> Result<(), Error> {
+    let object = window(win)?;
+    let step = object.window.fence(asserted(assert)?);
+    run(&object, "MPI_Win_fence", step)?;
+    publish();
+    Ok(())
+}
+
+/// What the program stored before is seen by the other processes, and what they stored by it.
+fn publish() {
+    fence(Ordering::SeqCst);
+}
+
+/// The ranks of a group in the window.
+fn members(object: &WinObject, handle: Group) -> Result<Vec<usize>, Error> {
+    let (window, group) = (&object.window, group(handle, "group")?);
+    let of_window = window.comm().group();
+    let found: Option<Vec<usize>> =
+        group.ranks().iter().map(|&rank| of_window.rank_of(rank)).collect();
+    found.ok_or_else(|| {
+        let text = format!("argument group has members that are not in {}", window.label());
+        Error::new(MPI_ERR_GROUP, text)
+    })
+}
+
+pub(crate) unsafe fn win_post(group: Group, assert: c_int, win: Win) -> Result<(), Error> {
+    let object = window(win)?;
+    publish();
+    Ok(object.window.post(members(&object, group)?, asserted(assert)?)?)
+}
+
+pub(crate) unsafe fn win_start(group: Group, assert: c_int, win: Win) -> Result<(), Error> {
+    let object = window(win)?;
+    let step = object.window.start(members(&object, group)?, asserted(assert)?);
+    run(&object, "MPI_Win_start", step)
+}
+
+pub(crate) unsafe fn win_complete(win: Win) -> Result<(), Error> {
+    let object = window(win)?;
+    run(&object, "MPI_Win_complete", object.window.complete())
+}
+
+pub(crate) unsafe fn win_wait(win: Win) -> Result<(), Error> {
+    let object = window(win)?;
+    run(&object, "MPI_Win_wait", object.window.wait())
+}
+
+pub(crate) unsafe fn win_test(win: Win, flag: *mut c_int) -> Result<(), Error> {
+    let object = window(win)?;
+    not_null(flag, "flag")?;
+    object.window.comm().engine().progress();
+    let over = object.window.test()?;
+    // SAFETY: the caller's pointer.
+    unsafe { store(flag, over.into(), "flag") }
+}
+
+pub(crate) unsafe fn win_lock(
+    lock_type: c_int,
+    rank: c_int,
+    assert: c_int,
+    win: Win,
+) -> Result<(), Error> {
+    let object = window(win)?;
+    let kind = match lock_type {
+        MPI_LOCK_SHARED => LockKind::Shared,
+        MPI_LOCK_EXCLUSIVE => LockKind::Exclusive,
+        _ => {
+            let text = format!(
+                "argument lock_type = {lock_type}: it is MPI_LOCK_SHARED or MPI_LOCK_EXCLUSIVE"
+            );
+            return Err(Error::new(MPI_ERR_LOCKTYPE, text));
+        }
+    };
+    let assert = asserted(assert)?;
+    match target(&object, rank, "rank")? {
+        Some(rank) => run(&object, "MPI_Win_lock", object.window.lock(kind, rank, assert)),
+        None => Ok(()),
+    }
+}
+
+pub(crate) unsafe fn win_unlock(rank: c_int, win: Win) -> Result<(), Error> {
+    let object = window(win)?;
+    match target(&object, rank, "rank")? {
+        Some(rank) => run(&object, "MPI_Win_unlock", object.window.unlock(rank)),
+        None => Ok(()),
+    }
+}
+
+pub(crate) unsafe fn win_lock_all(assert: c_int, win: Win) -> Result<(), Error> {
+    let object = window(win)?;
+    let step = object.window.lock_all(asserted(assert)?);
+    run(&object, "MPI_Win_lock_all", step)
+}
+
+pub(crate) unsafe fn win_unlock_all(win: Win) -> Result<(), Error> {
+    let object = window(win)?;
+    run(&object, "MPI_Win_unlock_all", object.window.unlock_all())
+}
+
+fn flush(call: &'static str, rank: c_int, win: Win) -> Result<(), Error> {
+    let object = window(win)?;
+    if usize::try_from(rank).is_ok_and(|rank| object.window.is_flushed(rank)) {
+        return Ok(());
+    }
+    match target(&object, rank, "rank")? {
+        Some(rank) => run(&object, call, object.window.flush(rank)),
+        None => Ok(()),
+    }
+}
+
+pub(crate) unsafe fn win_flush(rank: c_int, win: Win) -> Result<(), Error> {
+    flush("MPI_Win_flush", rank, win)
+}
+
+pub(crate) unsafe fn win_flush_local(rank: c_int, win: Win) -> Result<(), Error> {
+    flush("MPI_Win_flush_local", rank, win)
+}
+
+pub(crate) unsafe fn win_flush_all(win: Win) -> Result<(), Error> {
+    let object = window(win)?;
+    run(&object, "MPI_Win_flush_all", object.window.flush_all())
+}
+
+pub(crate) unsafe fn win_flush_local_all(win: Win) -> Result<(), Error> {
+    let object = window(win)?;
+    run(&object, "MPI_Win_flush_local_all", object.window.flush_all())
+}
+
+pub(crate) unsafe fn win_sync(win: Win) -> Result<(), Error> {
+    let object = window(win)?;
+    publish();
+    object.window.comm().engine().progress();
+    Ok(())
+}

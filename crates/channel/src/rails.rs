@@ -1,0 +1,263 @@
+//! Several rails as one channel: which operation, or which part of it, takes which rail.
+//!
+//! ```text
+//!   virtual channel to a peer ─┬─ subchannel 0    one adapter, one port, or one path: the fabric numbers them
+//!                              └─ subchannel 1    (Capabilities::rails)
+//!
+//!   below the threshold   whole, by turns                                     round robin
+//!   from it on            in fragments, so that all rails are done at once    load balanced
+//!                         share = (load of all + length) x weight - own load
+//! ```
+//! Writes and reads use opposite directions of a link: each has loads of its own. Weights are the rates at which rails were
+//! seen to drain, so that unequal rails add up; until a rail was seen, it counts as the others. A rail that does
+//! not work towards the peer gets nothing.
+//!
+//! Order: none between fragments, nor between operations. What synchronizes waits for the end of what was issued.
+//! Source: Vishnu et al. 2005, sections 3.1 and 3.2.
+
+use smallvec::SmallVec;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::time::Instant;
+use weft_fabric::{Counter, Counters};
+
+/// Which way data go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    Write = 0,
+    Read = 1,
+}
+
+/// A part of an operation: its rail, where it begins, its length in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fragment {
+    pub rail: usize,
+    pub offset: usize,
+    pub len: usize,
+}
+
+/// Fragments of one operation.
+pub type Fragments = SmallVec<[Fragment; 4]>;
+
+/// Lengths from which operations are fragmented, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Thresholds {
+    pub write: usize,
+    pub read: usize,
+}
+
+impl Default for Thresholds {
+    /// One-sided operations have no rendezvous, so they are worth fragmenting early: the document's 8 KiB.
+    fn default() -> Thresholds {
+        Thresholds { write: 8 << 10, read: 8 << 10 }
+    }
+}
+
+/// Fragments begin at multiples of so many bytes, and have as many at least.
+const GRAIN: usize = 4 << 10;
+
+/// A rate is known from so many bytes in one busy period.
+const SEEN: u64 = 64 << 10;
+
+/// One direction of one rail.
+#[derive(Default)]
+struct Lane {
+    /// Fragments under way: what counts their end, and their bytes.
+    under_way: VecDeque<(Counter, u64, u64)>,
+    /// Bytes of them together.
+    load: u64,
+    /// Since when there has been something under way, and bytes that have ended since.
+    busy: Option<(Instant, u64)>,
+    /// Bytes a second; 0: not known.
+    rate: f64,
+}
+
+impl Lane {
+    fn observe(&mut self, counters: &Counters, now: Instant) {
+        let Some((since, mut ended)) = self.busy else { return };
+        self.under_way.retain(|&(counter, value, bytes)| {
+            let over = counters.value(counter) >= value;
+            if over {
+                ended += bytes;
+                self.load -= bytes;
+            }
+            !over
+        });
+        let seconds = now.saturating_duration_since(since).as_secs_f64();
+        if ended >= SEEN && seconds > 0.0 && self.under_way.is_empty() {
+            let rate = ended as f64 / seconds;
+            self.rate = if self.rate > 0.0 { 0.5 * (self.rate + rate) } else { rate };
+        }
+        self.busy = (!self.under_way.is_empty()).then_some((since, ended));
+    }
+}
+
+/// The rails of a process, and what is under way on them.
+#[derive(Default)]
+pub struct Rails {
+    lanes: RefCell<Vec<[Lane; 2]>>,
+    turn: Cell<usize>,
+    thresholds: Cell<Thresholds>,
+}
+
+impl Rails {
+    pub fn thresholds(&self) -> Thresholds {
+        self.thresholds.get()
+    }
+
+    pub fn set_thresholds(&self, thresholds: Thresholds) {
+        self.thresholds.set(thresholds);
+    }
+
+    /// Whether an operation of `len` bytes is fragmented.
+    pub fn fragments(&self, way: Way, len: usize) -> bool {
+        let Thresholds { write, read } = self.thresholds.get();
+        len >= if way == Way::Write { write } else { read }
+    }
+
+    /// The rail of the next operation that is not fragmented, of `rails` of which `works` says which do.
+    pub fn next(&self, rails: usize, works: impl Fn(usize) -> bool) -> usize {
+        let turn = self.turn.get();
+        self.turn.set(turn.wrapping_add(1));
+        (0..rails).map(|step| (turn + step) % rails).find(|&rail| works(rail)).unwrap_or(0)
+    }
+
+    /// How an operation of `len` bytes is spread.
+    pub fn spread(
+        &self,
+        way: Way,
+        len: usize,
+        rails: usize,
+        works: impl Fn(usize) -> bool,
+    ) -> Fragments {
+        let mut lanes = self.lanes.borrow_mut();
+        if lanes.len() < rails {
+            lanes.resize_with(rails, Default::default);
+        }
+        let usable: SmallVec<[usize; 4]> = (0..rails).filter(|&rail| works(rail)).collect();
+        if usable.is_empty() {
+            return SmallVec::from_slice(&[Fragment { rail: 0, offset: 0, len }]);
+        }
+        let lane = |rail: usize| &lanes[rail][way as usize];
+        // Rails whose rate nobody knows count as the average of the others.
+        let known: SmallVec<[f64; 4]> =
+            usable.iter().map(|&rail| lane(rail).rate).filter(|&rate| rate > 0.0).collect();
+        let usual = match known.len() {
+            0 => 1.0,
+            n => known.iter().sum::<f64>() / n as f64,
+        };
+        let weight = |rail: usize| if lane(rail).rate > 0.0 { lane(rail).rate } else { usual };
+        let load = |rail: usize| lane(rail).load as f64;
+        let (all, weights) = usable
+            .iter()
+            .fold((len as f64, 0.0), |(l, w), &rail| (l + load(rail), w + weight(rail)));
+        // Rails that have more than their share already get nothing; the others share the rest.
+        let shares: SmallVec<[f64; 4]> = usable
+            .iter()
+            .map(|&rail| (all * weight(rail) / weights - load(rail)).max(0.0))
+            .collect();
+        let total: f64 = shares.iter().sum();
+        let mut fragments = Fragments::new();
+        let (mut offset, mut sum) = (0, 0.0);
+        for (&rail, share) in usable.iter().zip(shares) {
+            sum += share;
+            let end = (len as f64 * (sum / total)) as usize;
+            let end =
+                if rail == usable[usable.len() - 1] { len } else { (end / GRAIN * GRAIN).min(len) };
+            if end > offset {
+                fragments.push(Fragment { rail, offset, len: end - offset });
+                offset = end;
+            }
+        }
+        if let Some(last) = fragments.last_mut() {
+            last.len += len - offset;
+        }
+        fragments
+    }
+
+    /// A fragment is on its way; it is over when `counter >= value`.
+    pub fn posted(
+        &self,
+        way: Way,
+        fragment: Fragment,
+        (counter, value): (Counter, u64),
+        now: Instant,
+    ) {
+        let lane = &mut self.lanes.borrow_mut()[fragment.rail][way as usize];
+        let bytes = fragment.len as u64;
+        lane.under_way.push_back((counter, value, bytes));
+        lane.load += bytes;
+        lane.busy.get_or_insert((now, 0));
+    }
+
+    /// Looks which fragments are over by `now`.
+    pub fn observe(&self, counters: &Counters, now: Instant) {
+        for lane in self.lanes.borrow_mut().iter_mut().flatten() {
+            lane.observe(counters, now);
+        }
+    }
+
+    /// Bytes a second that each rail was seen to carry; 0 where that is not known.
+    pub fn rates(&self, way: Way) -> Vec<f64> {
+        self.lanes.borrow().iter().map(|lanes| lanes[way as usize].rate).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn lens(fragments: &Fragments) -> Vec<(usize, usize)> {
+        let mut end = 0;
+        for fragment in fragments {
+            assert_eq!(fragment.offset, end, "fragments follow each other");
+            end += fragment.len;
+        }
+        fragments.iter().map(|f| (f.rail, f.len)).collect()
+    }
+
+    #[test]
+    fn turns_leave_out_what_does_not_work() {
+        let rails = Rails::default();
+        let turns: Vec<_> = (0..6).map(|_| rails.next(3, |rail| rail != 1)).collect();
+        assert!(turns.contains(&0) && turns.contains(&2) && !turns.contains(&1), "{turns:?}");
+        assert_eq!(rails.next(2, |_| false), 0);
+    }
+
+    #[test]
+    fn equal_rails_share_evenly() {
+        let rails = Rails::default();
+        let spread = rails.spread(Way::Write, 1 << 20, 2, |_| true);
+        assert_eq!(lens(&spread), [(0, 1 << 19), (1, 1 << 19)]);
+        assert_eq!(lens(&rails.spread(Way::Write, 5, 2, |_| true)), [(1, 5)]);
+        assert_eq!(lens(&rails.spread(Way::Write, 1 << 20, 3, |r| r == 1)), [(1, 1 << 20)]);
+        assert_eq!(lens(&rails.spread(Way::Write, 100, 2, |_| false)), [(0, 100)]);
+    }
+
+    #[test]
+    fn what_is_under_way_counts_and_rates_are_learnt() {
+        let (rails, counters) = (Rails::default(), Counters::new());
+        let (start, counter) = (Instant::now(), counters.allocate());
+        let after = |ms| start + Duration::from_millis(ms);
+        let spread = rails.spread(Way::Write, 3 << 20, 2, |_| true);
+        // Rail 0 gets all of it in this story, and rail 1 then all of the next one.
+        let first = Fragment { rail: 0, offset: 0, len: 3 << 20 };
+        rails.posted(Way::Write, first, (counter, 1), start);
+        assert_eq!(spread.len(), 2);
+        assert_eq!(lens(&rails.spread(Way::Write, 1 << 20, 2, |_| true)), [(1, 1 << 20)]);
+        let reads = rails.spread(Way::Read, 1 << 20, 2, |_| true);
+        assert_eq!(lens(&reads), [(0, 1 << 19), (1, 1 << 19)], "reads do not mind writes");
+        // Rail 0 carries 3 MiB in 1 ms, rail 1 carries 1 MiB in as much.
+        let second = Fragment { rail: 1, offset: 0, len: 1 << 20 };
+        let other = counters.allocate();
+        rails.posted(Way::Write, second, (other, counters.value(other) + 1), start);
+        counters.add(counter, 1);
+        counters.add(other, 1);
+        rails.observe(&counters, after(1));
+        let [fast, slow] = rails.rates(Way::Write)[..] else { panic!("two rails") };
+        assert!((fast / slow - 3.0).abs() < 0.01, "{fast} {slow}");
+        let spread = rails.spread(Way::Write, 4 << 20, 2, |_| true);
+        assert_eq!(lens(&spread), [(0, 3 << 20), (1, 1 << 20)]);
+    }
+}

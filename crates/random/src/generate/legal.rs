@@ -1,0 +1,145 @@
+//! Tests that what origins do at once is legal (MPI 5.0, section 12.7), found out byte by byte.
+
+use super::Recipe;
+use crate::buffer::Piece;
+use crate::onesided::{Action, Epoch, Fetched, Flush, Op, Sync, What, Window};
+use crate::program::{Program, Step};
+use crate::reduce::Element;
+use std::collections::BTreeSet;
+
+/// One access to a byte of a target.
+#[derive(Clone, Copy, PartialEq)]
+struct Access {
+    origin: usize,
+    writes: bool,
+    /// Of an accumulate: operator (none: it only fetches), and how far into its element the byte is.
+    atomic: Option<(Element, Option<What>, usize)>,
+    /// Under an exclusive lock that this origin holds for it.
+    exclusive: bool,
+    /// What the origin did before this number of its flushes is over.
+    after: usize,
+}
+
+fn runs(piece: &Piece) -> Vec<(i64, usize)> {
+    let extent = piece.ty.extent();
+    let one = |i: i64| piece.ty.map.iter().map(move |(b, d)| (piece.at + i * extent + d, b.size()));
+    (0..piece.count).flat_map(one).collect()
+}
+
+/// What all accumulates to one place have in common.
+fn kind(action: &Action) -> Option<What> {
+    match (action.what, action.what.op()) {
+        (_, Some(Op::Nothing)) => None,
+        (_, Some(op)) => Some(What::Accumulate(op)),
+        _ => Some(What::CompareAndSwap { hit: false }),
+    }
+}
+
+fn conflict(a: &Access, b: &Access) -> bool {
+    let ordered = a.origin == b.origin && a.after != b.after;
+    let atomic = match (a.atomic, b.atomic) {
+        (Some((x, f, i)), Some((y, g, j))) => {
+            let same = f == g || f.is_none() || g.is_none();
+            x == y && i == j && same
+        }
+        _ => false,
+    };
+    (a.writes || b.writes) && !atomic && !ordered && !(a.exclusive && b.exclusive)
+}
+
+fn check(window: &Window, epoch: &Epoch, seen: &mut BTreeSet<String>) {
+    let longest = window.parts.iter().map(|p| p.len).max().unwrap_or(0);
+    if longest > 3000 {
+        return;
+    }
+    for round in 0..epoch.rounds {
+        let fresh = || -> Vec<Vec<Access>> { vec![Vec::new(); longest as usize] };
+        let mut bytes: Vec<_> = window.parts.iter().map(|_| fresh()).collect();
+        let mut flushes = vec![vec![0; window.parts.len()]; window.parts.len()];
+        for action in epoch.actions.iter().filter(|a| a.round == round) {
+            seen.insert(format!("{}{}", action.what.name(), action.request));
+            let Some(target) = action.target else { continue };
+            if let What::Flush(flush) = action.what {
+                match flush {
+                    Flush::One => flushes[action.origin][target] += 1,
+                    Flush::All => flushes[action.origin].iter_mut().for_each(|n| *n += 1),
+                    Flush::LocalOne | Flush::LocalAll => {}
+                }
+                assert!(epoch.sync.passive());
+                continue;
+            }
+            let place = action.place.as_ref().expect("a call has a place");
+            let part = &window.parts[target];
+            assert!(place.at >= 0 && place.at % part.unit == 0, "{action}");
+            if let Some((lo, hi)) = place.bounds() {
+                seen.insert(part.chunks.len().to_string());
+                assert!(part.chunks.iter().any(|c| c.0 <= lo && hi <= c.1), "{action}\n{window}");
+            }
+            let allowed = match &epoch.sync {
+                Sync::Post { pairs, .. } => pairs[action.origin][target],
+                Sync::Lock { targets, .. } => targets[action.origin].iter().any(|t| t.0 == target),
+                _ => true,
+            };
+            assert!(allowed, "{action}\n{:?}", epoch.sync);
+            let exclusive = action.what == What::Increment;
+            if let (true, Sync::Lock { targets, .. }) = (exclusive, &epoch.sync) {
+                assert!(targets[action.origin].contains(&(target, true)), "{action}");
+            }
+            for (at, len) in runs(place) {
+                for byte in 0..len {
+                    let atomic = action.element.filter(|_| !exclusive);
+                    let access = Access {
+                        origin: action.origin,
+                        writes: action.what.writes(),
+                        atomic: atomic.map(|element| (element, kind(action), byte)),
+                        exclusive,
+                        after: flushes[action.origin][target],
+                    };
+                    let here = &mut bytes[target][at as usize + byte];
+                    if let Some(other) = here.iter().find(|other| conflict(other, &access)) {
+                        let by = other.origin;
+                        panic!(
+                            "byte {} of {target}, also accessed by {by}: {action}",
+                            at as usize + byte
+                        );
+                    }
+                    if !here.contains(&access) {
+                        here.push(access);
+                    }
+                }
+            }
+            if action.fetched != Fetched::Known && action.what.op().is_none() {
+                assert!(matches!(action.what, What::CompareAndSwap { .. } | What::Increment));
+            }
+        }
+    }
+    // Several exclusive locks at once are taken in ascending order.
+    if let Sync::Lock { targets, together: true, .. } = &epoch.sync {
+        assert!(targets.iter().all(|t| t.is_sorted()));
+    }
+}
+
+#[test]
+fn no_two_accesses_conflict() {
+    let mut seen = BTreeSet::new();
+    let mut epochs = 0;
+    for number in 0..400 {
+        let recipe = Recipe { seed: 11, number, ranks: 2 + number as usize % 5, steps: 12 };
+        let Program { windows, steps, .. } = recipe.program();
+        for step in &steps {
+            if let Step::Epoch(epoch) = step {
+                check(&windows[epoch.window], epoch, &mut seen);
+                epochs += 1;
+            }
+        }
+    }
+    assert!(epochs > 500, "{epochs} epochs");
+    for name in ["Put", "Get", "Accumulate", "Get_accumulate"] {
+        for request in [false, true] {
+            assert!(seen.contains(&format!("{name}{request}")), "{name} {request} never came up");
+        }
+    }
+    for name in ["Fetch_and_op", "Compare_and_swap", "Get, flush, Put", "Win_flush_local"] {
+        assert!(seen.contains(&format!("{name}false")), "{name} never came up");
+    }
+}

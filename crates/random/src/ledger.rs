@@ -1,0 +1,225 @@
+//! What the parts of a window hold, worked out in one process; and what every call of an epoch brings and
+//! fetches.
+
+use crate::basic::Basic;
+use crate::buffer::{Image, Piece};
+use crate::generate::key;
+use crate::onesided::{Action, Epoch, Fetched, Op, Store, What, Window};
+use crate::reduce::{self, Element, Predefined};
+use crate::types::Datatype;
+use fastrand::Rng;
+
+/// The contents of all parts, by seat, each between guards.
+pub struct Ledger {
+    pub parts: Vec<Image>,
+}
+
+/// The buffers of one call of this rank.
+pub struct Call {
+    pub action: usize,
+    pub from: Option<Image>,
+    /// Of a compare and swap: laid out as `from`.
+    pub compare: Option<Image>,
+    pub to: Option<Image>,
+    /// `to` after the call; its data count only if they are known.
+    pub after: Option<Image>,
+}
+
+/// Results that are known only together.
+#[derive(Clone)]
+pub enum Group {
+    Ticket {
+        first: Vec<u8>,
+        total: usize,
+    },
+    /// What was there, what each origin sets, and where.
+    Race {
+        old: Vec<u8>,
+        new: Vec<Vec<u8>>,
+        target: usize,
+        place: Piece,
+    },
+}
+
+/// A piece of all bytes of a part.
+pub fn whole(len: i64) -> Piece {
+    Piece::new(Datatype::basic(Basic::named("BYTE")), len, 0)
+}
+
+/// The difference of two integers of the same size, as an unsigned one.
+fn difference(a: &[u8], b: &[u8]) -> u128 {
+    let bits = 8 * a.len() as u32;
+    let wide = reduce::integer(false, a).wrapping_sub(reduce::integer(false, b)) as u128;
+    wide & ((1u128 << bits) - 1)
+}
+
+/// An integer and a small number, in as many bytes.
+pub fn plus(a: &[u8], more: usize) -> Vec<u8> {
+    let sum = reduce::integer(false, a).wrapping_add(more as i128);
+    sum.to_ne_bytes()[..a.len()].to_vec()
+}
+
+impl Group {
+    /// How many places it has in the tally of all ranks.
+    pub fn len(&self) -> usize {
+        match self {
+            Group::Ticket { total, .. } => *total,
+            Group::Race { new, .. } => new.len(),
+        }
+    }
+
+    /// The place that a fetched value takes in the tally; nothing for who lost a race.
+    pub fn place(&self, origin: usize, found: &[u8]) -> Result<Option<usize>, String> {
+        match self {
+            Group::Ticket { first, total } => match difference(found, first) {
+                n if n < *total as u128 => Ok(Some(n as usize)),
+                n => Err(format!("{n} more than there was at first, of {total} increments")),
+            },
+            Group::Race { old, .. } => Ok((found == old).then_some(origin)),
+        }
+    }
+}
+
+impl Ledger {
+    pub fn new(window: &Window, base: u64) -> Ledger {
+        let part = |(seat, part): (usize, &crate::onesided::Part)| {
+            Image::random(&[whole(part.len)], key(&[base, seat as u64]))
+        };
+        Ledger { parts: window.parts.iter().enumerate().map(part).collect() }
+    }
+
+    /// The bytes that a rank stores before an epoch.
+    pub fn stored(store: &Store, i: usize, base: u64) -> Vec<u8> {
+        let mut rng = Rng::with_seed(key(&[base, i as u64, 1]));
+        match store.values {
+            Some((op, element)) => values(&mut rng, op, element, store.piece.count),
+            None => (0..store.piece.size()).map(|_| rng.u8(..)).collect(),
+        }
+    }
+
+    /// Does all of an epoch; the calls of one rank, and all groups.
+    pub fn walk(&mut self, epoch: &Epoch, base: u64, me: usize) -> (Vec<Call>, Vec<Group>) {
+        for (i, store) in epoch.stores.iter().enumerate() {
+            let data = Ledger::stored(store, i, base);
+            self.parts[store.seat].unpack(&store.piece, &data);
+        }
+        let mut calls = Vec::new();
+        let mut groups = vec![None; epoch.groups];
+        for (i, action) in epoch.actions.iter().enumerate() {
+            let call = self.call(i, action, base, &mut groups);
+            if action.origin == me {
+                calls.push(call);
+            }
+        }
+        // A group that was left out has no results.
+        let none = Group::Ticket { first: Vec::new(), total: 0 };
+        (calls, groups.into_iter().map(|g| g.unwrap_or_else(|| none.clone())).collect())
+    }
+
+    fn call(&mut self, i: usize, action: &Action, base: u64, groups: &mut [Option<Group>]) -> Call {
+        let seed = key(&[base, i as u64, 2]);
+        let image = |piece: &Option<Piece>, n: u64| {
+            let piece = piece.as_ref()?;
+            Some(Image::random(std::slice::from_ref(piece), key(&[seed, n])))
+        };
+        let mut from = image(&action.from, 0);
+        let mut compare = None;
+        let to = image(&action.to, 1);
+        let mut after = to.clone();
+        if let (Some(from), Some(piece), Some(element), Some(op)) =
+            (&mut from, &action.from, action.element, action.suits)
+        {
+            let data = values(&mut Rng::with_seed(seed), op, element, piece.count_of(element));
+            from.unpack(piece, &data);
+        }
+        let (Some(target), Some(place)) = (action.target, &action.place) else {
+            return Call { action: i, from, compare, to, after };
+        };
+        let old = self.parts[target].pack(place);
+        let new = match (action.fetched, action.what) {
+            (Fetched::Ticket(group), _) => {
+                let group = groups[group]
+                    .get_or_insert_with(|| Group::Ticket { first: old.clone(), total: 0 });
+                if let Group::Ticket { total, .. } = group {
+                    *total += 1;
+                }
+                put(&mut from, &action.from, &plus(&vec![0; old.len()], 1));
+                Some(plus(&old, 1))
+            }
+            (Fetched::Race(group), _) => {
+                let parts = self.parts.len();
+                let group = groups[group].get_or_insert_with(|| Group::Race {
+                    old: old.clone(),
+                    new: vec![Vec::new(); parts],
+                    target,
+                    place: place.clone(),
+                });
+                let own = plus(&old, 1 + action.origin);
+                put(&mut from, &action.from, &own);
+                compare = from.clone();
+                put(&mut compare, &action.from, &old);
+                if let Group::Race { new, .. } = group {
+                    new[action.origin] = own;
+                }
+                None
+            }
+            (_, What::CompareAndSwap { hit }) => {
+                compare = image(&action.from, 2);
+                if hit {
+                    put(&mut compare, &action.from, &old);
+                }
+                let equal = data(&compare, &action.from) == old;
+                equal.then(|| data(&from, &action.from))
+            }
+            (_, What::Put) => Some(data(&from, &action.from)),
+            (_, what) => match what.op() {
+                Some(Op::Replace) => Some(data(&from, &action.from)),
+                Some(Op::Reduce(op)) => {
+                    let element = action.element.expect("an accumulate knows its elements");
+                    let brought = data(&from, &action.from);
+                    Some(reduce::combine(reduce::Op::Predefined(op), element, &old, &brought))
+                }
+                Some(Op::Nothing) | None => None,
+            },
+        };
+        if action.fetched == Fetched::Known {
+            put(&mut after, &action.to, &old);
+        }
+        if let Some(new) = new {
+            self.parts[target].unpack(place, &new);
+        }
+        Call { action: i, from, compare, to, after }
+    }
+
+    /// Who was first in a race is known now.
+    pub fn settle(&mut self, group: &Group, winner: usize) {
+        if let Group::Race { new, target, place, .. } = group {
+            self.parts[*target].unpack(place, &new[winner]);
+        }
+    }
+}
+
+/// Packed values for so many elements.
+fn values(rng: &mut Rng, op: Predefined, element: Element, count: i64) -> Vec<u8> {
+    reduce::values(rng, reduce::Op::Predefined(op), element, count as usize)
+}
+
+fn put(image: &mut Option<Image>, piece: &Option<Piece>, data: &[u8]) {
+    if let (Some(image), Some(piece)) = (image, piece) {
+        image.unpack(piece, data);
+    }
+}
+
+fn data(image: &Option<Image>, piece: &Option<Piece>) -> Vec<u8> {
+    match (image, piece) {
+        (Some(image), Some(piece)) => image.pack(piece),
+        _ => Vec::new(),
+    }
+}
+
+impl Piece {
+    /// How many of these elements its data are.
+    fn count_of(&self, element: Element) -> i64 {
+        (self.size() / element.datatype().size()) as i64
+    }
+}

@@ -1,0 +1,246 @@
+//! Windows and their epochs, as all ranks know them. Ranks are seats of the window's communicator; places are
+//! bytes from the beginning of a target's part.
+
+use crate::buffer::Piece;
+use crate::program::CommId;
+use crate::reduce::{Element, Predefined};
+use std::fmt;
+
+/// The number of a window in a program.
+pub type WindowId = usize;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flavor {
+    Create,
+    Allocate,
+    /// MPI_Win_allocate_shared where all ranks are on one node, else as before.
+    Shared {
+        contiguous: bool,
+    },
+    Dynamic,
+}
+
+/// What one rank brings.
+#[derive(Clone, Debug)]
+pub struct Part {
+    pub len: i64,
+    /// Its displacement unit; 1 in a dynamic window.
+    pub unit: i64,
+    /// Where its memory may be accessed (begin and end): all of it, or what a dynamic window has attached.
+    pub chunks: Vec<(i64, i64)>,
+}
+
+pub struct Window {
+    pub comm: CommId,
+    pub flavor: Flavor,
+    pub parts: Vec<Part>,
+    /// The library's hints.
+    pub hints: Vec<(&'static str, &'static str)>,
+}
+
+/// How the operations of an epoch are synchronized.
+#[derive(Debug)]
+pub enum Sync {
+    /// The assertions of each fence, by seat: one before each round and one at the end.
+    Fence(Vec<Vec<i64>>),
+    /// Who may access whom, by origin and target; assertions of MPI_Win_post by seat.
+    Post { pairs: Vec<Vec<bool>>, asserts: Vec<i64>, unchecked: bool, empty: bool },
+    /// The targets that each origin locks, in this order, and whether exclusively.
+    Lock { targets: Vec<Vec<(usize, bool)>>, together: bool, unchecked: bool },
+    /// Between rounds: MPI_Win_flush_all and a barrier.
+    LockAll { unchecked: bool },
+}
+
+impl Sync {
+    /// Whether the target does nothing: flushes and requests are allowed then.
+    pub fn passive(&self) -> bool {
+        matches!(self, Sync::Lock { .. } | Sync::LockAll { .. })
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Op {
+    Reduce(Predefined),
+    Replace,
+    Nothing,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flush {
+    One,
+    All,
+    LocalOne,
+    LocalAll,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum What {
+    Put,
+    Get,
+    Accumulate(Op),
+    GetAccumulate(Op),
+    FetchAndOp(Op),
+    /// Compares with what is there, or with something else.
+    CompareAndSwap {
+        hit: bool,
+    },
+    /// Under an exclusive lock: get, flush, put of one more.
+    Increment,
+    Flush(Flush),
+}
+
+/// What is known of the result of an operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fetched {
+    Known,
+    /// It depends on who came first.
+    Open,
+    /// The results of all in this group are different numbers in a row.
+    Ticket(usize),
+    /// One of this group finds the old value and sets its own, which all others find.
+    Race(usize),
+}
+
+/// A local store before the epoch, to the storing rank's own part.
+pub struct Store {
+    pub seat: usize,
+    pub piece: Piece,
+    /// The values suit this operator.
+    pub values: Option<(Predefined, Element)>,
+}
+
+/// One call. Pieces that it does not have are `None`.
+pub struct Action {
+    pub round: usize,
+    pub origin: usize,
+    /// Nothing: MPI_PROC_NULL.
+    pub target: Option<usize>,
+    pub what: What,
+    /// At the target.
+    pub place: Option<Piece>,
+    /// What is brought, and what is fetched.
+    pub from: Option<Piece>,
+    pub to: Option<Piece>,
+    /// What the elements are, where that matters.
+    pub element: Option<Element>,
+    /// The data suit this operator.
+    pub suits: Option<Predefined>,
+    pub fetched: Fetched,
+    pub request: bool,
+    pub large: bool,
+}
+
+pub struct Epoch {
+    pub window: WindowId,
+    pub sync: Sync,
+    pub rounds: usize,
+    pub stores: Vec<Store>,
+    /// In an order that gives the right result, if one rank did it all; each rank keeps to it.
+    pub actions: Vec<Action>,
+    /// How many groups of tickets and races there are.
+    pub groups: usize,
+    /// Seats that detach their memory and attach it again before the epoch.
+    pub reattach: Vec<usize>,
+    pub free_early: bool,
+    /// Afterwards each rank looks at the next one's memory, if it sees it.
+    pub peek: bool,
+}
+
+impl Op {
+    pub fn handle(self) -> usize {
+        match self {
+            Op::Reduce(op) => op.handle(),
+            Op::Replace => crate::mpi::REPLACE,
+            Op::Nothing => crate::mpi::NO_OP,
+        }
+    }
+}
+
+impl What {
+    /// The function's name behind `MPI_`.
+    pub fn name(self) -> &'static str {
+        match self {
+            What::Put => "Put",
+            What::Get => "Get",
+            What::Accumulate(_) => "Accumulate",
+            What::GetAccumulate(_) => "Get_accumulate",
+            What::FetchAndOp(_) => "Fetch_and_op",
+            What::CompareAndSwap { .. } => "Compare_and_swap",
+            What::Increment => "Get, flush, Put",
+            What::Flush(Flush::One) => "Win_flush",
+            What::Flush(Flush::All) => "Win_flush_all",
+            What::Flush(Flush::LocalOne) => "Win_flush_local",
+            What::Flush(Flush::LocalAll) => "Win_flush_local_all",
+        }
+    }
+
+    /// Whether the target's memory changes.
+    pub fn writes(self) -> bool {
+        !matches!(
+            self,
+            What::Get
+                | What::Flush(_)
+                | What::GetAccumulate(Op::Nothing)
+                | What::FetchAndOp(Op::Nothing)
+        )
+    }
+
+    pub fn op(self) -> Option<Op> {
+        match self {
+            What::Accumulate(op) | What::GetAccumulate(op) | What::FetchAndOp(op) => Some(op),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{:?} on comm {}", self.flavor, self.comm)?;
+        self.hints.iter().try_for_each(|(key, value)| write!(f, ", {key}={value}"))?;
+        for (seat, part) in self.parts.iter().enumerate() {
+            write!(f, "\n    rank {seat}: {} bytes, unit {}", part.len, part.unit)?;
+            if self.flavor == Flavor::Dynamic {
+                write!(f, ", attached {:?}", part.chunks)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "epoch on window {}, {} rounds, {:?}", self.window, self.rounds, self.sync)?;
+        if !self.reattach.is_empty() {
+            write!(f, ", attached anew: {:?}", self.reattach)?;
+        }
+        for store in &self.stores {
+            write!(f, "\n  rank {} stores {}", store.seat, store.piece)?;
+        }
+        for (i, action) in self.actions.iter().enumerate() {
+            write!(f, "\n  action {i}: {action}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let letter = if self.request { "R" } else { "" };
+        let large = if self.large { "_c" } else { "" };
+        write!(f, "round {}, {letter}{}{large}", self.round, self.what.name())?;
+        match self.what {
+            What::CompareAndSwap { hit } => write!(f, "(hit: {hit})")?,
+            _ => self.what.op().map_or(Ok(()), |op| write!(f, "({op:?})"))?,
+        }
+        match self.target {
+            Some(target) => write!(f, ", {} on {target}", self.origin)?,
+            None => write!(f, ", {} on PROC_NULL", self.origin)?,
+        }
+        for (name, piece) in [("place", &self.place), ("from", &self.from), ("to", &self.to)] {
+            if let Some(piece) = piece {
+                write!(f, "\n      {name}: {piece}")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,275 @@
+//! Accumulates (MPI 5.0, section 12.3.4): each element is updated as if alone.
+//!
+//! ```text
+//!   words      processors update the element at once                          (one node, memory of the fabric)
+//!   guarded    the rank's guard is taken, the data read, reduced, written back, the guard given back
+//!   served     as guarded, by the rank's own process
+//! ```
+//! Which of them is the same for all origins of an element ([`Place::words`], the element's type and
+//! place), so they exclude each other. An accumulate is over when the call returns; so those of one
+//! origin are in order, as MPI has it unless a program waives it.
+
+use crate::Window;
+use crate::place::{Place, Reach, Spot};
+use crate::queue::Wanted;
+use crate::request::Wish;
+use crate::transfer::Issued;
+use weft_datatype::{Basic, Form, Op, compare_and_swap};
+use weft_fabric::{Fabric, Sge, Work};
+use weft_process::{Buffer, Error, class};
+
+/// What is done to the target's elements.
+#[derive(Clone)]
+pub enum Change<'a> {
+    /// `target = origin op target`; for [`Op::NoOp`] there is no origin.
+    Reduce { op: Op, origin: Option<&'a Buffer> },
+    /// The one element becomes `new` if it equals `compare`.
+    Swap { compare: &'a Buffer, new: &'a Buffer },
+}
+
+/// The same with its data packed.
+#[derive(Clone, Copy)]
+pub(crate) enum Packed {
+    Reduce { op: Op, origin: Sge },
+    Swap { compare: Sge, new: Sge },
+}
+
+impl Packed {
+    /// Changes packed elements of nobody else's: what they are before goes to `former`.
+    pub(crate) fn apply(
+        self,
+        basic: Basic,
+        elements: Sge,
+        former: Option<Sge>,
+    ) -> Result<(), Error> {
+        if let Some(former) = former {
+            former.copy_from(elements);
+        }
+        match self {
+            Packed::Reduce { op: Op::NoOp, .. } => {}
+            Packed::Reduce { op, origin } => {
+                let count = elements.len() / basic.size();
+                op.apply(basic, Form::Packed, count, origin, elements)?;
+            }
+            Packed::Swap { compare, new } => {
+                let bytes = |piece: Sge| {
+                    let mut bytes = [0; 64];
+                    piece.read(&mut bytes[..piece.len()]);
+                    bytes
+                };
+                if bytes(compare) == bytes(elements) {
+                    elements.copy_from(new);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes the words at `target`, each at once.
+    fn apply_at_once(self, basic: Basic, skip: usize, target: Sge, former: Option<Sge>) {
+        let part = |piece: Sge| piece.part(skip, target.len());
+        let count = target.len() / basic.size();
+        match self {
+            Packed::Reduce { op: Op::NoOp, .. } => {
+                let into = former.map(part);
+                Op::NoOp.apply_at_once(basic, count, Sge::EMPTY, target, into);
+            }
+            Packed::Reduce { op, origin } => {
+                op.apply_at_once(basic, count, part(origin), target, former.map(part));
+            }
+            Packed::Swap { compare, new } => {
+                let former = former.expect("a swap says what was there");
+                compare_and_swap(basic, compare, new, target, former);
+            }
+        }
+    }
+
+    /// Of the elements whose packed bytes begin at `skip`.
+    fn part(self, skip: usize, len: usize) -> Packed {
+        match self {
+            Packed::Reduce { op: Op::NoOp, .. } | Packed::Swap { .. } => self,
+            Packed::Reduce { op, origin } => Packed::Reduce { op, origin: origin.part(skip, len) },
+        }
+    }
+
+    /// Whether `bytes` of elements of `basic` can be changed so.
+    pub(crate) fn is_for(self, basic: Basic, bytes: usize) -> bool {
+        let whole = basic.size() > 0 && bytes.is_multiple_of(basic.size());
+        whole
+            && match self {
+                Packed::Reduce { op, .. } => op.allowed(basic),
+                Packed::Swap { .. } => bytes == basic.size(),
+            }
+    }
+
+    fn changes(self) -> bool {
+        !matches!(self, Packed::Reduce { op: Op::NoOp, .. })
+    }
+}
+
+impl<F: Fabric> Window<F> {
+    /// Changes the target's elements; what they were before goes to `result`, if somebody asks. Errors:
+    /// TYPE if the target's data are not all of one predefined type, OP if the operator is not for it.
+    pub async fn accumulate(
+        &self,
+        change: Change<'_>,
+        result: Option<&Buffer>,
+        spot: &Spot<'_>,
+    ) -> Result<Issued, Error> {
+        let pool = self.endpoint().staging();
+        let pieces = match &change {
+            Change::Reduce { origin, .. } => {
+                if let Some(origin) = origin {
+                    self.same_length(origin.len(), spot, "origin")?;
+                }
+                [origin.map(|origin| origin.readable(pool)), None]
+            }
+            Change::Swap { compare, new } => [*compare, *new].map(|b| Some(b.readable(pool))),
+        };
+        if let Some(result) = result {
+            self.same_length(result.len(), spot, "result")?;
+        }
+        self.enter(spot.rank).await?;
+        let place = self.locate(spot).await?;
+        if spot.is_empty() {
+            return Ok(Issued::OVER);
+        }
+        let [first, second] =
+            [&pieces[0], &pieces[1]].map(|p| p.as_ref().map_or(Sge::EMPTY, |p| p.sge));
+        let packed = match &change {
+            Change::Reduce { op, .. } => Packed::Reduce { op: *op, origin: first },
+            Change::Swap { .. } => Packed::Swap { compare: first, new: second },
+        };
+        let basic = self.element(packed, spot)?;
+        if self.is_for_fence(spot.rank) {
+            let result = result.cloned();
+            let wanted = match change {
+                Change::Reduce { op, origin } => {
+                    Wanted::Reduce { op, basic, origin: origin.cloned(), result }
+                }
+                Change::Swap { compare, new } => {
+                    let (compare, new) = (compare.clone(), new.clone());
+                    Wanted::Swap { basic, compare, new, result }
+                }
+            };
+            return Ok(self.queue(place, spot, wanted));
+        }
+        let into = result.map(|result| (result.writable(pool), result));
+        let former = into.as_ref().map(|(piece, _)| piece.sge);
+        match place.reach {
+            Reach::Served => {
+                self.ask_for(&place, spot, Wish::Change(packed, basic), former).await?;
+            }
+            _ => self.change(&place, spot, basic, packed, former).await?,
+        }
+        if let Some((piece, result)) = into {
+            piece.unpack(result, spot.len());
+        }
+        Ok(Issued::OVER)
+    }
+
+    /// The predefined type of which all elements are.
+    fn element(&self, change: Packed, spot: &Spot) -> Result<Basic, Error> {
+        let Some(basic) = spot.ty.uniform() else {
+            let text =
+                "the target datatype of an accumulate has elements of several predefined types";
+            return Err(self.wrong(class::TYPE, text));
+        };
+        if let Packed::Reduce { op, .. } = change {
+            op.check(basic)?;
+        }
+        Ok(basic)
+    }
+
+    /// Changes elements that this process reaches.
+    pub(crate) async fn change(
+        &self,
+        place: &Place,
+        spot: &Spot<'_>,
+        basic: Basic,
+        change: Packed,
+        former: Option<Sge>,
+    ) -> Result<(), Error> {
+        if let Reach::Seen(memory) = place.reach
+            && place.words
+            && self.change_words(place, spot, basic, change, former, memory)
+        {
+            return Ok(());
+        }
+        self.guarded(spot.rank, self.change_guarded(place, spot, basic, change, former)).await
+    }
+
+    /// Changes words at once; false, and nothing was done, if there are elements that are no words.
+    fn change_words(
+        &self,
+        place: &Place,
+        spot: &Spot,
+        basic: Basic,
+        change: Packed,
+        former: Option<Sge>,
+        memory: Sge,
+    ) -> bool {
+        let mut words = true;
+        each_run(place, spot, memory, |_, run| words &= basic.is_word_at(run.ptr()));
+        if words {
+            each_run(place, spot, memory, |skip, run| {
+                change.apply_at_once(basic, skip, run, former)
+            });
+        }
+        words
+    }
+
+    /// Changes elements while the guard is held.
+    async fn change_guarded(
+        &self,
+        place: &Place,
+        spot: &Spot<'_>,
+        basic: Basic,
+        change: Packed,
+        former: Option<Sge>,
+    ) -> Result<(), Error> {
+        let bytes = spot.len();
+        let elements = self.endpoint().staging().take(bytes);
+        let elements = elements.sge();
+        self.endpoint().fabric().charge(Work::Reduce(bytes));
+        if let Reach::Seen(memory) = place.reach
+            && place.words
+            && basic.is_word_at(std::ptr::null())
+        {
+            // Among elements off their alignment there are some that others update at once.
+            let mut result = Ok(());
+            each_run(place, spot, memory, |skip, run| {
+                let part = |piece: Sge| piece.part(skip, run.len());
+                if basic.is_word_at(run.ptr()) {
+                    change.apply_at_once(basic, skip, run, former);
+                } else if result.is_ok() {
+                    result = change.part(skip, run.len()).apply(basic, run, former.map(part));
+                }
+            });
+            return result;
+        }
+        if let Some(view) = place.view(spot) {
+            view.pack_to(elements);
+            change.apply(basic, elements, former)?;
+            if change.changes() {
+                view.unpack_from(elements);
+            }
+            return Ok(());
+        }
+        self.read_all(place, spot, elements).await?;
+        change.apply(basic, elements, former)?;
+        if change.changes() {
+            self.write_all(place, spot, elements).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Calls `f` for each run of a spot's data in memory that is seen, with its place among the packed bytes.
+fn each_run(place: &Place, spot: &Spot, memory: Sge, mut f: impl FnMut(usize, Sge)) {
+    let mut skip = 0;
+    spot.ty.runs(spot.count, 0, spot.len(), |offset, len| {
+        f(skip, memory.part((place.offset + offset) as usize, len));
+        skip += len;
+    });
+}

@@ -1,0 +1,122 @@
+//! The control words of one rank: memory of the fabric on which peers do flags and atomics. They lie apart
+//! from the window's own memory, so they are the same wherever that is.
+//!
+//! ```text
+//!   word   0        8        16       24, each of n words
+//!          | lock   | guard  | table  | slots: lock, guard | grants: lock, guard | posted, two | completed, two |
+//!            ticket locks      dynamic  by ticket modulo n   by target             by target     by origin
+//! ```
+//! The lock is MPI_Win_lock's, the guard that of accumulates. Slots belong to the target's locks; grants
+//! are flags for this rank's waits for the locks of others. Words never go back: they count. Posted and
+//! completed are two words each, by parity, since flags may overtake each other: a rank tells count k + 1 only
+//! once the other has heard k - 1 ([`crate::post`]).
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+use weft_fabric::{Counter, Fabric, Fault, Region, RemoteAddr, RemoteFlag};
+use weft_p2p::Endpoint;
+
+/// Which of the two ticket locks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lock {
+    /// MPI_Win_lock.
+    Window = 0,
+    /// Accumulates.
+    Guard = 1,
+}
+
+/// Words of a cache line.
+const LINE: usize = 8;
+/// Where the header of a dynamic window's table begins; what it is stands in [`crate::attach`].
+pub const TABLE: usize = 2 * LINE;
+/// Tables of one word a rank begin here.
+const TABLES: usize = 3 * LINE;
+
+/// A table of one word a rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Table {
+    Slots(Lock),
+    Grants(Lock),
+    /// By target and parity: exposure epochs that it has granted to this rank.
+    Posted(u64),
+    /// By origin and parity: access epochs that it has completed.
+    Completed(u64),
+}
+
+impl Table {
+    fn number(self) -> usize {
+        match self {
+            Table::Slots(lock) => lock as usize,
+            Table::Grants(lock) => 2 + lock as usize,
+            Table::Posted(count) => 4 + (count % 2) as usize,
+            Table::Completed(count) => 6 + (count % 2) as usize,
+        }
+    }
+
+    /// The index of a word in the control words of a window of `size` ranks.
+    pub fn word(self, size: usize, index: usize) -> usize {
+        debug_assert!(index < size);
+        TABLES + self.number() * size.next_multiple_of(LINE) + index
+    }
+}
+
+/// Word `index` of the control words at `base`.
+pub fn word(base: RemoteAddr, index: usize) -> RemoteAddr {
+    base.offset(8 * index as u64)
+}
+
+/// This rank's own.
+pub struct Control<F: Fabric> {
+    endpoint: Rc<Endpoint<F>>,
+    region: Region,
+    size: usize,
+    /// Flags that this rank waits for, once it does: grants, posted, completed.
+    flags: [Box<[OnceCell<Counter>]>; 6],
+}
+
+impl<F: Fabric> Control<F> {
+    /// For a window of `size` ranks.
+    pub fn new(endpoint: &Rc<Endpoint<F>>, size: usize) -> Result<Control<F>, Fault> {
+        let words = TABLES + 8 * size.next_multiple_of(LINE);
+        let region = endpoint.fabric().allocate(8 * words)?;
+        let flags = std::array::from_fn(|_| (0..size).map(|_| OnceCell::new()).collect());
+        Ok(Control { endpoint: endpoint.clone(), region, size, flags })
+    }
+
+    pub fn at(&self) -> RemoteAddr {
+        self.region.remote
+    }
+
+    /// Word `index` as this rank's own fabric names it.
+    pub fn own(&self, index: usize) -> RemoteAddr {
+        self.region.at(8 * index)
+    }
+
+    /// `count` words from `index` on.
+    pub fn local(&self, index: usize, count: usize) -> weft_fabric::Sge {
+        self.region.local.part(8 * index, 8 * count)
+    }
+
+    /// The counter that is word `index` of one of the tables that this rank waits on.
+    pub fn flag(&self, table: Table, index: usize) -> Counter {
+        let which = table.number().checked_sub(2).expect("slots are no flags");
+        *self.flags[which][index].get_or_init(|| {
+            let offset = 8 * table.word(self.size, index);
+            self.endpoint.fabric().flag(&self.region, offset, true).local
+        })
+    }
+
+    /// That flag as the peer names it whose control words are at `base`.
+    pub fn remote(&self, base: RemoteAddr, table: Table, index: usize) -> RemoteFlag {
+        RemoteFlag { at: word(base, table.word(self.size, index)), waking: true }
+    }
+}
+
+impl<F: Fabric> Drop for Control<F> {
+    fn drop(&mut self) {
+        let fabric = self.endpoint.fabric();
+        let flags = self.flags.iter().flat_map(|table| table.iter().filter_map(OnceCell::get));
+        flags.for_each(|&flag| fabric.counters().release(flag));
+        fabric.withdraw(self.region);
+    }
+}

@@ -1,0 +1,54 @@
+//! One-sided communication (MPI 5.0, chapter 12): windows, the epochs in which they may be accessed, and
+//! what acts on them.
+//!
+//! ```text
+//!   Window ── what each rank shows (shown.rs): where its memory is, where its control words are
+//!      │
+//!      ├─ epochs     fence/ (five designs)    post.rs (start, post, complete, wait)    passive.rs (lock, flush)
+//!      └─ access     transfer.rs (put, get)    accumulate.rs              attach.rs (dynamic windows)
+//!                        │
+//!                      place.rs: how this process reaches the memory of that rank
+//!                        ├─ seen     it is mapped here: copies and atomic instructions of this processor
+//!                        ├─ direct   the fabric writes and reads it: RDMA, cross-memory attach
+//!                        └─ served   neither: the rank's own library does it, by its helper if need be (request.rs, serve.rs)
+//! ```
+//!
+//! **The target does nothing.** What a put, get, accumulate, lock or flush needs of the target lies in
+//! memory that this process reaches by itself: the target's memory and its control words, a region that
+//! the fabric allocated. The one exception is memory that no fabric reaches from here.
+//!
+//! **One atomicity domain a rank's memory** (all origins find the same, [`shown::Shown::words`]): where all
+//! ranks of the window see it and share processors, elements up to 8 bytes are updated by the processor at
+//! once; else, and for longer elements, under a lock among the control words.
+//!
+//! Waiting is for counters alone: the end of posted operations, and flags that peers set.
+
+mod accumulate;
+mod attach;
+mod control;
+mod epoch;
+mod error;
+mod fence;
+mod passive;
+mod place;
+mod post;
+mod posts;
+mod queue;
+mod request;
+mod serve;
+mod shown;
+mod target;
+mod ticket;
+mod transfer;
+mod turns;
+mod window;
+mod words;
+
+pub use accumulate::Change;
+pub use epoch::assert;
+pub use fence::Design;
+pub use passive::LockKind;
+pub use place::Spot;
+pub use queue::Order;
+pub use transfer::Issued;
+pub use window::{Flavor, Memory, Options, Window};

@@ -1,0 +1,206 @@
+//! Where an operation acts: from rank, displacement and datatype to memory, checked.
+
+use crate::attach::Piece as Attached;
+use crate::{Flavor, Window};
+use weft_datatype::Type;
+use weft_fabric::{Fabric, Fault, RemoteAddr, Sge};
+use weft_process::{Buffer, Error, class};
+
+/// The target's side of an operation: `count` elements of `ty` at displacement `disp` of `rank`.
+#[derive(Debug, Clone, Copy)]
+pub struct Spot<'a> {
+    pub rank: usize,
+    /// In units of the target's displacement unit; in a dynamic window an address of the target.
+    pub disp: i64,
+    pub count: usize,
+    pub ty: &'a Type,
+}
+
+impl Spot<'_> {
+    /// Bytes of data.
+    pub fn len(&self) -> usize {
+        self.ty.size() * self.count
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// How this process reaches a piece of a rank's memory.
+#[derive(Debug, Clone, Copy)]
+pub enum Reach {
+    /// It sees it.
+    Seen(Sge),
+    /// The fabric reads and writes it. With [`weft_fabric::Capabilities::synchronous`] it has when the call returns.
+    Direct { synchronous: bool, rails: usize },
+    /// Only the rank's own process does.
+    Served,
+}
+
+/// A place in a rank's memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    pub reach: Reach,
+    /// The process that `at` is an address of.
+    pub peer: usize,
+    /// The start of the memory: the window's part of that rank, or what it attached.
+    pub at: RemoteAddr,
+    /// Of the first element from that start on, in bytes. All data lie inside.
+    pub offset: i64,
+    /// The same as the rank itself names it: an offset in its part of the window, or an address of a dynamic
+    /// window.
+    pub own: i64,
+    /// Elements that are words are updated by processors at once.
+    pub words: bool,
+}
+
+impl Place {
+    /// The elements as this process sees them.
+    pub fn view(&self, spot: &Spot) -> Option<Buffer> {
+        match self.reach {
+            Reach::Seen(memory) => Buffer::within(memory, self.offset, spot.count, spot.ty.clone()),
+            _ => None,
+        }
+    }
+
+    /// Calls `f(address, skip, length)` for each run of the packed bytes, in order, until it fails.
+    pub fn each_run(
+        &self,
+        spot: &Spot,
+        mut f: impl FnMut(RemoteAddr, usize, usize) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let (mut done, mut result) = (0, Ok(()));
+        spot.ty.runs(spot.count, 0, spot.len(), |offset, len| {
+            if result.is_ok() {
+                result = f(self.at.offset(self.offset.wrapping_add(offset) as u64), done, len);
+                done += len;
+            }
+        });
+        result
+    }
+}
+
+impl<F: Fabric> Window<F> {
+    /// Finds the memory of a spot. Errors: RMA_RANGE if data lie outside, DISP for a negative displacement.
+    pub(crate) async fn locate(&self, spot: &Spot<'_>) -> Result<Place, Error> {
+        if self.flavor() == Flavor::Dynamic {
+            return self.locate_attached(spot).await;
+        }
+        let shown = &self.shown[spot.rank];
+        let offset = spot.disp.checked_mul(shown.unit as i64);
+        if spot.disp < 0 {
+            return Err(self.wrong(
+                class::DISP,
+                format_args!("target_disp = {} of rank {} is negative", spot.disp, spot.rank),
+            ));
+        }
+        let Some(offset) = offset.filter(|&offset| inside(spot, offset, shown.len)) else {
+            return Err(self.out_of_range(spot, shown.len, shown.unit));
+        };
+        Ok(Place {
+            reach: self.reach(spot.rank),
+            peer: self.peer(shown.holder as usize),
+            at: shown.memory,
+            offset,
+            own: offset,
+            words: self.one_node && shown.within,
+        })
+    }
+
+    /// How this process reaches the window's part of a rank; found out once.
+    #[inline]
+    pub(crate) fn reach(&self, rank: usize) -> Reach {
+        *self.targets[rank].reach.get_or_init(|| {
+            let shown = &self.shown[rank];
+            if rank == self.rank() {
+                return Reach::Seen(self.memory());
+            }
+            let peer = self.peer(shown.holder as usize);
+            let len = shown.len as usize;
+            if self.flavor() == Flavor::Shared
+                && let Some(memory) = self.endpoint().fabric().shown(peer, shown.memory, len)
+            {
+                return Reach::Seen(memory);
+            }
+            self.reach_of(peer, shown.memory, len, shown.within)
+        })
+    }
+
+    /// The same for any memory of a process that its fabric allocated, or not.
+    pub(crate) fn reach_of(&self, peer: usize, at: RemoteAddr, len: usize, within: bool) -> Reach {
+        let fabric = self.endpoint().fabric();
+        if let Some(memory) = fabric.mapped(peer, at, len) {
+            return Reach::Seen(memory);
+        }
+        let able = fabric.capabilities(peer);
+        match within || able.direct {
+            true => Reach::Direct { synchronous: able.synchronous, rails: able.rails },
+            false => Reach::Served,
+        }
+    }
+
+    async fn locate_attached(&self, spot: &Spot<'_>) -> Result<Place, Error> {
+        let (low, len) = spot.ty.span(spot.count)?;
+        let first = spot.disp.wrapping_add(low) as u64;
+        let Attached { at, start, len, within } = match self.attached(spot.rank, first, len).await?
+        {
+            Some(piece) => piece,
+            None if len == 0 => return Ok(NOWHERE),
+            None => {
+                let text = format!(
+                    "{len} bytes at address {first:#x} of rank {} do not lie in one region that it has \
+                     attached (MPI_Win_attach)",
+                    spot.rank
+                );
+                return Err(self.wrong(class::RMA_RANGE, text));
+            }
+        };
+        let peer = self.peer(spot.rank);
+        Ok(Place {
+            reach: self.reach_of(peer, at, len as usize, within),
+            peer,
+            at,
+            offset: spot.disp.wrapping_sub(start as i64),
+            own: spot.disp,
+            words: self.one_node && within,
+        })
+    }
+
+    #[cold]
+    fn out_of_range(&self, spot: &Spot, len: u64, unit: u64) -> Error {
+        let (rank, disp, count) = (spot.rank, spot.disp, spot.count);
+        let at = match spot.ty.span(count) {
+            Ok((low, span)) => {
+                let first = i128::from(disp) * i128::from(unit) + i128::from(low);
+                format!("bytes {first} to {}", first + span as i128 - 1)
+            }
+            Err(_) => "more bytes than there are".to_owned(),
+        };
+        let text = format!(
+            "rank {rank}: displacement {disp} (of {unit} bytes) with {count} elements touches {at} of a \
+             window of {len} bytes"
+        );
+        self.wrong(class::RMA_RANGE, text)
+    }
+}
+
+/// A place for no data.
+const NOWHERE: Place = Place {
+    reach: Reach::Seen(Sge::EMPTY),
+    peer: 0,
+    at: RemoteAddr::new(0, 0),
+    offset: 0,
+    own: 0,
+    words: false,
+};
+
+/// Whether all data of a spot at `offset` lie in memory of `len` bytes.
+pub(crate) fn inside(spot: &Spot, offset: i64, len: u64) -> bool {
+    let Ok((low, span)) = spot.ty.span(spot.count) else { return false };
+    if span == 0 {
+        return true;
+    }
+    let first = offset.checked_add(low).and_then(|first| u64::try_from(first).ok());
+    first.and_then(|first| first.checked_add(span as u64)).is_some_and(|end| end <= len)
+}

@@ -1,0 +1,163 @@
+//! What one operation posts: whole or in fragments, over one rail or several ([`weft_channel::rails`]), and
+//! what says that it is over.
+
+use crate::Window;
+use crate::place::{Place, Reach};
+use crate::target::{Kept, Waits};
+use crate::transfer::Issued;
+use weft_channel::rails::Way;
+use weft_fabric::{Completion, Fabric, Fault, RemoteAddr, Sge};
+use weft_process::{Buffer, Error, Piece};
+
+/// Longest part that a rail is given at once: rails that share a bus take turns on it.
+const CHUNK: usize = 64 << 10;
+
+/// The posts of one operation.
+pub struct Posts<'w, F: Fabric> {
+    window: &'w Window<F>,
+    rank: usize,
+    peer: usize,
+    /// Operations are over when they are posted.
+    pub over: bool,
+    rails: usize,
+    /// Counters of its own; else the target's.
+    waits: Waits,
+}
+
+impl<'w, F: Fabric> Posts<'w, F> {
+    /// `own`: something is to be done when it is over, so it has a counter of its own; so have operations that
+    /// may take several rails.
+    pub fn new(window: &'w Window<F>, place: &Place, rank: usize, own: bool) -> Posts<'w, F> {
+        let (over, rails) = match place.reach {
+            Reach::Direct { synchronous, rails } => (synchronous, rails),
+            _ => (true, 1),
+        };
+        let mut posts = Posts { window, rank, peer: place.peer, over, rails, waits: Waits::new() };
+        if (own || rails > 1) && !over {
+            posts.add_counter();
+        }
+        posts
+    }
+
+    fn fabric(&self) -> &'w F {
+        self.window.endpoint().fabric()
+    }
+
+    /// A counter for a post, which must reach one more.
+    fn add_counter(&mut self) {
+        let counters = self.fabric().counters();
+        let counter = counters.allocate();
+        self.waits.push((counter, counters.value(counter)));
+    }
+
+    /// Posts one part, which counts once.
+    pub fn post(&mut self, f: impl FnOnce(Completion) -> Result<(), Fault>) -> Result<(), Fault> {
+        if self.over {
+            return f(None);
+        }
+        if let Some(last) = self.waits.len().checked_sub(1) {
+            return self.post_as(last, f);
+        }
+        let counter = self.window.completions(self.rank);
+        let due = &self.window.targets[self.rank].due;
+        due.set(due.get() + 1);
+        f(Some(counter))
+    }
+
+    /// The same, counted by one of its own counters.
+    fn post_as(
+        &mut self,
+        which: usize,
+        f: impl FnOnce(Completion) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let (counter, value) = &mut self.waits[which];
+        *value += 1;
+        f(Some(*counter))
+    }
+
+    pub fn write(&mut self, from: Sge, to: RemoteAddr) -> Result<(), Fault> {
+        let (fabric, peer) = (self.fabric(), self.peer);
+        self.spread(Way::Write, from, to, |rail, from, to, done| match rail {
+            Some(rail) => fabric.write_over(rail, peer, from, to, done),
+            None => fabric.write(peer, from, to, done),
+        })
+    }
+
+    pub fn read(&mut self, into: Sge, from: RemoteAddr) -> Result<(), Fault> {
+        let (fabric, peer) = (self.fabric(), self.peer);
+        self.spread(Way::Read, into, from, |rail, into, from, done| match rail {
+            Some(rail) => fabric.read_over(rail, peer, into, from, done),
+            None => fabric.read(peer, into, from, done),
+        })
+    }
+
+    /// Posts a piece on one rail, or fragments of it on several.
+    fn spread(
+        &mut self,
+        way: Way,
+        here: Sge,
+        there: RemoteAddr,
+        post: impl Fn(Option<usize>, Sge, RemoteAddr, Completion) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        if self.rails < 2 {
+            return self.post(|done| post(None, here, there, done));
+        }
+        let (fabric, rails) = (self.fabric(), self.window.endpoint().rails());
+        let peer = self.peer;
+        let works = |rail: usize| fabric.rail_works(rail, peer);
+        if !rails.fragments(way, here.len()) {
+            let rail = rails.next(self.rails, works);
+            return self.post(|done| post(Some(rail), here, there, done));
+        }
+        rails.observe(fabric.counters(), fabric.now());
+        let fragments = rails.spread(way, here.len(), self.rails, works);
+        let first = self.waits.len();
+        fragments.iter().for_each(|_| self.add_counter());
+        let longest = fragments.iter().map(|fragment| fragment.len).max().unwrap_or(0);
+        // By turns, so that all rails begin at once.
+        for at in (0..longest).step_by(CHUNK) {
+            for (i, fragment) in fragments.iter().enumerate().filter(|(_, f)| f.len > at) {
+                let (offset, len) = (fragment.offset + at, CHUNK.min(fragment.len - at));
+                let (part, to) = (here.part(offset, len), there.offset(offset as u64));
+                self.post_as(first + i, |done| post(Some(fragment.rail), part, to, done))?;
+            }
+        }
+        for (&fragment, &wait) in fragments.iter().zip(&self.waits[first..]) {
+            rails.posted(way, fragment, wait, fabric.now());
+        }
+        Ok(())
+    }
+
+    /// Remembers what was posted until it is over; then `unpack` gets the data of `piece`.
+    pub fn keep(self, piece: Option<Piece>, unpack: Option<Buffer>) -> Issued {
+        if self.over {
+            return Issued::OVER;
+        }
+        let piece = piece.filter(|piece| piece.staging.is_some());
+        let unpack = unpack.filter(|_| piece.is_some());
+        self.window.keep_entry(self.rank, Kept { waits: self.waits, piece, unpack })
+    }
+
+    /// Waits until what was posted is over; it has counters of its own.
+    pub async fn wait(self) -> Result<(), Error> {
+        let counters = self.fabric().counters();
+        for &(counter, value) in &self.waits {
+            self.window.endpoint().until(counter, value).await?;
+        }
+        self.waits.iter().for_each(|&(counter, _)| counters.free(counter));
+        Ok(())
+    }
+}
+
+impl<F: Fabric> Window<F> {
+    /// Counts the ends of what is posted to a rank and needs nothing afterwards.
+    fn completions(&self, rank: usize) -> weft_fabric::Counter {
+        let target = &self.targets[rank];
+        *target.done.get_or_init(|| {
+            let counters = self.endpoint().fabric().counters();
+            let counter = counters.allocate();
+            target.due.set(counters.value(counter));
+            counter
+        })
+    }
+}

@@ -1,0 +1,185 @@
+//! Operations on memory that no fabric reaches from the origin: the target's own process carries them out,
+//! by its helper where its program computes. Requests are synchronous messages of the window's own
+//! communicator, since those rouse a helper ([`crate::request`]).
+
+use crate::accumulate::Packed;
+use crate::place::{Place, Spot};
+use crate::request::{DONE, HEAD, Kind, REFUSED, Request, Way, Wish, tags, words};
+use crate::{Flavor, Window};
+use std::rc::Rc;
+use weft_fabric::{Fabric, Fault, Sge, Staging};
+use weft_p2p::{Mode, RequestId, Source, Want};
+use weft_process::Error;
+
+impl<F: Fabric> Window<F> {
+    /// Has the target do it; what it returns goes to `result`.
+    pub(crate) async fn ask_for(
+        &self,
+        place: &Place,
+        spot: &Spot<'_>,
+        wish: Wish,
+        result: Option<Sge>,
+    ) -> Result<(), Error> {
+        for (skip, take) in wish.parts(spot.len()) {
+            let asked = self.ask(Way::Service, place, spot, wish, (skip, take), true);
+            let answer = self.answered(spot.rank, asked).await?;
+            if let (Some(result), Some(answer)) = (result, answer) {
+                result.part(skip, take).copy_from(answer.sge().part(8, take));
+            }
+        }
+        Ok(())
+    }
+
+    /// Carries requests out until [`Window::stop_serving`].
+    pub(crate) async fn serve(self: Rc<Self>) -> Result<(), Error> {
+        let head = self.endpoint().staging().take(HEAD);
+        let mut answers = Vec::new();
+        loop {
+            let (rank, request) = self.next_request(tags::REQUEST, head.sge()).await?;
+            if request.kind == Kind::Stop {
+                return Ok(());
+            }
+            self.carry_out(rank, &request, tags::MORE, &mut answers).await?;
+        }
+    }
+
+    /// The next request of a kind, and whose it is.
+    pub(crate) async fn next_request(
+        &self,
+        tag: i32,
+        head: Sge,
+    ) -> Result<(usize, Request), Error> {
+        let context = self.comm().context();
+        let want = Want { context, source: Source::Any, tag: Some(tag) };
+        let status = self.endpoint().recv(want, head).await?;
+        let rank = status.source as usize;
+        let request = Request::decode(head).filter(|_| status.bytes == HEAD as u64);
+        match request {
+            Some(request) => Ok((rank, request)),
+            None => {
+                let what = "one-sided request";
+                Err(Fault::Corrupt { rank: self.peer(rank), what }.into())
+            }
+        }
+    }
+
+    /// Carries a request out, the rest of which comes as `more`. Its answer is added to those on their way.
+    pub(crate) async fn carry_out(
+        &self,
+        rank: usize,
+        request: &Request,
+        more: i32,
+        answers: &mut Vec<(RequestId, Staging)>,
+    ) -> Result<(), Error> {
+        let endpoint = self.endpoint();
+        answers.retain(|(id, _)| endpoint.finish(*id).is_none());
+        let pool = endpoint.staging();
+        let rest = pool.take(16 * request.runs as usize + request.brings());
+        endpoint.recv(self.want_of(rank, more), rest.sge()).await?;
+        let answer = pool.take(8 + request.returns());
+        let verdict = match self.fulfil(request, rest.sge(), answer.sge()).await? {
+            true => DONE,
+            false => REFUSED,
+        };
+        if request.answer != 0 {
+            answer.sge().fill(&verdict.to_ne_bytes());
+            let to = self.target_of(rank, request.answer);
+            let sent = endpoint.isend(to, answer.sge(), Mode::Standard);
+            answers.extend(sent.map(|id| (id, answer)));
+        }
+        Ok(())
+    }
+
+    /// Ends this rank's own service: nobody asks any more.
+    pub(crate) async fn stop_serving(&self) -> Result<(), Error> {
+        let head = self.endpoint().staging().take(HEAD);
+        head.sge().fill(&Request::STOP.encode());
+        let to = self.target_of(self.rank(), tags::REQUEST);
+        let sent = self.endpoint().isend(to, head.sge(), Mode::Standard);
+        if let Some(sent) = sent {
+            self.endpoint().wait(sent).await?;
+        }
+        Ok(())
+    }
+
+    /// Does what a request asks for; the data it returns begin 8 bytes in. False: it asks for what cannot be.
+    async fn fulfil(&self, request: &Request, more: Sge, answer: Sge) -> Result<bool, Error> {
+        let count = request.runs as usize;
+        let mut places = Vec::with_capacity(count);
+        let mut total = 0;
+        for i in 0..count {
+            let [at, len] = words(more.part(16 * i, 16));
+            let Some(place) = self.own_memory(at, len) else { return Ok(false) };
+            total += place.len();
+            places.push(place);
+        }
+        let bytes = request.bytes as usize;
+        if total != bytes {
+            return Ok(false);
+        }
+        let data = more.part(16 * count, request.brings());
+        let result = answer.part(8, request.returns());
+        let packed = match request.kind {
+            Kind::Put => {
+                scatter(&places, data);
+                return Ok(true);
+            }
+            Kind::Get => {
+                gather(&places, result);
+                return Ok(true);
+            }
+            Kind::Reduce => match request.op() {
+                Some(op) => Packed::Reduce { op, origin: data },
+                None => return Ok(false),
+            },
+            Kind::Swap => {
+                Packed::Swap { compare: data.part(0, bytes), new: data.part(bytes, bytes) }
+            }
+            Kind::Stop => return Ok(false),
+        };
+        let basic = request.basic().filter(|&basic| packed.is_for(basic, bytes));
+        let Some(basic) = basic else { return Ok(false) };
+        let elements = self.endpoint().staging().take(bytes);
+        let change = async {
+            gather(&places, elements.sge());
+            packed.apply(basic, elements.sge(), Some(result))?;
+            scatter(&places, elements.sge());
+            Ok(true)
+        };
+        self.guarded(self.rank(), change).await
+    }
+
+    /// `len` bytes of this rank's memory, at an offset in its part of the window, or at an address of a dynamic
+    /// window, as a peer names it.
+    fn own_memory(&self, at: u64, len: u64) -> Option<Sge> {
+        let part = |memory: Sge, start: u64| {
+            let offset = at.checked_sub(start)?;
+            let room = (memory.len() as u64).checked_sub(offset)?;
+            (len <= room).then(|| memory.part(offset as usize, len as usize))
+        };
+        match self.flavor() {
+            Flavor::Dynamic => {
+                self.own_attached().into_iter().find_map(|(memory, start)| part(memory, start))
+            }
+            _ => part(self.memory(), 0),
+        }
+    }
+}
+
+/// Copies packed data to their places.
+fn scatter(places: &[Sge], data: Sge) {
+    let mut at = 0;
+    for place in places {
+        place.copy_from(data.part(at, place.len()));
+        at += place.len();
+    }
+}
+
+/// Packs data from their places.
+fn gather(places: &[Sge], into: Sge) {
+    let mut at = 0;
+    for place in places {
+        into.part(at, place.len()).copy_from(*place);
+        at += place.len();
+    }
+}

@@ -1,0 +1,76 @@
+//! What each rank of a window shows to the others when the window is made.
+
+use weft_fabric::RemoteAddr;
+
+/// Where a rank's memory and its control words are. Exchanged once; sizes in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shown {
+    /// Where its memory lies, as `holder` names it.
+    pub memory: RemoteAddr,
+    /// Length of the memory.
+    pub len: u64,
+    /// Displacement unit.
+    pub unit: u64,
+    /// Its control words ([`crate::control`]).
+    pub control: RemoteAddr,
+    /// The rank in whose fabric memory it lies: its own, but in shared windows.
+    pub holder: u64,
+    /// The first of its two immediates ([`crate::fence`]).
+    pub immediate: u32,
+    /// The fabric allocated it.
+    pub within: bool,
+}
+
+/// Words that travel.
+pub const WORDS: usize = 2 * RemoteAddr::WORDS + 4;
+
+impl Shown {
+    pub fn encode(&self) -> [u64; WORDS] {
+        let [a, b, c, d] = self.memory.words();
+        let [e, f, g, h] = self.control.words();
+        let flags = u64::from(self.within) | u64::from(self.immediate) << 1;
+        [a, b, c, d, e, f, g, h, self.len, self.unit, self.holder, flags]
+    }
+
+    /// What a peer says, checked: `None` if it cannot be in a window of `size` ranks.
+    pub fn decode(words: [u64; WORDS], size: usize) -> Option<Shown> {
+        let [a, b, c, d, e, f, g, h, len, unit, holder, flags] = words;
+        let fits = isize::try_from(len).is_ok() && i64::try_from(unit).is_ok_and(|unit| unit > 0);
+        (fits && holder < size as u64 && flags >> 33 == 0).then_some(Shown {
+            memory: RemoteAddr::from_words([a, b, c, d]),
+            control: RemoteAddr::from_words([e, f, g, h]),
+            len,
+            unit,
+            holder,
+            immediate: (flags >> 1) as u32,
+            within: flags & 1 == 1,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weft_fabric::Key;
+
+    #[test]
+    fn what_is_shown_is_read_back_and_checked() {
+        let shown = Shown {
+            memory: RemoteAddr { addr: 1, key: Key([2, 3, 4]) },
+            control: RemoteAddr { addr: 5, key: Key([6, 7, 8]) },
+            len: 100,
+            unit: 8,
+            holder: 1,
+            immediate: u32::MAX,
+            within: true,
+        };
+        let words = shown.encode();
+        assert_eq!(Shown::decode(words, 2), Some(shown));
+        assert_eq!(Shown::decode(words, 1), None, "a holder beyond the window");
+        for (at, wrong) in [(8, u64::MAX), (9, 0), (9, u64::MAX), (11, 1 << 33)] {
+            let mut words = words;
+            words[at] = wrong;
+            assert_eq!(Shown::decode(words, 2), None, "word {at}");
+        }
+    }
+}

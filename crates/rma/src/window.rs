@@ -1,0 +1,400 @@
+//! Windows: how they are made, what they keep, how they end (MPI 5.0, section 12.2).
+
+use crate::attach::Attached;
+use crate::control::Control;
+use crate::epoch::Epochs;
+use crate::fence::{Arrivals, Design};
+use crate::queue::Order;
+use crate::shown::{self, Shown};
+use crate::target::Target;
+use crate::turns::Turns;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use weft_datatype::{Basic, Predefined, Type};
+use weft_fabric::{Fabric, Fault, Region, Sge};
+use weft_p2p::Endpoint;
+use weft_process::{Buffer, By, Comm, Error, Spread, Task, class};
+
+/// By which call a window was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flavor {
+    Create,
+    Allocate,
+    Shared,
+    Dynamic,
+}
+
+/// What a rank brings to a new window.
+#[derive(Debug, Clone, Copy)]
+pub enum Memory {
+    /// The program's own (MPI_Win_create).
+    Own(Sge),
+    /// So many bytes, to be allocated; aligned to `align`, a power of two.
+    Allocate { len: usize, align: usize },
+    /// The same in memory that all ranks see, one after the other if `contiguous`.
+    Share { len: usize, align: usize, contiguous: bool },
+    /// Nothing yet (MPI_Win_create_dynamic).
+    Nothing,
+}
+
+impl Memory {
+    fn flavor(&self) -> Flavor {
+        match self {
+            Memory::Own(_) => Flavor::Create,
+            Memory::Allocate { .. } => Flavor::Allocate,
+            Memory::Share { .. } => Flavor::Shared,
+            Memory::Nothing => Flavor::Dynamic,
+        }
+    }
+}
+
+/// How a window works; the same at all its ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Options {
+    pub fence: Design,
+    pub order: Order,
+}
+
+/// A window of this process. It has a communicator of its own, so that nothing meets the program's messages.
+pub struct Window<F: Fabric> {
+    comm: Rc<Comm<F>>,
+    flavor: Flavor,
+    memory: Sge,
+    /// What the fabric lent for it.
+    region: Option<Region>,
+    pub(crate) shown: Box<[Shown]>,
+    pub(crate) targets: Box<[Target]>,
+    pub(crate) control: Control<F>,
+    pub(crate) epochs: Epochs,
+    pub(crate) attached: Attached,
+    pub(crate) options: Options,
+    pub(crate) arrivals: Arrivals,
+    /// All ranks see memory of the fabric, and share processors.
+    pub(crate) one_node: bool,
+    /// This process's operations that need a guard, and those that ask for a lock of MPI_Win_lock_all.
+    pub(crate) guards: Turns<F>,
+    pub(crate) joins: Turns<F>,
+    /// Tags of answers ([`crate::serve`]).
+    pub(crate) answers: Cell<i32>,
+    service: RefCell<Option<Task>>,
+    /// Set by the program; empty until then.
+    pub name: RefCell<String>,
+}
+
+impl<F: Fabric> Window<F> {
+    /// Makes a window of the ranks of `comm`, which all call it. `unit`: this rank's displacement unit, in
+    /// bytes. One broadcast for the communicator, an allgather of 96 bytes a rank, and one of 8 where
+    /// memory is the program's own.
+    pub async fn create(
+        comm: &Comm<F>,
+        brings: Memory,
+        unit: usize,
+        options: Options,
+    ) -> Result<Rc<Window<F>>, Error> {
+        let comm = comm.dup().await?;
+        let endpoint = comm.engine().endpoint().clone();
+        let fabric = endpoint.fabric();
+        let (size, me) = (comm.size(), comm.rank());
+        let peers = comm.group().ranks().clone();
+        let one_node = peers.iter().all(|&peer| {
+            let able = fabric.capabilities(peer as usize);
+            able.coherent_atomics && able.synchronous
+        });
+        // What fails here fails for all: they learn of it together.
+        let made = match Mine::of(&comm, &brings, &endpoint).await {
+            Ok(mine) => match Control::new(&endpoint, size) {
+                Ok(control) => Ok((mine, control)),
+                Err(fault) => {
+                    mine.give_back(fabric);
+                    Err(fault.into())
+                }
+            },
+            Err(error) => Err(error),
+        };
+        let immediate = comm.engine().new_immediates(2);
+        let words = match &made {
+            Ok((mine, control)) => Shown {
+                memory: mine.at,
+                control: control.at(),
+                len: mine.memory.len() as u64,
+                unit: unit as u64,
+                holder: mine.holder.unwrap_or(me) as u64,
+                immediate,
+                within: mine.within,
+            }
+            .encode(),
+            Err(_) => [u64::MAX; shown::WORDS],
+        };
+        let all = gather(&comm, words).await?;
+        let all: Option<Box<[Shown]>> =
+            all.iter().map(|&words| Shown::decode(words, size)).collect();
+        let (mine, control) = made?;
+        let Some(all) = all else {
+            mine.give_back(fabric);
+            let text = "another rank could not make its part of the window";
+            return Err(Error::new(class::NO_MEM, text));
+        };
+        let window = Rc::new(Window {
+            flavor: brings.flavor(),
+            memory: mine.memory,
+            region: mine.region,
+            shown: all,
+            targets: (0..size).map(|_| Target::default()).collect(),
+            control,
+            epochs: Epochs::default(),
+            attached: Attached::default(),
+            options,
+            arrivals: Arrivals::new(immediate),
+            one_node,
+            guards: Turns::new(&comm),
+            joins: Turns::new(&comm),
+            answers: Cell::new(0),
+            service: RefCell::new(None),
+            name: RefCell::default(),
+            comm,
+        });
+        window.begin_service().await?;
+        Ok(window)
+    }
+
+    /// Where some rank can be reached by its own process alone, all that may be begin to serve.
+    async fn begin_service(self: &Rc<Self>) -> Result<(), Error> {
+        // All know that all are reached: no need to ask.
+        if matches!(self.flavor, Flavor::Allocate | Flavor::Shared) {
+            return Ok(());
+        }
+        let needs = (0..self.shown.len()).any(|rank| self.needs_service(rank));
+        let all = gather(&self.comm, [u64::from(needs)]).await?;
+        if all.iter().all(|&[needs]| needs == 0) {
+            return Ok(());
+        }
+        let engine = self.comm.engine();
+        let task = engine.spawn_by(By::Anybody, self.clone().serve());
+        *self.service.borrow_mut() = Some(task);
+        engine.want_helper();
+        Ok(())
+    }
+
+    fn needs_service(&self, rank: usize) -> bool {
+        let reachable = self.shown[rank].within && self.flavor != Flavor::Dynamic;
+        rank != self.rank()
+            && !reachable
+            && !self.endpoint().fabric().capabilities(self.peer(rank)).direct
+    }
+
+    /// Errors: RMA_SYNC while an epoch is open.
+    pub fn may_free(&self) -> Result<(), Error> {
+        match self.open_epochs() {
+            Some(why) => Err(self.sync(format_args!("MPI_Win_free: {why}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the window, once all ranks do. Errors: RMA_SYNC while an epoch is open.
+    pub async fn free(&self) -> Result<(), Error> {
+        self.may_free()?;
+        self.comm.barrier().await?;
+        let service = self.service.borrow_mut().take();
+        if let Some(task) = service {
+            self.stop_serving().await?;
+            let over =
+                |_: &mut Context<'_>| if task.is_over() { Poll::Ready(()) } else { Poll::Pending };
+            std::future::poll_fn(over).await;
+            task.result().unwrap_or(Ok(()))?;
+        }
+        self.comm.close().await?;
+        self.withdraw_attached();
+        let fabric = self.endpoint().fabric();
+        if let Some(region) = self.region {
+            fabric.withdraw(region);
+        }
+        for target in &self.targets {
+            if let Some(&counter) = target.done.get() {
+                fabric.counters().free(counter);
+            }
+        }
+        Ok(())
+    }
+
+    /// The communicator of the window's own.
+    pub fn comm(&self) -> &Rc<Comm<F>> {
+        &self.comm
+    }
+
+    pub fn flavor(&self) -> Flavor {
+        self.flavor
+    }
+
+    /// This rank's part; of a dynamic window nothing.
+    pub fn memory(&self) -> Sge {
+        self.memory
+    }
+
+    pub fn rank(&self) -> usize {
+        self.comm.rank()
+    }
+
+    pub fn size(&self) -> usize {
+        self.shown.len()
+    }
+
+    /// Length of a rank's part and its displacement unit, in bytes.
+    pub fn part(&self, rank: usize) -> (usize, usize) {
+        (self.shown[rank].len as usize, self.shown[rank].unit as usize)
+    }
+
+    /// A rank's part as this process sees it (MPI_Win_shared_query).
+    pub fn seen_part(&self, rank: usize) -> Option<Sge> {
+        match self.reach(rank) {
+            crate::place::Reach::Seen(memory) => Some(memory),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn endpoint(&self) -> &Rc<Endpoint<F>> {
+        self.comm.engine().endpoint()
+    }
+
+    /// The process of a rank in the fabric.
+    #[inline]
+    pub(crate) fn peer(&self, rank: usize) -> usize {
+        self.comm.group().ranks()[rank] as usize
+    }
+}
+
+/// This rank's memory, made.
+struct Mine {
+    memory: Sge,
+    at: weft_fabric::RemoteAddr,
+    region: Option<Region>,
+    holder: Option<usize>,
+    within: bool,
+}
+
+impl Mine {
+    async fn of<F: Fabric>(
+        comm: &Comm<F>,
+        brings: &Memory,
+        endpoint: &Rc<Endpoint<F>>,
+    ) -> Result<Mine, Error> {
+        let fabric = endpoint.fabric();
+        match *brings {
+            Memory::Nothing => {
+                let at = weft_fabric::RemoteAddr::default();
+                Ok(Mine { memory: Sge::EMPTY, at, region: None, holder: None, within: false })
+            }
+            Memory::Own(memory) => {
+                let within = fabric.lies_within(memory);
+                let region = fabric.expose(memory)?;
+                Ok(Mine { memory, at: region.remote, region: Some(region), holder: None, within })
+            }
+            Memory::Allocate { len, align } => {
+                let region = fabric.allocate(padded(len, align)?)?;
+                let skip = aligned(region.local, align);
+                let (memory, at) = (region.local.part(skip, len), region.at(skip));
+                Ok(Mine { memory, at, region: Some(region), holder: None, within: true })
+            }
+            Memory::Share { len, align, contiguous } => {
+                Mine::shared(comm, endpoint, len, align, contiguous).await
+            }
+        }
+    }
+
+    /// Memory of rank 0 for all, or of each rank for itself.
+    async fn shared<F: Fabric>(
+        comm: &Comm<F>,
+        endpoint: &Rc<Endpoint<F>>,
+        len: usize,
+        align: usize,
+        contiguous: bool,
+    ) -> Result<Mine, Error> {
+        let fabric = endpoint.fabric();
+        if !contiguous {
+            let region = fabric.allocate_on_node(padded(len, align)?)?;
+            let skip = aligned(region.local, align);
+            let (memory, at) = (region.local.part(skip, len), region.at(skip));
+            return Ok(Mine { memory, at, region: Some(region), holder: None, within: true });
+        }
+        let lens = gather(comm, [len as u64]).await?;
+        let places: Vec<u64> = lens
+            .iter()
+            .scan(0u64, |end, &[len]| {
+                let at = *end;
+                *end = end.saturating_add(len);
+                Some(at)
+            })
+            .collect();
+        let total = lens.iter().fold(0u64, |sum, &[len]| sum.saturating_add(len));
+        let region = match comm.rank() {
+            0 => usize::try_from(total)
+                .map_err(|_| out_of_memory(total))
+                .and_then(|total| Ok(fabric.allocate_on_node(padded(total, align)?)?)),
+            _ => Err(out_of_memory(total)),
+        };
+        let start = match &region {
+            Ok(region) => region.at(aligned(region.local, align)).words(),
+            Err(_) => [0; 4],
+        };
+        // Only rank 0's counts: the others get it in one exchange with everybody's share of it.
+        let [at, ..] = gather(comm, start).await?[..] else { return Err(out_of_memory(total)) };
+        if at == [0; 4] {
+            return Err(region.err().unwrap_or_else(|| out_of_memory(total)));
+        }
+        let holder = comm.group().ranks()[0] as usize;
+        let at = weft_fabric::RemoteAddr::from_words(at).offset(places[comm.rank()]);
+        let memory = match len {
+            0 => Some(Sge::EMPTY),
+            _ => fabric.shown(holder, at, len),
+        };
+        let Some(memory) = memory else {
+            let what = "see memory of another process";
+            return Err(Fault::Unsupported { rank: holder, what }.into());
+        };
+        Ok(Mine { memory, at, region: region.ok(), holder: Some(0), within: true })
+    }
+
+    fn give_back<F: Fabric>(self, fabric: &F) {
+        if let Some(region) = self.region {
+            fabric.withdraw(region);
+        }
+    }
+}
+
+fn out_of_memory(len: u64) -> Error {
+    Error::new(class::NO_MEM, format_args!("{len} bytes of memory that all ranks see are not free"))
+}
+
+/// Memory of the fabric is aligned to so much.
+const ALIGN: usize = 64;
+
+fn padded(len: usize, align: usize) -> Result<usize, Error> {
+    let extra = if align > ALIGN { align } else { 0 };
+    // A length of 0 still has an address.
+    len.max(1).checked_add(extra).ok_or_else(|| out_of_memory(u64::MAX))
+}
+
+fn aligned(memory: Sge, align: usize) -> usize {
+    memory.ptr().addr().wrapping_neg() & (align.max(1) - 1)
+}
+
+pub(crate) fn named(basic: Basic) -> Type {
+    Predefined::new().of(basic).clone()
+}
+
+/// Some words of every rank, on every rank.
+async fn gather<F: Fabric, const N: usize>(
+    comm: &Comm<F>,
+    words: [u64; N],
+) -> Result<Vec<[u64; N]>, Error> {
+    let (size, len) = (comm.size(), 8 * N);
+    let all = comm.engine().endpoint().staging().take(size * len);
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    all.sge().part(comm.rank() * len, len).fill(&bytes);
+    let first = Buffer::over(all.sge().part(0, len), named(Basic::BYTE));
+    comm.allgather(None, Spread::Equal { first, ranks: size }).await?;
+    let mut bytes = vec![0; size * len];
+    all.sge().read(&mut bytes);
+    let word = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+    Ok((0..size).map(|rank| std::array::from_fn(|i| word(rank * len + 8 * i))).collect())
+}

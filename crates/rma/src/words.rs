@@ -1,0 +1,81 @@
+//! Single words and short tables in a peer's control words.
+
+use crate::Window;
+use std::rc::Rc;
+use weft_fabric::{Counter, Fabric, Fault, RemoteAddr, Sge, Staging};
+use weft_p2p::Endpoint;
+
+/// Adds to a word of `peer`; what it was.
+pub async fn add<F: Fabric>(
+    endpoint: &Rc<Endpoint<F>>,
+    peer: usize,
+    at: RemoteAddr,
+    operand: u64,
+) -> Result<u64, Fault> {
+    let fabric = endpoint.fabric();
+    let post = |into, done| fabric.fetch_add(peer, at, operand, into, Some(done));
+    Ok(word(&fetched(endpoint, 8, post).await?))
+}
+
+/// Replaces a word of `peer` if it is `old`; what it was.
+pub async fn swap<F: Fabric>(
+    endpoint: &Rc<Endpoint<F>>,
+    peer: usize,
+    at: RemoteAddr,
+    old: u64,
+    new: u64,
+) -> Result<u64, Fault> {
+    let fabric = endpoint.fabric();
+    let post = |into, done| fabric.compare_swap(peer, at, old, new, into, Some(done));
+    Ok(word(&fetched(endpoint, 8, post).await?))
+}
+
+fn word(from: &Staging) -> u64 {
+    let mut bytes = [0; 8];
+    from.sge().read(&mut bytes);
+    u64::from_ne_bytes(bytes)
+}
+
+/// What a posted operation brings.
+async fn fetched<F: Fabric>(
+    endpoint: &Rc<Endpoint<F>>,
+    len: usize,
+    post: impl FnOnce(Sge, Counter) -> Result<(), Fault>,
+) -> Result<Staging, Fault> {
+    let counters = endpoint.fabric().counters();
+    let done = counters.allocate();
+    let target = counters.value(done) + 1;
+    let into = endpoint.staging().take(len);
+    post(into.sge(), done)?;
+    // On a fault the number is lost, since the operation may still advance it.
+    endpoint.until(done, target).await?;
+    counters.free(done);
+    Ok(into)
+}
+
+impl<F: Fabric> Window<F> {
+    pub(crate) async fn add(
+        &self,
+        peer: usize,
+        at: RemoteAddr,
+        operand: u64,
+    ) -> Result<u64, Fault> {
+        add(self.endpoint(), peer, at, operand).await
+    }
+
+    /// Reads `count` words of `peer`.
+    pub(crate) async fn fetch(
+        &self,
+        peer: usize,
+        at: RemoteAddr,
+        count: usize,
+    ) -> Result<Vec<u64>, Fault> {
+        let fabric = self.endpoint().fabric();
+        let post = |into, done| fabric.read(peer, into, at, Some(done));
+        let staging = fetched(self.endpoint(), 8 * count, post).await?;
+        let mut bytes = vec![0; 8 * count];
+        staging.sge().read(&mut bytes);
+        let word = |chunk: &[u8]| u64::from_ne_bytes(chunk.try_into().expect("8 bytes"));
+        Ok(bytes.chunks_exact(8).map(word).collect())
+    }
+}

@@ -1,0 +1,134 @@
+//! Fences as the slides measured them: alone, after puts to neighbours, beside computation, in a halo
+//! exchange.
+
+use super::{Measured, Rank, WARM_UP, each, mean, text, world};
+use std::rc::Rc;
+use weft_datatype::{Basic, Predefined, Type};
+use weft_fabric::{Fabric, Work};
+use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
+use weft_fabric_sim::{Machine, Options, Sim};
+use weft_p2p::Limits;
+use weft_process::Buffer;
+use weft_rma::{Design, Memory, Spot, Window};
+
+/// Bytes that neighbours of a halo put to each other, and what a step computes meanwhile.
+const FACE: usize = 8 << 10;
+const STEP: Picoseconds = 60 * MICROSECOND;
+
+/// A rank with a window.
+struct Fencing {
+    rank: Rank,
+    window: Rc<Window<Sim>>,
+    byte: Type,
+}
+
+impl Fencing {
+    async fn new(rank: Rank, len: usize, fence: Design) -> Result<Fencing, String> {
+        let options = weft_rma::Options { fence, ..Default::default() };
+        let brings = Memory::Allocate { len, align: 64 };
+        let window = Window::create(&rank.comm, brings, 1, options).await.map_err(text)?;
+        let byte = Predefined::new().of(Basic::BYTE).clone();
+        let fencing = Fencing { rank, window, byte };
+        fencing.fence().await?;
+        Ok(fencing)
+    }
+
+    /// A put of which only the size exists, at the place of this rank's neighbour number `which`.
+    async fn put(&self, to: usize, which: usize, bytes: usize) -> Result<(), String> {
+        let data = Buffer::phantom(bytes, self.byte.clone());
+        let disp = (which * bytes) as i64;
+        let spot = Spot { rank: to, disp, count: bytes, ty: &self.byte };
+        self.window.put(&data, &spot).await.map(|_| ()).map_err(text)
+    }
+
+    async fn fence(&self) -> Result<(), String> {
+        self.window.fence(0).await.map_err(text)
+    }
+}
+
+/// Microseconds of a round, the mean over ranks.
+fn rounds<P>(
+    machine: &Rc<Machine>,
+    ranks: usize,
+    iterations: usize,
+    mut round: impl FnMut(Rank) -> P,
+) -> Measured
+where
+    P: Future<Output = Result<(Fencing, Round), String>> + 'static,
+{
+    let outcome = world(machine, Options::new(ranks), Limits::default(), |rank| {
+        let ready = round(rank);
+        async move {
+            let (fencing, Round { neighbours, bytes, compute }) = ready.await?;
+            let sim = fencing.rank.sim.clone();
+            let mut start = 0;
+            for i in 0..WARM_UP + iterations {
+                if i == WARM_UP {
+                    start = sim.clock();
+                }
+                for (which, &to) in neighbours.iter().enumerate() {
+                    fencing.put(to, which, bytes).await?;
+                }
+                if compute > 0 {
+                    sim.charge(Work::Compute(compute));
+                }
+                fencing.fence().await?;
+            }
+            Ok(each(start, sim.clock(), iterations))
+        }
+    })?;
+    mean(&outcome)
+}
+
+/// What a rank does between two fences.
+struct Round {
+    neighbours: Vec<usize>,
+    bytes: usize,
+    compute: Picoseconds,
+}
+
+/// A fence after puts of `bytes` to each of `puts` ranks that follow this one.
+pub fn after_puts(
+    machine: &Rc<Machine>,
+    ranks: usize,
+    fence: Design,
+    (puts, bytes): (usize, usize),
+    compute: Picoseconds,
+    iterations: usize,
+) -> Measured {
+    rounds(machine, ranks, iterations, |rank| async move {
+        let me = rank.comm.rank();
+        let neighbours: Vec<usize> = (1..=puts).map(|step| (me + step) % ranks).collect();
+        let fencing = Fencing::new(rank, (puts * bytes).max(1), fence).await?;
+        Ok((fencing, Round { neighbours, bytes, compute }))
+    })
+}
+
+/// Computation beside a put of `bytes` and its fence between two ranks, in percent of their time: what it
+/// does not add when it takes as long.
+pub fn overlap(machine: &Rc<Machine>, bytes: usize, fence: Design, iterations: usize) -> Measured {
+    let run = |compute| after_puts(machine, 2, fence, (1, bytes), compute, iterations);
+    let alone = run(0)?;
+    let beside = run((alone * MICROSECOND as f64) as Picoseconds)?;
+    Ok((100.0 * (2.0 * alone - beside) / alone).max(0.0))
+}
+
+/// A step of a halo exchange on a torus: faces to four neighbours, the inner part computed meanwhile.
+pub fn halo(machine: &Rc<Machine>, ranks: usize, fence: Design, iterations: usize) -> Measured {
+    let rows =
+        (1..=ranks).filter(|r| ranks.is_multiple_of(*r) && r * r <= ranks).max().unwrap_or(1);
+    let columns = ranks / rows;
+    rounds(machine, ranks, iterations, |rank| async move {
+        let me = rank.comm.rank();
+        let (row, column) = (me / columns, me % columns);
+        let at = |row: usize, column: usize| row % rows * columns + column % columns;
+        let neighbours = vec![
+            at(row + rows - 1, column),
+            at(row + 1, column),
+            at(row, column + columns - 1),
+            at(row, column + 1),
+        ];
+        let fencing = Fencing::new(rank, 4 * FACE, fence).await?;
+        Ok((fencing, Round { neighbours, bytes: FACE, compute: STEP }))
+    })
+}
