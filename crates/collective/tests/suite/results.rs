@@ -1,11 +1,8 @@
 //! Every algorithm on 1 to 9 ranks against what a sequential program computes.
-#![cfg(not(miri))]
 
-mod group;
-
+use crate::group::common::{Body, Rank, SETUPS, bytes, pattern, world};
+use crate::group::{Float, Group, Larger, Product, Sum, bytes_of, product, words_of};
 use fastrand::Rng;
-use group::common::{Body, Rank, SETUPS, bytes, pattern, world};
-use group::{Float, Group, Larger, Product, Sum, bytes_of, product, words_of};
 use std::collections::HashMap;
 use std::sync::Mutex;
 use weft_collective::{
@@ -24,7 +21,7 @@ fn everywhere(body: &impl Body) {
         world(n, SETUPS[2], body);
         world(n, SETUPS[4], body);
     }
-    for n in 1..=17 {
+    for n in [1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17] {
         world(n, SETUPS[5], body);
         world(n, SETUPS[6], body);
     }

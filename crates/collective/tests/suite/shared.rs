@@ -1,11 +1,8 @@
 //! Memory that ranks see of each other: it goes back once nobody reads it any more, and not before.
-#![cfg(not(miri))]
 
-mod group;
-
+use crate::group::Group;
+use crate::group::common::{Body, Rank, SETUPS, bytes, pattern, world};
 use fastrand::Rng;
-use group::Group;
-use group::common::{Body, Rank, SETUPS, bytes, pattern, world};
 use weft_collective::allgather;
 use weft_fabric::Fabric;
 

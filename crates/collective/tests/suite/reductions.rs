@@ -1,12 +1,9 @@
 //! Every algorithm that combines data, on 1 to 33 ranks, against a fold in the order of ranks, and
 //! bit by bit against the other ranks and other runs.
-#![cfg(not(miri))]
 
-mod group;
-
+use crate::group::common::{Body, Rank, SETUPS, bytes, world};
+use crate::group::{Float, Group, Larger, Product, Sum, bytes_of, product, words_of};
 use fastrand::Rng;
-use group::common::{Body, Rank, SETUPS, bytes, world};
-use group::{Float, Group, Larger, Product, Sum, bytes_of, product, words_of};
 use std::collections::HashMap;
 use std::sync::Mutex;
 use weft_collective::{Blocks, Link, Reduce, allreduce, reduce, reduce_scatter, scan};

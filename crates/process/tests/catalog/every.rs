@@ -2,15 +2,12 @@
 //! operators that do not commute, derived types and no elements at all: equal to an oracle.
 //!
 //! A new entry of the catalogue is tested by being there.
-#![cfg(not(miri))]
 
-mod oracle;
-
-use oracle::calls::{self, Form, SMALL};
-use oracle::machine::machine;
-use oracle::memory::Layout;
-use oracle::ops::Op;
-use oracle::world::{Blocking, Notes, name, share, simulate};
+use crate::oracle::calls::{self, Form, SMALL};
+use crate::oracle::machine::machine;
+use crate::oracle::memory::Layout;
+use crate::oracle::ops::Op;
+use crate::oracle::world::{Blocking, Notes, name, share, simulate};
 use std::sync::Arc;
 use weft_collective::catalog::{ALGORITHMS, Carrier};
 use weft_fabric_sim::{Chaos, Options};

@@ -1,12 +1,9 @@
 //! The streams of segments under a link: every way of a message, too few places and tokens, receivers
 //! that come late, several communicators, messages passed on while they come.
-#![cfg(not(miri))]
 
-mod group;
-
+use crate::group::common::{Body, Rank, SETUPS, Setup, bytes, pattern, world};
+use crate::group::{Float, Group, bytes_of};
 use fastrand::Rng;
-use group::common::{Body, Rank, SETUPS, Setup, bytes, pattern, world};
-use group::{Float, Group, bytes_of};
 use weft_channel::stream::{Counts, Sizes};
 use weft_collective::{Via, allreduce, alltoall, barrier, bcast};
 use weft_fabric::{Fabric, Fault, Staging};

@@ -1,11 +1,8 @@
 //! Exchanges along the edges of random graphs, against what the edges say.
-#![cfg(not(miri))]
 
-mod group;
-
+use crate::group::Group;
+use crate::group::common::{Body, Rank, SETUPS, bytes, pattern, world};
 use fastrand::Rng;
-use group::Group;
-use group::common::{Body, Rank, SETUPS, bytes, pattern, world};
 use weft_collective::neighbor;
 use weft_fabric::{Fabric, Fault};
 

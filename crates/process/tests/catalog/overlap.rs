@@ -1,14 +1,11 @@
 //! Calls of all algorithms in random order, blocking, nonblocking and persistent, several under way at
 //! once, on two communicators: each equal to the oracle.
-#![cfg(not(miri))]
 
-mod oracle;
-
+use crate::oracle::call::{Call, Prepared};
+use crate::oracle::calls::{self, SMALL};
+use crate::oracle::machine::machine;
+use crate::oracle::world::{Notes, Program, ask, share, simulate};
 use fastrand::Rng;
-use oracle::call::{Call, Prepared};
-use oracle::calls::{self, SMALL};
-use oracle::machine::machine;
-use oracle::world::{Notes, Program, ask, share, simulate};
 use std::rc::Rc;
 use std::sync::Arc;
 use weft_fabric::Fabric;

@@ -1,11 +1,8 @@
 //! Every algorithm that moves data, on 1 to 33 ranks, against what must come out.
-#![cfg(not(miri))]
 
-mod group;
-
+use crate::group::Group;
+use crate::group::common::{Body, Rank, SETUPS, bytes, pattern, world};
 use fastrand::Rng;
-use group::Group;
-use group::common::{Body, Rank, SETUPS, bytes, pattern, world};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use weft_collective::{Blocks, Link, Packed, allgather, alltoall, barrier, bcast, gather, scatter};
 use weft_fabric::{Fabric, Fault, Sge, Staging};

@@ -1,12 +1,9 @@
 //! What holds between operations: a barrier holds everybody, and operations that follow closely,
 //! overlap, or belong to different communicators do not disturb each other.
-#![cfg(not(miri))]
 
-mod group;
-
+use crate::group::common::{Body, Rank, SETUPS, world};
+use crate::group::{Group, Product, Sum, bytes_of, words_of};
 use fastrand::Rng;
-use group::common::{Body, Rank, SETUPS, world};
-use group::{Group, Product, Sum, bytes_of, words_of};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use weft_collective::{Ground, Link, allreduce, barrier, bcast};
@@ -109,7 +106,7 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Started {
     let out = result.sge();
     let sum = |a: Vec<u64>, b: Vec<u64>| a.iter().zip(b).map(|(a, b)| a.wrapping_add(b)).collect();
     let product = |a: Vec<u64>, b: Vec<u64>| {
-        group::product(a.try_into().expect("4"), b.try_into().expect("4")).to_vec()
+        crate::group::product(a.try_into().expect("4"), b.try_into().expect("4")).to_vec()
     };
     let engine = rank.engine();
     let (task, expected) = match kind {

@@ -1,14 +1,11 @@
 //! Every algorithm with data that is long: beyond eager messages, in many segments, in every size of
 //! slots, and longer than slots are.
-#![cfg(not(miri))]
 
-mod oracle;
-
-use oracle::calls::{self, Form};
-use oracle::machine::machine;
-use oracle::memory::Layout::{Dense, Gaps};
-use oracle::ops::Op;
-use oracle::world::{Blocking, Notes, name, share, simulate};
+use crate::oracle::calls::{self, Form};
+use crate::oracle::machine::machine;
+use crate::oracle::memory::Layout::{Dense, Gaps};
+use crate::oracle::ops::Op;
+use crate::oracle::world::{Blocking, Notes, name, share, simulate};
 use std::sync::Arc;
 use weft_channel::stream::Sizes;
 use weft_collective::arena::ROOMS;
@@ -79,7 +76,7 @@ fn streams_with_too_little_of_everything() {
     for n in [3, 6] {
         let streams = ALGORITHMS.iter().filter(|a| a.carrier == Carrier::Streams);
         let calls = streams.flat_map(|a| calls::of(a, n, &LONG[..4])).collect();
-        oracle::world::simulate_with(
+        crate::oracle::world::simulate_with(
             &machine(1),
             Options::new(n),
             Some(SCARCE),
