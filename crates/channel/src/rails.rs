@@ -4,7 +4,7 @@
 //!   virtual channel to a peer ─┬─ subchannel 0    one adapter, one port, or one path: the fabric numbers them
 //!                              └─ subchannel 1    (Capabilities::rails)
 //!
-//!   below the threshold   whole, by turns                                     round robin
+//!   below the threshold   whole, by turns of those that are fast enough       round robin
 //!   from it on            in fragments, so that all rails are done at once    load balanced
 //!                         share = (load of all + length) x weight - own load
 //! ```
@@ -58,6 +58,9 @@ const GRAIN: usize = 4 << 10;
 
 /// A rate is known from so many bytes in one busy period.
 const SEEN: u64 = 64 << 10;
+
+/// Rails whose rates are within this of the best count as equal.
+const SAME: f64 = 0.9;
 
 /// One direction of one rail.
 #[derive(Default)]
@@ -115,11 +118,17 @@ impl Rails {
         len >= if way == Way::Write { write } else { read }
     }
 
-    /// The rail of the next operation that is not fragmented, of `rails` of which `works` says which do.
-    pub fn next(&self, rails: usize, works: impl Fn(usize) -> bool) -> usize {
+    /// The rail of the next operation that is not fragmented, of `rails` of which `works` says which do. Rails
+    /// that were seen to be less than half as fast as another do not take turns.
+    pub fn next(&self, way: Way, rails: usize, works: impl Fn(usize) -> bool) -> usize {
         let turn = self.turn.get();
         self.turn.set(turn.wrapping_add(1));
-        (0..rails).map(|step| (turn + step) % rails).find(|&rail| works(rail)).unwrap_or(0)
+        let lanes = self.lanes.borrow();
+        let rate = |rail: usize| lanes.get(rail).map_or(0.0, |lanes| lanes[way as usize].rate);
+        let best = (0..rails).filter(|&rail| works(rail)).map(rate).fold(0.0, f64::max);
+        let slow = |rail: usize| rate(rail) > 0.0 && rate(rail) < 0.5 * best;
+        let mut turns = (0..rails).map(|step| (turn + step) % rails);
+        turns.find(|&rail| works(rail) && !slow(rail)).unwrap_or(0)
     }
 
     /// How an operation of `len` bytes is spread.
@@ -146,7 +155,11 @@ impl Rails {
             0 => 1.0,
             n => known.iter().sum::<f64>() / n as f64,
         };
-        let weight = |rail: usize| if lane(rail).rate > 0.0 { lane(rail).rate } else { usual };
+        // Equal rails are never seen to be quite equal, and unequal shares would keep that up.
+        let best = known.iter().copied().fold(0.0, f64::max);
+        let equal = known.iter().all(|&rate| rate > SAME * best);
+        let seen = |rail: usize| lane(rail).rate > 0.0 && !equal;
+        let weight = |rail: usize| if seen(rail) { lane(rail).rate } else { usual };
         let load = |rail: usize| lane(rail).load as f64;
         let (all, weights) = usable
             .iter()
@@ -197,6 +210,14 @@ impl Rails {
         }
     }
 
+    /// What the rails wait for with their last fragments: who looks at each of these times sees how fast they
+    /// are.
+    pub fn ends(&self) -> SmallVec<[(Counter, u64); 4]> {
+        let lanes = self.lanes.borrow();
+        let last = lanes.iter().flatten().filter_map(|lane| lane.under_way.back());
+        last.map(|&(counter, value, _)| (counter, value)).collect()
+    }
+
     /// Bytes a second that each rail was seen to carry; 0 where that is not known.
     pub fn rates(&self, way: Way) -> Vec<f64> {
         self.lanes.borrow().iter().map(|lanes| lanes[way as usize].rate).collect()
@@ -220,9 +241,9 @@ mod tests {
     #[test]
     fn turns_leave_out_what_does_not_work() {
         let rails = Rails::default();
-        let turns: Vec<_> = (0..6).map(|_| rails.next(3, |rail| rail != 1)).collect();
+        let turns: Vec<_> = (0..6).map(|_| rails.next(Way::Write, 3, |rail| rail != 1)).collect();
         assert!(turns.contains(&0) && turns.contains(&2) && !turns.contains(&1), "{turns:?}");
-        assert_eq!(rails.next(2, |_| false), 0);
+        assert_eq!(rails.next(Way::Write, 2, |_| false), 0);
     }
 
     #[test]
@@ -259,5 +280,9 @@ mod tests {
         assert!((fast / slow - 3.0).abs() < 0.01, "{fast} {slow}");
         let spread = rails.spread(Way::Write, 4 << 20, 2, |_| true);
         assert_eq!(lens(&spread), [(0, 3 << 20), (1, 1 << 20)]);
+        let turns: Vec<_> = (0..4).map(|_| rails.next(Way::Write, 2, |_| true)).collect();
+        assert_eq!(turns, [0; 4], "short ones do not take a slow rail");
+        assert_eq!(rails.next(Way::Write, 2, |rail| rail == 1), 1, "unless it is the only one");
+        assert_ne!(rails.next(Way::Read, 2, |_| true), rails.next(Way::Read, 2, |_| true));
     }
 }

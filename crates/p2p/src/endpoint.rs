@@ -463,6 +463,18 @@ impl<F: Fabric> Endpoint<F> {
         std::future::poll_fn(|cx| self.poll_until(counter, target, cx)).await
     }
 
+    /// Waits until one of several counters has reached its target.
+    pub async fn until_any(&self, waits: &[(Counter, u64)]) -> Result<(), Fault> {
+        std::future::poll_fn(|cx| {
+            if let Some(fault) = &self.state.borrow().fault {
+                return Poll::Ready(Err(fault.clone()));
+            }
+            self.waiting.set(None);
+            self.fabric.poll_any(waits, None, cx).map_ok(|_| ())
+        })
+        .await
+    }
+
     fn poll_until(&self, counter: Counter, target: u64, cx: &mut Cx) -> Poll<Result<(), Fault>> {
         if let Some(fault) = &self.state.borrow().fault {
             return Poll::Ready(Err(fault.clone()));

@@ -106,7 +106,7 @@ impl<'w, F: Fabric> Posts<'w, F> {
         let peer = self.peer;
         let works = |rail: usize| fabric.rail_works(rail, peer);
         if !rails.fragments(way, here.len()) {
-            let rail = rails.next(self.rails, works);
+            let rail = rails.next(way, self.rails, works);
             return self.post(|done| post(Some(rail), here, there, done));
         }
         rails.observe(fabric.counters(), fabric.now());

@@ -199,10 +199,23 @@ impl<F: Fabric> Window<F> {
         while target.settled.get() < number {
             let Some(wait) = self.first_wait(rank) else { return Ok(()) };
             if let Some((counter, value)) = wait {
-                self.endpoint().until(counter, value).await?;
+                self.until_some(counter, value).await?;
             }
             self.settle(rank);
         }
+        Ok(())
+    }
+
+    /// Waits for a counter, or until a rail has nothing more to do: the time of that says how fast it is.
+    async fn until_some(&self, counter: Counter, value: u64) -> Result<(), Error> {
+        let (endpoint, rails) = (self.endpoint(), self.endpoint().rails());
+        let mut waits = rails.ends();
+        if waits.is_empty() {
+            return Ok(endpoint.until(counter, value).await?);
+        }
+        waits.push((counter, value));
+        endpoint.until_any(&waits).await?;
+        rails.observe(endpoint.fabric().counters(), endpoint.fabric().now());
         Ok(())
     }
 

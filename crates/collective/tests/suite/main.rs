@@ -1,0 +1,13 @@
+//! The algorithms among threads: one program, as what it compiles of the crates below is the same for all.
+#![cfg(not(miri))]
+
+#[path = "../group/mod.rs"]
+mod group;
+
+mod moves;
+mod native;
+mod neighbors;
+mod order;
+mod reductions;
+mod results;
+mod shared;

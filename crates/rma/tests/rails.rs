@@ -1,0 +1,287 @@
+//! Windows over several rails: unequal ones add up, and one that dies in an epoch loses nothing.
+
+mod common;
+
+use common::*;
+use fastrand::Rng;
+use std::rc::Rc;
+use weft_datatype::Op;
+use weft_fabric::Fabric;
+use weft_fabric::wait::WaitPolicy;
+use weft_fabric_sim::units::{MICROSECOND, Picoseconds, Rate};
+use weft_fabric_sim::{Chaos, Death, Machine, Options, Sim, run};
+use weft_p2p::Limits;
+use weft_process::{Buffer, Comm, Engine};
+use weft_rma::{Change, Memory, Options as WindowOptions, Spot, Window};
+
+// ---- random programs --------------------------------------------------------------------------------
+
+/// Numbers in each window: operations are whole, in fragments, and in many chunks.
+const LEN: usize = 12_000;
+const EPOCHS: u64 = 6;
+/// Programs; each runs with all rails, and again with one that dies.
+const SEEDS: u64 = 40;
+
+#[derive(Debug, Clone, Copy)]
+enum Epoch {
+    Fence,
+    Post,
+    Lock,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Work {
+    Put,
+    Get,
+    /// All ranks add.
+    Sum,
+}
+
+/// What one rank, or for sums every rank, does with a part of one window.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    origin: usize,
+    target: usize,
+    first: usize,
+    len: usize,
+    work: Work,
+}
+
+/// The steps of one epoch: parts of a window do not overlap, so their order does not matter.
+fn steps(rng: &mut Rng, ranks: usize) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for target in 0..ranks {
+        let mut cuts: Vec<usize> = (0..rng.usize(1..8)).map(|_| rng.usize(0..LEN)).collect();
+        cuts.extend([0, LEN]);
+        cuts.sort_unstable();
+        for ends in cuts.windows(2) {
+            let (first, len) = (ends[0], ends[1] - ends[0]);
+            // Parts of many windows are short.
+            let len = if rng.bool() { len } else { len.min(rng.usize(0..600)) };
+            let work = [Work::Put, Work::Put, Work::Get, Work::Sum][rng.usize(0..4)];
+            let len = if matches!(work, Work::Sum) { len.min(500) } else { len };
+            steps.push(Step { origin: rng.usize(0..ranks), target, first, len, work });
+        }
+    }
+    rng.shuffle(&mut steps);
+    steps
+}
+
+/// What `origin` brings to number `i` of a step's part in an epoch.
+fn value(epoch: u64, origin: usize, i: usize) -> i64 {
+    (epoch * 1_000_000_007 + origin as u64 * 100_003 + i as u64) as i64
+}
+
+/// All windows after an epoch.
+fn replay(model: &mut [Vec<i64>], epoch: u64, steps: &[Step]) {
+    for step in steps {
+        let ranks = model.len();
+        let part = &mut model[step.target][step.first..step.first + step.len];
+        for (i, number) in part.iter_mut().enumerate() {
+            match step.work {
+                Work::Put => *number = value(epoch, step.origin, i),
+                Work::Get => {}
+                Work::Sum => *number += (0..ranks).map(|r| value(epoch, r, i)).sum::<i64>(),
+            }
+        }
+    }
+}
+
+/// The program of a seed on one rank; every rank draws the same steps and knows all windows.
+async fn program(comm: Rc<Comm<Sim>>, seed: u64) {
+    let (me, ranks) = (comm.rank(), comm.size());
+    let mut rng = Rng::with_seed(seed);
+    let mut model = vec![vec![0i64; LEN]; ranks];
+    let word = ty(AINT);
+    let brings = Memory::Allocate { len: 8 * LEN, align: 8 };
+    let window = Window::create(&comm, brings, 8, WindowOptions::default()).await.unwrap();
+    window.memory().fill(&vec![0; 8 * LEN]);
+    comm.barrier().await.unwrap();
+    for epoch in 0..EPOCHS {
+        let kind = [Epoch::Fence, Epoch::Post, Epoch::Lock][rng.usize(0..3)];
+        let steps = steps(&mut rng, ranks);
+        let all: Vec<usize> = (0..ranks).collect();
+        match kind {
+            Epoch::Fence => window.fence(0).await.unwrap(),
+            Epoch::Post => {
+                window.post(all.clone(), 0).unwrap();
+                window.start(all, 0).await.unwrap();
+            }
+            Epoch::Lock => window.lock_all(0).await.unwrap(),
+        }
+        let mut held = Vec::new();
+        for step in &steps {
+            let numbers = match step.work {
+                Work::Sum => (0..step.len).map(|i| value(epoch, me, i)).collect(),
+                _ if step.origin != me => continue,
+                Work::Put => (0..step.len).map(|i| value(epoch, me, i)).collect(),
+                Work::Get => vec![-1; step.len],
+            };
+            let data = Numbers::new(&comm, &numbers);
+            let buffer = data.buffer();
+            let spot =
+                Spot { rank: step.target, disp: step.first as i64, count: step.len, ty: &word };
+            match step.work {
+                Work::Put => drop(window.put(&buffer, &spot).await.unwrap()),
+                Work::Get => drop(window.get(&buffer, &spot).await.unwrap()),
+                Work::Sum => {
+                    let add = Change::Reduce { op: Op::Sum, origin: Some(&buffer) };
+                    window.accumulate(add, None, &spot).await.unwrap();
+                }
+            }
+            held.push((*step, data));
+        }
+        match kind {
+            Epoch::Fence => window.fence(weft_rma::assert::NOSUCCEED).await.unwrap(),
+            Epoch::Post => {
+                window.complete().await.unwrap();
+                window.wait().await.unwrap();
+            }
+            Epoch::Lock => {
+                window.unlock_all().await.unwrap();
+                comm.barrier().await.unwrap();
+            }
+        }
+        for (step, data) in held {
+            if let Work::Get = step.work {
+                let part = &model[step.target][step.first..step.first + step.len];
+                assert!(data.get() == part, "seed {seed}, epoch {epoch}: rank {me} {step:?}");
+            }
+        }
+        replay(&mut model, epoch, &steps);
+        let now = numbers(window.memory());
+        if let Some(at) = (0..LEN).find(|&i| now[i] != model[me][i]) {
+            let found = (now[at], model[me][at]);
+            panic!("seed {seed}, {kind:?} {epoch}: window of {me} at {at}: {found:?}\n{steps:#?}");
+        }
+        comm.barrier().await.unwrap();
+    }
+    window.free().await.unwrap();
+}
+
+fn engine(sim: Sim) -> Rc<Engine<Sim>> {
+    let limits = Limits { eager: 200, credit: 4 << 10, shelf: 1 << 20 };
+    Engine::new(sim, WaitPolicy::new(true), limits)
+}
+
+/// Deaths of one rail at some nodes, while the program runs.
+fn deaths(rng: &mut Rng, ranks: usize, end: Picoseconds) -> (usize, Vec<(Picoseconds, Death)>) {
+    let rail = rng.usize(0..2);
+    let mut nodes: Vec<usize> = (0..ranks).collect();
+    rng.shuffle(&mut nodes);
+    nodes.truncate(rng.usize(1..=ranks));
+    let kill = |node| (rng.u64(end / 20..end), Death::Rail { node, rail });
+    (rail, nodes.into_iter().map(kill).collect())
+}
+
+#[test]
+fn a_rail_that_dies_in_an_epoch_loses_no_byte() {
+    let machine = Rc::new(Machine::load_with("em64t", &[("nodes", "8")]).expect("a machine"));
+    let mut repeated = 0u64;
+    for seed in 0..SEEDS {
+        let mut rng = Rng::with_seed(seed ^ 0xdead);
+        let ranks = rng.usize(2..=6);
+        let options = |deaths| {
+            let chaos = (seed % 2 == 1).then(|| Chaos { loss: None, ..Chaos::rough() });
+            Options { deaths, chaos, ..Options::new(ranks).seed(seed) }
+        };
+        let alive = run(&machine, options(Vec::new()), |sim| {
+            let engine = engine(sim);
+            engine.run(program(Comm::world(&engine), seed))
+        })
+        .unwrap_or_else(|why| panic!("{ranks} ranks, seed {seed}, all rails: {why}"));
+        let (rail, deaths) = deaths(&mut rng, ranks, alive.end());
+        let victim = match deaths[0].1 {
+            Death::Rail { node, .. } => node,
+            Death::Rank(_) => unreachable!("rails only"),
+        };
+        let outcome = run(&machine, options(deaths.clone()), |sim| {
+            let engine = engine(sim.clone());
+            async move {
+                engine.run(program(Comm::world(&engine), seed)).await;
+                sim.rank() == victim || !sim.rail_works(rail, victim)
+            }
+        })
+        .unwrap_or_else(|why| panic!("{ranks} ranks, seed {seed}, {deaths:?}: {why}"));
+        assert!(outcome.results.iter().all(|seen| *seen == Some(true)), "seed {seed}: {deaths:?}");
+        // What was under way comes again only after the detection of the death.
+        repeated += u64::from(outcome.end() > alive.end() + 900 * MICROSECOND);
+    }
+    assert!(repeated >= SEEDS / 3, "only {repeated} of {SEEDS} deaths hit something under way");
+}
+
+// ---- unequal rails ----------------------------------------------------------------------------------
+
+/// What a long operation is, in bytes.
+const LONG: usize = 4 << 20;
+
+/// Time of `count` puts of `len` bytes and a flush, in seconds, after long ones.
+fn puts(machine: &Rc<Machine>, len: usize, count: usize) -> f64 {
+    const ROUNDS: u32 = 20;
+    let outcome = run(machine, Options::new(2), |sim| {
+        let engine = engine(sim);
+        async move {
+            let comm = Comm::world(&engine);
+            let body = async move {
+                let brings = Memory::Allocate { len: LONG, align: 64 };
+                let window =
+                    Window::create(&comm, brings, 1, WindowOptions::default()).await.unwrap();
+                let word = ty(AINT);
+                window.lock_all(0).await.unwrap();
+                let mut time = 0.0;
+                let fabric = comm.engine().endpoint().fabric();
+                for round in 0..2 * ROUNDS {
+                    // The first half learns the rates.
+                    let learns = round < ROUNDS;
+                    let count_of = if learns { LONG } else { len } / 8;
+                    let data = Buffer::phantom(count_of, word.clone());
+                    let spot = Spot { rank: 1, disp: 0, count: count_of, ty: &word };
+                    let start = fabric.now();
+                    if comm.rank() == 0 {
+                        for _ in 0..count {
+                            window.put(&data, &spot).await.unwrap();
+                        }
+                        window.flush(1).await.unwrap();
+                    }
+                    if !learns {
+                        time += (fabric.now() - start).as_secs_f64();
+                    }
+                }
+                window.unlock_all().await.unwrap();
+                comm.barrier().await.unwrap();
+                window.free().await.unwrap();
+                time / f64::from(ROUNDS)
+            };
+            engine.run(body).await
+        }
+    });
+    outcome.unwrap_or_else(|why| panic!("{len} bytes: {why}")).results[0].expect("alive")
+}
+
+#[test]
+fn unequal_rails_add_up() {
+    let base = Machine::load_with("ndr", &[("nodes", "2")]).expect("a machine");
+    for (fast, slow) in [(900.0, 300.0), (1000.0, 100.0), (971.0, 700.0)] {
+        let with = |rates: &[f64]| {
+            let mut machine = base.clone();
+            let rail = |&rate: &f64| {
+                let mut rail = machine.rail[0].clone();
+                (rail.bus, rail.bandwidth) = (None, Rate::from_mb_per_s(rate));
+                rail
+            };
+            machine.rail = rates.iter().map(rail).collect();
+            Rc::new(machine)
+        };
+        let rate = |rates: &[f64]| LONG as f64 / puts(&with(rates), LONG, 1);
+        let (one, other, both) = (rate(&[fast]), rate(&[slow]), rate(&[fast, slow]));
+        let share = both / (one + other);
+        println!("{fast} and {slow} MB/s, 4 MiB: {both:.3e} of {:.3e}: {share:.3}", one + other);
+        assert!(share >= 0.95, "{fast} and {slow} MB/s: {share:.3} of their sum");
+        for count in [1, 16] {
+            let (one, both) =
+                (puts(&with(&[fast]), 8, count), puts(&with(&[fast, slow]), 8, count));
+            println!("{fast} and {slow} MB/s, {count} of 8 B: {one:.3e} s alone, {both:.3e} s");
+            assert!(both <= one * 1.001, "8 bytes: {both} s over both, {one} s over one");
+        }
+    }
+}
