@@ -7,7 +7,7 @@ int main(int argc, char **argv)
     bench_begin(&b, "bandwidth", "4K,16K,64K,256K,1M,4M", &argc, &argv);
     bench_need_ranks(&b, b.ranks == 2, "2 ranks");
     for (int i = 0; i < b.size_count; i++) {
-        int window = stream_window(&b, b.sizes[i]);
+        int window = bench_window(&b, b.sizes[i]);
         struct timing t = stream_measure(&b, b.sizes[i], window, 0);
         bench_report(&b, b.sizes[i], t, 1e-9 * (double)b.sizes[i] * window, "GB/s");
     }

@@ -54,7 +54,7 @@ struct timing {
 /* Runs `iterations` operations back to back; every rank calls it. */
 typedef void (*operation)(void *state, long iterations);
 
-static void bench_fail(const struct bench *b, const char *what, long value)
+static inline void bench_fail(const struct bench *b, const char *what, long value)
 {
     fprintf(stderr, "%s: rank %d: %s (%ld)\n", b->name, b->rank, what, value);
     MPI_Abort(MPI_COMM_WORLD, 1);
@@ -69,11 +69,11 @@ static const char bench_usage[] =
     "  --seconds S          time for each size (default 0.2)\n"
     "  --batch N            operations between two synchronised starts (default: as many as fit in --batch-seconds)\n"
     "  --batch-seconds S    length of a batch (default 0.002; 0.05 with more ranks than processors)\n"
-    "  --window N           messages in flight (bandwidth, bidirectional, message_rate)\n"
+    "  --window N           messages in flight; puts of put_get_interleaved; inserts of a round of hash_*\n"
     "  --separate           buffers of its own for each message in flight\n"
     "  --mean               report the mean over batches, not the median (default with more ranks than processors)\n";
 
-static double bench_number(const struct bench *b, const char *option, const char *text, double least)
+static inline double bench_number(const struct bench *b, const char *option, const char *text, double least)
 {
     char *end;
     double value = text ? strtod(text, &end) : 0;
@@ -88,7 +88,7 @@ static double bench_number(const struct bench *b, const char *option, const char
     return value;
 }
 
-static void bench_sizes(struct bench *b, const char *list)
+static inline void bench_sizes(struct bench *b, const char *list)
 {
     char copy[1024], *rest = copy, *item;
     snprintf(copy, sizeof copy, "%s", list ? list : "");
@@ -100,7 +100,7 @@ static void bench_sizes(struct bench *b, const char *list)
     }
 }
 
-static void bench_options(struct bench *b, int argc, char **argv)
+static inline void bench_options(struct bench *b, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
         const char *o = argv[i], *v = i + 1 < argc ? argv[i + 1] : NULL;
@@ -124,10 +124,16 @@ static void bench_options(struct bench *b, int argc, char **argv)
     }
 }
 
+/* 64 messages in flight, 16 from 1 MiB on. */
+static inline int bench_window(const struct bench *b, size_t bytes)
+{
+    return b->window ? b->window : bytes < (1 << 20) ? 64 : 16;
+}
+
 /* ---- clock and synchronised starts ------------------------------------------------------------------------------ */
 
 /* Seconds. Not MPI_Wtime: in some libraries that begins at another moment on each rank of one machine, and costs differ. */
-static double bench_now(void)
+static inline double bench_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -136,7 +142,7 @@ static double bench_now(void)
 
 /* Estimates this rank's clock offset from the quickest of up to 100 round trips with rank 0 (at most about 20 ms). An
  * offset smaller than half of that round trip cannot be told from none: clocks of one machine are then taken as one. */
-static void bench_clock(struct bench *b)
+static inline void bench_clock(struct bench *b)
 {
     double reply[1], ping[2];
     b->offset = 0;
@@ -165,7 +171,7 @@ static void bench_clock(struct bench *b)
     }
 }
 
-static void bench_wait_until(const struct bench *b, double moment)
+static inline void bench_wait_until(const struct bench *b, double moment)
 {
     for (double left; (left = moment - bench_now()) > 0;) {
         if (!b->crowded) continue;
@@ -174,13 +180,13 @@ static void bench_wait_until(const struct bench *b, double moment)
     }
 }
 
-static int bench_ascending(const void *a, const void *b)
+static inline int bench_ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-static double bench_median(double *values, long count)
+static inline double bench_median(double *values, long count)
 {
     qsort(values, (size_t)count, sizeof *values, bench_ascending);
     return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
@@ -188,7 +194,7 @@ static double bench_median(double *values, long count)
 
 /* The number of operations that fit in a batch, the same on all ranks: grown until a batch is long enough, and still is
  * after a while: the first may be slow (pages, caches, connections). */
-static long bench_calibrate(const struct bench *b, operation op, void *state)
+static inline long bench_calibrate(const struct bench *b, operation op, void *state)
 {
     if (b->batch) return b->batch;
     double batch = 1, most = b->iterations ? (double)b->iterations : 1e7;
@@ -208,7 +214,7 @@ static long bench_calibrate(const struct bench *b, operation op, void *state)
 }
 
 /* Times `op`; the result is complete on rank 0 only. */
-static struct timing bench_measure(struct bench *b, operation op, void *state)
+static inline struct timing bench_measure(struct bench *b, operation op, void *state)
 {
     struct timing t = {0};
     long room = 1024;
@@ -261,7 +267,7 @@ static struct timing bench_measure(struct bench *b, operation op, void *state)
 
 /* ---- data ------------------------------------------------------------------------------------------------------- */
 
-static void *bench_buffer(const struct bench *b, size_t bytes)
+static inline void *bench_buffer(const struct bench *b, size_t bytes)
 {
     void *p = NULL;
     if (posix_memalign(&p, BENCH_PAGE, bytes ? bytes : 1)) bench_fail(b, "out of memory, bytes asked for", (long)bytes);
@@ -270,16 +276,16 @@ static void *bench_buffer(const struct bench *b, size_t bytes)
 }
 
 /* A byte that depends on its place, so that a shifted or partial copy is found. */
-static unsigned char bench_byte(size_t i, unsigned seed) { return (unsigned char)(i * 31 + (i >> 8) * 7 + seed * 101 + 1); }
+static inline unsigned char bench_byte(size_t i, unsigned seed) { return (unsigned char)(i * 31 + (i >> 8) * 7 + seed * 101 + 1); }
 
-static void bench_fill(void *buffer, size_t bytes, unsigned seed)
+static inline void bench_fill(void *buffer, size_t bytes, unsigned seed)
 {
     unsigned char *p = buffer;
     for (size_t i = 0; i < bytes; i++) p[i] = bench_byte(i, seed);
 }
 
 /* Ends the job if `buffer` is not what bench_fill(.., seed) writes. */
-static void bench_check(const struct bench *b, const void *buffer, size_t bytes, unsigned seed)
+static inline void bench_check(const struct bench *b, const void *buffer, size_t bytes, unsigned seed)
 {
     const unsigned char *p = buffer;
     for (size_t i = 0; i < bytes; i++)
@@ -289,7 +295,7 @@ static void bench_check(const struct bench *b, const void *buffer, size_t bytes,
 /* ---- start and report ------------------------------------------------------------------------------------------- */
 
 /* The processors this rank may run on, as a bit mask of the first 64. */
-static unsigned long bench_affinity(void)
+static inline unsigned long bench_affinity(void)
 {
     cpu_set_t set;
     unsigned long mask = 0;
@@ -299,7 +305,7 @@ static unsigned long bench_affinity(void)
     return mask;
 }
 
-static void bench_begin(struct bench *b, const char *name, const char *sizes, int *argc, char ***argv)
+static inline void bench_begin(struct bench *b, const char *name, const char *sizes, int *argc, char ***argv)
 {
     memset(b, 0, sizeof *b);
     b->name = name;
@@ -327,7 +333,7 @@ static void bench_begin(struct bench *b, const char *name, const char *sizes, in
     bench_clock(b);
 }
 
-static void bench_need_ranks(const struct bench *b, int right, const char *needed)
+static inline void bench_need_ranks(const struct bench *b, int right, const char *needed)
 {
     if (right) return;
     if (b->rank == 0) fprintf(stderr, "%s: needs %s, not %d\n", b->name, needed, b->ranks);
@@ -335,13 +341,16 @@ static void bench_need_ranks(const struct bench *b, int right, const char *neede
     exit(2);
 }
 
+/* The time that the figure is made of, in seconds an operation; on rank 0. */
+static inline double bench_time(const struct bench *b, struct timing t) { return b->mean ? t.mean : t.batch_median; }
+
 /* One line. `scale` and `unit` turn the time of one operation, t seconds, into the figure: scale * t if the unit is a
  * time ("us"), scale / t if it is a rate. */
-static void bench_report(const struct bench *b, size_t size, struct timing t, double scale, const char *unit)
+static inline void bench_report(const struct bench *b, size_t size, struct timing t, double scale, const char *unit)
 {
     if (b->rank != 0) return;
     int lower = !strcmp(unit, "us");
-    double time = b->mean ? t.mean : t.batch_median;
+    double time = bench_time(b, t);
     double per = lower ? scale : 1e6;
     printf("{\"size\":%zu,\"value\":%.6g,\"unit\":\"%s\",\"best\":%.6g,\"batches\":%ld,\"batch\":%ld,", size,
            lower ? scale * time : scale / time, unit, lower ? scale * t.batch_min : scale / t.batch_min, t.batches,

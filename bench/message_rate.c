@@ -8,7 +8,7 @@ int main(int argc, char **argv)
     bench_begin(&b, "message_rate", "0,8,64,512", &argc, &argv);
     bench_need_ranks(&b, b.ranks >= 2 && b.ranks % 2 == 0, "an even number of ranks");
     for (int i = 0; i < b.size_count; i++) {
-        int window = stream_window(&b, b.sizes[i]);
+        int window = bench_window(&b, b.sizes[i]);
         struct timing t = stream_measure(&b, b.sizes[i], window, 0);
         bench_report(&b, b.sizes[i], t, 1e-6 * window * (b.ranks / 2), "M/s");
     }

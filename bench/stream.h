@@ -17,7 +17,7 @@ struct stream {
     MPI_Request *requests;
 };
 
-static void stream_windows(void *opaque, long iterations)
+static inline void stream_windows(void *opaque, long iterations)
 {
     struct stream *s = opaque;
     int count = (int)s->bytes;
@@ -40,16 +40,16 @@ static void stream_windows(void *opaque, long iterations)
 }
 
 /* The contents of message `w` as sent by `rank`; with one buffer for all, only message 0 exists. */
-static unsigned stream_seed(unsigned round, int rank, int w) { return round * 1000 + (unsigned)rank * 100 + (unsigned)w; }
+static inline unsigned stream_seed(unsigned round, int rank, int w) { return round * 1000 + (unsigned)rank * 100 + (unsigned)w; }
 
-static void stream_check(struct stream *s, unsigned round)
+static inline void stream_check(struct stream *s, unsigned round)
 {
     for (int w = 0; s->receives && w < (s->stride ? s->window : 1); w++)
         bench_check(s->b, s->in + (size_t)w * s->stride, s->bytes, stream_seed(round, s->peer, w));
 }
 
 /* One window into cleared buffers, with new contents. */
-static void stream_verify(struct stream *s, unsigned round)
+static inline void stream_verify(struct stream *s, unsigned round)
 {
     for (int w = 0; w < (s->stride ? s->window : 1); w++) {
         if (s->out) bench_fill(s->out + (size_t)w * s->stride, s->bytes, stream_seed(round, s->b->rank, w));
@@ -60,7 +60,7 @@ static void stream_verify(struct stream *s, unsigned round)
 }
 
 /* Times windows of `bytes`; `both` ways or from the lower half of the ranks to the upper. */
-static struct timing stream_measure(struct bench *b, size_t bytes, int window, int both)
+static inline struct timing stream_measure(struct bench *b, size_t bytes, int window, int both)
 {
     int half = b->ranks / 2, lower = b->rank < half;
     struct stream s = {.b = b, .peer = lower ? b->rank + half : b->rank - half, .window = window, .bytes = bytes};
@@ -76,12 +76,6 @@ static struct timing stream_measure(struct bench *b, size_t bytes, int window, i
     stream_verify(&s, 2);
     free(s.out), free(s.in), free(s.requests);
     return t;
-}
-
-/* 64 messages in flight, 16 from 1 MiB on. */
-static int stream_window(const struct bench *b, size_t bytes)
-{
-    return b->window ? b->window : bytes < (1 << 20) ? 64 : 16;
 }
 
 #endif
