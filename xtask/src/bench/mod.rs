@@ -26,8 +26,9 @@ pub struct Args {
     /// Benchmarks to run (all if none is named): latency, bandwidth, bidirectional, message_rate,
     /// barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall,
     /// reduce_scatter_block, scan, put_flush, put_lock, put_pscw, put_fence, get_flush, get_lock,
-    /// get_pscw, get_fence, idle, pack_vector, pack_nested, pack_indexed, pack_struct,
-    /// reduce_local.
+    /// get_pscw, get_fence, put_bidirectional, put_get_interleaved, overlap_put, fence_empty,
+    /// fence_put, fence_neighbors, halo_onesided, halo_twosided, hash_onesided, hash_twosided,
+    /// idle, pack_vector, pack_nested, pack_indexed, pack_struct, reduce_local.
     benchmarks: Vec<String>,
     /// Collective operations at many sizes on 2, 4 and 8 ranks, and a table of ratios alone.
     #[arg(long)]

@@ -1,7 +1,7 @@
 //! Which programs are run on how many ranks, at which sizes.
 
 /// The benchmarks that can be asked for, in the order of the table.
-pub const NAMES: [&str; 28] = [
+pub const NAMES: [&str; 38] = [
     "latency",
     "bandwidth",
     "bidirectional",
@@ -24,6 +24,16 @@ pub const NAMES: [&str; 28] = [
     "get_lock",
     "get_pscw",
     "get_fence",
+    "put_bidirectional",
+    "put_get_interleaved",
+    "overlap_put",
+    "fence_empty",
+    "fence_put",
+    "fence_neighbors",
+    "halo_onesided",
+    "halo_twosided",
+    "hash_onesided",
+    "hash_twosided",
     "idle",
     "pack_vector",
     "pack_nested",
@@ -98,6 +108,25 @@ pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<Case>, String> {
                 add(1, false, "4K,64K,1M,16M", 1.0);
             }
             "reduce_local" => add(1, false, "64,4K,64K,1M,16M", 1.0),
+            "put_bidirectional" | "put_get_interleaved" => add(2, false, "4K,64K,1M", 1.0),
+            "overlap_put" => add(2, false, "8,4K,64K,1M", 3.0),
+            "fence_empty" => {
+                add(2, false, "0", 1.0);
+                add(4, false, "0", 2.5);
+            }
+            "fence_put" | "fence_neighbors" => {
+                add(2, false, "8,1K,64K", 1.0);
+                add(4, false, "8,1K", 2.5);
+            }
+            // Of an edge, and of one rank's part of the table.
+            "halo_onesided" | "halo_twosided" => {
+                add(2, false, "64,512,4K", 1.0);
+                add(4, false, "64,512,4K", 2.5);
+            }
+            "hash_onesided" | "hash_twosided" => {
+                add(2, false, "64K,1M", 1.0);
+                add(4, false, "64K", 2.5);
+            }
             rma if rma.starts_with("put_") || rma.starts_with("get_") => {
                 add(2, false, "8,1K,64K,1M", 1.0);
             }

@@ -83,13 +83,17 @@ fn panels(cases: &[Case], libraries: usize, results: &Results) -> Vec<Panel> {
             panels.push(panel(title, &rows, rows.iter().map(label).collect(), libraries));
         }
     }
+    panels.retain(|panel| panel.lines.iter().any(|line| !line.is_empty()));
     panels
 }
 
 fn panel(title: String, rows: &[&Row], places: Vec<String>, libraries: usize) -> Panel {
     let line = |library| {
         let point = |(place, row): (usize, &&Row)| {
-            Some((place as f64, row.median(library)?, row.best(library)?))
+            // A share of nothing has no place on a logarithmic scale.
+            let shown = |figure: &f64| *figure > 0.0;
+            let median = row.median(library).filter(shown)?;
+            Some((place as f64, median, row.best(library).filter(shown)?))
         };
         rows.iter().enumerate().filter_map(point).collect()
     };
@@ -154,4 +158,22 @@ fn draw<'a>(
         .border_style(BLACK.mix(0.3))
         .label_font(("sans-serif", 12))
         .draw()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_nothing_has_no_point_and_no_panel_alone() {
+        let cases = super::super::plan::cases(&["overlap_put".to_owned()], 0.1).unwrap();
+        let mut results = Results::default();
+        for (size, share) in [(8, 0), (64, 0)] {
+            let line = format!("{{\"size\":{size},\"value\":{share},\"unit\":\"% hidden\"}}");
+            results.add(0, 0, &line).unwrap();
+        }
+        assert!(panels(&cases, 1, &results).is_empty());
+        results.add(0, 0, "{\"size\":4096,\"value\":30,\"unit\":\"% hidden\"}").unwrap();
+        assert_eq!(panels(&cases, 1, &results)[0].lines, [[(2.0, 30.0, 30.0)]]);
+    }
 }

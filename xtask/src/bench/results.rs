@@ -32,7 +32,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Times and shares: less is better. Rates: more is.
+    /// Times and shares of a processor: less is better. Rates, and the share that is hidden: more is.
     pub fn lower_is_better(&self) -> bool {
         matches!(self.unit.as_str(), "us" | "%")
     }
@@ -161,6 +161,15 @@ mod tests {
         let results = results();
         assert_eq!(results.rows[0].best_of_others(0), Some(2.0));
         assert_eq!(results.rows[1].best_of_others(0), Some(5.0));
+    }
+
+    #[test]
+    fn a_processor_used_is_a_price_and_time_hidden_a_gain() {
+        let mut results = Results::default();
+        results.add(0, 0, "{\"size\":8,\"value\":4,\"unit\":\"%\"}").unwrap();
+        results.add(1, 0, "{\"size\":8,\"value\":4,\"unit\":\"% hidden\"}").unwrap();
+        assert!(results.rows[0].lower_is_better());
+        assert!(!results.rows[1].lower_is_better());
     }
 
     #[test]

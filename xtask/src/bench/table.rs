@@ -55,6 +55,8 @@ fn cells(
     let mine = weft.and_then(|w| row.median(w));
     if let Some(weft) = weft {
         let ratio = mine.zip(row.best_of_others(weft)).map(|(mine, best)| mine / best);
+        // To a share of nothing (no time hidden) there is no ratio.
+        let ratio = ratio.filter(|r| r.is_finite());
         cells.push(ratio.map_or("-".to_owned(), |r| format!("{r:.2}")));
         cells.push(ratio.map_or("-", |r| verdict(r, row.lower_is_better())).to_owned());
     }
@@ -126,5 +128,29 @@ mod tests {
     #[test]
     fn sizes_read_like_options() {
         assert_eq!([8, 1024, 4 << 20, 1536].map(size), ["8", "1K", "4M", "1536"]);
+    }
+
+    #[test]
+    fn to_no_share_at_all_there_is_no_ratio() {
+        let library = |name: &str, kind| Library {
+            name: name.to_owned(),
+            kind,
+            prefix: "/".into(),
+            version: String::new(),
+        };
+        let libraries = [library("weft", Kind::Weft), library("other", Kind::Other)];
+        let cases = super::super::plan::cases(&["overlap_put".to_owned()], 0.1).unwrap();
+        let mut results = Results::default();
+        for (library, shares) in [(0, [40, 40]), (1, [0, 80])] {
+            for (size, share) in [8, 64].into_iter().zip(shares) {
+                let unit = "% hidden";
+                let line = format!("{{\"size\":{size},\"value\":{share},\"unit\":\"{unit}\"}}");
+                results.add(0, library, &line).unwrap();
+            }
+        }
+        let text = render(&cases, &libraries, &results);
+        let row = |size: &str| text.lines().find(|l| l.trim().starts_with(size)).unwrap();
+        assert!(!row("8 ").contains("inf") && !row("8 ").contains("ahead"), "{text}");
+        assert!(row("64 ").contains("0.50") && row("64 ").contains("behind"), "{text}");
     }
 }
