@@ -260,6 +260,27 @@ pub const SETTINGS: &[Setting] = &[
         doc: "the most rails (adapters or ports) to use",
     },
     Setting {
+        name: "WEFT_RAIL_WRITE",
+        about: About(Rma, Tuner, All),
+        kind: Kind::Number { least: 0, most: u32::MAX as u64 },
+        default: "8192",
+        doc: "puts and other writes of so many bytes and more are spread over all rails to a peer",
+    },
+    Setting {
+        name: "WEFT_RAIL_READ",
+        about: About(Rma, Tuner, All),
+        kind: Kind::Number { least: 0, most: u32::MAX as u64 },
+        default: "8192",
+        doc: "gets and other reads of so many bytes and more are spread over all rails to a peer",
+    },
+    Setting {
+        name: "WEFT_RAIL_RENDEZVOUS",
+        about: About(Rma, Tuner, All),
+        kind: Kind::Number { least: 0, most: u32::MAX as u64 },
+        default: "16384",
+        doc: "the payload of a message of so many bytes and more is read over all rails to its sender",
+    },
+    Setting {
         name: "WEFT_RAIL",
         about: About(Verbs, Tuner, All),
         kind: Kind::Maybe { least: 0, most: weft_fabric_verbs::RAILS_MAX as u64 - 1 },

@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::time::Instant;
-use weft_fabric::{Counter, Counters};
+use weft_fabric::{Counter, Counters, Fabric, Fault, RemoteAddr, Sge};
 
 /// Which way data go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,14 +44,22 @@ pub type Fragments = SmallVec<[Fragment; 4]>;
 pub struct Thresholds {
     pub write: usize,
     pub read: usize,
+    /// The payload of a message, which its receiver reads.
+    pub rendezvous: usize,
 }
 
 impl Default for Thresholds {
     /// One-sided operations have no rendezvous, so they are worth fragmenting early: the document's 8 KiB.
     fn default() -> Thresholds {
-        Thresholds { write: 8 << 10, read: 8 << 10 }
+        Thresholds { write: 8 << 10, read: 8 << 10, rendezvous: 16 << 10 }
     }
 }
+
+/// What fragments count their ends with: each a counter of its own, and the value that says it is over.
+pub type Waits = SmallVec<[(Counter, u64); 2]>;
+
+/// Longest part that a rail is given at once: rails that share a bus take turns on it.
+const CHUNK: usize = 64 << 10;
 
 /// Fragments begin at multiples of so many bytes, and have as many at least.
 const GRAIN: usize = 4 << 10;
@@ -114,7 +122,7 @@ impl Rails {
 
     /// Whether an operation of `len` bytes is fragmented.
     pub fn fragments(&self, way: Way, len: usize) -> bool {
-        let Thresholds { write, read } = self.thresholds.get();
+        let Thresholds { write, read, .. } = self.thresholds.get();
         len >= if way == Way::Write { write } else { read }
     }
 
@@ -186,6 +194,46 @@ impl Rails {
             last.len += len - offset;
         }
         fragments
+    }
+
+    /// Posts `here` in fragments over the first `rails` rails to `peer`: a write of it to `there`, or a read of
+    /// that into it. Each fragment appends to `waits` what says that it is over; who waits for it frees the
+    /// counters afterwards. Memory belongs to the fabric until then.
+    pub fn stripe<F: Fabric>(
+        &self,
+        fabric: &F,
+        way: Way,
+        (peer, rails): (usize, usize),
+        (here, there): (Sge, RemoteAddr),
+        waits: &mut Waits,
+    ) -> Result<(), Fault> {
+        let counters = fabric.counters();
+        self.observe(counters, fabric.now());
+        let fragments = self.spread(way, here.len(), rails, |rail| fabric.rail_works(rail, peer));
+        let first = waits.len();
+        for _ in &fragments {
+            let counter = counters.allocate();
+            waits.push((counter, counters.value(counter)));
+        }
+        let longest = fragments.iter().map(|fragment| fragment.len).max().unwrap_or(0);
+        // By turns, so that all rails begin at once.
+        for at in (0..longest).step_by(CHUNK) {
+            for (i, fragment) in fragments.iter().enumerate().filter(|(_, f)| f.len > at) {
+                let (offset, len) = (fragment.offset + at, CHUNK.min(fragment.len - at));
+                let (part, to) = (here.part(offset, len), there.offset(offset as u64));
+                let (counter, value) = &mut waits[first + i];
+                *value += 1;
+                let done = Some(*counter);
+                match way {
+                    Way::Write => fabric.write_over(fragment.rail, peer, part, to, done),
+                    Way::Read => fabric.read_over(fragment.rail, peer, part, to, done),
+                }?;
+            }
+        }
+        for (&fragment, &wait) in fragments.iter().zip(&waits[first..]) {
+            self.posted(way, fragment, wait, fabric.now());
+        }
+        Ok(())
     }
 
     /// A fragment is on its way; it is over when `counter >= value`.

@@ -7,6 +7,7 @@ use crate::request::{RequestId, Requests, Slot, Stage, Status};
 use crate::sharing::Claims;
 use crate::shelf::{self, Shelf};
 use crate::slab::Slab;
+use crate::striped::Striped;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
@@ -68,6 +69,8 @@ pub struct State {
     pub often: Often,
     /// Receives whose RDMA read is under way, and some whose read is over.
     pub reading: Vec<u32>,
+    /// Those of them that read over several rails.
+    pub striped: Vec<Striped>,
     /// Requests that nobody will ask for again.
     pub forgotten: Vec<u32>,
     pub requests: Requests,
@@ -163,6 +166,7 @@ impl<F: Fabric> Endpoint<F> {
             peers: Peers::default(),
             spare,
             reading: Vec::new(),
+            striped: Vec::new(),
             forgotten: Vec::new(),
             claims: None,
             shelf: Shelf::new(limits.shelf),
@@ -287,6 +291,9 @@ impl<F: Fabric> Endpoint<F> {
         }
         let mut state = self.state.borrow_mut();
         state.often.polls += 1;
+        if !state.striped.is_empty() {
+            self.settle_striped(&mut state);
+        }
         if !state.reading.is_empty() {
             moved |= self.settle_reads(&mut state);
         }

@@ -25,6 +25,7 @@ mod send;
 mod sharing;
 mod shelf;
 mod slab;
+mod striped;
 
 pub use endpoint::{Counts, Endpoint, Limits, Often, Pending, Seldom, Wait};
 pub use envelope::{Context, Source, Tag};

@@ -65,6 +65,9 @@ impl<F: Fabric> Endpoint<F> {
             }
             Some(Ok(false)) | None => {}
         }
+        if readable && self.fetch_striped(state, index, peer, offer.remote, into) {
+            return;
+        }
         let slot = &mut state.requests[index];
         if readable && self.fabric.read(peer, into, offer.remote, slot.counter).is_ok() {
             slot.stage = Stage::Reading;

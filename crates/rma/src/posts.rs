@@ -3,14 +3,11 @@
 
 use crate::Window;
 use crate::place::{Place, Reach};
-use crate::target::{Kept, Waits};
+use crate::target::Kept;
 use crate::transfer::Issued;
-use weft_channel::rails::Way;
+use weft_channel::rails::{Waits, Way};
 use weft_fabric::{Completion, Fabric, Fault, RemoteAddr, Sge};
 use weft_process::{Buffer, Error, Piece};
-
-/// Longest part that a rail is given at once: rails that share a bus take turns on it.
-const CHUNK: usize = 64 << 10;
 
 /// The posts of one operation.
 pub struct Posts<'w, F: Fabric> {
@@ -55,24 +52,14 @@ impl<'w, F: Fabric> Posts<'w, F> {
         if self.over {
             return f(None);
         }
-        if let Some(last) = self.waits.len().checked_sub(1) {
-            return self.post_as(last, f);
+        if let Some((counter, value)) = self.waits.last_mut() {
+            *value += 1;
+            return f(Some(*counter));
         }
         let counter = self.window.completions(self.rank);
         let due = &self.window.targets[self.rank].due;
         due.set(due.get() + 1);
         f(Some(counter))
-    }
-
-    /// The same, counted by one of its own counters.
-    fn post_as(
-        &mut self,
-        which: usize,
-        f: impl FnOnce(Completion) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
-        let (counter, value) = &mut self.waits[which];
-        *value += 1;
-        f(Some(*counter))
     }
 
     pub fn write(&mut self, from: Sge, to: RemoteAddr) -> Result<(), Fault> {
@@ -109,23 +96,7 @@ impl<'w, F: Fabric> Posts<'w, F> {
             let rail = rails.next(way, self.rails, works);
             return self.post(|done| post(Some(rail), here, there, done));
         }
-        rails.observe(fabric.counters(), fabric.now());
-        let fragments = rails.spread(way, here.len(), self.rails, works);
-        let first = self.waits.len();
-        fragments.iter().for_each(|_| self.add_counter());
-        let longest = fragments.iter().map(|fragment| fragment.len).max().unwrap_or(0);
-        // By turns, so that all rails begin at once.
-        for at in (0..longest).step_by(CHUNK) {
-            for (i, fragment) in fragments.iter().enumerate().filter(|(_, f)| f.len > at) {
-                let (offset, len) = (fragment.offset + at, CHUNK.min(fragment.len - at));
-                let (part, to) = (here.part(offset, len), there.offset(offset as u64));
-                self.post_as(first + i, |done| post(Some(fragment.rail), part, to, done))?;
-            }
-        }
-        for (&fragment, &wait) in fragments.iter().zip(&self.waits[first..]) {
-            rails.posted(way, fragment, wait, fabric.now());
-        }
-        Ok(())
+        rails.stripe(fabric, way, (peer, self.rails), (here, there), &mut self.waits)
     }
 
     /// Remembers what was posted until it is over; then `unpack` gets the data of `piece`.

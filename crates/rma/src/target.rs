@@ -2,9 +2,9 @@
 
 use crate::place::Reach;
 use crate::queue::Queued;
-use smallvec::SmallVec;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
+use weft_channel::rails::Waits;
 use weft_fabric::Counter;
 use weft_process::{Buffer, Piece};
 
@@ -32,9 +32,6 @@ pub struct Kept {
     pub piece: Option<Piece>,
     pub unpack: Option<Buffer>,
 }
-
-/// Counters of one operation's own, and what they must reach.
-pub type Waits = SmallVec<[(Counter, u64); 2]>;
 
 /// One rank of a window.
 #[derive(Default)]

@@ -10,6 +10,7 @@ use crate::waiting::Call;
 use crate::{helper, lock, settings};
 use std::ffi::{c_char, c_int};
 use std::rc::Rc;
+use weft_channel::rails::Thresholds;
 use weft_fabric::Fabric;
 use weft_p2p::Limits;
 
@@ -183,6 +184,11 @@ fn connect(state: &State) -> Result<(), String> {
     let mut policy = node.policy();
     policy.spin = std::time::Duration::from_micros(spin);
     let engine = Engine::new(node, policy, limits);
+    engine.endpoint().rails().set_thresholds(Thresholds {
+        write: settings::number("WEFT_RAIL_WRITE")? as usize,
+        read: settings::number("WEFT_RAIL_READ")? as usize,
+        rendezvous: settings::number("WEFT_RAIL_RENDEZVOUS")? as usize,
+    });
     *state.selection.borrow_mut() = std::rc::Rc::new(selection);
     *state.report.borrow_mut() = bootstrap.report();
     *state.bootstrap.borrow_mut() = Some(bootstrap);
