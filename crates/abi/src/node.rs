@@ -6,6 +6,7 @@ use crate::settings;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll};
 use std::time::Instant;
 use weft_bootstrap::{Bootstrap, OnNode};
@@ -293,6 +294,7 @@ impl Fabric for Node {
             result: Sge,
             done: Completion,
         ) -> Result<(), Fault>;
+        fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<&[AtomicU64]>;
         fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted;
         fn send_solicited(
             &self,

@@ -5,6 +5,7 @@ use crate::sleeper::Both;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use weft_fabric::wait::Sleep;
 use weft_fabric::{
     Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId, Head,
@@ -298,6 +299,15 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
                 added.map_err(|fault| self.named(fault))
             }
             _ => self.far.fetch_add(peer, address::far(target), operand, result, done),
+        }
+    }
+
+    fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<&[AtomicU64]> {
+        match self.places[peer] {
+            Place::Near(rank) if self.by_processors(at) => {
+                self.near.words(rank as usize, address::near(at), count)
+            }
+            _ => None,
         }
     }
 

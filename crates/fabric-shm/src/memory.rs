@@ -161,6 +161,16 @@ impl Shm {
 
     /// The aligned word at `at` of `peer`, for flags and atomics.
     pub(crate) fn word(&self, peer: usize, at: RemoteAddr) -> Result<&AtomicU64, Fault> {
+        Ok(&self.words_at(peer, at, 1)?[0])
+    }
+
+    /// `count` of them.
+    pub(crate) fn words_at(
+        &self,
+        peer: usize,
+        at: RemoteAddr,
+        count: usize,
+    ) -> Result<&[AtomicU64], Fault> {
         if !at.addr.is_multiple_of(8) {
             return Err(Fault::Corrupt { rank: peer, what: "address of a word" });
         }
@@ -168,9 +178,9 @@ impl Shm {
             let what = "do atomics on memory that it did not allocate";
             return Err(Fault::Unsupported { rank: peer, what });
         }
-        match self.place(peer, at, 8)? {
+        match self.place(peer, at, 8 * count)? {
             // SAFETY: inside the mapping, which lives as long as `self`, and aligned.
-            Place::Here(at) => Ok(unsafe { &*at.cast::<AtomicU64>() }),
+            Place::Here(at) => Ok(unsafe { std::slice::from_raw_parts(at.cast(), count) }),
             Place::There(_) => Err(Fault::Corrupt { rank: peer, what: "address of a word" }),
         }
     }

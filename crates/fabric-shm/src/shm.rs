@@ -9,7 +9,7 @@ use crate::multicast::{MULTICAST_MAX, Speaker};
 use crate::poll_bell::{PollBell, Sleeper};
 use crate::ring::INLINE;
 use crate::segment::Segment;
-use crate::sync::Ordering;
+use crate::sync::{AtomicU64, Ordering};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
@@ -354,6 +354,10 @@ impl Fabric for Shm {
         self.wake(peer);
         self.complete(done);
         Ok(())
+    }
+
+    fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<&[AtomicU64]> {
+        self.words_at(peer, at, count).ok()
     }
 
     fn compare_swap(

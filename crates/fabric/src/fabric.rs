@@ -5,6 +5,7 @@ use crate::{
     RemoteAddr, RemoteFlag, Sge, wait::Sleep,
 };
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -242,6 +243,13 @@ pub trait Fabric: 'static {
         result: Sge,
         done: Completion,
     ) -> Result<(), Fault>;
+
+    /// `count` aligned words of `peer` on which processors do the fabric's atomics, if this process sees them: then
+    /// it may do its own at once. They rouse nobody. In one order with those of others if both are `SeqCst`.
+    fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<&[AtomicU64]> {
+        let _ = (peer, at, count);
+        None
+    }
 
     // ---- two-sided ----------------------------------------------------------------------------
 

@@ -70,6 +70,23 @@ impl FromStr for Design {
 }
 
 impl<F: Fabric> Window<F> {
+    /// Whether a barrier of [`Window::comm`] is all that [`Window::fence`] has left to do. Then whoever has run one
+    /// says so by [`Window::fenced`].
+    #[inline]
+    pub fn fence_is_a_barrier(&self, asserted: i32) -> bool {
+        let before = self.epochs.fence.get();
+        self.options.fence == Design::Acknowledged
+            && asserted & assert::NOPRECEDE == 0
+            && (before == Fenced::Used || self.open_epochs().is_none())
+            && self.epochs.touched.borrow().is_empty()
+    }
+
+    /// A fence has ended.
+    pub fn fenced(&self, asserted: i32) {
+        let last = asserted & assert::NOSUCCEED != 0;
+        self.epochs.fence.set(if last { Fenced::Closed } else { Fenced::Open });
+    }
+
     /// Ends the epoch of the fence before, here and at all targets, and opens another.
     pub async fn fence(&self, asserted: i32) -> Result<(), Error> {
         let before = self.epochs.fence.get();
@@ -95,7 +112,7 @@ impl<F: Fabric> Window<F> {
                 Design::Acknowledged => self.fence_acknowledged().await?,
             }
         }
-        self.epochs.fence.set(if last { Fenced::Closed } else { Fenced::Open });
+        self.fenced(asserted);
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use crate::Window;
 use crate::assert;
 use crate::control::Lock;
+use crate::epoch::Fenced;
 use crate::target::Access;
 use crate::ticket::TicketLock;
 use weft_fabric::{Fabric, RemoteAddr};
@@ -47,6 +48,44 @@ impl<F: Fabric> Window<F> {
         self.guards.take(guarded).await
     }
 
+    /// [`Window::lock`] where there is nothing to wait for. False: nothing was done.
+    #[inline]
+    pub fn lock_at_once(&self, kind: LockKind, rank: usize, asserted: i32) -> bool {
+        let target = &self.targets[rank];
+        let plain = kind == LockKind::Exclusive
+            && asserted & assert::NOCHECK == 0
+            && target.access.get() == Access::None
+            && self.epochs.fence.get() != Fenced::Used
+            && self.epochs.all.get().is_none();
+        if !plain || !self.lock_of(Lock::Window, rank).acquire_at_once() {
+            return false;
+        }
+        target.access.set(Access::Exclusive);
+        self.epochs.locks.set(self.epochs.locks.get() + 1);
+        true
+    }
+
+    /// [`Window::unlock`] where there is nothing to wait for and nobody to tell. False: that is left to do.
+    #[inline]
+    pub fn unlock_at_once(&self, rank: usize) -> bool {
+        let target = &self.targets[rank];
+        if target.access.get() != Access::Exclusive || !self.is_flushed(rank) {
+            return false;
+        }
+        match self.lock_of(Lock::Window, rank).release_at_once() {
+            None => false,
+            Some(turns) => {
+                target.turns.set(turns);
+                if turns.is_some() {
+                    return false;
+                }
+                target.access.set(Access::None);
+                self.epochs.locks.set(self.epochs.locks.get() - 1);
+                true
+            }
+        }
+    }
+
     /// Waits for the lock of a rank.
     pub async fn lock(&self, kind: LockKind, rank: usize, asserted: i32) -> Result<(), Error> {
         self.may_open("MPI_Win_lock")?;
@@ -79,8 +118,11 @@ impl<F: Fabric> Window<F> {
             return Err(self.sync(format_args!("MPI_Win_unlock: rank {rank} is not locked")));
         }
         self.drain(rank).await?;
-        if held != Access::Unchecked {
-            self.lock_of(Lock::Window, rank).release(held == Access::Shared).await?;
+        let lock = self.lock_of(Lock::Window, rank);
+        match self.targets[rank].turns.take() {
+            Some((read, write)) => lock.pass_turns(read, write).await?,
+            None if held == Access::Unchecked => {}
+            None => lock.release(held == Access::Shared).await?,
         }
         access.set(Access::None);
         self.epochs.locks.set(self.epochs.locks.get() - 1);

@@ -36,6 +36,8 @@ pub struct Kept {
 /// One rank of a window.
 #[derive(Default)]
 pub struct Target {
+    /// Its lock was given back at once, and these turns have to be told.
+    pub turns: Cell<Option<(u64, u64)>>,
     pub reach: OnceCell<Reach>,
     pub access: Cell<Access>,
     /// MPI_Win_lock_all's share of its lock is held.

@@ -18,6 +18,9 @@
 //! fabric, so one of the two sees the other. A slot is emptied by compare-and-swap, so exactly one of them
 //! ends the wait: a grant flag is written only for a waiter that still waits for it, and never late.
 //!
+//! Where this process's processor sees the words, a lock that nobody has is taken by one compare-and-swap, and
+//! given back by two operations and a look at the slot, without a future ([`TicketLock::acquire_at_once`]).
+//!
 //! Cost without contention: two operations to take it, three to give it back (fetch-add and read; two
 //! fetch-adds and read). With contention: two more by the waiter, one and a flag by who releases.
 
@@ -25,6 +28,8 @@ use crate::control::{Control, Lock, Table, word};
 use crate::passive::Others;
 use crate::words;
 use std::rc::Rc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
 use weft_fabric::{Fabric, Fault, RemoteAddr, Sge};
 use weft_p2p::Endpoint;
 
@@ -75,6 +80,33 @@ impl<F: Fabric> TicketLock<'_, F> {
         word(self.words, Table::Slots(self.which).word(self.size, index))
     }
 
+    /// Takes it for one rank alone, if nobody has it: then the turn of the ticket that is taken has come already.
+    #[inline]
+    pub fn acquire_at_once(&self) -> bool {
+        let Some(line) = self.seen_line() else { return false };
+        let next = line[WRITE].load(SeqCst);
+        // All tickets before it were given back, and it can move on only with this one.
+        line[USERS].compare_exchange(next, next + 1, SeqCst, SeqCst).is_ok()
+    }
+
+    /// Gives it back, taken for one rank alone. `None`: the words are not seen, and nothing was done. The turns that
+    /// have come are returned if somebody may wait for them: [`TicketLock::pass_turns`] tells who does.
+    #[inline]
+    pub fn release_at_once(&self) -> Option<Option<(u64, u64)>> {
+        let line = self.seen_line()?;
+        let slots = self.endpoint.fabric().words(self.peer, self.slot(0), self.size)?;
+        let read = line[READ].fetch_add(1, SeqCst) + 1;
+        let write = line[WRITE].fetch_add(1, SeqCst) + 1;
+        let waits = |ticket: u64| slots[(ticket % self.size as u64) as usize].load(SeqCst) != 0;
+        Some((waits(read) || read != write && waits(write)).then_some((read, write)))
+    }
+
+    /// The words of the lock itself, where they are seen.
+    #[inline]
+    fn seen_line(&self) -> Option<&[AtomicU64]> {
+        self.endpoint.fabric().words(self.peer, self.line(USERS), WRITE + 1)
+    }
+
     /// Takes it; the ticket is needed to give it back.
     pub async fn acquire(&self, shared: bool) -> Result<u64, Fault> {
         let ticket = self.add(self.line(USERS), 1).await?;
@@ -110,6 +142,11 @@ impl<F: Fabric> TicketLock<'_, F> {
         }
         let read = self.add(self.line(READ), 1).await? + 1;
         let write = self.add(self.line(WRITE), 1).await? + 1;
+        self.pass_turns(read, write).await
+    }
+
+    /// Tells who waits for the turns that an exclusive release has brought.
+    pub async fn pass_turns(&self, read: u64, write: u64) -> Result<(), Fault> {
         if read == write {
             return self.pass(write, &[true, false]).await;
         }

@@ -2,6 +2,7 @@
 
 use crate::Window;
 use std::rc::Rc;
+use std::sync::atomic::Ordering::SeqCst;
 use weft_fabric::{Counter, Fabric, Fault, RemoteAddr, Sge, Staging};
 use weft_p2p::Endpoint;
 
@@ -13,6 +14,9 @@ pub async fn add<F: Fabric>(
     operand: u64,
 ) -> Result<u64, Fault> {
     let fabric = endpoint.fabric();
+    if let Some([word]) = fabric.words(peer, at, 1) {
+        return Ok(word.fetch_add(operand, SeqCst));
+    }
     let post = |into, done| fabric.fetch_add(peer, at, operand, into, Some(done));
     Ok(word(&fetched(endpoint, 8, post).await?))
 }
@@ -26,6 +30,10 @@ pub async fn swap<F: Fabric>(
     new: u64,
 ) -> Result<u64, Fault> {
     let fabric = endpoint.fabric();
+    if let Some([word]) = fabric.words(peer, at, 1) {
+        let (Ok(was) | Err(was)) = word.compare_exchange(old, new, SeqCst, SeqCst);
+        return Ok(was);
+    }
     let post = |into, done| fabric.compare_swap(peer, at, old, new, into, Some(done));
     Ok(word(&fetched(endpoint, 8, post).await?))
 }

@@ -6,8 +6,12 @@ use crate::constants::*;
 use crate::error::Error;
 use crate::objects::WinObject;
 use crate::types::{Group, Win};
+use crate::waiting::Call;
 use std::ffi::c_int;
 use std::sync::atomic::{Ordering, fence};
+use weft_collective::Operation;
+use weft_collective::run::barrier as run_barrier;
+use weft_process::Asked;
 use weft_rma::LockKind;
 
 const ASSERTIONS: c_int =
@@ -24,8 +28,15 @@ fn asserted(value: c_int) -> Result<i32, Error> {
 
 pub(crate) unsafe fn win_fence(assert: c_int, win: Win) -> Result<(), Error> {
     let object = window(win)?;
-    let step = object.window.fence(asserted(assert)?);
-    run(&object, "MPI_Win_fence", step)?;
+    let (window, assert) = (&object.window, asserted(assert)?);
+    if window.fence_is_a_barrier(assert) {
+        let barrier = async |link: &_, ground: &_, choice| run_barrier(link, ground, choice).await;
+        let call = Call::new("MPI_Win_fence");
+        window.comm().run_in_place(&call, Operation::Barrier, Asked::of(0), barrier)?;
+        window.fenced(assert);
+    } else {
+        run(&object, "MPI_Win_fence", window.fence(assert))?;
+    }
     publish();
     Ok(())
 }
@@ -97,6 +108,7 @@ pub(crate) unsafe fn win_lock(
     };
     let assert = asserted(assert)?;
     match target(&object, rank, "rank")? {
+        Some(rank) if object.window.lock_at_once(kind, rank, assert) => Ok(()),
         Some(rank) => run(&object, "MPI_Win_lock", object.window.lock(kind, rank, assert)),
         None => Ok(()),
     }
@@ -105,6 +117,7 @@ pub(crate) unsafe fn win_lock(
 pub(crate) unsafe fn win_unlock(rank: c_int, win: Win) -> Result<(), Error> {
     let object = window(win)?;
     match target(&object, rank, "rank")? {
+        Some(rank) if object.window.unlock_at_once(rank) => Ok(()),
         Some(rank) => run(&object, "MPI_Win_unlock", object.window.unlock(rank)),
         None => Ok(()),
     }
