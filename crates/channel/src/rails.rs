@@ -208,7 +208,9 @@ impl Rails {
         waits: &mut Waits,
     ) -> Result<(), Fault> {
         let counters = fabric.counters();
-        self.observe(counters, fabric.now());
+        // An adapter carries the first parts while the last ones are still being posted.
+        let began = fabric.now();
+        self.observe(counters, began);
         let fragments = self.spread(way, here.len(), rails, |rail| fabric.rail_works(rail, peer));
         let first = waits.len();
         for _ in &fragments {
@@ -231,12 +233,12 @@ impl Rails {
             }
         }
         for (&fragment, &wait) in fragments.iter().zip(&waits[first..]) {
-            self.posted(way, fragment, wait, fabric.now());
+            self.posted(way, fragment, wait, began);
         }
         Ok(())
     }
 
-    /// A fragment is on its way; it is over when `counter >= value`.
+    /// A fragment is on its way since `now`; it is over when `counter >= value`.
     pub fn posted(
         &self,
         way: Way,
