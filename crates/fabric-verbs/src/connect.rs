@@ -86,7 +86,7 @@ fn own(
     let multicasts = multicast.is_some();
     let address = Address { nonce, host: host(), multicast: multicasts, rails: rail_addresses };
     let state = State {
-        peers: (0..size).map(|_| None).collect(),
+        peers: Vec::new(),
         multicast,
         rails,
         pool,
@@ -96,6 +96,8 @@ fn own(
         arrived: VecDeque::with_capacity(size.min(1024)),
         waiting: Vec::with_capacity(size.min(64)),
         greeting: Vec::with_capacity(size.min(64)),
+        out: Vec::new(),
+        unmade: Vec::new(),
         debts: Vec::with_capacity(size.min(64)),
         slab: crate::kept::Slab::new(),
         awaited: 0,
@@ -165,6 +167,7 @@ pub fn connect(
         let allowed = format!("less than {rails}");
         return Err(ConnectError::Option { name: "rail", value: rail.to_string(), allowed });
     }
+    state.peers = (0..size * rails).map(|_| None).collect();
     let nonce = addresses[0].nonce;
     let core = Core { rank, counters, bounds, options, nonce, addresses, rails };
     Ok((core, state))

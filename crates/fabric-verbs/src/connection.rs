@@ -1,5 +1,6 @@
 //! One end of a connection: its queue pair, what was posted to it, what it may post.
 
+use crate::further::Further;
 use crate::kept::List;
 use crate::memory::NONE;
 use crate::object::{Handle, QueuePair};
@@ -88,6 +89,8 @@ pub struct Connection {
     pub waiting: bool,
     /// Something has completed since the last look of the keepalive.
     pub lively: bool,
+    /// What it has as a further connection.
+    pub further: Option<Box<Further>>,
 }
 
 impl Connection {
@@ -115,6 +118,7 @@ impl Connection {
             kept_work: List::EMPTY,
             waiting: false,
             lively: true,
+            further: None,
         }
     }
 
@@ -149,9 +153,22 @@ impl Connection {
         if (last.wrapping_sub(self.first) as i32) < 0 {
             return None;
         }
+        self.pop()
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<Record> {
         let record = self.window.pop_front()?;
         self.first = self.first.wrapping_add(1);
+        if let Some(further) = &mut self.further {
+            further.posted.pop_front();
+        }
         Some(record)
+    }
+
+    /// Takes the oldest record if it is that of request `number`.
+    pub fn oldest(&mut self, number: u32) -> Option<Record> {
+        if self.first == number { self.pop() } else { None }
     }
 
     /// Whether somebody waits for the completion of something that was posted.

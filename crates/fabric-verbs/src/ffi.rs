@@ -373,6 +373,7 @@ pub const IBV_QPT_UD: c_int = 4;
 pub const IBV_QPS_INIT: c_int = 1;
 pub const IBV_QPS_RTR: c_int = 2;
 pub const IBV_QPS_RTS: c_int = 3;
+pub const IBV_QPS_ERR: c_int = 6;
 
 pub const IBV_QP_STATE: c_int = 1 << 0;
 pub const IBV_QP_ACCESS_FLAGS: c_int = 1 << 3;

@@ -22,6 +22,8 @@ use weft_fabric::{Fault, Sge};
 
 /// Longest pause between two greetings.
 const PAUSE_MOST: Duration = Duration::from_millis(500);
+/// The same for further connections, which nobody waits for.
+const PAUSE_FURTHER: Duration = Duration::from_secs(4);
 
 /// A number that differs from process to process and from call to call.
 pub fn random() -> u64 {
@@ -29,11 +31,15 @@ pub fn random() -> u64 {
 }
 
 impl State {
-    /// Begins to connect with `peer`. False: that failed, and is a fault.
+    /// Begins to make connection `link`. False: that failed, and is a fault if it is a first one.
     #[cold]
-    pub fn begin(&mut self, core: &Core, peer: usize) -> bool {
-        match self.make_end(core, peer) {
+    pub fn begin(&mut self, core: &Core, link: usize) -> bool {
+        match self.make_end(core, link) {
             Ok(()) => true,
+            Err((_, why)) if core.is_further(link) => {
+                self.give_up(core, link, &why);
+                false
+            }
             Err((fault, why)) => {
                 self.fail(fault, why);
                 false
@@ -41,30 +47,35 @@ impl State {
         }
     }
 
-    fn make_end(&mut self, core: &Core, peer: usize) -> Result<(), (Fault, String)> {
+    fn make_end(&mut self, core: &Core, link: usize) -> Result<(), (Fault, String)> {
+        let (at, peer, further) = (link, core.peer_of(link), core.is_further(link));
         let system = |error: crate::ConnectError| {
             let errno = error.errno();
             let fault = Fault::System { what: "connecting with a process", errno };
             (fault, format!("connecting with process {peer}: {error}"))
         };
-        if self.connections == core.bounds.connections {
+        if !further && self.connections == core.bounds.connections {
             let what = "connecting with one more process (the adapter or an option allows no more)";
             let why = format!("there are {} connections already", self.connections);
             return Err((Fault::System { what, errno: libc::ENOBUFS }, why));
         }
-        let number = core.rail_to(peer);
+        let number = core.rail_of(link);
         let rail = &mut self.rails[number];
         let to = core.addresses[peer].rails[number];
         let wrap = |fault: Fault| {
             let why = format!("connecting with process {peer}: {fault}");
             (fault, why)
         };
-        rail.grow(number, core.bounds, &mut self.memories).map_err(wrap)?;
+        // Nothing is received by a further one.
+        if !further {
+            rail.grow(number, core.bounds, &mut self.memories).map_err(wrap)?;
+        }
         let (pair, inline) = rail.pair().map_err(system)?;
         let now = Instant::now();
         let psn = random() as u32 & 0x00ff_ffff;
         let mut link = Connection::new(pair, inline, number, psn, now);
-        self.routes[number].insert(link.pair.number(), peer as u32);
+        link.further = further.then(Box::default);
+        self.routes[number].insert(link.pair.number(), at as u32);
         if peer == core.rank {
             let own = link.pair.number();
             rail.connect(&link.pair, psn, &to, own, psn, rail.reads).map_err(system)?;
@@ -74,20 +85,21 @@ impl State {
         } else {
             let mut path = rail.path(&to);
             link.path = Some(object::handle(&rail.domain, &mut path).map_err(system)?);
-            self.greeting.push(peer as u32);
+            self.greeting.push(at as u32);
         }
-        self.peers[peer] = Some(Box::new(link));
-        self.connections += 1;
+        self.peers[at] = Some(Box::new(link));
+        self.connections += usize::from(!further);
         if peer != core.rank {
-            self.greet(core, peer, now);
+            self.greet(core, at, now);
         }
         Ok(())
     }
 
     /// Sends our greeting (again). A lost one is repeated.
-    fn greet(&mut self, core: &Core, peer: usize, now: Instant) {
+    fn greet(&mut self, core: &Core, link: usize, now: Instant) {
+        let (at, peer) = (link, core.peer_of(link));
         let State { peers, rails, memories, .. } = self;
-        let link = peers[peer].as_deref_mut().expect("an end");
+        let link = peers[at].as_deref_mut().expect("an end");
         let rail = &mut rails[link.rail];
         let greeting = Greeting {
             nonce: core.nonce,
@@ -110,7 +122,8 @@ impl State {
             rail.greeter.send(memories, path, number, &[part]);
         }
         link.asking.next = now + link.asking.pause;
-        link.asking.pause = (link.asking.pause * 2).min(PAUSE_MOST);
+        let most = if at == peer { PAUSE_MOST } else { PAUSE_FURTHER };
+        link.asking.pause = (link.asking.pause * 2).min(most);
     }
 
     /// Takes the datagrams that have come to `rail`.
@@ -145,13 +158,18 @@ impl State {
             && peer < core.addresses.len()
             && peer != core.rank
             && greeting.rail as usize == rail
-            && core.rail_to(peer) == rail
             && core.addresses[peer].rails[rail].number == source;
-        if !ours || self.peers[peer].is_none() && !self.begin(core, peer) {
+        if !ours {
+            return;
+        }
+        let at = core.link_over(peer, rail);
+        // Whoever asks for a further one has a first one, which is known here, too.
+        let known = core.rail_of(at) == rail && (at == peer || self.peers[peer].is_some());
+        if !known || self.peers[at].is_none() && !self.begin(core, at) {
             return;
         }
         let State { peers, rails, .. } = &mut *self;
-        let link = peers[peer].as_deref_mut().expect("begun above");
+        let link = peers[at].as_deref_mut().expect("begun above");
         if matches!(link.phase, Phase::Gone | Phase::Lost) {
             return;
         }
@@ -161,7 +179,10 @@ impl State {
             let connected = rails[rail].connect(&link.pair, link.psn, to, number, psn, reads);
             if let Err(error) = connected {
                 let why = format!("connecting with process {peer}: {error}");
-                self.fail(Fault::PeerLost { rank: peer }, why);
+                match at == peer {
+                    true => self.fail(Fault::PeerLost { rank: peer }, why),
+                    false => self.shut(core, at, &why),
+                }
                 return;
             }
             link.theirs = Some(greeting);
@@ -169,10 +190,10 @@ impl State {
             link.events += u32::from(greeting.events);
         }
         if greeting.heard && link.phase == Phase::Greeting {
-            self.settle(core, peer);
+            self.settle(core, at);
         }
         if !greeting.settled {
-            self.greet(core, peer, Instant::now());
+            self.greet(core, at, Instant::now());
         }
     }
 
@@ -198,7 +219,7 @@ impl State {
             // Whoever was only asked has nothing to lose by waiting.
             let waited = now - link.asking.since;
             if !link.is_empty() && waited > core.options.patience {
-                let host = &core.addresses[peer].host;
+                let host = &core.addresses[core.peer_of(peer)].host;
                 let why = format!(
                     "process {peer} on {host} has not answered for {} s: it has ended, or it makes \
                      no MPI calls, or datagrams do not reach it",

@@ -1,7 +1,8 @@
 //! The fabric of clusters: InfiniBand and RoCE through libibverbs, which is loaded at run time.
 //!
 //! Each port of an adapter is a rail. A process publishes the addresses of its rails and connects
-//! with a peer when it first has something for it ([`Verbs::connect`]); the pair then uses one rail.
+//! with a peer when it first has something for it ([`Verbs::connect`]): on one rail for everything, and on each other rail
+//! for the writes and reads that name it.
 //!
 //! - Messages are sends into buffers that all connections share; a sender has credits for as many as
 //!   fit, which come back with messages, or by themselves.
@@ -20,6 +21,7 @@ mod describe;
 mod device;
 mod error;
 pub mod ffi;
+mod further;
 mod greeting;
 mod helper;
 mod interfaces;
@@ -44,6 +46,7 @@ mod state;
 mod survey;
 mod trouble;
 mod verbs;
+mod watch;
 mod wire;
 
 pub use device::{Gid, Link, Port, ports};

@@ -2,7 +2,7 @@
 
 use crate::RAILS_MAX;
 use crate::address::{self, Target};
-use crate::connection::{Phase, Record};
+use crate::connection::{Connection, Phase, Record};
 use crate::ffi::*;
 use crate::kept::{Atomic, Place, Tail, Work};
 use crate::memory::{NONE, Uses};
@@ -37,8 +37,12 @@ impl State {
     }
 
     /// Posts, or keeps.
-    fn submit(&mut self, core: &Core, peer: usize, work: Work) -> Result<(), Fault> {
+    fn submit(&mut self, core: &Core, to: usize, work: Work) -> Result<(), Fault> {
         self.awaited += usize::from(work.is_awaited());
+        let open = |link: &Connection| link.phase == Phase::Open;
+        // A further one may have been shut while the parts before were posted.
+        let further = core.is_further(to) && self.peers[to].as_deref().is_some_and(open);
+        let peer = if further { to } else { core.peer_of(to) };
         if let Some(link) = &self.peers[peer]
             && link.phase == Phase::Open
             && link.kept_work.is_empty()
@@ -77,7 +81,7 @@ impl State {
             let from = Place { memory: src, registration: NONE };
             return self.submit(core, peer, Work::Write { from, target: NOWHERE, tail, done });
         }
-        let target = address::decode(peer, dst, src.len())?;
+        let target = address::decode(core.peer_of(peer), dst, src.len())?;
         let from = self.place(src, false)?;
         for (offset, len) in parts(src.len()) {
             let memory = src.part(offset, len);
@@ -110,7 +114,7 @@ impl State {
             core.complete(done);
             return Ok(());
         }
-        let target = address::decode(peer, src, dst.len())?;
+        let target = address::decode(core.peer_of(peer), src, dst.len())?;
         let into = self.place(dst, true)?;
         for (offset, len) in parts(dst.len()) {
             let memory = dst.part(offset, len);
@@ -143,7 +147,7 @@ impl State {
 
     /// Collects an operation, if there is room for it.
     pub fn add_work(&mut self, peer: usize, work: &Work) -> bool {
-        match *work {
+        let added = match *work {
             Work::Write { from, target, tail, done } => {
                 self.add_write(peer, from, target, tail, done)
             }
@@ -152,7 +156,11 @@ impl State {
                 self.add_atomic(peer, target, what, result, done)
             }
             Work::Short { .. } | Work::Long { .. } => unreachable!("messages are kept elsewhere"),
+        };
+        if added && let Some(further) = &mut self.link(peer).further {
+            further.posted.push_back(Some(*work));
         }
+        added
     }
 
     fn add_write(
@@ -325,6 +333,9 @@ impl State {
         let (number, _) = link.note(Record::NOTHING, true);
         let id = request_id(peer, number);
         batch.add(id, IBV_WR_RDMA_WRITE, IBV_SEND_SIGNALED).to(0, 0).inline(Sge::EMPTY);
+        if let Some(further) = &mut link.further {
+            further.posted.push_back(None);
+        }
         true
     }
 }

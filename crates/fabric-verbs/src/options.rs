@@ -20,7 +20,8 @@ pub struct Options {
     pub devices: Vec<String>,
     /// Most rails; a [`weft_fabric::RemoteAddr`] has room for the keys of [`crate::RAILS_MAX`].
     pub rails: usize,
-    /// The rail for all traffic, the same for all processes; `None`: each pair of processes uses one by the sum of its ranks.
+    /// The rail for all traffic, the same for all processes; `None`: each pair of processes has its first connection on one
+    /// by the sum of its ranks, and writes and reads use the others, too.
     pub rail: Option<usize>,
     /// Entry of the port's table of addresses, for RoCE; `None`: version 2 over IPv4 if there is
     /// one, then over IPv6, then version 1.

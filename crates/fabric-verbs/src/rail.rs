@@ -1,6 +1,5 @@
 //! One port of one adapter in use: its queues, and the buffers that messages come into.
 
-use crate::ConnectError;
 use crate::datagrams::{Datagrams, Sizes};
 use crate::device::{Context, Link, Port};
 use crate::ffi::*;
@@ -9,6 +8,7 @@ use crate::multicast;
 use crate::object::{self, BATCH, Channel, CompletionQueue, Domain, Ends, QueuePair, SharedQueue};
 use crate::options::Options;
 use crate::wire::{GREETING, RailAddress};
+use crate::{ConnectError, RAILS_MAX};
 use std::ptr;
 use std::sync::Arc;
 use weft_fabric::{Fault, Sge};
@@ -22,8 +22,8 @@ pub const INLINE_MAX: usize = 104;
 /// Work requests that a queue pair holds.
 pub const DEPTH: usize = 64;
 /// Receive buffers of a connection beside those for messages and events: at most two returns of
-/// credits for messages, two for events, and a farewell are under way at once.
-pub const RESERVE: usize = 5;
+/// credits for messages, two for events, a farewell, and the end of each further rail are under way at once.
+pub const RESERVE: usize = 5 + (RAILS_MAX - 1);
 
 /// Bytes of a buffer for one message.
 pub const BUFFER: usize = (HEAD + SEND_MAX).next_multiple_of(64);

@@ -61,11 +61,12 @@ impl Hasher for Spread {
     }
 }
 
-/// From the number of a queue pair to the peer.
+/// From the number of a queue pair to that of the connection.
 pub type Routes = HashMap<u32, u32, BuildHasherDefault<Spread>>;
 
 // The order of the fields is that of their end: queue pairs before what they are made of.
 pub struct State {
+    /// By number of the connection: first ones by rank, then further ones, see [`Core::link_over`].
     pub peers: Vec<Option<Box<Connection>>>,
     pub multicast: Option<Multicast>,
     pub rails: Vec<Rail>,
@@ -75,10 +76,14 @@ pub struct State {
     pub connections: usize,
     /// Peers whose messages have arrived, in the order of service.
     pub arrived: VecDeque<u32>,
-    /// Peers for whom something is kept.
+    /// Connections for which something is kept.
     pub waiting: Vec<u32>,
-    /// Peers with whom greetings are exchanged.
+    /// Connections for which greetings are exchanged.
     pub greeting: Vec<u32>,
+    /// Further connections that are shut, and not yet done with.
+    pub out: Vec<u32>,
+    /// Further connections that cannot be made.
+    pub unmade: Vec<usize>,
     /// Peers that must be told of their credits.
     pub debts: Vec<u32>,
     pub slab: Slab,
@@ -153,14 +158,18 @@ impl State {
             } else if wc.status == IBV_WC_SUCCESS {
                 self.departed(core, (wc.wr_id >> 32) as usize, wc.wr_id as u32);
             } else {
-                self.broken(core, (wc.wr_id >> 32) as usize, wc.status);
+                let (link, number) = ((wc.wr_id >> 32) as usize, wc.wr_id as u32);
+                match core.is_further(link) {
+                    true => self.rail_failed(core, link, number, wc.status),
+                    false => self.broken(core, link, wc.status),
+                }
             }
         }
         n > 0
     }
 
     /// All requests to `peer` up to `number` have completed.
-    fn departed(&mut self, core: &Core, peer: usize, number: u32) {
+    pub fn departed(&mut self, core: &Core, peer: usize, number: u32) {
         let State { peers, pool, memories, awaited, .. } = self;
         let Some(Some(link)) = peers.get_mut(peer) else { return };
         link.lively = true;
@@ -197,7 +206,8 @@ impl State {
         let peer = self.routes[rail].get(&wc.qp_num).map(|&peer| peer as usize);
         let Some(peer) = peer.filter(|_| wc.status == IBV_WC_SUCCESS) else {
             if let Some(peer) = peer {
-                self.broken(core, peer, wc.status);
+                // The receive buffers are those of first connections.
+                self.broken(core, core.peer_of(peer), wc.status);
             }
             return self.rails[rail].give_back(buffer, core.rank, Use::Control);
         };
@@ -225,13 +235,18 @@ impl State {
         }
         match tag.kind {
             Kind::Message => false,
-            Kind::Credits => self.rails[rail].give_back(buffer, peer, Use::Control),
+            Kind::Credits => {
+                if wc.byte_len == 8 {
+                    self.hear_shut(core, rail, peer, buffer);
+                }
+                self.rails[rail].give_back(buffer, peer, Use::Control)
+            }
             Kind::Reserved => {
                 core.counters.add(core.counters.immediate(ROUSE), 1);
                 self.rails[rail].give_back(buffer, peer, Use::Event)
             }
             Kind::Farewell => {
-                self.left(peer);
+                self.left(core, peer);
                 self.rails[rail].give_back(buffer, peer, Use::Control)
             }
         }
@@ -273,8 +288,9 @@ impl State {
 
     /// Something is kept back, or a connection is being made: more than solicited messages matters.
     #[inline]
-    pub fn is_busy(&self) -> bool {
-        self.slab.used() > 0 || !self.greeting.is_empty()
+    pub fn is_busy(&self, core: &Core) -> bool {
+        let kept = self.slab.used() > 0 || !self.out.is_empty();
+        kept || !self.greeting.is_empty() && self.is_greeting(core)
     }
 
     /// Sends credits to those who are owed many, unless a message has carried them.
@@ -302,7 +318,8 @@ impl State {
     }
 
     /// `peer` has taken its leave: what is still meant for it is lost.
-    fn left(&mut self, peer: usize) {
+    fn left(&mut self, core: &Core, peer: usize) {
+        self.leave_further(core.size(), peer);
         let link = self.link(peer);
         link.phase = Phase::Gone;
         if !link.is_empty() {
@@ -327,7 +344,7 @@ impl State {
             }
             _ => Fault::PeerLost { rank: peer },
         };
-        let why = crate::trouble::explain(core, &self.rails[rail], peer, status);
+        let why = crate::trouble::explain(core, &self.rails, rail, peer, status);
         self.fail(fault, why);
     }
 }

@@ -12,7 +12,8 @@ fn tried(core: &Core) -> u64 {
 }
 
 /// Says which peer, where, what the adapter reports, how long it tried, and what may be the cause.
-pub fn explain(core: &Core, rail: &Rail, peer: usize, status: i32) -> String {
+pub fn explain(core: &Core, rails: &[Rail], number: usize, peer: usize, status: i32) -> String {
+    let rail = &rails[number];
     // SAFETY: the library returns a constant string for every number.
     let name = unsafe { CStr::from_ptr((rail.context.library.ibv_wc_status_str)(status)) };
     let name = name.to_string_lossy();
@@ -25,7 +26,7 @@ pub fn explain(core: &Core, rail: &Rail, peer: usize, status: i32) -> String {
              no packets of {} bytes pass (compare the MTUs of interfaces and switches)",
             tried(core),
             core.options.retries.min(6) + 1,
-            rail.port.mtu.min(core.addresses[peer].rails[core.rail_to(peer)].mtu as usize)
+            rail.port.mtu.min(core.addresses[peer].rails[number].mtu as usize)
         ),
         IBV_WC_RNR_RETRY_EXC_ERR => {
             "it had no receive buffer for a message within its credits, which should not be"

@@ -3,8 +3,6 @@
 use crate::address;
 use crate::connect;
 use crate::connection::Phase;
-use crate::device::Context;
-use crate::ffi::*;
 use crate::helper::Place;
 use crate::kept::{Atomic, Tail};
 use crate::memory::{Totals, Uses};
@@ -14,7 +12,6 @@ use crate::sleep::Sleeper;
 use crate::state::{Core, State};
 use crate::{ConnectError, Options};
 use std::cell::RefCell;
-use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::rc::Rc;
@@ -115,6 +112,11 @@ impl Verbs {
         self.state.borrow().connections
     }
 
+    /// Further connections that are open: one of each peer and rail that writes and reads go over beside the first.
+    pub fn further_connections(&self) -> usize {
+        self.state.borrow().further_open(&self.core)
+    }
+
     /// Multicast datagrams that found no room here, to be sent or to be kept.
     pub fn datagrams_lost(&self) -> u64 {
         self.state.borrow().multicast.as_ref().map_or(0, |multicast| multicast.lost)
@@ -129,7 +131,7 @@ impl Verbs {
     fn posting<R>(&self, post: impl FnOnce(&mut State, &Core) -> R) -> R {
         let state = &mut *self.state.borrow_mut();
         let result = post(state, &self.core);
-        if state.is_busy() {
+        if state.is_busy(&self.core) {
             self.sleeper.helping.set_busy(true);
         }
         result
@@ -151,7 +153,7 @@ impl Verbs {
         let keepalive = self.core.options.keepalive;
         // Twice an interval, so that a peer that falls silent right after a look is asked within it.
         let look = keepalive / 2;
-        let limit = match (state.greeting.is_empty(), keepalive.is_zero()) {
+        let limit = match (!state.is_greeting(&self.core), keepalive.is_zero()) {
             (false, _) => WHILE_GREETING,
             (true, false) => look,
             (true, true) => Duration::MAX,
@@ -159,7 +161,7 @@ impl Verbs {
         self.sleeper.set_limit(limit);
         if !keepalive.is_zero() && state.next_keepalive.is_none_or(|next| now >= next) {
             state.next_keepalive = Some(now + look);
-            state.ask_silent_peers();
+            state.ask_silent_peers(&self.core);
         }
         if self.sleeper.take_asynchronous() {
             for rail in 0..state.rails.len() {
@@ -176,13 +178,23 @@ impl Verbs {
         loop {
             state.poll(&self.core);
             state.drain_all(&self.core);
-            let mut waits = false;
+            state.tend(&self.core);
+            // Farewells go over first connections, when all else is over.
+            let quiet = state.is_further_idle(&self.core);
+            let mut waits = !quiet;
             for (peer, told) in told.iter_mut().enumerate() {
                 let Some(link) = &state.peers[peer] else { continue };
                 if link.phase != Phase::Open {
                     continue;
                 }
-                if !*told && link.is_empty() {
+                if self.core.is_further(peer) {
+                    if link.outstanding() > 0 && !*told {
+                        *told = state.add_probe(peer);
+                        state.ring(peer);
+                    }
+                    continue;
+                }
+                if !*told && link.is_empty() && quiet {
                     *told = state.add_farewell(peer);
                     state.ring(peer);
                 }
@@ -201,50 +213,6 @@ impl Drop for Verbs {
     fn drop(&mut self) {
         if !std::thread::panicking() && self.state.borrow().fault.is_none() {
             self.farewell();
-        }
-    }
-}
-
-impl State {
-    /// Posts a probe to every peer of whom nothing was heard since the last time, so that a lost one
-    /// is found out even if only its messages are waited for.
-    fn ask_silent_peers(&mut self) {
-        for peer in 0..self.peers.len() {
-            let Some(link) = self.peers[peer].as_deref_mut() else { continue };
-            let silent = !std::mem::replace(&mut link.lively, false);
-            // If one is under way, the adapter will say what becomes of it.
-            let none = link.unsignaled as usize == link.outstanding();
-            if silent && none && self.add_probe(peer) {
-                self.ring(peer);
-            }
-        }
-    }
-
-    /// Takes what the adapter of `rail` has to say besides completions.
-    fn hear(&mut self, rail: usize) {
-        let context: Arc<Context> = self.rails[rail].context.clone();
-        loop {
-            let mut event = MaybeUninit::<ibv_async_event>::zeroed();
-            // SAFETY: fills in `event`; the descriptor does not block.
-            let failed =
-                unsafe { (context.library.ibv_get_async_event)(context.raw(), event.as_mut_ptr()) };
-            if failed != 0 {
-                return;
-            }
-            // SAFETY: filled in, or still zero.
-            let kind = unsafe { event.assume_init() }.event_type;
-            // SAFETY: from `ibv_get_async_event`, once.
-            unsafe { (context.library.ibv_ack_async_event)(event.as_mut_ptr()) };
-            let port = self.rails[rail].port.name();
-            match kind {
-                IBV_EVENT_DEVICE_FATAL => {
-                    let fault = Fault::System { what: "the adapter failed", errno: libc::EIO };
-                    self.fail(fault, format!("the adapter of {port} failed"));
-                }
-                IBV_EVENT_PORT_ERR => self.notes.push(format!("{port} went down")),
-                IBV_EVENT_PORT_ACTIVE => self.notes.push(format!("{port} came up again")),
-                _ => {}
-            }
         }
     }
 }
@@ -275,7 +243,7 @@ impl Fabric for Verbs {
             in_order_placement: rail.in_order() && there.in_order,
             coherent_atomics: false,
             synchronous: false,
-            rails: core.rails,
+            rails: core.rails_to(peer),
             flags_wake: false,
         }
     }
@@ -370,6 +338,32 @@ impl Fabric for Verbs {
         self.posting_for(done, |state, core| state.read(core, peer, dst, src, done))
     }
 
+    fn write_over(
+        &self,
+        rail: usize,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.posting_for(done, |state, core| state.write_over(core, rail, peer, src, dst, done))
+    }
+
+    fn read_over(
+        &self,
+        rail: usize,
+        peer: usize,
+        dst: Sge,
+        src: RemoteAddr,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.posting_for(done, |state, core| state.read_over(core, rail, peer, dst, src, done))
+    }
+
+    fn rail_works(&self, rail: usize, peer: usize) -> bool {
+        self.state.borrow().rail_works(&self.core, rail, peer)
+    }
+
     fn fetch_add(
         &self,
         peer: usize,
@@ -440,19 +434,22 @@ impl Fabric for Verbs {
         if !state.waiting.is_empty() {
             moved |= state.drain_all(&self.core);
         }
+        if !state.out.is_empty() {
+            moved |= state.tend(&self.core);
+        }
         state.turns = state.turns.wrapping_add(1);
         let slept = self.sleeper.take_slept();
         if slept || state.turns.is_multiple_of(TURNS_PER_LOOK) && !moved {
             self.look_at_the_clock(state);
         }
         self.sleeper.helping.set_awaited(state.awaited > 0);
-        self.sleeper.helping.set_busy(state.is_busy());
+        self.sleeper.helping.set_busy(state.is_busy(&self.core));
         moved
     }
 
     fn idle(&self) -> bool {
         let state = &mut *self.state.borrow_mut();
-        if state.slab.used() > 0 {
+        if state.slab.used() > 0 || !state.out.is_empty() {
             return false;
         }
         let mut idle = true;

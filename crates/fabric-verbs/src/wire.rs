@@ -6,7 +6,7 @@ use crate::device::Link;
 use crate::ffi::ibv_gid;
 
 /// "WEFTVRB" and the version of all that is sent.
-const MAGIC: u64 = u64::from_le_bytes(*b"WEFTVRB\x02");
+const MAGIC: u64 = u64::from_le_bytes(*b"WEFTVRB\x03");
 
 /// One rail of a process, as others reach it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,7 +167,7 @@ pub struct Tag {
 pub enum Kind {
     /// Head and payload.
     Message = 0,
-    /// Credits alone.
+    /// Credits alone; or with the number of a rail whose end here is shut.
     Credits = 1,
     /// One arrival of the immediate [`ROUSE`], which writes use for themselves.
     Reserved = 2,

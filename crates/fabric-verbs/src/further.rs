@@ -1,0 +1,340 @@
+//! Further connections with a peer: one on each rail besides that of the first, for writes and reads alone.
+//!
+//! ```text
+//!   first connection      messages, flags, immediates, atomics; whatever another one does not take
+//!   further connection    `write_over`, `read_over`: each is one request, and remembered until it has completed
+//! ```
+//! One is made when it is first asked for, and used when it is open. One that fails is taken out for good, and what
+//! has not completed there is repeated over the first, once nothing of it can have an effect any more:
+//!
+//! ```text
+//!   A: a request fails, A's end is shut ──── shut (rail) ───>  B: shuts its end
+//!   A: all requests are flushed         <─── shut (rail) ────
+//!   A: repeats them
+//! ```
+//! Without B's word a packet that was held up could be placed after the repetition, over what came later.
+
+use crate::connection::{Connection, Phase, Record};
+use crate::ffi::*;
+use crate::kept::{Tail, Work};
+use crate::memory::NONE;
+use crate::state::{Core, State, request_id};
+use crate::wire::{Kind, Tag};
+use std::collections::VecDeque;
+use std::time::Duration;
+use weft_fabric::{Completion, Fault, RemoteAddr, Sge};
+
+/// A rail whose peer has not answered for so long counts as one that does not work, until it answers.
+pub const TRIAL: Duration = Duration::from_secs(2);
+
+/// What the end of a further connection has beside that of a first.
+#[derive(Default)]
+pub struct Further {
+    /// Of each request in the window, what to repeat; nothing for a probe.
+    pub posted: VecDeque<Option<Work>>,
+    /// What was flushed, in order.
+    repeat: Vec<Work>,
+    /// The peer knows that this end is shut.
+    told: bool,
+    /// The peer's end is shut.
+    heard: bool,
+}
+
+impl Core {
+    pub fn size(&self) -> usize {
+        self.addresses.len()
+    }
+
+    /// Rails that carry something between this process and `peer`.
+    pub fn rails_to(&self, peer: usize) -> usize {
+        if peer == self.rank || self.options.rail.is_some() { 1 } else { self.rails }
+    }
+
+    /// The number of the connection with `peer` over `rail`: its rank for the first, `size` more for each further one.
+    pub fn link_over(&self, peer: usize, rail: usize) -> usize {
+        let rails = self.rails_to(peer);
+        if rails == 1 {
+            return peer;
+        }
+        let first = self.rail_to(peer);
+        peer + (rail % rails + rails - first) % rails * self.size()
+    }
+
+    /// The other end of connection `link`.
+    #[inline]
+    pub fn peer_of(&self, link: usize) -> usize {
+        if link < self.size() { link } else { link % self.size() }
+    }
+
+    /// The rail of connection `link`.
+    pub fn rail_of(&self, link: usize) -> usize {
+        (self.rail_to(self.peer_of(link)) + link / self.size()) % self.rails
+    }
+
+    pub fn is_further(&self, link: usize) -> bool {
+        link >= self.size()
+    }
+}
+
+impl Connection {
+    /// Takes the record of request `number`, which has failed, if it is the oldest; and what to repeat.
+    fn failed(&mut self, number: u32) -> Option<(Record, Option<Work>)> {
+        let work = self.further.as_ref()?.posted.front().copied()?;
+        let record = self.oldest(number)?;
+        Some((record, work))
+    }
+}
+
+impl State {
+    /// The connection that takes an operation over `rail`: a further one if it is open, else the first.
+    fn way(&mut self, core: &Core, rail: usize, peer: usize) -> usize {
+        let link = core.link_over(peer, rail);
+        if link == peer {
+            return peer;
+        }
+        match &self.peers[link] {
+            Some(it) if it.phase == Phase::Open => link,
+            Some(_) => peer,
+            None => {
+                let first = self.peers[peer].as_ref();
+                if first.is_some_and(|first| first.phase == Phase::Open) {
+                    self.begin(core, link);
+                }
+                peer
+            }
+        }
+    }
+
+    pub fn write_over(
+        &mut self,
+        core: &Core,
+        rail: usize,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        let link = self.way(core, rail, peer);
+        self.write(core, link, src, dst, Tail::Nothing, done)
+    }
+
+    pub fn read_over(
+        &mut self,
+        core: &Core,
+        rail: usize,
+        peer: usize,
+        dst: Sge,
+        src: RemoteAddr,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        let link = self.way(core, rail, peer);
+        self.read(core, link, dst, src, done)
+    }
+
+    /// Whether `rail` carries something to `peer`, or may do so when it is asked to.
+    pub fn rail_works(&self, core: &Core, rail: usize, peer: usize) -> bool {
+        if rail >= core.rails {
+            return false;
+        }
+        let link = core.link_over(peer, rail);
+        match &self.peers[link] {
+            None => !self.unmade.contains(&link),
+            Some(it) if it.phase == Phase::Greeting && link != peer => {
+                it.asking.since.elapsed() < TRIAL
+            }
+            Some(it) => matches!(it.phase, Phase::Greeting | Phase::Open),
+        }
+    }
+
+    /// Further connection `link` cannot be made.
+    #[cold]
+    pub fn give_up(&mut self, core: &Core, link: usize, why: &str) {
+        self.unmade.push(link);
+        let rail = self.rails[core.rail_of(link)].port.name();
+        self.notes.push(format!(
+            "{rail} carries nothing to process {}: {why}; other rails do",
+            core.peer_of(link)
+        ));
+    }
+
+    /// Request `number` of further connection `link` has failed.
+    #[cold]
+    pub fn rail_failed(&mut self, core: &Core, link: usize, number: u32, status: i32) {
+        // They complete in order: those before are over.
+        self.departed(core, link, number.wrapping_sub(1));
+        let Some(it) = self.peers[link].as_deref_mut() else { return };
+        let failed = it.failed(number);
+        if let Some((record, work)) = failed {
+            // The work names the registration, and stays its user.
+            if record.buffer != NONE {
+                self.pool.give_back(record.buffer);
+            }
+            let it = self.link(link);
+            if let (Some(further), Some(work)) = (&mut it.further, work) {
+                further.repeat.push(work);
+            }
+        }
+        let peer = core.peer_of(link);
+        let why = crate::trouble::explain(core, &self.rails, core.rail_of(link), peer, status);
+        let awaited = failed.and_then(|(_, work)| work).is_some_and(|work| work.is_awaited());
+        if awaited && self.link(link).phase == Phase::Gone {
+            self.fail(Fault::PeerLost { rank: peer }, why.clone());
+        }
+        if status == IBV_WC_REM_ACCESS_ERR {
+            // Another rail would be refused, too.
+            let what = "memory key (its adapter refuses it)";
+            self.fail(Fault::Corrupt { rank: peer, what }, why.clone());
+        }
+        self.shut(core, link, &why);
+    }
+
+    /// Shuts this end of further connection `link`: nothing comes or goes by it any more.
+    #[cold]
+    pub fn shut(&mut self, core: &Core, link: usize, why: &str) {
+        let State { peers, greeting, notes, out, .. } = self;
+        let it = peers[link].as_deref_mut().expect("a connection");
+        if matches!(it.phase, Phase::Lost | Phase::Gone) {
+            return;
+        }
+        it.phase = Phase::Lost;
+        greeting.retain(|&other| other != link as u32);
+        let mut attributes = ibv_qp_attr { qp_state: IBV_QPS_ERR, ..ibv_qp_attr::default() };
+        // What refuses it has failed altogether, and says so.
+        let _ = it.pair.modify(&mut attributes, IBV_QP_STATE);
+        out.push(link as u32);
+        notes.push(format!("rail {} is not used any more: {why}", core.rail_of(link)));
+    }
+
+    /// `peer` says that its end over a rail is shut; the rail's number is in receive buffer `buffer` of `rail`.
+    #[cold]
+    pub fn hear_shut(&mut self, core: &Core, rail: usize, peer: usize, buffer: u32) {
+        let mut word = [0; 8];
+        self.rails[rail].buffers[buffer as usize].memory.part(0, 8).read(&mut word);
+        let number = u64::from_ne_bytes(word) as usize;
+        let link = core.link_over(peer, number);
+        if number >= core.rails || link == peer {
+            let what = "number of a rail";
+            return self.fail(Fault::Corrupt { rank: peer, what }, format!("rail {number}"));
+        }
+        let Some(it) = self.peers[link].as_deref_mut() else {
+            return self.give_up(core, link, "it has failed there");
+        };
+        if let Some(further) = &mut it.further {
+            further.heard = true;
+        }
+        self.shut(core, link, &format!("process {peer} has lost it"));
+    }
+
+    /// Moves on what was taken out; true if anything moved.
+    #[cold]
+    pub fn tend(&mut self, core: &Core) -> bool {
+        let mut moved = false;
+        for i in (0..self.out.len()).rev() {
+            let link = self.out[i] as usize;
+            let peer = core.peer_of(link);
+            match self.link(peer).phase {
+                Phase::Greeting => continue,
+                Phase::Open => moved |= self.tell(core, link),
+                Phase::Gone | Phase::Lost => {
+                    self.out.swap_remove(i);
+                    let it = self.link(link);
+                    let repeats = it.further.as_ref().is_some_and(|f| !f.repeat.is_empty());
+                    if repeats || it.is_awaited() || !it.kept_work.is_empty() {
+                        let why = format!("process {peer} has left before it took what was sent");
+                        self.fail(Fault::PeerLost { rank: peer }, why);
+                    }
+                    continue;
+                }
+            }
+            let it = self.link(link);
+            let ready = it.further.as_ref().is_some_and(|further| further.told && further.heard);
+            if ready && it.outstanding() == 0 {
+                self.out.swap_remove(i);
+                self.repeat(core, link);
+                moved = true;
+            }
+        }
+        moved
+    }
+
+    /// Tells the peer that this end of `link` is shut, unless it knows, if there is room.
+    fn tell(&mut self, core: &Core, link: usize) -> bool {
+        let further = self.link(link).further.as_ref();
+        if further.is_none_or(|further| further.told) {
+            return false;
+        }
+        let peer = core.peer_of(link);
+        let State { peers, batch, .. } = self;
+        let first = peers[peer].as_deref_mut().expect("a further one has a first");
+        if !first.has_room(1) {
+            return false;
+        }
+        let tag: Tag = first.take_credits(Kind::Credits);
+        let (number, signaled) = first.note(Record::NOTHING, false);
+        // The peer may compute: its helper is to hear.
+        let flags = IBV_SEND_SOLICITED | if signaled { IBV_SEND_SIGNALED } else { 0 };
+        batch
+            .add(request_id(peer, number), IBV_WR_SEND_WITH_IMM, flags)
+            .immediate(tag.encode())
+            .word(core.rail_of(link) as u64);
+        self.ring(peer);
+        if let Some(further) = &mut self.link(link).further {
+            further.told = true;
+        }
+        true
+    }
+
+    /// Hands over to the first connection what `link` has not done.
+    fn repeat(&mut self, core: &Core, link: usize) {
+        let peer = core.peer_of(link);
+        let it = self.link(link);
+        let mut works =
+            it.further.as_mut().map(|f| std::mem::take(&mut f.repeat)).unwrap_or_default();
+        let State { peers, slab, .. } = self;
+        let it = peers[link].as_deref_mut().expect("looked at above");
+        while let Some(&work) = slab.front(&it.kept_work) {
+            slab.pop(&mut it.kept_work);
+            works.push(work);
+        }
+        let first = peers[peer].as_deref_mut().expect("a further one has a first");
+        for &work in &works {
+            slab.push(&mut first.kept_work, work);
+        }
+        if !works.is_empty() {
+            self.wait_for(peer);
+            self.drain(core, peer);
+        }
+    }
+
+    /// Whether a connection is being made that somebody waits for, or that may open soon.
+    pub fn is_greeting(&self, core: &Core) -> bool {
+        self.greeting.iter().any(|&link| {
+            let it = self.peers[link as usize].as_deref();
+            let young = |it: &Connection| it.asking.since.elapsed() < TRIAL;
+            !core.is_further(link as usize) || it.is_some_and(young)
+        })
+    }
+
+    /// Further connections in use.
+    pub fn further_open(&self, core: &Core) -> usize {
+        let open = |it: &&Connection| it.phase == Phase::Open;
+        self.peers[core.size()..].iter().flatten().map(|it| &**it).filter(open).count()
+    }
+
+    /// No further connection has anything under way.
+    pub fn is_further_idle(&self, core: &Core) -> bool {
+        let quiet = |it: &Connection| it.phase != Phase::Open || it.outstanding() == 0;
+        self.out.is_empty() && self.peers[core.size()..].iter().flatten().all(|it| quiet(it))
+    }
+
+    /// The first connection with `peer` is over: so are the others.
+    pub fn leave_further(&mut self, size: usize, peer: usize) {
+        for link in (peer..self.peers.len()).step_by(size).skip(1) {
+            let Some(it) = self.peers[link].as_deref_mut() else { continue };
+            if it.phase != Phase::Lost {
+                it.phase = Phase::Gone;
+            }
+            self.greeting.retain(|&other| other != link as u32);
+        }
+    }
+}
