@@ -27,6 +27,7 @@ const PROGRAMS: &[&str] = &[
     "out_of_order",
     "flood",
     "partitioned",
+    "windows_asleep",
     "split_type",
     "threads",
     "tools_fabric",

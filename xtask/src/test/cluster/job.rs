@@ -36,6 +36,8 @@ pub struct Job<'a> {
     /// Packets that the adapters must send at least, for the program's own data. What went another
     /// way than through them is missing there.
     pub packets: u64,
+    /// Packets that each cable must carry at least: what is spread over rails went over all of them.
+    pub each: u64,
     /// Variables for all ranks.
     pub environment: &'a [(&'a str, &'a str)],
 }
@@ -43,7 +45,7 @@ pub struct Job<'a> {
 impl Job<'_> {
     /// Runs it with the installation at `prefix`; its output, and how many packets were sent.
     pub fn run(&self, prefix: &Path, rails: &Rails) -> Result<(String, u64), String> {
-        let before = rails::sent()?;
+        let (before, cables) = (rails::sent()?, rails.carried()?);
         let mut command = Command::new(prefix.join("bin/mpiexec"));
         command.args(["--timeout", TIMEOUT, "-n", &self.nodes.0.len().to_string()]);
         command.args(&self.words).env("WEFT_NODES", self.nodes.text());
@@ -65,6 +67,17 @@ impl Job<'_> {
             return Err(format!(
                 "the adapters sent {packets} packets, but its messages need {least}: another way \
                  than verbs carried them\n{text}"
+            ));
+        }
+        let carried = rails.carried()?.into_iter().zip(cables).map(|(now, then)| now - then);
+        let carried: Vec<u64> = carried.collect();
+        if self.each > 0 {
+            println!("packets of each cable: {carried:?}");
+        }
+        if let Some(cable) = carried.iter().position(|&packets| packets < self.each) {
+            let least = self.each;
+            return Err(format!(
+                "cable {cable} of {carried:?} packets: each must carry {least}\n{text}"
             ));
         }
         Ok((text, packets))

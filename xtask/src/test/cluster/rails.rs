@@ -46,6 +46,12 @@ impl Rails {
         Ok(())
     }
 
+    /// Packets that each cable has carried, in both directions.
+    pub fn carried(&self) -> Result<Vec<u64>, String> {
+        let [one, other] = &self.ends;
+        one.iter().zip(other).map(|(a, b)| Ok(sent_by(a)? + sent_by(b)?)).collect()
+    }
+
     /// Packets that netem has dropped since it was told to.
     pub fn dropped(&self) -> Result<u64, String> {
         let text = quiet(Command::new("tc").args(["-s", "-j", "qdisc", "show"]))?;
@@ -70,12 +76,14 @@ fn adapters() -> Result<Vec<String>, String> {
 
 /// Packets that all adapters of this machine have sent.
 pub fn sent() -> Result<u64, String> {
-    let count = |name: &String| {
-        let path = Path::new(ADAPTERS).join(name).join("ports/1/hw_counters/sent_pkts");
-        let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        text.trim().parse::<u64>().map_err(|e| format!("{}: '{text}': {e}", path.display()))
-    };
-    adapters()?.iter().map(count).sum()
+    adapters()?.iter().map(|name| sent_by(name)).sum()
+}
+
+/// Packets that an adapter has sent.
+fn sent_by(name: &str) -> Result<u64, String> {
+    let path = Path::new(ADAPTERS).join(name).join("ports/1/hw_counters/sent_pkts");
+    let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    text.trim().parse::<u64>().map_err(|e| format!("{}: '{text}': {e}", path.display()))
 }
 
 #[cfg(test)]

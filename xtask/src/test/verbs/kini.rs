@@ -136,7 +136,8 @@ fn job(
     let environment: Vec<_> =
         selected.iter().copied().chain([("WEFT_ACK_TIMEOUT", "14")]).collect();
     parts.test(&name, || {
-        let job = Job { nodes, words, says: "correct", packets: 100, environment: &environment };
+        let job =
+            Job { nodes, words, says: "correct", packets: 100, each: 0, environment: &environment };
         let (text, packets) = job.run(&inside.prefix, rails)?;
         let counted = |line: &str| line.strip_prefix("counted ").map(str::to_owned);
         let mut all: Vec<String> = text.lines().filter_map(counted).collect();
