@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// How long all of it may take in the machine, in seconds.
-const TIMEOUT: &str = "480";
+const TIMEOUT: &str = "600";
 
 /// The test programs of these packages, or of what else `cargo test` is told, built.
 fn programs(what: &[&str]) -> Result<Vec<PathBuf>, String> {
