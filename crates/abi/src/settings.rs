@@ -285,7 +285,7 @@ pub const SETTINGS: &[Setting] = &[
         about: About(Verbs, Tuner, All),
         kind: Kind::Maybe { least: 0, most: weft_fabric_verbs::RAILS_MAX as u64 - 1 },
         default: "",
-        doc: "the rail for all traffic; nothing: each pair of ranks uses one, by the sum of its ranks",
+        doc: "the rail for all traffic; nothing: messages of a pair of ranks take one, by the sum of the ranks, and long transfers all",
     },
     Setting {
         name: "WEFT_GID_INDEX",
