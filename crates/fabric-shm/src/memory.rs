@@ -33,7 +33,7 @@ enum Place {
 
 impl Shm {
     fn own_arena(&self) -> u64 {
-        self.segment.shape().arena_of(self.rank)
+        self.segment.arena_of(self.rank)
     }
 
     fn fallocate(&self, mode: i32, offset: u64, len: u64) -> Result<(), Fault> {
@@ -133,7 +133,7 @@ impl Shm {
                 let shape = self.segment.shape();
                 assert!(peer < shape.ranks);
                 let offset = at.addr.wrapping_sub(self.peers[peer].base);
-                let inside = offset.checked_sub(shape.arena_of(peer));
+                let inside = offset.checked_sub(self.segment.arena_of(peer));
                 let room = inside.and_then(|inside| shape.arena.checked_sub(inside));
                 if room.is_none_or(|room| room < len as u64) {
                     return Err(Fault::Corrupt { rank: peer, what: "remote address" });

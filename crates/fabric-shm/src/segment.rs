@@ -27,6 +27,9 @@ fn refused(what: &'static str) -> impl FnOnce(io::Error) -> Refused {
 pub struct Segment {
     base: NonNull<u8>,
     shape: Shape,
+    /// Of the shape, which computes them: where the arenas begin, and the size.
+    arenas: u64,
+    total: u64,
     file: File,
 }
 
@@ -82,7 +85,7 @@ impl Segment {
         // SAFETY: advice on our own mapping.
         unsafe { libc::madvise(base, total as usize, libc::MADV_DONTDUMP) };
         let base = NonNull::new(base.cast()).expect("mmap does not map address 0");
-        Ok(Segment { base, shape, file })
+        Ok(Segment { base, arenas: shape.arena_of(0), total, shape, file })
     }
 
     /// Writes the header. The lowest rank does it, before others know of the segment.
@@ -106,12 +109,19 @@ impl Segment {
         &self.file
     }
 
+    /// First byte of the arena of `rank`.
+    #[inline]
+    pub fn arena_of(&self, rank: usize) -> u64 {
+        self.arenas + rank as u64 * self.shape.arena
+    }
+
     /// The byte at `offset`.
     ///
     /// # Panics
     /// Beyond the end.
+    #[inline]
     pub fn at(&self, offset: u64) -> NonNull<u8> {
-        assert!(offset <= self.shape.total());
+        assert!(offset <= self.total);
         // SAFETY: inside the mapping.
         unsafe { self.base.add(offset as usize) }
     }
@@ -119,7 +129,7 @@ impl Segment {
     /// Offset of the byte at `address`, if it lies in the segment.
     pub fn offset_of(&self, address: *const u8) -> Option<u64> {
         let offset = (address.addr() as u64).checked_sub(self.base.addr().get() as u64)?;
-        (offset < self.shape.total()).then_some(offset)
+        (offset < self.total).then_some(offset)
     }
 
     pub fn header(&self) -> &Header {
@@ -166,6 +176,6 @@ impl Drop for Segment {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours and nothing of it outlives the segment (`pair`, and the
         // lifetimes of the other references).
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.shape.total() as usize) };
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.total as usize) };
     }
 }

@@ -5,7 +5,7 @@ use crate::assert;
 use crate::control::Lock;
 use crate::epoch::Fenced;
 use crate::target::Access;
-use crate::ticket::TicketLock;
+use crate::ticket::{AtOnce, TicketLock};
 use weft_fabric::{Fabric, RemoteAddr};
 use weft_process::Error;
 
@@ -40,50 +40,71 @@ impl<F: Fabric> Window<F> {
     ) -> Result<R, Error> {
         let guarded = async {
             let guard = self.lock_of(Lock::Guard, rank);
-            guard.acquire(false).await?;
+            let ticket = guard.acquire(false).await?;
             let result = f.await;
-            guard.release(false).await?;
+            guard.release(false, ticket).await?;
             result
         };
         self.guards.take(guarded).await
     }
 
-    /// [`Window::lock`] where there is nothing to wait for. False: nothing was done.
+    /// [`Window::lock`] where there is nothing to wait for. False: that is to be called.
     #[inline]
     pub fn lock_at_once(&self, kind: LockKind, rank: usize, asserted: i32) -> bool {
         let target = &self.targets[rank];
-        let plain = kind == LockKind::Exclusive
-            && asserted & assert::NOCHECK == 0
+        let plain = asserted & assert::NOCHECK == 0
             && target.access.get() == Access::None
             && self.epochs.fence.get() != Fenced::Used
             && self.epochs.all.get().is_none();
-        if !plain || !self.lock_of(Lock::Window, rank).acquire_at_once() {
+        if !plain {
             return false;
         }
-        target.access.set(Access::Exclusive);
-        self.epochs.locks.set(self.epochs.locks.get() + 1);
-        true
-    }
-
-    /// [`Window::unlock`] where there is nothing to wait for and nobody to tell. False: that is left to do.
-    #[inline]
-    pub fn unlock_at_once(&self, rank: usize) -> bool {
-        let target = &self.targets[rank];
-        if target.access.get() != Access::Exclusive || !self.is_flushed(rank) {
-            return false;
-        }
-        match self.lock_of(Lock::Window, rank).release_at_once() {
-            None => false,
-            Some(turns) => {
-                target.turns.set(turns);
-                if turns.is_some() {
-                    return false;
-                }
-                target.access.set(Access::None);
-                self.epochs.locks.set(self.epochs.locks.get() - 1);
+        let shared = kind == LockKind::Shared;
+        match self.lock_of(Lock::Window, rank).acquire_at_once(shared) {
+            AtOnce::Not => false,
+            AtOnce::Tell(ticket, turn) => {
+                target.ticket.set(ticket);
+                target.tell.set(Some(turn));
+                false
+            }
+            AtOnce::Done(ticket) => {
+                target.ticket.set(ticket);
+                self.locked(rank, if shared { Access::Shared } else { Access::Exclusive });
                 true
             }
         }
+    }
+
+    /// [`Window::unlock`] where there is nothing to wait for. False: that is to be called.
+    #[inline]
+    pub fn unlock_at_once(&self, rank: usize) -> bool {
+        let target = &self.targets[rank];
+        let held = target.access.get();
+        if !matches!(held, Access::Shared | Access::Exclusive) || !self.is_flushed(rank) {
+            return false;
+        }
+        let (lock, shared) = (self.lock_of(Lock::Window, rank), held == Access::Shared);
+        match lock.release_at_once(shared, target.ticket.get()) {
+            AtOnce::Not => false,
+            AtOnce::Tell(_, turn) => {
+                target.tell.set(Some(turn));
+                false
+            }
+            AtOnce::Done(_) => {
+                self.unlocked(rank);
+                true
+            }
+        }
+    }
+
+    fn locked(&self, rank: usize, access: Access) {
+        self.targets[rank].access.set(access);
+        self.epochs.locks.set(self.epochs.locks.get() + 1);
+    }
+
+    fn unlocked(&self, rank: usize) {
+        self.targets[rank].access.set(Access::None);
+        self.epochs.locks.set(self.epochs.locks.get() - 1);
     }
 
     /// Waits for the lock of a rank.
@@ -101,12 +122,15 @@ impl<F: Fabric> Window<F> {
         let held = if asserted & assert::NOCHECK != 0 {
             Access::Unchecked
         } else {
-            let shared = kind == LockKind::Shared;
-            self.lock_of(Lock::Window, rank).acquire(shared).await?;
+            let (lock, shared) = (self.lock_of(Lock::Window, rank), kind == LockKind::Shared);
+            match self.targets[rank].tell.take() {
+                // Taken at once.
+                Some(turn) => lock.pass(turn).await?,
+                None => self.targets[rank].ticket.set(lock.acquire(shared).await?),
+            }
             if shared { Access::Shared } else { Access::Exclusive }
         };
-        access.set(held);
-        self.epochs.locks.set(self.epochs.locks.get() + 1);
+        self.locked(rank, held);
         Ok(())
     }
 
@@ -119,13 +143,14 @@ impl<F: Fabric> Window<F> {
         }
         self.drain(rank).await?;
         let lock = self.lock_of(Lock::Window, rank);
-        match self.targets[rank].turns.take() {
-            Some((read, write)) => lock.pass_turns(read, write).await?,
+        let target = &self.targets[rank];
+        match target.tell.take() {
+            // Given back at once.
+            Some(turn) => lock.pass(turn).await?,
             None if held == Access::Unchecked => {}
-            None => lock.release(held == Access::Shared).await?,
+            None => lock.release(held == Access::Shared, target.ticket.get()).await?,
         }
-        access.set(Access::None);
-        self.epochs.locks.set(self.epochs.locks.get() - 1);
+        self.unlocked(rank);
         Ok(())
     }
 
@@ -146,7 +171,8 @@ impl<F: Fabric> Window<F> {
         let join = async {
             // Another thread may have been here first.
             if !self.targets[rank].of_all.get() {
-                self.lock_of(Lock::Window, rank).acquire(true).await?;
+                let ticket = self.lock_of(Lock::Window, rank).acquire(true).await?;
+                self.targets[rank].ticket.set(ticket);
                 self.targets[rank].of_all.set(true);
                 self.epochs.joined.borrow_mut().push(rank);
             }
@@ -163,7 +189,7 @@ impl<F: Fabric> Window<F> {
         self.drain_all().await?;
         let joined = std::mem::take(&mut *self.epochs.joined.borrow_mut());
         for rank in joined {
-            self.lock_of(Lock::Window, rank).release(true).await?;
+            self.lock_of(Lock::Window, rank).release(true, self.targets[rank].ticket.get()).await?;
             self.targets[rank].of_all.set(false);
         }
         self.epochs.all.set(None);

@@ -2,6 +2,7 @@
 
 use crate::place::Reach;
 use crate::queue::Queued;
+use crate::ticket::Turn;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use weft_channel::rails::Waits;
@@ -36,10 +37,12 @@ pub struct Kept {
 /// One rank of a window.
 #[derive(Default)]
 pub struct Target {
-    /// Its lock was given back at once, and these turns have to be told.
-    pub turns: Cell<Option<(u64, u64)>>,
     pub reach: OnceCell<Reach>,
     pub access: Cell<Access>,
+    /// The ticket of its lock, while that is held.
+    pub ticket: Cell<u64>,
+    /// That lock was taken or given back at once, and somebody has to be told.
+    pub tell: Cell<Option<Turn>>,
     /// MPI_Win_lock_all's share of its lock is held.
     pub of_all: Cell<bool>,
     /// Counts completions of operations that need nothing afterwards, and its value once all are over.

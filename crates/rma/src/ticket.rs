@@ -6,11 +6,14 @@
 //! ```text
 //!   users   next ticket               shared t:     waits for read = t, then sets read = t + 1
 //!   read    may enter shared          exclusive t:  waits for write = t
-//!   write   may enter exclusive       release:      write + 1; an exclusive one first read + 1
+//!   write   may enter exclusive       release:      write + 1; an exclusive one read + 1 with it
 //!
 //!   slots[t mod n]   0, or who waits with ticket t: registered by the waiter, taken out at once either by it
 //!                    (it found its turn come) or by whoever brought its turn (and sets its grant flag)
 //! ```
+//! Read and write are one word, `turns` = read x 2^32 + write, so that one operation moves both. Whoever has a
+//! ticket knows each within less than 2^31, so that word is enough to tell them ([`decode`]).
+//!
 //! Tickets are served in their order, so nobody starves: readers that follow each other hold it together.
 //!
 //! Contract. Each rank has at most one ticket of a lock at a time, so `n` slots suffice. A turn is looked
@@ -18,11 +21,9 @@
 //! fabric, so one of the two sees the other. A slot is emptied by compare-and-swap, so exactly one of them
 //! ends the wait: a grant flag is written only for a waiter that still waits for it, and never late.
 //!
-//! Where this process's processor sees the words, a lock that nobody has is taken by one compare-and-swap, and
-//! given back by two operations and a look at the slot, without a future ([`TicketLock::acquire_at_once`]).
-//!
-//! Cost without contention: two operations to take it, three to give it back (fetch-add and read; two
-//! fetch-adds and read). With contention: two more by the waiter, one and a flag by who releases.
+//! Cost without contention: two operations to take it, two to give it back (fetch-add and read; fetch-add and
+//! read). With contention: two more by the waiter, one and a flag by who releases. Where this process's processor
+//! sees the words, no future is made: a compare-and-swap takes it, a fetch-add gives it back ([`AtOnce`]).
 
 use crate::control::{Control, Lock, Table, word};
 use crate::passive::Others;
@@ -35,8 +36,38 @@ use weft_p2p::Endpoint;
 
 /// Places of the words in the line of a lock.
 const USERS: usize = 0;
-const READ: usize = 1;
-const WRITE: usize = 2;
+const TURNS: usize = 1;
+/// What advances the counts in the latter.
+const READ: u64 = 1 << 32;
+const WRITE: u64 = 1;
+
+/// The counts of read and write in the word of turns, both within 2^31 of `near`.
+fn decode(turns: u64, near: u64) -> (u64, u64) {
+    let whole = |low: u64| {
+        near.wrapping_add_signed(i64::from((low as u32).wrapping_sub(near as u32) as i32))
+    };
+    let write = whole(turns);
+    (whole(turns.wrapping_sub(write) >> 32), write)
+}
+
+/// How a lock was taken or given back without waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtOnce {
+    /// Nothing was done.
+    Not,
+    /// With this ticket.
+    Done(u64),
+    /// The same, but the turn of a ticket has come whose owner may sleep: [`TicketLock::pass`].
+    Tell(u64, Turn),
+}
+
+/// The turn of `ticket` has come to enter shared, exclusively, or either.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    ticket: u64,
+    shared: bool,
+    exclusive: bool,
+}
 
 /// Who waits: ticket + 1, rank, and whether shared.
 const RANK_BITS: u32 = 24;
@@ -80,86 +111,99 @@ impl<F: Fabric> TicketLock<'_, F> {
         word(self.words, Table::Slots(self.which).word(self.size, index))
     }
 
-    /// Takes it for one rank alone, if nobody has it: then the turn of the ticket that is taken has come already.
+    /// Takes it, if nobody is in the way.
     #[inline]
-    pub fn acquire_at_once(&self) -> bool {
-        let Some(line) = self.seen_line() else { return false };
-        let next = line[WRITE].load(SeqCst);
-        // All tickets before it were given back, and it can move on only with this one.
-        line[USERS].compare_exchange(next, next + 1, SeqCst, SeqCst).is_ok()
+    pub fn acquire_at_once(&self, shared: bool) -> AtOnce {
+        let Some([users, turns]) = self.seen(self.line(USERS), 2) else { return AtOnce::Not };
+        let next = users.load(SeqCst);
+        let (read, write) = decode(turns.load(SeqCst), next);
+        // The turn of the next ticket has come: it stays so until that one is given back.
+        if next != if shared { read } else { write }
+            || users.compare_exchange(next, next + 1, SeqCst, SeqCst).is_err()
+        {
+            return AtOnce::Not;
+        }
+        if !shared {
+            return AtOnce::Done(next);
+        }
+        turns.fetch_add(READ, SeqCst);
+        self.told(next, Turn { ticket: next + 1, shared: true, exclusive: false })
     }
 
-    /// Gives it back, taken for one rank alone. `None`: the words are not seen, and nothing was done. The turns that
-    /// have come are returned if somebody may wait for them: [`TicketLock::pass_turns`] tells who does.
+    /// Gives it back, taken with `ticket`.
     #[inline]
-    pub fn release_at_once(&self) -> Option<Option<(u64, u64)>> {
-        let line = self.seen_line()?;
-        let slots = self.endpoint.fabric().words(self.peer, self.slot(0), self.size)?;
-        let read = line[READ].fetch_add(1, SeqCst) + 1;
-        let write = line[WRITE].fetch_add(1, SeqCst) + 1;
-        let waits = |ticket: u64| slots[(ticket % self.size as u64) as usize].load(SeqCst) != 0;
-        Some((waits(read) || read != write && waits(write)).then_some((read, write)))
+    pub fn release_at_once(&self, shared: bool, ticket: u64) -> AtOnce {
+        let Some([turns]) = self.seen(self.line(TURNS), 1) else { return AtOnce::Not };
+        let turn = if shared {
+            let (_, write) = decode(turns.fetch_add(WRITE, SeqCst), ticket);
+            Turn { ticket: write + 1, shared: false, exclusive: true }
+        } else {
+            turns.fetch_add(READ + WRITE, SeqCst);
+            Turn { ticket: ticket + 1, shared: true, exclusive: true }
+        };
+        self.told(ticket, turn)
     }
 
-    /// The words of the lock itself, where they are seen.
+    /// What is left to do after a turn was brought: to tell who may wait for it.
     #[inline]
-    fn seen_line(&self) -> Option<&[AtomicU64]> {
-        self.endpoint.fabric().words(self.peer, self.line(USERS), WRITE + 1)
+    fn told(&self, ticket: u64, turn: Turn) -> AtOnce {
+        match self.seen(self.slot(turn.ticket), 1) {
+            Some([slot]) if slot.load(SeqCst) == 0 => AtOnce::Done(ticket),
+            _ => AtOnce::Tell(ticket, turn),
+        }
+    }
+
+    /// Words of the lock, if this process sees them.
+    #[inline]
+    fn seen(&self, at: RemoteAddr, count: usize) -> Option<&[AtomicU64]> {
+        self.endpoint.fabric().words(self.peer, at, count)
     }
 
     /// Takes it; the ticket is needed to give it back.
     pub async fn acquire(&self, shared: bool) -> Result<u64, Fault> {
         let ticket = self.add(self.line(USERS), 1).await?;
-        let turn = self.line(if shared { READ } else { WRITE });
-        if self.read(turn).await? != ticket {
-            self.wait(ticket, turn, shared).await?;
+        if !self.has_come(ticket, shared).await? {
+            self.wait(ticket, shared).await?;
         }
         if shared {
-            let read = self.add(self.line(READ), 1).await? + 1;
-            self.pass(read, &[true]).await?;
+            let (read, _) = decode(self.add(self.line(TURNS), READ).await?, ticket);
+            self.pass(Turn { ticket: read + 1, shared: true, exclusive: false }).await?;
         }
         Ok(ticket)
     }
 
+    /// Whether the turn of a ticket has come.
+    async fn has_come(&self, ticket: u64, shared: bool) -> Result<bool, Fault> {
+        let (read, write) = decode(self.read(self.line(TURNS)).await?, ticket);
+        Ok(ticket == if shared { read } else { write })
+    }
+
     /// The turn has not come: registers, and sleeps until somebody brings it.
     #[cold]
-    async fn wait(&self, ticket: u64, turn: RemoteAddr, shared: bool) -> Result<(), Fault> {
+    async fn wait(&self, ticket: u64, shared: bool) -> Result<(), Fault> {
         let grant = self.control.flag(Table::Grants(self.which), self.target);
         let entry = waiter(ticket, self.me, shared);
         let slot = self.slot(ticket);
         self.swap(slot, 0, entry).await?;
-        if self.add(turn, 0).await? == ticket && self.swap(slot, entry, 0).await? == entry {
+        if self.has_come(ticket, shared).await? && self.swap(slot, entry, 0).await? == entry {
             return Ok(());
         }
         self.endpoint.until(grant, ticket + 1).await
     }
 
-    /// Gives it back.
-    pub async fn release(&self, shared: bool) -> Result<(), Fault> {
-        if shared {
-            let write = self.add(self.line(WRITE), 1).await? + 1;
-            return self.pass(write, &[false]).await;
-        }
-        let read = self.add(self.line(READ), 1).await? + 1;
-        let write = self.add(self.line(WRITE), 1).await? + 1;
-        self.pass_turns(read, write).await
+    /// Gives it back, taken with `ticket`.
+    pub async fn release(&self, shared: bool, ticket: u64) -> Result<(), Fault> {
+        let step = if shared { WRITE } else { READ + WRITE };
+        let (_, write) = decode(self.add(self.line(TURNS), step).await?, ticket);
+        self.pass(Turn { ticket: write + 1, shared: !shared, exclusive: true }).await
     }
 
-    /// Tells who waits for the turns that an exclusive release has brought.
-    pub async fn pass_turns(&self, read: u64, write: u64) -> Result<(), Fault> {
-        if read == write {
-            return self.pass(write, &[true, false]).await;
-        }
-        // Who entered shared has released meanwhile.
-        self.pass(read, &[true]).await?;
-        self.pass(write, &[false]).await
-    }
-
-    /// The turn of `ticket` has come, to enter as one of `kinds` (shared or not): tells it, if it sleeps.
-    async fn pass(&self, ticket: u64, kinds: &[bool]) -> Result<(), Fault> {
-        let slot = self.slot(ticket);
+    /// Tells whose turn has come, if it sleeps.
+    pub async fn pass(&self, turn: Turn) -> Result<(), Fault> {
+        let slot = self.slot(turn.ticket);
         let entry = self.read(slot).await?;
-        let waits = ticket_of(entry) == Some(ticket) && kinds.contains(&(entry & 1 == 1));
+        let kind = if entry & 1 == 1 { turn.shared } else { turn.exclusive };
+        let waits = ticket_of(entry) == Some(turn.ticket) && kind;
         if !waits || self.swap(slot, entry, 0).await? != entry {
             return Ok(());
         }
@@ -170,7 +214,7 @@ impl<F: Fabric> TicketLock<'_, F> {
         let (peer, words) = self.others.find(rank);
         let flag = self.control.remote(words, Table::Grants(self.which), self.target);
         let (fabric, nothing) = (self.endpoint.fabric(), Sge::EMPTY);
-        fabric.write_flag(peer, nothing, flag.at, flag, ticket + 1, None)
+        fabric.write_flag(peer, nothing, flag.at, flag, turn.ticket + 1, None)
     }
 
     async fn add(&self, at: RemoteAddr, operand: u64) -> Result<u64, Fault> {
@@ -190,6 +234,22 @@ impl<F: Fabric> TicketLock<'_, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn turns_are_told_from_their_sum() {
+        let word = |read: u64, write: u64| (read << 32).wrapping_add(write);
+        for near in [0, 5, u64::from(u32::MAX) - 1, 1 << 32, 7 << 32 | 3, 1 << 38] {
+            for (read, write) in [(near, near), (near + 3, near), (near + 2, near + 1)] {
+                for ticket in [near, near + 4, near + (1 << 24)] {
+                    assert_eq!(decode(word(read, write), ticket), (read, write), "near {ticket}");
+                }
+            }
+        }
+        // Both advance at once, past the end of a half.
+        let last = u64::from(u32::MAX);
+        let turns = word(last, last).wrapping_add(READ + WRITE);
+        assert_eq!(decode(turns, last), (last + 1, last + 1));
+    }
 
     #[test]
     fn a_waiter_fits_into_a_word() {

@@ -197,6 +197,58 @@ fn updates_of_one_word_by_all_are_exact() {
     }
 }
 
+/// Writers keep two words of rank 0 equal, and readers find them so; locks are taken at once where they can be.
+#[derive(Clone, Copy)]
+struct Readers;
+
+impl Program for Readers {
+    async fn run<F: Fabric>(self, comm: Rc<Comm<F>>) {
+        const TIMES: i64 = 60;
+        let brings = Memory::Allocate { len: 16, align: 8 };
+        let window = Window::create(&comm, brings, 8, Options::default()).await.unwrap();
+        window.memory().fill(&[0; 16]);
+        comm.barrier().await.unwrap();
+        let (word, two) = (ty(AINT), Numbers::new(&comm, &[0, 0]));
+        let at = spot(0, 0, 2, &word);
+        let mut rng = fastrand::Rng::with_seed(comm.rank() as u64);
+        for turn in 0..TIMES {
+            // The last rank only reads; the others write twice in three times.
+            let writes = comm.rank() + 1 < comm.size() && turn % 3 != 0;
+            let kind = if writes { LockKind::Exclusive } else { LockKind::Shared };
+            if rng.bool() || !window.lock_at_once(kind, 0, NOTHING) {
+                window.lock(kind, 0, NOTHING).await.unwrap();
+            }
+            let issued = window.get(&two.buffer(), &at).await.unwrap();
+            window.until_over(issued).await.unwrap();
+            let [one, other] = two.get()[..] else { unreachable!() };
+            assert_eq!(one, other, "a writer beside a reader");
+            if writes {
+                two.set(&[one + 1, other + 1]);
+                window.put(&two.buffer(), &at).await.unwrap();
+            }
+            if rng.bool() || !window.unlock_at_once(0) {
+                window.unlock(0).await.unwrap();
+            }
+        }
+        comm.barrier().await.unwrap();
+        if comm.rank() == 0 {
+            let sum = (comm.size() as i64 - 1) * TIMES * 2 / 3;
+            assert_eq!(numbers(window.memory()), [sum, sum]);
+        }
+        comm.barrier().await.unwrap();
+        window.free().await.unwrap();
+    }
+}
+
+#[test]
+fn readers_and_writers_exclude_each_other() {
+    for place in ALL {
+        for ranks in [2, 4] {
+            run_at(place, ranks, Readers);
+        }
+    }
+}
+
 /// Memory comes and goes.
 #[derive(Clone, Copy)]
 struct Attaching;
