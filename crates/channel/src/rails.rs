@@ -58,8 +58,10 @@ impl Default for Thresholds {
 /// What fragments count their ends with: each a counter of its own, and the value that says it is over.
 pub type Waits = SmallVec<[(Counter, u64); 2]>;
 
-/// Longest part that a rail is given at once: rails that share a bus take turns on it.
+/// Usual length of the part that a rail is given at once: rails that share a bus take turns on it.
 const CHUNK: usize = 64 << 10;
+/// The most parts of a fragment: those of a longer one are longer.
+const CHUNKS: usize = 64;
 
 /// Fragments begin at multiples of so many bytes, and have as many at least.
 const GRAIN: usize = 4 << 10;
@@ -218,10 +220,11 @@ impl Rails {
             waits.push((counter, counters.value(counter)));
         }
         let longest = fragments.iter().map(|fragment| fragment.len).max().unwrap_or(0);
+        let chunk = CHUNK.max(longest.div_ceil(CHUNKS).next_multiple_of(GRAIN));
         // By turns, so that all rails begin at once.
-        for at in (0..longest).step_by(CHUNK) {
+        for at in (0..longest).step_by(chunk) {
             for (i, fragment) in fragments.iter().enumerate().filter(|(_, f)| f.len > at) {
-                let (offset, len) = (fragment.offset + at, CHUNK.min(fragment.len - at));
+                let (offset, len) = (fragment.offset + at, chunk.min(fragment.len - at));
                 let (part, to) = (here.part(offset, len), there.offset(offset as u64));
                 let (counter, value) = &mut waits[first + i];
                 *value += 1;
