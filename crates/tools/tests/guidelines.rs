@@ -128,8 +128,8 @@ fn steps(times: &mut Times) -> Vec<String> {
 }
 
 /// What is not kept must be what is known: beyond a power of two no allreduce is as quick as Swing and
-/// Rabenseifner's on it, and an allgather by multicast has room for eight ranks at once. A line that
-/// holds again must be struck out.
+/// Rabenseifner's on it, an allgather by multicast has room for eight ranks at once, and the map is from
+/// before payloads took all rails at once. A line that holds again must be struck out.
 fn only_known(broken: &[String], known: &str) {
     let place = |line: &String| line.split(": ").next().unwrap_or_default().to_owned();
     let found: Vec<String> = broken.iter().map(place).collect();
