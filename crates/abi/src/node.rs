@@ -222,6 +222,7 @@ impl Fabric for Node {
         fn allocate_on_node(&self, len: usize) -> Result<Region, Fault>;
         fn allocate_spare(&self, len: usize) -> Result<Region, Fault>;
         fn expose(&self, memory: Sge) -> Result<Region, Fault>;
+        fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault>;
         fn adopt(&self, memory: Sge) -> Result<Region, Fault>;
         fn withdraw(&self, region: Region);
         fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag;

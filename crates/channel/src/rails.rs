@@ -200,8 +200,26 @@ impl Rails {
 
     /// Posts `here` in fragments over the first `rails` rails to `peer`: a write of it to `there`, or a read of
     /// that into it. Each fragment appends to `waits` what says that it is over; who waits for it frees the
-    /// counters afterwards. Memory belongs to the fabric until then.
+    /// counters afterwards. Memory belongs to the fabric until then. After an error that appends nothing,
+    /// nothing is under way.
     pub fn stripe<F: Fabric>(
+        &self,
+        fabric: &F,
+        way: Way,
+        (peer, rails): (usize, usize),
+        (here, there): (Sge, RemoteAddr),
+        waits: &mut Waits,
+    ) -> Result<(), Fault> {
+        // One registration for all parts.
+        let region = fabric.prepare(here, way == Way::Read)?;
+        let outcome = self.post_parts(fabric, way, (peer, rails), (here, there), waits);
+        if let Some(region) = region {
+            fabric.withdraw(region);
+        }
+        outcome
+    }
+
+    fn post_parts<F: Fabric>(
         &self,
         fabric: &F,
         way: Way,
@@ -226,13 +244,16 @@ impl Rails {
             for (i, fragment) in fragments.iter().enumerate().filter(|(_, f)| f.len > at) {
                 let (offset, len) = (fragment.offset + at, chunk.min(fragment.len - at));
                 let (part, to) = (here.part(offset, len), there.offset(offset as u64));
-                let (counter, value) = &mut waits[first + i];
-                *value += 1;
-                let done = Some(*counter);
-                match way {
+                let done = Some(waits[first + i].0);
+                let posted = match way {
                     Way::Write => fabric.write_over(fragment.rail, peer, part, to, done),
                     Way::Read => fabric.read_over(fragment.rail, peer, part, to, done),
-                }?;
+                };
+                if posted.is_err() && (at, i) == (0, 0) {
+                    waits.drain(first..).for_each(|(counter, _)| counters.free(counter));
+                }
+                posted?;
+                waits[first + i].1 += 1;
             }
         }
         for (&fragment, &wait) in fragments.iter().zip(&waits[first..]) {

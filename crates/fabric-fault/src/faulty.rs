@@ -170,6 +170,11 @@ impl<F: Fabric> Fabric for Faulty<F> {
         self.inner.expose(memory)
     }
 
+    fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault> {
+        self.register()?;
+        self.inner.prepare(memory, lands)
+    }
+
     fn adopt(&self, memory: Sge) -> Result<Region, Fault> {
         self.inner.adopt(memory)
     }

@@ -171,6 +171,13 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
         self.extend(near, self.far.expose(memory))
     }
 
+    fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault> {
+        match self.far.prepare(memory, lands)? {
+            Some(far) => self.extend(self.near.expose(memory)?, Ok(far)).map(Some),
+            None => Ok(None),
+        }
+    }
+
     fn lies_within(&self, memory: Sge) -> bool {
         self.near.lies_within(memory)
     }

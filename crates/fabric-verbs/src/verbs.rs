@@ -266,6 +266,13 @@ impl Fabric for Verbs {
         unsafe { self.state.borrow_mut().memories.expose(memory, Uses::Reads) }
     }
 
+    fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault> {
+        let uses = if lands { Uses::Writes } else { Uses::Reads };
+        // SAFETY: whoever made the `Sge` promised that the memory outlives the operations, which are the last users;
+        // what is kept longer is governed by `Options::keep`.
+        unsafe { self.state.borrow_mut().memories.expose(memory, uses) }.map(Some)
+    }
+
     fn adopt(&self, memory: Sge) -> Result<Region, Fault> {
         // SAFETY: as in `expose`.
         unsafe { self.state.borrow_mut().memories.expose(memory, Uses::Atomics) }

@@ -408,6 +408,33 @@ fn transfer(side: &Side, rails: &Rails, number: usize) -> Duration {
     took
 }
 
+/// A stripe of the program's own memory makes one registration, however many parts it is posted in.
+#[test]
+fn a_stripe_of_program_memory_is_registered_once() {
+    let Some(cables) = Cables::take() else { return };
+    let first = |side: &Side| {
+        let mut memory: Vec<u8> = vec![0; LEN];
+        // SAFETY: the memory outlives the operations, which are waited for.
+        let here = unsafe { Sge::new(memory.as_mut_ptr(), LEN) };
+        let rails = Rails::default();
+        let mut parts = 0;
+        for way in [Way::Write, Way::Read, Way::Write] {
+            let made = || side.verbs.registrations().made;
+            let before = made();
+            let mut waits = Waits::new();
+            rails.stripe(&side.verbs, way, (1, 2), (here, side.theirs), &mut waits).unwrap();
+            side.until("a stripe", || {
+                waits.iter().all(|&(counter, value)| side.verbs.counters().value(counter) >= value)
+            });
+            waits.iter().for_each(|&(counter, _)| side.verbs.counters().free(counter));
+            parts += waits.len();
+            assert_eq!(made() - before, 1, "{way:?} of {LEN} bytes");
+        }
+        assert!(parts >= 6, "{parts} fragments: both rails carry");
+    };
+    pair(&cables, |_| (), first, |_| ());
+}
+
 /// Rails shaped to one rate, low enough for the processors of an emulated machine. The best of several transfers counts:
 /// what else the machine does makes some of them long, and none shorter than the rate allows; so the last turns are for a
 /// machine that is busy.

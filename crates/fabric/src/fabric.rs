@@ -107,6 +107,14 @@ pub trait Fabric: 'static {
     /// Lets peers read and write memory of the program (no flags, no atomics in it).
     fn expose(&self, memory: Sge) -> Result<Region, Fault>;
 
+    /// The program's `memory` is about to be named in parts: by reads that land in it, or by writes from it. One
+    /// registration serves all that are posted before [`Fabric::withdraw`], and lasts until they are over. `None`:
+    /// parts cost no more than the whole.
+    fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault> {
+        let _ = (memory, lands);
+        Ok(None)
+    }
+
     /// Lets peers do with memory that another fabric of this process allocated what they can do
     /// with this one's own: flags and atomics, too.
     fn adopt(&self, memory: Sge) -> Result<Region, Fault> {

@@ -19,7 +19,8 @@ pub(crate) struct Striped {
 }
 
 impl<F: Fabric> Endpoint<F> {
-    /// Starts to read an offered payload over all rails. False: it is not worth it, or there is one.
+    /// Starts to read an offered payload over all rails. False: it is not worth it, it cannot be
+    /// done, or there is one; then nothing is under way.
     pub(crate) fn fetch_striped(
         &self,
         state: &mut State,
@@ -33,12 +34,17 @@ impl<F: Fabric> Endpoint<F> {
             return false;
         }
         let mut waits = Waits::new();
-        if let Err(fault) =
-            rails.stripe(&self.fabric, Way::Read, (peer, count), (into, from), &mut waits)
-        {
-            // Parts of it may be under way into the buffer: no other way may be tried.
-            state.fault = Some(fault);
-            return true;
+        let outcome =
+            rails.stripe(&self.fabric, Way::Read, (peer, count), (into, from), &mut waits);
+        match outcome {
+            Ok(()) => {}
+            // It cannot be registered, say: there are other ways.
+            Err(_) if waits.is_empty() => return false,
+            // Parts are under way into the buffer.
+            Err(fault) => {
+                state.fault = Some(fault);
+                return true;
+            }
         }
         state.requests[request].stage = Stage::Reading;
         state.seldom.read += 1;

@@ -113,7 +113,9 @@ impl<'w, F: Fabric> Posts<'w, F> {
     pub async fn wait(self) -> Result<(), Error> {
         let counters = self.fabric().counters();
         for &(counter, value) in &self.waits {
-            self.window.endpoint().until(counter, value).await?;
+            while counters.value(counter) < value {
+                self.window.until_some(counter, value).await?;
+            }
         }
         self.waits.iter().for_each(|&(counter, _)| counters.free(counter));
         Ok(())

@@ -207,7 +207,7 @@ impl<F: Fabric> Window<F> {
     }
 
     /// Waits for a counter, or until a rail has nothing more to do: the time of that says how fast it is.
-    async fn until_some(&self, counter: Counter, value: u64) -> Result<(), Error> {
+    pub(crate) async fn until_some(&self, counter: Counter, value: u64) -> Result<(), Error> {
         let (endpoint, rails) = (self.endpoint(), self.endpoint().rails());
         let mut waits = rails.ends();
         if waits.is_empty() {
