@@ -1,7 +1,7 @@
 // ranks: 1 2
 // args: 4000
 // says: correct
-// env: | WEFT_HELPER=1
+// env: | WEFT_PROGRESS=handover
 //
 // What any thread may call at any time, whatever the level of thread support (MPI 5.0, sections 11.4.1
 // and 11.6): here under MPI_THREAD_FUNNELED, while the main thread communicates.

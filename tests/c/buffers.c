@@ -1,5 +1,5 @@
 // ranks: 2
-// env: | WEFT_HELPER=1 | WEFT_CMA=0
+// env: | WEFT_PROGRESS=handover | WEFT_CMA=0
 // says: correct
 //
 // Buffers of communicators and of the process for MPI_Bsend (MPI 5.0, section 3.6). Rank 0 sends

@@ -1,6 +1,6 @@
 // ranks: 1 3
 // says: correct
-// env: | WEFT_HELPER=1
+// env: | WEFT_PROGRESS=handover
 //
 // Ranks that start other processes: system(), popen, fork with _exit and with exit, an MPI call in
 // the child, another MPI program (a world of one), and another job. After each of them the ranks

@@ -2,7 +2,7 @@
 // args: 3
 // expect: 5
 // once: outside of the library for 3 s, and nobody answered
-// env: WEFT_HELPER=0 | WEFT_HELPER=auto
+// env: WEFT_PROGRESS=none | WEFT_PROGRESS=auto
 //
 // The counterpart of helper.c: without a helper, a large message to a rank that computes waits until
 // that rank calls MPI.

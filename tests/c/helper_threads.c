@@ -1,6 +1,6 @@
 // ranks: 2
 // says: correct
-// env: WEFT_HELPER=1 | WEFT_HELPER=1 WEFT_CMA=0
+// env: WEFT_PROGRESS=handover | WEFT_PROGRESS=handover WEFT_CMA=0
 //
 // helper.c under MPI_THREAD_MULTIPLE, where the helper takes the library's lock: one thread of each
 // rank computes, another one is blocked in MPI_Recv meanwhile, on a communicator of its own.

@@ -1,5 +1,5 @@
 // ranks: 2 3
-// env: | WEFT_CMA=0 | WEFT_CREDIT=4096 | WEFT_FAULT=seed=7,message_delay=0.3,completion_delay=0.3,reorder=1 | WEFT_HELPER=1
+// env: | WEFT_CMA=0 | WEFT_CREDIT=4096 | WEFT_FAULT=seed=7,message_delay=0.3,completion_delay=0.3,reorder=1 | WEFT_PROGRESS=handover
 // says: correct
 //
 // Partitioned communication (MPI 5.0, chapter 4), from rank 0 to rank 1 and within each.

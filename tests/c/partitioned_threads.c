@@ -1,5 +1,5 @@
 // ranks: 2
-// env: | WEFT_HELPER=1 | WEFT_CMA=0
+// env: | WEFT_PROGRESS=handover | WEFT_CMA=0
 // says: correct
 //
 // What partitioned communication is for: threads fill and mark the partitions of one message while

@@ -1,6 +1,6 @@
 // ranks: 2
 // says: correct
-// env: | WEFT_HELPER=1
+// env: | WEFT_PROGRESS=handover
 //
 // The short way is quiet: a small send with room in the ring, and a receive whose message has
 // arrived, allocate nothing, take no lock and make no system call under MPI_THREAD_SINGLE,

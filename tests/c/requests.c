@@ -1,5 +1,5 @@
 // ranks: 2
-// env: | WEFT_HELPER=1
+// env: | WEFT_PROGRESS=handover
 // says: correct
 //
 // Looking at requests without ending them (MPI 5.0, section 3.7.6): of one, of all, of any, of some.

@@ -1,6 +1,6 @@
 // ranks: 2 3
 // says: correct
-// env: | WEFT_HELPER=1
+// env: | WEFT_PROGRESS=handover
 //
 // MPI_THREAD_MULTIPLE: four threads a rank, each on a communicator of its own, send round a ring,
 // reduce, and receive from anybody, while the main thread does the same on the world; then all

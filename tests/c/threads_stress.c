@@ -1,6 +1,6 @@
 // ranks: 2 3
 // says: correct
-// env: | WEFT_HELPER=1 | WEFT_CMA=0 WEFT_EAGER=512
+// env: | WEFT_PROGRESS=handover | WEFT_CMA=0 WEFT_EAGER=512
 //
 // MPI_THREAD_MULTIPLE, everything at once: eight threads a rank, each with a communicator of its own,
 // go through all kinds of calls, each in another order; between them all share one communicator, apart

@@ -1,5 +1,5 @@
 // ranks: 1 2 3
-// env: | WEFT_CMA=0 | WEFT_FAULT=seed=7,message_delay=0.3,completion_delay=0.3,reorder=1 | WEFT_HELPER=1 | WEFT_FENCE=2S | WEFT_FENCE=1S WEFT_RMA_ORDER=turns WEFT_FAULT=seed=3,completion_delay=0.5 | WEFT_FENCE=1S-BARRIER | WEFT_FENCE=RI WEFT_FAULT=seed=3,completion_delay=0.5
+// env: | WEFT_CMA=0 | WEFT_FAULT=seed=7,message_delay=0.3,completion_delay=0.3,reorder=1 | WEFT_PROGRESS=handover | WEFT_FENCE=2S | WEFT_FENCE=1S WEFT_RMA_ORDER=turns WEFT_FAULT=seed=3,completion_delay=0.5 | WEFT_FENCE=1S-BARRIER | WEFT_FENCE=RI WEFT_FAULT=seed=3,completion_delay=0.5
 // says: correct
 //
 // One-sided communication (MPI 5.0, chapter 12): all kinds of windows in all kinds of epochs, every

@@ -1,5 +1,5 @@
 // ranks: 2 4
-// env: | WEFT_CMA=0 | WEFT_HELPER=1 | WEFT_FAULT=seed=7,completion_delay=0.3
+// env: | WEFT_CMA=0 | WEFT_PROGRESS=handover | WEFT_FAULT=seed=7,completion_delay=0.3
 // says: correct
 //
 // The target does nothing: it sleeps outside of MPI until the last operation of the others has told it to

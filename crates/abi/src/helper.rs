@@ -1,12 +1,14 @@
 //! The helper thread of a process: asleep in the kernel until a solicited message arrives while the
 //! program computes ([`weft_fabric::wait::Helper`], [`Engine::help`]).
 //!
-//! It starts when something asks for it (`WEFT_HELPER`), ends in MPI_Finalize, and takes no signals. A
+//! It starts when something asks for it, or as `WEFT_PROGRESS` says ([`crate::progress`]), ends in MPI_Finalize, and takes no signals. A
 //! forked child has none and needs none: its calls do nothing.
 //!
 //! [`Engine::help`]: weft_process::Engine::help
 
 use crate::lock;
+use crate::progress::{self, Design, Progress};
+use crate::signal::{self, Trouble};
 use crate::state::state;
 use std::cell::Cell;
 use std::io;
@@ -14,13 +16,15 @@ use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use weft_fabric::Fabric;
-use weft_fabric::wait::{Helper, HelperCounts, Sleep};
+use weft_fabric::wait::{Helper, HelperCounts, Sleep, Turn};
 
 struct Helping {
     helper: Helper,
     place: Arc<dyn Sleep>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    progress: Progress,
 }
 
 static HELPING: OnceLock<Helping> = OnceLock::new();
@@ -46,7 +50,36 @@ pub fn enter() {
 #[inline]
 pub fn leave() {
     if let Some(helping) = HELPING.get() {
-        helping.helper.leave(&*helping.place, work);
+        helping.helper.leave(&*helping.place, wanted(), work);
+    }
+}
+
+/// The same under the lock, which is given up afterwards.
+#[inline]
+pub fn leave_locked() {
+    if let Some(helping) = HELPING.get() {
+        helping.helper.leave_locked(&*helping.place, wanted(), work);
+    }
+}
+
+/// The program's thread is about to wait, inside of the library.
+#[inline]
+pub fn stand_down() {
+    if let Some(helping) = HELPING.get()
+        && helping.progress.design != Design::Locked
+    {
+        helping.helper.stand_down(&*helping.place);
+    }
+}
+
+/// What a signal handler does on the program's thread: `look`, if that is outside of the library. True:
+/// there is more, for the helper.
+pub fn interrupted(look: impl FnOnce() -> bool) {
+    let Some(helping) = HELPING.get() else { return };
+    if helping.helper.is_inside() {
+        helping.helper.came_too_late(&*helping.place);
+    } else if look() {
+        helping.place.ring();
     }
 }
 
@@ -55,15 +88,43 @@ fn work() -> bool {
     state().engine.get().is_some_and(|engine| engine.help())
 }
 
+/// Whether anything is outstanding that a helper could move on.
+#[inline]
+fn wanted() -> bool {
+    state().engine.get().is_some_and(|engine| engine.awaits_help())
+}
+
 /// Starts the helper; the calling thread is inside the library. A second call does nothing.
-pub fn start() -> io::Result<()> {
+pub fn start(progress: Progress) -> io::Result<()> {
     let Some(engine) = state().engine.get() else { return Ok(()) };
-    let place = engine.endpoint().fabric().helper();
-    let helping = Helping { helper: Helper::new(), place, thread: Mutex::new(None) };
+    let fabric = engine.endpoint().fabric();
+    let mut progress = progress;
+    if progress.design == Design::Locked {
+        lock::share();
+    }
+    let multiple = lock::shared();
+    if progress.design == Design::Signal {
+        let signal = progress.signal;
+        let trouble = if multiple {
+            Some("WEFT_PROGRESS=signal: the program may have several threads: a helper thread under the lock \
+                  moves messages instead".to_owned())
+        } else if !fabric.can_glance() {
+            Some("WEFT_PROGRESS=signal: what connects the ranks cannot be used in a signal handler: the helper \
+                  thread hands over instead".to_owned())
+        } else {
+            signal::begin(signal).err().map(|trouble| trouble.text(signal))
+        };
+        if let Some(trouble) = trouble {
+            progress::say(&trouble);
+            progress.design = Design::Handover;
+        }
+    }
+    fabric.rouse_helper_at_ends(progress.ends);
+    let place = fabric.helper();
+    let helping = Helping { helper: Helper::new(), place, thread: Mutex::new(None), progress };
     if HELPING.set(helping).is_err() {
         return Ok(());
     }
-    let multiple = lock::shared();
     if !multiple {
         // The call under way entered when there was no helper, and will leave it.
         enter();
@@ -71,6 +132,7 @@ pub fn start() -> io::Result<()> {
     }
     let life = move || {
         ON_HELPER.set(true);
+        progress.policy.apply();
         if catch_unwind(AssertUnwindSafe(|| live(multiple))).is_err() {
             // What went wrong has been said; the library's state is not to be trusted.
             std::process::abort();
@@ -88,12 +150,49 @@ pub fn start() -> io::Result<()> {
 }
 
 fn live(multiple: bool) {
-    let Some(Helping { helper, place, .. }) = HELPING.get() else { return };
-    if multiple {
-        helper.run_locked(&**place, |work| lock::locked(work), work);
-    } else {
-        helper.run(&**place, work);
+    let Some(Helping { helper, place, progress, .. }) = HELPING.get() else { return };
+    let locked = progress.design == Design::Locked;
+    match progress.design {
+        // The existing design ignores nothing: Kumar et al. 2008, section 3.
+        _ if multiple => {
+            helper.run_locked(&**place, |f| lock::locked(f), || locked || wanted(), work)
+        }
+        Design::Signal => live_by_signals(helper, &**place, progress.signal),
+        _ => helper.run(&**place, work),
     }
+}
+
+/// Signals the program's thread for what its handler can do, and does the rest itself.
+fn live_by_signals(helper: &Helper, place: &dyn Sleep, number: i32) {
+    let hopeless = Cell::new(false);
+    let turn = || {
+        let more = state().engine.get().is_some_and(|engine| {
+            engine.endpoint().take_behind() || engine.awaits_more_than_a_handler()
+        });
+        if more || hopeless.get() { Turn::Work } else { Turn::Signal }
+    };
+    let interrupt = || {
+        let before = signal::handled();
+        let mut trouble = signal::is_taken(number).then_some(Trouble::Taken);
+        if trouble.is_none() {
+            signal::send(number);
+            // Who is not scheduled answers later; who blocks it does not.
+            let since = Instant::now();
+            while signal::handled() == before && since.elapsed() < signal::PATIENCE {
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            let blocked = signal::handled() == before && signal::is_blocked_there(number);
+            trouble = blocked.then_some(Trouble::Blocked);
+        }
+        if let Some(trouble) = trouble {
+            progress::say(&trouble.text(number));
+            hopeless.set(true);
+            // What has arrived is still there: look again.
+            place.ring();
+        }
+    };
+    helper.run_by(place, turn, work, interrupt);
+    signal::end(number);
 }
 
 /// Ends the helper, if there is one; the calling thread is inside the library.
@@ -112,7 +211,7 @@ pub fn stop() {
 pub fn must_not_be_here() {
     if ON_HELPER.get() {
         let what = "a function of the program was about to run on the helper thread, which is an \
-                    error in Weft: please report it, and set WEFT_HELPER=0 meanwhile";
+                    error in Weft: please report it, and set WEFT_PROGRESS=none meanwhile";
         crate::chapters::init::die(1, what);
     }
 }

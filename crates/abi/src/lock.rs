@@ -59,6 +59,7 @@ fn go_out(locked: bool, mode: u8) {
         helper::leave();
     }
     if locked {
+        helper::leave_locked();
         // SAFETY: the entry point that leaves has locked it.
         unsafe { LOCK.unlock() }
     }
@@ -108,8 +109,16 @@ pub fn without_helper() {
 
 /// Runs `f` under the lock: for the helper.
 pub fn locked<R>(f: impl FnOnce() -> R) -> R {
+    /// Gives it up at the end of a scope.
+    struct Locked;
+    impl Drop for Locked {
+        fn drop(&mut self) {
+            // SAFETY: locked below.
+            unsafe { LOCK.unlock() }
+        }
+    }
     LOCK.lock();
-    let _entered = Entered { mode: MULTIPLE };
+    let _locked = Locked;
     f()
 }
 
@@ -138,6 +147,14 @@ pub fn unlocked<R>(f: impl FnOnce() -> R) -> R {
     }
     let _again = Again(mode);
     f()
+}
+
+/// The call is about to wait: the helper need not be rung for meanwhile.
+#[inline]
+pub fn stand_down() {
+    if MODE.load(Ordering::Relaxed) != ALONE {
+        helper::stand_down();
+    }
 }
 
 /// Runs `f`, a part of a wait, while other threads of the program may enter. The helper may not.

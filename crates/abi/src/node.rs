@@ -12,8 +12,8 @@ use std::time::Instant;
 use weft_bootstrap::{Bootstrap, OnNode};
 use weft_fabric::wait::{Sleep, WaitPolicy};
 use weft_fabric::{
-    Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId, Head,
-    Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
+    Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, Glance, GroupId,
+    Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
 };
 use weft_fabric_fault::Faulty;
 use weft_fabric_join::Joined;
@@ -309,9 +309,16 @@ impl Fabric for Node {
         fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault>;
         fn receive_multicast(&self, into: Sge) -> Option<Datagram>;
         fn progress(&self) -> bool;
+        fn keeps_back(&self) -> bool;
         fn idle(&self) -> bool;
         fn sleeper(&self) -> Arc<dyn Sleep>;
         fn helper(&self) -> Arc<dyn Sleep>;
+        fn rouse_helper_at_ends(&self, rouse: bool);
+        fn can_glance(&self) -> bool;
+        fn glance(&self, look: &mut dyn FnMut(&Message) -> Glance);
+        fn read_at_once(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool;
+        fn write_at_once(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool;
+        fn send_at_once(&self, peer: usize, head: Head) -> bool;
         fn poll_clock(&self, cx: &mut Context<'_>) -> Poll<()>;
         fn charge(&self, work: Work);
     }

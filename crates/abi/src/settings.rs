@@ -104,6 +104,14 @@ pub const SETTINGS: &[Setting] = &[
               there is plenty; 0: none",
     },
     Setting {
+        name: "WEFT_RENDEZVOUS",
+        about: About(P2p, User, Each),
+        kind: Kind::Choice(&["read", "write"]),
+        default: "read",
+        doc: "how payloads move that are not sent at once: the receiver reads the sender's memory, or the sender \
+              writes to the receiver's",
+    },
+    Setting {
         name: "WEFT_FENCE",
         about: About(Rma, User, All),
         kind: Kind::Choice(&["2S", "1S", "1S-BARRIER", "RI", "ACK"]),
@@ -213,12 +221,37 @@ pub const SETTINGS: &[Setting] = &[
         doc: "microseconds to spin before yielding, where the ranks fit the processors",
     },
     Setting {
-        name: "WEFT_HELPER",
-        about: About(Waiting, User, Each),
-        kind: Kind::Choice(&["0", "1", "auto"]),
+        name: "WEFT_PROGRESS",
+        about: About(Waiting, User, All),
+        kind: Kind::Choice(&["auto", "none", "locked", "signal", "handover"]),
         default: "auto",
-        doc: "helper thread that moves messages while the program computes: 0 never, 1 from MPI_Init \
-              on, auto when something asks for it",
+        doc: "who moves messages while the program computes: nobody (none), a helper thread under a lock (locked), \
+              the program's thread in a signal handler (signal), a helper thread while the program's is outside of \
+              MPI (handover), or auto: handover, from when something asks for it",
+    },
+    Setting {
+        name: "WEFT_PROGRESS_SIGNAL",
+        about: About(Waiting, User, Each),
+        kind: Kind::Number { least: 1, most: 64 },
+        default: "23",
+        doc: "number of the signal of WEFT_PROGRESS=signal, one that the program neither blocks nor handles; 23 is \
+              SIGURG",
+    },
+    Setting {
+        name: "WEFT_PROGRESS_ENDS",
+        about: About(Waiting, Tuner, Each),
+        kind: Kind::Choice(&["auto", "0", "1"]),
+        default: "auto",
+        doc: "1: the end of a transfer rouses the receiver's helper thread, which tells the sender; 0: the receiver's \
+              next MPI call tells it; auto: 1, but 0 with signal",
+    },
+    Setting {
+        name: "WEFT_PROGRESS_POLICY",
+        about: About(Waiting, Tuner, Each),
+        kind: Kind::Choice(&["default", "fifo", "rr"]),
+        default: "default",
+        doc: "how the system schedules the helper thread: default, fifo or rr (round robin) at the highest \
+              permitted priority; where it is not permitted, default",
     },
     Setting {
         name: "WEFT_VERBOSE",

@@ -26,6 +26,11 @@ impl Outside for Call {
         lock::let_others(f)
     }
 
+    #[inline]
+    fn before_wait(&self) {
+        lock::stand_down();
+    }
+
     fn before_sleep(&self) {
         if let Some(report) = &*state().report.borrow() {
             let since = self.since.get().unwrap_or_else(weft_bootstrap::clock_millis);

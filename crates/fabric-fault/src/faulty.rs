@@ -303,6 +303,10 @@ impl<F: Fabric> Fabric for Faulty<F> {
         self.inner.progress() | moved
     }
 
+    fn keeps_back(&self) -> bool {
+        self.writes.held() > 0 || self.inner.keeps_back()
+    }
+
     fn idle(&self) -> bool {
         self.writes.held() == 0 && self.inner.idle()
     }

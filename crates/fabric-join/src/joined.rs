@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use weft_fabric::wait::Sleep;
 use weft_fabric::{
-    Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId, Head,
-    Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
+    Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, Glance, GroupId,
+    Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
 };
 
 /// Which fabric reaches a rank.
@@ -371,6 +371,39 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
 
     // Datagrams of the far fabric reach the other ranks of this node, too.
 
+    fn rouse_helper_at_ends(&self, rouse: bool) {
+        self.near.rouse_helper_at_ends(rouse);
+        self.far.rouse_helper_at_ends(rouse);
+    }
+
+    fn can_glance(&self) -> bool {
+        self.near.can_glance() && self.far.can_glance()
+    }
+
+    fn glance(&self, look: &mut dyn FnMut(&Message) -> Glance) {
+        self.near.glance(&mut |message| {
+            let Message { head, payload, token, .. } = *message;
+            look(&self.renumbered(Message { peer: message.peer, head, payload, token }))
+        });
+        self.far.glance(look);
+    }
+
+    fn read_at_once(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {
+        ask!(self, peer,
+            near(n, p) n.read_at_once(p, dst, address::near(src), done),
+            far(f) f.read_at_once(peer, dst, address::far(src), done))
+    }
+
+    fn write_at_once(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool {
+        ask!(self, peer,
+            near(n, p) n.write_at_once(p, src, address::near(dst), done),
+            far(f) f.write_at_once(peer, src, address::far(dst), done))
+    }
+
+    fn send_at_once(&self, peer: usize, head: Head) -> bool {
+        ask!(self, peer, near(n, p) n.send_at_once(p, head), far(f) f.send_at_once(peer, head))
+    }
+
     fn join(&self, group: GroupId) {
         self.far.join(group);
     }
@@ -389,6 +422,10 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
 
     fn progress(&self) -> bool {
         self.near.progress() | self.far.progress()
+    }
+
+    fn keeps_back(&self) -> bool {
+        self.near.keeps_back() || self.far.keeps_back()
     }
 
     fn idle(&self) -> bool {

@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 use weft_fabric::wait::Doorbell;
-use weft_fabric::{Completion, Datagram, Fault, GroupId, Head, Message, Posted, Sge};
+use weft_fabric::{Completion, Datagram, Fault, Glance, GroupId, Head, Message, Posted, Sge};
 
 /// What this rank knows of another one (or of itself).
 pub struct Peer {
@@ -323,6 +323,36 @@ impl Shm {
             }
         }
         None
+    }
+
+    /// Shows what has arrived, by peer; a box shows one message at a time.
+    pub(crate) fn glance_at_messages(&self, look: &mut dyn FnMut(&Message) -> Glance) {
+        let active = &self.own().active.0;
+        for (word, bits) in active.iter().enumerate().take(self.peers.len().div_ceil(64)) {
+            let mut bits = bits.load(Ordering::Acquire);
+            while bits != 0 {
+                let peer = word * 64 + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                if peer >= self.peers.len() {
+                    break;
+                }
+                while let Some(message) = self.receive_from(peer)
+                    && look(&message) == Glance::Taken
+                {
+                    self.release_message(&message);
+                }
+            }
+        }
+    }
+
+    /// Sends a head, if there is room and nothing waits before it.
+    pub(crate) fn push_at_once(&self, peer: usize, head: Head) -> bool {
+        let to = &self.peers[peer];
+        let pushed = to.announced.get() && to.output.push(head, Sge::EMPTY);
+        if pushed {
+            self.wake(peer);
+        }
+        pushed
     }
 
     #[inline(always)]

@@ -11,6 +11,8 @@
 
 use crate::segment::Segment;
 use crate::sync::Ordering;
+use arrayvec::ArrayString;
+use std::fmt::Write;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;
@@ -30,7 +32,10 @@ fn address(segment: &Segment, rank: usize, who: Sleeper) -> io::Result<SocketAdd
         Sleeper::Main => "bell",
         Sleeper::Helper => "helper",
     };
-    SocketAddr::from_abstract_name(format!("weft-{who}-{secret:016x}-{rank}"))
+    // Signal handlers ring: no allocation.
+    let mut name = ArrayString::<64>::new();
+    write!(name, "weft-{who}-{secret:016x}-{rank}").map_err(|_| io::ErrorKind::InvalidInput)?;
+    SocketAddr::from_abstract_name(name.as_str())
 }
 
 fn bound(segment: &Segment, rank: usize, who: Sleeper) -> io::Result<UnixDatagram> {

@@ -18,8 +18,8 @@ use std::time::Duration;
 use weft_bootstrap::Bootstrap;
 use weft_fabric::wait::{Doorbell, Sleep, Token, WaitPolicy};
 use weft_fabric::{
-    Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId, Head,
-    Message, Posted, Region, RemoteAddr, RemoteFlag, Sge,
+    Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, Glance, GroupId,
+    Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge,
 };
 
 /// What may be chosen about a [`Shm`].
@@ -398,6 +398,30 @@ impl Fabric for Shm {
     #[inline]
     fn release(&self, message: Message) {
         self.release_message(&message);
+    }
+
+    fn can_glance(&self) -> bool {
+        true
+    }
+
+    fn glance(&self, look: &mut dyn FnMut(&Message) -> Glance) {
+        self.glance_at_messages(look);
+    }
+
+    fn read_at_once(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {
+        let read = self.get(peer, dst, src).is_ok();
+        if read {
+            self.complete(done);
+        }
+        read
+    }
+
+    fn write_at_once(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool {
+        self.write(peer, src, dst, done).is_ok()
+    }
+
+    fn send_at_once(&self, peer: usize, head: Head) -> bool {
+        self.push_at_once(peer, head)
     }
 
     fn join(&self, group: GroupId) {

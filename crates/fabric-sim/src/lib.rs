@@ -17,6 +17,7 @@ mod cluster;
 mod deaths;
 pub mod explore;
 mod flight;
+mod glance;
 mod happen;
 mod host;
 pub mod machine;

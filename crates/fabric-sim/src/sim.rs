@@ -12,8 +12,8 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use weft_fabric::wait::{Doorbell, Sleep};
 use weft_fabric::{
-    Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId, Head,
-    Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
+    Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, Glance, GroupId,
+    Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
 };
 
 /// A rank of a simulated cluster. Cheap to clone.
@@ -411,6 +411,26 @@ impl Fabric for Sim {
 
     fn release(&self, message: Message) {
         self.state().flights.end(message.token as u32);
+    }
+
+    fn can_glance(&self) -> bool {
+        true
+    }
+
+    fn glance(&self, look: &mut dyn FnMut(&Message) -> Glance) {
+        self.glance_at_messages(look);
+    }
+
+    fn read_at_once(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {
+        self.read(peer, dst, src, done).is_ok()
+    }
+
+    fn write_at_once(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool {
+        self.write(peer, src, dst, done).is_ok()
+    }
+
+    fn send_at_once(&self, peer: usize, head: Head) -> bool {
+        self.send(peer, head, Sge::EMPTY, None) == Posted::Done
     }
 
     fn join(&self, group: GroupId) {

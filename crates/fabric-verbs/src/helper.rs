@@ -42,6 +42,8 @@ pub struct Helping {
     awaited: AtomicBool,
     /// Something is kept back, or a connection is being made.
     busy: AtomicBool,
+    /// Ends of operations are nothing to it.
+    ignores_ends: AtomicBool,
 }
 
 impl Helping {
@@ -54,6 +56,7 @@ impl Helping {
             announced: AtomicU32::new(0),
             awaited: AtomicBool::new(false),
             busy: AtomicBool::new(false),
+            ignores_ends: AtomicBool::new(false),
         })
     }
 
@@ -80,15 +83,23 @@ impl Helping {
     /// An operation whose completion is asked for is about to be posted.
     #[inline]
     pub fn expect(&self, bases: &[Arc<Base>]) {
+        if self.ignores_ends.load(Ordering::Relaxed) {
+            return;
+        }
         self.awaited.store(true, Ordering::Relaxed);
         if self.is_announced() {
             bases.iter().for_each(|base| base.departures.arm(false));
         }
     }
 
+    pub fn ignore_ends(&self, ignore: bool) {
+        self.ignores_ends.store(ignore, Ordering::Relaxed);
+    }
+
     /// Nothing is awaited any more.
     #[inline]
     pub fn set_awaited(&self, awaited: bool) {
+        let awaited = awaited && !self.ignores_ends.load(Ordering::Relaxed);
         if self.awaited.load(Ordering::Relaxed) != awaited {
             self.awaited.store(awaited, Ordering::Relaxed);
         }

@@ -22,6 +22,7 @@ mod device;
 mod error;
 pub mod ffi;
 mod further;
+mod glance;
 mod greeting;
 mod helper;
 mod interfaces;

@@ -262,17 +262,24 @@ impl State {
         if buffer == NONE {
             return None;
         }
-        let it = &self.rails[link.rail].buffers[buffer as usize];
-        link.inbox.0 = it.next;
+        let rail = link.rail;
+        link.inbox.0 = self.rails[rail].buffers[buffer as usize].next;
+        Some(self.message_in(peer, rail, buffer))
+    }
+
+    /// The message of `peer` in a receive buffer.
+    #[inline]
+    pub fn message_in(&self, peer: usize, rail: usize, buffer: u32) -> Message {
+        let it = &self.rails[rail].buffers[buffer as usize];
         let mut bytes = [0; HEAD];
         it.memory.read(&mut bytes);
         let word = |i: usize| u64::from_ne_bytes(std::array::from_fn(|k| bytes[8 * i + k]));
-        Some(Message {
+        Message {
             peer,
             head: Head([word(0), word(1), word(2)]),
             payload: it.memory.part(HEAD, it.len as usize - HEAD),
             token: buffer.into(),
-        })
+        }
     }
 
     #[inline]

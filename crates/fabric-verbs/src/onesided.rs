@@ -12,7 +12,7 @@ use crate::wire::{Kind, ROUSE, Tag};
 use weft_fabric::{Completion, Fault, RemoteAddr, RemoteFlag, Sge};
 
 /// Largest part of an operation; adapters take at least so much at once.
-const PART: usize = 1 << 30;
+pub const PART: usize = 1 << 30;
 
 /// Address of nothing, for operations without data.
 const NOWHERE: Target = Target { keys: [0; RAILS_MAX], at: 0, wake: false };

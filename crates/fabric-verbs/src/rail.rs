@@ -122,7 +122,7 @@ pub struct Rail {
 const TOGETHER: usize = 8;
 
 /// Most buffers that are idle: a batch of completions may add to what is collected.
-const IDLE_MOST: usize = TOGETHER + BATCH;
+pub const IDLE_MOST: usize = TOGETHER + BATCH;
 
 /// Greetings that can wait to be read.
 const GREETINGS: Sizes = Sizes { received: 256, sent: 64, payload: GREETING };

@@ -3,6 +3,7 @@
 use crate::batch::Batch;
 use crate::connection::{Connection, Phase, Record};
 use crate::ffi::*;
+use crate::glance::Glanced;
 use crate::kept::Slab;
 use crate::memory::{Memories, NONE};
 use crate::multicast::Multicast;
@@ -87,6 +88,7 @@ pub struct State {
     /// Peers that must be told of their credits.
     pub debts: Vec<u32>,
     pub slab: Slab,
+    pub glanced: Box<Glanced>,
     /// One-sided operations whose end somebody asks for.
     pub awaited: usize,
     pub batch: Box<Batch>,
@@ -137,7 +139,7 @@ impl State {
     /// Whatever has completed. True if anything moved.
     #[inline]
     pub fn poll(&mut self, core: &Core) -> bool {
-        let mut moved = false;
+        let mut moved = self.follow_up(core);
         for rail in 0..self.rails.len() {
             moved |= self.poll_arrivals(core, rail);
             moved |= self.poll_departures(core, rail);
@@ -201,7 +203,7 @@ impl State {
     }
 
     /// One arrival; true if receive buffers are to be posted again.
-    fn arrival(&mut self, core: &Core, rail: usize, wc: &ibv_wc) -> bool {
+    pub fn arrival(&mut self, core: &Core, rail: usize, wc: &ibv_wc) -> bool {
         let buffer = wc.wr_id as u32;
         let peer = self.routes[rail].get(&wc.qp_num).map(|&peer| peer as usize);
         let Some(peer) = peer.filter(|_| wc.status == IBV_WC_SUCCESS) else {

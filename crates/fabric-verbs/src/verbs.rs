@@ -3,6 +3,7 @@
 use crate::address;
 use crate::connect;
 use crate::connection::Phase;
+use crate::glance;
 use crate::helper::Place;
 use crate::kept::{Atomic, Tail};
 use crate::memory::{Totals, Uses};
@@ -21,8 +22,8 @@ use std::time::{Duration, Instant};
 use weft_bootstrap::Bootstrap;
 use weft_fabric::wait::Sleep;
 use weft_fabric::{
-    Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId, Head,
-    Message, Posted, Region, RemoteAddr, RemoteFlag, Sge,
+    Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, Glance, GroupId,
+    Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge,
 };
 
 /// Longest sleep while a greeting waits for its answer.
@@ -415,6 +416,30 @@ impl Fabric for Verbs {
         self.posting(|state, core| state.release(core, &message));
     }
 
+    fn rouse_helper_at_ends(&self, rouse: bool) {
+        self.sleeper.helping.ignore_ends(!rouse);
+    }
+
+    fn can_glance(&self) -> bool {
+        true
+    }
+
+    fn glance(&self, look: &mut dyn FnMut(&Message) -> Glance) {
+        glance::glance(&self.state, &self.core, look);
+    }
+
+    fn read_at_once(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {
+        self.state.borrow_mut().read_at_once(&self.core, peer, dst, src, done)
+    }
+
+    fn write_at_once(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool {
+        self.state.borrow_mut().write_at_once(&self.core, peer, src, dst, done)
+    }
+
+    fn send_at_once(&self, peer: usize, head: Head) -> bool {
+        self.state.borrow_mut().send_at_once(peer, head)
+    }
+
     fn join(&self, group: GroupId) {
         self.posting(|state, core| state.join(core, group));
     }
@@ -452,6 +477,10 @@ impl Fabric for Verbs {
         self.sleeper.helping.set_awaited(state.awaited > 0);
         self.sleeper.helping.set_busy(state.is_busy(&self.core));
         moved
+    }
+
+    fn keeps_back(&self) -> bool {
+        self.state.borrow().is_busy(&self.core)
     }
 
     fn idle(&self) -> bool {

@@ -1,8 +1,8 @@
 //! The trait itself.
 
 use crate::{
-    Capabilities, Counter, Counters, Datagram, Fault, Flag, GroupId, Head, Message, Posted, Region,
-    RemoteAddr, RemoteFlag, Sge, wait::Sleep,
+    Capabilities, Counter, Counters, Datagram, Fault, Flag, Glance, GroupId, Head, Message, Posted,
+    Region, RemoteAddr, RemoteFlag, Sge, wait::Sleep,
 };
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -278,6 +278,41 @@ pub trait Fabric: 'static {
     /// Gives the buffer of a received message back.
     fn release(&self, message: Message);
 
+    // ---- from a signal handler ----------------------------------------------------------------
+    //
+    // A handler that has interrupted the program outside of the library may call these: they allocate
+    // nothing, take no lock that the program may hold, and move on nothing but what they name.
+
+    /// Whether the calls below are there; without them a handler can do nothing.
+    fn can_glance(&self) -> bool {
+        false
+    }
+
+    /// Shows `look` the messages that have arrived: those of one peer in their order. What it has
+    /// [taken](Glance::Taken) is gone; the rest stays for [`Fabric::receive`].
+    fn glance(&self, look: &mut dyn FnMut(&Message) -> Glance) {
+        let _ = look;
+    }
+
+    /// As [`Fabric::read`] into memory that was [prepared](Fabric::prepare); false if it cannot be posted
+    /// at once: then nothing was done.
+    fn read_at_once(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {
+        let _ = (peer, dst, src, done);
+        false
+    }
+
+    /// As [`Fabric::write`] from memory that was prepared; false if it cannot be posted at once.
+    fn write_at_once(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool {
+        let _ = (peer, src, dst, done);
+        false
+    }
+
+    /// As [`Fabric::send`] of a head alone; false if it cannot leave at once: then nothing was done.
+    fn send_at_once(&self, peer: usize, head: Head) -> bool {
+        let _ = (peer, head);
+        false
+    }
+
     // ---- unreliable multicast -----------------------------------------------------------------
 
     /// Joins a group; datagrams sent before may or may not be seen.
@@ -297,6 +332,12 @@ pub trait Fabric: 'static {
     /// Moves on what was kept back, and advances counters. True if anything moved.
     fn progress(&self) -> bool;
 
+    /// Something is kept back, which only [`Fabric::progress`] moves on: posts for which there is no room yet,
+    /// connections that are being made. Cheap.
+    fn keeps_back(&self) -> bool {
+        !self.idle()
+    }
+
     /// Nothing is kept back: all that was posted has left this process.
     fn idle(&self) -> bool {
         true
@@ -304,6 +345,12 @@ pub trait Fabric: 'static {
 
     /// The handle to sleep on; may be used without the lock on the fabric.
     fn sleeper(&self) -> Arc<dyn Sleep>;
+
+    /// Whether the ends of reads and writes that were posted with a completion rouse the helper; they do
+    /// unless this says otherwise.
+    fn rouse_helper_at_ends(&self, rouse: bool) {
+        let _ = rouse;
+    }
 
     /// Where the helper thread of this process sleeps, if it has one; may be used without the lock on
     /// the fabric. Solicited messages ring there, the end of reads and writes that were posted with a

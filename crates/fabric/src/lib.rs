@@ -31,4 +31,4 @@ pub use fault::Fault;
 pub use memory::{
     Flag, Key, Region, RemoteAddr, RemoteFlag, SMALL, Sge, Staging, StagingPool, copy_small,
 };
-pub use message::{Datagram, GroupId, Head, Message, Posted};
+pub use message::{Datagram, Glance, GroupId, Head, Message, Posted};

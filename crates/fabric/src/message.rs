@@ -30,6 +30,17 @@ pub struct Message {
     pub token: u64,
 }
 
+/// What [`crate::Fabric::glance`] shall do with a message that it has shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Glance {
+    /// It was dealt with: release it.
+    Taken,
+    /// It stays; the next ones of its peer may be shown, too.
+    Left,
+    /// It stays, and none of its peer may overtake it.
+    Behind,
+}
+
 /// A multicast group, numbered by its users; all ranks must use one number for one group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GroupId(pub u32);

@@ -7,5 +7,5 @@ mod policy;
 
 pub use doorbell::{Doorbell, Sleep, Token};
 pub use handover::{Handover, Help, Inside};
-pub use helper::{Helper, HelperCounts};
+pub use helper::{Helper, HelperCounts, Turn};
 pub use policy::{Step, WaitPolicy, Waiter};

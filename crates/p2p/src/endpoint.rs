@@ -1,6 +1,8 @@
 //! One process's end of all its point-to-point traffic.
 
-use crate::envelope::{Context, Envelope, Kind, Tag};
+use crate::counts::{Counts, Often, Pending, Seldom};
+use crate::envelope::{Context, Envelope, Kind};
+use crate::limits::Limits;
 use crate::matching::Matching;
 use crate::peers::Peers;
 use crate::request::{RequestId, Requests, Slot, Stage, Status};
@@ -16,24 +18,6 @@ use weft_channel::multicast::Multicasts;
 use weft_channel::rails::Rails;
 use weft_channel::stream::{self, Stream};
 use weft_fabric::{Counter, Fabric, Fault, Head, Message, Sge, StagingPool, Work};
-
-/// Sizes that govern the protocols. In bytes.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Largest payload that is sent at once; above it, rendezvous.
-    pub eager: usize,
-    /// Eager payload that one sender may have unreceived at one receiver; beyond it, payload waits
-    /// at the sender.
-    pub credit: u64,
-    /// Memory for payloads that receivers on the same node copy from ([`crate::shelf`]); 0: none.
-    pub shelf: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits { eager: 16 << 10, credit: 1 << 20, shelf: shelf::USUAL }
-    }
-}
 
 /// Gives memory back to the fabric if it can by now, and says whether it did.
 type Parked<F> = Box<dyn FnMut(&F) -> bool>;
@@ -67,10 +51,12 @@ pub struct State {
     peers: Peers,
     pub fault: Option<Fault>,
     pub often: Often,
-    /// Receives whose RDMA read is under way, and some whose read is over.
-    pub reading: Vec<u32>,
-    /// Those of them that read over several rails.
+    /// Requests whose RDMA reads or writes are under way, and some of which they are over.
+    pub moving: Vec<u32>,
+    /// Those of them that go over several rails.
     pub striped: Vec<Striped>,
+    /// Requests with [`Slot::acts`].
+    pub acting: usize,
     /// Requests that nobody will ask for again.
     pub forgotten: Vec<u32>,
     pub requests: Requests,
@@ -79,64 +65,6 @@ pub struct State {
     pub claims: Option<Claims>,
     pub shelf: Shelf,
     pub seldom: Seldom,
-}
-
-/// What happened so far, the messages of collective operations among it.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Counts {
-    /// Of what small messages count.
-    pub often: Often,
-    /// Of what large ones count.
-    pub seldom: Seldom,
-}
-
-/// Counts that small messages advance.
-// What advances together is apart: as neighbours they would go through a vector register, which costs
-// four instructions more.
-#[derive(Debug, Clone, Copy, Default)]
-#[repr(C)]
-pub struct Often {
-    /// Messages sent at once.
-    pub eager: u64,
-    /// Messages received, once their requests have ended.
-    pub received: u64,
-    /// Calls of [`Endpoint::progress`].
-    pub polls: u64,
-    /// Payload sent at once, in bytes.
-    pub bytes_eager: u64,
-    /// Payload received that found room, in bytes.
-    pub bytes_received: u64,
-}
-
-/// Counts that only large messages advance, and those without credit.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Seldom {
-    /// Messages offered (rendezvous), and their payload in bytes.
-    pub rendezvous: u64,
-    pub bytes_rendezvous: u64,
-    /// Those of them whose payload was set down on the shelf.
-    pub shelved: u64,
-    /// Those of them that were small, but the receiver's credit was used up.
-    pub out_of_credit: u64,
-    /// Those of them that the receiver could not read, so that they were sent in pieces.
-    pub sent_pieces: u64,
-    /// Offered messages that were received: read from the sender's memory, copied by both ends, in
-    /// pieces.
-    pub read: u64,
-    pub shared: u64,
-    pub pieces: u64,
-}
-
-/// An operation under way, for the report of a hang.
-#[derive(Debug, Clone, Copy)]
-pub struct Pending {
-    pub receive: bool,
-    pub context: Context,
-    /// In the fabric; `None`: any.
-    pub peer: Option<usize>,
-    /// `None`: any.
-    pub tag: Option<Tag>,
-    pub bytes: u64,
 }
 
 /// Point-to-point messages of one process. Not `Sync`.
@@ -150,6 +78,8 @@ pub struct Endpoint<F: Fabric> {
     streams: Stream,
     rails: Rails,
     waiting: Cell<Option<(Counter, u64)>>,
+    /// A signal handler has left something that a helper can do.
+    pub(crate) behind: Cell<bool>,
     /// Made with the first group, or the first word of one.
     pub(crate) multicasts: OnceCell<Box<Multicasts>>,
 }
@@ -165,7 +95,8 @@ impl<F: Fabric> Endpoint<F> {
             requests,
             peers: Peers::default(),
             spare,
-            reading: Vec::new(),
+            moving: Vec::new(),
+            acting: 0,
             striped: Vec::new(),
             forgotten: Vec::new(),
             claims: None,
@@ -188,6 +119,7 @@ impl<F: Fabric> Endpoint<F> {
             streams,
             rails,
             waiting,
+            behind: Cell::new(false),
             multicasts,
         }
     }
@@ -294,8 +226,8 @@ impl<F: Fabric> Endpoint<F> {
         if !state.striped.is_empty() {
             self.settle_striped(&mut state);
         }
-        if !state.reading.is_empty() {
-            moved |= self.settle_reads(&mut state);
+        if !state.moving.is_empty() {
+            moved |= self.settle_transfers(&mut state);
         }
         if !state.forgotten.is_empty() {
             self.free_forgotten(&mut state);
@@ -337,6 +269,8 @@ impl<F: Fabric> Endpoint<F> {
                 }
                 Kind::Invite => self.on_invite(state, peer, e, message.payload),
                 Kind::Helped => self.on_helped(state, peer, e),
+                Kind::Here => self.on_here(state, peer, e, message.payload),
+                Kind::Written => self.on_written(state, peer, e),
                 Kind::Cancelled => self.on_cancelled(state, peer, e),
             },
         };
@@ -373,7 +307,8 @@ impl<F: Fabric> Endpoint<F> {
 
     fn over(&self, slot: &Slot) -> bool {
         let counter = slot.counter.expect("an open request has one");
-        slot.stage != Stage::Reading && self.fabric.counters().value(counter) >= slot.target
+        !matches!(slot.stage, Stage::Reading | Stage::Writing)
+            && self.fabric.counters().value(counter) >= slot.target
     }
 
     /// True if the operation is over; its status waits for [`Endpoint::finish`].
@@ -387,7 +322,7 @@ impl<F: Fabric> Endpoint<F> {
         match slot.stage {
             Stage::Complete if slot.receives => true,
             Stage::Posted => false,
-            Stage::Reading => self.settle_read(state, id.0),
+            Stage::Reading | Stage::Writing => self.settle_transfer(state, id.0),
             _ => self.over(slot),
         }
     }
@@ -404,6 +339,9 @@ impl<F: Fabric> Endpoint<F> {
         let slot = &mut state.requests[id.0];
         let (status, receives) = (slot.status, slot.receives);
         slot.stage = Stage::Free;
+        if let Some(region) = slot.region.take() {
+            self.fabric.withdraw(region);
+        }
         state.requests.give(id.0);
         if receives {
             state.often.count_received(&status);
@@ -434,6 +372,9 @@ impl<F: Fabric> Endpoint<F> {
                     state.often.count_received(&slot.status);
                 }
                 slot.stage = Stage::Free;
+                if let Some(region) = slot.region.take() {
+                    self.fabric.withdraw(region);
+                }
                 state.requests.give(index);
             }
             !over
@@ -512,7 +453,7 @@ impl<F: Fabric> Endpoint<F> {
         let describe = |s: &Slot| Pending {
             receive: matches!(
                 s.stage,
-                Stage::Posted | Stage::Reading | Stage::Filling | Stage::Sharing
+                Stage::Posted | Stage::Reading | Stage::Filling | Stage::Landing | Stage::Sharing
             ),
             context: s.context,
             peer: s.peer.map(|p| p as usize),
@@ -523,15 +464,23 @@ impl<F: Fabric> Endpoint<F> {
     }
 }
 
-impl Often {
-    #[inline]
-    pub(crate) fn count_received(&mut self, status: &Status) {
-        self.received += u64::from(!status.cancelled);
-        self.bytes_received += status.bytes;
-    }
-}
-
 impl State {
+    /// Notes whether this process must act when the peer of a request answers.
+    pub fn set_acts(&mut self, request: u32, acts: bool) {
+        let former = std::mem::replace(&mut self.requests[request].acts, acts);
+        self.acting = self.acting + usize::from(acts) - usize::from(former);
+    }
+
+    /// Takes the room that the transfers of all requests need.
+    pub fn reserve_moving(&mut self) {
+        self.moving.reserve(self.requests.len());
+    }
+
+    /// Whether `len` bytes of `peer` may be released without telling it at once.
+    pub fn may_owe(&self, peer: usize, len: u64, credit: u64) -> bool {
+        self.peers.get(peer).is_some_and(|p| p.owed + len - p.told <= credit / 4)
+    }
+
     /// What is known of `peer`.
     #[inline]
     pub fn peer<F: Fabric>(&mut self, endpoint: &Endpoint<F>, peer: usize) -> &mut Peer {

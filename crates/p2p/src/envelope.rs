@@ -57,14 +57,20 @@ pub enum Kind {
     Invite = 11,
     /// So many pieces were copied.
     Helped = 12,
+    /// Write the payload here.
+    Here = 13,
+    /// It has been written.
+    Written = 14,
 }
 
 impl Kind {
     fn from_byte(byte: u8) -> Option<Kind> {
         use Kind::*;
-        [Eager, EagerSync, Rts, Ack, Cts, Data, Fin, Credit, Cancel, Cancelled, Invite, Helped]
-            .into_iter()
-            .find(|&k| k as u8 == byte)
+        let all = [
+            Eager, EagerSync, Rts, Ack, Cts, Data, Fin, Credit, Cancel, Cancelled, Invite, Helped,
+            Here, Written,
+        ];
+        all.into_iter().find(|&k| k as u8 == byte)
     }
 }
 

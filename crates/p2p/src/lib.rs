@@ -5,16 +5,20 @@
 //!   synchronous  sender ── EagerSync ──> receiver,  <── Ack ── at the match
 //!   rendezvous   sender ── Rts(envelope, address) ──> receiver reads the sender's memory, ── Fin ──>
 //!   shared       the same, but the sender copies too while it waits        (large, by processors)
+//!   by write     sender ── Rts ──>, <── Here(address) ──, ══ write ══>, ── Written ──>     if asked for
 //!   by pieces    sender ── Rts ──>, <── Cts ──, ── Data, Data, ... ──>     where memory cannot be read
 //! ```
 //!
 //! What its sender waits for somebody to act on is sent solicited, so that a helper thread acts on it
-//! while the receiver's program computes: EagerSync, Rts, Cts, Data, Helped, Cancel.
+//! while the receiver's program computes: EagerSync, Rts, Here, Written, Cts, Data, Helped, Cancel.
 //!
 //! Messages here are contiguous bytes; packing is done above. One thread at a time.
 
+mod counts;
 mod endpoint;
 mod envelope;
+mod interrupted;
+mod limits;
 mod matching;
 mod multicasts;
 mod peers;
@@ -26,9 +30,12 @@ mod sharing;
 mod shelf;
 mod slab;
 mod striped;
+mod written;
 
-pub use endpoint::{Counts, Endpoint, Limits, Often, Pending, Seldom, Wait};
+pub use counts::{Counts, Often, Pending, Seldom};
+pub use endpoint::{Endpoint, Wait};
 pub use envelope::{Context, Source, Tag};
+pub use limits::{Limits, Rendezvous};
 pub use matching::Matched;
 pub use receive::{Direct, Want};
 pub use request::{RequestId, Status};

@@ -246,6 +246,17 @@ impl Matching {
 
     /// Takes the receive that an arrived envelope matches; its request.
     pub fn match_posted(&mut self, context: Context, rank: u32, tag: Tag) -> Option<u32> {
+        let found = self.fitting(context, rank, tag)?;
+        Some(self.unpost(found))
+    }
+
+    /// The request of that receive, which stays posted.
+    pub fn find_posted(&self, context: Context, rank: u32, tag: Tag) -> Option<u32> {
+        self.fitting(context, rank, tag).map(|found| self.posted[found].request)
+    }
+
+    #[inline]
+    fn fitting(&self, context: Context, rank: u32, tag: Tag) -> Option<u32> {
         let one = self.first_posted(self.by_source[chain(context, rank)].first, context, rank, tag);
         let any = self.first_posted(self.any_source.first, context, rank, tag);
         let found = match (one, any) {
@@ -253,7 +264,7 @@ impl Matching {
             (Some(a), _) => a,
             (None, b) => b?,
         };
-        Some(self.unpost(found))
+        Some(found)
     }
 
     fn unpost(&mut self, index: u32) -> u32 {

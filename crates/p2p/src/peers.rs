@@ -27,6 +27,11 @@ impl Peers {
         &mut self.places[at].1
     }
 
+    /// The entry of `peer`, if there is one.
+    pub fn get(&self, peer: usize) -> Option<&Peer> {
+        self.find(peer as u32).map(|at| &self.places[at].1)
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.len

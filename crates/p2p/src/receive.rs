@@ -76,7 +76,12 @@ impl<F: Fabric> Endpoint<F> {
         };
         match state.matching.take(want.context, want.source, want.tag) {
             Some(matched) => self.accept(state, index, matched),
-            None => state.matching.post(want.context, rank, want.tag, index),
+            None => {
+                state.matching.post(want.context, rank, want.tag, index);
+                if self.limits.prepares {
+                    self.prepare_receive(state, index);
+                }
+            }
         }
         RequestId(index)
     }
@@ -159,20 +164,7 @@ impl<F: Fabric> Endpoint<F> {
     pub(crate) fn on_eager(&self, state: &mut State, peer: usize, e: Envelope, payload: Sge) {
         let len = payload.len() as u64;
         if let Some(index) = state.matching.match_posted(e.context, e.rank, e.tag) {
-            let slot = &mut state.requests[index];
-            slot.peer = Some(peer as u32);
-            let fits = self.copy_in(slot.buffer, payload);
-            // Field by field: a whole status would go over the stack.
-            slot.status.source = e.rank as i32;
-            slot.status.tag = e.tag;
-            slot.status.bytes = fits as u64;
-            slot.status.lost = len - fits as u64;
-            slot.stage = Stage::Complete;
-            self.advance(slot);
-            if e.kind == Kind::EagerSync {
-                self.control(peer, Envelope::reply(Kind::Ack, e.request, 0));
-            }
-            self.owe(state, peer, len);
+            self.deliver_eager(state, index, peer, e, payload);
             return;
         }
         let copy = self.staging().take_for(payload);
@@ -184,6 +176,33 @@ impl<F: Fabric> Endpoint<F> {
         let body = Body::Here(copy);
         state.matching.keep(Arrival { kind, context, rank, tag, peer, request, len, body });
         self.fabric.counters().add(self.arrivals, 1);
+    }
+
+    /// An eager message meets its posted receive.
+    #[inline]
+    pub(crate) fn deliver_eager(
+        &self,
+        state: &mut State,
+        index: u32,
+        peer: usize,
+        e: Envelope,
+        payload: Sge,
+    ) {
+        let len = payload.len() as u64;
+        let slot = &mut state.requests[index];
+        slot.peer = Some(peer as u32);
+        let fits = self.copy_in(slot.buffer, payload);
+        // Field by field: a whole status would go over the stack.
+        slot.status.source = e.rank as i32;
+        slot.status.tag = e.tag;
+        slot.status.bytes = fits as u64;
+        slot.status.lost = len - fits as u64;
+        slot.stage = Stage::Complete;
+        self.advance(slot);
+        if e.kind == Kind::EagerSync {
+            self.control(peer, Envelope::reply(Kind::Ack, e.request, 0));
+        }
+        self.owe(state, peer, len);
     }
 
     /// Payload of `peer` was released here; tells the peer from time to time.

@@ -1,4 +1,4 @@
-//! Rendezvous, the receiver's part: read the sender's memory, or ask for pieces.
+//! Rendezvous, the receiver's part: read the sender's memory, let it write, or ask for pieces.
 
 use crate::endpoint::{Endpoint, State};
 use crate::envelope::{Envelope, Kind, Words};
@@ -6,7 +6,7 @@ use crate::matching::{Arrival, Body};
 use crate::receive::Offer;
 use crate::request::{Stage, Status};
 use crate::send::Outcome;
-use crate::shelf;
+use crate::{shelf, written};
 use weft_fabric::{Fabric, Key, RemoteAddr, Sge};
 
 impl<F: Fabric> Endpoint<F> {
@@ -72,13 +72,19 @@ impl<F: Fabric> Endpoint<F> {
         if readable && self.fabric.read(peer, into, offer.remote, slot.counter).is_ok() {
             slot.stage = Stage::Reading;
             state.seldom.read += 1;
-            if !self.settle_read(state, index) {
-                state.reading.push(index);
+            if !self.settle_transfer(state, index) {
+                state.moving.push(index);
             }
             return;
         }
-        slot.stage = Stage::Filling;
         slot.progress = 0;
+        let writes = written::is_offer_to_write(offer.remote);
+        if writes && self.invite_write(state, index, peer, into, &offer) {
+            state.seldom.written += 1;
+            return;
+        }
+        state.requests[index].stage = Stage::Filling;
+        state.set_acts(index, true);
         state.seldom.pieces += 1;
         let mut wanted = (fits as u64).to_ne_bytes();
         // SAFETY: an inline payload is copied before `send` returns.
@@ -87,33 +93,39 @@ impl<F: Fabric> Endpoint<F> {
         self.fabric.send_solicited(peer, head, payload, None);
     }
 
-    /// Ends the receive `index` if its read is over: tells the sender. It may stay in the list of
-    /// reads under way, so that a look at one of many costs no look at all.
-    pub(crate) fn settle_read(&self, state: &mut State, index: u32) -> bool {
+    /// Ends the request `index` if its read or its write is over: tells the other end. It may stay in
+    /// the list of those under way, so that a look at one of many costs no look at all.
+    pub(crate) fn settle_transfer(&self, state: &mut State, index: u32) -> bool {
         let slot = &mut state.requests[index];
         let counter = slot.counter.expect("an open request has one");
         if self.fabric.counters().value(counter) < slot.target {
             return false;
         }
+        let kind = if slot.stage == Stage::Reading { Kind::Fin } else { Kind::Written };
         slot.stage = Stage::Complete;
         let peer = slot.peer.expect("matched") as usize;
-        self.control(peer, Envelope::reply(Kind::Fin, slot.remote, 0));
+        let head = Envelope::reply(kind, slot.remote, 0);
+        if kind == Kind::Written || self.limits.rouses_at_end {
+            self.fabric.send_solicited(peer, head, Sge::EMPTY, None);
+        } else {
+            self.control(peer, head);
+        }
         true
     }
 
-    /// Ends all receives whose read is over. True if there were any.
-    pub(crate) fn settle_reads(&self, state: &mut State) -> bool {
+    /// Ends all requests whose read or write is over. True if there were any.
+    pub(crate) fn settle_transfers(&self, state: &mut State) -> bool {
         let mut any = false;
         let mut i = 0;
-        while i < state.reading.len() {
-            let index = state.reading[i];
-            let reading = state.requests[index].stage == Stage::Reading;
-            if reading && !self.settle_read(state, index) {
+        while i < state.moving.len() {
+            let index = state.moving[i];
+            let moving = matches!(state.requests[index].stage, Stage::Reading | Stage::Writing);
+            if moving && !self.settle_transfer(state, index) {
                 i += 1;
                 continue;
             }
-            state.reading.swap_remove(i);
-            any |= reading;
+            state.moving.swap_remove(i);
+            any |= moving;
         }
         any
     }
@@ -122,7 +134,8 @@ impl<F: Fabric> Endpoint<F> {
     pub(crate) fn on_data(&self, state: &mut State, peer: usize, e: Envelope, p: Sge) -> Outcome {
         let known = state.requests.get(e.request).is_some();
         let slot = known.then(|| &mut state.requests[e.request]).ok_or("piece of a payload")?;
-        if slot.stage != Stage::Filling || slot.peer != Some(peer as u32) {
+        let awaits = matches!(slot.stage, Stage::Filling | Stage::Landing);
+        if !awaits || slot.peer != Some(peer as u32) {
             return Err("piece of a payload");
         }
         let (offset, whole) = (e.context.0, slot.status.bytes);
@@ -134,6 +147,7 @@ impl<F: Fabric> Endpoint<F> {
         if slot.progress >= whole {
             slot.stage = Stage::Complete;
             self.advance(slot);
+            state.set_acts(e.request, false);
         }
         Ok(())
     }

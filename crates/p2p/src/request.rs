@@ -37,12 +37,16 @@ pub enum Stage {
     Offered,
     /// Send: pieces are on their way.
     Pushing,
+    /// Send: RDMA writes of the payload are under way.
+    Writing,
     /// Receive: in the list of posted receives.
     Posted,
     /// Receive: an RDMA read is under way.
     Reading,
     /// Receive: pieces are awaited.
     Filling,
+    /// Receive: the sender writes the payload.
+    Landing,
     /// Receive: the sender is copying pieces too.
     Sharing,
     /// Over, not yet asked for.
@@ -73,6 +77,8 @@ pub struct Slot {
     pub cancelling: bool,
     /// It receives.
     pub receives: bool,
+    /// This process must act when the peer answers.
+    pub acts: bool,
 }
 
 impl Default for Slot {
@@ -93,6 +99,7 @@ impl Default for Slot {
             status: Status::default(),
             cancelling: false,
             receives: false,
+            acts: false,
         }
     }
 }

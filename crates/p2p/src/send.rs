@@ -2,9 +2,10 @@
 
 use crate::endpoint::{Endpoint, State};
 use crate::envelope::{Context, Envelope, Kind, Tag, Words};
+use crate::limits::Rendezvous;
 use crate::request::{RequestId, Stage};
-use crate::shelf;
-use weft_fabric::{Fabric, Fault, Posted, RemoteAddr, Sge};
+use crate::{shelf, written};
+use weft_fabric::{Fabric, Fault, Key, Posted, RemoteAddr, Sge};
 
 /// How a send may complete (MPI 5.0, section 3.4). Ready and buffered sends are standard ones here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,9 +138,18 @@ impl<F: Fabric> Endpoint<F> {
         let index = self.open(state);
         let slot = &mut state.requests[index];
         describe(slot, to, buffer, Stage::Offered);
-        let region = self.fabric.expose(buffer).ok();
-        slot.region = region;
-        let at = region.map_or(RemoteAddr::default(), |r| r.remote);
+        let to_peer = self.fabric.capabilities(to.peer);
+        let writes = to_peer.direct && self.limits.rendezvous == Rendezvous::Write;
+        let at = if writes {
+            slot.region = self.prepared(buffer, false);
+            state.reserve_moving();
+            written::OFFER
+        } else {
+            slot.region = self.fabric.expose(buffer).ok();
+            slot.region.map_or(RemoteAddr::default(), |r| r.remote)
+        };
+        // A receiver that cannot read asks for pieces; on one node it may find that out only then.
+        state.set_acts(index, at.key == Key::NONE || to_peer.synchronous);
         self.send_rts(state, to, buffer.len(), at, index);
         RequestId(index)
     }
@@ -172,7 +182,9 @@ impl<F: Fabric> Endpoint<F> {
         if shelf::is_shelved(e.request) {
             return state.shelf.give(e.request).ok_or("end of rendezvous");
         }
-        let slot = waiting(state, peer, e, Stage::Offered).ok_or("end of rendezvous")?;
+        waiting(state, peer, e, Stage::Offered).ok_or("end of rendezvous")?;
+        state.set_acts(e.request, false);
+        let slot = &mut state.requests[e.request];
         slot.stage = Stage::Complete;
         if let Some(region) = slot.region.take() {
             self.fabric.withdraw(region);
@@ -183,14 +195,22 @@ impl<F: Fabric> Endpoint<F> {
 
     /// The receiver cannot read the payload and asks for it in pieces.
     pub(crate) fn on_cts(&self, state: &mut State, peer: usize, e: Envelope, p: Sge) -> Outcome {
-        let piece = state.peer(self, peer).piece as usize;
-        let slot = waiting(state, peer, e, Stage::Offered).ok_or("request for pieces")?;
+        waiting(state, peer, e, Stage::Offered).ok_or("request for pieces")?;
         let mut word = [0; 8];
         if p.len() < word.len() {
             return Err("request for pieces");
         }
         p.read(&mut word);
-        let wanted = (u64::from_ne_bytes(word) as usize).min(slot.buffer.len());
+        self.push_pieces(state, peer, e, u64::from_ne_bytes(word) as usize);
+        Ok(())
+    }
+
+    /// Sends `wanted` bytes of an offered payload in pieces, to the receiver that `e` names.
+    pub(crate) fn push_pieces(&self, state: &mut State, peer: usize, e: Envelope, wanted: usize) {
+        state.set_acts(e.request, false);
+        let piece = state.peer(self, peer).piece as usize;
+        let slot = &mut state.requests[e.request];
+        let wanted = wanted.min(slot.buffer.len());
         if let Some(region) = slot.region.take() {
             self.fabric.withdraw(region);
         }
@@ -213,7 +233,6 @@ impl<F: Fabric> Endpoint<F> {
             slot.target = before + kept;
         }
         state.seldom.sent_pieces += 1;
-        Ok(())
     }
 
     /// The receiver released eager payload.
@@ -271,6 +290,7 @@ impl<F: Fabric> Endpoint<F> {
 
     /// A send ends as cancelled.
     fn taken_back(&self, state: &mut State, index: u32, peer: usize, eager: bool) {
+        state.set_acts(index, false);
         let slot = &mut state.requests[index];
         let len = slot.buffer.len() as u64;
         slot.stage = Stage::Complete;

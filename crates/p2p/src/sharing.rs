@@ -118,6 +118,7 @@ impl<F: Fabric> Endpoint<F> {
         slot.stage = Stage::Sharing;
         slot.region = Some(buffer);
         slot.shared = Some(Shared { word, number, pieces, own });
+        state.set_acts(index, true);
         if own == pieces {
             self.end_sharing(state, index);
         }
@@ -250,6 +251,7 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     fn end_sharing(&self, state: &mut State, index: u32) {
+        state.set_acts(index, false);
         let slot = &mut state.requests[index];
         if let (Some(shared), Some(claims)) = (slot.shared.take(), &mut state.claims) {
             claims.free.push(shared.word);

@@ -57,6 +57,8 @@ impl<T: Default> Slab<T> {
         }
         let (first, len) = extent(self.chunks.len() as u32);
         self.chunks.push((0..len).map(|_| T::default()).collect());
+        // To give slots back allocates nothing, as signal handlers need it.
+        self.free.reserve((first + len) as usize);
         self.free.extend((first + 1..first + len).rev());
         first
     }

@@ -12,10 +12,10 @@ use crate::request::Stage;
 use weft_channel::rails::{Waits, Way};
 use weft_fabric::{Fabric, RemoteAddr, Sge};
 
-/// A receive whose payload is on its way over several rails.
+/// A request whose payload is on its way over several rails.
 pub(crate) struct Striped {
-    request: u32,
-    waits: Waits,
+    pub request: u32,
+    pub waits: Waits,
 }
 
 impl<F: Fabric> Endpoint<F> {
@@ -49,11 +49,11 @@ impl<F: Fabric> Endpoint<F> {
         state.requests[request].stage = Stage::Reading;
         state.seldom.read += 1;
         state.striped.push(Striped { request, waits });
-        state.reading.push(request);
+        state.moving.push(request);
         true
     }
 
-    /// Counts reads whose fragments are all over.
+    /// Counts reads and writes whose fragments are all over.
     pub(crate) fn settle_striped(&self, state: &mut State) {
         let counters = self.fabric.counters();
         self.rails().observe(counters, self.fabric.now());

@@ -8,7 +8,7 @@ use common::{Body, Rank, SETUPS, Setup, bytes, pattern, want, world};
 use fastrand::Rng;
 use std::collections::VecDeque;
 use weft_fabric::{Fabric, Staging};
-use weft_p2p::{Direct, Mode, RequestId, Status, Tag};
+use weft_p2p::{Direct, Limits, Mode, Rendezvous, RequestId, Status, Tag};
 
 /// Messages that each rank sends.
 const MESSAGES: usize = 60;
@@ -145,6 +145,14 @@ impl Body for Traffic {
 }
 
 impl Traffic {
+    /// As if signals came while the program computes.
+    fn interrupt<F: Fabric>(&self, rank: &Rank<F>, rng: &mut Rng) {
+        for _ in 0..rng.u32(0..4) {
+            rank.endpoint().interrupted();
+            std::thread::yield_now();
+        }
+    }
+
     /// Makes `count` receives of one shape: as many messages of it are still to come, so all end.
     fn batch<F: Fabric>(
         &self,
@@ -168,6 +176,9 @@ impl Traffic {
                 let posted: Vec<_> = (0..count).map(start).collect();
                 for (id, into) in posted {
                     let status = rank.until(|| {
+                        if self.setup.limits.prepares {
+                            self.interrupt(rank, rng);
+                        }
                         sender.step(rank, rng);
                         endpoint.finish(id)
                     });
@@ -234,8 +245,11 @@ impl Traffic {
 }
 
 fn traffic(setup: usize) {
+    traffic_on(SETUPS[setup]);
+}
+
+fn traffic_on(setup: Setup) {
     for (seed, n) in [(1, 2), (2, 3), (3, 4)] {
-        let setup = SETUPS[setup];
         world(n, setup, &Traffic { seed: seed + 10 * setup.limits.credit, setup });
     }
 }
@@ -278,4 +292,33 @@ fn on_a_simulated_cluster_in_chaos() {
 #[test]
 fn on_a_simulated_cluster_in_chaos_with_delays() {
     traffic(7);
+}
+
+/// `limits` on shared memory, on a cluster, on one in chaos, and where half of all registrations fail.
+fn everywhere(limits: Limits) {
+    for on in [SETUPS[0].on, SETUPS[5].on, SETUPS[6].on] {
+        traffic_on(Setup { on, limits, faults: "" });
+    }
+    traffic_on(Setup { on: SETUPS[0].on, limits, faults: "seed=2,registration_failure=0.5" });
+    traffic_on(Setup { on: SETUPS[7].on, limits, faults: SETUPS[7].faults });
+}
+
+const LARGE: Limits = Limits { eager: 1000, shelf: 0, ..SETUPS[0].limits };
+
+#[test]
+fn written_by_the_sender() {
+    everywhere(Limits { rendezvous: Rendezvous::Write, ..LARGE });
+}
+
+#[test]
+fn with_ends_that_rouse() {
+    everywhere(Limits { rouses_at_end: true, ..LARGE });
+}
+
+/// What handlers take and leave changes no order; that they start transfers is shown in handler.rs.
+#[test]
+fn while_handlers_run() {
+    for rendezvous in [Rendezvous::Read, Rendezvous::Write] {
+        everywhere(Limits { rendezvous, prepares: true, ..LARGE });
+    }
 }

@@ -18,6 +18,9 @@ use weft_p2p::{Endpoint, Limits};
 pub trait Outside {
     fn unlocked(&self, f: &mut dyn FnMut());
 
+    /// The wait begins: what it looks for is not there yet.
+    fn before_wait(&self) {}
+
     /// The wait is about to sleep, and nothing has moved for a while: a moment to publish what is
     /// pending.
     fn before_sleep(&self) {}
@@ -335,6 +338,7 @@ impl<F: Fabric> Engine<F> {
         if let Some(value) = look() {
             return value;
         }
+        outside.before_wait();
         let value = self.climb(outside, look);
         outside.after_wait();
         value

@@ -11,7 +11,7 @@
 //!
 //! [`By::Anybody`]: crate::By::Anybody
 
-use crate::Engine;
+use crate::{Active, Engine};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use weft_fabric::Fabric;
@@ -22,6 +22,8 @@ type Handler<F> = Rc<dyn Fn(&Engine<F>) -> bool>;
 pub(crate) struct Helping<F: Fabric> {
     handlers: RefCell<Vec<Handler<F>>>,
     wanted: Cell<bool>,
+    /// A large nonblocking operation is to ask for a thread.
+    overlaps: Cell<bool>,
     start: RefCell<Option<Box<dyn FnOnce()>>>,
 }
 
@@ -30,6 +32,7 @@ impl<F: Fabric> Default for Helping<F> {
         Helping {
             handlers: RefCell::default(),
             wanted: Cell::new(false),
+            overlaps: Cell::new(false),
             start: RefCell::new(None),
         }
     }
@@ -58,12 +61,59 @@ impl<F: Fabric> Engine<F> {
     }
 
     fn start_wanted(&self) {
-        if !self.helping.wanted.get() {
-            return;
+        if self.helping.wanted.get() {
+            self.start_helper();
         }
+    }
+
+    fn start_helper(&self) {
         let start = self.helping.start.borrow_mut().take();
         if let Some(start) = start {
             start();
+        }
+    }
+
+    /// Whether what rouses the helper may find something to do for it. Handlers may always have.
+    pub fn awaits_help(&self) -> bool {
+        self.helping.wanted.get()
+            || self.tasks() > 0
+            || self.endpoint().awaits_help()
+            || self.endpoint().fabric().keeps_back()
+    }
+
+    /// The same of what only [`Engine::help`] does, not [`Endpoint::interrupted`].
+    ///
+    /// [`Endpoint::interrupted`]: weft_p2p::Endpoint::interrupted
+    pub fn awaits_more_than_a_handler(&self) -> bool {
+        self.helping.wanted.get()
+            || self.tasks() > 0
+            || self.endpoint().awaits_more_than_a_handler()
+            || self.endpoint().fabric().keeps_back()
+    }
+
+    /// From here on the first large nonblocking operation asks for a helper, too.
+    pub fn overlap_by_helper(&self) {
+        self.helping.overlaps.set(true);
+    }
+
+    /// A nonblocking operation has begun.
+    #[inline]
+    pub fn note_nonblocking(&self, active: &Active) {
+        if self.helping.overlaps.get() {
+            self.want_overlap(active);
+        }
+    }
+
+    #[cold]
+    fn want_overlap(&self, active: &Active) {
+        let large = match active {
+            Active::Send { id, .. } | Active::Receive { id, .. } => self.endpoint().is_large(*id),
+            Active::Task(task) => !task.is_over(),
+            _ => false,
+        };
+        if large {
+            self.helping.overlaps.set(false);
+            self.start_helper();
         }
     }
 

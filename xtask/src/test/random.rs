@@ -33,7 +33,7 @@ const SETTINGS: [&[&str]; 6] = [
     &["WEFT_CMA=0"],
     &["WEFT_CREDIT=4096", "WEFT_SHELF=0"],
     &[FAULT],
-    &["WEFT_HELPER=1", "WEFT_EAGER=64"],
+    &["WEFT_PROGRESS=handover", "WEFT_EAGER=64"],
     &["WEFT_BARRIER=MPI-DS", "WEFT_ALLREDUCE=MPI-PE", "WEFT_CMA=0", FAULT],
 ];
 

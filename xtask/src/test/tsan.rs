@@ -26,28 +26,28 @@ type Run = (&'static str, usize, &'static [&'static str], &'static [(&'static st
 const SHORT: &[Run] = &[
     ("threads_stress", 2, &["2"], &[]),
     ("threads_stress", 3, &["2"], &[("WEFT_CMA", "0"), ("WEFT_EAGER", "512")]),
-    ("threads_stress", 2, &["2"], &[("WEFT_HELPER", "1"), ("WEFT_EAGER", "512")]),
+    ("threads_stress", 2, &["2"], &[("WEFT_PROGRESS", "handover"), ("WEFT_EAGER", "512")]),
     ("any_time", 2, &["200"], &[]),
     ("partitioned_threads", 2, &[], &[]),
-    ("helper", 2, &["1"], &[("WEFT_HELPER", "1")]),
-    ("partitioned", 2, &[], &[("WEFT_HELPER", "1")]),
+    ("helper", 2, &["1"], &[("WEFT_PROGRESS", "handover")]),
+    ("partitioned", 2, &[], &[("WEFT_PROGRESS", "handover")]),
 ];
 
 /// What `cargo xtask soak --tsan` adds.
 const LONG: &[Run] = &[
     ("threads_stress", 2, &["60"], &[]),
-    ("threads_stress", 3, &["60"], &[("WEFT_HELPER", "1")]),
+    ("threads_stress", 3, &["60"], &[("WEFT_PROGRESS", "handover")]),
     ("threads_stress", 4, &["30"], &[("WEFT_CMA", "0"), ("WEFT_EAGER", "512")]),
-    ("any_time", 2, &["2000"], &[("WEFT_HELPER", "1")]),
+    ("any_time", 2, &["2000"], &[("WEFT_PROGRESS", "handover")]),
     ("threads", 3, &[], &[]),
-    ("threads", 2, &[], &[("WEFT_HELPER", "1")]),
-    ("partitioned_threads", 2, &[], &[("WEFT_HELPER", "1")]),
+    ("threads", 2, &[], &[("WEFT_PROGRESS", "handover")]),
+    ("partitioned_threads", 2, &[], &[("WEFT_PROGRESS", "handover")]),
     ("partitioned_threads", 2, &[], &[("WEFT_CMA", "0")]),
     ("sessions", 4, &[], &[]),
-    ("helper_threads", 2, &["3"], &[("WEFT_HELPER", "1")]),
-    ("helper", 2, &["5"], &[("WEFT_HELPER", "1"), ("WEFT_CMA", "0")]),
-    ("collectives", 2, &[], &[("WEFT_HELPER", "1")]),
-    ("semantics", 2, &[], &[("WEFT_HELPER", "1")]),
+    ("helper_threads", 2, &["3"], &[("WEFT_PROGRESS", "handover")]),
+    ("helper", 2, &["5"], &[("WEFT_PROGRESS", "handover"), ("WEFT_CMA", "0")]),
+    ("collectives", 2, &[], &[("WEFT_PROGRESS", "handover")]),
+    ("semantics", 2, &[], &[("WEFT_PROGRESS", "handover")]),
 ];
 
 /// The instrumented library, and where its programs go.

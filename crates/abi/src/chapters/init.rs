@@ -4,6 +4,7 @@ use crate::arguments::{comm, comm_label, store};
 use crate::constants::*;
 use crate::error::Error;
 use crate::node::{CommObject, Engine, Node};
+use crate::progress::{Design, Progress};
 use crate::state::{Phase, State, mind_forks, running, state};
 use crate::types::Comm;
 use crate::waiting::Call;
@@ -126,20 +127,15 @@ fn begin(state: &State, level: c_int) -> Result<c_int, Error> {
     Ok(level)
 }
 
-/// As `WEFT_HELPER` says; it was understood when the job was joined.
+/// As `WEFT_PROGRESS` says; it was understood when the job was joined.
 fn start_helper(state: &State) -> Result<(), Error> {
     let wrong = |text| Error::new(MPI_ERR_OTHER, text);
-    match settings::choice("WEFT_HELPER").map_err(wrong)? {
-        0 => {}
-        1 => helper::start().map_err(|e| {
-            wrong(format!(
-                "WEFT_HELPER=1: starting the helper thread: {e}: check the limit on processes \
-                 (ulimit -u), or set WEFT_HELPER=0"
-            ))
-        })?,
-        _ => {
-            let start = || {
-                if let Err(e) = helper::start() {
+    let progress = Progress::read().map_err(wrong)?;
+    match progress.design {
+        Design::None => {}
+        Design::Auto => {
+            let start = move || {
+                if let Err(e) = helper::start(progress) {
                     eprintln!(
                         "weft: starting the helper thread: {e}: messages move on only inside MPI \
                          calls (check ulimit -u)"
@@ -147,22 +143,31 @@ fn start_helper(state: &State) -> Result<(), Error> {
                 }
             };
             if let Some(engine) = state.engine.get() {
+                if Progress::overlaps(engine.endpoint().fabric()) {
+                    engine.overlap_by_helper();
+                }
                 engine.helped_by(start);
             }
         }
+        _ => helper::start(progress).map_err(|e| {
+            wrong(format!(
+                "WEFT_PROGRESS: starting the helper thread: {e}: check the limit on processes \
+                 (ulimit -u), or set WEFT_PROGRESS=none"
+            ))
+        })?,
     }
     Ok(())
 }
 
 /// Joins the job and builds the engine.
 fn connect(state: &State) -> Result<(), String> {
-    let limits = Limits {
+    let limits = Progress::read()?.limits(Limits {
         eager: settings::number("WEFT_EAGER")? as usize,
         credit: settings::number("WEFT_CREDIT")?,
         shelf: settings::number("WEFT_SHELF")? as usize,
-    };
+        ..Limits::default()
+    })?;
     let spin = settings::number("WEFT_SPIN_US")?;
-    settings::choice("WEFT_HELPER")?;
     let mut selection = crate::chapters::collectives::selection()?;
     settings::publish();
     let mut bootstrap = weft_bootstrap::from_environment().map_err(|e| e.to_string())?;

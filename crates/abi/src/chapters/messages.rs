@@ -50,6 +50,7 @@ pub unsafe fn start(
     active: Active,
     kind: RequestKind,
 ) -> Result<(), Error> {
+    comm.engine().note_nonblocking(&active);
     let object =
         RequestObject { active: Some(active), recipe: None, comm: Some(comm.clone()), kind };
     let handle = state().requests.borrow_mut().insert(object);

@@ -1,25 +1,25 @@
 //! A helper thread: asleep in the kernel, woken by solicited messages, at work while the main thread
-//! is outside the library.
+//! is outside the library and something is outstanding.
 //!
 //! Contract. The helper sleeps at a place of its own, [`crate::Fabric::helper`]; peers ring there only
-//! while it is announced ([`Sleep::arm`]). It works only by the [`Handover`]. What is solicited while
-//! the main thread is inside is the main thread's own business until it leaves:
+//! while it is announced ([`Sleep::arm`]). It works only by the [`Handover`], and only if the main thread
+//! has left with something outstanding. What is solicited while the main thread is inside is the main
+//! thread's own business until it leaves:
 //!
 //! ```text
 //!   helper                                main thread
 //!   announce                              enter ... poll ... leave:
-//!   main inside ?                           inside = 0
-//!     no:  work; nothing moved: sleep       light fence
-//!     yes: announcement back                refused ?
-//!          refused = 1                        enter; take `refused` back:
-//!          heavy fence                        announce for the helper, look once, leave
-//!          main inside ? sleep, unannounced
-//!          take `refused` back
+//!   main outside, and wants it ?            say whether it is wanted; inside = 0
+//!     yes: work; nothing moved: sleep       light fence
+//!     no:  take the announcement back       announced == wanted ? done
+//!          heavy fence                        enter; wanted:  announce for the helper, look once
+//!          is it now ? again                         if not:  take the announcement back
+//!          sleep, unannounced                 leave again
 //! ```
 //! So a main thread that stays inside is not disturbed twice, peers ring for nobody, and a main thread
 //! that leaves pays one look, no system call. Nothing is lost: what came before the announcement is
-//! seen by the look that follows it, what comes after rings. `refused` is taken back by exactly one
-//! side: if by the main thread, the announcement that it made is the helper's.
+//! seen by the look that follows it, what comes after rings. The announcement is taken back by exactly
+//! one side, the one that finds it standing.
 
 use super::handover::Handover;
 use super::{Sleep, Token};
@@ -37,11 +37,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug)]
 pub struct Helper {
     handover: Handover,
-    /// The helper sleeps unannounced: the main thread announces it when it leaves.
-    refused: AtomicBool,
+    /// The helper is armed at its place, by itself or by the main thread.
+    announced: AtomicBool,
+    /// The main thread has left, or is about to leave, with something outstanding.
+    wanted: AtomicBool,
     over: AtomicBool,
     rounds: AtomicU64,
     refusals: AtomicU64,
+    signals: AtomicU64,
 }
 
 /// What a helper has done so far.
@@ -49,8 +52,19 @@ pub struct Helper {
 pub struct HelperCounts {
     /// Times that it worked.
     pub rounds: u64,
-    /// Times that it found the main thread inside.
+    /// Times that it found the main thread inside, or nothing outstanding.
     pub refusals: u64,
+    /// Times that it signalled the main thread.
+    pub signals: u64,
+}
+
+/// What the helper does when it is woken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// It works itself.
+    Work,
+    /// It signals the main thread, which works in the handler.
+    Signal,
 }
 
 impl Default for Helper {
@@ -63,10 +77,12 @@ impl Helper {
     pub fn new() -> Helper {
         Helper {
             handover: Handover::new(),
-            refused: AtomicBool::new(false),
+            announced: AtomicBool::new(false),
+            wanted: AtomicBool::new(false),
             over: AtomicBool::new(false),
             rounds: AtomicU64::new(0),
             refusals: AtomicU64::new(0),
+            signals: AtomicU64::new(0),
         }
     }
 
@@ -79,38 +95,65 @@ impl Helper {
         self.handover.go_in();
     }
 
-    /// The main thread leaves the library. If the helper was turned away meanwhile, the main thread
-    /// announces it at `place` and looks for it.
+    /// The main thread leaves the library. If something is outstanding and the helper is not announced,
+    /// the main thread announces it at `place` and looks for it.
     #[inline(always)]
-    pub fn leave(&self, place: &dyn Sleep, look: impl FnMut() -> bool) {
-        if self.go_out() {
-            self.announce(place, look);
+    pub fn leave(&self, place: &dyn Sleep, wanted: bool, look: impl FnMut() -> bool) {
+        self.wanted.store(wanted, Ordering::Relaxed);
+        if self.go_out() != wanted {
+            self.announce(place, wanted, look);
         }
     }
 
-    /// True if the helper was turned away.
+    /// Whether the helper is announced.
     #[inline(always)]
     fn go_out(&self) -> bool {
         self.handover.go_out();
         self.handover.light_fence();
-        self.refused.load(Ordering::Relaxed)
+        self.announced.load(Ordering::Relaxed)
     }
 
     #[cold]
-    fn announce(&self, place: &dyn Sleep, mut look: impl FnMut() -> bool) {
-        // The helper may be turned away by this, too: if it has taken `refused` back first.
+    fn announce(&self, place: &dyn Sleep, wanted: bool, mut look: impl FnMut() -> bool) {
         loop {
             self.handover.go_in();
-            if self.refused.swap(false, Ordering::AcqRel) {
+            if !wanted {
+                self.take_back(place);
+            } else if !self.announced.swap(true, Ordering::AcqRel) {
                 place.arm();
                 if look() {
                     // There may be more.
                     place.ring();
                 }
             }
-            if !self.go_out() {
+            // The helper may be turned away by this, too.
+            if self.go_out() == wanted {
                 return;
             }
+        }
+    }
+
+    /// The main thread, inside, is about to wait: it moves everything on itself, and nobody need ring.
+    #[inline]
+    pub fn stand_down(&self, place: &dyn Sleep) {
+        if self.announced.load(Ordering::Relaxed) {
+            self.take_back(place);
+        }
+    }
+
+    /// A signal handler has found the main thread inside: it will announce the helper when it leaves.
+    pub fn came_too_late(&self, place: &dyn Sleep) {
+        self.take_back(place);
+    }
+
+    /// For a signal handler: whether it has interrupted the library.
+    pub fn is_inside(&self) -> bool {
+        self.handover.is_inside()
+    }
+
+    fn take_back(&self, place: &dyn Sleep) {
+        if self.announced.swap(false, Ordering::AcqRel) {
+            place.disarm();
         }
     }
 
@@ -118,62 +161,115 @@ impl Helper {
 
     /// The helper's life at `place`, until [`Helper::stop`]. `work` moves on what it can and says
     /// whether anything moved: then it is called again before the helper sleeps.
-    pub fn run(&self, place: &dyn Sleep, mut work: impl FnMut() -> bool) {
-        let mut token = place.arm();
+    pub fn run(&self, place: &dyn Sleep, work: impl FnMut() -> bool) {
+        self.run_by(place, || Turn::Work, work, || ());
+    }
+
+    /// The same; `turn` says, whenever the helper could work, whether it shall `signal` instead. It is
+    /// called while the main thread is kept out.
+    pub fn run_by(
+        &self,
+        place: &dyn Sleep,
+        turn: impl Fn() -> Turn,
+        mut work: impl FnMut() -> bool,
+        signal: impl Fn(),
+    ) {
         while !self.over.load(Ordering::Acquire) {
-            if let Some(help) = self.handover.help() {
-                count(&self.rounds);
-                let moved = work();
-                drop(help);
-                if !moved {
-                    place.sleep(token, Duration::MAX);
-                }
-                place.disarm();
-            } else {
+            let token = self.arm(place);
+            if self.over.load(Ordering::Acquire) {
+                break;
+            }
+            let help = self.handover.help().filter(|_| self.wanted.load(Ordering::Relaxed));
+            let Some(help) = help else {
                 count(&self.refusals);
                 self.stand_back(place, token);
+                continue;
+            };
+            let moved = match turn() {
+                Turn::Work => {
+                    count(&self.rounds);
+                    let moved = work();
+                    drop(help);
+                    moved
+                }
+                Turn::Signal => {
+                    drop(help);
+                    count(&self.signals);
+                    signal();
+                    false
+                }
+            };
+            if !moved {
+                place.sleep(token, Duration::MAX);
             }
-            token = place.arm();
+            self.take_back(place);
         }
-        place.disarm();
+        self.take_back(place);
     }
 
-    /// The main thread is inside: it will announce the helper when it leaves.
-    fn stand_back(&self, place: &dyn Sleep, token: Token) {
-        place.disarm();
-        self.refused.store(true, Ordering::Release);
-        self.handover.heavy_fence();
-        // A ring of whoever ends the helper is one since `token`.
-        if self.handover.is_inside() && !self.over.load(Ordering::Acquire) {
-            place.sleep(token, Duration::MAX);
-        }
-        if !self.refused.swap(false, Ordering::AcqRel) {
-            // The main thread has announced us, or is about to.
+    fn arm(&self, place: &dyn Sleep) -> Token {
+        let token = place.arm();
+        if self.announced.swap(true, Ordering::AcqRel) {
+            // The main thread has announced us.
             place.disarm();
         }
+        token
     }
 
-    /// The same life where a lock protects the library: `alone` runs its argument under it.
+    /// The main thread is inside, or nothing is outstanding: it will announce the helper when it leaves
+    /// with something.
+    fn stand_back(&self, place: &dyn Sleep, token: Token) {
+        self.take_back(place);
+        self.handover.heavy_fence();
+        let due = !self.handover.is_inside() && self.wanted.load(Ordering::Relaxed);
+        // A ring of whoever ends the helper is one since `token`.
+        if !due && !self.over.load(Ordering::Acquire) {
+            place.sleep(token, Duration::MAX);
+        }
+        self.take_back(place);
+    }
+
+    /// The same life where a lock protects the library: `alone` runs its argument under it. `wanted` says
+    /// whether anything is outstanding.
     pub fn run_locked(
         &self,
         place: &dyn Sleep,
         alone: impl Fn(&mut dyn FnMut()),
+        wanted: impl Fn() -> bool,
         mut work: impl FnMut() -> bool,
     ) {
         while !self.over.load(Ordering::Acquire) {
-            let token = place.arm();
+            let token = self.arm(place);
             let mut moved = false;
             alone(&mut || {
                 // Who ends the helper may hold the lock, and this one may have waited for it.
-                if !self.over.load(Ordering::Acquire) {
+                if self.over.load(Ordering::Acquire) {
+                    return;
+                }
+                if wanted() {
                     count(&self.rounds);
                     moved = work();
+                } else {
+                    count(&self.refusals);
+                    self.take_back(place);
                 }
             });
             if !moved {
                 place.sleep(token, Duration::MAX);
             }
-            place.disarm();
+            self.take_back(place);
+        }
+    }
+
+    /// A thread of the program is about to give the lock up: it announces the helper at `place` if
+    /// something is outstanding, and looks for it.
+    #[inline]
+    pub fn leave_locked(&self, place: &dyn Sleep, wanted: bool, mut look: impl FnMut() -> bool) {
+        if wanted && !self.announced.swap(true, Ordering::AcqRel) {
+            place.arm();
+            if look() {
+                place.ring();
+            }
         }
     }
 
@@ -187,6 +283,7 @@ impl Helper {
         HelperCounts {
             rounds: self.rounds.load(Ordering::Relaxed),
             refusals: self.refusals.load(Ordering::Relaxed),
+            signals: self.signals.load(Ordering::Relaxed),
         }
     }
 }
@@ -231,6 +328,17 @@ mod tests {
         }
     }
 
+    impl All {
+        /// Waits until the helper has stood back so many times, and sleeps.
+        fn stands_back(&self, times: u64) {
+            let back = || self.helper.counts().refusals >= times;
+            while !back() || self.helper.announced.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     fn helped(all: &Arc<All>, told: Option<mpsc::Sender<u64>>) -> std::thread::JoinHandle<()> {
         let all = all.clone();
         std::thread::spawn(move || {
@@ -250,6 +358,8 @@ mod tests {
         let all = All::new();
         let (tell, told) = mpsc::channel();
         let thread = helped(&all, Some(tell));
+        all.helper.enter();
+        all.helper.leave(&all.place, true, || all.look());
         for i in 1..=if cfg!(miri) { 5 } else { 1000 } {
             all.send();
             assert_eq!(told.recv().unwrap(), i);
@@ -270,7 +380,7 @@ mod tests {
             if i % 7 == 0 {
                 std::thread::yield_now();
             }
-            all.helper.leave(&all.place, || all.look());
+            all.helper.leave(&all.place, true, || all.look());
             if i % 3 == 0 {
                 all.send();
             }
@@ -292,15 +402,62 @@ mod tests {
         let all = All::new();
         all.helper.enter();
         let thread = helped(&all, None);
-        while !all.helper.refused.load(Ordering::Acquire) {
-            std::thread::yield_now();
+        all.stands_back(1);
+        for _ in 0..100 {
+            all.send();
+        }
+        assert_eq!(all.helper.counts(), HelperCounts { rounds: 0, refusals: 1, signals: 0 });
+        all.helper.leave(&all.place, true, || all.look());
+        assert_eq!(all.seen.load(Ordering::Relaxed), 100);
+        all.helper.stop(&all.place);
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn nobody_rings_while_nothing_is_outstanding() {
+        let all = All::new();
+        let thread = helped(&all, None);
+        all.stands_back(1);
+        let before = all.helper.counts();
+        for wanted in [false, true, false] {
+            all.helper.enter();
+            all.helper.leave(&all.place, wanted, || all.look());
         }
         for _ in 0..100 {
             all.send();
         }
-        assert_eq!(all.helper.counts(), HelperCounts { rounds: 0, refusals: 1 });
-        all.helper.leave(&all.place, || all.look());
+        std::thread::sleep(Duration::from_millis(20));
+        assert_eq!((all.helper.counts(), all.seen.load(Ordering::Relaxed)), (before, 0));
+        all.helper.enter();
+        all.helper.leave(&all.place, true, || all.look());
         assert_eq!(all.seen.load(Ordering::Relaxed), 100);
+        all.helper.stop(&all.place);
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn the_main_thread_is_signalled_in_its_turn() {
+        let all = All::new();
+        let (tell, told) = mpsc::channel();
+        let thread = {
+            let all = all.clone();
+            let signal = move || tell.send(()).unwrap();
+            std::thread::spawn(move || {
+                let never = || panic!("the helper works");
+                all.helper.run_by(&all.place, || Turn::Signal, never, signal);
+            })
+        };
+        all.stands_back(1);
+        all.helper.enter();
+        all.helper.leave(&all.place, true, || all.look());
+        all.send();
+        told.recv().unwrap();
+        assert_eq!(all.helper.counts().signals, 1);
+        // The signal is late: the library is entered, and left again with the message unseen.
+        all.helper.enter();
+        all.helper.came_too_late(&all.place);
+        all.helper.leave(&all.place, true, || all.look());
+        assert_eq!(all.seen.load(Ordering::Relaxed), 1);
         all.helper.stop(&all.place);
         thread.join().unwrap();
     }
@@ -316,7 +473,7 @@ mod tests {
                     let _held = lock.lock().unwrap();
                     work();
                 };
-                all.helper.run_locked(&all.place, alone, || all.look());
+                all.helper.run_locked(&all.place, alone, || true, || all.look());
             })
         };
         for i in 1..=if cfg!(miri) { 5 } else { 1000 } {
@@ -368,9 +525,19 @@ mod models {
     /// if nobody does, it sleeps for ever, and the checker reports a deadlock.
     #[test]
     fn loom_a_message_is_seen_by_the_main_thread_or_the_helper() {
+        check(&[true], 3);
+    }
+
+    /// The same where the main thread first leaves with nothing outstanding.
+    #[test]
+    fn loom_a_helper_that_is_not_wanted_is_announced_when_it_is() {
+        check(&[false, true], 2);
+    }
+
+    fn check(leaves: &'static [bool], preemptions: usize) {
         let mut model = loom::model::Builder::new();
-        model.preemption_bound = Some(3);
-        model.check(|| {
+        model.preemption_bound = Some(preemptions);
+        model.check(move || {
             let all = All::new();
             let helper = {
                 let all = all.clone();
@@ -393,13 +560,15 @@ mod models {
                     all.place.wake();
                 })
             };
-            all.helper.enter();
             let mut saw = false;
-            let look = || {
-                saw |= all.look();
-                false
-            };
-            all.helper.leave(&all.place, look);
+            for &wanted in leaves {
+                all.helper.enter();
+                let look = || {
+                    saw |= all.look();
+                    false
+                };
+                all.helper.leave(&all.place, wanted, look);
+            }
             if saw {
                 all.helper.stop(&all.place);
             }

@@ -36,51 +36,46 @@ pub struct Setup {
     pub faults: &'static str,
 }
 
+/// What most have in common.
+const LIMITS: Limits = Limits { shelf: 4 << 20, ..Limits::USUAL };
+
 pub const SETUPS: [Setup; 9] = [
-    Setup {
-        on: On::Shm { cma: true },
-        limits: Limits { eager: 16 << 10, credit: 1 << 20, shelf: 4 << 20 },
-        faults: "",
-    },
+    Setup { on: On::Shm { cma: true }, limits: LIMITS, faults: "" },
     Setup {
         on: On::Shm { cma: false },
-        limits: Limits { eager: 1000, credit: 1 << 20, shelf: 0 },
+        limits: Limits { eager: 1000, credit: 1 << 20, shelf: 0, ..LIMITS },
         faults: "",
     },
     Setup {
         on: On::Shm { cma: true },
-        limits: Limits { eager: 3000, credit: 4 << 10, shelf: 64 << 10 },
+        limits: Limits { eager: 3000, credit: 4 << 10, shelf: 64 << 10, ..LIMITS },
         faults: "",
     },
     Setup {
         on: On::Shm { cma: true },
-        limits: Limits { eager: 16 << 10, credit: 4 << 10, shelf: 0 },
+        limits: Limits { eager: 16 << 10, credit: 4 << 10, shelf: 0, ..LIMITS },
         faults: "seed=3,message_delay=0.3,completion_delay=0.3",
     },
     Setup {
         on: On::Shm { cma: false },
-        limits: Limits { eager: 512, credit: 4 << 10, shelf: 300_000 },
+        limits: Limits { eager: 512, credit: 4 << 10, shelf: 300_000, ..LIMITS },
         faults: "seed=9,message_delay=0.2,completion_delay=0.5,reorder=1,mtu=256",
     },
-    Setup {
-        on: On::Sim { ranks_per_node: 2, chaos: false },
-        limits: Limits { eager: 16 << 10, credit: 1 << 20, shelf: 4 << 20 },
-        faults: "",
-    },
+    Setup { on: On::Sim { ranks_per_node: 2, chaos: false }, limits: LIMITS, faults: "" },
     Setup {
         on: On::Sim { ranks_per_node: 3, chaos: true },
-        limits: Limits { eager: 3000, credit: 4 << 10, shelf: 4 << 20 },
+        limits: Limits { eager: 3000, credit: 4 << 10, shelf: 4 << 20, ..LIMITS },
         faults: "",
     },
     Setup {
         on: On::Sim { ranks_per_node: 1, chaos: true },
-        limits: Limits { eager: 512, credit: 4 << 10, shelf: 4 << 20 },
+        limits: Limits { eager: 512, credit: 4 << 10, shelf: 4 << 20, ..LIMITS },
         faults: "seed=5,message_delay=0.2,completion_delay=0.2",
     },
     // Offers that cannot be read, or not be read into, come in pieces.
     Setup {
         on: On::Shm { cma: true },
-        limits: Limits { eager: 1000, credit: 1 << 20, shelf: 4 << 20 },
+        limits: Limits { eager: 1000, credit: 1 << 20, shelf: 4 << 20, ..LIMITS },
         faults: "seed=2,registration_failure=0.5",
     },
 ];

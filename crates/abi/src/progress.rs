@@ -1,0 +1,134 @@
+//! Which way messages move while the program computes: `WEFT_PROGRESS` and what belongs to it.
+//!
+//! | design | who moves them | its price |
+//! |---|---|---|
+//! | none | nobody | |
+//! | locked | the helper thread under the lock that every call takes; also woken by ends of transfers | locks, three interrupts |
+//! | signal | the program's thread, in the handler of a signal that the helper sends | interrupts the program |
+//! | handover | the helper thread, while the program's is outside of the library | a store and a load a call |
+//!
+//! The first three are those of Kumar et al. 2008 (sections 3 and 4). Under `auto` it is handover, from when something
+//! asks for it: a window that its process must serve, a multicast that it may have to repeat, a large nonblocking
+//! operation with another node.
+//!
+//! Where the program may have several threads, handover goes by the lock; signal cannot be had there.
+
+use crate::node::Node;
+use crate::settings;
+use std::io;
+use weft_fabric::Fabric;
+use weft_p2p::{Limits, Rendezvous};
+
+/// Who moves messages while the program computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Design {
+    Auto,
+    None,
+    Locked,
+    Signal,
+    Handover,
+}
+
+/// What the settings say, understood.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress {
+    pub design: Design,
+    /// The end of a transfer rouses its receiver's helper.
+    pub ends: bool,
+    /// Of the signal design.
+    pub signal: i32,
+    pub policy: Policy,
+}
+
+/// How the kernel schedules the helper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    Default,
+    Fifo,
+    RoundRobin,
+}
+
+impl Progress {
+    pub fn read() -> Result<Progress, String> {
+        let design = match settings::choice("WEFT_PROGRESS")? {
+            0 => Design::Auto,
+            1 => Design::None,
+            2 => Design::Locked,
+            3 => Design::Signal,
+            _ => Design::Handover,
+        };
+        let ends = match settings::choice("WEFT_PROGRESS_ENDS")? {
+            0 => design != Design::Signal,
+            choice => choice == 2,
+        };
+        let policy = match settings::choice("WEFT_PROGRESS_POLICY")? {
+            0 => Policy::Default,
+            1 => Policy::Fifo,
+            _ => Policy::RoundRobin,
+        };
+        let signal = settings::number("WEFT_PROGRESS_SIGNAL")? as i32;
+        Ok(Progress { design, ends, signal, policy })
+    }
+
+    /// What the protocols need to know of it.
+    pub fn limits(&self, limits: Limits) -> Result<Limits, String> {
+        let rendezvous = match settings::choice("WEFT_RENDEZVOUS")? {
+            0 => Rendezvous::Read,
+            _ => Rendezvous::Write,
+        };
+        Ok(Limits {
+            rendezvous,
+            prepares: self.design == Design::Signal,
+            rouses_at_end: self.design == Design::Locked,
+            ends_by_helper: self.ends,
+            ..limits
+        })
+    }
+
+    /// Whether `auto` overlaps large messages: among ranks of one node a processor would have to copy them, too.
+    pub fn overlaps(node: &Node) -> bool {
+        (0..node.size()).any(|peer| !node.capabilities(peer).synchronous)
+    }
+}
+
+impl Policy {
+    /// Schedules the calling thread so, at the highest priority that is permitted. Where it is not permitted, nothing
+    /// changes.
+    pub fn apply(self) {
+        let policy = match self {
+            Policy::Default => return,
+            Policy::Fifo => libc::SCHED_FIFO,
+            Policy::RoundRobin => libc::SCHED_RR,
+        };
+        // SAFETY: no pointers.
+        let (least, most) =
+            unsafe { (libc::sched_get_priority_min(policy), libc::sched_get_priority_max(policy)) };
+        // SAFETY: all fields are numbers.
+        let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+        for priority in [most, limit().min(most), least] {
+            parameters.sched_priority = priority;
+            // SAFETY: reads `parameters`; 0 is the calling thread.
+            if priority >= least && unsafe { libc::sched_setscheduler(0, policy, &parameters) } == 0
+            {
+                return;
+            }
+        }
+    }
+}
+
+/// The highest real-time priority that the user may have (RLIMIT_RTPRIO).
+fn limit() -> i32 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: writes `limit`.
+    unsafe { libc::getrlimit(libc::RLIMIT_RTPRIO, &mut limit) };
+    limit.rlim_cur.min(99) as i32
+}
+
+/// A line for the user, once a process.
+pub fn say(what: &str) {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        use io::Write;
+        let _ = writeln!(io::stderr(), "weft: {what}");
+    });
+}

@@ -1,0 +1,54 @@
+//! What a simulated signal handler may do beside posting: look at the messages that have arrived, and take some.
+
+use crate::flight::{Action, NONE};
+use crate::sim::Sim;
+use crate::trace::Activity;
+use weft_fabric::{Fabric, Glance, Message};
+
+impl Sim {
+    /// [`Fabric::glance`]. What is taken costs as much as what is received.
+    pub(crate) fn glance_at_messages(&self, look: &mut dyn FnMut(&Message) -> Glance) {
+        let mut behind = Vec::new();
+        let (mut before, mut number) = (NONE, self.state().ranks[self.rank()].first);
+        while number != NONE {
+            let (message, next) = self.shown(number);
+            let stays = behind.contains(&message.peer);
+            match if stays { Glance::Behind } else { look(&message) } {
+                Glance::Taken => self.take(before, number),
+                Glance::Left => before = number,
+                Glance::Behind => {
+                    behind.push(message.peer);
+                    before = number;
+                }
+            }
+            number = next;
+        }
+    }
+
+    /// A message in the inbox, and the next one.
+    fn shown(&self, number: u32) -> (Message, u32) {
+        let flight = &self.state().flights[number];
+        let Action::Message { head, payload, .. } = &flight.action else {
+            unreachable!("an inbox holds messages")
+        };
+        let (peer, token) = (flight.from as usize, u64::from(number));
+        (Message { peer, head: *head, payload: payload.sge(), token }, flight.next)
+    }
+
+    /// Ends message `number`, which comes after `before`.
+    fn take(&self, before: u32, number: u32) {
+        let state = &mut *self.state();
+        let (next, peer) = (state.flights[number].next, state.flights[number].from as usize);
+        match before {
+            NONE => state.ranks[self.rank()].first = next,
+            _ => state.flights[before].next = next,
+        }
+        if next == NONE {
+            state.ranks[self.rank()].last = before;
+        }
+        if state.prices.descriptor > 0 && !state.is_local(self.rank(), peer) {
+            state.spend(self.rank(), state.prices.descriptor, Activity::Receive);
+        }
+        state.flights.end(number);
+    }
+}

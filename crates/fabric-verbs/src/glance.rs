@@ -1,0 +1,236 @@
+//! What a signal handler may do ([`weft_fabric::Fabric::glance`]): it takes plain messages from the queue of arrivals, and
+//! posts reads into memory that is registered already.
+//!
+//! ```text
+//!   arrivals ── plain messages ──> inbox of the peer ── look: taken ──> buffer posted again, credits
+//!            └─ all else ───────> `aside`: the next poll begins with it
+//! ```
+//! Nothing here allocates, registers or gives registered memory back: all room was taken beforehand, and where it is
+//! used up, things stay where they are.
+
+use crate::address::{self, Target};
+use crate::connection::Phase;
+use crate::ffi::*;
+use crate::kept::{Place, Tail, Work};
+use crate::memory::{NONE, Uses};
+use crate::object::BATCH;
+use crate::onesided::PART;
+use crate::rail::{IDLE_MOST, Use};
+use crate::state::{Core, State};
+use crate::wire::{Kind, Tag};
+use arrayvec::ArrayVec;
+use std::cell::RefCell;
+use weft_fabric::{Completion, Fault, Glance, Head, Message, RemoteAddr, Sge};
+
+/// Completions that can be put aside between two polls.
+const ASIDE: usize = 4 * BATCH;
+/// Messages that can be taken between two polls.
+const TAKEN: usize = 128;
+
+/// What handlers have left to the next poll.
+#[derive(Default)]
+pub struct Glanced {
+    /// There is something.
+    any: bool,
+    /// Rail and completion.
+    aside: ArrayVec<(u8, ibv_wc), ASIDE>,
+    /// Rail, buffer, peer: what could not be given back.
+    taken: ArrayVec<(u8, u32, u32), TAKEN>,
+    /// Posting to this process failed, with this number.
+    failed: Option<(usize, i32)>,
+}
+
+/// Shows what has arrived. What `look` posts uses the state, too.
+pub fn glance(state: &RefCell<State>, core: &Core, look: &mut dyn FnMut(&Message) -> Glance) {
+    for rail in 0..core.rails {
+        state.borrow_mut().collect(core, rail);
+    }
+    for i in 0.. {
+        let Some(&peer) = state.borrow().arrived.get(i) else { return };
+        let peer = peer as usize;
+        let mut before = NONE;
+        let mut buffer = state.borrow_mut().link(peer).inbox.0;
+        while buffer != NONE && !state.borrow().glanced.taken.is_full() {
+            let (message, rail, next) = state.borrow_mut().shown(peer, buffer);
+            match look(&message) {
+                Glance::Behind => break,
+                Glance::Left => before = buffer,
+                Glance::Taken => state.borrow_mut().take(core, peer, rail, (before, buffer, next)),
+            }
+            buffer = next;
+        }
+    }
+}
+
+impl State {
+    /// Sorts what has arrived.
+    fn collect(&mut self, core: &Core, rail: usize) {
+        while self.glanced.aside.remaining_capacity() >= BATCH {
+            let mut done = [ibv_wc::default(); BATCH];
+            let n = self.rails[rail].base.arrivals.poll(&mut done);
+            for wc in &done[..n] {
+                if !self.is_plain(core, rail, wc) {
+                    self.glanced.aside.push((rail as u8, *wc));
+                    self.glanced.any = true;
+                }
+            }
+            if n == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Delivers a message over an open connection; false if it is something else.
+    fn is_plain(&mut self, core: &Core, rail: usize, wc: &ibv_wc) -> bool {
+        let Some(&number) = self.routes[rail].get(&wc.qp_num) else { return false };
+        let number = number as usize;
+        let tag = Tag::decode(u32::from_be(wc.imm_data));
+        let plain = wc.status == IBV_WC_SUCCESS
+            && wc.opcode != IBV_WC_RECV_RDMA_WITH_IMM
+            && wc.wc_flags & IBV_WC_WITH_IMM != 0
+            && tag.kind == Kind::Message
+            && !core.is_further(number);
+        let room = self.arrived.len() < self.arrived.capacity();
+        let link = self.link(number);
+        if !plain || link.phase != Phase::Open || !(link.listed || room) {
+            return false;
+        }
+        if !self.deliver(rail, number, wc) {
+            return false;
+        }
+        let link = self.link(number);
+        link.messages += tag.messages;
+        link.events += tag.events;
+        true
+    }
+
+    /// A message in an inbox, its rail, and the next one.
+    fn shown(&mut self, peer: usize, buffer: u32) -> (Message, usize, u32) {
+        let rail = self.link(peer).rail;
+        let next = self.rails[rail].buffers[buffer as usize].next;
+        (self.message_in(peer, rail, buffer), rail, next)
+    }
+
+    /// Takes a message out of an inbox, from between two others.
+    fn take(&mut self, core: &Core, peer: usize, rail: usize, place: (u32, u32, u32)) {
+        let (before, buffer, next) = place;
+        let State { peers, rails, glanced, debts, .. } = self;
+        let link = peers[peer].as_deref_mut().expect("a connection");
+        match before {
+            NONE => link.inbox.0 = next,
+            _ => rails[rail].buffers[before as usize].next = next,
+        }
+        if next == NONE {
+            link.inbox.1 = before;
+        }
+        if debts.len() + IDLE_MOST > debts.capacity() {
+            glanced.taken.push((rail as u8, buffer, peer as u32));
+            glanced.any = true;
+        } else if rails[rail].give_back(buffer, peer, Use::Message) {
+            // The peer goes on only with credits.
+            self.repost(core, rail);
+        }
+    }
+
+    /// As a read into memory that is registered, over the first connection; false if it cannot be posted now.
+    pub fn read_at_once(
+        &mut self,
+        core: &Core,
+        peer: usize,
+        dst: Sge,
+        src: RemoteAddr,
+        done: Completion,
+    ) -> bool {
+        let work = |into, target| Work::Read { into, target, done };
+        self.post_at_once(core, (peer, src), (dst, Uses::Writes), done, work)
+    }
+
+    /// As a write from memory that is registered; the same.
+    pub fn write_at_once(
+        &mut self,
+        core: &Core,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        done: Completion,
+    ) -> bool {
+        let work = |from, target| Work::Write { from, target, tail: Tail::Nothing, done };
+        self.post_at_once(core, (peer, dst), (src, Uses::Reads), done, work)
+    }
+
+    fn post_at_once(
+        &mut self,
+        core: &Core,
+        (peer, there): (usize, RemoteAddr),
+        (memory, uses): (Sge, Uses),
+        done: Completion,
+        work: impl FnOnce(Place, Target) -> Work,
+    ) -> bool {
+        let Ok(target) = address::decode(peer, there, memory.len()) else { return false };
+        let open = self.peers[peer]
+            .as_deref()
+            .is_some_and(|link| link.phase == Phase::Open && link.kept_work.is_empty());
+        if !open || memory.len() > PART || core.is_further(peer) {
+            return false;
+        }
+        let Some(registration) = self.memories.share(memory, uses) else { return false };
+        if !self.add_work(peer, &work(Place { memory, registration }, target)) {
+            // Whoever prepared the memory uses it, too: this gives nothing back.
+            self.memories.release(registration);
+            return false;
+        }
+        self.awaited += usize::from(done.is_some());
+        self.ring_at_once(peer);
+        true
+    }
+
+    /// A head alone, if it can leave now.
+    pub fn send_at_once(&mut self, peer: usize, head: Head) -> bool {
+        let open = self.peers[peer]
+            .as_deref()
+            .is_some_and(|link| link.phase == Phase::Open && link.kept_messages.is_empty());
+        let sent = open && self.add_message(peer, head, false, Sge::EMPTY);
+        if sent {
+            self.ring_at_once(peer);
+        }
+        sent
+    }
+
+    /// As [`State::ring`]; the words for a failure are found later.
+    fn ring_at_once(&mut self, peer: usize) {
+        let State { peers, batch, glanced, .. } = self;
+        let pair = &peers[peer].as_deref().expect("a connection").pair;
+        let errno = batch.post(pair);
+        if errno != 0 {
+            glanced.failed = Some((peer, errno.abs()));
+            glanced.any = true;
+        }
+    }
+
+    /// Does what handlers have left; true if there was something.
+    #[inline]
+    pub fn follow_up(&mut self, core: &Core) -> bool {
+        self.glanced.any && self.follow(core)
+    }
+
+    #[cold]
+    fn follow(&mut self, core: &Core) -> bool {
+        let Glanced { aside, taken, failed, .. } = std::mem::take(&mut *self.glanced);
+        if let Some((peer, errno)) = failed {
+            let fault = Fault::System { what: "posting to the adapter", errno };
+            self.fail(fault, format!("posting to process {peer} failed"));
+        }
+        let mut due = [false; crate::RAILS_MAX];
+        for (rail, wc) in aside {
+            due[rail as usize] |= self.arrival(core, rail as usize, &wc);
+        }
+        for (rail, buffer, peer) in taken {
+            let rail = rail as usize;
+            due[rail] |= self.rails[rail].give_back(buffer, peer as usize, Use::Message);
+        }
+        for rail in (0..self.rails.len()).filter(|&rail| due[rail]) {
+            self.repost(core, rail);
+        }
+        true
+    }
+}

@@ -1,0 +1,74 @@
+//! What happened so far, and what is under way.
+
+use crate::envelope::{Context, Tag};
+use crate::request::Status;
+
+/// What happened so far, the messages of collective operations among it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Counts {
+    /// Of what small messages count.
+    pub often: Often,
+    /// Of what large ones count.
+    pub seldom: Seldom,
+}
+
+/// Counts that small messages advance.
+// What advances together is apart: as neighbours they would go through a vector register, which costs
+// four instructions more.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub struct Often {
+    /// Messages sent at once.
+    pub eager: u64,
+    /// Messages received, once their requests have ended.
+    pub received: u64,
+    /// Calls of [`Endpoint::progress`].
+    pub polls: u64,
+    /// Payload sent at once, in bytes.
+    pub bytes_eager: u64,
+    /// Payload received that found room, in bytes.
+    pub bytes_received: u64,
+}
+
+/// Counts that only large messages advance, and those without credit.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Seldom {
+    /// Messages offered (rendezvous), and their payload in bytes.
+    pub rendezvous: u64,
+    pub bytes_rendezvous: u64,
+    /// Those of them whose payload was set down on the shelf.
+    pub shelved: u64,
+    /// Those of them that were small, but the receiver's credit was used up.
+    pub out_of_credit: u64,
+    /// Those of them that the receiver could not read, so that they were sent in pieces.
+    pub sent_pieces: u64,
+    /// Offered messages that were received: read from the sender's memory, copied by both ends, in
+    /// pieces.
+    pub read: u64,
+    pub shared: u64,
+    pub pieces: u64,
+    /// Those that their sender wrote.
+    pub written: u64,
+    /// Reads and writes that a signal handler has started.
+    pub interrupted: u64,
+}
+
+/// An operation under way, for the report of a hang.
+#[derive(Debug, Clone, Copy)]
+pub struct Pending {
+    pub receive: bool,
+    pub context: Context,
+    /// In the fabric; `None`: any.
+    pub peer: Option<usize>,
+    /// `None`: any.
+    pub tag: Option<Tag>,
+    pub bytes: u64,
+}
+
+impl Often {
+    #[inline]
+    pub(crate) fn count_received(&mut self, status: &Status) {
+        self.received += u64::from(!status.cancelled);
+        self.bytes_received += status.bytes;
+    }
+}

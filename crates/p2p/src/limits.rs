@@ -1,0 +1,52 @@
+//! What governs the protocols.
+
+use crate::shelf;
+
+/// Sizes that govern the protocols. In bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Largest payload that is sent at once; above it, rendezvous.
+    pub eager: usize,
+    /// Eager payload that one sender may have unreceived at one receiver; beyond it, payload waits
+    /// at the sender.
+    pub credit: u64,
+    /// Memory for payloads that receivers on the same node copy from ([`crate::shelf`]); 0: none.
+    pub shelf: usize,
+    /// How large payloads move.
+    pub rendezvous: Rendezvous,
+    /// Memory of large nonblocking operations is registered when they begin, so that a signal handler
+    /// may start the transfer: [`crate::Endpoint::interrupted`].
+    pub prepares: bool,
+    /// The end of a rendezvous rouses the helper of its sender, too.
+    pub rouses_at_end: bool,
+    /// The helper of a receiver ends the rendezvous when its transfer is over.
+    pub ends_by_helper: bool,
+}
+
+/// How large payloads move, where the fabric reaches the other's memory. Senders choose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Rendezvous {
+    /// The receiver reads them: one message less, and the sender has nothing to do.
+    #[default]
+    Read,
+    /// The sender writes them: [`crate::written`].
+    Write,
+}
+
+impl Limits {
+    pub const USUAL: Limits = Limits {
+        eager: 16 << 10,
+        credit: 1 << 20,
+        shelf: shelf::USUAL,
+        rendezvous: Rendezvous::Read,
+        prepares: false,
+        rouses_at_end: false,
+        ends_by_helper: true,
+    };
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits::USUAL
+    }
+}

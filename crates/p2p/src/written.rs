@@ -1,0 +1,101 @@
+//! Rendezvous by RDMA write: the receiver says where, the sender writes.
+//!
+//! ```text
+//!   sender ── Rts(envelope) ──> receiver          no address in it: the offer to write
+//!          <── Here(length, address) ──           once it is matched
+//!          ══ write, over all rails ══>
+//!          ── Written ──>                         when the write is acknowledged
+//! ```
+//! Chosen by [`crate::Rendezvous::Write`] at the sender. Against reading: a message more, and the sender must act
+//! once more; but adapters write faster than they read, and many reads at once are not to be had. Source: Kumar et al.
+//! 2008, section 2.2.
+
+use crate::endpoint::{Endpoint, State};
+use crate::envelope::{Context, Envelope, Kind, Words};
+use crate::receive::Offer;
+use crate::request::Stage;
+use crate::send::{Outcome, waiting};
+use crate::striped::Striped;
+use weft_channel::rails::{Waits, Way};
+use weft_fabric::{Fabric, Key, RemoteAddr, Sge};
+
+/// What an offer names in place of an address.
+pub(crate) const OFFER: RemoteAddr = RemoteAddr { key: Key::NONE, addr: 1 };
+
+pub(crate) fn is_offer_to_write(at: RemoteAddr) -> bool {
+    at == OFFER
+}
+
+/// How much a receiver wants, and where.
+pub(crate) fn decode(payload: Sge) -> Option<(usize, RemoteAddr)> {
+    let [wanted, at @ ..] = Words::read::<5>(payload)?;
+    Some((wanted as usize, RemoteAddr::from_words(at)))
+}
+
+impl<F: Fabric> Endpoint<F> {
+    /// Tells the sender of an offered payload to write it into `into`. False: it cannot; nothing was done.
+    pub(crate) fn invite_write(
+        &self,
+        state: &mut State,
+        index: u32,
+        peer: usize,
+        into: Sge,
+        offer: &Offer,
+    ) -> bool {
+        let Ok(region) = self.fabric.expose(into) else { return false };
+        let slot = &mut state.requests[index];
+        // It may have been prepared for a handler.
+        if let Some(prepared) = slot.region.replace(region) {
+            self.fabric.withdraw(prepared);
+        }
+        slot.stage = Stage::Landing;
+        let [a, b, c, d] = region.remote.words();
+        let mut words = Words::new(&[into.len() as u64, a, b, c, d]);
+        let context = Context(index.into());
+        let head = Envelope { kind: Kind::Here, tag: 0, context, rank: 0, request: offer.request };
+        self.fabric.send_solicited(peer, head.encode(), words.payload(), None);
+        true
+    }
+
+    /// The receiver has said where.
+    pub(crate) fn on_here(&self, state: &mut State, peer: usize, e: Envelope, p: Sge) -> Outcome {
+        let (wanted, to) = decode(p).ok_or("place of a payload")?;
+        waiting(state, peer, e, Stage::Offered).ok_or("place of a payload")?;
+        state.set_acts(e.request, false);
+        let slot = &mut state.requests[e.request];
+        let from = slot.buffer.part(0, wanted.min(slot.buffer.len()));
+        slot.remote = e.context.0 as u32;
+        let (rails, count) = (self.rails(), self.fabric.capabilities(peer).rails);
+        if count > 1 && from.len() >= rails.thresholds().rendezvous {
+            let mut waits = Waits::new();
+            match rails.stripe(&self.fabric, Way::Write, (peer, count), (from, to), &mut waits) {
+                Err(_) if waits.is_empty() => {}
+                Err(fault) => state.fault = Some(fault),
+                Ok(()) => {
+                    slot.stage = Stage::Writing;
+                    state.striped.push(Striped { request: e.request, waits });
+                    state.moving.push(e.request);
+                    return Ok(());
+                }
+            }
+        } else if self.fabric.write(peer, from, to, slot.counter).is_ok() {
+            slot.stage = Stage::Writing;
+            state.moving.push(e.request);
+            return Ok(());
+        }
+        // The receiver takes pieces, too.
+        self.push_pieces(state, peer, e, wanted);
+        Ok(())
+    }
+
+    /// The sender has written.
+    pub(crate) fn on_written(&self, state: &mut State, peer: usize, e: Envelope) -> Outcome {
+        let slot = waiting(state, peer, e, Stage::Landing).ok_or("end of a write")?;
+        slot.stage = Stage::Complete;
+        if let Some(region) = slot.region.take() {
+            self.fabric.withdraw(region);
+        }
+        self.advance(slot);
+        Ok(())
+    }
+}

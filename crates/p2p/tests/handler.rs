@@ -1,0 +1,33 @@
+//! Signal handlers on shared memory and in the simulator.
+#![cfg(not(miri))]
+
+mod common;
+mod handlers;
+
+use common::{Body, Rank, SETUPS, Setup, world};
+use handlers::{Guarded, Pair};
+use weft_fabric::Fabric;
+use weft_p2p::Rendezvous;
+
+#[global_allocator]
+static GUARD: Guarded = Guarded;
+
+struct Behind(Rendezvous);
+
+impl Body for Behind {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let give_way = || std::thread::yield_now();
+        Pair { engine: rank.engine(), give_way: &give_way }.run(self.0);
+    }
+}
+
+fn on(setup: Setup) {
+    for rendezvous in [Rendezvous::Read, Rendezvous::Write] {
+        world(2, Setup { limits: handlers::limits(rendezvous), ..setup }, &Behind(rendezvous));
+    }
+}
+
+#[test]
+fn transfers_start_on_shared_memory() {
+    on(SETUPS[0]);
+}

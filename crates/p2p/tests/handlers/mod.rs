@@ -1,0 +1,177 @@
+//! What a signal handler may do, on any fabric: transfers start behind the back of a program that computes, nothing is
+//! allocated, and what the handler has left comes in its order.
+#![allow(dead_code)] // not every test uses all
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+use weft_fabric::{Fabric, Sge};
+use weft_p2p::{Context, Endpoint, Limits, Mode, Rendezvous, RequestId, Source, Target, Want};
+use weft_process::Engine;
+
+thread_local! {
+    static IN_HANDLER: Cell<bool> = const { Cell::new(false) };
+    static ALLOCATED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Counts what is allocated, and given back, in a handler.
+pub struct Guarded;
+
+fn count() {
+    // A thread that ends may allocate when its flag is gone.
+    if IN_HANDLER.try_with(Cell::get).unwrap_or(false) {
+        let _ = ALLOCATED.try_with(|count| count.set(count.get() + 1));
+    }
+}
+
+// SAFETY: the system's allocator, with a count beside it.
+unsafe impl GlobalAlloc for Guarded {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count();
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+/// Large messages, which go by rendezvous, and small ones.
+const LARGE: usize = 100_000;
+const SMALL: usize = 300;
+const MESSAGES: usize = 40;
+const ROUNDS: usize = 5;
+const CONTEXT: Context = Context(77);
+/// Tags of what is not a message of a round.
+const GO: i32 = 1000;
+const STRAY: i32 = 2000;
+
+pub fn limits(rendezvous: Rendezvous) -> Limits {
+    Limits { eager: 1000, shelf: 0, rendezvous, prepares: true, ..Limits::default() }
+}
+
+fn len(i: usize) -> usize {
+    if i % 4 == 3 { SMALL } else { LARGE + i }
+}
+
+fn content(round: usize, i: usize) -> Vec<u8> {
+    (0..len(i)).map(|k| (((k * 31) ^ (i * 7 + round)) >> 2) as u8).collect()
+}
+
+fn sge(bytes: &mut [u8]) -> Sge {
+    // SAFETY: every user keeps the bytes until the operation is over.
+    unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
+}
+
+/// Two ranks; `engine` of each, and how to let the other end move meanwhile.
+pub struct Pair<'e, F: Fabric> {
+    pub engine: &'e Engine<F>,
+    pub give_way: &'e dyn Fn(),
+}
+
+impl<F: Fabric> Pair<'_, F> {
+    fn endpoint(&self) -> &Endpoint<F> {
+        self.engine.endpoint()
+    }
+
+    fn send(&self, tag: i32, data: &mut [u8]) -> Option<RequestId> {
+        let me = self.endpoint().fabric().rank();
+        let target = Target { context: CONTEXT, peer: 1 - me, rank: me as u32, tag };
+        self.endpoint().isend(target, sge(data), Mode::Standard)
+    }
+
+    fn receive(&self, tag: i32, into: &mut [u8]) -> RequestId {
+        let other = 1 - self.endpoint().fabric().rank();
+        let source = Source::Rank { rank: other as u32, peer: other };
+        self.endpoint().irecv(&Want { context: CONTEXT, source, tag: Some(tag) }, sge(into))
+    }
+
+    fn wait(&self, request: Option<RequestId>, what: &str) {
+        let Some(request) = request else { return };
+        let since = Instant::now();
+        while self.endpoint().finish(request).is_none() {
+            assert!(self.endpoint().fault().is_none(), "{what}: {:?}", self.endpoint().fault());
+            assert!(since.elapsed() < Duration::from_secs(60), "{what}: hangs");
+            if !self.engine.progress() {
+                (self.give_way)();
+            }
+        }
+    }
+
+    /// As if a signal came; nothing else moves. Allocations fail the test.
+    fn signal(&self) {
+        IN_HANDLER.set(true);
+        self.endpoint().interrupted();
+        IN_HANDLER.set(false);
+        assert_eq!(ALLOCATED.get(), 0, "a handler has allocated, or given back");
+        (self.give_way)();
+    }
+
+    fn started(&self) -> u64 {
+        self.endpoint().counts().seldom.interrupted
+    }
+
+    /// Handlers alone work until `count` transfers were started.
+    fn compute_until(&self, count: u64) {
+        let since = Instant::now();
+        while self.started() < count {
+            let started = self.started();
+            assert!(since.elapsed() < Duration::from_secs(30), "{started} of {count} started");
+            self.signal();
+        }
+    }
+
+    /// Rank 0 sends; the transfers start in the handler of the one who `computes`.
+    pub fn run(&self, rendezvous: Rendezvous) {
+        let large = (0..MESSAGES).filter(|&i| len(i) == LARGE + i).count() as u64;
+        let sends = self.endpoint().fabric().rank() == 0;
+        for round in 0..ROUNDS {
+            let before = self.started();
+            let mut go = [round as u8];
+            let mut data: Vec<Vec<u8>> = (0..MESSAGES).map(|i| content(round, i)).collect();
+            let mut stray = [round as u8; 50];
+            if sends {
+                let request = self.receive(GO, &mut go);
+                self.wait(Some(request), "the receiver is ready");
+                // It computes then.
+                let mut requests = Vec::new();
+                for (i, data) in data.iter_mut().enumerate() {
+                    requests.push(self.send(i as i32, data));
+                }
+                requests.push(self.send(STRAY, &mut stray));
+                if rendezvous == Rendezvous::Write {
+                    self.compute_until(before + large);
+                }
+                for request in requests {
+                    self.wait(request, "a send");
+                }
+                continue;
+            }
+            data.iter_mut().for_each(|data| data.fill(0));
+            let requests: Vec<_> =
+                data.iter_mut().enumerate().map(|(i, d)| self.receive(i as i32, d)).collect();
+            let sent = self.send(GO, &mut go);
+            self.wait(sent, "ready");
+            // It may be kept until there is a connection.
+            while !self.endpoint().fabric().idle() {
+                self.engine.progress();
+            }
+            if rendezvous == Rendezvous::Read {
+                self.compute_until(before + large);
+            }
+            for request in requests {
+                self.wait(Some(request), "a receive");
+            }
+            for (i, data) in data.iter().enumerate() {
+                assert!(*data == content(round, i), "message {i} of round {round}");
+            }
+            stray = [0; 50];
+            let request = self.receive(STRAY, &mut stray);
+            self.wait(Some(request), "what no receive was posted for");
+            assert_eq!(stray, [round as u8; 50]);
+        }
+    }
+}
