@@ -309,7 +309,12 @@ static inline void bench_begin(struct bench *b, const char *name, const char *si
 {
     memset(b, 0, sizeof *b);
     b->name = name;
+#ifdef _OPENMP
+    int provided; /* threads that compute, and call nothing of MPI */
+    MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
+#else
     MPI_Init(argc, argv);
+#endif
     MPI_Comm_rank(MPI_COMM_WORLD, &b->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &b->ranks);
     b->crowded = b->ranks > sysconf(_SC_NPROCESSORS_ONLN);
@@ -345,8 +350,9 @@ static inline void bench_need_ranks(const struct bench *b, int right, const char
 static inline double bench_time(const struct bench *b, struct timing t) { return b->mean ? t.mean : t.batch_median; }
 
 /* One line. `scale` and `unit` turn the time of one operation, t seconds, into the figure: scale * t if the unit is a
- * time ("us"), scale / t if it is a rate. */
-static inline void bench_report(const struct bench *b, size_t size, struct timing t, double scale, const char *unit)
+ * time ("us"), scale / t if it is a rate. `more` is what a program adds: ",\"key\":value" or nothing. */
+static inline void bench_report_more(const struct bench *b, size_t size, struct timing t, double scale, const char *unit,
+                                     const char *more)
 {
     if (b->rank != 0) return;
     int lower = !strcmp(unit, "us");
@@ -355,9 +361,14 @@ static inline void bench_report(const struct bench *b, size_t size, struct timin
     printf("{\"size\":%zu,\"value\":%.6g,\"unit\":\"%s\",\"best\":%.6g,\"batches\":%ld,\"batch\":%ld,", size,
            lower ? scale * time : scale / time, unit, lower ? scale * t.batch_min : scale / t.batch_min, t.batches,
            t.batch);
-    printf("\"rank_min_us\":%.6g,\"rank_median_us\":%.6g,\"rank_max_us\":%.6g,\"late_us\":%.3g}\n", per * t.rank_min,
-           per * t.rank_median, per * t.rank_max, 1e6 * t.late);
+    printf("\"rank_min_us\":%.6g,\"rank_median_us\":%.6g,\"rank_max_us\":%.6g,\"late_us\":%.3g%s}\n", per * t.rank_min,
+           per * t.rank_median, per * t.rank_max, 1e6 * t.late, more);
     fflush(stdout);
+}
+
+static inline void bench_report(const struct bench *b, size_t size, struct timing t, double scale, const char *unit)
+{
+    bench_report_more(b, size, t, scale, unit, "");
 }
 
 #endif
