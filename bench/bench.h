@@ -350,9 +350,8 @@ static inline void bench_need_ranks(const struct bench *b, int right, const char
 static inline double bench_time(const struct bench *b, struct timing t) { return b->mean ? t.mean : t.batch_median; }
 
 /* One line. `scale` and `unit` turn the time of one operation, t seconds, into the figure: scale * t if the unit is a
- * time ("us"), scale / t if it is a rate. `more` is what a program adds: ",\"key\":value" or nothing. */
-static inline void bench_report_more(const struct bench *b, size_t size, struct timing t, double scale, const char *unit,
-                                     const char *more)
+ * time ("us"), scale / t if it is a rate. */
+static inline void bench_report(const struct bench *b, size_t size, struct timing t, double scale, const char *unit)
 {
     if (b->rank != 0) return;
     int lower = !strcmp(unit, "us");
@@ -361,14 +360,17 @@ static inline void bench_report_more(const struct bench *b, size_t size, struct 
     printf("{\"size\":%zu,\"value\":%.6g,\"unit\":\"%s\",\"best\":%.6g,\"batches\":%ld,\"batch\":%ld,", size,
            lower ? scale * time : scale / time, unit, lower ? scale * t.batch_min : scale / t.batch_min, t.batches,
            t.batch);
-    printf("\"rank_min_us\":%.6g,\"rank_median_us\":%.6g,\"rank_max_us\":%.6g,\"late_us\":%.3g%s}\n", per * t.rank_min,
-           per * t.rank_median, per * t.rank_max, 1e6 * t.late, more);
+    printf("\"rank_min_us\":%.6g,\"rank_median_us\":%.6g,\"rank_max_us\":%.6g,\"late_us\":%.3g}\n", per * t.rank_min,
+           per * t.rank_median, per * t.rank_max, 1e6 * t.late);
     fflush(stdout);
 }
 
-static inline void bench_report(const struct bench *b, size_t size, struct timing t, double scale, const char *unit)
+/* One line of a figure made otherwise, or of a second one of the same size, which has a unit of its own. */
+static inline void bench_figure(const struct bench *b, size_t size, double value, const char *unit)
 {
-    bench_report_more(b, size, t, scale, unit, "");
+    if (b->rank != 0) return;
+    printf("{\"size\":%zu,\"value\":%.6g,\"unit\":\"%s\"}\n", size, value, unit);
+    fflush(stdout);
 }
 
 #endif

@@ -105,13 +105,14 @@ static inline int overlap_main(const char *name, int source, int argc, char **ar
     for (int i = 0; i < b.size_count; i++) {
         struct overlap o = {.b = &b, .bytes = b.sizes[i], .data = bench_buffer(&b, b.sizes[i])};
         overlap_verify(&o, source, 1000, 1);
-        double least = b.seconds; /* of some tries, of which the first meets cold pages */
-        for (int k = 0; k < 5; k++) least = fmin(least, overlap_measure(&o, 0, least));
-        long turns = overlap_search(&o, least);
+        double tries[ROUNDS], about = b.seconds; /* the first ones meet cold pages */
+        for (int k = 0; k < ROUNDS; k++) tries[k] = about = overlap_measure(&o, 0, about);
+        about = bench_median(tries, ROUNDS);
+        long turns = overlap_search(&o, about);
         double base[ROUNDS], alone[ROUNDS], both[ROUNDS], overhead[ROUNDS], available[ROUNDS];
         for (int r = 0; r < ROUNDS; r++) {
-            base[r] = overlap_measure(&o, 0, least), alone[r] = overlap_compute(&o, turns, 2 * least);
-            both[r] = overlap_measure(&o, turns, 2 * least);
+            base[r] = overlap_measure(&o, 0, about), alone[r] = overlap_compute(&o, turns, 2 * about);
+            both[r] = overlap_measure(&o, turns, 2 * about);
             overhead[r] = both[r] - alone[r], available[r] = 100 * (1 - overhead[r] / base[r]);
             overlap_verify(&o, source, turns, 2 + (unsigned)r);
         }
@@ -121,10 +122,8 @@ static inline int overlap_main(const char *name, int source, int argc, char **ar
                    1e6 * bench_median(base, ROUNDS));
             printf("\"compute_us\":%.6g,\"iteration_us\":%.6g}\n", 1e6 * bench_median(alone, ROUNDS),
                    1e6 * bench_median(both, ROUNDS));
-            printf("{\"size\":%zu,\"value\":%.6g,\"unit\":\"us overhead\"}\n", o.bytes,
-                   1e6 * fmax(0, bench_median(overhead, ROUNDS)));
-            fflush(stdout);
         }
+        bench_figure(&b, o.bytes, 1e6 * fmax(0, bench_median(overhead, ROUNDS)), "us overhead");
         free(o.data);
     }
     MPI_Finalize();
