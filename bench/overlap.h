@@ -13,8 +13,9 @@
 #define OVERLAP_H
 #include "compute.h"
 
-/* The three are timed in turns, and a figure is the median of so many: what disturbs the machine for long disturbs all. */
-enum { ROUNDS = 7, WARM = 2 };
+/* The three are timed in turns, in short batches, and base and overhead are medians of as many rounds as fit in the time:
+ * what disturbs the machine for long disturbs all. */
+enum { LEAST_ROUNDS = 7, MOST_ROUNDS = 99, TRIES = 7, WARM = 2 };
 enum { MESSAGE = 1, READY = 2 }; /* tags */
 
 struct overlap {
@@ -48,12 +49,16 @@ static inline double overlap_iterations(struct overlap *o, long count)
     return spent / (double)count;
 }
 
-/* Seconds an iteration, the same on both ranks: of as many as fit in a share of the time if one takes `about` seconds. */
+/* The iterations that fit in a batch if one takes `about` seconds. */
+static inline long overlap_batch(const struct bench *b, double about)
+{
+    return b->batch ? b->batch : (long)fmin(1e6, fmax(1, b->batch_seconds / about));
+}
+
+/* Seconds an iteration, the same on both ranks: of a batch of as many as rank 0 says. */
 static inline double overlap_measure(struct overlap *o, long turns, double about)
 {
-    const struct bench *b = o->b;
-    long count = b->iterations ? b->iterations / ROUNDS : b->batch ? b->batch : (long)(b->seconds / (3 * ROUNDS) / about);
-    count = count < 1 ? 1 : count;
+    long count = overlap_batch(o->b, about);
     MPI_Bcast(&count, 1, MPI_LONG, 0, MPI_COMM_WORLD);
     o->turns = turns;
     overlap_iterations(o, WARM);
@@ -90,11 +95,19 @@ static inline long overlap_search(struct overlap *o, double base)
 /* Seconds that the computing of an iteration takes by itself; 0 but on rank 0. */
 static inline double overlap_compute(const struct overlap *o, long turns, double about)
 {
-    long count = (long)fmax(1, o->b->seconds / (3 * ROUNDS) / about);
+    long count = overlap_batch(o->b, about);
     double begin = bench_now();
     if (o->b->rank != 0) return 0;
     for (long i = 0; i < count; i++) compute(turns);
     return (bench_now() - begin) / (double)count;
+}
+
+/* Rounds for a size, the same on both ranks, as `about` is. */
+static inline int overlap_rounds(const struct bench *b, double about)
+{
+    double batch = (double)overlap_batch(b, about) * about;
+    double rounds = b->iterations ? (double)b->iterations / (double)overlap_batch(b, about) : b->seconds / (3 * batch);
+    return (int)fmin(MOST_ROUNDS, fmax(LEAST_ROUNDS, rounds));
 }
 
 static inline int overlap_main(const char *name, int source, int argc, char **argv)
@@ -105,25 +118,27 @@ static inline int overlap_main(const char *name, int source, int argc, char **ar
     for (int i = 0; i < b.size_count; i++) {
         struct overlap o = {.b = &b, .bytes = b.sizes[i], .data = bench_buffer(&b, b.sizes[i])};
         overlap_verify(&o, source, 1000, 1);
-        double tries[ROUNDS], about = b.seconds; /* the first ones meet cold pages */
-        for (int k = 0; k < ROUNDS; k++) tries[k] = about = overlap_measure(&o, 0, about);
-        about = bench_median(tries, ROUNDS);
+        double tries[TRIES], about = b.seconds; /* the first ones meet cold pages */
+        for (int k = 0; k < TRIES; k++) tries[k] = about = overlap_measure(&o, 0, about);
+        about = bench_median(tries, TRIES);
         long turns = overlap_search(&o, about);
-        double base[ROUNDS], alone[ROUNDS], both[ROUNDS], overhead[ROUNDS], available[ROUNDS];
-        for (int r = 0; r < ROUNDS; r++) {
+        int rounds = overlap_rounds(&b, about);
+        double base[MOST_ROUNDS], alone[MOST_ROUNDS], both[MOST_ROUNDS], overhead[MOST_ROUNDS];
+        for (int r = 0; r < rounds; r++) {
             base[r] = overlap_measure(&o, 0, about), alone[r] = overlap_compute(&o, turns, 2 * about);
             both[r] = overlap_measure(&o, turns, 2 * about);
-            overhead[r] = both[r] - alone[r], available[r] = 100 * (1 - overhead[r] / base[r]);
-            overlap_verify(&o, source, turns, 2 + (unsigned)r);
+            overhead[r] = both[r] - alone[r];
+            if (r % 8 == 0) overlap_verify(&o, source, turns, 2 + (unsigned)r);
         }
+        overlap_verify(&o, source, turns, 2 + MOST_ROUNDS);
         if (b.rank == 0) {
-            double share = fmax(0, fmin(100, bench_median(available, ROUNDS)));
-            printf("{\"size\":%zu,\"value\":%.4g,\"unit\":\"%% available\",\"base_us\":%.6g,", o.bytes, share,
-                   1e6 * bench_median(base, ROUNDS));
-            printf("\"compute_us\":%.6g,\"iteration_us\":%.6g}\n", 1e6 * bench_median(alone, ROUNDS),
-                   1e6 * bench_median(both, ROUNDS));
+            double price = fmax(0, bench_median(overhead, rounds)), whole = bench_median(base, rounds);
+            printf("{\"size\":%zu,\"value\":%.4g,\"unit\":\"%% available\",\"base_us\":%.6g,", o.bytes,
+                   fmax(0, 100 * (1 - price / whole)), 1e6 * whole);
+            printf("\"compute_us\":%.6g,\"iteration_us\":%.6g,\"rounds\":%d}\n", 1e6 * bench_median(alone, rounds),
+                   1e6 * bench_median(both, rounds), rounds);
+            bench_figure(&b, o.bytes, 1e6 * price, "us overhead");
         }
-        bench_figure(&b, o.bytes, 1e6 * fmax(0, bench_median(overhead, ROUNDS)), "us overhead");
         free(o.data);
     }
     MPI_Finalize();
