@@ -21,16 +21,18 @@ struct cannon {
     struct waits waits;            /* for blocks that move while others are multiplied */
 };
 
-/* c += a b. The middle loop's factor stays in a register, the inner loop goes along rows of b and c. */
-static void multiply(int n, const double *restrict a, const double *restrict b, double *restrict c)
+/* c += a b. The middle loop's factor stays in a register, the inner loop goes along rows of b and c;
+ * gcc makes vectors of it from O3 on, and without them its speed is a matter of how the loop happens to lie. */
+__attribute__((optimize("O3"))) static void multiply(int n, const double *restrict a, const double *restrict b, double *restrict c)
 {
 #ifdef _OPENMP
 #pragma omp parallel for schedule(static)
 #endif
     for (int i = 0; i < n; i++)
         for (int k = 0; k < n; k++) {
-            double factor = a[(size_t)i * n + k];
-            for (int j = 0; j < n; j++) c[(size_t)i * n + j] += factor * b[(size_t)k * n + j];
+            const double factor = a[(size_t)i * n + k], *restrict row = b + (size_t)k * n;
+            double *restrict sum = c + (size_t)i * n;
+            for (int j = 0; j < n; j++) sum[j] += factor * row[j];
         }
 }
 
