@@ -309,7 +309,12 @@ static inline void bench_begin(struct bench *b, const char *name, const char *si
 {
     memset(b, 0, sizeof *b);
     b->name = name;
+#ifdef _OPENMP
+    int provided; /* threads that compute, and call nothing of MPI */
+    MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
+#else
     MPI_Init(argc, argv);
+#endif
     MPI_Comm_rank(MPI_COMM_WORLD, &b->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &b->ranks);
     b->crowded = b->ranks > sysconf(_SC_NPROCESSORS_ONLN);
@@ -357,6 +362,14 @@ static inline void bench_report(const struct bench *b, size_t size, struct timin
            t.batch);
     printf("\"rank_min_us\":%.6g,\"rank_median_us\":%.6g,\"rank_max_us\":%.6g,\"late_us\":%.3g}\n", per * t.rank_min,
            per * t.rank_median, per * t.rank_max, 1e6 * t.late);
+    fflush(stdout);
+}
+
+/* One line of a figure made otherwise, or of a second one of the same size, which has a unit of its own. */
+static inline void bench_figure(const struct bench *b, size_t size, double value, const char *unit)
+{
+    if (b->rank != 0) return;
+    printf("{\"size\":%zu,\"value\":%.6g,\"unit\":\"%s\"}\n", size, value, unit);
     fflush(stdout);
 }
 

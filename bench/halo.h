@@ -11,20 +11,9 @@
  * ahead must not write what is still being read. Numbers wrap around, so sums are equal in any order. */
 #ifndef HALO_H
 #define HALO_H
-#include "bench.h"
+#include "halo_grid.h"
 
-enum { UP, DOWN, LEFT, RIGHT, SIDES };
 enum { PROVEN = 5 }; /* steps that are repeated by hand */
-
-struct halo {
-    struct bench *b;
-    int n, dims[2], neighbor[SIDES];
-    MPI_Comm grid;
-    MPI_Datatype column;
-    uint64_t *tile, *strips; /* the strips of even steps, then those of odd ones */
-    long step;
-    void *way;               /* what the including program keeps */
-};
 
 /* Takes the four edges to the neighbours and returns when the strips of this step are there; defined by each program. */
 static void exchange(struct halo *h);
@@ -32,21 +21,6 @@ static void exchange(struct halo *h);
 /* Sets up `strips`, and takes them away. */
 static void open_way(struct halo *h);
 static void close_way(struct halo *h);
-
-static inline int halo_opposite(int side) { return side ^ 1; }
-
-/* Where the strip of a side lies, in numbers. */
-static inline size_t halo_strip(const struct halo *h, int side) { return (size_t)(h->step % 2 * SIDES + side) * (size_t)h->n; }
-
-static inline uint64_t *halo_edge(struct halo *h, int side)
-{
-    size_t n = (size_t)h->n;
-    return h->tile + (side == DOWN ? (n - 1) * n : side == RIGHT ? n - 1 : 0);
-}
-
-/* How an edge is described to MPI. */
-static inline int halo_count(const struct halo *h, int side) { return side < LEFT ? h->n : 1; }
-static inline MPI_Datatype halo_type(const struct halo *h, int side) { return side < LEFT ? MPI_UINT64_T : h->column; }
 
 static inline void halo_add(uint64_t *edge, size_t stride, const uint64_t *strip, size_t n)
 {
@@ -117,16 +91,10 @@ static inline uint64_t halo_verify(struct halo *h, unsigned round)
 static inline int halo_main(const char *name, int argc, char **argv)
 {
     struct bench b;
-    int periods[2] = {1, 1};
     bench_begin(&b, name, "64,512,4K", &argc, &argv);
     for (int i = 0; i < b.size_count; i++) {
         struct halo h = {.b = &b, .n = (int)fmax(1, (double)(b.sizes[i] / 8))};
-        MPI_Dims_create(b.ranks, 2, h.dims);
-        MPI_Cart_create(MPI_COMM_WORLD, 2, h.dims, periods, 0, &h.grid);
-        MPI_Cart_shift(h.grid, 0, 1, &h.neighbor[UP], &h.neighbor[DOWN]);
-        MPI_Cart_shift(h.grid, 1, 1, &h.neighbor[LEFT], &h.neighbor[RIGHT]);
-        MPI_Type_vector(h.n, 1, h.n, MPI_UINT64_T, &h.column);
-        MPI_Type_commit(&h.column);
+        halo_open(&h);
         h.tile = bench_buffer(&b, sizeof(uint64_t) * (size_t)h.n * (size_t)h.n);
         open_way(&h);
         halo_verify(&h, 1);
@@ -135,8 +103,7 @@ static inline int halo_main(const char *name, int argc, char **argv)
         bench_report(&b, (size_t)h.n * 8, t, 1e6, "us");
         if (b.rank == 0) printf("{\"checksum\":\"%016llx\"}\n", (unsigned long long)sum);
         close_way(&h);
-        MPI_Type_free(&h.column);
-        MPI_Comm_free(&h.grid);
+        halo_close(&h);
         free(h.tile);
     }
     MPI_Finalize();

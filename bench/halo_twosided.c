@@ -4,11 +4,7 @@
 static void exchange(struct halo *h)
 {
     MPI_Request requests[2 * SIDES];
-    for (int side = 0; side < SIDES; side++)
-        MPI_Irecv(h->strips + halo_strip(h, side), h->n, MPI_UINT64_T, h->neighbor[side], side, h->grid, &requests[side]);
-    for (int side = 0; side < SIDES; side++)
-        MPI_Isend(halo_edge(h, side), halo_count(h, side), halo_type(h, side), h->neighbor[side], halo_opposite(side), h->grid,
-                  &requests[SIDES + side]);
+    halo_post(h, requests);
     MPI_Waitall(2 * SIDES, requests, MPI_STATUSES_IGNORE);
 }
 

@@ -5,7 +5,7 @@
  *   hidden = (put + computing - both) / put       100: the put costs nothing; 0: its whole time is added
  *
  * Rank 0 does all that; rank 1, the target, waits in a collective operation. */
-#include "bench.h"
+#include "compute.h"
 
 /* The three are timed in turns, and a figure is the median of so many: what disturbs the machine for long disturbs all. */
 enum { ROUNDS = 5 };
@@ -18,15 +18,6 @@ struct state {
     char *data, *memory;
     MPI_Win win;
 };
-
-/* In registers alone: it takes no memory bandwidth from the put, and a compiler cannot leave it out. */
-static void compute(long turns)
-{
-    static volatile uint64_t sink;
-    uint64_t x = sink + 88172645463325252;
-    for (long i = 0; i < turns; i++) x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-    sink = x;
-}
 
 static void operations(void *opaque, long iterations)
 {
@@ -60,18 +51,6 @@ static double measure(struct state *s, int put, int computing)
 {
     s->put = put, s->compute = computing;
     return bench_time(s->b, bench_measure(s->b, operations, s));
-}
-
-/* Turns that take `seconds`, from the quickest of some tries: a rank that was interrupted is no measure. */
-static long turns_in(double seconds)
-{
-    double best = INFINITY;
-    for (int i = 0; i < 20; i++) {
-        double begin = bench_now();
-        compute(100000);
-        best = fmin(best, bench_now() - begin);
-    }
-    return (long)fmin(1e9, ceil(seconds * 100000 / fmax(best, 1e-9)));
 }
 
 int main(int argc, char **argv)

@@ -5,17 +5,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Whose library it is; each has its own way of being told the same thing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Kind {
     Weft,
     Mpich,
     OpenMpi,
     Intel,
     /// Started as `mpiexec -n N program`, without options.
+    #[default]
     Other,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Library {
     /// As in the table.
     pub name: String,
@@ -24,6 +25,10 @@ pub struct Library {
     pub prefix: PathBuf,
     /// The first line that tells the version.
     pub version: String,
+    /// Where its programs are built; variants of one installation share them.
+    pub folder: String,
+    /// Variables that this column sets; none for the library as it comes.
+    pub settings: Vec<(String, String)>,
 }
 
 impl Library {
@@ -36,8 +41,8 @@ impl Library {
                 return Err(format!("{name}: there is no bin/{tool} in {}", prefix.display()));
             }
         }
-        let mut library =
-            Library { name: name.to_owned(), kind: Kind::Other, prefix, version: String::new() };
+        let (name, folder) = (name.to_owned(), name.to_owned());
+        let mut library = Library { name, folder, prefix, ..Library::default() };
         // Intel's scripts need I_MPI_ROOT before they say anything; nobody else minds it.
         let mut ask = Job::new(&library.tool("mpiexec"));
         ask.arg("--version").env("I_MPI_ROOT", &library.prefix);
@@ -45,6 +50,11 @@ impl Library {
         library.kind = kind(&told);
         library.version = version(&told);
         Ok(library)
+    }
+
+    /// This installation with settings of its own, as a column `NAME LABEL`.
+    pub fn variant(&self, label: &str, settings: Vec<(String, String)>) -> Library {
+        Library { name: format!("{} {label}", self.folder), settings, ..self.clone() }
     }
 
     fn tool(&self, name: &str) -> PathBuf {
@@ -55,17 +65,27 @@ impl Library {
     pub fn compile(&self, source: &Path, program: &Path) -> Result<(), String> {
         let mut job = Job::new(&self.tool("mpicc"));
         self.environment(&mut job);
-        job.args(["-O2", "-std=c11"]).arg(source).arg("-o").arg(program).arg("-lm");
+        job.args(["-O2", "-std=c11"]);
+        if threads(source) > 1 {
+            job.arg("-fopenmp");
+        }
+        job.arg(source).arg("-o").arg(program).arg("-lm");
         job.run(Duration::from_secs(120))
             .map(drop)
             .map_err(|e| format!("{}: cannot compile {}: {e}", self.name, source.display()))
     }
 
-    /// A job that runs `program` on `ranks` ranks, one bound to each processor if they fit.
+    /// A job that runs `program` on `ranks` ranks, one bound to each processor if they fit; ranks
+    /// with several threads are not bound.
     pub fn launch(&self, ranks: usize, program: &Path) -> Job {
         let mut job = Job::new(&self.tool("mpiexec"));
         self.environment(&mut job);
-        let fits = ranks <= super::machine::processors().len();
+        let fits = ranks <= super::machine::processors().len() && threads(program) == 1;
+        if threads(program) > 1 {
+            // Threads that spin for their next piece of work would take the other ranks' processors.
+            job.env("OMP_NUM_THREADS", threads(program).to_string());
+            job.env("OMP_WAIT_POLICY", "passive").env("I_MPI_PIN", "off");
+        }
         match self.kind {
             Kind::OpenMpi if fits => job.args(["--allow-run-as-root", "--bind-to", "core"]),
             Kind::OpenMpi => {
@@ -92,7 +112,16 @@ impl Library {
             Kind::Weft => job.inherit("WEFT_"),
             Kind::Mpich | Kind::Other => {}
         }
+        for (key, value) in &self.settings {
+            job.env(key, value);
+        }
     }
+}
+
+/// OpenMP's threads in each rank of a program.
+pub fn threads(program: &Path) -> usize {
+    let name = program.file_stem().unwrap_or_default().to_string_lossy();
+    if name.ends_with("_threads") { 2 } else { 1 }
 }
 
 /// Reads the output of `mpiexec --version`.
@@ -146,6 +175,7 @@ pub fn find_peers(
             if let (true, Some(prefix)) = (both, folder.parent()) {
                 let mut found = Library::open("system", prefix)?;
                 found.name = format!("{:?}", found.kind).to_lowercase();
+                found.folder = found.name.clone();
                 peers.push(found);
                 break;
             }

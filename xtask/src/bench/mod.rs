@@ -8,6 +8,7 @@ mod plot;
 mod ratios;
 mod results;
 mod table;
+mod variants;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use job::Job;
@@ -15,6 +16,7 @@ use library::{Kind, Library};
 use plan::Case;
 use results::Results;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,13 +28,25 @@ pub struct Args {
     /// Benchmarks to run (all if none is named): latency, bandwidth, bidirectional, message_rate,
     /// barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall,
     /// reduce_scatter_block, scan, put_flush, put_lock, put_pscw, put_fence, get_flush, get_lock,
-    /// get_pscw, get_fence, put_bidirectional, put_get_interleaved, overlap_put, fence_empty,
-    /// fence_put, fence_neighbors, halo_onesided, halo_twosided, hash_onesided, hash_twosided,
-    /// idle, pack_vector, pack_nested, pack_indexed, pack_struct, reduce_local.
+    /// get_pscw, get_fence, put_bidirectional, put_get_interleaved, overlap_put, overlap_receiver,
+    /// overlap_sender, fence_empty, fence_put, fence_neighbors, halo_onesided, halo_twosided,
+    /// stencil_overlap, cannon, cannon_threads, sweeps, hash_onesided, hash_twosided, idle,
+    /// pack_vector, pack_nested, pack_indexed, pack_struct, reduce_local.
     benchmarks: Vec<String>,
     /// Collective operations at many sizes on 2, 4 and 8 ranks, and a table of ratios alone.
     #[arg(long)]
     matrix: bool,
+    /// Progress while the program computes: Weft with WEFT_PROGRESS=none, locked, signal and
+    /// handover, each peer as it comes and with its own asynchronous progress (MPICH:
+    /// MPIR_CVAR_ASYNC_PROGRESS=1; Intel MPI: I_MPI_ASYNC_PROGRESS=1; Open MPI has none), each a
+    /// column. Without names: latency, bandwidth, overlap_receiver, overlap_sender,
+    /// stencil_overlap, cannon, cannon_threads, sweeps.
+    #[arg(long, conflicts_with = "matrix")]
+    progress: bool,
+    /// A further column, of a library with settings of its own: "weft helper WEFT_HELPER=1" is
+    /// called `weft helper`. Repeatable.
+    #[arg(long, value_name = "LIBRARY LABEL KEY=VALUE ...", value_parser = variants::parse)]
+    variant: Vec<variants::Variant>,
     /// Only cases on so many ranks.
     #[arg(long, value_name = "N,M", value_delimiter = ',')]
     ranks: Vec<usize>,
@@ -84,6 +98,9 @@ pub fn run(mut args: Args) -> Result<(), String> {
         args.rounds = args.rounds.min(3);
         args.seconds = args.seconds.min(0.03);
     }
+    if args.progress && args.benchmarks.is_empty() {
+        args.benchmarks = plan::PROGRESS.map(str::to_owned).to_vec();
+    }
     let mut cases = match args.matrix {
         true => plan::matrix(&args.benchmarks, args.seconds)?,
         false => plan::cases(&args.benchmarks, args.seconds)?,
@@ -132,6 +149,11 @@ fn libraries(args: &Args) -> Result<Vec<Library>, String> {
     for library in &libraries {
         eprintln!("{:>10}  {}  ({})", library.name, library.prefix.display(), library.version);
     }
+    if args.progress {
+        libraries = variants::progress(&libraries);
+    }
+    variants::add(&mut libraries, &args.variant)?;
+    eprint!("{}", variants::heading(&libraries, args.progress));
     Ok(libraries)
 }
 
@@ -147,7 +169,7 @@ struct Session {
 
 impl Session {
     fn program(&self, library: &Library, name: &str) -> PathBuf {
-        self.out.join(&library.name).join(name)
+        self.out.join(&library.folder).join(name)
     }
 
     fn limit(&self) -> PathBuf {
@@ -160,18 +182,18 @@ impl Session {
         for name in ["limit", "busy"] {
             library::compile_plain(&source(name), &self.out.join(name))?;
         }
+        // Variants of a library run the same programs.
+        let mut built: HashMap<PathBuf, Result<(), String>> = HashMap::new();
         for (place, library) in self.libraries.iter().enumerate() {
-            let folder = self.out.join(&library.name);
+            let folder = self.out.join(&library.folder);
             std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-            let mut outcome = Ok(());
             for (number, case) in self.cases.iter().enumerate() {
-                let first = number == 0 || self.cases[number - 1].program != case.program;
-                if first {
-                    let program = self.program(library, case.program);
+                let program = self.program(library, case.program);
+                let outcome = built.entry(program.clone()).or_insert_with(|| {
                     let _ = std::fs::remove_file(&program); // one of an earlier session
-                    outcome = library.compile(&source(case.program), &program);
-                }
-                if let Err(error) = &outcome {
+                    library.compile(&source(case.program), &program)
+                });
+                if let Err(error) = outcome {
                     self.results.failures.push((number, place, error.clone()));
                 }
             }
@@ -232,6 +254,7 @@ impl Session {
         let mut job = who.launch(what.ranks, &self.program(who, what.program));
         job.args(what.arguments());
         let command = job.text();
+        let threads = library::threads(Path::new(what.program));
         let mut busy = Vec::new();
         if what.loaded {
             for processor in machine::processors() {
@@ -248,7 +271,7 @@ impl Session {
             let _ = child.wait();
         }
         let mut record = json!({ "round": round, "case": what.title(), "library": who.name,
-                                 "command": command });
+                                 "command": command, "threads": threads });
         let told = told.and_then(|output| {
             record["output"] =
                 output.lines().filter_map(|l| serde_json::from_str::<Value>(l).ok()).collect();
@@ -264,7 +287,8 @@ impl Session {
     }
 
     fn report(&self) -> Result<(), String> {
-        let mut text = table::render(&self.cases, &self.libraries, &self.results);
+        let mut text = variants::heading(&self.libraries, self.args.progress);
+        text += &table::render(&self.cases, &self.libraries, &self.results);
         text += &self.notes();
         if self.args.matrix {
             text += &ratios::render(&self.cases, &self.libraries, &self.results);
@@ -293,8 +317,9 @@ impl Session {
     /// How to read the table; what went wrong; who was not bound as meant.
     fn notes(&self) -> String {
         let mut text = format!(
-            "\nmedian (best) of {} runs in turn. weft/best: median over the best peer's median;\n\
-             verdict: ahead, behind, or level (within 3 %), less being better for us and %.\n\
+            "\nmedian (best) of {} runs in turn. weft/best: median over the best peer's median,\n\
+             where a library has several columns its best; verdict: ahead, behind, or level\n\
+             (within 3 %), less being better for us and %.\n\
              limit: cache-line ping-pong (latency), memcpy (bandwidth), two at once (bidirectional).\n",
             self.args.rounds
         );
@@ -320,10 +345,12 @@ impl Session {
     fn unbound(&self) -> Vec<&str> {
         let fits = |run: &&Value| {
             let masks = run["output"][0]["affinity"].as_array();
-            masks.is_some_and(|m| {
-                m.len() <= machine::processors().len()
-                    && m.iter().any(|m| m.as_u64().is_none_or(|m| m.count_ones() != 1))
-            })
+            // Ranks with threads are left unbound on purpose.
+            run["threads"] == 1
+                && masks.is_some_and(|m| {
+                    m.len() <= machine::processors().len()
+                        && m.iter().any(|m| m.as_u64().is_none_or(|m| m.count_ones() != 1))
+                })
         };
         let mut names: Vec<_> =
             self.raw.iter().filter(fits).filter_map(|r| r["library"].as_str()).collect();
@@ -334,7 +361,8 @@ impl Session {
 }
 
 fn describe(library: &Library) -> Value {
-    json!({ "name": library.name, "prefix": library.prefix, "version": library.version })
+    json!({ "name": library.name, "prefix": library.prefix, "version": library.version,
+            "settings": library.settings })
 }
 
 fn save(file: &Path, text: &str) -> Result<(), String> {

@@ -1,7 +1,7 @@
 //! Which programs are run on how many ranks, at which sizes.
 
 /// The benchmarks that can be asked for, in the order of the table.
-pub const NAMES: [&str; 38] = [
+pub const NAMES: [&str; 44] = [
     "latency",
     "bandwidth",
     "bidirectional",
@@ -27,11 +27,17 @@ pub const NAMES: [&str; 38] = [
     "put_bidirectional",
     "put_get_interleaved",
     "overlap_put",
+    "overlap_receiver",
+    "overlap_sender",
     "fence_empty",
     "fence_put",
     "fence_neighbors",
     "halo_onesided",
     "halo_twosided",
+    "stencil_overlap",
+    "cannon",
+    "cannon_threads",
+    "sweeps",
     "hash_onesided",
     "hash_twosided",
     "idle",
@@ -56,6 +62,18 @@ pub const COLLECTIVES: [&str; 10] = [
     "scan",
 ];
 
+/// Those that show what progress while a program computes is worth, and what it costs.
+pub const PROGRESS: [&str; 8] = [
+    "latency",
+    "bandwidth",
+    "overlap_receiver",
+    "overlap_sender",
+    "stencil_overlap",
+    "cannon",
+    "cannon_threads",
+    "sweeps",
+];
+
 /// One program under one condition.
 #[derive(Clone, Debug)]
 pub struct Case {
@@ -63,6 +81,8 @@ pub struct Case {
     pub ranks: usize,
     /// A foreign busy loop runs on each processor meanwhile.
     pub loaded: bool,
+    /// 64 receives are posted at once, each with a buffer of its own.
+    pub separate: bool,
     pub sizes: &'static str,
     /// Time for each size.
     pub seconds: f64,
@@ -71,7 +91,8 @@ pub struct Case {
 impl Case {
     pub fn title(&self) -> String {
         let load = if self.loaded { ", busy loops" } else { "" };
-        format!("{}, {} ranks{load}", self.program, self.ranks)
+        let separate = if self.separate { ", 64 receives with buffers of their own" } else { "" };
+        format!("{}, {} ranks{load}{separate}", self.program, self.ranks)
     }
 
     /// Options of the C program.
@@ -81,6 +102,9 @@ impl Case {
         arguments.push(self.seconds.to_string());
         if self.loaded {
             arguments.push("--mean".to_owned());
+        }
+        if self.separate {
+            arguments.extend(["--separate", "--window", "64"].map(str::to_owned));
         }
         arguments
     }
@@ -98,11 +122,24 @@ pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<Case>, String> {
             continue;
         }
         let mut add = |ranks, loaded, sizes, factor: f64| {
-            cases.push(Case { program, ranks, loaded, sizes, seconds: seconds * factor });
+            let (separate, seconds) = (false, seconds * factor);
+            cases.push(Case { program, ranks, loaded, separate, sizes, seconds });
         };
         match program {
             "latency" => add(2, false, "8,64,512,4K,32K,256K,2M", 1.0),
-            "bandwidth" | "bidirectional" => add(2, false, "4K,16K,64K,256K,1M,4M", 1.0),
+            "bandwidth" => {
+                add(2, false, "4K,16K,64K,256K,1M,4M", 1.0);
+                let sizes = "64K,256K,1M";
+                cases.push(Case {
+                    program,
+                    ranks: 2,
+                    loaded: false,
+                    separate: true,
+                    sizes,
+                    seconds,
+                });
+            }
+            "bidirectional" => add(2, false, "4K,16K,64K,256K,1M,4M", 1.0),
             "message_rate" => add(2, false, "8,64,512", 1.0),
             "pack_vector" | "pack_nested" | "pack_indexed" | "pack_struct" => {
                 add(1, false, "4K,64K,1M,16M", 1.0);
@@ -110,6 +147,7 @@ pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<Case>, String> {
             "reduce_local" => add(1, false, "64,4K,64K,1M,16M", 1.0),
             "put_bidirectional" | "put_get_interleaved" => add(2, false, "4K,64K,1M", 1.0),
             "overlap_put" => add(2, false, "8,4K,64K,1M", 3.0),
+            "overlap_receiver" | "overlap_sender" => add(2, false, "8K,64K,256K,1M,4M", 2.0),
             "fence_empty" => {
                 add(2, false, "0", 1.0);
                 add(4, false, "0", 2.5);
@@ -123,6 +161,13 @@ pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<Case>, String> {
                 add(2, false, "64,512,4K", 1.0);
                 add(4, false, "64,512,4K", 2.5);
             }
+            "stencil_overlap" => {
+                add(2, false, "512,4K,16K", 2.0);
+                add(4, false, "512,4K", 5.0);
+            }
+            // Of a matrix's dimension, and of the points of an edge of a cell; on squares of ranks.
+            "cannon" | "cannon_threads" => add(4, false, "128,256,512", 2.5),
+            "sweeps" => add(4, false, "16,32,64", 2.5),
             "hash_onesided" | "hash_twosided" => {
                 add(2, false, "64K,1M", 1.0);
                 add(4, false, "64K", 2.5);
@@ -173,7 +218,8 @@ pub fn matrix(asked: &[String], seconds: f64) -> Result<Vec<Case>, String> {
             (8, false, sizes, 2.0),
             (8, true, few, 10.0),
         ] {
-            cases.push(Case { program, ranks, loaded, sizes, seconds: seconds * factor });
+            let (separate, seconds) = (false, seconds * factor);
+            cases.push(Case { program, ranks, loaded, separate, sizes, seconds });
         }
     }
     Ok(cases)
@@ -196,6 +242,20 @@ mod tests {
         assert_eq!(all.len(), 4 * COLLECTIVES.len());
         assert_eq!(matrix(&["scan".to_owned()], 0.1).unwrap().len(), 4);
         assert!(matrix(&["latency".to_owned()], 0.1).unwrap_err().contains("latency"));
+    }
+
+    #[test]
+    fn receives_with_buffers_of_their_own_are_a_case_of_bandwidth() {
+        let both = cases(&["bandwidth".to_owned()], 0.1).unwrap();
+        let separate: Vec<_> = both.iter().filter(|c| c.separate).collect();
+        assert_eq!((both.len(), separate.len()), (2, 1));
+        assert!(separate[0].arguments().join(" ").ends_with("--separate --window 64"));
+        assert_ne!(both[0].title(), both[1].title());
+    }
+
+    #[test]
+    fn programs_of_progress_are_benchmarks() {
+        assert!(PROGRESS.iter().all(|name| NAMES.contains(name)));
     }
 
     #[test]

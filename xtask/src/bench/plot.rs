@@ -11,14 +11,17 @@ use std::path::Path;
 
 const COLUMNS: usize = 2;
 const PANEL: (u32, u32) = (560, 380);
-/// Distinct also to the colour-blind (Okabe and Ito); Weft is the first.
-const COLOURS: [RGBColor; 6] = [
+/// Distinct also to the colour-blind (after Okabe and Ito); the first is Weft's.
+const COLOURS: [RGBColor; 9] = [
     RGBColor(213, 94, 0),
     RGBColor(0, 114, 178),
     RGBColor(0, 158, 115),
     RGBColor(204, 121, 167),
     RGBColor(230, 159, 0),
     RGBColor(86, 180, 233),
+    RGBColor(0, 0, 0),
+    RGBColor(200, 180, 0),
+    RGBColor(128, 128, 128),
 ];
 
 /// A panel: a line for each library through (place on the x axis, median).
@@ -62,6 +65,9 @@ fn panels(cases: &[Case], libraries: usize, results: &Results) -> Vec<Panel> {
     for (number, case) in cases.iter().enumerate() {
         let mut rows: Vec<_> = results.rows.iter().filter(|r| r.case == number).collect();
         rows.sort_by_key(|r| r.size);
+        // A panel has one scale: that of the figure that comes first.
+        let unit = rows.first().map(|r| &r.unit);
+        rows.retain(|r| Some(&r.unit) == unit);
         if rows.len() > 1 && case.ranks == 2 {
             let label = |r: &&Row| table::size(r.size);
             panels.push(panel(case.title(), &rows, rows.iter().map(label).collect(), libraries));
@@ -135,8 +141,9 @@ fn draw<'a>(
         .y_desc(&panel.unit)
         .draw()?;
     let mut others = COLOURS[1..].iter().cycle();
-    for (line, library) in panel.lines.iter().zip(libraries) {
-        let weft = library.kind == Kind::Weft;
+    let first = libraries.iter().position(|l| l.kind == Kind::Weft);
+    for (number, (line, library)) in panel.lines.iter().zip(libraries).enumerate() {
+        let weft = Some(number) == first;
         let colour = if weft { COLOURS[0] } else { *others.next().unwrap_or(&COLOURS[1]) };
         let style = colour.stroke_width(if weft { 3 } else { 2 });
         let points = line.iter().map(|(x, median, _)| (*x, *median));

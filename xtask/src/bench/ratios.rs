@@ -9,9 +9,10 @@ use std::fmt::Write;
 /// Weft's median over the best peer's median, then our time in the smallest and the largest size; empty
 /// without us. `!` marks what is short: a time that is more than 3 per cent above the best peer's.
 pub fn render(cases: &[Case], libraries: &[Library], results: &Results) -> String {
-    let Some(weft) = libraries.iter().position(|l| l.kind == Kind::Weft) else {
+    let ours = |library: usize| libraries[library].kind == Kind::Weft;
+    if !(0..libraries.len()).any(ours) {
         return String::new();
-    };
+    }
     let mut sizes: Vec<u64> = results.rows.iter().map(|r| r.size).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -24,12 +25,12 @@ pub fn render(cases: &[Case], libraries: &[Library], results: &Results) -> Strin
         let rows: Vec<_> = results.rows.iter().filter(|r| r.case == number).collect();
         let mut line = vec![case.title()];
         for bytes in &sizes {
-            let found = rows.iter().find(|r| r.size == *bytes).and_then(|r| ratio(r, weft));
+            let found = rows.iter().find(|r| r.size == *bytes).and_then(|r| ratio(r, ours));
             line.push(found.map_or(String::new(), mark));
             all.extend(found);
         }
-        let ours = rows.iter().filter_map(|r| r.median(weft)).map(figure);
-        line.push(ours.collect::<Vec<_>>().join(" "));
+        let times = rows.iter().filter_map(|r| r.best_median(ours)).map(figure);
+        line.push(times.collect::<Vec<_>>().join(" "));
         grid.push(line);
     }
     let mut text = "\n".to_owned();
@@ -40,8 +41,8 @@ pub fn render(cases: &[Case], libraries: &[Library], results: &Results) -> Strin
     text
 }
 
-fn ratio(row: &Row, weft: usize) -> Option<f64> {
-    let (mine, best) = (row.median(weft)?, row.best_of_others(weft)?);
+fn ratio(row: &Row, ours: impl Fn(usize) -> bool) -> Option<f64> {
+    let (mine, best) = (row.best_median(&ours)?, row.best_median(|l| !ours(l))?);
     Some(if row.lower_is_better() { mine / best } else { best / mine })
 }
 
@@ -65,6 +66,6 @@ mod tests {
             let text = format!("{{\"size\":8,\"value\":{value},\"unit\":\"us\"}}");
             results.add(0, library, &text).unwrap();
         }
-        assert_eq!(ratio(&results.rows[0], 0), Some(1.5));
+        assert_eq!(ratio(&results.rows[0], |l| l == 0), Some(1.5));
     }
 }

@@ -7,14 +7,14 @@ use std::fmt::Write;
 
 /// A cell for each library: the median and, in brackets, the best run.
 pub fn render(cases: &[Case], libraries: &[Library], results: &Results) -> String {
-    let weft = libraries.iter().position(|l| l.kind == Kind::Weft);
+    let weft = libraries.iter().any(|l| l.kind == Kind::Weft);
     let mut head = vec!["size".to_owned(), "unit".to_owned()];
     head.extend(libraries.iter().map(|l| l.name.clone()));
-    if weft.is_some() {
+    if weft {
         head.extend(["weft/best", "verdict"].map(str::to_owned));
     }
     head.push("limit".to_owned());
-    if weft.is_some() {
+    if weft {
         head.push("weft/limit".to_owned());
     }
 
@@ -24,7 +24,7 @@ pub fn render(cases: &[Case], libraries: &[Library], results: &Results) -> Strin
         rows.sort_by_key(|r| r.size);
         let mut grid = vec![head.clone()];
         for row in &rows {
-            grid.push(cells(row, case, number, libraries, weft, results));
+            grid.push(cells(row, case, number, libraries, results));
         }
         if rows.is_empty() {
             let mut cells = vec!["-".to_owned(), "-".to_owned()];
@@ -42,7 +42,6 @@ fn cells(
     case: &Case,
     number: usize,
     libraries: &[Library],
-    weft: Option<usize>,
     results: &Results,
 ) -> Vec<String> {
     let mut cells = vec![size(row.size), row.unit.clone()];
@@ -52,9 +51,12 @@ fn cells(
             _ => absent(number, library, results),
         });
     }
-    let mine = weft.and_then(|w| row.median(w));
-    if let Some(weft) = weft {
-        let ratio = mine.zip(row.best_of_others(weft)).map(|(mine, best)| mine / best);
+    let ours = |library: usize| libraries[library].kind == Kind::Weft;
+    let weft = (0..libraries.len()).any(ours);
+    let mine = row.best_median(ours);
+    if weft {
+        let best = row.best_median(|library| !ours(library));
+        let ratio = mine.zip(best).map(|(mine, best)| mine / best);
         // To a share of nothing (no time hidden) there is no ratio.
         let ratio = ratio.filter(|r| r.is_finite());
         cells.push(ratio.map_or("-".to_owned(), |r| format!("{r:.2}")));
@@ -62,7 +64,7 @@ fn cells(
     }
     let limit = results.limit(case.program, row.size);
     cells.push(limit.map_or(String::new(), figure));
-    if weft.is_some() {
+    if weft {
         let ratio = mine.zip(limit).map(|(mine, limit)| format!("{:.2}", mine / limit));
         cells.push(ratio.unwrap_or_default());
     }
@@ -132,12 +134,8 @@ mod tests {
 
     #[test]
     fn to_no_share_at_all_there_is_no_ratio() {
-        let library = |name: &str, kind| Library {
-            name: name.to_owned(),
-            kind,
-            prefix: "/".into(),
-            version: String::new(),
-        };
+        let library =
+            |name: &str, kind| Library { name: name.to_owned(), kind, ..Library::default() };
         let libraries = [library("weft", Kind::Weft), library("other", Kind::Other)];
         let cases = super::super::plan::cases(&["overlap_put".to_owned()], 0.1).unwrap();
         let mut results = Results::default();
