@@ -28,7 +28,7 @@ mod slab;
 mod striped;
 
 pub use endpoint::{Counts, Endpoint, Limits, Often, Pending, Seldom, Wait};
-pub use envelope::{Context, Source, Tag};
+pub use envelope::{Announced, Context, Source, Tag, announced};
 pub use matching::Matched;
 pub use receive::{Direct, Want};
 pub use request::{RequestId, Status};
