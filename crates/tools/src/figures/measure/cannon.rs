@@ -2,16 +2,17 @@
 //! the product of the blocks before is computed.
 //!
 //! ```text
-//!   align   row i of A goes i to the left, column j of B j up
-//!   step    receive and send the next blocks ── product of these ── MPI_Wait for all four
+//!   align     row i of A goes i to the left, column j of B j up
+//!   step      send these blocks, receive the next ones ── product of these ── MPI_Wait for all four
+//!   restore   as align, the other way
 //! ```
-//! q ranks a side: q steps, of which the last sends nothing.
+//! q ranks a side: q steps. It is the nonblocking program of the book that the document refers to:
+//! Kumar, Grama, Gupta, Karypis, Introduction to Parallel Computing.
 
-use super::progress::{Program, limits, registered, under};
+use super::progress::{Program, limits, registered, usual};
 use super::{Measured, mean, world};
 use crate::figures::workload::{Cannon, Part, Team};
 use std::rc::Rc;
-use weft_fabric_sim::machine::Policy;
 use weft_fabric_sim::units::{Count, MICROSECOND, Picoseconds};
 use weft_fabric_sim::{Machine, Options};
 
@@ -23,7 +24,7 @@ const ELEMENT: usize = 8;
 /// Microseconds of one multiplication of two `size` by `size` matrices on `nodes` nodes, or of it in
 /// MPI_Wait, the mean over ranks.
 pub fn multiply(machine: &Rc<Machine>, (nodes, size): (usize, usize), what: Cannon) -> Measured {
-    let mut machine = Machine::clone(&under(&registered(machine), Policy::RoundRobin));
+    let mut machine = Machine::clone(&usual(&registered(machine), what.progress));
     let (each_node, threads) = match what.team {
         Team::Threads => (1, CORES),
         Team::Single => (1, 1),
@@ -44,32 +45,28 @@ pub fn multiply(machine: &Rc<Machine>, (nodes, size): (usize, usize), what: Cann
             let (row, column) = (program.rank.comm.rank() / side, program.rank.comm.rank() % side);
             let at = |row: usize, column: usize| row % side * side + column % side;
             let bytes = block * block * ELEMENT;
-            program.together().await?;
+            program.begin().await?;
             program.waited();
             let start = program.sim().clock();
             let (left, right) = (at(row, column + side - row), at(row, column + row));
             let (up, down) = (at(row + side - column, column), at(row + column, column));
-            let ways = [(row > 0, left, right), (column > 0, up, down)];
-            let moves: Vec<_> = ways.into_iter().filter(|way| way.0).collect();
-            let mut actives = Vec::new();
-            actives.extend(moves.iter().map(|&(_, _, from)| program.receive(bytes, from)));
-            actives.extend(moves.iter().map(|&(_, to, _)| program.send(bytes, to)));
-            for active in actives {
-                program.finish(active).await?;
-            }
-            for step in 0..side {
-                let mut actives = Vec::new();
-                if step + 1 < side {
-                    actives.push(program.receive(bytes, at(row, column + 1)));
-                    actives.push(program.receive(bytes, at(row + 1, column)));
-                    actives.push(program.send(bytes, at(row, column + side - 1)));
-                    actives.push(program.send(bytes, at(row + side - 1, column)));
-                }
+            let (shifts_a, shifts_b) = (row > 0, column > 0);
+            replace(&program, bytes, shifts_a.then_some((left, right))).await?;
+            replace(&program, bytes, shifts_b.then_some((up, down))).await?;
+            for _ in 0..side {
+                let actives = [
+                    program.send(bytes, at(row, column + side - 1)),
+                    program.send(bytes, at(row + side - 1, column)),
+                    program.receive(bytes, at(row, column + 1)),
+                    program.receive(bytes, at(row + 1, column)),
+                ];
                 program.compute(work).await;
                 for active in actives {
                     program.finish(active).await?;
                 }
             }
+            replace(&program, bytes, shifts_a.then_some((right, left))).await?;
+            replace(&program, bytes, shifts_b.then_some((down, up))).await?;
             let took = match what.part {
                 Part::Total => program.sim().clock() - start,
                 Part::Wait => program.waited(),
@@ -78,6 +75,18 @@ pub fn multiply(machine: &Rc<Machine>, (nodes, size): (usize, usize), what: Cann
         }
     })?;
     mean(&outcome)
+}
+
+/// MPI_Sendrecv_replace, to one rank and from another.
+async fn replace(
+    program: &Program,
+    bytes: usize,
+    ways: Option<(usize, usize)>,
+) -> Result<(), String> {
+    let Some((to, from)) = ways else { return Ok(()) };
+    let (receive, send) = (program.receive(bytes, from), program.send(bytes, to));
+    program.finish(receive).await?;
+    program.finish(send).await
 }
 
 /// A product of two square blocks, shared by threads: each on a core of its own.

@@ -1,7 +1,7 @@
 //! MPI messages of two ranks by rendezvous with RDMA read, and a design that moves them while the
 //! program computes.
 
-use super::progress::{Program, limits, registered, under};
+use super::progress::{Program, limits, registered, under, usual};
 use super::{Measured, WARM_UP, each, first, world};
 use crate::figures::workload::{Memory, Overlap, Progress, Side};
 use std::rc::Rc;
@@ -29,11 +29,12 @@ pub fn bandwidth(
     (memory, design): (Memory, Progress),
     rounds: usize,
 ) -> Measured {
-    let machine = &prepared(machine, memory);
+    let machine = &usual(&prepared(machine, memory), design);
     let outcome = world(machine, Options::new(2), limits(), |rank| {
         let program = Program::new(rank, design, machine);
         async move {
             let me = program.rank.comm.rank();
+            program.begin().await?;
             program.sim().compute(BEFORE).await;
             let mut start = 0;
             for round in 0..WARM_UP + rounds {
@@ -69,6 +70,7 @@ fn iteration(
         async move {
             let me = program.rank.comm.rank();
             let sends = (me == 0) == (side == Side::Sender);
+            program.begin().await?;
             let mut spent = 0;
             for round in 0..WARM_UP + rounds {
                 // A sender finds the receive posted; a receiver posts it before the sender begins.
@@ -111,7 +113,8 @@ pub fn availability(machine: &Rc<Machine>, bytes: usize, overlap: Overlap, few: 
     }
 }
 
-/// Interrupts of both ranks for one message, while both compute until it is there.
+/// Interrupts of both ranks for one message, while both compute until it is there, and a helper that
+/// is roused runs at once: one that waits for its turn takes several together.
 pub fn interrupts(machine: &Rc<Machine>, bytes: usize, design: Progress) -> Measured {
     const MESSAGES: usize = 20;
     let machine = &under(&registered(machine), Policy::RoundRobin);
@@ -119,6 +122,7 @@ pub fn interrupts(machine: &Rc<Machine>, bytes: usize, design: Progress) -> Meas
         let program = Program::new(rank, design, machine);
         async move {
             let (me, work) = (program.rank.comm.rank(), 20_000 * MICROSECOND);
+            program.begin().await?;
             for _ in 0..MESSAGES {
                 let early = (me == 1).then(|| program.receive(bytes, 0));
                 program.together().await?;

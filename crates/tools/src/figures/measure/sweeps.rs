@@ -8,7 +8,7 @@
 //! Sizes of class B: 102 points a side. A cell has (102 / q) cubed of them; a face of a solve carries
 //! 22 doubles a point forward and 10 back, one of the exchange 10 (two layers of five).
 
-use super::progress::{Program, limits, registered};
+use super::progress::{Program, limits, registered, usual};
 use super::{Measured, mean, world};
 use crate::figures::workload::Progress;
 use std::rc::Rc;
@@ -20,9 +20,9 @@ const DOUBLE: usize = 8;
 /// Operations at a point in a time step: 447 * 10^9 in 400 steps (NPB 2.3, class B).
 const OPERATIONS: usize = 1054;
 
-/// Microseconds of a time step, the mean over ranks, under the machine's own scheduler.
+/// Microseconds of a time step, the mean over ranks.
 pub fn step(machine: &Rc<Machine>, ranks: usize, design: Progress, steps: usize) -> Measured {
-    let machine = &registered(machine);
+    let machine = &usual(&registered(machine), design);
     let side = ranks.isqrt();
     if side * side != ranks || side < 2 {
         return Err(format!("{ranks} ranks are no square"));
@@ -42,7 +42,7 @@ pub fn step(machine: &Rc<Machine>, ranks: usize, design: Progress, steps: usize)
                 (at(less, column), at(row + 1, column)),
                 (at(less, back), at(row + 1, column + 1)),
             ];
-            program.together().await?;
+            program.begin().await?;
             let start = program.sim().clock();
             for _ in 0..steps {
                 faces(&program, &ways, 10 * face * side).await?;
