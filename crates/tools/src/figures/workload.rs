@@ -124,6 +124,8 @@ pub enum Progress {
     Locked,
     /// The same, and threads spin for the lock.
     Spinning,
+    /// The same, and the helper has a core of its own.
+    SpinningApart,
     /// A helper signals the main thread when a payload is offered.
     Signal,
     /// The same, and when its read is over.

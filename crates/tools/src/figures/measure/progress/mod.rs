@@ -14,6 +14,8 @@
 mod handover;
 mod locked;
 mod signal;
+#[cfg(test)]
+mod tests;
 
 use super::{Rank, text};
 use crate::figures::workload::Progress;
@@ -26,7 +28,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use weft_datatype::{Basic, Predefined, Type};
 use weft_fabric_sim::machine::Policy;
-use weft_fabric_sim::units::{MICROSECOND, Picoseconds, Time};
+use weft_fabric_sim::units::{Count, MICROSECOND, Picoseconds, Time};
 use weft_fabric_sim::{Machine, Sim};
 use weft_p2p::{Limits, Mode};
 use weft_process::{Active, Buffer, Destination, Origin};
@@ -50,6 +52,11 @@ pub fn under(machine: &Rc<Machine>, policy: Policy) -> Rc<Machine> {
 pub fn usual(machine: &Rc<Machine>, design: Progress) -> Rc<Machine> {
     match design {
         Progress::Locked | Progress::Spinning => machine.clone(),
+        Progress::SpinningApart => {
+            let mut wider = Machine::clone(machine);
+            wider.scheduler.cores = Count(2);
+            Rc::new(wider)
+        }
         _ => under(machine, Policy::RoundRobin),
     }
 }
@@ -92,7 +99,7 @@ impl Program {
         let switch = machine.scheduler.switch.0;
         let helper = match design {
             Progress::None => Helper::None,
-            Progress::Locked | Progress::Spinning => {
+            Progress::Locked | Progress::Spinning | Progress::SpinningApart => {
                 let sleeps = design == Progress::Locked;
                 let lock = Lock::new(&rank.sim, machine.host.call.0, switch, sleeps);
                 locked::start(&rank, &lock, priority);
