@@ -351,7 +351,7 @@ fn a_thread_that_spins_starves_an_equal_helper_on_one_core_but_not_on_two() {
 
 // ---- interrupts --------------------------------------------------------------------------------
 
-/// Rank 1 sends three messages, 100 us apart; interrupts at rank 0, which has read something of its
+/// Rank 1 sends three messages, 100 us apart; interrupts at rank 0, which reads something of its
 /// own before, and whose helper sleeps for `event`.
 fn interrupts(event: Event, solicit: bool) -> u64 {
     let outcome = run(&fifo(1), Options::new(2), |sim| async move {
@@ -372,8 +372,10 @@ fn interrupts(event: Event, solicit: bool) -> u64 {
             }
         });
         let (own, done) = (sim.allocate(8).unwrap(), sim.counters().allocate());
+        // The helper arms and sleeps.
+        sim.compute(10 * US).await;
         sim.read(0, Sge::phantom(8), own.at(0), Some(done)).unwrap();
-        sim.compute(1000 * US).await;
+        sim.compute(990 * US).await;
     });
     outcome.unwrap().hosts[0].interrupts
 }

@@ -333,6 +333,11 @@ fn designs_of_progress_do_what_rendezvous_says_of_them() {
         assert!(bandwidth("existing-async, spinning lock, two cores") > 0.95 * base);
         assert!(bandwidth("handover (ours)") > 0.99 * base, "{bytes} bytes");
     }
+    for ranks in [4, 9, 16] {
+        let speed = |series| at("rendezvous-4", series, ranks);
+        assert!(speed("existing-async, spinning lock") < 0.8, "{ranks} ranks");
+        assert!(speed("new-async") > 1.0 && speed("handover (ours)") > 1.0, "{ranks} ranks");
+    }
     // No overlap at the receiver without a helper, nearly all with one; at the sender always.
     for bytes in doubling(1 << 20, 4 << 20) {
         assert!(at("rendezvous-5", "no-async", bytes) < 1.0);

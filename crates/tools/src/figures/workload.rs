@@ -256,7 +256,7 @@ impl Workload {
             Workload::Interrupts(progress) => messages::interrupts(machine, x, progress),
             Workload::CannonOnNodes(size, what) => cannon::multiply(machine, (x, size), what),
             Workload::CannonOfSize(nodes, what) => cannon::multiply(machine, (nodes, x), what),
-            Workload::Sweeps(progress) => sweeps::step(machine, x, progress, few),
+            Workload::Sweeps(progress) => sweeps::step(machine, x, progress),
             Workload::IsRendezvous => messages::is_rendezvous(machine, x),
         }
         .map_err(|e| format!("{self:?} at {x} on {}: {e}", machine.name))

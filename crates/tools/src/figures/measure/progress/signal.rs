@@ -51,6 +51,7 @@ pub fn start(rank: &Rank, gate: &Rc<Gate>, priority: i32, twice: bool) {
     let handler = gate.clone();
     sim.on_signal(move || {
         if handler.open.get() {
+            // Everything that has arrived; on real machines a handler may do less.
             endpoint.progress();
         }
     });
