@@ -107,6 +107,7 @@ pub fn availability(machine: &Rc<Machine>, bytes: usize, overlap: Overlap, few: 
     loop {
         let time = iteration(machine, bytes, what, (work * 1e6) as Picoseconds, rounds)?;
         if time >= LONG * base {
+            // A helper may cost more than it gains: nothing was free.
             return Ok((100.0 * (1.0 - (time - work) / base)).max(0.0));
         }
         work *= 2.0;
