@@ -84,6 +84,8 @@ pub enum Event {
     /// Of these, what the sender has marked: all but completions and messages that
     /// [`Sim::solicit`] does not name.
     Solicited,
+    /// The same, and completions that somebody asked for.
+    SolicitedOrDone,
     /// What rouses a helper on a real network: messages that were sent solicited, and the ends of
     /// operations that somebody asked for.
     Helper,
@@ -179,7 +181,7 @@ impl Sim {
     }
 
     /// Says which of the messages that reach this rank are solicited, instead of all. It stands for
-    /// the bit that their senders set.
+    /// the bit that their senders set, and looks at nothing but the head.
     pub fn solicit(&self, solicited: impl Fn(&Head) -> bool + 'static) {
         let former = self.state().host(self.rank()).solicits.replace(Box::new(solicited));
         drop(former);

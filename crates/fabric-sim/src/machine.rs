@@ -90,6 +90,16 @@ pub struct Host {
     /// From the sending of a signal to its handler, and back.
     #[serde(default)]
     pub signal: Time,
+    /// Arithmetic of a program's own kernels on one core, in 10^6 operations a second.
+    #[serde(default = "flops")]
+    pub flops: Rate,
+    /// A team of threads begins to share a loop, and ends.
+    #[serde(default)]
+    pub fork: Time,
+}
+
+fn flops() -> Rate {
+    Rate::from_mb_per_s(1000.0)
 }
 
 /// One port of one adapter, with its switch.
@@ -232,7 +242,7 @@ impl Default for Scheduler {
 }
 
 /// Policies of Linux 2.6, as the Rendezvous document compares them in its section 5.3.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
     /// SCHED_OTHER: who sleeps much is preferred, after a while.

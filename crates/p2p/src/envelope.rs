@@ -111,6 +111,26 @@ impl Envelope {
     }
 }
 
+/// What a message says of a rendezvous, to who looks at heads alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Announced {
+    /// A payload is offered.
+    Start,
+    /// It has been read.
+    Finish,
+}
+
+/// What a message with this head says of a rendezvous, and the rank in the communicator that offers
+/// it; `None` of any other message.
+pub fn announced(head: &Head) -> Option<(Announced, Option<u32>)> {
+    let e = Envelope::decode(*head)?;
+    match e.kind {
+        Kind::Rts => Some((Announced::Start, Some(e.rank))),
+        Kind::Fin => Some((Announced::Finish, None)),
+        _ => None,
+    }
+}
+
 /// A payload of a few words, of which zeros at the end are not sent: addresses end with some where
 /// the fabric's keys are short.
 pub struct Words {
@@ -175,6 +195,19 @@ mod tests {
         }
         assert_eq!(Envelope::decode(Head([99, 0, 0])), None);
         assert_eq!(Envelope::decode(Head([0, 0, 0])), None);
+    }
+
+    #[test]
+    fn heads_say_what_becomes_of_a_rendezvous() {
+        let head =
+            |kind| Envelope { kind, tag: 1, context: Context(2), rank: 3, request: 4 }.encode();
+        assert_eq!(announced(&head(Kind::Rts)), Some((Announced::Start, Some(3))));
+        let finish = Envelope::reply(Kind::Fin, 7, 0);
+        assert_eq!(announced(&finish), Some((Announced::Finish, None)));
+        for kind in [Kind::Eager, Kind::EagerSync, Kind::Credit] {
+            assert_eq!(announced(&head(kind)), None);
+        }
+        assert_eq!(announced(&Head([99, 0, 0])), None);
     }
 
     #[test]

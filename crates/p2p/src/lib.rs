@@ -34,7 +34,7 @@ mod written;
 
 pub use counts::{Counts, Often, Pending, Seldom};
 pub use endpoint::{Endpoint, Wait};
-pub use envelope::{Context, Source, Tag};
+pub use envelope::{Announced, Context, Source, Tag, announced};
 pub use limits::{Limits, Rendezvous};
 pub use matching::Matched;
 pub use receive::{Direct, Want};

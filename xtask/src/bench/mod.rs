@@ -43,7 +43,7 @@ pub struct Args {
     /// stencil_overlap, cannon, cannon_threads, sweeps.
     #[arg(long, conflicts_with = "matrix")]
     progress: bool,
-    /// A further column, of a library with settings of its own: "weft helper WEFT_HELPER=1" is
+    /// A further column, of a library with settings of its own: "weft helper WEFT_PROGRESS=handover" is
     /// called `weft helper`. Repeatable.
     #[arg(long, value_name = "LIBRARY LABEL KEY=VALUE ...", value_parser = variants::parse)]
     variant: Vec<variants::Variant>,

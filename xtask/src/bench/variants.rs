@@ -14,7 +14,7 @@ pub struct Variant {
     settings: Vec<(String, String)>,
 }
 
-/// Reads "weft helper WEFT_HELPER=1".
+/// Reads "weft helper WEFT_PROGRESS=handover".
 pub fn parse(text: &str) -> Result<Variant, String> {
     let mut words = text.split_whitespace();
     let named = words.next().zip(words.next()).filter(|(_, label)| !label.contains('='));
@@ -129,12 +129,13 @@ mod tests {
     #[test]
     fn variants_stand_beside_their_library() {
         let mut all = vec![library("weft", Kind::Weft), library("mpich", Kind::Mpich)];
-        let wanted = ["weft helper WEFT_HELPER=1 WEFT_CMA=0", "weft alone WEFT_HELPER=0"];
+        let wanted =
+            ["weft helper WEFT_PROGRESS=handover WEFT_CMA=0", "weft alone WEFT_PROGRESS=none"];
         let wanted: Vec<_> = wanted.iter().map(|text| parse(text).unwrap()).collect();
         add(&mut all, &wanted).unwrap();
         assert_eq!(names(&all), ["weft", "weft helper", "weft alone", "mpich"]);
         assert_eq!(all[1].settings.len(), 2);
-        assert_eq!(all[2].settings, [("WEFT_HELPER".to_owned(), "0".to_owned())]);
+        assert_eq!(all[2].settings, [("WEFT_PROGRESS".to_owned(), "none".to_owned())]);
         assert!(add(&mut all, &wanted).unwrap_err().contains("weft helper"));
         let other = parse("opnmpi x A=1").unwrap();
         assert!(add(&mut all, &[other]).unwrap_err().contains("opnmpi"));
@@ -142,7 +143,9 @@ mod tests {
 
     #[test]
     fn a_variant_without_a_label_or_a_setting_is_refused() {
-        for text in ["", "weft", "weft helper", "weft WEFT_HELPER=1", "weft helper WEFT_HELPER"] {
+        for text in
+            ["", "weft", "weft helper", "weft WEFT_PROGRESS=handover", "weft helper WEFT_PROGRESS"]
+        {
             assert!(parse(text).is_err(), "{text}");
         }
     }

@@ -177,9 +177,11 @@ impl State {
             },
         };
         let silent = matches!(arrival, Arrival::Silent);
+        let done = matches!(arrival, Arrival::Completion);
         host.arrived(now, |event| match event {
             Event::Any => !silent,
             Event::Solicited => solicited,
+            Event::SolicitedOrDone => solicited || done,
             Event::Helper => helpers,
         });
         self.schedule_threads(rank);

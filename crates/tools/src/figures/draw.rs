@@ -5,16 +5,20 @@ use plotters::prelude::*;
 
 const SIZE: (u32, u32) = (640, 420);
 /// Distinct also to the colour-blind (Okabe and Ito).
-pub const COLOURS: [RGBColor; 6] = [
+pub const COLOURS: [RGBColor; 7] = [
     RGBColor(213, 94, 0),
     RGBColor(0, 114, 178),
     RGBColor(0, 158, 115),
     RGBColor(204, 121, 167),
     RGBColor(230, 159, 0),
     RGBColor(86, 180, 233),
+    RGBColor(128, 128, 128),
 ];
 /// Room above the highest point.
 const HEADROOM: f64 = 1.15;
+
+/// What is drawn of less, where powers of two are at equal distances.
+const LEAST: f64 = 1.0 / 1024.0;
 
 /// Points in the order of x.
 pub type Points = Vec<(f64, f64)>;
@@ -22,7 +26,7 @@ pub type Points = Vec<(f64, f64)>;
 impl Axis {
     /// Where `x` lies.
     fn place(&self, x: f64) -> f64 {
-        if self.doubling { x.log2() } else { x }
+        if self.doubling { x.max(LEAST).log2() } else { x }
     }
 
     /// Label and unit.
@@ -52,10 +56,10 @@ impl Axis {
 }
 
 /// The corner with the fewest points, for the legend.
-fn corner(points: &[(f64, f64)], width: (f64, f64), height: f64) -> SeriesLabelPosition {
-    let middle = (width.0 + width.1) / 2.0;
+fn corner(points: &[(f64, f64)], width: (f64, f64), height: (f64, f64)) -> SeriesLabelPosition {
+    let (middle, half) = ((width.0 + width.1) / 2.0, (height.0 + height.1) / 2.0);
     let count = |left: bool, up: bool| {
-        let inside = |p: &&(f64, f64)| (p.0 < middle) == left && (p.1 > height / 2.0) == up;
+        let inside = |p: &&(f64, f64)| (p.0 < middle) == left && (p.1 > half) == up;
         points.iter().filter(inside).count()
     };
     let corners = [
@@ -81,16 +85,22 @@ fn draw(
     curves: &[Points],
     marks: &[(f64, f64)],
 ) -> Result<(), Box<dyn std::error::Error>> {
-    let place = |&(x, y): &(f64, f64)| (figure.x.place(x), y);
+    let place = |&(x, y): &(f64, f64)| (figure.x.place(x), figure.y.place(y));
     let curves: Vec<Points> = curves.iter().map(|c| c.iter().map(place).collect()).collect();
     let marks: Points = marks.iter().map(place).collect();
     let all: Points = curves.iter().flatten().chain(&marks).copied().collect();
     let first = all.iter().map(|p| p.0).fold(f64::INFINITY, f64::min);
     let last = all.iter().map(|p| p.0).fold(f64::NEG_INFINITY, f64::max);
-    let most = all.iter().map(|p| p.1).fold(0.0, f64::max);
+    let most = all.iter().map(|p| p.1).fold(f64::NEG_INFINITY, f64::max);
     let margin = ((last - first) * 0.04).max(0.2);
-    let (width, height) =
-        ((first - margin, last + margin), if most > 0.0 { most * HEADROOM } else { 1.0 });
+    let width = (first - margin, last + margin);
+    let height = match figure.y.doubling {
+        true => {
+            let least = all.iter().map(|p| p.1).fold(most, f64::min);
+            (least.floor(), most + (HEADROOM - 1.0) * (most - least).max(1.0))
+        }
+        false => (0.0, if most > 0.0 { most * HEADROOM } else { 1.0 }),
+    };
 
     let root = SVGBackend::with_string(text, SIZE).into_drawing_area();
     root.fill(&WHITE)?;
@@ -99,7 +109,7 @@ fn draw(
         .caption(figure.title, ("sans-serif", 17))
         .x_label_area_size(44)
         .y_label_area_size(64)
-        .build_cartesian_2d(width.0..width.1, 0.0..height)?;
+        .build_cartesian_2d(width.0..width.1, height.0..height.1)?;
     chart
         .configure_mesh()
         .max_light_lines(1)

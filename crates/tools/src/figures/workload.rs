@@ -1,9 +1,10 @@
 //! What is measured: a workload on a machine at one `x`, in virtual time.
 
-use super::measure::{collectives, fences, messages, onesided, raw, streams};
+use super::measure::{cannon, collectives, fences, messages, onesided, raw, streams, sweeps};
 use std::rc::Rc;
 use weft_collective::Operation;
 use weft_fabric_sim::Machine;
+use weft_fabric_sim::machine::Policy;
 use weft_rma::{Design, Order};
 
 /// Rounds of a collective operation over streams: they repeat themselves at once.
@@ -36,9 +37,19 @@ pub enum Workload {
     /// A fence of this design, and what comes before it; x: ranks, of the overlap bytes; us, or %.
     Fence(Fence, Design),
     /// A window of MPI messages; x: bytes; MB/s.
-    Bandwidth(Memory),
+    Bandwidth(Memory, Progress),
     /// Computation beside an MPI message, in percent of the message's time; x: bytes.
-    Availability(Side, Memory),
+    Availability(Overlap),
+    /// The same of so many bytes; x: iterations of the test.
+    AvailabilityOver(usize, Overlap),
+    /// Interrupts of both ranks for an MPI message while both compute; x: bytes.
+    Interrupts(Progress),
+    /// A multiplication of matrices of so many elements a side; x: nodes.
+    CannonOnNodes(usize, Cannon),
+    /// A multiplication of matrices on so many nodes; x: elements a side.
+    CannonOfSize(usize, Cannon),
+    /// A time step like those of NAS SP; x: ranks.
+    Sweeps(Progress),
     /// Whether an MPI message is a rendezvous: 1 or 0; x: bytes.
     IsRendezvous,
     /// Steps of the rank that takes most of them in a barrier; x: ranks.
@@ -104,6 +115,63 @@ pub enum Memory {
     Once,
 }
 
+/// How a rendezvous gets on while the program computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Progress {
+    /// Not at all.
+    None,
+    /// A helper moves messages under a lock, for which threads sleep.
+    Locked,
+    /// The same, and threads spin for the lock.
+    Spinning,
+    /// The same, and the helper has a core of its own.
+    SpinningApart,
+    /// A helper signals the main thread when a payload is offered.
+    Signal,
+    /// The same, and when its read is over.
+    SignalTwice,
+    /// A helper moves messages while the main thread is outside of the library.
+    Handover,
+}
+
+/// Computation beside a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Overlap {
+    pub side: Side,
+    pub memory: Memory,
+    pub progress: Progress,
+    /// Of all threads.
+    pub policy: Policy,
+    /// Iterations of the test, where its effort does not say: schedulers have a memory.
+    pub rounds: Option<usize>,
+}
+
+/// A matrix multiplication, and what is measured of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Cannon {
+    pub team: Team,
+    pub progress: Progress,
+    pub part: Part,
+}
+
+/// Who computes on a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Team {
+    /// One rank, with four threads (MPI and OpenMP).
+    Threads,
+    /// One rank (MPI x1).
+    Single,
+    /// Four ranks (MPI x4).
+    Four,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Part {
+    Total,
+    /// In MPI_Wait.
+    Wait,
+}
+
 /// How long to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Effort {
@@ -137,11 +205,12 @@ impl Workload {
             Workload::OneSided(what) if what.test.is_latency() => "us",
             Workload::Fence(Fence::Overlap, _) => "%",
             Workload::Fence(..) => "us",
-            Workload::WriteBandwidth { .. } | Workload::Bandwidth(_) | Workload::OneSided(_) => {
+            Workload::CannonOnNodes(..) | Workload::CannonOfSize(..) | Workload::Sweeps(_) => "us",
+            Workload::WriteBandwidth { .. } | Workload::Bandwidth(..) | Workload::OneSided(_) => {
                 "MB/s"
             }
-            Workload::Availability(..) => "%",
-            Workload::IsRendezvous | Workload::BarrierSteps(_) => "",
+            Workload::Availability(_) | Workload::AvailabilityOver(..) => "%",
+            Workload::IsRendezvous | Workload::BarrierSteps(_) | Workload::Interrupts(_) => "",
         }
     }
 
@@ -176,10 +245,18 @@ impl Workload {
                 fences::after_puts(machine, x, design, (puts, 64), 0, few)
             }
             Workload::OneSided(what) => onesided::measure(machine, x, what, few),
-            Workload::Bandwidth(memory) => messages::bandwidth(machine, x, memory, few),
-            Workload::Availability(side, memory) => {
-                messages::availability(machine, x, side, memory, few)
+            Workload::Bandwidth(memory, progress) => {
+                messages::bandwidth(machine, x, (memory, progress), few)
             }
+            Workload::Availability(overlap) => messages::availability(machine, x, overlap, few),
+            Workload::AvailabilityOver(bytes, overlap) => {
+                let overlap = Overlap { rounds: Some(x), ..overlap };
+                messages::availability(machine, bytes, overlap, few)
+            }
+            Workload::Interrupts(progress) => messages::interrupts(machine, x, progress),
+            Workload::CannonOnNodes(size, what) => cannon::multiply(machine, (x, size), what),
+            Workload::CannonOfSize(nodes, what) => cannon::multiply(machine, (nodes, x), what),
+            Workload::Sweeps(progress) => sweeps::step(machine, x, progress),
             Workload::IsRendezvous => messages::is_rendezvous(machine, x),
         }
         .map_err(|e| format!("{self:?} at {x} on {}: {e}", machine.name))

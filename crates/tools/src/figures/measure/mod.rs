@@ -1,11 +1,14 @@
 //! The programs that are measured, on every rank of a simulated cluster.
 
+pub mod cannon;
 pub mod collectives;
 pub mod fences;
 pub mod messages;
 pub mod onesided;
+mod progress;
 pub mod raw;
 pub mod streams;
+pub mod sweeps;
 
 use std::rc::Rc;
 use weft_collective::arena::Bounds;

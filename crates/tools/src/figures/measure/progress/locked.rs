@@ -1,0 +1,110 @@
+//! The existing design, in the document's section 3 (Sur et al. 2006): a helper that moves messages
+//! itself, roused by the offer, by the end of the read, and at the sender by the end of the
+//! rendezvous. It takes the library's lock, which the main thread has in each call.
+//!
+//! ```text
+//!   main     ▓▓▓lock▓▓┐             ┌▓unlock┐                   ┌▓▓▓lock▓▓▓
+//!   helper            └─ held: asleep       └▓lock▓▓ unlock▓ asleep          4 switches an interrupt
+//! ```
+//! A main thread that waits polls without a pause, so whoever interrupts it finds the lock held. It
+//! gives it up between two looks, and has it back at once unless the helper runs at that moment. The
+//! document does not say what kind of lock it is: one whose waiter sleeps (a mutex), or one whose
+//! waiter spins, on the core that the holder needs.
+
+use super::Rank;
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+use weft_fabric::{Fabric, Work};
+use weft_fabric_sim::units::Picoseconds;
+use weft_fabric_sim::{Event, Notify, Sim};
+use weft_p2p::announced;
+
+/// The library's lock, as the helper finds it.
+pub struct Lock {
+    sim: Sim,
+    /// The main thread is in the library: it has the lock but between two looks.
+    inside: Cell<bool>,
+    wanted: Cell<bool>,
+    /// When the main thread last gave it up for the helper.
+    freed: Cell<Option<Picoseconds>>,
+    bell: Notify,
+    /// To lock and unlock.
+    call: Picoseconds,
+    /// From one thread to the other.
+    switch: Picoseconds,
+    sleeps: bool,
+}
+
+impl Lock {
+    pub fn new(sim: &Sim, call: Picoseconds, switch: Picoseconds, sleeps: bool) -> Rc<Lock> {
+        let (inside, wanted, freed) = (Cell::new(true), Cell::new(false), Cell::new(None));
+        let (sim, bell) = (sim.clone(), sim.notify());
+        Rc::new(Lock { sim, inside, wanted, freed, bell, call, switch, sleeps })
+    }
+
+    pub fn enter(&self) {
+        self.inside.set(true);
+    }
+
+    pub fn leave(&self) {
+        self.inside.set(false);
+        self.round();
+    }
+
+    /// The main thread gives the lock up, and takes it again if nobody else does.
+    pub fn round(&self) {
+        if self.wanted.take() {
+            self.sim.charge(Work::Compute(self.call));
+            self.freed.set(Some(self.sim.clock()));
+            if self.sleeps {
+                self.bell.ring();
+            }
+        }
+    }
+
+    /// The helper finds the lock free: the main thread is elsewhere, or has just given it up and has
+    /// not run since.
+    fn is_free(&self) -> bool {
+        let just = |freed| self.sim.clock() <= freed + self.switch;
+        !self.inside.get() || self.freed.get().is_some_and(just)
+    }
+
+    async fn take(&self) {
+        while !self.is_free() {
+            self.wanted.set(true);
+            if self.sleeps {
+                self.bell.wait().await;
+                continue;
+            }
+            let mut looked = false;
+            poll_fn(|_| match std::mem::replace(&mut looked, true) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            })
+            .await;
+        }
+        self.freed.set(None);
+    }
+}
+
+pub fn start(rank: &Rank, lock: &Rc<Lock>, priority: i32) {
+    let (sim, endpoint) = (rank.sim.clone(), rank.comm.engine().endpoint().clone());
+    sim.solicit(|head| announced(head).is_some());
+    let (helper, lock) = (sim.clone(), lock.clone());
+    sim.spawn(priority, async move {
+        helper.arm(Event::SolicitedOrDone).await;
+        loop {
+            helper.sleep_armed().await;
+            lock.take().await;
+            // What comes between a look and the next event would rouse nobody.
+            loop {
+                helper.arm(Event::SolicitedOrDone).await;
+                if !endpoint.progress() {
+                    break;
+                }
+            }
+        }
+    });
+}

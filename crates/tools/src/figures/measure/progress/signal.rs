@@ -1,0 +1,71 @@
+//! The design that the document proposes, in its section 4: a helper that only signals the main
+//! thread, which starts the read and goes on with what it computed. No lock.
+//!
+//! Signals are ignored while the main thread is in the library, and while no nonblocking receive is
+//! posted; the helper is roused all the same.
+
+use super::Rank;
+use std::cell::Cell;
+use std::rc::Rc;
+use weft_fabric::Fabric;
+use weft_fabric_sim::Event;
+use weft_p2p::{Announced, announced};
+
+/// Whether the main thread takes signals.
+#[derive(Default)]
+pub struct Gate {
+    open: Cell<bool>,
+    /// Nonblocking receives that are not finished.
+    posted: Cell<usize>,
+}
+
+impl Gate {
+    pub fn posted(&self) {
+        self.posted.set(self.posted.get() + 1);
+    }
+
+    pub fn received(&self) {
+        self.posted.set(self.posted.get() - 1);
+    }
+
+    pub fn leave(&self) {
+        self.open.set(self.posted.get() > 0);
+    }
+
+    pub fn enter(&self) {
+        self.open.set(false);
+    }
+}
+
+/// `twice`: the end of a read signals, too.
+pub fn start(rank: &Rank, gate: &Rc<Gate>, priority: i32, twice: bool) {
+    let (sim, endpoint) = (&rank.sim, rank.comm.engine().endpoint().clone());
+    // Ranks of one node do not meet at the adapter.
+    let node = sim.node(sim.rank());
+    let near: Vec<u32> =
+        (0..sim.size()).filter(|&r| sim.node(r) == node).map(|r| r as u32).collect();
+    sim.solicit(move |head| match announced(head) {
+        Some((Announced::Start, from)) => from.is_none_or(|rank| !near.contains(&rank)),
+        Some((Announced::Finish, _)) | None => false,
+    });
+    let handler = gate.clone();
+    sim.on_signal(move || {
+        if handler.open.get() {
+            endpoint.interrupted();
+            if twice {
+                // It also ends what is over.
+                endpoint.progress();
+            }
+        }
+    });
+    let event = if twice { Event::SolicitedOrDone } else { Event::Solicited };
+    let (main, helper, gate) = (sim.thread(), sim.clone(), gate.clone());
+    sim.spawn(priority, async move {
+        loop {
+            helper.sleep_for_event(event).await;
+            if gate.open.get() {
+                helper.signal(main);
+            }
+        }
+    });
+}
