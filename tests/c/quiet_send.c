@@ -108,12 +108,16 @@ static const char *place(void)
     return text;
 }
 
+static int helped;
+
 static void quiet(const char *call, int bytes)
 {
     CHECK(steps > 10, "%s of %d bytes: nothing was watched", call, bytes);
     CHECK(allocations == 0, "%s of %d bytes: %ld", call, bytes, allocations);
     CHECK(syscalls == 0, "%s of %d bytes: %ld, %s", call, bytes, syscalls, place());
-    CHECK(locks == 0, "%s of %d bytes: %ld, %s", call, bytes, locks, place());
+    /* A receive that is posted announces the helper, if there is one, and its wait takes that back. */
+    long most = helped && !strncmp(call, "MPI_Irecv", 9) ? 8 : 0;
+    CHECK(locks <= most, "%s of %d bytes: %ld, %s", call, bytes, locks, place());
 }
 
 /* What must be noticed: otherwise silence proves nothing. */
@@ -172,6 +176,7 @@ static void batch(int bytes, int nonblocking, int stepped)
 
 int main(int argc, char **argv)
 {
+    helped = getenv("WEFT_PROGRESS") != NULL;
     static const int sizes[] = {0, 8, 1024, 8192};
     struct sigaction action = {.sa_sigaction = look, .sa_flags = SA_SIGINFO};
     sigaction(SIGTRAP, &action, NULL);

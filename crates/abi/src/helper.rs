@@ -50,7 +50,7 @@ pub fn enter() {
 #[inline]
 pub fn leave() {
     if let Some(helping) = HELPING.get() {
-        helping.helper.leave(&*helping.place, wanted(), work);
+        helping.helper.leave(&*helping.place, wanted, work);
     }
 }
 

@@ -95,12 +95,13 @@ impl Helper {
         self.handover.go_in();
     }
 
-    /// The main thread leaves the library. If something is outstanding and the helper is not announced,
-    /// the main thread announces it at `place` and looks for it.
+    /// The main thread leaves the library. If something is outstanding, as `wanted` says, and the helper is
+    /// not announced, the main thread announces it at `place` and looks for it.
     #[inline(always)]
-    pub fn leave(&self, place: &dyn Sleep, wanted: bool, look: impl FnMut() -> bool) {
-        self.wanted.store(wanted, Ordering::Relaxed);
-        if self.go_out() != wanted {
+    pub fn leave(&self, place: &dyn Sleep, wanted: impl Fn() -> bool, look: impl FnMut() -> bool) {
+        let now = wanted();
+        self.wanted.store(now, Ordering::Relaxed);
+        if self.go_out() != now {
             self.announce(place, wanted, look);
         }
     }
@@ -114,20 +115,26 @@ impl Helper {
     }
 
     #[cold]
-    fn announce(&self, place: &dyn Sleep, wanted: bool, mut look: impl FnMut() -> bool) {
+    fn announce(
+        &self,
+        place: &dyn Sleep,
+        wanted: impl Fn() -> bool,
+        mut look: impl FnMut() -> bool,
+    ) {
         loop {
             self.handover.go_in();
-            if !wanted {
-                self.take_back(place);
-            } else if !self.announced.swap(true, Ordering::AcqRel) {
+            if wanted() && !self.announced.swap(true, Ordering::AcqRel) {
                 place.arm();
-                if look() {
-                    // There may be more.
-                    place.ring();
-                }
+                look_well(place, &mut look);
+            }
+            // It may have been there.
+            let now = wanted();
+            self.wanted.store(now, Ordering::Relaxed);
+            if !now {
+                self.take_back(place);
             }
             // The helper may be turned away by this, too.
-            if self.go_out() == wanted {
+            if self.go_out() == now {
                 return;
             }
         }
@@ -267,9 +274,7 @@ impl Helper {
     pub fn leave_locked(&self, place: &dyn Sleep, wanted: bool, mut look: impl FnMut() -> bool) {
         if wanted && !self.announced.swap(true, Ordering::AcqRel) {
             place.arm();
-            if look() {
-                place.ring();
-            }
+            look_well(place, &mut look);
         }
     }
 
@@ -285,6 +290,14 @@ impl Helper {
             refusals: self.refusals.load(Ordering::Relaxed),
             signals: self.signals.load(Ordering::Relaxed),
         }
+    }
+}
+
+/// Looks until nothing moves any more, or else leaves the rest to the helper at `place`.
+fn look_well(place: &dyn Sleep, look: &mut impl FnMut() -> bool) {
+    const LOOKS: usize = 16;
+    if (0..LOOKS).all(|_| look()) {
+        place.ring();
     }
 }
 
@@ -359,7 +372,7 @@ mod tests {
         let (tell, told) = mpsc::channel();
         let thread = helped(&all, Some(tell));
         all.helper.enter();
-        all.helper.leave(&all.place, true, || all.look());
+        all.helper.leave(&all.place, || true, || all.look());
         for i in 1..=if cfg!(miri) { 5 } else { 1000 } {
             all.send();
             assert_eq!(told.recv().unwrap(), i);
@@ -380,7 +393,7 @@ mod tests {
             if i % 7 == 0 {
                 std::thread::yield_now();
             }
-            all.helper.leave(&all.place, true, || all.look());
+            all.helper.leave(&all.place, || true, || all.look());
             if i % 3 == 0 {
                 all.send();
             }
@@ -407,7 +420,7 @@ mod tests {
             all.send();
         }
         assert_eq!(all.helper.counts(), HelperCounts { rounds: 0, refusals: 1, signals: 0 });
-        all.helper.leave(&all.place, true, || all.look());
+        all.helper.leave(&all.place, || true, || all.look());
         assert_eq!(all.seen.load(Ordering::Relaxed), 100);
         all.helper.stop(&all.place);
         thread.join().unwrap();
@@ -421,7 +434,7 @@ mod tests {
         let before = all.helper.counts();
         for wanted in [false, true, false] {
             all.helper.enter();
-            all.helper.leave(&all.place, wanted, || all.look());
+            all.helper.leave(&all.place, || wanted, || all.look());
         }
         for _ in 0..100 {
             all.send();
@@ -429,7 +442,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(20));
         assert_eq!((all.helper.counts(), all.seen.load(Ordering::Relaxed)), (before, 0));
         all.helper.enter();
-        all.helper.leave(&all.place, true, || all.look());
+        all.helper.leave(&all.place, || true, || all.look());
         assert_eq!(all.seen.load(Ordering::Relaxed), 100);
         all.helper.stop(&all.place);
         thread.join().unwrap();
@@ -449,14 +462,14 @@ mod tests {
         };
         all.stands_back(1);
         all.helper.enter();
-        all.helper.leave(&all.place, true, || all.look());
+        all.helper.leave(&all.place, || true, || all.look());
         all.send();
         told.recv().unwrap();
         assert_eq!(all.helper.counts().signals, 1);
         // The signal is late: the library is entered, and left again with the message unseen.
         all.helper.enter();
         all.helper.came_too_late(&all.place);
-        all.helper.leave(&all.place, true, || all.look());
+        all.helper.leave(&all.place, || true, || all.look());
         assert_eq!(all.seen.load(Ordering::Relaxed), 1);
         all.helper.stop(&all.place);
         thread.join().unwrap();
@@ -567,7 +580,7 @@ mod models {
                     saw |= all.look();
                     false
                 };
-                all.helper.leave(&all.place, wanted, look);
+                all.helper.leave(&all.place, || wanted, look);
             }
             if saw {
                 all.helper.stop(&all.place);
