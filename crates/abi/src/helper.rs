@@ -75,11 +75,8 @@ pub fn stand_down() {
 /// What a signal handler does on the program's thread: `look`, if that is outside of the library. True:
 /// there is more, for the helper.
 pub fn interrupted(look: impl FnOnce() -> bool) {
-    let Some(helping) = HELPING.get() else { return };
-    if helping.helper.is_inside() {
-        helping.helper.came_too_late(&*helping.place);
-    } else if look() {
-        helping.place.ring();
+    if let Some(helping) = HELPING.get() {
+        helping.helper.interrupt(&*helping.place, look);
     }
 }
 

@@ -79,6 +79,13 @@ impl Handover {
         }
     }
 
+    /// As `go_in`, but false while the helper is in: then nothing may be touched until `go_out`.
+    pub(super) fn try_to_go_in(&self) -> bool {
+        self.inside.store(true, Ordering::Relaxed);
+        self.light_fence();
+        !self.helping.load(Ordering::Acquire)
+    }
+
     #[inline(always)]
     pub(super) fn go_out(&self) {
         self.inside.store(false, Ordering::Release);

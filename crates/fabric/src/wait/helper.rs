@@ -148,14 +148,20 @@ impl Helper {
         }
     }
 
-    /// A signal handler has found the main thread inside: it will announce the helper when it leaves.
-    pub fn came_too_late(&self, place: &dyn Sleep) {
-        self.take_back(place);
-    }
-
-    /// For a signal handler: whether it has interrupted the library.
-    pub fn is_inside(&self) -> bool {
-        self.handover.is_inside()
+    /// In a signal handler on the main thread: does `look`, unless that is inside, or the helper works. True of
+    /// `look`: there is more than it can do.
+    ///
+    /// If it has interrupted the library, the main thread will announce the helper when it leaves.
+    pub fn interrupt(&self, place: &dyn Sleep, look: impl FnOnce() -> bool) {
+        if self.handover.is_inside() {
+            return self.take_back(place);
+        }
+        // A helper that is in looks until nothing moves.
+        let more = self.handover.try_to_go_in() && look();
+        // It may have been turned away.
+        if !self.go_out() || more {
+            place.ring();
+        }
     }
 
     fn take_back(&self, place: &dyn Sleep) {
@@ -468,7 +474,7 @@ mod tests {
         assert_eq!(all.helper.counts().signals, 1);
         // The signal is late: the library is entered, and left again with the message unseen.
         all.helper.enter();
-        all.helper.came_too_late(&all.place);
+        all.helper.interrupt(&all.place, || panic!("inside"));
         all.helper.leave(&all.place, || true, || all.look());
         assert_eq!(all.seen.load(Ordering::Relaxed), 1);
         all.helper.stop(&all.place);
@@ -507,8 +513,8 @@ mod models {
     use super::super::Doorbell;
     use super::*;
     use loom::cell::UnsafeCell;
-    use loom::sync::Arc;
     use loom::sync::atomic::AtomicU32;
+    use loom::sync::{Arc, Condvar, Mutex};
 
     /// What the model's threads share: `seen` is the library's state, `messages` the network's.
     struct All {
@@ -545,6 +551,65 @@ mod models {
     #[test]
     fn loom_a_helper_that_is_not_wanted_is_announced_when_it_is() {
         check(&[false, true], 2);
+    }
+
+    /// A peer sends, the helper signals, and the handler runs on the main thread: while it is outside, or late, when
+    /// it has entered again. Whoever sees the message ends the helper.
+    #[test]
+    fn loom_a_message_is_seen_by_the_handler_or_by_who_leaves() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(2);
+        model.check(|| {
+            let all = All::new();
+            let signalled = Arc::new((Mutex::new(false), Condvar::new()));
+            let helper = {
+                let (all, signalled) = (all.clone(), signalled.clone());
+                let signal = move || {
+                    *signalled.0.lock().unwrap() = true;
+                    signalled.1.notify_one();
+                };
+                loom::thread::spawn(move || {
+                    all.helper.run_by(&all.place, || Turn::Signal, || false, signal);
+                })
+            };
+            let peer = {
+                let all = all.clone();
+                loom::thread::spawn(move || {
+                    all.messages.fetch_add(1, Ordering::Release);
+                    all.place.wake();
+                })
+            };
+            let saw = std::cell::Cell::new(false);
+            let look = || saw.set(saw.get() | all.look());
+            let handler = || {
+                all.helper.interrupt(&all.place, || {
+                    look();
+                    false
+                })
+            };
+            all.helper.enter();
+            // One that is late.
+            if std::mem::replace(&mut *signalled.0.lock().unwrap(), false) {
+                handler();
+            }
+            let left = || {
+                look();
+                false
+            };
+            all.helper.leave(&all.place, || true, left);
+            while !saw.get() {
+                let mut signal = signalled.0.lock().unwrap();
+                while !*signal {
+                    signal = signalled.1.wait(signal).unwrap();
+                }
+                *signal = false;
+                drop(signal);
+                handler();
+            }
+            all.helper.stop(&all.place);
+            peer.join().unwrap();
+            helper.join().unwrap();
+        });
     }
 
     fn check(leaves: &'static [bool], preemptions: usize) {
