@@ -230,6 +230,10 @@ impl Sleep for Bell {
     fn ring(&self) {
         self.get().ring();
     }
+
+    fn may_have_rung(&self, token: Token) -> bool {
+        self.get().may_have_rung(token)
+    }
 }
 
 impl Fabric for Shm {

@@ -171,4 +171,8 @@ impl Sleep for Place {
     fn ring(&self) {
         self.0.helping.ring();
     }
+
+    fn may_have_rung(&self, token: Token) -> bool {
+        self.0.helping.rings.load(Ordering::SeqCst) != token.0
+    }
 }

@@ -31,6 +31,8 @@ const SHORT: &[Run] = &[
     ("partitioned_threads", 2, &[], &[]),
     ("helper", 2, &["1"], &[("WEFT_PROGRESS", "handover")]),
     ("partitioned", 2, &[], &[("WEFT_PROGRESS", "handover")]),
+    ("overlap_stress", 2, &["40"], &[("WEFT_PROGRESS", "handover"), ("WEFT_EAGER", "1000")]),
+    ("overlap_stress", 2, &["40"], &[("WEFT_PROGRESS", "signal"), ("WEFT_EAGER", "1000")]),
 ];
 
 /// What `cargo xtask soak --tsan` adds.

@@ -27,6 +27,13 @@ pub trait Sleep: Send + Sync {
 
     /// Wakes all threads of this process that sleep here.
     fn ring(&self);
+
+    /// Whether somebody may have rung after `token` was taken; else a sleep that is over was ended by what was
+    /// meant for another.
+    fn may_have_rung(&self, token: Token) -> bool {
+        let _ = token;
+        true
+    }
 }
 
 /// A [`Sleep`] on a futex that works across processes: it may lie in shared memory (all zero is a
@@ -100,6 +107,10 @@ impl Sleep for Doorbell {
     fn ring(&self) {
         self.bell.fetch_add(1, Ordering::Release);
         self.futex_wake();
+    }
+
+    fn may_have_rung(&self, token: Token) -> bool {
+        self.bell.load(Ordering::Acquire) != token.0
     }
 }
 

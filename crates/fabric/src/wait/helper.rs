@@ -237,9 +237,20 @@ impl Helper {
         let due = !self.handover.is_inside() && self.wanted.load(Ordering::Relaxed);
         // A ring of whoever ends the helper is one since `token`.
         if !due && !self.over.load(Ordering::Acquire) {
-            place.sleep(token, Duration::MAX);
+            self.sleep_unannounced(place, token);
         }
         self.take_back(place);
+    }
+
+    /// Sleeps until somebody rings for it, or the main thread has announced it: an adapter that was armed before
+    /// raises its event all the same, and to arm it again would raise the next.
+    fn sleep_unannounced(&self, place: &dyn Sleep, token: Token) {
+        loop {
+            place.sleep(token, Duration::MAX);
+            if self.announced.load(Ordering::Acquire) || place.may_have_rung(token) {
+                return;
+            }
+        }
     }
 
     /// The same life where a lock protects the library: `alone` runs its argument under it. `wanted` says
@@ -253,7 +264,7 @@ impl Helper {
     ) {
         while !self.over.load(Ordering::Acquire) {
             let token = self.arm(place);
-            let mut moved = false;
+            let (mut moved, mut rests) = (false, false);
             alone(&mut || {
                 // Who ends the helper may hold the lock, and this one may have waited for it.
                 if self.over.load(Ordering::Acquire) {
@@ -265,9 +276,12 @@ impl Helper {
                 } else {
                     count(&self.refusals);
                     self.take_back(place);
+                    rests = true;
                 }
             });
-            if !moved {
+            if rests {
+                self.sleep_unannounced(place, token);
+            } else if !moved {
                 place.sleep(token, Duration::MAX);
             }
             self.take_back(place);

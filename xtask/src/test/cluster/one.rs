@@ -19,6 +19,14 @@ const LOSS: &str = "2%";
 /// A lost packet costs a timeout: a shorter one, for tests that are mostly that.
 const LOSSY: &[(&str, &str)] = &[("WEFT_ACK_TIMEOUT", "14")];
 
+/// Designs of progress while the program computes.
+const PROGRESS: &[&[(&str, &str)]] = &[
+    &[("WEFT_PROGRESS", "auto")],
+    &[("WEFT_PROGRESS", "signal")],
+    &[("WEFT_PROGRESS", "signal"), ("WEFT_PROGRESS_ENDS", "1"), ("WEFT_RENDEZVOUS", "write")],
+    &[("WEFT_PROGRESS", "locked")],
+];
+
 /// Checks of the conformance suite that run with loss.
 const CONFORMANCE: &[&str] = &["two_ranks::", "five_ranks::datagrams", "five_ranks::messages"];
 
@@ -68,7 +76,9 @@ impl Machine<'_> {
         says: &str,
         packets: u64,
     ) {
-        let name = format!("{} on nodes {:?}", name.trim_end(), nodes.0);
+        let settings = self.environment.iter().map(|(key, value)| format!(", {key}={value}"));
+        let settings = settings.collect::<String>();
+        let name = format!("{} on nodes {:?}{settings}", name.trim_end(), nodes.0);
         parts.test(&name, || {
             let (each, environment) = (self.each, self.environment);
             let job = Job { nodes, words, says, packets, each, environment };
@@ -100,11 +110,29 @@ impl Machine<'_> {
         self.each = 3 * (2 * 40_000 * 8 / MTU) / 2;
         self.program(parts, "windows_asleep", &[], TWO, 2 * self.each);
         self.each = 0;
+        self.program(parts, "windows", &[], TWO, 100);
+        self.progress(parts);
         self.program(parts, "split_type", &[], Nodes(&[0, 1, 0, 1]), 10);
         self.program(parts, "threads", &[], TWO, 2 * 200);
         self.program(parts, "tools_fabric", &[], TWO, 2 * 300_000 / 4096);
         self.program(parts, "latency", &job::LATENCY, TWO, 100);
         Ok(())
+    }
+
+    /// Programs that compute while their messages move. Where the end of a transfer rouses nobody, helper.c, whose
+    /// senders wait for programs that compute, does not end.
+    fn progress(&mut self, parts: &mut Parts) {
+        let former = self.environment;
+        for environment in PROGRESS {
+            self.environment = environment;
+            self.program(parts, "overlap_stress", &["40"], TWO, 40 * 8 * 30_000 / MTU);
+            let quiet = environment.contains(&("WEFT_PROGRESS", "signal"))
+                && !environment.contains(&("WEFT_PROGRESS_ENDS", "1"));
+            if !quiet {
+                self.program(parts, "helper", &["1"], TWO, 5 * (1 << 20) / MTU);
+            }
+        }
+        self.environment = former;
     }
 
     fn mpi4py(&mut self, parts: &mut Parts) -> Result<(), String> {
