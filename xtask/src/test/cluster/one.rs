@@ -129,7 +129,7 @@ impl Machine<'_> {
             let quiet = environment.contains(&("WEFT_PROGRESS", "signal"))
                 && !environment.contains(&("WEFT_PROGRESS_ENDS", "1"));
             if !quiet {
-                self.program(parts, "helper", &["1"], TWO, 5 * (1 << 20) / MTU);
+                self.program(parts, "helper", &["1"], TWO, 4 * (1 << 20) / MTU);
             }
         }
         self.environment = former;

@@ -136,6 +136,10 @@ fn messages(all: &mut Vec<Gauge>) {
          "offered messages that sender and receiver could copy together"),
         ("received_in_pieces", Tuner, Counter, read!(e => e.endpoint().counts().seldom.pieces),
          "offered messages that were asked for in pieces"),
+        ("received_written", Tuner, Counter, read!(e => e.endpoint().counts().seldom.written),
+         "messages whose sender wrote them to their receive"),
+        ("started_by_handler", Tuner, Counter, read!(e => e.endpoint().counts().seldom.interrupted),
+         "reads and writes of messages that a signal handler started"),
         ("peers", Tuner, Class::Level, read!(e => e.endpoint().peers()),
          "processes with which payload was exchanged"),
     ]);
@@ -274,7 +278,9 @@ fn waiting(all: &mut Vec<Gauge>) {
         ("helper_rounds", Tuner, Counter, Source::Process(|_| crate::helper::counts().rounds),
          "times that the helper thread worked"),
         ("helper_refusals", Developer, Counter, Source::Process(|_| crate::helper::counts().refusals),
-         "times that the helper thread found the program inside the library"),
+         "times that the helper thread found the program inside the library, or nothing outstanding"),
+        ("helper_signals", Tuner, Counter, Source::Process(|_| crate::helper::counts().signals),
+         "times that the helper thread signalled the program's"),
     ]);
 }
 
