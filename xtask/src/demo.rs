@@ -11,9 +11,14 @@ pub struct Args {
     weft: Option<PathBuf>,
 }
 
+/// Where [`install`] puts it.
+pub fn prefix() -> PathBuf {
+    crate::root().join("target/weft")
+}
+
 /// Builds Weft and lays out an installation in `target/weft`.
 pub fn install() -> Result<PathBuf, String> {
-    let prefix = crate::root().join("target/weft");
+    let prefix = prefix();
     println!("\n== building Weft and installing it in target/weft");
     crate::install::install(&prefix)?;
     Ok(prefix)

@@ -48,6 +48,12 @@ impl Job {
         self
     }
 
+    /// Sets it unless it is set.
+    pub fn or_env(&mut self, key: &str, value: &str) -> &mut Job {
+        let set = self.command.get_envs().any(|(known, _)| known == key);
+        if set { self } else { self.env(key, value) }
+    }
+
     /// Lets the variables through whose names begin with `prefix`.
     pub fn inherit(&mut self, prefix: &str) {
         let ours = std::env::vars_os();

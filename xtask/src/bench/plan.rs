@@ -83,7 +83,7 @@ pub struct Case {
     pub loaded: bool,
     /// 64 receives are posted at once, each with a buffer of its own.
     pub separate: bool,
-    pub sizes: &'static str,
+    pub sizes: String,
     /// Time for each size.
     pub seconds: f64,
 }
@@ -98,7 +98,7 @@ impl Case {
     /// Options of the C program.
     pub fn arguments(&self) -> Vec<String> {
         let mut arguments: Vec<String> =
-            ["--sizes", self.sizes, "--seconds"].map(str::to_owned).to_vec();
+            ["--sizes", &self.sizes, "--seconds"].map(str::to_owned).to_vec();
         arguments.push(self.seconds.to_string());
         if self.loaded {
             arguments.push("--mean".to_owned());
@@ -121,15 +121,15 @@ pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<Case>, String> {
         if !asked.is_empty() && !asked.iter().any(|a| a == program) {
             continue;
         }
-        let mut add = |ranks, loaded, sizes, factor: f64| {
-            let (separate, seconds) = (false, seconds * factor);
+        let mut add = |ranks, loaded, sizes: &str, factor: f64| {
+            let (separate, seconds, sizes) = (false, seconds * factor, sizes.to_owned());
             cases.push(Case { program, ranks, loaded, separate, sizes, seconds });
         };
         match program {
             "latency" => add(2, false, "8,64,512,4K,32K,256K,2M", 1.0),
             "bandwidth" => {
                 add(2, false, "4K,16K,64K,256K,1M,4M", 1.0);
-                let sizes = "64K,256K,1M";
+                let sizes = "64K,256K,1M".to_owned();
                 cases.push(Case {
                     program,
                     ranks: 2,
@@ -218,7 +218,7 @@ pub fn matrix(asked: &[String], seconds: f64) -> Result<Vec<Case>, String> {
             (8, false, sizes, 2.0),
             (8, true, few, 10.0),
         ] {
-            let (separate, seconds) = (false, seconds * factor);
+            let (separate, seconds, sizes) = (false, seconds * factor, sizes.to_owned());
             cases.push(Case { program, ranks, loaded, separate, sizes, seconds });
         }
     }

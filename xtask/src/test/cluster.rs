@@ -6,7 +6,7 @@
 pub(super) mod job;
 mod one;
 pub(super) mod parts;
-pub(super) mod rails;
+pub(crate) mod rails;
 mod two;
 
 use super::c_programs::{self, compile};

@@ -32,16 +32,23 @@ impl Rails {
 
     /// Makes each network device lose this part of the packets on the way out, as `2%`; or none.
     pub fn lose(&self, part: Option<&str>) -> Result<(), String> {
+        if let Some(part) = part {
+            return self.impair(&["loss", part]);
+        }
+        for name in self.ends.iter().flatten() {
+            let device = name.trim_start_matches("rxe_");
+            quiet(Command::new("tc").args(["qdisc", "del", "dev", device, "root"]))?;
+        }
+        Ok(())
+    }
+
+    /// Does this to what leaves by each network device, in the words of tc-netem(8).
+    pub fn impair(&self, what: &[&str]) -> Result<(), String> {
         for name in self.ends.iter().flatten() {
             let device = name.trim_start_matches("rxe_");
             let mut tc = Command::new("tc");
-            match part {
-                Some(part) => tc
-                    .args(["qdisc", "replace", "dev", device, "root", "netem"])
-                    .args(["limit", QUEUE, "loss", part]),
-                None => tc.args(["qdisc", "del", "dev", device, "root"]),
-            };
-            quiet(&mut tc)?;
+            tc.args(["qdisc", "replace", "dev", device, "root", "netem", "limit", QUEUE]);
+            quiet(tc.args(what))?;
         }
         Ok(())
     }
