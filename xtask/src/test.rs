@@ -77,10 +77,18 @@ pub struct SoakArgs {
     /// Programs of many threads under ThreadSanitizer alone.
     #[arg(long)]
     tsan: bool,
+    /// Windows on one to five ranks over two rails in the virtual machine alone: mpi4py's tests, all fences.
+    #[arg(long)]
+    verbs: bool,
 }
 
 /// Longer runs of the tests that depend on chance.
 pub fn soak(args: &SoakArgs) -> Result<(), String> {
+    if args.verbs {
+        let mut tally = Tally::default();
+        cluster::soak(&mut tally)?;
+        return tally.not_run.pop().map_or(Ok(()), Err);
+    }
     let prefix = crate::demo::install()?;
     if args.tsan || args.random.is_none() {
         let mut tally = Tally::default();

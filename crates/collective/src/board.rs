@@ -96,7 +96,19 @@ impl<F: Fabric> Board<F> {
     /// The board, made now if need be, and the number of the operation (from 1 on). Waits until this
     /// rank has left all operations that it began before.
     pub async fn enter(&self, link: &Link<F>) -> Result<(Visit<'_, F>, u64), Fault> {
-        self.enter_for(link, 1).await
+        match self.enter_at_once(link) {
+            Some(entered) => Ok(entered),
+            None => self.enter_for(link, 1).await,
+        }
+    }
+
+    /// [`Board::enter`] where there is nothing to make and to wait for: a blocking operation after the first. Else
+    /// nothing is done.
+    #[inline]
+    pub fn enter_at_once(&self, link: &Link<F>) -> Option<(Visit<'_, F>, u64)> {
+        let made = self.made.get()?;
+        let (turn, epoch) = self.gate.enter_at_once(link, 1)?;
+        Some((Visit { made, _turn: turn }, epoch))
     }
 
     /// The same for an operation in which the ranks meet several times: each meeting has a number, and
@@ -182,8 +194,9 @@ impl<F: Fabric> Made<F> {
 
     /// Everybody comes, then everybody goes on.
     pub async fn meet(&self, link: &Link<F>, epoch: u64) -> Result<(), Fault> {
-        if self.inboxes.is_some() {
-            return self.swap(link, epoch, Sge::EMPTY).await.map(drop);
+        if self.is_pair() {
+            let flag = self.say(link, epoch, Sge::EMPTY)?;
+            return self.endpoint.until(flag.local, epoch).await;
         }
         match self.arrive(link, epoch).await? {
             true => self.release(link, epoch, Sge::EMPTY).await,
@@ -196,21 +209,31 @@ impl<F: Fabric> Made<F> {
         self.inboxes.is_some()
     }
 
-    /// One of two ranks says at most 120 bytes, and returns what the other says: as long an element, which
-    /// holds until the next operation.
-    pub async fn swap(&self, link: &Link<F>, epoch: u64, data: Sge) -> Result<Sge, Fault> {
+    /// One of two ranks says at most 120 bytes. The other one has spoken once the flag is `epoch`; until then, `data`
+    /// stay as they are, and what was posted must be [over](Made::all_done) before they change.
+    #[inline]
+    pub fn say(&self, link: &Link<F>, epoch: u64, data: Sge) -> Result<Flag, Fault> {
         let parity = (epoch % 2) as usize;
         let flag = self.inboxes.as_ref().expect("two ranks")[parity];
         let (peer, other) = (link.members[1 - link.rank] as usize, self.ranks[1 - link.rank]);
         let at = other.offset((INBOX + parity * INBOX_SIZE) as u64);
         let (to, name) = (at.offset(8), RemoteFlag { at, waking: true });
-        if data.is_empty() {
-            self.fabric().write_flag(peer, data, to, name, epoch, None)?;
-        } else {
-            let post = |fabric: &F, done| fabric.write_flag(peer, data, to, name, epoch, done);
-            self.finish(post).await?;
-        }
+        // Nobody waits for what reads no memory.
+        let done = (!data.is_empty()).then_some(self.done);
+        self.fabric().write_flag(peer, data, to, name, epoch, done)?;
+        self.posted.set(self.posted.get() + u64::from(done.is_some()));
+        Ok(flag)
+    }
+
+    /// One of two ranks says at most 120 bytes, and returns what the other says: as long an element, which
+    /// holds until the next operation.
+    pub async fn swap(&self, link: &Link<F>, epoch: u64, data: Sge) -> Result<Sge, Fault> {
+        let flag = self.say(link, epoch, data)?;
         self.endpoint.until(flag.local, epoch).await?;
+        if !data.is_empty() {
+            self.all_done().await?;
+        }
+        let parity = (epoch % 2) as usize;
         Ok(self.mine.local.part(INBOX + parity * INBOX_SIZE + 8, data.len()))
     }
 

@@ -71,6 +71,17 @@ impl<F: Fabric> Gate<F> {
         }
     }
 
+    /// [`Gate::enter_for`] where there is nothing to wait for; else nothing is done.
+    #[inline]
+    pub fn enter_at_once(&self, link: &Link<F>, numbers: u64) -> Option<(Turn<'_, F>, u64)> {
+        let (inner, begun) = (self.inner(link), self.begun.get());
+        if inner.endpoint.fabric().counters().value(inner.left) < inner.start + begun {
+            return None;
+        }
+        self.begun.set(begun + numbers);
+        Some((Turn(inner, numbers), begun + 1))
+    }
+
     /// Counts an operation in that takes its turn at once: others may be under way.
     pub fn pass(&self, link: &Link<F>) -> Turn<'_, F> {
         self.begun.set(self.begun.get() + 1);

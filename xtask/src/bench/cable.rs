@@ -52,8 +52,8 @@ impl Cable {
     }
 
     /// What the library needs to hear for the cable to be all that its ranks have.
-    pub fn environment(&self, kind: Kind, job: &mut Job) {
-        match kind {
+    pub fn environment(&self, library: &Library, job: &mut Job) {
+        match library.kind {
             Kind::Weft => {
                 let [one, other] = self.rails.ends.each_ref().map(|end| end[0].as_str());
                 job.env("WEFT_NODES", "0,1").env("WEFT_DEVICES", format!("{one};{other}"));
@@ -63,21 +63,27 @@ impl Cable {
             }
             Kind::Intel => {
                 job.env("I_MPI_FABRICS", "ofi").env("I_MPI_OFI_PROVIDER", "tcp");
+                // Where the wheel has its libfabric.
+                job.env("LD_LIBRARY_PATH", library.prefix.join("lib"));
             }
             Kind::Mpich | Kind::Other => {
-                job.env("FI_PROVIDER", "tcp").env("MPIR_CVAR_NOLOCAL", "1");
+                job.env("UCX_TLS", "tcp,self").env("FI_PROVIDER", "tcp");
+                job.env("MPIR_CVAR_NOLOCAL", "1");
             }
         }
     }
 
     /// What comes before the program's name on each of the two ranks.
     pub fn words(&self, kind: Kind) -> [Vec<String>; 2] {
-        let key = match kind {
+        let keys: &[&str] = match kind {
             Kind::Weft => return [vec![], vec![]],
-            Kind::OpenMpi => "OMPI_MCA_btl_tcp_if_include",
-            Kind::Intel | Kind::Mpich | Kind::Other => "FI_TCP_IFACE",
+            Kind::OpenMpi => &["OMPI_MCA_btl_tcp_if_include"],
+            Kind::Intel | Kind::Mpich | Kind::Other => &["UCX_NET_DEVICES", "FI_TCP_IFACE"],
         };
-        self.devices().map(|device| vec!["env".to_owned(), format!("{key}={device}")])
+        self.devices().map(|device| {
+            let set = keys.iter().map(|key| format!("{key}={device}"));
+            std::iter::once("env".to_owned()).chain(set).collect()
+        })
     }
 }
 

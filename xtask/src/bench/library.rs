@@ -87,7 +87,7 @@ impl Library {
     ) -> Job {
         let mut job = Job::new(&self.tool("mpiexec"));
         if let Some(cable) = cable {
-            cable.environment(self.kind, &mut job);
+            cable.environment(self, &mut job);
         }
         self.environment(&mut job);
         let fits = ranks <= super::machine::processors().len() && threads(program) == 1;

@@ -38,13 +38,15 @@ const PROGRAMS: &[&str] = &[
 ];
 
 /// Seconds after which a virtual machine is taken for stuck, however busy the host is.
-const TIMEOUT: &str = "1500";
+const TIMEOUT: &str = "2500";
 
 /// Which machines the tests run in.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Machines {
     One,
     Two,
+    /// One, for as long as it takes.
+    Long,
 }
 
 /// What `vm-cluster` needs to know.
@@ -77,10 +79,21 @@ pub fn inside(inside: &Inside) -> Result<(), String> {
     match inside.machines {
         Machines::One => one::run(inside),
         Machines::Two => two::run(inside),
+        Machines::Long => one::long(inside),
     }
 }
 
 pub fn run(tally: &mut Tally) -> Result<(), String> {
+    machines(tally, &[("one", &[]), ("two", &["--two", "--only", "0"])])
+}
+
+/// What CI has no time for.
+pub fn soak(tally: &mut Tally) -> Result<(), String> {
+    machines(tally, &[("long", &[])])
+}
+
+/// By the names of [`Machines`], each with options of the virtual machine.
+fn machines(tally: &mut Tally, machines: &[(&str, &[&str])]) -> Result<(), String> {
     let prefix = crate::demo::install()?;
     let programs = c_programs::folder()?;
     for name in PROGRAMS {
@@ -90,7 +103,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     compile(&prefix, &root().join("bench/latency.c"), &programs.join("latency"))?;
     let Mpi4py { python, sdist } = python::mpi4py(&prefix)?;
     let conformance = verbs::conformance()?;
-    for (machines, options) in [("one", &[][..]), ("two", &["--two", "--only", "0"][..])] {
+    for &(machines, options) in machines {
         let xtask = std::env::current_exe().map_err(|e| format!("this program's path: {e}"))?;
         let mut command = Command::new(&xtask);
         command.args(["vm", "--timeout", TIMEOUT]).args(options).arg("--").arg(&xtask);

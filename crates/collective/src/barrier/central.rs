@@ -16,6 +16,9 @@ pub async fn central<F: Fabric>(link: &Link<F>, board: &Board<F>) -> Result<(), 
     if link.size() == 1 {
         return Ok(());
     }
-    let (board, epoch) = board.enter(link).await?;
+    let (board, epoch) = match board.enter_at_once(link) {
+        Some(entered) => entered,
+        None => board.enter(link).await?,
+    };
     board.meet(link, epoch).await
 }

@@ -27,6 +27,15 @@ const PROGRESS: &[&[(&str, &str)]] = &[
     &[("WEFT_PROGRESS", "locked")],
 ];
 
+/// All designs of fences.
+const FENCES: &[&[(&str, &str)]] = &[
+    &[],
+    &[("WEFT_FENCE", "2S")],
+    &[("WEFT_FENCE", "1S")],
+    &[("WEFT_FENCE", "1S-BARRIER")],
+    &[("WEFT_FENCE", "RI")],
+];
+
 /// Checks of the conformance suite that run with loss.
 const CONFORMANCE: &[&str] = &["two_ranks::", "five_ranks::datagrams", "five_ranks::messages"];
 
@@ -53,7 +62,39 @@ pub fn run(inside: &Inside) -> Result<(), String> {
     parts.end()
 }
 
+/// Windows on one to five ranks: what CI runs on two.
+pub fn long(inside: &Inside) -> Result<(), String> {
+    let mut machine = Machine { inside, rails: Rails::find()?, environment: &[], each: 0 };
+    let mut parts = Parts::new(&inside.only);
+    parts.part("windows over verbs", |parts| machine.windows(parts))?;
+    parts.end()
+}
+
+/// One to five ranks, and the files of mpi4py's suite that are about windows.
+const COUNTS: [Nodes; 5] =
+    [Nodes(&[0]), TWO, THREE, Nodes(&[0, 1, 2, 3]), FIVE];
+const WINDOWS: &[&str] = &["test_win", "test_rma", "test_rma_nb"];
+
 impl Machine<'_> {
+    fn windows(&mut self, parts: &mut Parts) -> Result<(), String> {
+        for nodes in COUNTS {
+            self.environment = &[];
+            let borders = nodes.borders();
+            for file in WINDOWS {
+                let words = python::suite_words(&self.inside.sdist, &[file]);
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                self.each = if *file == "test_win" { 0 } else { borders * 1000 };
+                self.python(parts, &format!("mpi4py's {file}"), &words, nodes);
+            }
+            self.each = 0;
+            for fence in FENCES {
+                self.environment = fence;
+                self.program(parts, "windows", &[], nodes, 50 * borders);
+            }
+        }
+        Ok(())
+    }
+
     /// A program of tests/c.
     fn program(&self, parts: &mut Parts, name: &str, args: &[&str], nodes: Nodes, packets: u64) {
         let mut words = vec![word(&self.inside.programs, name)];
