@@ -113,7 +113,7 @@ impl<F: Fabric> Link<F> {
         match lost {
             0 => Ok(()),
             // The ranks disagree about the size of the operation.
-            _ => Err(Fault::Truncated { rank, expected, got: expected + lost }),
+            _ => Err(Fault::truncated(rank, expected, expected + lost)),
         }
     }
 

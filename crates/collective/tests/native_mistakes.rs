@@ -69,7 +69,7 @@ fn receive<P: Future<Output = ()> + 'static>(talk: impl Fn(Sim) -> P) -> Option<
 
 #[test]
 fn what_cannot_be_is_refused_by_name() {
-    let corrupt = |what| Some(Fault::Corrupt { rank: 0, what });
+    let corrupt = |what| Some(Fault::corrupt(0, what));
     let open = |mode: u64, count: u64| OPEN | count << 8 | mode << 16 | 1 << 32;
     let segment = Sizes::default().segment as u64;
     let cases: [([u64; 3], &[u64], &str); 12] = [
@@ -124,6 +124,6 @@ fn a_sender_that_cannot_write_a_block_is_asked_for_segments_from_there() {
             say(&sim, [CREDIT, 1, 0], &[]);
         });
         let what = if written > 0 { "refusal of a block" } else { "credit of small messages" };
-        assert_eq!(fault, Some(Fault::Corrupt { rank: 0, what }));
+        assert_eq!(fault, Some(Fault::corrupt(0, what)));
     }
 }

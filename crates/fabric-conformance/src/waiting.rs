@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use weft_fabric::wait::Sleep;
-use weft_fabric::{Fabric, Fault, GroupId, Head, RemoteFlag, Sge, until};
+use weft_fabric::{Cause, Fabric, GroupId, Head, RemoteFlag, Sge, until};
 
 /// A sleep that lasts this long was not ended by a ring.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -18,7 +18,7 @@ pub fn a_deadline_ends_a_wait<F: Fabric>(rank: &Rank<F>) {
     let cx = &mut Context::from_waker(Waker::noop());
     let past = rank.fabric.now();
     let mut wait = pin!(until(&rank.fabric, counter, value + 1).before(past));
-    assert_eq!(wait.as_mut().poll(cx), Poll::Ready(Err(Fault::TimedOut)));
+    assert_eq!(wait.as_mut().poll(cx), Poll::Ready(Err(Cause::TimedOut.into())));
     let mut wait = pin!(until(&rank.fabric, counter, value + 1));
     assert_eq!(wait.as_mut().poll(cx), Poll::Pending);
     rank.fabric.counters().add(counter, 1);

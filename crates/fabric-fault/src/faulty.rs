@@ -72,7 +72,7 @@ impl<F: Fabric> Faulty<F> {
     /// Fails where the program's memory would be registered.
     fn register(&self) -> Result<(), Fault> {
         if self.chance(self.plan.registration_failure) {
-            return Err(Fault::System { what: "registering memory", errno: ENOMEM });
+            return Err(Fault::system("registering memory", ENOMEM));
         }
         Ok(())
     }

@@ -169,7 +169,7 @@ impl<F: Fabric> Faulty<F> {
         if len > 0 {
             let (first, last) = (dst.addr, dst.addr.wrapping_add(len as u64 - 1));
             if last < first {
-                return Err(Fault::Corrupt { rank: peer, what: "remote address" });
+                return Err(Fault::corrupt(peer, "remote address"));
             }
             let byte = scratch.part(0, 1);
             count(self.inner.read(peer, byte, dst, done))?;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use weft_fabric::wait::Sleep;
 use weft_fabric::{
-    Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, Glance, GroupId,
-    Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
+    Capabilities, Cause, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, Glance,
+    GroupId, Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
 };
 
 /// Which fabric reaches a rank.
@@ -109,11 +109,11 @@ impl<N: Fabric, R: Fabric> Joined<N, R> {
     /// The name of a rank in what a near operation reports.
     fn named(&self, fault: Fault) -> Fault {
         let name = |rank: usize| self.ranks[rank] as usize;
-        match fault {
-            Fault::PeerLost { rank } => Fault::PeerLost { rank: name(rank) },
-            Fault::Corrupt { rank, what } => Fault::Corrupt { rank: name(rank), what },
-            Fault::Unsupported { rank, what } => Fault::Unsupported { rank: name(rank), what },
-            other => other,
+        match *fault.cause() {
+            Cause::PeerLost { rank } => Fault::lost(name(rank)),
+            Cause::Corrupt { rank, what } => Fault::corrupt(name(rank), what),
+            Cause::Unsupported { rank, what } => Fault::unsupported(name(rank), what),
+            _ => fault,
         }
     }
 }

@@ -12,8 +12,8 @@ pub enum Way {
 }
 
 /// Moves `local.len()` bytes between `local` and address `remote` of process `pid`, which is rank
-/// `peer`. Errors: [`Fault::PeerLost`] if the process is gone, [`Fault::Unsupported`] if the system
-/// does not permit it, [`Fault::System`] otherwise (EFAULT: no such memory).
+/// `peer`. Errors: `PeerLost` if the process is gone, `Unsupported` if the system does not permit it,
+/// `System` otherwise (EFAULT: no such memory).
 pub fn transfer(way: Way, pid: i32, peer: usize, local: Sge, remote: u64) -> Result<(), Fault> {
     let mut moved = 0;
     // The kernel moves less than asked for beyond 2 GiB, and where pages are missing.
@@ -50,8 +50,8 @@ fn fault(way: Way, peer: usize, errno: i32) -> Fault {
         Way::Write => "process_vm_writev",
     };
     match errno {
-        libc::ESRCH => Fault::PeerLost { rank: peer },
-        libc::EPERM | libc::ENOSYS => Fault::Unsupported { rank: peer, what },
-        errno => Fault::System { what, errno },
+        libc::ESRCH => Fault::lost(peer),
+        libc::EPERM | libc::ENOSYS => Fault::unsupported(peer, what),
+        errno => Fault::system(what, errno),
     }
 }

@@ -6,7 +6,7 @@ use crate::shm::Shm;
 use crate::sync::{AtomicU64, Ordering};
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
-use weft_fabric::{Fault, Flag, Key, Region, RemoteAddr, RemoteFlag, Sge};
+use weft_fabric::{Cause, Fault, Flag, Key, Region, RemoteAddr, RemoteFlag, Sge};
 
 /// Keys of a [`RemoteAddr`]: allocated here, the program's own, or exposed by the program but lying in
 /// the segment (which `withdraw` leaves). Addresses are virtual ones of the owner.
@@ -47,13 +47,13 @@ impl Shm {
             }
             let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
             if errno != libc::EINTR {
-                return Err(Fault::System { what: "reserving shared memory", errno });
+                return Err(Fault::system("reserving shared memory", errno));
             }
         }
     }
 
     pub(crate) fn allocate_region(&self, len: usize) -> Result<Region, Fault> {
-        let full = Fault::System { what: "allocating shared memory", errno: libc::ENOMEM };
+        let full = Fault::system("allocating shared memory", libc::ENOMEM);
         let span = self.arena.borrow_mut().allocate(len as u64).ok_or(full)?;
         let offset = self.own_arena() + span.offset;
         let first = offset & !(PAGE - 1);
@@ -82,7 +82,7 @@ impl Shm {
             let room = unsafe { room.assume_init() };
             let limited = room.f_blocks > 0;
             if limited && room.f_bavail.saturating_mul(room.f_frsize) / SPARE < len as u64 {
-                return Err(Fault::System { what: "allocating spare memory", errno: libc::ENOMEM });
+                return Err(Fault::system("allocating spare memory", libc::ENOMEM));
             }
         }
         self.allocate_region(len)
@@ -136,7 +136,7 @@ impl Shm {
                 let inside = offset.checked_sub(self.segment.arena_of(peer));
                 let room = inside.and_then(|inside| shape.arena.checked_sub(inside));
                 if room.is_none_or(|room| room < len as u64) {
-                    return Err(Fault::Corrupt { rank: peer, what: "remote address" });
+                    return Err(Fault::corrupt(peer, "remote address"));
                 }
                 Ok(Place::Here(self.segment.at(offset).as_ptr()))
             }
@@ -144,7 +144,7 @@ impl Shm {
                 Ok(Place::Here(std::ptr::with_exposed_provenance_mut(at.addr as usize)))
             }
             OWN => Ok(Place::There(at.addr)),
-            _ => Err(Fault::Corrupt { rank: peer, what: "memory key" }),
+            _ => Err(Fault::corrupt(peer, "memory key")),
         }
     }
 
@@ -172,16 +172,16 @@ impl Shm {
         count: usize,
     ) -> Result<&[AtomicU64], Fault> {
         if !at.addr.is_multiple_of(8) {
-            return Err(Fault::Corrupt { rank: peer, what: "address of a word" });
+            return Err(Fault::corrupt(peer, "address of a word"));
         }
         if at.key == OWN {
             let what = "do atomics on memory that it did not allocate";
-            return Err(Fault::Unsupported { rank: peer, what });
+            return Err(Fault::unsupported(peer, what));
         }
         match self.place(peer, at, 8 * count)? {
             // SAFETY: inside the mapping, which lives as long as `self`, and aligned.
             Place::Here(at) => Ok(unsafe { std::slice::from_raw_parts(at.cast(), count) }),
-            Place::There(_) => Err(Fault::Corrupt { rank: peer, what: "address of a word" }),
+            Place::There(_) => Err(Fault::corrupt(peer, "address of a word")),
         }
     }
 
@@ -217,10 +217,10 @@ impl Shm {
     fn attach(&self, way: Way, peer: usize, local: Sge, remote: u64) -> Result<(), Fault> {
         if !self.reaches(peer) {
             let what = "reach the program's memory";
-            return Err(Fault::Unsupported { rank: peer, what });
+            return Err(Fault::unsupported(peer, what));
         }
         let result = cma::transfer(way, self.pid(peer), peer, local, remote);
-        if let Err(Fault::Unsupported { .. }) = result {
+        if result.as_ref().is_err_and(|f| matches!(f.cause(), Cause::Unsupported { .. })) {
             self.peers[peer].direct.set(Some(false));
         }
         result

@@ -290,7 +290,7 @@ impl Shm {
                 Some(Message { peer, head, payload, token: 0 })
             }
             Err(Corrupt) => {
-                self.fail(Fault::Corrupt { rank: peer, what: "message length" });
+                self.fail(Fault::corrupt(peer, "message length"));
                 None
             }
         }
@@ -386,7 +386,7 @@ impl Shm {
                         }
                     }
                     Err(Corrupt) => {
-                        self.fail(Fault::Corrupt { rank, what: "immediate" });
+                        self.fail(Fault::corrupt(rank, "immediate"));
                         break;
                     }
                 }

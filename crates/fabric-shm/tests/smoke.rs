@@ -2,7 +2,7 @@
 #![cfg(not(any(loom, miri)))]
 
 use weft_bootstrap::{Bootstrap, threads};
-use weft_fabric::{Fabric, Fault, Head, Posted, RemoteAddr, Sge};
+use weft_fabric::{Cause, Fabric, Head, Posted, RemoteAddr, Sge};
 use weft_fabric_shm::{ConnectError, Options, Shm};
 
 fn sge(bytes: &mut [u8]) -> Sge {
@@ -82,7 +82,7 @@ fn a_full_arena_is_an_error_and_not_the_end() {
     let options = Options { segment_limit: 8 << 20, ..Options::default() };
     run(1, options, |shm, _| {
         let error = shm.allocate(8 << 20).unwrap_err();
-        assert!(matches!(error, Fault::System { .. }), "{error}");
+        assert!(matches!(error.cause(), Cause::System { .. }), "{error}");
         let region = shm.allocate(4 << 20).unwrap();
         shm.withdraw(region);
         shm.withdraw(shm.allocate(4 << 20).unwrap());

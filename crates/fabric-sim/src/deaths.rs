@@ -109,7 +109,7 @@ impl State {
     /// Everybody learns that `rank` is gone.
     pub fn announce(&mut self, rank: usize) {
         for other in 0..self.ranks.len() {
-            self.fail(other, Fault::PeerLost { rank });
+            self.fail(other, Fault::lost(rank));
         }
     }
 

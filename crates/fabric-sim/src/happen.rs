@@ -85,7 +85,7 @@ impl State {
             Action::Complete { counter } => self.advance(to, counter, Arrival::Completion),
             Action::Death(death) => self.kill(death),
             Action::Obituary(rank) => self.announce(rank),
-            Action::Parted { peer } => self.fail(to, Fault::PeerLost { rank: peer }),
+            Action::Parted { peer } => self.fail(to, Fault::lost(peer)),
             Action::Free | Action::Message { .. } => unreachable!("handled before"),
         }
     }

@@ -40,7 +40,7 @@ impl Memory {
     pub fn allocate(&mut self, rank: usize, len: usize) -> Result<Region, Fault> {
         if len > LARGEST {
             const ENOMEM: i32 = 12;
-            return Err(Fault::System { what: "memory of the simulated cluster", errno: ENOMEM });
+            return Err(Fault::system("memory of the simulated cluster", ENOMEM));
         }
         let lines = len.div_ceil(64).max(1);
         let block = match self.idle.get_mut(&lines).and_then(Vec::pop) {
@@ -91,7 +91,7 @@ impl Memory {
 
     /// The memory of `len` bytes at `at`, which `rank` must own.
     pub fn find(&self, rank: usize, at: RemoteAddr, len: usize) -> Result<Sge, Fault> {
-        let corrupt = |what| Err(Fault::Corrupt { rank, what });
+        let corrupt = |what| Err(Fault::corrupt(rank, what));
         let Key([key, ..]) = at.key;
         let Some(entry) = self.entries.get(key as u32 as usize) else {
             return corrupt("key of a region");
@@ -112,7 +112,7 @@ impl Memory {
         let word = self.find(rank, at, 8)?;
         let allocated = self.entries[at.key.0[0] as u32 as usize].allocated;
         if !allocated || !at.addr.is_multiple_of(8) {
-            return Err(Fault::Corrupt { rank, what: "address of a word" });
+            return Err(Fault::corrupt(rank, "address of a word"));
         }
         Ok(word)
     }

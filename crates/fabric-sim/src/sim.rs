@@ -12,8 +12,8 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use weft_fabric::wait::{Doorbell, Sleep};
 use weft_fabric::{
-    Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, Glance, GroupId,
-    Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
+    Capabilities, Cause, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, Glance,
+    GroupId, Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
 };
 
 /// A rank of a simulated cluster. Cheap to clone.
@@ -266,7 +266,7 @@ impl Fabric for Sim {
         if let Some(at) = deadline {
             let at = at.saturating_duration_since(*ORIGIN).as_nanos() as Picoseconds * 1000;
             if state.ranks[self.rank].clock >= at {
-                return Poll::Ready(Err(Fault::TimedOut));
+                return Poll::Ready(Err(Cause::TimedOut.into()));
             }
             state.schedule(self.rank, at);
         }
@@ -456,10 +456,10 @@ impl Fabric for Sim {
         let state = &mut *self.state();
         let me = self.rank;
         let Some(multicast) = &state.machine.multicast else {
-            return Err(Fault::Unsupported { rank: me, what: "multicast" });
+            return Err(Fault::unsupported(me, "multicast"));
         };
         if src.len() > multicast.largest.0 {
-            return Err(Fault::Unsupported { rank: me, what: "multicast so many bytes" });
+            return Err(Fault::unsupported(me, "multicast so many bytes"));
         }
         let overhead = multicast.overhead.0;
         let others = state.members.get(&group).map_or(0, |m| m.len()).saturating_sub(1) as u64;

@@ -56,7 +56,7 @@ fn waits_end_after_the_detection_of_a_death() {
     let died = 30 * US;
     let options = dying(4, &[(died, Death::Rank(2))]);
     let outcome = run(&machine(2), options, |sim| async move { wait_in_vain(&sim).await }).unwrap();
-    let lost = Some(Err(Fault::PeerLost { rank: 2 }));
+    let lost = Some(Err(Fault::lost(2)));
     assert_eq!(outcome.results, [lost.clone(), lost.clone(), None, lost]);
     // The waits end when the program sees it: `host.poll` after.
     let poll = US / 10;
@@ -105,7 +105,7 @@ fn collectives_end_with_the_loss() {
     })
     .unwrap();
     for (rank, result) in outcome.results.into_iter().enumerate() {
-        let lost = Some((true, Some(Fault::PeerLost { rank: 3 })));
+        let lost = Some((true, Some(Fault::lost(3))));
         assert_eq!(result, if rank == 3 { None } else { lost }, "rank {rank}");
     }
 }
@@ -231,8 +231,8 @@ fn a_node_without_rails_is_lost_and_loses_the_others() {
     let options = dying(6, &[(10 * US, first), (40 * US, second)]);
     let program = |sim: Sim| async move { wait_in_vain(&sim).await };
     let outcome = run(&machine(2), options, program).unwrap();
-    let inside = Some(Err(Fault::PeerLost { rank: 0 }));
-    let outside = Some(Err(Fault::PeerLost { rank: 2 }));
+    let inside = Some(Err(Fault::lost(0)));
+    let outside = Some(Err(Fault::lost(2)));
     let of = |rank| if rank / 2 == 1 { inside.clone() } else { outside.clone() };
     assert_eq!(outcome.results, (0..6).map(of).collect::<Vec<_>>());
     assert!(outcome.ends.iter().all(|&end| end == 40 * US + DETECTION + US / 10));
@@ -258,7 +258,7 @@ fn nodes_without_a_rail_in_common_are_lost_to_each_other() {
         message(&sim).await
     };
     let outcome = run(&machine(1), dying(3, &deaths), program).unwrap();
-    let lost = |rank| Some(Err(Fault::PeerLost { rank }));
+    let lost = |rank| Some(Err(Fault::lost(rank)));
     assert_eq!(outcome.results, [lost(1), lost(0), Some(Ok((2, Head::default())))]);
 }
 

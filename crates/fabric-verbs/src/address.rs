@@ -121,13 +121,13 @@ pub fn decode(rank: usize, at: RemoteAddr, len: usize) -> Result<Target, Fault> 
     let Key([bounds, first, second]) = at.key;
     let keys = [first as u32, (first >> 32) as u32, second as u32, (second >> 32) as u32];
     if keys.iter().any(|&key| key >= NO_KEY) || bounds >> 57 & 7 != check(first, second) {
-        return Err(Fault::Corrupt { rank, what: "memory key" });
+        return Err(Fault::corrupt(rank, "memory key"));
     }
     let end = bounds & (TOP - 1);
     let start = end.saturating_sub(length(bounds >> 48 & 511).unwrap_or(0));
     let inside = at.addr.checked_add(len as u64).is_some_and(|last| last <= end);
     if !inside || at.addr < start {
-        return Err(Fault::Corrupt { rank, what: "remote address" });
+        return Err(Fault::corrupt(rank, "remote address"));
     }
     Ok(Target { keys, at: at.addr, wake: bounds & WAKE != 0 })
 }
@@ -136,12 +136,12 @@ pub fn decode(rank: usize, at: RemoteAddr, len: usize) -> Result<Target, Fault> 
 pub fn decode_word(rank: usize, at: RemoteAddr) -> Result<Target, Fault> {
     let target = decode(rank, at, 8)?;
     if !target.at.is_multiple_of(8) {
-        return Err(Fault::Corrupt { rank, what: "address of a word" });
+        return Err(Fault::corrupt(rank, "address of a word"));
     }
     let Key([bounds, ..]) = at.key;
     if bounds & PROGRAM != 0 {
         let what = "do atomics on memory that it did not allocate";
-        return Err(Fault::Unsupported { rank, what });
+        return Err(Fault::unsupported(rank, what));
     }
     Ok(target)
 }
@@ -173,7 +173,8 @@ mod tests {
             assert_eq!(bounds >> 62, 0, "the bits that are left free");
         }
         let exposed = encode([1, 2, 0, 0], start, 8, start, true);
-        assert!(matches!(decode_word(3, exposed), Err(Fault::Unsupported { rank: 3, .. })));
+        let fault = decode_word(3, exposed).unwrap_err();
+        assert!(matches!(fault.cause(), weft_fabric::Cause::Unsupported { rank: 3, .. }));
     }
 
     #[test]

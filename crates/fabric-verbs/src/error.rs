@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use weft_bootstrap::BootstrapError;
-use weft_fabric::Fault;
+use weft_fabric::{Cause, Fault};
 
 /// Why the processes could not be connected through verbs.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ impl ConnectError {
 
     /// A fault while `what` was done on `device`.
     pub(crate) fn from_fault(fault: &Fault, what: &'static str, device: &str) -> ConnectError {
-        let errno = if let Fault::System { errno, .. } = fault { *errno } else { 0 };
+        let errno = if let Cause::System { errno, .. } = fault.cause() { *errno } else { 0 };
         let error = io::Error::from_raw_os_error(errno);
         ConnectError::System { what, device: device.to_owned(), error }
     }

@@ -178,12 +178,12 @@ impl State {
         let why = crate::trouble::explain(core, &self.rails, core.rail_of(link), peer, status);
         let awaited = failed.and_then(|(_, work)| work).is_some_and(|work| work.is_awaited());
         if awaited && self.link(link).phase == Phase::Gone {
-            self.fail(Fault::PeerLost { rank: peer }, why.clone());
+            self.fail(Fault::lost(peer), why.clone());
         }
         if status == IBV_WC_REM_ACCESS_ERR {
             // Another rail would be refused, too.
             let what = "memory key (its adapter refuses it)";
-            self.fail(Fault::Corrupt { rank: peer, what }, why.clone());
+            self.fail(Fault::corrupt(peer, what), why.clone());
         }
         self.shut(core, link, &why);
     }
@@ -214,7 +214,7 @@ impl State {
         let link = core.link_over(peer, number);
         if number >= core.rails || link == peer {
             let what = "number of a rail";
-            return self.fail(Fault::Corrupt { rank: peer, what }, format!("rail {number}"));
+            return self.fail(Fault::corrupt(peer, what), format!("rail {number}"));
         }
         let Some(it) = self.peers[link].as_deref_mut() else {
             return self.give_up(core, link, "it has failed there");
@@ -241,7 +241,7 @@ impl State {
                     let repeats = it.further.as_ref().is_some_and(|f| !f.repeat.is_empty());
                     if repeats || it.is_awaited() || !it.kept_work.is_empty() {
                         let why = format!("process {peer} has left before it took what was sent");
-                        self.fail(Fault::PeerLost { rank: peer }, why);
+                        self.fail(Fault::lost(peer), why);
                     }
                     continue;
                 }

@@ -217,7 +217,7 @@ impl State {
     fn follow(&mut self, core: &Core) -> bool {
         let Glanced { aside, taken, failed, .. } = std::mem::take(&mut *self.glanced);
         if let Some((peer, errno)) = failed {
-            let fault = Fault::System { what: "posting to the adapter", errno };
+            let fault = Fault::system("posting to the adapter", errno);
             self.fail(fault, format!("posting to process {peer} failed"));
         }
         let mut due = [false; crate::RAILS_MAX];

@@ -51,13 +51,13 @@ impl State {
         let (at, peer, further) = (link, core.peer_of(link), core.is_further(link));
         let system = |error: crate::ConnectError| {
             let errno = error.errno();
-            let fault = Fault::System { what: "connecting with a process", errno };
+            let fault = Fault::system("connecting with a process", errno);
             (fault, format!("connecting with process {peer}: {error}"))
         };
         if !further && self.connections == core.bounds.connections {
             let what = "connecting with one more process (the adapter or an option allows no more)";
             let why = format!("there are {} connections already", self.connections);
-            return Err((Fault::System { what, errno: libc::ENOBUFS }, why));
+            return Err((Fault::system(what, libc::ENOBUFS), why));
         }
         let number = core.rail_of(link);
         let rail = &mut self.rails[number];
@@ -180,7 +180,7 @@ impl State {
             if let Err(error) = connected {
                 let why = format!("connecting with process {peer}: {error}");
                 match at == peer {
-                    true => self.fail(Fault::PeerLost { rank: peer }, why),
+                    true => self.fail(Fault::lost(peer), why),
                     false => self.shut(core, at, &why),
                 }
                 return;
@@ -225,7 +225,7 @@ impl State {
                      no MPI calls, or datagrams do not reach it",
                     waited.as_secs()
                 );
-                self.fail(Fault::PeerLost { rank: peer }, why);
+                self.fail(Fault::lost(peer), why);
                 self.greeting.swap_remove(i);
                 continue;
             }

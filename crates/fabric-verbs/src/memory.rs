@@ -215,7 +215,7 @@ impl Memories {
         let (start, len) = (memory.ptr().addr(), memory.len());
         if !address::can_name(start + len) {
             let what = "registering memory at so high an address";
-            return Err(Fault::System { what, errno: libc::EFAULT });
+            return Err(Fault::system(what, libc::EFAULT));
         }
         let most = uses.max(Uses::Writes);
         // SAFETY: the caller's promise.
@@ -414,7 +414,8 @@ impl Memories {
         let start = match class(len) {
             Some(class) => self.allocate_small(class)?,
             None => {
-                let len = address::rounded(len.checked_next_multiple_of(PAGE).ok_or(NO_MEMORY)?);
+                let len =
+                    address::rounded(len.checked_next_multiple_of(PAGE).ok_or_else(no_memory)?);
                 let spare = self.spare.get_mut(&len).and_then(Vec::pop);
                 let start = spare.map_or_else(|| self.map(len), Ok)?;
                 if let Err(fault) = self.register_own(start, len, Owner::Allocation) {
@@ -462,7 +463,7 @@ impl Memories {
         let start = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, -1, 0) };
         if start == libc::MAP_FAILED {
             let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
-            return Err(Fault::System { what: "allocating memory for the adapter", errno });
+            return Err(Fault::system("allocating memory for the adapter", errno));
         }
         let start = start.expose_provenance();
         self.mapped.push((start, len));
@@ -493,8 +494,9 @@ impl Drop for Memories {
     }
 }
 
-const NO_MEMORY: Fault =
-    Fault::System { what: "allocating memory for the adapter", errno: libc::ENOMEM };
+fn no_memory() -> Fault {
+    Fault::system("allocating memory for the adapter", libc::ENOMEM)
+}
 
 fn refused(error: &io::Error) -> Fault {
     let errno = error.raw_os_error().unwrap_or(0);
@@ -505,7 +507,7 @@ fn refused(error: &io::Error) -> Fault {
         }
         _ => "registering memory with the adapter",
     };
-    Fault::System { what, errno }
+    Fault::system(what, errno)
 }
 
 /// The class of a small allocation.

@@ -108,7 +108,7 @@ impl State {
         match &self.peers[peer] {
             Some(link) if link.phase == Phase::Gone => {
                 let why = format!("process {peer} has left already");
-                self.fail(Fault::PeerLost { rank: peer }, why);
+                self.fail(Fault::lost(peer), why);
                 false
             }
             Some(link) => link.phase != Phase::Lost,

@@ -248,7 +248,7 @@ impl State {
             let what = "joining a multicast group";
             let port = self.rails[0].port.name();
             let why = format!("{what} ({}) on {port}: {error}", group.0);
-            self.fail(Fault::System { what, errno }, why);
+            self.fail(Fault::system(what, errno), why);
         }
     }
 
@@ -260,7 +260,7 @@ impl State {
 
     pub fn multicast(&mut self, core: &Core, group: GroupId, src: Sge) -> Result<(), Fault> {
         let Some(max) = self.multicast.as_ref().map(|multicast| multicast.max) else {
-            return Err(Fault::Unsupported { rank: core.rank, what: "multicast" });
+            return Err(Fault::unsupported(core.rank, "multicast"));
         };
         let len = src.len();
         assert!(len <= max, "a datagram of {len} bytes exceeds the {max} of multicast_max");
@@ -274,7 +274,7 @@ impl State {
         let address = multicast.address(rail, core.nonce, group);
         if let Err(error) = multicast.route(rail, address) {
             let errno = error.raw_os_error().unwrap_or(libc::ETIMEDOUT);
-            return Err(Fault::System { what: "joining a multicast group to send", errno });
+            return Err(Fault::system("joining a multicast group to send", errno));
         }
         let path = &multicast.routes[&address].path;
         let mut bytes = header(core.nonce, core.rank, group);

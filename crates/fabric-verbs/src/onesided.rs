@@ -52,7 +52,7 @@ impl State {
             return Ok(());
         }
         if !self.reach(core, peer) {
-            return Err(Fault::PeerLost { rank: peer });
+            return Err(Fault::lost(peer));
         }
         self.poll(core);
         self.drain(core, peer);
@@ -139,7 +139,7 @@ impl State {
         let target = address::decode_word(peer, target)?;
         let rail = core.rail_to(peer);
         if self.rails[rail].context.attributes.atomic_cap == IBV_ATOMIC_NONE {
-            return Err(Fault::Unsupported { rank: peer, what: "do atomics" });
+            return Err(Fault::unsupported(peer, "do atomics"));
         }
         let result = self.place(result.part(0, 8), true)?;
         self.submit(core, peer, Work::Atomic { target, what, result, done })

@@ -372,7 +372,7 @@ impl Rail {
         // idle.
         match unsafe { post(self.shared.raw(), list.as_mut_ptr(), &mut bad) } {
             0 => Ok(()),
-            errno => Err(Fault::System { what: "posting receive buffers", errno: errno.abs() }),
+            errno => Err(Fault::system("posting receive buffers", errno.abs())),
         }
     }
 }

@@ -131,7 +131,7 @@ impl State {
         let pair = &peers[peer].as_deref().expect("a connection").pair;
         let errno = batch.post(pair);
         if errno != 0 {
-            let fault = Fault::System { what: "posting to the adapter", errno: errno.abs() };
+            let fault = Fault::system("posting to the adapter", errno.abs());
             self.fail(fault, format!("posting to process {peer} failed"));
         }
     }
@@ -232,7 +232,7 @@ impl State {
             || tag.kind == Kind::Message && !self.deliver(rail, peer, wc)
         {
             let what = "message length";
-            self.fail(Fault::Corrupt { rank: peer, what }, format!("{} bytes", wc.byte_len));
+            self.fail(Fault::corrupt(peer, what), format!("{} bytes", wc.byte_len));
             return self.rails[rail].give_back(buffer, peer, Use::Control);
         }
         match tag.kind {
@@ -326,7 +326,7 @@ impl State {
         link.phase = Phase::Gone;
         if !link.is_empty() {
             let why = format!("process {peer} has left before it took what was sent to it");
-            self.fail(Fault::PeerLost { rank: peer }, why);
+            self.fail(Fault::lost(peer), why);
         }
     }
 
@@ -341,10 +341,8 @@ impl State {
         }
         let rail = link.rail;
         let fault = match status {
-            IBV_WC_REM_ACCESS_ERR => {
-                Fault::Corrupt { rank: peer, what: "memory key (its adapter refuses it)" }
-            }
-            _ => Fault::PeerLost { rank: peer },
+            IBV_WC_REM_ACCESS_ERR => Fault::corrupt(peer, "memory key (its adapter refuses it)"),
+            _ => Fault::lost(peer),
         };
         let why = crate::trouble::explain(core, &self.rails, rail, peer, status);
         self.fail(fault, why);

@@ -40,7 +40,7 @@ impl State {
             let port = self.rails[rail].port.name();
             match kind {
                 IBV_EVENT_DEVICE_FATAL => {
-                    let fault = Fault::System { what: "the adapter failed", errno: libc::EIO };
+                    let fault = Fault::system("the adapter failed", libc::EIO);
                     self.fail(fault, format!("the adapter of {port} failed"));
                 }
                 IBV_EVENT_PORT_ERR => self.notes.push(format!("{port} went down")),

@@ -4,7 +4,7 @@ mod common;
 
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
-use weft_fabric::{Fabric, Fault, Head, Posted, RemoteAddr, Sge};
+use weft_fabric::{Cause, Fabric, Fault, Head, Posted, RemoteAddr, Sge};
 use weft_fabric_verbs::{ConnectError, Options, Verbs};
 
 fn sge(bytes: &mut [u8]) -> Sge {
@@ -79,7 +79,7 @@ fn a_sender_hears_that_its_peer_has_died() {
             world.fence().unwrap();
             let start = Instant::now();
             send(&verbs, 3);
-            assert_eq!(take(&verbs), Err(Fault::PeerLost { rank: 1 }));
+            assert_eq!(take(&verbs), Err(Fault::lost(1)));
             let text = verbs.trouble().unwrap();
             eprintln!("after {:?}: {text}", start.elapsed());
             assert!(text.contains("process 1 on "), "{text}");
@@ -110,7 +110,7 @@ fn a_receiver_hears_that_its_peer_has_died() {
             send(&verbs, 1);
             assert_eq!(take(&verbs), Ok(2));
             world.fence().unwrap();
-            assert_eq!(take(&verbs), Err(Fault::PeerLost { rank: 1 }));
+            assert_eq!(take(&verbs), Err(Fault::lost(1)));
         },
         |verbs, world| {
             assert_eq!(take(&verbs), Ok(1));
@@ -130,7 +130,7 @@ fn a_peer_that_never_answers_is_given_up() {
         |options| options.patience = Duration::from_millis(400),
         |verbs, world| {
             send(&verbs, 1);
-            assert_eq!(take(&verbs), Err(Fault::PeerLost { rank: 1 }));
+            assert_eq!(take(&verbs), Err(Fault::lost(1)));
             let text = verbs.trouble().unwrap();
             assert!(text.contains("has not answered"), "{text}");
             world.fence().unwrap();
@@ -161,7 +161,7 @@ fn a_peer_that_has_left_is_no_fault_until_it_is_sent_to() {
                 std::thread::sleep(Duration::from_millis(1));
             }
             send(&verbs, 1);
-            assert_eq!(take(&verbs), Err(Fault::PeerLost { rank: 1 }));
+            assert_eq!(take(&verbs), Err(Fault::lost(1)));
             assert!(verbs.trouble().unwrap().contains("has left"), "{:?}", verbs.trouble());
         },
         |verbs, world| {
@@ -185,7 +185,7 @@ fn a_withdrawn_region_is_refused_by_the_adapter() {
             world.fence().unwrap();
             verbs.read(1, sge(&mut into), at, None).unwrap();
             let fault = take(&verbs).unwrap_err();
-            assert!(matches!(fault, Fault::Corrupt { rank: 1, .. }), "{fault}");
+            assert!(matches!(fault.cause(), Cause::Corrupt { rank: 1, .. }), "{fault}");
             assert!(verbs.trouble().unwrap().contains("withdrawn"), "{:?}", verbs.trouble());
             assert!(into.iter().all(|&b| b == 0));
             world.fence().unwrap();

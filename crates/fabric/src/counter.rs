@@ -145,7 +145,7 @@ pub fn until<F: Fabric + ?Sized>(fabric: &F, counter: Counter, value: u64) -> Un
 }
 
 impl<F: Fabric + ?Sized> Until<'_, F> {
-    /// Ends the wait with [`Fault::TimedOut`] at `deadline`.
+    /// Ends the wait with [`crate::Cause::TimedOut`] at `deadline`.
     pub fn before(mut self, deadline: Instant) -> Self {
         self.deadline = Some(deadline);
         self

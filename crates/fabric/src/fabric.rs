@@ -1,8 +1,8 @@
 //! The trait itself.
 
 use crate::{
-    Capabilities, Counter, Counters, Datagram, Fault, Flag, Glance, GroupId, Head, Message, Posted,
-    Region, RemoteAddr, RemoteFlag, Sge, wait::Sleep,
+    Capabilities, Cause, Counter, Counters, Datagram, Fault, Flag, Glance, GroupId, Head, Message,
+    Posted, Region, RemoteAddr, RemoteFlag, Sge, wait::Sleep,
 };
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -88,7 +88,7 @@ pub trait Fabric: 'static {
             return Poll::Ready(Err(fault));
         }
         match deadline {
-            Some(at) if self.now() >= at => Poll::Ready(Err(Fault::TimedOut)),
+            Some(at) if self.now() >= at => Poll::Ready(Err(Cause::TimedOut.into())),
             _ => Poll::Pending,
         }
     }
@@ -101,7 +101,7 @@ pub trait Fabric: 'static {
     // ---- memory that peers can reach ----------------------------------------------------------
 
     /// Allocates `len` zeroed bytes that peers can read, write and do atomics on. Aligned to 64
-    /// bytes. Errors: [`Fault::System`] when the memory is not to be had.
+    /// bytes. Errors: [`crate::Cause::System`] when the memory is not to be had.
     fn allocate(&self, len: usize) -> Result<Region, Fault>;
 
     /// Lets peers read and write memory of the program (no flags, no atomics in it).
@@ -120,7 +120,7 @@ pub trait Fabric: 'static {
     fn adopt(&self, memory: Sge) -> Result<Region, Fault> {
         let _ = memory;
         let what = "adopt another fabric's memory";
-        Err(Fault::Unsupported { rank: self.rank(), what })
+        Err(Fault::unsupported(self.rank(), what))
     }
 
     /// As [`Fabric::allocate`], for peers on this node alone, which is cheaper where a network

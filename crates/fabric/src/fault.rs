@@ -4,10 +4,17 @@ use std::fmt;
 
 /// What a fabric reports instead of completing an operation.
 ///
-/// Layers above map a fault to an MPI error class: `PeerLost` to `MPI_ERR_PROC_ABORTED`, the
-/// others to `MPI_ERR_INTERN` or `MPI_ERR_OTHER`.
+/// One pointer, so that results come up through the futures of all layers in registers: an error of several words
+/// would bring every success through memory, which costs a small collective operation a quarter of its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
+pub struct Fault(Box<Cause>);
+
+/// What has happened.
+///
+/// Layers above map it to an MPI error class: `PeerLost` to `MPI_ERR_PROC_ABORTED`, the others to
+/// `MPI_ERR_INTERN` or `MPI_ERR_OTHER`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
     /// The process `rank` (of this fabric) is gone; nothing sent to it will arrive.
     PeerLost { rank: usize },
     /// The operation was withdrawn by this process.
@@ -27,23 +34,71 @@ pub enum Fault {
     Truncated { rank: usize, expected: u64, got: u64 },
 }
 
+impl Fault {
+    /// [`Cause::PeerLost`].
+    #[cold]
+    pub fn lost(rank: usize) -> Fault {
+        Cause::PeerLost { rank }.into()
+    }
+
+    /// [`Cause::Corrupt`].
+    #[cold]
+    pub fn corrupt(rank: usize, what: &'static str) -> Fault {
+        Cause::Corrupt { rank, what }.into()
+    }
+
+    /// [`Cause::Unsupported`].
+    #[cold]
+    pub fn unsupported(rank: usize, what: &'static str) -> Fault {
+        Cause::Unsupported { rank, what }.into()
+    }
+
+    /// [`Cause::System`].
+    #[cold]
+    pub fn system(what: &'static str, errno: i32) -> Fault {
+        Cause::System { what, errno }.into()
+    }
+
+    /// [`Cause::Truncated`].
+    #[cold]
+    pub fn truncated(rank: usize, expected: u64, got: u64) -> Fault {
+        Cause::Truncated { rank, expected, got }.into()
+    }
+
+    /// Whether it has this cause.
+    pub fn is(&self, cause: Cause) -> bool {
+        *self.0 == cause
+    }
+
+    pub fn cause(&self) -> &Cause {
+        &self.0
+    }
+}
+
+impl From<Cause> for Fault {
+    #[cold]
+    fn from(cause: Cause) -> Fault {
+        Fault(Box::new(cause))
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Fault::PeerLost { rank } => write!(f, "process {rank} is gone"),
-            Fault::Cancelled => write!(f, "the operation was cancelled"),
-            Fault::Revoked => write!(f, "the communicator was revoked"),
-            Fault::Corrupt { rank, what } => {
+        match self.cause() {
+            Cause::PeerLost { rank } => write!(f, "process {rank} is gone"),
+            Cause::Cancelled => write!(f, "the operation was cancelled"),
+            Cause::Revoked => write!(f, "the communicator was revoked"),
+            Cause::Corrupt { rank, what } => {
                 write!(f, "process {rank} sent a {what} that cannot be")
             }
-            Fault::Unsupported { rank, what } => {
+            Cause::Unsupported { rank, what } => {
                 write!(f, "this fabric cannot {what} towards process {rank}")
             }
-            Fault::System { what, errno } => {
+            Cause::System { what, errno } => {
                 write!(f, "{what}: {}", std::io::Error::from_raw_os_error(*errno))
             }
-            Fault::TimedOut => write!(f, "the time limit passed"),
-            Fault::Truncated { rank, expected, got } => {
+            Cause::TimedOut => write!(f, "the time limit passed"),
+            Cause::Truncated { rank, expected, got } => {
                 let what = format_args!("a message of {got} bytes came from rank {rank}");
                 write!(f, "{what} where {expected} were expected")
             }

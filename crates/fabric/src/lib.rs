@@ -27,7 +27,7 @@ pub mod wait;
 pub use capabilities::Capabilities;
 pub use counter::{Counter, Counters, Until, until, until_any};
 pub use fabric::{Completion, Fabric, Work};
-pub use fault::Fault;
+pub use fault::{Cause, Fault};
 pub use memory::{
     Flag, Key, Region, RemoteAddr, RemoteFlag, SMALL, Sge, Staging, StagingPool, copy_small,
 };

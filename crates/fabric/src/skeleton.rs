@@ -54,7 +54,7 @@ impl Skeleton {
 
 /// What a hole answers until it is filled.
 fn missing(rank: usize, what: &'static str) -> Result<(), Fault> {
-    Err(Fault::Unsupported { rank, what })
+    Err(Fault::unsupported(rank, what))
 }
 
 impl Fabric for Skeleton {
@@ -91,11 +91,11 @@ impl Fabric for Skeleton {
     fn allocate(&self, _len: usize) -> Result<Region, Fault> {
         // (###) 3: zeroed, 64-byte aligned, reserved before it is handed out. `expose` registers
         // the program's memory (through a cache, if that is slow); `withdraw` undoes either.
-        Err(Fault::Unsupported { rank: 0, what: "allocate memory" })
+        Err(Fault::unsupported(0, "allocate memory"))
     }
 
     fn expose(&self, _memory: Sge) -> Result<Region, Fault> {
-        Err(Fault::Unsupported { rank: 0, what: "expose memory" })
+        Err(Fault::unsupported(0, "expose memory"))
     }
 
     fn withdraw(&self, _region: Region) {}

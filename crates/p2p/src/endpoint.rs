@@ -275,7 +275,7 @@ impl<F: Fabric> Endpoint<F> {
             },
         };
         if let Err(what) = outcome {
-            state.fault = Some(Fault::Corrupt { rank: peer, what });
+            state.fault = Some(Fault::corrupt(peer, what));
         }
         self.fabric.release(message);
     }

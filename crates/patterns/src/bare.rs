@@ -4,7 +4,9 @@ use crate::error::Error;
 use std::cell::Cell;
 use std::task::Poll;
 use std::time::Instant;
-use weft_fabric::{Completion, Counter, Fabric, Fault, Head, Message, RemoteAddr, Sge, until};
+use weft_fabric::{
+    Cause, Completion, Counter, Fabric, Fault, Head, Message, RemoteAddr, Sge, until,
+};
 
 /// Waits until `look` sees something, or the deadline passes (`None`).
 pub async fn until_seen<F: Fabric, T>(
@@ -18,7 +20,7 @@ pub async fn until_seen<F: Fabric, T>(
         }
         match fabric.poll_any(&[], deadline, cx) {
             Poll::Pending => Poll::Pending,
-            Poll::Ready(Err(Fault::TimedOut)) => Poll::Ready(Ok(None)),
+            Poll::Ready(Err(fault)) if fault.is(Cause::TimedOut) => Poll::Ready(Ok(None)),
             Poll::Ready(Err(fault)) => Poll::Ready(Err(fault)),
             Poll::Ready(Ok(_)) => unreachable!("no counter is waited for"),
         }

@@ -17,7 +17,7 @@ use std::sync::LazyLock;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use weft_collective::Reduce;
-use weft_fabric::{Fabric, Fault, Sge};
+use weft_fabric::{Cause, Fabric, Fault, Sge};
 
 /// What instants are counted from in messages between the ranks of this process.
 static BASE: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -69,8 +69,8 @@ impl Meeting {
 /// Waits until an instant, and does not sleep over it.
 async fn until<F: Fabric>(fabric: &F, at: Instant) -> Result<(), Fault> {
     std::future::poll_fn(|cx| match fabric.poll_any(&[], Some(at), cx) {
-        Poll::Ready(Ok(_) | Err(Fault::TimedOut)) => Poll::Ready(Ok(())),
-        Poll::Ready(Err(fault)) => Poll::Ready(Err(fault)),
+        Poll::Ready(Err(fault)) if !fault.is(Cause::TimedOut) => Poll::Ready(Err(fault)),
+        Poll::Ready(_) => Poll::Ready(Ok(())),
         Poll::Pending => {
             // Whoever drives this is about to sleep, for longer perhaps.
             fabric.sleeper().ring();

@@ -1,7 +1,7 @@
 //! Errors in a user's words, with their MPI error class.
 
 use std::fmt;
-use weft_fabric::Fault;
+use weft_fabric::{Cause, Fault};
 use weft_p2p::Status;
 
 /// Why a call failed. One pointer wide.
@@ -50,12 +50,12 @@ impl fmt::Debug for Error {
 
 impl From<Fault> for Error {
     fn from(fault: Fault) -> Error {
-        let class = match fault {
-            Fault::PeerLost { .. } => class::PROC_ABORTED,
-            Fault::Truncated { .. } => class::TRUNCATE,
-            Fault::System { .. } => class::NO_MEM,
-            Fault::Corrupt { .. } | Fault::Unsupported { .. } => class::INTERN,
-            Fault::Cancelled | Fault::Revoked | Fault::TimedOut => class::OTHER,
+        let class = match fault.cause() {
+            Cause::PeerLost { .. } => class::PROC_ABORTED,
+            Cause::Truncated { .. } => class::TRUNCATE,
+            Cause::System { .. } => class::NO_MEM,
+            Cause::Corrupt { .. } | Cause::Unsupported { .. } => class::INTERN,
+            Cause::Cancelled | Cause::Revoked | Cause::TimedOut => class::OTHER,
         };
         Error::new(class, fault)
     }

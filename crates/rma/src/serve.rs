@@ -58,7 +58,7 @@ impl<F: Fabric> Window<F> {
             Some(request) => Ok((rank, request)),
             None => {
                 let what = "one-sided request";
-                Err(Fault::Corrupt { rank: self.peer(rank), what }.into())
+                Err(Fault::corrupt(self.peer(rank), what).into())
             }
         }
     }

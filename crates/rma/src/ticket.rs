@@ -209,7 +209,7 @@ impl<F: Fabric> TicketLock<'_, F> {
         }
         let rank = rank_of(entry);
         if rank >= self.size {
-            return Err(Fault::Corrupt { rank: self.peer, what: "lock's queue" });
+            return Err(Fault::corrupt(self.peer, "lock's queue"));
         }
         let (peer, words) = self.others.find(rank);
         let flag = self.control.remote(words, Table::Grants(self.which), self.target);

@@ -349,7 +349,7 @@ impl Mine {
         };
         let Some(memory) = memory else {
             let what = "see memory of another process";
-            return Err(Fault::Unsupported { rank: holder, what }.into());
+            return Err(Fault::unsupported(holder, what).into());
         };
         Ok(Mine { memory, at, region: region.ok(), holder: Some(0), within: true })
     }

@@ -69,7 +69,7 @@ impl Asked {
         }
         if title.len as usize != self.into.len() {
             let (expected, got) = (self.into.len() as u64, u64::from(title.len));
-            self.failed = Some(Fault::Truncated { rank: self.root as usize, expected, got });
+            self.failed = Some(Fault::truncated(self.root as usize, expected, got));
             return true;
         }
         if self.unit == 0 {

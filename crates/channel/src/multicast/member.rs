@@ -41,7 +41,7 @@ impl<H: Host> Multicast<H> {
     /// may share an `id`: then each hears the others' datagrams, too, and drops them. Datagrams sent
     /// before may be missed, and are repaired as lost ones are.
     ///
-    /// Errors: [`Fault::Unsupported`] where the fabric has no multicast, [`Fault::Corrupt`] if a peer
+    /// Errors: `Unsupported` where the fabric has no multicast, `Corrupt` if a peer
     /// has said before what cannot be.
     ///
     /// # Panics
@@ -63,7 +63,7 @@ impl<H: Host> Multicast<H> {
         });
         let longest = longest.min().unwrap_or(0);
         if longest <= HEADER {
-            return Err(Fault::Unsupported { rank: fabric.rank(), what: "multicast" });
+            return Err(Fault::unsupported(fabric.rank(), "multicast"));
         }
         let group = Rc::new(Group {
             id,
@@ -78,7 +78,7 @@ impl<H: Host> Multicast<H> {
         });
         host.multicasts()
             .add(fabric, &group)
-            .map_err(|what| Fault::Corrupt { rank: fabric.rank(), what })?;
+            .map_err(|what| Fault::corrupt(fabric.rank(), what))?;
         Ok(Multicast { host: host.clone(), group })
     }
 
@@ -120,14 +120,14 @@ impl<H: Host> Multicast<H> {
     /// Beyond [`Multicast::unit`] bytes it takes several datagrams, sent without a pause: what receivers
     /// have no room for is lost and repaired, so that long payloads are better sent as several numbers.
     ///
-    /// Errors: [`Fault::Unsupported`] beyond 2^24 datagrams or 4 GiB; faults of the fabric.
+    /// Errors: [`weft_fabric::Cause::Unsupported`] beyond 2^24 datagrams or 4 GiB; faults of the fabric.
     pub async fn send(&self, number: u64, data: Sge, ends: Ends) -> Result<(), Fault> {
         let Multicast { host, group } = self;
         let fabric = host.fabric();
         let segments = data.len().div_ceil(group.unit as usize);
         if data.len() > u32::MAX as usize || segments > MOST_24 as usize {
             let what = "multicast so many bytes";
-            return Err(Fault::Unsupported { rank: fabric.rank(), what });
+            return Err(Fault::unsupported(fabric.rank(), what));
         }
         let (window, bytes) = {
             let limits = host.multicasts().shared.borrow().limits;
@@ -203,7 +203,7 @@ impl<H: Host> Multicast<H> {
 
     /// Receives `number` from the member at place `root`: exactly `into.len()` bytes.
     ///
-    /// Errors: [`Fault::Truncated`] if the root has sent another length; faults of the fabric.
+    /// Errors: [`weft_fabric::Cause::Truncated`] if the root has sent another length; faults of the fabric.
     pub fn receive(
         &self,
         root: usize,

@@ -5,7 +5,7 @@ use super::pool::{Place, place_at};
 use super::wire::{Kind, Note, PLACES, RELAYED, STANDING, pack, unpack, words};
 use super::{Mode, To};
 use std::collections::VecDeque;
-use weft_fabric::{Counter, Fabric, Fault, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work};
+use weft_fabric::{Cause, Counter, Fabric, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work};
 
 /// A send under way.
 #[derive(Default)]
@@ -284,7 +284,10 @@ impl Core {
                 }
                 true
             }
-            Err(Fault::Unsupported { .. } | Fault::System { .. }) if send.mode == Mode::Blocks => {
+            Err(fault)
+                if matches!(fault.cause(), Cause::Unsupported { .. } | Cause::System { .. })
+                    && send.mode == Mode::Blocks =>
+            {
                 // The program's memory cannot be reached after all: segments can.
                 send.places.clear();
                 send.unable = true;

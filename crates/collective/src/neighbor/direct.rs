@@ -35,7 +35,7 @@ pub async fn direct<F: Fabric>(
                 if status.lost > 0 {
                     let got = status.bytes + status.lost;
                     let (rank, expected) = (status.source as usize, status.bytes);
-                    first.get_or_insert(Fault::Truncated { rank, expected, got });
+                    first.get_or_insert(Fault::truncated(rank, expected, got));
                 }
             }
             Err(fault) => _ = first.get_or_insert(fault),

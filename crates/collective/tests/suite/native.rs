@@ -275,7 +275,7 @@ impl Body for Disagreement {
             } else {
                 let into = rank.empty(150);
                 let fault = rank.block_on(link.recv(0, into.sge())).unwrap_err();
-                assert_eq!(fault, Fault::Truncated { rank: 0, expected: 150, got: len as u64 });
+                assert_eq!(fault, Fault::truncated(0, 150, len as u64));
             }
             let link = group.link();
             let (to, into) = (1 - rank.me(), rank.empty(len));

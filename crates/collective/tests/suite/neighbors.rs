@@ -76,7 +76,7 @@ impl Body for TooLong {
         let receives = into.each_ref().map(|b| (from, b.sge()));
         let link = group.link();
         let fault = rank.block_on(neighbor::direct(&link, &sends, &receives)).unwrap_err();
-        assert_eq!(fault, Fault::Truncated { rank: from, expected: 10, got: 30 });
+        assert_eq!(fault, Fault::truncated(from, 10, 30));
         // What came behind it was waited for all the same.
         assert!(bytes(&into[1]) == vec![7; 20_000]);
     }

@@ -71,8 +71,7 @@ pub fn long(inside: &Inside) -> Result<(), String> {
 }
 
 /// One to five ranks, and the files of mpi4py's suite that are about windows.
-const COUNTS: [Nodes; 5] =
-    [Nodes(&[0]), TWO, THREE, Nodes(&[0, 1, 2, 3]), FIVE];
+const COUNTS: [Nodes; 5] = [Nodes(&[0]), TWO, THREE, Nodes(&[0, 1, 2, 3]), FIVE];
 const WINDOWS: &[&str] = &["test_win", "test_rma", "test_rma_nb"];
 
 impl Machine<'_> {

@@ -247,6 +247,6 @@ fn another_length_is_an_error() {
         outcome.err()
     };
     let outcome = run(&machine::machine(1), options, program).expect("no deadlock");
-    let fault = weft_fabric::Fault::Truncated { rank: 0, expected: 8, got: 16 };
+    let fault = weft_fabric::Fault::truncated(0, 8, 16);
     assert_eq!(outcome.results, [Some(None), Some(Some(fault))]);
 }
