@@ -6,14 +6,13 @@ use crate::settings;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll};
 use std::time::Instant;
 use weft_bootstrap::{Bootstrap, OnNode};
 use weft_fabric::wait::{Sleep, WaitPolicy};
 use weft_fabric::{
     Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, Glance, GroupId,
-    Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
+    Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words, Work,
 };
 use weft_fabric_fault::Faulty;
 use weft_fabric_join::Joined;
@@ -295,7 +294,7 @@ impl Fabric for Node {
             result: Sge,
             done: Completion,
         ) -> Result<(), Fault>;
-        fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<&[AtomicU64]>;
+        fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<Words>;
         fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted;
         fn send_solicited(
             &self,

@@ -5,11 +5,10 @@ use crate::sleeper::Both;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use weft_fabric::wait::Sleep;
 use weft_fabric::{
     Capabilities, Cause, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, Glance,
-    GroupId, Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
+    GroupId, Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words, Work,
 };
 
 /// Which fabric reaches a rank.
@@ -309,7 +308,7 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
         }
     }
 
-    fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<&[AtomicU64]> {
+    fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<Words> {
         match self.places[peer] {
             Place::Near(rank) if self.by_processors(at) => {
                 self.near.words(rank as usize, address::near(at), count)

@@ -9,9 +9,10 @@ use crate::multicast::{MULTICAST_MAX, Speaker};
 use crate::poll_bell::{PollBell, Sleeper};
 use crate::ring::INLINE;
 use crate::segment::Segment;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::Ordering;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +20,7 @@ use weft_bootstrap::Bootstrap;
 use weft_fabric::wait::{Doorbell, Sleep, Token, WaitPolicy};
 use weft_fabric::{
     Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, Glance, GroupId,
-    Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge,
+    Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words,
 };
 
 /// What may be chosen about a [`Shm`].
@@ -360,8 +361,10 @@ impl Fabric for Shm {
         Ok(())
     }
 
-    fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<&[AtomicU64]> {
-        self.words_at(peer, at, count).ok()
+    fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<Words> {
+        let first = NonNull::from(self.words_at(peer, at, count).ok()?).cast();
+        // SAFETY: checked to lie in the segment, which is the mapping.
+        Some(unsafe { Words::new(first, count, self.segment.clone()) })
     }
 
     fn compare_swap(

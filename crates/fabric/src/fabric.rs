@@ -2,10 +2,9 @@
 
 use crate::{
     Capabilities, Cause, Counter, Counters, Datagram, Fault, Flag, Glance, GroupId, Head, Message,
-    Posted, Region, RemoteAddr, RemoteFlag, Sge, wait::Sleep,
+    Posted, Region, RemoteAddr, RemoteFlag, Sge, Words, wait::Sleep,
 };
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -254,7 +253,7 @@ pub trait Fabric: 'static {
 
     /// `count` aligned words of `peer` on which processors do the fabric's atomics, if this process sees them: then
     /// it may do its own at once. They rouse nobody. In one order with those of others if both are `SeqCst`.
-    fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<&[AtomicU64]> {
+    fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<Words> {
         let _ = (peer, at, count);
         None
     }

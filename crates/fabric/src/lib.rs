@@ -29,6 +29,6 @@ pub use counter::{Counter, Counters, Until, until, until_any};
 pub use fabric::{Completion, Fabric, Work};
 pub use fault::{Cause, Fault};
 pub use memory::{
-    Flag, Key, Region, RemoteAddr, RemoteFlag, SMALL, Sge, Staging, StagingPool, copy_small,
+    Flag, Key, Region, RemoteAddr, RemoteFlag, SMALL, Sge, Staging, StagingPool, Words, copy_small,
 };
 pub use message::{Datagram, Glance, GroupId, Head, Message, Posted};

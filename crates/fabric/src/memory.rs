@@ -2,8 +2,13 @@
 
 use crate::Counter;
 use crate::block::Block;
+use std::any::Any;
 use std::cell::RefCell;
+use std::ops::Deref;
+use std::ptr::NonNull;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// A piece of local memory that an operation may read or write until it completes: verbs' scatter
 /// gather element. Length in bytes. May be empty, with any pointer.
@@ -197,6 +202,38 @@ impl RemoteAddr {
     /// The address of these words.
     pub const fn from_words([first, addr, second, third]: [u64; Self::WORDS]) -> RemoteAddr {
         RemoteAddr { addr, key: Key([first, second, third]) }
+    }
+}
+
+/// Words of a peer that this process sees ([`crate::Fabric::words`]), and which stay mapped while it has this.
+#[derive(Clone)]
+pub struct Words {
+    first: NonNull<AtomicU64>,
+    count: usize,
+    _mapping: Arc<dyn Any + Send + Sync>,
+}
+
+impl Words {
+    /// `count` words from `first` on.
+    ///
+    /// # Safety
+    /// They are aligned, stay mapped as long as `mapping` lives, and are reached by atomics alone.
+    pub unsafe fn new(
+        first: NonNull<AtomicU64>,
+        count: usize,
+        mapping: Arc<dyn Any + Send + Sync>,
+    ) -> Words {
+        Words { first, count, _mapping: mapping }
+    }
+}
+
+impl Deref for Words {
+    type Target = [AtomicU64];
+
+    #[inline]
+    fn deref(&self) -> &[AtomicU64] {
+        // SAFETY: by the contract of `new`.
+        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.count) }
     }
 }
 

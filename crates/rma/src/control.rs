@@ -2,9 +2,9 @@
 //! from the window's own memory, so they are the same wherever that is.
 //!
 //! ```text
-//!   word   0        8        16       24, each of n words
+//!   word   0        8        16       24, each of n' words, the power of two not below n
 //!          | lock   | guard  | table  | slots: lock, guard | grants: lock, guard | posted, two | completed, two |
-//!            ticket locks      dynamic  by ticket modulo n   by target             by target     by origin
+//!            ticket locks      dynamic  by ticket modulo n'  by target             by target     by origin
 //! ```
 //! The lock is MPI_Win_lock's, the guard that of accumulates. Slots belong to the target's locks; grants
 //! are flags for this rank's waits for the locks of others. Words never go back: they count. Posted and
@@ -44,6 +44,7 @@ pub enum Table {
 }
 
 impl Table {
+    #[inline]
     fn number(self) -> usize {
         match self {
             Table::Slots(lock) => lock as usize,
@@ -54,10 +55,22 @@ impl Table {
     }
 
     /// The index of a word in the control words of a window of `size` ranks.
+    #[inline]
     pub fn word(self, size: usize, index: usize) -> usize {
-        debug_assert!(index < size);
-        TABLES + self.number() * size.next_multiple_of(LINE) + index
+        debug_assert!(index < row(size));
+        TABLES + self.number() * row(size) + index
     }
+}
+
+/// Words of a table: a power of two, so that a slot is found without a division.
+#[inline]
+pub fn row(size: usize) -> usize {
+    size.next_power_of_two().max(LINE)
+}
+
+/// Words of all.
+pub fn words(size: usize) -> usize {
+    TABLES + 8 * row(size)
 }
 
 /// Word `index` of the control words at `base`.
@@ -77,8 +90,7 @@ pub struct Control<F: Fabric> {
 impl<F: Fabric> Control<F> {
     /// For a window of `size` ranks.
     pub fn new(endpoint: &Rc<Endpoint<F>>, size: usize) -> Result<Control<F>, Fault> {
-        let words = TABLES + 8 * size.next_multiple_of(LINE);
-        let region = endpoint.fabric().allocate(8 * words)?;
+        let region = endpoint.fabric().allocate(8 * words(size))?;
         let flags = std::array::from_fn(|_| (0..size).map(|_| OnceCell::new()).collect());
         Ok(Control { endpoint: endpoint.clone(), region, size, flags })
     }

@@ -2,11 +2,11 @@
 
 use crate::Window;
 use crate::assert;
-use crate::control::Lock;
+use crate::control::{self, Lock};
 use crate::epoch::Fenced;
 use crate::target::Access;
-use crate::ticket::{AtOnce, TicketLock};
-use weft_fabric::{Fabric, RemoteAddr};
+use crate::ticket::{AtOnce, Near, TicketLock};
+use weft_fabric::{Fabric, RemoteAddr, Words};
 use weft_process::Error;
 
 /// How a rank is locked.
@@ -26,10 +26,28 @@ impl<F: Fabric> Window<F> {
             target: rank,
             peer: self.peer(rank),
             words: self.shown[rank].control,
+            seen: self.seen_words(rank),
             me: self.rank(),
             size: self.shown.len(),
             others: self,
         }
+    }
+
+    /// The control words of a rank, if this process sees them.
+    #[inline]
+    fn seen_words(&self, rank: usize) -> Option<&Words> {
+        let look = || {
+            let (peer, at) = (self.peer(rank), self.shown[rank].control);
+            self.endpoint().fabric().words(peer, at, control::words(self.shown.len()))
+        };
+        self.targets[rank].control.get_or_init(look).as_ref()
+    }
+
+    /// The lock of MPI_Win_lock, without waiting.
+    #[inline]
+    fn near_lock(&self, rank: usize) -> Option<Near<'_>> {
+        let words = self.seen_words(rank)?;
+        Some(Near { words, which: Lock::Window, size: self.shown.len() })
     }
 
     /// Runs `f` while the guard of a rank is held, after what this process runs under guards already.
@@ -60,7 +78,8 @@ impl<F: Fabric> Window<F> {
             return false;
         }
         let shared = kind == LockKind::Shared;
-        match self.lock_of(Lock::Window, rank).acquire_at_once(shared) {
+        let Some(lock) = self.near_lock(rank) else { return false };
+        match lock.acquire(shared) {
             AtOnce::Not => false,
             AtOnce::Tell(ticket, turn) => {
                 target.ticket.set(ticket);
@@ -83,8 +102,8 @@ impl<F: Fabric> Window<F> {
         if !matches!(held, Access::Shared | Access::Exclusive) || !self.is_flushed(rank) {
             return false;
         }
-        let (lock, shared) = (self.lock_of(Lock::Window, rank), held == Access::Shared);
-        match lock.release_at_once(shared, target.ticket.get()) {
+        let Some(lock) = self.near_lock(rank) else { return false };
+        match lock.release(held == Access::Shared, target.ticket.get()) {
             AtOnce::Not => false,
             AtOnce::Tell(_, turn) => {
                 target.tell.set(Some(turn));

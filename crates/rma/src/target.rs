@@ -6,7 +6,7 @@ use crate::ticket::Turn;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use weft_channel::rails::Waits;
-use weft_fabric::Counter;
+use weft_fabric::{Counter, Words};
 use weft_process::{Buffer, Piece};
 
 /// By what this process may access a rank's memory.
@@ -38,6 +38,8 @@ pub struct Kept {
 #[derive(Default)]
 pub struct Target {
     pub reach: OnceCell<Reach>,
+    /// Its control words, if this process sees them.
+    pub control: OnceCell<Option<Words>>,
     pub access: Cell<Access>,
     /// The ticket of its lock, while that is held.
     pub ticket: Cell<u64>,

@@ -23,15 +23,14 @@
 //!
 //! Cost without contention: two operations to take it, two to give it back (fetch-add and read; fetch-add and
 //! read). With contention: two more by the waiter, one and a flag by who releases. Where this process's processor
-//! sees the words, no future is made: a compare-and-swap takes it, a fetch-add gives it back ([`AtOnce`]).
+//! sees the words, no future is made: a compare-and-swap takes it, a fetch-add gives it back ([`Near`]).
 
-use crate::control::{Control, Lock, Table, word};
+use crate::control::{Control, Lock, Table, row, word};
 use crate::passive::Others;
 use crate::words;
 use std::rc::Rc;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
-use weft_fabric::{Fabric, Fault, RemoteAddr, Sge};
+use weft_fabric::{Fabric, Fault, RemoteAddr, Sge, Words};
 use weft_p2p::Endpoint;
 
 /// Places of the words in the line of a lock.
@@ -84,37 +83,32 @@ fn rank_of(waiter: u64) -> usize {
     (waiter >> 1) as usize & ((1 << RANK_BITS) - 1)
 }
 
-/// One of the locks of a rank, as seen from here.
-pub struct TicketLock<'w, F: Fabric> {
-    pub endpoint: &'w Rc<Endpoint<F>>,
-    pub control: &'w Control<F>,
-    pub which: Lock,
-    /// The rank that it belongs to, and its process in the fabric.
-    pub target: usize,
-    pub peer: usize,
-    /// That rank's control words.
-    pub words: RemoteAddr,
-    /// This rank in the window.
-    pub me: usize,
-    pub size: usize,
-    /// Process in the fabric and control words of the others.
-    pub others: &'w dyn Others,
+/// A word of a lock's line.
+#[inline]
+fn line(which: Lock, index: usize) -> usize {
+    8 * which as usize + index
 }
 
-impl<F: Fabric> TicketLock<'_, F> {
-    fn line(&self, index: usize) -> RemoteAddr {
-        word(self.words, 8 * self.which as usize + index)
-    }
+/// The word where who waits with a ticket is registered.
+#[inline]
+fn slot(which: Lock, size: usize, ticket: u64) -> usize {
+    Table::Slots(which).word(size, ticket as usize & (row(size) - 1))
+}
 
-    fn slot(&self, ticket: u64) -> RemoteAddr {
-        let index = (ticket % self.size as u64) as usize;
-        word(self.words, Table::Slots(self.which).word(self.size, index))
-    }
+/// One of the locks of a rank whose words this process sees: what needs no waiting.
+pub struct Near<'w> {
+    pub words: &'w Words,
+    pub which: Lock,
+    /// Ranks of the window.
+    pub size: usize,
+}
 
+impl Near<'_> {
     /// Takes it, if nobody is in the way.
     #[inline]
-    pub fn acquire_at_once(&self, shared: bool) -> AtOnce {
-        let Some([users, turns]) = self.seen(self.line(USERS), 2) else { return AtOnce::Not };
+    pub fn acquire(&self, shared: bool) -> AtOnce {
+        let users = &self.words[line(self.which, USERS)];
+        let turns = &self.words[line(self.which, TURNS)];
         let next = users.load(SeqCst);
         let (read, write) = decode(turns.load(SeqCst), next);
         // The turn of the next ticket has come: it stays so until that one is given back.
@@ -132,8 +126,8 @@ impl<F: Fabric> TicketLock<'_, F> {
 
     /// Gives it back, taken with `ticket`.
     #[inline]
-    pub fn release_at_once(&self, shared: bool, ticket: u64) -> AtOnce {
-        let Some([turns]) = self.seen(self.line(TURNS), 1) else { return AtOnce::Not };
+    pub fn release(&self, shared: bool, ticket: u64) -> AtOnce {
+        let turns = &self.words[line(self.which, TURNS)];
         let turn = if shared {
             let (_, write) = decode(turns.fetch_add(WRITE, SeqCst), ticket);
             Turn { ticket: write + 1, shared: false, exclusive: true }
@@ -147,16 +141,38 @@ impl<F: Fabric> TicketLock<'_, F> {
     /// What is left to do after a turn was brought: to tell who may wait for it.
     #[inline]
     fn told(&self, ticket: u64, turn: Turn) -> AtOnce {
-        match self.seen(self.slot(turn.ticket), 1) {
-            Some([slot]) if slot.load(SeqCst) == 0 => AtOnce::Done(ticket),
+        match self.words[slot(self.which, self.size, turn.ticket)].load(SeqCst) {
+            0 => AtOnce::Done(ticket),
             _ => AtOnce::Tell(ticket, turn),
         }
     }
+}
 
-    /// Words of the lock, if this process sees them.
-    #[inline]
-    fn seen(&self, at: RemoteAddr, count: usize) -> Option<&[AtomicU64]> {
-        self.endpoint.fabric().words(self.peer, at, count)
+/// One of the locks of a rank, as seen from here.
+pub struct TicketLock<'w, F: Fabric> {
+    pub endpoint: &'w Rc<Endpoint<F>>,
+    pub control: &'w Control<F>,
+    pub which: Lock,
+    /// The rank that it belongs to, and its process in the fabric.
+    pub target: usize,
+    pub peer: usize,
+    /// That rank's control words, and themselves if this process sees them.
+    pub words: RemoteAddr,
+    pub seen: Option<&'w Words>,
+    /// This rank in the window.
+    pub me: usize,
+    pub size: usize,
+    /// Process in the fabric and control words of the others.
+    pub others: &'w dyn Others,
+}
+
+impl<F: Fabric> TicketLock<'_, F> {
+    fn line(&self, index: usize) -> usize {
+        line(self.which, index)
+    }
+
+    fn slot(&self, ticket: u64) -> usize {
+        slot(self.which, self.size, ticket)
     }
 
     /// Takes it; the ticket is needed to give it back.
@@ -217,17 +233,24 @@ impl<F: Fabric> TicketLock<'_, F> {
         fabric.write_flag(peer, nothing, flag.at, flag, turn.ticket + 1, None)
     }
 
-    async fn add(&self, at: RemoteAddr, operand: u64) -> Result<u64, Fault> {
-        words::add(self.endpoint, self.peer, at, operand).await
+    async fn add(&self, index: usize, operand: u64) -> Result<u64, Fault> {
+        if let Some(words) = self.seen {
+            return Ok(words[index].fetch_add(operand, SeqCst));
+        }
+        words::add(self.endpoint, self.peer, word(self.words, index), operand).await
     }
 
-    async fn swap(&self, at: RemoteAddr, old: u64, new: u64) -> Result<u64, Fault> {
-        words::swap(self.endpoint, self.peer, at, old, new).await
+    async fn swap(&self, index: usize, old: u64, new: u64) -> Result<u64, Fault> {
+        if let Some(words) = self.seen {
+            let (Ok(was) | Err(was)) = words[index].compare_exchange(old, new, SeqCst, SeqCst);
+            return Ok(was);
+        }
+        words::swap(self.endpoint, self.peer, word(self.words, index), old, new).await
     }
 
     /// A word as it is now: by an atomic operation, which is ordered with the others.
-    async fn read(&self, at: RemoteAddr) -> Result<u64, Fault> {
-        self.add(at, 0).await
+    async fn read(&self, index: usize) -> Result<u64, Fault> {
+        self.add(index, 0).await
     }
 }
 

@@ -14,7 +14,7 @@ pub async fn add<F: Fabric>(
     operand: u64,
 ) -> Result<u64, Fault> {
     let fabric = endpoint.fabric();
-    if let Some([word]) = fabric.words(peer, at, 1) {
+    if let Some([word]) = fabric.words(peer, at, 1).as_deref() {
         return Ok(word.fetch_add(operand, SeqCst));
     }
     let post = |into, done| fabric.fetch_add(peer, at, operand, into, Some(done));
@@ -30,7 +30,7 @@ pub async fn swap<F: Fabric>(
     new: u64,
 ) -> Result<u64, Fault> {
     let fabric = endpoint.fabric();
-    if let Some([word]) = fabric.words(peer, at, 1) {
+    if let Some([word]) = fabric.words(peer, at, 1).as_deref() {
         let (Ok(was) | Err(was)) = word.compare_exchange(old, new, SeqCst, SeqCst);
         return Ok(was);
     }

@@ -1,10 +1,11 @@
 //! Epochs: fence, post and start, locks, flush (MPI 5.0, section 12.5).
 
-use super::{run, target, window};
+use super::{WindowOf, run, target, window};
 use crate::arguments::{group, not_null, store};
 use crate::constants::*;
 use crate::error::Error;
 use crate::objects::WinObject;
+use crate::state::state;
 use crate::types::{Group, Win};
 use crate::waiting::Call;
 use std::ffi::c_int;
@@ -89,23 +90,38 @@ pub(crate) unsafe fn win_test(win: Win, flag: *mut c_int) -> Result<(), Error> {
     unsafe { store(flag, over.into(), "flag") }
 }
 
+/// Does what needs no waiting, if window and rank are such.
+#[inline(always)]
+fn at_once(rank: c_int, win: Win, f: impl FnOnce(&WindowOf, usize) -> bool) -> bool {
+    let wins = state().wins.borrow();
+    let Some(object) = wins.get(win.0) else { return false };
+    let rank = usize::try_from(rank).ok().filter(|&rank| rank < object.window.size());
+    rank.is_some_and(|rank| f(&object.window, rank))
+}
+
 pub(crate) unsafe fn win_lock(
     lock_type: c_int,
     rank: c_int,
     assert: c_int,
     win: Win,
 ) -> Result<(), Error> {
-    let object = window(win)?;
     let kind = match lock_type {
-        MPI_LOCK_SHARED => LockKind::Shared,
-        MPI_LOCK_EXCLUSIVE => LockKind::Exclusive,
-        _ => {
-            let text = format!(
-                "argument lock_type = {lock_type}: it is MPI_LOCK_SHARED or MPI_LOCK_EXCLUSIVE"
-            );
-            return Err(Error::new(MPI_ERR_LOCKTYPE, text));
-        }
+        MPI_LOCK_SHARED => Some(LockKind::Shared),
+        MPI_LOCK_EXCLUSIVE => Some(LockKind::Exclusive),
+        _ => None,
     };
+    if let (Some(kind), 0) = (kind, assert)
+        && at_once(rank, win, |window, rank| window.lock_at_once(kind, rank, assert))
+    {
+        return Ok(());
+    }
+    let object = window(win)?;
+    let kind = kind.ok_or_else(|| {
+        let text = format!(
+            "argument lock_type = {lock_type}: it is MPI_LOCK_SHARED or MPI_LOCK_EXCLUSIVE"
+        );
+        Error::new(MPI_ERR_LOCKTYPE, text)
+    })?;
     let assert = asserted(assert)?;
     match target(&object, rank, "rank")? {
         Some(rank) if object.window.lock_at_once(kind, rank, assert) => Ok(()),
@@ -115,9 +131,11 @@ pub(crate) unsafe fn win_lock(
 }
 
 pub(crate) unsafe fn win_unlock(rank: c_int, win: Win) -> Result<(), Error> {
+    if at_once(rank, win, |window, rank| window.unlock_at_once(rank)) {
+        return Ok(());
+    }
     let object = window(win)?;
     match target(&object, rank, "rank")? {
-        Some(rank) if object.window.unlock_at_once(rank) => Ok(()),
         Some(rank) => run(&object, "MPI_Win_unlock", object.window.unlock(rank)),
         None => Ok(()),
     }
