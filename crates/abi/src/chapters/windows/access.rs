@@ -115,6 +115,7 @@ pub(crate) unsafe fn put(
 
 /// # Safety
 /// As for [`buffer`] and [`Side::issue`].
+#[inline(never)]
 unsafe fn put_with(
     call: &'static str,
     (address, elements, ty): (*const c_void, i64, Datatype),
@@ -171,6 +172,7 @@ pub(crate) unsafe fn get(
 
 /// # Safety
 /// As for [`buffer`] and [`Side::issue`].
+#[inline(never)]
 unsafe fn get_with(
     call: &'static str,
     (address, elements, ty): (*const c_void, i64, Datatype),

@@ -110,11 +110,25 @@ pub(crate) unsafe fn win_lock(
         MPI_LOCK_EXCLUSIVE => Some(LockKind::Exclusive),
         _ => None,
     };
-    if let (Some(kind), 0) = (kind, assert)
-        && at_once(rank, win, |window, rank| window.lock_at_once(kind, rank, assert))
-    {
-        return Ok(());
+    match (kind, assert) {
+        (Some(kind), 0)
+            if at_once(rank, win, |window, rank| window.lock_at_once(kind, rank, 0)) =>
+        {
+            Ok(())
+        }
+        _ => lock_slowly(lock_type, kind, rank, assert, win),
     }
+}
+
+// Apart, so that the calls that need no waiting have no large frame.
+#[inline(never)]
+fn lock_slowly(
+    lock_type: c_int,
+    kind: Option<LockKind>,
+    rank: c_int,
+    assert: c_int,
+    win: Win,
+) -> Result<(), Error> {
     let object = window(win)?;
     let kind = kind.ok_or_else(|| {
         let text = format!(
@@ -124,16 +138,20 @@ pub(crate) unsafe fn win_lock(
     })?;
     let assert = asserted(assert)?;
     match target(&object, rank, "rank")? {
-        Some(rank) if object.window.lock_at_once(kind, rank, assert) => Ok(()),
         Some(rank) => run(&object, "MPI_Win_lock", object.window.lock(kind, rank, assert)),
         None => Ok(()),
     }
 }
 
 pub(crate) unsafe fn win_unlock(rank: c_int, win: Win) -> Result<(), Error> {
-    if at_once(rank, win, |window, rank| window.unlock_at_once(rank)) {
-        return Ok(());
+    match at_once(rank, win, |window, rank| window.unlock_at_once(rank)) {
+        true => Ok(()),
+        false => unlock_slowly(rank, win),
     }
+}
+
+#[inline(never)]
+fn unlock_slowly(rank: c_int, win: Win) -> Result<(), Error> {
     let object = window(win)?;
     match target(&object, rank, "rank")? {
         Some(rank) => run(&object, "MPI_Win_unlock", object.window.unlock(rank)),
@@ -152,11 +170,17 @@ pub(crate) unsafe fn win_unlock_all(win: Win) -> Result<(), Error> {
     run(&object, "MPI_Win_unlock_all", object.window.unlock_all())
 }
 
+#[inline]
 fn flush(call: &'static str, rank: c_int, win: Win) -> Result<(), Error> {
-    let object = window(win)?;
-    if usize::try_from(rank).is_ok_and(|rank| object.window.is_flushed(rank)) {
-        return Ok(());
+    match at_once(rank, win, |window, rank| window.is_flushed(rank)) {
+        true => Ok(()),
+        false => flush_slowly(call, rank, win),
     }
+}
+
+#[inline(never)]
+fn flush_slowly(call: &'static str, rank: c_int, win: Win) -> Result<(), Error> {
+    let object = window(win)?;
     match target(&object, rank, "rank")? {
         Some(rank) => run(&object, call, object.window.flush(rank)),
         None => Ok(()),
