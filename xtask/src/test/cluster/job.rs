@@ -22,6 +22,10 @@ impl Nodes {
     }
 
     fn text(self) -> String {
+        // A lone number would be one of ranks a node.
+        if self.0.len() == 1 {
+            return "1".to_owned();
+        }
         self.0.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
     }
 }
