@@ -38,7 +38,7 @@ const PROGRAMS: &[&str] = &[
 ];
 
 /// Seconds after which a virtual machine is taken for stuck, however busy the host is.
-const TIMEOUT: &str = "2500";
+const TIMEOUT: &str = "5000";
 
 /// Which machines the tests run in.
 #[derive(Clone, Copy, Debug, ValueEnum)]

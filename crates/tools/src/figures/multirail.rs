@@ -119,6 +119,42 @@ fn small_alike(lab: &Lab) -> Result<Value, String> {
     Ok(Value::Word("similar".to_owned()))
 }
 
+/// What makes a difference in a figure.
+const ALIKE: f64 = 1.1;
+
+/// How many times the one-rail figure two rails reach.
+fn gains(lab: &Lab, machine: &'static str, test: Test) -> Result<Vec<(usize, f64)>, String> {
+    let gain = |size| {
+        let [one, two] = [false, true].map(|all| lab.measure(machine, on(test, all), size));
+        Ok((size, two? / one?))
+    };
+    sizes().into_iter().map(gain).collect()
+}
+
+/// A size in KiB.
+fn kib(size: Option<usize>) -> Result<Value, String> {
+    let size = size.ok_or("no size of the figure is such")?;
+    Ok(Value::Number(size as f64 / 1024.0))
+}
+
+/// Up to where puts are as fast on one rail as on two.
+fn alike_up_to(lab: &Lab) -> Result<Value, String> {
+    let gains = gains(lab, IA32, Test::Put)?;
+    kib(gains.iter().take_while(|(_, gain)| *gain < ALIKE).last().map(|(size, _)| *size))
+}
+
+/// From where on puts are faster on two rails.
+fn gains_from(lab: &Lab) -> Result<Value, String> {
+    let gains = gains(lab, IA32, Test::Put)?;
+    kib(gains.iter().rev().take_while(|(_, gain)| *gain >= ALIKE).last().map(|(size, _)| *size))
+}
+
+/// Up to where a put by itself takes as long on two rails as on one: it is in one piece.
+fn whole_up_to(lab: &Lab) -> Result<Value, String> {
+    let gains = gains(lab, EM64T, Test::PutLatency)?;
+    kib(gains.iter().take_while(|(_, gain)| *gain > 0.999).last().map(|(size, _)| *size))
+}
+
 /// Rows of the text's peaks: machine, row, test, rails, order.
 const PEAKS: [(&str, &str, Test, bool, Order); 16] = [
     (IA32, "peak MPI_Put bandwidth two rails; IA32, two HCAs", Test::Put, true, Order::Called),
@@ -192,7 +228,13 @@ fn checks() -> Vec<Check> {
         let what = OneSided { test: Test::Interleaved, all_rails: false, order };
         Check { row, simulate: Simulate::Run(machine, Workload::OneSided(what), LARGEST) }
     }));
-    let shown: [Shown; 6] = [
+    let shown: [Shown; 9] = [
+        (
+            "largest message for which one rail and two perform alike in MPI_Put bandwidth; IA32",
+            alike_up_to,
+        ),
+        ("smallest message that gains from fragmentation over two rails; IA32", gains_from),
+        ("largest message that is not fragmented over two rails; EM64T", whole_up_to),
         ("reduction of large MPI_Put latency; IA32", |lab| reduction(lab, IA32, Test::PutLatency)),
         ("reduction of large MPI_Put latency; EM64T", |lab| {
             reduction(lab, EM64T, Test::PutLatency)

@@ -5,8 +5,8 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// Seconds after which mpiexec says what the ranks wait for, and ends the job.
-const TIMEOUT: &str = "200";
+/// Seconds after which mpiexec usually says what the ranks wait for, and ends the job.
+pub const LIMIT: u64 = 200;
 
 /// The node of each rank, as `WEFT_NODES` says it. Odd nodes are at the other end of the cables.
 #[derive(Clone, Copy)]
@@ -44,6 +44,8 @@ pub struct Job<'a> {
     pub each: u64,
     /// Variables for all ranks.
     pub environment: &'a [(&'a str, &'a str)],
+    /// Seconds that it may take.
+    pub limit: u64,
 }
 
 impl Job<'_> {
@@ -51,7 +53,7 @@ impl Job<'_> {
     pub fn run(&self, prefix: &Path, rails: &Rails) -> Result<(String, u64), String> {
         let (before, cables) = (rails::sent()?, rails.carried()?);
         let mut command = Command::new(prefix.join("bin/mpiexec"));
-        command.args(["--timeout", TIMEOUT, "-n", &self.nodes.0.len().to_string()]);
+        command.args(["--timeout", &self.limit.to_string(), "-n", &self.nodes.0.len().to_string()]);
         command.args(&self.words).env("WEFT_NODES", self.nodes.text());
         // Nodes in turn at one end of the cables and the other.
         command.env("WEFT_DEVICES", rails.ends.each_ref().map(|end| end.join(",")).join(";"));

@@ -27,6 +27,9 @@ const PROGRESS: &[&[(&str, &str)]] = &[
     &[("WEFT_PROGRESS", "locked")],
 ];
 
+/// Seconds that a program may take which CI has no time for.
+const LONG: u64 = 1200;
+
 /// All designs of fences.
 const FENCES: &[&[(&str, &str)]] = &[
     &[],
@@ -45,10 +48,13 @@ struct Machine<'a> {
     environment: &'static [(&'static str, &'static str)],
     /// Packets that each cable must carry for the next program.
     each: u64,
+    /// Seconds that a program may take.
+    limit: u64,
 }
 
 pub fn run(inside: &Inside) -> Result<(), String> {
-    let mut machine = Machine { inside, rails: Rails::find()?, environment: &[], each: 0 };
+    let rails = Rails::find()?;
+    let mut machine = Machine { inside, rails, environment: &[], each: 0, limit: job::LIMIT };
     let mut parts = Parts::new(&inside.only);
     parts.part("programs over verbs", |parts| machine.programs(parts))?;
     parts.part("mpi4py over verbs", |parts| machine.mpi4py(parts))?;
@@ -64,9 +70,13 @@ pub fn run(inside: &Inside) -> Result<(), String> {
 
 /// Windows on one to five ranks: what CI runs on two.
 pub fn long(inside: &Inside) -> Result<(), String> {
-    let mut machine = Machine { inside, rails: Rails::find()?, environment: &[], each: 0 };
+    let mut machine =
+        Machine { inside, rails: Rails::find()?, environment: &[], each: 0, limit: LONG };
     let mut parts = Parts::new(&inside.only);
-    parts.part("windows over verbs", |parts| machine.windows(parts))?;
+    for nodes in COUNTS {
+        let name = format!("windows over verbs, {} ranks", nodes.0.len());
+        parts.part(&name, |parts| machine.windows(parts, nodes))?;
+    }
     parts.end()
 }
 
@@ -75,21 +85,19 @@ const COUNTS: [Nodes; 5] = [Nodes(&[0]), TWO, THREE, Nodes(&[0, 1, 2, 3]), FIVE]
 const WINDOWS: &[&str] = &["test_win", "test_rma", "test_rma_nb"];
 
 impl Machine<'_> {
-    fn windows(&mut self, parts: &mut Parts) -> Result<(), String> {
-        for nodes in COUNTS {
-            self.environment = &[];
-            let borders = nodes.borders();
-            for file in WINDOWS {
-                let words = python::suite_words(&self.inside.sdist, &[file]);
-                let words: Vec<&str> = words.iter().map(String::as_str).collect();
-                self.each = if *file == "test_win" { 0 } else { borders * 1000 };
-                self.python(parts, &format!("mpi4py's {file}"), &words, nodes);
-            }
-            self.each = 0;
-            for fence in FENCES {
-                self.environment = fence;
-                self.program(parts, "windows", &[], nodes, 50 * borders);
-            }
+    fn windows(&mut self, parts: &mut Parts, nodes: Nodes) -> Result<(), String> {
+        self.environment = &[];
+        let borders = nodes.borders();
+        for file in WINDOWS {
+            let words = python::suite_words(&self.inside.sdist, &[file]);
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            self.each = if *file == "test_win" { 0 } else { borders * 1000 };
+            self.python(parts, &format!("mpi4py's {file}"), &words, nodes);
+        }
+        self.each = 0;
+        for fence in FENCES {
+            self.environment = fence;
+            self.program(parts, "windows", &[], nodes, 50 * borders);
         }
         Ok(())
     }
@@ -121,7 +129,8 @@ impl Machine<'_> {
         let name = format!("{} on nodes {:?}{settings}", name.trim_end(), nodes.0);
         parts.test(&name, || {
             let (each, environment) = (self.each, self.environment);
-            let job = Job { nodes, words, says, packets, each, environment };
+            let limit = self.limit;
+            let job = Job { nodes, words, says, packets, each, environment, limit };
             let (text, packets) = job.run(&self.inside.prefix, &self.rails)?;
             if says.contains("latency") {
                 return job::latencies(&text);

@@ -1,7 +1,7 @@
 //! Inside the virtual machine: Kini's collectives, and those over streams, on real datagrams and RDMA
 //! writes, with and without packets lost. What the library must have done for them is counted by it.
 
-use crate::test::cluster::job::{Job, Nodes, word};
+use crate::test::cluster::job::{Job, LIMIT, Nodes, word};
 use crate::test::cluster::parts::Parts;
 use crate::test::cluster::rails::Rails;
 use clap::Args;
@@ -136,8 +136,15 @@ fn job(
     let environment: Vec<_> =
         selected.iter().copied().chain([("WEFT_ACK_TIMEOUT", "14")]).collect();
     parts.test(&name, || {
-        let job =
-            Job { nodes, words, says: "correct", packets: 100, each: 0, environment: &environment };
+        let job = Job {
+            nodes,
+            words,
+            says: "correct",
+            packets: 100,
+            each: 0,
+            environment: &environment,
+            limit: LIMIT,
+        };
         let (text, packets) = job.run(&inside.prefix, rails)?;
         let counted = |line: &str| line.strip_prefix("counted ").map(str::to_owned);
         let mut all: Vec<String> = text.lines().filter_map(counted).collect();
