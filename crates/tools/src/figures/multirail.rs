@@ -53,7 +53,7 @@ fn pair(
         rows: Vec::new(),
         note: match latency {
             true => "One operation an epoch of start and complete, there and back: half of it.",
-            false => "Epochs of start and complete with 16 operations; fragments from 8 KiB on.",
+            false => "Epochs of start and complete with 16 operations; fragments beyond 8 KiB.",
         },
     }
 }

@@ -4,6 +4,7 @@
 use super::{Measured, Rank, WARM_UP, each, first, text, world};
 use crate::figures::workload::{OneSided, Test};
 use std::rc::Rc;
+use weft_channel::rails::Thresholds;
 use weft_datatype::{Basic, Predefined, Type};
 use weft_fabric_sim::{Machine, Options, Sim};
 use weft_p2p::Limits;
@@ -12,6 +13,9 @@ use weft_rma::{Memory, Spot, Window};
 
 /// Operations of an epoch ("window size", section 4.2).
 const OPERATIONS: usize = 16;
+
+/// From where on the document fragments: "messages of size greater than 8KBytes" (4.3).
+const FRAGMENTED: usize = (8 << 10) + 1;
 
 /// One side of the pair.
 struct Side {
@@ -24,6 +28,12 @@ struct Side {
 impl Side {
     async fn new(rank: Rank, bytes: usize, options: weft_rma::Options) -> Result<Side, String> {
         let brings = Memory::Allocate { len: bytes, align: 64 };
+        let rails = rank.comm.engine().endpoint().rails();
+        rails.set_thresholds(Thresholds {
+            write: FRAGMENTED,
+            read: FRAGMENTED,
+            ..Thresholds::default()
+        });
         let window = Window::create(&rank.comm, brings, 1, options).await.map_err(text)?;
         let byte = Predefined::new().of(Basic::BYTE).clone();
         Ok(Side { rank, window, byte, bytes })
