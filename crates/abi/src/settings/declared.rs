@@ -1,0 +1,406 @@
+//! Every setting, declared once.
+
+use Agreement::{All, Each};
+use Audience::{Developer, Tuner, User};
+use Part::{Collective, Fabric, Launch, P2p, Rma, Shm, Verbs, Waiting};
+use weft_collective::Operation;
+
+/// What a setting may hold.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    /// A whole number in this range.
+    Number { least: u64, most: u64 },
+    /// 0 or 1.
+    Switch,
+    /// One of these words, in capitals or not.
+    Choice(&'static [&'static str]),
+    /// A whole number in this range, or nothing.
+    Maybe { least: u64, most: u64 },
+    /// Any words, or nothing; understood where they are used.
+    Words,
+    /// An algorithm for a collective operation, with its parameter, or `auto`.
+    Algorithm(Operation),
+    /// A [`weft_fabric_fault::Plan`] of faults, or nothing.
+    Faults,
+    /// Which ranks share a node, or nothing; read where the job is joined.
+    Nodes,
+    /// The name of a file, or nothing; read where the job is joined.
+    File,
+}
+
+/// The part of the library that a variable is about: its category in the tool interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Part {
+    P2p,
+    Collective,
+    Rma,
+    Waiting,
+    Fabric,
+    Shm,
+    Verbs,
+    Launch,
+}
+
+/// Who may have a reason to look at a variable, or to change it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Audience {
+    User,
+    Tuner,
+    Developer,
+}
+
+/// Whether processes may have values of their own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Agreement {
+    Each,
+    All,
+}
+
+/// What the tool interface says of a setting.
+#[derive(Clone, Copy)]
+pub struct About(pub Part, pub Audience, pub Agreement);
+
+/// A setting.
+pub struct Setting {
+    pub name: &'static str,
+    pub about: About,
+    pub kind: Kind,
+    pub default: &'static str,
+    pub doc: &'static str,
+}
+
+const fn algorithm_of(operation: Operation, name: &'static str, doc: &'static str) -> Setting {
+    let about = About(Collective, User, All);
+    Setting { name, about, kind: Kind::Algorithm(operation), default: "auto", doc }
+}
+
+/// All settings of the library.
+pub const SETTINGS: &[Setting] = &[
+    Setting {
+        name: "WEFT_EAGER",
+        about: About(P2p, User, Each),
+        kind: Kind::Number { least: 0, most: u32::MAX as u64 },
+        default: "16384",
+        doc: "largest payload in bytes that is sent at once; above it, rendezvous",
+    },
+    Setting {
+        name: "WEFT_CREDIT",
+        about: About(P2p, User, All),
+        kind: Kind::Number { least: 0, most: u32::MAX as u64 },
+        default: "1048576",
+        doc: "eager payload in bytes that one sender may have unreceived at one receiver",
+    },
+    Setting {
+        name: "WEFT_SHELF",
+        about: About(P2p, User, Each),
+        kind: Kind::Number { least: 0, most: 1 << 30 },
+        default: "4194304",
+        doc: "bytes of memory from which ranks of the same machine copy payloads of 4 to 256 KiB, taken where \
+              there is plenty; 0: none",
+    },
+    Setting {
+        name: "WEFT_RENDEZVOUS",
+        about: About(P2p, User, Each),
+        kind: Kind::Choice(&["read", "write"]),
+        default: "read",
+        doc: "how payloads move that are not sent at once: the receiver reads the sender's memory, or the sender \
+              writes to the receiver's",
+    },
+    Setting {
+        name: "WEFT_FENCE",
+        about: About(Rma, User, All),
+        kind: Kind::Choice(&["2S", "1S", "1S-BARRIER", "RI", "ACK"]),
+        default: "ACK",
+        doc: "how MPI_Win_fence works: queued operations as messages, flags of all pairs, flags and a barrier, \
+              counted arrivals, acknowledged writes and a barrier; the hint weft_fence is for one window",
+    },
+    Setting {
+        name: "WEFT_RMA_ORDER",
+        about: About(Rma, User, All),
+        kind: Kind::Choice(&["called", "turns"]),
+        default: "called",
+        doc: "puts and gets on a network are issued as they are called, or queued and issued in turns so that both \
+              directions work at once; the hint weft_rma_order is for one window",
+    },
+    Setting {
+        name: "WEFT_CMA",
+        about: About(Shm, User, All),
+        kind: Kind::Switch,
+        default: "1",
+        doc: "0: never read another process's memory directly, copy through shared cells",
+    },
+    Setting {
+        name: "WEFT_MAP",
+        about: About(Collective, User, All),
+        kind: Kind::Words,
+        default: "auto",
+        doc: "the map that chooses collective algorithms by ranks and bytes: the name of a shipped one \
+              (maps/README.md), a file of `weft tune` (with a / or a . in its name), none, or auto: shm \
+              among ranks that share memory, ndr elsewhere",
+    },
+    algorithm_of(
+        Operation::Barrier,
+        "WEFT_BARRIER",
+        "the algorithm of barriers, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
+    algorithm_of(
+        Operation::Bcast,
+        "WEFT_BCAST",
+        "the algorithm of broadcasts, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
+    algorithm_of(
+        Operation::Gather,
+        "WEFT_GATHER",
+        "the algorithm of gathers of equal blocks, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
+    algorithm_of(
+        Operation::Gatherv,
+        "WEFT_GATHERV",
+        "the algorithm of gathers of blocks that differ in length, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
+    algorithm_of(
+        Operation::Scatter,
+        "WEFT_SCATTER",
+        "the algorithm of scatters of equal blocks, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
+    algorithm_of(
+        Operation::Scatterv,
+        "WEFT_SCATTERV",
+        "the algorithm of scatters of blocks that differ in length, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
+    algorithm_of(
+        Operation::Allgather,
+        "WEFT_ALLGATHER",
+        "the algorithm of allgathers, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
+    algorithm_of(
+        Operation::Alltoall,
+        "WEFT_ALLTOALL",
+        "the algorithm of exchanges of equal blocks among all, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
+    algorithm_of(
+        Operation::Alltoallv,
+        "WEFT_ALLTOALLV",
+        "the algorithm of exchanges of blocks that differ in length among all, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
+    algorithm_of(
+        Operation::Reduce,
+        "WEFT_REDUCE",
+        "the algorithm of reductions to one rank, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
+    algorithm_of(
+        Operation::Allreduce,
+        "WEFT_ALLREDUCE",
+        "the algorithm of reductions to all ranks, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
+    algorithm_of(
+        Operation::ReduceScatter,
+        "WEFT_REDUCE_SCATTER",
+        "the algorithm of reductions that are scattered, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
+    algorithm_of(
+        Operation::Scan,
+        "WEFT_SCAN",
+        "the algorithm of inclusive prefix reductions, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
+    algorithm_of(
+        Operation::Exscan,
+        "WEFT_EXSCAN",
+        "the algorithm of exclusive prefix reductions, as in NAME or NAME:PARAMETER (weft info --algorithms lists them), or auto; calls that it cannot serve take the automatic one",
+    ),
+    Setting {
+        name: "WEFT_SPIN_US",
+        about: About(Waiting, Tuner, Each),
+        kind: Kind::Number { least: 0, most: 1_000_000_000 },
+        default: "500",
+        doc: "microseconds to spin before yielding, where the ranks fit the processors",
+    },
+    Setting {
+        name: "WEFT_PROGRESS",
+        about: About(Waiting, User, All),
+        kind: Kind::Choice(&["auto", "none", "locked", "signal", "handover"]),
+        default: "auto",
+        doc: "who moves messages while the program computes: nobody (none), a helper thread under a lock (locked), \
+              the program's thread in a signal handler (signal), a helper thread while the program's is outside of \
+              MPI (handover), or auto: handover, from when something asks for it",
+    },
+    Setting {
+        name: "WEFT_PROGRESS_SIGNAL",
+        about: About(Waiting, User, Each),
+        kind: Kind::Number { least: 1, most: 64 },
+        default: "23",
+        doc: "number of the signal of WEFT_PROGRESS=signal, one that the program neither blocks nor handles; 23 is \
+              SIGURG",
+    },
+    Setting {
+        name: "WEFT_PROGRESS_ENDS",
+        about: About(Waiting, Tuner, Each),
+        kind: Kind::Choice(&["auto", "0", "1"]),
+        default: "auto",
+        doc: "1: the end of a transfer rouses the receiver's helper thread, which tells the sender; 0: the receiver's \
+              next MPI call tells it; auto: 1, but 0 with signal",
+    },
+    Setting {
+        name: "WEFT_PROGRESS_POLICY",
+        about: About(Waiting, Tuner, Each),
+        kind: Kind::Choice(&["default", "fifo", "rr"]),
+        default: "default",
+        doc: "how the system schedules the helper thread: default, fifo or rr (round robin) at the highest \
+              permitted priority; where it is not permitted, default",
+    },
+    Setting {
+        name: "WEFT_VERBOSE",
+        about: About(Launch, User, Each),
+        kind: Kind::Switch,
+        default: "0",
+        doc: "1: one rank of each node says at MPI_Init what connects the ranks: rails, bounds, and \
+              adapters that are not used, with the reason",
+    },
+    Setting {
+        name: "WEFT_FAULT",
+        about: About(Fabric, Developer, Each),
+        kind: Kind::Faults,
+        default: "",
+        doc: "for tests: trouble that a network may make, as in seed=7,message_delay=0.3,\
+              completion_delay=0.3,reorder=1",
+    },
+    Setting {
+        name: "WEFT_FABRIC",
+        about: About(Fabric, User, All),
+        kind: Kind::Choice(&["auto", "shm", "verbs"]),
+        default: "auto",
+        doc: "how ranks are connected: shm (shared memory, one node), verbs (InfiniBand and RoCE, \
+              within a node, too), or auto (shared memory within nodes, verbs between them)",
+    },
+    Setting {
+        name: "WEFT_DEVICES",
+        about: About(Verbs, User, Each),
+        kind: Kind::Words,
+        default: "",
+        doc: "the adapters to use, in the order of rails, as in mlx5_0,mlx5_1:1 (of a port); nothing: \
+              all with an active port. Lists separated by ; are for nodes in turn",
+    },
+    Setting {
+        name: "WEFT_RAILS",
+        about: About(Verbs, User, All),
+        kind: Kind::Number { least: 1, most: weft_fabric_verbs::RAILS_MAX as u64 },
+        default: "4",
+        doc: "the most rails (adapters or ports) to use",
+    },
+    Setting {
+        name: "WEFT_RAIL_WRITE",
+        about: About(Rma, Tuner, All),
+        kind: Kind::Number { least: 0, most: u32::MAX as u64 },
+        default: "8192",
+        doc: "puts and other writes of so many bytes and more are spread over all rails to a peer",
+    },
+    Setting {
+        name: "WEFT_RAIL_READ",
+        about: About(Rma, Tuner, All),
+        kind: Kind::Number { least: 0, most: u32::MAX as u64 },
+        default: "8192",
+        doc: "gets and other reads of so many bytes and more are spread over all rails to a peer",
+    },
+    Setting {
+        name: "WEFT_RAIL_RENDEZVOUS",
+        about: About(Rma, Tuner, All),
+        kind: Kind::Number { least: 0, most: u32::MAX as u64 },
+        default: "16384",
+        doc: "the payload of a message of so many bytes and more is read over all rails to its sender",
+    },
+    Setting {
+        name: "WEFT_RAIL",
+        about: About(Verbs, Tuner, All),
+        kind: Kind::Maybe { least: 0, most: weft_fabric_verbs::RAILS_MAX as u64 - 1 },
+        default: "",
+        doc: "the rail for all traffic; nothing: messages of a pair of ranks take one, by the sum of the ranks, and long transfers all",
+    },
+    Setting {
+        name: "WEFT_GID_INDEX",
+        about: About(Verbs, Tuner, Each),
+        kind: Kind::Maybe { least: 0, most: 255 },
+        default: "",
+        doc: "RoCE: entry of the port's table of addresses; nothing: version 2 over IPv4 if there is \
+              one, then over IPv6, then version 1",
+    },
+    Setting {
+        name: "WEFT_SERVICE_LEVEL",
+        about: About(Verbs, Tuner, Each),
+        kind: Kind::Number { least: 0, most: 15 },
+        default: "0",
+        doc: "InfiniBand: the service level of all traffic",
+    },
+    Setting {
+        name: "WEFT_TRAFFIC_CLASS",
+        about: About(Verbs, Tuner, Each),
+        kind: Kind::Number { least: 0, most: 255 },
+        default: "0",
+        doc: "RoCE: the traffic class (DSCP and ECN bits) of all traffic",
+    },
+    Setting {
+        name: "WEFT_MTU",
+        about: About(Verbs, Tuner, Each),
+        kind: Kind::Maybe { least: 256, most: 4096 },
+        default: "",
+        doc: "the largest packet in bytes, if less than what the ports have",
+    },
+    Setting {
+        name: "WEFT_CONNECTIONS",
+        about: About(Verbs, Tuner, All),
+        kind: Kind::Number { least: 1, most: 1 << 24 },
+        default: "4096",
+        doc: "the most connections (queue pairs) of one process",
+    },
+    Setting {
+        name: "WEFT_IN_ORDER",
+        about: About(Verbs, Tuner, All),
+        kind: Kind::Choice(&["auto", "0", "1"]),
+        default: "auto",
+        doc: "whether adapters place the bytes of a write in ascending order, so that a receiver may \
+              poll the last one: auto (by the list of adapters that do), 0 (no), or 1 (yes)",
+    },
+    Setting {
+        name: "WEFT_ACK_TIMEOUT",
+        about: About(Verbs, Tuner, Each),
+        kind: Kind::Number { least: 1, most: 31 },
+        default: "16",
+        doc: "verbs: the time for one transmission, as exponent: 4.096 us times two to it",
+    },
+    Setting {
+        name: "WEFT_ACK_RETRIES",
+        about: About(Verbs, Tuner, Each),
+        kind: Kind::Number { least: 0, most: 6 },
+        default: "6",
+        doc: "verbs: transmissions that are repeated before a peer counts as lost",
+    },
+    Setting {
+        name: "WEFT_PATIENCE",
+        about: About(Verbs, Tuner, Each),
+        kind: Kind::Number { least: 1, most: 1_000_000 },
+        default: "300",
+        doc: "verbs: seconds that a peer may leave the request for a connection unanswered",
+    },
+    Setting {
+        name: "WEFT_KEEPALIVE",
+        about: About(Verbs, Tuner, Each),
+        kind: Kind::Number { least: 0, most: 1_000_000 },
+        default: "2",
+        doc: "verbs: seconds after which a waiting process asks silent peers for a sign of life; 0: \
+              never",
+    },
+    Setting {
+        name: weft_bootstrap::nodes::SETTING,
+        about: About(Launch, Developer, All),
+        kind: Kind::Nodes,
+        default: "",
+        doc: "for tests: several nodes on one machine, as a number of ranks a node (2) or the node of \
+              each rank (0,0,1,1)",
+    },
+    Setting {
+        name: weft_bootstrap::PMIX_SETTING,
+        about: About(Launch, User, Each),
+        kind: Kind::File,
+        default: "",
+        doc: "the file of libpmix, for launchers that speak PMIx, where it is not found by itself",
+    },
+];

@@ -1,0 +1,146 @@
+//! Every interleaving of the helper, the program's thread and a sender, within loom's bounds.
+
+use super::super::Doorbell;
+use super::*;
+use loom::cell::UnsafeCell;
+use loom::sync::atomic::AtomicU32;
+use loom::sync::{Arc, Condvar, Mutex};
+
+/// What the model's threads share: `seen` is the library's state, `messages` the network's.
+struct All {
+    helper: Helper,
+    place: Doorbell,
+    messages: AtomicU32,
+    seen: UnsafeCell<u32>,
+}
+
+impl All {
+    fn new() -> Arc<All> {
+        let (helper, place) = (Helper::new(), Doorbell::new());
+        let (messages, seen) = (AtomicU32::new(0), UnsafeCell::new(0));
+        Arc::new(All { helper, place, messages, seen })
+    }
+
+    /// Touches what only one side may touch at a time; true once the message is there.
+    fn look(&self) -> bool {
+        let sent = self.messages.load(Ordering::Acquire);
+        // SAFETY: exclusive by the hand-over, which the checker checks.
+        self.seen.with_mut(|seen| unsafe { *seen = sent });
+        sent == 1
+    }
+}
+
+/// A peer sends while the main thread goes in and out. Whoever sees the message ends the helper;
+/// if nobody does, it sleeps for ever, and the checker reports a deadlock.
+#[test]
+fn loom_a_message_is_seen_by_the_main_thread_or_the_helper() {
+    check(&[true], 3);
+}
+
+/// The same where the main thread first leaves with nothing outstanding.
+#[test]
+fn loom_a_helper_that_is_not_wanted_is_announced_when_it_is() {
+    check(&[false, true], 2);
+}
+
+/// A peer sends, the helper signals, and the handler runs on the main thread: while it is outside, or late, when
+/// it has entered again. Whoever sees the message ends the helper.
+#[test]
+fn loom_a_message_is_seen_by_the_handler_or_by_who_leaves() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        let all = All::new();
+        let signalled = Arc::new((Mutex::new(false), Condvar::new()));
+        let helper = {
+            let (all, signalled) = (all.clone(), signalled.clone());
+            let signal = move || {
+                *signalled.0.lock().unwrap() = true;
+                signalled.1.notify_one();
+            };
+            loom::thread::spawn(move || {
+                all.helper.run_by(&all.place, || Turn::Signal, || false, signal);
+            })
+        };
+        let peer = {
+            let all = all.clone();
+            loom::thread::spawn(move || {
+                all.messages.fetch_add(1, Ordering::Release);
+                all.place.wake();
+            })
+        };
+        let saw = std::cell::Cell::new(false);
+        let look = || saw.set(saw.get() | all.look());
+        let handler = || {
+            all.helper.interrupt(&all.place, || {
+                look();
+                false
+            })
+        };
+        all.helper.enter();
+        // One that is late.
+        if std::mem::replace(&mut *signalled.0.lock().unwrap(), false) {
+            handler();
+        }
+        let left = || {
+            look();
+            false
+        };
+        all.helper.leave(&all.place, || true, left);
+        while !saw.get() {
+            let mut signal = signalled.0.lock().unwrap();
+            while !*signal {
+                signal = signalled.1.wait(signal).unwrap();
+            }
+            *signal = false;
+            drop(signal);
+            handler();
+        }
+        all.helper.stop(&all.place);
+        peer.join().unwrap();
+        helper.join().unwrap();
+    });
+}
+
+fn check(leaves: &'static [bool], preemptions: usize) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model.check(move || {
+        let all = All::new();
+        let helper = {
+            let all = all.clone();
+            let work = {
+                let all = all.clone();
+                move || {
+                    if all.look() {
+                        all.helper.stop(&all.place);
+                    }
+                    // True would only add a round.
+                    false
+                }
+            };
+            loom::thread::spawn(move || all.helper.run(&all.place, work))
+        };
+        let peer = {
+            let all = all.clone();
+            loom::thread::spawn(move || {
+                all.messages.fetch_add(1, Ordering::Release);
+                all.place.wake();
+            })
+        };
+        let mut saw = false;
+        for &wanted in leaves {
+            all.helper.enter();
+            let look = || {
+                saw |= all.look();
+                false
+            };
+            all.helper.leave(&all.place, || wanted, look);
+        }
+        if saw {
+            all.helper.stop(&all.place);
+        }
+        peer.join().unwrap();
+        helper.join().unwrap();
+    });
+}
