@@ -50,6 +50,8 @@ pub struct State {
     pub closing: RefCell<Vec<weft_process::Task>>,
     pub groups: RefCell<Table<Group>>,
     pub types: RefCell<Table<Rc<TypeObject>>>,
+    /// Tests in a row that found nothing.
+    pub idle_tests: Cell<u32>,
     /// By handle less 0x200.
     pub predefined_types: Vec<Option<Rc<TypeObject>>>,
     /// Sizes of those that lie in memory without gaps, in bytes; 0 for the others.
@@ -119,6 +121,7 @@ impl State {
             _ => 0,
         };
         State {
+            idle_tests: Cell::new(0),
             plain_sizes: std::array::from_fn(plain_size),
             phase: Cell::new(Phase::Before),
             world_phase: Cell::new(Phase::Before),

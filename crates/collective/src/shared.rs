@@ -308,7 +308,7 @@ impl<F: Fabric> Hall<'_, F> {
 
     /// Puts `data` down for the next meeting, at byte `offset` of the desk.
     pub fn put(&self, offset: usize, data: Sge) {
-        self.desk().part(offset, data.len()).copy_from(data);
+        self.desk().part(offset, data.len()).copy_for_others(data);
         self.link.endpoint.fabric().charge(Work::Copy(data.len()));
     }
 

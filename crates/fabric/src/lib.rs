@@ -30,5 +30,6 @@ pub use fabric::{Completion, Fabric, Work};
 pub use fault::{Cause, Fault};
 pub use memory::{
     Flag, Key, Region, RemoteAddr, RemoteFlag, SMALL, Sge, Staging, StagingPool, Words, copy_small,
+    past_caches,
 };
 pub use message::{Datagram, Glance, GroupId, Head, Message, Posted};

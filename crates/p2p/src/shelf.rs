@@ -126,7 +126,7 @@ impl Shelf {
         }
         let (region, places) = self.made.as_mut()?;
         let (number, at) = places.take(payload.len(), self.size)?;
-        region.local.part(at, payload.len()).copy_from(payload);
+        region.local.part(at, payload.len()).copy_for_others(payload);
         Some((number | SHELVED, region.at(at)))
     }
 

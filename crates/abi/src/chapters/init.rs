@@ -194,6 +194,9 @@ fn connect(state: &State) -> Result<(), String> {
         read: settings::number("WEFT_RAIL_READ")? as usize,
         rendezvous: settings::number("WEFT_RAIL_RENDEZVOUS")? as usize,
     });
+    if let Some(bytes) = settings::maybe("WEFT_PAST_CACHES")? {
+        weft_fabric::past_caches(bytes as usize);
+    }
     *state.selection.borrow_mut() = std::rc::Rc::new(selection);
     *state.report.borrow_mut() = bootstrap.report();
     *state.bootstrap.borrow_mut() = Some(bootstrap);

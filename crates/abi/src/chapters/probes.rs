@@ -51,12 +51,21 @@ pub(crate) unsafe fn iprobe(
     Ok(())
 }
 
+/// So many tests in a row that found nothing (some 30 us) are patience enough.
+const PATIENCE: u32 = 1024;
+
 /// A test that found nothing lets another process run, if the ranks do not fit the processors: a
-/// program that tests in a loop must not hold up what it waits for.
+/// program that tests in a loop must not hold up what it waits for. Where they fit, now and then: a
+/// processor may have foreign work, too.
 pub fn idle_test(nothing: bool) {
-    if nothing
-        && let Some(engine) = state().engine.get()
-        && !engine.policy().fits
+    let state = state();
+    if !nothing {
+        return state.idle_tests.set(0);
+    }
+    let row = state.idle_tests.get().wrapping_add(1);
+    state.idle_tests.set(row);
+    if let Some(engine) = state.engine.get()
+        && (row.is_multiple_of(PATIENCE) || !engine.policy().fits)
     {
         crate::lock::unlocked(std::thread::yield_now);
     }

@@ -99,6 +99,14 @@ pub const SETTINGS: &[Setting] = &[
               there is plenty; 0: none",
     },
     Setting {
+        name: "WEFT_PAST_CACHES",
+        about: About(Shm, Tuner, Each),
+        kind: Kind::Maybe { least: 0, most: u32::MAX as u64 },
+        default: "",
+        doc: "bytes from which payloads that ranks of the same machine copy go past the caches (16384 suits ranks \
+              whose processors share no cache); none: never",
+    },
+    Setting {
         name: "WEFT_RENDEZVOUS",
         about: About(P2p, User, Each),
         kind: Kind::Choice(&["read", "write"]),
