@@ -101,7 +101,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_PAST_CACHES",
         about: About(Shm, Tuner, Each),
-        kind: Kind::Maybe { least: 0, most: u32::MAX as u64 },
+        kind: Kind::Maybe { least: 0, most: i32::MAX as u64 },
         default: "",
         doc: "bytes from which payloads that ranks of the same machine copy go past the caches (16384 suits ranks \
               whose processors share no cache); none: never",
