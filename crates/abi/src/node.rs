@@ -274,6 +274,13 @@ impl Fabric for Node {
             src: RemoteAddr,
             done: Completion,
         ) -> Result<(), Fault>;
+        fn write_flag_after(
+            &self,
+            rail: usize,
+            peer: usize,
+            flag: RemoteFlag,
+            value: u64,
+        ) -> Result<bool, Fault>;
         fn rail_works(&self, rail: usize, peer: usize) -> bool;
         fn shown(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge>;
         fn lies_within(&self, memory: Sge) -> bool;

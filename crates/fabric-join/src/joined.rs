@@ -278,6 +278,24 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
             far(f) f.read_over(rail, peer, dst, address::far(src), done))
     }
 
+    fn write_flag_after(
+        &self,
+        rail: usize,
+        peer: usize,
+        flag: RemoteFlag,
+        value: u64,
+    ) -> Result<bool, Fault> {
+        ask!(self, peer,
+        near(n, p) {
+            let flag = RemoteFlag { at: address::near(flag.at), ..flag };
+            n.write_flag_after(rail, p, flag, value).map_err(|e| self.named(e))
+        },
+        far(f) {
+            let flag = RemoteFlag { at: address::far(flag.at), ..flag };
+            f.write_flag_after(rail, peer, flag, value)
+        })
+    }
+
     fn rail_works(&self, rail: usize, peer: usize) -> bool {
         ask!(self, peer, near(_n, _p) true, far(f) f.rail_works(rail, peer))
     }

@@ -80,6 +80,7 @@ impl State {
         let at = self.now + self.options.detection.0;
         let latency = self.prices.write.latency;
         let again = self.launch(at, from as usize, to as usize, bytes, latency, action);
+        self.behind.renamed(flight, again);
         if let (Some(turns), Some(again), Some(number)) = (&mut self.turns, again, number) {
             turns.numbers.insert(again, number);
         }

@@ -31,8 +31,14 @@ impl State {
             self.deliver_in_turn(number);
             return;
         }
+        if let Action::Write { then: Then::Flag(..), .. } = self.flights[number].action
+            && self.flag_waits(number)
+        {
+            return;
+        }
         match self.flights.take(number) {
             Action::Write { src, dst, then, done } => {
+                self.write_over(number);
                 self.place(from, to, src, dst);
                 self.counts.writes += 1;
                 self.arrow(from, to, Travel::Write, bytes, sent);

@@ -13,6 +13,7 @@
 //!   Machine                     a TOML file: latencies, gaps, rates             machine
 //! ```
 
+mod behind;
 mod cluster;
 mod deaths;
 pub mod explore;

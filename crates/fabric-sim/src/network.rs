@@ -26,6 +26,24 @@ struct BusState {
     out: Free,
     into: Free,
     both: Free,
+    /// The last time in which it carried nothing inwards: from, to.
+    idle: (Picoseconds, Picoseconds),
+}
+
+impl BusState {
+    /// Carries inwards for `time` what is complete at `now`; when it has done so. It could carry it while that
+    /// came; what came between takes but its own time.
+    fn carry(&mut self, now: Picoseconds, time: Picoseconds) -> Picoseconds {
+        let begin = now.saturating_sub(time);
+        let (from, to) = self.idle;
+        let unused = to.min(now).saturating_sub(from.max(begin));
+        let done = now.max(self.into + time.saturating_sub(unused));
+        self.idle = match begin > self.into {
+            true => (self.into, begin),
+            false => (0, 0),
+        };
+        done
+    }
 }
 
 /// One rail's constants.
@@ -173,8 +191,8 @@ impl Network {
         }
         if let Some((bus, i)) = bus {
             let (limits, state) = (self.buses[bus], &mut self.states[i]);
-            done = done
-                .max(state.into + limits.into.time(bytes))
+            done = state
+                .carry(done, limits.into.time(bytes))
                 .max(state.both + limits.both.time(bytes));
             (state.into, state.both) = (done, done);
         }

@@ -119,10 +119,13 @@ impl Sim {
         // Where bytes come in no order, halves of a packet stand for them.
         let scattered = !prices.in_order && state.options.chaos.is_some();
         let unit = if scattered && len <= prices.mtu { len.div_ceil(2) } else { prices.mtu };
-        if len > unit && !local && !src.is_phantom() {
-            state.launch_packets(rail, at, me, peer, wire, price.latency, unit, action);
+        let flight = if len > unit && !local && !src.is_phantom() {
+            state.launch_packets(rail, at, me, peer, wire, price.latency, unit, action)
         } else {
-            state.launch_over(rail, at, me, peer, wire, price.latency, action);
+            state.launch_over(rail, at, me, peer, wire, price.latency, action)
+        };
+        if let (Some(rail), Some(flight)) = (rail, flight) {
+            state.behind.posted((me as u32, peer as u32, rail as u8), flight);
         }
         Ok(())
     }
@@ -359,6 +362,17 @@ impl Fabric for Sim {
         done: Completion,
     ) -> Result<(), Fault> {
         self.post_read(Some(rail), peer, dst, src, done)
+    }
+
+    fn write_flag_after(
+        &self,
+        rail: usize,
+        peer: usize,
+        flag: RemoteFlag,
+        value: u64,
+    ) -> Result<bool, Fault> {
+        let then = Then::Flag(flag, value);
+        self.post_write(Some(rail), peer, Sge::EMPTY, flag.at, then, None).map(|()| true)
     }
 
     fn rail_works(&self, rail: usize, peer: usize) -> bool {

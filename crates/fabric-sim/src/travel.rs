@@ -41,6 +41,7 @@ impl State {
         latency: Picoseconds,
         action: Action,
     ) -> Option<u32> {
+        let path = rail.map(|rail| (from as u32, to as u32, rail as u8));
         let mut flight = Flight { to: to as u32, bytes, ..Flight::aside(action, from, at) };
         let (a, b) = (self.node(from), self.node(to));
         let mut tail = if a == b {
@@ -67,6 +68,9 @@ impl State {
         if matches!(flight.action, Action::Message { .. }) {
             tail = self.in_order(from, to, at, tail);
         }
+        if let Some(path) = path {
+            tail = self.behind.tail(path, &flight.action, tail);
+        }
         let index = self.flights.add(flight);
         self.queue.push(tail, index);
         Some(index)
@@ -85,7 +89,7 @@ impl State {
         latency: Picoseconds,
         mtu: usize,
         action: Action,
-    ) {
+    ) -> Option<u32> {
         let Action::Write { src, dst, then, done } = action else { unreachable!("writes only") };
         let per_part = mtu * src.len().div_ceil(mtu).div_ceil(MOST_PARTS);
         let mut parts: Vec<usize> = (0..src.len()).step_by(per_part).collect();
@@ -105,7 +109,7 @@ impl State {
             self.post(time.max(self.now), from, to, action);
         }
         let rest = Action::Write { src: part(last), dst: dst.offset(last as u64), then, done };
-        self.launch_over(rail, at, from, to, bytes, latency, rest);
+        self.launch_over(rail, at, from, to, bytes, latency, rest)
     }
 
     /// Sends a datagram to all members of a group.
@@ -239,6 +243,9 @@ impl State {
             // Here nothing of the sender's overhead lies between two messages.
             let at = self.now.saturating_sub(self.prices.send.overhead);
             tail = self.in_order(from as usize, to as usize, at, tail);
+        }
+        if let Some(path) = self.behind.path(number) {
+            tail = self.behind.tail(path, &self.flights[number].action, tail);
         }
         self.queue.push(tail, number);
     }

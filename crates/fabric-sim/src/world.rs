@@ -6,6 +6,7 @@
 //! a wait is exact; a look that does not wait must first let global time catch up
 //! ([`weft_fabric::Fabric::poll_clock`]).
 
+use crate::behind::Behind;
 use crate::deaths::Turns;
 use crate::flight::{Action, Flights, NONE};
 use crate::host::{Arrival, Host, HostCounts};
@@ -93,6 +94,8 @@ pub(crate) struct State {
     pub rng: fastrand::Rng,
     /// Where a rail may die.
     pub turns: Option<Box<Turns>>,
+    /// Of what is written over paths.
+    pub behind: Behind,
     pub trace: Option<Trace>,
     pub counts: Counts,
     /// Of ranks whose threads are over.
@@ -141,6 +144,7 @@ impl State {
             members: BTreeMap::new(),
             rng: fastrand::Rng::with_seed(options.seed),
             turns: Turns::of(&options),
+            behind: Behind::default(),
             trace: options.trace.then(Trace::default),
             counts: Counts::default(),
             host_counts: BTreeMap::new(),

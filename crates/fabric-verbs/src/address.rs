@@ -116,6 +116,11 @@ pub struct Target {
     pub wake: bool,
 }
 
+impl Target {
+    /// Address of nothing, for operations without data.
+    pub const NOWHERE: Target = Target { keys: [0; RAILS_MAX], at: 0, wake: false };
+}
+
 /// Checks that `len` bytes at `at` of process `rank` can exist.
 pub fn decode(rank: usize, at: RemoteAddr, len: usize) -> Result<Target, Fault> {
     let Key([bounds, first, second]) = at.key;

@@ -128,6 +128,16 @@ impl Connection {
         self.window.len() + more <= DEPTH
     }
 
+    /// Number of the last request.
+    pub fn latest(&self) -> u32 {
+        self.first.wrapping_add(self.window.len() as u32).wrapping_sub(1)
+    }
+
+    /// Whether request `number` has not completed, as far as it is known.
+    pub fn is_outstanding(&self, number: u32) -> bool {
+        number.wrapping_sub(self.first) as i32 >= 0
+    }
+
     /// Posted and not completed, as far as it is known.
     pub fn outstanding(&self) -> usize {
         self.window.len()

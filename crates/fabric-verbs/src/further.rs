@@ -1,8 +1,9 @@
-//! Further connections with a peer: one on each rail besides that of the first, for writes and reads alone.
+//! Further connections with a peer: one on each rail besides that of the first, for writes, reads, and flags after them.
 //!
 //! ```text
 //!   first connection      messages, flags, immediates, atomics; whatever another one does not take
-//!   further connection    `write_over`, `read_over`: each is one request, and remembered until it has completed
+//!   further connection    `write_over`, `read_over`, `write_flag_after`: each is one request, and remembered until it
+//!                         has completed
 //! ```
 //! One is made when it is first asked for, and used when it is open. One that fails is taken out for good, and what
 //! has not completed there is repeated over the first, once nothing of it can have an effect any more:
@@ -34,13 +35,30 @@ pub struct Further {
     pub posted: VecDeque<Option<Work>>,
     /// What was flushed, in order.
     repeat: Vec<Work>,
+    /// The first connection has taken something in its place: up to this request, or it keeps it still.
+    passed: Option<Passed>,
     /// The peer knows that this end is shut.
     told: bool,
     /// The peer's end is shut.
     heard: bool,
 }
 
+/// How far the first connection is with what it took in place of a further one.
+#[derive(Clone, Copy)]
+enum Passed {
+    Kept,
+    Posted(u32),
+}
+
 impl Core {
+    /// Events that a peer may have under way to this process by connection `link`.
+    pub fn events_by(&self, link: usize) -> usize {
+        match self.is_further(link) {
+            true => self.bounds.further_events(),
+            false => self.bounds.events,
+        }
+    }
+
     pub fn size(&self) -> usize {
         self.addresses.len()
     }
@@ -115,7 +133,74 @@ impl State {
         done: Completion,
     ) -> Result<(), Fault> {
         let link = self.way(core, rail, peer);
-        self.write(core, link, src, dst, Tail::Nothing, done)
+        self.write(core, link, src, dst, Tail::Nothing, done)?;
+        let asked = core.link_over(peer, rail);
+        if link != asked {
+            let first = self.link(peer);
+            let passed = match first.kept_work.is_empty() {
+                true => Passed::Posted(first.latest()),
+                false => Passed::Kept,
+            };
+            if let Some(Some(further)) = self.peers[asked].as_mut().map(|it| &mut it.further) {
+                further.passed = Some(passed);
+            }
+        }
+        Ok(())
+    }
+
+    /// A flag after what was written over `rail` before; false if something of that may still come later.
+    pub fn flag_after(
+        &mut self,
+        core: &Core,
+        rail: usize,
+        peer: usize,
+        tail: Tail,
+    ) -> Result<bool, Fault> {
+        let link = core.link_over(peer, rail);
+        if link == peer || self.peers[link].is_none() {
+            return self
+                .write(core, peer, Sge::EMPTY, RemoteAddr::default(), tail, None)
+                .map(|()| true);
+        }
+        if self.has_passed(link, peer) {
+            return Ok(false);
+        }
+        let repeats = self.out.contains(&(link as u32));
+        match self.link(link).phase {
+            Phase::Greeting => {}
+            Phase::Lost if !repeats => {}
+            Phase::Open => {
+                let work = Work::flag(tail);
+                let it = self.link(link);
+                if !it.kept_work.is_empty() || !self.add_work(link, &work) {
+                    let State { peers, slab, .. } = self;
+                    let it = peers[link].as_deref_mut().expect("looked at above");
+                    slab.push(&mut it.kept_work, work);
+                    self.wait_for(link);
+                }
+                self.ring(link);
+                return Ok(true);
+            }
+            Phase::Lost | Phase::Gone => return Ok(false),
+        }
+        self.write(core, peer, Sge::EMPTY, RemoteAddr::default(), tail, None).map(|()| true)
+    }
+
+    /// Whether further connection `link` is open while the first has not done what it took in its place.
+    fn has_passed(&mut self, link: usize, peer: usize) -> bool {
+        let passed = |it: &Connection| it.further.as_ref().and_then(|further| further.passed);
+        let it = self.link(link);
+        let (open, Some(passed)) = (it.phase == Phase::Open, passed(it)) else { return false };
+        let first = self.link(peer);
+        let left = match passed {
+            Passed::Kept if !first.kept_work.is_empty() => Some(Passed::Kept),
+            Passed::Kept => Some(Passed::Posted(first.latest())),
+            Passed::Posted(number) => first.is_outstanding(number).then_some(passed),
+        };
+        if let Some(further) = &mut self.link(link).further {
+            further.passed = left;
+        }
+        open && left.is_some()
     }
 
     pub fn read_over(

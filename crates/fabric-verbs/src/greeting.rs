@@ -66,10 +66,11 @@ impl State {
             let why = format!("connecting with process {peer}: {fault}");
             (fault, why)
         };
-        // Nothing is received by a further one.
-        if !further {
-            rail.grow(number, core.bounds, &mut self.memories).map_err(wrap)?;
-        }
+        let count = match further {
+            true => core.bounds.further_buffers(),
+            false => core.bounds.buffers(),
+        };
+        rail.grow(number, count, &mut self.memories).map_err(wrap)?;
         let (pair, inline) = rail.pair().map_err(system)?;
         let now = Instant::now();
         let psn = random() as u32 & 0x00ff_ffff;
@@ -108,7 +109,7 @@ impl State {
             number: link.pair.number(),
             psn: link.psn,
             messages: core.bounds.messages as u16,
-            events: core.bounds.events as u16,
+            events: core.events_by(at) as u16,
             rail: link.rail as u8,
             reads: rail.reads,
             heard: link.theirs.is_some(),

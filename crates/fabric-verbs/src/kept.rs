@@ -69,6 +69,12 @@ pub enum Work {
 }
 
 impl Work {
+    /// A flag without data.
+    pub fn flag(tail: Tail) -> Work {
+        let from = Place { memory: Sge::EMPTY, registration: NONE };
+        Work::Write { from, target: Target::NOWHERE, tail, done: None }
+    }
+
     /// Whether somebody asks for the end of this one-sided operation.
     pub fn is_awaited(&self) -> bool {
         match self {

@@ -1,6 +1,5 @@
 //! Writes, reads and atomics.
 
-use crate::RAILS_MAX;
 use crate::address::{self, Target};
 use crate::connection::{Connection, Phase, Record};
 use crate::ffi::*;
@@ -13,9 +12,6 @@ use weft_fabric::{Completion, Fault, RemoteAddr, RemoteFlag, Sge};
 
 /// Largest part of an operation; adapters take at least so much at once.
 pub const PART: usize = 1 << 30;
-
-/// Address of nothing, for operations without data.
-const NOWHERE: Target = Target { keys: [0; RAILS_MAX], at: 0, wake: false };
 
 impl State {
     /// What the network calls a piece of local memory. Short ones are copied; others are registered
@@ -79,7 +75,8 @@ impl State {
                 return Ok(());
             }
             let from = Place { memory: src, registration: NONE };
-            return self.submit(core, peer, Work::Write { from, target: NOWHERE, tail, done });
+            let target = Target::NOWHERE;
+            return self.submit(core, peer, Work::Write { from, target, tail, done });
         }
         let target = address::decode(core.peer_of(peer), dst, src.len())?;
         let from = self.place(src, false)?;
@@ -193,9 +190,10 @@ impl State {
         }
         let inline = registration == NONE && memory.len() <= link.inline;
         let mut last = Record { done, ..Record::NOTHING };
-        let mut eager = false;
+        // The end of a further one is looked for when it is taken out.
+        let mut eager = link.further.is_some();
         if data && registration == NONE && !inline {
-            eager = pool.is_low();
+            eager |= pool.is_low();
             let Some(buffer) = pool.take() else { return false };
             pool.part(buffer, 0, memory.len()).copy_from(memory);
             last.buffer = buffer;

@@ -25,6 +25,9 @@ pub const DEPTH: usize = 64;
 /// credits for messages, two for events, a farewell, and the end of each further rail are under way at once.
 pub const RESERVE: usize = 5 + (RAILS_MAX - 1);
 
+/// Flags that may be under way to a peer over a further connection.
+const FLAGS: usize = 8;
+
 /// Bytes of a buffer for one message.
 pub const BUFFER: usize = (HEAD + SEND_MAX).next_multiple_of(64);
 
@@ -77,6 +80,16 @@ impl Bounds {
     /// Receive buffers of one connection.
     pub fn buffers(&self) -> usize {
         self.messages + self.events + RESERVE
+    }
+
+    /// Events that a peer may send by a further connection: flags alone.
+    pub fn further_events(&self) -> usize {
+        self.events.min(FLAGS)
+    }
+
+    /// Receive buffers of a further connection: for events, and for two returns of credits.
+    pub fn further_buffers(&self) -> usize {
+        self.further_events() + 2
     }
 }
 
@@ -307,18 +320,18 @@ impl Rail {
         self.modify(pair, &mut attributes, mask)
     }
 
-    /// Makes and posts the receive buffers of one more connection.
+    /// Makes and posts `count` receive buffers, for one more connection.
     pub fn grow(
         &mut self,
         number: usize,
-        bounds: Bounds,
+        count: usize,
         memories: &mut Memories,
     ) -> Result<(), Fault> {
-        let (registration, start) = memories.buffers(bounds.buffers() * BUFFER, Some(number))?;
+        let (registration, start) = memories.buffers(count * BUFFER, Some(number))?;
         // SAFETY: fresh memory of that length, which lives as long as `memories`.
-        let all = unsafe { Sge::new(start, bounds.buffers() * BUFFER) };
+        let all = unsafe { Sge::new(start, count * BUFFER) };
         let first = self.buffers.len() as u32;
-        for i in 0..bounds.buffers() {
+        for i in 0..count {
             let memory = all.part(i * BUFFER, HEAD + SEND_MAX);
             let sge = memories.sge(registration, number, memory);
             let (peer, of) = (0, Use::Control);

@@ -261,7 +261,7 @@ impl State {
             let Some(Some(link)) = peers.get_mut(peer) else { return };
             let (owed, given) = match of {
                 Use::Message => (&mut link.owed_messages, core.bounds.messages),
-                Use::Event => (&mut link.owed_events, core.bounds.events),
+                Use::Event => (&mut link.owed_events, core.events_by(peer)),
                 Use::Control => return,
             };
             *owed += 1;
@@ -303,13 +303,16 @@ impl State {
             let State { peers, batch, .. } = &mut *self;
             let link = peers[peer].as_deref_mut().expect("a debtor is connected");
             let due = link.owed_messages as usize >= core.bounds.messages.div_ceil(2)
-                || link.owed_events as usize >= core.bounds.events.div_ceil(2);
+                || link.owed_events as usize >= core.events_by(peer).div_ceil(2);
             if due && link.phase == Phase::Open {
                 if !link.has_room(1) {
                     continue;
                 }
                 let tag = link.take_credits(Kind::Credits);
-                let (number, signaled) = link.note(Record::NOTHING, false);
+                let (number, signaled) = link.note(Record::NOTHING, link.further.is_some());
+                if let Some(further) = &mut link.further {
+                    further.posted.push_back(None);
+                }
                 batch.control(request_id(peer, number), signaled, tag);
                 self.ring(peer);
                 paid = true;

@@ -368,6 +368,17 @@ impl Fabric for Verbs {
         self.posting_for(done, |state, core| state.read_over(core, rail, peer, dst, src, done))
     }
 
+    fn write_flag_after(
+        &self,
+        rail: usize,
+        peer: usize,
+        flag: RemoteFlag,
+        value: u64,
+    ) -> Result<bool, Fault> {
+        let tail = onesided::flag(peer, flag, value)?;
+        self.posting_for(None, |state, core| state.flag_after(core, rail, peer, tail))
+    }
+
     fn rail_works(&self, rail: usize, peer: usize) -> bool {
         self.state.borrow().rail_works(&self.core, rail, peer)
     }

@@ -209,6 +209,19 @@ pub trait Fabric: 'static {
         self.read(peer, dst, src, done)
     }
 
+    /// `flag = value` at `peer`, visible after all that was written there over path `rail` before. False: that
+    /// cannot be promised now, and nothing was done; the ends of those writes are to be waited for.
+    fn write_flag_after(
+        &self,
+        rail: usize,
+        peer: usize,
+        flag: RemoteFlag,
+        value: u64,
+    ) -> Result<bool, Fault> {
+        let _ = (rail, peer, flag, value);
+        Ok(false)
+    }
+
     /// Whether path `rail` to `peer` works, as far as it is known here.
     fn rail_works(&self, rail: usize, peer: usize) -> bool {
         let _ = (rail, peer);

@@ -3,13 +3,13 @@
 //!
 //! ```text
 //!   word   0        8        16       24, each of n' words, the power of two not below n
-//!          | lock   | guard  | table  | slots: lock, guard | grants: lock, guard | posted, two | completed, two |
-//!            ticket locks      dynamic  by ticket modulo n'  by target             by target     by origin
+//!          | lock   | guard  | table  | slots: lock, guard | grants: lock, guard | posted, two | completed, two | rails, two each |
+//!            ticket locks      dynamic  by ticket modulo n'  by target             by target     by origin        by origin
 //! ```
 //! The lock is MPI_Win_lock's, the guard that of accumulates. Slots belong to the target's locks; grants
 //! are flags for this rank's waits for the locks of others. Words never go back: they count. Posted and
 //! completed are two words each, by parity, since flags may overtake each other: a rank tells count k + 1 only
-//! once the other has heard k - 1 ([`crate::post`]).
+//! once the other has heard k - 1 ([`crate::post`]). Each rail but the first has two words an origin, too ([`crate::behind`]).
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -41,6 +41,8 @@ pub enum Table {
     Posted(u64),
     /// By origin and parity: access epochs that it has completed.
     Completed(u64),
+    /// The same behind the data of one rail, from 1 on.
+    Rail(usize, u64),
 }
 
 impl Table {
@@ -51,6 +53,7 @@ impl Table {
             Table::Grants(lock) => 2 + lock as usize,
             Table::Posted(count) => 4 + (count % 2) as usize,
             Table::Completed(count) => 6 + (count % 2) as usize,
+            Table::Rail(rail, count) => 6 + 2 * rail + (count % 2) as usize,
         }
     }
 
@@ -68,9 +71,14 @@ pub fn row(size: usize) -> usize {
     size.next_power_of_two().max(LINE)
 }
 
-/// Words of all.
+/// Words of all but the rails'.
 pub fn words(size: usize) -> usize {
-    TABLES + 8 * row(size)
+    words_of(size, 1)
+}
+
+/// Words of all, with so many rails.
+fn words_of(size: usize, rails: usize) -> usize {
+    TABLES + (6 + 2 * rails) * row(size)
 }
 
 /// Word `index` of the control words at `base`.
@@ -83,16 +91,23 @@ pub struct Control<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
     region: Region,
     size: usize,
-    /// Flags that this rank waits for, once it does: grants, posted, completed.
-    flags: [Box<[OnceCell<Counter>]>; 6],
+    rails: usize,
+    /// Flags that this rank waits for, once it does: grants, posted, completed, rails.
+    flags: Box<[Box<[OnceCell<Counter>]>]>,
 }
 
 impl<F: Fabric> Control<F> {
-    /// For a window of `size` ranks.
-    pub fn new(endpoint: &Rc<Endpoint<F>>, size: usize) -> Result<Control<F>, Fault> {
-        let region = endpoint.fabric().allocate(8 * words(size))?;
-        let flags = std::array::from_fn(|_| (0..size).map(|_| OnceCell::new()).collect());
-        Ok(Control { endpoint: endpoint.clone(), region, size, flags })
+    /// For a window of `size` ranks, to which so many rails lead.
+    pub fn new(endpoint: &Rc<Endpoint<F>>, size: usize, rails: usize) -> Result<Control<F>, Fault> {
+        let region = endpoint.fabric().allocate(8 * words_of(size, rails))?;
+        let row = |_| (0..size).map(|_| OnceCell::new()).collect();
+        let flags = (0..4 + 2 * rails).map(row).collect();
+        Ok(Control { endpoint: endpoint.clone(), region, size, rails, flags })
+    }
+
+    /// Rails that have words.
+    pub fn rails(&self) -> usize {
+        self.rails
     }
 
     pub fn at(&self) -> RemoteAddr {

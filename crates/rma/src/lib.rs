@@ -4,7 +4,7 @@
 //! ```text
 //!   Window ── what each rank shows (shown.rs): where its memory is, where its control words are
 //!      │
-//!      ├─ epochs     fence/ (five designs)    post.rs (start, post, complete, wait)    passive.rs (lock, flush)
+//!      ├─ epochs     fence/ (five designs)    post.rs (start, post, complete, wait), behind.rs    passive.rs (lock, flush)
 //!      └─ access     transfer.rs (put, get)    accumulate.rs              attach.rs (dynamic windows)
 //!                        │
 //!                      place.rs: how this process reaches the memory of that rank
@@ -25,6 +25,7 @@
 
 mod accumulate;
 mod attach;
+mod behind;
 mod control;
 mod epoch;
 mod error;
@@ -45,6 +46,7 @@ mod window;
 mod words;
 
 pub use accumulate::Change;
+pub use behind::Ending;
 pub use epoch::assert;
 pub use fence::Design;
 pub use passive::LockKind;

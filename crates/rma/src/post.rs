@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!   target:  post ── flag posted[target] at each origin       wait ── until completed[origin] of each
-//!   origin:  start ── until posted[target] of each  ... operations ...  complete ── ended, then flag completed[origin]
+//!   origin:  start ── until posted[target] of each  ... operations ...  complete ── flag completed[origin] behind them
 //! ```
 //! Flags count epochs, by parity in one of two words for each pair of ranks and direction. Cost: one flag
-//! each way for a pair.
+//! each way for a pair; where several rails were used, one on each of them ([`crate::behind`]).
 //!
 //! Why two words suffice although a flag may be overtaken by the next: whoever tells count k + 1 knows that
 //! the other has heard k - 1. A rank posts again once it has waited for the epoch before, whose origin had
@@ -14,6 +14,7 @@
 
 use crate::Window;
 use crate::assert;
+use crate::behind::encode;
 use crate::control::Table;
 use crate::epoch::Fenced;
 use crate::target::Access;
@@ -72,9 +73,15 @@ impl<F: Fabric> Window<F> {
             return Err(self.sync("MPI_Win_complete without MPI_Win_start"));
         };
         for &rank in &targets {
+            let told = self.tell_behind(rank)?;
+            self.targets[rank].told.set(told);
+        }
+        for &rank in &targets {
             self.drain(rank).await?;
             self.targets[rank].access.set(Access::None);
-            self.tell_completed(rank)?;
+            if !self.targets[rank].told.get() {
+                self.tell_completed(rank)?;
+            }
         }
         Ok(())
     }
@@ -96,11 +103,9 @@ impl<F: Fabric> Window<F> {
         let Some(origins) = &*posted else {
             return Err(self.sync("MPI_Win_test without MPI_Win_post"));
         };
-        let counters = self.endpoint().fabric().counters();
-        let over = origins.iter().all(|&origin| {
-            let count = self.targets[origin].awaited.get() + 1;
-            counters.value(self.control.flag(Table::Completed(count), origin)) >= count
-        });
+        let over = origins
+            .iter()
+            .all(|&origin| self.is_heard(origin, self.targets[origin].awaited.get() + 1));
         if over {
             origins.iter().for_each(|&origin| _ = advance(&self.targets[origin].awaited));
             *posted = None;
@@ -117,13 +122,13 @@ impl<F: Fabric> Window<F> {
     /// Tells a rank that this one has completed once more.
     pub(crate) fn tell_completed(&self, rank: usize) -> Result<(), Error> {
         let count = advance(&self.targets[rank].completed);
-        self.tell(Table::Completed(count), rank, count)
+        self.tell(Table::Completed(count), rank, encode(count, 0))
     }
 
-    fn tell(&self, table: Table, rank: usize, count: u64) -> Result<(), Error> {
+    fn tell(&self, table: Table, rank: usize, value: u64) -> Result<(), Error> {
         let flag = self.control.remote(self.shown[rank].control, table, self.rank());
         let fabric = self.endpoint().fabric();
-        Ok(fabric.write_flag(self.peer(rank), Sge::EMPTY, flag.at, flag, count, None)?)
+        Ok(fabric.write_flag(self.peer(rank), Sge::EMPTY, flag.at, flag, value, None)?)
     }
 
     /// Waits until a rank has posted to this one once more.
@@ -136,7 +141,6 @@ impl<F: Fabric> Window<F> {
     /// Waits until a rank has completed once more.
     pub(crate) async fn hear_completed(&self, rank: usize) -> Result<(), Error> {
         let count = advance(&self.targets[rank].awaited);
-        let flag = self.control.flag(Table::Completed(count), rank);
-        Ok(self.endpoint().until(flag, count).await?)
+        self.hear_epoch(rank, count).await
     }
 }

@@ -64,17 +64,16 @@ impl<'w, F: Fabric> Posts<'w, F> {
 
     pub fn write(&mut self, from: Sge, to: RemoteAddr) -> Result<(), Fault> {
         let (fabric, peer) = (self.fabric(), self.peer);
-        self.spread(Way::Write, from, to, |rail, from, to, done| match rail {
-            Some(rail) => fabric.write_over(rail, peer, from, to, done),
-            None => fabric.write(peer, from, to, done),
+        self.spread(Way::Write, from, to, |rail, from, to, done| {
+            fabric.write_over(rail, peer, from, to, done)
         })
     }
 
     pub fn read(&mut self, into: Sge, from: RemoteAddr) -> Result<(), Fault> {
         let (fabric, peer) = (self.fabric(), self.peer);
-        self.spread(Way::Read, into, from, |rail, into, from, done| match rail {
-            Some(rail) => fabric.read_over(rail, peer, into, from, done),
-            None => fabric.read(peer, into, from, done),
+        self.window.targets[self.rank].reads.set(!self.over);
+        self.spread(Way::Read, into, from, |rail, into, from, done| {
+            fabric.read_over(rail, peer, into, from, done)
         })
     }
 
@@ -84,19 +83,29 @@ impl<'w, F: Fabric> Posts<'w, F> {
         way: Way,
         here: Sge,
         there: RemoteAddr,
-        post: impl Fn(Option<usize>, Sge, RemoteAddr, Completion) -> Result<(), Fault>,
+        post: impl Fn(usize, Sge, RemoteAddr, Completion) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         if self.rails < 2 {
-            return self.post(|done| post(None, here, there, done));
+            self.used(way, 0);
+            return self.post(|done| post(0, here, there, done));
         }
         let (fabric, rails) = (self.fabric(), self.window.endpoint().rails());
         let peer = self.peer;
         let works = |rail: usize| fabric.rail_works(rail, peer);
         if !rails.fragments(way, here.len()) {
             let rail = rails.next(way, self.rails, works);
-            return self.post(|done| post(Some(rail), here, there, done));
+            self.used(way, rail);
+            return self.post(|done| post(rail, here, there, done));
         }
+        (0..self.rails).for_each(|rail| self.used(way, rail));
         rails.stripe(fabric, way, (peer, self.rails), (here, there), &mut self.waits)
+    }
+
+    #[inline]
+    fn used(&self, way: Way, rail: usize) {
+        if way == Way::Write && !self.over {
+            self.window.uses(self.rank, rail);
+        }
     }
 
     /// Remembers what was posted until it is over; then `unpack` gets the data of `piece`.

@@ -1,5 +1,6 @@
 //! What each rank of a window shows to the others when the window is made.
 
+use crate::behind::RAILS;
 use weft_fabric::RemoteAddr;
 
 /// Where a rank's memory and its control words are. Exchanged once; sizes in bytes.
@@ -19,6 +20,8 @@ pub struct Shown {
     pub immediate: u32,
     /// The fabric allocated it.
     pub within: bool,
+    /// Rails that have words of their own among its control words; at least 1.
+    pub rails: usize,
 }
 
 /// Words that travel.
@@ -28,7 +31,8 @@ impl Shown {
     pub fn encode(&self) -> [u64; WORDS] {
         let [a, b, c, d] = self.memory.words();
         let [e, f, g, h] = self.control.words();
-        let flags = u64::from(self.within) | u64::from(self.immediate) << 1;
+        let rails = self.rails as u64;
+        let flags = u64::from(self.within) | u64::from(self.immediate) << 1 | rails << 33;
         [a, b, c, d, e, f, g, h, self.len, self.unit, self.holder, flags]
     }
 
@@ -36,7 +40,8 @@ impl Shown {
     pub fn decode(words: [u64; WORDS], size: usize) -> Option<Shown> {
         let [a, b, c, d, e, f, g, h, len, unit, holder, flags] = words;
         let fits = isize::try_from(len).is_ok() && i64::try_from(unit).is_ok_and(|unit| unit > 0);
-        (fits && holder < size as u64 && flags >> 33 == 0).then_some(Shown {
+        let rails = (flags >> 33) as usize;
+        (fits && holder < size as u64 && (1..=RAILS).contains(&rails)).then_some(Shown {
             memory: RemoteAddr::from_words([a, b, c, d]),
             control: RemoteAddr::from_words([e, f, g, h]),
             len,
@@ -44,6 +49,7 @@ impl Shown {
             holder,
             immediate: (flags >> 1) as u32,
             within: flags & 1 == 1,
+            rails,
         })
     }
 }
@@ -63,11 +69,14 @@ mod tests {
             holder: 1,
             immediate: u32::MAX,
             within: true,
+            rails: 2,
         };
         let words = shown.encode();
         assert_eq!(Shown::decode(words, 2), Some(shown));
         assert_eq!(Shown::decode(words, 1), None, "a holder beyond the window");
-        for (at, wrong) in [(8, u64::MAX), (9, 0), (9, u64::MAX), (11, 1 << 33)] {
+        for (at, wrong) in
+            [(8, u64::MAX), (9, 0), (9, u64::MAX), (11, 0), (11, (RAILS as u64 + 1) << 33)]
+        {
             let mut words = words;
             words[at] = wrong;
             assert_eq!(Shown::decode(words, 2), None, "word {at}");

@@ -55,6 +55,11 @@ pub struct Target {
     pub queue: RefCell<Vec<Queued>>,
     /// It is in the list of those with operations under way.
     pub touched: Cell<bool>,
+    /// Rails of puts that may not be over, and whether there are gets among what may not be over.
+    pub used: Cell<u16>,
+    pub reads: Cell<bool>,
+    /// It has been told of the end of the epoch that is being completed.
+    pub told: Cell<bool>,
     /// Operations issued that were not over at once, and those of them that ended.
     pub issued: Cell<u64>,
     pub settled: Cell<u64>,

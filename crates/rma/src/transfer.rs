@@ -197,7 +197,11 @@ impl<F: Fabric> Window<F> {
         let target = &self.targets[rank];
         self.issue_queued(rank)?;
         while target.settled.get() < number {
-            let Some(wait) = self.first_wait(rank) else { return Ok(()) };
+            let Some(wait) = self.first_wait(rank) else {
+                target.used.set(0);
+                target.reads.set(false);
+                return Ok(());
+            };
             if let Some((counter, value)) = wait {
                 self.until_some(counter, value).await?;
             }

@@ -1,6 +1,7 @@
 //! Windows: how they are made, what they keep, how they end (MPI 5.0, section 12.2).
 
 use crate::attach::Attached;
+use crate::behind::{Ending, RAILS};
 use crate::control::Control;
 use crate::epoch::Epochs;
 use crate::fence::{Arrivals, Design};
@@ -54,6 +55,7 @@ impl Memory {
 pub struct Options {
     pub fence: Design,
     pub order: Order,
+    pub ending: Ending,
 }
 
 /// A window of this process. It has a communicator of its own, so that nothing meets the program's messages.
@@ -101,9 +103,11 @@ impl<F: Fabric> Window<F> {
             let able = fabric.capabilities(peer as usize);
             able.coherent_atomics && able.synchronous
         });
+        let rails = peers.iter().map(|&peer| fabric.capabilities(peer as usize).rails);
+        let rails = rails.max().unwrap_or(1).clamp(1, RAILS);
         // What fails here fails for all: they learn of it together.
         let made = match Mine::of(&comm, &brings, &endpoint).await {
-            Ok(mine) => match Control::new(&endpoint, size) {
+            Ok(mine) => match Control::new(&endpoint, size, rails) {
                 Ok(control) => Ok((mine, control)),
                 Err(fault) => {
                     mine.give_back(fabric);
@@ -122,6 +126,7 @@ impl<F: Fabric> Window<F> {
                 holder: mine.holder.unwrap_or(me) as u64,
                 immediate,
                 within: mine.within,
+                rails,
             }
             .encode(),
             Err(_) => [u64::MAX; shown::WORDS],

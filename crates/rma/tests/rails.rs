@@ -12,7 +12,7 @@ use weft_fabric_sim::units::{MICROSECOND, Picoseconds, Rate};
 use weft_fabric_sim::{Chaos, Death, Machine, Options, Sim, run};
 use weft_p2p::Limits;
 use weft_process::{Buffer, Comm, Engine};
-use weft_rma::{Change, Memory, Options as WindowOptions, Spot, Window};
+use weft_rma::{Change, Ending, Memory, Options as WindowOptions, Spot, Window};
 
 // ---- random programs --------------------------------------------------------------------------------
 
@@ -94,12 +94,18 @@ async fn program(comm: Rc<Comm<Sim>>, seed: u64) {
     let mut model = vec![vec![0i64; LEN]; ranks];
     let word = ty(AINT);
     let brings = Memory::Allocate { len: 8 * LEN, align: 8 };
-    let window = Window::create(&comm, brings, 8, WindowOptions::default()).await.unwrap();
+    let ending = Ending::ALL[seed as usize % Ending::ALL.len()];
+    let options = WindowOptions { ending, ..WindowOptions::default() };
+    let window = Window::create(&comm, brings, 8, options).await.unwrap();
     window.memory().fill(&vec![0; 8 * LEN]);
     comm.barrier().await.unwrap();
     for epoch in 0..EPOCHS {
         let kind = [Epoch::Fence, Epoch::Post, Epoch::Lock][rng.usize(0..3)];
-        let steps = steps(&mut rng, ranks);
+        let mut steps = steps(&mut rng, ranks);
+        if matches!(kind, Epoch::Post) && rng.bool() {
+            // Without gets the end of the epoch is told behind the data.
+            steps.retain(|step| !matches!(step.work, Work::Get));
+        }
         let all: Vec<usize> = (0..ranks).collect();
         match kind {
             Epoch::Fence => window.fence(0).await.unwrap(),
@@ -208,6 +214,113 @@ fn a_rail_that_dies_in_an_epoch_loses_no_byte() {
         repeated += u64::from(outcome.end() > alive.end() + 900 * MICROSECOND);
     }
     assert!(repeated >= SEEDS / 3, "only {repeated} of {SEEDS} deaths hit something under way");
+}
+
+// ---- the end of an epoch ----------------------------------------------------------------------------
+
+/// How long rank 1 waits for the end of an epoch in which rank 0 puts `len` bytes, in seconds.
+fn epoch(machine: &Rc<Machine>, ending: Ending, len: usize) -> f64 {
+    let outcome = run(machine, Options::new(2), |sim| {
+        let engine = engine(sim);
+        async move {
+            let comm = Comm::world(&engine);
+            let body = async move {
+                let brings = Memory::Allocate { len: LONG, align: 64 };
+                let options = WindowOptions { ending, ..WindowOptions::default() };
+                let window = Window::create(&comm, brings, 1, options).await.unwrap();
+                let word = ty(AINT);
+                let data = Buffer::phantom(len / 8, word.clone());
+                let spot = Spot { rank: 1, disp: 0, count: len / 8, ty: &word };
+                let now = || comm.engine().endpoint().fabric().now();
+                let mut shortest = f64::INFINITY;
+                for _ in 0..4 {
+                    comm.barrier().await.unwrap();
+                    let start = now();
+                    if comm.rank() == 0 {
+                        window.start(vec![1], 0).await.unwrap();
+                        window.put(&data, &spot).await.unwrap();
+                        window.complete().await.unwrap();
+                    } else {
+                        window.post(vec![0], 0).unwrap();
+                        window.wait().await.unwrap();
+                    }
+                    shortest = (now() - start).as_secs_f64().min(shortest);
+                }
+                comm.barrier().await.unwrap();
+                window.free().await.unwrap();
+                shortest
+            };
+            engine.run(body).await
+        }
+    });
+    outcome.unwrap_or_else(|why| panic!("{ending:?}, {len} bytes: {why}")).results[1]
+        .expect("alive")
+}
+
+/// Flags behind the data save the way back of acknowledgements, and the way of a flag after them.
+#[test]
+fn a_target_hears_of_the_end_of_an_epoch_behind_its_data() {
+    for name in ["em64t", "ndr"] {
+        let machine = Rc::new(Machine::load_with(name, &[("nodes", "2")]).expect("a machine"));
+        for len in [8, 64 << 10, 1 << 20] {
+            let times = Ending::ALL.map(|ending| epoch(&machine, ending, len));
+            println!(
+                "{name}, {len} bytes: {:?}",
+                Ending::ALL.map(Ending::name).into_iter().zip(times).collect::<Vec<_>>()
+            );
+            let [used, every, acknowledged] = times;
+            assert!(used <= every && every < acknowledged, "{name}, {len} bytes: {times:?}");
+            assert!(len > 8 || used < 0.8 * acknowledged, "{name}, {len} bytes: {times:?}");
+        }
+    }
+}
+
+/// Data under way on a rail that dies come again later than a flag that takes another one.
+#[test]
+fn the_end_of_an_epoch_is_not_heard_before_data_that_are_repeated() {
+    let machine = Rc::new(Machine::load_with("em64t", &[("nodes", "2")]).expect("a machine"));
+    let mut late = 0;
+    for (at, ending) in (0..40).flat_map(|i| Ending::ALL.map(|ending| (10 * i, ending))) {
+        let deaths = vec![(at * MICROSECOND, Death::Rail { node: 0, rail: 1 })];
+        let outcome = run(&machine, Options { deaths, ..Options::new(2) }, |sim| {
+            let engine = engine(sim);
+            async move {
+                let comm = Comm::world(&engine);
+                let body = async move {
+                    let brings = Memory::Allocate { len: 8 * LEN, align: 64 };
+                    let options = WindowOptions { ending, ..WindowOptions::default() };
+                    let window = Window::create(&comm, brings, 8, options).await.unwrap();
+                    window.memory().fill(&vec![0; 8 * LEN]);
+                    comm.barrier().await.unwrap();
+                    let content: Vec<i64> = (0..LEN).map(|i| value(1, 0, i)).collect();
+                    let fabric = comm.engine().endpoint().fabric();
+                    let start = fabric.now();
+                    if comm.rank() == 0 {
+                        let (data, word) = (Numbers::new(&comm, &content), ty(AINT));
+                        let spot = Spot { rank: 1, disp: 0, count: LEN, ty: &word };
+                        window.start(vec![1], 0).await.unwrap();
+                        window.put(&data.buffer(), &spot).await.unwrap();
+                        fabric.charge(weft_fabric::Work::Compute(90 * MICROSECOND));
+                        std::future::poll_fn(|cx| fabric.poll_clock(cx)).await;
+                        window.complete().await.unwrap();
+                    } else {
+                        window.post(vec![0], 0).unwrap();
+                        window.wait().await.unwrap();
+                        let now = numbers(window.memory());
+                        assert!(now == content, "{ending:?}, dead at {at} us: not all is there");
+                    }
+                    let time = fabric.now() - start;
+                    comm.barrier().await.unwrap();
+                    window.free().await.unwrap();
+                    time
+                };
+                engine.run(body).await
+            }
+        });
+        let outcome = outcome.unwrap_or_else(|why| panic!("{ending:?}, dead at {at} us: {why}"));
+        late += u32::from(outcome.results[1].expect("alive").as_micros() > 900);
+    }
+    assert!(late >= 10, "only {late} deaths hit data under way");
 }
 
 // ---- unequal rails ----------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use weft_datatype::{Datatype, Op, Width};
 use weft_fabric::Fabric;
 use weft_process::Comm;
-use weft_rma::{Change, Design, LockKind, Memory, Options, Order, Spot, Window};
+use weft_rma::{Change, Design, Ending, LockKind, Memory, Options, Order, Spot, Window};
 
 const NOTHING: i32 = 0;
 
@@ -15,10 +15,13 @@ fn spot(rank: usize, disp: i64, count: usize, ty: &weft_datatype::Type) -> Spot<
     Spot { rank, disp, count, ty }
 }
 
-/// All designs of fences, in both orders.
+/// All designs of fences, in both orders; all endings among them.
 fn all_options() -> impl Iterator<Item = Options> {
     let orders = [Order::Called, Order::Turns];
-    Design::ALL.into_iter().flat_map(move |fence| orders.map(|order| Options { fence, order }))
+    let both = move |fence| orders.map(|order| (fence, order));
+    let endings = Ending::ALL.into_iter().cycle();
+    let all = Design::ALL.into_iter().flat_map(both).zip(endings);
+    all.map(|((fence, order), ending)| Options { fence, order, ending })
 }
 
 /// Windows of all kinds, of `len` numbers.

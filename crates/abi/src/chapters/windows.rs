@@ -19,7 +19,7 @@ use crate::waiting::Call;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use weft_fabric::Sge;
-use weft_rma::{Design, Flavor, Memory, Options, Order, Window};
+use weft_rma::{Design, Ending, Flavor, Memory, Options, Order, Window};
 
 pub type WindowOf = Window<Node>;
 
@@ -77,18 +77,20 @@ fn making(
     Ok((comm, size, unit, hints))
 }
 
-/// How fences are built, and when operations are issued: by the hints, else by the settings.
+/// How fences are built, when operations are issued, by what epochs end: by the hints, else by the settings.
 fn options(hints: &weft_process::Info) -> Result<Options, Error> {
     let settings = || -> Result<Options, String> {
         let fence = Design::ALL[settings::choice("WEFT_FENCE")?];
         let order = [Order::Called, Order::Turns][settings::choice("WEFT_RMA_ORDER")?];
-        Ok(Options { fence, order })
+        let ending = Ending::ALL[settings::choice("WEFT_RMA_ENDING")?];
+        Ok(Options { fence, order, ending })
     };
     let usual = settings().map_err(|text| Error::new(MPI_ERR_OTHER, text))?;
     let known = |key: &str| hints.get(key);
     Ok(Options {
         fence: known("weft_fence").and_then(|name| name.parse().ok()).unwrap_or(usual.fence),
         order: known("weft_rma_order").and_then(|name| name.parse().ok()).unwrap_or(usual.order),
+        ending: known("weft_rma_ending").and_then(|name| name.parse().ok()).unwrap_or(usual.ending),
     })
 }
 

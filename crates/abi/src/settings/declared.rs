@@ -131,6 +131,14 @@ pub const SETTINGS: &[Setting] = &[
               directions work at once; the hint weft_rma_order is for one window",
     },
     Setting {
+        name: "WEFT_RMA_ENDING",
+        about: About(Rma, User, All),
+        kind: Kind::Choice(&["used", "every", "acknowledged"]),
+        default: "used",
+        doc: "how MPI_Win_complete tells a target on a network: by flags behind the data on the rails that were used, \
+              on every rail, or by one flag once all data are acknowledged; the hint weft_rma_ending is for one window",
+    },
+    Setting {
         name: "WEFT_CMA",
         about: About(Shm, User, All),
         kind: Kind::Switch,

@@ -59,6 +59,9 @@ impl Fabric for Counting {
         fn read_over(
             r: usize, p: usize, d: Sge, s: RemoteAddr, done: Completion
         ) -> Done;
+        fn write_flag_after(
+            r: usize, p: usize, flag: RemoteFlag, value: u64
+        ) -> Result<bool, Fault>;
         fn rail_works(rail: usize, peer: usize) -> bool;
         fn shown(peer: usize, at: RemoteAddr, len: usize) -> Option<Sge>;
         fn lies_within(memory: Sge) -> bool;

@@ -8,6 +8,7 @@ use fastrand::Rng;
 
 const FENCES: [&str; 5] = ["2S", "1S", "1S-BARRIER", "RI", "ACK"];
 const ORDERS: [&str; 2] = ["called", "turns"];
+const ENDINGS: [&str; 3] = ["used", "every", "acknowledged"];
 
 /// A window of `n` ranks.
 pub fn window(rng: &mut Rng, comm: CommId, n: usize) -> Window {
@@ -37,6 +38,9 @@ pub fn window(rng: &mut Rng, comm: CommId, n: usize) -> Window {
     }
     if rng.bool() {
         hints.push(("weft_rma_order", ORDERS[rng.usize(..ORDERS.len())]));
+    }
+    if rng.bool() {
+        hints.push(("weft_rma_ending", ENDINGS[rng.usize(..ENDINGS.len())]));
     }
     if flavor == (Flavor::Shared { contiguous: false }) {
         hints.push(("alloc_shared_noncontig", "true"));

@@ -25,8 +25,8 @@ const HINTS: [(&str, &str); 5] = [
 const OTHERS: [&str; 3] =
     ["mpi_accumulate_granularity", "mpi_minimum_memory_alignment", "mpi_assert_memory_alloc_kinds"];
 
-/// Ours: how fences are built, and when operations are issued. Used when the window is made.
-const OURS: [&str; 2] = ["weft_fence", "weft_rma_order"];
+/// Ours: how fences are built, when operations are issued, by what epochs end. Used when the window is made.
+const OURS: [&str; 3] = ["weft_fence", "weft_rma_order", "weft_rma_ending"];
 
 /// For windows of shared memory alone.
 const NONCONTIGUOUS: &str = "alloc_shared_noncontig";

@@ -1,0 +1,270 @@
+//! Two ranks on two rails, which are the cables of the project's virtual machine, `vaN` to `vbN`: netem cuts and
+//! shapes them here.
+
+#![allow(dead_code)]
+
+use crate::common;
+use std::io::Write;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
+use weft_fabric::{Counter, Fabric, Head, Posted, Region, RemoteAddr, Sge};
+use weft_fabric_verbs::{Options, Verbs};
+
+/// The rail that is not the one of the first connection of ranks 0 and 1.
+pub const FURTHER: usize = 0;
+
+/// Bytes of the memory that ranks show each other.
+pub const LEN: usize = 4 << 20;
+/// Bytes that a round writes and reads, in parts of so many.
+pub const ROUND: usize = 1 << 20;
+pub const PART: usize = 32 << 10;
+pub const PARTS: usize = ROUND / PART;
+
+/// The shape of a cable is one for all tests.
+pub static CABLES: Mutex<()> = Mutex::new(());
+
+/// The two cables, unshaped again at the end.
+pub struct Cables {
+    pub nodes: Vec<Vec<String>>,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Cables {
+    /// Both, or a loud word that there are none.
+    pub fn take() -> Option<Cables> {
+        let nodes = common::nodes()?;
+        let alone = CABLES.lock().unwrap_or_else(PoisonError::into_inner);
+        let missing = if nodes.len() != 2 || nodes[0].len() != 2 {
+            Some(format!(
+                "two cables are needed, between interfaces vaN and vbN; there is {nodes:?}"
+            ))
+        } else {
+            tc(&["qdisc", "show"]).err()
+        };
+        if let Some(missing) = missing {
+            let _ = writeln!(std::io::stderr(), "\nNOT RUN: tests of several rails: {missing}");
+            assert!(std::env::var_os("WEFT_TEST_VERBS").is_none(), "{missing}");
+            return None;
+        }
+        let cables = Cables { nodes, _alone: alone };
+        cables.free();
+        Some(cables)
+    }
+
+    /// Gives the way out at one end the shape that netem is told.
+    pub fn shape(&self, end: &str, netem: &[&str]) {
+        let words = ["qdisc", "replace", "dev", end, "root", "netem", "limit", "10000"];
+        tc(&[&words, netem].concat()).unwrap();
+    }
+
+    pub fn free(&self) {
+        for end in ["va0", "vb0", "va1", "vb1"] {
+            // Where there is no shape, this is an error.
+            let _ = tc(&["qdisc", "del", "dev", end, "root"]);
+        }
+    }
+}
+
+impl Drop for Cables {
+    fn drop(&mut self) {
+        self.free();
+    }
+}
+
+pub fn tc(words: &[&str]) -> Result<(), String> {
+    run("tc", words)
+}
+
+pub fn run(program: &str, words: &[&str]) -> Result<(), String> {
+    let output = Command::new(program).args(words).output();
+    let output = output.map_err(|error| format!("{program}: {error}"))?;
+    let error =
+        || format!("{program} {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr));
+    output.status.success().then_some(()).ok_or_else(error)
+}
+
+/// Bytes that have left by an interface.
+pub fn sent(interface: &str) -> u64 {
+    let path = format!("/sys/class/net/{interface}/statistics/tx_bytes");
+    std::fs::read_to_string(path).unwrap().trim().parse().unwrap()
+}
+
+/// Bytes that have left at both ends of each cable.
+pub fn carried() -> [u64; 2] {
+    [0, 1].map(|rail| sent(&format!("va{rail}")) + sent(&format!("vb{rail}")))
+}
+
+/// One rank, connected with the other over both rails.
+pub struct Side {
+    pub verbs: Verbs,
+    /// The peer writes here.
+    pub region: Region,
+    pub theirs: RemoteAddr,
+    /// The peer reads from here.
+    pub source: Region,
+    pub their_source: RemoteAddr,
+}
+
+/// What is in the memory that rank 1 offers, and what rank 0 writes in a round.
+pub fn content(round: u64, i: usize) -> u8 {
+    ((i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15 ^ round << 17) >> 40) as u8
+}
+
+pub fn fill(memory: Sge, round: u64) {
+    let bytes: Vec<u8> = (0..memory.len()).map(|i| content(round, i)).collect();
+    memory.fill(&bytes);
+}
+
+pub fn check(memory: Sge, round: u64, what: &str) {
+    let mut bytes = vec![0; memory.len()];
+    memory.read(&mut bytes);
+    let wrong = (0..bytes.len()).find(|&i| bytes[i] != content(round, i));
+    assert_eq!(wrong, None, "round {round}: the first wrong byte that was {what}");
+}
+
+impl Side {
+    pub fn new(world: &mut ThreadBootstrap, cables: &Cables, change: fn(&mut Options)) -> Side {
+        let mut options = common::options(&cables.nodes, world.rank());
+        change(&mut options);
+        let verbs = Verbs::connect_with(world, options).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(verbs.capabilities(1 - world.rank()).rails, 2);
+        let [region, source] = [(); 2].map(|()| verbs.allocate(LEN).unwrap());
+        fill(source.local.part(0, ROUND), 0);
+        let theirs = common::exchange(world, "region", region.remote);
+        let their_source = common::exchange(world, "source", source.remote);
+        Side { verbs, region, theirs, source, their_source }
+    }
+
+    pub fn progress(&self) {
+        assert_eq!(self.verbs.fault(), None, "{:?}", self.verbs.trouble());
+        if !self.verbs.progress() {
+            std::thread::yield_now();
+        }
+    }
+
+    pub fn until(&self, what: &str, mut over: impl FnMut() -> bool) {
+        let start = Instant::now();
+        while !over() {
+            let text = || self.verbs.describe().join("\n");
+            assert!(start.elapsed() < Duration::from_secs(100), "{what}:\n{}", text());
+            self.progress();
+        }
+    }
+
+    pub fn tell(&self, number: u64) {
+        let peer = 1 - self.verbs.rank();
+        let posted = self.verbs.send(peer, Head([number, 0, 0]), Sge::EMPTY, None);
+        assert_eq!(posted, Posted::Done);
+    }
+
+    pub fn hear(&self) -> u64 {
+        let mut number = None;
+        self.until("a message", || {
+            let message = self.verbs.receive(Some(1 - self.verbs.rank()));
+            number = message.map(|message| {
+                let number = message.head.0[0];
+                self.verbs.release(message);
+                number
+            });
+            number.is_some()
+        });
+        number.unwrap()
+    }
+
+    /// Rank 0: opens the further rail.
+    pub fn open(&self) {
+        let done = self.verbs.counters().allocate();
+        let from = self.source.local.part(0, 8);
+        // A counter may have been another's before.
+        let mut posted = self.verbs.counters().value(done);
+        self.tell(READY);
+        assert_eq!(self.hear(), READY);
+        self.until("the further rail opens", || {
+            if self.verbs.counters().value(done) == posted {
+                self.verbs.write_over(0, 1, from, self.theirs, Some(done)).unwrap();
+                self.verbs.write_over(1, 1, from, self.theirs, Some(done)).unwrap();
+                posted += 2;
+            }
+            self.verbs.further_connections() == 1
+        });
+        self.until("writes", || self.verbs.counters().value(done) == posted);
+        assert!(self.verbs.rail_works(0, 1) && self.verbs.rail_works(1, 1));
+    }
+
+    /// Posts part `i` of a round: written, and read back from what rank 1 offers; by turns over both rails.
+    pub fn post(&self, i: usize, into: Sge, done: Counter) {
+        let (at, rail) = (i * PART, i % 2);
+        let from = self.source.local.part(at, PART);
+        let to = self.theirs.offset(at as u64);
+        self.verbs.write_over(rail, 1, from, to, Some(done)).unwrap();
+        let from = self.their_source.offset(at as u64);
+        self.verbs.read_over(rail, 1, into.part(at, PART), from, Some(done)).unwrap();
+    }
+
+    /// Rank 1: looks at what was written, round by round.
+    pub fn serve(&self) {
+        loop {
+            match self.hear() {
+                END => return,
+                READY => self.tell(READY),
+                round => {
+                    check(self.region.local.part(0, ROUND), round, "written");
+                    self.tell(round);
+                }
+            }
+        }
+    }
+}
+
+pub const READY: u64 = 1 << 40;
+pub const END: u64 = 1 << 41;
+
+/// Runs `first` on rank 0, while rank 1 looks at what is written, and then does `last`.
+pub fn pair(
+    cables: &Cables,
+    change: fn(&mut Options),
+    first: impl FnOnce(&Side) + Send,
+    last: impl FnOnce(&Side) + Send,
+) {
+    let mut worlds = threads(2);
+    let (mut b, mut a) = (worlds.pop().unwrap(), worlds.pop().unwrap());
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let side = Side::new(&mut a, cables, change);
+            side.open();
+            first(&side);
+            side.tell(END);
+            side.until("all is sent", || side.verbs.idle());
+            a.fence().unwrap();
+        });
+        scope.spawn(move || {
+            let side = Side::new(&mut b, cables, change);
+            side.serve();
+            last(&side);
+            side.until("all is sent", || side.verbs.idle());
+            b.fence().unwrap();
+        });
+    });
+}
+
+/// One round of writes and reads; `between` is called when half of them are posted.
+pub fn round(side: &Side, number: u64, between: impl FnOnce()) {
+    let counters = side.verbs.counters();
+    let done = counters.allocate();
+    let all = counters.value(done) + 2 * PARTS as u64;
+    let into = side.region.local.part(0, ROUND);
+    into.fill(&vec![0; ROUND]);
+    fill(side.source.local.part(0, ROUND), number);
+    (0..PARTS / 2).for_each(|i| side.post(i, into, done));
+    between();
+    (PARTS / 2..PARTS).for_each(|i| side.post(i, into, done));
+    side.until("all operations are over", || counters.value(done) >= all);
+    check(into, 0, "read");
+    side.tell(number);
+    assert_eq!(side.hear(), number);
+    side.until("nothing is under way", || side.verbs.idle());
+    assert_eq!(counters.value(done), all, "each operation counts once");
+    counters.free(done);
+}
