@@ -1,7 +1,8 @@
-//! Further connections with a peer: one on each rail besides that of the first, for writes, reads, and flags after them.
+//! Further connections with a peer: one on each rail besides that of the first, for writes, reads and flags after them,
+//! and for atomics whose target has its adapter for them there ([`crate::atomics`]).
 //!
 //! ```text
-//!   first connection      messages, flags, immediates, atomics; whatever another one does not take
+//!   first connection      messages, flags, immediates; whatever another one does not take
 //!   further connection    `write_over`, `read_over`, `write_flag_after`: each is one request, and remembered until it
 //!                         has completed
 //! ```
@@ -382,8 +383,16 @@ impl State {
             works.push(work);
         }
         let first = peers[peer].as_deref_mut().expect("a further one has a first");
+        let mut unsure = false;
         for &work in &works {
-            slab.push(&mut first.kept_work, work);
+            match work {
+                Work::Atomic { .. } => unsure = true,
+                _ => slab.push(&mut first.kept_work, work),
+            }
+        }
+        if unsure {
+            let why = "its rail for atomics has failed, and nobody knows which were applied";
+            self.fail(Fault::lost(peer), why.to_owned());
         }
         if !works.is_empty() {
             self.wait_for(peer);

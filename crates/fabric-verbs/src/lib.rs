@@ -13,6 +13,7 @@
 //!   buffers, long ones are registered for the operation ([`Options::keep`] keeps registrations).
 
 mod address;
+mod atomics;
 mod batch;
 mod connect;
 mod connection;

@@ -16,7 +16,7 @@ pub const PART: usize = 1 << 30;
 impl State {
     /// What the network calls a piece of local memory. Short ones are copied; others are registered
     /// for this operation, unless they lie in something registered.
-    fn place(&mut self, memory: Sge, landing: bool) -> Result<Place, Fault> {
+    pub fn place(&mut self, memory: Sge, landing: bool) -> Result<Place, Fault> {
         let len = memory.len();
         if len <= INLINE_MAX && !landing {
             return Ok(Place { memory, registration: NONE });
@@ -33,7 +33,7 @@ impl State {
     }
 
     /// Posts, or keeps.
-    fn submit(&mut self, core: &Core, to: usize, work: Work) -> Result<(), Fault> {
+    pub fn submit(&mut self, core: &Core, to: usize, work: Work) -> Result<(), Fault> {
         self.awaited += usize::from(work.is_awaited());
         let open = |link: &Connection| link.phase == Phase::Open;
         // A further one may have been shut while the parts before were posted.
@@ -124,24 +124,6 @@ impl State {
         Ok(())
     }
 
-    pub fn atomic(
-        &mut self,
-        core: &Core,
-        peer: usize,
-        target: RemoteAddr,
-        what: Atomic,
-        result: Sge,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        let target = address::decode_word(peer, target)?;
-        let rail = core.rail_to(peer);
-        if self.rails[rail].context.attributes.atomic_cap == IBV_ATOMIC_NONE {
-            return Err(Fault::unsupported(peer, "do atomics"));
-        }
-        let result = self.place(result.part(0, 8), true)?;
-        self.submit(core, peer, Work::Atomic { target, what, result, done })
-    }
-
     /// Collects an operation, if there is room for it.
     pub fn add_work(&mut self, peer: usize, work: &Work) -> bool {
         let added = match *work {
@@ -156,6 +138,11 @@ impl State {
         };
         if added && let Some(further) = &mut self.link(peer).further {
             further.posted.push_back(Some(*work));
+            if let Work::Atomic { target, .. } = work
+                && target.wake
+            {
+                further.posted.push_back(None);
+            }
         }
         added
     }

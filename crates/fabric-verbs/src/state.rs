@@ -34,7 +34,9 @@ pub struct Core {
 impl Core {
     /// The rail for traffic with `peer`; both ends choose the same.
     pub fn rail_to(&self, peer: usize) -> usize {
-        self.options.rail.unwrap_or(self.rank + peer) % self.rails
+        // That of a process with itself is its rail for atomics.
+        let usual = if peer == self.rank { peer } else { self.rank + peer };
+        self.options.rail.unwrap_or(usual) % self.rails
     }
 
     pub fn complete(&self, done: Completion) {

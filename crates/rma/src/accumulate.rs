@@ -2,18 +2,19 @@
 //!
 //! ```text
 //!   words      processors update the element at once                          (one node, memory of the fabric)
+//!   adapters   adapters do, integers of 8 bytes: [`crate::atomics`]           (between nodes, memory of the fabric)
 //!   guarded    the rank's guard is taken, the data read, reduced, written back, the guard given back
 //!   served     as guarded, by the rank's own process
 //! ```
-//! Which of them is the same for all origins of an element ([`Place::words`], the element's type and
-//! place), so they exclude each other. An accumulate is over when the call returns; so those of one
+//! Between nodes the guard costs six round trips an operation, however many elements it has. Which of them is the
+//! same for all origins of an element ([`Place::words`], the element's type and place), so they exclude each other. An accumulate is over when the call returns; so those of one
 //! origin are in order, as MPI has it unless a program waives it.
 
-use crate::Window;
-use crate::place::{Place, Reach, Spot};
+use crate::place::{Place, Reach, Spot, Words};
 use crate::queue::Wanted;
 use crate::request::Wish;
 use crate::transfer::Issued;
+use crate::{Window, atomics};
 use weft_datatype::{Basic, Form, Op, compare_and_swap};
 use weft_fabric::{Fabric, Sge, Work};
 use weft_process::{Buffer, Error, class};
@@ -85,7 +86,7 @@ impl Packed {
     }
 
     /// Of the elements whose packed bytes begin at `skip`.
-    fn part(self, skip: usize, len: usize) -> Packed {
+    pub(crate) fn part(self, skip: usize, len: usize) -> Packed {
         match self {
             Packed::Reduce { op: Op::NoOp, .. } | Packed::Swap { .. } => self,
             Packed::Reduce { op, origin } => Packed::Reduce { op, origin: origin.part(skip, len) },
@@ -190,8 +191,11 @@ impl<F: Fabric> Window<F> {
         change: Packed,
         former: Option<Sge>,
     ) -> Result<(), Error> {
+        if place.words == Words::Adapters && atomics::is_for(basic) {
+            return self.change_by_adapters(place, spot, basic, change, former).await;
+        }
         if let Reach::Seen(memory) = place.reach
-            && place.words
+            && place.words == Words::Processors
             && self.change_words(place, spot, basic, change, former, memory)
         {
             return Ok(());
@@ -220,7 +224,7 @@ impl<F: Fabric> Window<F> {
     }
 
     /// Changes elements while the guard is held.
-    async fn change_guarded(
+    pub(crate) async fn change_guarded(
         &self,
         place: &Place,
         spot: &Spot<'_>,
@@ -233,7 +237,7 @@ impl<F: Fabric> Window<F> {
         let elements = elements.sge();
         self.endpoint().fabric().charge(Work::Reduce(bytes));
         if let Reach::Seen(memory) = place.reach
-            && place.words
+            && place.words == Words::Processors
             && basic.is_word_at(std::ptr::null())
         {
             // Among elements off their alignment there are some that others update at once.

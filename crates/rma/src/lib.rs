@@ -5,7 +5,7 @@
 //!   Window ── what each rank shows (shown.rs): where its memory is, where its control words are
 //!      │
 //!      ├─ epochs     fence/ (five designs)    post.rs (start, post, complete, wait), behind.rs    passive.rs (lock, flush)
-//!      └─ access     transfer.rs (put, get)    accumulate.rs              attach.rs (dynamic windows)
+//!      └─ access     transfer.rs (put, get)    accumulate.rs, atomics.rs   attach.rs (dynamic windows)
 //!                        │
 //!                      place.rs: how this process reaches the memory of that rank
 //!                        ├─ seen     it is mapped here: copies and atomic instructions of this processor
@@ -17,13 +17,15 @@
 //! memory that this process reaches by itself: the target's memory and its control words, a region that
 //! the fabric allocated. The one exception is memory that no fabric reaches from here.
 //!
-//! **One atomicity domain a rank's memory** (all origins find the same, [`shown::Shown::words`]): where all
-//! ranks of the window see it and share processors, elements up to 8 bytes are updated by the processor at
-//! once; else, and for longer elements, under a lock among the control words.
+//! **One atomicity domain an element** (all origins find the same: `Words` in place.rs): where all ranks of the window
+//! see a rank's memory and share processors, elements up to 8 bytes are updated by the processor at once; in memory
+//! that nodes share, integers of 8 bytes by the adapters' atomics; else, and for other elements, under a lock among
+//! the control words.
 //!
 //! Waiting is for counters alone: the end of posted operations, and flags that peers set.
 
 mod accumulate;
+mod atomics;
 mod attach;
 mod behind;
 mod control;
@@ -46,6 +48,7 @@ mod window;
 mod words;
 
 pub use accumulate::Change;
+pub use atomics::Atomics;
 pub use behind::Ending;
 pub use epoch::assert;
 pub use fence::Design;

@@ -51,8 +51,18 @@ pub struct Place {
     /// The same as the rank itself names it: an offset in its part of the window, or an address of a dynamic
     /// window.
     pub own: i64,
-    /// Elements that are words are updated by processors at once.
-    pub words: bool,
+    pub words: Words,
+}
+
+/// Who updates elements that are words; the same for all origins of an element.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Words {
+    /// Whoever holds the guard, as all other elements.
+    Guarded,
+    /// Processors at once: [`weft_datatype::Basic::is_word_at`].
+    Processors,
+    /// Adapters: [`crate::atomics::is_for`].
+    Adapters,
 }
 
 impl Place {
@@ -104,8 +114,16 @@ impl<F: Fabric> Window<F> {
             at: shown.memory,
             offset,
             own: offset,
-            words: self.one_node && shown.within,
+            words: match shown.adapters {
+                true => Words::Adapters,
+                false => self.by_processors(shown.within),
+            },
         })
+    }
+
+    /// Who updates words of memory that adapters do not.
+    fn by_processors(&self, within: bool) -> Words {
+        if self.one_node && within { Words::Processors } else { Words::Guarded }
     }
 
     /// How this process reaches the window's part of a rank; found out once.
@@ -163,7 +181,7 @@ impl<F: Fabric> Window<F> {
             at,
             offset: spot.disp.wrapping_sub(start as i64),
             own: spot.disp,
-            words: self.one_node && within,
+            words: self.by_processors(within),
         })
     }
 
@@ -192,7 +210,7 @@ const NOWHERE: Place = Place {
     at: RemoteAddr::new(0, 0),
     offset: 0,
     own: 0,
-    words: false,
+    words: Words::Guarded,
 };
 
 /// Whether all data of a spot at `offset` lie in memory of `len` bytes.

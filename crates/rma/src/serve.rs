@@ -3,10 +3,12 @@
 //! communicator, since those rouse a helper ([`crate::request`]).
 
 use crate::accumulate::Packed;
+use crate::atomics::Run;
 use crate::place::{Place, Spot};
 use crate::request::{DONE, HEAD, Kind, REFUSED, Request, Way, Wish, tags, words};
-use crate::{Flavor, Window};
+use crate::{Flavor, Window, atomics};
 use std::rc::Rc;
+use weft_datatype::Basic;
 use weft_fabric::{Fabric, Fault, Sge, Staging};
 use weft_p2p::{Mode, RequestId, Source, Want};
 use weft_process::Error;
@@ -106,10 +108,12 @@ impl<F: Fabric> Window<F> {
     async fn fulfil(&self, request: &Request, more: Sge, answer: Sge) -> Result<bool, Error> {
         let count = request.runs as usize;
         let mut places = Vec::with_capacity(count);
+        let mut runs = Vec::with_capacity(count);
         let mut total = 0;
         for i in 0..count {
             let [at, len] = words(more.part(16 * i, 16));
             let Some(place) = self.own_memory(at, len) else { return Ok(false) };
+            runs.push(Run { offset: at as i64, skip: total, len: place.len() });
             total += place.len();
             places.push(place);
         }
@@ -139,11 +143,45 @@ impl<F: Fabric> Window<F> {
         };
         let basic = request.basic().filter(|&basic| packed.is_for(basic, bytes));
         let Some(basic) = basic else { return Ok(false) };
+        if self.shown[self.rank()].adapters && atomics::is_for(basic) {
+            return self.fulfil_by_adapters(basic, packed, runs, result).await;
+        }
         let elements = self.endpoint().staging().take(bytes);
         let change = async {
             gather(&places, elements.sge());
             packed.apply(basic, elements.sge(), Some(result))?;
             scatter(&places, elements.sge());
+            Ok(true)
+        };
+        self.guarded(self.rank(), change).await
+    }
+
+    /// The same for elements of this rank that adapters update, whoever asks; offsets of `runs` are those of
+    /// [`Window::own_memory`].
+    async fn fulfil_by_adapters(
+        &self,
+        basic: Basic,
+        packed: Packed,
+        runs: Vec<Run>,
+        result: Sge,
+    ) -> Result<bool, Error> {
+        if runs.iter().any(|run| !run.len.is_multiple_of(basic.size())) {
+            return Ok(false);
+        }
+        let (peer, base) = (self.peer(self.rank()), self.shown[self.rank()].memory);
+        let (words, others) = atomics::aligned(base, runs.into_iter());
+        let former = (!result.is_empty()).then_some(result);
+        let change = atomics::Change { peer, base, basic, packed, former };
+        change.run(self.endpoint(), &words).await?;
+        if others.is_empty() {
+            return Ok(true);
+        }
+        let change = async {
+            for Run { offset, skip, len } in others {
+                let elements = self.memory().part(offset as usize, len);
+                let former = former.map(|former| former.part(skip, len));
+                packed.part(skip, len).apply(basic, elements, former)?;
+            }
             Ok(true)
         };
         self.guarded(self.rank(), change).await

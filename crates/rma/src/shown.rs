@@ -20,6 +20,8 @@ pub struct Shown {
     pub immediate: u32,
     /// The fabric allocated it.
     pub within: bool,
+    /// Adapters update its words: [`crate::atomics`].
+    pub adapters: bool,
     /// Rails that have words of their own among its control words; at least 1.
     pub rails: usize,
 }
@@ -31,8 +33,10 @@ impl Shown {
     pub fn encode(&self) -> [u64; WORDS] {
         let [a, b, c, d] = self.memory.words();
         let [e, f, g, h] = self.control.words();
-        let rails = self.rails as u64;
-        let flags = u64::from(self.within) | u64::from(self.immediate) << 1 | rails << 33;
+        let flags = u64::from(self.within)
+            | u64::from(self.immediate) << 1
+            | u64::from(self.adapters) << 33
+            | (self.rails as u64) << 34;
         [a, b, c, d, e, f, g, h, self.len, self.unit, self.holder, flags]
     }
 
@@ -40,7 +44,7 @@ impl Shown {
     pub fn decode(words: [u64; WORDS], size: usize) -> Option<Shown> {
         let [a, b, c, d, e, f, g, h, len, unit, holder, flags] = words;
         let fits = isize::try_from(len).is_ok() && i64::try_from(unit).is_ok_and(|unit| unit > 0);
-        let rails = (flags >> 33) as usize;
+        let rails = (flags >> 34) as usize;
         (fits && holder < size as u64 && (1..=RAILS).contains(&rails)).then_some(Shown {
             memory: RemoteAddr::from_words([a, b, c, d]),
             control: RemoteAddr::from_words([e, f, g, h]),
@@ -49,6 +53,7 @@ impl Shown {
             holder,
             immediate: (flags >> 1) as u32,
             within: flags & 1 == 1,
+            adapters: flags >> 33 & 1 == 1,
             rails,
         })
     }
@@ -69,13 +74,14 @@ mod tests {
             holder: 1,
             immediate: u32::MAX,
             within: true,
+            adapters: true,
             rails: 2,
         };
         let words = shown.encode();
         assert_eq!(Shown::decode(words, 2), Some(shown));
         assert_eq!(Shown::decode(words, 1), None, "a holder beyond the window");
         for (at, wrong) in
-            [(8, u64::MAX), (9, 0), (9, u64::MAX), (11, 0), (11, (RAILS as u64 + 1) << 33)]
+            [(8, u64::MAX), (9, 0), (9, u64::MAX), (11, 0), (11, (RAILS as u64 + 1) << 34)]
         {
             let mut words = words;
             words[at] = wrong;

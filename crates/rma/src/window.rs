@@ -1,5 +1,6 @@
 //! Windows: how they are made, what they keep, how they end (MPI 5.0, section 12.2).
 
+use crate::atomics::Atomics;
 use crate::attach::Attached;
 use crate::behind::{Ending, RAILS};
 use crate::control::Control;
@@ -56,6 +57,7 @@ pub struct Options {
     pub fence: Design,
     pub order: Order,
     pub ending: Ending,
+    pub atomics: Atomics,
 }
 
 /// A window of this process. It has a communicator of its own, so that nothing meets the program's messages.
@@ -127,6 +129,10 @@ impl<F: Fabric> Window<F> {
                 immediate,
                 within: mine.within,
                 rails,
+                // What the target says counts, so all its origins find the same.
+                adapters: brings.flavor() == Flavor::Allocate
+                    && !one_node
+                    && options.atomics == Atomics::Adapter,
             }
             .encode(),
             Err(_) => [u64::MAX; shown::WORDS],

@@ -12,7 +12,7 @@ use weft_fabric_sim::units::{MICROSECOND, Picoseconds, Rate};
 use weft_fabric_sim::{Chaos, Death, Machine, Options, Sim, run};
 use weft_p2p::Limits;
 use weft_process::{Buffer, Comm, Engine};
-use weft_rma::{Change, Ending, Memory, Options as WindowOptions, Spot, Window};
+use weft_rma::{Atomics, Change, Ending, Memory, Options as WindowOptions, Spot, Window};
 
 // ---- random programs --------------------------------------------------------------------------------
 
@@ -59,7 +59,7 @@ fn steps(rng: &mut Rng, ranks: usize) -> Vec<Step> {
             // Parts of many windows are short.
             let len = if rng.bool() { len } else { len.min(rng.usize(0..600)) };
             let work = [Work::Put, Work::Put, Work::Get, Work::Sum][rng.usize(0..4)];
-            let len = if matches!(work, Work::Sum) { len.min(500) } else { len };
+            let len = if matches!(work, Work::Sum) { len.min(100) } else { len };
             steps.push(Step { origin: rng.usize(0..ranks), target, first, len, work });
         }
     }
@@ -95,7 +95,8 @@ async fn program(comm: Rc<Comm<Sim>>, seed: u64) {
     let word = ty(AINT);
     let brings = Memory::Allocate { len: 8 * LEN, align: 8 };
     let ending = Ending::ALL[seed as usize % Ending::ALL.len()];
-    let options = WindowOptions { ending, ..WindowOptions::default() };
+    let atomics = Atomics::ALL[seed as usize / 2 % 2];
+    let options = WindowOptions { ending, atomics, ..WindowOptions::default() };
     let window = Window::create(&comm, brings, 8, options).await.unwrap();
     window.memory().fill(&vec![0; 8 * LEN]);
     comm.barrier().await.unwrap();

@@ -21,7 +21,7 @@ fn all_options() -> impl Iterator<Item = Options> {
     let both = move |fence| orders.map(|order| (fence, order));
     let endings = Ending::ALL.into_iter().cycle();
     let all = Design::ALL.into_iter().flat_map(both).zip(endings);
-    all.map(|((fence, order), ending)| Options { fence, order, ending })
+    all.map(|((fence, order), ending)| Options { fence, order, ending, ..Options::default() })
 }
 
 /// Windows of all kinds, of `len` numbers.

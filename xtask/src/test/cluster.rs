@@ -29,6 +29,7 @@ const PROGRAMS: &[&str] = &[
     "partitioned",
     "windows",
     "windows_asleep",
+    "counters",
     "helper",
     "overlap_stress",
     "split_type",

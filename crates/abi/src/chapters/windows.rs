@@ -19,7 +19,7 @@ use crate::waiting::Call;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use weft_fabric::Sge;
-use weft_rma::{Design, Ending, Flavor, Memory, Options, Order, Window};
+use weft_rma::{Atomics, Design, Ending, Flavor, Memory, Options, Order, Window};
 
 pub type WindowOf = Window<Node>;
 
@@ -77,13 +77,15 @@ fn making(
     Ok((comm, size, unit, hints))
 }
 
-/// How fences are built, when operations are issued, by what epochs end: by the hints, else by the settings.
+/// How fences are built, when operations are issued, by what epochs end, and how integers are accumulated: by the
+/// hints, else by the settings.
 fn options(hints: &weft_process::Info) -> Result<Options, Error> {
     let settings = || -> Result<Options, String> {
         let fence = Design::ALL[settings::choice("WEFT_FENCE")?];
         let order = [Order::Called, Order::Turns][settings::choice("WEFT_RMA_ORDER")?];
         let ending = Ending::ALL[settings::choice("WEFT_RMA_ENDING")?];
-        Ok(Options { fence, order, ending })
+        let atomics = Atomics::ALL[settings::choice("WEFT_RMA_ATOMICS")?];
+        Ok(Options { fence, order, ending, atomics })
     };
     let usual = settings().map_err(|text| Error::new(MPI_ERR_OTHER, text))?;
     let known = |key: &str| hints.get(key);
@@ -91,7 +93,21 @@ fn options(hints: &weft_process::Info) -> Result<Options, Error> {
         fence: known("weft_fence").and_then(|name| name.parse().ok()).unwrap_or(usual.fence),
         order: known("weft_rma_order").and_then(|name| name.parse().ok()).unwrap_or(usual.order),
         ending: known("weft_rma_ending").and_then(|name| name.parse().ok()).unwrap_or(usual.ending),
+        atomics: known("weft_rma_atomics")
+            .and_then(|name| name.parse().ok())
+            .or_else(|| granularity(known(about::GRANULARITY)?))
+            .unwrap_or(usual.atomics),
     })
+}
+
+/// What a program says of the pieces in which it accumulates, in bytes (MPI 5.0, section 12.2.1): one lock pays
+/// where they are longer than what adapters update at once. 0 leaves it to us.
+fn granularity(bytes: &str) -> Option<Atomics> {
+    match bytes.trim().parse::<u64>() {
+        Ok(0) | Err(_) => None,
+        Ok(1..=8) => Some(Atomics::Adapter),
+        Ok(_) => Some(Atomics::Guarded),
+    }
 }
 
 /// Makes the window and its handle.
@@ -276,5 +292,37 @@ pub(crate) unsafe fn win_shared_query(
         store(size, len as isize, "size")?;
         disp_unit.set(unit as i64);
         store(baseptr.cast::<*mut u8>(), base, "baseptr")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_accumulates_are_guarded() {
+        use Atomics::{Adapter, Guarded};
+        let cases = [("1", Adapter), ("8", Adapter), ("9", Guarded), (" 4096 ", Guarded)];
+        for (bytes, way) in cases {
+            assert_eq!(granularity(bytes), Some(way), "{bytes:?}");
+        }
+        for bytes in ["", "0", "-8", "many"] {
+            assert_eq!(granularity(bytes), None, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn hints_say_how_integers_are_accumulated() {
+        let of = |pairs: &[(&str, &str)]| {
+            let mut hints = weft_process::Info::default();
+            pairs.iter().for_each(|(key, value)| hints.set(key, value));
+            options(&hints).unwrap().atomics
+        };
+        assert_eq!(of(&[]), Atomics::Adapter);
+        assert_eq!(of(&[("weft_rma_atomics", "guarded")]), Atomics::Guarded);
+        assert_eq!(of(&[("mpi_accumulate_granularity", "800")]), Atomics::Guarded);
+        let both = [("mpi_accumulate_granularity", "800"), ("weft_rma_atomics", "adapter")];
+        assert_eq!(of(&both), Atomics::Adapter, "the name says more");
+        assert_eq!(of(&[("weft_rma_atomics", "hardly")]), Atomics::Adapter);
     }
 }

@@ -139,6 +139,16 @@ pub const SETTINGS: &[Setting] = &[
               on every rail, or by one flag once all data are acknowledged; the hint weft_rma_ending is for one window",
     },
     Setting {
+        name: "WEFT_RMA_ATOMICS",
+        about: About(Rma, User, All),
+        kind: Kind::Choice(&["guarded", "adapter"]),
+        default: "adapter",
+        doc: "how integers of 8 bytes in memory of MPI_Win_allocate are accumulated between nodes: by the atomic \
+              operations of the adapters, one element each, or under a lock of the target, which suits long \
+              accumulates; the hints weft_rma_atomics and mpi_accumulate_granularity (above 8: guarded) are for one \
+              window",
+    },
+    Setting {
         name: "WEFT_CMA",
         about: About(Shm, User, All),
         kind: Kind::Switch,

@@ -39,6 +39,10 @@ const FENCES: &[&[(&str, &str)]] = &[
     &[("WEFT_FENCE", "RI")],
 ];
 
+/// Ways of accumulates, and who carries them out.
+const ATOMICS: &[&[(&str, &str)]] =
+    &[&[], &[("WEFT_RMA_ATOMICS", "guarded")], &[("WEFT_FENCE", "2S")]];
+
 /// Checks of the conformance suite that run with loss.
 const CONFORMANCE: &[&str] = &["two_ranks::", "five_ranks::datagrams", "five_ranks::messages"];
 
@@ -160,6 +164,12 @@ impl Machine<'_> {
         self.program(parts, "windows_asleep", &[], TWO, 2 * self.each);
         self.each = 0;
         self.program(parts, "windows", &[], TWO, 100);
+        let former = self.environment;
+        for environment in ATOMICS {
+            self.environment = environment;
+            self.program(parts, "counters", &["10"], PAIRS, 100);
+        }
+        self.environment = former;
         self.progress(parts);
         self.program(parts, "split_type", &[], Nodes(&[0, 1, 0, 1]), 10);
         self.program(parts, "threads", &[], TWO, 2 * 200);

@@ -23,10 +23,14 @@ const HINTS: [(&str, &str); 5] = [
 
 /// The same without a usual value.
 const OTHERS: [&str; 3] =
-    ["mpi_accumulate_granularity", "mpi_minimum_memory_alignment", "mpi_assert_memory_alloc_kinds"];
+    [GRANULARITY, "mpi_minimum_memory_alignment", "mpi_assert_memory_alloc_kinds"];
 
-/// Ours: how fences are built, when operations are issued, by what epochs end. Used when the window is made.
-const OURS: [&str; 3] = ["weft_fence", "weft_rma_order", "weft_rma_ending"];
+/// Bytes in which a program accumulates; used when the window is made.
+pub const GRANULARITY: &str = "mpi_accumulate_granularity";
+
+/// Ours: how fences are built, when operations are issued, by what epochs end, how integers are accumulated. Used when
+/// the window is made.
+const OURS: [&str; 4] = ["weft_fence", "weft_rma_order", "weft_rma_ending", "weft_rma_atomics"];
 
 /// For windows of shared memory alone.
 const NONCONTIGUOUS: &str = "alloc_shared_noncontig";

@@ -1,0 +1,75 @@
+//! Atomics on a process's memory go through one of its adapters, whoever asks: two adapters know nothing of each
+//! other, so what goes through both is not atomic.
+//!
+//! ```text
+//!   process t   rail t mod r   on the first connection where that one takes it, else on the further one over it
+//! ```
+//! There is no other way for them: where that rail carries nothing, they fail; if it dies, so does what is under way,
+//! since nobody knows whether it was applied.
+
+use crate::connection::Phase;
+use crate::ffi::IBV_ATOMIC_NONE;
+use crate::kept::{Atomic, Work};
+use crate::state::{Core, State};
+use crate::{address, kept};
+use weft_fabric::{Completion, Fault, RemoteAddr, Sge};
+
+impl Core {
+    /// The connection for atomics on memory of `peer`.
+    fn atomics_to(&self, peer: usize) -> usize {
+        self.link_over(peer, peer % self.rails)
+    }
+}
+
+impl State {
+    pub fn atomic(
+        &mut self,
+        core: &Core,
+        peer: usize,
+        target: RemoteAddr,
+        what: Atomic,
+        result: Sge,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        let target = address::decode_word(peer, target)?;
+        let link = core.atomics_to(peer);
+        let rail = core.rail_of(link);
+        if self.rails[rail].context.attributes.atomic_cap == IBV_ATOMIC_NONE {
+            return Err(Fault::unsupported(peer, "do atomics"));
+        }
+        let result: kept::Place = self.place(result.part(0, 8), true)?;
+        let work = Work::Atomic { target, what, result, done };
+        match link == peer {
+            true => self.submit(core, peer, work),
+            false => self.submit_further(core, link, work),
+        }
+    }
+
+    /// Posts over further connection `link` and no other, or keeps until that is open.
+    fn submit_further(&mut self, core: &Core, link: usize, work: Work) -> Result<(), Fault> {
+        let peer = core.peer_of(link);
+        if !self.reach(core, peer) {
+            return Err(Fault::lost(peer));
+        }
+        if self.peers[link].is_none() && (self.unmade.contains(&link) || !self.begin(core, link)) {
+            return Err(Fault::unsupported(peer, "do atomics over the rail for them"));
+        }
+        let it = self.link(link);
+        if matches!(it.phase, Phase::Lost | Phase::Gone) {
+            return Err(Fault::lost(peer));
+        }
+        self.awaited += usize::from(work.is_awaited());
+        let it = self.link(link);
+        if it.phase == Phase::Open && it.kept_work.is_empty() && self.add_work(link, &work) {
+            self.ring(link);
+            return Ok(());
+        }
+        self.poll(core);
+        let State { peers, slab, .. } = self;
+        let it = peers[link].as_deref_mut().expect("looked at above");
+        slab.push(&mut it.kept_work, work);
+        self.wait_for(link);
+        self.drain(core, link);
+        Ok(())
+    }
+}
