@@ -18,9 +18,9 @@
 //! what the target shows ([`crate::shown::Shown::adapters`]), the element's type ([`is_for`]) and its address,
 //! a multiple of 8. Operator, count and origin have no say. All else stays under the guard.
 //!
-//! When: windows of MPI_Win_allocate whose ranks do not all share processors, unless [`Atomics::Guarded`] was asked
-//! for. The guard pays where accumulates are long and rarely meet: it moves n elements in 6 round trips, this takes
-//! n atomic operations. On the simulated machine `ndr` 1 element takes 2.3 us instead of 13.5, 64 take 8.6 instead of
+//! When: windows of MPI_Win_allocate whose ranks do not all share processors, if they are short ([`SHORT`]) or it was
+//! asked for. The guard pays where accumulates are long and rarely meet: it moves n elements in 6 round trips, this takes
+//! n atomic operations, and how long accumulates will be must not decide. On the simulated machine `ndr` 1 element takes 2.3 us instead of 13.5, 64 take 8.6 instead of
 //! 13.8, and from 120 or so on the guard is faster.
 
 use crate::Window;
@@ -36,18 +36,30 @@ use weft_process::Error;
 /// How elements are updated that adapters can update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Atomics {
+    /// By adapters where a rank's part of the window is short ([`SHORT`]): counters, locks, queues.
+    #[default]
+    Auto,
     /// Under the target's guard, as all others.
     Guarded,
     /// By the adapters' atomics.
-    #[default]
     Adapter,
 }
 
 impl Atomics {
-    pub const ALL: [Atomics; 2] = [Atomics::Guarded, Atomics::Adapter];
+    pub const ALL: [Atomics; 3] = [Atomics::Auto, Atomics::Guarded, Atomics::Adapter];
+
+    /// Whether adapters update the words of a part of a window of `len` bytes.
+    pub fn by_adapters(self, len: usize) -> bool {
+        match self {
+            Atomics::Auto => len <= SHORT,
+            Atomics::Guarded => false,
+            Atomics::Adapter => true,
+        }
+    }
 
     pub fn name(self) -> &'static str {
         match self {
+            Atomics::Auto => "auto",
             Atomics::Guarded => "guarded",
             Atomics::Adapter => "adapter",
         }
@@ -61,6 +73,9 @@ impl std::str::FromStr for Atomics {
         Atomics::ALL.into_iter().find(|way| way.name().eq_ignore_ascii_case(name)).ok_or(())
     }
 }
+
+/// Bytes of a part of a window in which no accumulate is so long that the guard would be much better.
+pub const SHORT: usize = 4 << 10;
 
 /// Bytes of a word.
 const WORD: usize = 8;
@@ -346,6 +361,7 @@ mod tests {
             assert_eq!(way.name().parse(), Ok(way));
         }
         assert_eq!("Guarded".parse(), Ok(Atomics::Guarded));
+        assert!(Atomics::Auto.by_adapters(SHORT) && !Atomics::Auto.by_adapters(SHORT + 1));
         assert!("lock".parse::<Atomics>().is_err());
     }
 

@@ -132,7 +132,7 @@ impl<F: Fabric> Window<F> {
                 // What the target says counts, so all its origins find the same.
                 adapters: brings.flavor() == Flavor::Allocate
                     && !one_node
-                    && options.atomics == Atomics::Adapter,
+                    && options.atomics.by_adapters(mine.memory.len()),
             }
             .encode(),
             Err(_) => [u64::MAX; shown::WORDS],

@@ -250,7 +250,7 @@ impl Program for OneWord {
 fn one_word_is_updated_by_all_as_if_alone() {
     // The last: ranks that were told different things do what the target was told.
     let ways: [fn(usize) -> Atomics; 3] =
-        [|_| Atomics::Adapter, |_| Atomics::Guarded, |rank| Atomics::ALL[rank % 2]];
+        [|_| Atomics::Adapter, |_| Atomics::Guarded, |rank| Atomics::ALL[rank % 3]];
     for way in ways {
         for place in ALL {
             for ranks in [1, 3] {

@@ -95,7 +95,7 @@ async fn program(comm: Rc<Comm<Sim>>, seed: u64) {
     let word = ty(AINT);
     let brings = Memory::Allocate { len: 8 * LEN, align: 8 };
     let ending = Ending::ALL[seed as usize % Ending::ALL.len()];
-    let atomics = Atomics::ALL[seed as usize / 2 % 2];
+    let atomics = [Atomics::Guarded, Atomics::Adapter][seed as usize / 2 % 2];
     let options = WindowOptions { ending, atomics, ..WindowOptions::default() };
     let window = Window::create(&comm, brings, 8, options).await.unwrap();
     window.memory().fill(&vec![0; 8 * LEN]);

@@ -318,11 +318,11 @@ mod tests {
             pairs.iter().for_each(|(key, value)| hints.set(key, value));
             options(&hints).unwrap().atomics
         };
-        assert_eq!(of(&[]), Atomics::Adapter);
+        assert_eq!(of(&[]), Atomics::Auto);
         assert_eq!(of(&[("weft_rma_atomics", "guarded")]), Atomics::Guarded);
         assert_eq!(of(&[("mpi_accumulate_granularity", "800")]), Atomics::Guarded);
         let both = [("mpi_accumulate_granularity", "800"), ("weft_rma_atomics", "adapter")];
         assert_eq!(of(&both), Atomics::Adapter, "the name says more");
-        assert_eq!(of(&[("weft_rma_atomics", "hardly")]), Atomics::Adapter);
+        assert_eq!(of(&[("weft_rma_atomics", "hardly")]), Atomics::Auto);
     }
 }

@@ -141,12 +141,12 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_RMA_ATOMICS",
         about: About(Rma, User, All),
-        kind: Kind::Choice(&["guarded", "adapter"]),
-        default: "adapter",
+        kind: Kind::Choice(&["auto", "guarded", "adapter"]),
+        default: "auto",
         doc: "how integers of 8 bytes in memory of MPI_Win_allocate are accumulated between nodes: by the atomic \
-              operations of the adapters, one element each, or under a lock of the target, which suits long \
-              accumulates; the hints weft_rma_atomics and mpi_accumulate_granularity (above 8: guarded) are for one \
-              window",
+              operations of the adapters, one element each; under a lock of the target, which suits long accumulates; or \
+              auto: by adapters where a rank's part is at most 4 KiB; the hints weft_rma_atomics and \
+              mpi_accumulate_granularity (to 8: adapter, above: guarded) are for one window",
     },
     Setting {
         name: "WEFT_CMA",
