@@ -171,6 +171,10 @@ impl<F: Fabric> Window<F> {
 
     /// Where some rank can be reached by its own process alone, all that may be begin to serve.
     async fn begin_service(self: &Rc<Self>) -> Result<(), Error> {
+        if !self.one_node {
+            // Connections are made by both ends when they are first needed, and this one may compute then.
+            self.comm.engine().want_helper();
+        }
         // All know that all are reached: no need to ask.
         if matches!(self.flavor, Flavor::Allocate | Flavor::Shared) {
             return Ok(());
