@@ -13,7 +13,7 @@ use std::time::Duration;
 const FAILED: u8 = 255;
 
 /// An agent is given this long to accept, and to say that it is alive (it does so every second).
-const SILENCE: Duration = Duration::from_secs(10);
+const SILENCE: Duration = Duration::from_secs(25);
 
 /// Options of ssh that take a value; the others take none. All are accepted and have no effect.
 const VALUED: &str = "bcDEeFIiJLlmOopQRSWw";
