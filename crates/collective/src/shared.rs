@@ -30,7 +30,7 @@ use crate::{Board, Link, Reduce, SLOT};
 use std::cell::{Cell, OnceCell};
 use std::ops::Range;
 use std::rc::Rc;
-use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge, Staging, Work};
+use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge, Staging, Work, pace};
 
 /// Bytes that a rank may put down for one meeting.
 pub const DESK: usize = 96 << 10;
@@ -87,10 +87,16 @@ struct Made<F: Fabric> {
     read: Cell<u64>,
     /// Tells these desks from others at the same place: the operation that made them.
     stamp: u64,
+    /// Copies from other's desks that were slow, of each rank: of this one all, of others those that it has heard of.
+    slow: Box<[Cell<u64>]>,
+    /// The next rank to hear of.
+    ask: Cell<usize>,
 }
 
-/// Where the word with the last meeting read is; the stamp follows, and then the desks.
+/// Where the word with the last meeting read is; the stamp follows, and in another line the word with the number of
+/// slow copies; then the desks.
 const READ: usize = 0;
+const SLOW: usize = 128;
 const DESKS: usize = 256;
 
 impl<F: Fabric> Drop for Made<F> {
@@ -205,6 +211,8 @@ impl<F: Fabric> Made<F> {
             members: link.members.clone(),
             read: Cell::new(epoch),
             stamp,
+            slow: (0..link.size()).map(|_| Cell::new(0)).collect(),
+            ask: Cell::new(0),
             mine,
             all: (0..link.size()).map(addr).collect(),
             count: (0..link.size())
@@ -308,8 +316,27 @@ impl<F: Fabric> Hall<'_, F> {
 
     /// Puts `data` down for the next meeting, at byte `offset` of the desk.
     pub fn put(&self, offset: usize, data: Sge) {
+        if data.len() >= pace::LEAST {
+            self.ask_a_reader(data.len());
+        }
         self.desk().part(offset, data.len()).copy_for_others(data);
         self.link.endpoint.fabric().charge(Work::Copy(data.len()));
+    }
+
+    /// Hears whether one of the others has read slowly what was put down, the next one each time.
+    fn ask_a_reader(&self, len: usize) {
+        let Made { all, slow, ask, .. } = self.desks;
+        let next = (ask.get() + 1) % all.len();
+        ask.set(next);
+        let (peer, at) = (self.link.members[next] as usize, all[next].offset(SLOW as u64));
+        if next != self.link.rank
+            && let Some(word) = self.turn.fabric().mapped(peer, at, 8)
+        {
+            let mut count = [0; 8];
+            word.read(&mut count);
+            let count = u64::from_ne_bytes(count);
+            pace::told(len, slow[next].replace(count) != count);
+        }
     }
 
     fn desk_of(&self, rank: usize, offset: usize) -> RemoteAddr {
@@ -323,8 +350,12 @@ impl<F: Fabric> Hall<'_, F> {
             return Ok(());
         }
         let found = self.operand(rank, offset, into).await?;
-        if found.ptr() != into.ptr() {
-            into.copy_from(found);
+        if found.ptr() != into.ptr() && pace::read_from_others(into.len(), || into.copy_from(found))
+        {
+            let Made { slow, mine, .. } = self.desks;
+            let count = &slow[self.link.rank];
+            count.set(count.get() + 1);
+            mine.local.part(SLOW, 8).fill(&count.get().to_ne_bytes());
         }
         Ok(())
     }

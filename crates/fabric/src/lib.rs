@@ -19,6 +19,7 @@ mod fabric;
 mod fault;
 mod memory;
 mod message;
+pub mod pace;
 // Compiled with the tests only, so that it stays a fabric while the trait changes.
 #[cfg(test)]
 mod skeleton;
@@ -30,6 +31,5 @@ pub use fabric::{Completion, Fabric, Work};
 pub use fault::{Cause, Fault};
 pub use memory::{
     Flag, Key, Region, RemoteAddr, RemoteFlag, SMALL, Sge, Staging, StagingPool, Words, copy_small,
-    past_caches,
 };
 pub use message::{Datagram, Glance, GroupId, Head, Message, Posted};

@@ -8,7 +8,7 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicU64;
 
 /// A piece of local memory that an operation may read or write until it completes: verbs' scatter
 /// gather element. Length in bytes. May be empty, with any pointer.
@@ -107,12 +107,10 @@ impl Sge {
     }
 
     /// Copies `source` to `self`, which another processor will read and this one not; both have the same length and
-    /// do not overlap. From [`past_caches`] on it goes past the caches: a processor far away reads what is in memory
-    /// at the memory's rate, and what is in a cache here line by line. (Measured for a broadcast of 64 KiB: 7 us
-    /// instead of 3.7 where the two share a cache, 7 instead of 34 where they do not.)
+    /// do not overlap. It may go past the caches ([`crate::pace`]).
     #[inline]
     pub fn copy_for_others(self, source: Sge) {
-        if self.len < PAST_CACHES.load(Ordering::Relaxed) {
+        if !crate::pace::is_past(self.len) {
             return self.copy_from(source);
         }
         assert_eq!(self.len, source.len, "copy between elements of different length");
@@ -142,14 +140,6 @@ impl Sge {
         // SAFETY: `self` was promised to be valid for reading its length.
         unsafe { std::ptr::copy_nonoverlapping(self.ptr, out.as_mut_ptr(), out.len()) }
     }
-}
-
-/// Bytes from which [`Sge::copy_for_others`] goes past the caches: never, unless it was set.
-static PAST_CACHES: AtomicUsize = AtomicUsize::new(usize::MAX);
-
-/// Sets from how many bytes on copies for others go past the caches, in this process.
-pub fn past_caches(bytes: usize) {
-    PAST_CACHES.store(bytes, Ordering::Relaxed);
 }
 
 /// Copies by stores that no cache keeps; they are ordered before all stores that follow.

@@ -13,6 +13,7 @@ use std::ffi::{c_char, c_int};
 use std::rc::Rc;
 use weft_channel::rails::Thresholds;
 use weft_fabric::Fabric;
+use weft_fabric::pace::{self, PastCaches};
 use weft_p2p::Limits;
 
 pub(crate) unsafe fn init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> Result<(), Error> {
@@ -194,9 +195,10 @@ fn connect(state: &State) -> Result<(), String> {
         read: settings::number("WEFT_RAIL_READ")? as usize,
         rendezvous: settings::number("WEFT_RAIL_RENDEZVOUS")? as usize,
     });
-    if let Some(bytes) = settings::maybe("WEFT_PAST_CACHES")? {
-        weft_fabric::past_caches(bytes as usize);
-    }
+    pace::past_caches(match settings::maybe("WEFT_PAST_CACHES")? {
+        Some(bytes) => PastCaches::From(bytes as usize),
+        None => PastCaches::AsFound,
+    });
     *state.selection.borrow_mut() = std::rc::Rc::new(selection);
     *state.report.borrow_mut() = bootstrap.report();
     *state.bootstrap.borrow_mut() = Some(bootstrap);

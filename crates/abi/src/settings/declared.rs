@@ -103,8 +103,8 @@ pub const SETTINGS: &[Setting] = &[
         about: About(Shm, Tuner, Each),
         kind: Kind::Maybe { least: 0, most: i32::MAX as u64 },
         default: "",
-        doc: "bytes from which payloads that ranks of the same machine copy go past the caches (16384 suits ranks \
-              whose processors share no cache); none: never",
+        doc: "bytes from which payloads that ranks of the same machine copy go past the caches; nothing: 16384 while \
+              their readers are found to be slow, as those are whose processors share no cache; 2147483647: never",
     },
     Setting {
         name: "WEFT_RENDEZVOUS",
