@@ -1,5 +1,6 @@
 //! What is implemented: the functions at the start of a line in `src/chapters/**/*.rs` that begin
-//! with `pub(crate) unsafe fn`, and the names behind `// implements:` above a macro call.
+//! with `pub(crate) unsafe fn`, and the names behind `// implements:` above a macro call. One that ends
+//! in `_at_once` is the part of a function that needs no waiting.
 
 use crate::data::Abi;
 use std::collections::HashMap;
@@ -8,6 +9,9 @@ use std::path::Path;
 
 /// From the name of an implementation (`comm_rank`) to its path (`chapters::comm::comm_rank`).
 pub type Done = HashMap<String, String>;
+
+/// The end of the name of an implementation's part that needs no waiting.
+pub const AT_ONCE: &str = "_at_once";
 
 /// `MPI_Comm_rank` is implemented by `comm_rank`, `MPI_T_init_thread` by `t_init_thread`.
 pub fn implementation(name: &str) -> String {
@@ -19,7 +23,8 @@ pub fn scan(dir: &Path, abi: &Abi) -> Done {
     let mut done = Done::new();
     scan_into(dir, "chapters", &mut done);
     for (name, path) in &done {
-        if !abi.functions.iter().any(|f| implementation(&f.name) == *name) {
+        let name = name.strip_suffix(AT_ONCE).unwrap_or(name);
+        if !abi.functions.iter().any(|f| implementation(&f.name) == name) {
             println!("cargo::warning={path} implements no MPI function: make it pub(super)?");
         }
     }

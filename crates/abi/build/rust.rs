@@ -1,6 +1,6 @@
 //! Writes the Rust side: types, constants, entry points and the coverage table.
 
-use crate::chapters::{Done, implementation};
+use crate::chapters::{AT_ONCE, Done, implementation};
 use crate::data::{Abi, Callback, Constant, Function, Param};
 use std::fmt::Write;
 
@@ -247,8 +247,16 @@ fn entry_point(out: &mut String, abi: &Abi, done: &Done, f: &Function) -> bool {
         None if is_status => format!("unsupported(\"{name}\", {owner})"),
         None => format!("unsupported_value(\"{name}\", {})", neutral(f)),
     };
+    let mut at_once = String::new();
+    if let Some(path) = path
+        && let Some(short) =
+            done.get(&format!("{}{AT_ONCE}", path.rsplit("::").next().unwrap_or(path)))
+    {
+        at_once = format!(" {{ crate::{short}({list}) }}");
+    }
     let arguments = arguments(&f.params, abi);
-    writeln!(out, "entry!({name} P{name} ({arguments}) -> {returns} {{ {body} }});").unwrap();
+    writeln!(out, "entry!({name} P{name} ({arguments}) -> {returns}{at_once} {{ {body} }});")
+        .unwrap();
     path.is_some()
 }
 

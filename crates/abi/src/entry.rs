@@ -8,7 +8,45 @@ use std::ffi::c_int;
 ///
 /// Neither calls the other, so a profiling library that defines `MPI_X` sees each call once, and
 /// the way in costs at most a jump.
+///
+/// A block before the body is the part of the call that needs no waiting: true if that was all. It runs
+/// where one thread calls and there is no helper, in a function without a frame to set up; whatever it
+/// leaves undone is a call of its own, as if there were no such block.
 macro_rules! entry {
+    ($mpi:ident $pmpi:ident ($($arg:ident: $ty:ty),*) -> $ret:ty $at_once:block $body:block) => {
+        const _: () = {
+            #[cold]
+            #[inline(never)]
+            unsafe extern "C" fn whole($($arg: $ty),*) -> $ret {
+                let _entered = crate::lock::enter();
+                // SAFETY: the caller keeps MPI's rules for the arguments of this function; what can
+                // be checked, the implementation checks.
+                unsafe { $body }
+            }
+
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $mpi($($arg: $ty),*) -> $ret {
+                // SAFETY: as above.
+                unsafe {
+                    if crate::lock::is_alone() && $at_once {
+                        return crate::generated::constants::MPI_SUCCESS;
+                    }
+                    whole($($arg),*)
+                }
+            }
+
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $pmpi($($arg: $ty),*) -> $ret {
+                // SAFETY: as above.
+                unsafe {
+                    if crate::lock::is_alone() && $at_once {
+                        return crate::generated::constants::MPI_SUCCESS;
+                    }
+                    whole($($arg),*)
+                }
+            }
+        };
+    };
     ($mpi:ident $pmpi:ident ($($arg:ident: $ty:ty),*) -> $ret:ty $body:block) => {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $mpi($($arg: $ty),*) -> $ret {

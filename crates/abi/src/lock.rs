@@ -42,6 +42,13 @@ pub fn enter() -> Entered {
     Entered { mode }
 }
 
+/// One thread calls, by the program's promise, and there is no helper: nobody need be kept out of a call
+/// that neither waits nor calls back.
+#[inline(always)]
+pub fn is_alone() -> bool {
+    MODE.load(Ordering::Relaxed) == ALONE
+}
+
 impl Drop for Entered {
     #[inline(always)]
     fn drop(&mut self) {
@@ -53,7 +60,8 @@ impl Drop for Entered {
     }
 }
 
-#[inline]
+// Apart from the entry points, most of which are left with no helper and no lock.
+#[inline(never)]
 fn go_out(locked: bool, mode: u8) {
     if mode == HELPED {
         helper::leave();
@@ -65,7 +73,7 @@ fn go_out(locked: bool, mode: u8) {
     }
 }
 
-#[inline]
+#[inline(never)]
 fn go_in(mode: u8) {
     match mode {
         HELPED => helper::enter(),

@@ -98,6 +98,8 @@ pub struct WinObject {
     /// The handle of its error handler.
     pub errhandler: Cell<usize>,
     pub hints: RefCell<weft_process::Info>,
+    /// The group of the last MPI_Win_post or MPI_Win_start, and its ranks in the window.
+    pub members: RefCell<Option<(weft_process::Group, Rc<[usize]>)>>,
 }
 
 /// Numbers whose addresses are predefined attributes of a window.
@@ -136,6 +138,7 @@ impl WinObject {
             attributes: RefCell::default(),
             errhandler: Cell::new(MPI_ERRORS_ARE_FATAL.0),
             hints: RefCell::default(),
+            members: RefCell::default(),
         }
     }
 }

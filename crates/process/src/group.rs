@@ -40,6 +40,11 @@ impl Group {
         self.ranks.len()
     }
 
+    /// Whether this is the other group itself, and not another with the same members.
+    pub fn is(&self, other: &Group) -> bool {
+        Rc::ptr_eq(&self.ranks, &other.ranks)
+    }
+
     /// The place of a world rank in this group.
     pub fn rank_of(&self, world: u32) -> Option<usize> {
         match self.ranks.get(world as usize) {

@@ -3,6 +3,7 @@
 use crate::Window;
 use crate::target::Access;
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use weft_fabric::Fabric;
 use weft_process::Error;
 
@@ -31,9 +32,9 @@ pub enum Fenced {
 pub struct Epochs {
     pub fence: Cell<Fenced>,
     /// Ranks of MPI_Win_start.
-    pub started: RefCell<Option<Vec<usize>>>,
+    pub started: RefCell<Option<Rc<[usize]>>>,
     /// Ranks of MPI_Win_post.
-    pub posted: RefCell<Option<Vec<usize>>>,
+    pub posted: RefCell<Option<Rc<[usize]>>>,
     /// MPI_Win_lock_all, and whether with MPI_MODE_NOCHECK.
     pub all: Cell<Option<bool>>,
     /// Ranks whose locks were taken for it.
@@ -67,15 +68,21 @@ impl<F: Fabric> Window<F> {
         Ok(())
     }
 
-    /// Whether an operation on `rank` needs nothing before it.
-    #[inline]
-    pub(crate) fn is_entered(&self, rank: usize) -> bool {
+    /// [`Window::enter`] where nothing has to be awaited. False: that is to be called.
+    #[inline(always)]
+    pub(crate) fn enter_at_once(&self, rank: usize) -> bool {
         let target = &self.targets[rank];
-        target.access.get() != Access::None
-            || match self.epochs.all.get() {
-                Some(unchecked) => unchecked || target.of_all.get(),
-                None => self.epochs.fence.get() == Fenced::Used,
-            }
+        if target.access.get() != Access::None {
+            return true;
+        }
+        if let Some(unchecked) = self.epochs.all.get() {
+            return unchecked || target.of_all.get();
+        }
+        let fenced = self.epochs.fence.get();
+        if fenced == Fenced::Open {
+            self.epochs.fence.set(Fenced::Used);
+        }
+        fenced != Fenced::Closed
     }
 
     #[cold]

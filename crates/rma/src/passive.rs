@@ -70,8 +70,10 @@ impl<F: Fabric> Window<F> {
     #[inline]
     pub fn lock_at_once(&self, kind: LockKind, rank: usize, asserted: i32) -> bool {
         let target = &self.targets[rank];
+        // What is left to tell is of a lock that was asked for at once, and is [`Window::lock`]'s.
         let plain = asserted & assert::NOCHECK == 0
             && target.access.get() == Access::None
+            && target.tell.get().is_none()
             && self.epochs.fence.get() != Fenced::Used
             && self.epochs.all.get().is_none();
         if !plain {
@@ -99,7 +101,9 @@ impl<F: Fabric> Window<F> {
     pub fn unlock_at_once(&self, rank: usize) -> bool {
         let target = &self.targets[rank];
         let held = target.access.get();
-        if !matches!(held, Access::Shared | Access::Exclusive) || !self.is_flushed(rank) {
+        let ready =
+            matches!(held, Access::Shared | Access::Exclusive) && target.tell.get().is_none();
+        if !ready || !self.is_flushed(rank) {
             return false;
         }
         let Some(lock) = self.near_lock(rank) else { return false };

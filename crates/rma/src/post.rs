@@ -19,6 +19,7 @@ use crate::control::Table;
 use crate::epoch::Fenced;
 use crate::target::Access;
 use std::cell::Cell;
+use std::rc::Rc;
 use weft_fabric::{Fabric, Sge};
 use weft_process::Error;
 
@@ -30,7 +31,7 @@ fn advance(count: &Cell<u64>) -> u64 {
 
 impl<F: Fabric> Window<F> {
     /// Opens an exposure epoch for `origins`.
-    pub fn post(&self, origins: Vec<usize>, asserted: i32) -> Result<(), Error> {
+    pub fn post(&self, origins: Rc<[usize]>, asserted: i32) -> Result<(), Error> {
         if self.epochs.posted.borrow().is_some() {
             return Err(self.sync("MPI_Win_post: an exposure epoch is open: MPI_Win_wait ends it"));
         }
@@ -38,7 +39,7 @@ impl<F: Fabric> Window<F> {
             let text = "MPI_Win_post while operations are under way that MPI_Win_fence must end";
             return Err(self.sync(text));
         }
-        for &origin in &origins {
+        for &origin in &*origins {
             // Both sides promise that the origin's start comes after it, and does not wait.
             match asserted & assert::NOCHECK {
                 0 => self.tell_posted(origin)?,
@@ -50,13 +51,13 @@ impl<F: Fabric> Window<F> {
     }
 
     /// Opens an access epoch to `targets`, once they have posted theirs.
-    pub async fn start(&self, targets: Vec<usize>, asserted: i32) -> Result<(), Error> {
+    pub async fn start(&self, targets: Rc<[usize]>, asserted: i32) -> Result<(), Error> {
         self.may_open("MPI_Win_start")?;
         if self.epochs.started.borrow().is_some() || self.epochs.locks.get() > 0 {
             let why = self.open_epochs().unwrap_or_default();
             return Err(self.sync(format_args!("MPI_Win_start: {why}")));
         }
-        for &rank in &targets {
+        for &rank in &*targets {
             match asserted & assert::NOCHECK {
                 0 => self.hear_posted(rank).await?,
                 _ => _ = advance(&self.targets[rank].started),
@@ -72,11 +73,11 @@ impl<F: Fabric> Window<F> {
         let Some(targets) = self.epochs.started.take() else {
             return Err(self.sync("MPI_Win_complete without MPI_Win_start"));
         };
-        for &rank in &targets {
+        for &rank in &*targets {
             let told = self.tell_behind(rank)?;
             self.targets[rank].told.set(told);
         }
-        for &rank in &targets {
+        for &rank in &*targets {
             self.drain(rank).await?;
             self.targets[rank].access.set(Access::None);
             if !self.targets[rank].told.get() {
@@ -91,7 +92,7 @@ impl<F: Fabric> Window<F> {
         let Some(origins) = self.epochs.posted.take() else {
             return Err(self.sync("MPI_Win_wait without MPI_Win_post"));
         };
-        for &origin in &origins {
+        for &origin in &*origins {
             self.hear_completed(origin).await?;
         }
         Ok(())

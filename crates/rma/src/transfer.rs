@@ -281,7 +281,7 @@ impl<F: Fabric> Window<F> {
 
     /// A put of plain bytes to memory that is seen, in an epoch that is open: all there is to do. False:
     /// something else must be done first ([`Window::put`]).
-    #[inline]
+    #[inline(always)]
     pub fn put_at_once(&self, origin: Sge, rank: usize, disp: i64) -> bool {
         match self.seen(rank, disp, origin.len()) {
             Some(place) => {
@@ -293,7 +293,7 @@ impl<F: Fabric> Window<F> {
     }
 
     /// The same for a get.
-    #[inline]
+    #[inline(always)]
     pub fn get_at_once(&self, origin: Sge, rank: usize, disp: i64) -> bool {
         match self.seen(rank, disp, origin.len()) {
             Some(place) => {
@@ -304,7 +304,7 @@ impl<F: Fabric> Window<F> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn seen(&self, rank: usize, disp: i64, len: usize) -> Option<Sge> {
         let target = self.targets.get(rank)?;
         if self.options.fence == Design::TwoSided {
@@ -313,6 +313,6 @@ impl<F: Fabric> Window<F> {
         let Some(Reach::Seen(memory)) = target.reach.get() else { return None };
         let offset = usize::try_from(disp).ok()?.checked_mul(self.shown[rank].unit as usize)?;
         let inside = offset <= memory.len() && len <= memory.len() - offset;
-        (inside && self.is_entered(rank)).then(|| memory.part(offset, len))
+        (inside && self.enter_at_once(rank)).then(|| memory.part(offset, len))
     }
 }

@@ -107,7 +107,7 @@ async fn program(comm: Rc<Comm<Sim>>, seed: u64) {
             // Without gets the end of the epoch is told behind the data.
             steps.retain(|step| !matches!(step.work, Work::Get));
         }
-        let all: Vec<usize> = (0..ranks).collect();
+        let all: Rc<[usize]> = (0..ranks).collect();
         match kind {
             Epoch::Fence => window.fence(0).await.unwrap(),
             Epoch::Post => {
@@ -238,11 +238,11 @@ fn epoch(machine: &Rc<Machine>, ending: Ending, len: usize) -> f64 {
                     comm.barrier().await.unwrap();
                     let start = now();
                     if comm.rank() == 0 {
-                        window.start(vec![1], 0).await.unwrap();
+                        window.start([1].into(), 0).await.unwrap();
                         window.put(&data, &spot).await.unwrap();
                         window.complete().await.unwrap();
                     } else {
-                        window.post(vec![0], 0).unwrap();
+                        window.post([0].into(), 0).unwrap();
                         window.wait().await.unwrap();
                     }
                     shortest = (now() - start).as_secs_f64().min(shortest);
@@ -299,13 +299,13 @@ fn the_end_of_an_epoch_is_not_heard_before_data_that_are_repeated() {
                     if comm.rank() == 0 {
                         let (data, word) = (Numbers::new(&comm, &content), ty(AINT));
                         let spot = Spot { rank: 1, disp: 0, count: LEN, ty: &word };
-                        window.start(vec![1], 0).await.unwrap();
+                        window.start([1].into(), 0).await.unwrap();
                         window.put(&data.buffer(), &spot).await.unwrap();
                         fabric.charge(weft_fabric::Work::Compute(90 * MICROSECOND));
                         std::future::poll_fn(|cx| fabric.poll_clock(cx)).await;
                         window.complete().await.unwrap();
                     } else {
-                        window.post(vec![0], 0).unwrap();
+                        window.post([0].into(), 0).unwrap();
                         window.wait().await.unwrap();
                         let now = numbers(window.memory());
                         assert!(now == content, "{ending:?}, dead at {at} us: not all is there");

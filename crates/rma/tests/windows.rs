@@ -78,8 +78,8 @@ impl Program for Rings {
                 assert_eq!(got.get(), [me as i64 + 1, me as i64 + 101]);
                 // Post and start.
                 for round in 0..3 {
-                    window.post(vec![left], NOTHING).unwrap();
-                    window.start(vec![right], NOTHING).await.unwrap();
+                    window.post([left].into(), NOTHING).unwrap();
+                    window.start([right].into(), NOTHING).await.unwrap();
                     two.set(&[round, me as i64]);
                     window.put(&two.buffer(), &spot(right, 0, 2, &word)).await.unwrap();
                     window.complete().await.unwrap();

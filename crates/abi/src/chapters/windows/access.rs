@@ -6,11 +6,12 @@ use crate::chapters::messages::start;
 use crate::constants::*;
 use crate::error::Error;
 use crate::objects::{OpObject, RequestKind, WinObject};
-use crate::state::state;
+use crate::state::known;
 use crate::types::{Datatype, Op, Request, Win};
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use weft_datatype::Type;
+use weft_fabric::Sge;
 use weft_process::{Active, Buffer, By, Status};
 use weft_rma::{Change, Issued, Spot};
 
@@ -72,23 +73,41 @@ impl Side {
     }
 }
 
-/// Memory and place of an operation on plain bytes that are seen, in an open epoch: `f` does it.
+/// The window and the memory of an operation on plain bytes.
 ///
 /// # Safety
-/// As for [`plain`].
+/// As for [`plain`]; while the result is used, nothing adds or takes away a window.
 #[inline(always)]
-unsafe fn at_once(
+unsafe fn plainly(
     (address, elements, ty): (*const c_void, i64, Datatype),
-    (rank, disp, target_count, target_type, win): (c_int, isize, i64, Datatype, Win),
-    f: impl FnOnce(&super::WindowOf, weft_fabric::Sge, usize, i64) -> bool,
-) -> bool {
-    // SAFETY: by contract.
-    let Some(origin) = (unsafe { plain(address, elements, ty) }) else { return false };
+    (rank, target_count, target_type, win): (c_int, i64, Datatype, Win),
+) -> Option<(&'static super::WindowOf, Sge)> {
     if ty != target_type || elements != target_count || rank < 0 {
-        return false;
+        return None;
     }
-    let wins = state().wins.borrow();
-    wins.get(win.0).is_some_and(|object| f(&object.window, origin, rank as usize, disp as i64))
+    // SAFETY: by contract.
+    let (origin, wins) =
+        unsafe { (plain(address, elements, ty)?, known()?.wins.try_borrow_unguarded()) };
+    Some((&wins.ok()?.get(win.0)?.window, origin))
+}
+
+#[allow(clippy::too_many_arguments)] // MPI's own
+#[inline(always)]
+pub(crate) unsafe fn put_at_once(
+    origin_addr: *const c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    win: Win,
+) -> bool {
+    let origin = (origin_addr, origin_count, origin_datatype);
+    let to = (target_rank, target_count, target_datatype, win);
+    // SAFETY: the caller's buffer; the window copies and does nothing else.
+    let Some((window, origin)) = (unsafe { plainly(origin, to) }) else { return false };
+    window.put_at_once(origin, target_rank as usize, target_disp as i64)
 }
 
 #[allow(clippy::too_many_arguments)] // MPI's own
@@ -106,7 +125,16 @@ pub(crate) unsafe fn put(
     let to = (target_rank, target_disp, target_count, target_datatype, win);
     // SAFETY: the caller's buffer.
     unsafe {
-        if at_once(origin, to, |window, data, rank, disp| window.put_at_once(data, rank, disp)) {
+        if put_at_once(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+        ) {
             return Ok(());
         }
         put_with("MPI_Put", origin, to, None)
@@ -149,6 +177,25 @@ pub(crate) unsafe fn rput(
 }
 
 #[allow(clippy::too_many_arguments)] // MPI's own
+#[inline(always)]
+pub(crate) unsafe fn get_at_once(
+    origin_addr: *mut c_void,
+    origin_count: i64,
+    origin_datatype: Datatype,
+    target_rank: c_int,
+    target_disp: isize,
+    target_count: i64,
+    target_datatype: Datatype,
+    win: Win,
+) -> bool {
+    let origin = (origin_addr.cast_const(), origin_count, origin_datatype);
+    let from = (target_rank, target_count, target_datatype, win);
+    // SAFETY: the caller's buffer; the window copies and does nothing else.
+    let Some((window, origin)) = (unsafe { plainly(origin, from) }) else { return false };
+    window.get_at_once(origin, target_rank as usize, target_disp as i64)
+}
+
+#[allow(clippy::too_many_arguments)] // MPI's own
 pub(crate) unsafe fn get(
     origin_addr: *mut c_void,
     origin_count: i64,
@@ -163,7 +210,16 @@ pub(crate) unsafe fn get(
     let from = (target_rank, target_disp, target_count, target_datatype, win);
     // SAFETY: the caller's buffer.
     unsafe {
-        if at_once(origin, from, |window, data, rank, disp| window.get_at_once(data, rank, disp)) {
+        if get_at_once(
+            origin_addr,
+            origin_count,
+            origin_datatype,
+            target_rank,
+            target_disp,
+            target_count,
+            target_datatype,
+            win,
+        ) {
             return Ok(());
         }
         get_with("MPI_Get", origin, from, None)

@@ -5,10 +5,11 @@ use crate::arguments::{group, not_null, store};
 use crate::constants::*;
 use crate::error::Error;
 use crate::objects::WinObject;
-use crate::state::state;
+use crate::state::known;
 use crate::types::{Group, Win};
 use crate::waiting::Call;
 use std::ffi::c_int;
+use std::rc::Rc;
 use std::sync::atomic::{Ordering, fence};
 use weft_collective::Operation;
 use weft_collective::run::barrier as run_barrier;
@@ -47,16 +48,21 @@ fn publish() {
     fence(Ordering::SeqCst);
 }
 
-/// The ranks of a group in the window.
-fn members(object: &WinObject, handle: Group) -> Result<Vec<usize>, Error> {
+/// The ranks of a group in the window. Programs name the same group again and again.
+fn members(object: &WinObject, handle: Group) -> Result<Rc<[usize]>, Error> {
     let (window, group) = (&object.window, group(handle, "group")?);
+    let mut last = object.members.borrow_mut();
+    if let Some((_, ranks)) = last.as_ref().filter(|(known, _)| known.is(&group)) {
+        return Ok(ranks.clone());
+    }
     let of_window = window.comm().group();
-    let found: Option<Vec<usize>> =
+    let found: Option<Rc<[usize]>> =
         group.ranks().iter().map(|&rank| of_window.rank_of(rank)).collect();
-    found.ok_or_else(|| {
+    let Some(ranks) = found else {
         let text = format!("argument group has members that are not in {}", window.label());
-        Error::new(MPI_ERR_GROUP, text)
-    })
+        return Err(Error::new(MPI_ERR_GROUP, text));
+    };
+    Ok(last.insert((group, ranks)).1.clone())
 }
 
 pub(crate) unsafe fn win_post(group: Group, assert: c_int, win: Win) -> Result<(), Error> {
@@ -90,13 +96,39 @@ pub(crate) unsafe fn win_test(win: Win, flag: *mut c_int) -> Result<(), Error> {
     unsafe { store(flag, over.into(), "flag") }
 }
 
-/// Does what needs no waiting, if window and rank are such.
+/// A window and a rank in it, if they are such.
+///
+/// # Safety
+/// While the result is used, nothing adds or takes away a window.
 #[inline(always)]
-fn at_once(rank: c_int, win: Win, f: impl FnOnce(&WindowOf, usize) -> bool) -> bool {
-    let wins = state().wins.borrow();
-    let Some(object) = wins.get(win.0) else { return false };
-    let rank = usize::try_from(rank).ok().filter(|&rank| rank < object.window.size());
-    rank.is_some_and(|rank| f(&object.window, rank))
+unsafe fn plainly(rank: c_int, win: Win) -> Option<(&'static WindowOf, usize)> {
+    // SAFETY: by contract.
+    let wins = unsafe { known()?.wins.try_borrow_unguarded() };
+    let window = &wins.ok()?.get(win.0)?.window;
+    let rank = usize::try_from(rank).ok()?;
+    (rank < window.size()).then_some((window, rank))
+}
+
+fn kind_of(lock_type: c_int) -> Option<LockKind> {
+    match lock_type {
+        MPI_LOCK_SHARED => Some(LockKind::Shared),
+        MPI_LOCK_EXCLUSIVE => Some(LockKind::Exclusive),
+        _ => None,
+    }
+}
+
+#[inline(always)]
+pub(crate) unsafe fn win_lock_at_once(
+    lock_type: c_int,
+    rank: c_int,
+    assert: c_int,
+    win: Win,
+) -> bool {
+    // SAFETY: the window takes a lock and does nothing else.
+    match (kind_of(lock_type), assert, unsafe { plainly(rank, win) }) {
+        (Some(kind), 0, Some((window, rank))) => window.lock_at_once(kind, rank, 0),
+        _ => false,
+    }
 }
 
 pub(crate) unsafe fn win_lock(
@@ -105,18 +137,10 @@ pub(crate) unsafe fn win_lock(
     assert: c_int,
     win: Win,
 ) -> Result<(), Error> {
-    let kind = match lock_type {
-        MPI_LOCK_SHARED => Some(LockKind::Shared),
-        MPI_LOCK_EXCLUSIVE => Some(LockKind::Exclusive),
-        _ => None,
-    };
-    match (kind, assert) {
-        (Some(kind), 0)
-            if at_once(rank, win, |window, rank| window.lock_at_once(kind, rank, 0)) =>
-        {
-            Ok(())
-        }
-        _ => lock_slowly(lock_type, kind, rank, assert, win),
+    // SAFETY: it takes no pointers.
+    match unsafe { win_lock_at_once(lock_type, rank, assert, win) } {
+        true => Ok(()),
+        false => lock_slowly(lock_type, kind_of(lock_type), rank, assert, win),
     }
 }
 
@@ -143,8 +167,15 @@ fn lock_slowly(
     }
 }
 
+#[inline(always)]
+pub(crate) unsafe fn win_unlock_at_once(rank: c_int, win: Win) -> bool {
+    // SAFETY: the window gives a lock back and does nothing else.
+    unsafe { plainly(rank, win) }.is_some_and(|(window, rank)| window.unlock_at_once(rank))
+}
+
 pub(crate) unsafe fn win_unlock(rank: c_int, win: Win) -> Result<(), Error> {
-    match at_once(rank, win, |window, rank| window.unlock_at_once(rank)) {
+    // SAFETY: it takes no pointers.
+    match unsafe { win_unlock_at_once(rank, win) } {
         true => Ok(()),
         false => unlock_slowly(rank, win),
     }
@@ -170,9 +201,22 @@ pub(crate) unsafe fn win_unlock_all(win: Win) -> Result<(), Error> {
     run(&object, "MPI_Win_unlock_all", object.window.unlock_all())
 }
 
+#[inline(always)]
+pub(crate) unsafe fn win_flush_at_once(rank: c_int, win: Win) -> bool {
+    // SAFETY: the window is looked at.
+    unsafe { plainly(rank, win) }.is_some_and(|(window, rank)| window.is_flushed(rank))
+}
+
+#[inline(always)]
+pub(crate) unsafe fn win_flush_local_at_once(rank: c_int, win: Win) -> bool {
+    // SAFETY: as above.
+    unsafe { win_flush_at_once(rank, win) }
+}
+
 #[inline]
 fn flush(call: &'static str, rank: c_int, win: Win) -> Result<(), Error> {
-    match at_once(rank, win, |window, rank| window.is_flushed(rank)) {
+    // SAFETY: it takes no pointers.
+    match unsafe { win_flush_at_once(rank, win) } {
         true => Ok(()),
         false => flush_slowly(call, rank, win),
     }
