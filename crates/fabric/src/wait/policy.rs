@@ -135,6 +135,9 @@ pub struct Waiter<'p> {
     since: Option<Instant>,
 }
 
+/// Turns that do not pause: a microsecond or two, in which a neighbour on the same core may go slower.
+const LOOKS: u32 = 64;
+
 /// Spinning turns between two looks at the clock.
 const TURNS_PER_LOOK: u32 = 64;
 
@@ -153,7 +156,10 @@ impl<'p> Waiter<'p> {
     /// Takes the next step: spins, yields, or asks the caller to sleep.
     pub fn step(&mut self) -> Step {
         if self.spins() {
-            std::hint::spin_loop();
+            // A pause is as long as a look: who is about to be answered looks instead.
+            if self.turns > LOOKS {
+                std::hint::spin_loop();
+            }
             return Step::Again;
         }
         if self.yields < self.policy.yields && !self.policy.distrusts() {
