@@ -64,14 +64,14 @@ impl Side {
 
     /// An epoch of access to the other rank.
     async fn access(&self, puts: usize, gets: usize) -> Result<(), String> {
-        self.window.start(vec![self.peer()], 0).await.map_err(text)?;
+        self.window.start([self.peer()].into(), 0).await.map_err(text)?;
         self.operations(puts, gets).await?;
         self.window.complete().await.map_err(text)
     }
 
     /// An epoch of exposure to it.
     async fn expose(&self) -> Result<(), String> {
-        self.window.post(vec![self.peer()], 0).map_err(text)?;
+        self.window.post([self.peer()].into(), 0).map_err(text)?;
         self.window.wait().await.map_err(text)
     }
 
@@ -88,7 +88,7 @@ impl Side {
         match test {
             // Both accesses and exposures at once.
             Test::BothPut => {
-                self.window.post(vec![self.peer()], 0).map_err(text)?;
+                self.window.post([self.peer()].into(), 0).map_err(text)?;
                 self.access(puts, gets).await?;
                 self.window.wait().await.map_err(text)
             }
