@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use std::rc::Rc;
 use weft_channel::stream::{Id, To};
 use weft_fabric::{Fabric, Fault, Sge, Staging, Work};
-use weft_p2p::{Context, Endpoint, Mode, RequestId, Source, Tag, Target, Want};
+use weft_p2p::{Context, Direct, Endpoint, Mode, RequestId, Source, Status, Tag, Target, Want};
 
 /// One collective operation's view of its communicator. All its messages carry `tag`, so that
 /// operations under way at once do not meet.
@@ -142,8 +142,38 @@ impl<F: Fabric> Link<F> {
         }
     }
 
+    /// Receives; what has arrived already goes straight from the fabric to `data`.
     pub fn recv(&self, from: usize, data: Sge) -> impl Future<Output = Result<(), Fault>> + '_ {
-        self.wait(self.irecv(from, data))
+        let receive = match self.recv_at_once(from, data) {
+            Some(over) => Err(over),
+            None => Ok(self.irecv(from, data)),
+        };
+        async move {
+            match receive {
+                Err(over) => over,
+                Ok(request) => self.wait(request).await,
+            }
+        }
+    }
+
+    /// `None`: it is to be posted.
+    #[inline(never)]
+    fn recv_at_once(&self, from: usize, data: Sge) -> Option<Result<(), Fault>> {
+        if self.via == Via::Native {
+            return None;
+        }
+        match self.endpoint.poll_direct(&self.want(from), data) {
+            Direct::Got(status) if status.lost == 0 => Some(Ok(())),
+            Direct::Got(status) => {
+                let Status { bytes, lost, .. } = status;
+                Some(Err(Fault::truncated(from, bytes, bytes + lost)))
+            }
+            Direct::Nothing | Direct::Post => None,
+            Direct::Other => {
+                self.endpoint.stir();
+                None
+            }
+        }
     }
 
     /// Sends to one rank and receives from another (or the same) at once.

@@ -80,6 +80,8 @@ pub struct Endpoint<F: Fabric> {
     waiting: Cell<Option<(Counter, u64)>>,
     /// A signal handler has left something that a helper can do.
     pub(crate) behind: Cell<bool>,
+    /// A look for one message has dealt with another, of which nobody has been told.
+    stirred: Cell<bool>,
     /// Made with the first group, or the first word of one.
     pub(crate) multicasts: OnceCell<Box<Multicasts>>,
 }
@@ -120,6 +122,7 @@ impl<F: Fabric> Endpoint<F> {
             rails,
             waiting,
             behind: Cell::new(false),
+            stirred: Cell::new(false),
             multicasts,
         }
     }
@@ -203,16 +206,24 @@ impl<F: Fabric> Endpoint<F> {
         self.progress_most().0
     }
 
-    /// The same, and whether more messages may be there: there is a bound on those of one call.
+    /// The same, and whether more messages may be there: there is a bound on those of one call, and what comes
+    /// after the last posted receive was met waits in the fabric, where the next one takes it from without a
+    /// copy in between.
     #[inline]
     pub fn progress_most(&self) -> (bool, bool) {
-        let mut moved = self.fabric.progress();
+        let mut moved = self.fabric.progress() | self.stirred.take();
         let mut left = 64;
-        while left > 0 {
-            let Some(message) = self.fabric.receive(None) else { break };
+        let posted = || self.state.borrow().matching.posted().0;
+        let awaited = posted() > 0;
+        let mut more = false;
+        while let Some(message) = self.fabric.receive(None) {
             self.handle(message);
             moved = true;
             left -= 1;
+            more = left == 0 || awaited && posted() == 0;
+            if more {
+                break;
+            }
         }
         if self.streams.is_busy() {
             moved |= self.streams.progress(&self.fabric);
@@ -232,13 +243,18 @@ impl<F: Fabric> Endpoint<F> {
         if !state.forgotten.is_empty() {
             self.free_forgotten(&mut state);
         }
-        (moved, left == 0)
+        (moved, more)
     }
 
     fn take_stream_fault(&self) {
         if let Some(fault) = self.streams.take_fault() {
             self.state.borrow_mut().fault = Some(fault);
         }
+    }
+
+    /// The next call of [`Endpoint::progress`] says that something moved.
+    pub fn stir(&self) {
+        self.stirred.set(true);
     }
 
     /// Acts on an arrived message and gives its buffer back.

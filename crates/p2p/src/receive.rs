@@ -32,7 +32,7 @@ pub enum Direct {
 impl<F: Fabric> Endpoint<F> {
     /// Looks once for an eager message from one source and takes it from the fabric straight into
     /// `buffer`, without a request. Nothing else may be posted or waiting.
-    #[inline]
+    #[inline(always)]
     pub fn poll_direct(&self, want: &Want, buffer: Sge) -> Direct {
         let (Source::Rank { rank, peer }, Some(tag)) = (want.source, want.tag) else {
             return Direct::Post;
