@@ -42,10 +42,14 @@ fn element(ty: Datatype) -> usize {
     state().plain_sizes.get(ty.0.wrapping_sub(MPI_DATATYPE_NULL.0)).map_or(1, |&n| n.into())
 }
 
+/// Blocks by rank.
+type List = SmallVec<[Sge; 8]>;
+
 /// A buffer of one block a rank, one behind the other.
 struct Whole {
     all: Sge,
     block: usize,
+    ranks: usize,
 }
 
 impl Whole {
@@ -55,15 +59,17 @@ impl Whole {
         let ranks = comm.size();
         // SAFETY: by contract.
         let all = unsafe { plain(buf, n.checked_mul(ranks as i64)?, ty) }?;
-        Some(Whole { all, block: all.len() / ranks })
+        Some(Whole { all, block: all.len() / ranks, ranks })
     }
 
     fn get(&self, rank: usize) -> Sge {
         self.all.part(rank * self.block, self.block)
     }
 
-    fn blocks(&self, ranks: usize) -> SmallVec<[Sge; 8]> {
-        (0..ranks).map(|rank| self.get(rank)).collect()
+    /// Adds them to a list where that lies: moving it would wait for what has just been stored.
+    #[inline(always)]
+    fn list(&self, blocks: &mut List) {
+        (0..self.ranks).for_each(|rank| blocks.push(self.get(rank)));
     }
 }
 
@@ -107,7 +113,7 @@ pub(super) unsafe fn gather(
     let (me, root) = (comm.rank(), a_rank(comm, root)?);
     // SAFETY: the caller's buffers.
     let mut mine = unsafe { plain(sendbuf, sendcount, sendtype) }?;
-    let mut blocks = SmallVec::new();
+    let mut blocks = List::new();
     if me == root {
         // SAFETY: the caller's buffers.
         let into = unsafe { Whole::new(comm, recvbuf, recvcount, recvtype) }?;
@@ -116,7 +122,7 @@ pub(super) unsafe fn gather(
         }
         into.get(me).copy_from(mine);
         mine = into.get(me);
-        blocks = into.blocks(comm.size());
+        into.list(&mut blocks);
     }
     tally!("MPI_Gather", comm);
     let asked = Asked::of(mine.len());
@@ -139,7 +145,7 @@ pub(super) unsafe fn scatter(
     let (me, root) = (comm.rank(), a_rank(comm, root)?);
     // SAFETY: the caller's buffers.
     let mut mine = unsafe { plain(recvbuf, recvcount, recvtype) }?;
-    let mut blocks = SmallVec::new();
+    let mut blocks = List::new();
     if me == root {
         // SAFETY: the caller's buffers.
         let out = unsafe { Whole::new(comm, sendbuf, sendcount, sendtype) }?;
@@ -148,7 +154,7 @@ pub(super) unsafe fn scatter(
         }
         mine.copy_from(out.get(me));
         mine = out.get(me);
-        blocks = out.blocks(comm.size());
+        out.list(&mut blocks);
     }
     tally!("MPI_Scatter", comm);
     let asked = Asked::of(mine.len());
@@ -176,9 +182,11 @@ pub(super) unsafe fn allgather(
         return None;
     }
     tally!("MPI_Allgather", comm);
+    let mut blocks = List::new();
+    into.list(&mut blocks);
     let asked = Asked::of(into.block);
     at_once(comm, "MPI_Allgather", Operation::Allgather, asked, async |link, ground, choice| {
-        run::allgather(link, ground, choice, mine, &into.blocks(link.size())).await
+        run::allgather(link, ground, choice, mine, &blocks).await
     })
 }
 
@@ -201,10 +209,12 @@ pub(super) unsafe fn alltoall(
         return None;
     }
     tally!("MPI_Alltoall", comm);
+    let (mut sent, mut received) = (List::new(), List::new());
+    out.list(&mut sent);
+    into.list(&mut received);
     let asked = Asked::of(into.block);
     at_once(comm, "MPI_Alltoall", Operation::Alltoall, asked, async |link, ground, choice| {
-        let ranks = link.size();
-        run::alltoall(link, ground, choice, &out.blocks(ranks), &into.blocks(ranks)).await
+        run::alltoall(link, ground, choice, &sent, &received).await
     })
 }
 
