@@ -319,7 +319,7 @@ impl<F: Fabric> Hall<'_, F> {
         if data.len() >= pace::LEAST {
             self.ask_a_reader(data.len());
         }
-        self.desk().part(offset, data.len()).copy_for_others(data);
+        self.desk().part(offset, data.len()).copy_for_others(data, pace::is_past(data.len()));
         self.link.endpoint.fabric().charge(Work::Copy(data.len()));
     }
 
@@ -350,7 +350,9 @@ impl<F: Fabric> Hall<'_, F> {
             return Ok(());
         }
         let found = self.operand(rank, offset, into).await?;
-        if found.ptr() != into.ptr() && pace::read_from_others(into.len(), || into.copy_from(found))
+        let len = into.len();
+        if found.ptr() != into.ptr()
+            && pace::read_from_others(len, len, || into.copy_from(found)) == Some(true)
         {
             let Made { slow, mine, .. } = self.desks;
             let count = &slow[self.link.rank];

@@ -17,6 +17,7 @@ mod capabilities;
 mod counter;
 mod fabric;
 mod fault;
+pub mod flow;
 mod memory;
 mod message;
 pub mod pace;

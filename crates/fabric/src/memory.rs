@@ -107,10 +107,10 @@ impl Sge {
     }
 
     /// Copies `source` to `self`, which another processor will read and this one not; both have the same length and
-    /// do not overlap. It may go past the caches ([`crate::pace`]).
+    /// do not overlap. If it is `past` the caches ([`crate::pace::is_past`]), it comes before all stores that follow.
     #[inline]
-    pub fn copy_for_others(self, source: Sge) {
-        if !crate::pace::is_past(self.len) {
+    pub fn copy_for_others(self, source: Sge, past: bool) {
+        if !past {
             return self.copy_from(source);
         }
         assert_eq!(self.len, source.len, "copy between elements of different length");

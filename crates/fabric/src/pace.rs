@@ -59,7 +59,7 @@ pub fn past_caches(which: PastCaches) {
 
 /// Whether a copy of `len` bytes for others goes past the caches.
 #[inline]
-pub(crate) fn is_past(len: usize) -> bool {
+pub fn is_past(len: usize) -> bool {
     let past = len >= FROM.load(Relaxed) || len >= ASKED.load(Relaxed) && PACE.is_past();
     if past {
         COUNT.fetch_add(1, Relaxed);
@@ -72,19 +72,28 @@ pub fn count() -> u64 {
     COUNT.load(Relaxed)
 }
 
-/// Runs `copy` of `len` bytes that another process has put down, and learns from how long it takes. True: it was slow,
-/// which the other is to be [`told`].
+/// Runs `copy` of `part` bytes of the `len` that another process puts down, and learns from how long it takes. It was
+/// slow or not, which the other is to be [`told`]; `None`: so few bytes say little.
 #[inline]
-pub fn read_from_others(len: usize, copy: impl FnOnce()) -> bool {
+pub fn read_from_others(len: usize, part: usize, copy: impl FnOnce()) -> Option<bool> {
     if len < ASKED.load(Relaxed) {
         copy();
-        return false;
+        return None;
     }
     let start = Instant::now();
     copy();
-    let slow = is_slow(len, start.elapsed());
+    let slow = is_slow(part, start.elapsed());
     PACE.note(slow);
-    slow
+    Some(slow)
+}
+
+/// The same for a copy that is known to have gone past the caches, however long it takes.
+#[inline]
+pub fn read_past(len: usize) -> Option<bool> {
+    (len >= ASKED.load(Relaxed)).then(|| {
+        PACE.note(false);
+        false
+    })
 }
 
 /// A reader says of a copy of `len` bytes of what this process had put down whether it was slow.

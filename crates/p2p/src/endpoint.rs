@@ -2,6 +2,7 @@
 
 use crate::counts::{Counts, Often, Pending, Seldom};
 use crate::envelope::{Context, Envelope, Kind};
+use crate::follow::Follower;
 use crate::limits::Limits;
 use crate::matching::Matching;
 use crate::peers::Peers;
@@ -55,6 +56,8 @@ pub struct State {
     pub moving: Vec<u32>,
     /// Those of them that go over several rails.
     pub striped: Vec<Striped>,
+    /// Receives whose payload is still being poured.
+    pub followed: Vec<Follower>,
     /// Requests with [`Slot::acts`].
     pub acting: usize,
     /// Requests that nobody will ask for again.
@@ -100,6 +103,7 @@ impl<F: Fabric> Endpoint<F> {
             moving: Vec::new(),
             acting: 0,
             striped: Vec::new(),
+            followed: Vec::new(),
             forgotten: Vec::new(),
             claims: None,
             shelf: Shelf::new(limits.shelf),
@@ -240,6 +244,9 @@ impl<F: Fabric> Endpoint<F> {
         if !state.moving.is_empty() {
             moved |= self.settle_transfers(&mut state);
         }
+        if !state.followed.is_empty() {
+            moved |= self.follow_all(&mut state);
+        }
         if !state.forgotten.is_empty() {
             self.free_forgotten(&mut state);
         }
@@ -288,6 +295,8 @@ impl<F: Fabric> Endpoint<F> {
                 Kind::Here => self.on_here(state, peer, e, message.payload),
                 Kind::Written => self.on_written(state, peer, e),
                 Kind::Cancelled => self.on_cancelled(state, peer, e),
+                // It has roused this process, which looks after what it follows.
+                Kind::Whole => Ok(()),
             },
         };
         if let Err(what) = outcome {

@@ -61,6 +61,8 @@ pub enum Kind {
     Here = 13,
     /// It has been written.
     Written = 14,
+    /// All of a payload lies on the shelf, where its receiver had missed some.
+    Whole = 15,
 }
 
 impl Kind {
@@ -68,7 +70,7 @@ impl Kind {
         use Kind::*;
         let all = [
             Eager, EagerSync, Rts, Ack, Cts, Data, Fin, Credit, Cancel, Cancelled, Invite, Helped,
-            Here, Written,
+            Here, Written, Whole,
         ];
         all.into_iter().find(|&k| k as u8 == byte)
     }

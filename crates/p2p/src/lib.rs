@@ -17,6 +17,7 @@
 mod counts;
 mod endpoint;
 mod envelope;
+mod follow;
 mod interrupted;
 mod limits;
 mod matching;

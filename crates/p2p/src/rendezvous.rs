@@ -7,12 +7,7 @@ use crate::receive::Offer;
 use crate::request::{Stage, Status};
 use crate::send::Outcome;
 use crate::{shelf, written};
-use weft_fabric::{Fabric, Key, RemoteAddr, Sge, pace};
-
-/// What Fin says of the copy of a payload from a shelf, for [`pace::told`].
-const UNMEASURED: u64 = 0;
-pub(crate) const FAST: u64 = 1;
-pub(crate) const SLOW: u64 = 2;
+use weft_fabric::{Fabric, Key, RemoteAddr, Sge};
 
 impl<F: Fabric> Endpoint<F> {
     /// An offer has arrived: match it or keep it.
@@ -56,10 +51,13 @@ impl<F: Fabric> Endpoint<F> {
             return;
         }
         let into = slot.buffer.part(0, fits);
+        if shelf::is_shelved(offer.request) {
+            self.follow(state, index, peer, into, &offer);
+            return;
+        }
         // No key says: this payload cannot be read from outside.
         let readable = offer.remote.key != Key::NONE;
-        let whole = readable && !shelf::is_shelved(offer.request);
-        match whole.then(|| self.share(state, index, peer, into, &offer)) {
+        match readable.then(|| self.share(state, index, peer, into, &offer)) {
             Some(Ok(true)) => {
                 state.seldom.shared += 1;
                 return;
@@ -75,18 +73,11 @@ impl<F: Fabric> Endpoint<F> {
         }
         let slot = &mut state.requests[index];
         let mut posted = Ok(());
-        let mut slow = UNMEASURED;
         if readable {
-            let mut read = || posted = self.fabric.read(peer, into, offer.remote, slot.counter);
-            if shelf::is_shelved(offer.request) && fits >= pace::LEAST {
-                slow = FAST + u64::from(pace::read_from_others(fits, read));
-            } else {
-                read();
-            }
+            posted = self.fabric.read(peer, into, offer.remote, slot.counter);
         }
         if readable && posted.is_ok() {
             slot.stage = Stage::Reading;
-            slot.progress = slow;
             state.seldom.read += 1;
             if !self.settle_transfer(state, index) {
                 state.moving.push(index);
@@ -120,8 +111,7 @@ impl<F: Fabric> Endpoint<F> {
         let kind = if slot.stage == Stage::Reading { Kind::Fin } else { Kind::Written };
         slot.stage = Stage::Complete;
         let peer = slot.peer.expect("matched") as usize;
-        let measured = if shelf::is_shelved(slot.remote) { slot.progress } else { UNMEASURED };
-        let head = Envelope::reply(kind, slot.remote, measured);
+        let head = Envelope::reply(kind, slot.remote, 0);
         if kind == Kind::Written || self.limits.rouses_at_end {
             self.fabric.send_solicited(peer, head, Sge::EMPTY, None);
         } else {

@@ -2,10 +2,11 @@
 
 use crate::endpoint::{Endpoint, State};
 use crate::envelope::{Context, Envelope, Kind, Tag, Words};
+use crate::follow::{FAST, SLOW};
 use crate::limits::Rendezvous;
-use crate::rendezvous::{FAST, SLOW};
 use crate::request::{RequestId, Stage};
 use crate::{shelf, written};
+use weft_fabric::flow::Flow;
 use weft_fabric::{Fabric, Fault, Key, Posted, RemoteAddr, Sge, pace};
 
 /// How a send may complete (MPI 5.0, section 3.4). Ready and buffered sends are standard ones here.
@@ -72,10 +73,16 @@ impl<F: Fabric> Endpoint<F> {
         let near = state.peer(self, to.peer).near;
         if near
             && mode == Mode::Standard
-            && let Some((request, at)) = state.shelf.put(&self.fabric, buffer)
+            && let Some((request, at, place)) = state.shelf.place(&self.fabric, buffer)
+            && let Some(flow) = Flow::at(&place)
         {
             state.seldom.shelved += 1;
+            flow.open();
             self.send_rts(state, to, buffer.len(), at, request);
+            if flow.pour(buffer) {
+                let head = Envelope::reply(Kind::Whole, request, 0);
+                self.fabric.send_solicited(to.peer, head, Sge::EMPTY, None);
+            }
             return None;
         }
         let peer = state.peer(self, to.peer);

@@ -2,11 +2,13 @@
 //! fetched from the program's memory.
 //!
 //! ```text
-//!   sender:    payload ──copy──> shelf,  Rts(place) ──>       the send is over: the buffer is free
-//!   receiver:                    shelf ──copy──> buffer,  <── Fin: the place is free
+//!   sender:    Rts(place) ──>   payload ──copy──> shelf        the send is over: the buffer is free
+//!   receiver:                   shelf ──copy──> buffer         and follows ([`weft_fabric::flow`]),
+//!                                                              <── Fin: the place is free
 //! ```
-//! Each end copies once, at the same time in a stream of messages, and no system call is needed; to fetch from the
-//! program's memory takes one a message, which costs more than a second copy of a payload of this size.
+//! Each end copies once, at the same time, and no system call is needed; to fetch from the program's memory takes one
+//! a message, which costs more than a second copy of a payload of this size. A receiver that looked too early and
+//! did something else is told by Whole.
 //!
 //! Places are taken around the shelf in turn, and given back in any order. It is larger than the caches of
 //! one processor: a line that another one has read a moment ago is slow to write.
@@ -15,6 +17,7 @@
 //! memory of the node is plenty. Without it, or while it is full, payloads are fetched.
 
 use std::collections::VecDeque;
+use weft_fabric::flow::HEAD;
 use weft_fabric::{Fabric, Region, RemoteAddr, Sge};
 
 /// Payloads up to here are sent at once, where their receiver looks anyway, in bytes.
@@ -114,9 +117,9 @@ impl Shelf {
         Shelf { size, made: None, none: size == 0 }
     }
 
-    /// Copies `payload` to a free place, where peers of the node read it: what an offer says as its request, and
-    /// where it is. `None`: there is no place.
-    pub fn put<F: Fabric>(&mut self, fabric: &F, payload: Sge) -> Option<(u32, RemoteAddr)> {
+    /// A free place for `payload`, where peers of the node see what is poured: what an offer says as its request,
+    /// where it is, and the place. `None`: there is none.
+    pub fn place<F: Fabric>(&mut self, fabric: &F, payload: Sge) -> Option<(u32, RemoteAddr, Sge)> {
         if self.none || payload.len() > MOST.min(self.size / 4) || payload.is_phantom() {
             return None;
         }
@@ -125,9 +128,9 @@ impl Shelf {
             self.none = self.made.is_none();
         }
         let (region, places) = self.made.as_mut()?;
-        let (number, at) = places.take(payload.len(), self.size)?;
-        region.local.part(at, payload.len()).copy_for_others(payload);
-        Some((number | SHELVED, region.at(at)))
+        let len = HEAD + payload.len();
+        let (number, at) = places.take(len, self.size)?;
+        Some((number | SHELVED, region.at(at), region.local.part(at, len)))
     }
 
     /// Its receiver has what an offer with this request named. `None`: there is nothing there.
