@@ -21,13 +21,13 @@ use weft_fabric::flow::HEAD;
 use weft_fabric::{Fabric, Region, RemoteAddr, Sge};
 
 /// Payloads up to here are sent at once, where their receiver looks anyway, in bytes.
-pub const LEAST: usize = 4 << 10;
+pub const LEAST: usize = 2 << 10;
 
 /// Payloads above are fetched or copied by both ends, in bytes.
-pub const MOST: usize = 256 << 10;
+pub const MOST: usize = 1 << 20;
 
 /// Bytes of a shelf, if nobody says otherwise.
-pub const USUAL: usize = 4 << 20;
+pub const USUAL: usize = 5 << 20;
 
 /// Places begin at multiples of this; payloads of a page's multiple would otherwise all begin at the same
 /// place of the caches.
