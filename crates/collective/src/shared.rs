@@ -350,9 +350,7 @@ impl<F: Fabric> Hall<'_, F> {
             return Ok(());
         }
         let found = self.operand(rank, offset, into).await?;
-        let len = into.len();
-        if found.ptr() != into.ptr()
-            && pace::read_from_others(len, len, || into.copy_from(found)) == Some(true)
+        if found.ptr() != into.ptr() && pace::read_from_others(into.len(), || into.copy_from(found))
         {
             let Made { slow, mine, .. } = self.desks;
             let count = &slow[self.link.rank];

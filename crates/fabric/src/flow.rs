@@ -1,7 +1,7 @@
 //! A payload that one process pours into memory which another sees, and which follows: both copy at once.
 //!
 //! ```text
-//!   memory:     head, one line: poured (8) | asked (8) | past (8) | -        payload
+//!   memory:     head, one line: poured (8) | asked (8) | -        payload
 //!   writer:     open;  tell the reader where;  copy a part, poured = its end;  the next ...;   asked?  rouse the reader
 //!   reader:     copy up to poured;  nothing new for a while?  asked = 1, look once more, go and do something else
 //! ```
@@ -11,7 +11,8 @@
 //! sequentially consistent fence in between on each side: so a reader that finds something missing and goes away is
 //! roused.
 //!
-//! Cost: a line that goes to and fro once a part, beside two copies at the same time.
+//! Cost: a line that goes to and fro once a part, beside two copies at the same time. Between far caches the reader
+//! takes the lines to itself when it has read them ([`Sge::take_lines`]).
 
 use crate::memory::Sge;
 use crate::pace;
@@ -36,15 +37,12 @@ const LOOKS: u32 = 256;
 struct Head {
     poured: AtomicU64,
     asked: AtomicU64,
-    /// It goes past the caches: how fast it is read says nothing of those.
-    past: AtomicU64,
 }
 
 impl Head {
     fn reset(&self) {
         self.poured.store(0, Ordering::Relaxed);
         self.asked.store(0, Ordering::Relaxed);
-        self.past.store(0, Ordering::Relaxed);
     }
 
     fn publish(&self, poured: u64) {
@@ -72,8 +70,8 @@ impl Head {
 /// What a reader has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Followed {
-    /// All of it; whether copying was slow, if that was looked at ([`pace::told`]).
-    Whole(Option<bool>),
+    /// All of it.
+    Whole,
     /// So many bytes so far; its writer will rouse this process.
     Part(usize),
     /// More than there can be.
@@ -109,8 +107,7 @@ impl Flow<'_> {
     /// Copies `source`, as long as the payload, for the reader. True: that is to be roused.
     pub fn pour(&self, source: Sge) -> bool {
         let len = source.len();
-        let past = pace::is_past(len);
-        self.head.past.store(past.into(), Ordering::Relaxed);
+        let past = pace::is_told_past(len);
         let part = (len / 8).clamp(SHORTEST, LONGEST).next_multiple_of(HEAD);
         let mut at = 0;
         while at < len {
@@ -126,7 +123,7 @@ impl Flow<'_> {
     /// while what comes.
     pub fn follow(&self, from: usize, into: Sge) -> Followed {
         let (mut at, total) = (from, into.len());
-        let (mut looks, mut slow) = (0, None);
+        let mut looks = 0;
         while at < total {
             let mut seen = self.head.seen() as usize;
             if seen <= at && looks == LOOKS {
@@ -145,19 +142,14 @@ impl Flow<'_> {
             }
             let next = seen.min(total) - at;
             let copy = || into.part(at, next).copy_from(self.payload.part(at, next));
-            // Short ones say little.
-            if slow.is_some() || next < SHORTEST {
-                copy();
-            } else if self.head.past.load(Ordering::Relaxed) == 0 {
-                slow = pace::read_from_others(total, next, copy);
-            } else {
-                copy();
-                slow = pace::read_past(total);
+            // Far caches take a line that two have read from each other slowly.
+            if pace::read_fresh(next, copy) {
+                self.payload.part(at, next).take_lines();
             }
             at += next;
             looks = 0;
         }
-        Followed::Whole(slow)
+        Followed::Whole
     }
 }
 
@@ -209,7 +201,7 @@ mod tests {
                 let mut at = 0;
                 loop {
                     match Flow::at(&memory).unwrap().follow(at, sge(&mut got)) {
-                        Followed::Whole(_) => break,
+                        Followed::Whole => break,
                         Followed::Part(so_far) => at = so_far,
                         Followed::Corrupt => panic!("corrupt"),
                     }
@@ -229,7 +221,7 @@ mod tests {
         let (mut source, mut got) = (filled(10_000, 7), vec![0; 9_000]);
         assert_eq!(flow.follow(0, sge(&mut got)), Followed::Part(0));
         assert!(flow.pour(sge(&mut source)), "somebody waits");
-        assert!(matches!(flow.follow(0, sge(&mut got)), Followed::Whole(_)));
+        assert!(flow.follow(0, sge(&mut got)) == Followed::Whole);
         assert_eq!(got, filled(9_000, 7));
         flow.open();
         assert!(!flow.pour(sge(&mut source)), "nobody waits");

@@ -28,6 +28,13 @@ const PROBE: u32 = 64;
 /// A copy below so many bytes a microsecond is slow: a far cache gives 2,000 to 8,000, memory 15,000, a near one 30,000.
 const RATE: u128 = 10_000;
 
+/// The same of what is still in the other's cache: a far one gives 9,000 to 17,000, a near one 30,000 to 45,000.
+const FRESH_RATE: u128 = 20_000;
+
+/// Every so many of these copies are timed, and of so many bytes: the clock takes as long as copying a few hundred.
+const SAMPLE: u32 = 8;
+const FRESH_LEAST: usize = 4 << 10;
+
 /// Which copies for others go past the caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PastCaches {
@@ -40,6 +47,8 @@ pub enum PastCaches {
 
 /// This process's, and bytes from which copies go past the caches without asking it.
 static PACE: Pace = Pace::new();
+/// How this process reads what lies in others' caches.
+static FRESH: Pace = Pace::new();
 static FROM: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// [`LEAST`], if the score is asked.
 static ASKED: AtomicUsize = AtomicUsize::new(usize::MAX);
@@ -60,7 +69,17 @@ pub fn past_caches(which: PastCaches) {
 /// Whether a copy of `len` bytes for others goes past the caches.
 #[inline]
 pub fn is_past(len: usize) -> bool {
-    let past = len >= FROM.load(Relaxed) || len >= ASKED.load(Relaxed) && PACE.is_past();
+    count_past(len >= FROM.load(Relaxed) || len >= ASKED.load(Relaxed) && PACE.is_past())
+}
+
+/// The same where readers see to it that lines come back ([`crate::flow`]): only if somebody says so.
+#[inline]
+pub fn is_told_past(len: usize) -> bool {
+    count_past(len >= FROM.load(Relaxed))
+}
+
+#[inline]
+fn count_past(past: bool) -> bool {
     if past {
         COUNT.fetch_add(1, Relaxed);
     }
@@ -72,28 +91,33 @@ pub fn count() -> u64 {
     COUNT.load(Relaxed)
 }
 
-/// Runs `copy` of `part` bytes of the `len` that another process puts down, and learns from how long it takes. It was
-/// slow or not, which the other is to be [`told`]; `None`: so few bytes say little.
+/// Runs `copy` of `len` bytes that another process has put down, and learns from how long it takes. True: it was slow,
+/// which the other is to be [`told`].
 #[inline]
-pub fn read_from_others(len: usize, part: usize, copy: impl FnOnce()) -> Option<bool> {
+pub fn read_from_others(len: usize, copy: impl FnOnce()) -> bool {
     if len < ASKED.load(Relaxed) {
         copy();
-        return None;
+        return false;
     }
     let start = Instant::now();
     copy();
-    let slow = is_slow(part, start.elapsed());
+    let slow = is_slow(len, start.elapsed(), RATE);
     PACE.note(slow);
-    Some(slow)
+    slow
 }
 
-/// The same for a copy that is known to have gone past the caches, however long it takes.
+/// Runs `copy` of `len` bytes that another process has just written and that its cache has. True: the caches are far
+/// from each other, as far as is known.
 #[inline]
-pub fn read_past(len: usize) -> Option<bool> {
-    (len >= ASKED.load(Relaxed)).then(|| {
-        PACE.note(false);
-        false
-    })
+pub fn read_fresh(len: usize, copy: impl FnOnce()) -> bool {
+    if len < FRESH_LEAST || !FRESH.is_sample() {
+        copy();
+        return FRESH.is_far();
+    }
+    let start = Instant::now();
+    copy();
+    FRESH.note(is_slow(len, start.elapsed(), FRESH_RATE));
+    FRESH.is_far()
 }
 
 /// A reader says of a copy of `len` bytes of what this process had put down whether it was slow.
@@ -104,14 +128,14 @@ pub fn told(len: usize, slow: bool) {
     }
 }
 
-fn is_slow(len: usize, time: Duration) -> bool {
-    len as u128 * 1000 < RATE * time.as_nanos()
+fn is_slow(len: usize, time: Duration, rate: u128) -> bool {
+    len as u128 * 1000 < rate * time.as_nanos()
 }
 
 /// How others read what this process puts down, and it what they do. Threads may lose a count to each other.
 struct Pace {
     score: AtomicU32,
-    /// Copies past the caches since the last that was not.
+    /// Copies past the caches since the last that was not, or copies since the last that was timed.
     since: AtomicU32,
 }
 
@@ -126,8 +150,18 @@ impl Pace {
         self.score.store(score, Relaxed);
     }
 
+    fn is_far(&self) -> bool {
+        self.score.load(Relaxed) >= FAR
+    }
+
+    fn is_sample(&self) -> bool {
+        let since = self.since.load(Relaxed) + 1;
+        self.since.store(since % SAMPLE, Relaxed);
+        since == SAMPLE
+    }
+
     fn is_past(&self) -> bool {
-        if self.score.load(Relaxed) < FAR {
+        if !self.is_far() {
             return false;
         }
         let since = self.since.load(Relaxed) + 1;
@@ -172,8 +206,8 @@ mod tests {
 
     #[test]
     fn rates_are_told_apart() {
-        assert!(is_slow(65536, Duration::from_micros(30)));
-        assert!(!is_slow(65536, Duration::from_micros(6)));
-        assert!(!is_slow(65536, Duration::ZERO));
+        assert!(is_slow(65536, Duration::from_micros(30), RATE));
+        assert!(!is_slow(65536, Duration::from_micros(6), RATE));
+        assert!(!is_slow(65536, Duration::ZERO, RATE));
     }
 }

@@ -2,12 +2,11 @@
 
 use crate::endpoint::{Endpoint, State};
 use crate::envelope::{Context, Envelope, Kind, Tag, Words};
-use crate::follow::{FAST, SLOW};
 use crate::limits::Rendezvous;
 use crate::request::{RequestId, Stage};
 use crate::{shelf, written};
 use weft_fabric::flow::Flow;
-use weft_fabric::{Fabric, Fault, Key, Posted, RemoteAddr, Sge, pace};
+use weft_fabric::{Fabric, Fault, Key, Posted, RemoteAddr, Sge};
 
 /// How a send may complete (MPI 5.0, section 3.4). Ready and buffered sends are standard ones here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -188,10 +187,6 @@ impl<F: Fabric> Endpoint<F> {
     /// The receiver has read the payload.
     pub(crate) fn on_fin(&self, state: &mut State, peer: usize, e: Envelope) -> Outcome {
         if shelf::is_shelved(e.request) {
-            let Context(measured) = e.context;
-            if measured >= FAST {
-                pace::told(pace::LEAST, measured >= SLOW);
-            }
             return state.shelf.give(e.request).ok_or("end of rendezvous");
         }
         waiting(state, peer, e, Stage::Offered).ok_or("end of rendezvous")?;

@@ -262,7 +262,7 @@ struct Counted;
 
 impl Body for Counted {
     fn run<F: Fabric>(&self, rank: &Rank<F>) {
-        const LENGTHS: [usize; 6] = [0, 7, 300, 70_000, 200_000, 600_000];
+        const LENGTHS: [usize; 6] = [0, 7, 300, 70_000, 200_000, 1_500_000];
         let total: u64 = LENGTHS.iter().map(|&len| len as u64).sum();
         let of = |key: usize| pattern(key as u64, LENGTHS[key]);
         let word = |n: u64| rank.buffer(&n.to_ne_bytes());
@@ -313,4 +313,35 @@ impl Body for Counted {
 #[test]
 fn what_was_sent_and_received_is_counted() {
     everywhere(2, &Counted);
+}
+
+/// Payloads of all lengths that go over the shelf, both ways at once, from senders that may be in the middle of one.
+struct Poured;
+
+impl Body for Poured {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let other = 1 - rank.me();
+        let mut rng = Rng::with_seed(77);
+        for round in 0..300 {
+            let most = 1 << rng.u32(11..21);
+            let len = rng.usize(1..most);
+            let data = rank.buffer(&pattern(round + other as u64, len));
+            let into = rank.empty(len);
+            // Posted before or after it comes.
+            let early = rng.bool().then(|| rank.irecv(&want(DATA, Some(other), None), &into));
+            let sent = rank.isend(DATA, other, 0, &data);
+            let receive =
+                early.unwrap_or_else(|| rank.irecv(&want(DATA, Some(other), None), &into));
+            assert_eq!(rank.wait(receive).bytes, len as u64);
+            assert!(bytes(&into) == pattern(round + rank.me() as u64, len), "{len} bytes");
+            if let Some(sent) = sent {
+                rank.wait(sent);
+            }
+        }
+    }
+}
+
+#[test]
+fn payloads_are_followed_while_they_are_poured() {
+    everywhere(2, &Poured);
 }
