@@ -28,12 +28,13 @@ const PROBE: u32 = 64;
 /// A copy below so many bytes a microsecond is slow: a far cache gives 2,000 to 8,000, memory 15,000, a near one 30,000.
 const RATE: u128 = 10_000;
 
-/// The same of what is still in the other's cache: a far one gives 9,000 to 17,000, a near one 30,000 to 45,000.
-const FRESH_RATE: u128 = 20_000;
+/// The same for copies of [`FRESH_LEAST`] bytes that are still in the other's cache: a far one gives 7,000 to 11,000, a
+/// near one or the one behind both 20,000 to 35,000.
+const FRESH_RATE: u128 = 14_000;
+pub(crate) const FRESH_LEAST: usize = 4 << 10;
 
-/// Every so many of these copies are timed, and of so many bytes: the clock takes as long as copying a few hundred.
-const SAMPLE: u32 = 8;
-const FRESH_LEAST: usize = 4 << 10;
+/// Every so many of these copies are timed: the clock takes as long as copying a few hundred bytes.
+const SAMPLE: u32 = 16;
 
 /// Which copies for others go past the caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

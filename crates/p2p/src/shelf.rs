@@ -21,7 +21,7 @@ use weft_fabric::flow::HEAD;
 use weft_fabric::{Fabric, Region, RemoteAddr, Sge};
 
 /// Payloads up to here are sent at once, where their receiver looks anyway, in bytes.
-pub const LEAST: usize = 2 << 10;
+pub const LEAST: usize = 8 << 10;
 
 /// Payloads above are fetched or copied by both ends, in bytes.
 pub const MOST: usize = 1 << 20;
