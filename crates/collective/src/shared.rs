@@ -350,6 +350,10 @@ impl<F: Fabric> Hall<'_, F> {
             return Ok(());
         }
         let found = self.operand(rank, offset, into).await?;
+        if self.turn.is_pair() && found.ptr() != into.ptr() {
+            pace::take_fresh(into, found);
+            return Ok(());
+        }
         if found.ptr() != into.ptr() && pace::read_from_others(into.len(), || into.copy_from(found))
         {
             let Made { slow, mine, .. } = self.desks;
@@ -360,14 +364,29 @@ impl<F: Fabric> Hall<'_, F> {
         Ok(())
     }
 
-    /// The same without a copy where `rank`'s memory is seen here; else in `spare`, whose length it has.
+    /// The same without a copy where `rank`'s memory is seen here; else in `spare`, whose length it has and which is
+    /// written in any case.
     pub async fn operand(&self, rank: usize, offset: usize, spare: Sge) -> Result<Sge, Fault> {
         let (peer, from) = (self.link.members[rank] as usize, self.desk_of(rank, offset));
         if let Some(seen) = self.turn.fabric().mapped(peer, from, spare.len()) {
+            if self.turn.is_pair() {
+                pace::sense(spare, seen);
+            }
             return Ok(seen);
         }
         self.fetch(rank, from, spare).await?;
         Ok(spare)
+    }
+
+    /// Of two ranks: this one has read, as the only one, what the other put down for the last meeting, `len` bytes from
+    /// byte `offset` on.
+    pub fn done_with(&self, rank: usize, offset: usize, len: usize) {
+        if self.turn.is_pair() && len > 0 && pace::is_far() {
+            let (peer, from) = (self.link.members[rank] as usize, self.desk_of(rank, offset));
+            if let Some(seen) = self.turn.fabric().mapped(peer, from, len) {
+                seen.take_lines();
+            }
+        }
     }
 
     /// Writes over what `rank` put down for the last meeting, from byte `offset` on.

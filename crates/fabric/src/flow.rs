@@ -29,9 +29,6 @@ pub const HEAD: usize = 64;
 const SHORTEST: usize = 2 << 10;
 const LONGEST: usize = 16 << 10;
 
-/// Bytes that are copied at once.
-const BLOCK: usize = pace::FRESH_LEAST;
-
 /// Fruitless looks of a reader in a row: about as long as it takes to copy the longest part from afar.
 const LOOKS: u32 = 256;
 
@@ -143,13 +140,8 @@ impl Flow<'_> {
             if seen > self.payload.len() {
                 return Followed::Corrupt;
             }
-            // In blocks that the nearest cache holds until their lines are taken.
-            let next = (seen.min(total) - at).min(BLOCK);
-            let copy = || into.part(at, next).copy_from(self.payload.part(at, next));
-            // Far caches take a line that two have read from each other slowly.
-            if pace::read_fresh(next, copy) {
-                self.payload.part(at, next).take_lines();
-            }
+            let next = seen.min(total) - at;
+            pace::take_fresh(into.part(at, next), self.payload.part(at, next));
             at += next;
             looks = 0;
         }

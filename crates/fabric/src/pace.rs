@@ -14,6 +14,7 @@
 //! ```
 //! Nobody waits for any of this, and a wrong guess costs time alone.
 
+use crate::memory::Sge;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -30,7 +31,7 @@ const RATE: u128 = 10_000;
 
 /// The same for copies of [`FRESH_LEAST`] bytes that are still in the other's cache: a far one gives 7,000 to 11,000, a
 /// near one or the one behind both 20,000 to 35,000.
-const FRESH_RATE: u128 = 14_000;
+const FRESH_RATE: u128 = 11_500;
 pub(crate) const FRESH_LEAST: usize = 4 << 10;
 
 /// Every so many of these copies are timed: the clock takes as long as copying a few hundred bytes.
@@ -110,7 +111,7 @@ pub fn read_from_others(len: usize, copy: impl FnOnce()) -> bool {
 /// Runs `copy` of `len` bytes that another process has just written and that its cache has. True: the caches are far
 /// from each other, as far as is known.
 #[inline]
-pub fn read_fresh(len: usize, copy: impl FnOnce()) -> bool {
+fn read_fresh(len: usize, copy: impl FnOnce()) -> bool {
     if len < FRESH_LEAST || !FRESH.is_sample() {
         copy();
         return FRESH.is_far();
@@ -127,6 +128,35 @@ pub fn told(len: usize, slow: bool) {
     if len >= ASKED.load(Relaxed) {
         PACE.note(slow);
     }
+}
+
+/// Copies what another process has just written, and will write again, in blocks that the nearest cache holds until
+/// their lines are taken, if the caches are far from each other ([`Sge::take_lines`]).
+pub fn take_fresh(into: Sge, from: Sge) {
+    let mut at = 0;
+    while at < into.len() {
+        let next = (into.len() - at).min(FRESH_LEAST);
+        let block = from.part(at, next);
+        if read_fresh(next, || into.part(at, next).copy_from(block)) {
+            block.take_lines();
+        }
+        at += next;
+    }
+}
+
+/// Learns from what another process has just written and this one is about to read in place: now and then it copies a
+/// block to `spare`, which is as long.
+pub fn sense(spare: Sge, from: Sge) {
+    if from.len() >= FRESH_LEAST && FRESH.is_sample() {
+        let start = Instant::now();
+        spare.part(0, FRESH_LEAST).copy_from(from.part(0, FRESH_LEAST));
+        FRESH.note(is_slow(FRESH_LEAST, start.elapsed(), FRESH_RATE));
+    }
+}
+
+/// Whether caches are far from each other, as far as is known.
+pub fn is_far() -> bool {
+    FRESH.is_far()
 }
 
 fn is_slow(len: usize, time: Duration, rate: u128) -> bool {

@@ -4,6 +4,7 @@
 //! ```text
 //!   up to LAST bytes:   all put their data down;  the last to come combines all, leaves the result with
 //!                       rank 0 and lets the others go, who read it        (2 ranks: each combines for itself)
+//!   2 ranks, up to PAIR: the same for each part of 16 KiB
 //!   beyond, in equal segments of at most 60 KiB:
 //!     step t            put segment t down;  meet;  read the sums of segment t-1 from everybody's desk;
 //!                       combine slice r of segment t of all desks, on the own desk for step t+1
@@ -12,7 +13,7 @@
 //! segments + 1 meetings, and for each rank one payload put down, combined, and read. Chosen on one machine
 //! beyond [`crate::SLOT`] bytes.
 
-use crate::shared::{DESK, Hall, SUMS, fold, part, segment, slice};
+use crate::shared::{DESK, Hall, SUMS, fold, overlap, part, segment, slice};
 use crate::{Board, Link, Reduce};
 use weft_fabric::{Fabric, Fault, Sge};
 
@@ -36,6 +37,9 @@ pub async fn shared<F: Fabric>(
         result.copy_from(data);
         return Ok(());
     }
+    if data.len() > LAST && data.len() <= PAIR && link.size() == 2 {
+        return in_pair(link, board, (data, result), unit, op).await;
+    }
     if data.len() > LAST {
         return in_slices(link, board, (data, result), None, unit, op).await;
     }
@@ -55,6 +59,40 @@ pub async fn shared<F: Fabric>(
     })
     .await?;
     if last { Ok(()) } else { hall.look(0, 0, result).await }
+}
+
+/// Bytes up to which each of two ranks combines everything, and of a part.
+const PAIR: usize = 32 << 10;
+const PART: usize = 16 << 10;
+
+/// Each of two ranks puts everything down and combines everything, part by part.
+async fn in_pair<F: Fabric>(
+    link: &Link<F>,
+    board: &Board<F>,
+    (data, result): (Sge, Sge),
+    unit: usize,
+    op: &(impl Reduce + ?Sized),
+) -> Result<(), Fault> {
+    let most = PART / unit.max(1) * unit.max(1);
+    let steps = data.len().div_ceil(most);
+    // What is on the desk belongs to the other rank from the meeting on.
+    let kept = overlap(data, result).then(|| link.stage(most.min(data.len())));
+    let hall = board.hall(link, steps as u64, most.min(data.len())).await?;
+    for t in 0..steps {
+        let (at, len) = part(data.len(), most, t);
+        let mut own = data.part(at, len);
+        if let Some(kept) = &kept {
+            let copy = kept.sge().part(0, len);
+            copy.copy_from(own);
+            own = copy;
+        }
+        hall.put(0, own);
+        hall.meet().await?;
+        let operand = async |rank, spare| hall.operand(rank, 0, spare).await;
+        fold(link, 0..2, (own, result.part(at, len)), op, operand).await?;
+        hall.done_with(1 - link.rank, 0, len);
+    }
+    Ok(())
 }
 
 /// Each rank combines a slice of each segment; the result is for `root`, or for all.
@@ -92,6 +130,7 @@ pub(crate) async fn in_slices<F: Fabric>(
         let sum = hall.desk().part(sums_at, own);
         let operand = async |rank, spare| hall.operand(rank, start, spare).await;
         fold(link, 0..size, (data.part(at + start, own), sum), op, operand).await?;
+        hall.done_with(size - 1 - me, start, own);
         if takes {
             result.part(at + start, own).copy_from(sum);
         }
