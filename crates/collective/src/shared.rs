@@ -18,6 +18,9 @@
 //! to 8 GB/s, where one that has left the caches above the last takes 30). So what is put down goes through more memory than
 //! those caches have: the place on the desk moves, too.
 //!
+//! Of two ranks each is the only reader of the other's desk, and takes the lines if it is far away
+//! ([`weft_fabric::pace`]).
+//!
 //! Reads of a desk may go on when their operation is over elsewhere. So each rank says in a word beside its
 //! desks which meeting's it has read, and desks that are not needed any more stay aside until all ranks are
 //! that far ([`weft_p2p::Endpoint::park`]).

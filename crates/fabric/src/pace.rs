@@ -1,4 +1,4 @@
-//! Copies that a processor makes for others of its machine: into the caches, or past them.
+//! Copies that a processor makes for others of its machine, near or far: into the caches, or past them.
 //!
 //! ```text
 //!   64 KiB written here and read there   by usual stores   past the caches
@@ -12,6 +12,10 @@
 //!   score: + SLOW for each slow copy, - 1 for each other one; from FAR on copies go past the caches
 //!   then every PROBE-th does not: while that is slow at the reader the score stays up, else it falls
 //! ```
+//! Where a piece of memory has one reader, that can take its lines when it has read them, so that they come back to
+//! the writer quickly ([`Sge::take_lines`]). That is as good between far caches, and costs little between near ones.
+//! Readers find out by themselves which it is ([`take_fresh`]): every 16th block is timed.
+//!
 //! Nobody waits for any of this, and a wrong guess costs time alone.
 
 use crate::memory::Sge;

@@ -94,17 +94,18 @@ pub const SETTINGS: &[Setting] = &[
         name: "WEFT_SHELF",
         about: About(P2p, User, Each),
         kind: Kind::Number { least: 0, most: 1 << 30 },
-        default: "4194304",
-        doc: "bytes of memory from which ranks of the same machine copy payloads of 4 to 256 KiB, taken where \
-              there is plenty; 0: none",
+        default: "5242880",
+        doc: "bytes of memory from which ranks of the same machine copy payloads of 8 KiB to 1 MiB while they are put \
+              there, taken where there is plenty; 0: none",
     },
     Setting {
         name: "WEFT_PAST_CACHES",
         about: About(Shm, Tuner, Each),
         kind: Kind::Maybe { least: 0, most: i32::MAX as u64 },
         default: "",
-        doc: "bytes from which payloads that ranks of the same machine copy go past the caches; nothing: 16384 while \
-              their readers are found to be slow, as those are whose processors share no cache; 2147483647: never",
+        doc: "bytes from which payloads that ranks of the same machine copy go past the caches; nothing: in collective \
+              operations of 3 and more ranks 16384 while their readers are found to be slow, as those are whose \
+              processors share no cache; 2147483647: never",
     },
     Setting {
         name: "WEFT_RENDEZVOUS",
