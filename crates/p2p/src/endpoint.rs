@@ -2,15 +2,13 @@
 
 use crate::counts::{Counts, Often, Pending, Seldom};
 use crate::envelope::{Context, Envelope, Kind};
-use crate::follow::Follower;
 use crate::limits::Limits;
 use crate::matching::Matching;
 use crate::peers::Peers;
 use crate::request::{RequestId, Requests, Slot, Stage, Status};
-use crate::sharing::Claims;
-use crate::shelf::{self, Shelf};
+use crate::shelf::Shelf;
 use crate::slab::Slab;
-use crate::striped::Striped;
+use crate::state::State;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
@@ -22,53 +20,6 @@ use weft_fabric::{Counter, Fabric, Fault, Head, Message, Sge, StagingPool, Work}
 
 /// Gives memory back to the fabric if it can by now, and says whether it did.
 type Parked<F> = Box<dyn FnMut(&F) -> bool>;
-
-/// What is known of one peer. Made at first use.
-#[derive(Debug, Clone, Default)]
-pub struct Peer {
-    /// Largest payload that is sent at once, in bytes, and where it finds no room on the shelf.
-    pub eager: u32,
-    pub eager_most: u32,
-    /// Largest piece of a pushed payload, in bytes.
-    pub piece: u32,
-    /// Processors copy to and from what it allocates: payloads may lie on the shelf.
-    pub near: bool,
-    /// They reach all of its memory: copies may be shared.
-    pub shares: bool,
-    /// Eager bytes sent to it, and how many of them it has released.
-    pub charged: u64,
-    pub released: u64,
-    /// Its eager bytes released here, and how many of them it was told of.
-    pub owed: u64,
-    pub told: u64,
-}
-
-/// Everything that changes. What every message needs comes first and together: a simulated rank finds
-/// none of it in the cache.
-#[repr(C)]
-pub struct State {
-    /// A prepared request for a send that the fabric may have to keep.
-    pub spare: u32,
-    peers: Peers,
-    pub fault: Option<Fault>,
-    pub often: Often,
-    /// Requests whose RDMA reads or writes are under way, and some of which they are over.
-    pub moving: Vec<u32>,
-    /// Those of them that go over several rails.
-    pub striped: Vec<Striped>,
-    /// Receives whose payload is still being poured.
-    pub followed: Vec<Follower>,
-    /// Requests with [`Slot::acts`].
-    pub acting: usize,
-    /// Requests that nobody will ask for again.
-    pub forgotten: Vec<u32>,
-    pub requests: Requests,
-    pub matching: Matching,
-    /// For copies that both ends share; made at first use.
-    pub claims: Option<Claims>,
-    pub shelf: Shelf,
-    pub seldom: Seldom,
-}
 
 /// Point-to-point messages of one process. Not `Sync`.
 pub struct Endpoint<F: Fabric> {
@@ -486,42 +437,6 @@ impl<F: Fabric> Endpoint<F> {
             bytes: s.buffer.len() as u64,
         };
         state.requests.iter().filter(live).take(limit).map(describe).collect()
-    }
-}
-
-impl State {
-    /// Notes whether this process must act when the peer of a request answers.
-    pub fn set_acts(&mut self, request: u32, acts: bool) {
-        let former = std::mem::replace(&mut self.requests[request].acts, acts);
-        self.acting = self.acting + usize::from(acts) - usize::from(former);
-    }
-
-    /// Takes the room that the transfers of all requests need.
-    pub fn reserve_moving(&mut self) {
-        self.moving.reserve(self.requests.len());
-    }
-
-    /// Whether `len` bytes of `peer` may be released without telling it at once.
-    pub fn may_owe(&self, peer: usize, len: u64, credit: u64) -> bool {
-        self.peers.get(peer).is_some_and(|p| p.owed + len - p.told <= credit / 4)
-    }
-
-    /// What is known of `peer`.
-    #[inline]
-    pub fn peer<F: Fabric>(&mut self, endpoint: &Endpoint<F>, peer: usize) -> &mut Peer {
-        self.peers.get_or_insert(peer, || {
-            let c = endpoint.fabric.capabilities(peer);
-            let near = c.synchronous && c.coherent_atomics;
-            let most = endpoint.limits.eager.min(c.send_max);
-            Peer {
-                eager: if near { most.min(shelf::LEAST) } else { most } as u32,
-                eager_most: most as u32,
-                piece: c.send_max as u32,
-                near,
-                shares: c.direct && c.synchronous && c.coherent_atomics,
-                ..Peer::default()
-            }
-        })
     }
 }
 

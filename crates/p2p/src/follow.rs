@@ -6,10 +6,11 @@
 //!                     └──> in the list, looked after by progress; the sender tells by Whole
 //! ```
 
-use crate::endpoint::{Endpoint, State};
+use crate::endpoint::Endpoint;
 use crate::envelope::{Envelope, Kind};
 use crate::receive::Offer;
 use crate::request::Stage;
+use crate::state::State;
 use weft_fabric::flow::{Flow, Followed, HEAD};
 use weft_fabric::{Fabric, Fault, RemoteAddr, Sge};
 

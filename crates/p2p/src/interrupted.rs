@@ -12,10 +12,11 @@
 //! only what needs no more than a match, a copy and one post. Everything else stays, in its order, for the next call of
 //! [`Endpoint::progress`].
 
-use crate::endpoint::{Endpoint, State};
+use crate::endpoint::Endpoint;
 use crate::envelope::{Envelope, Kind, Words};
 use crate::request::{RequestId, Stage, Status};
 use crate::send::waiting;
+use crate::state::State;
 use crate::written;
 use weft_fabric::{Fabric, Glance, Key, Message, Region, RemoteAddr, Sge};
 

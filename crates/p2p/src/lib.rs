@@ -30,6 +30,7 @@ mod send;
 mod sharing;
 mod shelf;
 mod slab;
+mod state;
 mod striped;
 mod written;
 

@@ -2,7 +2,25 @@
 //!
 //! An open table by a hash of the rank, a power of two long and at most three quarters full.
 
-use crate::endpoint::Peer;
+/// What is known of one peer. Made at first use.
+#[derive(Debug, Clone, Default)]
+pub struct Peer {
+    /// Largest payload that is sent at once, in bytes, and where it finds no room on the shelf.
+    pub eager: u32,
+    pub eager_most: u32,
+    /// Largest piece of a pushed payload, in bytes.
+    pub piece: u32,
+    /// Processors copy to and from what it allocates: payloads may lie on the shelf.
+    pub near: bool,
+    /// They reach all of its memory: copies may be shared.
+    pub shares: bool,
+    /// Eager bytes sent to it, and how many of them it has released.
+    pub charged: u64,
+    pub released: u64,
+    /// Its eager bytes released here, and how many of them it was told of.
+    pub owed: u64,
+    pub told: u64,
+}
 
 /// A place that holds nobody.
 const NOBODY: u32 = u32::MAX;

@@ -1,9 +1,10 @@
 //! The receiving side: posting, matching of what arrives, and the short way for a waiting receive.
 
-use crate::endpoint::{Endpoint, State};
+use crate::endpoint::Endpoint;
 use crate::envelope::{Context, Envelope, Kind, Source, Tag, eager_word};
 use crate::matching::{Arrival, Body, Matched};
 use crate::request::{RequestId, Stage, Status};
+use crate::state::State;
 use weft_fabric::{Fabric, Fault, RemoteAddr, Sge, Work};
 
 /// Which messages a receive or probe takes.

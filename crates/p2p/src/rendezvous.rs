@@ -1,11 +1,12 @@
 //! Rendezvous, the receiver's part: read the sender's memory, let it write, or ask for pieces.
 
-use crate::endpoint::{Endpoint, State};
+use crate::endpoint::Endpoint;
 use crate::envelope::{Envelope, Kind, Words};
 use crate::matching::{Arrival, Body};
 use crate::receive::Offer;
 use crate::request::{Stage, Status};
 use crate::send::Outcome;
+use crate::state::State;
 use crate::{shelf, written};
 use weft_fabric::{Fabric, Key, RemoteAddr, Sge};
 

@@ -1,9 +1,10 @@
 //! The sending side: eager within the credit, else an offer that the receiver answers.
 
-use crate::endpoint::{Endpoint, State};
+use crate::endpoint::Endpoint;
 use crate::envelope::{Context, Envelope, Kind, Tag, Words};
 use crate::limits::Rendezvous;
 use crate::request::{RequestId, Stage};
+use crate::state::State;
 use crate::{shelf, written};
 use weft_fabric::flow::Flow;
 use weft_fabric::{Fabric, Fault, Key, Posted, RemoteAddr, Sge};

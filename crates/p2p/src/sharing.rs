@@ -12,11 +12,12 @@
 //! A sender that computes takes nothing, and the receiver copies everything: nobody waits for
 //! somebody who is not inside the library, except for a piece that was taken.
 
-use crate::endpoint::{Endpoint, State};
+use crate::endpoint::Endpoint;
 use crate::envelope::{Context, Envelope, Kind, Words};
 use crate::receive::Offer;
 use crate::request::Stage;
 use crate::send::{Outcome, waiting};
+use crate::state::State;
 use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge};
 
 /// Pieces are multiples of this, in bytes.

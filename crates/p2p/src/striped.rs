@@ -7,8 +7,9 @@
 //! Chosen for payloads from [`weft_channel::rails::Thresholds::rendezvous`] on, where a fabric has several rails to a
 //! peer. Cost: one read a rail and 64 KiB. Source: Vishnu et al. 2005, section 3.1.
 
-use crate::endpoint::{Endpoint, State};
+use crate::endpoint::Endpoint;
 use crate::request::Stage;
+use crate::state::State;
 use weft_channel::rails::{Waits, Way};
 use weft_fabric::{Fabric, RemoteAddr, Sge};
 

@@ -10,11 +10,12 @@
 //! once more; but adapters write faster than they read, and many reads at once are not to be had. Source: Kumar et al.
 //! 2008, section 2.2.
 
-use crate::endpoint::{Endpoint, State};
+use crate::endpoint::Endpoint;
 use crate::envelope::{Context, Envelope, Kind, Words};
 use crate::receive::Offer;
 use crate::request::Stage;
 use crate::send::{Outcome, waiting};
+use crate::state::State;
 use crate::striped::Striped;
 use weft_channel::rails::{Waits, Way};
 use weft_fabric::{Fabric, Key, RemoteAddr, Sge};
