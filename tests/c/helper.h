@@ -11,7 +11,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum { LARGE = 1 << 20 };
+enum { LARGE = 2 << 20 };
 
 static atomic_int *said, stage;
 static volatile sig_atomic_t signals_seen;

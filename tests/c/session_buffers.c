@@ -5,7 +5,7 @@
 // session, however they were made, and for no others. No MPI_Init; the last messages leave at the end.
 #include "check.h"
 
-enum { LONG = 300000, ROOM = LONG + MPI_BSEND_OVERHEAD };
+enum { LONG = 1200000, ROOM = LONG + MPI_BSEND_OVERHEAD };
 
 static char data[LONG], buffer[ROOM], other[ROOM];
 

@@ -5,7 +5,7 @@
 // allocated; connections and registered memory, where there are adapters.
 #include "tools.h"
 
-enum { LARGE = 300000 };
+enum { LARGE = 1200000 };
 
 static MPI_T_pvar_session session;
 

@@ -169,8 +169,8 @@ impl<F: Fabric> Endpoint<F> {
         let [a, b, c, d] = at.words();
         let mut words = Words::new(&[len as u64, a, b, c, d]);
         let head = to.envelope(Kind::Rts, request).encode();
-        // Nobody waits for what lies on the shelf: its receiver may go on with what it does.
-        let posted = match shelf::is_shelved(request) {
+        // Nobody waits for what lies on the shelf: its receiver may go on with what it does, if there is little to copy.
+        let posted = match shelf::is_shelved(request) && len <= shelf::QUIET {
             true => self.fabric.send(to.peer, head, words.payload(), None),
             false => self.fabric.send_solicited(to.peer, head, words.payload(), None),
         };

@@ -26,6 +26,9 @@ pub const LEAST: usize = 8 << 10;
 /// Payloads above are fetched or copied by both ends, in bytes.
 pub const MOST: usize = 1 << 20;
 
+/// Payloads above rouse the receiver's helper, which copies while the program computes, in bytes.
+pub const QUIET: usize = 256 << 10;
+
 /// Bytes of a shelf, if nobody says otherwise.
 pub const USUAL: usize = 5 << 20;
 
