@@ -243,11 +243,7 @@ mod loom_tests {
     #[test]
     fn loom_who_goes_away_is_roused() {
         loom::model(|| {
-            let head = Arc::new(Head {
-                poured: AtomicU64::new(9),
-                asked: AtomicU64::new(9),
-                past: AtomicU64::new(9),
-            });
+            let head = Arc::new(Head { poured: AtomicU64::new(9), asked: AtomicU64::new(9) });
             head.reset();
             let writer = head.clone();
             let roused = loom::thread::spawn(move || {
