@@ -168,11 +168,7 @@ impl<F: Fabric> Link<F> {
                 let Status { bytes, lost, .. } = status;
                 Some(Err(Fault::truncated(from, bytes, bytes + lost)))
             }
-            Direct::Nothing | Direct::Post => None,
-            Direct::Other => {
-                self.endpoint.stir();
-                None
-            }
+            Direct::Nothing | Direct::Post | Direct::Other => None,
         }
     }
 

@@ -382,10 +382,11 @@ impl<F: Fabric> Hall<'_, F> {
     }
 
     /// Of two ranks: this one has read, as the only one, what the other put down for the last meeting, `len` bytes from
-    /// byte `offset` on.
-    pub fn done_with(&self, rank: usize, offset: usize, len: usize) {
+    /// byte `offset` on. Of more: nothing.
+    pub fn done_with(&self, offset: usize, len: usize) {
         if self.turn.is_pair() && len > 0 && pace::is_far() {
-            let (peer, from) = (self.link.members[rank] as usize, self.desk_of(rank, offset));
+            let other = 1 - self.link.rank;
+            let (peer, from) = (self.link.members[other] as usize, self.desk_of(other, offset));
             if let Some(seen) = self.turn.fabric().mapped(peer, from, len) {
                 seen.take_lines();
             }

@@ -446,6 +446,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn lines_that_are_taken_keep_what_is_in_them() {
+        let mut bytes: Vec<u8> = (0..1000).map(|i| i as u8).collect();
+        // SAFETY: `bytes` outlives it.
+        let all = unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) };
+        let parts = [all, all.part(3, 1), all.part(63, 130), Sge::EMPTY, Sge::phantom(100)];
+        parts.into_iter().for_each(Sge::take_lines);
+        assert!(bytes.iter().enumerate().all(|(i, &byte)| byte == i as u8));
+    }
+
+    #[test]
     fn neighbours_are_joined() {
         let mut memory = [0u8; 16];
         // SAFETY: nobody reads or writes it.

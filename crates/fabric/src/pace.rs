@@ -105,24 +105,17 @@ pub fn read_from_others(len: usize, copy: impl FnOnce()) -> bool {
         copy();
         return false;
     }
-    let start = Instant::now();
-    copy();
-    let slow = is_slow(len, start.elapsed(), RATE);
-    PACE.note(slow);
-    slow
+    PACE.time(len, RATE, copy)
 }
 
 /// Runs `copy` of `len` bytes that another process has just written and that its cache has. True: the caches are far
 /// from each other, as far as is known.
 #[inline]
 fn read_fresh(len: usize, copy: impl FnOnce()) -> bool {
-    if len < FRESH_LEAST || !FRESH.is_sample() {
-        copy();
-        return FRESH.is_far();
+    match len >= FRESH_LEAST && FRESH.is_sample() {
+        true => _ = FRESH.time(len, FRESH_RATE, copy),
+        false => copy(),
     }
-    let start = Instant::now();
-    copy();
-    FRESH.note(is_slow(len, start.elapsed(), FRESH_RATE));
     FRESH.is_far()
 }
 
@@ -152,9 +145,8 @@ pub fn take_fresh(into: Sge, from: Sge) {
 /// block to `spare`, which is as long.
 pub fn sense(spare: Sge, from: Sge) {
     if from.len() >= FRESH_LEAST && FRESH.is_sample() {
-        let start = Instant::now();
-        spare.part(0, FRESH_LEAST).copy_from(from.part(0, FRESH_LEAST));
-        FRESH.note(is_slow(FRESH_LEAST, start.elapsed(), FRESH_RATE));
+        let [into, from] = [spare, from].map(|whole| whole.part(0, FRESH_LEAST));
+        FRESH.time(FRESH_LEAST, FRESH_RATE, || into.copy_from(from));
     }
 }
 
@@ -177,6 +169,15 @@ struct Pace {
 impl Pace {
     const fn new() -> Pace {
         Pace { score: AtomicU32::new(0), since: AtomicU32::new(0) }
+    }
+
+    /// Notes how long `copy` of `len` bytes takes; whether that is slower than `rate`.
+    fn time(&self, len: usize, rate: u128, copy: impl FnOnce()) -> bool {
+        let start = Instant::now();
+        copy();
+        let slow = is_slow(len, start.elapsed(), rate);
+        self.note(slow);
+        slow
     }
 
     fn note(&self, slow: bool) {

@@ -35,7 +35,7 @@ pub struct Endpoint<F: Fabric> {
     /// A signal handler has left something that a helper can do.
     pub(crate) behind: Cell<bool>,
     /// A look for one message has dealt with another, of which nobody has been told.
-    stirred: Cell<bool>,
+    pub(crate) stirred: Cell<bool>,
     /// Made with the first group, or the first word of one.
     pub(crate) multicasts: OnceCell<Box<Multicasts>>,
 }
@@ -208,11 +208,6 @@ impl<F: Fabric> Endpoint<F> {
         if let Some(fault) = self.streams.take_fault() {
             self.state.borrow_mut().fault = Some(fault);
         }
-    }
-
-    /// The next call of [`Endpoint::progress`] says that something moved.
-    pub fn stir(&self) {
-        self.stirred.set(true);
     }
 
     /// Acts on an arrived message and gives its buffer back.

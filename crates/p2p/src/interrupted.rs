@@ -50,14 +50,14 @@ impl<F: Fabric> Endpoint<F> {
     pub fn awaits_help(&self) -> bool {
         let state = self.state.borrow();
         let ends = self.limits.ends_by_helper && !state.moving.is_empty();
-        state.matching.posted().0 > 0 || state.acting > 0 || ends
+        state.matching.posted().0 > 0 || state.acting > 0 || ends || !state.followed.is_empty()
     }
 
     /// The same of what a signal handler cannot do.
     pub fn awaits_more_than_a_handler(&self) -> bool {
         let state = self.state.borrow();
         let ends = self.limits.ends_by_helper && !state.moving.is_empty();
-        state.acting > 0 || ends
+        state.acting > 0 || ends || !state.followed.is_empty()
     }
 
     /// An operation under way whose payload is more than is sent at once.

@@ -46,6 +46,8 @@ impl<F: Fabric> Endpoint<F> {
         let mine = word0 == eager_word(tag) && word1 == want.context.0 && word2 as u32 == rank;
         if !mine {
             self.handle(message);
+            // The next call of progress says that something moved.
+            self.stirred.set(true);
             return Direct::Other;
         }
         let status = self.deliver(buffer, message.payload, rank, tag);

@@ -73,11 +73,7 @@ impl<F: Fabric> Endpoint<F> {
             return;
         }
         let slot = &mut state.requests[index];
-        let mut posted = Ok(());
-        if readable {
-            posted = self.fabric.read(peer, into, offer.remote, slot.counter);
-        }
-        if readable && posted.is_ok() {
+        if readable && self.fabric.read(peer, into, offer.remote, slot.counter).is_ok() {
             slot.stage = Stage::Reading;
             state.seldom.read += 1;
             if !self.settle_transfer(state, index) {

@@ -90,7 +90,7 @@ async fn in_pair<F: Fabric>(
         hall.meet().await?;
         let operand = async |rank, spare| hall.operand(rank, 0, spare).await;
         fold(link, 0..2, (own, result.part(at, len)), op, operand).await?;
-        hall.done_with(1 - link.rank, 0, len);
+        hall.done_with(0, len);
     }
     Ok(())
 }
@@ -130,7 +130,7 @@ pub(crate) async fn in_slices<F: Fabric>(
         let sum = hall.desk().part(sums_at, own);
         let operand = async |rank, spare| hall.operand(rank, start, spare).await;
         fold(link, 0..size, (data.part(at + start, own), sum), op, operand).await?;
-        hall.done_with(size - 1 - me, start, own);
+        hall.done_with(start, own);
         if takes {
             result.part(at + start, own).copy_from(sum);
         }

@@ -75,7 +75,7 @@ async fn in_pair<F: Fabric>(
             let own = if in_place { hall.desk_met().part(0, len) } else { data.part(at, len) };
             let operand = async |rank, spare| hall.operand(rank, 0, spare).await;
             fold(link, 0..2, (own, result.part(at, len)), op, operand).await?;
-            hall.done_with(1 - root, 0, len);
+            hall.done_with(0, len);
         }
     }
     Ok(())

@@ -59,7 +59,7 @@ pub async fn shared<F: Fabric>(
         };
         let operand = async |rank, spare| hall.operand(rank, me * room, spare).await;
         fold(link, 0..size, (own, result.part(at, len)), op, operand).await?;
-        hall.done_with(size - 1 - me, me * room, len);
+        hall.done_with(me * room, len);
     }
     Ok(())
 }
