@@ -124,21 +124,7 @@ pub(crate) unsafe fn put(
     let origin = (origin_addr, origin_count, origin_datatype);
     let to = (target_rank, target_disp, target_count, target_datatype, win);
     // SAFETY: the caller's buffer.
-    unsafe {
-        if put_at_once(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-        ) {
-            return Ok(());
-        }
-        put_with("MPI_Put", origin, to, None)
-    }
+    unsafe { put_with("MPI_Put", origin, to, None) }
 }
 
 /// # Safety
@@ -209,21 +195,7 @@ pub(crate) unsafe fn get(
     let origin = (origin_addr.cast_const(), origin_count, origin_datatype);
     let from = (target_rank, target_disp, target_count, target_datatype, win);
     // SAFETY: the caller's buffer.
-    unsafe {
-        if get_at_once(
-            origin_addr,
-            origin_count,
-            origin_datatype,
-            target_rank,
-            target_disp,
-            target_count,
-            target_datatype,
-            win,
-        ) {
-            return Ok(());
-        }
-        get_with("MPI_Get", origin, from, None)
-    }
+    unsafe { get_with("MPI_Get", origin, from, None) }
 }
 
 /// # Safety

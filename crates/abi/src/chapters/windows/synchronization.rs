@@ -131,30 +131,16 @@ pub(crate) unsafe fn win_lock_at_once(
     }
 }
 
+// Apart, so that the part that needs no waiting has no large frame around it.
+#[inline(never)]
 pub(crate) unsafe fn win_lock(
     lock_type: c_int,
     rank: c_int,
     assert: c_int,
     win: Win,
 ) -> Result<(), Error> {
-    // SAFETY: it takes no pointers.
-    match unsafe { win_lock_at_once(lock_type, rank, assert, win) } {
-        true => Ok(()),
-        false => lock_slowly(lock_type, kind_of(lock_type), rank, assert, win),
-    }
-}
-
-// Apart, so that the calls that need no waiting have no large frame.
-#[inline(never)]
-fn lock_slowly(
-    lock_type: c_int,
-    kind: Option<LockKind>,
-    rank: c_int,
-    assert: c_int,
-    win: Win,
-) -> Result<(), Error> {
     let object = window(win)?;
-    let kind = kind.ok_or_else(|| {
+    let kind = kind_of(lock_type).ok_or_else(|| {
         let text = format!(
             "argument lock_type = {lock_type}: it is MPI_LOCK_SHARED or MPI_LOCK_EXCLUSIVE"
         );
@@ -173,16 +159,8 @@ pub(crate) unsafe fn win_unlock_at_once(rank: c_int, win: Win) -> bool {
     unsafe { plainly(rank, win) }.is_some_and(|(window, rank)| window.unlock_at_once(rank))
 }
 
-pub(crate) unsafe fn win_unlock(rank: c_int, win: Win) -> Result<(), Error> {
-    // SAFETY: it takes no pointers.
-    match unsafe { win_unlock_at_once(rank, win) } {
-        true => Ok(()),
-        false => unlock_slowly(rank, win),
-    }
-}
-
 #[inline(never)]
-fn unlock_slowly(rank: c_int, win: Win) -> Result<(), Error> {
+pub(crate) unsafe fn win_unlock(rank: c_int, win: Win) -> Result<(), Error> {
     let object = window(win)?;
     match target(&object, rank, "rank")? {
         Some(rank) => run(&object, "MPI_Win_unlock", object.window.unlock(rank)),
@@ -213,17 +191,8 @@ pub(crate) unsafe fn win_flush_local_at_once(rank: c_int, win: Win) -> bool {
     unsafe { win_flush_at_once(rank, win) }
 }
 
-#[inline]
-fn flush(call: &'static str, rank: c_int, win: Win) -> Result<(), Error> {
-    // SAFETY: it takes no pointers.
-    match unsafe { win_flush_at_once(rank, win) } {
-        true => Ok(()),
-        false => flush_slowly(call, rank, win),
-    }
-}
-
 #[inline(never)]
-fn flush_slowly(call: &'static str, rank: c_int, win: Win) -> Result<(), Error> {
+fn flush(call: &'static str, rank: c_int, win: Win) -> Result<(), Error> {
     let object = window(win)?;
     match target(&object, rank, "rank")? {
         Some(rank) => run(&object, call, object.window.flush(rank)),
