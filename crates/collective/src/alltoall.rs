@@ -1,11 +1,15 @@
 //! Alltoalls: a block of each rank to each (MPI 5.0, section 6.10).
 
 mod bruck;
+mod journey;
 mod linear;
 mod pairwise;
+mod rds;
 mod shared;
 
 pub use bruck::bruck;
+use journey::Journey;
 pub use linear::linear;
 pub use pairwise::pairwise;
+pub use rds::rds;
 pub use shared::shared;

@@ -181,6 +181,8 @@ pub enum Need {
     Together(usize),
     /// At most so many bytes.
     AtMost(usize),
+    /// All ranks' blocks together at most so many bytes.
+    BlocksAtMost(usize),
     /// More than so many bytes.
     MoreThan(usize),
     /// Elements of at most so many bytes.
@@ -259,8 +261,11 @@ impl Need {
                 hold(ranks <= most, &|| format!("{ranks} ranks: at most {most}"))
             }
             Need::AtMost(most) => hold(bytes <= most, &|| format!("{bytes} bytes: at most {most}")),
+            Need::BlocksAtMost(most) => hold(bytes.saturating_mul(ranks) <= most, &|| {
+                format!("{ranks} blocks of {bytes} bytes: together at most {most}")
+            }),
             Need::MoreThan(least) => {
-                hold(bytes > least, &|| format!("{bytes} bytes: more than {least}"))
+                hold(bytes > least, &|| format!("{bytes} bytes: it takes more than {least}"))
             }
             Need::ElementAtMost(most) => {
                 hold(element <= most, &|| format!("elements of {element} bytes: at most {most}"))
@@ -415,13 +420,21 @@ mod tests {
             (Need::Commutes, "the operator does not commute"),
             (Need::Together(64), "the ranks do not share memory"),
             (Need::AtMost(64), "100 bytes: at most 64"),
+            (Need::BlocksAtMost(599), "6 blocks of 100 bytes: together at most 599"),
+            (Need::MoreThan(100), "100 bytes: it takes more than 100"),
             (Need::PowerOfTwo, "6 ranks: no power of two"),
             (Need::Multicast, "this network has no multicast"),
             (Need::Nodes, "it takes several nodes, one of them with several ranks"),
         ] {
             assert_eq!(need.check(&case), Err(why.to_owned()));
         }
-        for need in [Need::Even, Need::EqualBlocks, Need::ElementEach, Need::SameArithmetic] {
+        for need in [
+            Need::BlocksAtMost(600),
+            Need::Even,
+            Need::EqualBlocks,
+            Need::ElementEach,
+            Need::SameArithmetic,
+        ] {
             assert_eq!(need.check(&case), Ok(()));
         }
     }

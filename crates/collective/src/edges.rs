@@ -1,17 +1,18 @@
 //! Who writes to whom in the algorithms of RDMA writes: pure functions of rank and size.
 //!
 //! A rank has one slot for each rank that writes to it, in the order in which it waits for them: by
-//! round or child, not by rank as in Kini 2003, section 4.2.1, so that they are O(log N).
+//! round or child, not by rank as in Kini 2003, section 4.2.1, so that they are O(log N), but for a
+//! dissemination to all at once.
 
-use crate::rank::{power_below, rounds};
+use crate::rank::{digits, places, power_below};
 
 /// A pattern of writes among `0..size`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pattern {
     /// Pairs, with the ranks from N' = 2^floor(log2 N) on folded into those below (Kini 4.1.1).
     Exchange,
-    /// To r + 2^m in round m (Kini 4.1.2).
-    Dissemination,
+    /// To r + d k^m in round m, for the digits d to base k; to r + 2^m with base 2 (Kini 4.1.2).
+    Dissemination(usize),
     /// Up a tree with so many children at each step (Kini 4.1.3).
     Tree(usize),
 }
@@ -29,10 +30,14 @@ impl Pattern {
     pub fn edges(self, rank: usize, size: usize) -> Edges {
         match self {
             Pattern::Exchange => exchange(rank, size),
-            Pattern::Dissemination => Edges {
-                from: (0..rounds(size)).map(|m| (rank + size - (1 << m)) % size).collect(),
-                to: (0..rounds(size)).map(|m| (rank + (1 << m)) % size).collect(),
-            },
+            Pattern::Dissemination(radix) => {
+                let hops =
+                    || places(size, radix).flat_map(|p| digits(size, radix, p).map(move |d| d * p));
+                Edges {
+                    from: hops().map(|hop| (rank + size - hop) % size).collect(),
+                    to: hops().map(|hop| (rank + hop) % size).collect(),
+                }
+            }
             Pattern::Tree(fan_in) => Edges {
                 from: children(rank, size, fan_in).collect(),
                 to: parent(rank, size, fan_in).into_iter().collect(),
@@ -89,9 +94,11 @@ pub fn parent(rank: usize, size: usize, fan_in: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    const PATTERNS: [Pattern; 6] = [
+    const PATTERNS: [Pattern; 8] = [
         Pattern::Exchange,
-        Pattern::Dissemination,
+        Pattern::Dissemination(2),
+        Pattern::Dissemination(3),
+        Pattern::Dissemination(16),
         Pattern::Tree(1),
         Pattern::Tree(3),
         Pattern::Tree(7),
@@ -121,7 +128,7 @@ mod tests {
     fn slots_do_not_grow_with_the_ranks() {
         for rank in [0, 1, 512, 1023] {
             assert!(Pattern::Exchange.edges(rank, 1024).from.len() <= 10);
-            assert!(Pattern::Dissemination.edges(rank, 1024).from.len() <= 10);
+            assert!(Pattern::Dissemination(2).edges(rank, 1024).from.len() <= 10);
             assert!(Pattern::Tree(7).edges(rank, 1024).from.len() <= 4 * 7);
         }
     }

@@ -82,6 +82,28 @@ pub fn k_children(
     (1..radix).map(move |digit| rank + digit * place).filter(move |&child| child < size)
 }
 
+/// Places of the digits of the distances below `size`, written to base `radix`: 1, `radix`, its square...
+pub fn places(size: usize, radix: usize) -> impl Iterator<Item = usize> {
+    assert!(radix >= 2, "distances to base {radix}: at least 2");
+    std::iter::successors(Some(1), move |place: &usize| place.checked_mul(radix))
+        .take_while(move |&place| place < size)
+}
+
+/// Digits at `place` but 0 of the distances below `size`.
+pub fn digits(size: usize, radix: usize, place: usize) -> impl Iterator<Item = usize> {
+    (1..radix).take_while(move |digit| digit * place < size)
+}
+
+/// Distances below `size` whose digit at `place` is `digit`.
+pub fn with_digit(
+    size: usize,
+    radix: usize,
+    place: usize,
+    digit: usize,
+) -> impl Iterator<Item = usize> {
+    (1..size).filter(move |distance| distance / place % radix == digit)
+}
+
 /// Neighbouring ranks folded into groups, so that the number of groups is a power of two (or of
 /// another radix): the first `size % groups` groups have one more than the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -254,6 +276,27 @@ mod tests {
                     assert!(differ(step), "rank {rank} of {size}, step {step}");
                     assert!(!(0..step).any(differ), "rank {rank} of {size}, step {step}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn every_distance_is_the_sum_of_its_digits() {
+        for size in (1..=70).chain([100, 243, 1000, 1024]) {
+            for radix in [2, 3, 4, 16, 64, 1024] {
+                let mut way = vec![0; size];
+                for place in places(size, radix) {
+                    for digit in digits(size, radix, place) {
+                        assert!(digit > 0 && digit < radix && digit * place < size);
+                        let mut any = false;
+                        for distance in with_digit(size, radix, place, digit) {
+                            way[distance] += digit * place;
+                            any = true;
+                        }
+                        assert!(any, "{size} {radix}: nothing goes {digit} x {place}");
+                    }
+                }
+                assert!(way.iter().enumerate().all(|(j, &went)| went == j), "{size} {radix}");
             }
         }
     }

@@ -124,6 +124,9 @@ pub async fn allgather<F: Fabric>(
         Method::Ring => return allgather::ring(link, blocks).await,
         Method::TwoLevel => return two_level::allgather(link, ground, blocks).await,
         Method::GatherMulticast => return allgather::multicast(link, ground, blocks).await,
+        Method::Dissemination if allgather::rds(link, ground, blocks, choice.parameter).await? => {
+            return Ok(());
+        }
         _ => {}
     }
     // The others send neighbouring blocks as one message.
@@ -133,7 +136,7 @@ pub async fn allgather<F: Fabric>(
     };
     let cut = packed.as_ref().map_or_else(|blocks| blocks, |packed| &packed.blocks);
     match choice.algorithm.method {
-        Method::Bruck => allgather::bruck(link, cut).await?,
+        Method::Bruck | Method::Dissemination => allgather::bruck(link, cut).await?,
         Method::RecursiveDoubling => allgather::recursive_doubling(link, cut).await?,
         Method::Neighbors => allgather::neighbor_exchange(link, cut).await?,
         Method::GatherBroadcast => allgather::gather_broadcast(link, cut).await?,
@@ -157,6 +160,12 @@ pub async fn alltoall<F: Fabric>(
         Method::Pairwise => alltoall::pairwise(link, out, into).await,
         Method::Linear => alltoall::linear(link, out, into, choice.parameter).await,
         Method::Bruck => alltoall::bruck(link, out, into, choice.parameter).await,
+        Method::Dissemination => {
+            match alltoall::rds(link, ground, out, into, choice.parameter).await? {
+                true => Ok(()),
+                false => alltoall::bruck(link, out, into, choice.parameter).await,
+            }
+        }
         Method::Shared => alltoall::shared(link, &ground.board, out, into).await,
         Method::TwoLevel => two_level::alltoall(link, ground, out, into).await,
         _ => unlisted(choice),

@@ -48,6 +48,7 @@ fn need(need: Need) -> String {
         Need::Commutes => "an operator that commutes".to_owned(),
         Need::Together(most) => format!("ranks that share memory, at most {most}"),
         Need::AtMost(most) => format!("at most {most} bytes"),
+        Need::BlocksAtMost(most) => format!("blocks of at most {most} bytes together"),
         Need::MoreThan(least) => format!("more than {least} bytes"),
         Need::ElementAtMost(most) => format!("elements of at most {most} bytes"),
         Need::ElementEach => "an element for each rank".to_owned(),

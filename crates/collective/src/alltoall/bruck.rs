@@ -8,7 +8,8 @@
 //! blocks in each; so with radix 2, log2 N rounds of N / 2 blocks, and N is the direct exchange. Chosen
 //! for small blocks.
 
-use crate::{Blocks, Link, work};
+use super::Journey;
+use crate::{Blocks, Link, rank, work};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `out[r]` goes to `into[me]` of rank r; all blocks have the same length. `out` and `into` do not
@@ -22,28 +23,22 @@ pub async fn bruck<F: Fabric>(
     into: &[Sge],
     radix: usize,
 ) -> Result<(), Fault> {
-    assert!(radix >= 2, "an alltoall of radix {radix}: at least 2");
     let (me, size) = (link.rank, link.size());
     let len = out[me].len();
+    let journey = Journey::new(link, out, into, radix);
     let room = || work::stage(link, out[me], size * len);
-    // Block j has j ranks to go; what comes is kept where it came, and what leaves is packed.
-    let (here, leaving, coming) = (room(), room(), room());
+    let (leaving, coming) = (room(), room());
     let blocks = |sge: Sge| Blocks::of(sge, std::iter::repeat_n(len, size));
-    let (here, leaving, coming) = (blocks(here.sge()), blocks(leaving.sge()), blocks(coming.sge()));
+    let (leaving, coming) = (blocks(leaving.sge()), blocks(coming.sge()));
     work::copy(link, out[me], into[me]);
-    for j in 1..size {
-        work::copy(link, out[(me + j) % size], here.block(j));
-    }
     let mut requests = Vec::with_capacity(2 * radix.min(size));
-    let mut place = 1;
-    while place < size {
-        let moved = |digit: usize| (1..size).filter(move |j| j / place % radix == digit);
-        let hops = || (1..radix).take_while(|digit| digit * place < size);
+    for place in rank::places(size, radix) {
+        let moved = |digit: usize| rank::with_digit(size, radix, place, digit);
         let mut at = 0;
-        for digit in hops() {
+        for digit in rank::digits(size, radix, place) {
             let first = at;
             for j in moved(digit) {
-                work::copy(link, here.block(j), leaving.block(at));
+                work::copy(link, journey.before(j, place), leaving.block(at));
                 at += 1;
             }
             let (to, from) = ((me + digit * place) % size, (me + size - digit * place) % size);
@@ -51,13 +46,9 @@ pub async fn bruck<F: Fabric>(
             requests.extend(link.isend(to, leaving.range(first, at)));
         }
         link.wait_all(requests.drain(..)).await?;
-        for (at, j) in hops().flat_map(moved).enumerate() {
-            work::copy(link, coming.block(at), here.block(j));
+        for (at, j) in rank::digits(size, radix, place).flat_map(moved).enumerate() {
+            work::copy(link, coming.block(at), journey.after(j, place));
         }
-        place *= radix;
-    }
-    for j in 1..size {
-        work::copy(link, here.block(j), into[(me + size - j) % size]);
     }
     Ok(())
 }

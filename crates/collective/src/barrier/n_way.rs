@@ -7,23 +7,20 @@
 //! Cost: ceil(log N to base `radix`) rounds of `radix - 1` messages each way. Chosen where messages to
 //! several ranks overlap: small gaps beside large latencies. Radix 2 is plain dissemination.
 
-use crate::Link;
+use crate::{Link, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// # Panics
 /// If `radix` is below 2.
 pub async fn n_way_dissemination<F: Fabric>(link: &Link<F>, radix: usize) -> Result<(), Fault> {
-    assert!(radix >= 2, "a dissemination of radix {radix}: at least 2");
     let (me, size) = (link.rank, link.size());
     let mut requests = Vec::with_capacity(2 * radix.min(size));
-    let mut distance = 1;
-    while distance < size {
-        for hop in (1..radix).map(|d| d * distance).take_while(|&hop| hop < size) {
+    for place in rank::places(size, radix) {
+        for hop in rank::digits(size, radix, place).map(|digit| digit * place) {
             requests.push(link.irecv((me + size - hop) % size, Sge::EMPTY));
             requests.extend(link.isend((me + hop) % size, Sge::EMPTY));
         }
         link.wait_all(requests.drain(..)).await?;
-        distance *= radix;
     }
     Ok(())
 }

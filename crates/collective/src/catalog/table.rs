@@ -4,7 +4,7 @@ use super::{Algorithm, Carrier, Method, Need, Only, Operation, Parameter};
 use crate::{CENTRAL_MOST, SLOT, shared::UNIT_MOST, slots};
 use Carrier::{Memory, Messages, Streams, Writes};
 use Need::{
-    AtMost, Commutes, ElementAtMost, EqualBlocks, Even, MoreThan, Nodes, PowerOfTwo,
+    AtMost, BlocksAtMost, Commutes, ElementAtMost, EqualBlocks, Even, MoreThan, Nodes, PowerOfTwo,
     SameArithmetic, Together,
 };
 use Operation::*;
@@ -219,6 +219,11 @@ const TABLE: &[&[Algorithm]] = &[
         "N / 2 rounds"),
     messages!(Allgather "GATHER-BROADCAST" GatherBroadcast {} false "gathered, then broadcast",
         "2 ceil(log2 N) rounds"),
+    &[with(RADIX, entry(Allgather, "RDS", (Method::Dissemination, Writes), &[EqualBlocks, BlocksAtMost(WRITTEN)],
+        "growing blocks by RDMA writes (Bruck 1997, Kini 6.1)", "ceil(log_k N) rounds of k - 1 writes")),
+     with(RADIX, entry(Alltoall, "RDS", (Method::Dissemination, Writes), &[EqualBlocks, BlocksAtMost(WRITTEN)],
+        "blocks by the digits of their way, by RDMA writes (Bruck 1997, Kini 6.1)",
+        "ceil(log_k N) rounds of k - 1 writes of N / k blocks"))],
     messages!(Alltoall "LINEAR" Linear [AT_ONCE] {} false "all messages at once, so many at a time",
         "N - 1 messages"),
     messages!(Alltoall "PAIRWISE" Pairwise {} true "one partner a round", "N - 1 rounds"),

@@ -96,10 +96,10 @@ fn writes_are_writes_and_multicasts_are_datagrams() {
             let calls: Vec<_> = calls::of(algorithm, n, &LONG[..5]);
             let counts = simulate(&machine(1), Options::new(n), Blocking, calls, &notes);
             let who = format!("{} on {n} ranks: {counts:?}", name(algorithm.usual()));
-            if algorithm.needs.contains(&Need::Multicast) {
-                assert!(counts.datagrams > 0, "{who}");
-            }
-            if matches!(algorithm.operation, Operation::Barrier | Operation::Allreduce) {
+            let multicast = algorithm.needs.contains(&Need::Multicast);
+            assert_eq!(counts.datagrams > 0, multicast, "{who}");
+            let gathers = matches!(algorithm.operation, Operation::Barrier | Operation::Allreduce);
+            if gathers || !multicast {
                 assert!(counts.writes > 0, "{who}");
             }
         }

@@ -1,6 +1,8 @@
 //! What is measured: a workload on a machine at one `x`, in virtual time.
 
-use super::measure::{cannon, collectives, fences, messages, onesided, raw, streams, sweeps};
+use super::measure::{
+    cannon, collectives, conjugate, fences, messages, onesided, raw, streams, sweeps,
+};
 use std::rc::Rc;
 use weft_collective::Operation;
 use weft_fabric_sim::Machine;
@@ -17,6 +19,8 @@ pub enum Workload {
     Barrier(&'static str),
     /// MPI_Allreduce (MPI_INT, MPI_SUM) of so many integers; x: ranks.
     Allreduce(&'static str, usize),
+    /// A system of equations, solved by conjugate gradients with allreduces of this name; x: nodes.
+    Equations(&'static str),
     /// A collective operation by the algorithm's name on so many ranks, from a common start to the last
     /// rank's end; x: bytes as the operation's measure counts them.
     Collective(Operation, &'static str, usize),
@@ -196,6 +200,7 @@ impl Workload {
         match self {
             Workload::Barrier(_)
             | Workload::Allreduce(..)
+            | Workload::Equations(_)
             | Workload::Collective(..)
             | Workload::Segments
             | Workload::Blocks
@@ -222,6 +227,7 @@ impl Workload {
             Workload::Allreduce(name, integers) => {
                 collectives::allreduce(machine, x, name, integers, iterations)
             }
+            Workload::Equations(name) => conjugate::solve(machine, x, name),
             Workload::Collective(operation, name, ranks) => {
                 streams::collective(machine, ranks, operation, name, x, few.min(FEW))
             }

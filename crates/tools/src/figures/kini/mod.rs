@@ -1,6 +1,7 @@
 //! Kini: barrier and allreduce by RDMA writes and hardware multicast, and their baselines.
 
 mod allreduces;
+mod application;
 mod barriers;
 mod checks;
 mod verbs;
@@ -167,10 +168,15 @@ pub fn document() -> Document {
                 document's own boundary of 2 KiB travel with their flag in one write. MPI-PE, MPI-DS \
                 and MPI-GB are the baselines on MPI point-to-point; RPE, RDS and RGM, of fan-in 7, are the \
                 document's algorithms.",
-        figures: [verbs::figures(), barriers::figures(), allreduces::figures()]
-            .into_iter()
-            .flatten()
-            .collect(),
+        figures: [
+            verbs::figures(),
+            barriers::figures(),
+            allreduces::figures(),
+            application::figures(),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
         maps: Vec::new(),
         checks: checks::checks(),
         headlines: headlines(),

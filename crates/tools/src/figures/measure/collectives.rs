@@ -20,7 +20,7 @@ use weft_process::{Buffer, Comm};
 pub const SINGLE: usize = 2 << 10;
 
 /// Runs `program` as every rank.
-fn world<P>(
+pub(super) fn world<P>(
     machine: &Rc<Machine>,
     options: Options,
     program: impl FnMut(Rank) -> P,
@@ -126,14 +126,14 @@ fn steps_of(sends: &[u64], receives: impl Iterator<Item = u64>) -> usize {
     all - pairs
 }
 
-/// MPI_SUM on MPI_INT.
-struct Sum;
+/// MPI_SUM on a type of numbers.
+pub(super) struct Sum(pub(super) Basic);
 
 impl Reduce for Sum {
     fn combine(&self, left: Sge, right: Sge) {
-        let count = right.len() / Basic::INT.size();
-        let done = Op::Sum.apply(Basic::INT, Form::Packed, count, left, right);
-        done.expect("MPI_SUM is defined on MPI_INT");
+        let count = right.len() / self.0.size();
+        let done = Op::Sum.apply(self.0, Form::Packed, count, left, right);
+        done.expect("MPI_SUM is defined on numbers");
     }
 
     fn commutes(&self) -> bool {
@@ -168,7 +168,7 @@ pub fn allreduce(
             // Element i of rank r is i * n + r, so that every element of every rank differs.
             input.local.fill(&bytes_of((0..count).map(|i| i * n + me)));
             let expected = bytes_of((0..count).map(|i| i * n * n + n * (n - 1) / 2));
-            let op: Rc<dyn Reduce> = Rc::new(Sum);
+            let op: Rc<dyn Reduce> = Rc::new(Sum(Basic::INT));
             let int = Predefined::new().of(Basic::INT).clone();
             let call = || {
                 let send = Buffer::over(input.local, int.clone());

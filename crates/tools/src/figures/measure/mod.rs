@@ -2,6 +2,7 @@
 
 pub mod cannon;
 pub mod collectives;
+pub mod conjugate;
 pub mod fences;
 pub mod messages;
 pub mod onesided;

@@ -1,0 +1,60 @@
+//! RDS: what a rank has travels by RDMA writes, and grows with each round. The rounds of Bruck et al. 1997
+//! on the slots of Kini 2003, of which section 6.1 leaves allgather to future work.
+//!
+//! ```text
+//!   5 ranks, radix 2    r => r+1: r       r => r+2: r, r-1       r => r+4: r (the rest)
+//!   radix 5 and above   r => r+1, r+2, r+3, r+4: r               all at once
+//! ```
+//! Everybody hears from everybody, so two parities do (section 5.3.3).
+//! Cost: `radix - 1` writes in each of ceil(log N to base `radix`) rounds; N - 1 blocks through every port.
+//! Chosen for small blocks where writes are quicker than messages.
+
+use crate::edges::Pattern;
+use crate::landing::payload;
+use crate::{Ground, Link, rank, work};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// `blocks[rank]` of every rank goes to `blocks[rank]` of all; all blocks have the same length, and
+/// together at most [`crate::slots::MOST`] bytes. False, and nothing done, if some rank had no room for
+/// slots.
+///
+/// # Panics
+/// If `radix` is below 2.
+pub async fn rds<F: Fabric>(
+    link: &Link<F>,
+    ground: &Ground<F>,
+    blocks: &[Sge],
+    radix: usize,
+) -> Result<bool, Fault> {
+    let (me, size) = (link.rank, link.size());
+    let len = blocks[me].len();
+    // All larger ones mean the same slots.
+    let radix = radix.min(size.max(2));
+    // Blocks that a rank has for a rank so far above it: its own and those of as many below.
+    let sent = |place: usize, digit: usize| place.min(size - digit * place);
+    let most = rank::places(size, radix).map(|place| sent(place, 1)).max().unwrap_or(0);
+    let slots = ground.slots(Pattern::Dissemination(radix), most * len);
+    let Some(slots) = slots.enter(link).await? else { return Ok(false) };
+    // The nearest is the last: what is left out for want of ranks is the front of a payload.
+    let nth = |block: Sge, i: usize| payload(block, (i + 1) * len).part(0, len);
+    let below = |rank: usize, i: usize| (rank + size - i) % size;
+    let mut edge = 0;
+    for place in rank::places(size, radix) {
+        let (first, own) = (edge, slots.own(edge));
+        for i in 0..sent(place, 1) {
+            work::copy(link, blocks[below(me, i)], nth(own, i));
+        }
+        for digit in rank::digits(size, radix, place) {
+            slots.write(link, edge, own, sent(place, digit) * len)?;
+            edge += 1;
+        }
+        for (slot, digit) in (first..edge).zip(rank::digits(size, radix, place)) {
+            slots.landed(link, slot).await?;
+            let from = below(me, digit * place);
+            for i in 0..sent(place, digit) {
+                work::copy(link, nth(slots.slot(slot), i), blocks[below(from, i)]);
+            }
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,52 @@
+//! Where a block is while it travels by the digits of its distance.
+//!
+//! ```text
+//!   rank r, blocks by the ranks that they have to go, digits from the lowest on
+//!   no digit moved   out[r + j]       some moved   place j of `here`       all moved   into[r - j]
+//! ```
+
+use crate::{Blocks, Link, work};
+use weft_fabric::{Fabric, Sge, Staging};
+
+/// The blocks of an alltoall between its rounds.
+pub struct Journey<'a> {
+    me: usize,
+    out: &'a [Sge],
+    into: &'a [Sge],
+    radix: usize,
+    here: Blocks,
+    _memory: Staging,
+}
+
+impl<'a> Journey<'a> {
+    /// From `out[r]` of this rank to `into[me]` of rank r; all blocks have the same length.
+    pub fn new<F: Fabric>(
+        link: &Link<F>,
+        out: &'a [Sge],
+        into: &'a [Sge],
+        radix: usize,
+    ) -> Journey<'a> {
+        let (me, size) = (link.rank, link.size());
+        // In one round, no block is under way after it.
+        let stops = if radix < size { size } else { 0 };
+        let memory = work::stage(link, out[me], stops * out[me].len());
+        let here = Blocks::of(memory.sge(), std::iter::repeat_n(out[me].len(), stops));
+        Journey { me, out, into, radix, here, _memory: memory }
+    }
+
+    /// Block `j` before the round of the digits at `place`.
+    pub fn before(&self, j: usize, place: usize) -> Sge {
+        match j.is_multiple_of(place) {
+            true => self.out[(self.me + j) % self.out.len()],
+            false => self.here.block(j),
+        }
+    }
+
+    /// Where it goes after that round.
+    pub fn after(&self, j: usize, place: usize) -> Sge {
+        match j / place < self.radix {
+            true => self.into[(self.me + self.into.len() - j) % self.into.len()],
+            false => self.here.block(j),
+        }
+    }
+}

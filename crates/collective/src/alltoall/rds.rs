@@ -1,0 +1,71 @@
+//! RDS: blocks travel together by RDMA writes, a digit of their distance a round. The rounds of Bruck et
+//! al. 1997 on the slots of Kini 2003, of which section 6.1 leaves alltoall to future work.
+//!
+//! ```text
+//!   8 ranks, radix 2    block for r+5 = 101b of rank r:    r => r+1 (bit 0)    r+1 => r+5 (bit 2)
+//!   radix 8 and above                                      r => r+5            all at once
+//! ```
+//! A slot for each digit of each round; everybody hears from everybody, so two parities do (section
+//! 5.3.3).
+//! Cost: `radix - 1` writes in each of ceil(log N to base `radix`) rounds, about N / radix blocks in each.
+//! Chosen for small blocks where writes are quicker than messages.
+
+use super::Journey;
+use crate::edges::Pattern;
+use crate::landing::payload;
+use crate::{Blocks, Ground, Link, rank, work};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// `out[r]` goes to `into[me]` of rank r; all blocks have the same length, and together at most
+/// [`crate::slots::MOST`] bytes. `out` and `into` do not overlap. False, and nothing done, if some rank
+/// had no room for slots.
+///
+/// # Panics
+/// If `radix` is below 2.
+pub async fn rds<F: Fabric>(
+    link: &Link<F>,
+    ground: &Ground<F>,
+    out: &[Sge],
+    into: &[Sge],
+    radix: usize,
+) -> Result<bool, Fault> {
+    let (me, size) = (link.rank, link.size());
+    let len = out[me].len();
+    // All larger ones mean the same slots.
+    let radix = radix.min(size.max(2));
+    let moved = |place, digit| rank::with_digit(size, radix, place, digit);
+    let most = rank::places(size, radix).map(|place| moved(place, 1).count()).max().unwrap_or(0);
+    let slots = ground.slots(Pattern::Dissemination(radix), most * len);
+    let Some(slots) = slots.enter(link).await? else { return Ok(false) };
+    let blocks = |sge: Sge, count: usize| {
+        Blocks::of(payload(sge, count * len), std::iter::repeat_n(len, count))
+    };
+    let journey = Journey::new(link, out, into, radix);
+    let mut edge = 0;
+    for place in rank::places(size, radix) {
+        let first = edge;
+        for digit in rank::digits(size, radix, place) {
+            let count = moved(place, digit).count();
+            let leaving = blocks(slots.own(edge), count);
+            for (at, j) in moved(place, digit).enumerate() {
+                work::copy(link, journey.before(j, place), leaving.block(at));
+            }
+            slots.write(link, edge, slots.own(edge), count * len)?;
+            edge += 1;
+        }
+        if place == 1 {
+            work::copy(link, out[me], into[me]);
+        }
+        for (slot, digit) in (first..edge).zip(rank::digits(size, radix, place)) {
+            let coming = blocks(slots.slot(slot), moved(place, digit).count());
+            slots.landed(link, slot).await?;
+            for (at, j) in moved(place, digit).enumerate() {
+                work::copy(link, coming.block(at), journey.after(j, place));
+            }
+        }
+    }
+    if size == 1 {
+        work::copy(link, out[me], into[me]);
+    }
+    Ok(true)
+}
