@@ -252,6 +252,12 @@ pub trait Reduce {
     /// `right = left op right`, element by element; both have the same length.
     fn combine(&self, left: Sge, right: Sge);
 
+    /// `result = left op right`; all have the same length, and `result` overlaps neither.
+    fn combine_into(&self, left: Sge, right: Sge, result: Sge) {
+        result.copy_from(right);
+        self.combine(left, result);
+    }
+
     /// The operands may be exchanged.
     fn commutes(&self) -> bool;
 }

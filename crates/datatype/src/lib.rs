@@ -11,6 +11,7 @@
 mod arrays;
 mod atomic;
 mod basic;
+mod combine;
 mod construct;
 mod contents;
 mod copies;

@@ -89,6 +89,34 @@ fn long_arrays_compute_as_single_elements_do() {
     }
 }
 
+/// The same bits as in place, for every operator and type, at lengths around those of vectors.
+#[test]
+fn results_in_memory_of_their_own_are_those_in_place() {
+    let mut rng = fastrand::Rng::with_seed(9);
+    let mut pairs = 0;
+    for basic in Basic::all() {
+        for op in Op::ALL {
+            for count in [0, 1, 17, 256, 519, 1030, 2048] {
+                let len = count * basic.size();
+                let mut bytes = |len| -> Vec<u8> { (0..len).map(|_| rng.u8(..)).collect() };
+                let (mut a, mut b, mut result) = (bytes(len + 1), bytes(len), bytes(len));
+                // SAFETY: the vectors outlive their use, and nothing else refers to them meanwhile.
+                let sge = |data: &mut [u8]| unsafe { Sge::new(data.as_mut_ptr(), data.len()) };
+                // One of them lies oddly.
+                let left = sge(&mut a).part(1, len);
+                let done = op.combine(basic, count, (left, sge(&mut b)), sge(&mut result));
+                let in_place = op.apply(basic, Form::Packed, count, left, sge(&mut b));
+                assert_eq!(done.is_ok(), in_place.is_ok(), "{op:?} of {}", basic.name());
+                if done.is_ok() {
+                    assert_eq!(result, b, "{op:?} of {count} {}", basic.name());
+                    pairs += 1;
+                }
+            }
+        }
+    }
+    assert!(pairs > 1000, "{pairs}");
+}
+
 #[test]
 fn truth_values_are_zero_or_one() {
     for name in ["MPI_C_BOOL", "MPI_LOGICAL", "MPI_LOGICAL2", "MPI_LOGICAL8", "MPI_LOGICAL16"] {

@@ -88,6 +88,12 @@ impl Reduce for Predefined {
         debug_assert!(done.is_ok(), "checked when the operation was started");
     }
 
+    fn combine_into(&self, left: Sge, right: Sge, result: Sge) {
+        let count = result.len() / self.basic.size();
+        let done = self.op.combine(self.basic, count, (left, right), result);
+        debug_assert!(done.is_ok(), "checked when the operation was started");
+    }
+
     fn commutes(&self) -> bool {
         self.op.commutative()
     }

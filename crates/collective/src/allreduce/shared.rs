@@ -61,8 +61,9 @@ pub async fn shared<F: Fabric>(
     if last { Ok(()) } else { hall.look(0, 0, result).await }
 }
 
-/// Bytes up to which each of two ranks combines everything, and of a part.
-const PAIR: usize = 32 << 10;
+/// Bytes up to which each of two ranks combines everything, and of a part. Beyond, slices are quicker (measured: 1 MiB in 72
+/// us for 89, 128 KiB in 11.3 for 9.8).
+const PAIR: usize = 128 << 10;
 const PART: usize = 16 << 10;
 
 /// Each of two ranks puts everything down and combines everything, part by part.

@@ -1,0 +1,149 @@
+//! Reductions into memory of their own: `result[i] = left[i] op right[i]`.
+//!
+//! A pass less than a copy and [`Op::apply`], for the operators and types that programs reduce long arrays with. The
+//! loops are others than those that work in place: compilers make them vectors once they have found the arrays apart.
+
+#[cfg(target_arch = "x86_64")]
+use crate::level::{AVX2, AVX512, level};
+use crate::number::Number;
+use crate::{Basic, Error, Form, Op, Repr};
+use weft_fabric::Sge;
+
+impl Op {
+    /// Computes `result[i] = left[i] op right[i]` for `count` elements of `basic`, packed, at any alignment: the same
+    /// bits as a copy of `right` to `result` and [`Op::apply`]. `result` overlaps neither operand.
+    ///
+    /// Errors: as for [`Op::apply`].
+    ///
+    /// # Panics
+    /// If an element is too short for `count` elements.
+    pub fn combine(
+        self,
+        basic: Basic,
+        count: usize,
+        (left, right): (Sge, Sge),
+        result: Sge,
+    ) -> Result<(), Error> {
+        self.check(basic)?;
+        let needed = count.checked_mul(basic.size()).expect("the elements do not fit in memory");
+        let room = left.len().min(right.len()).min(result.len());
+        assert!(needed <= room, "{count} elements of {} in {room} bytes", basic.name());
+        let (left_at, right_at, result_at) = (left.ptr(), right.ptr(), result.ptr());
+        let arrays = Apart { count, left: left_at, right: right_at, result: result_at };
+        // SAFETY: all three were promised to be valid, and are long enough.
+        if unsafe { arrays.combine_wide(self, basic) } {
+            return Ok(());
+        }
+        result.part(0, needed).copy_from(right.part(0, needed));
+        self.apply(basic, Form::Packed, count, left, result)
+    }
+}
+
+/// Three arrays of `count` elements without gaps.
+#[derive(Clone, Copy)]
+struct Apart {
+    count: usize,
+    left: *const u8,
+    right: *const u8,
+    result: *mut u8,
+}
+
+impl Apart {
+    /// [`combine`](Apart::combine) by the loop for this processor.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn combine_wide(self, op: Op, basic: Basic) -> bool {
+        // SAFETY: the caller's promise; a wider loop runs only where the processor has what it is compiled for.
+        unsafe {
+            #[cfg(target_arch = "x86_64")]
+            match level() {
+                AVX512 => self.combine_avx512(op, basic),
+                AVX2 => self.combine_avx2(op, basic),
+                _ => self.combine(op, basic),
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            self.combine(op, basic)
+        }
+    }
+
+    /// [`combine`](Apart::combine), compiled once more for wider vectors, with the same results.
+    ///
+    /// # Safety
+    /// As there, and the processor must have AVX2.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    unsafe fn combine_avx2(self, op: Op, basic: Basic) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.combine(op, basic) }
+    }
+
+    /// The same for AVX-512.
+    ///
+    /// # Safety
+    /// As there, and the processor must have these parts of AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    unsafe fn combine_avx512(self, op: Op, basic: Basic) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.combine(op, basic) }
+    }
+
+    /// False, and nothing done, if there is no loop for it.
+    ///
+    /// # Safety
+    /// The arrays must be valid for what `self` says, as elements of `basic`.
+    #[inline(always)]
+    unsafe fn combine(self, op: Op, basic: Basic) -> bool {
+        // SAFETY: the caller's promise; `T` is always the machine's form of `basic`.
+        unsafe {
+            match basic.repr() {
+                Repr::I32 => self.number::<i32>(op),
+                Repr::U32 => self.number::<u32>(op),
+                Repr::I64 => self.number::<i64>(op),
+                Repr::U64 => self.number::<u64>(op),
+                Repr::F32 => self.number::<f32>(op),
+                Repr::F64 => self.number::<f64>(op),
+                // A sum is that of twice as many parts.
+                Repr::ComplexF32 if op == Op::Sum => self.parts().number::<f32>(op),
+                Repr::ComplexF64 if op == Op::Sum => self.parts().number::<f64>(op),
+                _ => false,
+            }
+        }
+    }
+
+    fn parts(self) -> Apart {
+        Apart { count: 2 * self.count, ..self }
+    }
+
+    /// # Safety
+    /// The arrays must hold numbers of type `T`.
+    #[inline(always)]
+    unsafe fn number<T: Number>(self, op: Op) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match op {
+                Op::Sum => self.each(T::add),
+                Op::Min => self.each(T::min),
+                Op::Max => self.each(T::max),
+                Op::Prod => self.each(T::mul),
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// # Safety
+    /// The arrays must hold values of type `T`.
+    #[inline(always)]
+    unsafe fn each<T: Copy>(self, f: impl Fn(T, T) -> T) {
+        for i in 0..self.count {
+            // SAFETY: the caller's promise; unaligned access throughout.
+            unsafe {
+                let a = self.left.cast::<T>().add(i).read_unaligned();
+                let b = self.right.cast::<T>().add(i).read_unaligned();
+                self.result.cast::<T>().add(i).write_unaligned(f(a, b));
+            }
+        }
+    }
+}
