@@ -354,7 +354,7 @@ impl<F: Fabric> Hall<'_, F> {
         }
         let found = self.operand(rank, offset, into).await?;
         if self.turn.is_pair() && found.ptr() != into.ptr() {
-            pace::take_fresh(into, found);
+            pace::take_fresh(into, found, false);
             return Ok(());
         }
         if found.ptr() != into.ptr() && pace::read_from_others(into.len(), || into.copy_from(found))

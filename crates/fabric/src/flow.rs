@@ -11,8 +11,8 @@
 //! sequentially consistent fence in between on each side: so a reader that finds something missing and goes away is
 //! roused.
 //!
-//! Cost: a line that goes to and fro once a part, beside two copies at the same time. Between far caches the reader
-//! takes the lines to itself when it has read them ([`Sge::take_lines`]).
+//! Cost: a line that goes to and fro once a part, beside two copies at the same time. The reader takes the lines to itself
+//! when it has read them ([`Sge::take_lines`]): of short payloads, whose memory is used again soon, and between far caches.
 
 use crate::memory::Sge;
 use crate::pace;
@@ -24,6 +24,9 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Bytes of a head, which stands before the payload.
 pub const HEAD: usize = 64;
+
+/// Payloads up to here are short, in bytes: their memory is to be used again soon, while the caches have it.
+pub const SHORT: usize = 32 << 10;
 
 /// Parts, in bytes: an eighth of a payload, within these.
 const SHORTEST: usize = 2 << 10;
@@ -123,6 +126,7 @@ impl Flow<'_> {
     /// while what comes.
     pub fn follow(&self, from: usize, into: Sge) -> Followed {
         let (mut at, total) = (from, into.len());
+        let soon = self.payload.len() <= SHORT;
         let mut looks = 0;
         while at < total {
             let mut seen = self.head.seen() as usize;
@@ -141,7 +145,7 @@ impl Flow<'_> {
                 return Followed::Corrupt;
             }
             let next = seen.min(total) - at;
-            pace::take_fresh(into.part(at, next), self.payload.part(at, next));
+            pace::take_fresh(into.part(at, next), self.payload.part(at, next), soon);
             at += next;
             looks = 0;
         }

@@ -128,13 +128,14 @@ pub fn told(len: usize, slow: bool) {
 }
 
 /// Copies what another process has just written, and will write again, in blocks that the nearest cache holds until
-/// their lines are taken, if the caches are far from each other ([`Sge::take_lines`]).
-pub fn take_fresh(into: Sge, from: Sge) {
+/// their lines are taken ([`Sge::take_lines`]): `soon`, if that will be so soon that they would still be in this one's
+/// cache; else if the caches are far from each other.
+pub fn take_fresh(into: Sge, from: Sge, soon: bool) {
     let mut at = 0;
     while at < into.len() {
         let next = (into.len() - at).min(FRESH_LEAST);
         let block = from.part(at, next);
-        if read_fresh(next, || into.part(at, next).copy_from(block)) {
+        if read_fresh(next, || into.part(at, next).copy_from(block)) || soon {
             block.take_lines();
         }
         at += next;
