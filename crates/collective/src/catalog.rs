@@ -122,6 +122,7 @@ pub enum Carrier {
 /// What an algorithm does; the same method may be carried in several ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {
+    Allgather,
     Binary,
     Binomial,
     Bruck,

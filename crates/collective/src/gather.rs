@@ -2,6 +2,8 @@
 
 mod binomial;
 mod flat;
+mod through_allgather;
 
 pub use binomial::{binomial, binomial_unequal};
 pub use flat::flat;
+pub use through_allgather::through_allgather;

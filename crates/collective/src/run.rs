@@ -82,6 +82,7 @@ pub async fn gather<F: Fabric>(
         (Method::Flat, _) => gather::flat(link, root, mine, blocks).await,
         (Method::Binomial, Gatherv) => gather::binomial_unequal(link, root, mine, blocks).await,
         (Method::Binomial, _) => gather::binomial(link, root, mine, blocks).await,
+        (Method::Allgather, _) => gather::through_allgather(link, ground, root, mine, blocks).await,
         (Method::TwoLevel, _) => two_level::gather(link, ground, root, mine, blocks).await,
         _ => unlisted(choice),
     }

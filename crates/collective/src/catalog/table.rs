@@ -197,6 +197,8 @@ const TABLE: &[&[Algorithm]] = &[
         "the root straight to everybody, over streams (CollGM 3.4)", "N - 1 messages at the root")],
     messages!(Gather "BINOMIAL" Binomial {EqualBlocks} false "a binomial tree (CollGM 3.4)",
         "ceil(log2 N) rounds"),
+    &[entry(Gather, "ALLGATHER", (Method::Allgather, Carrier::Levels), &[EqualBlocks],
+        "the map's allgather, of which all but the root forget the result", "that of an allgather")],
     messages!(Gatherv "FLAT" Flat {} true "everybody straight to the root", "N - 1 messages at the root"),
     messages!(Gatherv "BINOMIAL" Binomial {} false "a binomial tree, lengths first",
         "2 ceil(log2 N) rounds"),

@@ -30,6 +30,14 @@ pub fn sizes(operation: Operation, ranks: usize, bytes: &[usize]) -> Vec<usize> 
     }
 }
 
+/// The operations, those that others are made of before these.
+pub fn in_order(operations: &[Operation]) -> Vec<Operation> {
+    let mut order = operations.to_vec();
+    // A gather may be an allgather.
+    order.sort_by_key(|&operation| operation == Operation::Gather);
+    order
+}
+
 /// One call as the map means it: the operator commutes, blocks are equal.
 pub fn case(operation: Operation, ranks: usize, bytes: usize, site: Site) -> Case {
     use Operation::*;

@@ -78,7 +78,7 @@ pub fn sweep(machine: &str, grid: &Grid, measure: &mut dyn Measure) -> Result<Sw
     }
     let bar = progress(total(grid, &sites));
     let (mut lines, mut failures) = (Vec::new(), Vec::new());
-    for &operation in &grid.operations {
+    for operation in grid::in_order(&grid.operations) {
         // How much worse than the best, by size and choice, on the two numbers of ranks before.
         let mut worse: HashMap<(usize, String), [f64; 2]> = HashMap::new();
         let mut kept: Option<Row> = None;
@@ -139,6 +139,7 @@ pub fn sweep(machine: &str, grid: &Grid, measure: &mut dyn Measure) -> Result<Sw
         measure.learn(Map::new(machine, lines.clone()));
     }
     bar.finish_and_clear();
+    lines.sort_by_key(|line: &Line| line.operation);
     Ok(Swept { map: Map::new(machine, lines), failures })
 }
 
