@@ -19,7 +19,8 @@
 //! those caches have: the place on the desk moves, too.
 //!
 //! Of two ranks each is the only reader of the other's desk, and takes the lines if it is far away
-//! ([`weft_fabric::pace`]).
+//! ([`weft_fabric::pace`]). Where short data are always read so, their lines are taken always, and two desks do: what is
+//! put down stays in the caches ([`Hall::taken`]).
 //!
 //! Reads of a desk may go on when their operation is over elsewhere. So each rank says in a word beside its
 //! desks which meeting's it has read, and desks that are not needed any more stay aside until all ranks are
@@ -33,6 +34,7 @@ use crate::{Board, Link, Reduce, SLOT};
 use std::cell::{Cell, OnceCell};
 use std::ops::Range;
 use std::rc::Rc;
+use weft_fabric::flow::SHORT;
 use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge, Staging, Work, pace};
 
 /// Bytes that a rank may put down for one meeting.
@@ -131,6 +133,8 @@ pub struct Hall<'b, F: Fabric> {
     pub(crate) link: &'b Link<F>,
     turn: Visit<'b, F>,
     desks: &'b Made<F>,
+    /// Desks that are used in turn.
+    count: u64,
     /// Bytes that a rank puts down for a meeting at most.
     span: usize,
     /// The number of the next meeting.
@@ -174,7 +178,8 @@ impl<F: Fabric> Board<F> {
             let _ = self.desks.made.set(made);
         }
         let desks = self.desks.made.get().expect("made by the first operation in turn");
-        Ok(Hall { link, turn, desks, span: span.max(1).next_multiple_of(STEP), next })
+        let (count, span) = (desks.count, span.max(1).next_multiple_of(STEP));
+        Ok(Hall { link, turn, desks, count, span, next })
     }
 }
 
@@ -298,9 +303,24 @@ impl<F: Fabric> Hall<'_, F> {
         self.link.endpoint.fabric().withdraw(shown.region);
     }
 
+    /// All ranks take what they read of what is put down ([`Hall::look`], [`Hall::done_with`]). Of two, two desks are enough
+    /// then, which stay in the caches.
+    pub fn taken(mut self) -> Self {
+        // By two and by many in turn: of an even number, neighbouring meetings never have the same.
+        if self.turn.is_pair() && self.span <= SHORT && self.count.is_multiple_of(2) {
+            self.count = 2;
+        }
+        self
+    }
+
+    /// Lines of the desks are written again so soon that readers take them.
+    fn soon(&self) -> bool {
+        self.count != self.desks.count
+    }
+
     /// Where the desk for a meeting begins.
     fn place(&self, meeting: u64) -> usize {
-        let count = self.desks.count;
+        let count = self.count;
         // Short ones stay in one place: what they cost is not the lines.
         let places = if self.span < MOVING { 1 } else { (DESK / self.span).max(1) };
         let step = if count > 2 { meeting / count % places as u64 } else { 0 };
@@ -354,7 +374,7 @@ impl<F: Fabric> Hall<'_, F> {
         }
         let found = self.operand(rank, offset, into).await?;
         if self.turn.is_pair() && found.ptr() != into.ptr() {
-            pace::take_fresh(into, found, false);
+            pace::take_fresh(into, found, self.soon());
             return Ok(());
         }
         if found.ptr() != into.ptr() && pace::read_from_others(into.len(), || into.copy_from(found))
@@ -384,7 +404,7 @@ impl<F: Fabric> Hall<'_, F> {
     /// Of two ranks: this one has read, as the only one, what the other put down for the last meeting, `len` bytes from
     /// byte `offset` on. Of more: nothing.
     pub fn done_with(&self, offset: usize, len: usize) {
-        if self.turn.is_pair() && len > 0 && pace::is_far() {
+        if self.turn.is_pair() && len > 0 && (self.soon() || pace::is_far()) {
             let other = 1 - self.link.rank;
             let (peer, from) = (self.link.members[other] as usize, self.desk_of(other, offset));
             if let Some(seen) = self.turn.fabric().mapped(peer, from, len) {

@@ -57,7 +57,7 @@ pub async fn shared<F: Fabric>(
         return Ok(());
     }
     let steps = most.div_ceil(DESK).max(1);
-    let hall = board.hall(link, steps as u64, most.min(DESK)).await?;
+    let hall = board.hall(link, steps as u64, most.min(DESK)).await?.taken();
     for t in 0..steps {
         let cut = |block: Sge| {
             let (at, len) = part(block.len(), DESK, t);

@@ -58,7 +58,7 @@ pub async fn shared<F: Fabric>(
     }
     let room = (DESK / (size - 1).max(1) / 64 * 64).min(block.next_multiple_of(64)).max(64);
     let steps = block.div_ceil(room).max(1);
-    let hall = board.hall(link, steps as u64, room * (size - 1)).await?;
+    let hall = board.hall(link, steps as u64, room * (size - 1)).await?.taken();
     for t in 0..steps {
         let (at, len) = part(block, room, t);
         // The desk of rank r has r + 1 first.

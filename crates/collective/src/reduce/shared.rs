@@ -64,7 +64,7 @@ async fn in_pair<F: Fabric>(
     let steps = data.len().div_ceil(most);
     // Part t of the result may lie on part t of the data.
     let in_place = takes && overlap(data, result);
-    let hall = board.hall(link, steps as u64, most.min(data.len())).await?;
+    let hall = board.hall(link, steps as u64, most.min(data.len())).await?.taken();
     for t in 0..steps {
         let (at, len) = part(data.len(), most, t);
         if !takes || in_place {

@@ -41,7 +41,7 @@ pub async fn shared<F: Fabric>(
     let own_at: usize = lens[..me].iter().sum();
     // In place, part t of the result lies on what was put down in step t or before.
     let in_place = overlap(data, result);
-    let hall = board.hall(link, steps as u64, room * size).await?;
+    let hall = board.hall(link, steps as u64, room * size).await?.taken();
     for t in 0..steps {
         let mut start = 0;
         for (rank, &len) in lens.iter().enumerate() {
