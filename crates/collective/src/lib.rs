@@ -25,6 +25,7 @@ mod link;
 pub mod map;
 pub mod maps;
 pub mod neighbor;
+mod pieces;
 pub mod rank;
 pub mod reduce;
 pub mod reduce_scatter;

@@ -30,9 +30,8 @@
 //! needs them; [`MANY`] for the first communicator of a process, if it has few ranks.
 
 use crate::board::Visit;
-use crate::{Board, Link, Reduce, SLOT};
+use crate::{Board, Link, SLOT};
 use std::cell::{Cell, OnceCell};
-use std::ops::Range;
 use std::rc::Rc;
 use weft_fabric::flow::SHORT;
 use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge, Staging, Work, pace};
@@ -471,82 +470,5 @@ impl Shown {
     fn of(&self, rank: usize) -> RemoteAddr {
         let word = |i| read_word(self.all.sge(), rank, i);
         RemoteAddr::from_words(std::array::from_fn(word))
-    }
-}
-
-/// Bytes from which two operands are combined as they are. Shorter ones are copied first: where one comes from another
-/// processor's cache that is quicker (measured: 45 ns of 300 up to 2 KiB).
-const FUSED: usize = 8 << 10;
-
-/// `result` = the operands of `ranks` combined in their order; nothing without ranks. The operand of this rank
-/// is `own`, which `result` may not overlap; `operand` says where the others' are, or gets them into the memory
-/// that it is given. The combination goes from the highest rank down, so that it grows in `result` itself.
-pub async fn fold<F: Fabric>(
-    link: &Link<F>,
-    ranks: Range<usize>,
-    (own, result): (Sge, Sge),
-    op: &(impl Reduce + ?Sized),
-    operand: impl AsyncFn(usize, Sge) -> Result<Sge, Fault>,
-) -> Result<(), Fault> {
-    let Some(last) = ranks.clone().next_back() else { return Ok(()) };
-    if result.is_empty() {
-        return Ok(());
-    }
-    let mut right = if last == link.rank { own } else { operand(last, result).await? };
-    let is_result = |sge: Sge| sge.ptr() == result.ptr() && !sge.is_phantom();
-    if (result.len() < FUSED || last == ranks.start) && !is_result(right) {
-        result.copy_from(right);
-        right = result;
-    }
-    let spare = link.endpoint.staging().take_for(result);
-    for rank in (ranks.start..last).rev() {
-        let left = if rank == link.rank { own } else { operand(rank, spare.sge()).await? };
-        link.endpoint.fabric().charge(Work::Reduce(result.len()));
-        match is_result(right) {
-            true => op.combine(left, result),
-            false => op.combine_into(left, right, result),
-        }
-        right = result;
-    }
-    Ok(())
-}
-
-/// Part `t` of `len` bytes cut into parts of `most`: offset and length, zero beyond the end.
-pub fn part(len: usize, most: usize, t: usize) -> (usize, usize) {
-    let at = (t * most).min(len);
-    (at, most.min(len - at))
-}
-
-/// Whether two pieces of memory have bytes in common.
-pub fn overlap(a: Sge, b: Sge) -> bool {
-    let (first, second) = (a.ptr().addr(), b.ptr().addr());
-    !a.is_empty() && !b.is_empty() && first < second + b.len() && second < first + a.len()
-}
-
-/// The part of `len` bytes, in elements of `unit` bytes, that rank `r` of `size` works on: offset, length.
-pub fn slice(len: usize, unit: usize, r: usize, size: usize) -> (usize, usize) {
-    let unit = unit.max(1);
-    let at = |r: usize| len / unit * r / size * unit;
-    (at(r), at(r + 1) - at(r))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn slices_cover_everything_in_whole_elements() {
-        for size in 1..=64 {
-            for (count, unit) in [(0, 8), (1, 8), (5, 12), (64, 1), (1000, 16), (7, 0)] {
-                let len = count * unit;
-                let mut at = 0;
-                for r in 0..size {
-                    let (offset, part) = slice(len, unit, r, size);
-                    assert_eq!((offset, part % unit.max(1)), (at, 0), "{count} of {unit}, {size}");
-                    at += part;
-                }
-                assert_eq!(at, len, "{count} of {unit}, {size} ranks");
-            }
-        }
     }
 }

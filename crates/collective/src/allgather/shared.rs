@@ -10,7 +10,8 @@
 //! other's memory: with more, the one copy more is little, and desks stay in the cache.
 
 use crate::board::SAID;
-use crate::shared::{DESK, part};
+use crate::pieces::part;
+use crate::shared::DESK;
 use crate::{Board, Link};
 use weft_fabric::{Fabric, Fault, Sge};
 

@@ -10,7 +10,7 @@
 //! waits once. The order is the same whoever is last, so the bits are the same from run to run.
 //! Chosen on one machine for at most [`crate::SLOT`] bytes, up to [`crate::CENTRAL_MOST`] ranks.
 
-use crate::shared::overlap;
+use crate::pieces::overlap;
 use crate::{Accumulator, Board, Link, Reduce, SLOT};
 use weft_fabric::{Fabric, Fault, Sge, Work};
 

@@ -13,7 +13,8 @@
 //! segments + 1 meetings, and for each rank one payload put down, combined, and read. Chosen on one machine
 //! beyond [`crate::SLOT`] bytes.
 
-use crate::shared::{DESK, Hall, SUMS, fold, overlap, part, segment, slice};
+use crate::pieces::{fold, overlap, part, slice};
+use crate::shared::{DESK, Hall, SUMS, segment};
 use crate::{Board, Link, Reduce};
 use weft_fabric::{Fabric, Fault, Sge};
 

@@ -9,7 +9,8 @@
 //! Chosen on one machine for equal blocks; long ones are read in place if ranks reach each other's memory.
 
 use crate::board::SAID;
-use crate::shared::{DESK, NAME, part};
+use crate::pieces::part;
+use crate::shared::{DESK, NAME};
 use crate::{Board, Link};
 use weft_fabric::{Fabric, Fault, Sge};
 

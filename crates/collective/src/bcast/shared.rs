@@ -10,7 +10,7 @@
 //! told, and fall out of step. So it is chosen for what is sent alone, and beyond by name. A message to one other is
 //! copied by both at the same time ([`weft_p2p`]).
 
-use crate::shared::part;
+use crate::pieces::part;
 use crate::{Board, Link};
 use weft_fabric::{Fabric, Fault, Sge};
 

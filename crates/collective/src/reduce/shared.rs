@@ -9,7 +9,7 @@
 //! put down and combined by each rank. Chosen on one machine.
 
 use crate::allreduce::shared::in_slices;
-use crate::shared::{fold, overlap, part};
+use crate::pieces::{fold, overlap, part};
 use crate::{Board, Link, Reduce};
 use weft_fabric::{Fabric, Fault, Sge};
 

@@ -8,7 +8,8 @@
 
 use crate::allreduce::central::combine_pair;
 use crate::board::SAID;
-use crate::shared::{DESK, fold, overlap, part};
+use crate::pieces::{fold, overlap, part};
+use crate::shared::DESK;
 use crate::{Board, Link, Reduce};
 use weft_fabric::{Fabric, Fault, Sge};
 

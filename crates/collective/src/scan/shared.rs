@@ -9,7 +9,8 @@
 //! Cost: 1 meeting ([`crate::shared`]) and N / 2 payloads combined by a rank; or beyond [`ALONE`] bytes segments + 1
 //! meetings and one payload combined, however many ranks there are. Chosen on one machine.
 
-use crate::shared::{DESK, fold, part, slice};
+use crate::pieces::{fold, part, slice};
+use crate::shared::DESK;
 use crate::{Board, Link, Reduce};
 use weft_fabric::{Fabric, Fault, Sge, Work};
 
