@@ -6,8 +6,8 @@
 //! Cost: N - 1 messages into the root, each block moved once. Chosen for blocks of 1 KiB
 //! and more.
 
-use crate::Link;
 use crate::link::Requests;
+use crate::{Link, work};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `mine` of every rank goes to `blocks[rank]` of the root (empty elsewhere). Blocks may differ in
@@ -28,7 +28,7 @@ pub async fn flat<F: Fabric>(
         }
     }
     if blocks[root].ptr() != mine.ptr() {
-        blocks[root].copy_from(mine);
+        work::copy_beside(link, mine, blocks[root]);
     }
     link.wait_all(receives).await
 }

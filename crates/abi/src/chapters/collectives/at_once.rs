@@ -112,7 +112,7 @@ pub(super) unsafe fn gather(
     let comm = fixed_comm(handle)?;
     let (me, root) = (comm.rank(), a_rank(comm, root)?);
     // SAFETY: the caller's buffers.
-    let mut mine = unsafe { plain(sendbuf, sendcount, sendtype) }?;
+    let mine = unsafe { plain(sendbuf, sendcount, sendtype) }?;
     let mut blocks = List::new();
     if me == root {
         // SAFETY: the caller's buffers.
@@ -120,8 +120,6 @@ pub(super) unsafe fn gather(
         if into.block != mine.len() {
             return None;
         }
-        into.get(me).copy_from(mine);
-        mine = into.get(me);
         into.list(&mut blocks);
     }
     tally!("MPI_Gather", comm);
@@ -144,7 +142,7 @@ pub(super) unsafe fn scatter(
     let comm = fixed_comm(handle)?;
     let (me, root) = (comm.rank(), a_rank(comm, root)?);
     // SAFETY: the caller's buffers.
-    let mut mine = unsafe { plain(recvbuf, recvcount, recvtype) }?;
+    let mine = unsafe { plain(recvbuf, recvcount, recvtype) }?;
     let mut blocks = List::new();
     if me == root {
         // SAFETY: the caller's buffers.
@@ -152,8 +150,6 @@ pub(super) unsafe fn scatter(
         if out.block != mine.len() {
             return None;
         }
-        mine.copy_from(out.get(me));
-        mine = out.get(me);
         out.list(&mut blocks);
     }
     tally!("MPI_Scatter", comm);
