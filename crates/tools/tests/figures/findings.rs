@@ -98,6 +98,8 @@ fn collgm_s_switch_points_are_drawn_from_runs() {
         assert_eq!(found("CollGM", "best broadcast algorithm", sizes).1, "yes", "{sizes}");
     }
     // Small blocks go down a tree, large ones straight.
+    let switch = "switch from binomial tree to flat tree in scatter and gather";
+    assert_eq!(found("CollGM", switch, "message size at or above").0, "1");
     let scatter = |name, bytes| value(drawn(), "collgm-10", name, bytes);
     assert!(scatter("BINOMIAL", 16) < scatter("FLAT", 16));
     assert!(scatter("BINOMIAL", 4096) > scatter("FLAT", 4096));
