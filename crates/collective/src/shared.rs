@@ -134,6 +134,8 @@ pub struct Hall<'b, F: Fabric> {
     desks: &'b Made<F>,
     /// Desks that are used in turn.
     count: u64,
+    /// Their lines are written again so soon that readers take them.
+    soon: bool,
     /// Bytes that a rank puts down for a meeting at most.
     span: usize,
     /// The number of the next meeting.
@@ -178,7 +180,7 @@ impl<F: Fabric> Board<F> {
         }
         let desks = self.desks.made.get().expect("made by the first operation in turn");
         let (count, span) = (desks.count, span.max(1).next_multiple_of(STEP));
-        Ok(Hall { link, turn, desks, count, span, next })
+        Ok(Hall { link, turn, desks, count, soon: false, span, next })
     }
 }
 
@@ -307,14 +309,9 @@ impl<F: Fabric> Hall<'_, F> {
     pub fn taken(mut self) -> Self {
         // By two and by many in turn: of an even number, neighbouring meetings never have the same.
         if self.turn.is_pair() && self.span <= SHORT && self.count.is_multiple_of(2) {
-            self.count = 2;
+            (self.count, self.soon) = (2, true);
         }
         self
-    }
-
-    /// Lines of the desks are written again so soon that readers take them.
-    fn soon(&self) -> bool {
-        self.count != self.desks.count
     }
 
     /// Where the desk for a meeting begins.
@@ -373,7 +370,7 @@ impl<F: Fabric> Hall<'_, F> {
         }
         let found = self.operand(rank, offset, into).await?;
         if self.turn.is_pair() && found.ptr() != into.ptr() {
-            pace::take_fresh(into, found, self.soon());
+            pace::take_fresh(into, found, self.soon);
             return Ok(());
         }
         if found.ptr() != into.ptr() && pace::read_from_others(into.len(), || into.copy_from(found))
@@ -403,7 +400,7 @@ impl<F: Fabric> Hall<'_, F> {
     /// Of two ranks: this one has read, as the only one, what the other put down for the last meeting, `len` bytes from
     /// byte `offset` on. Of more: nothing.
     pub fn done_with(&self, offset: usize, len: usize) {
-        if self.turn.is_pair() && len > 0 && (self.soon() || pace::is_far()) {
+        if self.turn.is_pair() && len > 0 && (self.soon || pace::is_far()) {
             let other = 1 - self.link.rank;
             let (peer, from) = (self.link.members[other] as usize, self.desk_of(other, offset));
             if let Some(seen) = self.turn.fabric().mapped(peer, from, len) {

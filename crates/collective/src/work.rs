@@ -22,7 +22,7 @@ pub(crate) fn copy_beside<F: Fabric>(link: &Link<F>, from: Sge, to: Sge) {
     while to.len() - at > LOOK && !to.is_phantom() {
         to.part(at, LOOK).copy_from(from.part(at, LOOK));
         at += LOOK;
-        link.endpoint.progress();
+        link.endpoint.progress_between();
     }
     to.part(at, to.len() - at).copy_from(from.part(at, to.len() - at));
 }

@@ -161,7 +161,13 @@ impl<F: Fabric> Endpoint<F> {
         self.progress_most().0
     }
 
-    /// The same, and whether more messages may be there: there is a bound on those of one call, and what comes
+    /// [`Endpoint::progress`] in the middle of an operation. The next one says that something moved, so that other threads
+    /// hear of what is theirs.
+    pub fn progress_between(&self) {
+        self.stirred.set(self.progress());
+    }
+
+    /// [`Endpoint::progress`], and whether more messages may be there: there is a bound on those of one call, and what comes
     /// after the last posted receive was met waits in the fabric, where the next one takes it from without a
     /// copy in between.
     #[inline]
