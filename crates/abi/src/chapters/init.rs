@@ -162,7 +162,7 @@ fn start_helper(state: &State) -> Result<(), Error> {
 
 /// Joins the job and builds the engine.
 fn connect(state: &State) -> Result<(), String> {
-    let limits = Progress::read()?.limits(Limits {
+    let mut limits = Progress::read()?.limits(Limits {
         eager: settings::number("WEFT_EAGER")? as usize,
         credit: settings::number("WEFT_CREDIT")?,
         shelf: settings::number("WEFT_SHELF")? as usize,
@@ -189,6 +189,7 @@ fn connect(state: &State) -> Result<(), String> {
     crate::chapters::collectives::usual_maps(&mut selection, together)?;
     let mut policy = node.policy();
     policy.spin = std::time::Duration::from_micros(spin);
+    limits.shares_processors = !policy.fits;
     let engine = Engine::new(node, policy, limits);
     engine.endpoint().rails().set_thresholds(Thresholds {
         write: settings::number("WEFT_RAIL_WRITE")? as usize,

@@ -5,7 +5,7 @@
 //!   no digit moved   out[r + j]       some moved   place j of `here`       all moved   into[r - j]
 //! ```
 
-use crate::{Blocks, Link, work};
+use crate::{Link, work};
 use weft_fabric::{Fabric, Sge, Staging};
 
 /// The blocks of an alltoall between its rounds.
@@ -14,8 +14,8 @@ pub struct Journey<'a> {
     out: &'a [Sge],
     into: &'a [Sge],
     radix: usize,
-    here: Blocks,
-    _memory: Staging,
+    /// A place for each.
+    here: Staging,
 }
 
 impl<'a> Journey<'a> {
@@ -29,16 +29,20 @@ impl<'a> Journey<'a> {
         let (me, size) = (link.rank, link.size());
         // In one round, no block is under way after it.
         let stops = if radix < size { size } else { 0 };
-        let memory = work::stage(link, out[me], stops * out[me].len());
-        let here = Blocks::of(memory.sge(), std::iter::repeat_n(out[me].len(), stops));
-        Journey { me, out, into, radix, here, _memory: memory }
+        let here = work::stage(link, out[me], stops * out[me].len());
+        Journey { me, out, into, radix, here }
+    }
+
+    fn here(&self, j: usize) -> Sge {
+        let len = self.out[self.me].len();
+        self.here.sge().part(j * len, len)
     }
 
     /// Block `j` before the round of the digits at `place`.
     pub fn before(&self, j: usize, place: usize) -> Sge {
         match j.is_multiple_of(place) {
             true => self.out[(self.me + j) % self.out.len()],
-            false => self.here.block(j),
+            false => self.here(j),
         }
     }
 
@@ -46,7 +50,7 @@ impl<'a> Journey<'a> {
     pub fn after(&self, j: usize, place: usize) -> Sge {
         match j / place < self.radix {
             true => self.into[(self.me + self.into.len() - j) % self.into.len()],
-            false => self.here.block(j),
+            false => self.here(j),
         }
     }
 }

@@ -13,7 +13,7 @@
 use super::Journey;
 use crate::edges::Pattern;
 use crate::landing::payload;
-use crate::{Blocks, Ground, Link, rank, work};
+use crate::{Ground, Link, rank, work};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `out[r]` goes to `into[me]` of rank r; all blocks have the same length, and together at most
@@ -37,18 +37,16 @@ pub async fn rds<F: Fabric>(
     let most = rank::places(size, radix).map(|place| moved(place, 1).count()).max().unwrap_or(0);
     let slots = ground.slots(Pattern::Dissemination(radix), most * len);
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };
-    let blocks = |sge: Sge, count: usize| {
-        Blocks::of(payload(sge, count * len), std::iter::repeat_n(len, count))
-    };
+    let nth = |payload: Sge, at: usize| payload.part(at * len, len);
     let journey = Journey::new(link, out, into, radix);
     let mut edge = 0;
     for place in rank::places(size, radix) {
         let first = edge;
         for digit in rank::digits(size, radix, place) {
             let count = moved(place, digit).count();
-            let leaving = blocks(slots.own(edge), count);
+            let leaving = payload(slots.own(edge), count * len);
             for (at, j) in moved(place, digit).enumerate() {
-                work::copy(link, journey.before(j, place), leaving.block(at));
+                work::copy(link, journey.before(j, place), nth(leaving, at));
             }
             slots.write(link, edge, slots.own(edge), count * len)?;
             edge += 1;
@@ -57,10 +55,10 @@ pub async fn rds<F: Fabric>(
             work::copy(link, out[me], into[me]);
         }
         for (slot, digit) in (first..edge).zip(rank::digits(size, radix, place)) {
-            let coming = blocks(slots.slot(slot), moved(place, digit).count());
+            let coming = payload(slots.slot(slot), moved(place, digit).count() * len);
             slots.landed(link, slot).await?;
             for (at, j) in moved(place, digit).enumerate() {
-                work::copy(link, coming.block(at), journey.after(j, place));
+                work::copy(link, nth(coming, at), journey.after(j, place));
             }
         }
     }
