@@ -195,6 +195,23 @@ mod tests {
     }
 
     #[test]
+    fn defaults_are_those_of_the_layers_below() {
+        let (limits, sizes) = (weft_p2p::Limits::USUAL, weft_channel::stream::Sizes::default());
+        for (name, value) in [
+            ("WEFT_EAGER", limits.eager),
+            ("WEFT_CREDIT", limits.credit as usize),
+            ("WEFT_SHELF", limits.shelf),
+            ("WEFT_STREAM_SEGMENT", sizes.segment),
+            ("WEFT_STREAM_WINDOW", sizes.window),
+            ("WEFT_STREAM_RENDEZVOUS", sizes.rendezvous),
+            ("WEFT_STREAM_BLOCK", sizes.block),
+        ] {
+            let setting = SETTINGS.iter().find(|s| s.name == name).unwrap();
+            assert_eq!(setting.default, value.to_string(), "{name}");
+        }
+    }
+
+    #[test]
     fn wrong_values_are_named_with_what_is_expected() {
         for (name, text, expected) in [
             ("WEFT_EAGER", "16k", "not a whole number from 0"),

@@ -17,7 +17,7 @@
 //! # Who owns what until when
 //!
 //! - The program's buffer of a send or receive is ours from [`Stream::isend`] or [`Stream::irecv`] until
-//!   [`Stream::is_over`]. A relayed buffer may be read by its sends until they are over, too.
+//!   [`Stream::finish`] says that it is over. A relayed buffer may be read by its sends until they are over, too.
 //! - A place is its peer's from the grant until its flag shows the grant's stamp; then ours until it
 //!   is copied and all writes from it are over. Only then it is granted again, with a new stamp.
 //! - A send token is a segment of ours from the copy until the write's completion.

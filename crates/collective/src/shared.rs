@@ -27,7 +27,7 @@
 //! that far ([`weft_p2p::Endpoint::park`]).
 //!
 //! Memory: two desks of [`DESK`] bytes a rank and communicator, 192 KiB, made by the first operation on it that
-//! needs them; [`MANY`] for the first communicator of a process, if it has few ranks.
+//! needs them; `MANY` for the first communicator of a process, if it has few ranks.
 
 use crate::board::Visit;
 use crate::{Board, Link, SLOT};

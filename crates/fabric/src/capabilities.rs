@@ -29,6 +29,6 @@ pub struct Capabilities {
     pub synchronous: bool,
     /// Number of independent paths (adapters, ports) to this peer.
     pub rails: usize,
-    /// A flag write wakes a peer that sleeps in [`crate::Fabric::sleep`].
+    /// A flag write wakes a peer that sleeps in [`crate::Fabric::sleeper`].
     pub flags_wake: bool,
 }

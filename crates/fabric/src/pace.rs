@@ -6,7 +6,7 @@
 //!   two that do not                         34                  7            read line by line from the other's cache
 //! ```
 //! Which of them it is may change while a program runs: a virtual machine's processors move. So whoever reads what
-//! others have put down times it, and tells them if it was slow ([`Pace`]):
+//! others have put down times it, and tells them if it was slow (`Pace`):
 //!
 //! ```text
 //!   score: + SLOW for each slow copy, - 1 for each other one; from FAR on copies go past the caches

@@ -22,7 +22,7 @@ pub struct Often {
     pub eager: u64,
     /// Messages received, once their requests have ended.
     pub received: u64,
-    /// Calls of [`Endpoint::progress`].
+    /// Calls of [`crate::Endpoint::progress`].
     pub polls: u64,
     /// Payload sent at once, in bytes.
     pub bytes_eager: u64,

@@ -10,7 +10,7 @@ pub struct Limits {
     /// Eager payload that one sender may have unreceived at one receiver; beyond it, payload waits
     /// at the sender.
     pub credit: u64,
-    /// Memory for payloads that receivers on the same node copy from ([`crate::shelf`]); 0: none.
+    /// Memory for payloads that receivers on the same node copy from (`shelf.rs`); 0: none.
     pub shelf: usize,
     /// Ranks take turns on processors: what is set down for one is best still in the caches that it comes to.
     pub shares_processors: bool,
@@ -31,7 +31,7 @@ pub enum Rendezvous {
     /// The receiver reads them: one message less, and the sender has nothing to do.
     #[default]
     Read,
-    /// The sender writes them: [`crate::written`].
+    /// The sender writes them (`written.rs`).
     Write,
 }
 

@@ -12,6 +12,7 @@ use crate::{helper, lock, settings};
 use std::ffi::{c_char, c_int};
 use std::rc::Rc;
 use weft_channel::rails::Thresholds;
+use weft_channel::stream::Sizes;
 use weft_fabric::Fabric;
 use weft_fabric::pace::{self, PastCaches};
 use weft_p2p::Limits;
@@ -195,6 +196,13 @@ fn connect(state: &State) -> Result<(), String> {
         write: settings::number("WEFT_RAIL_WRITE")? as usize,
         read: settings::number("WEFT_RAIL_READ")? as usize,
         rendezvous: settings::number("WEFT_RAIL_RENDEZVOUS")? as usize,
+    });
+    engine.endpoint().streams().set_sizes(Sizes {
+        segment: settings::number("WEFT_STREAM_SEGMENT")? as usize,
+        window: settings::number("WEFT_STREAM_WINDOW")? as usize,
+        rendezvous: settings::number("WEFT_STREAM_RENDEZVOUS")? as usize,
+        block: settings::number("WEFT_STREAM_BLOCK")? as usize,
+        ..Sizes::default()
     });
     pace::past_caches(match settings::maybe("WEFT_PAST_CACHES")? {
         Some(bytes) => PastCaches::From(bytes as usize),
