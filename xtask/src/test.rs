@@ -118,9 +118,10 @@ pub fn run(args: &Args) -> Result<(), String> {
     let stages: Vec<Stage> =
         ALL.into_iter().filter(|s| args.only.is_empty() || args.only.contains(s)).collect();
     let mut tally = Tally::default();
-    let mut times = Vec::new();
+    let (mut times, start) = (Vec::new(), Instant::now());
     for (i, &stage) in stages.iter().enumerate() {
-        println!("\n==== stage {} of {}: {stage:?}", i + 1, stages.len());
+        let (count, so_far) = (stages.len(), start.elapsed().as_secs());
+        println!("\n==== stage {} of {count}: {stage:?}, after {so_far} s", i + 1);
         let began = Instant::now();
         match stage {
             Stage::Build => build()?,

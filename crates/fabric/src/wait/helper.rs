@@ -264,25 +264,26 @@ impl Helper {
     ) {
         while !self.over.load(Ordering::Acquire) {
             let token = self.arm(place);
-            let (mut moved, mut rests) = (false, false);
+            let mut then = Then::Ends;
             alone(&mut || {
-                // Who ends the helper may hold the lock, and this one may have waited for it.
+                // Who ends the helper may hold the lock, and this one may have waited for it; its ring may
+                // have come before `token`, and nobody rings again.
                 if self.over.load(Ordering::Acquire) {
                     return;
                 }
                 if wanted() {
                     count(&self.rounds);
-                    moved = work();
+                    then = if work() { Then::Again } else { Then::Sleeps };
                 } else {
                     count(&self.refusals);
                     self.take_back(place);
-                    rests = true;
+                    then = Then::Rests;
                 }
             });
-            if rests {
-                self.sleep_unannounced(place, token);
-            } else if !moved {
-                place.sleep(token, Duration::MAX);
+            match then {
+                Then::Again | Then::Ends => {}
+                Then::Sleeps => place.sleep(token, Duration::MAX),
+                Then::Rests => self.sleep_unannounced(place, token),
             }
             self.take_back(place);
         }
@@ -311,6 +312,17 @@ impl Helper {
             signals: self.signals.load(Ordering::Relaxed),
         }
     }
+}
+
+/// What a helper does when it has given the lock up.
+enum Then {
+    /// Something moved: it looks again.
+    Again,
+    /// Nothing moved: it sleeps, announced.
+    Sleeps,
+    /// Nothing is outstanding: it sleeps, not announced.
+    Rests,
+    Ends,
 }
 
 /// Looks until nothing moves any more, or else leaves the rest to the helper at `place`.

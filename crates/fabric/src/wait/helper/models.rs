@@ -102,6 +102,53 @@ fn loom_a_message_is_seen_by_the_handler_or_by_who_leaves() {
     });
 }
 
+/// The same where a lock protects the library: a thread of the program leaves with something
+/// outstanding. Whoever sees the message ends the helper, under the lock or outside.
+#[test]
+fn loom_a_helper_under_a_lock_sees_the_message_and_ends() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let all = All::new();
+        let lock = Arc::new(Mutex::new(()));
+        let helper = {
+            let (all, lock) = (all.clone(), lock.clone());
+            loom::thread::spawn(move || {
+                let alone = |work: &mut dyn FnMut()| {
+                    let _held = lock.lock().unwrap();
+                    work();
+                };
+                let work = || {
+                    if all.look() {
+                        all.helper.stop(&all.place);
+                    }
+                    false
+                };
+                all.helper.run_locked(&all.place, alone, || true, work);
+            })
+        };
+        let peer = {
+            let all = all.clone();
+            loom::thread::spawn(move || {
+                all.messages.fetch_add(1, Ordering::Release);
+                all.place.wake();
+            })
+        };
+        let mut saw = false;
+        let held = lock.lock().unwrap();
+        all.helper.leave_locked(&all.place, true, || {
+            saw = all.look();
+            false
+        });
+        drop(held);
+        if saw {
+            all.helper.stop(&all.place);
+        }
+        peer.join().unwrap();
+        helper.join().unwrap();
+    });
+}
+
 fn check(leaves: &'static [bool], preemptions: usize) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);
