@@ -63,7 +63,7 @@ pub fn k_places(
     size: usize,
     radix: usize,
 ) -> impl DoubleEndedIterator<Item = usize> + Clone {
-    assert!(radix >= 2, "a k-nomial tree of radix {radix}: at least 2");
+    assert!(radix >= 2, "{size} ranks to base {radix}: at least 2");
     let (mut count, mut place) = (0, 1);
     while place < size && rank.is_multiple_of(place.saturating_mul(radix)) {
         count += 1;
@@ -84,9 +84,12 @@ pub fn k_children(
 
 /// Places of the digits of the distances below `size`, written to base `radix`: 1, `radix`, its square...
 pub fn places(size: usize, radix: usize) -> impl Iterator<Item = usize> {
-    assert!(radix >= 2, "distances to base {radix}: at least 2");
-    std::iter::successors(Some(1), move |place: &usize| place.checked_mul(radix))
-        .take_while(move |&place| place < size)
+    k_places(0, size, radix)
+}
+
+/// The radix for `size` ranks: from their number on, all mean one round.
+pub fn radix_for(radix: usize, size: usize) -> usize {
+    radix.min(size.max(2))
 }
 
 /// Digits at `place` but 0 of the distances below `size`.

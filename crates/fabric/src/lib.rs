@@ -24,13 +24,13 @@ pub mod pace;
 // Compiled with the tests only, so that it stays a fabric while the trait changes.
 #[cfg(test)]
 mod skeleton;
+mod staging;
 pub mod wait;
 
 pub use capabilities::Capabilities;
 pub use counter::{Counter, Counters, Until, until, until_any};
 pub use fabric::{Completion, Fabric, Work};
 pub use fault::{Cause, Fault};
-pub use memory::{
-    Flag, Key, Region, RemoteAddr, RemoteFlag, SMALL, Sge, Staging, StagingPool, Words, copy_small,
-};
+pub use memory::{Flag, Key, Region, RemoteAddr, RemoteFlag, SMALL, Sge, Words, copy_small};
 pub use message::{Datagram, Glance, GroupId, Head, Message, Posted};
+pub use staging::{Staging, StagingPool};

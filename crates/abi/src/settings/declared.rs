@@ -120,7 +120,8 @@ pub const SETTINGS: &[Setting] = &[
         about: About(Collective, Tuner, All),
         kind: Kind::Number { least: 64, most: 16 << 20 },
         default: "65536",
-        doc: "streams (collective algorithms without MPI- before their name): bytes of an eager segment",
+        doc: "streams (collective algorithms without MPI- before their name): bytes of an eager segment, of which a \
+              process registers up to 80; the same on all ranks",
     },
     Setting {
         name: "WEFT_STREAM_WINDOW",
@@ -141,7 +142,8 @@ pub const SETTINGS: &[Setting] = &[
         about: About(Collective, Tuner, All),
         kind: Kind::Number { least: 4 << 10, most: 1 << 30 },
         default: "131072",
-        doc: "streams: bytes of the program's memory that are registered at once, while others travel",
+        doc: "streams: bytes of the program's memory that are registered at once, while others travel; the same on all \
+              ranks",
     },
     Setting {
         name: "WEFT_FENCE",

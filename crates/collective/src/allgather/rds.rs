@@ -28,8 +28,7 @@ pub async fn rds<F: Fabric>(
 ) -> Result<bool, Fault> {
     let (me, size) = (link.rank, link.size());
     let len = blocks[me].len();
-    // All larger ones mean the same slots.
-    let radix = radix.min(size.max(2));
+    let radix = rank::radix_for(radix, size);
     // Blocks that a rank has for a rank so far above it: its own and those of as many below.
     let sent = |place: usize, digit: usize| place.min(size - digit * place);
     let most = rank::places(size, radix).map(|place| sent(place, 1)).max().unwrap_or(0);

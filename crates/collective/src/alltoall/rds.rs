@@ -31,8 +31,7 @@ pub async fn rds<F: Fabric>(
 ) -> Result<bool, Fault> {
     let (me, size) = (link.rank, link.size());
     let len = out[me].len();
-    // All larger ones mean the same slots.
-    let radix = radix.min(size.max(2));
+    let radix = rank::radix_for(radix, size);
     let moved = |place, digit| rank::with_digit(size, radix, place, digit);
     let most = rank::places(size, radix).map(|place| moved(place, 1).count()).max().unwrap_or(0);
     let slots = ground.slots(Pattern::Dissemination(radix), most * len);

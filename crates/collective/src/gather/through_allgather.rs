@@ -7,7 +7,7 @@
 //! an allgather (Traeff, Gropp and Thakur 2010). Chosen for small blocks of many ranks: messages that one root
 //! takes one after the other take longer than rounds of RDMA writes.
 
-use crate::{Blocks, Ground, Link, work};
+use crate::{Ground, Link, work};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `mine` of every rank goes to `blocks[rank]` of the root (empty elsewhere); all have the same length. The
@@ -28,8 +28,8 @@ pub async fn through_allgather<F: Fabric>(
         return levels.whole.allgather(link, blocks).await;
     }
     let memory = work::stage(link, mine, size * mine.len());
-    let all = Blocks::of(memory.sge(), std::iter::repeat_n(mine.len(), size));
-    all.block(me).copy_from(mine);
-    let all: Vec<Sge> = (0..size).map(|rank| all.block(rank)).collect();
+    let block = |rank| memory.sge().part(rank * mine.len(), mine.len());
+    let all: Vec<Sge> = (0..size).map(block).collect();
+    all[me].copy_from(mine);
     levels.whole.allgather(link, &all).await
 }

@@ -6,7 +6,7 @@
 //! Cost: N - 1 messages out of the root, each block moved once. Chosen for blocks of 1 KiB
 //! and more.
 
-use crate::Link;
+use crate::{Link, work};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `blocks[rank]` of the root (empty elsewhere) goes to `mine` of every rank.
@@ -26,7 +26,7 @@ pub async fn flat<F: Fabric>(
         }
     }
     if blocks[root].ptr() != mine.ptr() {
-        mine.copy_from(blocks[root]);
+        work::copy_beside(link, blocks[root], mine);
     }
     link.wait_all(sends).await
 }

@@ -14,7 +14,7 @@ const SIZES: [(usize, &str); 6] = [
     (1024, "1024 integers"),
 ];
 /// The baseline first.
-const ALGORITHMS: [&str; 4] = ["MPI-GB", "MPI-PE", "RPE", "RGM"];
+pub(super) const ALGORITHMS: [&str; 4] = ["MPI-GB", "MPI-PE", "RPE", "RGM"];
 
 const ONE_INTEGER: &str = "Allreduce of 1 integer on 2 nodes with RPE; cluster 1";
 const RPE_OVER_PE: &str =

@@ -1,11 +1,9 @@
 //! The comparison at the level of an application that section 6.1 leaves to future work.
 
+use super::allreduces::ALGORITHMS;
 use super::{FIRST, NODES, SECOND, improvements};
 use crate::figures::figure::{Axis, Figure, Series};
 use crate::figures::workload::Workload;
-
-/// The baseline first.
-const ALGORITHMS: [&str; 4] = ["MPI-GB", "MPI-PE", "RPE", "RGM"];
 
 const TIME: Axis = Axis { label: "Time to solution", unit: "us", doubling: false };
 const PLACE: &str = "section 6.1 (future work), no figure there";
