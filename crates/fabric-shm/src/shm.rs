@@ -145,7 +145,7 @@ impl Shm {
     /// How to wait on this machine: the ranks fit if there are no more of them than processors that
     /// they may use, and than the control group's quota pays for.
     pub fn policy(&self) -> WaitPolicy {
-        WaitPolicy::new(self.peers.len() <= self.processors())
+        WaitPolicy::for_ranks(self.peers.len(), self.processors())
     }
 
     /// Bytes that this process has allocated for its peers to reach.
