@@ -16,6 +16,7 @@ pub(crate) mod verbs;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use std::process::Command;
+use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 use tools::step;
 
@@ -216,17 +217,27 @@ fn miri(tally: &mut Tally) -> Result<(), String> {
         );
         return Ok(());
     }
-    for name in MIRI {
+    let miri = |arguments: &[&str]| {
         let mut command = cargo();
+        command.args(["+nightly", "miri"]).args(arguments);
+        command.env("CARGO_TARGET_DIR", crate::root().join("target/miri")).env(
+            "MIRIFLAGS",
+            "-Zmiri-disable-isolation -Zmiri-ignore-leaks -Zmiri-permissive-provenance",
+        );
         command
-            .args(["+nightly", "miri", "test", "-p", name, "--lib"])
-            .env("CARGO_TARGET_DIR", crate::root().join("target/miri"))
-            .env(
-                "MIRIFLAGS",
-                "-Zmiri-disable-isolation -Zmiri-ignore-leaks -Zmiri-permissive-provenance",
-            );
-        let output = tools::captured(&mut command)?;
-        tally.passed += tools::count_cargo_tests(&output)?;
+    };
+    // What all need, before they build beside each other.
+    step(&mut miri(&["setup"]))?;
+    // Miri uses one processor.
+    let outputs: Vec<Result<String, String>> = std::thread::scope(|scope| {
+        let test = |name| move || tools::captured(&mut miri(&["test", "-p", name, "--lib"]));
+        let threads: Vec<_> = MIRI.iter().map(|&name| scope.spawn(test(name))).collect();
+        let ended =
+            |thread: ScopedJoinHandle<_>| thread.join().map_err(|_| "Miri's output".to_owned())?;
+        threads.into_iter().map(ended).collect()
+    });
+    for output in outputs {
+        tally.passed += tools::count_cargo_tests(&output?)?;
     }
     Ok(())
 }
