@@ -321,7 +321,7 @@ impl Fabric for Node {
         fn helper(&self) -> Arc<dyn Sleep>;
         fn rouse_helper_at_ends(&self, rouse: bool);
         fn can_glance(&self) -> bool;
-        fn glance(&self, look: &mut dyn FnMut(&Message) -> Glance);
+        fn glance(&self, look: &mut dyn FnMut(&Message) -> Glance) -> bool;
         fn read_at_once(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool;
         fn write_at_once(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool;
         fn send_at_once(&self, peer: usize, head: Head) -> bool;

@@ -397,12 +397,12 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
         self.near.can_glance() && self.far.can_glance()
     }
 
-    fn glance(&self, look: &mut dyn FnMut(&Message) -> Glance) {
-        self.near.glance(&mut |message| {
+    fn glance(&self, look: &mut dyn FnMut(&Message) -> Glance) -> bool {
+        let hidden = self.near.glance(&mut |message| {
             let Message { head, payload, token, .. } = *message;
             look(&self.renumbered(Message { peer: message.peer, head, payload, token }))
         });
-        self.far.glance(look);
+        self.far.glance(look) | hidden
     }
 
     fn read_at_once(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {

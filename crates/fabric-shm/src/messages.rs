@@ -328,8 +328,9 @@ impl Shm {
         None
     }
 
-    /// Shows what has arrived, by peer; a box shows one message at a time.
-    pub(crate) fn glance_at_messages(&self, look: &mut dyn FnMut(&Message) -> Glance) {
+    /// Shows what has arrived, by peer; a box shows one message at a time. True if one that was left hides others.
+    pub(crate) fn glance_at_messages(&self, look: &mut dyn FnMut(&Message) -> Glance) -> bool {
+        let mut hidden = false;
         let active = &self.own().active.0;
         for (word, bits) in active.iter().enumerate().take(self.peers.len().div_ceil(64)) {
             let mut bits = bits.load(Ordering::Acquire);
@@ -339,23 +340,39 @@ impl Shm {
                 if peer >= self.peers.len() {
                     break;
                 }
-                while let Some(message) = self.receive_from(peer)
-                    && look(&message) == Glance::Taken
-                {
-                    self.release_message(&message);
+                while let Some(message) = self.receive_from(peer) {
+                    match look(&message) {
+                        Glance::Taken => self.release_message(&message),
+                        Glance::Left => {
+                            hidden |= self.peers[peer].input.has_another();
+                            break;
+                        }
+                        Glance::Behind => break,
+                    }
                 }
             }
         }
+        hidden
     }
 
     /// Sends a head, if there is room and nothing waits before it.
     pub(crate) fn push_at_once(&self, peer: usize, head: Head) -> bool {
         let to = &self.peers[peer];
-        let pushed = to.announced.get() && to.output.push(head, Sge::EMPTY);
+        let push = || to.output.push(head, Sge::EMPTY);
+        let pushed = to.announced.get() && (push() || self.may_refresh(peer) && push());
         if pushed {
             self.wake(peer);
         }
         pushed
+    }
+
+    /// Looks for room, unless something is kept for `peer`.
+    fn may_refresh(&self, peer: usize) -> bool {
+        let nothing_kept = self.peers[peer].backlog.borrow().is_empty();
+        if nothing_kept {
+            self.peers[peer].output.refresh();
+        }
+        nothing_kept
     }
 
     #[inline(always)]

@@ -318,6 +318,13 @@ impl Consumer {
         Ok(Some(Arrival { head, payload }))
     }
 
+    /// Whether a message has come after the oldest one that was not popped.
+    pub fn has_another(&self) -> bool {
+        let second = self.next.get() + 1;
+        let stamp = self.ring.line(second).stamp.load(Ordering::Acquire);
+        (stamp >> 32) as u32 == (second as u32).wrapping_add(1)
+    }
+
     /// Gives the oldest message, with a payload of `len` bytes, back. True if the producer was told
     /// that there is room and must be woken if it sleeps.
     #[inline]

@@ -411,8 +411,8 @@ impl Fabric for Shm {
         true
     }
 
-    fn glance(&self, look: &mut dyn FnMut(&Message) -> Glance) {
-        self.glance_at_messages(look);
+    fn glance(&self, look: &mut dyn FnMut(&Message) -> Glance) -> bool {
+        self.glance_at_messages(look)
     }
 
     fn read_at_once(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {

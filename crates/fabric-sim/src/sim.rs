@@ -431,8 +431,9 @@ impl Fabric for Sim {
         true
     }
 
-    fn glance(&self, look: &mut dyn FnMut(&Message) -> Glance) {
+    fn glance(&self, look: &mut dyn FnMut(&Message) -> Glance) -> bool {
         self.glance_at_messages(look);
+        false
     }
 
     fn read_at_once(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {

@@ -40,13 +40,19 @@ pub struct Glanced {
     failed: Option<(usize, i32)>,
 }
 
-/// Shows what has arrived. What `look` posts uses the state, too.
-pub fn glance(state: &RefCell<State>, core: &Core, look: &mut dyn FnMut(&Message) -> Glance) {
+/// Shows what has arrived. What `look` posts uses the state, too. True if there may be more, for which there was no
+/// room.
+pub fn glance(
+    state: &RefCell<State>,
+    core: &Core,
+    look: &mut dyn FnMut(&Message) -> Glance,
+) -> bool {
+    let mut all = true;
     for rail in 0..core.rails {
-        state.borrow_mut().collect(core, rail);
+        all &= state.borrow_mut().collect(core, rail);
     }
     for i in 0.. {
-        let Some(&peer) = state.borrow().arrived.get(i) else { return };
+        let Some(&peer) = state.borrow().arrived.get(i) else { break };
         let peer = peer as usize;
         let mut before = NONE;
         let mut buffer = state.borrow_mut().link(peer).inbox.0;
@@ -60,11 +66,12 @@ pub fn glance(state: &RefCell<State>, core: &Core, look: &mut dyn FnMut(&Message
             buffer = next;
         }
     }
+    !all || state.borrow().glanced.taken.is_full()
 }
 
 impl State {
-    /// Sorts what has arrived.
-    fn collect(&mut self, core: &Core, rail: usize) {
+    /// Sorts what has arrived; false for want of room.
+    fn collect(&mut self, core: &Core, rail: usize) -> bool {
         while self.glanced.aside.remaining_capacity() >= BATCH {
             let mut done = [ibv_wc::default(); BATCH];
             let n = self.rails[rail].base.arrivals.poll(&mut done);
@@ -75,9 +82,10 @@ impl State {
                 }
             }
             if n == 0 {
-                return;
+                return true;
             }
         }
+        false
     }
 
     /// Delivers a message over an open connection; false if it is something else.

@@ -435,8 +435,8 @@ impl Fabric for Verbs {
         true
     }
 
-    fn glance(&self, look: &mut dyn FnMut(&Message) -> Glance) {
-        glance::glance(&self.state, &self.core, look);
+    fn glance(&self, look: &mut dyn FnMut(&Message) -> Glance) -> bool {
+        glance::glance(&self.state, &self.core, look)
     }
 
     fn read_at_once(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {

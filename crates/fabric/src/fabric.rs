@@ -301,9 +301,11 @@ pub trait Fabric: 'static {
     }
 
     /// Shows `look` the messages that have arrived: those of one peer in their order. What it has
-    /// [taken](Glance::Taken) is gone; the rest stays for [`Fabric::receive`].
-    fn glance(&self, look: &mut dyn FnMut(&Message) -> Glance) {
+    /// [taken](Glance::Taken) is gone; the rest stays for [`Fabric::receive`]. True if there is more that it could
+    /// not be shown, because what was [left](Glance::Left) hides it or for want of room.
+    fn glance(&self, look: &mut dyn FnMut(&Message) -> Glance) -> bool {
         let _ = look;
+        false
     }
 
     /// As [`Fabric::read`] into memory that was [prepared](Fabric::prepare); false if it cannot be posted

@@ -25,7 +25,7 @@ impl<F: Fabric> Endpoint<F> {
     pub fn interrupted(&self) -> bool {
         let Ok(mut state) = self.state.try_borrow_mut() else { return false };
         let mut any = false;
-        self.fabric.glance(&mut |message| {
+        let hidden = self.fabric.glance(&mut |message| {
             let outcome = self.glance_at(&mut state, message);
             any |= outcome == Glance::Taken;
             if outcome == Glance::Behind {
@@ -33,10 +33,13 @@ impl<F: Fabric> Endpoint<F> {
             }
             outcome
         });
+        if hidden {
+            self.behind.set(true);
+        }
         any
     }
 
-    /// A handler has left something that meets a posted receive; says so once.
+    /// A handler has left something that does not wait for the program; says so once.
     pub fn take_behind(&self) -> bool {
         self.behind.replace(false)
     }
@@ -126,6 +129,9 @@ impl<F: Fabric> Endpoint<F> {
             && self.fabric.send_at_once(peer, Envelope::reply(Kind::Fin, slot.remote, 0));
         if told {
             slot.stage = Stage::Complete;
+        } else if over {
+            // No event will come.
+            self.behind.set(true);
         }
         told
     }
@@ -144,6 +150,11 @@ impl<F: Fabric> Endpoint<F> {
             return false;
         }
         (slot.remote, slot.stage) = (e.context.0 as u32, Stage::Writing);
+        let counter = slot.counter.expect("an open request has one");
+        if self.fabric.counters().value(counter) >= slot.target {
+            // No event will come.
+            self.behind.set(true);
+        }
         state.set_acts(e.request, false);
         state.seldom.interrupted += 1;
         state.moving.push(e.request);

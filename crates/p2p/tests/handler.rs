@@ -6,6 +6,7 @@ mod handlers;
 
 use common::{Body, Rank, SETUPS, Setup, world};
 use handlers::{Guarded, Pair};
+use std::sync::atomic::AtomicUsize;
 use weft_fabric::Fabric;
 use weft_p2p::Rendezvous;
 
@@ -25,6 +26,25 @@ fn on(setup: Setup) {
     for rendezvous in [Rendezvous::Read, Rendezvous::Write] {
         world(2, Setup { limits: handlers::limits(rendezvous), ..setup }, &Behind(rendezvous));
     }
+}
+
+#[derive(Default)]
+struct Alone {
+    posted: AtomicUsize,
+    sent: AtomicUsize,
+}
+
+impl Body for Alone {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let give_way = || std::thread::yield_now();
+        Pair { engine: rank.engine(), give_way: &give_way }.ends_alone(&self.posted, &self.sent);
+    }
+}
+
+#[test]
+fn sends_end_while_their_receiver_computes() {
+    let limits = handlers::limits(Rendezvous::Read);
+    world(2, Setup { limits, ..SETUPS[0] }, &Alone::default());
 }
 
 #[test]

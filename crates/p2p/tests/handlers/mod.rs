@@ -4,6 +4,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use weft_fabric::{Fabric, Sge};
 use weft_p2p::{Context, Endpoint, Limits, Mode, Rendezvous, RequestId, Source, Target, Want};
@@ -172,6 +173,44 @@ impl<F: Fabric> Pair<'_, F> {
             let request = self.receive(STRAY, &mut stray);
             self.wait(Some(request), "what no receive was posted for");
             assert_eq!(stray, [round as u8; 50]);
+        }
+    }
+
+    /// Rank 0 sends one message after the other, to one who computes from when `posted` says so until it is told by
+    /// `sent`, neither of them messages: only Fins go back, more than there is room for at once. The first of two is
+    /// one that no receive was posted for.
+    pub fn ends_alone(&self, posted: &AtomicUsize, sent: &AtomicUsize) {
+        const MANY: usize = 600;
+        let mut data = vec![7; LARGE];
+        for i in 1..=MANY {
+            let stray = i % 50 == 0;
+            let mut number = [i as u8];
+            if self.endpoint().fabric().rank() == 0 {
+                while posted.load(Ordering::Acquire) < i {
+                    std::thread::yield_now();
+                }
+                let first = stray.then(|| self.send(STRAY, &mut number));
+                self.wait(self.send(0, &mut data), "a send to who computes");
+                self.wait(first.flatten(), "a small send");
+                sent.store(i, Ordering::Release);
+                continue;
+            }
+            let request = self.receive(0, &mut data);
+            posted.store(i, Ordering::Release);
+            let since = Instant::now();
+            while sent.load(Ordering::Acquire) < i {
+                self.signal();
+                // As the thread that has signalled does.
+                if self.endpoint().take_behind() {
+                    self.engine.help();
+                }
+                assert!(since.elapsed() < Duration::from_secs(30), "message {i} is not ended");
+            }
+            self.wait(Some(request), "a receive");
+            if stray {
+                let request = self.receive(STRAY, &mut number);
+                self.wait(Some(request), "a small receive");
+            }
         }
     }
 }
