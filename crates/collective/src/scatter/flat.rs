@@ -20,10 +20,10 @@ pub async fn flat<F: Fabric>(
         return link.recv(root, mine).await;
     }
     let mut sends = Vec::new();
-    for (to, &block) in blocks.iter().enumerate() {
-        if to != root {
-            sends.extend(link.isend(to, block));
-        }
+    let size = link.size();
+    // From the root on, so that roots that take turns do not all serve the same rank last.
+    for to in (1..size).map(|i| (root + i) % size) {
+        sends.extend(link.isend(to, blocks[to]));
     }
     if blocks[root].ptr() != mine.ptr() {
         work::copy_beside(link, blocks[root], mine);
