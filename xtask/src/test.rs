@@ -6,6 +6,7 @@ pub(crate) mod cluster;
 pub(crate) mod hollow;
 mod jobs;
 mod launchers;
+mod programs;
 mod python;
 mod random;
 mod rotation;
@@ -173,25 +174,12 @@ const SIMULATOR: &[&str] = &["weft-fabric-sim", "weft-patterns", "weft-tools"];
 const VERBS: &[&str] = &["weft-fabric-verbs", "weft-fabric-join"];
 
 fn unit(tally: &mut Tally) -> Result<(), String> {
-    let mut command = cargo();
-    command.args(["test", "--workspace", "--no-fail-fast"]);
-    for name in SIMULATOR.iter().chain(VERBS) {
-        command.args(["--exclude", name]);
-    }
-    let output = tools::captured(&mut command)?;
-    tally.passed += tools::count_cargo_tests(&output)?;
-    Ok(())
+    let elsewhere = |name: &str| SIMULATOR.contains(&name) || VERBS.contains(&name);
+    programs::run(|name| !elsewhere(name), tally)
 }
 
 fn simulator(tally: &mut Tally) -> Result<(), String> {
-    let mut command = cargo();
-    command.args(["test", "--no-fail-fast"]);
-    for name in SIMULATOR {
-        command.args(["-p", name]);
-    }
-    let output = tools::captured(&mut command)?;
-    tally.passed += tools::count_cargo_tests(&output)?;
-    Ok(())
+    programs::run(|name| SIMULATOR.contains(&name), tally)
 }
 
 fn loom(tally: &mut Tally) -> Result<(), String> {

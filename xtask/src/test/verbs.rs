@@ -4,7 +4,7 @@ pub(crate) mod kini;
 
 use super::c_programs::{self, compile};
 use super::cluster::parts;
-use super::{Tally, cargo, tools};
+use super::{Tally, VERBS, programs, tools};
 use crate::{root, vm};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,36 +12,22 @@ use std::process::Command;
 /// How long all of it may take in the machine, in seconds.
 const TIMEOUT: &str = "600";
 
-/// The test programs of these packages, or of what else `cargo test` is told, built.
-fn programs(what: &[&str]) -> Result<Vec<PathBuf>, String> {
-    let mut command = cargo();
-    command.arg("test").args(what).args(["--no-run", "--message-format=json"]);
-    let output = command.output().map_err(|e| format!("cargo: {e}"))?;
-    if !output.status.success() {
-        return Err(format!("building the tests of verbs: {}", output.status));
-    }
-    let text = String::from_utf8_lossy(&output.stdout);
-    let executable = |line: &str| {
-        let message: serde_json::Value = serde_json::from_str(line).ok()?;
-        let test = message["profile"]["test"].as_bool()?;
-        test.then(|| message["executable"].as_str().map(PathBuf::from)).flatten()
-    };
-    let found: Vec<PathBuf> = text.lines().filter_map(executable).collect();
-    if found.is_empty() { Err("verbs have no test programs".to_owned()) } else { Ok(found) }
-}
-
 /// The conformance suite of verbs alone.
 pub(super) fn conformance() -> Result<PathBuf, String> {
-    let found = programs(&["-p", "weft-fabric-verbs", "--test", "conformance"])?;
-    Ok(found[0].clone())
+    let is_it = |p: &programs::Program| p.package == VERBS[0] && p.name == "conformance";
+    let found = programs::all()?.into_iter().find(is_it);
+    found.map(|program| program.path).ok_or("verbs have no conformance suite".to_owned())
 }
 
 pub fn run(tally: &mut Tally) -> Result<(), String> {
-    let packages: Vec<&str> = super::VERBS.iter().flat_map(|name| ["-p", name]).collect();
-    let programs = programs(&packages)?;
     // One after the other: two processors are few, and latencies there are long.
+    let line = |p: &programs::Program| format!("{} --test-threads=1", p.path.display());
+    let all = programs::all()?;
     let runs: Vec<String> =
-        programs.iter().map(|p| format!("{} --test-threads=1", p.display())).collect();
+        all.iter().filter(|p| VERBS.contains(&p.package.as_str())).map(line).collect();
+    if runs.is_empty() {
+        return Err("verbs have no test programs".to_owned());
+    }
     let xtask = std::env::current_exe().map_err(|e| format!("this program's path: {e}"))?;
     let kini = kini_words(&xtask)?;
     let script = format!("set -e; {kini}; export WEFT_TEST_VERBS=1; {}", runs.join("; "));

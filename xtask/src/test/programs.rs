@@ -1,0 +1,112 @@
+//! The test programs of the crates. They are built all at once: cargo builds what a selection of crates depends on with
+//! the features that this selection asks for, so each stage by itself would build most of it again.
+
+use super::{Tally, cargo, tools};
+use serde::Deserialize;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// One test program.
+pub struct Program {
+    /// The crate that it belongs to.
+    pub package: String,
+    /// Its name in that crate: the crate's own for unit tests.
+    pub name: String,
+    pub path: PathBuf,
+    /// Where cargo runs it.
+    folder: PathBuf,
+}
+
+/// What cargo says of a program that it has built.
+#[derive(Deserialize)]
+struct Artifact {
+    manifest_path: PathBuf,
+    target: Target,
+    profile: Profile,
+    executable: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Profile {
+    test: bool,
+}
+
+/// All test programs of the workspace, built.
+pub fn all() -> Result<Vec<Program>, String> {
+    let mut command = cargo();
+    command.args(["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]);
+    println!("-- {}", tools::text(&command));
+    let output = command.stderr(Stdio::inherit()).output().map_err(|e| format!("cargo: {e}"))?;
+    if !output.status.success() {
+        return Err(format!("building the tests: {}", output.status));
+    }
+    let found = from_messages(&String::from_utf8_lossy(&output.stdout));
+    if found.is_empty() { Err("there are no test programs".to_owned()) } else { Ok(found) }
+}
+
+fn from_messages(messages: &str) -> Vec<Program> {
+    let program = |line: &str| {
+        // Messages of other kinds have other fields.
+        let artifact: Artifact = serde_json::from_str(line).ok()?;
+        let path = artifact.executable.filter(|_| artifact.profile.test)?;
+        let folder = artifact.manifest_path.parent()?.to_owned();
+        let text = std::fs::read_to_string(&artifact.manifest_path).ok()?;
+        let package = text.lines().find_map(|line| line.strip_prefix("name = "))?;
+        let package = package.trim_matches('"').to_owned();
+        Some(Program { package, name: artifact.target.name, path, folder })
+    };
+    messages.lines().filter_map(program).collect()
+}
+
+/// Runs those whose crate is `wanted`, all of them whatever fails, and counts their tests.
+pub fn run(wanted: impl Fn(&str) -> bool, tally: &mut Tally) -> Result<(), String> {
+    let (mut passed, mut failed) = (0, Vec::new());
+    for program in all()?.iter().filter(|program| wanted(&program.package)) {
+        println!("\n-- {}: {}", program.package, program.name);
+        let mut command = Command::new(&program.path);
+        match tools::captured_code(command.current_dir(&program.folder))? {
+            // A file of tests may have none on this machine.
+            (0, output) => passed += tools::count_cargo_tests(&output).unwrap_or(0),
+            (code, _) => failed.push(format!("{}: {} ({code})", program.package, program.name)),
+        }
+    }
+    tally.passed += passed;
+    match (passed, failed.as_slice()) {
+        (0, []) => Err("no test ran".to_owned()),
+        (_, []) => Ok(()),
+        (_, failed) => Err(format!("tests failed in {}", failed.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_among_messages() {
+        let manifest = crate::root().join("xtask/Cargo.toml");
+        let line = |test: bool, executable: &str| {
+            format!(
+                r#"{{"reason":"compiler-artifact","manifest_path":"{}","target":{{"name":"x","kind":["test"]}},
+                "profile":{{"test":{test},"opt_level":"1"}},"features":[],"executable":{executable}}}"#,
+                manifest.display()
+            )
+            .replace('\n', " ")
+        };
+        let messages = [
+            line(true, r#""/target/x-1""#),
+            line(true, "null"),
+            line(false, r#""/target/weft""#),
+            r#"{"reason":"build-finished","success":true}"#.to_owned(),
+        ];
+        let found = from_messages(&messages.join("\n"));
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].package.as_str(), found[0].name.as_str()), ("xtask", "x"));
+        assert_eq!(found[0].path, PathBuf::from("/target/x-1"));
+    }
+}
