@@ -76,8 +76,18 @@ impl<F: Fabric> Link<F> {
 
     /// Starts a send; `None` when it is over already.
     pub fn isend(&self, to: usize, data: Sge) -> Option<RequestId> {
+        self.isend_in(Mode::Standard, to, data)
+    }
+
+    /// The same by one who sends to all others at once: where there are several, they fetch what is long.
+    pub fn isend_to_each(&self, to: usize, data: Sge) -> Option<RequestId> {
+        let several = self.size() > 2;
+        self.isend_in(if several { Mode::Fetched } else { Mode::Standard }, to, data)
+    }
+
+    fn isend_in(&self, mode: Mode, to: usize, data: Sge) -> Option<RequestId> {
         match self.via {
-            Via::Messages => self.endpoint.isend(self.target(to), data, Mode::Standard),
+            Via::Messages => self.endpoint.isend(self.target(to), data, mode),
             Via::Native => {
                 let (endpoint, to) = (&self.endpoint, self.stream(to));
                 endpoint.streams().isend(endpoint.fabric(), to, data).map(|id| RequestId(id.0))
@@ -93,6 +103,13 @@ impl<F: Fabric> Link<F> {
                 let (endpoint, from) = (&self.endpoint, self.stream(from));
                 RequestId(endpoint.streams().irecv(endpoint.fabric(), from, data).0)
             }
+        }
+    }
+
+    fn irecv_as_each(&self, from: usize, data: Sge) -> RequestId {
+        match self.via {
+            Via::Messages if self.size() > 2 => self.endpoint.irecv_fetched(&self.want(from), data),
+            _ => self.irecv(from, data),
         }
     }
 
@@ -144,9 +161,27 @@ impl<F: Fabric> Link<F> {
 
     /// Receives; what has arrived already goes straight from the fabric to `data`.
     pub fn recv(&self, from: usize, data: Sge) -> impl Future<Output = Result<(), Fault>> + '_ {
+        self.recv_by(from, data, Self::irecv)
+    }
+
+    /// The same of what comes by [`Link::isend_to_each`].
+    pub fn recv_as_each(
+        &self,
+        from: usize,
+        data: Sge,
+    ) -> impl Future<Output = Result<(), Fault>> + '_ {
+        self.recv_by(from, data, Self::irecv_as_each)
+    }
+
+    fn recv_by(
+        &self,
+        from: usize,
+        data: Sge,
+        irecv: fn(&Self, usize, Sge) -> RequestId,
+    ) -> impl Future<Output = Result<(), Fault>> + '_ {
         let receive = match self.recv_at_once(from, data) {
             Some(over) => Err(over),
-            None => Ok(self.irecv(from, data)),
+            None => Ok(irecv(self, from, data)),
         };
         async move {
             match receive {

@@ -57,7 +57,7 @@ impl<F: Fabric> Endpoint<F> {
             followed: Vec::new(),
             forgotten: Vec::new(),
             claims: None,
-            shelf: Shelf::new(limits.shelf, limits.shares_processors),
+            shelf: Shelf::new(limits.shelf, limits.ranks_each),
             fault: None,
             often: Often::default(),
             seldom: Seldom::default(),

@@ -12,8 +12,8 @@ pub struct Limits {
     pub credit: u64,
     /// Memory for payloads that receivers on the same node copy from (`shelf.rs`); 0: none.
     pub shelf: usize,
-    /// Ranks take turns on processors: what is set down for one is best still in the caches that it comes to.
-    pub shares_processors: bool,
+    /// Ranks that take turns on a processor; 1: each has its own.
+    pub ranks_each: u32,
     /// How large payloads move.
     pub rendezvous: Rendezvous,
     /// Memory of large nonblocking operations is registered when they begin, so that a signal handler
@@ -40,7 +40,7 @@ impl Limits {
         eager: 16 << 10,
         credit: 1 << 20,
         shelf: shelf::USUAL,
-        shares_processors: false,
+        ranks_each: 1,
         rendezvous: Rendezvous::Read,
         prepares: false,
         rouses_at_end: false,

@@ -61,9 +61,19 @@ impl<F: Fabric> Endpoint<F> {
 
     /// Posts a receive of at most `buffer.len()` bytes.
     pub fn irecv(&self, want: &Want, buffer: Sge) -> RequestId {
+        self.post(want, buffer, false)
+    }
+
+    /// The same of what was sent in [`crate::Mode::Fetched`]: its sender is not asked to copy some of it.
+    pub fn irecv_fetched(&self, want: &Want, buffer: Sge) -> RequestId {
+        self.post(want, buffer, true)
+    }
+
+    fn post(&self, want: &Want, buffer: Sge, fetched: bool) -> RequestId {
         let state = &mut *self.state.borrow_mut();
         let index = self.open(state);
         let slot = &mut state.requests[index];
+        slot.fetched = fetched;
         slot.context = want.context;
         slot.buffer = buffer;
         slot.receives = true;

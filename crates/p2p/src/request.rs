@@ -77,6 +77,8 @@ pub struct Slot {
     pub cancelling: bool,
     /// It receives.
     pub receives: bool,
+    /// It receives from one who serves others, too: it copies alone.
+    pub fetched: bool,
     /// This process must act when the peer answers.
     pub acts: bool,
 }
@@ -99,6 +101,7 @@ impl Default for Slot {
             status: Status::default(),
             cancelling: false,
             receives: false,
+            fetched: false,
             acts: false,
         }
     }

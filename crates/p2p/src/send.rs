@@ -15,6 +15,9 @@ pub enum Mode {
     Standard,
     /// Completes only once it is matched.
     Synchronous,
+    /// A standard one, of a sender that serves others, too: receivers that can fetch what is long, so that the sender
+    /// is not the only one who copies.
+    Fetched,
 }
 
 /// Where a message goes and what it carries besides its payload.
@@ -45,7 +48,7 @@ impl<F: Fabric> Endpoint<F> {
         let state = &mut *self.state.borrow_mut();
         let len = buffer.len() as u64;
         let credit = self.limits.credit;
-        if len == 0 && mode == Mode::Standard {
+        if len == 0 && mode != Mode::Synchronous {
             state.often.eager += 1;
             return self.send_eager(state, to, buffer);
         }
@@ -70,9 +73,14 @@ impl<F: Fabric> Endpoint<F> {
         buffer: Sge,
         mode: Mode,
     ) -> Option<RequestId> {
-        let near = state.peer(self, to.peer).near;
-        if near
-            && mode == Mode::Standard
+        let peer = state.peer(self, to.peer);
+        let (near, can_fetch, at_once) = (peer.near, peer.shares, peer.eager_most as usize);
+        let poured = match mode {
+            Mode::Standard => near && !state.shelf.is_crowded(buffer.len(), can_fetch),
+            Mode::Fetched => near && !(can_fetch && buffer.len() > at_once),
+            Mode::Synchronous => false,
+        };
+        if poured
             && let Some((request, at, place)) = state.shelf.place(&self.fabric, buffer)
             && let Some(flow) = Flow::at(&place)
         {
@@ -108,7 +116,7 @@ impl<F: Fabric> Endpoint<F> {
         state.often.eager += 1;
         state.often.bytes_eager += buffer.len() as u64;
         match mode {
-            Mode::Standard => self.send_eager(state, to, buffer),
+            Mode::Standard | Mode::Fetched => self.send_eager(state, to, buffer),
             Mode::Synchronous => Some(self.send_synchronous(state, to, buffer)),
         }
     }

@@ -17,6 +17,7 @@ use crate::envelope::{Context, Envelope, Kind, Words};
 use crate::receive::Offer;
 use crate::request::Stage;
 use crate::send::{Outcome, waiting};
+use crate::shelf;
 use crate::state::State;
 use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge};
 
@@ -89,7 +90,8 @@ impl<F: Fabric> Endpoint<F> {
         offer: &Offer,
     ) -> Result<bool, Fault> {
         let me = self.fabric.rank();
-        if into.len() < LEAST || peer == me || !state.peer(self, peer).shares {
+        let alone = state.requests[index].fetched && into.len() <= shelf::MOST;
+        if alone || into.len() < LEAST || peer == me || !state.peer(self, peer).shares {
             return Ok(false);
         }
         let Some((word, number)) = self.open_claims(state)? else { return Ok(false) };

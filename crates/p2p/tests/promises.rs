@@ -7,6 +7,7 @@ mod common;
 use common::{Body, Rank, SETUPS, Setup, bytes, pattern, want, world};
 use fastrand::Rng;
 use weft_fabric::Fabric;
+use weft_p2p::{Limits, Mode};
 
 const DATA: u64 = 1;
 const CONTROL: u64 = 2;
@@ -344,4 +345,58 @@ impl Body for Poured {
 #[test]
 fn payloads_are_followed_while_they_are_poured() {
     everywhere(2, &Poured);
+}
+
+/// Which payloads the sender puts on its shelf, and which ones their receivers fetch, by mode and crowd.
+struct Ways {
+    crowd: bool,
+}
+
+impl Body for Ways {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        const SHORT: usize = 12 << 10;
+        const MIDDLE: usize = 100_000;
+        const LONG: usize = 600_000;
+        // Payload, whether in Mode::Fetched, and whether it is put down; a shared copy is asked for above 192 KiB.
+        let cases = [
+            (SHORT, false, true),
+            (SHORT, true, true),
+            (MIDDLE, false, true),
+            (MIDDLE, true, false),
+            (LONG, false, !self.crowd),
+            (LONG, true, false),
+        ];
+        for (len, fetched, put_down) in cases {
+            let before = rank.endpoint().counts().seldom;
+            let data = pattern(len as u64, len);
+            if rank.me() == 0 {
+                let mode = if fetched { Mode::Fetched } else { Mode::Standard };
+                let data = rank.buffer(&data);
+                let send = rank.start_send(DATA, 1, 0, &data, mode);
+                assert_eq!(send.is_none(), put_down, "{len} bytes, fetched: {fetched}");
+                send.map(|id| rank.wait(id));
+                let shelved = rank.endpoint().counts().seldom.shelved - before.shelved;
+                assert_eq!(shelved, u64::from(put_down), "{len} bytes, fetched: {fetched}");
+            } else {
+                let (want, into) = (want(DATA, Some(0), Some(0)), rank.empty(len));
+                rank.wait(match fetched {
+                    true => rank.endpoint().irecv_fetched(&want, into.sge()),
+                    false => rank.irecv(&want, &into),
+                });
+                assert!(bytes(&into) == data);
+                let shared = rank.endpoint().counts().seldom.shared - before.shared;
+                let asked = len == LONG && !fetched && !put_down;
+                assert_eq!(shared, u64::from(asked), "{len} bytes, fetched: {fetched}");
+            }
+        }
+    }
+}
+
+#[test]
+fn who_sends_to_several_lets_them_fetch() {
+    for crowd in [false, true] {
+        let ranks_each = if crowd { 4 } else { 1 };
+        let limits = Limits { ranks_each, ..SETUPS[0].limits };
+        world(2, Setup { limits, ..SETUPS[0] }, &Ways { crowd });
+    }
 }

@@ -73,7 +73,10 @@ impl Sender {
         for _ in 0..rng.usize(0..3) {
             let Some(m) = self.queue.pop_front() else { break };
             let data = rank.buffer(&pattern(m.key, m.len));
-            let mode = if m.synchronous { Mode::Synchronous } else { Mode::Standard };
+            let mode = match m.synchronous {
+                true => Mode::Synchronous,
+                false => rng.choice([Mode::Standard, Mode::Fetched]).unwrap_or(Mode::Standard),
+            };
             if let Some(id) = rank.start_send(m.context, m.to, m.tag, &data, mode) {
                 self.under_way.push((id, data));
             }
@@ -169,9 +172,14 @@ impl Traffic {
         let room = if rng.u8(0..8) == 0 { rng.usize(0..2000) } else { 200 << 10 };
         match rng.choice([Way::Posted, Way::Probed, Way::TakenOut, Way::Direct]) {
             Some(Way::Posted) | None => {
+                let alone = rng.bool();
                 let start = |_| {
                     let into = rank.empty(room);
-                    (rank.irecv(&want, &into), into)
+                    let id = match alone {
+                        true => endpoint.irecv_fetched(&want, into.sge()),
+                        false => rank.irecv(&want, &into),
+                    };
+                    (id, into)
                 };
                 let posted: Vec<_> = (0..count).map(start).collect();
                 for (id, into) in posted {

@@ -190,7 +190,7 @@ fn connect(state: &State) -> Result<(), String> {
     crate::chapters::collectives::usual_maps(&mut selection, together)?;
     let mut policy = node.policy();
     policy.spin = std::time::Duration::from_micros(spin);
-    limits.shares_processors = !policy.fits;
+    limits.ranks_each = policy.ranks_each;
     let engine = Engine::new(node, policy, limits);
     engine.endpoint().rails().set_thresholds(Thresholds {
         write: settings::number("WEFT_RAIL_WRITE")? as usize,

@@ -3,7 +3,8 @@
 //! ```text
 //!   0 --> 1     0 --> 2     0 --> 3     ...
 //! ```
-//! Cost: N - 1 messages out of the root, each block moved once. Chosen for blocks of 1 KiB
+//! Cost: N - 1 messages out of the root, each block moved once: on one node by its receiver, beside the others, if it is
+//! more than is sent at once. Chosen for blocks of 1 KiB
 //! and more.
 
 use crate::{Link, work};
@@ -17,13 +18,13 @@ pub async fn flat<F: Fabric>(
     mine: Sge,
 ) -> Result<(), Fault> {
     if link.rank != root {
-        return link.recv(root, mine).await;
+        return link.recv_as_each(root, mine).await;
     }
     let mut sends = Vec::new();
     let size = link.size();
     // From the root on, so that roots that take turns do not all serve the same rank last.
     for to in (1..size).map(|i| (root + i) % size) {
-        sends.extend(link.isend(to, blocks[to]));
+        sends.extend(link.isend_to_each(to, blocks[to]));
     }
     if blocks[root].ptr() != mine.ptr() {
         work::copy_beside(link, blocks[root], mine);

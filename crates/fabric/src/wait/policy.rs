@@ -52,6 +52,8 @@ pub struct WaitPolicy {
     pub nap: Duration,
     /// The local ranks fit the processors that they may use.
     pub fits: bool,
+    /// Of those that take turns on one of them, at most.
+    pub ranks_each: u32,
     began: Instant,
     /// Nanoseconds since `began` until which no yield is tried.
     no_yield_until: AtomicU64,
@@ -74,6 +76,7 @@ impl WaitPolicy {
             distrust_most: Duration::from_millis(64),
             nap: Duration::from_millis(500),
             fits,
+            ranks_each: if fits { 1 } else { 2 },
             began: Instant::now(),
             no_yield_until: AtomicU64::new(0),
             next_distrust: AtomicU64::new(0),
@@ -87,8 +90,8 @@ impl WaitPolicy {
     /// other ranks of a processor have their turns.
     pub fn for_ranks(ranks: usize, processors: usize) -> WaitPolicy {
         let mut policy = WaitPolicy::new(ranks <= processors);
-        let turns = ranks.div_ceil(processors.max(1)).max(1) as u32;
-        policy.foreign = (policy.foreign * turns).min(FOREIGN_MOST);
+        policy.ranks_each = ranks.div_ceil(processors.max(1)).max(1) as u32;
+        policy.foreign = (policy.foreign * policy.ranks_each).min(FOREIGN_MOST);
         policy
     }
 
