@@ -85,6 +85,17 @@ impl<F: Fabric> Link<F> {
         self.isend_in(if several { Mode::Fetched } else { Mode::Standard }, to, data)
     }
 
+    /// Sends to one who receives from all others at once: where there are several, they copy what is long.
+    pub fn send_as_each(
+        &self,
+        to: usize,
+        data: Sge,
+    ) -> impl Future<Output = Result<(), Fault>> + '_ {
+        let several = self.size() > 2;
+        let mode = if several { Mode::Written } else { Mode::Standard };
+        self.sent(self.isend_in(mode, to, data))
+    }
+
     fn isend_in(&self, mode: Mode, to: usize, data: Sge) -> Option<RequestId> {
         match self.via {
             Via::Messages => self.endpoint.isend(self.target(to), data, mode),
@@ -150,12 +161,13 @@ impl<F: Fabric> Link<F> {
     /// Sends; what is awaited is the end. Operations start with the call, so that little is kept in
     /// the future.
     pub fn send(&self, to: usize, data: Sge) -> impl Future<Output = Result<(), Fault>> + '_ {
-        let send = self.isend(to, data);
-        async move {
-            match send {
-                None => Ok(()),
-                Some(request) => self.wait(request).await,
-            }
+        self.sent(self.isend(to, data))
+    }
+
+    async fn sent(&self, send: Option<RequestId>) -> Result<(), Fault> {
+        match send {
+            None => Ok(()),
+            Some(request) => self.wait(request).await,
         }
     }
 

@@ -18,6 +18,9 @@ pub enum Mode {
     /// A standard one, of a sender that serves others, too: receivers that can fetch what is long, so that the sender
     /// is not the only one who copies.
     Fetched,
+    /// A standard one, to a receiver that awaits others, too: senders that can write what is long to where it is
+    /// wanted, so that the receiver is not the only one who copies.
+    Written,
 }
 
 /// Where a message goes and what it carries besides its payload.
@@ -58,7 +61,7 @@ impl<F: Fabric> Endpoint<F> {
         }
         if peer.charged - peer.released + len > credit {
             state.seldom.out_of_credit += 1;
-            return Some(self.offer(state, to, buffer));
+            return Some(self.offer(state, to, buffer, mode));
         }
         peer.charged += len;
         self.send_charged(state, to, buffer, mode)
@@ -78,6 +81,7 @@ impl<F: Fabric> Endpoint<F> {
         let poured = match mode {
             Mode::Standard => near && !state.shelf.is_crowded(buffer.len(), can_fetch),
             Mode::Fetched => near && !(can_fetch && buffer.len() > at_once),
+            Mode::Written => near && !(can_fetch && buffer.len() > written::LEAST),
             Mode::Synchronous => false,
         };
         if poured
@@ -98,7 +102,7 @@ impl<F: Fabric> Endpoint<F> {
         let at_once = buffer.len() <= peer.eager_most as usize
             && charged - peer.released <= self.limits.credit;
         if !at_once {
-            return Some(self.offer(state, to, buffer));
+            return Some(self.offer(state, to, buffer, mode));
         }
         peer.charged = charged;
         self.send_charged(state, to, buffer, mode)
@@ -116,7 +120,7 @@ impl<F: Fabric> Endpoint<F> {
         state.often.eager += 1;
         state.often.bytes_eager += buffer.len() as u64;
         match mode {
-            Mode::Standard | Mode::Fetched => self.send_eager(state, to, buffer),
+            Mode::Standard | Mode::Fetched | Mode::Written => self.send_eager(state, to, buffer),
             Mode::Synchronous => Some(self.send_synchronous(state, to, buffer)),
         }
     }
@@ -150,12 +154,14 @@ impl<F: Fabric> Endpoint<F> {
 
     /// Sends the envelope; the payload waits here until the receiver reads it or asks for it.
     #[cold]
-    fn offer(&self, state: &mut State, to: Target, buffer: Sge) -> RequestId {
+    fn offer(&self, state: &mut State, to: Target, buffer: Sge, mode: Mode) -> RequestId {
         let index = self.open(state);
         let slot = &mut state.requests[index];
         describe(slot, to, buffer, Stage::Offered);
         let to_peer = self.fabric.capabilities(to.peer);
-        let writes = to_peer.direct && self.limits.rendezvous == Rendezvous::Write;
+        let near = to_peer.synchronous && to_peer.coherent_atomics;
+        let asked = mode == Mode::Written && near && buffer.len() > written::LEAST;
+        let writes = to_peer.direct && (asked || self.limits.rendezvous == Rendezvous::Write);
         let at = if writes {
             slot.region = self.prepared(buffer, false);
             state.reserve_moving();

@@ -347,7 +347,7 @@ fn payloads_are_followed_while_they_are_poured() {
     everywhere(2, &Poured);
 }
 
-/// Which payloads the sender puts on its shelf, and which ones their receivers fetch, by mode and crowd.
+/// Which payloads the sender puts on its shelf, and who copies the others, by mode and crowd.
 struct Ways {
     crowd: bool,
 }
@@ -357,43 +357,50 @@ impl Body for Ways {
         const SHORT: usize = 12 << 10;
         const MIDDLE: usize = 100_000;
         const LONG: usize = 600_000;
-        // Payload, whether in Mode::Fetched, and whether it is put down; a shared copy is asked for above 192 KiB.
+        let long = if self.crowd { "shared" } else { "shelved" };
         let cases = [
-            (SHORT, false, true),
-            (SHORT, true, true),
-            (MIDDLE, false, true),
-            (MIDDLE, true, false),
-            (LONG, false, !self.crowd),
-            (LONG, true, false),
+            (SHORT, Mode::Standard, "shelved"),
+            (SHORT, Mode::Fetched, "shelved"),
+            (SHORT, Mode::Written, "shelved"),
+            (MIDDLE, Mode::Standard, "shelved"),
+            (MIDDLE, Mode::Fetched, "read"),
+            (MIDDLE, Mode::Written, "written"),
+            (LONG, Mode::Standard, long),
+            (LONG, Mode::Fetched, "read"),
+            (LONG, Mode::Written, "written"),
         ];
-        for (len, fetched, put_down) in cases {
+        for (len, mode, way) in cases {
             let before = rank.endpoint().counts().seldom;
             let data = pattern(len as u64, len);
             if rank.me() == 0 {
-                let mode = if fetched { Mode::Fetched } else { Mode::Standard };
                 let data = rank.buffer(&data);
                 let send = rank.start_send(DATA, 1, 0, &data, mode);
-                assert_eq!(send.is_none(), put_down, "{len} bytes, fetched: {fetched}");
+                assert_eq!(send.is_none(), way == "shelved", "{len} bytes, {mode:?}");
                 send.map(|id| rank.wait(id));
                 let shelved = rank.endpoint().counts().seldom.shelved - before.shelved;
-                assert_eq!(shelved, u64::from(put_down), "{len} bytes, fetched: {fetched}");
-            } else {
-                let (want, into) = (want(DATA, Some(0), Some(0)), rank.empty(len));
-                rank.wait(match fetched {
-                    true => rank.endpoint().irecv_fetched(&want, into.sge()),
-                    false => rank.irecv(&want, &into),
-                });
-                assert!(bytes(&into) == data);
-                let shared = rank.endpoint().counts().seldom.shared - before.shared;
-                let asked = len == LONG && !fetched && !put_down;
-                assert_eq!(shared, u64::from(asked), "{len} bytes, fetched: {fetched}");
+                assert_eq!(shelved, u64::from(way == "shelved"), "{len} bytes, {mode:?}");
+                continue;
             }
+            let (want, into) = (want(DATA, Some(0), Some(0)), rank.empty(len));
+            rank.wait(match mode {
+                Mode::Fetched => rank.endpoint().irecv_fetched(&want, into.sge()),
+                _ => rank.irecv(&want, &into),
+            });
+            assert!(bytes(&into) == data);
+            let now = rank.endpoint().counts().seldom;
+            let counted = [
+                (now.read - before.read, way == "read" || way == "shelved"),
+                (now.shared - before.shared, way == "shared"),
+                (now.written - before.written, way == "written"),
+            ];
+            let as_expected = counted.iter().all(|&(count, expected)| count == u64::from(expected));
+            assert!(as_expected, "{len} bytes, {mode:?}: {counted:?}");
         }
     }
 }
 
 #[test]
-fn who_sends_to_several_lets_them_fetch() {
+fn who_serves_several_lets_them_copy() {
     for crowd in [false, true] {
         let ranks_each = if crowd { 4 } else { 1 };
         let limits = Limits { ranks_each, ..SETUPS[0].limits };

@@ -75,7 +75,10 @@ impl Sender {
             let data = rank.buffer(&pattern(m.key, m.len));
             let mode = match m.synchronous {
                 true => Mode::Synchronous,
-                false => rng.choice([Mode::Standard, Mode::Fetched]).unwrap_or(Mode::Standard),
+                false => {
+                    let modes = [Mode::Standard, Mode::Fetched, Mode::Written];
+                    modes[rng.usize(0..modes.len())]
+                }
             };
             if let Some(id) = rank.start_send(m.context, m.to, m.tag, &data, mode) {
                 self.under_way.push((id, data));

@@ -3,8 +3,8 @@
 //! ```text
 //!   1 --> 0     2 --> 0     3 --> 0     ...
 //! ```
-//! Cost: N - 1 messages into the root, each block moved once. Chosen for blocks of 1 KiB
-//! and more.
+//! Cost: N - 1 messages into the root, each block moved once: on one node, if it is long, by its sender, beside the others.
+//! Chosen for blocks of 1 KiB and more.
 
 use crate::link::Requests;
 use crate::{Link, work};
@@ -19,7 +19,7 @@ pub async fn flat<F: Fabric>(
     blocks: &[Sge],
 ) -> Result<(), Fault> {
     if link.rank != root {
-        return link.send(root, mine).await;
+        return link.send_as_each(root, mine).await;
     }
     let mut receives = Requests::with_capacity(blocks.len());
     for (from, &block) in blocks.iter().enumerate() {
