@@ -2,6 +2,7 @@
 
 pub(crate) mod central;
 mod gather_broadcast;
+mod in_place;
 mod k_nomial;
 mod pairwise_exchange;
 mod rabenseifner;
@@ -14,6 +15,7 @@ mod swing;
 
 pub use central::central;
 pub use gather_broadcast::gather_broadcast;
+pub(crate) use in_place::BLOCK;
 pub use k_nomial::k_nomial;
 pub use pairwise_exchange::pairwise_exchange;
 pub use rabenseifner::rabenseifner;

@@ -1,6 +1,7 @@
 //! Prefix reductions (MPI 5.0, sections 6.11.1 and 6.11.2).
 
 mod chain;
+mod in_place;
 mod recursive_doubling;
 mod shared;
 

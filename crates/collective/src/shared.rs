@@ -87,6 +87,7 @@ struct Made<F: Fabric> {
     /// Desks of each rank.
     count: u64,
     direct: bool,
+    shares_processors: bool,
     /// The last meeting of which this rank has read the desks.
     read: Cell<u64>,
     /// Tells these desks from others at the same place: the operation that made them.
@@ -155,9 +156,19 @@ impl<F: Fabric> Drop for Hall<'_, F> {
 impl<F: Fabric> Board<F> {
     /// Whether all ranks can read each other's own memory. All find the same. The first question is asked of all ranks at once.
     pub async fn direct(&self, link: &Link<F>) -> Result<bool, Fault> {
+        Ok(self.made(link).await?.direct)
+    }
+
+    /// Whether ranks take turns on processors, so that what all of them do together counts, not what the slowest does. All
+    /// find the same. The first question is asked of all ranks at once.
+    pub async fn shares_processors(&self, link: &Link<F>) -> Result<bool, Fault> {
+        Ok(self.made(link).await?.shares_processors)
+    }
+
+    async fn made<'b>(&'b self, link: &'b Link<F>) -> Result<&'b Made<F>, Fault> {
         match self.desks.made.get() {
-            Some(made) => Ok(made.direct),
-            None => Ok(self.hall(link, 0, 0).await?.desks.direct),
+            Some(made) => Ok(made),
+            None => Ok(self.hall(link, 0, 0).await?.desks),
         }
     }
 
@@ -211,7 +222,9 @@ impl<F: Fabric> Made<F> {
         mine.local.part(READ + 8, 8).fill(&stamp.to_ne_bytes());
         let reaches = |&peer: &u32| fabric.capabilities(peer as usize).direct;
         let direct = link.members.iter().all(reaches);
-        let words = [&mine.remote.words()[..], &[u64::from(direct), count as u64]].concat();
+        let ranks_each = link.endpoint.ranks_each().into();
+        let facts = [u64::from(direct), count as u64, ranks_each];
+        let words = [&mine.remote.words()[..], &facts].concat();
         let all = exchange(link, turn, epoch, &words).await?;
         let word = |rank: usize, i: usize| read_word(all.sge(), rank, i);
         let addr = |rank| RemoteAddr::from_words(std::array::from_fn(|i| word(rank, i)));
@@ -229,6 +242,7 @@ impl<F: Fabric> Made<F> {
                 .min()
                 .unwrap_or(2),
             direct: (0..link.size()).all(|rank| word(rank, RemoteAddr::WORDS) == 1),
+            shares_processors: (0..link.size()).any(|rank| word(rank, RemoteAddr::WORDS + 2) > 1),
         })
     }
 }
@@ -438,6 +452,12 @@ impl<F: Fabric> Hall<'_, F> {
 
     /// Reads what `rank` has named at place `i` of its desk of the last meeting.
     pub async fn read_named(&self, rank: usize, i: usize, into: Sge) -> Result<(), Fault> {
+        let from = self.named(rank, i).await?;
+        self.fetch(rank, from, into).await
+    }
+
+    /// Where that is.
+    pub async fn named(&self, rank: usize, i: usize) -> Result<RemoteAddr, Fault> {
         let spare = self.link.stage(NAME);
         let said = self.operand(rank, i * NAME, spare.sge()).await?;
         let words = std::array::from_fn(|j| {
@@ -445,10 +465,17 @@ impl<F: Fabric> Hall<'_, F> {
             said.part(8 * j, 8).read(&mut bytes);
             u64::from_ne_bytes(bytes)
         });
-        self.fetch(rank, RemoteAddr::from_words(words), into).await
+        Ok(RemoteAddr::from_words(words))
     }
 
-    async fn fetch(&self, rank: usize, from: RemoteAddr, into: Sge) -> Result<(), Fault> {
+    /// Writes to a place that `rank` has named.
+    pub async fn write(&self, rank: usize, to: RemoteAddr, data: Sge) -> Result<(), Fault> {
+        let peer = self.link.members[rank] as usize;
+        self.turn.finish(|fabric, done| fabric.write(peer, data, to, done)).await
+    }
+
+    /// Reads from a place that `rank` has named.
+    pub async fn fetch(&self, rank: usize, from: RemoteAddr, into: Sge) -> Result<(), Fault> {
         if into.is_empty() {
             return Ok(());
         }

@@ -327,6 +327,11 @@ impl<F: Fabric> Endpoint<F> {
         status
     }
 
+    /// [`crate::Limits::ranks_each`].
+    pub fn ranks_each(&self) -> u32 {
+        self.limits.ranks_each
+    }
+
     /// The status of an operation that is over, without ending its request.
     pub fn peek_status(&self, id: RequestId) -> Option<Status> {
         self.is_over(id).then(|| self.state.borrow().requests[id.0].status)

@@ -8,11 +8,13 @@
 //!   beyond, in equal segments of at most 60 KiB:
 //!     step t            put segment t down;  meet;  read the sums of segment t-1 from everybody's desk;
 //!                       combine slice r of segment t of all desks, on the own desk for step t+1
+//!   more ranks, long payloads: `in_place.rs`
 //! ```
 //! Cost: 1 meeting ([`crate::shared`]) and N reads and combinations by one rank, or beyond [`LAST`] bytes
 //! segments + 1 meetings, and for each rank one payload put down, combined, and read. Chosen on one machine
 //! beyond [`crate::SLOT`] bytes.
 
+use super::in_place;
 use crate::pieces::{fold, overlap, part, slice};
 use crate::shared::{DESK, Hall, SUMS, segment};
 use crate::{Board, Link, Reduce};
@@ -107,6 +109,9 @@ pub(crate) async fn in_slices<F: Fabric>(
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
+    if in_place::pays(data.len(), root, size) && board.direct(link).await? {
+        return in_place::in_place(link, board, (data, result), root, unit, op).await;
+    }
     let takes = root.is_none_or(|root| root == me);
     let unit = unit.max(1);
     // Two ranks on two processors work at once, in short parts; more ranks are seldom woken.

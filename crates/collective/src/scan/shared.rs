@@ -5,10 +5,13 @@
 //!   beyond, in segments of about 48 KiB:
 //!     step t             put segment t down;  meet;  read the own prefix of all slices of segment t-1;
 //!                        compute all N prefixes of slice r of segment t, on the own desk for step t+1
+//!   more than two ranks, long payloads:   `in_place.rs`
+//!   others, where ranks share processors: `chain.rs`, in which each payload is combined once and copied twice
 //! ```
 //! Cost: 1 meeting ([`crate::shared`]) and N / 2 payloads combined by a rank; or beyond [`ALONE`] bytes segments + 1
 //! meetings and one payload combined, however many ranks there are. Chosen on one machine.
 
+use super::{chain, exclusive_chain, in_place};
 use crate::pieces::{fold, part, slice};
 use crate::shared::DESK;
 use crate::{Board, Link, Reduce};
@@ -43,6 +46,17 @@ pub async fn shared<F: Fabric>(
         let own = hall.desk_met().part(0, total);
         let operand = async |rank, spare| hall.operand(rank, 0, spare).await;
         return fold(link, 0..operands, (own, result), op, operand).await;
+    }
+    // Measured, 8 ranks on 2 processors: 16 KiB in 20 us for 33, 256 KiB in 220 for 331.
+    if size > 2 && total < in_place::LEAST && board.shares_processors(link).await? {
+        return match exclusive {
+            true => exclusive_chain(link, data, result, op).await,
+            false => chain(link, data, result, op).await,
+        };
+    }
+    if size > 2 && total >= in_place::LEAST && board.direct(link).await? {
+        let memory = (data, result);
+        return in_place::in_place(link, board, memory, unit, exclusive, op).await;
     }
     // N slices of prefixes, each rounded up to an element, behind a segment.
     let unit = unit.max(1);

@@ -9,7 +9,7 @@ use crate::oracle::world::{Blocking, Notes, name, share, simulate};
 use std::sync::Arc;
 use weft_channel::stream::Sizes;
 use weft_collective::arena::ROOMS;
-use weft_collective::catalog::{ALGORITHMS, Carrier, Need};
+use weft_collective::catalog::{ALGORITHMS, Algorithm, Carrier, Need};
 use weft_collective::{Operation, slots};
 use weft_fabric_sim::{Chaos, Options};
 
@@ -38,6 +38,30 @@ fn long_data_in_virtual_time() {
     let refused = notes.refused.lock().unwrap();
     let too_long = format!("{} bytes: at most {}", slots::MOST + 8, slots::MOST);
     assert!(refused.contains(&too_long), "{refused:?}");
+}
+
+/// Sums of 8 bytes beyond what is put down for the others.
+const LONGER: [Form; 3] = [
+    form(270_001, Op::Sum, false, false, false),
+    form(263_000, Op::Float, false, true, false),
+    form(70_003, Op::Product, true, false, true),
+];
+
+#[test]
+fn longer_data_that_are_combined_where_they_are() {
+    let notes = Arc::new(Notes::default());
+    let shared = || ALGORITHMS.iter().filter(|a| a.name == "SHARED");
+    let reduces = |a: &&Algorithm| {
+        use Operation::{Allreduce, Exscan, Reduce, Scan};
+        matches!(a.operation, Allreduce | Exscan | Reduce | Scan)
+    };
+    for n in [3, 4, 7] {
+        let calls: Vec<_> =
+            shared().filter(reduces).flat_map(|a| calls::of(a, n, &LONGER)).collect();
+        assert_eq!(calls.len(), 4 * LONGER.len());
+        share(n, "", Blocking, calls.clone(), &notes);
+        simulate(&machine(1), Options::new(n), Blocking, calls, &notes);
+    }
 }
 
 #[test]

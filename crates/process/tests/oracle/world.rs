@@ -293,7 +293,9 @@ fn thread<F: Fabric>(
     // More threads than processors: give way at once.
     let mut policy = WaitPolicy::new(false);
     policy.nap = Duration::from_millis(2);
-    let engine = Engine::new(fabric, policy, LIMITS);
+    // Some algorithms go by that.
+    let limits = Limits { ranks_each: 1 + ranks as u32 % 2, ..LIMITS };
+    let engine = Engine::new(fabric, policy, limits);
     let comm = Comm::world(&engine);
     engine.block_on(&Single, program.run(comm, calls, notes));
     through.fetch_add(1, Ordering::SeqCst);
