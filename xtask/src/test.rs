@@ -175,7 +175,9 @@ const VERBS: &[&str] = &["weft-fabric-verbs", "weft-fabric-join"];
 
 fn unit(tally: &mut Tally) -> Result<(), String> {
     let elsewhere = |name: &str| SIMULATOR.contains(&name) || VERBS.contains(&name);
-    programs::run(|name| !elsewhere(name), tally)
+    programs::run(|name| !elsewhere(name), tally)?;
+    // Examples in the documentation, which are no programs of their own.
+    step(cargo().args(["test", "--workspace", "--doc", "--quiet"]))
 }
 
 fn simulator(tally: &mut Tally) -> Result<(), String> {

@@ -81,8 +81,8 @@ impl<F: Fabric> Link<F> {
 
     /// The same by one who sends to all others at once: where there are several, they fetch what is long.
     pub fn isend_to_each(&self, to: usize, data: Sge) -> Option<RequestId> {
-        let several = self.size() > 2;
-        self.isend_in(if several { Mode::Fetched } else { Mode::Standard }, to, data)
+        let mode = if self.has_others() { Mode::Fetched } else { Mode::Standard };
+        self.isend_in(mode, to, data)
     }
 
     /// Sends to one who receives from all others at once: where there are several, they copy what is long.
@@ -91,9 +91,13 @@ impl<F: Fabric> Link<F> {
         to: usize,
         data: Sge,
     ) -> impl Future<Output = Result<(), Fault>> + '_ {
-        let several = self.size() > 2;
-        let mode = if several { Mode::Written } else { Mode::Standard };
+        let mode = if self.has_others() { Mode::Written } else { Mode::Standard };
         self.sent(self.isend_in(mode, to, data))
+    }
+
+    /// Beside the two of a message.
+    fn has_others(&self) -> bool {
+        self.size() > 2
     }
 
     fn isend_in(&self, mode: Mode, to: usize, data: Sge) -> Option<RequestId> {
@@ -119,7 +123,9 @@ impl<F: Fabric> Link<F> {
 
     fn irecv_as_each(&self, from: usize, data: Sge) -> RequestId {
         match self.via {
-            Via::Messages if self.size() > 2 => self.endpoint.irecv_fetched(&self.want(from), data),
+            Via::Messages if self.has_others() => {
+                self.endpoint.irecv_fetched(&self.want(from), data)
+            }
             _ => self.irecv(from, data),
         }
     }

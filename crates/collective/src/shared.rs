@@ -425,8 +425,7 @@ impl<F: Fabric> Hall<'_, F> {
 
     /// Writes over what `rank` put down for the last meeting, from byte `offset` on.
     pub async fn overwrite(&self, rank: usize, offset: usize, data: Sge) -> Result<(), Fault> {
-        let (peer, to) = (self.link.members[rank] as usize, self.desk_of(rank, offset));
-        self.turn.finish(|fabric, done| fabric.write(peer, data, to, done)).await
+        self.store(rank, self.desk_of(rank, offset), data).await
     }
 
     /// Reads what `rank` has shown, from byte `offset` on.
@@ -438,6 +437,17 @@ impl<F: Fabric> Hall<'_, F> {
         into: Sge,
     ) -> Result<(), Fault> {
         self.fetch(rank, shown.of(rank).offset(offset as u64), into).await
+    }
+
+    /// Writes over what `rank` has shown, from byte `offset` on.
+    pub async fn write(
+        &self,
+        shown: &Shown,
+        rank: usize,
+        offset: usize,
+        data: Sge,
+    ) -> Result<(), Fault> {
+        self.store(rank, shown.of(rank).offset(offset as u64), data).await
     }
 
     /// Names `memory` on the desk for the next meeting, at place `i`: as far as the desk goes, [`NAME`] bytes each.
@@ -452,12 +462,6 @@ impl<F: Fabric> Hall<'_, F> {
 
     /// Reads what `rank` has named at place `i` of its desk of the last meeting.
     pub async fn read_named(&self, rank: usize, i: usize, into: Sge) -> Result<(), Fault> {
-        let from = self.named(rank, i).await?;
-        self.fetch(rank, from, into).await
-    }
-
-    /// Where that is.
-    pub async fn named(&self, rank: usize, i: usize) -> Result<RemoteAddr, Fault> {
         let spare = self.link.stage(NAME);
         let said = self.operand(rank, i * NAME, spare.sge()).await?;
         let words = std::array::from_fn(|j| {
@@ -465,17 +469,15 @@ impl<F: Fabric> Hall<'_, F> {
             said.part(8 * j, 8).read(&mut bytes);
             u64::from_ne_bytes(bytes)
         });
-        Ok(RemoteAddr::from_words(words))
+        self.fetch(rank, RemoteAddr::from_words(words), into).await
     }
 
-    /// Writes to a place that `rank` has named.
-    pub async fn write(&self, rank: usize, to: RemoteAddr, data: Sge) -> Result<(), Fault> {
+    async fn store(&self, rank: usize, to: RemoteAddr, data: Sge) -> Result<(), Fault> {
         let peer = self.link.members[rank] as usize;
         self.turn.finish(|fabric, done| fabric.write(peer, data, to, done)).await
     }
 
-    /// Reads from a place that `rank` has named.
-    pub async fn fetch(&self, rank: usize, from: RemoteAddr, into: Sge) -> Result<(), Fault> {
+    async fn fetch(&self, rank: usize, from: RemoteAddr, into: Sge) -> Result<(), Fault> {
         if into.is_empty() {
             return Ok(());
         }

@@ -127,7 +127,7 @@ fn the_policy_counts_processors_of_all_ranks() {
     run(3, Options::default(), |shm, _| {
         let processors = shm.processors();
         assert!(processors >= 1);
-        assert_eq!(shm.policy().fits, 3 <= processors);
+        assert_eq!(shm.policy().fits(), 3 <= processors);
     });
 }
 

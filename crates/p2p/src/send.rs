@@ -156,11 +156,12 @@ impl<F: Fabric> Endpoint<F> {
     #[cold]
     fn offer(&self, state: &mut State, to: Target, buffer: Sge, mode: Mode) -> RequestId {
         let index = self.open(state);
+        let asked = mode == Mode::Written
+            && buffer.len() > written::LEAST
+            && state.peer(self, to.peer).shares;
         let slot = &mut state.requests[index];
         describe(slot, to, buffer, Stage::Offered);
         let to_peer = self.fabric.capabilities(to.peer);
-        let near = to_peer.synchronous && to_peer.coherent_atomics;
-        let asked = mode == Mode::Written && near && buffer.len() > written::LEAST;
         let writes = to_peer.direct && (asked || self.limits.rendezvous == Rendezvous::Write);
         let at = if writes {
             slot.region = self.prepared(buffer, false);

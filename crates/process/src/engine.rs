@@ -161,7 +161,7 @@ impl<F: Fabric> Engine<F> {
 
     /// How long a look at the awaited peer alone goes on.
     pub fn direct_turns(&self) -> u32 {
-        if self.policy.fits { DIRECT_TURNS } else { self.policy.turns }
+        if self.policy.fits() { DIRECT_TURNS } else { self.policy.turns }
     }
 
     /// Moves everything on that can move without waiting, and wakes who may sleep for it. True if

@@ -65,7 +65,7 @@ pub fn idle_test(nothing: bool) {
     let row = state.idle_tests.get().wrapping_add(1);
     state.idle_tests.set(row);
     if let Some(engine) = state.engine.get()
-        && (row.is_multiple_of(PATIENCE) || !engine.policy().fits)
+        && (row.is_multiple_of(PATIENCE) || !engine.policy().fits())
     {
         crate::lock::unlocked(std::thread::yield_now);
     }

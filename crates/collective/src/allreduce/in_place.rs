@@ -2,18 +2,17 @@
 //! (reduce-scatter, then allgather), with reads of the program's memory in place of messages.
 //!
 //! ```text
-//!   name data and result;  meet
+//!   show the data;  show the results
 //!   rank r, for each block of slice r:   read it from all others;  combine it in the caches;
 //!                                        write it into the root's result, or into the own
 //!   meet;  for all:                      read the others' slices from their results;  meet
 //! ```
-//! Cost: 2 meetings ([`crate::shared`]) to the root or 3 for all, and for each rank one payload read and combined, and one
+//! Cost: 3 meetings ([`crate::shared`]) to the root or 4 for all, and for each rank one payload read and combined, and one
 //! slice written or one payload read. Chosen where it [`pays`].
 
 use crate::pieces::{fold, overlap, part, slice};
-use crate::shared::NAME;
 use crate::{Board, Link, Reduce};
-use weft_fabric::{Fabric, Fault, RemoteAddr, Sge, Staging};
+use weft_fabric::{Fabric, Fault, Sge, Staging};
 
 /// Bytes from which it pays not to put payloads down, for a root or for all (measured, 8 ranks on 2 processors: 512 KiB to a
 /// root in 290 us for 368, 4 MiB in 2.5 ms for 5.7; for all 1 MiB in 1.18 ms for 0.96, 4 MiB in 5.6 for 7.5).
@@ -42,21 +41,10 @@ pub(crate) async fn in_place<F: Fabric>(
     let (me, size) = (link.rank, link.size());
     let takes = root.is_none_or(|root| root == me);
     let others = || (1..size).map(|i| (me + i) % size);
-    let hall = board.hall(link, if root.is_some() { 2 } else { 3 }, 2 * NAME).await?;
-    let mut regions = vec![hall.name(0, data)?];
-    if takes {
-        regions.push(hall.name(1, result)?);
-    }
-    hall.meet().await?;
-    // The desks with the names are needed again.
-    let mut places = vec![[RemoteAddr::default(); 2]; size];
-    for rank in others() {
-        places[rank][0] = hall.named(rank, 0).await?;
-        if root.is_none_or(|root| root == rank) {
-            places[rank][1] = hall.named(rank, 1).await?;
-        }
-    }
-
+    let hall = board.hall(link, if root.is_some() { 3 } else { 4 }, 0).await?;
+    let operands = hall.show(data).await?;
+    // Who takes nothing is written nothing.
+    let results = hall.show(if takes { result } else { data }).await?;
     let (start, own) = slice(data.len(), unit, me, size);
     let most = (BLOCK / unit.max(1) * unit.max(1)).min(own);
     let aside: Option<Staging> = (!takes || overlap(data, result))
@@ -69,13 +57,11 @@ pub(crate) async fn in_place<F: Fabric>(
             None => result.part(at, len),
         };
         let operand = async |rank: usize, spare: Sge| {
-            hall.fetch(rank, places[rank][0].offset(at as u64), spare).await.map(|()| spare)
+            hall.read(&operands, rank, at, spare).await.map(|()| spare)
         };
         fold(link, 0..size, (data.part(at, len), sum), op, operand).await?;
         match root {
-            Some(root) if root != me => {
-                hall.write(root, places[root][1].offset(at as u64), sum).await?;
-            }
+            Some(root) if root != me => hall.write(&results, root, at, sum).await?,
             // Nobody else reads this rank's own slice of the data.
             _ if aside.is_some() => result.part(at, len).copy_from(sum),
             _ => {}
@@ -86,11 +72,10 @@ pub(crate) async fn in_place<F: Fabric>(
     if root.is_none() {
         for rank in others() {
             let (start, len) = slice(data.len(), unit, rank, size);
-            let from = places[rank][1].offset(start as u64);
-            hall.fetch(rank, from, result.part(start, len)).await?;
+            hall.read(&results, rank, start, result.part(start, len)).await?;
         }
         hall.meet().await?;
     }
-    regions.into_iter().for_each(|region| link.endpoint.fabric().withdraw(region));
+    [operands, results].iter().for_each(|shown| hall.hide(shown));
     Ok(())
 }

@@ -1,19 +1,18 @@
 //! SHARED for long payloads of ranks that reach each other's memory: nothing is put down.
 //!
 //! ```text
-//!   name data and result;  meet
+//!   show the data;  show the results
 //!   rank r, for each block of slice r:   for k = 0, 1, 2 ...    read it from rank k;  combine it with what is below;
 //!                                                               write that into rank k's result
 //!   meet
 //! ```
-//! Cost: 2 meetings ([`crate::shared`]), and for each rank one payload read, combined, and written. Chosen beyond
+//! Cost: 3 meetings ([`crate::shared`]), and for each rank one payload read, combined, and written. Chosen beyond
 //! [`LEAST`] bytes.
 
 use crate::allreduce::BLOCK;
 use crate::pieces::{part, slice};
-use crate::shared::NAME;
 use crate::{Board, Link, Reduce};
-use weft_fabric::{Fabric, Fault, RemoteAddr, Sge, Work};
+use weft_fabric::{Fabric, Fault, Sge, Work};
 
 /// Bytes from which it pays not to put payloads down (measured, 8 ranks on 2 processors: 4 MiB in 3.7 ms for 8.7).
 pub(super) const LEAST: usize = 512 << 10;
@@ -29,16 +28,10 @@ pub(super) async fn in_place<F: Fabric>(
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
-    let hall = board.hall(link, 2, 2 * NAME).await?;
-    // That of rank 0 is nobody's.
-    let written = if exclusive && me == 0 { data } else { result };
-    let regions = [hall.name(0, data)?, hall.name(1, written)?];
-    hall.meet().await?;
-    // The desks with the names are needed again.
-    let mut places = vec![[RemoteAddr::default(); 2]; size];
-    for rank in (0..size).filter(|&rank| rank != me) {
-        places[rank] = [hall.named(rank, 0).await?, hall.named(rank, 1).await?];
-    }
+    let hall = board.hall(link, 3, 0).await?;
+    let operands = hall.show(data).await?;
+    // Into that of rank 0 nothing is written.
+    let results = hall.show(if exclusive && me == 0 { data } else { result }).await?;
     let (start, own) = slice(data.len(), unit, me, size);
     let most = (BLOCK / unit.max(1) * unit.max(1)).min(own);
     let like = data.part(start, most);
@@ -52,13 +45,13 @@ pub(super) async fn in_place<F: Fabric>(
                 result.part(at, len).copy_from(value);
                 Ok(())
             }
-            false => hall.write(rank, places[rank][1].offset(at as u64), value).await,
+            false => hall.write(&results, rank, at, value).await,
         };
-        for (rank, [from, _]) in places.iter().enumerate() {
+        for rank in 0..size {
             // Its result may lie on its data.
             match rank == me {
                 true => next.copy_from(data.part(at, len)),
-                false => hall.fetch(rank, from.offset(at as u64), next).await?,
+                false => hall.read(&operands, rank, at, next).await?,
             }
             if exclusive && rank > 0 {
                 give(rank, below).await?;
@@ -74,6 +67,6 @@ pub(super) async fn in_place<F: Fabric>(
         }
     }
     hall.meet().await?;
-    regions.into_iter().for_each(|region| link.endpoint.fabric().withdraw(region));
+    [operands, results].iter().for_each(|shown| hall.hide(shown));
     Ok(())
 }

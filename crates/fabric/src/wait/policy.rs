@@ -50,9 +50,7 @@ pub struct WaitPolicy {
     pub distrust_most: Duration,
     /// Longest sleep without a look around.
     pub nap: Duration,
-    /// The local ranks fit the processors that they may use.
-    pub fits: bool,
-    /// Of those that take turns on one of them, at most.
+    /// Local ranks that take turns on a processor, at most; 1: they fit the processors that they may use.
     pub ranks_each: u32,
     began: Instant,
     /// Nanoseconds since `began` until which no yield is tried.
@@ -75,7 +73,6 @@ impl WaitPolicy {
             distrust: Duration::from_millis(1),
             distrust_most: Duration::from_millis(64),
             nap: Duration::from_millis(500),
-            fits,
             ranks_each: if fits { 1 } else { 2 },
             began: Instant::now(),
             no_yield_until: AtomicU64::new(0),
@@ -93,6 +90,12 @@ impl WaitPolicy {
         policy.ranks_each = ranks.div_ceil(processors.max(1)).max(1) as u32;
         policy.foreign = (policy.foreign * policy.ranks_each).min(FOREIGN_MOST);
         policy
+    }
+
+    /// The local ranks fit the processors that they may use.
+    #[inline]
+    pub fn fits(&self) -> bool {
+        self.ranks_each == 1
     }
 
     /// Waits that went to sleep so far.
@@ -190,7 +193,7 @@ impl<'p> Waiter<'p> {
 
     fn spins(&mut self) -> bool {
         self.turns = self.turns.saturating_add(1);
-        if !self.policy.fits {
+        if !self.policy.fits() {
             return self.turns <= self.policy.turns;
         }
         if !self.turns.is_multiple_of(TURNS_PER_LOOK) {
@@ -243,7 +246,7 @@ mod tests {
         assert_eq!(foreign(3, 2), Duration::from_micros(200));
         assert_eq!(foreign(8, 2), Duration::from_micros(400));
         assert_eq!(foreign(1000, 2), FOREIGN_MOST);
-        assert!(WaitPolicy::for_ranks(2, 2).fits && !WaitPolicy::for_ranks(3, 2).fits);
+        assert!(WaitPolicy::for_ranks(2, 2).fits() && !WaitPolicy::for_ranks(3, 2).fits());
     }
 
     #[test]

@@ -177,8 +177,8 @@ impl<F: Fabric> Pair<'_, F> {
     }
 
     /// Rank 0 sends one message after the other, to one who computes from when `posted` says so until it is told by
-    /// `sent`, neither of them messages: only Fins go back, more than there is room for at once. The first of two is
-    /// one that no receive was posted for.
+    /// `sent`, neither of them messages: only Fins go back, more than there is room for at once. Now and then
+    /// one comes first that no receive was posted for.
     pub fn ends_alone(&self, posted: &AtomicUsize, sent: &AtomicUsize) {
         const MANY: usize = 600;
         let mut data = vec![7; LARGE];
