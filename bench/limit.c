@@ -1,11 +1,11 @@
 /* limit: what the machine itself can do, without MPI. Two processes on two processors share an anonymous mapping.
  *
- *     limit [--sizes A,B,C] [--seconds S] [--cpus A,B]
+ *     limit [--sizes A,B,C] [--seconds S] [--cpus A,B] [--distance]
  *
  * ping-pong: each process writes a cache line of its own and waits for the other's; half a round trip is the least that
  *   any message can take ("ping_pong", us).
  * copy: memcpy in one process ("copy", GB/s) and in both at once, added up ("copy_both", GB/s); for each size the same
- *   two buffers again and again, as in the bandwidth benchmark. */
+ *   two buffers again and again, as in the bandwidth benchmark; not with --distance. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>
@@ -169,7 +169,8 @@ int main(int argc, char **argv)
                 size_t size = strtoul(item, &suffix, 10);
                 sizes[size_count++] = size << (*suffix == 'K' ? 10 : *suffix == 'M' ? 20 : 0);
             }
-        else return fprintf(stderr, "usage: limit [--sizes A,B,C] [--seconds S] [--cpus A,B]\n"), 2;
+        else if (!strcmp(argv[i], "--distance")) { size_count = 0; continue; }
+        else return fprintf(stderr, "usage: limit [--sizes A,B,C] [--seconds S] [--cpus A,B] [--distance]\n"), 2;
         i++;
     }
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

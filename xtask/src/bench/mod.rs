@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: Weft and its peers, run in turn with the same programs, and compared.
 
 mod cable;
+mod distance;
 mod job;
 mod library;
 mod machine;
@@ -12,6 +13,7 @@ mod table;
 mod variants;
 
 use cable::Cable;
+use distance::Distance;
 use indicatif::{ProgressBar, ProgressStyle};
 use job::Job;
 use library::{Kind, Library};
@@ -296,6 +298,18 @@ impl Session {
         }
     }
 
+    /// How far apart the processors are now (us); `None` where ranks do not share memory or a processor.
+    fn apart(&self) -> Option<f64> {
+        if self.cable.is_some() {
+            return None;
+        }
+        let mut probe = Job::new(&self.limit());
+        probe.args(["--distance", "--seconds", "0.002"]);
+        let told = probe.run(Duration::from_secs(self.args.timeout)).ok()?;
+        let line: results::LimitLine = serde_json::from_str(told.trim()).ok()?;
+        Some(line.best)
+    }
+
     fn once(
         &mut self,
         round: usize,
@@ -310,6 +324,7 @@ impl Session {
         let threads = library::threads(Path::new(what.program));
         let mut record = json!({ "round": round, "case": what.title(), "library": who.name,
                                  "command": command, "threads": threads });
+        let near = self.apart();
         let mut busy = Vec::new();
         if what.loaded {
             for processor in machine::processors() {
@@ -333,10 +348,12 @@ impl Session {
             let _ = child.kill();
             let _ = child.wait();
         }
+        let distance = near.zip(self.apart()).map(|(before, after)| Distance { before, after });
+        record["apart"] = distance.map_or(Value::Null, Distance::describe);
         let told = told.and_then(|output| {
             record["output"] =
                 output.lines().filter_map(|l| serde_json::from_str::<Value>(l).ok()).collect();
-            self.results.add(case, library, &output)
+            self.results.add(case, library, distance, &output)
         });
         if let Err(error) = told {
             bar.println(format!("{}: {} failed: {error}", who.name, what.title()));
@@ -347,13 +364,15 @@ impl Session {
         Ok(())
     }
 
-    fn report(&self) -> Result<(), String> {
+    fn report(&mut self) -> Result<(), String> {
+        let apart = self.results.like_with_like(self.cases.len());
         let mut text = variants::heading(&self.libraries, self.args.progress);
-        text += &table::render(&self.cases, &self.libraries, &self.results);
+        text += &table::render(&self.cases, &apart, &self.libraries, &self.results);
         text += &self.notes();
         if self.args.matrix {
-            text += &ratios::render(&self.cases, &self.libraries, &self.results);
-            println!("{}", ratios::render(&self.cases, &self.libraries, &self.results));
+            let ratios = ratios::render(&self.cases, &apart, &self.libraries, &self.results);
+            println!("{ratios}");
+            text += &ratios;
         } else {
             println!("{text}");
         }
@@ -384,7 +403,9 @@ impl Session {
             "\nmedian (best) of {} runs in turn. weft/best: median over the best peer's median,\n\
              where a library has several columns its best; verdict: ahead, behind, or level\n\
              (within 3 %), less being better for us and %.\n\
-             limit: cache-line ping-pong (latency), memcpy (bandwidth), two at once (bidirectional).\n",
+             limit: cache-line ping-pong (latency), memcpy (bandwidth), two at once (bidirectional).\n\
+             apart: half a round trip of a cache line before and after a run; where it changes, as in a\n\
+             virtual machine, a case compares the runs at the distance that most have in common.\n",
             self.args.rounds
         );
         let mut failures: Vec<(String, usize)> = Vec::new();

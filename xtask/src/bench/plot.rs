@@ -177,10 +177,10 @@ mod tests {
         let mut results = Results::default();
         for (size, share) in [(8, 0), (64, 0)] {
             let line = format!("{{\"size\":{size},\"value\":{share},\"unit\":\"% hidden\"}}");
-            results.add(0, 0, &line).unwrap();
+            results.add(0, 0, None, &line).unwrap();
         }
         assert!(panels(&cases, 1, &results).is_empty());
-        results.add(0, 0, "{\"size\":4096,\"value\":30,\"unit\":\"% hidden\"}").unwrap();
+        results.add(0, 0, None, "{\"size\":4096,\"value\":30,\"unit\":\"% hidden\"}").unwrap();
         assert_eq!(panels(&cases, 1, &results)[0].lines, [[(2.0, 30.0, 30.0)]]);
     }
 }

@@ -8,7 +8,14 @@ use std::fmt::Write;
 
 /// Weft's median over the best peer's median, then our time in the smallest and the largest size; empty
 /// without us. `!` marks what is short: a time that is more than 3 per cent above the best peer's.
-pub fn render(cases: &[Case], libraries: &[Library], results: &Results) -> String {
+/// `apart`: how far apart the processors were in the runs that were compared (us), by case, and how many runs
+/// those were; empty where no run was left out.
+pub fn render(
+    cases: &[Case],
+    apart: &[Option<f64>],
+    libraries: &[Library],
+    results: &Results,
+) -> String {
     let ours = |library: usize| libraries[library].kind == Kind::Weft;
     if !(0..libraries.len()).any(ours) {
         return String::new();
@@ -18,7 +25,7 @@ pub fn render(cases: &[Case], libraries: &[Library], results: &Results) -> Strin
     sizes.dedup();
     let mut head = vec!["weft/best".to_owned()];
     head.extend(sizes.iter().map(|&bytes| size(bytes)));
-    head.push("us".to_owned());
+    head.extend(["us", "apart", "runs"].map(str::to_owned));
     let mut grid = vec![head];
     let mut all = Vec::new();
     for (number, case) in cases.iter().enumerate() {
@@ -31,6 +38,10 @@ pub fn render(cases: &[Case], libraries: &[Library], results: &Results) -> Strin
         }
         let times = rows.iter().filter_map(|r| r.best_median(ours)).map(figure);
         line.push(times.collect::<Vec<_>>().join(" "));
+        if let Some(us) = apart.get(number).copied().flatten() {
+            let runs = rows.iter().flat_map(|r| r.samples.values()).map(Vec::len).min();
+            line.extend([figure(us), runs.unwrap_or(0).to_string()]);
+        }
         grid.push(line);
     }
     let mut text = "\n".to_owned();
@@ -64,7 +75,7 @@ mod tests {
         let mut results = Results::default();
         for (library, value) in [(0, 3.0), (1, 2.0), (2, 5.0)] {
             let text = format!("{{\"size\":8,\"value\":{value},\"unit\":\"us\"}}");
-            results.add(0, library, &text).unwrap();
+            results.add(0, library, None, &text).unwrap();
         }
         assert_eq!(ratio(&results.rows[0], |l| l == 0), Some(1.5));
     }

@@ -1,5 +1,6 @@
 //! What was measured: samples by case, size and library, and their medians.
 
+use super::distance::{self, Distance};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -17,6 +18,7 @@ pub struct LimitLine {
     pub limit: String,
     pub size: u64,
     pub value: f64,
+    pub best: f64,
 }
 
 /// A row of the table: one figure, a sample a run for each library.
@@ -63,9 +65,22 @@ impl Row {
     }
 }
 
+/// One run of a benchmark.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Index into the list of cases.
+    pub case: usize,
+    /// Index into the list of libraries.
+    pub library: usize,
+    /// `None` if it was not measured: there is one processor, or the ranks are elsewhere.
+    pub distance: Option<Distance>,
+    pub lines: Vec<Line>,
+}
+
 #[derive(Default)]
 pub struct Results {
     pub rows: Vec<Row>,
+    runs: Vec<Run>,
     /// Samples of the machine's limits by name and size.
     pub limits: BTreeMap<(String, u64), Vec<f64>>,
     /// (case, library) and why; as many as there were failed runs.
@@ -74,17 +89,52 @@ pub struct Results {
 
 impl Results {
     /// Takes in the output of one run. An error is output that is not ours.
-    pub fn add(&mut self, case: usize, library: usize, output: &str) -> Result<(), String> {
-        let mut found = 0;
+    pub fn add(
+        &mut self,
+        case: usize,
+        library: usize,
+        distance: Option<Distance>,
+        output: &str,
+    ) -> Result<(), String> {
+        let mut lines = Vec::new();
         for text in output.lines().filter(|l| l.starts_with("{\"size\"")) {
             let line: Line = serde_json::from_str(text).map_err(|e| format!("'{text}': {e}"))?;
             if !line.value.is_finite() {
                 return Err(format!("'{text}': not a finite figure"));
             }
-            self.row(case, &line).samples.entry(library).or_default().push(line.value);
-            found += 1;
+            lines.push(line);
         }
-        if found == 0 { Err("it printed no figures".to_owned()) } else { Ok(()) }
+        if lines.is_empty() {
+            return Err("it printed no figures".to_owned());
+        }
+        let run = Run { case, library, distance, lines };
+        self.count(&run);
+        self.runs.push(run);
+        Ok(())
+    }
+
+    fn count(&mut self, run: &Run) {
+        for line in &run.lines {
+            let row = self.row(run.case, line);
+            row.samples.entry(run.library).or_default().push(line.value);
+        }
+    }
+
+    /// From here on the rows of a case hold the runs at one distance of the processors, if there is one at
+    /// which each library ran; returns for each of the `cases` that distance (us), if there were several.
+    pub fn like_with_like(&mut self, cases: usize) -> Vec<Option<f64>> {
+        let runs = std::mem::take(&mut self.runs);
+        let places = distance::places(&runs);
+        let chosen: Vec<_> = (0..cases).map(|c| distance::choose(&runs, c, &places)).collect();
+        for row in &mut self.rows {
+            row.samples.clear();
+        }
+        for run in runs.iter().filter(|r| distance::counts(r, chosen[r.case], &places)) {
+            self.count(run);
+        }
+        self.runs = runs;
+        let told = |at: Option<usize>| at.filter(|_| places.len() > 1).map(|at| places[at]);
+        chosen.into_iter().map(told).collect()
     }
 
     fn row(&mut self, case: usize, line: &Line) -> &mut Row {
@@ -151,9 +201,9 @@ mod tests {
         let mut results = Results::default();
         for (library, value) in [(0, 3.0), (1, 2.0), (2, 5.0)] {
             let text = format!("noise\n{{\"size\":8,\"value\":{value},\"unit\":\"us\",\"x\":1}}\n");
-            results.add(0, library, &text).unwrap();
+            results.add(0, library, None, &text).unwrap();
             let text = format!("{{\"size\":8,\"value\":{value},\"unit\":\"GB/s\"}}");
-            results.add(1, library, &text).unwrap();
+            results.add(1, library, None, &text).unwrap();
         }
         results
     }
@@ -172,7 +222,7 @@ mod tests {
             [("%", true), ("% hidden", false), ("us waiting", true), ("% available", false)];
         for (unit, _) in units {
             let line = format!("{{\"size\":8,\"value\":4,\"unit\":\"{unit}\"}}");
-            results.add(0, 0, &line).unwrap();
+            results.add(0, 0, None, &line).unwrap();
         }
         // A size may have several figures, told apart by their units.
         let told = results.rows.iter().map(|r| (r.unit.as_str(), r.lower_is_better()));
@@ -181,7 +231,7 @@ mod tests {
 
     #[test]
     fn output_without_figures_is_an_error() {
-        assert!(Results::default().add(0, 0, "hello").is_err());
-        assert!(Results::default().add(0, 0, "{\"size\":8,\"value\":nan}").is_err());
+        assert!(Results::default().add(0, 0, None, "hello").is_err());
+        assert!(Results::default().add(0, 0, None, "{\"size\":8,\"value\":nan}").is_err());
     }
 }

@@ -6,7 +6,13 @@ use super::results::{Results, Row};
 use std::fmt::Write;
 
 /// A cell for each library: the median and, in brackets, the best run.
-pub fn render(cases: &[Case], libraries: &[Library], results: &Results) -> String {
+/// `apart`: the distance of the processors, by case, where runs at others were left out.
+pub fn render(
+    cases: &[Case],
+    apart: &[Option<f64>],
+    libraries: &[Library],
+    results: &Results,
+) -> String {
     let weft = libraries.iter().any(|l| l.kind == Kind::Weft);
     let mut head = vec!["size".to_owned(), "unit".to_owned()];
     head.extend(libraries.iter().map(|l| l.name.clone()));
@@ -31,7 +37,11 @@ pub fn render(cases: &[Case], libraries: &[Library], results: &Results) -> Strin
             cells.extend((0..libraries.len()).map(|l| absent(number, l, results)));
             grid.push(cells);
         }
-        let _ = writeln!(text, "\n{}", case.title());
+        let far = apart.get(number).copied().flatten().map(|us| {
+            let runs = rows.iter().flat_map(|r| r.samples.values()).map(Vec::len).min();
+            format!("; {} runs and more, processors {} us apart", runs.unwrap_or(0), figure(us))
+        });
+        let _ = writeln!(text, "\n{}{}", case.title(), far.unwrap_or_default());
         align(&grid, &mut text);
     }
     text
@@ -143,10 +153,10 @@ mod tests {
             for (size, share) in [8, 64].into_iter().zip(shares) {
                 let unit = "% hidden";
                 let line = format!("{{\"size\":{size},\"value\":{share},\"unit\":\"{unit}\"}}");
-                results.add(0, library, &line).unwrap();
+                results.add(0, library, None, &line).unwrap();
             }
         }
-        let text = render(&cases, &libraries, &results);
+        let text = render(&cases, &[], &libraries, &results);
         let row = |size: &str| text.lines().find(|l| l.trim().starts_with(size)).unwrap();
         assert!(!row("8 ").contains("inf") && !row("8 ").contains("ahead"), "{text}");
         assert!(row("64 ").contains("0.50") && row("64 ").contains("behind"), "{text}");
