@@ -38,6 +38,9 @@ const RATE: u128 = 10_000;
 const FRESH_RATE: u128 = 11_500;
 pub(crate) const FRESH_LEAST: usize = 4 << 10;
 
+/// Copies for far caches, in bytes, that gain by going past the own.
+const FAR_LEAST: usize = 2 << 10;
+
 /// Every so many of these copies are timed: the clock takes as long as copying a few hundred bytes.
 const SAMPLE: u32 = 16;
 
@@ -82,6 +85,13 @@ pub fn is_past(len: usize) -> bool {
 #[inline]
 pub fn is_told_past(len: usize) -> bool {
     count_past(len >= FROM.load(Relaxed))
+}
+
+/// The same of what this process also reads of others ([`sense`], [`take_fresh`]), and if somebody says so.
+#[inline]
+pub fn is_past_far(len: usize) -> bool {
+    let asked = ASKED.load(Relaxed) != usize::MAX && len >= FAR_LEAST;
+    count_past(len >= FROM.load(Relaxed) || asked && is_far())
 }
 
 #[inline]

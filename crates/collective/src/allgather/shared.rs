@@ -58,7 +58,8 @@ pub async fn shared<F: Fabric>(
         return Ok(());
     }
     let steps = most.div_ceil(DESK).max(1);
-    let hall = board.hall(link, steps as u64, most.min(DESK)).await?.taken();
+    let hall = board.hall(link, steps as u64, most.min(DESK)).await?;
+    let hall = if size == 2 { hall.taken() } else { hall };
     for t in 0..steps {
         let cut = |block: Sge| {
             let (at, len) = part(block.len(), DESK, t);

@@ -5,7 +5,7 @@
 //!   up to LAST bytes:   all put their data down;  the last to come combines all, leaves the result with
 //!                       rank 0 and lets the others go, who read it        (2 ranks: each combines for itself)
 //!   2 ranks, up to PAIR: the same for each part of 16 KiB
-//!   beyond, in equal segments of at most 60 KiB:
+//!   beyond, in equal segments of at most two thirds of a desk (60 KiB to 250 KiB):
 //!     step t            put segment t down;  meet;  read the sums of segment t-1 from everybody's desk;
 //!                       combine slice r of segment t of all desks, on the own desk for step t+1
 //!   more ranks, long payloads: `in_place.rs`
@@ -16,7 +16,7 @@
 
 use super::in_place;
 use crate::pieces::{fold, overlap, part, slice};
-use crate::shared::{DESK, Hall, SUMS, segment};
+use crate::shared::{Hall, segment};
 use crate::{Board, Link, Reduce};
 use weft_fabric::{Fabric, Fault, Sge};
 
@@ -116,13 +116,17 @@ pub(crate) async fn in_slices<F: Fabric>(
     let unit = unit.max(1);
     // Two ranks on two processors work at once, in short parts; more ranks are seldom woken.
     let short = if size == 2 { (data.len() / 10).max(SHORT) } else { usize::MAX };
-    let steps = data.len().div_ceil(segment(unit).min(short));
+    let steps = data.len().div_ceil(segment(board.desk(link).await?, unit).min(short));
     let most = data.len().div_ceil(steps).next_multiple_of(unit);
     // Behind the operands; no slice is longer than its share and an element.
     let longest = most.min(data.len());
     let sums_at = longest.next_multiple_of(64);
     let span = sums_at + longest / size + unit;
     let hall = board.hall(link, steps as u64 + 1, span).await?;
+    // Each slice of the operands has one reader; the sums have all.
+    let crowd = size > 2;
+    let hall = if crowd { hall.taken() } else { hall };
+    let aside = crowd.then(|| link.stage(longest / size + unit));
     for t in 0..=steps {
         let (at, len) = part(data.len(), most, t);
         let (start, own) = slice(len, unit, me, size);
@@ -134,10 +138,16 @@ pub(crate) async fn in_slices<F: Fabric>(
         if takes && t > 0 {
             take(&hall, (result, sums_at), (most, unit), t - 1).await?;
         }
-        let sum = hall.desk().part(sums_at, own);
+        let sum = match &aside {
+            Some(aside) => aside.sge().part(0, own),
+            None => hall.desk().part(sums_at, own),
+        };
         let operand = async |rank, spare| hall.operand(rank, start, spare).await;
         fold(link, 0..size, (data.part(at + start, own), sum), op, operand).await?;
         hall.done_with(start, own);
+        if crowd {
+            hall.put_for_all(sums_at, sum);
+        }
         if takes {
             result.part(at + start, own).copy_from(sum);
         }
@@ -156,11 +166,11 @@ async fn take<F: Fabric>(
     let (at, len) = part(result.len(), most, t);
     for rank in (1..size).map(|i| (link.rank + i) % size) {
         let (start, len) = slice(len, unit, rank, size);
-        hall.look(rank, sums_at, result.part(at + start, len)).await?;
+        let into = result.part(at + start, len);
+        match size {
+            2 => hall.look(rank, sums_at, into).await?,
+            _ => hall.look_with_others(rank, sums_at, into).await?,
+        }
     }
     Ok(())
 }
-
-// Half of the largest segment, rounded up to elements, fits behind the operands.
-const _: () =
-    assert!((SUMS - 4 * crate::shared::UNIT_MOST) / 2 + crate::shared::UNIT_MOST <= DESK - SUMS);

@@ -1,7 +1,7 @@
 //! SHARED: every rank reads its blocks from where they were put down, or are.
 //!
 //! ```text
-//!   in parts of DESK / (N - 1) bytes:   put N - 1 parts down;  meet;  read one from each desk
+//!   in parts of a desk / (N - 1) bytes: put N - 1 parts down;  meet;  read one from each desk
 //!   2 ranks, up to SAID bytes:          written to the other at once with the news of it
 //!   longer blocks:                      name;                         read one from each rank's memory;  meet
 //! ```
@@ -10,22 +10,23 @@
 
 use crate::board::SAID;
 use crate::pieces::part;
-use crate::shared::{DESK, NAME};
+use crate::shared::NAME;
 use crate::{Board, Link};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Bytes of a block up to which it is put down, by two ranks; by more, if so many meetings are enough (measured, 64 KiB
-/// on 8 ranks of 2 processors: 530 us put down, 300 read in place; 32 KiB on 4 ranks: 37 and 40).
+/// Bytes of a block up to which it is put down, by two ranks; by more, if so many meetings are enough (measured, 2 processors,
+/// 8 ranks: 256 KiB put down in 0.98 ms, read in place in 1.34, 512 KiB in 2.80 and 2.90; 4 ranks: 512 KiB in 268 us and 304,
+/// 1 MiB in 1.09 ms and 1.02).
 const STAGED: usize = 256 << 10;
-const MEETINGS: usize = 2;
+const MEETINGS: usize = 4;
 
-fn staged(size: usize) -> usize {
-    if size == 2 { STAGED } else { MEETINGS * room(size) }
+fn staged(desk: usize, size: usize) -> usize {
+    if size == 2 { STAGED } else { MEETINGS * room(desk, size) }
 }
 
 /// Bytes of a block that a desk has room for.
-fn room(size: usize) -> usize {
-    DESK / (size - 1).max(1) / 64 * 64
+fn room(desk: usize, size: usize) -> usize {
+    desk / (size - 1).max(1) / 64 * 64
 }
 
 /// `out[r]` goes to `into[me]` of rank r. All blocks of all ranks have one length. `out` and `into` do not
@@ -52,7 +53,8 @@ pub async fn shared<F: Fabric>(
         copy_own();
         return Ok(());
     }
-    if block > staged(size) && board.direct(link).await? {
+    let desk = board.desk(link).await?;
+    if block > staged(desk, size) && board.direct(link).await? {
         let hall = board.hall(link, 2, size * NAME).await?;
         // On the desk, by rank: where its block is.
         let mut regions = Vec::with_capacity(size);
@@ -68,7 +70,7 @@ pub async fn shared<F: Fabric>(
         regions.into_iter().for_each(|region| link.endpoint.fabric().withdraw(region));
         return Ok(());
     }
-    let room = room(size).min(block.next_multiple_of(64)).max(64);
+    let room = room(desk, size).min(block.next_multiple_of(64)).max(64);
     let steps = block.div_ceil(room).max(1);
     let hall = board.hall(link, steps as u64, room * (size - 1)).await?.taken();
     for t in 0..steps {

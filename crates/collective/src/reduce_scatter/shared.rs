@@ -2,14 +2,13 @@
 //!
 //! ```text
 //!   2 ranks, up to SAID bytes:    written to the other at once with the news of it
-//!   in parts of DESK / N bytes:   put N parts down;  meet;  combine one from each desk
+//!   in parts of a desk / N bytes: put N parts down;  meet;  combine one from each desk
 //! ```
 //! Cost: a meeting a part ([`crate::shared`]), each block copied once, read and combined. Chosen on one machine.
 
 use crate::allreduce::central::combine_pair;
 use crate::board::SAID;
 use crate::pieces::{fold, overlap, part};
-use crate::shared::DESK;
 use crate::{Board, Link, Reduce};
 use weft_fabric::{Fabric, Fault, Sge};
 
@@ -37,7 +36,8 @@ pub async fn shared<F: Fabric>(
         return Ok(());
     }
     let most = lens.iter().copied().max().unwrap_or(0);
-    let room = (DESK / size / unit.max(1) * unit.max(1)).min(most).max(1);
+    let desk = board.desk(link).await?;
+    let room = (desk / size / unit.max(1) * unit.max(1)).min(most).max(1);
     let steps = most.div_ceil(room).max(1);
     let own_at: usize = lens[..me].iter().sum();
     // In place, part t of the result lies on what was put down in step t or before.
