@@ -60,7 +60,7 @@ const STEP: usize = 256;
 const NARROW: usize = 256 << 10;
 
 /// Of the wide board, payloads' worth that are used between far caches and where ranks share processors.
-const FEW: usize = 4;
+const FEW: usize = 12;
 
 /// Payloads on a board at once.
 const PLACES: usize = 1 << 10;

@@ -69,7 +69,7 @@ impl WaitPolicy {
             spin: Duration::from_micros(500),
             turns: 4,
             yields: 50,
-            foreign: Duration::from_micros(100),
+            foreign: Duration::from_micros(250),
             distrust: Duration::from_millis(1),
             distrust_most: Duration::from_millis(64),
             nap: Duration::from_millis(500),
