@@ -59,7 +59,8 @@ const STEP: usize = 256;
 /// Bytes of the board for short payloads, of a shelf that has some left for others.
 const NARROW: usize = 256 << 10;
 
-/// Of the wide board, payloads' worth that are used between far caches and where ranks share processors.
+/// Of the wide board, payloads' worth that are used between far caches and where ranks share processors (measured, 4 ranks on
+/// 2 processors, bcast of 64 KiB: with 4 of them 15 us, with 12 7: ranks go ahead of each other).
 const FEW: usize = 12;
 
 /// Payloads on a board at once.

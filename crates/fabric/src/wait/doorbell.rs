@@ -39,24 +39,29 @@ pub trait Sleep: Send + Sync {
 /// A [`Sleep`] on a futex that works across processes: it may lie in shared memory (all zero is a
 /// good initial state) or on the heap.
 ///
-/// Contract. Sleepers change `sleepers`, wakers change `bell`; anybody may do either.
+/// Contract. Sleepers change `sleepers` and clear `rung`, wakers set `rung` and change `bell`; anybody may do either.
 ///
 /// ```text
 ///   waker                             sleeper
 ///   publish (any store)               sleepers += 1
-///   fence(SeqCst)                     fence(SeqCst)
-///   sleepers != 0 ?                   token = bell
+///   fence(SeqCst)                     token = bell
+///   sleepers != 0 and not rung ?      rung = false
+///     rung = true (swap)              fence(SeqCst)
 ///     bell += 1, FUTEX_WAKE           poll everything
 ///                                     FUTEX_WAIT while bell == token
 /// ```
 /// The fences are totally ordered. If the waker's comes first, the sleeper's poll sees what was
-/// published; if the sleeper's comes first, the waker sees it and rings. A ring between `arm` and
-/// `sleep` changes `bell`, and the kernel compares it with `token` before it sleeps.
+/// published; if the sleeper's comes first, the waker sees it and rings, unless somebody has set `rung` after the
+/// sleeper cleared it. Then `bell` changes after `token` was taken, and the kernel compares them before it sleeps. So
+/// one waker rings for all until the next `arm`: who is woken may come to a processor only when hundreds of messages have
+/// arrived. All changes of `rung` are swaps, so that whoever sets it comes after the `token` of everyone who cleared it.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub struct Doorbell {
     sleepers: AtomicU32,
     bell: AtomicU32,
+    /// 1: whoever has taken a token since it was cleared is rung for.
+    rung: AtomicU32,
     #[cfg(loom)]
     queue: model::Queue,
 }
@@ -66,8 +71,8 @@ impl Doorbell {
         Doorbell::default()
     }
 
-    /// Called after something was published: rings if anybody sleeps or is about to, and says
-    /// whether.
+    /// Called after something was published: rings if anybody sleeps or is about to and is not rung for yet. Says whether
+    /// anybody does.
     #[inline]
     pub fn wake(&self) -> bool {
         fence(Ordering::SeqCst);
@@ -79,7 +84,10 @@ impl Doorbell {
     #[inline]
     pub fn wake_fenced(&self) -> bool {
         let asleep = self.sleepers.load(Ordering::Relaxed) != 0;
-        if asleep {
+        if asleep
+            && self.rung.load(Ordering::Relaxed) == 0
+            && self.rung.swap(1, Ordering::AcqRel) == 0
+        {
             self.ring();
         }
         asleep
@@ -89,8 +97,10 @@ impl Doorbell {
 impl Sleep for Doorbell {
     fn arm(&self) -> Token {
         self.sleepers.fetch_add(1, Ordering::Relaxed);
+        let token = Token(self.bell.load(Ordering::Acquire));
+        self.rung.swap(0, Ordering::AcqRel);
         fence(Ordering::SeqCst);
-        Token(self.bell.load(Ordering::Acquire))
+        token
     }
 
     fn sleep(&self, token: Token, limit: Duration) {
@@ -187,6 +197,25 @@ mod tests {
     }
 
     #[test]
+    fn whoever_sleeps_is_rung_for_once() {
+        let bell = Doorbell::new();
+        let rings = || bell.bell.load(Ordering::Relaxed);
+        let first = bell.arm();
+        assert!(bell.wake() && bell.wake() && bell.wake());
+        assert_eq!(rings(), 1);
+        // Another thread of the process, before the first has run.
+        let second = bell.arm();
+        assert!(bell.wake() && bell.wake());
+        assert_eq!(rings(), 2);
+        for token in [first, second] {
+            bell.sleep(token, Duration::MAX);
+            bell.disarm();
+        }
+        assert!(!bell.wake());
+        assert_eq!(rings(), 2);
+    }
+
+    #[test]
     fn nobody_is_rung_for_when_nobody_sleeps() {
         let bell = Doorbell::new();
         bell.wake();
@@ -212,5 +241,58 @@ mod tests {
             bell.disarm();
         }
         waker.join().unwrap();
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use loom::sync::Arc;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    fn wait(bell: &Doorbell, ready: impl Fn() -> bool) {
+        while !ready() {
+            let token = bell.arm();
+            if !ready() {
+                bell.sleep(token, Duration::MAX);
+            }
+            bell.disarm();
+        }
+    }
+
+    /// `sleepers` threads wait for what two others publish, each of whom may leave the ring to the other.
+    fn everybody_hears_of_both(sleepers: usize, preemptions: usize) {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(preemptions);
+        model.check(move || {
+            let bell = Arc::new(Doorbell::new());
+            let flags = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
+            let mut threads = Vec::new();
+            for i in 0..2 {
+                let (bell, flags) = (bell.clone(), flags.clone());
+                threads.push(loom::thread::spawn(move || {
+                    flags[i].store(1, Relaxed);
+                    bell.wake();
+                }));
+            }
+            for _ in 1..sleepers {
+                let (bell, flags) = (bell.clone(), flags.clone());
+                threads.push(loom::thread::spawn(move || {
+                    wait(&bell, || flags[1].load(Relaxed) == 1);
+                }));
+            }
+            wait(&bell, || flags.iter().all(|flag| flag.load(Relaxed) == 1));
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn loom_a_waker_may_leave_the_ring_to_another() {
+        everybody_hears_of_both(1, 2);
+    }
+
+    #[test]
+    fn loom_a_ring_is_for_all_who_sleep() {
+        everybody_hears_of_both(2, 2);
     }
 }
