@@ -19,6 +19,7 @@
 
 use crate::gate::{Gate, Turn};
 use crate::link::share_memory;
+use crate::posts::Posts;
 use crate::shared::Desks;
 use crate::{Link, allgather};
 use std::cell::{Cell, OnceCell};
@@ -39,13 +40,20 @@ pub struct Board<F: Fabric> {
     made: OnceCell<Made<F>>,
     /// Further memory of the algorithms that read each other's.
     pub(crate) desks: Desks<F>,
+    /// And of those in which ranks put pieces down for others.
+    pub(crate) posts: Posts<F>,
     gate: Gate<F>,
 }
 
 impl<F: Fabric> Board<F> {
     /// `many`: whether a communicator of the process may still have many desks.
     pub fn new(many: Rc<Cell<bool>>) -> Self {
-        Board { made: OnceCell::new(), desks: Desks::new(many), gate: Gate::default() }
+        Board {
+            made: OnceCell::new(),
+            desks: Desks::new(many),
+            posts: Posts::default(),
+            gate: Gate::default(),
+        }
     }
 }
 

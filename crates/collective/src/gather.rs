@@ -2,8 +2,10 @@
 
 mod binomial;
 mod flat;
+mod shared;
 mod through_allgather;
 
 pub use binomial::{binomial, binomial_unequal};
 pub use flat::flat;
+pub use shared::shared;
 pub use through_allgather::through_allgather;

@@ -26,6 +26,7 @@ pub mod map;
 pub mod maps;
 pub mod neighbor;
 mod pieces;
+mod posts;
 pub mod rank;
 pub mod reduce;
 pub mod reduce_scatter;

@@ -82,6 +82,7 @@ pub async fn gather<F: Fabric>(
         (Method::Flat, _) => gather::flat(link, root, mine, blocks).await,
         (Method::Binomial, Gatherv) => gather::binomial_unequal(link, root, mine, blocks).await,
         (Method::Binomial, _) => gather::binomial(link, root, mine, blocks).await,
+        (Method::Shared, _) => gather::shared(link, &ground.board, root, mine, blocks).await,
         (Method::Allgather, _) => gather::through_allgather(link, ground, root, mine, blocks).await,
         (Method::TwoLevel, _) => two_level::gather(link, ground, root, mine, blocks).await,
         _ => unlisted(choice),
@@ -102,6 +103,7 @@ pub async fn scatter<F: Fabric>(
         (Method::Flat, _) => scatter::flat(link, root, blocks, mine).await,
         (Method::Binomial, Scatterv) => scatter::binomial_unequal(link, root, blocks, mine).await,
         (Method::Binomial, _) => scatter::binomial(link, root, blocks, mine).await,
+        (Method::Shared, _) => scatter::shared(link, &ground.board, root, blocks, mine).await,
         (Method::TwoLevel, _) => two_level::scatter(link, ground, root, blocks, mine).await,
         _ => unlisted(choice),
     }

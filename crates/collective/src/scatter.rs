@@ -2,6 +2,8 @@
 
 mod binomial;
 mod flat;
+mod shared;
 
 pub use binomial::{binomial, binomial_unequal};
 pub use flat::flat;
+pub use shared::shared;

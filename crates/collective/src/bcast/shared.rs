@@ -1,24 +1,21 @@
-//! SHARED: everybody straight from the root, or from its desk.
+//! SHARED: everybody straight from the root.
 //!
 //! ```text
 //!   up to SENT bytes,
-//!   or to one other:    0 --> 1     0 --> 2     0 --> 3     ...     messages, and nobody else waits
-//!   beyond, step t:     the root puts part t down;  meet;  all others read it, while the root puts part t+1 down
+//!   or to one other:    0 --> 1     0 --> 2     0 --> 3     ...     messages
+//!   beyond, part t:     the root puts it down once, for all;        all others read it, each when it comes
 //! ```
-//! Cost: N - 1 messages by the root; or a meeting a part ([`crate::shared`]), one copy by the root and one by each
-//! other. Parts are met for by the length that each rank names: ranks that do not agree about it are not
-//! told, and fall out of step. So it is chosen for what is sent alone, and beyond by name. A message to one other is
-//! copied by both at the same time ([`weft_p2p`]).
+//! Cost: N - 1 messages by the root; or one copy by the root and one by each other, and no message
+//! ([`crate::posts`]). Chosen on one machine. A message to one other is copied by both at the same time ([`weft_p2p`]).
 
+use super::flat;
 use crate::pieces::part;
+use crate::posts::PIECE;
 use crate::{Board, Link};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Bytes that are sent.
 const SENT: usize = 16 << 10;
-
-/// Bytes of a part.
-const PART: usize = 64 << 10;
 
 /// `data` of `root` is copied to `data` of everybody; same length everywhere.
 pub async fn shared<F: Fabric>(
@@ -27,30 +24,21 @@ pub async fn shared<F: Fabric>(
     root: usize,
     data: Sge,
 ) -> Result<(), Fault> {
-    let size = link.size();
+    let (size, parts) = (link.size(), data.len().div_ceil(PIECE));
     if size == 1 {
         return Ok(());
     }
     if data.len() <= SENT || size == 2 {
-        if link.rank != root {
-            return link.recv(root, data).await;
-        }
-        let mut sends = Vec::new();
-        for to in (1..size).map(|i| (root + i) % size) {
-            sends.extend(link.isend(to, data));
-        }
-        return link.wait_all(sends).await;
+        return flat(link, root, data).await;
     }
-    let steps = data.len().div_ceil(PART);
-    let hall = board.hall(link, steps as u64, PART.min(data.len())).await?;
-    for t in 0..steps {
-        let (at, len) = part(data.len(), PART, t);
-        if link.rank == root {
-            hall.put(0, data.part(at, len));
-        }
-        hall.meet().await?;
-        if link.rank != root {
-            hall.look(root, 0, data.part(at, len)).await?;
+    let Some(post) = board.posts.enter(link, parts, data.len()).await? else {
+        return flat(link, root, data).await;
+    };
+    for t in 0..parts {
+        let (at, len) = part(data.len(), PIECE, t);
+        match link.rank == root {
+            true => post.put_for_all(t, data.part(at, len)).await?,
+            false => post.take(t, root, data.part(at, len), false).await?,
         }
     }
     Ok(())

@@ -3,8 +3,8 @@
 use crate::group::Group;
 use crate::group::common::{Body, Rank, SETUPS, bytes, pattern, world};
 use fastrand::Rng;
-use weft_collective::allgather;
-use weft_fabric::Fabric;
+use weft_collective::{allgather, barrier, bcast, gather, scatter};
+use weft_fabric::{Fabric, Sge, Staging};
 
 /// A communicator a round, which ends with its only operation: the next one's memory is the last one's, as
 /// soon as all ranks are done with that.
@@ -48,4 +48,104 @@ fn desks_go_back_when_all_have_read_them() {
         world(n, SETUPS[0], &Rounds);
         world(n, SETUPS[6], &Rounds);
     }
+}
+
+/// Operations of any kinds, lengths and roots, up to three under way at once, of ranks that are late now and then: what a
+/// rank puts down for others stays until they have read it.
+struct Pieces;
+
+/// An operation under way, what it moves, and what must come out.
+struct Moved {
+    task: weft_process::Task,
+    buffers: Vec<(Staging, Vec<u8>)>,
+    _others: Vec<Staging>,
+}
+
+fn start<F: Fabric>(group: &Group<F>, key: u64) -> Moved {
+    let (rank, me, n) = (group.rank, group.me, group.size());
+    let mut rng = Rng::with_seed(key / 20);
+    // Some twenty alike, and others between.
+    let lens = [8, 16, 500, 4096, 20_000, 65_536, 150_000];
+    let mut len = lens[rng.usize(0..lens.len())];
+    rng.seed(key);
+    if rng.u8(0..6) == 0 {
+        len = lens[rng.usize(0..lens.len())];
+    }
+    let root = if rng.bool() { 0 } else { key as usize % n };
+    let kind = rng.u8(0..3);
+    let (link, ground) = (group.link(), group.ground.clone());
+    let data = |r: usize| pattern(key << 8 | r as u64, len);
+    let all = |own: &dyn Fn(usize) -> Staging| -> Vec<Staging> {
+        if me == root { (0..n).map(own).collect() } else { Vec::new() }
+    };
+    let sges = |blocks: &[Staging]| -> Vec<Sge> { blocks.iter().map(|b| b.sge()).collect() };
+    let engine = rank.engine();
+    match kind {
+        0 => {
+            let (mine, blocks) = (rank.buffer(&data(me)), all(&|_| rank.empty(len)));
+            let (out, into) = (mine.sge(), sges(&blocks));
+            let task = engine.spawn(async move {
+                Ok(gather::shared(&link, &ground.board, root, out, &into).await?)
+            });
+            let buffers = blocks.into_iter().enumerate().map(|(r, b)| (b, data(r))).collect();
+            Moved { task, buffers, _others: vec![mine] }
+        }
+        1 => {
+            let (mine, blocks) = (rank.empty(len), all(&|r| rank.buffer(&data(r))));
+            let (into, out) = (mine.sge(), sges(&blocks));
+            let task = engine.spawn(async move {
+                Ok(scatter::shared(&link, &ground.board, root, &out, into).await?)
+            });
+            Moved { task, buffers: vec![(mine, data(me))], _others: blocks }
+        }
+        _ => {
+            let buffer = if me == root { rank.buffer(&data(root)) } else { rank.empty(len) };
+            let sge = buffer.sge();
+            let task = engine
+                .spawn(async move { Ok(bcast::shared(&link, &ground.board, root, sge).await?) });
+            Moved { task, buffers: vec![(buffer, data(root))], _others: Vec::new() }
+        }
+    }
+}
+
+impl Body for Pieces {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let mut rng = Rng::with_seed(70 + rank.me() as u64);
+        for context in 0..3 {
+            let all = (0..rank.size() as u32).collect();
+            let group = Group::new(rank, 400 + context, all).expect("everybody is a member");
+            let mut under_way = Vec::new();
+            for key in 0..200 {
+                under_way.push((key, start(&group, 1000 * context + key)));
+                while under_way.len() > 2 || (!under_way.is_empty() && rng.u8(0..3) == 0) {
+                    end(rank, under_way.swap_remove(rng.usize(0..under_way.len())));
+                }
+                if rng.u8(0..8) == 0 {
+                    (0..rng.usize(0..20)).for_each(|_| std::thread::yield_now());
+                }
+            }
+            under_way.into_iter().for_each(|moved| end(rank, moved));
+        }
+        assert_eq!(rank.engine().tasks(), 0);
+        // All have read everything, and said so: all memory goes back.
+        rank.block_on(barrier::dissemination(&Group::world(rank).link())).unwrap();
+        rank.endpoint().clear_parked();
+        assert_eq!(rank.endpoint().parked(), 0);
+    }
+}
+
+fn end<F: Fabric>(rank: &Rank<F>, (key, moved): (u64, Moved)) {
+    rank.until(|| moved.task.result()).expect("a collective operation");
+    for (i, (got, expected)) in moved.buffers.iter().enumerate() {
+        assert!(bytes(got) == *expected, "operation {key}, buffer {i}");
+    }
+}
+
+#[test]
+fn pieces_are_there_until_they_are_read() {
+    (2..=6).for_each(|n| world(n, SETUPS[0], &Pieces));
+    world(9, SETUPS[0], &Pieces);
+    [3, 4].into_iter().for_each(|n| world(n, SETUPS[3], &Pieces));
+    [3, 4].into_iter().for_each(|n| world(n, SETUPS[4], &Pieces));
+    [2, 5].into_iter().for_each(|n| world(n, SETUPS[6], &Pieces));
 }

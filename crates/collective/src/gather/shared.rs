@@ -1,0 +1,55 @@
+//! SHARED: each rank puts its block down, and the root reads them as they come.
+//!
+//! ```text
+//!   1, 2, 3, ...:   block ──> own ring;  on              the root:   1 <── ring of 1,  2 <── ring of 2, ...
+//! ```
+//! Cost: two copies of each block, one by its rank and one by the root, and no message ([`crate::posts`]). Chosen on one
+//! machine, between blocks that are sent at once and those that their ranks had better write to where they belong
+//! (`flat.rs`).
+
+use super::flat;
+use crate::pieces::part;
+use crate::posts::PIECE;
+use crate::{Board, Link, work};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// `mine` of every rank goes to `blocks[rank]` of the root (empty elsewhere), all of one length. The root's own block is
+/// copied unless both name the same memory.
+pub async fn shared<F: Fabric>(
+    link: &Link<F>,
+    board: &Board<F>,
+    root: usize,
+    mine: Sge,
+    blocks: &[Sge],
+) -> Result<(), Fault> {
+    let parts = mine.len().div_ceil(PIECE);
+    if link.size() == 1 || parts == 0 {
+        return flat(link, root, mine, blocks).await;
+    }
+    let Some(post) = board.posts.enter(link, parts, mine.len()).await? else {
+        return flat(link, root, mine, blocks).await;
+    };
+    let of = |block: Sge, t| {
+        let (at, len) = part(mine.len(), PIECE, t);
+        block.part(at, len)
+    };
+    if link.rank != root {
+        for t in 0..parts {
+            post.put_for(t, root, of(mine, t)).await?;
+        }
+        return Ok(());
+    }
+    work::copy(link, mine, blocks[root]);
+    for t in 0..parts {
+        // Those that have come first: the others' may come meanwhile.
+        let late: smallvec::SmallVec<[usize; 16]> =
+            post.others().filter(|&from| !post.is_there(t, from)).collect();
+        for from in post.others().filter(|from| !late.contains(from)) {
+            post.take(t, from, of(blocks[from], t), true).await?;
+        }
+        for &from in &late {
+            post.take(t, from, of(blocks[from], t), true).await?;
+        }
+    }
+    Ok(())
+}

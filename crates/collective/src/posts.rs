@@ -1,0 +1,454 @@
+//! Pieces that a rank puts down for one other or for all, and tells them where: rooted operations of ranks that share
+//! memory, in which nobody waits for more than the piece that it wants.
+//!
+//! ```text
+//!   each rank   a ring of bytes, in which it puts pieces down
+//!               a line for each other rank:  flag (8) | 7 words, by number modulo 7: what that one has put down here
+//!               a line for each other rank:  flag (8): how far that one has read
+//!
+//!   writer:     piece k ──copy──> own ring;    word and flag k ──> the readers' lines
+//!   reader:     flag >= k;    ring ──copy──> buffer;    flag k ──> the writer's line
+//! ```
+//! Pieces are numbered, the same on all ranks: an operation has as many numbers as its payload has parts, and operations take
+//! them in their order. A word says where the piece is and how long the payload is, so that ranks that do not agree about
+//! that are told.
+//!
+//! Why nothing is overwritten unread. Before a rank puts down piece k it has heard that all pieces with numbers up to
+//! k - 7 that it had put down have been read ([`AHEAD`]). So the word that it writes over is of a piece that is read; and what is
+//! unread beside the new piece is at most six pieces one behind the other, which the ring has room for: each
+//! number takes at most an eighth of it, and what is left over at the end of the ring is less.
+//!
+//! A line costs one transfer between caches, a piece two lines beside its bytes: about half of what a message on the shelf
+//! does (`weft_p2p`), which is matched, followed, and ended by a message.
+//!
+//! Memory: [`RING`] bytes a rank and communicator and two lines for each other rank, made by the first operation that needs
+//! them. Where there is none to spare the ranks agree to do without.
+
+use crate::gate::{Gate, Turn};
+use crate::{Link, allgather};
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use weft_fabric::{Counter, Fabric, Fault, Flag, Region, RemoteAddr, RemoteFlag, Sge, Work, pace};
+
+/// Numbers that a rank may be ahead of the readers of what it puts down: with the flag the words fill a line.
+const AHEAD: usize = 7;
+
+/// Bytes that a rank may put down under one number.
+pub const PIECE: usize = 64 << 10;
+
+/// Bytes of a ring.
+const RING: usize = (AHEAD + 1) * PIECE;
+
+/// Bytes of a line, and where the words of one are.
+const LINE: usize = 64;
+const WORD: usize = 8;
+
+/// Pieces begin at multiples of this.
+const STEP: usize = 64;
+
+/// A word: where the piece begins, in steps, below this bit; the payload's length above.
+const LENGTH_SHIFT: u32 = 24;
+
+/// The posts of a communicator, or the place for them.
+pub(crate) struct Posts<F: Fabric> {
+    gate: Gate<F>,
+    /// `None`: some rank had no memory for them.
+    made: OnceCell<Option<Made<F>>>,
+}
+
+impl<F: Fabric> Default for Posts<F> {
+    fn default() -> Self {
+        Posts { gate: Gate::default(), made: OnceCell::new() }
+    }
+}
+
+struct Made<F: Fabric> {
+    endpoint: Rc<weft_p2p::Endpoint<F>>,
+    /// Lines, then the ring.
+    me: usize,
+    mine: Region,
+    peers: Vec<Peer>,
+    lap: Cell<Lap>,
+    /// What is put down and not known to be read, the oldest first.
+    unread: RefCell<VecDeque<(u64, Readers)>>,
+    /// What is written from, by number modulo [`AHEAD`] and rank: it stays until it is read.
+    words: weft_fabric::Staging,
+    done: Counter,
+    posted: Cell<u64>,
+}
+
+/// Where the pieces of a ring are. Those of one length with one reader each go around in eight places at the ring's beginning,
+/// which stay in the caches.
+#[derive(Debug, Clone, Copy, Default)]
+struct Lap {
+    /// Where the next may begin, and how long the last was.
+    head: usize,
+    len: usize,
+    /// Pieces before the last that were as long, one behind the other, and had one reader each.
+    alike: usize,
+    /// The last ones went around at the beginning.
+    is_short: bool,
+}
+
+impl Lap {
+    /// Where the next piece of `len` bytes begins, and of how many numbers before it pieces may be unread then.
+    fn next(&mut self, len: usize, alone: bool) -> (usize, usize) {
+        self.alike = if alone && len == self.len { self.alike + 1 } else { 0 };
+        self.len = len;
+        // A short lap's pieces are on both sides of the head, where only one that is as long fits between.
+        let anew = self.is_short && self.alike == 0;
+        // The last AHEAD pieces were as long and lie one behind the other before the head, and none of them at the beginning.
+        let around = self.alike > AHEAD && self.head >= (AHEAD + 1) * len;
+        self.is_short = around || self.is_short && !anew;
+        let at = if anew || around || self.head + len > RING { 0 } else { self.head };
+        self.head = at + len;
+        (at, if anew { 0 } else { AHEAD - 1 })
+    }
+}
+
+/// One of the ranks, as this one sees it.
+struct Peer {
+    /// Its region.
+    at: RemoteAddr,
+    /// What it has put down for this rank, and how far it has read what this one has put down.
+    told: Flag,
+    read: Flag,
+}
+
+/// Who reads a piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Readers {
+    One(usize),
+    All,
+}
+
+impl<F: Fabric> Made<F> {
+    /// Whether `readers` have read number `number`.
+    fn is_read(&self, (number, readers): (u64, Readers)) -> bool {
+        let has = |peer: &Peer| self.endpoint.fabric().counters().value(peer.read.local) >= number;
+        match readers {
+            Readers::One(rank) => has(&self.peers[rank]),
+            Readers::All => {
+                self.peers.iter().enumerate().all(|(rank, peer)| rank == self.me || has(peer))
+            }
+        }
+    }
+}
+
+impl<F: Fabric> Posts<F> {
+    /// Waits for this rank's turn, for an operation of so many numbers about payloads of `len` bytes: all ranks say the same.
+    /// `None`: there is no memory for it, on any rank.
+    pub(crate) async fn enter<'p>(
+        &'p self,
+        link: &'p Link<F>,
+        numbers: usize,
+        len: usize,
+    ) -> Result<Option<Post<'p, F>>, Fault> {
+        let (turn, first) = self.gate.enter_for(link, numbers as u64).await?;
+        let made = match self.made.get() {
+            Some(made) => made,
+            None => {
+                let made = make(link).await?;
+                self.made.get_or_init(|| made)
+            }
+        };
+        Ok(made.as_ref().map(|made| Post { link, made, _turn: turn, first, len }))
+    }
+}
+
+impl<F: Fabric> Drop for Posts<F> {
+    fn drop(&mut self) {
+        let Some(Some(made)) = self.made.take() else { return };
+        let endpoint = made.endpoint.clone();
+        endpoint.park(move |fabric| {
+            // Who has read everything writes no more here.
+            let free = made.unread.borrow().iter().all(|&piece| made.is_read(piece));
+            if free {
+                fabric.counters().free(made.done);
+                fabric.withdraw(made.mine);
+            }
+            free
+        });
+    }
+}
+
+/// Where the line for what `rank` puts down is, and the one for how far it has read.
+fn told(rank: usize) -> usize {
+    2 * LINE * rank
+}
+
+fn read(rank: usize) -> usize {
+    2 * LINE * rank + LINE
+}
+
+async fn make<F: Fabric>(link: &Link<F>) -> Result<Option<Made<F>>, Fault> {
+    const RECORD: usize = 8 * RemoteAddr::WORDS + 8;
+    let (size, fabric) = (link.size(), link.endpoint.fabric());
+    link.endpoint.clear_parked();
+    let len = told(size) + RING;
+    // By name, these algorithms can be had across nodes, too.
+    let mine = match crate::share_memory(fabric, &link.members) {
+        true => fabric.allocate_spare(len),
+        false => fabric.allocate(len),
+    }
+    .ok();
+    let staging = link.stage(RECORD * size);
+    let blocks: Vec<Sge> = (0..size).map(|r| staging.sge().part(RECORD * r, RECORD)).collect();
+    let here = mine.map_or(RemoteAddr::default(), |mine| mine.remote);
+    let facts = [&here.words()[..], &[u64::from(mine.is_some())]].concat();
+    for (i, word) in facts.into_iter().enumerate() {
+        blocks[link.rank].part(8 * i, 8).fill(&word.to_ne_bytes());
+    }
+    allgather::ring(link, &blocks).await?;
+    let word = |rank: usize, i: usize| {
+        let mut bytes = [0; 8];
+        blocks[rank].part(8 * i, 8).read(&mut bytes);
+        u64::from_ne_bytes(bytes)
+    };
+    let all = (0..size).all(|rank| word(rank, RemoteAddr::WORDS) == 1);
+    let Some(mine) = mine else { return Ok(None) };
+    if !all {
+        fabric.withdraw(mine);
+        return Ok(None);
+    }
+    let peers = (0..size).map(|rank| Peer {
+        at: RemoteAddr::from_words(std::array::from_fn(|i| word(rank, i))),
+        told: fabric.flag(&mine, told(rank), true),
+        read: fabric.flag(&mine, read(rank), true),
+    });
+    let done = fabric.counters().allocate();
+    Ok(Some(Made {
+        endpoint: link.endpoint.clone(),
+        me: link.rank,
+        peers: peers.collect(),
+        mine,
+        lap: Cell::default(),
+        unread: RefCell::new(VecDeque::with_capacity(AHEAD + 1)),
+        words: link.stage(8 * AHEAD * size),
+        done,
+        posted: Cell::new(fabric.counters().value(done)),
+    }))
+}
+
+/// One operation's time with the posts.
+pub(crate) struct Post<'p, F: Fabric> {
+    link: &'p Link<F>,
+    made: &'p Made<F>,
+    _turn: Turn<'p, F>,
+    /// The number of its first part.
+    first: u64,
+    /// Bytes of the payload.
+    len: usize,
+}
+
+impl<F: Fabric> Post<'_, F> {
+    /// Puts part `t` down for `reader`, at most [`PIECE`] bytes.
+    pub async fn put_for(&self, t: usize, reader: usize, data: Sge) -> Result<(), Fault> {
+        let number = self.first + t as u64;
+        let at = self.room(number, data.len(), true).await?;
+        self.copy(at, data, false);
+        self.made.unread.borrow_mut().push_back((number, Readers::One(reader)));
+        self.tell(number, reader, at)?;
+        self.all_done().await
+    }
+
+    /// Puts part `t` down for all others, at most [`PIECE`] bytes.
+    pub async fn put_for_all(&self, t: usize, data: Sge) -> Result<(), Fault> {
+        let number = self.first + t as u64;
+        let at = self.room(number, data.len(), false).await?;
+        self.copy(at, data, pace::is_past_far(data.len()));
+        self.made.unread.borrow_mut().push_back((number, Readers::All));
+        for reader in self.others() {
+            self.tell(number, reader, at)?;
+        }
+        self.all_done().await
+    }
+
+    /// Puts part `t` of what each other is to have down for it: `each` bytes at most, together at most [`PIECE`].
+    pub async fn put_for_each(
+        &self,
+        t: usize,
+        each: usize,
+        data: impl Fn(usize) -> Sge,
+    ) -> Result<(), Fault> {
+        let number = self.first + t as u64;
+        let each = each.next_multiple_of(STEP);
+        let mut at = self.room(number, each * (self.link.size() - 1), true).await?;
+        self.made.unread.borrow_mut().push_back((number, Readers::All));
+        for reader in self.others() {
+            self.copy(at, data(reader), false);
+            self.tell(number, reader, at)?;
+            at += each;
+        }
+        self.all_done().await
+    }
+
+    /// Whether `from` has put part `t` down.
+    pub fn is_there(&self, t: usize, from: usize) -> bool {
+        let told = self.made.peers[from].told.local;
+        self.made.endpoint.fabric().counters().value(told) >= self.first + t as u64
+    }
+
+    /// Copies part `t` of what `from` has put down for this rank, when it is there; `alone` if nobody else reads it.
+    pub async fn take(&self, t: usize, from: usize, into: Sge, alone: bool) -> Result<(), Fault> {
+        let (number, Made { endpoint, peers, mine, .. }) = (self.first + t as u64, self.made);
+        if !self.is_there(t, from) {
+            endpoint.until(peers[from].told.local, number).await?;
+        }
+        let mut bytes = [0; 8];
+        mine.local.part(told(from) + WORD + place(number), 8).read(&mut bytes);
+        let word = u64::from_ne_bytes(bytes);
+        let (len, at) =
+            ((word >> LENGTH_SHIFT) as usize, word as usize & ((1 << LENGTH_SHIFT) - 1));
+        let peer = self.link.members[from] as usize;
+        if len != self.len {
+            self.has_read(number, from).await?;
+            return Err(Fault::truncated(from, self.len as u64, len as u64));
+        }
+        let ring = told(self.link.size());
+        let piece = peers[from].at.offset((ring + at * STEP) as u64);
+        match endpoint.fabric().mapped(peer, piece, into.len()) {
+            _ if into.is_empty() => {}
+            Some(seen) if alone => pace::take_fresh(into, seen, true),
+            Some(seen) => {
+                pace::sense(into, seen);
+                into.copy_from(seen);
+            }
+            None => self.finish(|f, done| f.read(peer, into, piece, done)).await?,
+        }
+        endpoint.fabric().charge(Work::Copy(into.len()));
+        self.has_read(number, from).await
+    }
+
+    async fn has_read(&self, number: u64, from: usize) -> Result<(), Fault> {
+        let at = self.made.peers[from].at.offset(read(self.link.rank) as u64);
+        let (peer, flag) = (self.link.members[from] as usize, RemoteFlag { at, waking: true });
+        // Writes have no order among them: the next one comes after this one.
+        self.finish(|f, done| f.write_flag(peer, Sge::EMPTY, at, flag, number, done)).await
+    }
+
+    /// The other ranks, from this one on, so that roots that take turns do not all serve the same one last.
+    pub fn others(&self) -> impl Iterator<Item = usize> + use<F> {
+        let (me, size) = (self.link.rank, self.link.size());
+        (1..size).map(move |i| (me + i) % size)
+    }
+
+    /// Waits until `len` bytes may be put down under `number`, and says where; `alone`: for one reader each, who takes the
+    /// lines.
+    async fn room(&self, number: u64, len: usize, alone: bool) -> Result<usize, Fault> {
+        let mut lap = self.made.lap.get();
+        let (at, unread) = lap.next(len.next_multiple_of(STEP), alone);
+        self.await_readers(number.saturating_sub(1 + unread as u64)).await?;
+        self.made.lap.set(lap);
+        Ok(at)
+    }
+
+    /// Waits until all that is put down under numbers up to `last` has been read.
+    async fn await_readers(&self, last: u64) -> Result<(), Fault> {
+        let Made { unread, .. } = self.made;
+        loop {
+            let oldest = unread.borrow().front().copied();
+            let Some((number, readers)) = oldest.filter(|(number, _)| *number <= last) else {
+                return Ok(());
+            };
+            match readers {
+                Readers::One(rank) => self.await_read(rank, number).await?,
+                Readers::All => {
+                    for rank in self.others() {
+                        self.await_read(rank, number).await?;
+                    }
+                }
+            }
+            unread.borrow_mut().pop_front();
+        }
+    }
+
+    async fn await_read(&self, rank: usize, number: u64) -> Result<(), Fault> {
+        let Made { endpoint, peers, .. } = self.made;
+        let read = peers[rank].read.local;
+        match endpoint.fabric().counters().value(read) >= number {
+            true => Ok(()),
+            false => endpoint.until(read, number).await,
+        }
+    }
+
+    fn copy(&self, at: usize, data: Sge, past: bool) {
+        if !data.is_empty() {
+            let to = self.made.mine.local.part(told(self.link.size()) + at, data.len());
+            to.copy_for_others(data, past);
+            self.link.endpoint.fabric().charge(Work::Copy(data.len()));
+        }
+    }
+
+    /// Tells `reader` that `number` is at `at`.
+    fn tell(&self, number: u64, reader: usize, at: usize) -> Result<(), Fault> {
+        let (made, link) = (self.made, self.link);
+        let word = (self.len as u64) << LENGTH_SHIFT | (at / STEP) as u64;
+        let from = made.words.sge().part(8 * AHEAD * reader + place(number), 8);
+        from.fill(&word.to_ne_bytes());
+        let line = made.peers[reader].at.offset(told(link.rank) as u64);
+        let (to, flag) =
+            (line.offset((WORD + place(number)) as u64), RemoteFlag { at: line, waking: true });
+        let peer = link.members[reader] as usize;
+        made.posted.set(made.posted.get() + 1);
+        made.endpoint.fabric().write_flag(peer, from, to, flag, number, Some(made.done))
+    }
+
+    async fn finish(
+        &self,
+        post: impl FnOnce(&F, Option<Counter>) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        post(self.made.endpoint.fabric(), Some(self.made.done))?;
+        self.made.posted.set(self.made.posted.get() + 1);
+        self.all_done().await
+    }
+
+    /// Waits for all that was posted.
+    async fn all_done(&self) -> Result<(), Fault> {
+        let (done, target) = (self.made.done, self.made.posted.get());
+        // What is copied by the processor is over by now.
+        if self.made.endpoint.fabric().counters().value(done) >= target {
+            return Ok(());
+        }
+        self.made.endpoint.until(done, target).await
+    }
+}
+
+/// Where the word of `number` is among a line's, in bytes.
+fn place(number: u64) -> usize {
+    8 * (number as usize % AHEAD)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_piece_lies_on_one_that_may_be_unread() {
+        let mut rng = fastrand::Rng::with_seed(7);
+        let (mut lap, mut usual) = (Lap::default(), 0);
+        // Number, beginning and end of what is put down.
+        let mut unread: VecDeque<(u64, usize, usize)> = VecDeque::new();
+        let (mut shorts, mut longs) = (0, 0);
+        let lens = [STEP, STEP, 1024, 4096, PIECE - STEP, PIECE];
+        for number in 1..if cfg!(miri) { 2_000 } else { 200_000 } {
+            if number % 40 == 1 {
+                usual = rng.usize(0..lens.len());
+            }
+            let len = lens[if rng.u8(0..30) == 0 { rng.usize(0..lens.len()) } else { usual }];
+            if rng.u8(0..8) == 0 {
+                continue;
+            }
+            let (at, before) = lap.next(len, rng.u8(0..50) > 0);
+            unread.retain(|(other, ..)| *other + before as u64 >= number);
+            assert!(at + len <= RING);
+            let apart = |&(_, start, end): &_| at + len <= start || end <= at;
+            assert!(unread.iter().all(apart), "{number}: {len} bytes at {at} among {unread:?}");
+            unread.push_back((number, at, at + len));
+            shorts += usize::from(lap.is_short);
+            longs += usize::from(at + len > RING - PIECE);
+        }
+        assert!(shorts > 100 && longs > 10, "{shorts} {longs}");
+    }
+}
