@@ -17,14 +17,16 @@
 //! reuse messages are needed (the argument of Kini 2003, section 5.3.3). That a rank leaves one before
 //! it enters the next also tells whose arrival is the last; nonblocking operations queue for it.
 
+use crate::Link;
 use crate::gate::{Gate, Turn};
 use crate::link::share_memory;
+use crate::posted::Posted;
 use crate::posts::Posts;
+use crate::said::Said;
 use crate::shared::Desks;
-use crate::{Link, allgather};
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
-use weft_fabric::{Counter, Fabric, Fault, Flag, Region, RemoteAddr, RemoteFlag, Sge};
+use weft_fabric::{Completion, Fabric, Fault, Flag, Region, RemoteAddr, RemoteFlag, Sge};
 
 /// Bytes that one rank may contribute.
 pub const SLOT: usize = 64;
@@ -83,16 +85,12 @@ pub struct Made<F: Fabric> {
     /// Of the inboxes, by parity, where there are two ranks.
     inboxes: Option<[Flag; 2]>,
     size: usize,
-    /// Of all that was posted, and how much that is: the gate lets one operation in at a time, but one
-    /// that was given up may leave a post behind.
-    done: Counter,
-    posted: Cell<u64>,
+    posted: Posted<F>,
 }
 
 impl<F: Fabric> Drop for Made<F> {
     fn drop(&mut self) {
         let fabric = self.endpoint.fabric();
-        fabric.counters().free(self.done);
         fabric.withdraw(self.mine);
         if let Some(central) = self.central {
             fabric.withdraw(central);
@@ -140,7 +138,6 @@ impl<F: Fabric> Board<F> {
 
 impl<F: Fabric> Made<F> {
     async fn make(link: &Link<F>) -> Result<Made<F>, Fault> {
-        const RECORD: usize = 16 * RemoteAddr::WORDS;
         let (size, fabric) = (link.size(), link.endpoint.fabric());
         // By name, the central algorithms can be had across nodes, too.
         let near = share_memory(fabric, &link.members);
@@ -151,29 +148,16 @@ impl<F: Fabric> Made<F> {
             0 => Some(allocate(SLOT * (1 + 2 * size))?),
             _ => None,
         };
-        let staging = link.stage(RECORD * size);
-        let blocks: Vec<Sge> = (0..size).map(|r| staging.sge().part(RECORD * r, RECORD)).collect();
         let center = central.map_or(RemoteAddr::default(), |c| c.remote);
-        for (i, word) in [mine.remote.words(), center.words()].concat().into_iter().enumerate() {
-            blocks[link.rank].part(8 * i, 8).fill(&word.to_ne_bytes());
-        }
-        allgather::ring(link, &blocks).await?;
-        let word = |rank: usize, i: usize| {
-            let mut bytes = [0; 8];
-            blocks[rank].part(8 * i, 8).read(&mut bytes);
-            u64::from_ne_bytes(bytes)
-        };
-        let at =
-            |rank, first| RemoteAddr::from_words(std::array::from_fn(|i| word(rank, first + i)));
-        let ranks = (0..size).map(|rank| at(rank, 0)).collect();
-        let arrivals = at(0, RemoteAddr::WORDS);
+        let said = Said::by_all(link, &[mine.remote.words(), center.words()].concat()).await?;
+        let ranks = (0..size).map(|rank| said.addr(rank, 0)).collect();
+        let arrivals = said.addr(0, RemoteAddr::WORDS);
         let flag = fabric.flag(&mine, 0, true);
         let inbox = |parity| fabric.flag(&mine, INBOX + parity * INBOX_SIZE, true);
         let inboxes = (size == 2).then(|| [inbox(0), inbox(1)]);
         let endpoint = link.endpoint.clone();
-        let done = fabric.counters().allocate();
-        let posted = Cell::new(fabric.counters().value(done));
-        Ok(Made { endpoint, mine, central, arrivals, ranks, flag, inboxes, size, done, posted })
+        let posted = Posted::new(endpoint.clone());
+        Ok(Made { endpoint, mine, central, arrivals, ranks, flag, inboxes, size, posted })
     }
 
     pub(crate) fn fabric(&self) -> &F {
@@ -183,21 +167,9 @@ impl<F: Fabric> Made<F> {
     /// Posts an operation and waits for it and all before.
     pub(crate) async fn finish(
         &self,
-        post: impl FnOnce(&F, Option<Counter>) -> Result<(), Fault>,
+        post: impl FnOnce(&F, Completion) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
-        post(self.fabric(), Some(self.done))?;
-        self.posted.set(self.posted.get() + 1);
-        self.all_done().await
-    }
-
-    /// Waits for all that was posted.
-    async fn all_done(&self) -> Result<(), Fault> {
-        let target = self.posted.get();
-        // What is copied by the processor is over by now.
-        if self.fabric().counters().value(self.done) >= target {
-            return Ok(());
-        }
-        self.endpoint.until(self.done, target).await
+        self.posted.finish(post).await
     }
 
     /// Everybody comes, then everybody goes on.
@@ -218,7 +190,7 @@ impl<F: Fabric> Made<F> {
     }
 
     /// One of two ranks says at most 120 bytes. The other one has spoken once the flag is `epoch`; until then, `data`
-    /// stay as they are, and what was posted must be [over](Made::all_done) before they change.
+    /// stay as they are, and what was posted must be [over](Posted::all_done) before they change.
     #[inline]
     pub fn say(&self, link: &Link<F>, epoch: u64, data: Sge) -> Result<Flag, Fault> {
         let parity = (epoch % 2) as usize;
@@ -226,11 +198,24 @@ impl<F: Fabric> Made<F> {
         let (peer, other) = (link.members[1 - link.rank] as usize, self.ranks[1 - link.rank]);
         let at = other.offset((INBOX + parity * INBOX_SIZE) as u64);
         let (to, name) = (at.offset(8), RemoteFlag { at, waking: true });
-        // Nobody waits for what reads no memory.
-        let done = (!data.is_empty()).then_some(self.done);
-        self.fabric().write_flag(peer, data, to, name, epoch, done)?;
-        self.posted.set(self.posted.get() + u64::from(done.is_some()));
+        self.write_flag(peer, data, to, name, epoch)?;
         Ok(flag)
+    }
+
+    #[inline]
+    fn write_flag(
+        &self,
+        peer: usize,
+        data: Sge,
+        to: RemoteAddr,
+        flag: RemoteFlag,
+        value: u64,
+    ) -> Result<(), Fault> {
+        match data.is_empty() {
+            // Nobody waits for what reads no memory.
+            true => self.fabric().write_flag(peer, data, to, flag, value, None),
+            false => self.posted.post(|f, done| f.write_flag(peer, data, to, flag, value, done)),
+        }
     }
 
     /// One of two ranks says at most 120 bytes, and returns what the other says: as long an element, which
@@ -239,7 +224,7 @@ impl<F: Fabric> Made<F> {
         let flag = self.say(link, epoch, data)?;
         self.endpoint.until(flag.local, epoch).await?;
         if !data.is_empty() {
-            self.all_done().await?;
+            self.posted.all_done().await?;
         }
         let parity = (epoch % 2) as usize;
         Ok(self.mine.local.part(INBOX + parity * INBOX_SIZE + 8, data.len()))
@@ -281,16 +266,13 @@ impl<F: Fabric> Made<F> {
 
     /// Lets all other ranks go, with the result, whose memory may then be used again.
     pub async fn release(&self, link: &Link<F>, epoch: u64, result: Sge) -> Result<(), Fault> {
-        // Nobody waits for what reads no memory.
-        let done = (!result.is_empty()).then_some(self.done);
         for rank in (0..self.size).filter(|&r| r != link.rank) {
             let flag = RemoteFlag { at: self.ranks[rank], waking: true };
             let to = self.result_at(epoch, rank);
             let peer = link.members[rank] as usize;
-            self.fabric().write_flag(peer, result, to, flag, epoch, done)?;
-            self.posted.set(self.posted.get() + u64::from(done.is_some()));
+            self.write_flag(peer, result, to, flag, epoch)?;
         }
-        self.all_done().await
+        self.posted.all_done().await
     }
 
     /// Waits to be let go, and copies the result.

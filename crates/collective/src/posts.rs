@@ -18,18 +18,26 @@
 //! unread beside the new piece is at most six pieces one behind the other, which the ring has room for: each
 //! number takes at most an eighth of it, and what is left over at the end of the ring is less.
 //!
-//! A line costs one transfer between caches, a piece two lines beside its bytes: about half of what a message on the shelf
-//! does (`weft_p2p`), which is matched, followed, and ended by a message.
+//! A piece costs two lines beside its bytes, each one transfer between caches, where a message on the shelf (`weft_p2p`) is
+//! matched, followed and ended by another.
+//!
+//! Ranks that do not agree about a length would count differently from then on. Who finds that out says to all that it has read
+//! everything, so that nobody waits for it, and has no more to do with these posts: each further operation ends with that fault,
+//! and its memory is kept, since others may still write there.
 //!
 //! Memory: [`RING`] bytes a rank and communicator and two lines for each other rank, made by the first operation that needs
 //! them. Where there is none to spare the ranks agree to do without.
 
+use crate::Link;
 use crate::gate::{Gate, Turn};
-use crate::{Link, allgather};
+use crate::posted::Posted;
+use crate::said::{self, Said};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
-use weft_fabric::{Counter, Fabric, Fault, Flag, Region, RemoteAddr, RemoteFlag, Sge, Work, pace};
+use weft_fabric::{
+    Counters, Fabric, Fault, Flag, Region, RemoteAddr, RemoteFlag, Sge, Staging, Work, pace,
+};
 
 /// Numbers that a rank may be ahead of the readers of what it puts down: with the flag the words fill a line.
 const AHEAD: usize = 7;
@@ -48,7 +56,16 @@ const WORD: usize = 8;
 const STEP: usize = 64;
 
 /// A word: where the piece begins, in steps, below this bit; the payload's length above.
-const LENGTH_SHIFT: u32 = 24;
+const LENGTH_SHIFT: u32 = 16;
+const _: () = assert!(RING / STEP <= 1 << LENGTH_SHIFT);
+
+/// What a rank has read that reads no more.
+const EVERYTHING: u64 = u64::MAX;
+
+/// Bytes for each of `size` ranks but one that go under one number together.
+pub fn each(size: usize) -> usize {
+    PIECE / size / STEP * STEP
+}
 
 /// The posts of a communicator, or the place for them.
 pub(crate) struct Posts<F: Fabric> {
@@ -65,17 +82,18 @@ impl<F: Fabric> Default for Posts<F> {
 
 struct Made<F: Fabric> {
     endpoint: Rc<weft_p2p::Endpoint<F>>,
-    /// Lines, then the ring.
     me: usize,
+    /// Lines, then the ring.
     mine: Region,
     peers: Vec<Peer>,
     lap: Cell<Lap>,
     /// What is put down and not known to be read, the oldest first.
     unread: RefCell<VecDeque<(u64, Readers)>>,
     /// What is written from, by number modulo [`AHEAD`] and rank: it stays until it is read.
-    words: weft_fabric::Staging,
-    done: Counter,
-    posted: Cell<u64>,
+    words: Staging,
+    posted: Posted<F>,
+    /// The ranks have counted differently.
+    broken: OnceCell<Fault>,
 }
 
 /// Where the pieces of a ring are. Those of one length with one reader each go around in eight places at the ring's beginning,
@@ -123,16 +141,17 @@ enum Readers {
     All,
 }
 
-impl<F: Fabric> Made<F> {
-    /// Whether `readers` have read number `number`.
-    fn is_read(&self, (number, readers): (u64, Readers)) -> bool {
-        let has = |peer: &Peer| self.endpoint.fabric().counters().value(peer.read.local) >= number;
-        match readers {
-            Readers::One(rank) => has(&self.peers[rank]),
-            Readers::All => {
-                self.peers.iter().enumerate().all(|(rank, peer)| rank == self.me || has(peer))
-            }
-        }
+/// Whether the readers have read number `number`; `me` has put it down.
+fn is_read(
+    counters: &Counters,
+    peers: &[Peer],
+    me: usize,
+    (number, readers): (u64, Readers),
+) -> bool {
+    let has = |peer: &Peer| counters.value(peer.read.local) >= number;
+    match readers {
+        Readers::One(rank) => has(&peers[rank]),
+        Readers::All => peers.iter().enumerate().all(|(rank, peer)| rank == me || has(peer)),
     }
 }
 
@@ -153,20 +172,25 @@ impl<F: Fabric> Posts<F> {
                 self.made.get_or_init(|| made)
             }
         };
-        Ok(made.as_ref().map(|made| Post { link, made, _turn: turn, first, len }))
+        let Some(made) = made else { return Ok(None) };
+        match made.broken.get() {
+            Some(fault) => Err(fault.clone()),
+            None => Ok(Some(Post { link, made, _turn: turn, first, len })),
+        }
     }
 }
 
 impl<F: Fabric> Drop for Posts<F> {
     fn drop(&mut self) {
         let Some(Some(made)) = self.made.take() else { return };
-        let endpoint = made.endpoint.clone();
+        // What is parked belongs to the endpoint: it must not keep that.
+        let Made { endpoint, me, mine, peers, unread, broken, .. } = made;
         endpoint.park(move |fabric| {
-            // Who has read everything writes no more here.
-            let free = made.unread.borrow().iter().all(|&piece| made.is_read(piece));
+            let read = |&piece: &_| is_read(fabric.counters(), &peers, me, piece);
+            // Who has read everything writes no more here; where ranks counted differently, nobody knows.
+            let free = broken.get().is_none() && unread.borrow().iter().all(read);
             if free {
-                fabric.counters().free(made.done);
-                fabric.withdraw(made.mine);
+                fabric.withdraw(mine);
             }
             free
         });
@@ -183,7 +207,6 @@ fn read(rank: usize) -> usize {
 }
 
 async fn make<F: Fabric>(link: &Link<F>) -> Result<Option<Made<F>>, Fault> {
-    const RECORD: usize = 8 * RemoteAddr::WORDS + 8;
     let (size, fabric) = (link.size(), link.endpoint.fabric());
     link.endpoint.clear_parked();
     let len = told(size) + RING;
@@ -193,31 +216,20 @@ async fn make<F: Fabric>(link: &Link<F>) -> Result<Option<Made<F>>, Fault> {
         false => fabric.allocate(len),
     }
     .ok();
-    let staging = link.stage(RECORD * size);
-    let blocks: Vec<Sge> = (0..size).map(|r| staging.sge().part(RECORD * r, RECORD)).collect();
     let here = mine.map_or(RemoteAddr::default(), |mine| mine.remote);
     let facts = [&here.words()[..], &[u64::from(mine.is_some())]].concat();
-    for (i, word) in facts.into_iter().enumerate() {
-        blocks[link.rank].part(8 * i, 8).fill(&word.to_ne_bytes());
-    }
-    allgather::ring(link, &blocks).await?;
-    let word = |rank: usize, i: usize| {
-        let mut bytes = [0; 8];
-        blocks[rank].part(8 * i, 8).read(&mut bytes);
-        u64::from_ne_bytes(bytes)
-    };
-    let all = (0..size).all(|rank| word(rank, RemoteAddr::WORDS) == 1);
+    let said = Said::by_all(link, &facts).await?;
+    let all = (0..size).all(|rank| said.word(rank, RemoteAddr::WORDS) == 1);
     let Some(mine) = mine else { return Ok(None) };
     if !all {
         fabric.withdraw(mine);
         return Ok(None);
     }
     let peers = (0..size).map(|rank| Peer {
-        at: RemoteAddr::from_words(std::array::from_fn(|i| word(rank, i))),
+        at: said.addr(rank, 0),
         told: fabric.flag(&mine, told(rank), true),
         read: fabric.flag(&mine, read(rank), true),
     });
-    let done = fabric.counters().allocate();
     Ok(Some(Made {
         endpoint: link.endpoint.clone(),
         me: link.rank,
@@ -226,8 +238,8 @@ async fn make<F: Fabric>(link: &Link<F>) -> Result<Option<Made<F>>, Fault> {
         lap: Cell::default(),
         unread: RefCell::new(VecDeque::with_capacity(AHEAD + 1)),
         words: link.stage(8 * AHEAD * size),
-        done,
-        posted: Cell::new(fabric.counters().value(done)),
+        posted: Posted::new(link.endpoint.clone()),
+        broken: OnceCell::new(),
     }))
 }
 
@@ -250,7 +262,7 @@ impl<F: Fabric> Post<'_, F> {
         self.copy(at, data, false);
         self.made.unread.borrow_mut().push_back((number, Readers::One(reader)));
         self.tell(number, reader, at)?;
-        self.all_done().await
+        self.made.posted.all_done().await
     }
 
     /// Puts part `t` down for all others, at most [`PIECE`] bytes.
@@ -262,7 +274,7 @@ impl<F: Fabric> Post<'_, F> {
         for reader in self.others() {
             self.tell(number, reader, at)?;
         }
-        self.all_done().await
+        self.made.posted.all_done().await
     }
 
     /// Puts part `t` of what each other is to have down for it: `each` bytes at most, together at most [`PIECE`].
@@ -281,7 +293,7 @@ impl<F: Fabric> Post<'_, F> {
             self.tell(number, reader, at)?;
             at += each;
         }
-        self.all_done().await
+        self.made.posted.all_done().await
     }
 
     /// Whether `from` has put part `t` down.
@@ -296,15 +308,17 @@ impl<F: Fabric> Post<'_, F> {
         if !self.is_there(t, from) {
             endpoint.until(peers[from].told.local, number).await?;
         }
-        let mut bytes = [0; 8];
-        mine.local.part(told(from) + WORD + place(number), 8).read(&mut bytes);
-        let word = u64::from_ne_bytes(bytes);
+        let word = said::read(mine.local.part(told(from) + WORD + place(number), 8), 0);
         let (len, at) =
             ((word >> LENGTH_SHIFT) as usize, word as usize & ((1 << LENGTH_SHIFT) - 1));
         let peer = self.link.members[from] as usize;
         if len != self.len {
-            self.has_read(number, from).await?;
-            return Err(Fault::truncated(from, self.len as u64, len as u64));
+            let fault = Fault::truncated(from, self.len as u64, len as u64);
+            let _ = self.made.broken.set(fault.clone());
+            for rank in self.others() {
+                self.has_read(EVERYTHING, rank).await?;
+            }
+            return Err(fault);
         }
         let ring = told(self.link.size());
         let piece = peers[from].at.offset((ring + at * STEP) as u64);
@@ -315,7 +329,7 @@ impl<F: Fabric> Post<'_, F> {
                 pace::sense(into, seen);
                 into.copy_from(seen);
             }
-            None => self.finish(|f, done| f.read(peer, into, piece, done)).await?,
+            None => self.made.posted.finish(|f, done| f.read(peer, into, piece, done)).await?,
         }
         endpoint.fabric().charge(Work::Copy(into.len()));
         self.has_read(number, from).await
@@ -325,7 +339,10 @@ impl<F: Fabric> Post<'_, F> {
         let at = self.made.peers[from].at.offset(read(self.link.rank) as u64);
         let (peer, flag) = (self.link.members[from] as usize, RemoteFlag { at, waking: true });
         // Writes have no order among them: the next one comes after this one.
-        self.finish(|f, done| f.write_flag(peer, Sge::EMPTY, at, flag, number, done)).await
+        self.made
+            .posted
+            .finish(|f, done| f.write_flag(peer, Sge::EMPTY, at, flag, number, done))
+            .await
     }
 
     /// The other ranks, from this one on, so that roots that take turns do not all serve the same one last.
@@ -384,34 +401,15 @@ impl<F: Fabric> Post<'_, F> {
     /// Tells `reader` that `number` is at `at`.
     fn tell(&self, number: u64, reader: usize, at: usize) -> Result<(), Fault> {
         let (made, link) = (self.made, self.link);
+        debug_assert!(self.len >> (64 - LENGTH_SHIFT) == 0, "{} bytes", self.len);
         let word = (self.len as u64) << LENGTH_SHIFT | (at / STEP) as u64;
         let from = made.words.sge().part(8 * AHEAD * reader + place(number), 8);
-        from.fill(&word.to_ne_bytes());
+        said::write(&[word], from);
         let line = made.peers[reader].at.offset(told(link.rank) as u64);
         let (to, flag) =
             (line.offset((WORD + place(number)) as u64), RemoteFlag { at: line, waking: true });
         let peer = link.members[reader] as usize;
-        made.posted.set(made.posted.get() + 1);
-        made.endpoint.fabric().write_flag(peer, from, to, flag, number, Some(made.done))
-    }
-
-    async fn finish(
-        &self,
-        post: impl FnOnce(&F, Option<Counter>) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
-        post(self.made.endpoint.fabric(), Some(self.made.done))?;
-        self.made.posted.set(self.made.posted.get() + 1);
-        self.all_done().await
-    }
-
-    /// Waits for all that was posted.
-    async fn all_done(&self) -> Result<(), Fault> {
-        let (done, target) = (self.made.done, self.made.posted.get());
-        // What is copied by the processor is over by now.
-        if self.made.endpoint.fabric().counters().value(done) >= target {
-            return Ok(());
-        }
-        self.made.endpoint.until(done, target).await
+        made.posted.post(|f, done| f.write_flag(peer, from, to, flag, number, done))
     }
 }
 

@@ -33,11 +33,12 @@
 //! 2 processors: alltoall of 64 KiB in 134 us for 223 with desks of 96 KiB).
 
 use crate::board::Visit;
+use crate::said::{self, Said};
 use crate::{Board, Link, SLOT};
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use weft_fabric::flow::SHORT;
-use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge, Staging, Work, pace};
+use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge, Work, pace};
 
 /// Bytes that a rank may put down for one meeting, at least.
 pub const DESK: usize = 96 << 10;
@@ -237,8 +238,7 @@ impl<F: Fabric> Made<F> {
         let facts = [u64::from(direct), half as u64, ranks_each];
         let words = [&mine.remote.words()[..], &facts].concat();
         let all = exchange(link, turn, epoch, &words).await?;
-        let word = |rank: usize, i: usize| read_word(all.sge(), rank, i);
-        let addr = |rank| RemoteAddr::from_words(std::array::from_fn(|i| word(rank, i)));
+        let word = |rank: usize, i: usize| all.word(rank, i);
         Ok(Made {
             endpoint: link.endpoint.clone(),
             members: link.members.clone(),
@@ -247,7 +247,7 @@ impl<F: Fabric> Made<F> {
             slow: (0..link.size()).map(|_| Cell::new(0)).collect(),
             ask: Cell::new(0),
             mine,
-            all: (0..link.size()).map(addr).collect(),
+            all: (0..link.size()).map(|rank| all.addr(rank, 0)).collect(),
             half: (0..link.size())
                 .map(|rank| word(rank, RemoteAddr::WORDS + 1) as usize)
                 .min()
@@ -258,35 +258,27 @@ impl<F: Fabric> Made<F> {
     }
 }
 
-fn read_word(all: Sge, rank: usize, i: usize) -> u64 {
-    let mut bytes = [0; 8];
-    all.part(SLOT * rank + 8 * i, 8).read(&mut bytes);
-    u64::from_ne_bytes(bytes)
-}
-
 /// A meeting in which each rank says up to eight words to all: slots of `SLOT` bytes by rank.
 async fn exchange<F: Fabric>(
     link: &Link<F>,
     turn: &Visit<'_, F>,
     epoch: u64,
     words: &[u64],
-) -> Result<Staging, Fault> {
+) -> Result<Said, Fault> {
     let said = link.stage(8 * words.len());
-    for (i, word) in words.iter().enumerate() {
-        said.sge().part(8 * i, 8).fill(&word.to_ne_bytes());
-    }
+    said::write(words, said.sge());
     let all = link.stage(SLOT * link.size());
     if turn.is_pair() {
         let other = turn.swap(link, epoch, said.sge()).await?;
         let slot = |rank: usize| all.sge().part(SLOT * rank, said.len());
         slot(link.rank).copy_from(said.sge());
         slot(1 - link.rank).copy_from(other);
-        return Ok(all);
+        return Ok(Said::new(all, SLOT));
     }
     turn.contribute(link, epoch, said.sge()).await?;
     turn.meet(link, epoch).await?;
     turn.collect(link, epoch, all.sge()).await?;
-    Ok(all)
+    Ok(Said::new(all, SLOT))
 }
 
 impl<F: Fabric> Hall<'_, F> {
@@ -491,9 +483,7 @@ impl<F: Fabric> Hall<'_, F> {
     /// Whoever does it withdraws the region, after one more meeting.
     pub fn name(&self, i: usize, memory: Sge) -> Result<Region, Fault> {
         let region = self.link.endpoint.fabric().expose(memory)?;
-        for (j, word) in region.remote.words().into_iter().enumerate() {
-            self.desk().part(i * NAME + 8 * j, 8).fill(&word.to_ne_bytes());
-        }
+        said::write(&region.remote.words(), self.desk().part(i * NAME, NAME));
         Ok(region)
     }
 
@@ -501,11 +491,7 @@ impl<F: Fabric> Hall<'_, F> {
     pub async fn read_named(&self, rank: usize, i: usize, into: Sge) -> Result<(), Fault> {
         let spare = self.link.stage(NAME);
         let said = self.operand(rank, i * NAME, spare.sge()).await?;
-        let words = std::array::from_fn(|j| {
-            let mut bytes = [0; 8];
-            said.part(8 * j, 8).read(&mut bytes);
-            u64::from_ne_bytes(bytes)
-        });
+        let words = std::array::from_fn(|j| said::read(said, j));
         self.fetch(rank, RemoteAddr::from_words(words), into).await
     }
 
@@ -526,12 +512,11 @@ impl<F: Fabric> Hall<'_, F> {
 /// A piece of memory of each rank.
 pub struct Shown {
     region: Region,
-    all: Staging,
+    all: Said,
 }
 
 impl Shown {
     fn of(&self, rank: usize) -> RemoteAddr {
-        let word = |i| read_word(self.all.sge(), rank, i);
-        RemoteAddr::from_words(std::array::from_fn(word))
+        self.all.addr(rank, 0)
     }
 }

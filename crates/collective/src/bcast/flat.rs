@@ -7,6 +7,7 @@
 //! data, where what counts is that nobody waits for a second hop.
 
 use crate::Link;
+use crate::link::Requests;
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `data` of `root` is copied to `data` of everybody; same length everywhere.
@@ -14,7 +15,7 @@ pub async fn flat<F: Fabric>(link: &Link<F>, root: usize, data: Sge) -> Result<(
     if link.rank != root {
         return link.recv(root, data).await;
     }
-    let mut sends = Vec::with_capacity(link.size());
+    let mut sends = Requests::new();
     for to in (1..link.size()).map(|r| (root + r) % link.size()) {
         sends.extend(link.isend(to, data));
     }

@@ -10,8 +10,11 @@
 use super::flat;
 use crate::pieces::part;
 use crate::posts::PIECE;
-use crate::{Board, Link, work};
+use crate::{Board, CENTRAL_MOST, Link, work};
+use smallvec::SmallVec;
 use weft_fabric::{Fabric, Fault, Sge};
+
+type Ranks = SmallVec<[usize; CENTRAL_MOST]>;
 
 /// `mine` of every rank goes to `blocks[rank]` of the root (empty elsewhere), all of one length. The root's own block is
 /// copied unless both name the same memory.
@@ -42,12 +45,8 @@ pub async fn shared<F: Fabric>(
     work::copy(link, mine, blocks[root]);
     for t in 0..parts {
         // Those that have come first: the others' may come meanwhile.
-        let late: smallvec::SmallVec<[usize; 16]> =
-            post.others().filter(|&from| !post.is_there(t, from)).collect();
-        for from in post.others().filter(|from| !late.contains(from)) {
-            post.take(t, from, of(blocks[from], t), true).await?;
-        }
-        for &from in &late {
+        let (come, late): (Ranks, Ranks) = post.others().partition(|&from| post.is_there(t, from));
+        for from in come.into_iter().chain(late) {
             post.take(t, from, of(blocks[from], t), true).await?;
         }
     }

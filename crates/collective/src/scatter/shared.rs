@@ -4,11 +4,11 @@
 //!   the root:   blocks 1, 2, 3, ... ──> own ring          1, 2, 3, ...:   own block <── ring of the root
 //! ```
 //! Cost: two copies of each block, one by the root and one by its rank, and no message ([`crate::posts`]). Chosen on one
-//! machine for short blocks: long ones had better be fetched from where they are (`flat.rs`).
+//! machine for short blocks to more than eight ranks: long ones had better be fetched from where they are (`flat.rs`).
 
 use super::flat;
 use crate::pieces::part;
-use crate::posts::PIECE;
+use crate::posts;
 use crate::{Board, Link, work};
 use weft_fabric::{Fabric, Fault, Sge};
 
@@ -21,7 +21,7 @@ pub async fn shared<F: Fabric>(
     mine: Sge,
 ) -> Result<(), Fault> {
     let len = mine.len();
-    let each = PIECE / link.size() / 64 * 64;
+    let each = posts::each(link.size());
     let parts = len.div_ceil(each);
     if link.size() == 1 || parts == 0 {
         return flat(link, root, blocks, mine).await;

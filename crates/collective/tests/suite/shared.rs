@@ -4,7 +4,7 @@ use crate::group::Group;
 use crate::group::common::{Body, Rank, SETUPS, bytes, pattern, world};
 use fastrand::Rng;
 use weft_collective::{allgather, barrier, bcast, gather, scatter};
-use weft_fabric::{Fabric, Sge, Staging};
+use weft_fabric::{Cause, Fabric, Sge, Staging};
 
 /// A communicator a round, which ends with its only operation: the next one's memory is the last one's, as
 /// soon as all ranks are done with that.
@@ -147,5 +147,49 @@ fn pieces_are_there_until_they_are_read() {
     world(9, SETUPS[0], &Pieces);
     [3, 4].into_iter().for_each(|n| world(n, SETUPS[3], &Pieces));
     [3, 4].into_iter().for_each(|n| world(n, SETUPS[4], &Pieces));
+    [2, 3, 5].into_iter().for_each(|n| world(n, SETUPS[5], &Pieces));
     [2, 5].into_iter().for_each(|n| world(n, SETUPS[6], &Pieces));
+}
+
+/// A broadcast of which one rank wants less, or more, than the root has: that rank is told, now and in what follows, and nobody
+/// else waits for it.
+struct Disagreement;
+
+impl Body for Disagreement {
+    fn run<F: Fabric>(&self, rank: &Rank<F>) {
+        let (root_s, odd) = (1_000_000, rank.size() - 1);
+        for (context, len) in [(0, 65_536), (1, 999_999), (2, 2_000_000)] {
+            let all = (0..rank.size() as u32).collect();
+            let group = Group::new(rank, 500 + context, all).expect("everybody is a member");
+            let board = &group.ground.board;
+            let data = pattern(context, root_s);
+            let bcast = |root: usize, sge: Sge| {
+                let link = group.link();
+                rank.block_on(bcast::shared(&link, board, root, sge)).map_err(|f| f.cause().clone())
+            };
+            if rank.me() == odd {
+                let into = rank.empty(len);
+                let told = Cause::Truncated { rank: 0, expected: len as u64, got: root_s as u64 };
+                assert_eq!(bcast(0, into.sge()), Err(told.clone()));
+                // Nothing of what follows is taken for something else.
+                assert_eq!(bcast(0, rank.empty(root_s).sge()), Err(told));
+                continue;
+            }
+            for _ in 0..2 {
+                let buffer = if rank.me() == 0 { rank.buffer(&data) } else { rank.empty(root_s) };
+                bcast(0, buffer.sge()).expect("ranks that agree");
+                assert!(bytes(&buffer) == data);
+            }
+        }
+        rank.block_on(barrier::dissemination(&Group::world(rank).link())).unwrap();
+        rank.endpoint().clear_parked();
+        // To who disagreed the others may have written for longer than it knows.
+        assert_eq!(rank.endpoint().parked(), if rank.me() == odd { 3 } else { 0 });
+    }
+}
+
+#[test]
+fn who_disagrees_about_a_length_is_told() {
+    [3, 5].into_iter().for_each(|n| world(n, SETUPS[0], &Disagreement));
+    [3, 5].into_iter().for_each(|n| world(n, SETUPS[6], &Disagreement));
 }
