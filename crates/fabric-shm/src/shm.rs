@@ -17,7 +17,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use weft_bootstrap::Bootstrap;
-use weft_fabric::wait::{Doorbell, Sleep, Token, WaitPolicy};
+use weft_fabric::wait::{Doorbell, Order, Sleep, Token, WaitPolicy, place};
 use weft_fabric::{
     Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, Glance, GroupId,
     Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words,
@@ -146,6 +146,23 @@ impl Shm {
     /// they may use, and than the control group's quota pays for.
     pub fn policy(&self) -> WaitPolicy {
         WaitPolicy::for_ranks(self.peers.len(), self.processors())
+    }
+
+    /// The processor for this rank to keep to, if there are more ranks than processors: all may use the same ones, and
+    /// no quota pays for less.
+    pub fn own_processor(&self, order: Order) -> Option<usize> {
+        let ranks = self.peers.len();
+        let mask = |rank: usize| {
+            let words = &self.segment.control(rank).affinity.0;
+            words.iter().map(|word| word.load(Ordering::Relaxed)).collect::<Vec<_>>()
+        };
+        let own = mask(self.rank);
+        let allows = |processor: &usize| own[processor / 64] >> (processor % 64) & 1 == 1;
+        let processors: Vec<usize> = (0..own.len() * 64).filter(allows).collect();
+        let alike = (0..ranks).all(|rank| mask(rank) == own);
+        let shared = ranks > processors.len() && self.processors() == processors.len();
+        (alike && shared && processors.len() > 1)
+            .then(|| place(order, self.rank, ranks, &processors))
     }
 
     /// Bytes that this process has allocated for its peers to reach.

@@ -3,9 +3,11 @@
 mod doorbell;
 mod handover;
 mod helper;
+mod home;
 mod policy;
 
 pub use doorbell::{Doorbell, Sleep, Token};
 pub use handover::{Handover, Help, Inside};
 pub use helper::{Helper, HelperCounts, Turn};
+pub use home::{Home, Order, place};
 pub use policy::{Step, WaitPolicy, Waiter};

@@ -15,6 +15,7 @@ use weft_channel::rails::Thresholds;
 use weft_channel::stream::Sizes;
 use weft_fabric::Fabric;
 use weft_fabric::pace::{self, PastCaches};
+use weft_fabric::wait::{Home, Order};
 use weft_p2p::Limits;
 
 pub(crate) unsafe fn init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> Result<(), Error> {
@@ -190,6 +191,9 @@ fn connect(state: &State) -> Result<(), String> {
     crate::chapters::collectives::usual_maps(&mut selection, together)?;
     let mut policy = node.policy();
     policy.spin = std::time::Duration::from_micros(spin);
+    let order = [None, Some(Order::Blocks), Some(Order::Turns)][settings::choice("WEFT_PLACES")?];
+    policy.home =
+        order.zip(node.shm()).and_then(|(order, shm)| shm.own_processor(order)).map(Home::new);
     limits.ranks_each = policy.ranks_each;
     let engine = Engine::new(node, policy, limits);
     engine.endpoint().rails().set_thresholds(Thresholds {

@@ -273,6 +273,15 @@ pub const SETTINGS: &[Setting] = &[
         doc: "microseconds to spin before yielding, where the ranks fit the processors",
     },
     Setting {
+        name: "WEFT_PLACES",
+        about: About(Waiting, Tuner, Each),
+        kind: Kind::Choice(&["none", "blocks", "turns"]),
+        default: "blocks",
+        doc: "the processors that ranks keep to where there are more of them on a machine than processors, without being \
+              bound: neighbours are together (blocks), or processors have ranks in turn (turns), or as the system puts \
+              them (none)",
+    },
+    Setting {
         name: "WEFT_PROGRESS",
         about: About(Waiting, User, All),
         kind: Kind::Choice(&["auto", "none", "locked", "signal", "handover"]),

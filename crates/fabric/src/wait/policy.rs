@@ -18,6 +18,7 @@
 //! [`WaitPolicy::distrust_most`] as long as long yields go on, and starts anew after
 //! [`TRUST`] short ones: a single disturbance costs little, a busy neighbour is soon left alone.
 
+use super::home::Home;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -53,6 +54,8 @@ pub struct WaitPolicy {
     pub nap: Duration,
     /// Local ranks that take turns on a processor, at most; 1: they fit the processors that they may use.
     pub ranks_each: u32,
+    /// The processor that the rank keeps to, if it shares one.
+    pub home: Option<Home>,
     began: Instant,
     /// Nanoseconds since `began` until which no yield is tried.
     no_yield_until: AtomicU64,
@@ -75,6 +78,7 @@ impl WaitPolicy {
             distrust_most: Duration::from_millis(64),
             nap: Duration::from_millis(500),
             ranks_each: if fits { 1 } else { 2 },
+            home: None,
             began: Instant::now(),
             no_yield_until: AtomicU64::new(0),
             next_distrust: AtomicU64::new(0),
@@ -102,6 +106,11 @@ impl WaitPolicy {
     /// Waits that went to sleep so far.
     pub fn slept(&self) -> u64 {
         self.slept.load(Ordering::Relaxed)
+    }
+
+    /// How often the rank went to its own processor so far.
+    pub fn went_home(&self) -> u64 {
+        self.home.as_ref().map_or(0, Home::went)
     }
 
     /// Yields so far.
@@ -214,6 +223,11 @@ impl<'p> Waiter<'p> {
         let after = Instant::now();
         WaitPolicy::count(&self.policy.yielded);
         self.policy.learn(after - before, after);
+        if let Some(home) = &self.policy.home
+            && after - before <= self.policy.foreign
+        {
+            home.keep(after);
+        }
     }
 }
 

@@ -275,6 +275,8 @@ fn waiting(all: &mut Vec<Gauge>) {
          "times that a wait gave its processor away"),
         ("sleeps", User, Counter, read!(e => e.policy().slept()),
          "times that a wait was about to sleep"),
+        ("went_home", Tuner, Counter, read!(e => e.policy().went_home()),
+         "times that a rank which shares processors went to its own (WEFT_PLACES)"),
         ("helper_rounds", Tuner, Counter, Source::Process(|_| crate::helper::counts().rounds),
          "times that the helper thread worked"),
         ("helper_refusals", Developer, Counter, Source::Process(|_| crate::helper::counts().refusals),

@@ -1,0 +1,210 @@
+//! The processor that a rank keeps to where ranks share processors.
+//!
+//! ```text
+//!   8 ranks, 2 processors      as the system puts them        at home
+//!   processor 0                0 1 3 4 6                      0 1 2 3
+//!   processor 1                2 5 7                          4 5 6 7
+//! ```
+//! Ranks that only yield never sleep, so the system does not move them for minutes, and as it puts them at their start,
+//! five or six of eight may take turns on one of two processors (measured on 2, gather of 8 bytes to 8 ranks: 3.4 to
+//! 10 us, and 3.4 where each has its place). So a rank goes to its place when it joins the job, and looks now and then, after
+//! a yield, whether it is still there.
+//!
+//! Nobody is bound: to go, a thread allows itself one processor and then again all that it was allowed before. So the
+//! system may take it elsewhere if somebody else needs the processor, threads that it starts inherit nothing, and it waits
+//! ever longer before it goes again. Who has found the processor taken by somebody foreign does not look.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::thread::ThreadId;
+use std::time::{Duration, Instant};
+
+/// Between two looks: at first, and at most.
+const LEAST: Duration = Duration::from_millis(2);
+const MOST: Duration = Duration::from_secs(2);
+
+/// Looks in a row that found the rank at home, after which the next absence is the first again.
+const SETTLED: u32 = 32;
+
+/// A rank's place among those of its machine, kept by the thread that made it.
+#[derive(Debug)]
+pub struct Home {
+    processor: usize,
+    thread: ThreadId,
+    began: Instant,
+    /// Nanoseconds since `began` until which nobody looks, and from then to the next look.
+    until: AtomicU64,
+    pause: AtomicU64,
+    settled: AtomicU32,
+    went: AtomicU64,
+}
+
+/// Which ranks are together on a processor; none has more than one rank beyond the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Neighbours: ranks 0 to 3 of 8, then 4 to 7.
+    Blocks,
+    /// The processors have ranks in turn: 0, 2, 4, 6, then 1, 3, 5, 7.
+    Turns,
+}
+
+/// Where rank `rank` of `ranks` has its place.
+pub fn place(order: Order, rank: usize, ranks: usize, processors: &[usize]) -> usize {
+    let count = processors.len();
+    processors[match order {
+        Order::Blocks => rank * count / ranks,
+        Order::Turns => rank % count,
+    }]
+}
+
+impl Home {
+    /// The calling thread's, on this processor.
+    pub fn new(processor: usize) -> Home {
+        Home {
+            processor,
+            thread: std::thread::current().id(),
+            began: Instant::now(),
+            until: AtomicU64::new(0),
+            pause: AtomicU64::new(LEAST.as_nanos() as u64),
+            settled: AtomicU32::new(0),
+            went: AtomicU64::new(0),
+        }
+    }
+
+    /// How often the thread went there so far.
+    pub fn went(&self) -> u64 {
+        self.went.load(Ordering::Relaxed)
+    }
+
+    /// Goes there if it is time to look and the thread is elsewhere.
+    #[inline]
+    pub fn keep(&self, now: Instant) {
+        let now = (now - self.began).as_nanos() as u64;
+        if now >= self.until.load(Ordering::Relaxed) {
+            self.look(now, is_on, go);
+        }
+    }
+
+    #[cold]
+    fn look(&self, now: u64, is_on: impl Fn(usize) -> bool, go: impl Fn(usize) -> bool) {
+        let pause = self.pause.load(Ordering::Relaxed);
+        self.until.store(now + pause, Ordering::Relaxed);
+        if std::thread::current().id() != self.thread {
+            return;
+        }
+        if is_on(self.processor) {
+            let settled = self.settled.load(Ordering::Relaxed) + 1;
+            self.settled.store(settled, Ordering::Relaxed);
+            if settled >= SETTLED {
+                self.pause.store(LEAST.as_nanos() as u64, Ordering::Relaxed);
+            }
+            return;
+        }
+        self.settled.store(0, Ordering::Relaxed);
+        let most = MOST.as_nanos() as u64;
+        // Who may not go there does not try again.
+        let next = if go(self.processor) { (2 * pause).min(most) } else { u64::MAX / 4 };
+        self.pause.store(next, Ordering::Relaxed);
+        self.until.store(now + next, Ordering::Relaxed);
+        self.went.store(self.went.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+}
+
+fn is_on(processor: usize) -> bool {
+    // SAFETY: no arguments, no memory.
+    unsafe { libc::sched_getcpu() == processor as i32 }
+}
+
+/// Moves the calling thread, which may then be moved again. False if it may not be there.
+fn go(processor: usize) -> bool {
+    // SAFETY: a set of processors is bits, for which zeros are valid.
+    let mut one: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    let (mut all, size) = (one, size_of_val(&one));
+    if processor >= libc::CPU_SETSIZE as usize {
+        return false;
+    }
+    // SAFETY: the number is below the set's size; both sets are as long as said, and outlive the calls.
+    unsafe {
+        libc::CPU_SET(processor, &mut one);
+        libc::sched_getaffinity(0, size, &mut all) == 0
+            && libc::CPU_ISSET(processor, &all)
+            && libc::sched_setaffinity(0, size, &one) == 0
+            && libc::sched_setaffinity(0, size, &all) == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn places_are_even_and_blocks_are_of_neighbours() {
+        let processors = [3, 5, 8];
+        for (ranks, order) in (1..100).flat_map(|n| [(n, Order::Blocks), (n, Order::Turns)]) {
+            let places: Vec<_> = (0..ranks).map(|r| place(order, r, ranks, &processors)).collect();
+            assert!(order == Order::Turns || places.is_sorted());
+            let each = processors.map(|p| places.iter().filter(|&&place| place == p).count());
+            let (least, most) = (each.iter().min().unwrap(), each.iter().max().unwrap());
+            assert!(most - least <= 1, "{ranks} ranks: {each:?}");
+        }
+        assert_eq!([0, 1, 2].map(|rank| place(Order::Blocks, rank, 3, &[0, 1])), [0, 0, 1]);
+        assert_eq!([0, 1, 2].map(|rank| place(Order::Turns, rank, 3, &[0, 1])), [0, 1, 0]);
+    }
+
+    /// The times at which a rank goes in 100 seconds, in ms, if it is found where `at_home` says.
+    fn went(at_home: impl Fn(u64) -> bool) -> Vec<u64> {
+        let home = Home::new(0);
+        let went = Cell::new(Vec::new());
+        for ms in 0..100_000 {
+            let now = ms * 1_000_000;
+            if now >= home.until.load(Ordering::Relaxed) {
+                let mut times = went.take();
+                let before = home.went();
+                home.look(now, |_| at_home(ms), |_| true);
+                times.extend((home.went() > before).then_some(ms));
+                went.set(times);
+            }
+        }
+        went.take()
+    }
+
+    #[test]
+    fn who_is_always_taken_away_goes_ever_more_seldom() {
+        let times = went(|_| false);
+        assert_eq!(times[..5], [0, 4, 12, 28, 60]);
+        assert!(times.len() < 70, "{}", times.len());
+        assert_eq!(times[times.len() - 1] - times[times.len() - 2], 2000);
+    }
+
+    #[test]
+    fn who_stays_may_go_soon_the_next_time() {
+        assert_eq!(went(|_| true), []);
+        // Away for a moment each 50 seconds.
+        assert_eq!(went(|ms| ms % 50_000 > 1), [0, 50_000]);
+    }
+
+    #[test]
+    fn another_thread_stays_where_it_is() {
+        let home = Home::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| home.look(1, |_| false, |_| panic!("another thread's place")));
+        });
+        assert_eq!(home.went(), 0);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "no processors")]
+    fn a_thread_goes_and_may_be_moved_again() {
+        // SAFETY: no arguments; and bits, for which zeros are valid.
+        let (processor, mut before, mut after): (_, libc::cpu_set_t, libc::cpu_set_t) =
+            unsafe { (libc::sched_getcpu(), std::mem::zeroed(), std::mem::zeroed()) };
+        // SAFETY: the sets are as long as said.
+        unsafe { libc::sched_getaffinity(0, size_of_val(&before), &mut before) };
+        assert!(go(processor as usize));
+        // SAFETY: as above.
+        unsafe { libc::sched_getaffinity(0, size_of_val(&after), &mut after) };
+        // SAFETY: sets that were filled in.
+        assert!(unsafe { libc::CPU_EQUAL(&before, &after) });
+        assert!(!go(libc::CPU_SETSIZE as usize));
+    }
+}
