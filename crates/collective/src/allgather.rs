@@ -10,7 +10,7 @@ mod neighbor_exchange;
 mod rds;
 mod recursive_doubling;
 mod ring;
-mod shared;
+pub(crate) mod shared;
 
 pub use bruck::bruck;
 pub use gather_broadcast::gather_broadcast;

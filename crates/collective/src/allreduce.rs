@@ -2,7 +2,7 @@
 
 pub(crate) mod central;
 mod gather_broadcast;
-mod in_place;
+pub(crate) mod in_place;
 mod k_nomial;
 mod pairwise_exchange;
 mod rabenseifner;

@@ -45,6 +45,7 @@ pub struct Board<F: Fabric> {
     /// And of those in which ranks put pieces down for others.
     pub(crate) posts: Posts<F>,
     gate: Gate<F>,
+    in_turn: Cell<bool>,
 }
 
 impl<F: Fabric> Board<F> {
@@ -55,7 +56,22 @@ impl<F: Fabric> Board<F> {
             desks: Desks::new(many),
             posts: Posts::default(),
             gate: Gate::default(),
+            in_turn: Cell::new(false),
         }
+    }
+
+    /// Says whether each operation begins after the end of the one before, as blocking ones do; unless said, not so.
+    pub fn set_in_turn(&self, in_turn: bool) {
+        self.in_turn.set(in_turn);
+    }
+
+    pub(crate) fn is_in_turn(&self) -> bool {
+        self.in_turn.get()
+    }
+
+    /// The number of the next operation.
+    pub(crate) fn next(&self) -> u64 {
+        self.gate.next()
     }
 }
 

@@ -82,6 +82,11 @@ impl<F: Fabric> Gate<F> {
         Some((Turn(inner, numbers), begun + 1))
     }
 
+    /// The number of the next operation.
+    pub fn next(&self) -> u64 {
+        self.begun.get() + 1
+    }
+
     /// Counts an operation in that takes its turn at once: others may be under way.
     pub fn pass(&self, link: &Link<F>) -> Turn<'_, F> {
         self.begun.set(self.begun.get() + 1);

@@ -47,6 +47,13 @@ impl<F: Fabric> Ground<F> {
         }
     }
 
+    /// The same for operations that begin one after the other.
+    pub fn in_turn(arena: Rc<Arena<F>>) -> Ground<F> {
+        let ground = Ground::new(arena);
+        ground.board.set_in_turn(true);
+        ground
+    }
+
     /// An empty one of the same process and selection.
     pub(crate) fn another(&self) -> Ground<F> {
         let ground = Ground::new(self.arena.clone());

@@ -79,6 +79,11 @@ impl<F: Fabric> Link<F> {
         self.isend_in(Mode::Standard, to, data)
     }
 
+    /// The same to one who passes it on, or is the next to do so.
+    pub fn isend_on(&self, to: usize, data: Sge) -> Option<RequestId> {
+        self.isend_in(Mode::Relayed, to, data)
+    }
+
     /// The same by one who sends to all others at once: where there are several, they fetch what is long.
     pub fn isend_to_each(&self, to: usize, data: Sge) -> Option<RequestId> {
         let mode = if self.has_others() { Mode::Fetched } else { Mode::Standard };

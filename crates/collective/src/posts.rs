@@ -327,7 +327,7 @@ impl<F: Fabric> Post<'_, F> {
             Some(seen) if alone => pace::take_fresh(into, seen, true),
             Some(seen) => {
                 pace::sense(into, seen);
-                into.copy_from(seen);
+                pace::read_shared(into, seen);
             }
             None => self.made.posted.finish(|f, done| f.read(peer, into, piece, done)).await?,
         }

@@ -33,6 +33,7 @@
 //! 2 processors: alltoall of 64 KiB in 134 us for 223 with desks of 96 KiB).
 
 use crate::board::Visit;
+use crate::distance::Distance;
 use crate::said::{self, Said};
 use crate::{Board, Link, SLOT};
 use std::cell::{Cell, OnceCell};
@@ -105,9 +106,10 @@ struct Made<F: Fabric> {
     ask: Cell<usize>,
 }
 
-/// Where the word with the last meeting read is; the stamp follows, and in another line the word with the number of
-/// slow copies; then the desks.
+/// Where the word with the last meeting read is; the stamp follows, and in further lines rank 0's word of how far ranks are
+/// from each other, and the word with the number of slow copies; then the desks.
 const READ: usize = 0;
+const DISTANCE: usize = 64;
 const SLOW: usize = 128;
 const DESKS: usize = 256;
 
@@ -175,6 +177,21 @@ impl<F: Fabric> Board<F> {
     pub async fn desk(&self, link: &Link<F>) -> Result<usize, Fault> {
         let half = self.made(link).await?.half;
         Ok(if link.size() > 2 { half.min(DESK_MOST) } else { DESK })
+    }
+
+    /// Whether ranks are far from each other, as [`crate::distance`] has it. All find the same, right before they enter the
+    /// board for the operation that depends on it.
+    pub fn is_far(&self, link: &Link<F>) -> bool {
+        let Some(made) = self.desks.made.get().filter(|_| self.is_in_turn()) else { return false };
+        let (next, peer) = (self.next(), link.members[0] as usize);
+        let at = made.all[0].offset(DISTANCE as u64);
+        let Some(word) = link.endpoint.fabric().mapped(peer, at, 8) else { return false };
+        let said = Distance::from_word(said::read(word, 0));
+        let new = if link.rank == 0 { said.change(next, pace::is_found_far()) } else { None };
+        if let Some(new) = new {
+            said::write(&[new.word()], word);
+        }
+        new.unwrap_or(said).is_far(next)
     }
 
     async fn made<'b>(&'b self, link: &'b Link<F>) -> Result<&'b Made<F>, Fault> {
@@ -414,7 +431,8 @@ impl<F: Fabric> Hall<'_, F> {
             return Ok(());
         }
         let found = self.operand(rank, offset, into).await?;
-        if found.ptr() != into.ptr() && pace::read_from_others(into.len(), || into.copy_from(found))
+        if found.ptr() != into.ptr()
+            && pace::read_from_others(into.len(), || pace::read_shared(into, found))
         {
             let Made { slow, mine, .. } = self.desks;
             let count = &slow[self.link.rank];

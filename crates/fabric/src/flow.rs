@@ -15,7 +15,7 @@
 //! when it has read them ([`Sge::take_lines`]): of short payloads, whose memory is used again soon, and between far caches.
 
 use crate::memory::Sge;
-use crate::pace;
+use crate::{afar, pace};
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
@@ -111,7 +111,9 @@ impl Flow<'_> {
     pub fn pour(&self, source: Sge) -> bool {
         let len = source.len();
         let past = pace::is_told_past(len);
-        let part = (len / 8).clamp(SHORTEST, LONGEST).next_multiple_of(HEAD);
+        // What is far is read many pages at once.
+        let longest = if pace::is_far() { afar::MOST } else { LONGEST };
+        let part = (len / 8).clamp(SHORTEST, longest).next_multiple_of(HEAD);
         let mut at = 0;
         while at < len {
             let next = part.min(len - at);

@@ -12,6 +12,7 @@
 //!
 //! See `skeleton.rs` for what a new fabric has to fill in.
 
+mod afar;
 pub mod block;
 mod capabilities;
 mod counter;

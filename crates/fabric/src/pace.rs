@@ -18,6 +18,7 @@
 //!
 //! Nobody waits for any of this, and a wrong guess costs time alone.
 
+use crate::afar;
 use crate::memory::Sge;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -58,6 +59,8 @@ pub enum PastCaches {
 static PACE: Pace = Pace::new();
 /// How this process reads what lies in others' caches.
 static FRESH: Pace = Pace::new();
+/// Counts what is fetched while that is so.
+static FETCHED: Pace = Pace::new();
 static FROM: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// [`LEAST`], if the score is asked.
 static ASKED: AtomicUsize = AtomicUsize::new(usize::MAX);
@@ -142,6 +145,13 @@ pub fn told(len: usize, slow: bool) {
 /// cache; else if the caches are far from each other.
 pub fn take_fresh(into: Sge, from: Sge, soon: bool) {
     let mut at = 0;
+    while into.len() - at >= afar::LEAST && is_far() && !FRESH.is_sample() {
+        let next = (into.len() - at).min(afar::MOST);
+        let block = from.part(at, next);
+        into.part(at, next).copy_from_afar(block);
+        block.take_lines();
+        at += next;
+    }
     while at < into.len() {
         let next = (into.len() - at).min(FRESH_LEAST);
         let block = from.part(at, next);
@@ -152,6 +162,14 @@ pub fn take_fresh(into: Sge, from: Sge, soon: bool) {
     }
 }
 
+/// Copies what another process has written and several read, as is best for how far they are from each other.
+pub fn read_shared(into: Sge, from: Sge) {
+    match into.len() >= afar::LEAST && is_far() {
+        true => into.copy_from_afar(from),
+        false => into.copy_from(from),
+    }
+}
+
 /// Learns from what another process has just written and this one is about to read in place: now and then it copies a
 /// block to `spare`, which is as long.
 pub fn sense(spare: Sge, from: Sge) {
@@ -159,6 +177,16 @@ pub fn sense(spare: Sge, from: Sge) {
         let [into, from] = [spare, from].map(|whole| whole.part(0, FRESH_LEAST));
         FRESH.time(FRESH_LEAST, FRESH_RATE, || into.copy_from(from));
     }
+}
+
+/// The same, if [`PastCaches::AsFound`] asks for it: what depends on it may be chosen by it.
+pub fn is_found_far() -> bool {
+    ASKED.load(Relaxed) != usize::MAX && FRESH.is_far()
+}
+
+/// The same where nothing would be learnt if it were always so: now and then not.
+pub fn is_still_far() -> bool {
+    ASKED.load(Relaxed) != usize::MAX && FETCHED.is_past_if(FRESH.is_far())
 }
 
 /// Whether caches are far from each other, as far as is known.
@@ -208,7 +236,12 @@ impl Pace {
     }
 
     fn is_past(&self) -> bool {
-        if !self.is_far() {
+        self.is_past_if(self.is_far())
+    }
+
+    /// `far`, but for every [`PROBE`]-th time.
+    fn is_past_if(&self, far: bool) -> bool {
+        if !far {
             return false;
         }
         let since = self.since.load(Relaxed) + 1;

@@ -18,6 +18,9 @@ pub enum Mode {
     /// A standard one, of a sender that serves others, too: receivers that can fetch what is long, so that the sender
     /// is not the only one who copies.
     Fetched,
+    /// A standard one of memory that its receiver sends back before long, so that this process still has the lines to
+    /// which that one would copy: put down as long as that is quicker.
+    Relayed,
     /// A standard one, to a receiver that awaits others, too: senders that can write what is long to where it is
     /// wanted, so that the receiver is not the only one who copies.
     Written,
@@ -79,7 +82,12 @@ impl<F: Fabric> Endpoint<F> {
         let peer = state.peer(self, to.peer);
         let (near, can_fetch, at_once) = (peer.near, peer.shares, peer.eager_most as usize);
         let poured = match mode {
-            Mode::Standard => near && !state.shelf.is_crowded(buffer.len(), can_fetch),
+            Mode::Standard => {
+                near && !state.shelf.is_crowded(buffer.len(), can_fetch, shelf::FAR_MOST)
+            }
+            Mode::Relayed => {
+                near && !state.shelf.is_crowded(buffer.len(), can_fetch, shelf::FAR_RELAYED)
+            }
             Mode::Fetched => near && !(can_fetch && buffer.len() > at_once),
             Mode::Written => near && !(can_fetch && buffer.len() > written::LEAST),
             Mode::Synchronous => false,
@@ -120,8 +128,8 @@ impl<F: Fabric> Endpoint<F> {
         state.often.eager += 1;
         state.often.bytes_eager += buffer.len() as u64;
         match mode {
-            Mode::Standard | Mode::Fetched | Mode::Written => self.send_eager(state, to, buffer),
             Mode::Synchronous => Some(self.send_synchronous(state, to, buffer)),
+            _ => self.send_eager(state, to, buffer),
         }
     }
 

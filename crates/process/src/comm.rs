@@ -98,7 +98,7 @@ impl<F: Fabric> Comm<F> {
             numbers: Cell::new(0),
             background: OnceCell::new(),
             choosing: Choosing::default(),
-            ground: Rc::new(Ground::new(engine.arena().clone())),
+            ground: Rc::new(Ground::in_turn(engine.arena().clone())),
             name: RefCell::new(name.to_owned()),
             attributes: RefCell::default(),
             topology: RefCell::default(),
@@ -214,6 +214,7 @@ impl<F: Fabric> Comm<F> {
             let (group, remote) = (self.group.clone(), self.remote.clone());
             let view = Comm::new(&self.engine, self.id, group, remote, "");
             view.numbers.set(tags::BACKGROUND);
+            view.ground.board.set_in_turn(false);
             view.select(self.selection());
             view
         })
@@ -229,6 +230,7 @@ impl<F: Fabric> Comm<F> {
         self.sequence.set(sequence.wrapping_add(1));
         lane.lane.set(Some((sequence & tags::NUMBERS as u32) as i32 | tags::LANES));
         lane.ground.forbid_multicast();
+        lane.ground.board.set_in_turn(false);
         lane.select(self.selection());
         lane
     }

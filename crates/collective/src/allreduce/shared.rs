@@ -15,6 +15,7 @@
 //! beyond [`crate::SLOT`] bytes.
 
 use super::in_place;
+use crate::fetched::fetched;
 use crate::pieces::{fold, overlap, part, slice};
 use crate::shared::{Hall, segment};
 use crate::{Board, Link, Reduce};
@@ -40,7 +41,14 @@ pub async fn shared<F: Fabric>(
         result.copy_from(data);
         return Ok(());
     }
-    if data.len() > LAST && data.len() <= PAIR && link.size() == 2 {
+    let pair = link.size() == 2 && data.len() > LAST;
+    if pair && is_fetched(link, board, data.len()).await? {
+        return match data.len() <= FAR_PAIR {
+            true => fetched(link, board, (data, 0), result, unit, op).await,
+            false => in_place::in_place(link, board, (data, result), None, unit, op).await,
+        };
+    }
+    if pair && data.len() <= PAIR {
         return in_pair(link, board, (data, result), unit, op).await;
     }
     if data.len() > LAST {
@@ -97,6 +105,20 @@ async fn in_pair<F: Fabric>(
         hall.done_with(0, len);
     }
     Ok(())
+}
+
+/// Bytes from which two ranks that are far from each other put nothing down, and until which each combines everything all
+/// the same (measured: 256 KiB in 25 us for 33, 1 MiB in 169 for 137).
+const FAR_LEAST: usize = 8 << 10;
+const FAR_PAIR: usize = 512 << 10;
+
+/// Whether two ranks read `len` bytes of each other's data in place. Both find the same.
+pub(crate) async fn is_fetched<F: Fabric>(
+    link: &Link<F>,
+    board: &Board<F>,
+    len: usize,
+) -> Result<bool, Fault> {
+    Ok(len > FAR_LEAST && board.direct(link).await? && board.is_far(link))
 }
 
 /// Each rank combines a slice of each segment; the result is for `root`, or for all.

@@ -8,21 +8,17 @@
 //! Cost: a meeting a part ([`crate::shared`]), each block copied and read; or 2 meetings, each block read once. Chosen
 //! on one machine for equal blocks; long ones are read in place if ranks reach each other's memory.
 
+use crate::allgather::shared::staged;
 use crate::board::SAID;
 use crate::pieces::part;
 use crate::shared::NAME;
 use crate::{Board, Link};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Bytes of a block up to which it is put down, by two ranks; by more, if so many meetings are enough (measured, 2 processors,
+/// Bytes of a block up to which it is put down, by more than two ranks ([`staged`]): if so many meetings are enough (measured, 2 processors,
 /// 8 ranks: 256 KiB put down in 0.98 ms, read in place in 1.34, 512 KiB in 2.80 and 2.90; 4 ranks: 512 KiB in 268 us and 304,
 /// 1 MiB in 1.09 ms and 1.02).
-const STAGED: usize = 256 << 10;
 const MEETINGS: usize = 4;
-
-fn staged(desk: usize, size: usize) -> usize {
-    if size == 2 { STAGED } else { MEETINGS * room(desk, size) }
-}
 
 /// Bytes of a block that a desk has room for.
 fn room(desk: usize, size: usize) -> usize {
@@ -54,7 +50,9 @@ pub async fn shared<F: Fabric>(
         return Ok(());
     }
     let desk = board.desk(link).await?;
-    if block > staged(desk, size) && board.direct(link).await? {
+    let direct = block > staged(true) && board.direct(link).await?;
+    let most = if size == 2 { staged(board.is_far(link)) } else { MEETINGS * room(desk, size) };
+    if direct && block > most {
         let hall = board.hall(link, 2, size * NAME).await?;
         // On the desk, by rank: where its block is.
         let mut regions = Vec::with_capacity(size);

@@ -21,7 +21,7 @@ pub async fn binomial<F: Fabric>(link: &Link<F>, root: usize, data: Sge) -> Resu
     }
     let mut sends = Vec::new();
     for child in rank::children(relative, size).rev() {
-        sends.extend(link.isend(absolute(child), data));
+        sends.extend(link.isend_on(absolute(child), data));
     }
     link.wait_all(sends).await
 }

@@ -8,7 +8,9 @@
 //! Cost: N - 1 messages and combinations at the root; or a meeting a segment ([`crate::shared`]), with one payload
 //! put down and combined by each rank. Chosen on one machine.
 
-use crate::allreduce::shared::in_slices;
+use crate::allreduce::in_place::in_place;
+use crate::allreduce::shared::{in_slices, is_fetched};
+use crate::fetched::fetched;
 use crate::pieces::{fold, overlap, part};
 use crate::{Board, Link, Reduce};
 use weft_fabric::{Fabric, Fault, Sge};
@@ -32,6 +34,13 @@ pub async fn shared<F: Fabric>(
         return Ok(());
     }
     if data.len() > SENT && link.size() == 2 {
+        if is_fetched(link, board, data.len()).await? {
+            let taken = if me == root { result } else { Sge::EMPTY };
+            return match data.len() <= FAR_PAIR {
+                true => fetched(link, board, (data, 0), taken, unit, op).await,
+                false => in_place(link, board, (data, result), Some(root), unit, op).await,
+            };
+        }
         return in_pair(link, board, (data, result), root, unit, op).await;
     }
     if data.len() > SENT {
@@ -46,6 +55,10 @@ pub async fn shared<F: Fabric>(
     let operand = async |rank, spare| link.recv(rank, spare).await.map(|()| spare);
     fold(link, 0..link.size(), (own, result), op, operand).await
 }
+
+/// Bytes until which the root of two ranks that are far from each other reads all of the other's data; beyond, each combines a
+/// half (measured: 128 KiB in 11 us, 256 KiB in 22 us for 19, 1 MiB in 137 for 88).
+const FAR_PAIR: usize = 128 << 10;
 
 /// Bytes of a part: what one rank has put down and the other combines stays in their caches.
 const PART: usize = 32 << 10;

@@ -5,6 +5,7 @@
 //! ```
 //! Cost: N - 1 rounds of the whole length. The plain form: no rank combines twice.
 
+use crate::pieces::overlap;
 use crate::{Link, Reduce};
 use weft_fabric::{Fabric, Fault, Sge, Staging, Work};
 
@@ -15,25 +16,36 @@ pub async fn chain<F: Fabric>(
     result: Sge,
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    link.endpoint.fabric().charge(Work::Copy(data.len()));
-    result.copy_from(data);
-    if link.rank > 0 {
-        take_lower(link, result, op).await?;
+    if link.rank == 0 {
+        // What it has had for long is the quickest to be read.
+        forward(link, data).await?;
+        copy(link, data, result);
+        return Ok(());
+    }
+    let lower = recv_lower(link, data).await?;
+    link.endpoint.fabric().charge(Work::Reduce(data.len()));
+    match overlap(data, result) {
+        true => {
+            copy(link, data, result);
+            op.combine(lower.sge(), result);
+        }
+        false => op.combine_into(lower.sge(), data, result),
     }
     forward(link, result).await
 }
 
-/// `value` = what the rank below has so far, combined with `value`. Returns what came.
-async fn take_lower<F: Fabric>(
-    link: &Link<F>,
-    value: Sge,
-    op: &(impl Reduce + ?Sized),
-) -> Result<Staging, Fault> {
-    let lower = link.endpoint.staging().take_for(value);
+/// What the rank below has so far, as long as `data`.
+async fn recv_lower<F: Fabric>(link: &Link<F>, data: Sge) -> Result<Staging, Fault> {
+    let lower = link.endpoint.staging().take_for(data);
     link.recv(link.rank - 1, lower.sge()).await?;
-    link.endpoint.fabric().charge(Work::Reduce(value.len()));
-    op.combine(lower.sge(), value);
     Ok(lower)
+}
+
+fn copy<F: Fabric>(link: &Link<F>, from: Sge, to: Sge) {
+    if from.ptr() != to.ptr() || from.is_phantom() {
+        link.endpoint.fabric().charge(Work::Copy(from.len()));
+        to.copy_from(from);
+    }
 }
 
 /// `result` of rank r = `data` of ranks 0 to r-1; of rank 0 it is left alone.
@@ -46,13 +58,14 @@ pub async fn exclusive_chain<F: Fabric>(
     if link.rank == 0 {
         return forward(link, data).await;
     }
-    // `result` may be `data`.
-    let sum = link.endpoint.staging().take_for(data);
-    link.endpoint.fabric().charge(Work::Copy(data.len()));
-    sum.sge().copy_from(data);
-    let lower = take_lower(link, sum.sge(), op).await?;
-    forward(link, sum.sge()).await?;
-    result.copy_from(lower.sge());
+    let lower = recv_lower(link, data).await?;
+    if link.rank + 1 < link.size() {
+        let sum = link.endpoint.staging().take_for(data);
+        link.endpoint.fabric().charge(Work::Reduce(data.len()));
+        op.combine_into(lower.sge(), data, sum.sge());
+        forward(link, sum.sge()).await?;
+    }
+    copy(link, lower.sge(), result);
     Ok(())
 }
 

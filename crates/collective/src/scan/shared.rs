@@ -6,7 +6,7 @@
 //!     step t             put segment t down;  meet;  read the own prefix of all slices of segment t-1;
 //!                        compute all N prefixes of slice r of segment t, on the own desk for step t+1
 //!   more than two ranks, long payloads:   `in_place.rs`
-//!   others, where ranks share processors: `chain.rs`, in which each payload is combined once and copied twice
+//!   two ranks, and where ranks share processors: `chain.rs`, in which each payload is combined once
 //! ```
 //! Cost: 1 meeting ([`crate::shared`]) and N / 2 payloads combined by a rank; or beyond [`ALONE`] bytes segments + 1
 //! meetings and one payload combined, however many ranks there are. Chosen on one machine.
@@ -47,14 +47,15 @@ pub async fn shared<F: Fabric>(
         let operand = async |rank, spare| hall.operand(rank, 0, spare).await;
         return fold(link, 0..operands, (own, result), op, operand).await;
     }
-    // Measured, 8 ranks on 2 processors: 16 KiB in 20 us for 33, 256 KiB in 220 for 331.
-    if size > 2 && total < in_place::LEAST && board.shares_processors(link).await? {
+    // Measured, 8 ranks on 2 processors: 16 KiB in 20 us for 33, 256 KiB in 220 for 331; 2 ranks 16 KiB in 1.8 for 5.1,
+    // 256 KiB in 34 for 65.
+    if size == 2 || total < in_place::LEAST && board.shares_processors(link).await? {
         return match exclusive {
             true => exclusive_chain(link, data, result, op).await,
             false => chain(link, data, result, op).await,
         };
     }
-    if size > 2 && total >= in_place::LEAST && board.direct(link).await? {
+    if total >= in_place::LEAST && board.direct(link).await? {
         let memory = (data, result);
         return in_place::in_place(link, board, memory, unit, exclusive, op).await;
     }

@@ -1,0 +1,104 @@
+//! A copy of what lies in the cache of a processor far away.
+//!
+//! ```text
+//!   page by page     0000 1111 2222 ...      a processor fetches ahead within a page: it waits at each new one
+//!   many at once     0 1 2 ... 15 0 1 2 ...  each page is fetched ahead while the others are copied
+//! ```
+//! What is far takes so long to come that only what is under way at the same time counts. Measured on 2 processors whose
+//! caches are 220 ns apart, us, page by page and so: 64 KiB 5.1 and 3.5, 128 KiB 9.2 and 6.2, 256 KiB 17 and 12, 1 MiB
+//! 68 and 54. In one's own cache it is slower, 1.3 and 1.6: for what is far alone ([`crate::pace::is_far`]).
+
+use crate::memory::Sge;
+
+/// Copies of fewer bytes gain nothing.
+pub const LEAST: usize = 8 * PAGE;
+
+/// Bytes that are copied so at once at most.
+pub const MOST: usize = STREAMS * PAGE;
+
+const PAGE: usize = 4096;
+const STREAMS: usize = 16;
+
+impl Sge {
+    /// As [`Sge::copy_from`]; the two do not overlap.
+    pub fn copy_from_afar(self, source: Sge) {
+        assert_eq!(self.len(), source.len(), "copy between elements of different length");
+        if self.len() < LEAST || self.is_phantom() || source.is_phantom() {
+            return self.copy_from(source);
+        }
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            // SAFETY: both were promised to be valid for their length, and the caller says that they do not overlap.
+            unsafe { copy(source.ptr(), self.ptr(), self.len()) };
+            return;
+        }
+        self.copy_from(source);
+    }
+}
+
+/// # Safety
+/// `from` is readable and `to` writable for `len` bytes, and they do not overlap. The processor has AVX2.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[target_feature(enable = "avx2")]
+unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
+    let (mut at, mut pages) = (0, len / PAGE);
+    while pages > 0 {
+        // As many in each turn, so that none is left over alone.
+        let streams = pages.div_ceil(pages.div_ceil(STREAMS));
+        // SAFETY: these pages lie inside.
+        unsafe { copy_pages(from.add(at), to.add(at), streams) };
+        at += streams * PAGE;
+        pages -= streams;
+    }
+    // SAFETY: the rest.
+    unsafe { std::ptr::copy_nonoverlapping(from.add(at), to.add(at), len - at) }
+}
+
+/// # Safety
+/// The same for so many pages.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[target_feature(enable = "avx2")]
+unsafe fn copy_pages(from: *const u8, to: *mut u8, pages: usize) {
+    use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_storeu_si256};
+    const STEP: usize = 128;
+    for at in (0..PAGE).step_by(STEP) {
+        for page in 0..pages {
+            let at = page * PAGE + at;
+            // SAFETY: four parts of a step inside of a page.
+            unsafe {
+                let (from, to) = (from.add(at).cast::<__m256i>(), to.add(at).cast::<__m256i>());
+                let four = [0, 1, 2, 3].map(|i| _mm256_loadu_si256(from.add(i)));
+                for (i, part) in four.into_iter().enumerate() {
+                    _mm256_storeu_si256(to.add(i), part);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_are_whole() {
+        let from: Vec<u8> =
+            (0..300_000u32).map(|i| (i.wrapping_mul(2654435761) >> 13) as u8).collect();
+        let lens =
+            [0, 1, PAGE, LEAST - 1, LEAST, LEAST + 1, MOST, MOST + PAGE, 17 * PAGE + 5, 280_001];
+        for (skip, len) in lens.into_iter().enumerate() {
+            let mut to = vec![0u8; len + 100];
+            // SAFETY: both outlive the copy, and lie apart.
+            let (source, target) = unsafe {
+                let source = Sge::new(from.as_ptr().add(3 * skip).cast_mut(), len);
+                (source, Sge::new(to.as_mut_ptr().add(skip), len))
+            };
+            target.copy_from_afar(source);
+            assert!(to[skip..skip + len] == from[3 * skip..3 * skip + len], "{len} bytes");
+            assert!(
+                to[..skip].iter().chain(&to[skip + len..]).all(|&byte| byte == 0),
+                "{len} bytes"
+            );
+        }
+    }
+}
