@@ -14,7 +14,7 @@ use std::rc::Rc;
 use weft_channel::rails::Thresholds;
 use weft_channel::stream::Sizes;
 use weft_fabric::Fabric;
-use weft_fabric::pace::{self, PastCaches};
+use weft_fabric::pace::{self, Caches, PastCaches};
 use weft_fabric::wait::{Home, Order};
 use weft_p2p::Limits;
 
@@ -212,6 +212,8 @@ fn connect(state: &State) -> Result<(), String> {
         Some(bytes) => PastCaches::From(bytes as usize),
         None => PastCaches::AsFound,
     });
+    let caches = [Caches::AsFound, Caches::Near, Caches::Far, Caches::Changing];
+    pace::assume(caches[settings::choice("WEFT_CACHES")?]);
     *state.selection.borrow_mut() = std::rc::Rc::new(selection);
     *state.report.borrow_mut() = bootstrap.report();
     *state.bootstrap.borrow_mut() = Some(bootstrap);

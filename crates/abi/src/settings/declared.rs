@@ -108,6 +108,15 @@ pub const SETTINGS: &[Setting] = &[
               processors share no cache; 2147483647: never",
     },
     Setting {
+        name: "WEFT_CACHES",
+        about: About(Shm, Tuner, Each),
+        kind: Kind::Choice(&["auto", "near", "far", "changing"]),
+        default: "auto",
+        doc: "how far the caches of ranks of the same machine are taken to be from each other: near (one in common), far \
+              (none: payloads are fetched rather than put down), as copies between them are found to take (auto), or \
+              changing, for tests",
+    },
+    Setting {
         name: "WEFT_RENDEZVOUS",
         about: About(P2p, User, Each),
         kind: Kind::Choice(&["read", "write"]),

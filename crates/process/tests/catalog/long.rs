@@ -11,6 +11,7 @@ use weft_channel::stream::Sizes;
 use weft_collective::arena::ROOMS;
 use weft_collective::catalog::{ALGORITHMS, Algorithm, Carrier, Need};
 use weft_collective::{Operation, slots};
+use weft_fabric::pace::{self, Caches};
 use weft_fabric_sim::{Chaos, Options};
 
 const fn form(count: usize, op: Op, gaps: bool, in_place: bool, varying: bool) -> Form {
@@ -62,6 +63,21 @@ fn longer_data_that_are_combined_where_they_are() {
         share(n, "", Blocking, calls.clone(), &notes);
         simulate(&machine(1), Options::new(n), Blocking, calls, &notes);
     }
+}
+
+/// Two ranks that are now far from each other, now near: both choose alike, whatever each finds.
+#[test]
+fn two_ranks_whose_distance_changes() {
+    let notes = Arc::new(Notes::default());
+    pace::assume(Caches::Changing);
+    let shared = ALGORITHMS.iter().filter(|a| a.name == "SHARED");
+    let forms: Vec<_> = LONG.into_iter().chain(LONGER).cycle().take(40).collect();
+    let calls: Vec<_> = shared.flat_map(|a| calls::of(a, 2, &forms)).collect();
+    let far = pace::count_far();
+    share(2, "", Blocking, calls, &notes);
+    let far = pace::count_far() - far;
+    assert!(far > 20, "far {far} times");
+    pace::assume(Caches::AsFound);
 }
 
 #[test]
