@@ -5,14 +5,16 @@ mod findings;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::future::poll_fn;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::rc::Rc;
 use std::sync::OnceLock;
+use std::time::Duration;
 use weft_collective::{Operation, Selection};
 use weft_datatype::{Basic, Form, Op, Predefined};
-use weft_fabric::Sge;
 use weft_fabric::wait::WaitPolicy;
+use weft_fabric::{Fabric, Sge};
 use weft_fabric_sim::machine::Role;
 use weft_fabric_sim::{Machine, Options, run};
 use weft_p2p::Limits;
@@ -258,7 +260,7 @@ fn direct(machine: &str, ranks: usize, selection: Rc<Selection>, integers: Optio
         comm.select(selection.clone());
         engine.run(async move {
             let int = Predefined::new().of(Basic::INT).clone();
-            let mut start = 0;
+            let (mut start, mut own) = (0, 0);
             for i in 0..WARM_UP + QUICK {
                 if i == WARM_UP {
                     start = sim.clock();
@@ -266,13 +268,20 @@ fn direct(machine: &str, ranks: usize, selection: Rc<Selection>, integers: Optio
                 match integers {
                     None => comm.barrier().await.unwrap(),
                     Some(count) => {
+                        // From a common instant, each rank's own time.
+                        let left = 10_000_000_000 * (i as u64 + 1) - sim.clock();
+                        let until = Some(sim.now() + Duration::from_nanos(left.div_ceil(1000)));
+                        let _ = poll_fn(|cx| sim.poll_any(&[], until, cx)).await;
+                        let begun = sim.clock();
                         let data = || Buffer::phantom(count, int.clone());
                         let done = comm.allreduce(Some(data()), data(), Rc::new(Sum));
                         done.await.unwrap();
+                        own += if i < WARM_UP { 0 } else { sim.clock() - begun };
                     }
                 }
             }
-            (sim.clock() - start) as f64 / 1e6 / QUICK as f64
+            let time = if integers.is_some() { own } else { sim.clock() - start };
+            time as f64 / 1e6 / QUICK as f64
         })
     });
     let times = outcome.unwrap().results;

@@ -164,7 +164,8 @@ pub fn document() -> Document {
         title: "Kini 2003, collective communication using RDMA and multicast operations",
         machines: &["kini1", "kini2"],
         about: "Measured as there: the mean over all ranks of the mean of 1000 iterations after a few to \
-                warm up; allreduce sums real integers, and every sum is checked. Payloads up to the \
+                warm up; barriers are one behind the other, allreduces begin at a common instant, and each rank's time is \
+                its own; allreduce sums real integers, and every sum is checked. Payloads up to the \
                 document's own boundary of 2 KiB travel with their flag in one write. MPI-PE, MPI-DS \
                 and MPI-GB are the baselines on MPI point-to-point; RPE, RDS and RGM, of fan-in 7, are the \
                 document's algorithms.",
