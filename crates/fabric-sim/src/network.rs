@@ -15,7 +15,7 @@ type Free = Picoseconds;
 #[derive(Debug, Clone, Copy, Default)]
 struct Port {
     out: Free,
-    into: Free,
+    into: Inwards,
     /// When the messages that have reached it so far will have been worked off.
     full: Free,
     dead: bool,
@@ -24,22 +24,28 @@ struct Port {
 #[derive(Debug, Clone, Copy, Default)]
 struct BusState {
     out: Free,
-    into: Free,
+    into: Inwards,
     both: Free,
-    /// The last time in which it carried nothing inwards: from, to.
+}
+
+/// What a port or a bus carries inwards.
+#[derive(Debug, Clone, Copy, Default)]
+struct Inwards {
+    free: Free,
+    /// The last time in which it carried nothing: from, to.
     idle: (Picoseconds, Picoseconds),
 }
 
-impl BusState {
-    /// Carries inwards for `time` what is complete at `now`; when it has done so. It could carry it while that
+impl Inwards {
+    /// Carries for `time` what is complete at `now`; when it has done so. It could carry it while that
     /// came; what came between takes but its own time.
     fn carry(&mut self, now: Picoseconds, time: Picoseconds) -> Picoseconds {
         let begin = now.saturating_sub(time);
         let (from, to) = self.idle;
         let unused = to.min(now).saturating_sub(from.max(begin));
-        let done = now.max(self.into + time.saturating_sub(unused));
-        self.idle = match begin > self.into {
-            true => (self.into, begin),
+        let done = now.max(self.free + time.saturating_sub(unused));
+        self.idle = match begin > self.free {
+            true => (self.free, begin),
             false => (0, 0),
         };
         done
@@ -166,7 +172,7 @@ impl Network {
     /// Something arrives at this very moment, which may be handled after it: who comes now is behind.
     #[inline]
     pub fn is_taken(&self, node: usize, rail: usize, now: Picoseconds) -> bool {
-        self.contention && self.ports[node * self.rails + rail].into == now
+        self.contention && self.ports[node * self.rails + rail].into.free == now
     }
 
     /// A message whose last byte would arrive at `now`: when it has arrived, which is later if
@@ -184,7 +190,7 @@ impl Network {
         }
         let bus = self.bus(node, rail);
         let port = &mut self.ports[node * self.rails + rail];
-        let mut done = now.max(port.into + path.gap_in.max(path.bandwidth.time(bytes)));
+        let mut done = port.into.carry(now, path.gap_in.max(path.bandwidth.time(bytes)));
         if let Some((messages, gap)) = path.burst {
             done = done.max(port.full.saturating_sub((messages - 1) * gap));
             port.full = port.full.max(now) + gap;
@@ -192,11 +198,12 @@ impl Network {
         if let Some((bus, i)) = bus {
             let (limits, state) = (self.buses[bus], &mut self.states[i]);
             done = state
+                .into
                 .carry(done, limits.into.time(bytes))
                 .max(state.both + limits.both.time(bytes));
-            (state.into, state.both) = (done, done);
+            (state.into.free, state.both) = (done, done);
         }
-        port.into = done;
+        port.into.free = done;
         done
     }
 
@@ -217,5 +224,33 @@ impl Network {
     pub fn kill(&mut self, node: usize, rail: usize) {
         self.deaths = true;
         self.ports[node * self.rails + rail].dead = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A long message whose last byte comes just behind a short one had come for long when that did.
+    #[test]
+    fn a_short_message_does_not_hold_up_a_long_one_by_its_length() {
+        let mut port = Inwards::default();
+        assert_eq!(port.carry(1000, 5), 1000);
+        port.free = 1000;
+        assert_eq!(port.carry(1002, 300), 1005);
+        port.free = 1005;
+        // Two that come at once take turns.
+        assert_eq!(port.carry(2000, 300), 2000);
+        port.free = 2000;
+        assert_eq!(port.carry(2000, 300), 2300);
+    }
+
+    #[test]
+    fn a_gap_lies_between_messages_that_arrive_together() {
+        let mut port = Inwards::default();
+        for i in 0..4 {
+            assert_eq!(port.carry(100, 10), 100 + 10 * i);
+            port.free = 100 + 10 * i;
+        }
     }
 }
