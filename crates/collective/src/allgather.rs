@@ -4,6 +4,7 @@
 //! [`Blocks`](crate::Blocks) of one buffer; for blocks that lie apart there is [`Packed`](crate::Packed).
 
 mod bruck;
+mod circulant;
 mod gather_broadcast;
 mod multicast;
 mod neighbor_exchange;
@@ -13,6 +14,7 @@ mod ring;
 pub(crate) mod shared;
 
 pub use bruck::bruck;
+pub use circulant::circulant;
 pub use gather_broadcast::gather_broadcast;
 pub use multicast::multicast;
 pub use neighbor_exchange::neighbor_exchange;

@@ -1,6 +1,7 @@
 //! Reductions whose result everybody gets (MPI 5.0, section 6.9.6). The same bits on every rank.
 
 pub(crate) mod central;
+mod circulant;
 mod gather_broadcast;
 pub(crate) mod in_place;
 mod k_nomial;
@@ -14,6 +15,7 @@ pub(crate) mod shared;
 mod swing;
 
 pub use central::central;
+pub use circulant::circulant;
 pub use gather_broadcast::gather_broadcast;
 pub(crate) use in_place::BLOCK;
 pub use k_nomial::k_nomial;

@@ -1,6 +1,7 @@
 //! A buffer in blocks, one a rank: neighbouring blocks travel as one message.
 
 use crate::{Link, rank, work};
+use smallvec::{SmallVec, smallvec};
 use weft_fabric::{Fabric, Sge, Staging};
 
 /// `whole`, cut into blocks that may differ in length.
@@ -50,6 +51,17 @@ impl Blocks {
         self.range_in(self.whole, from, to)
     }
 
+    /// `count` blocks from block `from` on, which go on with block 0 behind the last: one piece, or two.
+    pub fn around(&self, from: usize, count: usize) -> SmallVec<[Sge; 2]> {
+        let from = from % self.count();
+        let before = count.min(self.count() - from);
+        let mut pieces = smallvec![self.range(from, from + before)];
+        if before < count {
+            pieces.push(self.range(0, count - before));
+        }
+        pieces
+    }
+
     /// The same range of another buffer of this length.
     pub fn range_in(&self, other: Sge, from: usize, to: usize) -> Sge {
         let (at, len) = self.extent(from, to);
@@ -85,5 +97,22 @@ impl Packed {
                 work::copy(link, self.blocks.block(i), to);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_around_the_end_is_in_two_pieces() {
+        let blocks = Blocks::of(Sge::phantom(15), [1, 2, 3, 4, 5]);
+        let lengths = |from, count| -> Vec<usize> {
+            blocks.around(from, count).iter().map(|piece| piece.len()).collect()
+        };
+        assert_eq!(lengths(1, 4), [14]);
+        assert_eq!(lengths(1, 5), [14, 1]);
+        assert_eq!(lengths(9, 3), [5, 3]);
+        assert_eq!(lengths(5, 2), [3]);
     }
 }

@@ -7,13 +7,47 @@
 //! With q = ceil(log2 size), the same q rounds are repeated; in each repetition a rank receives q
 //! different blocks. Its *base block* is the only one of them that is of this repetition: the number
 //! of the smallest of the skips that lead from the root to it.
+//!
+//! Over the same graphs, by [`rounds`]: Träff, "Optimal, non-pipelined reduce-scatter and allreduce
+//! algorithms" (2024, arXiv 2410.14234).
 
 /// Number of a block that does not come.
 const NEVER: i64 = i64::MIN / 2;
 
+/// 1 to `size`, each half of the next, rounded up.
+fn skips(size: usize) -> Vec<usize> {
+    let mut skips = vec![size];
+    while skips[skips.len() - 1] > 1 {
+        skips.push(skips[skips.len() - 1].div_ceil(2));
+    }
+    skips.reverse();
+    skips
+}
+
+/// A round of a reduce-scatter, in which a rank has sums of `all` blocks, its own and those of the ranks
+/// behind it: all from the `skip`-th on go to the rank `skip` ahead, and as many come from the one `skip`
+/// back, for the first ones. Backwards it is a round of an allgather.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Round {
+    pub skip: usize,
+    pub all: usize,
+}
+
+impl Round {
+    /// Blocks that go, and that come.
+    pub fn moved(&self) -> usize {
+        self.all - self.skip
+    }
+}
+
+/// The rounds of a reduce-scatter over `size` ranks: ceil(log2 size); none for one.
+pub fn rounds(size: usize) -> Vec<Round> {
+    skips(size).windows(2).rev().map(|pair| Round { skip: pair[0], all: pair[1] }).collect()
+}
+
 /// The graph over `size` ranks, with root 0.
 pub struct Circulant {
-    /// `skips[q] = size`, each other half of the next, rounded up; so `skips[0] = 1`.
+    /// `skips[q] = size`, and `skips[0] = 1`.
     skips: Vec<usize>,
 }
 
@@ -22,12 +56,7 @@ impl Circulant {
     /// With fewer than 2 ranks, which need no rounds.
     pub fn new(size: usize) -> Circulant {
         assert!(size >= 2, "a circulant graph over {size} ranks");
-        let mut skips = vec![size];
-        while skips[skips.len() - 1] > 1 {
-            skips.push(skips[skips.len() - 1].div_ceil(2));
-        }
-        skips.reverse();
-        Circulant { skips }
+        Circulant { skips: skips(size) }
     }
 
     /// q: rounds until everybody has the first block.
@@ -197,6 +226,45 @@ mod tests {
                     assert!(known, "rank {rank} of {size} gets {block} of {from} in round {k}");
                 }
             }
+        }
+    }
+
+    /// Every operand of a block is in its sum once. All ranks do the same, so one stands for all: an
+    /// operand is named by how far its rank is ahead of the one that has it.
+    #[test]
+    fn reduce_scatters_count_each_operand_once() {
+        for size in 1..=1024 {
+            // Of each block from the rank's own on, whose operands it has.
+            let mut sums: Vec<Vec<usize>> = vec![vec![0]; size];
+            let rounds = rounds(size);
+            assert_eq!(rounds.len() as u32, crate::rank::rounds(size));
+            assert_eq!(rounds.iter().map(Round::moved).sum::<usize>(), size - 1);
+            for Round { skip, all } in rounds {
+                assert_eq!(sums.len(), all);
+                let given = sums.split_off(skip);
+                assert!(given.len() <= sums.len(), "{size} ranks, skip {skip}");
+                // Block i + skip of the rank `skip` back is block i of this one.
+                for (sum, more) in sums.iter_mut().zip(given) {
+                    sum.extend(more.into_iter().map(|ahead| (ahead + size - skip) % size));
+                }
+            }
+            assert_eq!(sums.len(), 1);
+            sums[0].sort();
+            assert!(sums[0].iter().copied().eq(0..size), "{size} ranks: {:?}", sums[0]);
+        }
+    }
+
+    /// Backwards, nobody sends what it has not, and everybody gets each block once, at its place.
+    #[test]
+    fn allgathers_bring_each_block_once() {
+        for size in 1..=1024 {
+            let mut has = 1;
+            for round in rounds(size).into_iter().rev() {
+                assert!(round.skip == has && round.moved() <= has, "{size} ranks, {round:?}");
+                // Block i of the rank `skip` ahead is block i + skip of this one.
+                has += round.moved();
+            }
+            assert_eq!(has, size);
         }
     }
 

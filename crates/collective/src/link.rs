@@ -249,6 +249,18 @@ impl<F: Fabric> Link<F> {
         }
     }
 
+    /// The same of data in pieces, each a message of its own: as many, of the same lengths, at both ends.
+    pub async fn exchange_pieces(
+        &self,
+        (to, out): (usize, &[Sge]),
+        (from, into): (usize, &[Sge]),
+    ) -> Result<(), Fault> {
+        let receives: Requests = into.iter().map(|&piece| self.irecv(from, piece)).collect();
+        let sends: Requests = out.iter().filter_map(|&piece| self.isend(to, piece)).collect();
+        let sent = self.wait_all(sends).await;
+        sent.and(self.wait_all(receives).await)
+    }
+
     /// Starts to receive `data`, which is passed on to each of `to`. Whoever has waited for it says so by
     /// [`Link::relay_come`], and waits for all that was added to `sends` before `data` is used for
     /// something else. Streams pass on what has come while more comes, from where it was received.

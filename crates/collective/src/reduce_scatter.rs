@@ -2,12 +2,14 @@
 //!
 //! Operands are [`Blocks`](crate::Blocks) of one buffer, by rank; they may differ in length.
 
+mod circulant;
 mod halving;
 mod pairwise;
 mod reduce_scatterv;
 mod ring;
 mod shared;
 
+pub use circulant::circulant;
 pub use halving::recursive_halving;
 pub use pairwise::pairwise;
 pub use reduce_scatterv::reduce_scatterv;

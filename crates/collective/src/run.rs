@@ -140,6 +140,7 @@ pub async fn allgather<F: Fabric>(
     let cut = packed.as_ref().map_or_else(|blocks| blocks, |packed| &packed.blocks);
     match choice.algorithm.method {
         Method::Bruck | Method::Dissemination => allgather::bruck(link, cut).await?,
+        Method::Circulant => allgather::circulant(link, cut).await?,
         Method::RecursiveDoubling => allgather::recursive_doubling(link, cut).await?,
         Method::Neighbors => allgather::neighbor_exchange(link, cut).await?,
         Method::GatherBroadcast => allgather::gather_broadcast(link, cut).await?,
@@ -231,6 +232,7 @@ pub async fn allreduce<F: Fabric>(
         (Method::KNomial, _) => allreduce::k_nomial(link, data, result, op, parameter).await,
         (Method::Rabenseifner, _) => allreduce::rabenseifner(link, data, result, op, element).await,
         (Method::Ring, _) => allreduce::ring(link, data, result, op, element).await,
+        (Method::Circulant, _) => allreduce::circulant(link, data, result, op, element).await,
         (Method::Swing, _) => allreduce::swing(link, data, result, op, element).await,
         (Method::ReduceBroadcast, _) => {
             allreduce::reduce_broadcast(link, ground, (data, result, element), op).await
@@ -264,6 +266,7 @@ pub async fn reduce_scatter<F: Fabric>(
         Method::ReduceScatterv => reduce_scatter::reduce_scatterv(link, &data, result, op).await,
         Method::Pairwise => reduce_scatter::pairwise(link, &data, result, op).await,
         Method::Ring => reduce_scatter::ring(link, &data, result, op).await,
+        Method::Circulant => reduce_scatter::circulant(link, &data, result, op).await,
         Method::Halving => reduce_scatter::recursive_halving(link, &data, result, op).await,
         Method::TwoLevel => {
             two_level::reduce_scatter(link, ground, (data.whole(), lens), (result, element), op)

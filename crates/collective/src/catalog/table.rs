@@ -219,6 +219,8 @@ const TABLE: &[&[Algorithm]] = &[
     // Allgathers and alltoalls.
     messages!(Allgather "RING" Ring {} true "blocks travel round a ring", "N - 1 rounds"),
     messages!(Allgather "BRUCK" Bruck {} false "doubling blocks (Bruck 1997)", "ceil(log2 N) rounds"),
+    messages!(Allgather "CIRCULANT" Circulant {} false
+        "growing runs of blocks, each received at its place (Traff 2024)", "ceil(log2 N) rounds"),
     messages!(Allgather "RECURSIVE-DOUBLING" RecursiveDoubling {PowerOfTwo} false
         "doubling blocks between partners", "log2 N rounds"),
     messages!(Allgather "NEIGHBORS" Neighbors {Even} false "two blocks at a time with either neighbour",
@@ -263,6 +265,9 @@ const TABLE: &[&[Algorithm]] = &[
         "2 (N - 1) rounds, 2 n bytes"),
     messages!(Allreduce "SWING" Swing {Commutes, PowerOfTwo} false
         "as Rabenseifner's, by swinging distances (De Sensi 2024)", "2 log2 N rounds, 2 n bytes"),
+    messages!(Allreduce "CIRCULANT" Circulant {Commutes} false
+        "reduced and scattered, then gathered on circulant graphs (Traff 2024)",
+        "2 ceil(log2 N) rounds, 2 n bytes"),
     &[entry(Allreduce, "REDUCE-BCAST", (Method::ReduceBroadcast, Carrier::Levels), &[],
         "the map's reduce, then its bcast", "that of both")],
     messages!(ReduceScatter "REDUCE-SCATTERV" ReduceScatterv {} true "reduced to rank 0, which scatters",
@@ -271,6 +276,8 @@ const TABLE: &[&[Algorithm]] = &[
     messages!(ReduceScatter "RING" Ring {Commutes} false "sums travel round a ring", "N - 1 rounds, n bytes"),
     messages!(ReduceScatter "HALVING" Halving {Commutes} false "recursive halving",
         "log2 N, else floor(log2 N) + 2 rounds, n bytes"),
+    messages!(ReduceScatter "CIRCULANT" Circulant {Commutes} false
+        "halving runs of blocks on circulant graphs (Traff 2024)", "ceil(log2 N) rounds, n bytes"),
     messages!(Scan "CHAIN" Chain {} true "from rank to rank", "N - 1 rounds"),
     messages!(Scan "RECURSIVE-DOUBLING" RecursiveDoubling {} false "doubling distances", "ceil(log2 N) rounds"),
     messages!(Exscan "CHAIN" Chain {} true "from rank to rank", "N - 1 rounds"),

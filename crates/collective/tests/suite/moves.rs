@@ -186,6 +186,7 @@ async fn allgather<F: Fabric>(which: usize, link: &Link<F>, blocks: &Blocks) -> 
         1 if n.is_power_of_two() => allgather::recursive_doubling(link, blocks).await,
         2 if n == 1 || n.is_multiple_of(2) => allgather::neighbor_exchange(link, blocks).await,
         3 => allgather::gather_broadcast(link, blocks).await,
+        4 => allgather::circulant(link, blocks).await,
         _ => allgather::bruck(link, blocks).await,
     }
 }
@@ -212,7 +213,7 @@ impl Body for All {
         let group = Group::world(rank);
         let (me, n) = (rank.me(), rank.size());
         for (round, equal) in ROUNDS.into_iter().enumerate().skip(first_round(n)) {
-            for which in 0..4 {
+            for which in 0..5 {
                 let own = |r: usize| match r == me {
                     true => rank.buffer(&block(round, r, which, equal)),
                     false => rank.empty(block(round, r, which, equal).len()),

@@ -68,13 +68,14 @@ fn sums(n: usize, words: usize) -> Vec<u64> {
     sum
 }
 
-const ALLREDUCES: usize = 6;
+const ALLREDUCES: usize = 8;
 
 /// Whether an algorithm is for this number of ranks and any operator, or for those that commute.
 fn allreduce_takes(which: usize, n: usize, commutes: bool) -> bool {
     match which {
         4 => commutes,
         5 => commutes && n.is_power_of_two(),
+        6 | 7 => commutes,
         _ => true,
     }
 }
@@ -92,7 +93,8 @@ async fn allreduce<F: Fabric>(
         2 => allreduce::k_nomial(link, data, into, op, 5).await,
         3 => allreduce::rabenseifner(link, data, into, op, ELEMENT).await,
         4 => allreduce::ring(link, data, into, op, ELEMENT).await,
-        _ => allreduce::swing(link, data, into, op, ELEMENT).await,
+        5 => allreduce::swing(link, data, into, op, ELEMENT).await,
+        _ => allreduce::circulant(link, data, into, op, ELEMENT).await,
     }
 }
 
@@ -226,7 +228,8 @@ async fn reduce_scatter<F: Fabric>(
         0 => reduce_scatter::reduce_scatterv(link, data, into, op).await,
         1 => reduce_scatter::pairwise(link, data, into, op).await,
         2 => reduce_scatter::recursive_halving(link, data, into, op).await,
-        _ => reduce_scatter::ring(link, data, into, op).await,
+        3 => reduce_scatter::ring(link, data, into, op).await,
+        _ => reduce_scatter::circulant(link, data, into, op).await,
     }
 }
 
@@ -245,7 +248,7 @@ impl Body for Scattered {
         for counts in &counts {
             let words = 4 * counts.iter().sum::<usize>();
             let own = bytes_of(&operand(me, words));
-            for which in 0..4 {
+            for which in 0..5 {
                 let data = rank.buffer(&own);
                 let blocks = Blocks::of(data.sge(), counts.iter().map(|c| c * ELEMENT));
                 let result = rank.empty(counts[me] * ELEMENT);

@@ -1,0 +1,27 @@
+//! CIRCULANT: runs of blocks that grow to the next skip of a circulant graph. Träff 2024, "Optimal,
+//! non-pipelined reduce-scatter and allreduce algorithms" (arXiv 2410.14234), the second half of its
+//! allreduce.
+//!
+//! ```text
+//!   5 ranks, skips 1 2 3     round 0: block r to r-1     round 1: r to r-2     round 2: r, r+1 to r-3
+//! ```
+//! What a rank has are its block and those behind it, around the end. Cost: ceil(log2 N) rounds, N - 1
+//! blocks through every port. As Bruck's, but blocks come to where they belong: no room, no copy, and two
+//! messages instead of one where a run goes around the end. Chosen for large blocks, where N is not a
+//! power of two.
+
+use crate::{Blocks, Link, circulant};
+use weft_fabric::{Fabric, Fault};
+
+/// Block r holds rank r's data on rank r before, on all ranks after. Blocks may differ in length, but
+/// every rank names the same lengths.
+pub async fn circulant<F: Fabric>(link: &Link<F>, blocks: &Blocks) -> Result<(), Fault> {
+    let (me, size) = (link.rank, link.size());
+    for round in circulant::rounds(size).into_iter().rev() {
+        let (to, from) = ((me + size - round.skip) % size, (me + round.skip) % size);
+        let out = blocks.around(me, round.moved());
+        let into = blocks.around(from, round.moved());
+        link.exchange_pieces((to, &out), (from, &into)).await?;
+    }
+    Ok(())
+}

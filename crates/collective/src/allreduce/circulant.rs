@@ -1,0 +1,30 @@
+//! CIRCULANT: blocks are combined over the skips of a circulant graph, then gathered back over them.
+//! Träff 2024, "Optimal, non-pipelined reduce-scatter and allreduce algorithms" (arXiv 2410.14234).
+//!
+//! ```text
+//!   5 ranks, skips 3 2 1     sums: r -> r+3, r -> r+2, r -> r+1     results: r -> r-1, r -> r-2, r -> r-3
+//! ```
+//! Cost: 2 ceil(log2 N) rounds, 2 (N - 1) / N of the data through every port, for every N: nobody is
+//! folded, and both are the least that there is. For operators that commute. Chosen for middle and large
+//! data where N is not a power of two.
+
+use crate::{Blocks, Link, Reduce, allgather, reduce_scatter};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// Combines `data` of all ranks into `result` of all, in parts of whole elements of `element` bytes.
+///
+/// # Panics
+/// If the operator does not commute.
+pub async fn circulant<F: Fabric>(
+    link: &Link<F>,
+    data: Sge,
+    result: Sge,
+    op: &(impl Reduce + ?Sized),
+    element: usize,
+) -> Result<(), Fault> {
+    let blocks = Blocks::even(result, element, link.size());
+    // In place, this rank's result takes the place of an operand that is in a sum by then.
+    let parts = Blocks::even(data, element, link.size());
+    reduce_scatter::circulant(link, &parts, blocks.block(link.rank), op).await?;
+    allgather::circulant(link, &blocks).await
+}

@@ -1,0 +1,66 @@
+//! CIRCULANT: runs of sums that shrink to the next skip of a circulant graph. Träff 2024, "Optimal,
+//! non-pipelined reduce-scatter and allreduce algorithms" (arXiv 2410.14234).
+//!
+//! ```text
+//!   5 ranks, skips 3 2 1     round 0: blocks r+3, r+4 to r+3     round 1: r+2 to r+2     round 2: r+1 to r+1
+//! ```
+//! A rank has sums of its block and of those behind it, around the end; what is beyond the skip goes to
+//! the rank that has it at its beginning. Cost: ceil(log2 N) rounds, (N - 1) / N of the data through every
+//! port, for every N: nobody is folded. For operators that commute: operands meet in an order that is the
+//! same from run to run. Chosen for small and middle data where N is not a power of two.
+
+use crate::{Blocks, Link, Reduce, circulant, work};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// Combines block r of all ranks' `data` into `result` of rank r. `result` may be this rank's block
+/// itself.
+///
+/// # Panics
+/// If the operator does not commute.
+pub async fn circulant<F: Fabric>(
+    link: &Link<F>,
+    data: &Blocks,
+    result: Sge,
+    op: &(impl Reduce + ?Sized),
+) -> Result<(), Fault> {
+    assert!(op.commutes(), "a circulant graph with an operator that does not commute");
+    let (me, size) = (link.rank, link.size());
+    let ranks = |skip: usize| ((me + skip) % size, (me + size - skip) % size);
+    let mut rounds = circulant::rounds(size).into_iter();
+    let Some(first) = rounds.next() else {
+        work::copy(link, data.block(me), result);
+        return Ok(());
+    };
+    // Sums of blocks me, me + 1, ...: turned, so that later rounds send one piece each.
+    let lengths = || (0..first.skip).map(|i| data.block((me + i) % size).len());
+    let room = work::stage(link, data.whole(), lengths().sum());
+    let sums = Blocks::of(room.sge(), lengths());
+
+    let (to, from) = ranks(first.skip);
+    let own = data.around(me, first.moved());
+    let cut = |i: usize| own[..i].iter().map(|piece| piece.len()).sum();
+    let into: Vec<Sge> = (0..own.len()).map(|i| room.sge().part(cut(i), own[i].len())).collect();
+    link.exchange_pieces((to, &data.around(to, first.moved())), (from, &into)).await?;
+    own.iter().zip(&into).for_each(|(&own, &sum)| work::combine(link, op, own, sum));
+    // Of an odd number the middle one met nothing.
+    if first.moved() < first.skip {
+        work::copy(link, data.block((me + first.moved()) % size), sums.block(first.moved()));
+    }
+
+    let spare = work::stage(link, data.whole(), sums.extent(0, first.skip / 2).1);
+    for round in rounds {
+        let (to, from) = ranks(round.skip);
+        let (out, mine) = (sums.range(round.skip, round.all), sums.range(0, round.moved()));
+        if round.skip == 1 {
+            link.exchange(to, out, from, result).await?;
+            work::combine(link, op, mine, result);
+            return Ok(());
+        }
+        let other = spare.sge().part(0, mine.len());
+        link.exchange(to, out, from, other).await?;
+        work::combine(link, op, other, mine);
+    }
+    // Of two ranks, whose operands are not in a sum before the only round.
+    work::copy(link, sums.block(0), result);
+    Ok(())
+}
