@@ -112,7 +112,7 @@ impl Flow<'_> {
         let len = source.len();
         let past = pace::is_told_past(len);
         // What is far is read many pages at once.
-        let longest = if pace::is_far() { afar::MOST } else { LONGEST };
+        let longest = if pace::is_wide() { afar::MOST } else { LONGEST };
         let part = (len / 8).clamp(SHORTEST, longest).next_multiple_of(HEAD);
         let mut at = 0;
         while at < len {

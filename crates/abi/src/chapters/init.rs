@@ -213,7 +213,7 @@ fn connect(state: &State) -> Result<(), String> {
         None => PastCaches::AsFound,
     });
     let caches = [Caches::AsFound, Caches::Near, Caches::Far, Caches::Changing];
-    pace::assume(caches[settings::choice("WEFT_CACHES")?]);
+    pace::assume(caches[settings::choice("WEFT_CACHES")?], limits.ranks_each == 1);
     *state.selection.borrow_mut() = std::rc::Rc::new(selection);
     *state.report.borrow_mut() = bootstrap.report();
     *state.bootstrap.borrow_mut() = Some(bootstrap);

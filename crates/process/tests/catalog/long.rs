@@ -69,7 +69,7 @@ fn longer_data_that_are_combined_where_they_are() {
 #[test]
 fn two_ranks_whose_distance_changes() {
     let notes = Arc::new(Notes::default());
-    pace::assume(Caches::Changing);
+    pace::assume(Caches::Changing, true);
     let shared = ALGORITHMS.iter().filter(|a| a.name == "SHARED");
     let forms: Vec<_> = LONG.into_iter().chain(LONGER).cycle().take(40).collect();
     let calls: Vec<_> = shared.flat_map(|a| calls::of(a, 2, &forms)).collect();
@@ -77,7 +77,7 @@ fn two_ranks_whose_distance_changes() {
     share(2, "", Blocking, calls, &notes);
     let far = pace::count_far() - far;
     assert!(far > 20, "far {far} times");
-    pace::assume(Caches::AsFound);
+    pace::assume(Caches::AsFound, false);
 }
 
 #[test]
