@@ -32,6 +32,10 @@
 //! once and in short parts; more put down up to [`DESK_MOST`] at once, since to them a meeting costs more (measured, 8 ranks on
 //! 2 processors: alltoall of 64 KiB in 134 us for 223 with desks of 96 KiB).
 
+mod shown;
+
+pub use shown::Shown;
+
 use crate::board::Visit;
 use crate::distance::Distance;
 use crate::said::{self, Said};
@@ -324,20 +328,6 @@ impl<F: Fabric> Hall<'_, F> {
         self.turn.release(self.link, epoch, Sge::EMPTY).await
     }
 
-    /// A meeting in which everybody learns where the others' `memory` is. It is reached until
-    /// [`Hall::hide`], before which the ranks meet once more.
-    pub async fn show(&self, memory: Sge) -> Result<Shown, Fault> {
-        let region = self.link.endpoint.fabric().expose(memory)?;
-        let epoch = self.take_number();
-        let all = exchange(self.link, &self.turn, epoch, &region.remote.words()).await?;
-        Ok(Shown { region, all })
-    }
-
-    /// Ends the reach of what was shown.
-    pub fn hide(&self, shown: &Shown) {
-        self.link.endpoint.fabric().withdraw(shown.region);
-    }
-
     /// Each piece that is put down has one reader, who takes its lines ([`Hall::look`], [`Hall::done_with`]): two desks are
     /// enough then, which stay in the caches. Of two ranks only short ones do.
     pub fn taken(mut self) -> Self {
@@ -475,44 +465,6 @@ impl<F: Fabric> Hall<'_, F> {
         self.store(rank, self.desk_of(rank, offset), data).await
     }
 
-    /// Reads what `rank` has shown, from byte `offset` on.
-    pub async fn read(
-        &self,
-        shown: &Shown,
-        rank: usize,
-        offset: usize,
-        into: Sge,
-    ) -> Result<(), Fault> {
-        self.fetch(rank, shown.of(rank).offset(offset as u64), into).await
-    }
-
-    /// Writes over what `rank` has shown, from byte `offset` on.
-    pub async fn write(
-        &self,
-        shown: &Shown,
-        rank: usize,
-        offset: usize,
-        data: Sge,
-    ) -> Result<(), Fault> {
-        self.store(rank, shown.of(rank).offset(offset as u64), data).await
-    }
-
-    /// Names `memory` on the desk for the next meeting, at place `i`: as far as the desk goes, [`NAME`] bytes each.
-    /// Whoever does it withdraws the region, after one more meeting.
-    pub fn name(&self, i: usize, memory: Sge) -> Result<Region, Fault> {
-        let region = self.link.endpoint.fabric().expose(memory)?;
-        said::write(&region.remote.words(), self.desk().part(i * NAME, NAME));
-        Ok(region)
-    }
-
-    /// Reads what `rank` has named at place `i` of its desk of the last meeting.
-    pub async fn read_named(&self, rank: usize, i: usize, into: Sge) -> Result<(), Fault> {
-        let spare = self.link.stage(NAME);
-        let said = self.operand(rank, i * NAME, spare.sge()).await?;
-        let words = std::array::from_fn(|j| said::read(said, j));
-        self.fetch(rank, RemoteAddr::from_words(words), into).await
-    }
-
     async fn store(&self, rank: usize, to: RemoteAddr, data: Sge) -> Result<(), Fault> {
         let peer = self.link.members[rank] as usize;
         self.turn.finish(|fabric, done| fabric.write(peer, data, to, done)).await
@@ -524,17 +476,5 @@ impl<F: Fabric> Hall<'_, F> {
         }
         let peer = self.link.members[rank] as usize;
         self.turn.finish(|fabric, done| fabric.read(peer, into, from, done)).await
-    }
-}
-
-/// A piece of memory of each rank.
-pub struct Shown {
-    region: Region,
-    all: Said,
-}
-
-impl Shown {
-    fn of(&self, rank: usize) -> RemoteAddr {
-        self.all.addr(rank, 0)
     }
 }
