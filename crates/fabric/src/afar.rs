@@ -81,6 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "no such instructions there")]
     fn copies_are_whole() {
         let from: Vec<u8> =
             (0..300_000u32).map(|i| (i.wrapping_mul(2654435761) >> 13) as u8).collect();

@@ -169,6 +169,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "long, and nothing unsafe")]
     fn who_is_always_taken_away_goes_ever_more_seldom() {
         let times = went(|_| false);
         assert_eq!(times[..5], [0, 4, 12, 28, 60]);
@@ -177,6 +178,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "long, and nothing unsafe")]
     fn who_stays_may_go_soon_the_next_time() {
         assert_eq!(went(|_| true), []);
         // Away for a moment each 50 seconds.
