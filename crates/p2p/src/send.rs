@@ -81,12 +81,14 @@ impl<F: Fabric> Endpoint<F> {
     ) -> Option<RequestId> {
         let peer = state.peer(self, to.peer);
         let (near, can_fetch, at_once) = (peer.near, peer.shares, peer.eager_most as usize);
+        // Nobody is far from itself, and who sends to itself may not have asked for it yet.
+        let far = |most: usize| if to.peer == self.fabric.rank() { usize::MAX } else { most };
         let poured = match mode {
             Mode::Standard => {
-                near && !state.shelf.is_crowded(buffer.len(), can_fetch, shelf::FAR_MOST)
+                near && !state.shelf.is_crowded(buffer.len(), can_fetch, far(shelf::FAR_MOST))
             }
             Mode::Relayed => {
-                near && !state.shelf.is_crowded(buffer.len(), can_fetch, shelf::FAR_RELAYED)
+                near && !state.shelf.is_crowded(buffer.len(), can_fetch, far(shelf::FAR_RELAYED))
             }
             Mode::Fetched => near && !(can_fetch && buffer.len() > at_once),
             Mode::Written => near && !(can_fetch && buffer.len() > written::LEAST),
