@@ -15,9 +15,9 @@ use crate::shared::NAME;
 use crate::{Board, Link};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// Bytes of a block up to which it is put down, by more than two ranks ([`staged`]): if so many meetings are enough (measured, 2 processors,
-/// 8 ranks: 256 KiB put down in 0.98 ms, read in place in 1.34, 512 KiB in 2.80 and 2.90; 4 ranks: 512 KiB in 268 us and 304,
-/// 1 MiB in 1.09 ms and 1.02).
+/// More than two ranks put a block down if so many meetings are enough; of two see [`staged`] (measured, 2 processors, 8
+/// ranks: 256 KiB put down in 0.98 ms, read in place in 1.34, 512 KiB in 2.80 and 2.90; 4 ranks: 512 KiB in 268 us and
+/// 304, 1 MiB in 1.09 ms and 1.02).
 const MEETINGS: usize = 4;
 
 /// Bytes of a block that a desk has room for.
@@ -51,8 +51,11 @@ pub async fn shared<F: Fabric>(
     }
     let desk = board.desk(link).await?;
     let direct = block > staged(true) && board.direct(link).await?;
-    let most = if size == 2 { staged(board.is_far(link)) } else { MEETINGS * room(desk, size) };
-    if direct && block > most {
+    let most = || match size {
+        2 => staged(board.is_far(link)),
+        _ => MEETINGS * room(desk, size),
+    };
+    if direct && block > most() {
         let hall = board.hall(link, 2, size * NAME).await?;
         // On the desk, by rank: where its block is.
         let mut regions = Vec::with_capacity(size);

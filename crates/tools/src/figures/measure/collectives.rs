@@ -2,9 +2,10 @@
 //! (sections 4.4 and 5.5).
 //!
 //! Barriers are one behind the other. Allreduces begin at a common instant each, and a rank's time is its own: back to
-//! back all ranks would have the same mean, that of the longest way there and back, and to take "the average time across all
-//! the process" (5.5) would mean nothing. That it does mean something is seen from MPI-GB, whose time at 8 nodes is 1.56 times that
-//! of MPI-PE (5.5.3, 5.5.5): 3 hops up and 1.5 down on average are 1.5 times the 3 of an exchange, 3 up and 3 down twice.
+//! back all ranks would have the same mean, that of the longest way there and back, and to take "the average time taken
+//! across all the process" (5.5) would mean nothing. That it does mean something is seen from MPI-GB, whose time at 8
+//! nodes is 1.56 times that of MPI-PE (5.5.3, 5.5.5): 3 hops up and 1.5 down on average are 1.5 times the 3 of an
+//! exchange, 3 up and 3 down twice.
 //!
 //! Algorithms of RDMA writes use the document's own boundary between one write and two. It is one flag
 //! too large: 2 KiB and a flag are two packets of the document's MTU, and on its machine file as it is
