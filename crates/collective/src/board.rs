@@ -192,12 +192,17 @@ impl<F: Fabric> Made<F> {
     pub async fn meet(&self, link: &Link<F>, epoch: u64) -> Result<(), Fault> {
         if self.is_pair() {
             let flag = self.say(link, epoch, Sge::EMPTY)?;
-            return self.endpoint.until(flag.local, epoch).await;
+            return self.hear(flag, epoch).await;
         }
         match self.arrive(link, epoch).await? {
             true => self.release(link, epoch, Sge::EMPTY).await,
             false => self.await_release(epoch, Sge::EMPTY).await,
         }
+    }
+
+    /// What the other of two ranks [says](Made::say) has come.
+    pub async fn hear(&self, flag: Flag, epoch: u64) -> Result<(), Fault> {
+        self.endpoint.until(flag.local, epoch).await
     }
 
     /// Whether there are two ranks, which [`Made::swap`].

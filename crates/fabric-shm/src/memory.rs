@@ -191,8 +191,9 @@ impl Shm {
         }
         match self.place(peer, dst, src.len())? {
             Place::Here(at) => {
-                // SAFETY: checked to lie in the peer's arena, or our own and exposed; `src` is
-                // readable. Both may overlap.
+                // SAFETY: checked to lie in the peer's arena, or our own and exposed.
+                unsafe { Sge::new(at, src.len()) }.want_lines();
+                // SAFETY: the same; `src` is readable. Both may overlap.
                 unsafe { std::ptr::copy(src.ptr(), at, src.len()) };
                 Ok(())
             }

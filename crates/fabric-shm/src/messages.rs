@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 use weft_fabric::wait::Doorbell;
-use weft_fabric::{Completion, Datagram, Fault, Glance, GroupId, Head, Message, Posted, Sge};
+use weft_fabric::{Completion, Datagram, Fault, Glance, GroupId, Head, Message, Posted, Sge, pace};
 
 /// Payloads of several cache lines, in bytes: those are given back so that they are quick to write.
 const LINES: usize = 512;
@@ -290,6 +290,7 @@ impl Shm {
         match self.peers[peer].input.peek() {
             Ok(arrival) => {
                 let Arrival { head, payload } = arrival?;
+                pace::sense_sent(payload);
                 Some(Message { peer, head, payload, token: 0 })
             }
             Err(Corrupt) => {

@@ -1,11 +1,14 @@
 //! The fast box: a ring from one sender to one receiver.
 //!
 //! ```text
-//!   lines, 64 bytes each                     bytes, for payloads over 32
+//!   lines, 128 bytes each                    bytes, for payloads over 96
 //!   ┌───────┬──────────┬──────────────┐      ┌────────────┬──────┬────────────┐
-//!   │ stamp │ head, 24 │ payload <=32 │ ...  │ payload    │ pay- │ (skipped)  │
+//!   │ stamp │ head, 24 │ payload <=96 │ ...  │ payload    │ pay- │ (skipped)  │
 //!   └───────┴──────────┴──────────────┘      └────────────┴──────┴────────────┘
 //! ```
+//! A line is a pair of cache lines. What fits into the first is one transfer; the second comes with it more quickly than
+//! one elsewhere would (measured, 64 bytes there and back between caches 0.2 us apart, half of it: 0.16 us for 0.20).
+//!
 //! Contract. Positions count up for ever; line `p` lies in slot `p mod lines`.
 //! - The producer alone writes lines and bytes; it writes those at positions below
 //!   `taken + capacity` that it has not published yet. It publishes line `p` by storing the stamp
@@ -24,17 +27,47 @@
 
 use crate::sync::{AtomicU64, Ordering, UnsafeCell};
 use std::cell::Cell;
-use weft_fabric::{Head, Sge, copy_small};
+use weft_fabric::{Head, SMALL, Sge, copy_small, pace};
 
 /// Largest payload that lies in the line itself, in bytes.
-pub const INLINE: usize = 32;
+pub const INLINE: usize = 96;
+
+/// Largest payload in bytes, whatever the box.
+const SEND_MAX: usize = 16 << 10;
 
 #[derive(Debug)]
-#[repr(C, align(64))]
+#[repr(C, align(128))]
 pub struct Line {
     stamp: AtomicU64,
     head: UnsafeCell<Head>,
     inline: UnsafeCell<[u8; INLINE]>,
+}
+
+impl Line {
+    /// The second cache line, if a payload of `len` bytes reaches into it.
+    #[inline(always)]
+    fn second(&self, len: usize) -> Sge {
+        const FIRST: usize = 32;
+        if len <= FIRST {
+            return Sge::EMPTY;
+        }
+        let inline = self.inline.with(|at| at.cast::<u8>().cast_mut());
+        // SAFETY: the rest of the line.
+        unsafe { Sge::new(inline.add(FIRST), INLINE - FIRST) }
+    }
+}
+
+/// # Safety
+/// As for `copy_small`, of at most [`INLINE`] bytes.
+#[inline(always)]
+unsafe fn copy_inline(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: as there; what is longer than `SMALL` comes from elsewhere than a box.
+    unsafe {
+        match len <= SMALL {
+            true => copy_small(from, to, len),
+            false => std::ptr::copy_nonoverlapping(from, to, len),
+        }
+    }
 }
 
 /// How far the consumer is: written by it, read by the producer.
@@ -117,9 +150,9 @@ impl Ring {
         Ring { taken, lines: lines.0, chunks: bytes.0, line_count, byte_count }
     }
 
-    /// Largest payload of one message, in bytes: a quarter of the bytes.
+    /// Largest payload of one message, in bytes: a quarter of the bytes, and not more than [`SEND_MAX`].
     pub fn send_max(&self) -> usize {
-        self.byte_count as usize / 4
+        (self.byte_count as usize / 4).min(SEND_MAX)
     }
 
     #[inline(always)]
@@ -152,17 +185,21 @@ impl Ring {
         unsafe { self.chunks.add(index as usize) }
     }
 
+    /// Copies it there; returns where that is.
     #[cfg(not(loom))]
-    fn put(&self, at: u64, payload: Sge) {
-        let to = self.chunk(at).cast_mut().cast::<u8>();
+    fn put(&self, at: u64, payload: Sge) -> Sge {
         // SAFETY: `place` made sure that the payload fits between `at` and the end of the bytes,
-        // which nobody else touches now (contract); the `Sge` is readable for its length.
-        unsafe { std::ptr::copy_nonoverlapping(payload.ptr(), to, payload.len()) }
+        // which nobody else touches now (contract).
+        let to = unsafe { Sge::new(self.chunk(at).cast_mut().cast::<u8>(), payload.len()) };
+        to.want_lines();
+        // SAFETY: the same; the `Sge` is readable for its length.
+        unsafe { std::ptr::copy_nonoverlapping(payload.ptr(), to.ptr(), payload.len()) }
+        to
     }
 
     /// The same chunk by chunk, so that the checker sees every access.
     #[cfg(loom)]
-    fn put(&self, at: u64, payload: Sge) {
+    fn put(&self, at: u64, payload: Sge) -> Sge {
         for offset in (0..payload.len()).step_by(64) {
             let part = payload.part(offset, (payload.len() - offset).min(64));
             // SAFETY: as above.
@@ -172,6 +209,7 @@ impl Ring {
                 std::ptr::copy_nonoverlapping(part.ptr(), to.cast(), part.len());
             });
         }
+        Sge::EMPTY
     }
 }
 
@@ -229,15 +267,17 @@ impl Producer {
         }
         let len = payload.len();
         let line = self.ring.line(next);
+        let mut put = Sge::EMPTY;
         if len <= INLINE {
             // SAFETY: this line is ours until its stamp is stored (contract); `len` fits.
-            line.inline.with_mut(|to| unsafe { copy_small(payload.ptr(), to.cast(), len) });
+            line.inline.with_mut(|to| unsafe { copy_inline(payload.ptr(), to.cast(), len) });
+            put = line.second(len);
         } else {
             let (start, end) = self.ring.place(self.bytes.get(), len);
             if end > self.bytes_limit.get() {
                 return false;
             }
-            self.ring.put(start, payload);
+            put = self.ring.put(start, payload);
             self.bytes.set(end);
         }
         // SAFETY: this line is ours until its stamp is stored (contract).
@@ -245,6 +285,7 @@ impl Producer {
         let stamp = (u64::from(next as u32) + 1) << 32 | len as u64;
         line.stamp.store(stamp, Ordering::Release);
         self.next.set(next + 1);
+        pace::told_of(put);
         true
     }
 

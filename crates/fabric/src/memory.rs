@@ -108,6 +108,7 @@ impl Sge {
     #[inline]
     pub fn copy_for_others(self, source: Sge, past: bool) {
         if !past {
+            self.want_lines();
             return self.copy_from(source);
         }
         assert_eq!(self.len, source.len, "copy between elements of different length");
@@ -129,16 +130,66 @@ impl Sge {
     /// ```
     #[inline]
     pub fn take_lines(self) {
+        // SAFETY: inside of the element, which the caller says nobody else uses.
+        self.each_line(|at| unsafe { at.cast_mut().write_volatile(at.read_volatile()) });
+    }
+
+    /// Asks for the cache lines of what is about to be written here and has been read elsewhere, all at once: stores
+    /// would ask for one after the other.
+    ///
+    /// ```text
+    ///   us, caches 0.2 us apart      512 B   1 KiB   4 KiB   8 KiB   16 KiB   64 KiB
+    ///   one after another, without   0.12    0.22    0.66    1.12    1.08     4.5
+    ///   with this                    0.06    0.12    0.45    0.93    0.95     4.6
+    ///   there and back, half of it   0.34    0.53    1.24    1.71    2.92     9.0
+    ///   with this                    0.30    0.47    1.05    1.55    2.78     9.4
+    /// ```
+    #[inline]
+    pub fn want_lines(self) {
+        /// One alone gains nothing.
+        const LEAST: usize = 64;
+        /// More would drive each other out before they are written.
+        const MOST: usize = 16 << 10;
+        if self.len > LEAST && self.len <= MOST {
+            self.each_line(ask_for_line);
+        }
+    }
+
+    /// Lets go of the cache lines of what was written here and another processor has just been told of: it finds them in
+    /// the cache behind both, and need not ask for each. Only for caches that are far from each other.
+    ///
+    /// ```text
+    ///   us, caches 0.2 us apart              256 B   512 B   1 KiB   2 KiB   4 KiB   8 KiB   16 KiB
+    ///   there and back, half of it           0.26    0.29    0.46    0.55    0.85    1.42    2.75
+    ///   with this after the news             0.23    0.25    0.37    0.50    0.73    1.33    2.75
+    ///   with this before it                                                  1.10            3.6
+    /// ```
+    #[inline]
+    pub fn hand_over_lines(self) {
+        const MOST: usize = 8 << 10;
+        if self.len > MOST {
+            return;
+        }
+        self.each_line(let_go_of_line);
+    }
+
+    /// Reads a byte of each cache line.
+    pub(crate) fn look_at_lines(self) {
+        // SAFETY: inside of the element, which was promised to be valid for reading.
+        self.each_line(|at| unsafe { _ = at.read_volatile() });
+    }
+
+    /// Runs `touch` for a byte of each cache line.
+    #[inline(always)]
+    fn each_line(self, touch: impl Fn(*const u8)) {
         const LINE: usize = 64;
         if self.is_phantom() {
             return;
         }
-        for at in (0..self.len).step_by(LINE) {
-            // SAFETY: inside of the element, which the caller says nobody else uses.
-            unsafe {
-                let byte = self.ptr.add(at);
-                byte.write_volatile(byte.read_volatile());
-            }
+        let mut at = 0;
+        while at < self.len {
+            touch(self.ptr.wrapping_add(at));
+            at += LINE - (self.ptr.addr() + at) % LINE;
         }
     }
 
@@ -161,6 +212,35 @@ impl Sge {
         // SAFETY: `self` was promised to be valid for reading its length.
         unsafe { std::ptr::copy_nonoverlapping(self.ptr, out.as_mut_ptr(), out.len()) }
     }
+}
+
+/// Asks for the cache line of `at`, to be written. Any address will do.
+#[inline(always)]
+fn ask_for_line(at: *const u8) {
+    // SAFETY: a hint, which neither fails nor changes anything; processors that do not have it take it for nothing.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    unsafe {
+        std::arch::asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
+    }
+    // SAFETY: the same.
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    unsafe {
+        std::arch::asm!("prfm pstl1keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    let _ = at;
+}
+
+/// Moves the cache line of `at` to a cache behind this processor's own. Any address will do.
+#[inline(always)]
+fn let_go_of_line(at: *const u8) {
+    // SAFETY: a hint, which neither fails nor changes anything; processors that do not have it take it for nothing.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    unsafe {
+        std::arch::asm!("cldemote [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(any(miri, not(target_arch = "x86_64")))]
+    let _ = at;
 }
 
 /// Copies by stores that no cache keeps; they are ordered before all stores that follow.

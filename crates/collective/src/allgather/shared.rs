@@ -76,11 +76,15 @@ pub async fn shared<F: Fabric>(
             block.part(at, len)
         };
         hall.put(0, cut(mine));
-        hall.meet().await?;
+        hall.meet_while(|| {
+            if t == 0 {
+                copy_own()
+            }
+        })
+        .await?;
         for rank in others() {
             hall.look(rank, 0, cut(blocks[rank])).await?;
         }
     }
-    copy_own();
     Ok(())
 }

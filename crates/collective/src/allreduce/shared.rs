@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!   up to LAST bytes:   all put their data down;  the last to come combines all, leaves the result with
-//!                       rank 0 and lets the others go, who read it        (2 ranks: each combines for itself)
-//!   2 ranks, up to PAIR: the same for each part of 16 KiB
+//!                       rank 0 and lets the others go, who read it
+//!   2 ranks, up to PAIR: each combines for itself, in parts of 16 KiB
 //!   beyond, in equal segments of at most two thirds of a desk (60 KiB to 250 KiB):
 //!     step t            put segment t down;  meet;  read the sums of segment t-1 from everybody's desk;
 //!                       combine slice r of segment t of all desks, on the own desk for step t+1
@@ -41,7 +41,7 @@ pub async fn shared<F: Fabric>(
         result.copy_from(data);
         return Ok(());
     }
-    let pair = link.size() == 2 && data.len() > LAST;
+    let pair = link.size() == 2;
     if pair && is_fetched(link, board, data.len()).await? {
         return match data.len() <= FAR_PAIR {
             true => fetched(link, board, (data, 0), result, unit, op).await,
@@ -58,10 +58,6 @@ pub async fn shared<F: Fabric>(
     hall.put(0, data);
     let own = || hall.desk_met().part(0, data.len());
     let operand = async |rank, spare| hall.operand(rank, 0, spare).await;
-    if link.size() <= 2 {
-        hall.meet().await?;
-        return fold(link, 0..link.size(), (own(), result), op, operand).await;
-    }
     let mut last = false;
     hall.meet_after(async || {
         last = true;
@@ -86,10 +82,10 @@ async fn in_pair<F: Fabric>(
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
     let most = PART / unit.max(1) * unit.max(1);
-    let steps = data.len().div_ceil(most);
+    let steps = data.len().div_ceil(most).max(1);
     // What is on the desk belongs to the other rank from the meeting on.
     let kept = overlap(data, result).then(|| link.stage(most.min(data.len())));
-    let hall = board.hall(link, steps as u64, most.min(data.len())).await?;
+    let hall = board.hall(link, steps as u64, most.min(data.len())).await?.taken();
     for t in 0..steps {
         let (at, len) = part(data.len(), most, t);
         let mut own = data.part(at, len);

@@ -80,13 +80,17 @@ pub async fn shared<F: Fabric>(
         for (place, rank) in others().enumerate() {
             hall.put(place * room, out[rank].part(at, len));
         }
-        hall.meet().await?;
+        hall.meet_while(|| {
+            if t == 0 {
+                copy_own()
+            }
+        })
+        .await?;
         for rank in others() {
             let place = (me + size - rank - 1) % size;
             let end = into[rank].len().min(at + len).max(at);
             hall.look(rank, place * room, into[rank].part(at, end - at)).await?;
         }
     }
-    copy_own();
     Ok(())
 }
