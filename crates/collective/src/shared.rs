@@ -504,7 +504,7 @@ impl<F: Fabric> Hall<'_, F> {
         for rank in (0..self.link.size()).filter(|rank| *rank != self.link.rank) {
             let (peer, from) = (self.link.members[rank] as usize, self.desk_of(rank, offset));
             if let Some(seen) = self.turn.fabric().mapped(peer, from, len) {
-                seen.take_lines();
+                pace::give_back(seen);
             }
         }
     }

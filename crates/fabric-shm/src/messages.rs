@@ -381,7 +381,7 @@ impl Shm {
         let from = &self.peers[message.peer];
         // Its sender writes here again.
         if message.payload.len() >= LINES {
-            message.payload.take_lines();
+            pace::give_back(message.payload);
         }
         if from.input.pop(message.payload.len()) {
             self.tell_of_room(message.peer);

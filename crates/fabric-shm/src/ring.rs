@@ -267,19 +267,18 @@ impl Producer {
         }
         let len = payload.len();
         let line = self.ring.line(next);
-        let mut put = Sge::EMPTY;
-        if len <= INLINE {
+        let put = if len <= INLINE {
             // SAFETY: this line is ours until its stamp is stored (contract); `len` fits.
             line.inline.with_mut(|to| unsafe { copy_inline(payload.ptr(), to.cast(), len) });
-            put = line.second(len);
+            line.second(len)
         } else {
             let (start, end) = self.ring.place(self.bytes.get(), len);
             if end > self.bytes_limit.get() {
                 return false;
             }
-            put = self.ring.put(start, payload);
             self.bytes.set(end);
-        }
+            self.ring.put(start, payload)
+        };
         // SAFETY: this line is ours until its stamp is stored (contract).
         line.head.with_mut(|to| unsafe { to.write(head) });
         let stamp = (u64::from(next as u32) + 1) << 32 | len as u64;

@@ -4,8 +4,8 @@ use crate::Counter;
 use std::any::Any;
 use std::ops::Deref;
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 
 /// A piece of local memory that an operation may read or write until it completes: verbs' scatter
 /// gather element. Length in bytes. May be empty, with any pointer.
@@ -229,6 +229,23 @@ fn ask_for_line(at: *const u8) {
     }
     #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
     let _ = at;
+}
+
+/// Whether this processor has the instruction for [`Sge::hand_over_lines`].
+#[inline]
+pub(crate) fn can_hand_over() -> bool {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        const FEATURES: u32 = 7;
+        const CLDEMOTE: u32 = 1 << 25;
+        static HAS: OnceLock<bool> = OnceLock::new();
+        use std::arch::x86_64::__cpuid_count;
+        *HAS.get_or_init(|| {
+            __cpuid_count(0, 0).eax >= FEATURES && __cpuid_count(FEATURES, 0).ecx & CLDEMOTE != 0
+        })
+    }
+    #[cfg(any(miri, not(target_arch = "x86_64")))]
+    false
 }
 
 /// Moves the cache line of `at` to a cache behind this processor's own. Any address will do.

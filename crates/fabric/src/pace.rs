@@ -19,7 +19,7 @@
 //! Nobody waits for any of this, and a wrong guess costs time alone.
 
 use crate::afar;
-use crate::memory::Sge;
+use crate::memory::{Sge, can_hand_over};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -181,16 +181,27 @@ pub fn take_fresh(into: Sge, from: Sge, soon: bool) {
         let next = (into.len() - at).min(afar::MOST);
         let block = from.part(at, next);
         into.part(at, next).copy_from_afar(block);
-        block.take_lines();
+        give_back(block);
         at += next;
     }
     while at < into.len() {
         let next = (into.len() - at).min(FRESH_LEAST);
         let block = from.part(at, next);
         if read_fresh(into.part(at, next), block) || soon {
-            block.take_lines();
+            give_back(block);
         }
         at += next;
+    }
+}
+
+/// What another process has written has been read here, which it will write again: takes its lines
+/// ([`Sge::take_lines`]), unless the two are far from each other and can hand them over. Then all lines are asked for at
+/// once ([`Sge::want_lines`]) and that they are taken gains nothing (measured, 0.2 us apart, us with and without: gather of 4
+/// KiB 1.04 and 0.96, of 16 KiB 2.8 and 2.5).
+#[inline]
+pub fn give_back(read: Sge) {
+    if !(is_wide() && can_hand_over()) {
+        read.take_lines();
     }
 }
 
