@@ -32,18 +32,20 @@
 //! once and in short parts; more put down up to [`DESK_MOST`] at once, since to them a meeting costs more (measured, 8 ranks on
 //! 2 processors: alltoall of 64 KiB in 134 us for 223 with desks of 96 KiB).
 
+mod made;
 mod shown;
 
+use made::Made;
 pub use shown::Shown;
 
 use crate::board::Visit;
 use crate::distance::Distance;
-use crate::said::{self, Said};
-use crate::{Board, Link, SLOT};
+use crate::said;
+use crate::{Board, Link};
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use weft_fabric::flow::SHORT;
-use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge, Work, pace};
+use weft_fabric::{Fabric, Fault, RemoteAddr, Sge, Work, pace};
 
 /// Bytes that a rank may put down for one meeting, at least.
 pub const DESK: usize = 96 << 10;
@@ -80,6 +82,13 @@ pub fn segment(desk: usize, unit: usize) -> usize {
 const _: () =
     assert!(DESK / 3 * 2 - 4 * UNIT_MOST + 64 + DESK / 3 - 2 * UNIT_MOST + UNIT_MOST <= DESK);
 
+/// Where the word with the last meeting read is; the stamp follows, and in further lines rank 0's word of how far ranks are
+/// from each other, and the word with the number of slow copies; then the desks.
+const READ: usize = 0;
+const DISTANCE: usize = 64;
+const SLOW: usize = 128;
+const DESKS: usize = 256;
+
 /// The desks of a communicator, or the place for them.
 pub(crate) struct Desks<F: Fabric> {
     made: OnceCell<Made<F>>,
@@ -92,58 +101,6 @@ pub(crate) struct Desks<F: Fabric> {
 impl<F: Fabric> Desks<F> {
     pub fn new(many: Rc<Cell<bool>>) -> Self {
         Desks { made: OnceCell::new(), begun: Cell::new(false), many }
-    }
-}
-
-struct Made<F: Fabric> {
-    endpoint: std::rc::Rc<weft_p2p::Endpoint<F>>,
-    members: std::rc::Rc<[u32]>,
-    mine: Region,
-    all: Vec<RemoteAddr>,
-    /// Bytes of half a rank's memory; meetings have halves in turn.
-    half: usize,
-    direct: bool,
-    /// Rank 0's word of the distance, where it is seen here.
-    distance: Option<Sge>,
-    shares_processors: bool,
-    /// The last meeting of which this rank has read the desks.
-    read: Cell<u64>,
-    /// Tells these desks from others at the same place: the operation that made them.
-    stamp: u64,
-    /// Copies from other's desks that were slow, of each rank: of this one all, of others those that it has heard of.
-    slow: Box<[Cell<u64>]>,
-    /// The next rank to hear of.
-    ask: Cell<usize>,
-}
-
-/// Where the word with the last meeting read is; the stamp follows, and in further lines rank 0's word of how far ranks are
-/// from each other, and the word with the number of slow copies; then the desks.
-const READ: usize = 0;
-const DISTANCE: usize = 64;
-const SLOW: usize = 128;
-const DESKS: usize = 256;
-
-impl<F: Fabric> Drop for Made<F> {
-    fn drop(&mut self) {
-        let (members, all) = (self.members.clone(), std::mem::take(&mut self.all));
-        let (mine, last, stamp) = (self.mine, self.read.get(), self.stamp);
-        self.endpoint.park(move |fabric| {
-            // With another stamp the memory is another's by now: its rank had seen everybody done.
-            let done = |(&peer, at): (&u32, &RemoteAddr)| {
-                let words = fabric.mapped(peer as usize, at.offset(READ as u64), 16);
-                words.is_some_and(|words| {
-                    let mut read = [[0; 8]; 2];
-                    (0..2).for_each(|i| words.part(8 * i, 8).read(&mut read[i]));
-                    let [word, found] = read.map(u64::from_ne_bytes);
-                    found != stamp || word >= last
-                })
-            };
-            let free = members.iter().zip(&all).all(done);
-            if free {
-                fabric.withdraw(mine);
-            }
-            free
-        });
     }
 }
 
@@ -235,82 +192,6 @@ impl<F: Fabric> Board<F> {
         let put = Cell::default();
         Ok(Hall { link, turn, desks, soon: false, span, far, put, next })
     }
-}
-
-impl<F: Fabric> Made<F> {
-    async fn make(
-        link: &Link<F>,
-        turn: &Visit<'_, F>,
-        epoch: u64,
-        many: bool,
-    ) -> Result<Made<F>, Fault> {
-        let fabric = link.endpoint.fabric();
-        link.endpoint.clear_parked();
-        let near = crate::share_memory(fabric, &link.members);
-        let room = |half: usize| DESKS + 2 * half;
-        let wished = match many && near {
-            true => (MOST_OF_ALL / link.size()).min(MOST) / 2 / STEP * STEP,
-            false => DESK,
-        };
-        let (mine, half) = match near {
-            true => match (wished > DESK).then(|| fabric.allocate_spare(room(wished))) {
-                Some(Ok(mine)) => (mine, wished),
-                _ => (fabric.allocate_on_node(room(DESK))?, DESK),
-            },
-            // By name, these algorithms can be had across nodes, too.
-            false => (fabric.allocate(room(DESK))?, DESK),
-        };
-        let stamp = link.context.0 << 32 ^ u64::from(link.tag as u32) ^ 1 << 63;
-        mine.local.part(READ + 8, 8).fill(&stamp.to_ne_bytes());
-        let reaches = |&peer: &u32| fabric.capabilities(peer as usize).direct;
-        let direct = link.members.iter().all(reaches);
-        let ranks_each = link.endpoint.ranks_each().into();
-        let facts = [u64::from(direct), half as u64, ranks_each];
-        let words = [&mine.remote.words()[..], &facts].concat();
-        let all = exchange(link, turn, epoch, &words).await?;
-        let word = |rank: usize, i: usize| all.word(rank, i);
-        let distance = all.addr(0, 0).offset(DISTANCE as u64);
-        Ok(Made {
-            endpoint: link.endpoint.clone(),
-            members: link.members.clone(),
-            read: Cell::new(epoch),
-            stamp,
-            distance: fabric.mapped(link.members[0] as usize, distance, 8),
-            slow: (0..link.size()).map(|_| Cell::new(0)).collect(),
-            ask: Cell::new(0),
-            mine,
-            all: (0..link.size()).map(|rank| all.addr(rank, 0)).collect(),
-            half: (0..link.size())
-                .map(|rank| word(rank, RemoteAddr::WORDS + 1) as usize)
-                .min()
-                .unwrap_or(DESK),
-            direct: (0..link.size()).all(|rank| word(rank, RemoteAddr::WORDS) == 1),
-            shares_processors: (0..link.size()).any(|rank| word(rank, RemoteAddr::WORDS + 2) > 1),
-        })
-    }
-}
-
-/// A meeting in which each rank says up to eight words to all: slots of `SLOT` bytes by rank.
-async fn exchange<F: Fabric>(
-    link: &Link<F>,
-    turn: &Visit<'_, F>,
-    epoch: u64,
-    words: &[u64],
-) -> Result<Said, Fault> {
-    let said = link.stage(8 * words.len());
-    said::write(words, said.sge());
-    let all = link.stage(SLOT * link.size());
-    if turn.is_pair() {
-        let other = turn.swap(link, epoch, said.sge()).await?;
-        let slot = |rank: usize| all.sge().part(SLOT * rank, said.len());
-        slot(link.rank).copy_from(said.sge());
-        slot(1 - link.rank).copy_from(other);
-        return Ok(Said::new(all, SLOT));
-    }
-    turn.contribute(link, epoch, said.sge()).await?;
-    turn.meet(link, epoch).await?;
-    turn.collect(link, epoch, all.sge()).await?;
-    Ok(Said::new(all, SLOT))
 }
 
 impl<F: Fabric> Hall<'_, F> {

@@ -19,6 +19,7 @@ mod counter;
 mod fabric;
 mod fault;
 pub mod flow;
+mod lines;
 mod memory;
 mod message;
 pub mod pace;

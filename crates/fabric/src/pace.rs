@@ -14,12 +14,15 @@
 //! ```
 //! Where a piece of memory has one reader, that can take its lines when it has read them, so that they come back to
 //! the writer quickly ([`Sge::take_lines`]). That is as good between far caches, and costs little between near ones.
-//! Readers find out by themselves which it is ([`take_fresh`]): every 16th block is timed.
+//! Readers find out by themselves which it is ([`take_fresh`]): every 16th block is timed, or where each rank has a processor
+//! of its own, a look at the lines of every 16th message ([`sense_sent`]). There a writer hands short payloads over once it has
+//! told the reader of them ([`told_of`]): the reader need not get them out of the writer's cache.
 //!
 //! Nobody waits for any of this, and a wrong guess costs time alone.
 
 use crate::afar;
-use crate::memory::{Sge, can_hand_over};
+use crate::lines::can_hand_over;
+use crate::memory::Sge;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 

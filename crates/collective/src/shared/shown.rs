@@ -1,6 +1,7 @@
 //! The program's memory, read and written where it is, between two meetings.
 
-use super::{Hall, NAME, exchange};
+use super::made::exchange;
+use super::{Hall, NAME};
 use crate::said::{self, Said};
 use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge};
 

@@ -1,0 +1,131 @@
+//! The memory of [`super`]'s desks: made by all ranks at once, and given back when all have read it.
+
+use super::{DESK, DESKS, DISTANCE, MOST, MOST_OF_ALL, READ, STEP};
+use crate::Link;
+use crate::SLOT;
+use crate::board::Visit;
+use crate::said::{self, Said};
+use std::cell::Cell;
+use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge};
+
+/// The desks of a communicator, and what its ranks know of each other's.
+pub(super) struct Made<F: Fabric> {
+    pub(super) endpoint: std::rc::Rc<weft_p2p::Endpoint<F>>,
+    pub(super) members: std::rc::Rc<[u32]>,
+    pub(super) mine: Region,
+    pub(super) all: Vec<RemoteAddr>,
+    /// Bytes of half a rank's memory; meetings have halves in turn.
+    pub(super) half: usize,
+    pub(super) direct: bool,
+    /// Rank 0's word of the distance, where it is seen here.
+    pub(super) distance: Option<Sge>,
+    pub(super) shares_processors: bool,
+    /// The last meeting of which this rank has read the desks.
+    pub(super) read: Cell<u64>,
+    /// Tells these desks from others at the same place: the operation that made them.
+    pub(super) stamp: u64,
+    /// Copies from other's desks that were slow, of each rank: of this one all, of others those that it has heard of.
+    pub(super) slow: Box<[Cell<u64>]>,
+    /// The next rank to hear of.
+    pub(super) ask: Cell<usize>,
+}
+
+impl<F: Fabric> Drop for Made<F> {
+    fn drop(&mut self) {
+        let (members, all) = (self.members.clone(), std::mem::take(&mut self.all));
+        let (mine, last, stamp) = (self.mine, self.read.get(), self.stamp);
+        self.endpoint.park(move |fabric| {
+            // With another stamp the memory is another's by now: its rank had seen everybody done.
+            let done = |(&peer, at): (&u32, &RemoteAddr)| {
+                let words = fabric.mapped(peer as usize, at.offset(READ as u64), 16);
+                words.is_some_and(|words| {
+                    let mut read = [[0; 8]; 2];
+                    (0..2).for_each(|i| words.part(8 * i, 8).read(&mut read[i]));
+                    let [word, found] = read.map(u64::from_ne_bytes);
+                    found != stamp || word >= last
+                })
+            };
+            let free = members.iter().zip(&all).all(done);
+            if free {
+                fabric.withdraw(mine);
+            }
+            free
+        });
+    }
+}
+
+impl<F: Fabric> Made<F> {
+    pub(super) async fn make(
+        link: &Link<F>,
+        turn: &Visit<'_, F>,
+        epoch: u64,
+        many: bool,
+    ) -> Result<Made<F>, Fault> {
+        let fabric = link.endpoint.fabric();
+        link.endpoint.clear_parked();
+        let near = crate::share_memory(fabric, &link.members);
+        let room = |half: usize| DESKS + 2 * half;
+        let wished = match many && near {
+            true => (MOST_OF_ALL / link.size()).min(MOST) / 2 / STEP * STEP,
+            false => DESK,
+        };
+        let (mine, half) = match near {
+            true => match (wished > DESK).then(|| fabric.allocate_spare(room(wished))) {
+                Some(Ok(mine)) => (mine, wished),
+                _ => (fabric.allocate_on_node(room(DESK))?, DESK),
+            },
+            // By name, these algorithms can be had across nodes, too.
+            false => (fabric.allocate(room(DESK))?, DESK),
+        };
+        let stamp = link.context.0 << 32 ^ u64::from(link.tag as u32) ^ 1 << 63;
+        mine.local.part(READ + 8, 8).fill(&stamp.to_ne_bytes());
+        let reaches = |&peer: &u32| fabric.capabilities(peer as usize).direct;
+        let direct = link.members.iter().all(reaches);
+        let ranks_each = link.endpoint.ranks_each().into();
+        let facts = [u64::from(direct), half as u64, ranks_each];
+        let words = [&mine.remote.words()[..], &facts].concat();
+        let all = exchange(link, turn, epoch, &words).await?;
+        let word = |rank: usize, i: usize| all.word(rank, i);
+        let distance = all.addr(0, 0).offset(DISTANCE as u64);
+        Ok(Made {
+            endpoint: link.endpoint.clone(),
+            members: link.members.clone(),
+            read: Cell::new(epoch),
+            stamp,
+            distance: fabric.mapped(link.members[0] as usize, distance, 8),
+            slow: (0..link.size()).map(|_| Cell::new(0)).collect(),
+            ask: Cell::new(0),
+            mine,
+            all: (0..link.size()).map(|rank| all.addr(rank, 0)).collect(),
+            half: (0..link.size())
+                .map(|rank| word(rank, RemoteAddr::WORDS + 1) as usize)
+                .min()
+                .unwrap_or(DESK),
+            direct: (0..link.size()).all(|rank| word(rank, RemoteAddr::WORDS) == 1),
+            shares_processors: (0..link.size()).any(|rank| word(rank, RemoteAddr::WORDS + 2) > 1),
+        })
+    }
+}
+
+/// A meeting in which each rank says up to eight words to all: slots of `SLOT` bytes by rank.
+pub(super) async fn exchange<F: Fabric>(
+    link: &Link<F>,
+    turn: &Visit<'_, F>,
+    epoch: u64,
+    words: &[u64],
+) -> Result<Said, Fault> {
+    let said = link.stage(8 * words.len());
+    said::write(words, said.sge());
+    let all = link.stage(SLOT * link.size());
+    if turn.is_pair() {
+        let other = turn.swap(link, epoch, said.sge()).await?;
+        let slot = |rank: usize| all.sge().part(SLOT * rank, said.len());
+        slot(link.rank).copy_from(said.sge());
+        slot(1 - link.rank).copy_from(other);
+        return Ok(Said::new(all, SLOT));
+    }
+    turn.contribute(link, epoch, said.sge()).await?;
+    turn.meet(link, epoch).await?;
+    turn.collect(link, epoch, all.sge()).await?;
+    Ok(Said::new(all, SLOT))
+}
