@@ -119,17 +119,13 @@ fn ask_for_line(at: *const u8) {
 }
 
 /// Whether this processor has the instruction for [`Sge::hand_over_lines`].
-#[inline]
 pub(crate) fn can_hand_over() -> bool {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
+        use std::arch::x86_64::__cpuid_count;
         const FEATURES: u32 = 7;
         const CLDEMOTE: u32 = 1 << 25;
-        static HAS: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-        use std::arch::x86_64::__cpuid_count;
-        *HAS.get_or_init(|| {
-            __cpuid_count(0, 0).eax >= FEATURES && __cpuid_count(FEATURES, 0).ecx & CLDEMOTE != 0
-        })
+        __cpuid_count(0, 0).eax >= FEATURES && __cpuid_count(FEATURES, 0).ecx & CLDEMOTE != 0
     }
     #[cfg(any(miri, not(target_arch = "x86_64")))]
     false

@@ -87,6 +87,8 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 static ASSUMED: AtomicU32 = AtomicU32::new(Caches::AsFound as u32);
 static COUNT_FAR: AtomicU64 = AtomicU64::new(0);
 static WIDE: AtomicBool = AtomicBool::new(false);
+/// Whether the processor can; asked once, which takes long in a virtual machine.
+static HANDS_OVER: AtomicBool = AtomicBool::new(false);
 static QUESTIONS: AtomicU32 = AtomicU32::new(0);
 
 /// Sets it for this process; and whether all other ranks are on other processors, so that what is read of them is as far as
@@ -95,6 +97,7 @@ static QUESTIONS: AtomicU32 = AtomicU32::new(0);
 pub fn assume(caches: Caches, apart: bool) {
     ASSUMED.store(caches as u32, Relaxed);
     WIDE.store(apart, Relaxed);
+    HANDS_OVER.store(can_hand_over(), Relaxed);
 }
 
 /// Sets it for this process. Until then never.
@@ -203,7 +206,7 @@ pub fn take_fresh(into: Sge, from: Sge, soon: bool) {
 /// KiB 1.04 and 0.96, of 16 KiB 2.8 and 2.5).
 #[inline]
 pub fn give_back(read: Sge) {
-    if !(is_wide() && can_hand_over()) {
+    if !(HANDS_OVER.load(Relaxed) && is_wide()) {
         read.take_lines();
     }
 }
