@@ -16,6 +16,7 @@
 //! read. The desks are mapped: to read the program's memory takes as long again for its pages. Chosen where it [`pays`].
 
 use crate::pieces::{fold, overlap, part, slice};
+use crate::shared::{Hall, Shown};
 use crate::{Board, Link, Reduce};
 use weft_fabric::{Fabric, Fault, Sge, Staging};
 
@@ -71,14 +72,8 @@ pub(crate) async fn in_place<F: Fabric>(
     for t in 0..own.div_ceil(most.max(1)) {
         let (at, len) = part(own, most, t);
         let at = start + at;
-        let sum = match &aside {
-            Some(aside) => aside.sge().part(0, len),
-            None => result.part(at, len),
-        };
-        let operand = async |rank: usize, spare: Sge| {
-            hall.read(&operands, rank, at, spare).await.map(|()| spare)
-        };
-        fold(link, 0..size, (data.part(at, len), sum), op, operand).await?;
+        let sum = aside.as_ref().map_or(result.part(at, len), |aside| aside.sge().part(0, len));
+        combine(&hall, &operands, at, (data.part(at, len), sum), op).await?;
         match root {
             Some(root) if root != me => hall.write(&results, root, at, sum).await?,
             // Nobody else reads this rank's own slice of the data.
@@ -99,6 +94,19 @@ pub(crate) async fn in_place<F: Fabric>(
     Ok(())
 }
 
+/// `sum` = this rank's `own` and what the others have shown from byte `at` on, combined.
+async fn combine<F: Fabric>(
+    hall: &Hall<'_, F>,
+    operands: &Shown,
+    at: usize,
+    (own, sum): (Sge, Sge),
+    op: &(impl Reduce + ?Sized),
+) -> Result<(), Fault> {
+    let operand =
+        async |rank: usize, spare: Sge| hall.read(operands, rank, at, spare).await.map(|()| spare);
+    fold(hall.link, 0..hall.link.size(), (own, sum), op, operand).await
+}
+
 /// The same for all of more than two ranks, which put their sums down.
 async fn for_all<F: Fabric>(
     link: &Link<F>,
@@ -115,21 +123,15 @@ async fn for_all<F: Fabric>(
     let most = BLOCK / unit * unit;
     let hall = board.hall(link, steps as u64 + 1, room).await?.taken();
     let operands = hall.show(data).await?;
-    let aside: Option<Staging> = overlap(data, result).then(|| link.stage(most.min(room)));
+    let aside = overlap(data, result).then(|| link.stage(most.min(room)));
     for t in 0..steps {
         let (start, own) = slice_of(me);
         let (from, len) = part(own, room, t);
         for b in 0..len.div_ceil(most) {
             let (offset, len) = part(len, most, b);
             let at = start + from + offset;
-            let sum = match &aside {
-                Some(aside) => aside.sge().part(0, len),
-                None => result.part(at, len),
-            };
-            let operand = async |rank: usize, spare: Sge| {
-                hall.read(&operands, rank, at, spare).await.map(|()| spare)
-            };
-            fold(link, 0..size, (data.part(at, len), sum), op, operand).await?;
+            let sum = aside.as_ref().map_or(result.part(at, len), |aside| aside.sge().part(0, len));
+            combine(&hall, &operands, at, (data.part(at, len), sum), op).await?;
             hall.put_for_all(offset, sum);
             // Nobody else reads this rank's own slice of the data, nor what others combined in this step.
             if aside.is_some() {
