@@ -72,7 +72,11 @@ pub(crate) async fn in_place<F: Fabric>(
     for t in 0..own.div_ceil(most.max(1)) {
         let (at, len) = part(own, most, t);
         let at = start + at;
-        let sum = aside.as_ref().map_or(result.part(at, len), |aside| aside.sge().part(0, len));
+        let sum = match &aside {
+            Some(aside) => aside.sge().part(0, len),
+            // The result of a rank that is not the root may be empty.
+            None => result.part(at, len),
+        };
         combine(&hall, &operands, at, (data.part(at, len), sum), op).await?;
         match root {
             Some(root) if root != me => hall.write(&results, root, at, sum).await?,
