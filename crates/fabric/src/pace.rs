@@ -9,7 +9,7 @@
 //! others have put down times it, and tells them if it was slow (`Pace`):
 //!
 //! ```text
-//!   score: + SLOW for each slow copy, - 1 for each other one; from FAR on copies go past the caches
+//!   score: + a weight for each slow copy, - 1 for each other one; from FAR on copies go past the caches
 //!   then every PROBE-th does not: while that is slow at the reader the score stays up, else it falls
 //! ```
 //! Where a piece of memory has one reader, that can take its lines when it has read them, so that they come back to
@@ -21,7 +21,7 @@
 //! Nobody waits for any of this, and a wrong guess costs time alone.
 
 use crate::afar;
-use crate::lines::can_hand_over;
+use crate::lines::{can_hand_over, gains_ahead};
 use crate::memory::Sge;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -30,6 +30,9 @@ use std::time::{Duration, Instant};
 pub const LEAST: usize = 16 << 10;
 
 const SLOW: u32 = 80;
+/// The same for looks and copies that are timed whether far or not: of near ones up to 2 in 100 are slow, as processors are
+/// disturbed, of far ones at least 10, as some find what they read in their own cache.
+const SLOW_LOOK: u32 = 20;
 const FAR: u32 = 200;
 const MOST: u32 = 320;
 const PROBE: u32 = 64;
@@ -73,11 +76,11 @@ pub enum Caches {
 }
 
 /// This process's, and bytes from which copies go past the caches without asking it.
-static PACE: Pace = Pace::new();
+static PACE: Pace = Pace::new(SLOW);
 /// How this process reads what lies in others' caches.
-static FRESH: Pace = Pace::new();
+static FRESH: Pace = Pace::new(SLOW_LOOK);
 /// Counts what is fetched while that is so.
-static FETCHED: Pace = Pace::new();
+static FETCHED: Pace = Pace::new(SLOW);
 static FROM: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// [`LEAST`], if the score is asked.
 static ASKED: AtomicUsize = AtomicUsize::new(usize::MAX);
@@ -89,6 +92,8 @@ static COUNT_FAR: AtomicU64 = AtomicU64::new(0);
 static WIDE: AtomicBool = AtomicBool::new(false);
 /// Whether the processor can; asked once, which takes long in a virtual machine.
 static HANDS_OVER: AtomicBool = AtomicBool::new(false);
+/// Whether it gains by asking for many lines at once.
+static AHEAD: AtomicBool = AtomicBool::new(false);
 static QUESTIONS: AtomicU32 = AtomicU32::new(0);
 
 /// Sets it for this process; and whether all other ranks are on other processors, so that what is read of them is as far as
@@ -98,6 +103,7 @@ pub fn assume(caches: Caches, apart: bool) {
     ASSUMED.store(caches as u32, Relaxed);
     WIDE.store(apart, Relaxed);
     HANDS_OVER.store(can_hand_over(), Relaxed);
+    AHEAD.store(gains_ahead(), Relaxed);
 }
 
 /// Sets it for this process. Until then never.
@@ -251,7 +257,7 @@ fn is_seen_slowly(len: usize, time: Duration) -> bool {
 /// This process has told another one of what it wrote there.
 #[inline]
 pub fn told_of(memory: Sge) {
-    if is_wide() {
+    if HANDS_OVER.load(Relaxed) && is_wide() {
         memory.hand_over_lines();
     }
 }
@@ -276,9 +282,15 @@ pub fn is_still_far() -> bool {
     FETCHED.is_past_if(is_found_far())
 }
 
+/// Whether this processor asks for many lines at once.
+#[inline]
+pub(crate) fn asks_ahead() -> bool {
+    AHEAD.load(Relaxed)
+}
+
 /// Whether what others have written is copied from many pages at once.
 pub(crate) fn is_wide() -> bool {
-    WIDE.load(Relaxed) && is_far()
+    asks_ahead() && WIDE.load(Relaxed) && is_far()
 }
 
 /// Whether caches are far from each other, as far as is known.
@@ -300,14 +312,16 @@ fn is_slow(len: usize, time: Duration, rate: u128) -> bool {
 
 /// How others read what this process puts down, and it what they do. Threads may lose a count to each other.
 struct Pace {
+    /// What a slow copy counts.
+    weight: u32,
     score: AtomicU32,
     /// Copies past the caches since the last that was not, or copies since the last that was timed.
     since: AtomicU32,
 }
 
 impl Pace {
-    const fn new() -> Pace {
-        Pace { score: AtomicU32::new(0), since: AtomicU32::new(0) }
+    const fn new(weight: u32) -> Pace {
+        Pace { weight, score: AtomicU32::new(0), since: AtomicU32::new(0) }
     }
 
     /// Notes how long `copy` of `len` bytes takes; whether that is slower than `rate`.
@@ -321,7 +335,7 @@ impl Pace {
 
     fn note(&self, slow: bool) {
         let score = self.score.load(Relaxed);
-        let score = if slow { (score + SLOW).min(MOST) } else { score.saturating_sub(1) };
+        let score = if slow { (score + self.weight).min(MOST) } else { score.saturating_sub(1) };
         self.score.store(score, Relaxed);
     }
 
@@ -366,7 +380,7 @@ mod tests {
 
     #[test]
     fn distance_is_found_out_and_found_out_again() {
-        let pace = Pace::new();
+        let pace = Pace::new(SLOW);
         assert_eq!(copies(&pace, 1000, false), 0);
         let past = copies(&pace, 6400, true);
         assert!((6200..6400).contains(&past), "{past} of 6400 past the caches while far");
@@ -377,11 +391,29 @@ mod tests {
 
     #[test]
     fn one_slow_copy_says_nothing() {
-        let pace = Pace::new();
+        let pace = Pace::new(SLOW);
         for _ in 0..10 {
             pace.note(true);
             assert_eq!(copies(&pace, 100, false), 0);
         }
+    }
+
+    /// Of near looks some are slow, of far ones some are quick.
+    #[test]
+    fn single_looks_say_nothing() {
+        let pace = Pace::new(SLOW_LOOK);
+        let mut rng = fastrand::Rng::with_seed(5);
+        let mut share = |slow_of_100: u32| {
+            let look = |_: &usize| {
+                pace.note(rng.u32(0..100) < slow_of_100);
+                pace.is_far()
+            };
+            (0..20_000).filter(look).count()
+        };
+        assert_eq!(share(2), 0);
+        assert!(share(100) > 19_900);
+        assert!(share(15) > 19_900);
+        assert!(share(2) < 500);
     }
 
     #[test]
