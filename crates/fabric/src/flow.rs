@@ -111,12 +111,14 @@ impl Flow<'_> {
     pub fn pour(&self, source: Sge) -> bool {
         let len = source.len();
         let past = pace::is_told_past(len);
+        let rest_past = past || pace::is_poured_past(len);
         // What is far is read many pages at once.
         let longest = if pace::is_wide() { afar::MOST } else { LONGEST };
         let part = (len / 8).clamp(SHORTEST, longest).next_multiple_of(HEAD);
         let mut at = 0;
         while at < len {
             let next = part.min(len - at);
+            let past = if at == 0 { past } else { rest_past };
             self.payload.part(at, next).copy_for_others(source.part(at, next), past);
             at += next;
             self.head.publish(at as u64);
@@ -147,7 +149,13 @@ impl Flow<'_> {
                 return Followed::Corrupt;
             }
             let next = seen.min(total) - at;
-            pace::take_fresh(into.part(at, next), self.payload.part(at, next), soon);
+            let (into, found) = (into.part(at, next), self.payload.part(at, next));
+            if at > 0 && pace::is_poured_past(self.payload.len()) {
+                // These lines do not come back from here, and say nothing about how far the other is.
+                into.copy_from(found);
+            } else {
+                pace::take_fresh(into, found, soon);
+            }
             at += next;
             looks = 0;
         }

@@ -21,7 +21,7 @@
 //! Nobody waits for any of this, and a wrong guess costs time alone.
 
 use crate::afar;
-use crate::lines::{can_hand_over, gains_ahead};
+use crate::lines::{can_hand_over, gains_ahead, gains_past};
 use crate::memory::Sge;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -94,6 +94,8 @@ static WIDE: AtomicBool = AtomicBool::new(false);
 static HANDS_OVER: AtomicBool = AtomicBool::new(false);
 /// Whether it gains by asking for many lines at once.
 static AHEAD: AtomicBool = AtomicBool::new(false);
+/// Whether what is far is best written past the caches.
+static AROUND: AtomicBool = AtomicBool::new(false);
 static QUESTIONS: AtomicU32 = AtomicU32::new(0);
 
 /// Sets it for this process; and whether all other ranks are on other processors, so that what is read of them is as far as
@@ -104,6 +106,7 @@ pub fn assume(caches: Caches, apart: bool) {
     WIDE.store(apart, Relaxed);
     HANDS_OVER.store(can_hand_over(), Relaxed);
     AHEAD.store(gains_ahead(), Relaxed);
+    AROUND.store(gains_past(), Relaxed);
 }
 
 /// Sets it for this process. Until then never.
@@ -127,6 +130,13 @@ pub fn is_past(len: usize) -> bool {
 #[inline]
 pub fn is_told_past(len: usize) -> bool {
     count_past(len >= FROM.load(Relaxed))
+}
+
+/// The same of what a writer pours and its reader follows ([`crate::flow`]), but for its beginning, from which the reader learns:
+/// whether both do so as far as this process knows.
+#[inline]
+pub fn is_poured_past(len: usize) -> bool {
+    AROUND.load(Relaxed) && len >= FAR_LEAST && ASKED.load(Relaxed) != usize::MAX && is_far()
 }
 
 /// The same of what this process also reads of others ([`sense`], [`take_fresh`]), and if somebody says so.
@@ -279,7 +289,7 @@ pub fn count_far() -> u64 {
 
 /// The same where nothing would be learnt if it were always so: now and then not.
 pub fn is_still_far() -> bool {
-    FETCHED.is_past_if(is_found_far())
+    !AROUND.load(Relaxed) && FETCHED.is_past_if(is_found_far())
 }
 
 /// Whether this processor asks for many lines at once.
