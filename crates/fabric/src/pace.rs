@@ -298,6 +298,13 @@ pub(crate) fn asks_ahead() -> bool {
     AHEAD.load(Relaxed)
 }
 
+/// Whether between near caches memory that a reader has read is best left and written again much later, where the reader
+/// could take its lines for that to be soon.
+#[inline]
+pub fn writes_anew() -> bool {
+    AROUND.load(Relaxed)
+}
+
 /// Whether what others have written is copied from many pages at once.
 pub(crate) fn is_wide() -> bool {
     asks_ahead() && WIDE.load(Relaxed) && is_far()

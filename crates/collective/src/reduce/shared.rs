@@ -63,6 +63,9 @@ const FAR_PAIR: usize = 128 << 10;
 /// Bytes of a part: what one rank has put down and the other combines stays in their caches.
 const PART: usize = 32 << 10;
 
+/// The same of four parts and more where lines are not taken back (measured on Zen 4, near caches, 1 MiB in us: 70, and 41).
+const PART_ANEW: usize = 64 << 10;
+
 /// Of two ranks one brings and the other combines, at once.
 async fn in_pair<F: Fabric>(
     link: &Link<F>,
@@ -73,7 +76,9 @@ async fn in_pair<F: Fabric>(
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
     let takes = link.rank == root;
-    let most = PART / unit.max(1) * unit.max(1);
+    let anew = data.len() >= 4 * PART_ANEW && board.writes_anew(link).await?;
+    let part_len = if anew { PART_ANEW } else { PART };
+    let most = part_len / unit.max(1) * unit.max(1);
     let steps = data.len().div_ceil(most);
     // Part t of the result may lie on part t of the data.
     let in_place = takes && overlap(data, result);

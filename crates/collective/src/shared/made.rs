@@ -20,6 +20,8 @@ pub(super) struct Made<F: Fabric> {
     /// Rank 0's word of the distance, where it is seen here.
     pub(super) distance: Option<Sge>,
     pub(super) shares_processors: bool,
+    /// Bytes up to which the reader of two ranks takes the lines.
+    pub(super) short: usize,
     /// The last meeting of which this rank has read the desks.
     pub(super) read: Cell<u64>,
     /// Tells these desks from others at the same place: the operation that made them.
@@ -82,10 +84,12 @@ impl<F: Fabric> Made<F> {
         let reaches = |&peer: &u32| fabric.capabilities(peer as usize).direct;
         let direct = link.members.iter().all(reaches);
         let ranks_each = link.endpoint.ranks_each().into();
-        let facts = [u64::from(direct), half as u64, ranks_each];
+        let facts = [u64::from(direct), half as u64, ranks_each, super::short() as u64];
         let words = [&mine.remote.words()[..], &facts].concat();
         let all = exchange(link, turn, epoch, &words).await?;
         let word = |rank: usize, i: usize| all.word(rank, i);
+        let least =
+            |i: usize| (0..link.size()).map(|rank| word(rank, i)).min().unwrap_or(0) as usize;
         let distance = all.addr(0, 0).offset(DISTANCE as u64);
         Ok(Made {
             endpoint: link.endpoint.clone(),
@@ -97,10 +101,8 @@ impl<F: Fabric> Made<F> {
             ask: Cell::new(0),
             mine,
             all: (0..link.size()).map(|rank| all.addr(rank, 0)).collect(),
-            half: (0..link.size())
-                .map(|rank| word(rank, RemoteAddr::WORDS + 1) as usize)
-                .min()
-                .unwrap_or(DESK),
+            half: least(RemoteAddr::WORDS + 1),
+            short: least(RemoteAddr::WORDS + 3),
             direct: (0..link.size()).all(|rank| word(rank, RemoteAddr::WORDS) == 1),
             shares_processors: (0..link.size()).any(|rank| word(rank, RemoteAddr::WORDS + 2) > 1),
         })
