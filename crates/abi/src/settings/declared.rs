@@ -105,7 +105,7 @@ pub const SETTINGS: &[Setting] = &[
         default: "",
         doc: "bytes from which payloads that ranks of the same machine copy go past the caches; nothing: in collective \
               operations of 3 and more ranks 16384 while their readers are found to be slow, as those are whose \
-              processors share no cache; 2147483647: never",
+              processors share no cache, and of two such ranks all that AMD's pour; 2147483647: never",
     },
     Setting {
         name: "WEFT_CACHES",
@@ -113,8 +113,9 @@ pub const SETTINGS: &[Setting] = &[
         kind: Kind::Choice(&["auto", "near", "far", "changing"]),
         default: "auto",
         doc: "how far the caches of ranks of the same machine are taken to be from each other: near (one in common), far \
-              (none: payloads are fetched rather than put down), as copies between them are found to take (auto), or \
-              changing, for tests",
+              (none: on processors of Intel payloads are fetched rather than put down and short ones handed over, on \
+              those of AMD they go past the caches), as copies between them are found to take (auto), or changing, for \
+              tests",
     },
     Setting {
         name: "WEFT_RENDEZVOUS",
