@@ -30,10 +30,16 @@ const LEAST_FOR_ALL: usize = 2 << 20;
 const LEAST_SUMS: usize = 512 << 10;
 const MOST_SUMS: usize = 256 << 10;
 
-/// Whether `len` bytes, for `root` or for all, of so many ranks are combined so, if they reach each other's memory.
-pub(crate) fn pays(len: usize, root: Option<usize>, size: usize) -> bool {
-    let least = if root.is_some() { LEAST_TO_ROOT } else { LEAST_FOR_ALL };
-    size > 2 && (len >= least || root.is_none() && puts_sums(len, size))
+/// Whether `len` bytes, for `root` or for all, are combined so. All find the same.
+pub(crate) async fn pays<F: Fabric>(
+    link: &Link<F>,
+    board: &Board<F>,
+    len: usize,
+    root: Option<usize>,
+) -> Result<bool, Fault> {
+    let (size, least) = (link.size(), root.map_or(LEAST_FOR_ALL, |_| LEAST_TO_ROOT));
+    let long = len >= least || root.is_none() && puts_sums(len, size);
+    Ok(size > 2 && long && board.direct(link).await?)
 }
 
 /// Whether more than two ranks put the sums of such payloads down for all.

@@ -51,6 +51,9 @@ pub async fn shared<F: Fabric>(
     if pair && (data.len() <= PAIR || board.writes_anew(link).await?) {
         return in_pair(link, board, (data, result), unit, op).await;
     }
+    if in_place::pays(link, board, data.len(), None).await? {
+        return in_place::in_place(link, board, (data, result), None, unit, op).await;
+    }
     if data.len() > LAST {
         return in_slices(link, board, (data, result), None, unit, op).await;
     }
@@ -134,9 +137,6 @@ pub(crate) async fn in_slices<F: Fabric>(
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
-    if in_place::pays(data.len(), root, size) && board.direct(link).await? {
-        return in_place::in_place(link, board, (data, result), root, unit, op).await;
-    }
     let takes = root.is_none_or(|root| root == me);
     let unit = unit.max(1);
     // Two ranks on two processors work at once, in short parts; more ranks are seldom woken.

@@ -8,7 +8,7 @@
 //! Cost: N - 1 messages and combinations at the root; or a meeting a segment ([`crate::shared`]), with one payload
 //! put down and combined by each rank. Chosen on one machine.
 
-use crate::allreduce::in_place::in_place;
+use crate::allreduce::in_place::{in_place, pays};
 use crate::allreduce::shared::{in_slices, is_fetched};
 use crate::fetched::fetched;
 use crate::pieces::{fold, overlap, part};
@@ -42,6 +42,9 @@ pub async fn shared<F: Fabric>(
             };
         }
         return in_pair(link, board, (data, result), root, unit, op).await;
+    }
+    if pays(link, board, data.len(), Some(root)).await? {
+        return in_place(link, board, (data, result), Some(root), unit, op).await;
     }
     if data.len() > SENT {
         return in_slices(link, board, (data, result), Some(root), unit, op).await;
