@@ -393,7 +393,7 @@ impl<F: Fabric> Post<'_, F> {
     fn copy(&self, at: usize, data: Sge, past: bool) {
         if !data.is_empty() {
             let to = self.made.mine.local.part(told(self.link.size()) + at, data.len());
-            to.copy_for_others(data, past);
+            pace::pour(to, data, past);
             self.link.endpoint.fabric().charge(Work::Copy(data.len()));
         }
     }

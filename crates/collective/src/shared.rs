@@ -306,7 +306,7 @@ impl<F: Fabric> Hall<'_, F> {
     }
 
     fn copy(&self, offset: usize, data: Sge, past: bool) {
-        self.desk().part(offset, data.len()).copy_for_others(data, past);
+        pace::pour(self.desk().part(offset, data.len()), data, past);
         let end = offset + data.len();
         self.put.set(match self.put.get() {
             (0, 0) => (offset, end),

@@ -118,8 +118,11 @@ impl Flow<'_> {
         let mut at = 0;
         while at < len {
             let next = part.min(len - at);
-            let past = if at == 0 { past } else { rest_past };
-            self.payload.part(at, next).copy_for_others(source.part(at, next), past);
+            let (to, from) = (self.payload.part(at, next), source.part(at, next));
+            match at {
+                0 => pace::pour(to, from, past),
+                _ => to.copy_for_others(from, rest_past),
+            }
             at += next;
             self.head.publish(at as u64);
         }
@@ -150,11 +153,9 @@ impl Flow<'_> {
             }
             let next = seen.min(total) - at;
             let (into, found) = (into.part(at, next), self.payload.part(at, next));
-            if at > 0 && pace::is_poured_past(self.payload.len()) {
-                // These lines do not come back from here, and say nothing about how far the other is.
-                into.copy_from(found);
-            } else {
-                pace::take_fresh(into, found, soon);
+            match at {
+                0 => pace::take_fresh(into, found, soon),
+                _ => pace::take_more(into, found, soon),
             }
             at += next;
             looks = 0;

@@ -16,26 +16,29 @@
 //! the writer quickly ([`Sge::take_lines`]). That is as good between far caches, and costs little between near ones.
 //! Readers find out by themselves which it is ([`take_fresh`]): every 16th block is timed, or where each rank has a processor
 //! of its own, a look at the lines of every 16th message ([`sense_sent`]). There a writer hands short payloads over once it has
-//! told the reader of them ([`told_of`]): the reader need not get them out of the writer's cache.
+//! told the reader of them ([`told_of`]): the reader need not get them out of the writer's cache. What is best then is not the
+//! same everywhere:
+//!
+//! ```text
+//!   between far caches   long payloads                                           lines to be written
+//!   Intel                fetched from where they are, many pages at once         all asked for at once
+//!   AMD                  put down past the caches ([`pour`]): a line that        as they come
+//!                        another has read takes 36 ns to be written again
+//! ```
 //!
 //! Nobody waits for any of this, and a wrong guess costs time alone.
+
+mod score;
 
 use crate::afar;
 use crate::lines::{can_hand_over, gains_ahead, gains_past};
 use crate::memory::Sge;
+use score::{Pace, SLOW, SLOW_LOOK};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// Shorter copies say little and gain little, in bytes.
 pub const LEAST: usize = 16 << 10;
-
-const SLOW: u32 = 80;
-/// The same for looks and copies that are timed whether far or not: of near ones up to 2 in 100 are slow, as processors are
-/// disturbed, of far ones at least 10, as some find what they read in their own cache.
-const SLOW_LOOK: u32 = 20;
-const FAR: u32 = 200;
-const MOST: u32 = 320;
-const PROBE: u32 = 64;
 
 /// A copy below so many bytes a microsecond is slow: a far cache gives 2,000 to 8,000, memory 15,000, a near one 30,000.
 const RATE: u128 = 10_000;
@@ -51,8 +54,8 @@ const SENT_LEAST: usize = 64;
 /// Copies for far caches, in bytes, that gain by going past the own.
 const FAR_LEAST: usize = 2 << 10;
 
-/// Every so many of these copies are timed: the clock takes as long as copying a few hundred bytes.
-const SAMPLE: u32 = 16;
+/// The same of those whose beginning does not.
+const POURED_LEAST: usize = 2 * FRESH_LEAST;
 
 /// Which copies for others go past the caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,11 +135,27 @@ pub fn is_told_past(len: usize) -> bool {
     count_past(len >= FROM.load(Relaxed))
 }
 
-/// The same of what a writer pours and its reader follows ([`crate::flow`]), but for its beginning, from which the reader learns:
-/// whether both do so as far as this process knows.
+/// The same of what one writes and one other reads, who are far from each other as far as this process knows, but for its
+/// beginning ([`pour`]).
 #[inline]
 pub fn is_poured_past(len: usize) -> bool {
-    AROUND.load(Relaxed) && len >= FAR_LEAST && ASKED.load(Relaxed) != usize::MAX && is_far()
+    AROUND.load(Relaxed)
+        && len >= POURED_LEAST
+        && ASKED.load(Relaxed) != usize::MAX
+        && is_wide_far()
+}
+
+/// Copies `from` to `to`, as long, for one other process that reads it ([`take_fresh`]): `past` the caches, or as is best for
+/// how far they are from each other. Then the beginning goes through them all the same, from which the reader learns how
+/// far that is.
+pub fn pour(to: Sge, from: Sge, past: bool) {
+    let len = from.len();
+    let head = if !past && is_poured_past(len) { FRESH_LEAST } else { len };
+    to.part(0, head).copy_for_others(from.part(0, head), past);
+    if head < len {
+        count_past(true);
+        to.part(head, len - head).copy_for_others(from.part(head, len - head), true);
+    }
 }
 
 /// The same of what this process also reads of others ([`sense`], [`take_fresh`]), and if somebody says so.
@@ -173,9 +192,11 @@ pub fn read_from_others(len: usize, copy: impl FnOnce()) -> bool {
 /// Copies what another process has just written and its cache has. True: the caches are far from each other, as far as is
 /// known.
 #[inline]
-fn read_fresh(into: Sge, from: Sge) -> bool {
+fn read_fresh(into: Sge, from: Sge, learns: bool) -> bool {
     let copy = || into.copy_from(from);
-    if WIDE.load(Relaxed) {
+    if !learns {
+        copy();
+    } else if WIDE.load(Relaxed) {
         sense_sent(from);
         copy();
     } else if from.len() >= FRESH_LEAST && FRESH.is_sample() {
@@ -198,6 +219,22 @@ pub fn told(len: usize, slow: bool) {
 /// their lines are taken ([`Sge::take_lines`]): `soon`, if that will be so soon that they would still be in this one's
 /// cache; else if the caches are far from each other.
 pub fn take_fresh(into: Sge, from: Sge, soon: bool) {
+    // What may have gone past the caches says nothing about how far the other is.
+    let head = if AROUND.load(Relaxed) { FRESH_LEAST.min(into.len()) } else { into.len() };
+    take_by_blocks(into.part(0, head), from.part(0, head), soon, true);
+    take_more(into.part(head, into.len() - head), from.part(head, into.len() - head), soon);
+}
+
+/// The same for what follows that, from which nothing is learnt where it may have gone past the caches.
+pub fn take_more(into: Sge, from: Sge, soon: bool) {
+    match is_poured_past(into.len()) {
+        // It does not come back by being taken.
+        true => into.copy_from(from),
+        false => take_by_blocks(into, from, soon, !AROUND.load(Relaxed)),
+    }
+}
+
+fn take_by_blocks(into: Sge, from: Sge, soon: bool, learns: bool) {
     let mut at = 0;
     while into.len() - at >= afar::LEAST && is_wide() && !FRESH.is_sample() {
         let next = (into.len() - at).min(afar::MOST);
@@ -209,7 +246,7 @@ pub fn take_fresh(into: Sge, from: Sge, soon: bool) {
     while at < into.len() {
         let next = (into.len() - at).min(FRESH_LEAST);
         let block = from.part(at, next);
-        if read_fresh(into.part(at, next), block) || soon {
+        if read_fresh(into.part(at, next), block, learns) || soon {
             give_back(block);
         }
         at += next;
@@ -222,8 +259,9 @@ pub fn take_fresh(into: Sge, from: Sge, soon: bool) {
 /// KiB 1.04 and 0.96, of 16 KiB 2.8 and 2.5).
 #[inline]
 pub fn give_back(read: Sge) {
+    let poured = if is_poured_past(read.len()) { FRESH_LEAST } else { read.len() };
     if !(HANDS_OVER.load(Relaxed) && is_wide()) {
-        read.take_lines();
+        read.part(0, poured).take_lines();
     }
 }
 
@@ -272,8 +310,12 @@ pub fn told_of(memory: Sge) {
     }
 }
 
-/// The same, if [`PastCaches::AsFound`] asks for it: what depends on it may be chosen by it.
+/// Whether caches are so far from each other that what is there is best fetched, if [`PastCaches::AsFound`] asks for it: what
+/// depends on it may be chosen by it. Not where it is poured past the caches ([`pour`]).
 pub fn is_found_far() -> bool {
+    if AROUND.load(Relaxed) {
+        return false;
+    }
     let told = ASSUMED.load(Relaxed) != Caches::AsFound as u32;
     let far = (told || ASKED.load(Relaxed) != usize::MAX) && is_far();
     if far {
@@ -289,7 +331,7 @@ pub fn count_far() -> u64 {
 
 /// The same where nothing would be learnt if it were always so: now and then not.
 pub fn is_still_far() -> bool {
-    !AROUND.load(Relaxed) && FETCHED.is_past_if(is_found_far())
+    FETCHED.is_past_if(is_found_far())
 }
 
 /// Whether this processor asks for many lines at once.
@@ -307,7 +349,11 @@ pub fn writes_anew() -> bool {
 
 /// Whether what others have written is copied from many pages at once.
 pub(crate) fn is_wide() -> bool {
-    asks_ahead() && WIDE.load(Relaxed) && is_far()
+    asks_ahead() && is_wide_far()
+}
+
+fn is_wide_far() -> bool {
+    WIDE.load(Relaxed) && is_far()
 }
 
 /// Whether caches are far from each other, as far as is known.
@@ -323,127 +369,14 @@ pub fn is_far() -> bool {
     }
 }
 
-fn is_slow(len: usize, time: Duration, rate: u128) -> bool {
-    len as u128 * 1000 < rate * time.as_nanos()
-}
-
-/// How others read what this process puts down, and it what they do. Threads may lose a count to each other.
-struct Pace {
-    /// What a slow copy counts.
-    weight: u32,
-    score: AtomicU32,
-    /// Copies past the caches since the last that was not, or copies since the last that was timed.
-    since: AtomicU32,
-}
-
-impl Pace {
-    const fn new(weight: u32) -> Pace {
-        Pace { weight, score: AtomicU32::new(0), since: AtomicU32::new(0) }
-    }
-
-    /// Notes how long `copy` of `len` bytes takes; whether that is slower than `rate`.
-    fn time(&self, len: usize, rate: u128, copy: impl FnOnce()) -> bool {
-        let start = Instant::now();
-        copy();
-        let slow = is_slow(len, start.elapsed(), rate);
-        self.note(slow);
-        slow
-    }
-
-    fn note(&self, slow: bool) {
-        let score = self.score.load(Relaxed);
-        let score = if slow { (score + self.weight).min(MOST) } else { score.saturating_sub(1) };
-        self.score.store(score, Relaxed);
-    }
-
-    fn is_far(&self) -> bool {
-        self.score.load(Relaxed) >= FAR
-    }
-
-    fn is_sample(&self) -> bool {
-        let since = self.since.load(Relaxed) + 1;
-        self.since.store(since % SAMPLE, Relaxed);
-        since == SAMPLE
-    }
-
-    fn is_past(&self) -> bool {
-        self.is_past_if(self.is_far())
-    }
-
-    /// `far`, but for every [`PROBE`]-th time.
-    fn is_past_if(&self, far: bool) -> bool {
-        if !far {
-            return false;
-        }
-        let since = self.since.load(Relaxed) + 1;
-        self.since.store(since % PROBE, Relaxed);
-        since < PROBE
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Copies one after the other between processors that are near or far: how many went past the caches.
-    fn copies(pace: &Pace, count: usize, far: bool) -> usize {
-        let copy = |_: &usize| {
-            let past = pace.is_past();
-            pace.note(far && !past);
-            past
-        };
-        (0..count).filter(copy).count()
-    }
-
-    #[test]
-    fn distance_is_found_out_and_found_out_again() {
-        let pace = Pace::new(SLOW);
-        assert_eq!(copies(&pace, 1000, false), 0);
-        let past = copies(&pace, 6400, true);
-        assert!((6200..6400).contains(&past), "{past} of 6400 past the caches while far");
-        let past = copies(&pace, 1000, false);
-        assert!(past < 200, "{past} of 1000 past the caches when near again");
-        assert_eq!(copies(&pace, 1000, false), 0);
-    }
-
-    #[test]
-    fn one_slow_copy_says_nothing() {
-        let pace = Pace::new(SLOW);
-        for _ in 0..10 {
-            pace.note(true);
-            assert_eq!(copies(&pace, 100, false), 0);
-        }
-    }
-
-    /// Of near looks some are slow, of far ones some are quick.
-    #[test]
-    fn single_looks_say_nothing() {
-        let pace = Pace::new(SLOW_LOOK);
-        let mut rng = fastrand::Rng::with_seed(5);
-        let mut share = |slow_of_100: u32| {
-            let look = |_: &usize| {
-                pace.note(rng.u32(0..100) < slow_of_100);
-                pace.is_far()
-            };
-            (0..20_000).filter(look).count()
-        };
-        assert_eq!(share(2), 0);
-        assert!(share(100) > 19_900);
-        assert!(share(15) > 19_900);
-        assert!(share(2) < 500);
-    }
 
     #[test]
     fn looks_are_told_apart() {
         let slow = |len, ns| is_seen_slowly(len, Duration::from_nanos(ns));
         assert!(slow(512, 193) && slow(512, 90) && slow(1024, 103) && slow(4096, 410));
         assert!(!slow(512, 27) && !slow(4096, 150) && !slow(1024, 0));
-    }
-
-    #[test]
-    fn rates_are_told_apart() {
-        assert!(is_slow(65536, Duration::from_micros(30), RATE));
-        assert!(!is_slow(65536, Duration::from_micros(6), RATE));
-        assert!(!is_slow(65536, Duration::ZERO, RATE));
     }
 }
