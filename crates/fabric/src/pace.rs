@@ -313,10 +313,11 @@ pub fn told_of(memory: Sge) {
 /// Whether caches are so far from each other that what is there is best fetched, if [`PastCaches::AsFound`] asks for it: what
 /// depends on it may be chosen by it. Not where it is poured past the caches ([`pour`]).
 pub fn is_found_far() -> bool {
-    if AROUND.load(Relaxed) {
+    let assumed = ASSUMED.load(Relaxed);
+    if AROUND.load(Relaxed) && assumed != Caches::Changing as u32 {
         return false;
     }
-    let told = ASSUMED.load(Relaxed) != Caches::AsFound as u32;
+    let told = assumed != Caches::AsFound as u32;
     let far = (told || ASKED.load(Relaxed) != usize::MAX) && is_far();
     if far {
         COUNT_FAR.fetch_add(1, Relaxed);
