@@ -162,7 +162,7 @@ impl<F: Fabric> Board<F> {
     /// Whether of two ranks neither takes the lines of what it has read for the other to write them again, but for short
     /// ones: parts that are as long as several of those cost less then. All find the same.
     pub async fn writes_anew(&self, link: &Link<F>) -> Result<bool, Fault> {
-        Ok(self.made(link).await?.short < DESK / 4)
+        Ok(self.made(link).await?.short < flow::SHORT)
     }
 
     /// Whether ranks are far from each other, as [`crate::distance`] has it. All find the same, right before they enter the

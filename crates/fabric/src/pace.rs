@@ -138,7 +138,7 @@ pub fn is_told_past(len: usize) -> bool {
 /// The same of what one writes and one other reads, who are far from each other as far as this process knows, but for its
 /// beginning ([`pour`]).
 #[inline]
-pub fn is_poured_past(len: usize) -> bool {
+pub(crate) fn is_poured_past(len: usize) -> bool {
     AROUND.load(Relaxed)
         && len >= POURED_LEAST
         && ASKED.load(Relaxed) != usize::MAX

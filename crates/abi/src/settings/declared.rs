@@ -105,7 +105,7 @@ pub const SETTINGS: &[Setting] = &[
         default: "",
         doc: "bytes from which payloads that ranks of the same machine copy go past the caches; nothing: in collective \
               operations of 3 and more ranks 16384 while their readers are found to be slow, as those are whose \
-              processors share no cache, and of two such ranks all that AMD's pour; 2147483647: never",
+              processors share no cache, and of such ranks with an AMD processor each 8192; 2147483647: never",
     },
     Setting {
         name: "WEFT_CACHES",

@@ -18,7 +18,7 @@
 use crate::pieces::{fold, overlap, part, slice};
 use crate::shared::{Hall, Shown};
 use crate::{Board, Link, Reduce};
-use weft_fabric::{Fabric, Fault, Sge, Staging, pace};
+use weft_fabric::{Fabric, Fault, Sge, Staging};
 
 /// Bytes from which it pays not to put payloads down, for a root or for all (measured, 8 ranks on 2 processors: 512 KiB to a
 /// root in 290 us for 368, 4 MiB in 2.5 ms for 5.7; for all 4 MiB in 5.6 ms for 7.5).
@@ -73,9 +73,7 @@ pub(crate) async fn in_place<F: Fabric>(
     let results = hall.show(if takes { result } else { data }).await?;
     let (start, own) = slice(data.len(), unit, me, size);
     let most = (BLOCK / unit.max(1) * unit.max(1)).min(own);
-    // What others read from where it is and this rank writes again in the next operation.
-    let past = root.is_none() && pace::is_poured_past(own);
-    let aside: Option<Staging> = (!takes || past || overlap(data, result))
+    let aside: Option<Staging> = (!takes || overlap(data, result))
         .then(|| link.endpoint.staging().take_for(data.part(start, most)));
     for t in 0..own.div_ceil(most.max(1)) {
         let (at, len) = part(own, most, t);
@@ -89,7 +87,7 @@ pub(crate) async fn in_place<F: Fabric>(
         match root {
             Some(root) if root != me => hall.write(&results, root, at, sum).await?,
             // Nobody else reads this rank's own slice of the data.
-            _ if aside.is_some() => result.part(at, len).copy_for_others(sum, past),
+            _ if aside.is_some() => result.part(at, len).copy_from(sum),
             _ => {}
         }
     }

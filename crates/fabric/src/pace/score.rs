@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// copies do not go past the caches then.
 pub(super) const SLOW: u32 = 80;
 /// The same for looks and copies that are timed whether far or not: of near ones up to 2 in 100 are slow, as processors are
-/// disturbed, of far ones at least 10, as some find what they read in their own cache.
+/// disturbed; of far ones not all, as some find what they read in their own cache.
 pub(super) const SLOW_LOOK: u32 = 20;
 const FAR: u32 = 200;
 const MOST: u32 = 320;
