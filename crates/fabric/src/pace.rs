@@ -219,9 +219,13 @@ pub fn told(len: usize, slow: bool) {
 /// their lines are taken ([`Sge::take_lines`]): `soon`, if that will be so soon that they would still be in this one's
 /// cache; else if the caches are far from each other.
 pub fn take_fresh(into: Sge, from: Sge, soon: bool) {
+    if !AROUND.load(Relaxed) {
+        return take_by_blocks(into, from, soon, true);
+    }
     // What may have gone past the caches says nothing about how far the other is.
-    let head = if AROUND.load(Relaxed) { FRESH_LEAST.min(into.len()) } else { into.len() };
-    take_by_blocks(into.part(0, head), from.part(0, head), soon, true);
+    let (head, wide) = (FRESH_LEAST.min(into.len()), WIDE.load(Relaxed));
+    sense_sent(from);
+    take_by_blocks(into.part(0, head), from.part(0, head), soon, !wide);
     take_more(into.part(head, into.len() - head), from.part(head, into.len() - head), soon);
 }
 
@@ -284,10 +288,15 @@ pub fn sense(spare: Sge, from: Sge) {
     }
 }
 
-/// Learns from what another process has just sent and this one is about to copy: now and then it looks at its lines.
+/// Learns from what another process has just sent and this one is about to copy: now and then it looks at its lines, and
+/// always at the beginning of what may be poured past the caches, as that is all there is to learn from: ten such payloads
+/// tell what is far, not 160 (measured, far: a gather of 256 KiB 16.6 us for 19.9; near no difference).
 #[inline]
 pub fn sense_sent(from: Sge) {
-    if from.len() >= SENT_LEAST && WIDE.load(Relaxed) && FRESH.is_sample() {
+    if from.len() < SENT_LEAST || !WIDE.load(Relaxed) {
+        return;
+    }
+    if AROUND.load(Relaxed) && from.len() >= POURED_LEAST || FRESH.is_sample() {
         let seen = from.part(0, from.len().min(FRESH_LEAST));
         let start = Instant::now();
         seen.look_at_lines();
