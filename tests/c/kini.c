@@ -198,21 +198,29 @@ static void overlapping(MPI_Comm comm, int round)
     }
 }
 
-/* Persistent ones: started again and again, without multicast. */
-static void persistent(MPI_Comm comm)
+/* Persistent ones: started again and again, each time in another order, and freed right after their last multicast. */
+static void persistent(MPI_Comm comm, int round)
 {
-    MPI_Request request;
-    int me, n, mine, sum;
+    enum { MANY = 4 };
+    MPI_Request requests[MANY];
+    int me, n, mine, sum, told, root = round % 2, all[64];
     MPI_Comm_rank(comm, &me);
     MPI_Comm_size(comm, &n);
-    MPI_Allreduce_init(&mine, &sum, 1, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &request);
+    MPI_Allreduce_init(&mine, &sum, 1, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &requests[0]);
+    MPI_Bcast_init(&told, 1, MPI_INT, root, comm, MPI_INFO_NULL, &requests[1]);
+    MPI_Allgather_init(&mine, 1, MPI_INT, all, 1, MPI_INT, comm, MPI_INFO_NULL, &requests[2]);
+    MPI_Barrier_init(comm, MPI_INFO_NULL, &requests[3]);
     for (int i = 0; i < BATCH; i++) {
         mine = me + i;
-        MPI_Start(&request);
-        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        told = me == root ? 100 * round + i : -1;
+        for (int j = 0; j < MANY; j++) MPI_Start(&requests[(i + me + j) % MANY]);
+        MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE);
         CHECK(sum == n * (n - 1) / 2 + n * i, "sum %d: %d", i, sum);
+        CHECK(told == 100 * round + i, "broadcast %d: %d", i, told);
+        for (int from = 0; from < n; from++)
+            CHECK(all[from] == from + i, "block %d of %d: %d", from, i, all[from]);
     }
-    MPI_Request_free(&request);
+    for (int j = 0; j < MANY; j++) MPI_Request_free(&requests[(me + j) % MANY]);
 }
 
 /* Communicators that end right after their last multicast, or with one under way. */
@@ -223,6 +231,7 @@ static void ends(int round)
     int value = rank == 0 ? round : -1, sum = -1;
     MPI_Comm_dup(MPI_COMM_WORLD, &copy);
     MPI_Bcast(&value, 1, MPI_INT, 0, copy);
+    persistent(copy, round);
     if (round % 2) MPI_Ibarrier(copy, &request);
     MPI_Comm_free(&copy);
     if (round % 2) MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -267,7 +276,7 @@ int main(int argc, char **argv)
         broadcasts(MPI_COMM_WORLD, round);
         allgathers(MPI_COMM_WORLD, round);
         overlapping(MPI_COMM_WORLD, round);
-        if (round % 4 == 0) persistent(MPI_COMM_WORLD);
+        if (round % 4 == 0) persistent(MPI_COMM_WORLD, round);
         if (round % 2 == 0) ends(round / 2);
     }
     for (int i = 2; i < argc && i < COUNTERS; i++) {

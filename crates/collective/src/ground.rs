@@ -67,7 +67,8 @@ impl<F: Fabric> Ground<F> {
         self.no_multicast.set(true);
     }
 
-    pub(crate) fn may_multicast(&self) -> bool {
+    /// Unless [`Ground::forbid_multicast`] was called.
+    pub fn may_multicast(&self) -> bool {
         !self.no_multicast.get()
     }
 

@@ -52,7 +52,6 @@ impl<F: Fabric> Comm<F> {
         *self.choosing.site.get_or_init(|| {
             let fabric = self.engine.endpoint().fabric();
             let members = self.group().ranks();
-            // A lane goes with its request, which no other process hears of: it cannot end a group.
             let multicast = fabric.capabilities(fabric.rank()).multicast_max;
             let mut nodes: Vec<usize> = members.iter().map(|&m| fabric.node(m as usize)).collect();
             nodes.sort_unstable();
@@ -61,7 +60,7 @@ impl<F: Fabric> Comm<F> {
                 together: share_memory(fabric, members),
                 nodes: crowds.clone().count(),
                 crowd: crowds.max().unwrap_or(0),
-                multicast: if self.is_lane() { 0 } else { multicast },
+                multicast: if self.ground.may_multicast() { multicast } else { 0 },
                 same_arithmetic: fabric.same_arithmetic(),
             }
         })

@@ -39,6 +39,9 @@ pub struct Comm<F: Fabric> {
     /// Which numbers those are: a bit of [`tags`].
     numbers: Cell<i32>,
     background: OnceCell<Rc<Comm<F>>>,
+    /// Of lanes that may multicast: somebody must end their groups.
+    lanes: RefCell<Vec<Rc<Ground<F>>>>,
+    lanes_made: Cell<usize>,
     /// Which algorithms it uses.
     pub(crate) choosing: Choosing,
     /// What its algorithms keep.
@@ -55,6 +58,10 @@ pub struct Comm<F: Fabric> {
     /// Collective operations that the program started on it; the layer above counts.
     pub started: Cell<u64>,
 }
+
+/// So many lanes of a communicator may multicast. A request is freed by each rank when it likes, so that
+/// the multicast group of its lane ends with the communicator, and a program may initialize any number.
+const CASTING_LANES: usize = 64;
 
 /// Contexts of the two communicators that every process has, and of what is said before there is a
 /// communicator.
@@ -97,6 +104,8 @@ impl<F: Fabric> Comm<F> {
             lane: Cell::new(None),
             numbers: Cell::new(0),
             background: OnceCell::new(),
+            lanes: RefCell::default(),
+            lanes_made: Cell::new(0),
             choosing: Choosing::default(),
             ground: Rc::new(Ground::in_turn(engine.arena().clone())),
             name: RefCell::new(name.to_owned()),
@@ -222,14 +231,24 @@ impl<F: Fabric> Comm<F> {
 
     /// A view of the communicator for one persistent operation, with a tag and a board of its own:
     /// ranks make their lanes in one order, and use them in any (MPI 5.0, section 6.13). On a lane the
-    /// operation runs again and again; its messages are matched in their order.
+    /// operation runs again and again; its messages are matched in their order. The first
+    /// [`CASTING_LANES`] may multicast.
     pub fn lane(&self) -> Rc<Comm<F>> {
         let (group, remote) = (self.group.clone(), self.remote.clone());
         let lane = Comm::new(&self.engine, self.id, group, remote, "");
         let sequence = self.sequence.get();
         self.sequence.set(sequence.wrapping_add(1));
         lane.lane.set(Some((sequence & tags::NUMBERS as u32) as i32 | tags::LANES));
-        lane.ground.forbid_multicast();
+        // Counted alike on all ranks: algorithms are chosen by it.
+        let made = self.lanes_made.replace(self.lanes_made.get() + 1);
+        if made < CASTING_LANES {
+            let mut lanes = self.lanes.borrow_mut();
+            // Of one that its request has left, and that has not multicast, nothing is to be ended.
+            lanes.retain(|ground| Rc::strong_count(ground) > 1 || ground.has_cast());
+            lanes.push(lane.ground.clone());
+        } else {
+            lane.ground.forbid_multicast();
+        }
         lane.ground.board.set_in_turn(false);
         lane.select(self.selection());
         lane
@@ -247,16 +266,22 @@ impl<F: Fabric> Comm<F> {
 
     /// Whether [`Comm::close`] has anything to do.
     pub fn must_close(&self) -> bool {
-        let background = self.background.get();
-        self.ground.has_cast() || background.is_some_and(|view| view.ground.has_cast())
+        self.grounds().any(|ground| ground.has_cast())
+    }
+
+    /// Those of all its views, in one order on all ranks.
+    fn grounds(&self) -> impl Iterator<Item = Rc<Ground<F>>> + use<F> {
+        let background = self.background.get().map(|view| view.ground.clone());
+        let lanes = self.lanes.borrow().clone();
+        [Some(self.ground.clone()), background].into_iter().flatten().chain(lanes)
     }
 
     /// The last operation, before the communicator is freed: what multicast has lost is repaired before
     /// anybody forgets it. Collective, where multicast was used; it waits for what is under way.
     pub fn close(&self) -> impl Future<Output = Result<(), Error>> + use<F> {
-        let views = [Some(self.ground.clone()), self.background.get().map(|v| v.ground.clone())];
+        let grounds = self.grounds();
         async move {
-            for ground in views.into_iter().flatten() {
+            for ground in grounds {
                 ground.close().await?;
             }
             Ok(())

@@ -4,7 +4,7 @@
 use crate::oracle::call::{Call, Prepared};
 use crate::oracle::calls::{self, SMALL};
 use crate::oracle::machine::machine;
-use crate::oracle::world::{Notes, Program, ask, share, simulate};
+use crate::oracle::world::{Notes, Program, ask, name, share, simulate};
 use fastrand::Rng;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -43,7 +43,10 @@ impl<F: Fabric> Rank<F> {
     }
 
     fn start(&mut self, number: usize, view: &Rc<Comm<F>>, lane: bool) {
-        ask(view, &self.calls[number], &self.notes);
+        let choice = ask(view, &self.calls[number], &self.notes);
+        if lane {
+            self.notes.served_again.lock().expect("no panic").insert(name(choice));
+        }
         let prepared = self.calls[number].prepare(view);
         self.notes.arrive(number);
         let task = view.engine().spawn((prepared.make)(view));
@@ -142,6 +145,14 @@ impl Program for Overlap {
     }
 }
 
+/// Persistent operations have used multicast, each kind of it.
+fn multicast_again(notes: &Notes) {
+    let served = notes.served_again.lock().expect("no panic");
+    for name in ["barrier RGM", "allreduce RGM", "bcast MULTICAST", "allgather MULTICAST"] {
+        assert!(served.contains(name), "{name} is not in {served:?}");
+    }
+}
+
 #[test]
 fn in_virtual_time() {
     let notes = Arc::new(Notes::default());
@@ -158,6 +169,7 @@ fn in_virtual_time_in_trouble() {
         let options = Options::new(n).seed(n as u64).chaos(chaos);
         simulate(&machine(2), options, Overlap(n as u64), calls::all(n, &SMALL), &notes);
     }
+    multicast_again(&notes);
 }
 
 #[test]
@@ -168,4 +180,25 @@ fn on_shared_memory() {
     }
     let faults = "seed=3,multicast_loss=0.3,message_delay=0.1,reorder=1,completion_delay=0.3";
     share(3, faults, Overlap(3), calls::all(3, &SMALL), &notes);
+    multicast_again(&notes);
+}
+
+/// A program that initializes more persistent operations than may multicast.
+#[derive(Clone, Copy)]
+struct Many;
+
+impl Program for Many {
+    async fn run<F: Fabric>(self, comm: Rc<Comm<F>>, _: Arc<Vec<Call>>, _: Arc<Notes>) {
+        let casts: Vec<bool> = (0..70).map(|_| comm.lane().site().multicast > 0).collect();
+        assert_eq!(casts.iter().position(|&casts| !casts), Some(64), "counted alike on all ranks");
+        assert!(!casts[64..].contains(&true));
+        assert!(!comm.must_close(), "nothing was multicast");
+        comm.close().await.expect("an end");
+    }
+}
+
+#[test]
+fn so_many_persistent_operations_may_multicast() {
+    let notes = Arc::new(Notes::default());
+    simulate(&machine(1), Options::new(3), Many, Vec::new(), &notes);
 }

@@ -29,6 +29,8 @@ pub struct Notes {
     streamed: Mutex<HashMap<usize, u64>>,
     /// Algorithms that served a call: `operation name`.
     pub served: Mutex<BTreeSet<String>>,
+    /// The same of persistent operations.
+    pub served_again: Mutex<BTreeSet<String>>,
     /// Reasons for which algorithms did not.
     pub refused: Mutex<BTreeSet<String>>,
     /// By rank: what it does.
@@ -82,6 +84,7 @@ impl Notes {
             to.lock().expect("no panic").extend(from.lock().expect("no panic").iter().cloned());
         };
         add(&self.served, &run.served);
+        add(&self.served_again, &run.served_again);
         add(&self.refused, &run.refused);
     }
 
