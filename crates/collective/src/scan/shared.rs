@@ -1,7 +1,8 @@
 //! SHARED: ranks combine what the others put down; long payloads in slices.
 //!
 //! ```text
-//!   two ranks, and where ranks share processors: `chain.rs`, in which each payload is combined once
+//!   two ranks, and where ranks share processors: `chain.rs`, in which each payload is combined once,
+//!                        and each rank hands over and goes on to the next operation
 //!   up to ALONE bytes:   put down;  meet;  rank r combines desks 0 to r
 //!   beyond, in segments of about 48 KiB:
 //!     step t             put segment t down;  meet;  read the own prefix of all slices of segment t-1;
@@ -39,9 +40,10 @@ pub async fn shared<F: Fabric>(
         }
         return Ok(());
     }
-    // Measured, 8 ranks on 2 processors: 4 KiB in 2.5 us for 12, 16 KiB in 20 for 33, 256 KiB in 220 for 331; 2 ranks 4 KiB in
-    // 0.44 for 1.6, 16 KiB in 1.8 for 5.1, 256 KiB in 34 for 65.
-    if size == 2 || total < in_place::LEAST && board.shares_processors(link).await? {
+    // Measured, 8 ranks on 2 processors: 4 KiB in 2.5 us for 12, 16 KiB in 20 for 33, 256 KiB in 220 for 331, and for 1 and 4
+    // MiB in place 0.87 ms for 1.13 and 6.3 for 8.2; 2 ranks 4 KiB in 0.44 for 1.6, 16 KiB in 1.8 for 5.1, 256 KiB in 34 for
+    // 65.
+    if size == 2 || board.shares_processors(link).await? {
         return match exclusive {
             true => exclusive_chain(link, data, result, op).await,
             false => chain(link, data, result, op).await,
