@@ -136,7 +136,8 @@ impl<F: Fabric> Drop for Hall<'_, F> {
 }
 
 impl<F: Fabric> Board<F> {
-    /// Whether all ranks can read each other's own memory. All find the same. The first question is asked of all ranks at once.
+    /// Whether all ranks can read each other's own memory, and that takes no longer than to put it down
+    /// ([`pace::pages_are_dear`]). All find the same. The first question is asked of all ranks at once.
     pub async fn direct(&self, link: &Link<F>) -> Result<bool, Fault> {
         Ok(self.made(link).await?.direct)
     }

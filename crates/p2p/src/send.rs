@@ -90,8 +90,8 @@ impl<F: Fabric> Endpoint<F> {
             Mode::Relayed => {
                 near && !state.shelf.is_crowded(buffer.len(), can_fetch, far(shelf::FAR_RELAYED))
             }
-            Mode::Fetched => near && !(can_fetch && buffer.len() > at_once),
-            Mode::Written => near && !(can_fetch && buffer.len() > written::LEAST),
+            Mode::Fetched => near && !(can_fetch && state.shelf.is_fetched(buffer.len(), at_once)),
+            Mode::Written => near && !(can_fetch && state.shelf.is_written(buffer.len())),
             Mode::Synchronous => false,
         };
         if poured

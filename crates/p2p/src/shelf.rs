@@ -30,6 +30,7 @@
 //! Memory: one shelf of [`crate::Limits::shelf`] bytes a process, made by the first payload that needs it, only where
 //! memory of the node is plenty. Without it, or while it is full, payloads are fetched.
 
+use crate::written;
 use std::collections::VecDeque;
 use weft_fabric::flow::{HEAD, SHORT};
 use weft_fabric::{Fabric, Region, RemoteAddr, Sge, pace};
@@ -45,6 +46,11 @@ pub const MOST: usize = 1 << 20;
 /// 139; with 4 ranks 62 for 57, and a broadcast 46 for 53).
 const CROWD: u32 = 3;
 const CROWDED_MOST: usize = 128 << 10;
+
+/// Where pages are dear ([`pace::pages_are_dear`]) payloads up to here are put down all the same (measured on Zen 4, a scatter to 4
+/// ranks on 2 processors, us, fetched and put down: 64 KiB 15 and 9, 256 KiB 46 and 32, 512 KiB 90 and 92; to 8 ranks 64 KiB
+/// 43 and 25, 128 KiB 59 and 61; a gather of 128 KiB from 4 ranks 34, written by them, and 16).
+const DEAR_MOST: usize = 256 << 10;
 
 /// Between caches that are far from each other payloads above this are fetched, in bytes: the second copy is the one that
 /// costs (measured, half a round trip: 32 KiB in 2.6 us for 4.9, 256 KiB in 8.7 for 22).
@@ -197,6 +203,22 @@ impl Shelf {
     pub fn is_crowded(&self, len: usize, can_fetch: bool, far_most: usize) -> bool {
         let crowd = self.ranks_each >= CROWD && len > CROWDED_MOST;
         can_fetch && (crowd || self.ranks_each == 1 && len > far_most && pace::is_still_far())
+    }
+
+    /// Whether `len` bytes that are sent in [`crate::Mode::Fetched`] are left for their receiver to fetch: all that is not sent
+    /// `at_once`, but where that costs more than to copy them.
+    pub fn is_fetched(&self, len: usize, at_once: usize) -> bool {
+        len > at_once && self.is_moved_by_system(len)
+    }
+
+    /// The same of what is sent in [`crate::Mode::Written`].
+    pub fn is_written(&self, len: usize) -> bool {
+        len > written::LEAST && self.is_moved_by_system(len)
+    }
+
+    fn is_moved_by_system(&self, len: usize) -> bool {
+        let crowded = self.ranks_each >= CROWD && len > CROWDED_MOST;
+        len > DEAR_MOST || crowded || !pace::pages_are_dear()
     }
 
     /// A free place for `payload`, where peers of the node see what is poured: what an offer says as its request,

@@ -6,7 +6,7 @@ use crate::SLOT;
 use crate::board::Visit;
 use crate::said::{self, Said};
 use std::cell::Cell;
-use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge};
+use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge, pace};
 
 /// The desks of a communicator, and what its ranks know of each other's.
 pub(super) struct Made<F: Fabric> {
@@ -82,7 +82,7 @@ impl<F: Fabric> Made<F> {
         let stamp = link.context.0 << 32 ^ u64::from(link.tag as u32) ^ 1 << 63;
         mine.local.part(READ + 8, 8).fill(&stamp.to_ne_bytes());
         let reaches = |&peer: &u32| fabric.capabilities(peer as usize).direct;
-        let direct = link.members.iter().all(reaches);
+        let direct = link.members.iter().all(reaches) && !(near && pace::pages_are_dear());
         let ranks_each = link.endpoint.ranks_each().into();
         let facts = [u64::from(direct), half as u64, ranks_each, super::short() as u64];
         let words = [&mine.remote.words()[..], &facts].concat();
