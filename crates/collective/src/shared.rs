@@ -52,6 +52,10 @@ pub const DESK: usize = 96 << 10;
 /// The same at most, whatever the memory.
 const DESK_MOST: usize = 576 << 10;
 
+/// The same of two ranks where lines are not taken back ([`Board::writes_anew`]; measured on Zen 4, near and far, us, in parts of
+/// [`DESK`] and so: allgather of 256 KiB 21 and 19, 35 and 32, of 1 MiB 90 and 80).
+const DESK_ANEW: usize = 256 << 10;
+
 /// Bytes of a rank's memory in the communicator that has most, more than a processor's own caches; and of all ranks'.
 const MOST: usize = 24 * DESK;
 const MOST_OF_ALL: usize = 24 << 20;
@@ -151,8 +155,12 @@ impl<F: Fabric> Board<F> {
     /// Bytes that a rank may put down for one meeting: [`DESK`] and more. All find the same. The first question is asked of
     /// all ranks at once.
     pub async fn desk(&self, link: &Link<F>) -> Result<usize, Fault> {
-        let half = self.made(link).await?.half;
-        Ok(if link.size() > 2 { half.min(DESK_MOST) } else { DESK })
+        let Made { half, short, .. } = *self.made(link).await?;
+        Ok(match link.size() {
+            2 if short < flow::SHORT => half.min(DESK_ANEW),
+            2 => DESK,
+            _ => half.min(DESK_MOST),
+        })
     }
 
     /// Bytes that a rank may put down at once and no desk may be longer than. All find the same.

@@ -8,7 +8,7 @@
 //! Cost: a meeting a part ([`crate::shared`]), each block copied and read; or 2 meetings, each block read once. Chosen
 //! on one machine for equal blocks; long ones are read in place if ranks reach each other's memory.
 
-use crate::allgather::shared::staged;
+use crate::allgather::shared::{part_of_pair, staged};
 use crate::board::SAID;
 use crate::pieces::part;
 use crate::shared::NAME;
@@ -71,6 +71,7 @@ pub async fn shared<F: Fabric>(
         regions.into_iter().for_each(|region| link.endpoint.fabric().withdraw(region));
         return Ok(());
     }
+    let desk = if size == 2 { part_of_pair(desk, block) } else { desk };
     let room = room(desk, size).min(block.next_multiple_of(64)).max(64);
     let steps = block.div_ceil(room).max(1);
     let hall = board.hall(link, steps as u64, room * (size - 1)).await?.taken();
