@@ -6,8 +6,8 @@
 //!                                                               write that into rank k's result
 //!   meet
 //! ```
-//! Cost: 3 meetings ([`crate::shared`]), and for each rank one payload read, combined, and written. Chosen beyond
-//! [`LEAST`] bytes.
+//! Cost: 3 meetings ([`crate::shared`]), and for each rank one payload read, combined, and written. Chosen from
+//! [`LEAST`] bytes on for ranks with processors of their own.
 
 use crate::allreduce::BLOCK;
 use crate::pieces::{part, slice};
