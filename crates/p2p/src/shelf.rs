@@ -201,8 +201,9 @@ impl Shelf {
     /// Whether `len` bytes for a receiver that `can_fetch` them are better fetched; between far caches, from more than
     /// `far_most` on.
     pub fn is_crowded(&self, len: usize, can_fetch: bool, far_most: usize) -> bool {
-        let crowd = self.ranks_each >= CROWD && len > CROWDED_MOST;
-        can_fetch && (crowd || self.ranks_each == 1 && len > far_most && pace::is_still_far())
+        can_fetch
+            && (self.is_out_of_caches(len)
+                || self.ranks_each == 1 && len > far_most && pace::is_still_far())
     }
 
     /// Whether `len` bytes that are sent in [`crate::Mode::Fetched`] are left for their receiver to fetch: all that is not sent
@@ -217,8 +218,12 @@ impl Shelf {
     }
 
     fn is_moved_by_system(&self, len: usize) -> bool {
-        let crowded = self.ranks_each >= CROWD && len > CROWDED_MOST;
-        len > DEAR_MOST || crowded || !pace::pages_are_dear()
+        len > DEAR_MOST || self.is_out_of_caches(len) || !pace::pages_are_dear()
+    }
+
+    /// Whether `len` bytes that are put down are out of the caches when their receiver's turn comes.
+    fn is_out_of_caches(&self, len: usize) -> bool {
+        self.ranks_each >= CROWD && len > CROWDED_MOST
     }
 
     /// A free place for `payload`, where peers of the node see what is poured: what an offer says as its request,
