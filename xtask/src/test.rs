@@ -67,6 +67,24 @@ const ALL: [Stage; 10] = [
     Stage::Cluster,
 ];
 
+impl Stage {
+    /// The seconds that the stage may take on two processors. All together are at most an hour.
+    fn budget(self) -> u64 {
+        match self {
+            Stage::Build => 300,
+            Stage::Unit => 840,
+            Stage::Simulator => 240,
+            Stage::Verbs => 300,
+            Stage::Loom => 150,
+            Stage::Miri => 240,
+            Stage::Programs => 480,
+            Stage::Python => 600,
+            Stage::Launchers => 150,
+            Stage::Cluster => 300,
+        }
+    }
+}
+
 /// How long the soak test runs.
 #[derive(ClapArgs)]
 pub struct SoakArgs {
@@ -123,7 +141,9 @@ pub fn run(args: &Args) -> Result<(), String> {
     let (mut times, start) = (Vec::new(), Instant::now());
     for (i, &stage) in stages.iter().enumerate() {
         let (count, so_far) = (stages.len(), start.elapsed().as_secs());
-        println!("\n==== stage {} of {count}: {stage:?}, after {so_far} s", i + 1);
+        let budget = stage.budget();
+        let n = i + 1;
+        println!("\n==== stage {n} of {count}: {stage:?}, after {so_far} s; budget {budget} s");
         let began = Instant::now();
         match stage {
             Stage::Build => build()?,
@@ -141,7 +161,10 @@ pub fn run(args: &Args) -> Result<(), String> {
     }
     println!();
     for (stage, time) in times {
-        println!("{:<10} {:>5.0} s", format!("{stage:?}"), time.as_secs_f64());
+        let (name, budget) = (format!("{stage:?}"), stage.budget());
+        // Told, not failed: a busy machine is no error of the code.
+        let over = if time.as_secs() > budget { "   OVER ITS BUDGET" } else { "" };
+        println!("{name:<10} {:>5.0} s of {budget}{over}", time.as_secs_f64());
     }
     for reason in &tally.not_run {
         println!("NOT RUN: {reason}");
@@ -230,4 +253,12 @@ fn miri(tally: &mut Tally) -> Result<(), String> {
         tally.passed += tools::count_cargo_tests(&output?)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod budgets {
+    #[test]
+    fn all_stages_together_may_take_an_hour() {
+        assert_eq!(super::ALL.map(super::Stage::budget).iter().sum::<u64>(), 3600);
+    }
 }
