@@ -15,6 +15,7 @@ use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use weft_datatype::Type;
+use weft_fabric::Sge;
 use weft_process::{Active, Attributes};
 use weft_rma::Flavor;
 
@@ -102,6 +103,11 @@ pub struct WinObject {
     pub members: RefCell<Option<(weft_process::Group, Rc<[usize]>)>>,
 }
 
+/// The address of memory as a program may see it: of none at all NULL.
+pub fn address(memory: Sge) -> *mut c_void {
+    if memory == Sge::EMPTY { std::ptr::null_mut() } else { memory.ptr().cast() }
+}
+
 /// Numbers whose addresses are predefined attributes of a window.
 pub struct Known {
     pub size: Cell<isize>,
@@ -123,7 +129,7 @@ impl WinObject {
         let base = match window.flavor() {
             // MPI_BOTTOM.
             Flavor::Dynamic => std::ptr::null_mut(),
-            _ => memory.ptr().cast(),
+            _ => address(memory),
         };
         let known = Known {
             size: Cell::new(memory.len() as isize),

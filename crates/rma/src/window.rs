@@ -358,9 +358,10 @@ impl Mine {
         }
         let holder = comm.group().ranks()[0] as usize;
         let at = weft_fabric::RemoteAddr::from_words(at).offset(places[comm.rank()]);
-        let memory = match len {
-            0 => Some(Sge::EMPTY),
-            _ => fabric.shown(holder, at, len),
+        // No bytes have a place, too: the others see it, and so does their owner.
+        let memory = match fabric.shown(holder, at, len) {
+            None if len == 0 => Some(Sge::EMPTY),
+            seen => seen,
         };
         let Some(memory) = memory else {
             let what = "see memory of another process";

@@ -11,7 +11,7 @@ use crate::chapters::caching;
 use crate::constants::*;
 use crate::error::Error;
 use crate::node::{CommObject, Node};
-use crate::objects::WinObject;
+use crate::objects::{WinObject, address};
 use crate::settings;
 use crate::state::{running, state};
 use crate::types::{Comm, Info, Win};
@@ -277,7 +277,11 @@ pub(crate) unsafe fn win_shared_query(
         Some(rank) => {
             let (len, unit) = window.part(rank);
             match window.seen_part(rank) {
-                Some(memory) => (len, unit, memory.ptr()),
+                // Of nothing that a program brought nobody but itself has an address.
+                Some(_) if len == 0 && window.flavor() == Flavor::Create => {
+                    (0, unit, std::ptr::null_mut())
+                }
+                Some(memory) => (len, unit, address(memory)),
                 // Since MPI 4.1: not an error, it is not shared.
                 None if window.flavor() != Flavor::Shared => (0, unit, std::ptr::null_mut()),
                 None => {
@@ -291,7 +295,7 @@ pub(crate) unsafe fn win_shared_query(
     unsafe {
         store(size, len as isize, "size")?;
         disp_unit.set(unit as i64);
-        store(baseptr.cast::<*mut u8>(), base, "baseptr")
+        store(baseptr.cast::<*mut c_void>(), base, "baseptr")
     }
 }
 
