@@ -200,17 +200,37 @@ fn owner(f: &Function) -> String {
     if f.name.starts_with("MPI_T_") {
         return "Owner::Tool".into();
     }
+    // Errors of files, also of those that are not open yet (MPI 5.0, section 14.7).
+    let of_files = ["MPI_File_", "MPI_Register_datarep"].iter().any(|s| f.name.starts_with(s));
+    if of_files && f.name != "MPI_File_create_errhandler" {
+        return "Owner::File".into();
+    }
     // These take a handle away, by address; all others with an address return a new one.
     let takes = ["_free", "_close", "_disconnect", "_finalize"];
     let takes = takes.iter().any(|end| f.name.ends_with(end));
     for p in &f.params {
         let kind = match p.base.as_str() {
-            "MPI_Comm" | "MPI_Win" | "MPI_File" | "MPI_Session" => &p.base[4..],
+            "MPI_Comm" | "MPI_Win" | "MPI_Session" => &p.base[4..],
             _ => continue,
         };
         match (p.stars, p.dims.as_str()) {
             (0, "") => return format!("Owner::{kind}({})", argument(p)),
             (1, "") if takes => return format!("Owner::{kind}({kind}::behind({}))", argument(p)),
+            _ => {}
+        }
+    }
+    // Where there is only a request or a message, what it belongs to. Those that return one, by an
+    // address, have nothing there yet.
+    let uses = ["Wait", "Test", "Cancel", "Start", "Request_free", "Mrecv", "Imrecv"];
+    let uses = uses.iter().any(|name| f.name.strip_suffix("_c").unwrap_or(&f.name)[4..] == **name);
+    for p in &f.params {
+        let kind = match p.base.as_str() {
+            "MPI_Request" | "MPI_Message" => &p.base[4..],
+            _ => continue,
+        };
+        match (p.stars, p.dims.as_str()) {
+            (0, "") => return format!("Owner::{kind}({})", argument(p)),
+            (1, "") if uses => return format!("Owner::{kind}({kind}::behind({}))", argument(p)),
             _ => {}
         }
     }

@@ -12,6 +12,7 @@ pub(crate) mod communicators;
 pub(crate) mod contents;
 pub(crate) mod datatypes;
 pub(crate) mod environment;
+pub(crate) mod error_codes;
 pub(crate) mod error_texts;
 pub(crate) mod errors;
 pub(crate) mod fortran;

@@ -1,24 +1,36 @@
-//! Errors and the way they take to the user's error handler.
+//! Errors: their number, their words, and whose error handler hears of them. How it does: `raise.rs`.
 
-use crate::arguments::comm_label;
+use crate::chapters::error_texts::of_class;
 use crate::constants::{
-    MPI_COMM_NULL, MPI_COMM_SELF, MPI_COMM_WORLD, MPI_ERR_ARG, MPI_ERR_UNSUPPORTED_OPERATION,
-    MPI_ERRORS_RETURN, MPI_SESSION_NULL, MPI_T_ERR_NOT_SUPPORTED, MPI_WIN_NULL,
+    MPI_ERR_ARG, MPI_ERR_UNSUPPORTED_OPERATION, MPI_SUCCESS, MPI_T_ERR_NOT_SUPPORTED,
 };
-use crate::lock;
-use crate::objects::HandlerFunction;
+use crate::node::CommObject;
+pub use crate::raise::raise;
 use crate::state::state;
-use crate::types::{Comm, Errhandler, File, Session, Win};
+use crate::types::{Comm, Errhandler, Message, Request, Session, Win};
 use std::ffi::c_int;
 use std::fmt;
+use std::rc::Rc;
 
 /// Why a function failed. One pointer wide, so that a result costs the good path one register.
 pub struct Error(Box<Parts>);
 
 struct Parts {
-    class: c_int,
+    number: Number,
     text: String,
     owner: Option<Owner>,
+    returns: Option<c_int>,
+    /// The text names function and object already.
+    told: bool,
+}
+
+/// What an error is told by.
+#[derive(Clone, Copy)]
+enum Number {
+    /// A class of the standard: a code of ours, whose string has the words, stands for the failure.
+    Class(c_int),
+    /// The program's own code, or one that the standard says.
+    Code(c_int),
 }
 
 #[allow(dead_code)] // chapters use it
@@ -26,7 +38,18 @@ impl Error {
     /// `class` is one of `MPI_ERR_*`; `text` names what failed, the value, the limit and the remedy.
     #[cold]
     pub fn new(class: c_int, text: impl fmt::Display) -> Error {
-        Error(Box::new(Parts { class, text: text.to_string(), owner: None }))
+        Error::numbered(Number::Class(class), text)
+    }
+
+    /// An error whose code is `code` and no other: a function of the program returned it.
+    #[cold]
+    pub fn returned(code: c_int, text: impl fmt::Display) -> Error {
+        Error::numbered(Number::Code(code), text)
+    }
+
+    fn numbered(number: Number, text: impl fmt::Display) -> Error {
+        let text = text.to_string();
+        Error(Box::new(Parts { number, text, owner: None, returns: None, told: false }))
     }
 
     /// A pointer that the call must have is NULL.
@@ -43,12 +66,69 @@ impl Error {
         self
     }
 
+    /// The same unless somebody has said whose it is.
+    pub fn usually_on(mut self, owner: Owner) -> Error {
+        self.0.owner.get_or_insert(owner);
+        self
+    }
+
+    /// Says where it was: `array_of_requests[3]`.
+    pub fn at(mut self, place: &str) -> Error {
+        self.0.text = format!("{place}: {}", self.0.text);
+        self
+    }
+
+    /// Says in what function it was, where [`raise`] will not: in a code that goes into a status.
+    pub fn within(mut self, call: &str) -> Error {
+        let Some(owner) = self.0.owner.clone() else { return self };
+        self.0.text = crate::raise::told(call, owner, &self.0.text);
+        self.0.told = true;
+        self
+    }
+
+    /// What the function returns, while the handler hears the error's own code (MPI_ERR_IN_STATUS).
+    pub fn returning(mut self, code: c_int) -> Error {
+        self.0.returns = Some(code);
+        self
+    }
+
     pub fn class(&self) -> c_int {
-        self.0.class
+        match self.0.number {
+            Number::Class(class) => class,
+            Number::Code(code) => crate::chapters::error_codes::class_of(code).unwrap_or(code),
+        }
     }
 
     pub fn text(&self) -> &str {
         &self.0.text
+    }
+
+    /// Its error code: the program's, or one of ours whose string says `words`.
+    pub fn code(&self, words: &str) -> c_int {
+        match self.0.number {
+            Number::Code(code) => code,
+            Number::Class(class) => state().details.borrow_mut().code(class, words),
+        }
+    }
+
+    /// The code with which a process exits that ends for it.
+    pub fn exit_code(&self) -> c_int {
+        match self.0.number {
+            Number::Class(code) | Number::Code(code) => code,
+        }
+    }
+
+    pub fn take_owner(&mut self) -> Option<Owner> {
+        self.0.owner.take()
+    }
+
+    /// Whether the text names function and object already.
+    pub fn is_told(&self) -> bool {
+        self.0.told
+    }
+
+    pub fn returns(&self) -> Option<c_int> {
+        self.0.returns
     }
 }
 
@@ -59,125 +139,26 @@ impl fmt::Debug for Error {
 }
 
 /// The object whose error handler an error is raised on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone)]
 pub enum Owner {
-    /// No object: the handler of `MPI_COMM_SELF`, before `MPI_Init` the initial one.
+    /// No object: the handler of `MPI_COMM_SELF` if it was set, else that of `MPI_COMM_WORLD`; where
+    /// there is neither, the initial one.
     None,
     Comm(Comm),
+    /// The same, whether or not it has a handle still.
+    Object(Rc<CommObject>),
     Win(Win),
-    File(File),
+    /// Files all have the handler of `MPI_FILE_NULL`: there are none yet.
+    File,
     Session(Session),
+    /// What the request belongs to.
+    Request(Request),
+    /// The communicator of a matched message.
+    Message(Message),
     /// An object that the call was to make: the handler that it would have.
     Handler(Errhandler),
     /// The tool interface: it returns its errors and calls no handler (MPI 5.0, section 15.3).
     Tool,
-}
-
-/// The object whose handler is called.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum On {
-    Comm(Comm),
-    Session(Session),
-    Win(Win),
-    /// No object yet: this handler, for what is about to be made.
-    Handler(Errhandler),
-    Nothing,
-}
-
-/// Raises `error` from the function `call`; returns the code that the function returns.
-#[cold]
-#[inline(never)]
-pub fn raise(error: Error, call: &'static str, owner: Owner) -> c_int {
-    let code = error.class();
-    let on = match error.0.owner.unwrap_or(owner) {
-        // The tool interface calls no handler; files have the handler of MPI_FILE_NULL, which
-        // returns (MPI 5.0, section 14.7).
-        Owner::Tool | Owner::File(_) => {
-            remember(code, call, error.text());
-            return code;
-        }
-        Owner::Comm(comm) => On::Comm(comm),
-        Owner::Session(session) => On::Session(session),
-        Owner::Handler(handler) => On::Handler(handler),
-        Owner::Win(win) => On::Win(win),
-        Owner::None => On::Nothing,
-    };
-    handle(on, code, call, error.text());
-    code
-}
-
-/// For MPI_Error_string.
-pub fn remember(code: c_int, call: &str, words: &str) {
-    state().last_errors.borrow_mut().insert(code, format!("{call}: {words}"));
-}
-
-/// Calls the error handler of an object; where there is none, that of MPI_COMM_SELF, and the initial
-/// one where even that does not exist.
-#[cold]
-#[inline(never)]
-pub fn handle(on: On, code: c_int, call: &str, words: &str) {
-    let state = state();
-    let (mut target, mut label, mut found) = (on, String::new(), None);
-    match on {
-        On::Comm(comm) => {
-            let object = match comm {
-                MPI_COMM_WORLD => state.world.get().cloned(),
-                MPI_COMM_SELF => state.myself.get().cloned(),
-                other => state.comms.borrow().get(other.0).cloned(),
-            };
-            if let Some(object) = object {
-                label = format!(" on {}", comm_label(&object));
-                found = Some(object.errhandler.get());
-            }
-        }
-        On::Session(session) => {
-            found = state.sessions.borrow().get(session.0).map(|s| s.errhandler.get());
-        }
-        On::Win(win) => {
-            if let Some(object) = state.wins.borrow().get(win.0) {
-                label = format!(" on {}", object.window.label());
-                found = Some(object.errhandler.get());
-            }
-        }
-        On::Handler(handler) => found = Some(handler.0),
-        On::Nothing => {}
-    }
-    let handler = found.unwrap_or_else(|| {
-        target = On::Comm(MPI_COMM_SELF);
-        state.myself.get().map_or(state.initial_errhandler.get(), |c| c.errhandler.get())
-    });
-    if handler == MPI_ERRORS_RETURN.0 {
-        return remember(code, &format!("{call}{label}"), words);
-    }
-    let made = state.errhandlers.borrow().get(handler).map(|object| object.function);
-    let mut code = code;
-    match made {
-        Some(HandlerFunction::Comm(function)) => {
-            remember(code, &format!("{call}{label}"), words);
-            let mut comm = if let On::Comm(comm) = target { comm } else { MPI_COMM_NULL };
-            // SAFETY: the program made the handler with a function of this type.
-            lock::unlocked(|| unsafe { function.function()(&raw mut comm, &raw mut code) });
-        }
-        Some(HandlerFunction::Session(function)) => {
-            remember(code, call, words);
-            let mut session =
-                if let On::Session(session) = target { session } else { MPI_SESSION_NULL };
-            // SAFETY: as above.
-            lock::unlocked(|| unsafe { function.function()(&raw mut session, &raw mut code) });
-        }
-        Some(HandlerFunction::Win(function)) => {
-            remember(code, &format!("{call}{label}"), words);
-            let mut win = if let On::Win(win) = target { win } else { MPI_WIN_NULL };
-            // SAFETY: as above.
-            lock::unlocked(|| unsafe { function.function()(&raw mut win, &raw mut code) });
-        }
-        // MPI_ERRORS_ARE_FATAL and MPI_ERRORS_ABORT both end the job, of which this process is part.
-        _ => {
-            let who =
-                state.engine.get().map_or_else(String::new, |e| format!("rank {}: ", e.rank()));
-            crate::chapters::init::die(code, &format!("{who}{call}{label}: {words}"))
-        }
-    }
 }
 
 /// Raises that `call` is not built yet.
@@ -205,9 +186,30 @@ fn not_built(class: c_int, call: &str) -> Error {
     Error::new(class, format_args!("{call} is not built in Weft {version}; {remedy}"))
 }
 
+/// What a function of the program returned, as a result.
+pub fn callback_result(code: c_int, which: impl fmt::Display) -> Result<(), Error> {
+    if code == MPI_SUCCESS {
+        return Ok(());
+    }
+    Err(Error::returned(code, format_args!("{which} returned {}", in_words(code))))
+}
+
+/// A code that a function of the program returned, with what is known of it.
+pub fn in_words(code: c_int) -> String {
+    let words = crate::chapters::error_codes::description(code);
+    match (of_class(code), words.filter(|words| !words.is_empty())) {
+        (Some((name, _)), _) => format!("{code} ({name})"),
+        (None, Some(words)) => format!("{code} ({words})"),
+        (None, None) => code.to_string(),
+    }
+}
+
 impl From<weft_process::Error> for Error {
     #[cold]
     fn from(error: weft_process::Error) -> Error {
+        if error.is_returned() {
+            return Error::returned(error.class(), error.text());
+        }
         // Other errors have nothing to do with a fault that there may be.
         let is_it = |fault: weft_fabric::Fault| fault.to_string() == error.text();
         let engine = state().engine.get();

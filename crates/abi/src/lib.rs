@@ -15,6 +15,7 @@ mod entry;
 mod callback;
 mod chapters;
 mod coverage;
+mod details;
 mod error;
 #[macro_use]
 mod handle;
@@ -27,6 +28,7 @@ mod node;
 mod objects;
 mod progress;
 mod rails;
+mod raise;
 mod settings;
 mod signal;
 mod state;

@@ -5,11 +5,12 @@ use crate::chapters::buffered::Attached;
 use crate::chapters::partitioned::Partitioned;
 use crate::chapters::windows::WindowOf;
 use crate::constants::*;
-use crate::error::Error;
+use crate::error::{Error, Owner};
 use crate::node::CommObject;
 use crate::types::{
     CommCopyAttrFunction, CommDeleteAttrFunction, CommErrhandlerFunction, Datatype,
-    SessionErrhandlerFunction, UserFunction, UserFunctionC, WinErrhandlerFunction,
+    FileErrhandlerFunction, Session, SessionErrhandlerFunction, UserFunction, UserFunctionC, Win,
+    WinErrhandlerFunction,
 };
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
@@ -55,8 +56,7 @@ pub enum HandlerFunction {
     Comm(Callback<CommErrhandlerFunction>),
     Session(Callback<SessionErrhandlerFunction>),
     Win(Callback<WinErrhandlerFunction>),
-    /// For files: kept, never called yet.
-    Other,
+    File(Callback<FileErrhandlerFunction>),
 }
 
 /// What an error handler is for.
@@ -65,7 +65,7 @@ pub enum HandlerKind {
     Comm,
     Session,
     Win,
-    Other,
+    File,
 }
 
 impl HandlerFunction {
@@ -74,7 +74,7 @@ impl HandlerFunction {
             HandlerFunction::Comm(_) => HandlerKind::Comm,
             HandlerFunction::Session(_) => HandlerKind::Session,
             HandlerFunction::Win(_) => HandlerKind::Win,
-            HandlerFunction::Other => HandlerKind::Other,
+            HandlerFunction::File(_) => HandlerKind::File,
         }
     }
 }
@@ -192,9 +192,29 @@ pub struct RequestObject {
     pub active: Option<Active>,
     /// How to start a persistent one again.
     pub recipe: Option<Recipe>,
-    pub comm: Option<Rc<CommObject>>,
-    /// A buffered send: bytes to give back to the buffer when it is over.
+    pub belongs: Belongs,
     pub kind: RequestKind,
+}
+
+/// The object whose error handler hears of a request's errors.
+#[derive(Clone)]
+pub enum Belongs {
+    Nobody,
+    /// It may have lost its handle meanwhile.
+    Comm(Rc<CommObject>),
+    Win(Win),
+    Session(Session),
+}
+
+impl Belongs {
+    pub fn owner(&self) -> Owner {
+        match self {
+            Belongs::Nobody => Owner::None,
+            Belongs::Comm(comm) => Owner::Object(comm.clone()),
+            Belongs::Win(win) => Owner::Win(*win),
+            Belongs::Session(session) => Owner::Session(*session),
+        }
+    }
 }
 
 /// What a request was made for: words for errors and reports.

@@ -66,14 +66,18 @@ pub struct State {
     pub keys: RefCell<Vec<Key>>,
     /// Error handler of MPI_COMM_SELF until there is one.
     pub initial_errhandler: Cell<usize>,
-    /// The last error of each class, in words, for MPI_Error_string.
-    pub last_errors: RefCell<HashMap<i32, String>>,
+    /// Of all files.
+    pub file_errhandler: Cell<usize>,
+    /// The program set MPI_COMM_SELF's error handler.
+    pub self_hears: Cell<bool>,
+    /// The last errors in words, for MPI_Error_string.
+    pub details: RefCell<crate::details::Details>,
     /// Of the process, for buffered sends.
     pub buffer: Rc<crate::chapters::buffered::Attached>,
     pub buffered: RefCell<crate::chapters::buffered::Copies>,
     pub predefined_attributes: crate::chapters::caching::Predefined,
     /// Error classes, codes and texts that the program added.
-    pub added_errors: RefCell<crate::chapters::errors::Added>,
+    pub added_errors: RefCell<crate::chapters::error_codes::Added>,
     /// MPI_Alloc_mem's memory by address; `None`: from malloc.
     pub allocated: RefCell<HashMap<usize, Option<Region>>>,
     pub fortran: RefCell<crate::chapters::fortran_abi::Told>,
@@ -154,7 +158,9 @@ impl State {
             messages: RefCell::new(Table::new(8)),
             keys: RefCell::default(),
             initial_errhandler: Cell::new(MPI_ERRORS_ARE_FATAL.0),
-            last_errors: RefCell::default(),
+            file_errhandler: Cell::new(MPI_ERRORS_RETURN.0),
+            self_hears: Cell::new(false),
+            details: RefCell::default(),
             buffer: Rc::default(),
             buffered: RefCell::default(),
             predefined_attributes: Default::default(),

@@ -31,7 +31,14 @@ const LATER: &[(&str, &[&str])] = &[
 ];
 
 /// Functions of these families that need no file: they are built.
-const EARLY: &[&str] = &["MPI_File_create_errhandler", "MPI_File_fromint", "MPI_File_toint"];
+const EARLY: &[&str] = &[
+    "MPI_File_call_errhandler",
+    "MPI_File_create_errhandler",
+    "MPI_File_fromint",
+    "MPI_File_get_errhandler",
+    "MPI_File_set_errhandler",
+    "MPI_File_toint",
+];
 
 /// Programs whose calls are all meant to be refused: they show nothing of what a function does.
 const REFUSALS: &[&str] = &[
@@ -41,6 +48,7 @@ const REFUSALS: &[&str] = &[
     "before_init.c",
     "after_finalize.c",
     "neighbors_mistakes.c",
+    "not_built.c",
     "fatal.c",
 ];
 

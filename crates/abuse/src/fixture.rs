@@ -233,6 +233,9 @@ impl<'a> World<'a> {
             Kind::Errhandler if stem.starts_with("Win") => {
                 mpi.make("MPI_Win_create_errhandler", &[function()])
             }
+            Kind::Errhandler if stem.starts_with("File") => {
+                mpi.make("MPI_File_create_errhandler", &[function()])
+            }
             Kind::Errhandler => mpi.make("MPI_Comm_create_errhandler", &[function()]),
             Kind::Info => {
                 let info = mpi.make("MPI_Info_create", &[]);

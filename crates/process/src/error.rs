@@ -11,6 +11,8 @@ pub struct Error(Box<Parts>);
 #[derive(Clone, PartialEq, Eq)]
 struct Parts {
     class: i32,
+    /// `class` is a code that the program's function returned.
+    returned: bool,
     text: String,
     status: Option<Status>,
 }
@@ -19,7 +21,20 @@ impl Error {
     /// `class` is one of [`class`]; `text` names the argument, its value, the limit, the remedy.
     #[cold]
     pub fn new(class: i32, text: impl fmt::Display) -> Error {
-        Error(Box::new(Parts { class, text: text.to_string(), status: None }))
+        Error(Box::new(Parts { class, returned: false, text: text.to_string(), status: None }))
+    }
+
+    /// A function of the program returned `code`, which the program gets back as it is.
+    #[cold]
+    pub fn returned(code: i32, text: impl fmt::Display) -> Error {
+        let mut error = Error::new(code, text);
+        error.0.returned = true;
+        error
+    }
+
+    /// Whether [`Error::class`] is a code that a function of the program returned.
+    pub fn is_returned(&self) -> bool {
+        self.0.returned
     }
 
     /// Adds the status of a receive that ended with this error.

@@ -15,7 +15,12 @@ pub struct Outcome {
 
 impl Outcome {
     pub fn done() -> Outcome {
-        Outcome { status: Status::default(), error: None }
+        Outcome::of(Status::default())
+    }
+
+    /// Without an error.
+    pub fn of(status: Status) -> Outcome {
+        Outcome { status, error: None }
     }
 }
 
@@ -26,14 +31,14 @@ pub trait External {
 
     fn is_over(&self) -> bool;
 
-    /// The status if it is over, without ending it.
-    fn peek(&self) -> Option<Status>;
+    /// The status if it is over, without ending it; the error is that of looking.
+    fn peek(&self) -> Option<Outcome>;
 
     /// Asks to take it back.
     fn cancel(&self) -> Result<(), Error>;
 
-    /// Nobody will ask any more.
-    fn release(&self);
+    /// Nobody will ask any more. An error is that of the program's function.
+    fn release(&self) -> Result<(), Error>;
 }
 
 /// An operation under way, or over.
@@ -96,17 +101,19 @@ impl Active {
         }
     }
 
-    /// The status if it is over, without ending it (MPI_Request_get_status).
-    pub fn peek<F: Fabric>(&self, endpoint: &Endpoint<F>) -> Option<Status> {
-        match self {
+    /// The status if it is over, without ending it (MPI_Request_get_status): an error of the operation is
+    /// left for who ends it.
+    pub fn peek<F: Fabric>(&self, endpoint: &Endpoint<F>) -> Option<Outcome> {
+        let status = match self {
             Active::Done(status) => Some(*status),
             Active::Task(task) => task.is_over().then(Status::default),
-            Active::External(operation) => operation.peek(),
+            Active::External(operation) => return operation.peek(),
             Active::Send { id, .. } => endpoint
                 .peek_status(*id)
                 .map(|s| Status { cancelled: s.cancelled, ..Status::default() }),
             Active::Receive { id, .. } => endpoint.peek_status(*id),
-        }
+        };
+        status.map(Outcome::of)
     }
 
     /// Asks to take it back (MPI_Cancel).

@@ -12,7 +12,7 @@ use crate::chapters::sessions::session;
 use crate::constants::*;
 use crate::error::Error;
 use crate::node::CommObject;
-use crate::objects::{RequestKind, RequestObject};
+use crate::objects::{Belongs, RequestKind, RequestObject};
 use crate::state::{engine, running, state};
 use crate::types::{Comm, Datatype, Request, Session};
 use crate::waiting::Call;
@@ -129,7 +129,7 @@ impl Attached {
     /// `request` is NULL or may be written.
     pub unsafe fn iflush(
         self: &Rc<Self>,
-        comm: Option<Rc<CommObject>>,
+        belongs: Belongs,
         attach: &str,
         request: *mut Request,
     ) -> Result<(), Error> {
@@ -138,7 +138,7 @@ impl Attached {
         let object = RequestObject {
             active: Some(Active::External(Rc::new(self.flushing()))),
             recipe: None,
-            comm,
+            belongs,
             kind: RequestKind::Send,
         };
         let handle = state().requests.borrow_mut().insert(object);
@@ -183,8 +183,8 @@ impl External for Flush {
         self.look().is_some()
     }
 
-    fn peek(&self) -> Option<weft_process::Status> {
-        self.look().map(|outcome| outcome.status)
+    fn peek(&self) -> Option<Outcome> {
+        self.look().map(|outcome| Outcome::of(outcome.status))
     }
 
     fn cancel(&self) -> Result<(), weft_process::Error> {
@@ -192,7 +192,9 @@ impl External for Flush {
         Err(weft_process::Error::new(MPI_ERR_REQUEST, text))
     }
 
-    fn release(&self) {}
+    fn release(&self) -> Result<(), weft_process::Error> {
+        Ok(())
+    }
 }
 
 /// Waits until all buffered messages have left.
@@ -300,7 +302,7 @@ pub(crate) unsafe fn buffer_flush() -> Result<(), Error> {
 
 pub(crate) unsafe fn buffer_iflush(request: *mut Request) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
-    unsafe { running()?.buffer.iflush(None, "MPI_Buffer_attach", request) }
+    unsafe { running()?.buffer.iflush(Belongs::Nobody, "MPI_Buffer_attach", request) }
 }
 
 pub(crate) unsafe fn comm_attach_buffer(
@@ -329,7 +331,7 @@ pub(crate) unsafe fn comm_flush_buffer(handle: Comm) -> Result<(), Error> {
 pub(crate) unsafe fn comm_iflush_buffer(handle: Comm, request: *mut Request) -> Result<(), Error> {
     let comm = comm(handle)?;
     // SAFETY: the caller's pointer.
-    unsafe { own(&comm).iflush(Some(comm.clone()), "MPI_Comm_attach_buffer", request) }
+    unsafe { own(&comm).iflush(Belongs::Comm(comm.clone()), "MPI_Comm_attach_buffer", request) }
 }
 
 pub(crate) unsafe fn session_attach_buffer(
@@ -359,8 +361,9 @@ pub(crate) unsafe fn session_iflush_buffer(
     handle: Session,
     request: *mut Request,
 ) -> Result<(), Error> {
+    let belongs = Belongs::Session(handle);
     // SAFETY: the caller's pointer.
-    unsafe { session(handle)?.buffer.iflush(None, "MPI_Session_attach_buffer", request) }
+    unsafe { session(handle)?.buffer.iflush(belongs, "MPI_Session_attach_buffer", request) }
 }
 
 pub(crate) unsafe fn bsend(
@@ -394,7 +397,7 @@ pub(crate) unsafe fn ibsend(
         let object = RequestObject {
             active: Some(Active::Done(weft_process::Status::default())),
             recipe: None,
-            comm: Some(comm(handle)?),
+            belongs: Belongs::Comm(comm(handle)?),
             kind: RequestKind::Send,
         };
         request.write(Request(state().requests.borrow_mut().insert(object)));

@@ -6,7 +6,7 @@
 use crate::arguments::{comm, datatype, not_null, store};
 use crate::callback::Callback;
 use crate::constants::*;
-use crate::error::Error;
+use crate::error::{Error, callback_result};
 use crate::lock;
 use crate::objects::{Key, KeyKind};
 use crate::state::{FIRST_KEY, State, running, state};
@@ -172,17 +172,12 @@ fn call_delete(handle: usize, number: i32, value: usize) -> Result<(), Error> {
     let code = lock::unlocked(|| unsafe {
         key.delete.function()(Comm(handle), number, as_pointer(value), key.extra)
     });
-    callback_result(code, "delete", number)
+    callback_result(code, function_of(number, "delete"))
 }
 
-fn callback_result(code: c_int, which: &str, number: i32) -> Result<(), Error> {
-    match code {
-        MPI_SUCCESS => Ok(()),
-        _ => {
-            let text = format!("the {which} function of attribute key {number} returned {code}");
-            Err(Error::new(code, text))
-        }
-    }
+/// Whose function returned a code.
+fn function_of(number: i32, which: &str) -> String {
+    format!("the {which} function of attribute key {number}")
 }
 
 /// Copies what the keys' copy functions say from one object to a new one.
@@ -215,7 +210,7 @@ fn call_copy(handle: Comm, number: i32, value: usize, key: Key) -> Result<Option
     let code = lock::unlocked(|| unsafe {
         key.copy.function()(handle, number, key.extra, as_pointer(value), to, wanted)
     });
-    callback_result(code, "copy", number)?;
+    callback_result(code, function_of(number, "copy"))?;
     Ok((flag != 0).then(|| out.expose_provenance()))
 }
 
@@ -403,7 +398,7 @@ fn predefined(state: &'static State, number: c_int) -> Result<Option<&'static Ce
             };
             (&cells.app_number, number as c_int)
         }
-        MPI_LASTUSEDCODE => (&cells.last_used_code, super::errors::last_used_code()),
+        MPI_LASTUSEDCODE => (&cells.last_used_code, super::error_codes::last_used_code()),
         MPI_UNIVERSE_SIZE => {
             let size = state.world.get().map_or(1, |world| world.size());
             (&cells.universe_size, size as c_int)

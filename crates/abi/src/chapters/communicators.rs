@@ -7,7 +7,7 @@ use crate::chapters::{caching, hints};
 use crate::constants::*;
 use crate::error::Error;
 use crate::node::CommObject;
-use crate::objects::{RequestKind, RequestObject};
+use crate::objects::{Belongs, RequestKind, RequestObject};
 use crate::state::state;
 use crate::types::{Comm, Group, Info, Request};
 use crate::waiting::Call;
@@ -145,7 +145,7 @@ unsafe fn idup(
     let object = RequestObject {
         active: Some(Active::Task(task)),
         recipe: None,
-        comm: Some(old),
+        belongs: Belongs::Comm(old),
         kind: RequestKind::Collective,
     };
     let handle = state().requests.borrow_mut().insert(object);

@@ -1,18 +1,15 @@
-//! Error handlers, error codes and their texts (MPI 5.0, sections 9.3 to 9.5).
+//! Error handlers (MPI 5.0, section 9.3). Codes and their texts: `error_codes.rs`.
 
-use crate::arguments::{bad_handle, comm, not_null, store, store_text, text};
+use crate::arguments::{bad_handle, comm, not_null, store};
 use crate::callback::Callback;
-use crate::chapters::error_texts::of_class;
 use crate::chapters::sessions::session;
 use crate::constants::*;
-use crate::error::{self, Error, On};
-use crate::objects::{ErrhandlerObject, HandlerFunction, HandlerKind};
+use crate::error::{Error, Owner};
+use crate::objects::{Belongs, ErrhandlerObject, HandlerFunction, HandlerKind};
+use crate::raise;
 use crate::state::state;
 use crate::types::*;
-use std::collections::BTreeMap;
-use std::ffi::{c_char, c_int};
-
-// ---- error handlers -----------------------------------------------------------------------------
+use std::ffi::c_int;
 
 /// Whether the handle stands for a handler that every process has.
 pub fn is_predefined(handle: Errhandler) -> bool {
@@ -60,8 +57,9 @@ pub(crate) unsafe fn file_create_errhandler(
     function: Callback<FileErrhandlerFunction>,
     errhandler: *mut Errhandler,
 ) -> Result<(), Error> {
+    let address = function.address();
     // SAFETY: the caller's pointer.
-    unsafe { create(HandlerFunction::Other, function.address(), errhandler, "file_errhandler_fn") }
+    unsafe { create(HandlerFunction::File(function), address, errhandler, "file_errhandler_fn") }
 }
 
 pub(crate) unsafe fn session_create_errhandler(
@@ -96,7 +94,7 @@ pub fn check_errhandler(handle: Errhandler, kind: HandlerKind) -> Result<(), Err
         HandlerKind::Comm => "communicators",
         HandlerKind::Session => "sessions",
         HandlerKind::Win => "windows",
-        HandlerKind::Other => "files",
+        HandlerKind::File => "files",
     };
     let (is, wanted) = (name(is), name(kind));
     let text = format!("argument errhandler is an error handler for {is}, not for {wanted}");
@@ -140,7 +138,7 @@ pub(crate) unsafe fn session_call_errhandler(
     errorcode: c_int,
 ) -> Result<(), Error> {
     session(handle)?;
-    error::handle(On::Session(handle), errorcode, "MPI_Session_call_errhandler", &words(errorcode));
+    raise::call(Owner::Session(handle), errorcode, "MPI_Session_call_errhandler");
     Ok(())
 }
 
@@ -151,6 +149,9 @@ pub(crate) unsafe fn comm_set_errhandler(
     let object = comm(handle)?;
     check_errhandler(errhandler, HandlerKind::Comm)?;
     object.errhandler.set(errhandler.0);
+    if handle == MPI_COMM_SELF {
+        state().self_hears.set(true);
+    }
     Ok(())
 }
 
@@ -179,7 +180,41 @@ pub(crate) unsafe fn errhandler_free(errhandler: *mut Errhandler) -> Result<(), 
     unsafe { store(errhandler, MPI_ERRHANDLER_NULL, "errhandler") }
 }
 
-/// Takes handlers away that neither the program nor a communicator, window or session has any more.
+/// The handler of all files, which is that of `MPI_FILE_NULL` (MPI 5.0, section 14.7): there are no others.
+fn no_file(handle: File) -> Result<(), Error> {
+    match handle {
+        MPI_FILE_NULL => Ok(()),
+        _ => Err(bad_handle(MPI_ERR_FILE, "file", "file", handle.0, MPI_FILE_NULL.0)),
+    }
+}
+
+pub(crate) unsafe fn file_set_errhandler(
+    handle: File,
+    errhandler: Errhandler,
+) -> Result<(), Error> {
+    no_file(handle)?;
+    check_errhandler(errhandler, HandlerKind::File)?;
+    state().file_errhandler.set(errhandler.0);
+    Ok(())
+}
+
+pub(crate) unsafe fn file_get_errhandler(
+    handle: File,
+    errhandler: *mut Errhandler,
+) -> Result<(), Error> {
+    no_file(handle)?;
+    // SAFETY: the caller's pointer.
+    unsafe { give_out(state().file_errhandler.get(), errhandler) }
+}
+
+pub(crate) unsafe fn file_call_errhandler(handle: File, errorcode: c_int) -> Result<(), Error> {
+    no_file(handle)?;
+    raise::call(Owner::File, errorcode, "MPI_File_call_errhandler");
+    Ok(())
+}
+
+/// Takes handlers away that neither the program nor an object has any more: a communicator without a
+/// handle has its own while requests and messages are left.
 fn sweep() {
     let state = state();
     let mut handlers = state.errhandlers.borrow_mut();
@@ -187,6 +222,17 @@ fn sweep() {
     idle.retain(|&h| handlers.get(h).is_some_and(|object| object.users == 0));
     if idle.is_empty() {
         return;
+    }
+    idle.retain(|&h| h != state.file_errhandler.get());
+    let requests = state.requests.borrow();
+    for request in requests.handles().iter().filter_map(|&h| requests.get(h)) {
+        if let Belongs::Comm(comm) = &request.belongs {
+            idle.retain(|&h| h != comm.errhandler.get());
+        }
+    }
+    let messages = state.messages.borrow();
+    for message in messages.handles().iter().filter_map(|&h| messages.get(h)) {
+        idle.retain(|&h| h != message.comm.errhandler.get());
     }
     let comms = state.comms.borrow();
     let fixed = [state.world.get(), state.myself.get()].into_iter().flatten();
@@ -208,169 +254,6 @@ fn sweep() {
 
 pub(crate) unsafe fn comm_call_errhandler(handle: Comm, errorcode: c_int) -> Result<(), Error> {
     comm(handle)?;
-    error::handle(On::Comm(handle), errorcode, "MPI_Comm_call_errhandler", &words(errorcode));
-    Ok(())
-}
-
-/// What a handler that the program calls itself is told.
-pub(super) fn words(code: c_int) -> String {
-    description(code).unwrap_or_else(|| format!("error code {code}"))
-}
-
-// ---- codes and texts ----------------------------------------------------------------------------
-
-/// Error classes and codes that the program added.
-#[derive(Default)]
-pub struct Added {
-    /// How many were ever added: numbers are not given out again.
-    count: c_int,
-    /// By code; a class is a code of which it is itself the class.
-    codes: BTreeMap<c_int, Code>,
-}
-
-struct Code {
-    class: c_int,
-    text: String,
-}
-
-impl Added {
-    fn add(&mut self, class: Option<c_int>) -> c_int {
-        self.count += 1;
-        let code = MPI_ERR_LASTCODE + self.count;
-        let class = class.unwrap_or(code);
-        self.codes.insert(code, Code { class, text: String::new() });
-        code
-    }
-}
-
-/// The largest error code in use (MPI_LASTUSEDCODE).
-pub fn last_used_code() -> c_int {
-    MPI_ERR_LASTCODE + state().added_errors.borrow().count
-}
-
-/// The class of a code; `None` if there is no such code.
-fn class_of(code: c_int) -> Option<c_int> {
-    match of_class(code) {
-        Some(_) => Some(code),
-        None => state().added_errors.borrow().codes.get(&code).map(|c| c.class),
-    }
-}
-
-/// The text of a code; `None` if there is no such code.
-fn description(code: c_int) -> Option<String> {
-    match of_class(code) {
-        Some((name, meaning)) => Some(format!("{name}: {meaning}")),
-        None => state().added_errors.borrow().codes.get(&code).map(|c| c.text.clone()),
-    }
-}
-
-#[cold]
-fn unknown(argument: &str, code: c_int) -> Error {
-    let text = format!("argument {argument} = {code} is neither a standard error code nor added");
-    Error::new(MPI_ERR_ARG, text)
-}
-
-pub(crate) unsafe fn error_class(errorcode: c_int, errorclass: *mut c_int) -> Result<(), Error> {
-    let class = class_of(errorcode).ok_or_else(|| unknown("errorcode", errorcode))?;
-    // SAFETY: the caller's pointer.
-    unsafe { store(errorclass, class, "errorclass") }
-}
-
-pub(crate) unsafe fn error_string(
-    errorcode: c_int,
-    string: *mut c_char,
-    resultlen: *mut c_int,
-) -> Result<(), Error> {
-    not_null(resultlen, "resultlen")?;
-    let mut words = description(errorcode).ok_or_else(|| unknown("errorcode", errorcode))?;
-    if let Some(detail) = state().last_errors.borrow().get(&errorcode) {
-        words = format!("{words}: {detail}");
-    }
-    // SAFETY: the caller's buffer has MPI_MAX_ERROR_STRING bytes.
-    unsafe {
-        let len = store_text(&words, string, MPI_MAX_ERROR_STRING as usize, "string")?;
-        store(resultlen, len as c_int, "resultlen")
-    }
-}
-
-pub(crate) unsafe fn add_error_class(errorclass: *mut c_int) -> Result<(), Error> {
-    not_null(errorclass, "errorclass")?;
-    let class = state().added_errors.borrow_mut().add(None);
-    // SAFETY: not NULL.
-    unsafe { store(errorclass, class, "errorclass") }
-}
-
-pub(crate) unsafe fn add_error_code(errorclass: c_int, errorcode: *mut c_int) -> Result<(), Error> {
-    not_null(errorcode, "errorcode")?;
-    if class_of(errorclass) != Some(errorclass) {
-        return Err(unknown("errorclass", errorclass));
-    }
-    let code = state().added_errors.borrow_mut().add(Some(errorclass));
-    // SAFETY: not NULL.
-    unsafe { store(errorcode, code, "errorcode") }
-}
-
-/// Runs `f` on a code that the program added.
-fn added<T>(
-    argument: &str,
-    code: c_int,
-    f: impl FnOnce(&mut Code) -> Result<T, Error>,
-) -> Result<T, Error> {
-    if let Some((name, _)) = of_class(code) {
-        let text = format!("argument {argument} = {code} ({name}) belongs to the standard");
-        return Err(Error::new(MPI_ERR_ARG, text));
-    }
-    let mut errors = state().added_errors.borrow_mut();
-    f(errors.codes.get_mut(&code).ok_or_else(|| unknown(argument, code))?)
-}
-
-pub(crate) unsafe fn add_error_string(
-    errorcode: c_int,
-    string: *const c_char,
-) -> Result<(), Error> {
-    // SAFETY: the caller's string.
-    let words = unsafe { text(string, "string") }?;
-    let most = MPI_MAX_ERROR_STRING as usize - 1;
-    if words.len() > most {
-        let text = format!("argument string has {} bytes; at most {most} are kept", words.len());
-        return Err(Error::new(MPI_ERR_ARG, text));
-    }
-    added("errorcode", errorcode, |code| {
-        code.text = words;
-        Ok(())
-    })
-}
-
-pub(crate) unsafe fn remove_error_string(errorcode: c_int) -> Result<(), Error> {
-    added("errorcode", errorcode, |code| {
-        code.text.clear();
-        Ok(())
-    })
-}
-
-pub(crate) unsafe fn remove_error_code(errorcode: c_int) -> Result<(), Error> {
-    remove("errorcode", errorcode, false)
-}
-
-pub(crate) unsafe fn remove_error_class(errorclass: c_int) -> Result<(), Error> {
-    remove("errorclass", errorclass, true)
-}
-
-/// Takes a code or class away on which nothing depends any more.
-fn remove(argument: &str, number: c_int, is_class: bool) -> Result<(), Error> {
-    let refuse = |why: &str| {
-        Err(Error::new(MPI_ERR_ARG, format_args!("argument {argument} = {number} {why}")))
-    };
-    added(argument, number, |code| match (code.class == number) == is_class {
-        false if is_class => refuse("is a code, not a class: MPI_Remove_error_code"),
-        false => refuse("is a class, not a code: MPI_Remove_error_class"),
-        true if !code.text.is_empty() => refuse("still has a text: MPI_Remove_error_string"),
-        true => Ok(()),
-    })?;
-    let mut errors = state().added_errors.borrow_mut();
-    if errors.codes.iter().any(|(&other, code)| other != number && code.class == number) {
-        return refuse("still has error codes: MPI_Remove_error_code");
-    }
-    errors.codes.remove(&number);
+    raise::call(Owner::Comm(handle), errorcode, "MPI_Comm_call_errhandler");
     Ok(())
 }

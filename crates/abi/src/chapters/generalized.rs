@@ -4,9 +4,9 @@ use crate::arguments::not_null;
 use crate::callback::Callback;
 use crate::chapters::requests::bad_request;
 use crate::constants::*;
-use crate::error::Error;
+use crate::error::{Error, in_words};
 use crate::lock;
-use crate::objects::{RequestKind, RequestObject};
+use crate::objects::{Belongs, RequestKind, RequestObject};
 use crate::state::{engine, state};
 use crate::status::Status;
 use crate::types::{GrequestCancelFunction, GrequestFreeFunction, GrequestQueryFunction, Request};
@@ -51,9 +51,17 @@ impl Generalized {
         lock::unlocked(|| unsafe { self.free.function()(self.extra) })
     }
 
+    /// The same outside of a wait.
+    fn free_it(&self) -> Result<(), weft_process::Error> {
+        Generalized::error(self.end(), "free").map_or(Ok(()), Err)
+    }
+
     fn error(code: c_int, which: &str) -> Option<weft_process::Error> {
-        let text = format!("the {which} function of the generalized request returned {code}");
-        (code != MPI_SUCCESS).then(|| weft_process::Error::new(code, text))
+        (code != MPI_SUCCESS).then(|| {
+            let said = in_words(code);
+            let text = format!("the {which} function of the generalized request returned {said}");
+            weft_process::Error::returned(code, text)
+        })
     }
 }
 
@@ -64,8 +72,9 @@ impl External for Generalized {
         }
         let (status, asked) = self.ask();
         let freed = self.end();
-        let error = Generalized::error(asked, "query");
-        let error = error.or_else(|| Generalized::error(freed, "free"));
+        // The last one counts (MPI 5.0, section 13.2), but none is lost.
+        let error = Generalized::error(freed, "free");
+        let error = error.or_else(|| Generalized::error(asked, "query"));
         Some(Outcome { status, error })
     }
 
@@ -73,8 +82,9 @@ impl External for Generalized {
         self.complete.get()
     }
 
-    fn peek(&self) -> Option<weft_process::Status> {
-        self.complete.get().then(|| self.ask().0)
+    fn peek(&self) -> Option<Outcome> {
+        let (status, asked) = self.complete.get().then(|| self.ask())?;
+        Some(Outcome { status, error: Generalized::error(asked, "query") })
     }
 
     fn cancel(&self) -> Result<(), weft_process::Error> {
@@ -84,11 +94,9 @@ impl External for Generalized {
         Generalized::error(code, "cancel").map_or(Ok(()), Err)
     }
 
-    fn release(&self) {
+    fn release(&self) -> Result<(), weft_process::Error> {
         self.released.set(true);
-        if self.complete.get() {
-            self.end();
-        }
+        if self.complete.get() { self.free_it() } else { Ok(()) }
     }
 }
 
@@ -121,7 +129,7 @@ pub(crate) unsafe fn grequest_start(
     let object = RequestObject {
         active: Some(Active::External(made.clone())),
         recipe: None,
-        comm: None,
+        belongs: Belongs::Nobody,
         kind: RequestKind::Generalized,
     };
     let handle = state().requests.borrow_mut().insert(object);
@@ -147,8 +155,7 @@ pub(crate) unsafe fn grequest_complete(request: Request) -> Result<(), Error> {
         return Err(Error::new(MPI_ERR_REQUEST, "the generalized request is complete already"));
     }
     if found.released.get() {
-        found.end();
-        return Ok(());
+        return Ok(found.free_it()?);
     }
     // A thread that waits for it sleeps perhaps.
     engine.wake_siblings();

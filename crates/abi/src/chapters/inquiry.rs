@@ -5,11 +5,12 @@ use super::requests::{Arrays, is_active, store_empty};
 use crate::arguments::{not_null, store_status};
 use crate::chapters::probes::idle_test;
 use crate::constants::*;
-use crate::error::Error;
+use crate::error::{Error, Owner};
 use crate::state::{engine, state};
 use crate::status::Status;
 use crate::types::Request;
 use std::ffi::c_int;
+use weft_process::Outcome;
 
 pub(crate) unsafe fn request_get_status(
     request: Request,
@@ -28,16 +29,15 @@ pub(crate) unsafe fn request_get_status(
         }
         let peeked = peek(request);
         flag.write(c_int::from(peeked.is_some()));
-        if let Some(peeked) = peeked {
-            store_status(status, &peeked);
-        }
         idle_test(peeked.is_none());
+        let Some(Outcome { status: found, error }) = peeked else { return Ok(()) };
+        store_status(status, &found);
+        error.map_or(Ok(()), |error| Err(error.into()))
     }
-    Ok(())
 }
 
 /// The status of an active request that is over, without ending it.
-fn peek(handle: Request) -> Option<weft_process::Status> {
+fn peek(handle: Request) -> Option<Outcome> {
     let state = state();
     let endpoint = state.engine.get()?.endpoint();
     if let Some(operation) = external(handle) {
@@ -46,18 +46,31 @@ fn peek(handle: Request) -> Option<weft_process::Status> {
     state.requests.borrow().get(handle.0)?.active.as_ref()?.peek(endpoint)
 }
 
-/// Stores a peeked status in place `at`.
+/// Whether an active request is over, without asking for its status.
+fn is_over(handle: Request) -> bool {
+    let Some(engine) = state().engine.get() else { return false };
+    let requests = state().requests.borrow();
+    let active = requests.get(handle.0).and_then(|object| object.active.as_ref());
+    active.is_some_and(|active| active.is_over(engine.endpoint()))
+}
+
+/// Stores in place `at` what was seen of request `i`; the error of looking.
 ///
 /// # Safety
 /// The caller's array has that place.
-unsafe fn store_peeked(arrays: &Arrays, at: usize, peeked: Option<weft_process::Status>) {
-    let to = arrays.status(at);
+unsafe fn store_peeked(
+    arrays: &Arrays,
+    at: usize,
+    i: usize,
+    peeked: Option<Outcome>,
+) -> Option<Error> {
     // SAFETY: by contract.
     unsafe {
-        match peeked {
-            Some(status) => store_status(to, &status),
-            None => store_empty(to),
-        }
+        let Some(outcome) = peeked else {
+            store_empty(arrays.status(at));
+            return None;
+        };
+        arrays.store_outcome(at, i, &outcome, || Owner::Request(arrays.request(i)))
     }
 }
 
@@ -67,20 +80,22 @@ pub(crate) unsafe fn request_get_status_all(
     flag: *mut c_int,
     statuses: *mut Status,
 ) -> Result<(), Error> {
-    let arrays = Arrays::new(count, requests.cast_mut(), statuses)?;
+    let call = "MPI_Request_get_status_all";
+    let arrays = Arrays::new(count, requests.cast_mut(), statuses, call)?;
     not_null(flag, "flag")?;
     engine()?.progress();
-    let over = |i: usize| !arrays.active(i) || peek(arrays.request(i)).is_some();
-    let all = (0..arrays.len).all(over);
+    let all = (0..arrays.len).all(|i| !arrays.active(i) || is_over(arrays.request(i)));
+    let mut failed = None;
     // SAFETY: the caller's pointers.
     unsafe {
         flag.write(c_int::from(all));
         for i in (0..arrays.len).take_while(|_| all) {
-            store_peeked(&arrays, i, peek(arrays.request(i)));
+            let error = store_peeked(&arrays, i, i, peek(arrays.request(i)));
+            failed = failed.or(error);
         }
     }
     idle_test(!all);
-    Ok(())
+    failed.map_or(Ok(()), Err)
 }
 
 pub(crate) unsafe fn request_get_status_any(
@@ -90,7 +105,8 @@ pub(crate) unsafe fn request_get_status_any(
     flag: *mut c_int,
     status: *mut Status,
 ) -> Result<(), Error> {
-    let arrays = Arrays::new(count, requests.cast_mut(), std::ptr::null_mut())?;
+    let call = "MPI_Request_get_status_any";
+    let arrays = Arrays::new(count, requests.cast_mut(), std::ptr::null_mut(), call)?;
     not_null(index, "indx")?;
     not_null(flag, "flag")?;
     engine()?.progress();
@@ -99,9 +115,13 @@ pub(crate) unsafe fn request_get_status_any(
     // SAFETY: the caller's pointers.
     unsafe {
         flag.write(c_int::from(none || found.is_some()));
-        index.write(found.map_or(MPI_UNDEFINED, |(i, _)| i as c_int));
+        index.write(found.as_ref().map_or(MPI_UNDEFINED, |(i, _)| *i as c_int));
         match found {
-            Some((_, peeked)) => store_status(status, &peeked),
+            Some((i, Outcome { status: peeked, error })) => {
+                store_status(status, &peeked);
+                let owner = Owner::Request(arrays.request(i));
+                return error.map_or(Ok(()), |error| Err(Error::from(error).on(owner)));
+            }
             None if none => store_empty(status),
             None => idle_test(true),
         }
@@ -116,18 +136,20 @@ pub(crate) unsafe fn request_get_status_some(
     indices: *mut c_int,
     statuses: *mut Status,
 ) -> Result<(), Error> {
-    let arrays = Arrays::new(incount, requests.cast_mut(), statuses)?;
+    let call = "MPI_Request_get_status_some";
+    let arrays = Arrays::new(incount, requests.cast_mut(), statuses, call)?;
     not_null(outcount, "outcount")?;
     engine()?.progress();
     let none = !(0..arrays.len).any(|i| arrays.active(i));
-    let mut found = 0;
+    let (mut found, mut failed) = (0, None);
     for i in 0..arrays.len {
         if let Some(peeked) = peek(arrays.request(i)) {
             not_null(indices, "array_of_indices")?;
             // SAFETY: there are at most `incount` of them.
             unsafe {
                 indices.add(found).write(i as c_int);
-                store_peeked(&arrays, found, Some(peeked));
+                let error = store_peeked(&arrays, found, i, Some(peeked));
+                failed = failed.or(error);
             }
             found += 1;
         }
@@ -135,5 +157,5 @@ pub(crate) unsafe fn request_get_status_some(
     // SAFETY: the caller's pointer.
     unsafe { outcount.write(if none { MPI_UNDEFINED } else { found as c_int }) };
     idle_test(found == 0 && !none);
-    Ok(())
+    failed.map_or(Ok(()), Err)
 }

@@ -7,7 +7,7 @@ use crate::arguments::{
 use crate::constants::*;
 use crate::error::Error;
 use crate::node::CommObject;
-use crate::objects::{Recipe, RequestKind, RequestObject};
+use crate::objects::{Belongs, Recipe, RequestKind, RequestObject};
 use crate::state::state;
 use crate::status::Status;
 use crate::types::{Comm, Datatype, Request};
@@ -50,9 +50,23 @@ pub unsafe fn start(
     active: Active,
     kind: RequestKind,
 ) -> Result<(), Error> {
+    // SAFETY: by contract.
+    unsafe { start_for(to, comm, Belongs::Comm(comm.clone()), active, kind) }
+}
+
+/// The same for an operation whose errors may belong to something else: a window.
+///
+/// # Safety
+/// `to` is NULL or may be written.
+pub unsafe fn start_for(
+    to: *mut Request,
+    comm: &CommObject,
+    belongs: Belongs,
+    active: Active,
+    kind: RequestKind,
+) -> Result<(), Error> {
     comm.engine().note_nonblocking(&active);
-    let object =
-        RequestObject { active: Some(active), recipe: None, comm: Some(comm.clone()), kind };
+    let object = RequestObject { active: Some(active), recipe: None, belongs, kind };
     let handle = state().requests.borrow_mut().insert(object);
     // SAFETY: by contract.
     unsafe { store(to, Request(handle), "request") }
@@ -82,8 +96,8 @@ pub unsafe fn inactive(
     recipe: Recipe,
     kind: RequestKind,
 ) -> Result<(), Error> {
-    let object =
-        RequestObject { active: None, recipe: Some(recipe), comm: Some(comm.clone()), kind };
+    let belongs = Belongs::Comm(comm.clone());
+    let object = RequestObject { active: None, recipe: Some(recipe), belongs, kind };
     let handle = state().requests.borrow_mut().insert(object);
     // SAFETY: by contract.
     unsafe { store(to, Request(handle), "request") }
@@ -328,16 +342,16 @@ struct Exchange {
 
 impl External for Exchange {
     fn poll(&self) -> Option<Outcome> {
-        let status = self.peek()?;
-        Some(Outcome { status, error: self.task.result().and_then(Result::err) })
+        let ended = self.peek()?;
+        Some(Outcome { error: self.task.result().and_then(Result::err), ..ended })
     }
 
     fn is_over(&self) -> bool {
         self.task.is_over()
     }
 
-    fn peek(&self) -> Option<weft_p2p::Status> {
-        self.is_over().then(|| self.status.get())
+    fn peek(&self) -> Option<Outcome> {
+        self.is_over().then(|| Outcome::of(self.status.get()))
     }
 
     /// Half of it may be over: it goes on, as a cancelled operation may.
@@ -345,7 +359,9 @@ impl External for Exchange {
         Ok(())
     }
 
-    fn release(&self) {}
+    fn release(&self) -> Result<(), weft_process::Error> {
+        Ok(())
+    }
 }
 
 /// Both as one, which owns `memory`.

@@ -1,7 +1,7 @@
 //! Partitioned communication (MPI 5.0, chapter 4).
 
 use super::messages::inactive;
-use super::requests::{bad_request, handle_of};
+use super::requests::bad_request;
 use crate::arguments::{
     BUF, buffer, comm, count, destination, not_null, optional_info, store, tag,
 };
@@ -121,7 +121,7 @@ pub(crate) unsafe fn precv_init(
 fn find(handle: Request) -> Result<(Option<Recipe>, Owner), Error> {
     let requests = state().requests.borrow();
     let object = requests.get(handle.0).ok_or_else(|| bad_request(handle))?;
-    let owner = object.comm.as_ref().and_then(handle_of).map_or(Owner::None, Owner::Comm);
+    let owner = object.belongs.owner();
     Ok((object.recipe.clone(), owner))
 }
 
@@ -210,8 +210,7 @@ pub fn may_be_freed(handle: Request) -> Result<(), Error> {
         Some(active) if partitioned && !active.is_over(engine.endpoint()) => {
             let text = "the partitioned request is active: MPI_Wait comes before MPI_Request_free \
                         (MPI 5.0, section 4.2.1)";
-            let owner = object.comm.as_ref().and_then(handle_of).map_or(Owner::None, Owner::Comm);
-            Err(Error::new(MPI_ERR_REQUEST, text).on(owner))
+            Err(Error::new(MPI_ERR_REQUEST, text).on(object.belongs.owner()))
         }
         _ => Ok(()),
     }

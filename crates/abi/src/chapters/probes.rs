@@ -5,7 +5,7 @@ use crate::arguments::{
     BUF, any_tag, bad_handle, buffer, comm, not_null, origin, store, store_status,
 };
 use crate::constants::*;
-use crate::error::Error;
+use crate::error::{Error, Owner};
 use crate::node::CommObject;
 use crate::objects::{MessageObject, RequestKind};
 use crate::state::state;
@@ -183,7 +183,8 @@ pub(crate) unsafe fn mrecv(
             None => Ok(NO_PROC),
             Some(MessageObject { matched, comm }) => {
                 let active = comm.imrecv(matched, &into);
-                comm.finish(&Call::new("MPI_Mrecv"), active)
+                let ended = comm.finish(&Call::new("MPI_Mrecv"), active);
+                return received(status, ended).map_err(|error| error.on(Owner::Object(comm)));
             }
         };
         received(status, ended)

@@ -1,9 +1,9 @@
 //! Requests started, cancelled and freed (MPI 5.0, sections 3.7 to 3.9).
 
-use super::requests::{Arrays, bad_request};
+use super::requests::{Arrays, bad_request, place};
 use crate::arguments::not_null;
 use crate::constants::*;
-use crate::error::Error;
+use crate::error::{Error, Owner};
 use crate::objects::{RequestKind, RequestObject};
 use crate::state::{engine, running, state};
 use crate::status::Status;
@@ -19,17 +19,16 @@ pub(crate) unsafe fn request_free(request: *mut Request) -> Result<(), Error> {
     super::partitioned::may_be_freed(handle)?;
     let object = state().requests.borrow_mut().remove(handle.0);
     let object = object.ok_or_else(|| bad_request(handle))?;
-    release(object, engine);
     // SAFETY: as above.
     unsafe { request.write(MPI_REQUEST_NULL) };
-    Ok(())
+    release(object, engine)
 }
 
 /// Lets an operation end by itself.
-fn release(object: RequestObject, engine: &crate::node::Engine) {
+fn release(object: RequestObject, engine: &crate::node::Engine) -> Result<(), Error> {
     match object.active {
         None | Some(Active::Done(_)) | Some(Active::Task(_)) => {}
-        Some(Active::External(operation)) => operation.release(),
+        Some(Active::External(operation)) => operation.release()?,
         // Memory that the operation may touch stays until it is over.
         Some(Active::Send { id, _piece: None }) | Some(Active::Receive { id, unpack: None }) => {
             engine.endpoint().forget(id);
@@ -45,6 +44,7 @@ fn release(object: RequestObject, engine: &crate::node::Engine) {
             });
         }
     }
+    Ok(())
 }
 
 /// The operation of a generalized request, whose functions may come back here.
@@ -104,12 +104,12 @@ pub(crate) unsafe fn start(request: *mut Request) -> Result<(), Error> {
 }
 
 pub(crate) unsafe fn startall(count: c_int, requests: *mut Request) -> Result<(), Error> {
-    let arrays = Arrays::new(count, requests, std::ptr::null_mut())?;
+    let arrays = Arrays::new(count, requests, std::ptr::null_mut(), "MPI_Startall")?;
     for i in 0..arrays.len {
+        let one = arrays.request(i);
         // SAFETY: inside the caller's array.
-        unsafe { start(requests.add(i)) }.map_err(|e| {
-            Error::new(e.class(), format_args!("array_of_requests[{i}]: {}", e.text()))
-        })?;
+        unsafe { start(requests.add(i)) }
+            .map_err(|e| e.at(&place(i)).usually_on(Owner::Request(one)))?;
     }
     Ok(())
 }

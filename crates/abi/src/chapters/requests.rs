@@ -3,7 +3,8 @@
 use crate::arguments::{bad_handle, not_null, store_status};
 use crate::chapters::probes::idle_test;
 use crate::constants::*;
-use crate::error::{Error, Owner, remember};
+use crate::error::{Error, Owner};
+use crate::objects::Belongs;
 use crate::state::{engine, running, state};
 use crate::status::Status;
 use crate::types::{Comm, Request};
@@ -30,7 +31,7 @@ pub fn is_active(handle: Request) -> Result<bool, Error> {
 struct Ended {
     outcome: Outcome,
     /// Whose error handler to call.
-    owner: Option<Comm>,
+    belongs: Belongs,
 }
 
 /// Looks once at an active request; if it is over, ends it: a persistent one becomes inactive, any
@@ -47,12 +48,12 @@ fn poll(handle: &mut Request) -> Option<Ended> {
         object.active = Some(active);
         return None;
     };
-    let owner = object.comm.as_ref().and_then(handle_of);
+    let belongs = object.belongs.clone();
     if object.recipe.is_none() {
         requests.remove(handle.0);
         *handle = MPI_REQUEST_NULL;
     }
-    Some(Ended { outcome, owner })
+    Some(Ended { outcome, belongs })
 }
 
 /// Makes the caller's handle null if the request has ended for good. One that stays is not written:
@@ -94,11 +95,7 @@ impl Ended {
     }
 
     fn error(&self) -> Option<Error> {
-        let error = Error::from(self.outcome.error.clone()?);
-        Some(match self.owner {
-            Some(comm) => error.on(Owner::Comm(comm)),
-            None => error,
-        })
+        Some(Error::from(self.outcome.error.clone()?).on(self.belongs.owner()))
     }
 }
 
@@ -160,6 +157,8 @@ pub struct Arrays {
     requests: *mut Request,
     statuses: *mut Status,
     pub len: usize,
+    /// The function that they were given to.
+    call: &'static str,
 }
 
 impl Arrays {
@@ -167,17 +166,16 @@ impl Arrays {
         count: c_int,
         requests: *mut Request,
         statuses: *mut Status,
+        call: &'static str,
     ) -> Result<Arrays, Error> {
         running()?;
         let len = crate::arguments::count(i64::from(count), "count")?;
         if len > 0 {
             not_null(requests, "array_of_requests")?;
         }
-        let arrays = Arrays { requests, statuses, len };
+        let arrays = Arrays { requests, statuses, len, call };
         for i in 0..len {
-            is_active(arrays.request(i)).map_err(|e| {
-                Error::new(e.class(), format_args!("array_of_requests[{i}]: {}", e.text()))
-            })?;
+            is_active(arrays.request(i)).map_err(|e| e.at(&place(i)))?;
         }
         Ok(arrays)
     }
@@ -206,18 +204,41 @@ impl Arrays {
         if self.statuses.is_null() { self.statuses } else { self.statuses.wrapping_add(i) }
     }
 
-    /// Fills place `at` of the statuses, with the error field; the error class.
-    fn store(&self, at: usize, ended: &Ended) -> i32 {
-        let class = ended.outcome.error.as_ref().map_or(MPI_SUCCESS, |e| e.class());
+    /// Fills place `at` of the statuses with how request `i` ended, error field and all; its error.
+    fn store(&self, at: usize, i: usize, ended: &Ended) -> Option<Error> {
+        // SAFETY: inside the caller's array.
+        unsafe { self.store_outcome(at, i, &ended.outcome, || ended.belongs.owner()) }
+    }
+
+    /// The same for an operation that may go on.
+    ///
+    /// # Safety
+    /// The caller's array has that place.
+    pub unsafe fn store_outcome(
+        &self,
+        at: usize,
+        i: usize,
+        outcome: &Outcome,
+        owner: impl FnOnce() -> Owner,
+    ) -> Option<Error> {
+        let error = outcome.error.clone();
+        let error = error.map(|error| self.failed(i, Error::from(error).on(owner())));
         let to = self.status(at);
         if !to.is_null() {
-            // SAFETY: inside the caller's array.
+            // SAFETY: by contract.
             unsafe {
-                ended.store(to);
-                (*to).error = class;
+                store_status(to, &outcome.status);
+                (*to).error = error.as_ref().map_or(MPI_SUCCESS, |error| error.code(error.text()));
             }
         }
-        class
+        error
+    }
+
+    /// The error of request `i` in a call that puts errors into statuses: the handler hears the code that
+    /// is in the status, and MPI_ERR_IN_STATUS is returned (MPI 5.0, sections 3.7.5 and 9.3.1).
+    #[cold]
+    fn failed(&self, i: usize, error: Error) -> Error {
+        error.at(&place(i)).within(self.call).returning(MPI_ERR_IN_STATUS)
     }
 
     /// Ends all that are over now; `(place, how)` for each.
@@ -266,28 +287,18 @@ impl Arrays {
         for (at, (i, ended)) in found.iter().enumerate() {
             // SAFETY: there are at most `len` of them.
             unsafe { indices.add(at).write(*i as c_int) };
-            if self.store(at, ended) != MPI_SUCCESS && failed.is_none() {
-                failed = Some((*i, ended));
-            }
+            let error = self.store(at, *i, ended);
+            failed = failed.or(error);
         }
         // SAFETY: by contract.
         unsafe { count.write(found.len() as c_int) };
-        in_status(failed)
+        failed.map_or(Ok(()), Err)
     }
 }
 
-/// The error of a call that puts the errors into statuses (MPI 5.0, section 3.7.5).
-fn in_status(failed: Option<(usize, &Ended)>) -> Result<(), Error> {
-    let Some((i, ended)) = failed else { return Ok(()) };
-    let Some(cause) = ended.error() else { return Ok(()) };
-    let place = format!("array_of_requests[{i}]");
-    // The program looks up the code that it finds in the status.
-    remember(cause.class(), &place, cause.text());
-    let error = Error::new(MPI_ERR_IN_STATUS, format_args!("{place}: {}", cause.text()));
-    Err(match ended.owner {
-        Some(comm) => error.on(Owner::Comm(comm)),
-        None => error,
-    })
+/// A place in the array of requests, in words.
+pub fn place(i: usize) -> String {
+    format!("array_of_requests[{i}]")
 }
 
 pub(crate) unsafe fn waitall(
@@ -295,9 +306,15 @@ pub(crate) unsafe fn waitall(
     requests: *mut Request,
     statuses: *mut Status,
 ) -> Result<(), Error> {
-    let arrays = Arrays::new(count, requests, statuses)?;
-    let call = Call::new("MPI_Waitall");
-    let mut failed: Option<(usize, Ended)> = None;
+    // SAFETY: the caller's arrays.
+    unsafe { wait_for_all(Arrays::new(count, requests, statuses, "MPI_Waitall")?) }
+}
+
+/// # Safety
+/// The caller's arrays.
+unsafe fn wait_for_all(arrays: Arrays) -> Result<(), Error> {
+    let call = Call::new(arrays.call);
+    let mut failed = None;
     for i in 0..arrays.len {
         if !arrays.active(i) {
             // SAFETY: inside the caller's array.
@@ -305,11 +322,10 @@ pub(crate) unsafe fn waitall(
             continue;
         }
         let ended = engine()?.drive(&call, || arrays.poll(i));
-        if arrays.store(i, &ended) != MPI_SUCCESS && failed.is_none() {
-            failed = Some((i, ended));
-        }
+        let error = arrays.store(i, i, &ended);
+        failed = failed.or(error);
     }
-    in_status(failed.as_ref().map(|(i, e)| (*i, e)))
+    failed.map_or(Ok(()), Err)
 }
 
 pub(crate) unsafe fn testall(
@@ -318,7 +334,7 @@ pub(crate) unsafe fn testall(
     flag: *mut c_int,
     statuses: *mut Status,
 ) -> Result<(), Error> {
-    let arrays = Arrays::new(count, requests, statuses)?;
+    let arrays = Arrays::new(count, requests, statuses, "MPI_Testall")?;
     not_null(flag, "flag")?;
     let engine = engine()?;
     engine.progress();
@@ -335,7 +351,7 @@ pub(crate) unsafe fn testall(
         return Ok(());
     }
     // SAFETY: the caller's arrays; nothing is left to wait for.
-    unsafe { waitall(count, requests, statuses) }
+    unsafe { wait_for_all(arrays) }
 }
 
 pub(crate) unsafe fn waitany(
@@ -344,7 +360,7 @@ pub(crate) unsafe fn waitany(
     index: *mut c_int,
     status: *mut Status,
 ) -> Result<(), Error> {
-    let arrays = Arrays::new(count, requests, std::ptr::null_mut())?;
+    let arrays = Arrays::new(count, requests, std::ptr::null_mut(), "MPI_Waitany")?;
     not_null(index, "indx")?;
     let found = engine()?.drive(&Call::new("MPI_Waitany"), || any(&arrays));
     // SAFETY: the caller's pointers.
@@ -372,7 +388,7 @@ pub(crate) unsafe fn testany(
     flag: *mut c_int,
     status: *mut Status,
 ) -> Result<(), Error> {
-    let arrays = Arrays::new(count, requests, std::ptr::null_mut())?;
+    let arrays = Arrays::new(count, requests, std::ptr::null_mut(), "MPI_Testany")?;
     not_null(index, "indx")?;
     not_null(flag, "flag")?;
     engine()?.progress();
@@ -398,7 +414,7 @@ pub(crate) unsafe fn waitsome(
     indices: *mut c_int,
     statuses: *mut Status,
 ) -> Result<(), Error> {
-    let arrays = Arrays::new(incount, requests, statuses)?;
+    let arrays = Arrays::new(incount, requests, statuses, "MPI_Waitsome")?;
     not_null(outcount, "outcount")?;
     if !(0..arrays.len).any(|i| arrays.active(i)) {
         // SAFETY: the caller's pointer.
@@ -421,7 +437,7 @@ pub(crate) unsafe fn testsome(
     indices: *mut c_int,
     statuses: *mut Status,
 ) -> Result<(), Error> {
-    let arrays = Arrays::new(incount, requests, statuses)?;
+    let arrays = Arrays::new(incount, requests, statuses, "MPI_Testsome")?;
     not_null(outcount, "outcount")?;
     if !(0..arrays.len).any(|i| arrays.active(i)) {
         // SAFETY: the caller's pointer.

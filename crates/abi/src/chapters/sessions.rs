@@ -81,9 +81,9 @@ pub(crate) unsafe fn session_finalize(handle: *mut Session) -> Result<(), Error>
     not_null(handle, "session")?;
     // SAFETY: not NULL.
     let value = unsafe { *handle };
-    session(value)?;
+    let errhandler = Errhandler(session(value)?.errhandler.get());
     state().sessions.borrow_mut().remove(value.0);
-    crate::chapters::init::end_session()?;
+    crate::chapters::init::end_session().map_err(|e| e.on(Owner::Handler(errhandler)))?;
     // SAFETY: not NULL.
     unsafe { store(handle, MPI_SESSION_NULL, "session") }
 }

@@ -7,7 +7,7 @@
 //!   categories              a tree by part of the library
 //!   events                  none; one source, the clock
 //! ```
-//! Errors are returned and call no handler; MPI_Error_string knows the last one of each code in words.
+//! Errors are returned as the constants that programs compare them with, and call no handler.
 
 pub(crate) mod categories;
 pub(crate) mod control;

@@ -81,16 +81,19 @@ impl<F: Fabric> External for PartitionedReceive<F> {
         self.round.borrow().as_ref().is_none_or(|round| round.task.is_over())
     }
 
-    fn peek(&self) -> Option<Status> {
+    fn peek(&self) -> Option<Outcome> {
         let round = self.round.borrow();
-        round.as_ref().filter(|round| round.task.is_over()).map(|round| round.parts.status())
+        let over = round.as_ref().filter(|round| round.task.is_over())?;
+        Some(Outcome::of(over.parts.status()))
     }
 
     fn cancel(&self) -> Result<(), Error> {
         Err(not_cancelled())
     }
 
-    fn release(&self) {}
+    fn release(&self) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 /// What is known of the other side.

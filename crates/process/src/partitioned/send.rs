@@ -168,15 +168,17 @@ impl<F: Fabric> External for PartitionedSend<F> {
         round.as_ref().is_none_or(sent) || endpoint.fault().is_some()
     }
 
-    fn peek(&self) -> Option<Status> {
-        self.is_over().then(Status::default)
+    fn peek(&self) -> Option<Outcome> {
+        self.is_over().then(Outcome::done)
     }
 
     fn cancel(&self) -> Result<(), Error> {
         Err(not_cancelled())
     }
 
-    fn release(&self) {}
+    fn release(&self) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 /// Sends a greeting and forgets it.

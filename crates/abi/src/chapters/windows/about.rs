@@ -3,10 +3,11 @@
 use super::window;
 use crate::arguments::{info, not_null, store};
 use crate::chapters::communicators::{object_name, return_name};
-use crate::chapters::errors::{check_errhandler, give_out, words};
+use crate::chapters::errors::{check_errhandler, give_out};
 use crate::constants::*;
-use crate::error::{self, Error, On};
+use crate::error::{Error, Owner};
 use crate::objects::{HandlerKind, WinObject};
+use crate::raise;
 use crate::state::state;
 use crate::types::{Errhandler, Group, Info, Win};
 use std::ffi::{c_char, c_int};
@@ -132,6 +133,6 @@ pub(crate) unsafe fn win_get_errhandler(
 
 pub(crate) unsafe fn win_call_errhandler(handle: Win, errorcode: c_int) -> Result<(), Error> {
     window(handle)?;
-    error::handle(On::Win(handle), errorcode, "MPI_Win_call_errhandler", &words(errorcode));
+    raise::call(Owner::Win(handle), errorcode, "MPI_Win_call_errhandler");
     Ok(())
 }

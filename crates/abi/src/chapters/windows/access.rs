@@ -2,10 +2,10 @@
 
 use super::{run, target, window};
 use crate::arguments::{buffer, committed, count, not_null, op as op_of, plain};
-use crate::chapters::messages::start;
+use crate::chapters::messages::start_for;
 use crate::constants::*;
 use crate::error::Error;
-use crate::objects::{OpObject, RequestKind, WinObject};
+use crate::objects::{Belongs, OpObject, RequestKind, WinObject};
 use crate::state::known;
 use crate::types::{Datatype, Op, Request, Win};
 use std::ffi::{c_int, c_void};
@@ -20,6 +20,7 @@ const RESULT: [&str; 3] = ["result_addr", "result_count", "result_datatype"];
 
 /// The target's side of an operation, checked.
 struct Side {
+    win: Win,
     object: Rc<WinObject>,
     /// `None`: MPI_PROC_NULL.
     rank: Option<usize>,
@@ -34,7 +35,7 @@ impl Side {
         let rank = target(&object, rank, "target_rank")?;
         let count = count(elements, "target_count")?;
         let ty = committed(ty, "target_datatype")?.ty.clone();
-        Ok(Side { object, rank, disp: disp as i64, count, ty })
+        Ok(Side { win, object, rank, disp: disp as i64, count, ty })
     }
 
     fn spot(&self) -> Option<Spot<'_>> {
@@ -69,7 +70,9 @@ impl Side {
             _ => Active::Done(Status::default()),
         };
         // SAFETY: by contract.
-        unsafe { start(request, window.comm(), active, RequestKind::OneSided) }
+        unsafe {
+            start_for(request, window.comm(), Belongs::Win(self.win), active, RequestKind::OneSided)
+        }
     }
 }
 

@@ -1,0 +1,183 @@
+//! The way of an error to an error handler (MPI 5.0, section 9.3).
+//!
+//! ```text
+//!   Error ── Owner ── Hearer: which handler, of which object ── MPI_ERRORS_RETURN    its code is returned
+//!                                                               the program's        is called with the code
+//!                                                               any other            the job ends, with its words
+//! ```
+
+use crate::arguments::comm_label;
+use crate::chapters::requests::handle_of;
+use crate::constants::*;
+use crate::error::{Error, Owner};
+use crate::lock;
+use crate::node::CommObject;
+use crate::objects::HandlerFunction;
+use crate::state::{State, state};
+use crate::types::{Comm, Session, Win};
+use std::ffi::c_int;
+use std::rc::Rc;
+
+/// Whose handler hears of an error.
+struct Hearer {
+    /// The handler.
+    handler: usize,
+    /// ` on ` and what the object is called, if it has a name.
+    label: String,
+    object: Object,
+}
+
+/// The object that a handler of the program is called with.
+#[derive(Clone, Copy)]
+enum Object {
+    None,
+    Comm(Comm),
+    Session(Session),
+    Win(Win),
+}
+
+/// Raises `error` from the function `call`; returns the code that the function returns.
+#[cold]
+#[inline(never)]
+pub fn raise(mut error: Error, call: &'static str, owner: Owner) -> c_int {
+    let owner = error.take_owner().unwrap_or(owner);
+    if let Owner::Tool = owner {
+        // Programs compare what functions of this interface return with its constants.
+        return error.class();
+    }
+    let hearer = hearer(owner);
+    let words = match error.is_told() {
+        true => error.text().to_owned(),
+        false => format!("{call}{}: {}", hearer.label, error.text()),
+    };
+    let code = hear(&hearer, || error.code(&words), &words, error.exit_code());
+    error.returns().unwrap_or(code)
+}
+
+/// What an error of `call` says.
+pub fn told(call: &str, owner: Owner, text: &str) -> String {
+    format!("{call}{}: {text}", hearer(owner).label)
+}
+
+/// Calls the error handler of an object because the program says so.
+pub fn call(owner: Owner, code: c_int, call: &'static str) {
+    let hearer = hearer(owner);
+    let described = crate::chapters::error_codes::description(code);
+    let described = described.filter(|words| !words.is_empty());
+    let described = described.unwrap_or_else(|| format!("error code {code}"));
+    let exit = crate::details::class(code).unwrap_or(code);
+    hear(&hearer, || code, &format!("{call}{}: {described}", hearer.label), exit);
+}
+
+/// Calls the handler; the code that it left.
+fn hear(hearer: &Hearer, code: impl FnOnce() -> c_int, words: &str, exit: c_int) -> c_int {
+    let state = state();
+    if hearer.handler == MPI_ERRORS_RETURN.0 {
+        return code();
+    }
+    let made = state.errhandlers.borrow().get(hearer.handler).map(|object| object.function);
+    let Some(function) = made else {
+        // MPI_ERRORS_ARE_FATAL and MPI_ERRORS_ABORT both end the job, of which this process is part.
+        let who = state.engine.get().map_or_else(String::new, |e| format!("rank {}: ", e.rank()));
+        crate::chapters::init::die(exit, &format!("{who}{words}"))
+    };
+    let mut code = code();
+    let to = &raw mut code;
+    let object = hearer.object;
+    // SAFETY: the program made the handler with a function of this type; it may change the code, which
+    // is what the failed function returns then.
+    lock::unlocked(|| unsafe {
+        match function {
+            HandlerFunction::Comm(function) => {
+                let mut comm = if let Object::Comm(comm) = object { comm } else { MPI_COMM_NULL };
+                function.function()(&raw mut comm, to);
+            }
+            HandlerFunction::Session(function) => {
+                let mut session =
+                    if let Object::Session(session) = object { session } else { MPI_SESSION_NULL };
+                function.function()(&raw mut session, to);
+            }
+            HandlerFunction::Win(function) => {
+                let mut win = if let Object::Win(win) = object { win } else { MPI_WIN_NULL };
+                function.function()(&raw mut win, to);
+            }
+            HandlerFunction::File(function) => {
+                let mut file = MPI_FILE_NULL;
+                function.function()(&raw mut file, to);
+            }
+        }
+    });
+    code
+}
+
+/// Whose handler it is: the object's, or if there is no such object, that of errors without one.
+fn hearer(owner: Owner) -> Hearer {
+    let state = state();
+    let found = match owner {
+        Owner::Comm(comm) => of_comm(state, comm),
+        Owner::Object(object) => Some(of_object(&object, None)),
+        Owner::Session(session) => of_session(state, session),
+        Owner::Win(win) => of_win(state, win),
+        Owner::Request(request) => {
+            let belongs = state.requests.borrow().get(request.0).map(|r| r.belongs.clone());
+            return hearer(belongs.map_or(Owner::None, |belongs| belongs.owner()));
+        }
+        Owner::Message(message) => {
+            let comm = state.messages.borrow().get(message.0).map(|m| m.comm.clone());
+            comm.map(|comm| of_object(&comm, None))
+        }
+        Owner::File => Some(Hearer {
+            handler: state.file_errhandler.get(),
+            label: String::new(),
+            object: Object::None,
+        }),
+        Owner::Handler(handler) => {
+            Some(Hearer { handler: handler.0, label: String::new(), object: Object::None })
+        }
+        Owner::None | Owner::Tool => None,
+    };
+    found.unwrap_or_else(|| without_object(state))
+}
+
+/// Errors without an object: as MPICH has it, MPI_COMM_SELF's handler if the program set one, else
+/// MPI_COMM_WORLD's, which is the one that programs older than MPI 4 set. Where there is neither (before
+/// MPI_Init, with sessions alone) the initial one.
+fn without_object(state: &State) -> Hearer {
+    let own = if state.self_hears.get() { MPI_COMM_SELF } else { MPI_COMM_WORLD };
+    let found = of_comm(state, own).map(|hearer| Hearer { label: String::new(), ..hearer });
+    found.unwrap_or_else(|| Hearer {
+        handler: state.initial_errhandler.get(),
+        label: String::new(),
+        object: Object::None,
+    })
+}
+
+fn of_comm(state: &State, handle: Comm) -> Option<Hearer> {
+    let object = match handle {
+        // After MPI_Finalize and in a forked child, too: who set a handler wants to hear.
+        MPI_COMM_WORLD => state.world.get()?.clone(),
+        MPI_COMM_SELF => state.myself.get()?.clone(),
+        other => state.comms.borrow().get(other.0)?.clone(),
+    };
+    Some(of_object(&object, Some(handle)))
+}
+
+fn of_object(object: &Rc<CommObject>, handle: Option<Comm>) -> Hearer {
+    let handle = handle.or_else(|| handle_of(object)).unwrap_or(MPI_COMM_NULL);
+    Hearer {
+        handler: object.errhandler.get(),
+        label: format!(" on {}", comm_label(object)),
+        object: Object::Comm(handle),
+    }
+}
+
+fn of_session(state: &State, session: Session) -> Option<Hearer> {
+    let handler = state.sessions.borrow().get(session.0)?.errhandler.get();
+    Some(Hearer { handler, label: String::new(), object: Object::Session(session) })
+}
+
+fn of_win(state: &State, win: Win) -> Option<Hearer> {
+    let object = state.wins.borrow().get(win.0)?.clone();
+    let label = format!(" on {}", object.window.label());
+    Some(Hearer { handler: object.errhandler.get(), label, object: Object::Win(win) })
+}
