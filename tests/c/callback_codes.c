@@ -98,7 +98,7 @@ static void attributes(const char *string)
     copies = deletes = 0;
     returns = failing;
     IS(MPI_Comm_dup(comm, &copy));
-    CHECK(copy == MPI_COMM_NULL && copies == 1);
+    CHECK(copy == MPI_COMM_NULL && copies == 1 && deletes == 1, "%d copies, %d deleted", copies, deletes);
     IS(MPI_Comm_dup_with_info(comm, MPI_INFO_NULL, &copy));
     IS(MPI_Comm_idup(comm, &copy, &request));
     IS(MPI_Comm_set_attr(comm, key, &old)); /* deletes the former value */

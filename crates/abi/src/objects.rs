@@ -164,8 +164,6 @@ pub struct Key {
     pub copy: Callback<CommCopyAttrFunction>,
     pub delete: Callback<CommDeleteAttrFunction>,
     pub extra: *mut c_void,
-    /// The program freed it; attributes under it live on.
-    pub freed: bool,
 }
 
 /// A persistent operation: how to start it.

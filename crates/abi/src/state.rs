@@ -62,8 +62,7 @@ pub struct State {
     pub errhandlers: RefCell<Table<ErrhandlerObject>>,
     pub requests: RefCell<Table<RequestObject>>,
     pub messages: RefCell<Table<MessageObject>>,
-    /// By key less [`FIRST_KEY`].
-    pub keys: RefCell<Vec<Key>>,
+    pub keys: RefCell<crate::chapters::caching::keys::Keys>,
     /// Error handler of MPI_COMM_SELF until there is one.
     pub initial_errhandler: Cell<usize>,
     /// Of all files.
@@ -75,7 +74,7 @@ pub struct State {
     /// Of the process, for buffered sends.
     pub buffer: Rc<crate::chapters::buffered::Attached>,
     pub buffered: RefCell<crate::chapters::buffered::Copies>,
-    pub predefined_attributes: crate::chapters::caching::Predefined,
+    pub predefined_attributes: crate::chapters::caching::predefined::Predefined,
     /// Error classes, codes and texts that the program added.
     pub added_errors: RefCell<crate::chapters::error_codes::Added>,
     /// MPI_Alloc_mem's memory by address; `None`: from malloc.
@@ -86,9 +85,6 @@ pub struct State {
     pub generalized: RefCell<HashMap<usize, Rc<crate::chapters::generalized::Generalized>>>,
     pub tools: crate::chapters::tools::Tools,
 }
-
-/// Keys of the program start here, above the predefined ones.
-pub const FIRST_KEY: i32 = 1000;
 
 struct Global(State);
 

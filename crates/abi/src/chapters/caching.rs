@@ -1,7 +1,10 @@
-//! Attributes (MPI 5.0, section 7.7): keys, values on communicators and datatypes, and the
-//! predefined ones.
+//! Attributes (MPI 5.0, section 7.7): keys (`keys.rs`), values on communicators and datatypes, and the
+//! predefined ones (`predefined.rs`).
 //!
 //! Callbacks are the program's: they run outside the lock, and no borrow lives across one.
+
+pub mod keys;
+pub mod predefined;
 
 use crate::arguments::{comm, datatype, not_null, store};
 use crate::callback::Callback;
@@ -9,9 +12,11 @@ use crate::constants::*;
 use crate::error::{Error, callback_result};
 use crate::lock;
 use crate::objects::{Key, KeyKind};
-use crate::state::{FIRST_KEY, State, running, state};
+use crate::state::running;
 use crate::types::*;
-use std::cell::{Cell, RefCell};
+use keys::{create_key, free_key};
+use predefined::{predefined, predefined_name};
+use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 use weft_process::Attributes;
 
@@ -20,76 +25,13 @@ use weft_process::Attributes;
 const NULL_FUNCTION: usize = MPI_COMM_NULL_COPY_FN;
 const DUP_FUNCTION: usize = MPI_COMM_DUP_FN;
 
-// ---- keys ---------------------------------------------------------------------------------------
-
-/// # Safety
-/// `to` is NULL or may be written.
-unsafe fn create_key(key: Key, to: *mut c_int, argument: &str) -> Result<(), Error> {
-    not_null(to, argument)?;
-    let mut keys = state().keys.borrow_mut();
-    keys.push(key);
-    let number = FIRST_KEY + (keys.len() - 1) as c_int;
-    // SAFETY: not NULL.
-    unsafe { store(to, number, argument) }
-}
-
-/// # Safety
-/// `from` is NULL or may be read and written.
-unsafe fn free_key(kind: KeyKind, from: *mut c_int, argument: &str) -> Result<(), Error> {
-    not_null(from, argument)?;
-    // SAFETY: not NULL.
-    let number = unsafe { *from };
-    key(kind, number, argument)?;
-    state().keys.borrow_mut()[(number - FIRST_KEY) as usize].freed = true;
-    // SAFETY: not NULL.
-    unsafe { store(from, MPI_KEYVAL_INVALID, argument) }
-}
-
-/// The key that the program made under `number`.
-fn key(kind: KeyKind, number: c_int, argument: &str) -> Result<Key, Error> {
-    if number == MPI_KEYVAL_INVALID {
-        return Err(bad_key(format_args!("argument {argument} is MPI_KEYVAL_INVALID")));
-    }
-    if predefined_name(number).is_some() {
-        let text = "is a predefined attribute, which programs only read";
-        return Err(bad_key(format_args!("argument {argument} = {number} {text}")));
-    }
-    let place = usize::try_from(i64::from(number) - i64::from(FIRST_KEY)).ok();
-    let found = place.and_then(|place| state().keys.borrow().get(place).copied());
-    let Some(key) = found else {
-        return Err(bad_key(format_args!("argument {argument} = {number} was never a key")));
-    };
-    if key.freed {
-        return Err(bad_key(format_args!("argument {argument} = {number} is a freed key")));
-    }
-    if key.kind != kind {
-        let (is, wanted) = (kind_name(key.kind), kind_name(kind));
-        let text = format!("argument {argument} = {number} is a key for {is}, not for {wanted}");
-        return Err(bad_key(text));
-    }
-    Ok(key)
-}
-
-#[cold]
-pub(super) fn bad_key(text: impl std::fmt::Display) -> Error {
-    Error::new(MPI_ERR_KEYVAL, text)
-}
-
-fn kind_name(kind: KeyKind) -> &'static str {
-    match kind {
-        KeyKind::Comm => "communicators",
-        KeyKind::Type => "datatypes",
-        KeyKind::Win => "windows",
-    }
-}
-
 pub(crate) unsafe fn comm_create_keyval(
     copy: Callback<CommCopyAttrFunction>,
     delete: Callback<CommDeleteAttrFunction>,
     keyval: *mut c_int,
     extra: *mut c_void,
 ) -> Result<(), Error> {
-    let key = Key { kind: KeyKind::Comm, copy, delete, extra, freed: false };
+    let key = Key { kind: KeyKind::Comm, copy, delete, extra };
     // SAFETY: the caller's pointer.
     unsafe { create_key(key, keyval, "comm_keyval") }
 }
@@ -101,7 +43,7 @@ pub(crate) unsafe fn type_create_keyval(
     extra: *mut c_void,
 ) -> Result<(), Error> {
     let (copy, delete) = (copy.cast(), delete.cast());
-    let key = Key { kind: KeyKind::Type, copy, delete, extra, freed: false };
+    let key = Key { kind: KeyKind::Type, copy, delete, extra };
     // SAFETY: the caller's pointer.
     unsafe { create_key(key, keyval, "type_keyval") }
 }
@@ -113,7 +55,7 @@ pub(crate) unsafe fn win_create_keyval(
     extra: *mut c_void,
 ) -> Result<(), Error> {
     let (copy, delete) = (copy.cast(), delete.cast());
-    let key = Key { kind: KeyKind::Win, copy, delete, extra, freed: false };
+    let key = Key { kind: KeyKind::Win, copy, delete, extra };
     // SAFETY: the caller's pointer.
     unsafe { create_key(key, keyval, "win_keyval") }
 }
@@ -125,7 +67,7 @@ pub(crate) unsafe fn keyval_create(
     extra: *mut c_void,
 ) -> Result<(), Error> {
     let (copy, delete) = (copy.cast(), delete.cast());
-    let key = Key { kind: KeyKind::Comm, copy, delete, extra, freed: false };
+    let key = Key { kind: KeyKind::Comm, copy, delete, extra };
     // SAFETY: the caller's pointer.
     unsafe { create_key(key, keyval, "keyval") }
 }
@@ -152,21 +94,15 @@ pub(crate) unsafe fn keyval_free(keyval: *mut c_int) -> Result<(), Error> {
 
 // ---- values -------------------------------------------------------------------------------------
 
-fn key_unchecked(number: i32) -> Key {
-    // Only keys that were made get values, and keys are never taken away.
-    state().keys.borrow()[(number - FIRST_KEY) as usize]
-}
-
 fn as_pointer(value: usize) -> *mut c_void {
     std::ptr::with_exposed_provenance_mut(value)
 }
 
 /// Calls the delete function of one value.
 fn call_delete(handle: usize, number: i32, value: usize) -> Result<(), Error> {
-    let key = key_unchecked(number);
-    if key.delete.address() == NULL_FUNCTION {
+    let Some(key) = keys::found(number).filter(|key| key.delete.address() != NULL_FUNCTION) else {
         return Ok(());
-    }
+    };
     // SAFETY: the program made the key with a function of this shape, whose first parameter is a
     // handle of pointer size whatever the kind; it is neither NULL nor predefined.
     let code = lock::unlocked(|| unsafe {
@@ -180,22 +116,44 @@ fn function_of(number: i32, which: &str) -> String {
     format!("the {which} function of attribute key {number}")
 }
 
-/// Copies what the keys' copy functions say from one object to a new one.
+/// Puts a value on an object.
+fn put(of: &RefCell<Attributes>, number: i32, value: usize) {
+    if of.borrow_mut().set(number, value).is_none() {
+        keys::hold(number);
+    }
+}
+
+/// Takes one off it.
+fn take(of: &RefCell<Attributes>, number: i32) {
+    if of.borrow_mut().remove(number).is_some() {
+        keys::let_go(number);
+    }
+}
+
+/// Copies what the keys' copy functions say from one object to a new one. If a function refuses, what was
+/// copied is deleted again; `new_handle` is for its delete functions.
 pub fn copy_attributes(
     old_handle: Comm,
+    new_handle: usize,
     from: &RefCell<Attributes>,
     to: &RefCell<Attributes>,
 ) -> Result<(), Error> {
     let all = from.borrow().all();
     for (number, value) in all {
-        let key = key_unchecked(number);
+        // A copy function may have taken a later one away.
+        let Some(key) = keys::found(number) else { continue };
         let copied = match key.copy.address() {
-            NULL_FUNCTION => None,
-            DUP_FUNCTION => Some(value),
-            _ => call_copy(old_handle, number, value, key)?,
+            NULL_FUNCTION => Ok(None),
+            DUP_FUNCTION => Ok(Some(value)),
+            _ => call_copy(old_handle, number, value, key),
         };
-        if let Some(value) = copied {
-            to.borrow_mut().set(number, value);
+        match copied {
+            Ok(Some(value)) => put(to, number, value),
+            Ok(None) => {}
+            Err(error) => {
+                let _ = delete_attributes(new_handle, to);
+                return Err(error);
+            }
         }
     }
     Ok(())
@@ -220,7 +178,7 @@ pub fn delete_attributes(handle: usize, of: &RefCell<Attributes>) -> Result<(), 
         let last = of.borrow().all().last().copied();
         let Some((number, value)) = last else { return Ok(()) };
         call_delete(handle, number, value)?;
-        of.borrow_mut().remove(number);
+        take(of, number);
     }
 }
 
@@ -232,12 +190,14 @@ pub(super) fn set(
     value: *mut c_void,
     argument: &str,
 ) -> Result<(), Error> {
-    key(kind, number, argument)?;
     let old = of.borrow().get(number);
+    keys::usable(kind, number, argument, old.is_none())?;
     if let Some(old) = old {
         call_delete(handle, number, old)?;
     }
-    of.borrow_mut().set(number, value.expose_provenance());
+    // The delete function may have freed the key or deleted the attribute.
+    keys::usable(kind, number, argument, of.borrow().get(number).is_none())?;
+    put(of, number, value.expose_provenance());
     Ok(())
 }
 
@@ -252,7 +212,7 @@ pub(super) unsafe fn get(
     argument: &str,
 ) -> Result<(), Error> {
     not_null(to, "attribute_val")?;
-    key(kind, number, argument)?;
+    keys::usable(kind, number, argument, false)?;
     let value = of.borrow().get(number);
     // SAFETY: by contract.
     unsafe {
@@ -271,11 +231,11 @@ pub(super) fn delete(
     number: c_int,
     argument: &str,
 ) -> Result<(), Error> {
-    key(kind, number, argument)?;
+    keys::usable(kind, number, argument, false)?;
     let value = of.borrow().get(number);
     if let Some(value) = value {
         call_delete(handle, number, value)?;
-        of.borrow_mut().remove(number);
+        take(of, number);
     }
     Ok(())
 }
@@ -347,69 +307,6 @@ pub(crate) unsafe fn type_get_attr(
 
 pub(crate) unsafe fn type_delete_attr(handle: Datatype, keyval: c_int) -> Result<(), Error> {
     delete(KeyKind::Type, handle.0, &datatype(handle)?.attributes, keyval, "type_keyval")
-}
-
-// ---- predefined attributes ----------------------------------------------------------------------
-
-/// The integers that predefined attributes of communicators point to.
-#[derive(Default)]
-pub struct Predefined {
-    tag_ub: Cell<c_int>,
-    io: Cell<c_int>,
-    host: Cell<c_int>,
-    wtime_is_global: Cell<c_int>,
-    app_number: Cell<c_int>,
-    last_used_code: Cell<c_int>,
-    universe_size: Cell<c_int>,
-}
-
-pub(super) fn predefined_name(number: c_int) -> Option<&'static str> {
-    Some(match number {
-        MPI_TAG_UB => "MPI_TAG_UB",
-        MPI_IO => "MPI_IO",
-        MPI_HOST => "MPI_HOST",
-        MPI_WTIME_IS_GLOBAL => "MPI_WTIME_IS_GLOBAL",
-        MPI_APPNUM => "MPI_APPNUM",
-        MPI_LASTUSEDCODE => "MPI_LASTUSEDCODE",
-        MPI_UNIVERSE_SIZE => "MPI_UNIVERSE_SIZE",
-        MPI_WIN_BASE => "MPI_WIN_BASE",
-        MPI_WIN_DISP_UNIT => "MPI_WIN_DISP_UNIT",
-        MPI_WIN_SIZE => "MPI_WIN_SIZE",
-        MPI_WIN_CREATE_FLAVOR => "MPI_WIN_CREATE_FLAVOR",
-        MPI_WIN_MODEL => "MPI_WIN_MODEL",
-        _ => return None,
-    })
-}
-
-/// The current value of a predefined attribute of communicators: `None` if it is not set, an error
-/// if it is one of windows.
-fn predefined(state: &'static State, number: c_int) -> Result<Option<&'static Cell<c_int>>, Error> {
-    let cells = &state.predefined_attributes;
-    let (cell, value) = match number {
-        MPI_TAG_UB => (&cells.tag_ub, weft_process::TAG_UB),
-        MPI_IO => (&cells.io, MPI_ANY_SOURCE),
-        MPI_HOST => (&cells.host, MPI_PROC_NULL),
-        // Wtime is the monotonic clock, which all processes of the machine share.
-        MPI_WTIME_IS_GLOBAL => (&cells.wtime_is_global, 1),
-        MPI_APPNUM => {
-            let bootstrap = state.bootstrap.borrow();
-            let Some(number) = bootstrap.as_ref().and_then(|b| b.app_number()) else {
-                return Ok(None);
-            };
-            (&cells.app_number, number as c_int)
-        }
-        MPI_LASTUSEDCODE => (&cells.last_used_code, super::error_codes::last_used_code()),
-        MPI_UNIVERSE_SIZE => {
-            let size = state.world.get().map_or(1, |world| world.size());
-            (&cells.universe_size, size as c_int)
-        }
-        _ => {
-            let name = predefined_name(number).unwrap_or_default();
-            return Err(bad_key(format_args!("{name} is an attribute of windows")));
-        }
-    };
-    cell.set(value);
-    Ok(Some(cell))
 }
 
 /// # Safety

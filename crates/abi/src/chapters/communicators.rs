@@ -91,9 +91,14 @@ unsafe fn dup(
     let old = comm(handle)?;
     let new = old.engine().block_on(&Call::new(call), old.dup())?;
     info.iter().for_each(|info| hints::keep(&new, info));
-    caching::copy_attributes(handle, &old.attributes, &new.attributes)?;
+    let made = inherited(&old, Some(new.clone()));
+    if let Err(error) = caching::copy_attributes(handle, made.0, &old.attributes, &new.attributes) {
+        state().comms.borrow_mut().remove(made.0);
+        close(&new);
+        return Err(error);
+    }
     // SAFETY: by contract.
-    unsafe { store(newcomm, inherited(&old, Some(new)), "newcomm") }
+    unsafe { store(newcomm, made, "newcomm") }
 }
 
 pub(crate) unsafe fn comm_idup(
@@ -129,7 +134,7 @@ unsafe fn idup(
     not_null(request, "request")?;
     let old = comm(handle)?;
     let attributes = std::cell::RefCell::default();
-    caching::copy_attributes(handle, &old.attributes, &attributes)?;
+    caching::copy_attributes(handle, MPI_COMM_NULL.0, &old.attributes, &attributes)?;
     let duplicate = old.dup();
     let from = old.clone();
     let to = newcomm as usize;

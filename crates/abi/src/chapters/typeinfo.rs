@@ -44,10 +44,13 @@ pub(crate) unsafe fn type_free(handle: *mut Datatype) -> Result<(), Error> {
 pub(crate) unsafe fn type_dup(oldtype: Datatype, newtype: *mut Datatype) -> Result<(), Error> {
     not_null(newtype, "newtype")?;
     let old = named_datatype(oldtype, "oldtype")?;
-    let attributes = std::cell::RefCell::default();
-    copy_attributes(Comm(oldtype.0), &old.attributes, &attributes)?;
     let handle = keep(Map::duplicate(&old.ty)?);
-    datatype(handle)?.attributes.swap(&attributes);
+    let new = datatype(handle)?;
+    if let Err(error) = copy_attributes(Comm(oldtype.0), handle.0, &old.attributes, &new.attributes)
+    {
+        state().types.borrow_mut().remove(handle.0);
+        return Err(error);
+    }
     // SAFETY: not NULL.
     unsafe { store(newtype, handle, "newtype") }
 }

@@ -1,0 +1,218 @@
+//! Keys of attributes (MPI 5.0, section 7.7.2). A key that the program has freed stays until no object has
+//! an attribute under it any more, so that those can be read and deleted by its number.
+
+use crate::arguments::{not_null, store};
+use crate::chapters::caching::predefined::predefined_name;
+use crate::constants::{MPI_ERR_KEYVAL, MPI_KEYVAL_INVALID};
+use crate::error::Error;
+use crate::objects::{Key, KeyKind};
+use crate::state::state;
+use std::collections::HashMap;
+use std::ffi::c_int;
+
+/// Keys of the program start here, above the predefined ones.
+const FIRST: c_int = 1000;
+
+struct Kept {
+    key: Key,
+    /// The program freed it.
+    freed: bool,
+    /// Attributes under it, on all objects.
+    attributes: usize,
+}
+
+/// The keys that the program made, by number.
+pub struct Keys {
+    kept: HashMap<c_int, Kept>,
+    /// What to give out next, if no key has it.
+    next: c_int,
+    /// Numbers have begun again: all were given out once.
+    again: bool,
+}
+
+impl Default for Keys {
+    fn default() -> Keys {
+        Keys { kept: HashMap::new(), next: FIRST, again: false }
+    }
+}
+
+impl Keys {
+    fn insert(&mut self, key: Key) -> c_int {
+        // Old numbers come back last, so that a stale one is found out.
+        loop {
+            let number = self.next;
+            self.again |= number == c_int::MAX;
+            self.next = if number == c_int::MAX { FIRST } else { number + 1 };
+            if let std::collections::hash_map::Entry::Vacant(place) = self.kept.entry(number) {
+                place.insert(Kept { key, freed: false, attributes: 0 });
+                return number;
+            }
+        }
+    }
+
+    fn free(&mut self, number: c_int) {
+        if let Some(kept) = self.kept.get_mut(&number) {
+            kept.freed = true;
+        }
+        self.forget_unused(number);
+    }
+
+    fn hold(&mut self, number: c_int) {
+        if let Some(kept) = self.kept.get_mut(&number) {
+            kept.attributes += 1;
+        }
+    }
+
+    fn let_go(&mut self, number: c_int) {
+        if let Some(kept) = self.kept.get_mut(&number) {
+            kept.attributes -= 1;
+        }
+        self.forget_unused(number);
+    }
+
+    fn forget_unused(&mut self, number: c_int) {
+        if self.kept.get(&number).is_some_and(|kept| kept.freed && kept.attributes == 0) {
+            self.kept.remove(&number);
+        }
+    }
+
+    fn was_given(&self, number: c_int) -> bool {
+        number >= FIRST && (self.again || number < self.next)
+    }
+}
+
+/// # Safety
+/// `to` is NULL or may be written.
+pub(super) unsafe fn create_key(key: Key, to: *mut c_int, argument: &str) -> Result<(), Error> {
+    not_null(to, argument)?;
+    let number = state().keys.borrow_mut().insert(key);
+    // SAFETY: not NULL.
+    unsafe { store(to, number, argument) }
+}
+
+/// # Safety
+/// `from` is NULL or may be read and written.
+pub(super) unsafe fn free_key(
+    kind: KeyKind,
+    from: *mut c_int,
+    argument: &str,
+) -> Result<(), Error> {
+    not_null(from, argument)?;
+    // SAFETY: not NULL.
+    let number = unsafe { *from };
+    usable(kind, number, argument, true)?;
+    state().keys.borrow_mut().free(number);
+    // SAFETY: not NULL.
+    unsafe { store(from, MPI_KEYVAL_INVALID, argument) }
+}
+
+/// The key under a number that some attribute has.
+pub(super) fn found(number: c_int) -> Option<Key> {
+    state().keys.borrow().kept.get(&number).map(|kept| kept.key)
+}
+
+/// An object has one more attribute under this key.
+pub(super) fn hold(number: c_int) {
+    state().keys.borrow_mut().hold(number);
+}
+
+/// An object has an attribute under this key no longer.
+pub(super) fn let_go(number: c_int) {
+    state().keys.borrow_mut().let_go(number);
+}
+
+/// Checks a key that the program made for such objects; `anew`: for something new, for which it must not
+/// be freed.
+pub(super) fn usable(
+    kind: KeyKind,
+    number: c_int,
+    argument: &str,
+    anew: bool,
+) -> Result<(), Error> {
+    let keys = state().keys.borrow();
+    match keys.kept.get(&number) {
+        Some(kept) if kept.key.kind == kind && !(kept.freed && anew) => Ok(()),
+        kept => Err(unusable(kind, number, argument, kept, keys.was_given(number))),
+    }
+}
+
+#[cold]
+fn unusable(
+    kind: KeyKind,
+    number: c_int,
+    argument: &str,
+    kept: Option<&Kept>,
+    given: bool,
+) -> Error {
+    let text = if number == MPI_KEYVAL_INVALID {
+        format!("argument {argument} is MPI_KEYVAL_INVALID")
+    } else if predefined_name(number).is_some() {
+        let what = "is a predefined attribute, which programs only read";
+        format!("argument {argument} = {number} {what}")
+    } else if let Some(kept) = kept.filter(|kept| kept.key.kind != kind) {
+        let (is, wanted) = (kind_name(kept.key.kind), kind_name(kind));
+        format!("argument {argument} = {number} is a key for {is}, not for {wanted}")
+    } else if given {
+        format!("argument {argument} = {number} is a freed key")
+    } else {
+        format!("argument {argument} = {number} was never a key")
+    };
+    bad_key(text)
+}
+
+#[cold]
+pub fn bad_key(text: impl std::fmt::Display) -> Error {
+    Error::new(MPI_ERR_KEYVAL, text)
+}
+
+fn kind_name(kind: KeyKind) -> &'static str {
+    match kind {
+        KeyKind::Comm => "communicators",
+        KeyKind::Type => "datatypes",
+        KeyKind::Win => "windows",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::callback::Callback;
+
+    fn key() -> Key {
+        let (copy, delete) = (Callback::null(), Callback::null());
+        Key { kind: KeyKind::Comm, copy, delete, extra: std::ptr::null_mut() }
+    }
+
+    #[test]
+    fn a_freed_key_stays_while_it_is_used_and_no_longer() {
+        let mut keys = Keys::default();
+        let (a, b) = (keys.insert(key()), keys.insert(key()));
+        keys.hold(a);
+        keys.hold(a);
+        keys.free(a);
+        keys.free(b);
+        assert!(keys.kept.contains_key(&a) && !keys.kept.contains_key(&b));
+        keys.let_go(a);
+        assert!(keys.kept.contains_key(&a));
+        keys.let_go(a);
+        assert!(keys.kept.is_empty());
+        for _ in 0..10_000 {
+            let number = keys.insert(key());
+            assert!(number != a && number != b && keys.was_given(number));
+            keys.free(number);
+        }
+        assert!(keys.kept.is_empty() && !keys.was_given(keys.next));
+    }
+
+    #[test]
+    fn numbers_that_begin_again_leave_out_those_in_use() {
+        let mut keys = Keys::default();
+        let first = keys.insert(key());
+        keys.hold(first);
+        keys.free(first);
+        keys.next = c_int::MAX;
+        assert_eq!(keys.insert(key()), c_int::MAX);
+        assert_eq!(keys.insert(key()), first + 1);
+        assert!(keys.was_given(c_int::MAX - 1));
+    }
+}

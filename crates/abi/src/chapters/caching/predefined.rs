@@ -1,0 +1,72 @@
+//! The attributes that every communicator has (MPI 5.0, sections 9.1.2, 9.5 and 11.10).
+
+use crate::chapters::caching::keys::bad_key;
+use crate::constants::*;
+use crate::error::Error;
+use crate::state::State;
+use std::cell::Cell;
+use std::ffi::c_int;
+
+/// The integers that predefined attributes of communicators point to.
+#[derive(Default)]
+pub struct Predefined {
+    tag_ub: Cell<c_int>,
+    io: Cell<c_int>,
+    host: Cell<c_int>,
+    wtime_is_global: Cell<c_int>,
+    app_number: Cell<c_int>,
+    last_used_code: Cell<c_int>,
+    universe_size: Cell<c_int>,
+}
+
+pub fn predefined_name(number: c_int) -> Option<&'static str> {
+    Some(match number {
+        MPI_TAG_UB => "MPI_TAG_UB",
+        MPI_IO => "MPI_IO",
+        MPI_HOST => "MPI_HOST",
+        MPI_WTIME_IS_GLOBAL => "MPI_WTIME_IS_GLOBAL",
+        MPI_APPNUM => "MPI_APPNUM",
+        MPI_LASTUSEDCODE => "MPI_LASTUSEDCODE",
+        MPI_UNIVERSE_SIZE => "MPI_UNIVERSE_SIZE",
+        MPI_WIN_BASE => "MPI_WIN_BASE",
+        MPI_WIN_DISP_UNIT => "MPI_WIN_DISP_UNIT",
+        MPI_WIN_SIZE => "MPI_WIN_SIZE",
+        MPI_WIN_CREATE_FLAVOR => "MPI_WIN_CREATE_FLAVOR",
+        MPI_WIN_MODEL => "MPI_WIN_MODEL",
+        _ => return None,
+    })
+}
+
+/// The current value of a predefined attribute of communicators: `None` if it is not set, an error
+/// if it is one of windows.
+pub(super) fn predefined(
+    state: &'static State,
+    number: c_int,
+) -> Result<Option<&'static Cell<c_int>>, Error> {
+    let cells = &state.predefined_attributes;
+    let (cell, value) = match number {
+        MPI_TAG_UB => (&cells.tag_ub, weft_process::TAG_UB),
+        MPI_IO => (&cells.io, MPI_ANY_SOURCE),
+        MPI_HOST => (&cells.host, MPI_PROC_NULL),
+        // Wtime is the monotonic clock, which all processes of the machine share.
+        MPI_WTIME_IS_GLOBAL => (&cells.wtime_is_global, 1),
+        MPI_APPNUM => {
+            let bootstrap = state.bootstrap.borrow();
+            let Some(number) = bootstrap.as_ref().and_then(|b| b.app_number()) else {
+                return Ok(None);
+            };
+            (&cells.app_number, number as c_int)
+        }
+        MPI_LASTUSEDCODE => (&cells.last_used_code, crate::chapters::error_codes::last_used_code()),
+        MPI_UNIVERSE_SIZE => {
+            let size = state.world.get().map_or(1, |world| world.size());
+            (&cells.universe_size, size as c_int)
+        }
+        _ => {
+            let name = predefined_name(number).unwrap_or_default();
+            return Err(bad_key(format_args!("{name} is an attribute of windows")));
+        }
+    };
+    cell.set(value);
+    Ok(Some(cell))
+}
