@@ -21,8 +21,8 @@ use weft_bootstrap::wire::{Entry, Frame, MAX_REQUEST};
 
 use crate::processes;
 
-/// Connections that have not said who they are yet; the oldest gives way.
-const MAX_STRANGERS: usize = 256;
+/// Connections that have not said who they are yet, beside one for each seat; the oldest gives way.
+pub const SPARE_STRANGERS: usize = 32;
 
 /// What the supervisor has to know.
 #[derive(Debug, PartialEq, Eq)]
@@ -251,27 +251,34 @@ impl Service {
     }
 
     fn serve_strangers(&mut self) {
+        for connection in std::mem::take(&mut self.strangers) {
+            self.greet(connection);
+        }
+        // Greeted one by one, so that those who said who they are give way to nobody, however many
+        // ranks come at once.
         while let Ok((stream, _)) = self.listener.accept() {
-            if self.strangers.len() == MAX_STRANGERS {
-                self.strangers.remove(0);
-            }
             if let Ok(mut connection) = Connection::new(stream) {
                 connection.fill();
-                self.strangers.push(connection);
+                self.greet(connection);
+            }
+            if self.strangers.len() > self.seats.len() + SPARE_STRANGERS {
+                self.strangers.remove(0);
             }
         }
-        for mut connection in std::mem::take(&mut self.strangers) {
-            match Frame::take(&mut connection.inbox, 64) {
-                Ok(Some(Frame::Hello { token, rank })) if token == self.token => {
-                    let seat = self.seating.numbers.iter().position(|&number| number == rank);
-                    if let Some(rank) = seat {
-                        self.welcome(rank, connection);
-                    }
+    }
+
+    /// Seats who has said that it is a rank of ours; keeps who has said nothing yet.
+    fn greet(&mut self, mut connection: Connection) {
+        match Frame::take(&mut connection.inbox, 64) {
+            Ok(Some(Frame::Hello { token, rank })) if token == self.token => {
+                let seat = self.seating.numbers.iter().position(|&number| number == rank);
+                if let Some(rank) = seat {
+                    self.welcome(rank, connection);
                 }
-                Ok(None) if !connection.ended => self.strangers.push(connection),
-                // Not one of ours: closed without a word.
-                _ => {}
             }
+            Ok(None) if !connection.ended => self.strangers.push(connection),
+            // Not one of ours: closed without a word.
+            _ => {}
         }
     }
 
@@ -383,5 +390,36 @@ impl Service {
                 connection.send(frame.clone());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All ranks of a large job have come, and none was looked at, because the launcher was still
+    /// starting them.
+    #[test]
+    fn ranks_that_come_all_at_once_are_all_seated() {
+        let ranks = 300;
+        let numbers: Vec<u32> = (0..ranks).collect();
+        let seating = Seating { numbers, size: ranks as usize, nodes: vec![(0, ranks)] };
+        let name = format!("weft-test-{}", std::process::id());
+        let mut service = Service::new(&name, 7, seating).unwrap();
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let come = |frame: Option<Frame>| {
+            let mut stream = UnixStream::connect_addr(&address).unwrap();
+            frame.iter().for_each(|frame| stream.write_all(&frame.encode()).unwrap());
+            stream
+        };
+        // Who says nothing, or what is not so, takes no place away.
+        let silent: Vec<UnixStream> = (0..2 * SPARE_STRANGERS).map(|_| come(None)).collect();
+        let wrong = come(Some(Frame::Hello { token: 8, rank: 3 }));
+        let all: Vec<UnixStream> =
+            (0..ranks).map(|rank| come(Some(Frame::Hello { token: 7, rank }))).collect();
+        service.serve(&[Door::Listener]);
+        assert!((0..all.len()).all(|rank| service.member(rank).is_some()));
+        assert_eq!(service.strangers.len(), silent.len());
+        drop(wrong);
     }
 }

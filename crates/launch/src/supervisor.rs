@@ -23,7 +23,7 @@ use weft_bootstrap::{Ticket, VARIABLE};
 use crate::failure::Cause;
 use crate::options::Options;
 use crate::output::{Sink, Stream};
-use crate::service::{Door, Seating, Service, stranded};
+use crate::service::{Door, SPARE_STRANGERS, Seating, Service, stranded};
 use crate::spawn::{self, Inheritance};
 use crate::{cores, hang, processes};
 
@@ -147,11 +147,12 @@ impl Supervisor {
         become_supervisor()?;
         let hard = inheritance.files.1;
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
-        // Two pipes and a connection each.
-        let needed = 3 * part.ranks.len() as u64 + 64;
+        // Two pipes and a connection each, and whoever has not said yet which rank it is.
+        let needed = (4 * part.ranks.len() + SPARE_STRANGERS) as u64 + 64;
         if needed > hard {
             return Err(std::io::Error::other(format!(
-                "{} ranks need {needed} open files, and the limit is {hard} (ulimit -Hn)",
+                "{} ranks need {needed} open files on this host, and the limit is {hard}; raise it \
+                 (ulimit -Hn), or start fewer ranks",
                 part.ranks.len()
             )));
         }
