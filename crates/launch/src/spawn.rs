@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::prctl;
-use nix::sys::resource::{Resource, rlim_t, setrlimit};
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, rlim_t, setrlimit};
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, signal, sigprocmask};
 use nix::unistd::{Pid, getppid, pipe2, setpgid};
 
@@ -118,10 +118,40 @@ pub fn start(
     }
 }
 
-/// The system's words, without "(os error 2)".
+/// The system's words, without "(os error 2)", and which limit it may be.
 fn words(error: &io::Error) -> String {
-    match error.raw_os_error() {
-        Some(code) => nix::Error::from_raw(code).desc().to_string(),
-        None => error.to_string(),
+    let Some(code) = error.raw_os_error() else { return error.to_string() };
+    let code = nix::Error::from_raw(code);
+    let text = code.desc();
+    match code {
+        nix::Error::EAGAIN => {
+            let limit = getrlimit(Resource::RLIMIT_NPROC).map_or(RLIM_INFINITY, |(soft, _)| soft);
+            let limit = if limit == RLIM_INFINITY { "unlimited".into() } else { limit.to_string() };
+            format!(
+                "no more processes may be started: the user's limit is {limit} (ulimit -u); a control group may have \
+                 one, too (pids.max)"
+            )
+        }
+        nix::Error::EMFILE => format!("{text} (raise ulimit -n)"),
+        nix::Error::ENFILE => format!("{text} (fs.file-max of this machine)"),
+        nix::Error::ENOMEM => {
+            format!("{text} (the machine's memory, or its limit on promises: vm.overcommit_memory)")
+        }
+        _ => text.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_was_reached_is_named() {
+        for (code, limit) in [(nix::Error::EAGAIN, "ulimit -u"), (nix::Error::EMFILE, "ulimit -n")]
+        {
+            let text = words(&io::Error::from_raw_os_error(code as i32));
+            assert!(text.contains(limit) && !text.contains("os error"), "{text}");
+        }
+        assert_eq!(words(&io::Error::from_raw_os_error(2)), "No such file or directory");
     }
 }
