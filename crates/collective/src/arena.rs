@@ -125,7 +125,7 @@ impl<F: Fabric> Arena<F> {
     /// `None` beyond the bound.
     ///
     /// # Errors
-    /// [`weft_fabric::Cause::System`] when the fabric has no memory.
+    /// [`weft_fabric::Cause::NoRoom`] or `System` when the fabric has no memory.
     pub fn take(&self, count: usize, room: usize, way: Way) -> Result<Option<Vec<Pair>>, Fault> {
         let mut idle = self.idle.borrow_mut();
         let mut pairs = Vec::with_capacity(count);

@@ -1,6 +1,9 @@
-//! Which parts of a rank's own arena are in use. Pure bookkeeping of offsets.
+//! Which parts of a rank's own arena are in use, and which of its pages are paid for. Pure bookkeeping
+//! of offsets.
 
+use crate::pages::{PAGE, Pages};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Alignment and granularity, in bytes.
 pub const ALIGN: u64 = 64;
@@ -9,27 +12,35 @@ pub const ALIGN: u64 = 64;
 /// been paid for.
 #[derive(Debug)]
 pub struct Arena {
+    len: u64,
     /// Free spans: length by offset.
     free: BTreeMap<u64, u64>,
-    /// Memory above was never handed out, so it is still zero.
-    fresh: u64,
+    /// Pages that may have been touched: they were handed out, and not given back to the system since.
+    paid: Pages,
 }
 
 /// Space that was handed out, in bytes from the start of the arena.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
     pub offset: u64,
     pub len: u64,
-    /// The first so many bytes hold what an earlier user left.
-    pub used: u64,
+    /// Bytes of pages that were not paid for.
+    pub new: u64,
+    /// Parts that may hold what an earlier user left; all else is zero.
+    pub used: Vec<Range<u64>>,
 }
 
 impl Arena {
     pub fn new(len: u64) -> Arena {
-        Arena { free: BTreeMap::from([(0, len)]), fresh: 0 }
+        Arena { len, free: BTreeMap::from([(0, len)]), paid: Pages::default() }
     }
 
-    /// Space for `len` bytes, rounded up to [`ALIGN`]; at least that much even if `len` is 0.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Space for `len` bytes, rounded up to [`ALIGN`]; at least that much even if `len` is 0. To be
+    /// followed by [`Arena::pay`] or [`Arena::free`].
     pub fn allocate(&mut self, len: u64) -> Option<Span> {
         let len = len.max(1).checked_next_multiple_of(ALIGN)?;
         let (&offset, &room) = self.free.iter().find(|&(_, &room)| room >= len)?;
@@ -37,14 +48,32 @@ impl Arena {
         if room > len {
             self.free.insert(offset + len, room - len);
         }
-        let used = self.fresh.saturating_sub(offset).min(len);
-        self.fresh = self.fresh.max(offset + len);
-        Some(Span { offset, len, used })
+        let used = self.paid.within(offset..offset + len);
+        let pages = Pages::around(offset..offset + len);
+        let new = pages.end - pages.start - self.paid.count(pages);
+        Some(Span { offset, len, new, used })
     }
 
-    /// Bytes of the arena, of `len` bytes, that are handed out.
-    pub fn used(&self, len: u64) -> u64 {
-        len - self.free.values().sum::<u64>()
+    /// Notes that the pages of what was just handed out are paid for.
+    pub fn pay(&mut self, span: &Span) {
+        self.paid.insert(Pages::around(span.offset..span.offset + span.len));
+    }
+
+    /// Takes whole pages of free space back from those that are paid for, if `give` has given the range
+    /// to the system; how many bytes it was.
+    pub fn unpay(&mut self, offset: u64, len: u64, give: impl FnOnce(Range<u64>) -> bool) -> u64 {
+        let (start, end) = (offset.next_multiple_of(PAGE), (offset + len) & !(PAGE - 1));
+        if start >= end || !give(start..end) {
+            return 0;
+        }
+        let paid = self.paid.count(start..end);
+        self.paid.remove(start..end);
+        paid
+    }
+
+    /// Bytes that are handed out.
+    pub fn used(&self) -> u64 {
+        self.len - self.free.values().sum::<u64>()
     }
 
     /// Takes back what [`Arena::allocate`] gave for `len` bytes at `offset`; returns the length.
@@ -74,26 +103,61 @@ impl Arena {
 mod tests {
     use super::*;
 
+    fn paid(arena: &mut Arena, len: u64) -> Span {
+        let span = arena.allocate(len).unwrap();
+        arena.pay(&span);
+        span
+    }
+
+    /// The one part that needs clearing.
+    fn only(span: &Span) -> Option<Range<u64>> {
+        span.used.first().filter(|_| span.used.len() == 1).cloned()
+    }
+
     #[test]
     fn space_is_used_again_and_joined() {
         let mut arena = Arena::new(1024);
         let spans: Vec<Span> = (0..16).map(|_| arena.allocate(1).unwrap()).collect();
-        assert!(spans.iter().all(|s| s.used == 0 && s.len == 64));
+        assert!(spans.iter().all(|s| s.used.is_empty() && s.len == 64 && s.new == PAGE));
         assert_eq!(arena.allocate(0), None);
-        assert_eq!(arena.used(1024), 1024);
+        assert_eq!(arena.used(), 1024);
         for span in spans.iter().step_by(2).chain(spans.iter().skip(1).step_by(2)) {
             assert_eq!(arena.free(span.offset, 1), 64);
         }
-        assert_eq!(arena.used(1024), 0);
-        assert_eq!(arena.allocate(1024), Some(Span { offset: 0, len: 1024, used: 1024 }));
+        assert_eq!(arena.used(), 0);
+        assert_eq!(arena.allocate(1024).map(|s| (s.offset, s.len)), Some((0, 1024)));
     }
 
     #[test]
-    fn only_what_was_used_needs_clearing() {
-        let mut arena = Arena::new(4096);
-        let first = arena.allocate(100).unwrap();
+    fn only_pages_that_were_used_need_clearing() {
+        let mut arena = Arena::new(1 << 20);
+        let first = paid(&mut arena, 100);
+        assert_eq!((first.new, &first.used[..]), (PAGE, &[][..]));
         arena.free(first.offset, 100);
-        assert_eq!(arena.allocate(1000).unwrap().used, 128);
+        let second = paid(&mut arena, 3 * PAGE);
+        assert_eq!((second.new, only(&second)), (2 * PAGE, Some(0..PAGE)));
+        // Its first page is the last one of the other.
+        let third = paid(&mut arena, 64);
+        assert_eq!((third.offset, third.new), (3 * PAGE, PAGE));
+        let fourth = paid(&mut arena, 64);
+        assert_eq!((fourth.new, only(&fourth)), (0, Some(3 * PAGE + 64..3 * PAGE + 128)));
+    }
+
+    #[test]
+    fn pages_that_went_back_are_fresh_again() {
+        let mut arena = Arena::new(1 << 20);
+        paid(&mut arena, 64);
+        let large = paid(&mut arena, 10 * PAGE);
+        arena.free(large.offset, 10 * PAGE);
+        assert_eq!(arena.unpay(large.offset, large.len, |_| false), 0);
+        assert_eq!(
+            arena.unpay(large.offset, large.len, |range| range == (PAGE..10 * PAGE)),
+            9 * PAGE
+        );
+        let again = arena.allocate(10 * PAGE).unwrap();
+        assert_eq!(again.new, 9 * PAGE);
+        // Pages at both ends are shared with neighbours, and stay.
+        assert_eq!(again.used, [64..PAGE, 10 * PAGE..10 * PAGE + 64]);
     }
 
     #[test]

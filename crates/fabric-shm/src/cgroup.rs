@@ -1,5 +1,5 @@
-//! How many processors the control group pays for: `cpu.max` (version 2) or the CFS quota
-//! (version 1), the least of the group and all groups above it.
+//! What the control group and all groups above it allow: processors (`cpu.max` of version 2, the CFS quota of
+//! version 1, the least counts), and memory.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,6 @@ pub fn quota() -> Option<usize> {
 
 /// The same on the file system under `root`.
 fn quota_in(root: &Path) -> Option<usize> {
-    let groups = std::fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let mut least: Option<f64> = None;
     let mut consider = |quota: Option<f64>| {
         least = match (least, quota) {
@@ -18,21 +17,89 @@ fn quota_in(root: &Path) -> Option<usize> {
             (a, b) => a.or(b),
         };
     };
+    visit(root, "cpu", &["cpu", "cpu,cpuacct"], |dir, unified| {
+        consider(if unified { version_2(dir) } else { version_1(dir) });
+    });
+    least.map(|processors| (processors as usize).max(1))
+}
+
+/// Visits the groups of this process that `controller` (mounted as one of `mounts` in version 1) may limit; the
+/// visitor is told whether they are of version 2.
+fn visit(root: &Path, controller: &str, mounts: &[&str], mut visit: impl FnMut(&Path, bool)) {
+    let groups = std::fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     for line in groups.lines() {
         let mut fields = line.splitn(3, ':').skip(1);
         let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
         let path = path.trim_start_matches('/');
+        let top = root.join("sys/fs/cgroup");
         if controllers.is_empty() {
-            for mount in ["sys/fs/cgroup", "sys/fs/cgroup/unified"] {
-                upward(&root.join(mount), path, |dir| consider(version_2(dir)));
+            for mount in [top.clone(), top.join("unified")] {
+                upward(&mount, path, |dir| visit(dir, true));
             }
-        } else if controllers.split(',').any(|c| c == "cpu") {
-            for mount in ["sys/fs/cgroup/cpu", "sys/fs/cgroup/cpu,cpuacct"] {
-                upward(&root.join(mount), path, |dir| consider(version_1(dir)));
+        } else if controllers.split(',').any(|c| c == controller) {
+            for mount in mounts {
+                upward(&top.join(mount), path, |dir| visit(dir, false));
             }
         }
     }
-    least.map(|processors| (processors as usize).max(1))
+}
+
+/// A group that may limit this process's memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Memory {
+    dir: PathBuf,
+    unified: bool,
+}
+
+/// All of them.
+pub fn memories() -> Vec<Memory> {
+    memories_in(Path::new("/"))
+}
+
+fn memories_in(root: &Path) -> Vec<Memory> {
+    let mut all = Vec::new();
+    visit(root, "memory", &["memory"], |dir, unified| {
+        let group = Memory { dir: dir.to_owned(), unified };
+        if dir.join(group.file("max", "limit_in_bytes")).exists() && !all.contains(&group) {
+            all.push(group);
+        }
+    });
+    all
+}
+
+impl Memory {
+    fn file(&self, version_2: &str, version_1: &str) -> String {
+        format!("memory.{}", if self.unified { version_2 } else { version_1 })
+    }
+
+    fn number(&self, version_2: &str, version_1: &str) -> Option<u64> {
+        let text = std::fs::read_to_string(self.dir.join(self.file(version_2, version_1))).ok()?;
+        text.trim().parse().ok()
+    }
+
+    pub fn name(&self) -> std::path::Display<'_> {
+        self.dir.display()
+    }
+
+    /// Bytes that the group may still use, what the system can take back from it counted in, if they are fewer than
+    /// `others`.
+    pub fn left(&self, others: u64) -> Option<u64> {
+        let limit = self.number("max", "limit_in_bytes")?;
+        let used = self.number("current", "usage_in_bytes")?;
+        let free = limit.saturating_sub(used);
+        if free >= others {
+            return None;
+        }
+        let text = std::fs::read_to_string(self.dir.join("memory.stat")).unwrap_or_default();
+        let prefix = if self.unified { "" } else { "total_" };
+        let cache = |name: &str| {
+            let field =
+                |line: &str| line.strip_prefix(prefix)?.strip_prefix(name)?.trim().parse().ok();
+            text.lines().find_map(field).unwrap_or(0u64)
+        };
+        let left = free.saturating_add(cache("inactive_file ") + cache("active_file ")).min(limit);
+        (left < others).then_some(left)
+    }
 }
 
 /// Visits the group and those above it up to the mount. In a container the path may lead outside;
@@ -115,6 +182,41 @@ mod tests {
             ],
         );
         assert_eq!(quota_in(&root.0), Some(1));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "needs files")]
+    fn memory_that_the_groups_leave() {
+        for (name, group, controller, dir, files) in [
+            ("m2", "0::/a/b\n", "", "sys/fs/cgroup/a/b", ["memory.max", "memory.current"]),
+            (
+                "m1",
+                "4:memory:/a/b\n",
+                "total_",
+                "sys/fs/cgroup/memory/a/b",
+                ["memory.limit_in_bytes", "memory.usage_in_bytes"],
+            ),
+        ] {
+            let path = |file: &str| format!("{dir}/{file}");
+            let stat =
+                format!("{controller}inactive_file 20\n{controller}active_file 10\nother 5\n");
+            let root = Root::new(
+                name,
+                &[
+                    ("proc/self/cgroup", group),
+                    (&path(files[0]), "1000\n"),
+                    (&path(files[1]), "900\n"),
+                    (&path("memory.stat"), &stat),
+                    (&path(&format!("../{}", files[0])), "max\n"),
+                    (&path(&format!("../{}", files[1])), "5000\n"),
+                ],
+            );
+            let groups = memories_in(&root.0);
+            assert_eq!(groups.len(), 2, "{groups:?}");
+            let left = |others| groups.iter().map(|group| group.left(others)).collect::<Vec<_>>();
+            assert_eq!(left(u64::MAX), [Some(130), None]);
+            assert_eq!(left(110), [None, None]);
+        }
     }
 
     #[test]

@@ -67,7 +67,10 @@ impl fmt::Display for ConnectError {
                     }
                     Some(libc::EMFILE) => write!(f, " (raise `ulimit -n`)"),
                     Some(libc::ECONNREFUSED) => {
-                        write!(f, " (all processes must share one network name space)")
+                        write!(
+                            f,
+                            " (the process that made it has failed, or is in another network name space)"
+                        )
                     }
                     _ => Ok(()),
                 }
@@ -133,7 +136,7 @@ fn host(
     let (segment, listener) = made?;
     let shape = segment.shape();
     let message = [ranks as u64, shape.lines as u64, shape.bytes as u64, shape.arena];
-    socket::serve(&listener, ranks - 1, segment.file(), message, options.patience)
+    socket::serve(&listener, ranks - 1, segment.files(), message, options.patience)
         .map_err(|error| ConnectError::System { what: "handing out the segment", error })?;
     Ok(segment)
 }
@@ -151,14 +154,14 @@ fn visit(
         Some((_, reason)) => return Err(ConnectError::Lowest(reason.to_owned())),
         None => return Err(ConnectError::Mismatch),
     };
-    let (file, message) = socket::fetch(name, options.patience)
+    let (files, message) = socket::fetch(name, options.patience)
         .map_err(|error| ConnectError::System { what: "receiving the segment", error })?;
     let [_, lines, bytes, arena] = message;
     let shape = Shape { ranks, lines: lines as usize, bytes: bytes as usize, arena };
     if message[0] != ranks as u64 || !shape.is_sound() {
         return Err(ConnectError::Mismatch);
     }
-    let segment = Segment::map(file, shape)?;
+    let segment = Segment::map(files, shape)?;
     if segment.is_founded() { Ok(segment) } else { Err(ConnectError::Mismatch) }
 }
 

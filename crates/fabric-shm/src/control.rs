@@ -6,7 +6,7 @@ use crate::sync::AtomicU64;
 use weft_fabric::wait::Doorbell;
 
 /// "WEFTSHM" and the version of the layout.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"WEFTSHM\x03");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"WEFTSHM\x04");
 
 /// Most processors that an affinity mask names.
 pub const CPUS_MAX: usize = 1024;
@@ -19,6 +19,8 @@ pub struct Header {
     pub total: AtomicU64,
     /// A random number: part of names that only the job's ranks know.
     pub secret: AtomicU64,
+    /// Bytes of the arenas that were promised to somebody, see [`crate::promise`].
+    pub promised: Alone<AtomicU64>,
     /// Advances with every multicast, so that receivers look for datagrams only when there are any.
     pub multicasts: Alone<AtomicU64>,
 }
@@ -57,8 +59,10 @@ pub struct Facts {
     pub probe_at: AtomicU64,
     /// What it holds: a random number.
     pub probe: AtomicU64,
-    /// Where the rank has mapped the segment.
+    /// Where the rank has mapped its arena.
     pub base: AtomicU64,
+    /// How much of its arena the rank has opened, from the start, in bytes, see [`crate::reach`].
+    pub opened: AtomicU64,
     /// 1: it sleeps in poll(2), see [`crate::poll_bell`].
     pub polls: AtomicU64,
 }

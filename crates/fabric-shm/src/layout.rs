@@ -1,10 +1,12 @@
-//! Where everything lies in the segment of a job. Pure arithmetic: all ranks compute the same from
+//! Where everything lies in the two files of a job. Pure arithmetic: all ranks compute the same from
 //! the four numbers of a [`Shape`].
 //!
 //! ```text
-//!   header │ control[rank] │ slots[rank] │ boxes[receiver][sender] │ arena[rank]
+//!   the segment:  header │ control[rank] │ slots[rank] │ boxes, in tiles of receivers and senders
+//!   the arenas:   arena[rank]
 //! ```
-//! Everything is touched lazily (the file is sparse), so that a rank costs what it uses.
+//! Everything is touched lazily (the files are sparse), so that a rank costs what it uses. The segment
+//! is mapped as a whole; of the arenas a process maps what it needs ([`crate::reach`]).
 
 use crate::control::{Control, Header};
 use crate::multicast::{SLOTS, Slot};
@@ -17,13 +19,25 @@ pub const RANKS_MAX: usize = 1024;
 /// Smallest arena worth having, in bytes.
 pub const ARENA_MIN: u64 = 1 << 20;
 
-/// Lines and bytes of the second ring of each pair, for immediates: those must not wait behind
-/// messages that nobody receives.
+/// By how much arenas are opened, and what their sizes are multiples of, in bytes: a multiple of every
+/// page size.
+pub const STEP: u64 = 1 << 20;
+
+/// Most and fewest lines, and bytes, of the second ring of each pair, for immediates: those must not
+/// wait behind messages that nobody receives.
 const IMMEDIATE_LINES: usize = 16;
+const IMMEDIATE_LINES_MIN: usize = 4;
 const IMMEDIATE_BYTES: usize = 256;
 
+/// What the boxes of all pairs may take for each rank, in bytes, where the budget of all is less.
+pub const BOXES_EACH: u64 = 4 << 20;
+
+/// Most receivers, and senders, of a tile: a rank that talks to all others touches boxes in few places, and page tables
+/// cost what they map. In one row a receiver, 1,024 ranks that all talk to each other had 4 MiB of page tables each.
+const TILE: usize = 32;
+
 const PAGE: usize = 4096;
-const TOTAL_MAX: u64 = 1 << 40;
+const TOTAL_MAX: u64 = 1 << 50;
 
 /// The numbers that a segment is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,13 +47,13 @@ pub struct Shape {
     pub lines: usize,
     /// Bytes for long payloads in one box, a power of two.
     pub bytes: usize,
-    /// Address space of one rank for memory that peers reach, in bytes; page-aligned.
+    /// Address space of one rank for memory that peers reach, in bytes; a multiple of [`STEP`].
     pub arena: u64,
 }
 
 impl Shape {
-    /// The shape for `ranks` ranks whose boxes, all in use, take about `budget` bytes. The arenas
-    /// get what is left of `limit` bytes, but no more than `memory` each: nobody can use more.
+    /// The shape for `ranks` ranks whose boxes, all in use, take at most `budget` bytes or [`BOXES_EACH`] for each,
+    /// whichever is more. The arenas get what is left of `limit` bytes, but no more than `memory` each: nobody can use more.
     ///
     /// Two ranks have more: what goes to and fro between two caches then leaves the first one of both, from where it comes
     /// more quickly (measured, half a round trip of 4 KiB, us: with 64 KiB a box 1.26, with 256 KiB 1.13). With many ranks the
@@ -47,8 +61,8 @@ impl Shape {
     pub fn fit(ranks: usize, budget: u64, memory: u64, limit: u64) -> Shape {
         let bytes = if ranks > 2 { 64 << 10 } else { 256 << 10 };
         let mut shape = Shape { ranks, lines: 128, bytes, arena: 0 };
-        let boxes = (ranks * ranks) as u64;
-        while boxes * shape.stride() as u64 > budget {
+        let budget = budget.max(if budget == 0 { 0 } else { BOXES_EACH * ranks as u64 });
+        while (shape.boxes() * shape.stride()) as u64 > budget {
             if shape.bytes > 8 << 10 {
                 shape.bytes /= 2;
             } else if shape.lines > 32 {
@@ -57,12 +71,16 @@ impl Shape {
                 shape.bytes /= 2;
             } else if shape.lines > 16 {
                 shape.lines /= 2;
+            } else if shape.bytes > 1 << 10 {
+                shape.bytes /= 2;
+            } else if shape.lines > 8 {
+                shape.lines /= 2;
             } else {
                 break;
             }
         }
-        let rest = limit.min(TOTAL_MAX).saturating_sub(shape.arenas() as u64) / ranks as u64;
-        shape.arena = rest.min(memory) & !(PAGE as u64 - 1);
+        let rest = limit.min(TOTAL_MAX).saturating_sub(shape.segment()) / ranks as u64;
+        shape.arena = rest.min(memory) & !(STEP - 1);
         shape
     }
 
@@ -73,7 +91,7 @@ impl Shape {
             && (4..=1 << 16).contains(&self.lines)
             && self.bytes.is_power_of_two()
             && (256..=1 << 24).contains(&self.bytes)
-            && self.arena.is_multiple_of(PAGE as u64)
+            && self.arena.is_multiple_of(STEP)
             && (ARENA_MIN..=TOTAL_MAX).contains(&self.arena)
     }
 
@@ -85,7 +103,7 @@ impl Shape {
     }
 
     fn box_size(&self) -> usize {
-        self.messages().size() + IMMEDIATES.size()
+        self.messages().size() + self.immediates().size()
     }
 
     /// The ring for messages, at the start of a box.
@@ -95,7 +113,11 @@ impl Shape {
 
     /// The ring for immediates, behind it.
     pub fn immediates(&self) -> RingShape {
-        RingShape { offset: self.messages().size(), ..IMMEDIATES }
+        RingShape {
+            offset: self.messages().size(),
+            lines: (self.lines / 4).clamp(IMMEDIATE_LINES_MIN, IMMEDIATE_LINES),
+            bytes: IMMEDIATE_BYTES,
+        }
     }
 
     pub fn control(&self, rank: usize) -> usize {
@@ -106,23 +128,40 @@ impl Shape {
         self.control(self.ranks).next_multiple_of(PAGE) + rank * SLOTS * size_of::<Slot>()
     }
 
+    /// Tiles in a row, and ranks along the side of one.
+    fn tiles(&self) -> (usize, usize) {
+        let count = self.ranks.div_ceil(TILE);
+        (count, self.ranks.div_ceil(count))
+    }
+
+    /// Room for boxes, those that only fill tiles up with it. Tiles are one box apart, so that the first lines of one
+    /// receiver's boxes fall into different sets of the cache there, too.
+    fn boxes(&self) -> usize {
+        let (count, side) = self.tiles();
+        count * count * (side * side + 1)
+    }
+
     /// The box from `sender` to `receiver`.
     pub fn pair(&self, receiver: usize, sender: usize) -> usize {
-        let index = receiver * self.ranks + sender;
+        let (count, side) = self.tiles();
+        let tile = receiver / side * count + sender / side;
+        let index = tile * (side * side + 1) + receiver % side * side + sender % side;
         self.slots(self.ranks).next_multiple_of(PAGE) + index * self.stride()
     }
 
-    fn arenas(&self) -> usize {
-        self.pair(self.ranks, 0).next_multiple_of(PAGE)
-    }
-
-    /// First byte of the arena of `rank`.
-    pub fn arena_of(&self, rank: usize) -> u64 {
-        self.arenas() as u64 + rank as u64 * self.arena
-    }
-
     /// Size of the segment, in bytes.
-    pub fn total(&self) -> u64 {
+    pub fn segment(&self) -> u64 {
+        let end = self.slots(self.ranks).next_multiple_of(PAGE) + self.boxes() * self.stride();
+        end.next_multiple_of(PAGE) as u64
+    }
+
+    /// First byte of the arena of `rank` in the file of the arenas.
+    pub fn arena_of(&self, rank: usize) -> u64 {
+        rank as u64 * self.arena
+    }
+
+    /// Size of the file of the arenas, in bytes.
+    pub fn arenas(&self) -> u64 {
         self.arena_of(self.ranks)
     }
 }
@@ -135,9 +174,6 @@ pub struct RingShape {
     pub lines: usize,
     pub bytes: usize,
 }
-
-const IMMEDIATES: RingShape =
-    RingShape { offset: 0, lines: IMMEDIATE_LINES, bytes: IMMEDIATE_BYTES };
 
 impl RingShape {
     pub fn lines_at(&self) -> usize {
@@ -160,43 +196,63 @@ mod tests {
     const BUDGET: u64 = 256 << 20;
 
     #[test]
-    fn every_number_of_ranks_fits_the_address_space() {
+    fn every_number_of_ranks_has_arenas_as_large_as_memory() {
         for ranks in 1..=RANKS_MAX {
             let shape = Shape::fit(ranks, BUDGET, 1 << 38, u64::MAX);
             assert!(shape.is_sound(), "{shape:?}");
-            assert!(shape.total() <= TOTAL_MAX);
-            assert!(shape.arena >= 512 << 20, "{shape:?}");
+            assert_eq!(shape.arena, 1 << 38);
         }
     }
 
     #[test]
-    fn boxes_keep_to_the_budget_while_they_can() {
-        for ranks in 1..=170 {
+    fn boxes_keep_to_the_budget() {
+        for ranks in 1..=RANKS_MAX {
             let shape = Shape::fit(ranks, BUDGET, 1 << 32, u64::MAX);
-            assert!((ranks * ranks * shape.stride()) as u64 <= BUDGET, "{shape:?}");
+            let boxes = (shape.boxes() * shape.stride()) as u64;
+            assert!(boxes <= BUDGET.max(BOXES_EACH * ranks as u64), "{shape:?}");
         }
         assert_eq!(Shape::fit(16, BUDGET, 1 << 32, u64::MAX).bytes, 64 << 10);
+        // A machine with so many processors has more memory, too.
+        assert!(Shape::fit(384, BUDGET, 1 << 32, u64::MAX).bytes >= 4 << 10);
     }
 
     #[test]
     fn parts_do_not_overlap_and_are_aligned() {
-        let shape = Shape::fit(3, BUDGET, 1 << 30, u64::MAX);
-        assert!(shape.control(0) >= size_of::<Header>());
-        assert!(shape.slots(0) >= shape.control(3));
-        assert!(shape.pair(0, 0) >= shape.slots(3));
-        assert!(shape.pair(0, 1) - shape.pair(0, 0) >= shape.box_size());
-        assert!(shape.arena_of(0) >= shape.pair(2, 2) as u64 + shape.stride() as u64);
-        for offset in [shape.control(1), shape.slots(1), shape.pair(1, 2)] {
-            assert_eq!(offset % 128, 0);
+        for ranks in [1, 2, 3, 31, 32, 33, 65, 100] {
+            let shape = Shape::fit(ranks, BUDGET, 1 << 30, u64::MAX);
+            assert!(shape.control(0) >= size_of::<Header>());
+            assert!(shape.slots(0) >= shape.control(ranks));
+            let mut all: Vec<usize> =
+                (0..ranks * ranks).map(|pair| shape.pair(pair / ranks, pair % ranks)).collect();
+            all.sort_unstable();
+            assert!(all[0] >= shape.slots(ranks));
+            assert!(all.windows(2).all(|pair| pair[1] - pair[0] >= shape.box_size()), "{ranks}");
+            assert!(shape.segment() >= (all[all.len() - 1] + shape.stride()) as u64);
+            for offset in [shape.control(1), shape.slots(1)].iter().chain(&all) {
+                assert_eq!(offset % 128, 0);
+            }
+            assert_eq!(shape.arena_of(1) % PAGE as u64, 0);
+            assert_eq!((shape.stride() / 128) % 2, 1);
         }
-        assert_eq!(shape.arena_of(1) % PAGE as u64, 0);
-        assert_eq!((shape.stride() / 128) % 2, 1);
+    }
+
+    #[test]
+    fn a_rank_that_talks_to_all_touches_few_page_tables() {
+        let ranks = RANKS_MAX;
+        let shape = Shape::fit(ranks, BUDGET, 1 << 30, u64::MAX);
+        let tables = |of: &dyn Fn(usize) -> usize| {
+            let all = (0..ranks).flat_map(|peer| [of(peer), of(peer) + shape.box_size() - 1]);
+            all.map(|at| at >> 21).collect::<std::collections::BTreeSet<_>>().len()
+        };
+        let (receives, sends) =
+            (tables(&|peer| shape.pair(7, peer)), tables(&|peer| shape.pair(peer, 7)));
+        assert!(receives + sends <= 200, "{receives} and {sends} page tables");
     }
 
     #[test]
     fn a_limit_on_the_address_space_shrinks_the_arenas() {
         let shape = Shape::fit(4, BUDGET, 1 << 40, 1 << 30);
-        assert!(shape.total() <= 1 << 30 && shape.is_sound());
+        assert!(shape.segment() + shape.arenas() <= 1 << 30 && shape.is_sound());
         assert!(!Shape::fit(4, BUDGET, 1 << 40, 1 << 20).is_sound());
     }
 }

@@ -1,6 +1,6 @@
 //! The fabric of one machine.
 //!
-//! All ranks map one anonymous segment ([`Shm::connect`]). Small messages travel in fast boxes, one
+//! All ranks map one anonymous segment ([`Shm::connect`]), and of each other's memory what they reach. Small messages travel in fast boxes, one
 //! for each ordered pair, at the price of one cache line; memory that the fabric allocates is read
 //! and written in place; the program's own memory is reached by cross-memory attach where the system
 //! permits it. Whoever idles sleeps on a doorbell in the segment.
@@ -31,6 +31,12 @@ mod layout;
 mod memory;
 #[cfg(not(loom))]
 mod messages;
+#[cfg(not(loom))]
+mod pages;
+#[cfg(not(loom))]
+mod promise;
+#[cfg(not(loom))]
+mod reach;
 #[cfg(not(loom))]
 mod segment;
 #[cfg(not(loom))]

@@ -1,24 +1,24 @@
 //! One-sided operations and the memory that they act on.
 
-use crate::arena::ALIGN;
+use crate::arena::{ALIGN, Span};
 use crate::cma::{self, Way};
+use crate::pages::{PAGE, Pages};
 use crate::shm::Shm;
 use crate::sync::{AtomicU64, Ordering};
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use weft_fabric::{Cause, Fault, Flag, Key, Region, RemoteAddr, RemoteFlag, Sge};
 
 /// Keys of a [`RemoteAddr`]: allocated here, the program's own, or exposed by the program but lying in
 /// the segment (which `withdraw` leaves). Addresses are virtual ones of the owner.
-const ALLOCATED: Key = Key([1, 0, 0]);
+pub(crate) const ALLOCATED: Key = Key([1, 0, 0]);
 const OWN: Key = Key([2, 0, 0]);
-const WITHIN: Key = Key([3, 0, 0]);
+pub(crate) const WITHIN: Key = Key([3, 0, 0]);
 
 /// Freed memory of at least so many bytes goes back to the system at once; less is kept, since to
 /// touch a page for the first time costs a microsecond.
 const KEEP: u64 = 16 << 20;
-
-const PAGE: u64 = 4096;
 
 /// The part of what is left that spare memory may take is one in so many.
 const SPARE: u64 = 8;
@@ -32,17 +32,14 @@ enum Place {
 }
 
 impl Shm {
-    fn own_arena(&self) -> u64 {
-        self.segment.arena_of(self.rank)
-    }
-
-    fn fallocate(&self, mode: i32, offset: u64, len: u64) -> Result<(), Fault> {
+    /// fallocate(2) of a range of the own arena.
+    fn fallocate(&self, mode: i32, range: Range<u64>) -> Result<(), Fault> {
+        let start = self.segment.shape().arena_of(self.rank) + range.start;
+        let (offset, len) = (start as libc::off_t, (range.end - range.start) as libc::off_t);
+        let file = self.segment.files().arenas.as_raw_fd();
         loop {
-            let (offset, len) = (offset as libc::off_t, len as libc::off_t);
             // SAFETY: a system call on our own descriptor, inside the file's size.
-            let result =
-                unsafe { libc::fallocate(self.segment.file().as_raw_fd(), mode, offset, len) };
-            if result == 0 {
+            if unsafe { libc::fallocate(file, mode, offset, len) } == 0 {
                 return Ok(());
             }
             let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
@@ -53,44 +50,57 @@ impl Shm {
     }
 
     pub(crate) fn allocate_region(&self, len: usize) -> Result<Region, Fault> {
-        let full = Fault::system("allocating shared memory", libc::ENOMEM);
-        let span = self.arena.borrow_mut().allocate(len as u64).ok_or(full)?;
-        let offset = self.own_arena() + span.offset;
-        let first = offset & !(PAGE - 1);
-        let end = (offset + span.len).next_multiple_of(PAGE);
-        // Without this, lack of memory would be a signal at the first touch.
-        if let Err(fault) = self.fallocate(0, first, end - first) {
-            self.arena.borrow_mut().free(span.offset, len as u64);
+        let mut arena = self.arena.borrow_mut();
+        let Some(span) = arena.allocate(len as u64) else {
+            return Err(self.no_room(len as u64, arena.len() - arena.used()));
+        };
+        if let Err(fault) = self.back(&span) {
+            arena.free(span.offset, len as u64);
             return Err(fault);
         }
-        let at = self.segment.at(offset).as_ptr();
-        // SAFETY: the span lies in our arena and belongs to nobody else.
+        arena.pay(&span);
+        let base = self.peers[self.rank].view.base();
+        // SAFETY: the span lies in our arena, is open, and belongs to nobody else.
         let local = unsafe {
-            std::ptr::write_bytes(at, 0, span.used as usize);
-            Sge::new(at, len)
+            for used in &span.used {
+                let at = base.as_ptr().add(used.start as usize);
+                std::ptr::write_bytes(at, 0, (used.end - used.start) as usize);
+            }
+            Sge::new(base.as_ptr().add(span.offset as usize), len)
         };
-        Ok(Region { local, remote: RemoteAddr { key: ALLOCATED, addr: at.addr() as u64 } })
+        let addr = local.ptr().addr() as u64;
+        Ok(Region { local, remote: RemoteAddr { key: ALLOCATED, addr } })
     }
 
-    /// Refused where the file system has less than [`SPARE`] times as much left.
+    /// Makes sure that a span can be touched.
+    fn back(&self, span: &Span) -> Result<(), Fault> {
+        let end = span.offset + span.len;
+        self.open_own(end)?;
+        self.promise(span.new)?;
+        if span.new > 0
+            && self.fills()
+            && self.fallocate(0, Pages::around(span.offset..end)).is_err()
+        {
+            self.forgive(span.new);
+            return Err(self.no_room(span.new, 0));
+        }
+        Ok(())
+    }
+
+    /// Refused where there is less than [`SPARE`] times as much left.
     pub(crate) fn allocate_spare_region(&self, len: usize) -> Result<Region, Fault> {
-        let mut room = std::mem::MaybeUninit::<libc::statvfs>::uninit();
-        // SAFETY: a system call on our own descriptor, into memory of the right size.
-        let failed = unsafe { libc::fstatvfs(self.segment.file().as_raw_fd(), room.as_mut_ptr()) };
-        if failed == 0 {
-            // SAFETY: filled by the call.
-            let room = unsafe { room.assume_init() };
-            let limited = room.f_blocks > 0;
-            if limited && room.f_bavail.saturating_mul(room.f_frsize) / SPARE < len as u64 {
-                return Err(Fault::system("allocating spare memory", libc::ENOMEM));
-            }
+        let (asked, left) = (len as u64, self.spare() / SPARE);
+        if left < asked {
+            let bound = "what may be used of the node's memory without need".to_owned();
+            return Err(Cause::NoRoom { asked, left, memory: true, bound }.into());
         }
         self.allocate_region(len)
     }
 
     pub(crate) fn is_within(&self, memory: Sge) -> bool {
-        let own = self.own_arena()..self.own_arena() + self.segment.shape().arena;
-        self.segment.offset_of(memory.ptr()).is_some_and(|offset| own.contains(&offset))
+        let view = &self.peers[self.rank].view;
+        let offset = memory.ptr().addr().checked_sub(view.base().addr().get());
+        offset.is_some_and(|offset| (offset as u64) < view.reserved())
     }
 
     pub(crate) fn expose_region(&self, memory: Sge) -> Region {
@@ -104,14 +114,13 @@ impl Shm {
             return;
         }
         let offset = region.remote.addr - self.peers[self.rank].base;
-        let len = region.local.len() as u64;
-        let len = self.arena.borrow_mut().free(offset - self.own_arena(), len);
-        let first = offset.next_multiple_of(PAGE);
-        let end = (offset + len) & !(PAGE - 1);
-        if len >= KEEP && first < end {
+        let mut arena = self.arena.borrow_mut();
+        let len = arena.free(offset, region.local.len() as u64);
+        if len >= KEEP {
             let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
             // If the system will not take it back, we keep it.
-            let _ = self.fallocate(mode, first, end - first);
+            let given = arena.unpay(offset, len, |range| self.fallocate(mode, range).is_ok());
+            self.forgive(given);
         }
     }
 
@@ -130,15 +139,11 @@ impl Shm {
     fn place(&self, peer: usize, at: RemoteAddr, len: usize) -> Result<Place, Fault> {
         match at.key {
             ALLOCATED | WITHIN => {
-                let shape = self.segment.shape();
-                assert!(peer < shape.ranks);
-                let offset = at.addr.wrapping_sub(self.peers[peer].base);
-                let inside = offset.checked_sub(self.segment.arena_of(peer));
-                let room = inside.and_then(|inside| shape.arena.checked_sub(inside));
-                if room.is_none_or(|room| room < len as u64) {
-                    return Err(Fault::corrupt(peer, "remote address"));
-                }
-                Ok(Place::Here(self.segment.at(offset).as_ptr()))
+                let to = &self.peers[peer];
+                let offset = at.addr.wrapping_sub(to.base);
+                let open = to.view.get(offset, len as u64);
+                let open = open.map_or_else(|| self.open_of(peer, offset, len as u64), Ok);
+                Ok(Place::Here(open?))
             }
             OWN if peer == self.rank => {
                 Ok(Place::Here(std::ptr::with_exposed_provenance_mut(at.addr as usize)))

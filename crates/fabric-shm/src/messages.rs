@@ -3,6 +3,7 @@
 use crate::control::Control;
 use crate::multicast::{Listener, MULTICAST_MAX};
 use crate::poll_bell::Sleeper;
+use crate::reach::View;
 use crate::ring::{Arrival, Consumer, Corrupt, INLINE, Producer};
 use crate::segment::Segment;
 use crate::shm::Shm;
@@ -34,8 +35,10 @@ pub struct Peer {
     listener: Listener,
     /// Whether cross-memory attach works; unknown before the first try.
     pub(crate) direct: Cell<Option<bool>>,
-    /// Where the peer has mapped the segment.
+    /// Where the peer has mapped its arena.
     pub(crate) base: u64,
+    /// Where that is here.
+    pub(crate) view: View,
 }
 
 /// A message for which there was no room.
@@ -69,6 +72,7 @@ impl Peer {
             listener: Listener::default(),
             direct: Cell::new(None),
             base: segment.control(peer).facts.0.base.load(Ordering::Relaxed),
+            view: View::default(),
         }
     }
 

@@ -1,4 +1,5 @@
-//! The memory of a job: one sparse anonymous file, mapped by all ranks. It has no name anywhere, so
+//! The memory of a job: two sparse anonymous files. The first, with what ranks always need of each other, is mapped by
+//! all as a whole; of the second, the arenas, each maps what it reaches ([`crate::reach`]). They have no name anywhere, so
 //! that nothing is left behind when ranks are killed.
 
 use crate::control::{Control, Header, MAGIC};
@@ -10,6 +11,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::ptr::NonNull;
+use std::sync::{Mutex, PoisonError};
 
 /// What the system refused.
 #[derive(Debug)]
@@ -22,15 +24,55 @@ fn refused(what: &'static str) -> impl FnOnce(io::Error) -> Refused {
     move |error| Refused { what, error }
 }
 
-/// The mapped segment.
+/// The two files of a job.
+#[derive(Debug)]
+pub struct Files {
+    pub segment: File,
+    pub arenas: File,
+}
+
+/// The mapped segment, and what is mapped of the arenas.
 #[derive(Debug)]
 pub struct Segment {
     base: NonNull<u8>,
     shape: Shape,
-    /// Of the shape, which computes them: where the arenas begin, and the size.
-    arenas: u64,
+    /// Of the shape, which computes it.
     total: u64,
-    file: File,
+    files: Files,
+    /// Mappings of arenas, or of parts of them: nobody takes them away before the end.
+    arenas: Mutex<Vec<Mapping>>,
+}
+
+/// Memory that was mapped.
+#[derive(Debug, Clone, Copy)]
+struct Mapping {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+impl Mapping {
+    /// Maps `len` bytes of `file` from `offset` on, at an address that the kernel chooses.
+    fn new(file: &File, offset: u64, len: u64, access: i32) -> io::Result<Mapping> {
+        // SAFETY: a new mapping, which replaces nothing.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                len as usize,
+                access,
+                libc::MAP_SHARED | libc::MAP_NORESERVE,
+                file.as_raw_fd(),
+                offset as libc::off_t,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        // Core dumps would hold it once for each rank.
+        // SAFETY: advice on our own mapping.
+        unsafe { libc::madvise(base, len as usize, libc::MADV_DONTDUMP) };
+        let base = NonNull::new(base.cast()).expect("mmap does not map address 0");
+        Ok(Mapping { base, len: len as usize })
+    }
 }
 
 // SAFETY: the mapping belongs to no thread; all access to it goes through atomics and raw copies.
@@ -38,8 +80,13 @@ unsafe impl Send for Segment {}
 // SAFETY: see above.
 unsafe impl Sync for Segment {}
 
-/// A fresh file of the size of `shape`, whose size nobody can change any more.
-pub fn create(shape: &Shape) -> Result<File, Refused> {
+/// Fresh files of the sizes of `shape`.
+pub fn create(shape: &Shape) -> Result<Files, Refused> {
+    Ok(Files { segment: sealed(shape.segment())?, arenas: sealed(shape.arenas())? })
+}
+
+/// A fresh file of `len` bytes, whose size nobody can change any more.
+fn sealed(len: u64) -> Result<File, Refused> {
     let sealing = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     let memfd = |flags| {
         // SAFETY: the name is a C string.
@@ -51,7 +98,7 @@ pub fn create(shape: &Shape) -> Result<File, Refused> {
     let file = memfd(sealing | libc::MFD_NOEXEC_SEAL)
         .or_else(|_| memfd(sealing))
         .map_err(refused("memfd_create"))?;
-    file.set_len(shape.total()).map_err(refused("ftruncate of the shared segment"))?;
+    file.set_len(len).map_err(refused("ftruncate of the shared segment"))?;
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
     // SAFETY: fcntl on our own descriptor. A kernel that refuses seals leaves us no worse off.
     unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) };
@@ -59,38 +106,44 @@ pub fn create(shape: &Shape) -> Result<File, Refused> {
 }
 
 impl Segment {
-    /// Maps `file`, which [`create`] made for `shape` (perhaps in another process).
-    pub fn map(file: File, shape: Shape) -> Result<Segment, Refused> {
-        let total = shape.total();
-        let len = file.metadata().map_err(refused("fstat of the shared segment"))?.len();
-        if len < total {
-            let error = io::Error::other(format!("it has {len} bytes instead of {total}"));
-            return Err(Refused { what: "checking the shared segment", error });
+    /// Maps the segment of `files`, which [`create`] made for `shape` (perhaps in another process).
+    pub fn map(files: Files, shape: Shape) -> Result<Segment, Refused> {
+        let total = shape.segment();
+        for (file, least) in [(&files.segment, total), (&files.arenas, shape.arenas())] {
+            let len = file.metadata().map_err(refused("fstat of the shared segment"))?.len();
+            if len < least {
+                let error = io::Error::other(format!("it has {len} bytes instead of {least}"));
+                return Err(Refused { what: "checking the shared segment", error });
+            }
         }
-        // SAFETY: a new mapping at an address that the kernel chooses.
-        let base = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                total as usize,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_NORESERVE,
-                file.as_raw_fd(),
-                0,
-            )
-        };
-        if base == libc::MAP_FAILED {
-            return Err(refused("mmap of the shared segment")(io::Error::last_os_error()));
-        }
-        // Core dumps would hold the whole segment once for each rank.
-        // SAFETY: advice on our own mapping.
-        unsafe { libc::madvise(base, total as usize, libc::MADV_DONTDUMP) };
-        let base = NonNull::new(base.cast()).expect("mmap does not map address 0");
-        Ok(Segment { base, arenas: shape.arena_of(0), total, shape, file })
+        let mapping = Mapping::new(&files.segment, 0, total, libc::PROT_READ | libc::PROT_WRITE)
+            .map_err(refused("mmap of the shared segment"))?;
+        Ok(Segment { base: mapping.base, total, shape, files, arenas: Mutex::default() })
+    }
+
+    /// Reserves addresses for `len` bytes of the arena of `rank`, from its start on; nobody may touch
+    /// them before [`Segment::open`]. They stay as long as `self`.
+    pub fn reserve(&self, rank: usize, len: u64) -> io::Result<NonNull<u8>> {
+        let offset = self.shape.arena_of(rank);
+        let mapping = Mapping::new(&self.files.arenas, offset, len, libc::PROT_NONE)?;
+        self.arenas.lock().unwrap_or_else(PoisonError::into_inner).push(mapping);
+        Ok(mapping.base)
+    }
+
+    /// Lets this process touch `len` bytes at `at`, whole pages of what [`Segment::reserve`] gave.
+    ///
+    /// # Safety
+    /// They are such pages.
+    pub unsafe fn open(&self, at: NonNull<u8>, len: u64) -> io::Result<()> {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: part of a mapping of ours (contract): access to it is only added.
+        let failed = unsafe { libc::mprotect(at.as_ptr().cast(), len as usize, access) };
+        if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
     /// Writes the header. The lowest rank does it, before others know of the segment.
     pub fn found(&self) {
-        self.header().total.store(self.shape.total(), Ordering::Relaxed);
+        self.header().total.store(self.size(), Ordering::Relaxed);
         self.header().secret.store(crate::connect::random(), Ordering::Relaxed);
         self.header().magic.store(MAGIC, Ordering::Release);
     }
@@ -98,21 +151,20 @@ impl Segment {
     /// True if the header is what [`Segment::found`] writes.
     pub fn is_founded(&self) -> bool {
         self.header().magic.load(Ordering::Acquire) == MAGIC
-            && self.header().total.load(Ordering::Relaxed) == self.shape.total()
+            && self.header().total.load(Ordering::Relaxed) == self.size()
     }
 
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    pub fn file(&self) -> &File {
-        &self.file
+    /// Bytes of both files.
+    fn size(&self) -> u64 {
+        self.shape.segment() + self.shape.arenas()
     }
 
-    /// First byte of the arena of `rank`.
-    #[inline]
-    pub fn arena_of(&self, rank: usize) -> u64 {
-        self.arenas + rank as u64 * self.shape.arena
+    pub fn files(&self) -> &Files {
+        &self.files
     }
 
     /// The byte at `offset`.
@@ -124,12 +176,6 @@ impl Segment {
         assert!(offset <= self.total);
         // SAFETY: inside the mapping.
         unsafe { self.base.add(offset as usize) }
-    }
-
-    /// Offset of the byte at `address`, if it lies in the segment.
-    pub fn offset_of(&self, address: *const u8) -> Option<u64> {
-        let offset = (address.addr() as u64).checked_sub(self.base.addr().get() as u64)?;
-        (offset < self.total).then_some(offset)
     }
 
     pub fn header(&self) -> &Header {
@@ -174,8 +220,12 @@ impl Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours and nothing of it outlives the segment (`pair`, and the
-        // lifetimes of the other references).
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.total as usize) };
+        let arenas = self.arenas.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let all = [Mapping { base: self.base, len: self.total as usize }];
+        for mapping in all.iter().chain(&*arenas) {
+            // SAFETY: the mapping is ours and nothing of it outlives the segment (`pair`, and the
+            // lifetimes of the other references).
+            unsafe { libc::munmap(mapping.base.as_ptr().cast(), mapping.len) };
+        }
     }
 }

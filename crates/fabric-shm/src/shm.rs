@@ -7,6 +7,8 @@ use crate::control::Control;
 use crate::messages::Peer;
 use crate::multicast::{MULTICAST_MAX, Speaker};
 use crate::poll_bell::{PollBell, Sleeper};
+use crate::promise::Promises;
+use crate::reach::View;
 use crate::ring::INLINE;
 use crate::segment::Segment;
 use crate::sync::Ordering;
@@ -29,8 +31,8 @@ pub struct Options {
     /// Try cross-memory attach for the program's own memory. If not, or if the system does not
     /// permit it, [`Capabilities::direct`] is false.
     pub cma: bool,
-    /// Memory that the boxes of all pairs may take together when all are in use, in bytes. The
-    /// lowest rank's choice holds for all.
+    /// Memory that the boxes of all pairs may take together when all are in use, in bytes; at least 4 MiB a
+    /// rank, unless it is 0. The lowest rank's choice holds for all.
     pub box_budget: u64,
     /// Address space for the whole segment, in bytes, beside what the system's limits allow. The
     /// lowest rank's choice holds for all.
@@ -68,6 +70,7 @@ pub struct Shm {
     pub(crate) groups: RefCell<Vec<GroupId>>,
     pub(crate) multicasts_seen: Cell<u64>,
     pub(crate) arena: RefCell<Arena>,
+    pub(crate) promises: Promises,
     pub(crate) options: Options,
     pub(crate) fault: RefCell<Option<Fault>>,
     pub(crate) faulty: Cell<bool>,
@@ -78,8 +81,8 @@ pub struct Shm {
     pub(crate) segment: Arc<Segment>,
 }
 
-// SAFETY: what is not `Send` by itself are the pointers in `Counters`, `Peer` and its rings, and the
-// shared ownership of the former. They point to the heap, and into the segment, which `segment`
+// SAFETY: what is not `Send` by itself are the pointers in `Counters`, `Peer`, its rings and its view, and
+// the shared ownership of the former. They point to the heap, and into the segment, which `segment`
 // keeps mapped; neither belongs to a thread. Another owner of the counters is a fabric of the same
 // process, which moves to another thread together with this one. `Shm` is not `Sync`.
 unsafe impl Send for Shm {}
@@ -107,7 +110,12 @@ impl Shm {
         let rank = bootstrap.rank();
         let segment = Arc::new(connect::segment(bootstrap, &options)?);
         let probe = Box::new(connect::random());
-        connect::introduce(segment.control(rank), &probe, segment.at(0).as_ptr());
+        let own = View::of_own(&segment, rank).map_err(|error| ConnectError::System {
+            what: "reserving addresses for shared memory",
+            error,
+        })?;
+        connect::introduce(segment.control(rank), &probe, own.base().as_ptr());
+        let arena = RefCell::new(Arena::new(own.reserved()));
         let bell = OnceCell::new();
         if options.polls {
             let bound = PollBell::bind(&segment, rank).map_err(|error| ConnectError::System {
@@ -120,7 +128,9 @@ impl Shm {
         let size = segment.shape().ranks;
         // SAFETY: every rank connects once, so each end of each box has one user; the peers are
         // dropped with `segment`.
-        let peers = (0..size).map(|peer| unsafe { Peer::new(&segment, rank, peer) }).collect();
+        let mut peers: Box<[Peer]> =
+            (0..size).map(|peer| unsafe { Peer::new(&segment, rank, peer) }).collect();
+        peers[rank].view = own;
         Ok(Shm {
             rank,
             counters,
@@ -132,7 +142,8 @@ impl Shm {
             speaker: Speaker::default(),
             groups: RefCell::default(),
             multicasts_seen: Cell::new(0),
-            arena: RefCell::new(Arena::new(segment.shape().arena)),
+            arena,
+            promises: Promises::default(),
             options,
             fault: RefCell::new(None),
             faulty: Cell::new(false),
@@ -167,7 +178,7 @@ impl Shm {
 
     /// Bytes that this process has allocated for its peers to reach.
     pub fn allocated(&self) -> u64 {
-        self.arena.borrow().used(self.segment.shape().arena)
+        self.arena.borrow().used()
     }
 
     /// Number of processors for all ranks of this machine together, at least 1.
@@ -433,7 +444,7 @@ impl Fabric for Shm {
     }
 
     fn read_at_once(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {
-        let read = self.get(peer, dst, src).is_ok();
+        let read = self.is_open(peer, src, dst.len()) && self.get(peer, dst, src).is_ok();
         if read {
             self.complete(done);
         }
@@ -441,7 +452,7 @@ impl Fabric for Shm {
     }
 
     fn write_at_once(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool {
-        self.write(peer, src, dst, done).is_ok()
+        self.is_open(peer, dst, src.len()) && self.write(peer, src, dst, done).is_ok()
     }
 
     fn send_at_once(&self, peer: usize, head: Head) -> bool {

@@ -1,5 +1,6 @@
-//! An abstract Unix socket that hands a descriptor to processes of the same user.
+//! An abstract Unix socket that hands two descriptors to processes of the same user.
 
+use crate::segment::Files;
 use std::fs::File;
 use std::io::{self, Error, ErrorKind};
 use std::mem::{MaybeUninit, size_of};
@@ -8,18 +9,18 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
-/// Four numbers that go with the descriptor.
+/// Four numbers that go with the descriptors.
 pub type Words = [u64; 4];
 
 pub fn listen(name: &str) -> io::Result<UnixListener> {
     UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)
 }
 
-/// Gives `file` and `words` to `clients` processes of this user; strangers are sent away.
+/// Gives `files` and `words` to `clients` processes of this user; strangers are sent away.
 pub fn serve(
     listener: &UnixListener,
     clients: usize,
-    file: &File,
+    files: &Files,
     words: Words,
     patience: Duration,
 ) -> io::Result<()> {
@@ -32,7 +33,7 @@ pub fn serve(
         }
         let (stream, _) = listener.accept()?;
         // SAFETY: no pointers.
-        if user(&stream)? == unsafe { libc::geteuid() } && send(&stream, file, words).is_ok() {
+        if user(&stream)? == unsafe { libc::geteuid() } && send(&stream, files, words).is_ok() {
             served += 1;
         }
     }
@@ -40,7 +41,7 @@ pub fn serve(
 }
 
 /// Connects to `name`, which must belong to this user, and takes what [`serve`] gives.
-pub fn fetch(name: &str, patience: Duration) -> io::Result<(File, Words)> {
+pub fn fetch(name: &str, patience: Duration) -> io::Result<(Files, Words)> {
     let stream = UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?)?;
     // SAFETY: no pointers.
     if user(&stream)? != unsafe { libc::geteuid() } {
@@ -84,12 +85,11 @@ fn user(stream: &UnixStream) -> io::Result<libc::uid_t> {
     if result == 0 { Ok(credentials.uid) } else { Err(Error::last_os_error()) }
 }
 
-/// Room for the control message with one descriptor, aligned as its header must be.
+/// Room for the control message with both descriptors, aligned as its header must be.
 #[repr(C)]
 struct Control {
     header: libc::cmsghdr,
-    fd: RawFd,
-    padding: RawFd,
+    fds: [RawFd; 2],
 }
 
 /// A message header that names `words` and `control`.
@@ -110,24 +110,25 @@ fn message(
 
 fn control_len() -> usize {
     // SAFETY: arithmetic only.
-    unsafe { libc::CMSG_LEN(size_of::<RawFd>() as u32) as usize }
+    unsafe { libc::CMSG_LEN(size_of::<[RawFd; 2]>() as u32) as usize }
 }
 
-fn send(stream: &UnixStream, file: &File, mut words: Words) -> io::Result<()> {
+fn send(stream: &UnixStream, files: &Files, mut words: Words) -> io::Result<()> {
     let mut io = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
     let header = libc::cmsghdr {
         cmsg_len: control_len() as _,
         cmsg_level: libc::SOL_SOCKET,
         cmsg_type: libc::SCM_RIGHTS,
     };
-    let mut control = MaybeUninit::new(Control { header, fd: file.as_raw_fd(), padding: 0 });
+    let fds = [files.segment.as_raw_fd(), files.arenas.as_raw_fd()];
+    let mut control = MaybeUninit::new(Control { header, fds });
     let message = message(&mut io, &mut words, &mut control);
     // SAFETY: `message` names live memory of the stated lengths.
     let n = unsafe { libc::sendmsg(stream.as_raw_fd(), &message, libc::MSG_NOSIGNAL) };
     if n == size_of::<Words>() as isize { Ok(()) } else { Err(Error::last_os_error()) }
 }
 
-fn receive(stream: &UnixStream) -> io::Result<(File, Words)> {
+fn receive(stream: &UnixStream) -> io::Result<(Files, Words)> {
     let mut words = [0; 4];
     let mut io = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
     let mut control = MaybeUninit::<Control>::zeroed();
@@ -140,18 +141,29 @@ fn receive(stream: &UnixStream) -> io::Result<(File, Words)> {
     // SAFETY: zeroed before, and any bytes are a valid `Control`.
     let control = unsafe { control.assume_init() };
     let header = &control.header;
-    let named = message.msg_controllen as usize >= control_len()
+    let named = message.msg_controllen as usize >= size_of::<libc::cmsghdr>()
         && header.cmsg_level == libc::SOL_SOCKET
         && header.cmsg_type == libc::SCM_RIGHTS;
-    if !named {
-        return Err(Error::new(ErrorKind::InvalidData, "no descriptor came with the message"));
-    }
-    // SAFETY: the kernel made this descriptor for us.
-    let file = unsafe { File::from_raw_fd(control.fd) };
+    let came = if named { header.cmsg_len } else { 0 };
+    // SAFETY: the kernel made the descriptors that came for us.
+    let files = control
+        .fds
+        .iter()
+        .take(came.saturating_sub(size_of::<libc::cmsghdr>()) / size_of::<RawFd>())
+        .map(|&fd| unsafe { File::from_raw_fd(fd) });
+    let files: Vec<File> = files.collect();
+    let Ok([segment, arenas]) = <[File; 2]>::try_from(files) else {
+        // The kernel leaves out what the limit on open files does not allow.
+        let full = message.msg_flags & libc::MSG_CTRUNC != 0;
+        return Err(match full {
+            true => Error::from_raw_os_error(libc::EMFILE),
+            false => Error::new(ErrorKind::InvalidData, "no descriptor came with the message"),
+        });
+    };
     if n as usize != size_of::<Words>() {
         return Err(Error::new(ErrorKind::UnexpectedEof, "the lowest rank is gone"));
     }
-    Ok((file, words))
+    Ok((Files { segment, arenas }, words))
 }
 
-const _: () = assert!(std::mem::offset_of!(Control, fd) == size_of::<libc::cmsghdr>());
+const _: () = assert!(std::mem::offset_of!(Control, fds) == size_of::<libc::cmsghdr>());

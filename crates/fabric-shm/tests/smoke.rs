@@ -82,7 +82,7 @@ fn a_full_arena_is_an_error_and_not_the_end() {
     let options = Options { segment_limit: 8 << 20, ..Options::default() };
     run(1, options, |shm, _| {
         let error = shm.allocate(8 << 20).unwrap_err();
-        assert!(matches!(error.cause(), Cause::System { .. }), "{error}");
+        assert!(matches!(error.cause(), Cause::NoRoom { memory: false, .. }), "{error}");
         let region = shm.allocate(4 << 20).unwrap();
         shm.withdraw(region);
         shm.withdraw(shm.allocate(4 << 20).unwrap());
@@ -145,9 +145,89 @@ fn many_ranks_cost_what_they_touch() {
         assert_eq!(message.head.0[0] as usize, (shm.rank() + 47) % 48);
         shm.release(message);
         world.fence().unwrap();
-        // All 48 ranks in this process: shared pages that anybody touched, in pages of 4 KiB.
-        let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-        let shared: usize = statm.split(' ').nth(2).unwrap().parse().unwrap();
-        assert!(shared < 64 << 20 >> 12, "{shared} shared pages");
+        // All 48 ranks in this process: what anybody touched.
+        assert!(resident() < 64 << 20, "{} bytes resident", resident());
+    });
+}
+
+/// Publishes an address, and gives that of the other rank of two.
+fn exchange(world: &mut dyn Bootstrap, key: &str, at: RemoteAddr) -> RemoteAddr {
+    world.put(key, &at.words().map(u64::to_ne_bytes).concat()).unwrap();
+    world.fence().unwrap();
+    let bytes = world.get(1 - world.rank(), key).unwrap();
+    RemoteAddr::from_words(std::array::from_fn(|i| {
+        u64::from_ne_bytes(bytes[8 * i..][..8].try_into().unwrap())
+    }))
+}
+
+#[test]
+fn arenas_are_opened_as_they_grow_and_no_further() {
+    run(2, Options::default(), |shm, world| {
+        let peer = 1 - shm.rank();
+        let small = shm.allocate(4096).unwrap();
+        let first = exchange(world, "small", small.remote);
+        let view = shm.mapped(peer, first, 4096).unwrap();
+        view.part(0, 1).fill(&[1]);
+        // What the owner has not opened is nobody's: it would be memory that was never promised.
+        let beyond = first.offset(64 << 20);
+        let error = shm.write(peer, sge(&mut [1; 8]), beyond, None).unwrap_err();
+        assert!(matches!(error.cause(), Cause::Corrupt { .. }), "{error}");
+        assert!(!shm.write_at_once(peer, sge(&mut [1; 8]), beyond, None));
+        world.fence().unwrap();
+        // More than what a peer reserves at first, twice, so that it maps the arena anew.
+        for (i, len) in [100usize << 20, 300 << 20].into_iter().enumerate() {
+            let large = shm.allocate(len).unwrap();
+            let last = exchange(world, &format!("large{i}"), large.remote).offset(len as u64 - 8);
+            // A signal handler does not open it.
+            assert!(!shm.write_at_once(peer, sge(&mut [3; 8]), last, None));
+            shm.write(peer, sge(&mut [i as u8 + 5; 8]), last, None).unwrap();
+            assert!(shm.read_at_once(peer, sge(&mut [0; 8]), last, None));
+            world.fence().unwrap();
+            let mut got = [0; 8];
+            large.local.part(len - 8, 8).read(&mut got);
+            assert_eq!(got, [i as u8 + 5; 8]);
+        }
+        // The old place shows the same memory.
+        view.part(1, 1).fill(&[2]);
+        world.fence().unwrap();
+        let mut got = [0; 2];
+        small.local.part(0, 2).read(&mut got);
+        assert_eq!(got, [1, 2]);
+        assert!(resident() < 64 << 20, "{} bytes resident", resident());
+        world.fence().unwrap();
+    });
+}
+
+/// Bytes that this process has touched of shared memory.
+fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    statm.split(' ').nth(2).unwrap().parse::<u64>().unwrap() << 12
+}
+
+#[test]
+fn more_than_the_machine_has_is_not_promised_by_all_ranks_together() {
+    run(2, Options::default(), |shm, world| {
+        let mut regions = Vec::new();
+        let fault = loop {
+            match shm.allocate(1 << 30) {
+                Ok(region) => regions.push(region),
+                Err(fault) => break fault,
+            }
+        };
+        assert!(matches!(fault.cause(), Cause::NoRoom { .. }), "{fault}");
+        world.put("count", &[u8::try_from(regions.len()).unwrap_or(u8::MAX)]).unwrap();
+        world.fence().unwrap();
+        let other = world.get(1 - world.rank(), "count").unwrap()[0];
+        let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap();
+        let total = meminfo.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() >> 20;
+        assert!(regions.len() + other as usize <= total + 1 || other == u8::MAX);
+        world.fence().unwrap();
+        // What is given back can be promised again.
+        let some = !regions.is_empty();
+        regions.into_iter().for_each(|region| shm.withdraw(region));
+        world.fence().unwrap();
+        if some {
+            shm.withdraw(shm.allocate(1 << 30).unwrap());
+        }
     });
 }

@@ -27,6 +27,9 @@ pub enum Cause {
     Unsupported { rank: usize, what: &'static str },
     /// The operating system refused `what` with `errno`.
     System { what: &'static str, errno: i32 },
+    /// No room for `asked` bytes that peers reach: `bound` leaves `left` of them. `memory`: it is a
+    /// bound on memory; else on the address space that is kept for such memory.
+    NoRoom { asked: u64, left: u64, memory: bool, bound: String },
     /// The deadline of a wait passed.
     TimedOut,
     /// A message was longer than the operation expected, in bytes; `rank` is the sender's in the
@@ -97,6 +100,15 @@ impl fmt::Display for Fault {
             Cause::System { what, errno } => {
                 write!(f, "{what}: {}", std::io::Error::from_raw_os_error(*errno))
             }
+            Cause::NoRoom { asked, left, memory, bound } => {
+                let kind = if *memory { "memory" } else { "address space for memory" };
+                let (asked, left) = (Bytes(*asked), Bytes(*left));
+                write!(
+                    f,
+                    "no room for {asked} of {kind} that other processes reach: {bound} leaves {left}"
+                )?;
+                f.write_str("; ask for less, or start fewer processes on a node")
+            }
             Cause::TimedOut => write!(f, "the time limit passed"),
             Cause::Truncated { rank, expected, got } => {
                 let what = format_args!("a message of {got} bytes came from rank {rank}");
@@ -107,3 +119,41 @@ impl fmt::Display for Fault {
 }
 
 impl std::error::Error for Fault {}
+
+/// A number of bytes, for people: exactly, and in the largest unit that fits.
+struct Bytes(u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+        write!(f, "{} bytes", self.0)?;
+        let steps = self.0.checked_ilog2().unwrap_or(0) as usize / 10;
+        match steps.checked_sub(1) {
+            Some(unit) => {
+                let value = self.0 as f64 / f64::powi(1024.0, steps as i32);
+                write!(f, " ({value:.1} {})", UNITS[unit])
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_room_names_what_was_asked_and_what_is_left() {
+        let bound = "the machine's memory".to_owned();
+        let fault =
+            Fault::from(Cause::NoRoom { asked: 16 << 40, left: 3 << 29, memory: true, bound });
+        let text = fault.to_string();
+        for part in
+            ["17592186044416 bytes (16.0 TiB)", "1610612736 bytes (1.5 GiB)", "machine's memory"]
+        {
+            assert!(text.contains(part), "{text}");
+        }
+        assert_eq!(Bytes(0).to_string(), "0 bytes");
+        assert_eq!(Bytes(u64::MAX).to_string(), "18446744073709551615 bytes (16.0 EiB)");
+    }
+}

@@ -68,7 +68,7 @@ impl From<Fault> for Error {
         let class = match fault.cause() {
             Cause::PeerLost { .. } => class::PROC_ABORTED,
             Cause::Truncated { .. } => class::TRUNCATE,
-            Cause::System { .. } => class::NO_MEM,
+            Cause::System { .. } | Cause::NoRoom { .. } => class::NO_MEM,
             Cause::Corrupt { .. } | Cause::Unsupported { .. } => class::INTERN,
             Cause::Cancelled | Cause::Revoked | Cause::TimedOut => class::OTHER,
         };

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::state::{Phase, state};
 use crate::types::Info;
 use std::ffi::{c_int, c_void};
-use weft_fabric::{Fabric, Region};
+use weft_fabric::{Cause, Fabric, Region};
 
 /// Alignment of what malloc gives, as of the fabric's memory: a cache line.
 const ALIGN: usize = 64;
@@ -16,7 +16,7 @@ pub(crate) unsafe fn alloc_mem(size: isize, info: Info, baseptr: *mut c_void) ->
     optional_info(info)?;
     let len = usize::try_from(size)
         .map_err(|_| Error::new(MPI_ERR_ARG, format_args!("argument size = {size} is negative")))?;
-    let (address, region) = match shared(len) {
+    let (address, region) = match shared(len)? {
         Some(region) => (region.local.ptr().cast(), Some(region)),
         None => (private(len)?, None),
     };
@@ -25,14 +25,19 @@ pub(crate) unsafe fn alloc_mem(size: isize, info: Info, baseptr: *mut c_void) ->
     unsafe { store(baseptr.cast::<*mut c_void>(), address, "baseptr") }
 }
 
-/// Memory that peers can reach directly. `None` where there is no fabric or it is full: any memory
-/// can be communicated.
-fn shared(len: usize) -> Option<Region> {
+/// Memory that peers can reach directly. `None` where there is no fabric, or its addresses are used up:
+/// any memory can be communicated. Where there is no memory, malloc would only promise it.
+fn shared(len: usize) -> Result<Option<Region>, Error> {
     let state = state();
-    if len == 0 || state.phase.get() != Phase::Running {
-        return None;
+    let engine = state.engine.get().filter(|_| len > 0 && state.phase.get() == Phase::Running);
+    let Some(engine) = engine else { return Ok(None) };
+    match engine.endpoint().fabric().allocate(len) {
+        Ok(region) => Ok(Some(region)),
+        Err(fault) if matches!(fault.cause(), Cause::NoRoom { memory: true, .. }) => {
+            Err(fault.into())
+        }
+        Err(_) => Ok(None),
     }
-    state.engine.get()?.endpoint().fabric().allocate(len).ok()
 }
 
 fn private(len: usize) -> Result<*mut c_void, Error> {
@@ -42,7 +47,10 @@ fn private(len: usize) -> Result<*mut c_void, Error> {
     if failed == 0 {
         return Ok(address);
     }
-    Err(Error::new(MPI_ERR_NO_MEM, format_args!("argument size = {len}: no such memory is free")))
+    let text = format_args!(
+        "argument size = {len}: the system has no such memory (ulimit -v, the machine's memory); ask for less"
+    );
+    Err(Error::new(MPI_ERR_NO_MEM, text))
 }
 
 pub(crate) unsafe fn free_mem(base: *mut c_void) -> Result<(), Error> {

@@ -285,8 +285,10 @@ impl Core {
                 true
             }
             Err(fault)
-                if matches!(fault.cause(), Cause::Unsupported { .. } | Cause::System { .. })
-                    && send.mode == Mode::Blocks =>
+                if matches!(
+                    fault.cause(),
+                    Cause::Unsupported { .. } | Cause::System { .. } | Cause::NoRoom { .. }
+                ) && send.mode == Mode::Blocks =>
             {
                 // The program's memory cannot be reached after all: segments can.
                 send.places.clear();

@@ -1,0 +1,161 @@
+//! Memory of the arenas is promised, not filled: a page is there when it is first touched. So that it is, all ranks of
+//! the node count in the segment what they have promised, and promise no more than what the machine, its control groups
+//! and the file system have left beside what was promised and not touched yet.
+//!
+//! What other jobs have promised nobody sees, and a program's own memory is not promised by anybody: where the system
+//! breaks our promise, its OOM killer speaks, or a touch ends with SIGBUS. Where the system counts what is promised
+//! itself (`vm.overcommit_memory` is 2), it counts a page of ours when it is filled: there, we fill.
+
+use crate::cgroup;
+use crate::shm::Shm;
+use crate::sync::Ordering;
+use std::cell::{Cell, OnceCell};
+use std::os::fd::AsRawFd;
+use weft_fabric::{Cause, Fault};
+
+/// What is asked for at once, if it is to be had, so that small memory costs no look at the limits.
+const CHUNK: u64 = 256 << 10;
+
+/// One of so many bytes that are left is not promised: page tables and the program need some, too.
+const KEEP_BACK: u64 = 64;
+
+/// What this rank has promised, and where it looks for limits.
+#[derive(Debug, Default)]
+pub struct Promises {
+    /// Bytes that were asked for and belong to no page.
+    credit: Cell<u64>,
+    limits: OnceCell<Limits>,
+}
+
+#[derive(Debug)]
+struct Limits {
+    fills: bool,
+    groups: Vec<cgroup::Memory>,
+}
+
+/// How many bytes something leaves, and what it is.
+struct Left {
+    bytes: u64,
+    bound: String,
+}
+
+impl Shm {
+    fn limits(&self) -> &Limits {
+        self.promises.limits.get_or_init(|| Limits {
+            fills: std::fs::read_to_string("/proc/sys/vm/overcommit_memory")
+                .is_ok_and(|mode| mode.trim() == "2"),
+            groups: cgroup::memories(),
+        })
+    }
+
+    /// Whether memory is filled when it is promised.
+    pub(crate) fn fills(&self) -> bool {
+        self.limits().fills
+    }
+
+    /// Promises `bytes` of fresh pages.
+    pub(crate) fn promise(&self, bytes: u64) -> Result<(), Fault> {
+        let credit = &self.promises.credit;
+        if let Some(missing) = bytes.checked_sub(credit.get()).filter(|&missing| missing > 0) {
+            let asked = match self.ask(missing.next_multiple_of(CHUNK)) {
+                Ok(asked) => asked,
+                Err(_) => self.ask(missing).map_err(|left| left.refuse(bytes))?,
+            };
+            credit.set(credit.get() + asked);
+        }
+        credit.set(credit.get() - bytes);
+        Ok(())
+    }
+
+    /// Takes back a promise of pages that are fresh again.
+    pub(crate) fn forgive(&self, bytes: u64) {
+        let credit = self.promises.credit.get() + bytes;
+        let keep = credit.min(CHUNK);
+        self.promises.credit.set(keep);
+        self.segment.header().promised.0.fetch_sub(credit - keep, Ordering::AcqRel);
+    }
+
+    /// Adds `bytes` to what was promised, if there is room.
+    fn ask(&self, bytes: u64) -> Result<u64, Left> {
+        let promised = &self.segment.header().promised.0;
+        let before = promised.fetch_add(bytes, Ordering::AcqRel);
+        let left = self.left(before);
+        if left.bytes >= bytes {
+            return Ok(bytes);
+        }
+        promised.fetch_sub(bytes, Ordering::AcqRel);
+        Err(left)
+    }
+
+    /// What may still be promised beside `promised` bytes.
+    fn left(&self, promised: u64) -> Left {
+        let owed = promised.saturating_sub(self.touched());
+        let mut least = Left { bytes: machine(), bound: "the machine's free memory".to_owned() };
+        for group in &self.limits().groups {
+            if let Some(bytes) = group.left(least.bytes) {
+                let bound = format!("the memory limit of the control group {}", group.name());
+                least = Left { bytes, bound };
+            }
+        }
+        if let Some(bytes) = self.file_system().filter(|&bytes| bytes < least.bytes) {
+            least = Left { bytes, bound: "the file system of shared memory".to_owned() };
+        }
+        least.bytes = (least.bytes - least.bytes / KEEP_BACK).saturating_sub(owed);
+        least
+    }
+
+    /// Bytes that can be promised now, by anybody.
+    pub(crate) fn spare(&self) -> u64 {
+        self.left(self.segment.header().promised.0.load(Ordering::Acquire)).bytes
+    }
+
+    /// Why there are no `len` bytes: there is not so much memory, or `space` bytes are all that is left of the arena.
+    pub(crate) fn no_room(&self, len: u64, space: u64) -> Fault {
+        let left = self.left(self.segment.header().promised.0.load(Ordering::Acquire));
+        if left.bytes < len {
+            return left.refuse(len);
+        }
+        let bound =
+            "what was reserved of this process's addresses (ulimit -v, the machine's memory)";
+        Cause::NoRoom { asked: len, left: space, memory: false, bound: bound.to_owned() }.into()
+    }
+
+    /// Bytes of the arenas that somebody has touched.
+    fn touched(&self) -> u64 {
+        use std::os::unix::fs::MetadataExt;
+        self.segment.files().arenas.metadata().map_or(0, |file| file.blocks() * 512)
+    }
+
+    /// What the file system of the arenas has left, if it has a size.
+    fn file_system(&self) -> Option<u64> {
+        let mut room = std::mem::MaybeUninit::<libc::statvfs>::uninit();
+        let file = self.segment.files().arenas.as_raw_fd();
+        // SAFETY: a system call on our own descriptor, into memory of the right size.
+        if unsafe { libc::fstatvfs(file, room.as_mut_ptr()) } != 0 {
+            return None;
+        }
+        // SAFETY: filled by the call.
+        let room = unsafe { room.assume_init() };
+        (room.f_blocks > 0).then(|| room.f_bavail.saturating_mul(room.f_frsize))
+    }
+}
+
+impl Left {
+    #[cold]
+    fn refuse(self, asked: u64) -> Fault {
+        Cause::NoRoom { asked, left: self.bytes, memory: true, bound: self.bound }.into()
+    }
+}
+
+/// Memory that the machine can give without an end to others, in bytes.
+fn machine() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let field = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()
+    };
+    match field("MemAvailable:") {
+        Some(available) => (available + field("SwapFree:").unwrap_or(0)) << 10,
+        None => u64::MAX,
+    }
+}
