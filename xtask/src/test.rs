@@ -6,6 +6,7 @@ pub(crate) mod cluster;
 pub(crate) mod hollow;
 mod jobs;
 mod launchers;
+mod memory;
 mod programs;
 mod python;
 mod random;

@@ -87,6 +87,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     super::jobs::kills(&prefix, &folder()?.join("halo"), times)?;
     println!("ok   {times} jobs with a rank killed");
     tally.passed += 1;
+    super::memory::run(&prefix, tally)?;
     super::abuse::run(&prefix, tally)?;
     super::random::run(&prefix, tally)
 }
@@ -106,6 +107,10 @@ pub fn soak(prefix: &Path, times: usize) -> Result<(), String> {
         Some(reason) => println!("{reason}"),
         None => println!("ok   messages and collective calls of more than 2^31 bytes"),
     }
+    let many = Plan { args: vec!["all".to_owned()], timeout: 900, ..Plan::new() };
+    let output = one(prefix, &folder()?.join("many"), 1024, &many, &[])?;
+    print!("{output}");
+    println!("ok   1024 ranks on this machine");
     for name in ["semantics", "collectives", "threads", "children"] {
         for _ in 0..times / 10 {
             one(prefix, &folder()?.join(name), 3, &Plan::new(), &[])?;

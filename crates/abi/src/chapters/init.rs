@@ -173,12 +173,18 @@ fn connect(state: &State) -> Result<(), String> {
     let spin = settings::number("WEFT_SPIN_US")?;
     let mut selection = crate::chapters::collectives::selection()?;
     settings::publish();
+    *state.bootstrap.borrow_mut() = None;
     let mut bootstrap = weft_bootstrap::from_environment().map_err(|e| e.to_string())?;
     let (rank, nodes) = (bootstrap.rank(), bootstrap.nodes());
-    let node = Node::connect(&mut *bootstrap).map_err(|why| {
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        format!("rank {rank} on {}: {why}", host.trim())
-    })?;
+    let node = match Node::connect(&mut *bootstrap) {
+        Ok(node) => node,
+        Err(why) => {
+            // If the job ends for it, the launcher says so: once, though all ranks have the same trouble.
+            *state.bootstrap.borrow_mut() = Some(bootstrap);
+            let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+            return Err(format!("rank {rank} on {}: {why}", host.trim()));
+        }
+    };
     if settings::number("WEFT_VERBOSE")? != 0
         && nodes.iter().position(|&n| n == nodes[rank]) == Some(rank)
     {
