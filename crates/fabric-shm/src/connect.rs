@@ -52,7 +52,8 @@ impl fmt::Display for ConnectError {
             ),
             TooManyRanks { ranks, limit } => write!(
                 f,
-                "{ranks} processes on one machine, but shared memory connects at most {limit}"
+                "{ranks} processes on one machine, but shared memory connects at most {limit}; start \
+                 fewer on each machine"
             ),
             NoRoom { limit, ranks } => write!(
                 f,

@@ -84,7 +84,10 @@ mod by_number {
 fn describe(signal: Signal) -> String {
     let meaning = match signal {
         Signal::SIGSEGV => "segmentation fault",
-        Signal::SIGBUS => "bus error: memory or a file shorter than its mapping",
+        Signal::SIGBUS => {
+            "bus error: memory that was promised is used up (the machine's, or a control group's), or a file is \
+             shorter than its mapping"
+        }
         Signal::SIGFPE => "arithmetic error",
         Signal::SIGILL => "illegal instruction",
         Signal::SIGABRT => "abort",

@@ -26,7 +26,7 @@ use crate::options::{Bind, Options};
 use crate::output::Sink;
 use crate::service::{View, stranded};
 use crate::spawn::{self, Inheritance};
-use crate::supervisor::{become_supervisor, new_job, standard};
+use crate::supervisor::{become_supervisor, new_job, raise_files, standard};
 use link::Link;
 use report::Report;
 
@@ -119,6 +119,8 @@ impl Head {
         inheritance: Inheritance,
     ) -> Result<Head, Box<dyn std::error::Error>> {
         become_supervisor()?;
+        // Two pipes a host.
+        raise_files(inheritance, 2 * options.hosts.len(), "hosts", options.hosts.len())?;
         control.set_nonblocking(true)?;
         let mut set = SigSet::empty();
         set.add(Signal::SIGCHLD);
@@ -157,7 +159,7 @@ impl Head {
                 continue;
             }
             let name = self.options.hosts[host].name.clone();
-            match Link::start(&self.options, &name, ranks.clone(), self.inheritance.mask) {
+            match Link::start(&self.options, &name, ranks.clone(), self.inheritance) {
                 Ok(link) => {
                     for rank in ranks {
                         self.places[rank] = self.links.len();

@@ -28,6 +28,14 @@ pub struct Inheritance {
     pub files: (rlim_t, rlim_t),
 }
 
+impl Inheritance {
+    /// Gives this process the limit on open files that the user had, and not ours. For between fork and
+    /// exec: one system call.
+    pub fn restore_files(&self) {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, self.files.0, self.files.1);
+    }
+}
+
 /// A rank that was started.
 pub struct Started {
     /// Its process.
@@ -102,7 +110,7 @@ pub fn start(
             // A set that the kernel no longer allows is no reason not to run.
             let _ = sched_setaffinity(Pid::from_raw(0), set);
         }
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, inheritance.files.0, inheritance.files.1);
+        inheritance.restore_files();
         // Ctrl-\ on a terminal reaches the whole group, and is a question to mpiexec.
         // SAFETY: ignoring a signal installs no handler.
         unsafe { signal(Signal::SIGQUIT, SigHandler::SigIgn) }?;

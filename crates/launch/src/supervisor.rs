@@ -130,6 +130,24 @@ pub fn become_supervisor() -> std::io::Result<()> {
     Ok(())
 }
 
+/// Raises this process's limit on open files as far as it may be, or says that it does not suffice for
+/// `count` of `what`, which need so many.
+pub fn raise_files(
+    inheritance: Inheritance,
+    needed: usize,
+    what: &str,
+    count: usize,
+) -> std::io::Result<()> {
+    let (hard, needed) = (inheritance.files.1, needed as u64 + 64);
+    let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    if needed <= hard {
+        return Ok(());
+    }
+    Err(std::io::Error::other(format!(
+        "{count} {what} need {needed} open files, and the limit is {hard}; raise it (ulimit -Hn), or start fewer"
+    )))
+}
+
 /// Standard output or error, for the whole life of the process.
 pub fn standard(output: bool) -> BorrowedFd<'static> {
     // SAFETY: Rust's runtime makes sure that descriptors 1 and 2 are open, and nobody closes them.
@@ -145,17 +163,9 @@ impl Supervisor {
         inheritance: Inheritance,
     ) -> std::io::Result<Self> {
         become_supervisor()?;
-        let hard = inheritance.files.1;
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
         // Two pipes and a connection each, and whoever has not said yet which rank it is.
-        let needed = (4 * part.ranks.len() + SPARE_STRANGERS) as u64 + 64;
-        if needed > hard {
-            return Err(std::io::Error::other(format!(
-                "{} ranks need {needed} open files on this host, and the limit is {hard}; raise it \
-                 (ulimit -Hn), or start fewer ranks",
-                part.ranks.len()
-            )));
-        }
+        let ranks = part.ranks.len();
+        raise_files(inheritance, 4 * ranks + SPARE_STRANGERS, "ranks on this host", ranks)?;
         control.set_nonblocking(true)?;
         let mut set = SigSet::empty();
         set.add(Signal::SIGCHLD);

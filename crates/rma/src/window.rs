@@ -41,6 +41,15 @@ pub enum Memory {
 }
 
 impl Memory {
+    /// Bytes of this rank.
+    fn len(&self) -> usize {
+        match self {
+            Memory::Own(memory) => memory.len(),
+            Memory::Allocate { len, .. } | Memory::Share { len, .. } => *len,
+            Memory::Nothing => 0,
+        }
+    }
+
     fn flavor(&self) -> Flavor {
         match self {
             Memory::Own(_) => Flavor::Create,
@@ -135,15 +144,26 @@ impl<F: Fabric> Window<F> {
                     && options.atomics.by_adapters(mine.memory.len()),
             }
             .encode(),
-            Err(_) => [u64::MAX; shown::WORDS],
+            // Nothing that a window can have; and what it would have been.
+            Err(_) => {
+                let mut words = [u64::MAX; shown::WORDS];
+                words[0] = brings.len() as u64;
+                words
+            }
         };
-        let all = gather(&comm, words).await?;
+        let told = gather(&comm, words).await?;
         let all: Option<Box<[Shown]>> =
-            all.iter().map(|&words| Shown::decode(words, size)).collect();
+            told.iter().map(|&words| Shown::decode(words, size)).collect();
         let (mine, control) = made?;
         let Some(all) = all else {
             mine.give_back(fabric);
-            let text = "another rank could not make its part of the window";
+            let refused = |words: &[u64; shown::WORDS]| Shown::decode(*words, size).is_none();
+            let rank = told.iter().position(refused).unwrap_or(me);
+            let text = format_args!(
+                "rank {rank} could not make its part of the window, {} bytes; ask for less there, or start fewer \
+                 processes on its node",
+                told[rank][0]
+            );
             return Err(Error::new(class::NO_MEM, text));
         };
         let window = Rc::new(Window {
@@ -354,7 +374,18 @@ impl Mine {
         // Only rank 0's counts: the others get it in one exchange with everybody's share of it.
         let [at, ..] = gather(comm, start).await?[..] else { return Err(out_of_memory(total)) };
         if at == [0; 4] {
-            return Err(region.err().unwrap_or_else(|| out_of_memory(total)));
+            // The others see the same limits: so all can say which one it is.
+            let why = |total| match fabric.allocate_on_node(total) {
+                Err(fault) => fault.into(),
+                Ok(region) => {
+                    fabric.withdraw(region);
+                    out_of_memory(total as u64)
+                }
+            };
+            return Err(match region {
+                Err(error) if comm.rank() == 0 => error,
+                _ => usize::try_from(total).map_or_else(|_| out_of_memory(total), why),
+            });
         }
         let holder = comm.group().ranks()[0] as usize;
         let at = weft_fabric::RemoteAddr::from_words(at).offset(places[comm.rank()]);
@@ -378,7 +409,11 @@ impl Mine {
 }
 
 fn out_of_memory(len: u64) -> Error {
-    Error::new(class::NO_MEM, format_args!("{len} bytes of memory that all ranks see are not free"))
+    let text = format_args!(
+        "no room for {len} bytes of memory that all ranks see, which the communicator's rank 0 allocates; ask for less, or \
+         start fewer processes on a node"
+    );
+    Error::new(class::NO_MEM, text)
 }
 
 /// Memory of the fabric is aligned to so much.

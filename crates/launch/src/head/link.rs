@@ -10,11 +10,12 @@ use std::time::Instant;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::prctl;
-use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::signal::{SigmaskHow, Signal, sigprocmask};
 
 use crate::frames::{Down, MAGIC, Up, encode, take};
 use crate::hosts::is_local;
 use crate::options::Options;
+use crate::spawn::Inheritance;
 
 /// What reaches a host where nothing else is asked for. Without a terminal there is nobody who could
 /// type a password.
@@ -79,7 +80,7 @@ impl Link {
         options: &Options,
         host: &str,
         ranks: Vec<usize>,
-        mask: SigSet,
+        inheritance: Inheritance,
     ) -> io::Result<Link> {
         let line = command(options, host)?;
         let mut command = Command::new(&line[0]);
@@ -87,7 +88,8 @@ impl Link {
         let prepare = move || {
             // What is reached through it ends with it.
             prctl::set_pdeathsig(Signal::SIGKILL)?;
-            sigprocmask(SigmaskHow::SIG_SETMASK, Some(&mask), None)?;
+            inheritance.restore_files();
+            sigprocmask(SigmaskHow::SIG_SETMASK, Some(&inheritance.mask), None)?;
             Ok(())
         };
         // SAFETY: between fork and exec `prepare` makes system calls only; it neither allocates nor
