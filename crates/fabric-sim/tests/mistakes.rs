@@ -119,6 +119,13 @@ fn each_mistake_is_named_with_file_line_and_what_is_allowed() {
         // Evidence.
         ("[\"c; d\"]", "[\"c; d\", \"a; b\"]", 45, &["`a; b`", "once"]),
         ("[\"c; d\"]", "[\n\"c; d\",\n\"c; d\"]", 47, &["`c; d`", "once"]),
+        ("[\"c; d\"]", "[\"c; d\"]\ninformed = [\"a; b\"]", 46, &["`a; b`", "informed", "once"]),
+        (
+            "[\"c; d\"]",
+            "[\"c; d\"]\nby_construction = [\"e; f\", \"e; f\"]",
+            46,
+            &["`e; f`", "once"],
+        ),
         ("\"rail.gap_in\"", "\"rail.gapin\"", 46, &["`rail.gapin`", "rail.gap_in"]),
         ("\"rail.gap_in\"", "\n\"host.call\"", 47, &["`host.call`", "host.copy"]),
     ];

@@ -91,10 +91,22 @@ fn rails(machine: &Machine, file: &Document) -> Result<(), MachineError> {
 
 fn evidence(machine: &Machine, file: &Document) -> Result<(), MachineError> {
     let evidence = &machine.evidence;
-    for (at, row) in evidence.held_out.iter().enumerate() {
-        if evidence.fitted.contains(row) || evidence.held_out[..at].contains(row) {
-            let problem = format!("`{row}` a second time; a value is fitted or held out, once");
-            return Err(file.error_at(&format!("evidence.held_out.{at}"), problem));
+    let mut before: Vec<&String> = Vec::new();
+    let lists = [
+        ("fitted", &evidence.fitted),
+        ("informed", &evidence.informed),
+        ("by_construction", &evidence.by_construction),
+        ("held_out", &evidence.held_out),
+    ];
+    for (name, list) in lists {
+        for (at, row) in list.iter().enumerate() {
+            if before.contains(&row) {
+                let problem = format!(
+                    "`{row}` a second time; a value is fitted, informed, by construction or held out, once"
+                );
+                return Err(file.error_at(&format!("evidence.{name}.{at}"), problem));
+            }
+            before.push(row);
         }
     }
     if evidence.assumed.is_empty() {

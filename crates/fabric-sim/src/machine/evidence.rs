@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 
-/// Which published values the parameters were fitted to, and which are assumed.
+/// What published values were to the parameters of a machine file and to the models and measures beside it, and
+/// which parameters are assumed. A value is in one list.
 ///
 /// A published value is written as its row of `published.csv` has it, `quantity; configuration`;
 /// where two rows of a document agree in both, as `where; quantity; configuration`.
@@ -13,22 +14,67 @@ pub struct Evidence {
     pub paper: String,
     /// Published values that the parameters were fitted to or that they take over.
     pub fitted: Vec<String>,
-    /// Published values that were not looked at in fitting.
+    /// Published values in whose sight something other than a parameter was chosen: an algorithm's rule, a model of
+    /// the simulator, how a thing is measured. `figures/informed.csv` says what, and by how much it moved them.
+    pub informed: Vec<String>,
+    /// Formulas of an algorithm, and values that are passed in: no run could give another.
+    pub by_construction: Vec<String>,
+    /// Published values that were not looked at in any choice.
     pub held_out: Vec<String>,
     /// Parameters that no document gives, as paths (`rail.gap_in`); varied by 30 % in studies.
     pub assumed: Vec<String>,
 }
 
 /// What a published value was to a machine file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Role {
-    /// Parameters were chosen to meet it, so meeting it proves nothing.
-    Fitted,
     /// Meeting it is a prediction.
     HeldOut,
+    /// A model or a measure was chosen with it in sight, so meeting it proves little.
+    Informed,
+    /// It follows from what is passed in.
+    ByConstruction,
+    /// Parameters were chosen to meet it, so meeting it proves nothing.
+    Fitted,
+}
+
+impl Role {
+    pub const ALL: [Role; 4] = [Role::HeldOut, Role::Informed, Role::ByConstruction, Role::Fitted];
+
+    /// As pages and lists call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::HeldOut => "held-out",
+            Role::Informed => "informed",
+            Role::ByConstruction => "by construction",
+            Role::Fitted => "fitted",
+        }
+    }
+
+    /// Whether a value of this role may be given `other`: what has been looked at is not unseen again.
+    pub fn may_become(self, other: Role) -> bool {
+        match (self, other) {
+            (Role::HeldOut, _) => true,
+            (Role::Informed, other) => other != Role::HeldOut,
+            (Role::ByConstruction | Role::Fitted, other) => other > Role::Informed,
+        }
+    }
 }
 
 impl Evidence {
+    /// Each role with the values that have it.
+    pub fn lists(&self) -> [(Role, &[String]); 4] {
+        Role::ALL.map(|role| {
+            let list = match role {
+                Role::HeldOut => &self.held_out,
+                Role::Informed => &self.informed,
+                Role::ByConstruction => &self.by_construction,
+                Role::Fitted => &self.fitted,
+            };
+            (role, list.as_slice())
+        })
+    }
+
     /// The role of a row of `published.csv`, if this file names it.
     pub fn role(
         &self,
@@ -42,18 +88,11 @@ impl Evidence {
         }
         let short = format!("{quantity}; {configuration}");
         let long = format!("{place}; {short}");
-        let named = |list: &[String]| list.iter().any(|row| *row == short || *row == long);
+        let named = |name: &str| {
+            let has = |(_, list): &(Role, &[String])| list.iter().any(|row| row == name);
+            self.lists().into_iter().find(has).map(|(role, _)| role)
+        };
         // The long form first: where it is used, another row has the short one.
-        if self.fitted.contains(&long) {
-            Some(Role::Fitted)
-        } else if self.held_out.contains(&long) {
-            Some(Role::HeldOut)
-        } else if named(&self.fitted) {
-            Some(Role::Fitted)
-        } else if named(&self.held_out) {
-            Some(Role::HeldOut)
-        } else {
-            None
-        }
+        named(&long).or_else(|| named(&short))
     }
 }

@@ -1,9 +1,8 @@
 //! Maps of the fastest algorithm over message size and processes, as CollGM draws them.
 
 use super::draw::COLOURS;
-use super::figure::{Axis, Map};
+use super::figure::{Axis, Contender, Map};
 use super::lab::Lab;
-use super::workload::Workload;
 use plotters::prelude::*;
 use std::error::Error;
 
@@ -26,8 +25,8 @@ pub fn survey(lab: &Lab, map: &Map) -> Result<Vec<Cell>, String> {
     let mut cells = Vec::new();
     for &processes in &map.processes {
         for &bytes in &map.bytes {
-            let time = |name: &&'static str| {
-                lab.point(map.machine, Workload::Collective(map.operation, name, processes), bytes)
+            let time = |(_, workload): &Contender| {
+                lab.point(map.machine, workload(map.operation, processes), bytes)
             };
             let times = map.names.iter().map(time).collect::<Result<Vec<_>, _>>()?;
             let best = times.iter().enumerate().min_by(|a, b| a.1.total_cmp(b.1));
@@ -85,7 +84,7 @@ fn draw(text: &mut String, map: &Map, cells: &[Cell]) -> Result<(), Box<dyn Erro
         chart.draw_series([Rectangle::new(area, colour(cell.best).filled())])?;
         chart.draw_series([Rectangle::new(area, WHITE.stroke_width(1))])?;
     }
-    for (at, name) in map.names.iter().enumerate().filter(|(at, _)| used(cells, *at)) {
+    for (at, (name, _)) in map.names.iter().enumerate().filter(|(at, _)| used(cells, *at)) {
         let (x, y) = (SIZE.0 as i32 - 140, 46 + 20 * at as i32);
         root.draw(&Rectangle::new([(x, y), (x + 12, y + 12)], colour(at).filled()))?;
         root.draw(&Text::new(*name, (x + 18, y), ("sans-serif", 13)))?;

@@ -5,7 +5,7 @@ use plotters::prelude::*;
 
 const SIZE: (u32, u32) = (640, 420);
 /// Distinct also to the colour-blind (Okabe and Ito).
-pub const COLOURS: [RGBColor; 7] = [
+pub const COLOURS: [RGBColor; 9] = [
     RGBColor(213, 94, 0),
     RGBColor(0, 114, 178),
     RGBColor(0, 158, 115),
@@ -13,6 +13,8 @@ pub const COLOURS: [RGBColor; 7] = [
     RGBColor(230, 159, 0),
     RGBColor(86, 180, 233),
     RGBColor(128, 128, 128),
+    RGBColor(40, 40, 40),
+    RGBColor(200, 190, 40),
 ];
 /// Room above the highest point.
 const HEADROOM: f64 = 1.15;

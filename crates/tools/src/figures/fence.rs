@@ -2,12 +2,17 @@
 
 use super::figure::{Axis, Check, Document, Figure, Headline, Quotient, Series, Shown, Simulate};
 use super::lab::Lab;
+use super::orders::grouped;
 use super::published::Value;
 use super::workload::{Fence, Workload};
 use weft_rma::Design;
 
 const MACHINE: &str = "fence";
 const NODES: usize = 64;
+/// Processes that are drawn.
+const SIZES: [usize; 4] = [8, 16, 32, NODES];
+const HALO_EVERYWHERE: &str =
+    "Halo Communication Pattern; fastest design; each number of processes";
 
 /// The document's four, and ours.
 const DESIGNS: [(&str, Design); 5] = [
@@ -25,6 +30,23 @@ const fn on(fence: Fence, design: Design) -> Workload {
     Workload::Fence(fence, design)
 }
 
+/// What the slides state of each figure.
+const ROWS: [(&str, &str); 10] = [
+    ("fence-overlap", "overlap of Fence-2S; any size"),
+    (
+        "fence-overlap",
+        "overlap of the one-sided designs against Fence-2S; Fence-1S, Fence-1S-Barrier and Fence-RI",
+    ),
+    ("fence-zero", "Latency of Fence (Zero-put); fastest design; 64 nodes"),
+    ("fence-zero", "slowest design; 64 nodes"),
+    ("fence-put", "Fence-RI against Fence-1S-Barrier; 64 nodes, one put each"),
+    ("fence-put", "slowest design; 64 nodes, one put each"),
+    ("fence-puts", "fastest design; 8 neighbours, 64 nodes"),
+    ("fence-puts", "Fence-RI against Fence-1S-Barrier; 8 neighbours, 64 nodes"),
+    ("fence-halo", "Halo Communication Pattern; fastest design; 64 nodes"),
+    ("fence-halo", HALO_EVERYWHERE),
+];
+
 fn figure(
     id: &'static str,
     title: &'static str,
@@ -35,7 +57,7 @@ fn figure(
 ) -> Figure {
     let sizes = match fence {
         Fence::Overlap => (4..=20).step_by(2).map(|power| 1 << power).collect(),
-        _ => vec![8, 16, 32, NODES],
+        _ => SIZES.to_vec(),
     };
     let curve = |(name, design)| Series {
         name,
@@ -45,30 +67,31 @@ fn figure(
         x: Vec::clone(&sizes),
     };
     let series = DESIGNS.into_iter().map(curve).collect();
-    Figure { id, title, place, x, y, series, marks: Vec::new(), rows: Vec::new(), note }
+    let rows = ROWS.iter().filter(|(of, _)| *of == id).map(|(_, row)| *row).collect();
+    Figure { id, title, place, x, y, series, marks: Vec::new(), rows, note }
 }
 
-/// The document's four designs on 64 nodes, the fastest first.
-fn ranking(lab: &Lab, fence: Fence) -> Result<Vec<&'static str>, String> {
+/// The document's four designs, the fastest first.
+fn ranking(lab: &Lab, fence: Fence, ranks: usize) -> Result<Vec<&'static str>, String> {
     let mut all = Vec::new();
     for (name, design) in &DESIGNS[..4] {
-        all.push((lab.measure(MACHINE, on(fence, *design), NODES)?, *name));
+        all.push((lab.measure(MACHINE, on(fence, *design), ranks)?, *name));
     }
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
     Ok(all.into_iter().map(|(_, name)| name).collect())
 }
 
 fn fastest(lab: &Lab, fence: Fence) -> Result<Value, String> {
-    Ok(Value::Word(ranking(lab, fence)?[0].to_owned()))
+    Ok(Value::Word(ranking(lab, fence, NODES)?[0].to_owned()))
 }
 
 fn slowest(lab: &Lab, fence: Fence) -> Result<Value, String> {
-    Ok(Value::Word(ranking(lab, fence)?[3].to_owned()))
+    Ok(Value::Word(ranking(lab, fence, NODES)?[3].to_owned()))
 }
 
 /// Fence-RI against Fence-1S-Barrier.
 fn immediate_against_barrier(lab: &Lab, fence: Fence) -> Result<Value, String> {
-    let order = ranking(lab, fence)?;
+    let order = ranking(lab, fence, NODES)?;
     let place = |name| order.iter().position(|&other| other == name);
     let faster = place("Fence-RI") < place("Fence-1S-Barrier");
     let word = if faster { "Fence-RI faster" } else { "Fence-1S-Barrier faster" };
@@ -92,7 +115,7 @@ fn one_sided_overlap(lab: &Lab) -> Result<Value, String> {
 }
 
 pub fn document() -> Document {
-    let checks: [Shown; 9] = [
+    let checks: [Shown; 10] = [
         ("Latency of Fence (Zero-put); fastest design; 64 nodes", |lab| fastest(lab, Fence::Alone)),
         ("slowest design; 64 nodes", |lab| slowest(lab, Fence::Alone)),
         ("Fence-RI against Fence-1S-Barrier; 64 nodes, one put each", |lab| {
@@ -100,6 +123,11 @@ pub fn document() -> Document {
         }),
         ("fastest design; 8 neighbours, 64 nodes", |lab| fastest(lab, Fence::Puts)),
         ("Halo Communication Pattern; fastest design; 64 nodes", |lab| fastest(lab, Fence::Halo)),
+        (HALO_EVERYWHERE, |lab| {
+            let best = |ranks| Ok((ranks, ranking(lab, Fence::Halo, ranks)?[0]));
+            let all = SIZES.into_iter().map(best).collect::<Result<Vec<_>, String>>()?;
+            Ok(Value::Word(grouped(&all)))
+        }),
         ("overlap of Fence-2S; any size", |lab| Ok(Value::Number(overlap(lab, Design::TwoSided)?))),
         ("slowest design; 64 nodes, one put each", |lab| slowest(lab, Fence::Put)),
         ("Fence-RI against Fence-1S-Barrier; 8 neighbours, 64 nodes", |lab| {

@@ -51,13 +51,18 @@ pub struct Map {
     pub place: &'static str,
     pub machine: &'static str,
     pub operation: Operation,
-    /// Those that compete.
-    pub names: Vec<&'static str>,
+    /// Those that compete, over so many processes.
+    pub names: Vec<Contender>,
     pub processes: Vec<usize>,
     /// As the operation's measure counts them.
     pub bytes: Vec<usize>,
+    /// Published rows to list below it.
+    pub rows: Vec<&'static str>,
     pub note: &'static str,
 }
+
+/// A name on a map, and what it stands for on so many processes.
+pub type Contender = (&'static str, fn(Operation, usize) -> Workload);
 
 /// An axis. Times are microseconds, sizes bytes.
 #[derive(Debug, Clone, Copy)]

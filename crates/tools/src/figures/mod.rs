@@ -4,7 +4,7 @@
 //!   published.csv ──┐
 //!   machine files ──┼── lab: runs workloads in virtual time ──┬── FIGURE.csv, FIGURE.svg
 //!   descriptions  ──┘     (measure/)                          ├── summary.csv, sensitivity.csv
-//!   (kini.rs, ...)                                            └── index.html
+//!   (kini.rs, ...)                                            └── index.html: with informed.csv, what moved rows
 //! ```
 //! One file a document; a figure is one description in it, a curve one line. Nothing is drawn that was
 //! not measured, but for the crosses, which are read from the list of published numbers.
@@ -14,10 +14,12 @@ mod collgm;
 mod draw;
 mod fence;
 mod figure;
+mod informed;
 mod kini;
 mod lab;
 mod measure;
 mod multirail;
+mod orders;
 mod page;
 mod published;
 mod rendezvous;
@@ -64,6 +66,7 @@ pub struct Request {
 /// Simulates everything and writes all files; the text says what was written.
 pub fn run(request: &Request) -> Result<String, String> {
     let published = Published::load(request.published.as_deref())?;
+    let moves = informed::load()?;
     let wanted = |document: &Document| {
         request.only.is_empty() || request.only.iter().any(|id| id == document.id)
     };
@@ -82,7 +85,7 @@ pub fn run(request: &Request) -> Result<String, String> {
     writable(&request.out)?;
 
     let mut lab = Lab::new(request.quick);
-    let mut findings = summary::rows(&lab, &documents, &published)?;
+    let mut findings = summary::rows(&lab, &documents, &published, &moves)?;
     lab.show_progress(total(&lab, &documents)?);
     let mut drawn = Vec::new();
     for document in &documents {
@@ -195,11 +198,11 @@ fn write_map(lab: &Lab, map: &Map, out: &Path) -> Result<String, String> {
     let failed = |e: csv::Error| format!("cannot write {}: {e}", file.display());
     let mut writer = csv::Writer::from_path(&file).map_err(failed)?;
     let head = ["series", "machine", "Message, bytes", "Processes"].map(str::to_owned);
-    let names = map.names.iter().map(|name| format!("{name}, us"));
+    let names = map.names.iter().map(|(name, _)| format!("{name}, us"));
     writer.write_record(head.into_iter().chain(names)).map_err(failed)?;
     for cell in &cells {
         let place = [cell.bytes.to_string(), cell.processes.to_string()];
-        let what = [map.names[cell.best].to_owned(), map.machine.to_owned()];
+        let what = [map.names[cell.best].0.to_owned(), map.machine.to_owned()];
         let times = cell.times.iter().map(|&time| exact(time));
         writer.write_record(what.into_iter().chain(place).chain(times)).map_err(failed)?;
     }

@@ -3,7 +3,7 @@
 use super::figure::{Document, Figure, digits};
 use super::published::Value;
 use super::sensitivity::{Study, change};
-use super::summary::{Finding, Role};
+use super::summary::{APART, Finding, Role};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use std::rc::Rc;
 use weft_fabric_sim::Machine;
@@ -14,7 +14,27 @@ h2 { border-bottom: 1px solid #999; margin-top: 3rem; } h3 { margin-top: 2rem; }
 table { border-collapse: collapse; font-size: 0.85rem; margin: 0.5rem 0; }
 td, th { border: 1px solid #bbb; padding: 0.15rem 0.5rem; text-align: left; vertical-align: top; }
 td.n, th.n { text-align: right; } svg { max-width: 100%; height: auto; }
+.wide { overflow-x: auto; } tr.informed td { background: #fff3d6; } td.apart { background: #f9dcdc; }
+li.informed { border-left: 4px solid #e69f00; padding-left: 0.4rem; }
 figure { margin: 0.5rem 0; } li { margin: 0.1rem 0; }";
+
+/// What the roles mean.
+const MEANING: [(&str, &str); 5] = [
+    ("fitted", "parameters were chosen to meet it: meeting it proves nothing"),
+    (
+        "by construction",
+        "a formula of the algorithm, or a value that is passed in: no run could give another",
+    ),
+    (
+        "informed",
+        "a model or a measure was chosen with it in sight: below, by how much that moved it, and what was changed",
+    ),
+    (
+        "held-out",
+        "no choice was made with it in sight: a prediction; of rows that were written down late, the machine file is older",
+    ),
+    ("assumed", "it repeats a parameter that the machine file assumes"),
+];
 
 /// A document with what was found for it.
 pub struct Chapter<'p> {
@@ -55,12 +75,13 @@ pub fn html(chapters: &[Chapter]) -> String {
                 h1 { "Figures of the documents, from simulation" }
                 p {
                     "Weft's own algorithms, run in virtual time on models of the documents' clusters. "
-                    "Curves are simulated; crosses are numbers that the documents' text states. "
-                    "A number to which the model was " em { "fitted" } " proves nothing; one that was "
-                    em { "held out" } " is a prediction. Numbers: " code { "summary.csv" } ", and one "
-                    code { ".csv" } " beside each " code { ".svg" } "."
+                    "Curves are simulated; crosses are numbers that the documents' text states. Numbers: "
+                    code { "summary.csv" } ", and one " code { ".csv" } " beside each " code { ".svg" } "."
                 }
+                p { "What a number of a text is to the model:" }
+                ul { @for (role, meaning) in MEANING { li { b { (role) } ": " (meaning) "." } } }
                 (counts(chapters))
+                (disagreements(chapters))
                 @for chapter in chapters { (self::chapter(chapter)) }
             }
         }
@@ -75,19 +96,93 @@ fn counts(chapters: &[Chapter]) -> Markup {
         role => format!("simulated, {role}"),
     };
     let of = |chapter: &Chapter, role| chapter.findings.iter().filter(|f| f.role == role).count();
-    let roles = [Role::Fitted, Role::HeldOut, Role::Assumed, Role::Missing];
+    let roles = Role::ALL;
+    let apart = |chapter: &Chapter| chapter.findings.iter().filter(|f| f.disagrees()).count();
     html! {
         table {
-            tr { th { "document" } th { "machines" } @for role in roles { th.n { (head(role)) } } }
+            tr {
+                th { "document" } th { "machines" }
+                @for role in roles { th.n { (head(role)) } }
+                th.n { "disagree" }
+            }
             @for chapter in chapters {
                 tr {
                     td { a href={ "#" (chapter.document.id) } { (chapter.document.paper) } }
                     td { (chapter.document.machines.join(", ")) }
                     @for role in roles { td.n { (of(chapter, role)) } }
+                    td.n { (apart(chapter)) }
                 }
             }
         }
     }
+}
+
+/// All rows that the simulation does not bear out, as they are.
+fn disagreements(chapters: &[Chapter]) -> Markup {
+    html! {
+        h2 id="disagreements" { "Where the simulation and the documents disagree" }
+        p {
+            "Rows whose word or count is another one, and numbers that are more than " (APART) " % or percentage \
+             points off."
+        }
+        @for chapter in chapters {
+            @let apart: Vec<_> = chapter.findings.iter().copied().filter(|f| f.disagrees()).collect();
+            @if !apart.is_empty() {
+                h3 { a href={ "#" (chapter.document.id) } { (chapter.document.paper) } }
+                (table(&apart))
+            }
+        }
+    }
+}
+
+/// What was moved in sight, by how much, and by which change.
+fn informed(findings: &[&Finding]) -> Markup {
+    let moved: Vec<_> = findings.iter().filter(|finding| !finding.moves.is_empty()).collect();
+    html! {
+        @if !moved.is_empty() {
+            h3 { "What was chosen in sight of the text" }
+            p {
+                "Before and after: the row without the change and with it, all else as it is now where that can \
+                 still be run. Now: with everything."
+            }
+            div.wide { table {
+                tr {
+                    th { "quantity" } th { "configuration" } th.n { "published" } th.n { "before" }
+                    th.n { "after" } th.n { "now" } th { "change" } th { "what it was" }
+                }
+                @for finding in moved {
+                    @for (at, moved) in finding.moves.iter().enumerate() {
+                        tr.informed {
+                            @if at == 0 {
+                                td rowspan=(finding.moves.len()) { (finding.row.quantity()) }
+                                td rowspan=(finding.moves.len()) { (finding.row.configuration()) }
+                                td.n rowspan=(finding.moves.len()) { (finding.row.value) " " (measure(finding)) }
+                            }
+                            td.n { (moved.before) }
+                            td.n { (moved.after) }
+                            @if at == 0 {
+                                td.n rowspan=(finding.moves.len()) {
+                                    (finding.simulated.as_ref().map(Value::to_string).unwrap_or_default())
+                                }
+                            }
+                            td { code { (moved.commit) } }
+                            td { (moved.change) }
+                        }
+                    }
+                }
+            } }
+        }
+    }
+}
+
+/// The class of a cell, whose numbers are on the right.
+fn number(value: &Value) -> Option<&'static str> {
+    value.number().map(|_| "n")
+}
+
+/// The unit of a number.
+fn measure<'f>(finding: &Finding<'f>) -> &'f str {
+    if finding.row.value.number().is_some() { finding.row.unit() } else { "" }
 }
 
 fn chapter(chapter: &Chapter) -> Markup {
@@ -102,10 +197,12 @@ fn chapter(chapter: &Chapter) -> Markup {
             h3 id=(map.id) { (map.title) }
             p { (document.paper) ", " (map.place) ". " (map.note) }
             figure { (PreEscaped(svg)) }
+            ul { @for row in &map.rows { @if let Some(finding) = chapter.finding(row) { (item(finding)) } } }
             p { a href={ (map.id) ".csv" } { (map.id) ".csv" } }
         }
         h3 { "Every number of the text" }
         (table(&chapter.findings))
+        (informed(&chapter.findings))
         @if !chapter.studies.is_empty() {
             h3 { "What the assumed parameters move" }
             p {
@@ -131,6 +228,8 @@ fn machine(machine: &Machine) -> Markup {
         h3 { "Machine " code { (machine.name) } }
         p { (machine.about) "." }
         (list("Fitted to", &evidence.fitted, true))
+        (list("Informed", &evidence.informed, true))
+        (list("By construction", &evidence.by_construction, false))
         (list("Held out", &evidence.held_out, false))
         details {
             summary { "Assumed parameters: " (evidence.assumed.len()) }
@@ -157,41 +256,55 @@ fn figure(chapter: &Chapter, figure: &Figure, picture: &Picture) -> Markup {
         }
         ul {
             @for sentence in beside { li { (sentence) } }
-            @for finding in built { li { (finding.sentence()) } }
+            @for finding in built { (item(finding)) }
             @for finding in missing { li { (finding.sentence()) } }
         }
         p { a href={ (figure.id) ".csv" } { (figure.id) ".csv" } }
     }
 }
 
+/// A line below a figure.
+fn item(finding: &Finding) -> Markup {
+    html! {
+        li class=[(!finding.moves.is_empty()).then_some("informed")] {
+            (finding.sentence())
+            @for moved in &finding.moves { " " (moved.sentence()) }
+        }
+    }
+}
+
 fn table(findings: &[&Finding]) -> Markup {
     let heads = ["where", "quantity", "configuration"];
     html! {
-        table {
+        div.wide { table {
             tr {
                 @for head in heads { th { (head) } }
                 th.n { "published" } th.n { "simulated" } th { "unit" } th { "role" }
                 th.n { "difference, %, or agrees" }
             }
             @for finding in findings {
-                tr {
+                @let informed = (!finding.moves.is_empty()).then_some("informed");
+                @let apart = finding.disagrees().then_some("apart");
+                tr class=[informed.or(apart)] {
                     td { (finding.row.place()) }
                     td { (finding.row.quantity()) }
                     td { (finding.row.configuration()) }
-                    td.n { (finding.row.value) }
-                    td.n { (finding.simulated.as_ref().map(Value::to_string).unwrap_or_default()) }
+                    td class=[number(&finding.row.value)] { (finding.row.value) }
+                    td class=[finding.simulated.as_ref().and_then(number)] {
+                        (finding.simulated.as_ref().map(Value::to_string).unwrap_or_default())
+                    }
                     td { (finding.row.unit()) }
                     td { (finding.role) }
-                    td.n { (finding.difference()) }
+                    td class=(if apart.is_some() { "n apart" } else { "n" }) { (finding.difference()) }
                 }
             }
-        }
+        } }
     }
 }
 
 fn study(study: &Study) -> Markup {
     html! {
-        table {
+        div.wide { table {
             tr {
                 th { (study.machine) }
                 @for (name, base, unit) in &study.results {
@@ -204,7 +317,7 @@ fn study(study: &Study) -> Markup {
                     @for [less, more] in &row.changes { td.n { (change(*less)) " / " (change(*more)) } }
                 }
             }
-        }
+        } }
         @if !study.still.is_empty() {
             p { "Without effect on any of these: " code { (study.still.join(", ")) } "." }
         }

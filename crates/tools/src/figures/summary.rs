@@ -1,6 +1,7 @@
 //! Each published row beside what the simulation gives for it.
 
 use super::figure::{Check, Document, Figure, Mark, Simulate, digits};
+use super::informed::Move;
 use super::lab::Lab;
 use super::published::{COLUMNS, Published, Row, Value};
 use std::fmt;
@@ -10,21 +11,30 @@ use weft_fabric_sim::machine;
 /// What a published row is to us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Parameters were chosen to meet it: meeting it proves nothing.
-    Fitted,
-    /// A prediction.
-    HeldOut,
+    /// What its machine file says of it.
+    Of(machine::Role),
     /// It repeats a parameter that the machine file assumes.
     Assumed,
     /// Its subject is not built yet.
     Missing,
 }
 
+impl Role {
+    /// In the order of a table.
+    pub const ALL: [Role; 6] = [
+        Role::Of(machine::Role::Fitted),
+        Role::Of(machine::Role::ByConstruction),
+        Role::Of(machine::Role::Informed),
+        Role::Of(machine::Role::HeldOut),
+        Role::Assumed,
+        Role::Missing,
+    ];
+}
+
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Role::Fitted => "fitted",
-            Role::HeldOut => "held-out",
+            Role::Of(role) => role.name(),
             Role::Assumed => "assumed",
             Role::Missing => "missing",
         })
@@ -36,7 +46,15 @@ pub struct Finding<'p> {
     pub row: &'p Row,
     pub simulated: Option<Value>,
     pub role: Role,
+    /// What moved it while it was in sight.
+    pub moves: Vec<&'p Move>,
 }
+
+/// In percent or percentage points: a number that is further off disagrees.
+pub const APART: f64 = 10.0;
+
+/// Units of what is counted: it agrees or does not.
+const COUNTED: [&str; 5] = ["children", "steps", "levels", "KiB", "count"];
 
 impl Finding<'_> {
     /// How far the simulation is from the text: percent of the text's value, or percentage points
@@ -53,6 +71,21 @@ impl Finding<'_> {
                 format!("{:.1}", if rounded == 0.0 { 0.0 } else { rounded })
             }
             (Some(ours), theirs) => if ours == theirs { "yes" } else { "no" }.to_owned(),
+        }
+    }
+
+    /// Whether the simulation shows another thing than the text states: another word or count, or a number
+    /// more than [`APART`] off.
+    pub fn disagrees(&self) -> bool {
+        match (&self.simulated, &self.row.value) {
+            (None, _) => false,
+            (Some(Value::Number(ours)), Value::Number(theirs)) => {
+                let most = if COUNTED.contains(&self.row.unit()) { 0.0 } else { APART };
+                let points = self.row.unit().starts_with('%');
+                let difference = if points { ours - theirs } else { 100.0 * (ours / theirs - 1.0) };
+                difference.abs() > most + 1e-9
+            }
+            (Some(ours), theirs) => ours != theirs,
         }
     }
 
@@ -88,7 +121,7 @@ pub fn beside(figure: &Figure, mark: &Mark, simulated: f64, row: &Row) -> String
     let x =
         if unit.is_empty() { format!("{} {what}", mark.x) } else { format!("{} {unit}", mark.x) };
     let ours = Some(Value::Number(simulated));
-    let finding = Finding { row, simulated: ours, role: Role::Missing };
+    let finding = Finding { row, simulated: ours, role: Role::Missing, moves: Vec::new() };
     let apart = if row.unit().starts_with('%') { "percentage points apart" } else { "% apart" };
     format!(
         "The cross at {x} and the curve {}: {} and {} {}, {} {apart}.",
@@ -110,16 +143,14 @@ fn evidence(
     for name in document.machines {
         let machine = lab.machine(name)?;
         let (place, quantity, configuration) = (row.place(), row.quantity(), row.configuration());
-        match machine.evidence.role(row.paper(), place, quantity, configuration) {
-            Some(machine::Role::Fitted) => return Ok(Role::Fitted),
-            Some(machine::Role::HeldOut) => return Ok(Role::HeldOut),
-            None => {}
+        if let Some(role) = machine.evidence.role(row.paper(), place, quantity, configuration) {
+            return Ok(Role::Of(role));
         }
     }
     let files: Vec<_> = document.machines.iter().map(|m| format!("machines/{m}.toml")).collect();
     Err(format!(
-        "{}:{}: no machine file of {} has \"{}; {}\" in its [evidence]; put it into `fitted` or \
-         `held_out` of one of {}",
+        "{}:{}: no machine file of {} has \"{}; {}\" in its [evidence]; put it into `held_out`, \
+         `informed`, `by_construction` or `fitted` of one of {}",
         published.file,
         row.line,
         row.paper(),
@@ -127,6 +158,22 @@ fn evidence(
         row.configuration(),
         files.join(", ")
     ))
+}
+
+/// An informed row says what moved it, and what was moved is not held out.
+fn told(row: &Row, role: Role, moves: &[&Move]) -> Result<(), String> {
+    let name = format!("{}; {}", row.quantity(), row.configuration());
+    match (role, moves.first()) {
+        (Role::Of(machine::Role::Informed), None) => Err(format!(
+            "\"{name}\" of {} is informed, and figures/informed.csv does not say what moved it",
+            row.paper()
+        )),
+        (Role::Of(machine::Role::HeldOut), Some(moved)) => Err(format!(
+            "figures/informed.csv:{}: \"{name}\" was moved in sight; its machine file must not call it held_out",
+            moved.line
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn simulate(lab: &Lab, check: &Check) -> Result<(Value, Option<Role>), String> {
@@ -150,6 +197,7 @@ pub fn rows<'p>(
     lab: &Lab,
     documents: &[Document],
     published: &'p Published,
+    moves: &'p [Move],
 ) -> Result<Vec<Finding<'p>>, String> {
     for document in documents {
         for check in &document.checks {
@@ -160,7 +208,9 @@ pub fn rows<'p>(
     for row in &published.rows {
         if let Some(document) = documents.iter().find(|d| d.paper == row.paper()) {
             let role = evidence(lab, document, published, row)?;
-            findings.push(Finding { row, simulated: None, role });
+            let moves: Vec<_> = moves.iter().filter(|moved| moved.is_of(row)).collect();
+            told(row, role, &moves)?;
+            findings.push(Finding { row, simulated: None, role, moves });
         }
     }
     Ok(findings)

@@ -7,7 +7,8 @@ use std::rc::Rc;
 use weft_collective::Operation;
 use weft_fabric_sim::Machine;
 use weft_fabric_sim::machine::Policy;
-use weft_rma::{Design, Order};
+use weft_p2p::Limits;
+use weft_rma::{Design, Ending, Order};
 
 /// Rounds of a collective operation over streams: they repeat themselves at once.
 const FEW: usize = 3;
@@ -24,6 +25,10 @@ pub enum Workload {
     /// A collective operation by the algorithm's name on so many ranks, from a common start to the last
     /// rank's end; x: bytes as the operation's measure counts them.
     Collective(Operation, &'static str, usize),
+    /// The same with messages of up to 64 KiB sent at once, through memory that is registered for good.
+    CollectiveAtOnce(Operation, &'static str, usize),
+    /// The least time of several: x as they have it.
+    Fastest(Contenders, Operation, usize),
     /// 32 MiB from rank to rank over a stream; x: bytes of a segment.
     Segments,
     /// 32 MiB by a stream's rendezvous; x: bytes of a block that is registered at once.
@@ -42,6 +47,8 @@ pub enum Workload {
     Fence(Fence, Design),
     /// A window of MPI messages; x: bytes; MB/s.
     Bandwidth(Memory, Progress),
+    /// The same with memory registered once, under this policy for all threads.
+    BandwidthUnder(Policy, Progress),
     /// Computation beside an MPI message, in percent of the message's time; x: bytes.
     Availability(Overlap),
     /// The same of so many bytes; x: iterations of the test.
@@ -52,12 +59,23 @@ pub enum Workload {
     CannonOnNodes(usize, Cannon),
     /// A multiplication of matrices on so many nodes; x: elements a side.
     CannonOfSize(usize, Cannon),
-    /// A time step like those of NAS SP; x: ranks.
-    Sweeps(Progress),
+    /// A time step like those of NAS SP, or its part in MPI_Wait; x: ranks.
+    Sweeps(Progress, Part),
     /// Whether an MPI message is a rendezvous: 1 or 0; x: bytes.
     IsRendezvous,
     /// Steps of the rank that takes most of them in a barrier; x: ranks.
     BarrierSteps(&'static str),
+}
+
+/// Who competes in a collective operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Contenders {
+    /// CollGM's algorithms, over streams of its segments of 64 KiB.
+    Component,
+    /// The same, and with shorter segments.
+    ComponentCut,
+    /// The same algorithms over MPI's messages, with the segments and the largest eager message that serve them best.
+    Tuned,
 }
 
 /// What comes between two fences.
@@ -81,6 +99,18 @@ pub struct OneSided {
     /// All of the machine's rails, or its first one alone.
     pub all_rails: bool,
     pub order: Order,
+    /// How targets hear that an epoch is over.
+    pub ending: Ending,
+    pub pieces: Pieces,
+}
+
+/// From where on an operation is in fragments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Pieces {
+    /// Where the document has it on EM64T, beyond 8 KiB.
+    Usual,
+    /// From so many bytes on; never: `usize::MAX`.
+    From(usize),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -202,6 +232,8 @@ impl Workload {
             | Workload::Allreduce(..)
             | Workload::Equations(_)
             | Workload::Collective(..)
+            | Workload::CollectiveAtOnce(..)
+            | Workload::Fastest(..)
             | Workload::Segments
             | Workload::Blocks
             | Workload::WriteLatency
@@ -210,12 +242,23 @@ impl Workload {
             Workload::OneSided(what) if what.test.is_latency() => "us",
             Workload::Fence(Fence::Overlap, _) => "%",
             Workload::Fence(..) => "us",
-            Workload::CannonOnNodes(..) | Workload::CannonOfSize(..) | Workload::Sweeps(_) => "us",
-            Workload::WriteBandwidth { .. } | Workload::Bandwidth(..) | Workload::OneSided(_) => {
-                "MB/s"
-            }
+            Workload::CannonOnNodes(..) | Workload::CannonOfSize(..) | Workload::Sweeps(..) => "us",
+            Workload::WriteBandwidth { .. }
+            | Workload::Bandwidth(..)
+            | Workload::BandwidthUnder(..)
+            | Workload::OneSided(_) => "MB/s",
             Workload::Availability(_) | Workload::AvailabilityOver(..) => "%",
             Workload::IsRendezvous | Workload::BarrierSteps(_) | Workload::Interrupts(_) => "",
+        }
+    }
+
+    /// What the least is taken of, at `x`.
+    pub fn contenders(self, x: usize) -> Option<Vec<Workload>> {
+        match self {
+            Workload::Fastest(who, operation, ranks) => {
+                Some(streams::contenders(who, operation, ranks, x))
+            }
+            _ => None,
         }
     }
 
@@ -229,7 +272,19 @@ impl Workload {
             }
             Workload::Equations(name) => conjugate::solve(machine, x, name),
             Workload::Collective(operation, name, ranks) => {
-                streams::collective(machine, ranks, operation, name, x, few.min(FEW))
+                let usual = Limits::default();
+                streams::collective(machine, (ranks, usual), operation, name, x, few.min(FEW))
+            }
+            Workload::CollectiveAtOnce(operation, name, ranks) => {
+                let limits = Limits { eager: 64 << 10, ..Limits::default() };
+                streams::collective(machine, (ranks, limits), operation, name, x, few.min(FEW))
+            }
+            Workload::Fastest(..) => {
+                let all = self.contenders(x).unwrap_or_default();
+                let times = all.into_iter().map(|workload| workload.run(machine, x, effort));
+                times
+                    .collect::<Result<Vec<_>, _>>()
+                    .map(|t| t.into_iter().fold(f64::INFINITY, f64::min))
             }
             Workload::Segments => streams::segments(machine, x),
             Workload::Blocks => streams::blocks(machine, x),
@@ -252,7 +307,10 @@ impl Workload {
             }
             Workload::OneSided(what) => onesided::measure(machine, x, what, few),
             Workload::Bandwidth(memory, progress) => {
-                messages::bandwidth(machine, x, (memory, progress), few)
+                messages::bandwidth(machine, x, (memory, progress), None, few)
+            }
+            Workload::BandwidthUnder(policy, progress) => {
+                messages::bandwidth(machine, x, (Memory::Once, progress), Some(policy), few)
             }
             Workload::Availability(overlap) => messages::availability(machine, x, overlap, few),
             Workload::AvailabilityOver(bytes, overlap) => {
@@ -262,7 +320,7 @@ impl Workload {
             Workload::Interrupts(progress) => messages::interrupts(machine, x, progress),
             Workload::CannonOnNodes(size, what) => cannon::multiply(machine, (x, size), what),
             Workload::CannonOfSize(nodes, what) => cannon::multiply(machine, (nodes, x), what),
-            Workload::Sweeps(progress) => sweeps::step(machine, x, progress),
+            Workload::Sweeps(progress, part) => sweeps::step(machine, x, progress, part),
             Workload::IsRendezvous => messages::is_rendezvous(machine, x),
         }
         .map_err(|e| format!("{self:?} at {x} on {}: {e}", machine.name))

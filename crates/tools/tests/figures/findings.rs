@@ -26,6 +26,30 @@ fn kini_s_orders_and_crossovers_are_those_of_the_document() {
         assert_eq!(agrees, "yes", "{quantity}: {simulated}");
     }
     assert_eq!(found("Kini", "best fan-in of RGM", "cluster 2").0, "7");
+    for (quantity, configuration) in [
+        ("latency of RDMA write against send/receive", "cluster 1, all sizes"),
+        ("improvement of RPE barrier over MPI-PE", "all group sizes, both clusters"),
+        ("fastest of the MPI-PE, RPE, RDS and RGM barriers", "cluster 2, most group sizes"),
+        (
+            "RPE allreduce of 1024 integers against the line through 256 and 512",
+            "cluster 1, all group sizes",
+        ),
+        ("rise of the RGM allreduce from 2 to 8 nodes", "cluster 1, up to 256 integers"),
+        (
+            "rise of the RGM allreduce from 2 to 8 nodes against that of MPI-GB",
+            "cluster 1, 256 integers",
+        ),
+        ("RGM allreduce against MPI-GB", "cluster 1, 256 integers, all group sizes"),
+        ("RGM allreduce against MPI-GB", "cluster 2, 64 integers, all group sizes"),
+    ] {
+        let (simulated, agrees) = found("Kini", quantity, configuration);
+        assert_eq!(agrees, "yes", "{quantity}: {simulated}");
+    }
+    // What the simulation shows otherwise stays on the page: no word of the list stands for it.
+    let fan_in = found("Kini", "best fan-in of RGM", "cluster 2, each group size that allows it");
+    assert_eq!(fan_in.0, "7 at 8, 9, 10, 11, 12 and 13; 3 at 14, 15 and 16");
+    let larger = "largest improvement of RPE allreduce over MPI-GB against that of RGM";
+    assert_eq!(found("Kini", larger, "cluster 2, 64 integers").0, "RGM larger");
     // A group size that is no power of two costs pairwise exchange two steps more, dissemination none.
     let time = |name, nodes| value(drawn(), "kini-4.6a", name, nodes);
     assert!(time("RPE", 7) > 1.3 * time("RPE", 8));
@@ -50,7 +74,10 @@ fn an_application_ends_sooner_with_the_document_s_allreduces() {
 fn fences_are_in_the_order_of_the_slides_and_ours_is_ahead() {
     for row in &table(drawn(), "summary")[1..] {
         let zero = row[4] == "0" && row[6].parse::<f64>().is_ok_and(|overlap| overlap < 0.1);
-        assert!(row[0] != "Fence" || row[8] == "yes" || zero, "{row:?}");
+        // Among few a flag to each of four neighbours is cheaper than counting.
+        let few = row[3] == "each number of processes"
+            && row[6] == "Fence-1S at 8 and 16; Fence-RI at 32 and 64";
+        assert!(row[0] != "Fence" || row[8] == "yes" || zero || few, "{row:?}");
     }
     for figure in ["fence-zero", "fence-put", "fence-puts", "fence-halo"] {
         // Among few a flag to each, or a put with its synchronization, is as quick as a barrier by dissemination.
@@ -65,17 +92,33 @@ fn fences_are_in_the_order_of_the_slides_and_ours_is_ahead() {
 
 #[test]
 fn peaks_of_several_rails_are_within_10_percent() {
-    let mut peaks = 0;
+    let mut rows = 0;
     for row in &table(drawn(), "summary")[1..] {
-        if row[0] == "Multi-rail" {
-            peaks += 1;
-            // Sizes are on a scale of powers of two: one step is as near as it gets.
-            let most = if row[5] == "KiB" { 50.1 } else { 10.0 };
-            let apart = row[8].parse().map_or(row[8] == "yes", |apart: f64| apart.abs() < most);
-            assert!(apart, "{row:?}");
+        if row[0] == "Multi-rail" && !["KiB", "order"].contains(&row[5].as_str()) {
+            rows += 1;
+            let apart: f64 = row[8].parse().unwrap();
+            assert!(apart.abs() < 10.0, "{row:?}");
         }
     }
-    assert_eq!(peaks, 29);
+    assert_eq!(rows, 24);
+}
+
+#[test]
+fn sizes_in_kib_are_those_of_the_documents_or_named_here() {
+    // Two rails gain half a size earlier each time: round robin serves what is not in fragments.
+    let apart = [
+        ("largest message for which one rail and two perform alike in MPI_Put bandwidth", "0.5"),
+        ("smallest message that gains from fragmentation over two rails", "1"),
+    ];
+    let mut sizes = 0;
+    for row in table(drawn(), "summary")[1..].iter().filter(|row| row[5] == "KiB") {
+        sizes += 1;
+        match apart.iter().find(|(quantity, _)| *quantity == row[2]) {
+            Some((_, ours)) => assert!(row[6] == *ours && row[4] != *ours, "{row:?}"),
+            None => assert_eq!(row[6], row[4], "{row:?}"),
+        }
+    }
+    assert_eq!(sizes, 10);
 }
 
 #[test]
@@ -83,7 +126,7 @@ fn kini_s_barriers_are_within_15_percent_but_for_one() {
     for row in &table(drawn(), "summary")[1..] {
         // On 9 nodes the eighth child of RGM's root is no further than the others: one hop, not two.
         let far = row[2].contains("RGM barrier over MPI-DS") && row[3] == "cluster 2";
-        if row[0] == "Kini" && row[2].contains("barrier over") && !far {
+        if row[0] == "Kini" && row[5] == "x" && row[2].contains("barrier over") && !far {
             let apart: f64 = row[8].parse().unwrap();
             assert!(apart.abs() < 15.0, "{row:?}");
         }
@@ -103,6 +146,29 @@ fn collgm_s_switch_points_are_drawn_from_runs() {
     let scatter = |name, bytes| value(drawn(), "collgm-10", name, bytes);
     assert!(scatter("BINOMIAL", 16) < scatter("FLAT", 16));
     assert!(scatter("BINOMIAL", 4096) > scatter("FLAT", 4096));
+    // The baseline at its best is no slower than any of its curves, and it is on the maps.
+    for (figure, names) in [
+        ("collgm-8", ["MPI-BINOMIAL", "MPI-SPLIT-BINARY", "MPI-PIPELINE"]),
+        ("collgm-12", ["MPI-BINOMIAL", "MPI-SPLIT-BINARY", "MPI-PIPELINE"]),
+        ("collgm-6", ["MPI-LINEAR", "MPI-PAIRWISE", "MPI-BRUCK"]),
+    ] {
+        for bytes in [1, 1024, 16384, 65536] {
+            let best = value(drawn(), figure, "tuned, best", bytes);
+            assert!(
+                names.iter().all(|name| best <= value(drawn(), figure, name, bytes)),
+                "{figure}"
+            );
+        }
+    }
+    // In segments that need no rendezvous it is far ahead of what it was in 64 KiB, and of the component.
+    let bcast = |name| value(drawn(), "collgm-8", name, 256 << 10);
+    assert!(3.0 * bcast("tuned, best") < bcast("MPI-PIPELINE"));
+    assert!(1.5 * bcast("tuned, best") < bcast("SPLIT-BINARY"));
+    for map in ["collgm-7", "collgm-9", "collgm-11"] {
+        let rows = table(drawn(), map);
+        assert!(rows[1..].iter().any(|r| r[0] == "tuned, best"), "{map}");
+        assert!(rows[0].last().unwrap().starts_with("tuned, best"), "{map}");
+    }
     let map = table(drawn(), "collgm-11");
     assert!(map[1..].iter().any(|r| r[0] == "BINOMIAL" && r[2] == "16"), "{map:?}");
 }

@@ -5,7 +5,7 @@ use crate::figures::figure::{Figure, Mark, Series};
 use crate::figures::workload::Workload;
 
 /// Integers, and what the curve is called.
-const SIZES: [(usize, &str); 6] = [
+pub const SIZES: [(usize, &str); 6] = [
     (1, "1 integer"),
     (16, "16 integers"),
     (64, "64 integers"),
@@ -49,6 +49,9 @@ pub fn figures() -> Vec<Figure> {
                     "largest RPE allreduce in one write; both clusters",
                     "size of the odd or even buffer of RPE allreduce, divided by the number of \
                      processes; up to 2K, both clusters",
+                    super::DATA_BUFFER,
+                    super::NOTIFY_BUFFER,
+                    super::JUMP,
                 ],
             )
         },
@@ -64,7 +67,7 @@ pub fn figures() -> Vec<Figure> {
             "RGM allreduce by size, cluster 1",
             "figure 5.11",
             by_size(&FIRST, "RGM", 256),
-            &["largest UD multicast message; both clusters"],
+            &[super::GRADUAL, "largest UD multicast message; both clusters"],
         ),
     ];
     figures.extend(pairs());
@@ -90,14 +93,14 @@ fn pairs() -> Vec<Figure> {
             "Allreduce of 256 integers, cluster 1",
             "figure 5.13",
             FIRST.allreduces(&["MPI-GB", "RGM"]),
-            &[RGM_OVER_GB],
+            &[RGM_OVER_GB, super::SLOWER_RISE, super::RGM_AGAINST_GB[0]],
         ),
         over_nodes(
             "kini-5.14",
             "Allreduce of 64 integers, cluster 2",
             "figure 5.14",
             SECOND.allreduces(&["MPI-GB", "RGM"]),
-            &[RGM_OVER_GB_16],
+            &[RGM_OVER_GB_16, super::RGM_AGAINST_GB[1]],
         ),
     ]
 }
@@ -110,6 +113,7 @@ fn together() -> Vec<Figure> {
         FIRST.allreduces(&ALGORITHMS),
         &[
             PE_AGAINST_GB,
+            super::RDMA_ALWAYS,
             "RGM allreduce against RPE; cluster 1, 256 integers, few nodes",
             "fastest of MPI-GB, MPI-PE, RPE and RGM allreduce; cluster 1, 256 integers, 8 nodes",
         ],
@@ -135,7 +139,10 @@ fn together() -> Vec<Figure> {
         "Improvement over MPI-GB, 64 integers, cluster 2",
         "figure 5.15 (d)",
         vec![Mark { row: RGM_OVER_GB_16, series: "RGM", x: 16 }],
-        &["largest improvement of RPE allreduce over MPI-GB; cluster 2, 64 integers"],
+        &[
+            "largest improvement of RPE allreduce over MPI-GB; cluster 2, 64 integers",
+            super::RPE_ABOVE_RGM,
+        ],
     );
     vec![first, factors, second, more]
 }

@@ -27,6 +27,7 @@ pub fn figures() -> Vec<Figure> {
             by_fan_in(),
             &[
                 "best fan-in of RGM; cluster 2",
+                super::FAN_IN_EVERYWHERE,
                 "height of the RGM tree; 8 nodes, fan-in 1",
                 "height of the RGM tree; 8 nodes, fan-in 3",
                 "height of the RGM tree; 8 nodes, fan-in 7",
@@ -107,6 +108,7 @@ fn all_sizes() -> Vec<Figure> {
         "figure 4.6 (b)",
         Vec::new(),
         &[
+            super::CONSTANT,
             "largest improvement of RDS barrier over MPI-PE; cluster 1, all group sizes",
             "largest improvement of RGM barrier over MPI-PE; cluster 1, all group sizes",
         ],
@@ -116,7 +118,7 @@ fn all_sizes() -> Vec<Figure> {
         "Barrier, all group sizes, cluster 2",
         "figure 4.6 (c)",
         SECOND.barriers(&ALGORITHMS, &SECOND.all_sizes()),
-        &[],
+        &[super::MOSTLY_RGM, super::PENALIZED],
     );
     let more = improvements(
         &second,
@@ -124,7 +126,10 @@ fn all_sizes() -> Vec<Figure> {
         "Improvement over MPI-PE, all group sizes, cluster 2",
         "figure 4.6 (d)",
         Vec::new(),
-        &["largest improvement of RGM barrier over MPI-PE; cluster 2, all group sizes"],
+        &[
+            "largest improvement of RGM barrier over MPI-PE; cluster 2, all group sizes",
+            super::CONSTANT,
+        ],
     );
     vec![first, factors, second, more]
 }

@@ -4,36 +4,15 @@ use super::{Cluster, FIRST, PE_AGAINST_DS, PE_AGAINST_GB, SECOND, SMALL, TO_ONE,
 use crate::figures::figure::{Check, Simulate};
 use crate::figures::lab::Lab;
 use crate::figures::measure::collectives::SINGLE;
+use crate::figures::orders::{ALIKE, fastest, grouped, order};
 use crate::figures::published::Value;
 use crate::figures::workload::Workload;
 use weft_collective::{edges, landing};
-
-/// Closer than this are alike.
-const ALIKE: f64 = 1.005;
 
 /// The fan-ins of figure 4.7.
 pub const FAN_INS: [(&str, usize); 4] = [("RGM:1", 1), ("RGM:3", 3), ("RGM:7", 7), ("RGM:15", 15)];
 
 type Answer = Result<Value, String>;
-
-/// How `name` compares in `pairs` (itself, the other), in the words of the list if it is always so.
-fn order(name: &str, pairs: &[(f64, f64)]) -> Value {
-    let count = |holds: &dyn Fn(f64, f64) -> bool| pairs.iter().filter(|p| holds(p.0, p.1)).count();
-    let (slower, faster) = (count(&|a, b| a > b * ALIKE), count(&|a, b| b > a * ALIKE));
-    let all = pairs.len();
-    Value::Word(match (slower, faster) {
-        (s, _) if s == all => format!("{name} slower"),
-        (_, f) if f == all => format!("{name} faster"),
-        (0, 0) => "similar".to_owned(),
-        (s, f) => format!("{name} slower in {s} of {all}, faster in {f}"),
-    })
-}
-
-/// The fastest by name.
-fn fastest(times: &[(&str, f64)]) -> Value {
-    let least = times.iter().min_by(|a, b| a.1.total_cmp(&b.1)).expect("some");
-    Value::Word(least.0.to_owned())
-}
 
 impl Cluster {
     fn time(&self, lab: &Lab, workload: Workload, nodes: usize) -> Result<f64, String> {
@@ -120,9 +99,9 @@ fn orders() -> Vec<Check> {
         }),
         runs("fastest of the RPE, RDS and RGM barriers; cluster 2, 16 nodes", |lab| {
             let time = |name| Ok((name, SECOND.time(lab, Barrier(name), 16)?));
-            Ok(fastest(
-                &["RPE", "RDS", "RGM"].map(time).into_iter().collect::<Result<Vec<_>, String>>()?,
-            ))
+            let times =
+                ["RPE", "RDS", "RGM"].map(time).into_iter().collect::<Result<Vec<_>, String>>()?;
+            Ok(Value::Word(fastest(&times).to_owned()))
         }),
         runs("RPE allreduce against MPI-PE; cluster 1, 256 integers, all group sizes", |lab| {
             let of = sums(&FIRST, "RPE", "MPI-PE");
@@ -140,10 +119,161 @@ fn orders() -> Vec<Check> {
             |lab| {
                 let time = |name| Ok((name, FIRST.time(lab, FIRST.sum(name), 8)?));
                 let times = ["MPI-GB", "MPI-PE", "RPE", "RGM"].map(time);
-                Ok(fastest(&times.into_iter().collect::<Result<Vec<_>, String>>()?))
+                let times = times.into_iter().collect::<Result<Vec<_>, String>>()?;
+                Ok(Value::Word(fastest(&times).to_owned()))
             },
         ),
     ]
+}
+
+/// Barriers of the document and its baseline.
+const BARRIERS: [&str; 4] = ["MPI-PE", "RPE", "RDS", "RGM"];
+
+/// The clusters' allreduces, one against the other, at all group sizes.
+fn both_sums(lab: &Lab, cluster: &Cluster, name: &'static str, other: &'static str) -> Answer {
+    Ok(order(name, &cluster.pairs(lab, sums(cluster, name, other), cluster.all_sizes())?))
+}
+
+fn more_orders() -> Vec<Check> {
+    let runs = |row, runs| Check { row, simulate: Simulate::Runs(runs) };
+    vec![
+        runs(super::WRITE_AGAINST_SEND, |lab| {
+            let at = |size| {
+                let time = |workload| lab.measure(FIRST.machine, workload, size);
+                Ok((time(Workload::WriteLatency)?, time(Workload::SendLatency)?))
+            };
+            let pairs =
+                super::verbs::sizes().into_iter().map(at).collect::<Result<Vec<_>, String>>()?;
+            Ok(order("RDMA write", &pairs))
+        }),
+        runs(super::CONSTANT, constant_factor),
+        runs(super::MOSTLY_RGM, |lab| {
+            let sizes = SECOND.all_sizes();
+            let mut best = 0;
+            for &nodes in &sizes {
+                let time = |name| Ok((name, SECOND.time(lab, Barrier(name), nodes)?));
+                let times = BARRIERS.map(time).into_iter().collect::<Result<Vec<_>, String>>()?;
+                best += usize::from(fastest(&times) == "RGM");
+            }
+            Ok(Value::Word(match 2 * best > sizes.len() {
+                true => "RGM".to_owned(),
+                false => format!("RGM at {best} of {} sizes", sizes.len()),
+            }))
+        }),
+        runs(super::PENALIZED, penalized),
+        runs(super::RPE_ABOVE_RGM, |lab| {
+            let of = |name| SECOND.largest(lab, sums(&SECOND, "MPI-GB", name));
+            let (rpe, rgm) = (of("RPE")?.number(), of("RGM")?.number());
+            let word = if rpe > rgm { "RPE larger" } else { "RGM larger" };
+            Ok(Value::Word(word.to_owned()))
+        }),
+        runs(super::JUMP, jump),
+        runs(super::GRADUAL, |lab| {
+            for (integers, _) in super::allreduces::SIZES.into_iter().filter(|(n, _)| *n <= 256) {
+                let time = |nodes| FIRST.time(lab, Workload::Allreduce("RGM", integers), nodes);
+                let factor = time(8)? / time(2)?;
+                if factor > 2.0 {
+                    return Ok(Value::Word(format!("{factor:.2} times, {integers} integers")));
+                }
+            }
+            Ok(Value::Word("gradual".to_owned()))
+        }),
+        runs(super::SLOWER_RISE, |lab| {
+            let rise = |name| {
+                let time = |nodes| FIRST.time(lab, FIRST.sum(name), nodes);
+                Ok::<_, String>(time(8)? - time(2)?)
+            };
+            let (ours, theirs) = (rise("RGM")?, rise("MPI-GB")?);
+            Ok(Value::Word(match ours / theirs {
+                part if part < 0.5 => "RGM much slower".to_owned(),
+                part => format!("RGM by {:.0} % of it", 100.0 * part),
+            }))
+        }),
+        runs(super::RGM_AGAINST_GB[0], |lab| both_sums(lab, &FIRST, "RGM", "MPI-GB")),
+        runs(super::RGM_AGAINST_GB[1], |lab| both_sums(lab, &SECOND, "RGM", "MPI-GB")),
+        runs(super::RDMA_ALWAYS, |lab| {
+            let mut pairs = Vec::new();
+            for (name, other) in
+                [("RPE", "MPI-GB"), ("RPE", "MPI-PE"), ("RGM", "MPI-GB"), ("RGM", "MPI-PE")]
+            {
+                pairs.extend(FIRST.pairs(lab, sums(&FIRST, name, other), FIRST.all_sizes())?);
+            }
+            Ok(order("RPE and RGM", &pairs))
+        }),
+        runs(super::FAN_IN_EVERYWHERE, |lab| {
+            let mut best = Vec::new();
+            for nodes in SECOND.all_sizes() {
+                let mut times = Vec::new();
+                for (name, _) in FAN_INS.into_iter().filter(|(_, fan_in)| *fan_in < nodes) {
+                    times.push((name, SECOND.time(lab, Barrier(name), nodes)?));
+                }
+                // Where 7 is not possible, or another one is level with it, nothing speaks against it.
+                let seven = times.iter().find(|(name, _)| *name == "RGM:7").map(|(_, time)| *time);
+                let least = fastest(&times);
+                let ahead = times.iter().find(|(name, _)| *name == least).map(|(_, time)| *time);
+                if let (Some(seven), Some(least_time)) = (seven, ahead) {
+                    best.push((nodes, if seven <= least_time { "7" } else { &least[4..] }));
+                }
+            }
+            Ok(Value::Word(grouped(&best)))
+        }),
+    ]
+}
+
+/// Whether RPE is ahead of MPI-PE by the same factor at all group sizes of both clusters. A picture shows it to
+/// the document as "almost a constant".
+fn constant_factor(lab: &Lab) -> Answer {
+    /// The largest factor by the smallest.
+    const ALMOST: f64 = 1.1;
+    let pairs = both(lab, &[over("MPI-PE", "RPE")], Cluster::all_sizes)?;
+    let factors = pairs.into_iter().map(|(pe, rpe)| pe / rpe);
+    let (least, most) = factors.fold((f64::INFINITY, 0f64), |(l, m), f| (l.min(f), m.max(f)));
+    Ok(Value::Word(match most / least <= ALMOST {
+        true => "almost constant".to_owned(),
+        false => format!("from {least:.2} to {most:.2}"),
+    }))
+}
+
+/// Barriers that take longer on each group size that is no power of two than on the next power.
+fn penalized(lab: &Lab) -> Answer {
+    let (mut always, mut sometimes) = (Vec::new(), Vec::new());
+    for name in BARRIERS {
+        let (mut count, mut all) = (0, 0);
+        for cluster in [FIRST, SECOND] {
+            for nodes in cluster.all_sizes().into_iter().filter(|n| !n.is_power_of_two()) {
+                let time = |n| cluster.time(lab, Barrier(name), n);
+                count += usize::from(time(nodes)? > time(nodes.next_power_of_two())? * ALIKE);
+                all += 1;
+            }
+        }
+        match count {
+            count if count == all => always.push(name.to_owned()),
+            0 => {}
+            count => sometimes.push(format!("{name} in {count} of {all}")),
+        }
+    }
+    if always.is_empty() {
+        always.push("none always".to_owned());
+    }
+    let always = always.join(" and ");
+    Ok(Value::Word(match sometimes.is_empty() {
+        true => always,
+        false => format!("{always}; {}", sometimes.join(", ")),
+    }))
+}
+
+/// What 1,024 integers take beyond the line through 256 and 512, at each group size: a second write in each step.
+fn jump(lab: &Lab) -> Answer {
+    let mut least = f64::INFINITY;
+    for nodes in FIRST.all_sizes() {
+        let time = |integers| FIRST.time(lab, Workload::Allreduce("RPE", integers), nodes);
+        let line = time(512)? + 2.0 * (time(512)? - time(256)?);
+        least = least.min(time(1024)? / line);
+    }
+    Ok(Value::Word(match least {
+        least if least > ALIKE => "more".to_owned(),
+        least => format!("{least:.3} times the line"),
+    }))
 }
 
 /// The fan-in with the least time, summed over all group sizes. One that is not below a size is not
@@ -266,6 +396,11 @@ pub fn checks() -> Vec<Check> {
             // A slot; there are log2 N of them where the document has N.
             |_| Ok(Value::Number(landing::size(SINGLE) as f64)),
         ),
+        runs(super::DATA_BUFFER, |_| {
+            // As of a slot for less: the payload, then the mark.
+            Ok(Value::Number((landing::size(2 * SINGLE) - landing::MARK) as f64))
+        }),
+        runs(super::NOTIFY_BUFFER, |_| Ok(Value::Number(landing::MARK as f64))),
         runs("barriers after which the barrier number returns to 1; both clusters", |_| {
             // The document has one byte, and 0 means "empty".
             Ok(Value::Word(format!("never: {} bytes", landing::MARK)))
@@ -285,25 +420,11 @@ pub fn checks() -> Vec<Check> {
     ];
     checks.extend(factors());
     checks.extend(orders());
+    checks.extend(more_orders());
     checks
 }
 
 /// Of the tree on 8 nodes.
 fn height(fan_in: usize) -> Answer {
     Ok(Value::Number(f64::from(edges::height(8, fan_in))))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn orders_hold_only_if_they_hold_always() {
-        let word = |pairs: &[(f64, f64)]| order("A", pairs).to_string();
-        assert_eq!(word(&[(2.0, 1.0), (3.0, 1.0)]), "A slower");
-        assert_eq!(word(&[(0.5, 1.0)]), "A faster");
-        assert_eq!(word(&[(1.0, 1.001), (1.001, 1.0)]), "similar");
-        assert_eq!(word(&[(2.0, 1.0), (1.0, 1.0)]), "A slower in 1 of 2, faster in 0");
-        assert_eq!(fastest(&[("A", 2.0), ("B", 1.0)]).to_string(), "B");
-    }
 }

@@ -32,6 +32,27 @@ const TO_SEVEN: &str = "UD multicast latency to 7 nodes; cluster 1, 1 byte";
 const PE_AGAINST_DS: &str = "MPI-PE barrier against MPI-DS; group sizes that are no power of 2";
 const PE_AGAINST_GB: &str = "MPI-PE allreduce against MPI-GB; cluster 1, 256 integers";
 
+const WRITE_AGAINST_SEND: &str = "latency of RDMA write against send/receive; cluster 1, all sizes";
+const CONSTANT: &str = "improvement of RPE barrier over MPI-PE; all group sizes, both clusters";
+const MOSTLY_RGM: &str =
+    "fastest of the MPI-PE, RPE, RDS and RGM barriers; cluster 2, most group sizes";
+const PENALIZED: &str = "barriers that take longer on each group size off powers of 2 than on the next power; both clusters";
+const RPE_ABOVE_RGM: &str =
+    "largest improvement of RPE allreduce over MPI-GB against that of RGM; cluster 2, 64 integers";
+const JUMP: &str = "RPE allreduce of 1024 integers against the line through 256 and 512; cluster 1, all group sizes";
+const GRADUAL: &str = "rise of the RGM allreduce from 2 to 8 nodes; cluster 1, up to 256 integers";
+const SLOWER_RISE: &str =
+    "rise of the RGM allreduce from 2 to 8 nodes against that of MPI-GB; cluster 1, 256 integers";
+const RGM_AGAINST_GB: [&str; 2] = [
+    "RGM allreduce against MPI-GB; cluster 1, 256 integers, all group sizes",
+    "RGM allreduce against MPI-GB; cluster 2, 64 integers, all group sizes",
+];
+const RDMA_ALWAYS: &str =
+    "RPE and RGM allreduce against MPI-PE and MPI-GB; cluster 1, 256 integers, all group sizes";
+const FAN_IN_EVERYWHERE: &str = "best fan-in of RGM; cluster 2, each group size that allows it";
+const DATA_BUFFER: &str = "size of the odd or even data buffer of RPE allreduce, divided by the number of processes; 2K to 4K, both clusters";
+const NOTIFY_BUFFER: &str = "size of the odd or even notify buffer of RPE allreduce, divided by the number of processes; 2K to 4K, both clusters";
+
 impl Cluster {
     fn all_sizes(&self) -> Vec<usize> {
         (2..=self.nodes).collect()

@@ -4,8 +4,13 @@ use super::{BYTES, FIRST, LATENCY, SMALL, TO_ONE, TO_SEVEN, WRITE};
 use crate::figures::figure::{Axis, Figure, Mark, Series};
 use crate::figures::workload::Workload;
 
+/// Of messages, in bytes.
+pub fn sizes() -> Vec<usize> {
+    (3..=12).map(|power| 1 << power).collect()
+}
+
 pub fn figures() -> Vec<Figure> {
-    let sizes: Vec<usize> = (3..=12).map(|power| 1 << power).collect();
+    let sizes = sizes();
     let machine = FIRST.machine;
     let curve = |name, workload| Series { name, machine, workload, over: None, x: sizes.clone() };
     vec![
@@ -20,7 +25,7 @@ pub fn figures() -> Vec<Figure> {
                 curve("RDMA write", Workload::WriteLatency),
             ],
             marks: vec![Mark { row: WRITE, series: "RDMA write", x: SMALL }],
-            rows: vec!["MTU of the links; both clusters"],
+            rows: vec![super::WRITE_AGAINST_SEND, "MTU of the links; both clusters"],
             note: "Half of a ping-pong on the bare fabric. The receiver of a write polls the end of the \
                    payload; beyond the MTU, a flag written after it (section 5.3.2).",
         },

@@ -27,9 +27,11 @@ pub fn bandwidth(
     machine: &Rc<Machine>,
     bytes: usize,
     (memory, design): (Memory, Progress),
+    policy: Option<Policy>,
     rounds: usize,
 ) -> Measured {
-    let machine = &usual(&prepared(machine, memory), design);
+    let machine = prepared(machine, memory);
+    let machine = &policy.map_or_else(|| usual(&machine, design), |policy| under(&machine, policy));
     let outcome = world(machine, Options::new(2), limits(), |rank| {
         let program = Program::new(rank, design, machine);
         async move {

@@ -2,7 +2,7 @@
 //! each, on one rail or on all of the machine's.
 
 use super::{Measured, Rank, WARM_UP, each, first, text, world};
-use crate::figures::workload::{OneSided, Test};
+use crate::figures::workload::{OneSided, Pieces, Test};
 use std::rc::Rc;
 use weft_channel::rails::Thresholds;
 use weft_datatype::{Basic, Predefined, Type};
@@ -26,14 +26,18 @@ struct Side {
 }
 
 impl Side {
-    async fn new(rank: Rank, bytes: usize, options: weft_rma::Options) -> Result<Side, String> {
+    async fn new(
+        rank: Rank,
+        bytes: usize,
+        (options, pieces): (weft_rma::Options, Pieces),
+    ) -> Result<Side, String> {
         let brings = Memory::Allocate { len: bytes, align: 64 };
         let rails = rank.comm.engine().endpoint().rails();
-        rails.set_thresholds(Thresholds {
-            write: FRAGMENTED,
-            read: FRAGMENTED,
-            ..Thresholds::default()
-        });
+        let from = match pieces {
+            Pieces::Usual => FRAGMENTED,
+            Pieces::From(bytes) => bytes,
+        };
+        rails.set_thresholds(Thresholds { write: from, read: from, ..Thresholds::default() });
         let window = Window::create(&rank.comm, brings, 1, options).await.map_err(text)?;
         let byte = Predefined::new().of(Basic::BYTE).clone();
         Ok(Side { rank, window, byte, bytes })
@@ -114,9 +118,10 @@ pub fn measure(machine: &Rc<Machine>, bytes: usize, what: OneSided, rounds: usiz
     if !what.all_rails {
         used.rail.truncate(1);
     }
-    let options = weft_rma::Options { order: what.order, ..Default::default() };
+    let options =
+        weft_rma::Options { order: what.order, ending: what.ending, ..Default::default() };
     let outcome = world(&Rc::new(used), Options::new(2), Limits::default(), |rank| async move {
-        let side = Side::new(rank, bytes, options).await?;
+        let side = Side::new(rank, bytes, (options, what.pieces)).await?;
         let sim = side.rank.sim.clone();
         let mut start = 0;
         for round in 0..WARM_UP + rounds {

@@ -2,6 +2,7 @@
 
 use super::collectives::{named, served};
 use super::{Measured, Rank, first, text, world};
+use crate::figures::workload::{Contenders, Workload};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use weft_channel::stream::Sizes;
@@ -15,7 +16,7 @@ use weft_process::{Buffer, Lengths};
 
 /// Operations before those that are measured: the first of a pair makes its places.
 const WARM_UP: usize = 2;
-/// Bytes of segments on their way: the one number chosen for figure 3; the document has no such.
+/// Bytes of segments on their way: chosen in sight of figure 3; the document has no such number.
 const OUTSTANDING: usize = 128 << 10;
 /// From the agreement on a start to the start.
 const AHEAD: Picoseconds = 100 * MICROSECOND;
@@ -63,6 +64,61 @@ pub fn blocks(machine: &Rc<Machine>, block: usize) -> Measured {
     transfer(machine, Sizes { rendezvous: 0, block, ..Sizes::default() })
 }
 
+/// Broadcasts in segments, with the lengths of a segment that are tried, shortest first: MPI's messages of up to
+/// 16 KiB need no rendezvous.
+type Cut = (&'static str, [&'static str; 3]);
+const CUTS: [usize; 3] = [4 << 10, 8 << 10, 16 << 10];
+const STREAMED: [Cut; 3] = [
+    ("BINARY", ["BINARY:4096", "BINARY:8192", "BINARY:16384"]),
+    ("SPLIT-BINARY", ["SPLIT-BINARY:4096", "SPLIT-BINARY:8192", "SPLIT-BINARY:16384"]),
+    ("PIPELINE", ["PIPELINE:4096", "PIPELINE:8192", "PIPELINE:16384"]),
+];
+const OVER_MESSAGES: [Cut; 3] = [
+    ("MPI-BINARY", ["MPI-BINARY:4096", "MPI-BINARY:8192", "MPI-BINARY:16384"]),
+    (
+        "MPI-SPLIT-BINARY",
+        ["MPI-SPLIT-BINARY:4096", "MPI-SPLIT-BINARY:8192", "MPI-SPLIT-BINARY:16384"],
+    ),
+    ("MPI-PIPELINE", ["MPI-PIPELINE:4096", "MPI-PIPELINE:8192", "MPI-PIPELINE:16384"]),
+];
+
+/// Workloads that compete for the least time of an operation of `bytes`.
+pub fn contenders(
+    who: Contenders,
+    operation: Operation,
+    ranks: usize,
+    bytes: usize,
+) -> Vec<Workload> {
+    let tuned = who == Contenders::Tuned;
+    let whole: &[&'static str] = match (operation, tuned) {
+        (Operation::Bcast, false) => &["FLAT", "BINOMIAL"],
+        (Operation::Bcast, true) => &["MPI-FLAT", "MPI-BINOMIAL"],
+        (Operation::Alltoall, false) => &["LINEAR", "PAIRWISE", "BRUCK"],
+        (Operation::Alltoall, true) => &["MPI-LINEAR", "MPI-PAIRWISE", "MPI-BRUCK"],
+        (_, false) => &["FLAT", "BINOMIAL"],
+        (_, true) => &["MPI-FLAT", "MPI-BINOMIAL"],
+    };
+    let mut names = whole.to_vec();
+    if operation == Operation::Bcast {
+        for (name, cut) in if tuned { OVER_MESSAGES } else { STREAMED } {
+            names.push(name);
+            if who != Contenders::Component {
+                // In more than one segment: else it is the same as without.
+                let shorter = cut.into_iter().zip(CUTS).filter(|(_, segment)| *segment < bytes);
+                names.extend(shorter.map(|(name, _)| name));
+            }
+        }
+    }
+    let mut all: Vec<_> =
+        names.iter().map(|name| Workload::Collective(operation, name, ranks)).collect();
+    // What travels may be several blocks, so short blocks are tried, too.
+    if tuned && bytes * ranks > Limits::default().eager {
+        let whole = names.iter().filter(|name| !name.contains(':'));
+        all.extend(whole.map(|name| Workload::CollectiveAtOnce(operation, name, ranks)));
+    }
+    all
+}
+
 /// All ranks go on at the same moment.
 async fn together(rank: &Rank, latest: &Cell<Picoseconds>) -> Result<(), String> {
     rank.comm.barrier().await.map_err(text)?;
@@ -100,7 +156,7 @@ async fn operate(rank: &Rank, operation: Operation, bytes: usize) -> Result<(), 
 /// Microseconds of an operation from the common start to the last rank's end. Sizes only.
 pub fn collective(
     machine: &Rc<Machine>,
-    ranks: usize,
+    (ranks, limits): (usize, Limits),
     operation: Operation,
     name: &'static str,
     bytes: usize,
@@ -110,7 +166,7 @@ pub fn collective(
     let latest = Rc::new(Cell::new(0));
     // Of each round: start and end.
     let times = Rc::new(RefCell::new(vec![(0u64, 0u64); rounds]));
-    let outcome = world(machine, Options::new(ranks), Limits::default(), |rank| {
+    let outcome = world(machine, Options::new(ranks), limits, |rank| {
         let (selection, latest, times) = (selection.clone(), latest.clone(), times.clone());
         async move {
             rank.comm.select(selection);

@@ -4,7 +4,7 @@ use super::{FEW_NODES, LARGE, MACHINE, MATRIX, NODES, cannon, overlap, policies,
 use crate::figures::figure::{Check, Shown, Simulate};
 use crate::figures::lab::Lab;
 use crate::figures::published::Value;
-use crate::figures::workload::{Memory, Part, Progress, Side, Team, Workload};
+use crate::figures::workload::{Cannon, Memory, Part, Progress, Side, Team, Workload};
 use weft_fabric_sim::machine::Policy;
 
 /// The smallest power of two in KiB whose message is a rendezvous.
@@ -128,6 +128,119 @@ fn second_interrupt(lab: &Lab) -> Result<Value, String> {
     Ok(Value::Word(word.to_owned()))
 }
 
+pub const SP_WAITS: &str = "part of the time of NAS SP in MPI_Wait; existing design";
+pub const SPARE_CORE: &str =
+    "existing design with an extra core against no asynchronous progress; NAS SP and bandwidth";
+pub const GROWS: &str = "receiver-side overlap of the proposed design as messages grow; rendezvous";
+pub const FIFO: &str = "overlap under FIFO against the default policy; all message sizes";
+pub const NO_COST: &str = "execution time with the proposed design where no message is a rendezvous; matrix multiplication";
+pub const WAIT_9: &str =
+    "time in MPI_Wait with the proposed design, figure 9; all system sizes, MPI+OpenMP";
+pub const WAIT_10: &str = "time in MPI_Wait with the proposed design, figure 10; all problem sizes but 128x128, MPI+OpenMP";
+pub const WAIT_11A: &str =
+    "time in MPI_Wait with the proposed design, figure 11 (a); all problem sizes, MPI x1";
+pub const WAIT_11B: &str =
+    "time in MPI_Wait with the proposed design, figure 11 (b); all system sizes, MPI x1";
+pub const WAIT_12A: &str = "time in MPI_Wait with the proposed design, figure 12 (a); all problem sizes but 256x256, MPI x4";
+pub const WAIT_12B: &str =
+    "time in MPI_Wait with the proposed design, figure 12 (b); all system sizes, MPI x4";
+
+/// The part of a time step like those of SP that ranks are in MPI_Wait, with the lock whose waiter spins; more than
+/// half of it at every number of ranks is "most".
+fn sp_waits(lab: &Lab) -> Result<Value, String> {
+    let part = |ranks| {
+        let of = |part| lab.measure(MACHINE, Workload::Sweeps(Progress::Spinning, part), ranks);
+        Ok::<_, String>(of(Part::Wait)? / of(Part::Total)?)
+    };
+    let (mut most, mut all) = (true, Vec::new());
+    for ranks in super::RANKS {
+        let part = part(ranks)?;
+        most &= part > 0.5;
+        all.push(format!("{:.0} % on {ranks}", 100.0 * part));
+    }
+    Ok(Value::Word(if most { "most".to_owned() } else { format!("{} ranks", all.join(", ")) }))
+}
+
+/// Within 5 % of the base: of the mean bandwidth, and of a time step at each number of ranks.
+fn spare_core(lab: &Lab) -> Result<Value, String> {
+    let mut slowest = 1.0f64;
+    for ranks in super::RANKS {
+        let time = |design| lab.measure(MACHINE, Workload::Sweeps(design, Part::Total), ranks);
+        slowest = slowest.max(time(Progress::SpinningApart)? / time(Progress::None)?);
+    }
+    let word = bandwidth(lab, Progress::SpinningApart)?;
+    Ok(Value::Word(match slowest <= 1.05 && word != "slower" {
+        true => "performs well".to_owned(),
+        false => format!("bandwidth {word}, SP up to {slowest:.2} times as long"),
+    }))
+}
+
+/// From the first rendezvous on, no size overlaps less than the one before, by more than a percentage point.
+fn grows(lab: &Lab) -> Result<Value, String> {
+    let what = overlap(Side::Receiver, Memory::Once, Progress::Signal);
+    let mut before = 0.0f64;
+    for size in sizes(8 << 10) {
+        let now = lab.measure(MACHINE, Workload::Availability(what), size)?;
+        if now < before - 1.0 {
+            return Ok(Value::Word(format!("falls to {now:.1} % at {size} bytes")));
+        }
+        before = before.max(now);
+    }
+    Ok(Value::Word("rises".to_owned()))
+}
+
+fn fifo(lab: &Lab) -> Result<Value, String> {
+    let all = ranking(lab)?;
+    let sum = |name| all.iter().find(|(_, other)| *other == name).map_or(0.0, |(sum, _)| *sum);
+    let better = sum("fifo") - sum("default") > sizes(8 << 10).len() as f64;
+    Ok(Value::Word(if better { "FIFO better" } else { "not better" }.to_owned()))
+}
+
+/// Whether ranks wait less with the proposed design everywhere, and from how much to how much less.
+fn waits(
+    lab: &Lab,
+    places: &[usize],
+    team: Team,
+    at: fn(Cannon) -> Workload,
+) -> Result<Value, String> {
+    let mut more = Vec::new();
+    for &x in places {
+        let time = |design| lab.measure(MACHINE, at(cannon(team, design, Part::Wait)), x);
+        let (with, without) = (time(Progress::Signal)?, time(Progress::None)?);
+        if with >= without {
+            more.push(x.to_string());
+        }
+    }
+    Ok(Value::Word(match more.is_empty() {
+        true => "less".to_owned(),
+        false => format!("not less at {}", more.join(", ")),
+    }))
+}
+
+fn by_nodes(what: Cannon) -> Workload {
+    Workload::CannonOnNodes(MATRIX, what)
+}
+
+/// Without those at which the text has no rendezvous.
+fn sizes_from(least: usize) -> Vec<usize> {
+    super::matrices().into_iter().filter(|size| *size >= least).collect()
+}
+
+/// Matrices whose blocks are below the rendezvous: the same time with the design and without, to a ten-thousandth.
+fn no_cost(lab: &Lab) -> Result<Value, String> {
+    for size in [16, 32] {
+        let time = |design| {
+            let what = cannon(Team::Threads, design, Part::Total);
+            lab.measure(MACHINE, Workload::CannonOfSize(FEW_NODES, what), size)
+        };
+        let factor = time(Progress::Signal)? / time(Progress::None)?;
+        if (factor - 1.0).abs() > 1e-4 {
+            return Ok(Value::Word(format!("{factor:.4} times, {size}x{size}")));
+        }
+    }
+    Ok(Value::Word("unaffected".to_owned()))
+}
+
 pub fn checks() -> Vec<Check> {
     let availability = |side, design| Workload::Availability(overlap(side, Memory::Once, design));
     let runs = [
@@ -148,7 +261,7 @@ pub fn checks() -> Vec<Check> {
             LARGE,
         ),
     ];
-    let shown: [Shown; 12] = [
+    let shown: [Shown; 23] = [
         (super::SENDER, at_sender),
         ("smallest message that uses rendezvous; MVAPICH as measured", least_rendezvous),
         (
@@ -183,6 +296,25 @@ pub fn checks() -> Vec<Check> {
             "gain of an interrupt at the completion of the read; 4 nodes, matrix multiplication",
             second_interrupt,
         ),
+        (SP_WAITS, sp_waits),
+        (SPARE_CORE, spare_core),
+        (GROWS, grows),
+        (FIFO, fifo),
+        (NO_COST, no_cost),
+        (WAIT_9, |lab| waits(lab, &NODES, Team::Threads, by_nodes)),
+        (WAIT_10, |lab| {
+            let at = |what| Workload::CannonOfSize(FEW_NODES, what);
+            waits(lab, &sizes_from(256), Team::Threads, at)
+        }),
+        (WAIT_11A, |lab| {
+            let at = |what| Workload::CannonOfSize(FEW_NODES, what);
+            waits(lab, &sizes_from(128), Team::Single, at)
+        }),
+        (WAIT_11B, |lab| waits(lab, &NODES, Team::Single, by_nodes)),
+        (WAIT_12A, |lab| {
+            waits(lab, &sizes_from(512), Team::Four, |what| Workload::CannonOfSize(64, what))
+        }),
+        (WAIT_12B, |lab| waits(lab, &NODES, Team::Four, by_nodes)),
     ];
     let runs = runs.map(|(row, work, x)| Check { row, simulate: Simulate::Run(MACHINE, work, x) });
     let shown = shown.map(|(row, run)| Check { row, simulate: Simulate::Runs(run) });

@@ -16,6 +16,8 @@ const MATRIX: usize = 2048;
 const FEW_NODES: usize = 4;
 /// Nodes that are squares, on which the largest matrix can be cut evenly.
 const NODES: [usize; 3] = [4, 16, 64];
+/// Ranks of SP, squares too.
+const RANKS: [usize; 4] = [4, 9, 16, 36];
 
 /// The document's names.
 const BASE: &str = "no-async";
@@ -98,6 +100,9 @@ fn overlaps(side: Side) -> Vec<Series> {
 fn bandwidths() -> Vec<Series> {
     let at =
         |name, memory, design| curve(name, Workload::Bandwidth(memory, design), sizes(8 << 10));
+    let under = |name, policy, design| {
+        curve(name, Workload::BandwidthUnder(policy, design), sizes(8 << 10))
+    };
     vec![
         at(BASE, Memory::Once, Progress::None),
         at(NEW, Memory::Once, Progress::Signal),
@@ -105,6 +110,8 @@ fn bandwidths() -> Vec<Series> {
         at(SPINNING, Memory::Once, Progress::Spinning),
         at(APART, Memory::Once, Progress::SpinningApart),
         at(OURS, Memory::Once, Progress::Handover),
+        under("existing-async, round robin", Policy::RoundRobin, Progress::Locked),
+        under("new-async, default policy", Policy::Dynamic, Progress::Signal),
         at("no-async, registering each time", Memory::Each, Progress::None),
     ]
 }
@@ -209,7 +216,10 @@ fn figures() -> Vec<Figure> {
              The text does not name the lock of the existing design; the row below is that with a spinning one, under Linux's default \
              policy here. With a mutex, for which threads sleep, an interrupt costs four switches, which large \
              messages hide. With a spinning lock a helper that interrupts the polling main thread spins \
-             until its slice is over, and nobody gets on; on a core of its own it does not, as the text says.",
+             until its slice is over, and nobody gets on; on a core of its own it does not, as the text says. \
+             The existing design is drawn under the default policy and the others under round robin, but where a \
+             name says otherwise: under round robin a helper that spins at its higher priority keeps the holder of \
+             the lock from its core for ever, so it cannot be drawn there.",
         ),
         plain(
             "rendezvous-4",
@@ -224,10 +234,10 @@ fn figures() -> Vec<Figure> {
                     (APART, Progress::SpinningApart),
                     (OURS, Progress::Handover),
                 ],
-                &[4, 9, 16, 36],
-                Workload::Sweeps,
+                &RANKS,
+                |design| Workload::Sweeps(design, Part::Total),
             ),
-            Vec::new(),
+            vec![checks::SP_WAITS, checks::SPARE_CORE],
             "Messages and computation of class B in the order of SP, in small: not the program itself. The \
              document's bars are times normalized to no-async, the reciprocal of these.",
         ),
@@ -242,7 +252,7 @@ fn figures() -> Vec<Figure> {
                 "figure 5",
                 (BYTES, AVAILABILITY),
                 overlaps(Side::Receiver),
-                Vec::new(),
+                vec![checks::GROWS],
                 overlap_note,
             )
         },
@@ -267,6 +277,7 @@ fn figures() -> Vec<Figure> {
             vec![
                 "best scheduling policy for overlap; all message sizes",
                 "worst scheduling policy for overlap; all message sizes",
+                checks::FIFO,
             ],
             "The proposed design at the receiver, 1000 iterations. The helper has the highest priority \
              that its policy offers: under the default one that is the program's own.",
@@ -285,7 +296,10 @@ fn figures() -> Vec<Figure> {
             title: "Matrix multiplication, MPI+OpenMP, varying system size",
             place: "figure 9",
             team: Team::Threads,
-            rows: vec!["reduction of matrix multiplication time; 256 cores, 2048x2048, MPI+OpenMP"],
+            rows: vec![
+                "reduction of matrix multiplication time; 256 cores, 2048x2048, MPI+OpenMP",
+                checks::WAIT_9,
+            ],
             note: "2048 x 2048 doubles; one rank a node, four threads share its products.",
         }
         .on_nodes(),
@@ -294,7 +308,11 @@ fn figures() -> Vec<Figure> {
             title: "Matrix multiplication, MPI+OpenMP, varying problem size",
             place: "figure 10",
             team: Team::Threads,
-            rows: vec!["reduction of matrix multiplication time; 4 nodes, 128x128, MPI+OpenMP"],
+            rows: vec![
+                "reduction of matrix multiplication time; 4 nodes, 128x128, MPI+OpenMP",
+                checks::WAIT_10,
+                checks::NO_COST,
+            ],
             note: "4 nodes. A block of a 128 x 128 matrix has 32 KiB here and is a rendezvous; the \
                    document's messages were of 4 KiB, which it does not explain.",
         }
@@ -304,7 +322,7 @@ fn figures() -> Vec<Figure> {
             title: "Matrix multiplication, MPI x1, varying problem size",
             place: "figure 11 (a)",
             team: Team::Single,
-            rows: Vec::new(),
+            rows: vec![checks::WAIT_11A],
             note: "One rank a node, 4 nodes.",
         }
         .of_size(FEW_NODES),
@@ -313,7 +331,10 @@ fn figures() -> Vec<Figure> {
             title: "Matrix multiplication, MPI x1, varying system size",
             place: "figure 11 (b)",
             team: Team::Single,
-            rows: vec!["reduction of matrix multiplication time with MPI against MPI+OpenMP; 4 nodes and more"],
+            rows: vec![
+                "reduction of matrix multiplication time with MPI against MPI+OpenMP; 4 nodes and more",
+                checks::WAIT_11B,
+            ],
             note: "One rank a node, 2048 x 2048 doubles.",
         }
         .on_nodes(),
@@ -322,7 +343,10 @@ fn figures() -> Vec<Figure> {
             title: "Matrix multiplication, MPI x4, varying problem size",
             place: "figure 12 (a)",
             team: Team::Four,
-            rows: vec!["reduction of matrix multiplication time; 4 processes a node, 256x256, MPI"],
+            rows: vec![
+                "reduction of matrix multiplication time; 4 processes a node, 256x256, MPI",
+                checks::WAIT_12A,
+            ],
             note: "Four ranks a node, 64 nodes: of those that are squares, only there are the blocks of a \
                    256 x 256 matrix below 8 KiB, as the text says.",
         }
@@ -332,7 +356,7 @@ fn figures() -> Vec<Figure> {
             title: "Matrix multiplication, MPI x4, varying system size",
             place: "figure 12 (b)",
             team: Team::Four,
-            rows: Vec::new(),
+            rows: vec![checks::WAIT_12B],
             note: "Four ranks a node, 2048 x 2048 doubles.",
         }
         .on_nodes(),

@@ -1,0 +1,279 @@
+//! Multi-rail: one-sided communication over several ports and adapters.
+
+mod checks;
+
+use super::figure::{Axis, Document, Figure, Headline, Mark, Quotient, Series};
+use super::workload::{OneSided, Pieces, Test, Workload};
+use checks::{
+    EVERY_RAIL, IN_ORDER_PEAK, IN_ORDER_PEAK_ONE, INTERLEAVED_EM64T, INTERLEAVED_IA32, MEDIUM,
+    PEAKS, TURNS_PEAK,
+};
+use weft_rma::{Ending, Order};
+
+/// The largest message of the tests.
+const LARGEST: usize = 1 << 20;
+const IA32: &str = "ia32";
+const EM64T: &str = "em64t";
+
+const BYTES: Axis = Axis { label: "Message", unit: "bytes", doubling: true };
+const RATE: Axis = Axis { label: "Bandwidth", unit: "MB/s", doubling: false };
+const TIME: Axis = Axis { label: "Latency", unit: "us", doubling: true };
+
+const fn on(test: Test, all_rails: bool) -> Workload {
+    one_sided(test, all_rails, Order::Called, Ending::Used, Pieces::Usual)
+}
+
+const fn one_sided(
+    test: Test,
+    all_rails: bool,
+    order: Order,
+    ending: Ending,
+    pieces: Pieces,
+) -> Workload {
+    Workload::OneSided(OneSided { test, all_rails, order, ending, pieces })
+}
+
+/// An epoch of one put on all rails that ends so.
+const fn ending(ending: Ending) -> Workload {
+    one_sided(Test::PutLatency, true, Order::Called, ending, Pieces::Usual)
+}
+
+/// Puts on all rails, in fragments from so many bytes on.
+const fn fragmented(from: usize) -> Workload {
+    one_sided(Test::Put, true, Order::Called, Ending::Used, Pieces::From(from))
+}
+
+const fn in_turns(all_rails: bool) -> Workload {
+    one_sided(Test::Interleaved, all_rails, Order::Turns, Ending::Used, Pieces::Usual)
+}
+
+fn sizes() -> Vec<usize> {
+    (2..=20).map(|power| 1 << power).collect()
+}
+
+/// A figure with a curve for one rail and one for all.
+fn pair(
+    id: &'static str,
+    title: &'static str,
+    place: &'static str,
+    (machine, test): (&'static str, Test),
+    rows: [Option<&'static str>; 2],
+) -> Figure {
+    let curve =
+        |name, all| Series { name, machine, workload: on(test, all), over: None, x: sizes() };
+    let mark = |row: Option<&'static str>, series| row.map(|row| Mark { row, series, x: LARGEST });
+    let latency = matches!(test, Test::PutLatency | Test::GetLatency);
+    Figure {
+        id,
+        title,
+        place,
+        x: BYTES,
+        y: if latency { TIME } else { RATE },
+        series: vec![curve(ONE, false), curve(TWO, true)],
+        marks: [mark(rows[0], ONE), mark(rows[1], TWO)].into_iter().flatten().collect(),
+        rows: Vec::new(),
+        note: match latency {
+            true => "One operation an epoch of start and complete, there and back: half of it.",
+            false => "Epochs of start and complete with 16 operations; fragments beyond 8 KiB.",
+        },
+    }
+}
+
+const ONE: &str = "one rail";
+const TWO: &str = "two rails";
+
+/// Puts and gets in one epoch, in order and in turns.
+fn interleaved(
+    id: &'static str,
+    title: &'static str,
+    place: &'static str,
+    machine: &'static str,
+    rows: [&'static str; 4],
+    more: &[&'static str],
+) -> Figure {
+    let names =
+        ["one rail, in order", "one rail, in turns", "two rails, in order", "two rails, in turns"];
+    let works = [
+        on(Test::Interleaved, false),
+        in_turns(false),
+        on(Test::Interleaved, true),
+        in_turns(true),
+    ];
+    let curve = |(name, workload)| Series { name, machine, workload, over: None, x: sizes() };
+    let mark = |(row, series)| Mark { row, series, x: LARGEST };
+    Figure {
+        id,
+        title,
+        place,
+        x: BYTES,
+        y: RATE,
+        series: names.into_iter().zip(works).map(curve).collect(),
+        marks: rows.into_iter().zip(names).map(mark).collect(),
+        rows: more.to_vec(),
+        note: "Epochs of 16 puts, then 16 gets, of the same size; all data over the time.",
+    }
+}
+
+/// With curves of messages that are never in fragments, and from 2 KiB on.
+fn medium_sizes(mut figure: Figure) -> Figure {
+    for (name, from) in [
+        ("two rails, never in fragments", usize::MAX),
+        ("two rails, fragments from 2 KiB", 2 << 10),
+    ] {
+        let (machine, workload) = (IA32, fragmented(from));
+        figure.series.push(Series { name, machine, workload, over: None, x: sizes() });
+    }
+    figure.rows = vec![
+        "largest message for which one rail and two perform alike in MPI_Put bandwidth; IA32",
+        "smallest message that gains from fragmentation over two rails; IA32",
+        MEDIUM,
+    ];
+    figure
+}
+
+/// Endings of epochs, over message size.
+fn endings(id: &'static str, title: &'static str, machine: &'static str) -> Figure {
+    let curve =
+        |(name, how)| Series { name, machine, workload: ending(how), over: None, x: sizes() };
+    Figure {
+        id,
+        title,
+        place: "section 3.2, no figure there",
+        x: BYTES,
+        y: TIME,
+        series: [
+            ("flags on rails that were used (ours)", Ending::Used),
+            ("flags on every rail", Ending::Every),
+            ("one flag after all acknowledgements", Ending::Acknowledged),
+        ]
+        .map(curve)
+        .into(),
+        marks: Vec::new(),
+        rows: vec![EVERY_RAIL],
+        note: "One put an epoch of start and complete on two rails, there and back: half of it.",
+    }
+}
+
+pub fn document() -> Document {
+    let peaks = |one, two| [Some(one), Some(two)];
+    Document {
+        id: "multirail",
+        paper: "Multi-rail",
+        title: "Vishnu et al. 2005, MPI-2 one-sided communication on multi-rail InfiniBand clusters",
+        machines: &[IA32, EM64T],
+        about: "MPI_Put and MPI_Get on one rail and on two: the shipped windows, epochs and rails. One rail is \
+                the machine with its first one alone. An epoch ends at its target by flags behind the data, on the rails \
+                that were used; the document sends one on every rail, and both are drawn, with one flag after all \
+                acknowledgements.",
+        figures: vec![
+            medium_sizes(pair(
+                "multirail-6",
+                "MPI_Put bandwidth, IA32",
+                "figure 6",
+                (IA32, Test::Put),
+                peaks(PEAKS[1].1, PEAKS[0].1),
+            )),
+            pair(
+                "multirail-7",
+                "MPI_Put bandwidth, EM64T",
+                "figure 7",
+                (EM64T, Test::Put),
+                peaks(PEAKS[3].1, PEAKS[2].1),
+            ),
+            pair(
+                "multirail-8",
+                "MPI_Put bidirectional bandwidth, IA32",
+                "figure 8",
+                (IA32, Test::BothPut),
+                peaks(PEAKS[5].1, PEAKS[4].1),
+            ),
+            pair(
+                "multirail-9",
+                "MPI_Put bidirectional bandwidth, EM64T",
+                "figure 9",
+                (EM64T, Test::BothPut),
+                peaks(PEAKS[7].1, PEAKS[6].1),
+            ),
+            pair(
+                "multirail-10",
+                "MPI_Put latency, IA32",
+                "figure 10",
+                (IA32, Test::PutLatency),
+                [None, None],
+            ),
+            pair(
+                "multirail-11",
+                "MPI_Put latency, EM64T",
+                "figure 11",
+                (EM64T, Test::PutLatency),
+                [None, None],
+            ),
+            pair(
+                "multirail-12",
+                "MPI_Get bandwidth, IA32",
+                "figure 12",
+                (IA32, Test::Get),
+                peaks(PEAKS[9].1, PEAKS[8].1),
+            ),
+            pair(
+                "multirail-13",
+                "MPI_Get bandwidth, EM64T",
+                "figure 13",
+                (EM64T, Test::Get),
+                peaks(PEAKS[11].1, PEAKS[10].1),
+            ),
+            pair(
+                "multirail-14",
+                "MPI_Get latency, IA32",
+                "figure 14",
+                (IA32, Test::GetLatency),
+                [None, None],
+            ),
+            pair(
+                "multirail-15",
+                "MPI_Get latency, EM64T",
+                "figure 15",
+                (EM64T, Test::GetLatency),
+                [None, None],
+            ),
+            interleaved(
+                "multirail-18",
+                "Interleaved puts and gets, IA32",
+                "figure 18",
+                IA32,
+                INTERLEAVED_IA32,
+                &[IN_ORDER_PEAK, TURNS_PEAK],
+            ),
+            interleaved(
+                "multirail-19",
+                "Interleaved puts and gets, EM64T",
+                "figure 19",
+                EM64T,
+                INTERLEAVED_EM64T,
+                &[
+                    IN_ORDER_PEAK_ONE,
+                    TURNS_PEAK,
+                    "interleaved throughput of one rail reordered against two rails in order; EM64T",
+                ],
+            ),
+            endings("multirail-flags-ia32", "Ends of epochs, IA32", IA32),
+            endings("multirail-flags-em64t", "Ends of epochs, EM64T", EM64T),
+        ],
+        maps: Vec::new(),
+        checks: checks::checks(),
+        headlines: [IA32, EM64T]
+            .into_iter()
+            .flat_map(|machine| {
+                let of = |test| Quotient::One(on(test, true), LARGEST);
+                [
+                    Headline { name: "MPI_Put on two rails", machine, of: of(Test::Put) },
+                    Headline {
+                        name: "MPI_Put both ways on two rails",
+                        machine,
+                        of: of(Test::BothPut),
+                    },
+                ]
+            })
+            .collect(),
+    }
+}

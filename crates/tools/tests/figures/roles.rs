@@ -1,0 +1,104 @@
+//! What has been looked at does not become unseen: roles of published numbers go one way.
+
+use super::records;
+use std::collections::BTreeMap;
+use weft_fabric_sim::Machine;
+use weft_fabric_sim::machine::Role;
+
+/// Each role that was given to a row in place of `held-out`, in order of time. Lines are added, never changed.
+const GIVEN: &str = include_str!("../../../../figures/roles.csv");
+/// As many lines as there were when this was written, and their hash.
+const LINES: usize = 55;
+const HASH: u64 = 0xdd44_62f5_c1b9_718e;
+
+const MACHINES: [&str; 7] = ["kini1", "kini2", "collgm", "ia32", "em64t", "fence", "rendezvous"];
+
+type Rows = BTreeMap<(String, String), Role>;
+
+/// FNV-1a.
+fn hash(text: &str) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+/// The roles of the list, the last of each row; an error names a line that goes back.
+fn given(text: &str) -> Result<Rows, String> {
+    let mut rows = Rows::new();
+    for (at, record) in records(text).into_iter().enumerate().skip(1) {
+        let [paper, row, role] = &record[..] else {
+            return Err(format!("line {}: three fields", at + 1));
+        };
+        let role = Role::ALL.into_iter().find(|known| known.name() == role);
+        let role = role.ok_or_else(|| format!("line {}: no such role", at + 1))?;
+        let before = rows.insert((paper.clone(), row.clone()), role).unwrap_or(Role::HeldOut);
+        if before == role || !before.may_become(role) {
+            let (was, is) = (before.name(), role.name());
+            return Err(format!("line {}: {row} was {was} and cannot become {is}", at + 1));
+        }
+    }
+    Ok(rows)
+}
+
+/// What machine files say of all rows.
+fn said() -> Rows {
+    let mut rows = Rows::new();
+    for name in MACHINES {
+        let evidence = Machine::load(name).unwrap().evidence;
+        for (role, list) in evidence.lists() {
+            for row in list {
+                rows.insert((evidence.paper.clone(), row.clone()), role);
+            }
+        }
+    }
+    rows
+}
+
+/// Why machine files do not go with the list.
+fn problems(given: &Rows, said: &Rows) -> Vec<String> {
+    let of = |(key, role): (&(String, String), &Role)| {
+        let now = said.get(key).copied();
+        (now != Some(*role)).then(|| {
+            let now = now.map_or("in no machine file", Role::name);
+            format!("{}: {} is {now}, and figures/roles.csv has it {}", key.0, key.1, role.name())
+        })
+    };
+    let unlisted = |(key, role): (&(String, String), &Role)| {
+        (*role != Role::HeldOut && !given.contains_key(key)).then(|| {
+            format!("{}: {} is {}: add a line to figures/roles.csv", key.0, key.1, role.name())
+        })
+    };
+    given.iter().filter_map(of).chain(said.iter().filter_map(unlisted)).collect()
+}
+
+#[test]
+fn no_line_of_the_list_of_roles_is_gone() {
+    let lines: String = GIVEN.split_inclusive('\n').take(LINES).collect();
+    assert_eq!(hash(&lines), HASH, "the first {LINES} lines of figures/roles.csv stay as they are");
+}
+
+#[test]
+fn machine_files_give_the_roles_of_the_list_and_no_other() {
+    assert_eq!(problems(&given(GIVEN).unwrap(), &said()), [""; 0]);
+}
+
+#[test]
+fn a_role_that_goes_back_is_found() {
+    let list = |lines: &str| given(&format!("paper,row,role\n{lines}"));
+    for back in [
+        "A,b; c,informed\nA,b; c,held-out\n",
+        "A,b; c,fitted\nA,b; c,informed\n",
+        "A,b; c,held-out\n",
+    ] {
+        assert!(list(back).unwrap_err().contains("b; c"), "{back}");
+    }
+    let rows = list("A,b; c,informed\nA,b; c,fitted\n").unwrap();
+    let key = || ("A".to_owned(), "b; c".to_owned());
+    assert_eq!(rows[&key()], Role::Fitted);
+    // In the machine file, without the list.
+    let quietly = Rows::from([(key(), Role::HeldOut)]);
+    assert!(
+        problems(&rows, &quietly)[0].contains("is held-out, and figures/roles.csv has it fitted")
+    );
+    let unlisted = Rows::from([(key(), Role::Informed)]);
+    assert!(problems(&Rows::new(), &unlisted)[0].contains("add a line"));
+}
