@@ -78,7 +78,7 @@ fn two_rows_that_differ_in_their_section_alone_are_told_apart() {
     let mut evidence = Machine::load("fence").unwrap().evidence;
     let place = "Halo Communication Pattern";
     let row = format!("{place}; fastest design; 64 nodes");
-    evidence.held_out.retain(|entry| *entry != row);
+    evidence.informed.retain(|entry| *entry != row);
     evidence.fitted.push(row);
     let role = |place| evidence.role("Fence", place, "fastest design", "64 nodes");
     assert_eq!(role(place), Some(Role::Fitted));
