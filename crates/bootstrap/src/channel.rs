@@ -5,13 +5,14 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd, RawFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::{SFlag, fstat};
 
 use crate::BootstrapError;
+use crate::calls::{Patience, repeat};
 
 /// Longest answer that is read, in bytes.
 const MAX_ANSWER: usize = 1 << 20;
@@ -64,13 +65,10 @@ impl Channel {
 
     fn fill(&mut self, doing: &str) -> Result<(), BootstrapError> {
         let mut piece = [0; 4096];
-        let count = loop {
-            match self.stream.read(&mut piece) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(lost(doing, &error)),
-                Ok(0) => return Err(lost(doing, &io::ErrorKind::UnexpectedEof.into())),
-                Ok(count) => break count,
-            }
+        let count = match repeat(|| self.stream.read(&mut piece)) {
+            Err(error) => return Err(lost(doing, &error)),
+            Ok(0) => return Err(lost(doing, &io::ErrorKind::UnexpectedEof.into())),
+            Ok(count) => count,
         };
         self.inbox.extend(&piece[..count]);
         if self.inbox.len() > MAX_ANSWER {
@@ -109,18 +107,17 @@ impl Channel {
     /// Waits until the launcher closes the connection, or ends this process, but not longer than
     /// `limit`.
     pub fn wait_for_the_end(&mut self, limit: Duration) {
-        let deadline = Instant::now() + limit;
+        let mut patience = Patience::new(limit);
         loop {
-            let rest = deadline.saturating_duration_since(Instant::now());
-            let rest = PollTimeout::try_from(rest).unwrap_or(PollTimeout::ZERO);
+            let step = PollTimeout::try_from(patience.step()).unwrap_or(PollTimeout::ZERO);
             let mut ready = [PollFd::new(self.stream.as_fd(), PollFlags::POLLIN)];
-            match poll(&mut ready, rest) {
-                Ok(0) => return,
-                Err(nix::Error::EINTR) => continue,
+            match poll(&mut ready, step) {
+                Ok(0) | Err(nix::Error::EINTR) if patience.is_over() => return,
+                Ok(0) | Err(nix::Error::EINTR) => continue,
                 Err(_) => return,
                 Ok(_) => {}
             }
-            if !matches!(self.stream.read(&mut [0; 256]), Ok(count) if count > 0) {
+            if !matches!(repeat(|| self.stream.read(&mut [0; 256])), Ok(count) if count > 0) {
                 return;
             }
         }

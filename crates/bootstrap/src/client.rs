@@ -2,7 +2,7 @@
 //! and ends.
 
 use std::collections::HashMap;
-use std::io::{self, IoSliceMut, Read, Write};
+use std::io::{self, ErrorKind, IoSliceMut, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
@@ -11,6 +11,7 @@ use std::time::Duration;
 use nix::cmsg_space;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 
+use crate::calls::{self, Patience};
 use crate::environment::Ticket;
 use crate::report::{self, Report};
 use crate::wire::{Entry, Frame, MAX_KEY, MAX_REPLY, MAX_REQUEST, MAX_VALUE};
@@ -48,7 +49,7 @@ impl Launched {
             ))
         };
         let address = SocketAddr::from_abstract_name(&ticket.socket).map_err(unreachable)?;
-        let mut stream = UnixStream::connect_addr(&address).map_err(unreachable)?;
+        let mut stream = calls::connect(&address).map_err(unreachable)?;
         let hello = Frame::Hello { token: ticket.token, rank: ticket.rank as u32 };
         stream.write_all(&hello.encode()).map_err(unreachable)?;
         let (frame, memory) = receive_with_descriptor(&mut stream)?;
@@ -132,6 +133,7 @@ fn receive_with_descriptor(
     let message = loop {
         let flags = MsgFlags::MSG_CMSG_CLOEXEC;
         match recvmsg::<()>(stream.as_raw_fd(), &mut slices, Some(&mut space), flags) {
+            // The message borrows what it is received into, so this is no closure to repeat.
             Err(nix::Error::EINTR) => continue,
             other => break other.map_err(|error| lost(joining, error.into()))?,
         }
@@ -229,8 +231,25 @@ impl Bootstrap for Launched {
         let message = message[..end.unwrap_or(0)].to_string();
         if self.stream.write_all(&Frame::Abort { code, message }.encode()).is_ok() {
             // mpiexec answers with SIGTERM; a process that blocks it gets SIGKILL a second later.
-            let _ = self.stream.set_read_timeout(Some(ABORT_WAIT));
-            let _ = self.stream.read(&mut [0]);
+            let mut patience = Patience::new(ABORT_WAIT);
+            loop {
+                let _ = self.stream.set_read_timeout(Some(patience.step()));
+                match self.stream.read(&mut [0; 256]) {
+                    // A signal, or a step of the patience.
+                    Err(error)
+                        if matches!(
+                            error.kind(),
+                            ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut
+                        ) =>
+                    {
+                        if patience.is_over() {
+                            return;
+                        }
+                    }
+                    Ok(1..) => {}
+                    _ => return,
+                }
+            }
         }
     }
 }

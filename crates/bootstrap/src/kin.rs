@@ -7,10 +7,12 @@
 
 use std::fs;
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::os::unix::net::{SocketAddr, UnixListener};
 
 use nix::sys::socket::{getsockopt, sockopt};
 use nix::unistd::geteuid;
+
+use crate::calls;
 
 fn address(pid: i32) -> Option<SocketAddr> {
     SocketAddr::from_abstract_name(format!("weft-rank-{pid}")).ok()
@@ -34,7 +36,7 @@ pub(crate) fn is_below_a_rank() -> bool {
 
 /// Whether the sign of `pid` is there, and its own.
 fn is_a_rank(pid: i32) -> bool {
-    let Some(stream) = address(pid).and_then(|at| UnixStream::connect_addr(&at).ok()) else {
+    let Some(stream) = address(pid).and_then(|at| calls::connect(&at).ok()) else {
         return false;
     };
     getsockopt(&stream, sockopt::PeerCredentials)

@@ -1,11 +1,13 @@
 //! How the processes of a job find each other before there is a fabric: rank, size, and a
 //! key-value space that becomes readable to all at a fence.
 
+pub mod calls;
 mod channel;
 mod client;
 mod environment;
 mod foreign;
 mod kin;
+pub mod limits;
 mod member;
 pub mod nodes;
 mod on_node;

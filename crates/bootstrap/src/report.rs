@@ -21,6 +21,8 @@ use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use nix::time::{ClockId, clock_gettime};
+
+use crate::calls::repeat;
 use serde::{Deserialize, Serialize};
 
 /// Distance of two slots in bytes: a multiple of every page size. Untouched pages cost nothing.
@@ -208,7 +210,7 @@ impl Board {
     /// Memory for `size` ranks, named after the job, without a name in any file system.
     pub fn new(job: &str, size: usize) -> io::Result<Self> {
         let memory = memfd_create(job, MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?;
-        nix::unistd::ftruncate(&memory, (size * STRIDE) as i64)?;
+        repeat(|| Ok(nix::unistd::ftruncate(&memory, (size * STRIDE) as i64)?))?;
         // No process can shrink it under the reader.
         let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
         fcntl(&memory, FcntlArg::F_ADD_SEALS(seals))?;

@@ -1,5 +1,6 @@
 //! Cross-memory attach: reading and writing a peer's own memory by system calls.
 
+use weft_bootstrap::calls::repeat_c;
 use weft_fabric::{Fault, Sge};
 
 /// Which way the bytes go.
@@ -25,21 +26,17 @@ pub fn transfer(way: Way, pid: i32, peer: usize, local: Sge, remote: u64) -> Res
             libc::iovec { iov_base: std::ptr::without_provenance_mut(at), iov_len: rest.len() };
         // SAFETY: `here` names memory that is valid for its length by the promise of `Sge::new`;
         // `there` is looked up by the kernel in the other process.
-        let n = unsafe {
+        let call = || unsafe {
             match way {
                 Way::Read => libc::process_vm_readv(pid, &here, 1, &there, 1, 0),
                 Way::Write => libc::process_vm_writev(pid, &here, 1, &there, 1, 0),
             }
         };
-        if n <= 0 {
-            let errno = if n == 0 {
-                libc::EFAULT
-            } else {
-                std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
-            };
-            return Err(fault(way, peer, errno));
+        match repeat_c(call) {
+            Ok(0) => return Err(fault(way, peer, libc::EFAULT)),
+            Ok(n) => moved += n as usize,
+            Err(error) => return Err(fault(way, peer, error.raw_os_error().unwrap_or(0))),
         }
-        moved += n as usize;
     }
     Ok(())
 }

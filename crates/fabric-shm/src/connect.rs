@@ -19,6 +19,7 @@ use crate::socket;
 use crate::sync::Ordering;
 use std::fmt;
 use std::io;
+use weft_bootstrap::calls::repeat_c;
 use weft_bootstrap::{Bootstrap, BootstrapError};
 
 /// Why the ranks of a machine could not be connected.
@@ -203,9 +204,9 @@ fn memory() -> u64 {
 pub fn random() -> u64 {
     let mut bytes = [0; 8];
     // SAFETY: fills in 8 bytes. Should it fail, names and proofs are weaker, but still not wrong.
-    let n = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    let n = repeat_c(|| unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) });
     let fallback = (&raw const bytes).addr() as u64 ^ u64::from(std::process::id());
-    if n == 8 { u64::from_ne_bytes(bytes) } else { fallback }
+    if n.is_ok_and(|n| n == 8) { u64::from_ne_bytes(bytes) } else { fallback }
 }
 
 /// Writes what others need to know of this process.

@@ -8,6 +8,7 @@ use crate::sync::{AtomicU64, Ordering};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
+use weft_bootstrap::calls::once;
 use weft_fabric::{Cause, Fault, Flag, Key, Region, RemoteAddr, RemoteFlag, Sge};
 
 /// Keys of a [`RemoteAddr`]: allocated here, the program's own, or exposed by the program but lying in
@@ -32,21 +33,40 @@ enum Place {
 }
 
 impl Shm {
-    /// fallocate(2) of a range of the own arena.
+    /// fallocate(2) of a range of pages of the own arena: reserves them, or gives them back. In pieces where
+    /// signals come: interrupted in the middle, the system may undo the whole call, and a long one would
+    /// never come to its end.
     fn fallocate(&self, mode: i32, range: Range<u64>) -> Result<(), Fault> {
-        let start = self.segment.shape().arena_of(self.rank) + range.start;
-        let (offset, len) = (start as libc::off_t, (range.end - range.start) as libc::off_t);
-        let file = self.segment.files().arenas.as_raw_fd();
-        loop {
-            // SAFETY: a system call on our own descriptor, inside the file's size.
-            if unsafe { libc::fallocate(file, mode, offset, len) } == 0 {
-                return Ok(());
-            }
-            let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
-            if errno != libc::EINTR {
-                return Err(Fault::system("reserving shared memory", errno));
+        let (mut at, mut piece) = (range.start, range.end - range.start);
+        while at < range.end {
+            let now = piece.min(range.end - at);
+            match self.fallocate_once(mode, at, now) {
+                Ok(()) => {
+                    at += now;
+                    piece = piece.saturating_mul(2);
+                }
+                Err(libc::EINTR) => piece = (now / 2).next_multiple_of(PAGE).max(PAGE),
+                Err(errno) => {
+                    // Neighbours may have the rest of the first page.
+                    if mode == 0 && at > range.start + PAGE {
+                        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+                        let _ = self.fallocate(mode, range.start + PAGE..at);
+                    }
+                    return Err(Fault::system("reserving shared memory", errno));
+                }
             }
         }
+        Ok(())
+    }
+
+    /// The error is the system's number.
+    fn fallocate_once(&self, mode: i32, offset: u64, len: u64) -> Result<(), i32> {
+        let start = self.segment.shape().arena_of(self.rank) + offset;
+        let (offset, len) = (start as libc::off_t, len as libc::off_t);
+        let fd = self.segment.files().arenas.as_raw_fd();
+        // SAFETY: a system call on our own descriptor, inside the file's size.
+        let result = once(|| unsafe { libc::fallocate(fd, mode, offset, len) });
+        result.map(drop).map_err(|error| error.raw_os_error().unwrap_or(0))
     }
 
     pub(crate) fn allocate_region(&self, len: usize) -> Result<Region, Fault> {

@@ -17,6 +17,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use weft_bootstrap::calls::Occupied;
 
 /// Who of a rank sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +56,7 @@ pub struct PollBell {
 impl PollBell {
     /// For a rank that only rings.
     pub fn sender() -> io::Result<PollBell> {
+        let _occupied = Occupied::standard();
         let socket = UnixDatagram::unbound()?;
         socket.set_nonblocking(true)?;
         Ok(PollBell { socket, helper: None })

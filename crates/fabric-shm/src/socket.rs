@@ -7,7 +7,8 @@ use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use weft_bootstrap::calls::{self, Patience, repeat, repeat_c};
 
 /// Four numbers that go with the descriptors.
 pub type Words = [u64; 4];
@@ -24,14 +25,17 @@ pub fn serve(
     words: Words,
     patience: Duration,
 ) -> io::Result<()> {
-    let deadline = Instant::now() + patience;
+    let mut patience = Patience::new(patience);
     let mut served = 0;
     while served < clients {
-        if !readable(listener.as_raw_fd(), deadline.saturating_duration_since(Instant::now()))? {
+        if !readable(listener.as_raw_fd(), &patience)? {
+            if !patience.is_over() {
+                continue;
+            }
             let text = format!("{} of {clients} processes did not come", clients - served);
             return Err(Error::new(ErrorKind::TimedOut, text));
         }
-        let (stream, _) = listener.accept()?;
+        let (stream, _) = repeat(|| listener.accept())?;
         // SAFETY: no pointers.
         if user(&stream)? == unsafe { libc::geteuid() } && send(&stream, files, words).is_ok() {
             served += 1;
@@ -42,29 +46,27 @@ pub fn serve(
 
 /// Connects to `name`, which must belong to this user, and takes what [`serve`] gives.
 pub fn fetch(name: &str, patience: Duration) -> io::Result<(Files, Words)> {
-    let stream = UnixStream::connect_addr(&SocketAddr::from_abstract_name(name)?)?;
+    let stream = calls::connect(&SocketAddr::from_abstract_name(name)?)?;
     // SAFETY: no pointers.
     if user(&stream)? != unsafe { libc::geteuid() } {
         return Err(Error::new(ErrorKind::PermissionDenied, "the socket is another user's"));
     }
-    stream.set_read_timeout(Some(patience))?;
+    let mut patience = Patience::new(patience);
+    while !readable(stream.as_raw_fd(), &patience)? {
+        if patience.is_over() {
+            return Err(Error::new(ErrorKind::TimedOut, "the lowest rank does not answer"));
+        }
+    }
     receive(&stream)
 }
 
-fn readable(fd: RawFd, limit: Duration) -> io::Result<bool> {
+/// Whether there is something to read before the next look at the clock.
+fn readable(fd: RawFd, patience: &Patience) -> io::Result<bool> {
     let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    let limit = limit.as_millis().min(i32::MAX as u128) as i32;
     // SAFETY: one valid pollfd.
-    match unsafe { libc::poll(&mut poll, 1, limit) } {
-        0 => Ok(false),
-        n if n > 0 => Ok(true),
-        _ => match Error::last_os_error() {
-            // Interrupted: as if a client might be there; `accept` waits for it.
-            error if error.kind() == ErrorKind::Interrupted => {
-                readable(fd, Duration::from_millis(limit as u64))
-            }
-            error => Err(error),
-        },
+    match calls::once(|| unsafe { libc::poll(&mut poll, 1, patience.millis()) }) {
+        Err(error) if error.kind() == ErrorKind::Interrupted => Ok(false),
+        other => other.map(|ready| ready > 0),
     }
 }
 
@@ -124,8 +126,9 @@ fn send(stream: &UnixStream, files: &Files, mut words: Words) -> io::Result<()> 
     let mut control = MaybeUninit::new(Control { header, fds });
     let message = message(&mut io, &mut words, &mut control);
     // SAFETY: `message` names live memory of the stated lengths.
-    let n = unsafe { libc::sendmsg(stream.as_raw_fd(), &message, libc::MSG_NOSIGNAL) };
-    if n == size_of::<Words>() as isize { Ok(()) } else { Err(Error::last_os_error()) }
+    let n =
+        repeat_c(|| unsafe { libc::sendmsg(stream.as_raw_fd(), &message, libc::MSG_NOSIGNAL) })?;
+    if n == size_of::<Words>() as isize { Ok(()) } else { Err(ErrorKind::WriteZero.into()) }
 }
 
 fn receive(stream: &UnixStream) -> io::Result<(Files, Words)> {
@@ -134,10 +137,9 @@ fn receive(stream: &UnixStream) -> io::Result<(Files, Words)> {
     let mut control = MaybeUninit::<Control>::zeroed();
     let mut message = message(&mut io, &mut words, &mut control);
     // SAFETY: `message` names live memory of the stated lengths.
-    let n = unsafe { libc::recvmsg(stream.as_raw_fd(), &mut message, libc::MSG_CMSG_CLOEXEC) };
-    if n < 0 {
-        return Err(Error::last_os_error());
-    }
+    let n = repeat_c(|| unsafe {
+        libc::recvmsg(stream.as_raw_fd(), &mut message, libc::MSG_CMSG_CLOEXEC)
+    })?;
     // SAFETY: zeroed before, and any bytes are a valid `Control`.
     let control = unsafe { control.assume_init() };
     let header = &control.header;

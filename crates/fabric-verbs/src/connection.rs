@@ -48,8 +48,24 @@ pub enum Phase {
 #[derive(Debug, Clone, Copy)]
 pub struct Asking {
     pub since: Instant,
+    /// How long the answer has taken, without times in which nobody looked for it: the program
+    /// computed, or was stopped.
+    pub waited: Duration,
+    pub looked: Instant,
     pub next: Instant,
     pub pause: Duration,
+}
+
+impl Asking {
+    /// Who waits looks far more often. What is longer was no wait.
+    const LOOK: Duration = Duration::from_secs(1);
+
+    /// Goes on with waiting; for how long it has by now.
+    pub fn wait(&mut self, now: Instant) -> Duration {
+        self.waited += now.saturating_duration_since(self.looked).min(Self::LOOK);
+        self.looked = now;
+        self.waited
+    }
 }
 
 pub struct Connection {
@@ -102,7 +118,7 @@ impl Connection {
             rail,
             inline,
             phase: Phase::Greeting,
-            asking: Asking { since: now, next: now, pause },
+            asking: Asking { since: now, waited: Duration::ZERO, looked: now, next: now, pause },
             psn,
             theirs: None,
             messages: 0,

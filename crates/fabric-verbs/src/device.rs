@@ -4,6 +4,7 @@ use crate::error::Denied;
 use crate::ffi::*;
 use crate::library::{Library, Table};
 use crate::numa;
+use crate::object::{done, made};
 use crate::{ConnectError, Options};
 use std::fmt;
 use std::fs;
@@ -284,7 +285,7 @@ fn open(
         return (name, Err(error));
     }
     // SAFETY: an entry of the device list.
-    let raw = unsafe { (library.ibv_open_device)(device) };
+    let raw = made(|| unsafe { (library.ibv_open_device)(device) });
     let Some(raw) = NonNull::new(raw) else {
         let error = io::Error::last_os_error();
         let path = format!("/dev/infiniband/{}", text(&facts.dev_name));
@@ -292,7 +293,8 @@ fn open(
     };
     let mut attributes = MaybeUninit::<ibv_device_attr>::zeroed();
     // SAFETY: fills in `attributes`, all of whose bytes may be zero.
-    let failed = unsafe { (library.ibv_query_device)(raw.as_ptr(), attributes.as_mut_ptr()) };
+    let asked =
+        done(|| unsafe { (library.ibv_query_device)(raw.as_ptr(), attributes.as_mut_ptr()) });
     // SAFETY: an open context.
     let table = Table::of(&unsafe { raw.as_ref() }.ops);
     let context = Context {
@@ -304,8 +306,9 @@ fn open(
         attributes: unsafe { attributes.assume_init() },
         directory: Path::new(&text(&facts.ibdev_path)).to_owned(),
     };
-    if failed != 0 {
-        return (name, Err(ConnectError::last("asking for the adapter's limits", &context.name)));
+    if let Err(error) = asked {
+        let what = "asking for the adapter's limits";
+        return (name.clone(), Err(ConnectError::System { what, device: name, error }));
     }
     (name, Ok(context))
 }
@@ -330,12 +333,14 @@ fn unopened(device: String, path: String, error: io::Error) -> ConnectError {
 fn port(context: &Context, number: u8, options: &Options) -> Result<Port, ConnectError> {
     let mut attributes = ibv_port_attr::default();
     // SAFETY: an open context; fills in `attributes`.
-    let failed = unsafe {
+    done(|| unsafe {
         (context.library.ibv_query_port)(context.raw(), number, (&raw mut attributes).cast())
-    };
-    if failed != 0 {
-        return Err(ConnectError::last("asking for a port", &context.name));
-    }
+    })
+    .map_err(|error| ConnectError::System {
+        what: "asking for a port",
+        device: context.name.clone(),
+        error,
+    })?;
     let link = match attributes.link_layer {
         IBV_LINK_LAYER_ETHERNET => Link::Ethernet,
         _ => Link::InfiniBand,
@@ -378,10 +383,10 @@ fn gid(
     let query = |index: u8| {
         let mut bytes = ibv_gid::default();
         // SAFETY: an open context; fills in `bytes`.
-        let failed = unsafe {
+        let asked = done(|| unsafe {
             (context.library.ibv_query_gid)(context.raw(), port.number, index.into(), &mut bytes)
-        };
-        (failed == 0 && bytes != [0; 16]).then_some(Gid { index, bytes })
+        });
+        (asked.is_ok() && bytes != [0; 16]).then_some(Gid { index, bytes })
     };
     if let Some(index) = options.gid_index {
         let missing =

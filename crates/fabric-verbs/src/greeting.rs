@@ -214,11 +214,11 @@ impl State {
         for i in (0..self.greeting.len()).rev() {
             let peer = self.greeting[i] as usize;
             let link = self.link(peer);
+            let waited = link.asking.wait(now);
             if now < link.asking.next {
                 continue;
             }
             // Whoever was only asked has nothing to lose by waiting.
-            let waited = now - link.asking.since;
             if !link.is_empty() && waited > core.options.patience {
                 let host = &core.addresses[core.peer_of(peer)].host;
                 let why = format!(

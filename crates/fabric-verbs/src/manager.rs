@@ -6,6 +6,7 @@ use crate::ConnectError;
 use crate::device::Port;
 use crate::ffi::*;
 use crate::library::functions;
+use crate::object::done;
 use std::ffi::{c_int, c_void};
 use std::fs;
 use std::io;
@@ -14,7 +15,8 @@ use std::net::Ipv4Addr;
 use std::os::fd::RawFd;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use weft_bootstrap::calls::{Occupied, Patience};
 
 functions! {
     /// The functions of librdmacm.
@@ -103,14 +105,11 @@ fn socket_address(address: Ipv4Addr) -> libc::sockaddr_in {
     socket
 }
 
-fn check(result: c_int) -> io::Result<()> {
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
 impl Joiner {
     /// `own`: the address of the port's network interface.
     pub fn new(own: Ipv4Addr) -> Result<Arc<Joiner>, ConnectError> {
         let manager = Manager::load()?;
+        let _occupied = Occupied::standard();
         // SAFETY: no arguments.
         let channel = unsafe { (manager.rdma_create_event_channel)() };
         let refused = || ConnectError::last("opening the connection manager (rdma_cm)", "rdma_ucm");
@@ -132,7 +131,9 @@ impl Joiner {
         let mut id = ptr::null_mut();
         let (channel, manager) = (self.channel.as_ptr(), &self.manager);
         // SAFETY: a live channel; fills in `id`.
-        check(unsafe { (manager.rdma_create_id)(channel, &mut id, ptr::null_mut(), RDMA_PS_UDP) })?;
+        done(|| unsafe {
+            (manager.rdma_create_id)(channel, &mut id, ptr::null_mut(), RDMA_PS_UDP)
+        })?;
         let id = NonNull::new(id).ok_or_else(io::Error::last_os_error)?;
         let mut own = socket_address(self.own);
         let mut membership = Membership {
@@ -143,16 +144,16 @@ impl Joiner {
         };
         let group = (&raw mut membership.group).cast();
         // SAFETY: a live id; addresses are read during the calls.
-        check(unsafe { (manager.rdma_bind_addr)(id.as_ptr(), (&raw mut own).cast()) })?;
+        done(|| unsafe { (manager.rdma_bind_addr)(id.as_ptr(), (&raw mut own).cast()) })?;
         // SAFETY: as above.
-        check(unsafe { (manager.rdma_join_multicast)(id.as_ptr(), group, ptr::null_mut()) })?;
+        done(|| unsafe { (manager.rdma_join_multicast)(id.as_ptr(), group, ptr::null_mut()) })?;
         membership.path = self.answer(id)?;
         Ok(membership)
     }
 
     /// Waits until the join of `id` has been answered.
     fn answer(&self, id: NonNull<Id>) -> io::Result<ibv_ah_attr> {
-        let deadline = Instant::now() + PATIENCE;
+        let mut patience = Patience::new(PATIENCE);
         loop {
             let mut event = ptr::null_mut();
             // SAFETY: a live channel whose descriptor does not block; fills in `event`.
@@ -177,14 +178,13 @@ impl Joiner {
                 }
                 continue;
             }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            if patience.is_over() {
                 let why = "the subnet manager did not answer: is one running, with multicast?";
                 return Err(io::Error::new(io::ErrorKind::TimedOut, why));
             }
             let mut entry = libc::pollfd { fd: self.fd(), events: libc::POLLIN, revents: 0 };
-            // SAFETY: one valid entry.
-            unsafe { libc::poll(&mut entry, 1, left.as_millis() as c_int + 1) };
+            // SAFETY: one valid entry. Whatever ends it, the event is looked for again.
+            unsafe { libc::poll(&mut entry, 1, patience.millis()) };
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::ffi::*;
 use crate::interfaces;
 use crate::manager::{self, Joiner, Membership};
 use crate::memory::Memories;
-use crate::object::{self, Ends, Handle};
+use crate::object::{self, Ends, Handle, done};
 use crate::rail::{Base, MULTICAST_TAG, Rail};
 use crate::state::{Core, State};
 use crate::wire::Address;
@@ -23,6 +23,7 @@ use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::sync::Arc;
+use weft_bootstrap::calls::Occupied;
 use weft_fabric::{Datagram, Fault, GroupId, Sge};
 
 /// Job, source and group.
@@ -179,10 +180,7 @@ impl Multicast {
         if route.members.is_empty() {
             let (pair, attach) = (&self.datagrams.pair, rail.context.library.ibv_attach_mcast);
             // SAFETY: a live queue pair; the address is read during the call.
-            let errno = unsafe { attach(pair.raw(), &route.gid, route.lid) };
-            if errno != 0 {
-                return Err(io::Error::from_raw_os_error(errno.abs()));
-            }
+            done(|| unsafe { attach(pair.raw(), &route.gid, route.lid) })?;
         }
         route.members.push(group);
         Ok(())
@@ -205,6 +203,7 @@ impl Multicast {
 
 /// Lets the network interface join an IP group, as long as the socket is open.
 fn interface_joins(rail: &Rail, address: IpAddr) -> io::Result<UdpSocket> {
+    let _occupied = Occupied::standard();
     match (address, rail.port.gid.and_then(|gid| gid.ipv4())) {
         (IpAddr::V4(address), own) => {
             let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;

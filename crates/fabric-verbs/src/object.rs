@@ -7,6 +7,7 @@ use std::ffi::c_int;
 use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
+use weft_bootstrap::calls::repeat;
 
 /// An object and how to destroy it. Objects made from others (queue pairs of completion queues)
 /// must be dropped before them.
@@ -46,6 +47,27 @@ impl<T> Drop for Owned<T> {
     }
 }
 
+/// What the library makes, asked for again while signals interrupt it: its calls into the kernel may
+/// wait for the adapter.
+pub fn made<T>(mut make: impl FnMut() -> *mut T) -> *mut T {
+    loop {
+        let raw = make();
+        if !raw.is_null() || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return raw;
+        }
+    }
+}
+
+/// The same for calls that return 0, an error's number, or -1 and leave the number in errno (older
+/// libraries).
+pub fn done(mut call: impl FnMut() -> c_int) -> io::Result<()> {
+    repeat(|| match call() {
+        0 => Ok(()),
+        -1 => Err(io::Error::last_os_error()),
+        errno => Err(io::Error::from_raw_os_error(errno.abs())),
+    })
+}
+
 pub type Domain = Owned<ibv_pd>;
 pub type Channel = Owned<ibv_comp_channel>;
 pub type CompletionQueue = Owned<ibv_cq>;
@@ -56,14 +78,14 @@ pub type Handle = Owned<ibv_ah>;
 
 pub fn domain(context: &Arc<Context>) -> Result<Domain, ConnectError> {
     // SAFETY: an open context.
-    let raw = unsafe { (context.library.ibv_alloc_pd)(context.raw()) };
+    let raw = made(|| unsafe { (context.library.ibv_alloc_pd)(context.raw()) });
     Owned::new(raw, context.library.ibv_dealloc_pd, context, "making a protection domain")
 }
 
 /// A completion channel whose descriptor does not block.
 pub fn channel(context: &Arc<Context>) -> Result<Channel, ConnectError> {
     // SAFETY: an open context.
-    let raw = unsafe { (context.library.ibv_create_comp_channel)(context.raw()) };
+    let raw = made(|| unsafe { (context.library.ibv_create_comp_channel)(context.raw()) });
     let destroy = context.library.ibv_destroy_comp_channel;
     let channel = Owned::new(raw, destroy, context, "making a completion channel")?;
     for fd in [channel.fd(), context.async_fd()] {
@@ -109,10 +131,10 @@ pub fn completion_queue(
 ) -> Result<CompletionQueue, ConnectError> {
     let entries = entries.min(context.attributes.max_cqe.max(1) as usize) as c_int;
     // SAFETY: an open context and a channel of it.
-    let raw = unsafe {
+    let raw = made(|| unsafe {
         let create = context.library.ibv_create_cq;
         create(context.raw(), entries, ptr::null_mut(), channel.raw(), 0)
-    };
+    });
     Owned::new(raw, context.library.ibv_destroy_cq, context, "making a completion queue")
 }
 
@@ -141,7 +163,7 @@ pub fn shared_queue(domain: &Domain, requests: usize) -> Result<SharedQueue, Con
     let mut init = ibv_srq_init_attr { srq_context: ptr::null_mut(), attr };
     let context = &domain.context;
     // SAFETY: a live domain, and valid attributes.
-    let raw = unsafe { (context.library.ibv_create_srq)(domain.raw(), &mut init) };
+    let raw = made(|| unsafe { (context.library.ibv_create_srq)(domain.raw(), &mut init) });
     Owned::new(raw, context.library.ibv_destroy_srq, context, "making a shared receive queue")
 }
 
@@ -173,7 +195,7 @@ pub fn queue_pair(
             sq_sig_all: 0,
         };
         // SAFETY: live objects of one device, and valid attributes.
-        raw = unsafe { (context.library.ibv_create_qp)(ends.domain.raw(), &mut init) };
+        raw = made(|| unsafe { (context.library.ibv_create_qp)(ends.domain.raw(), &mut init) });
         if !raw.is_null() {
             *cap = init.cap;
             break;
@@ -191,12 +213,7 @@ impl QueuePair {
     /// Changes the state and what `mask` names.
     pub fn modify(&self, attributes: &mut ibv_qp_attr, mask: c_int) -> io::Result<()> {
         // SAFETY: a live queue pair, and valid attributes.
-        match unsafe { (self.context.library.ibv_modify_qp)(self.raw(), attributes, mask) } {
-            0 => Ok(()),
-            // Older libraries say -1 and leave the number in errno.
-            -1 => Err(io::Error::last_os_error()),
-            errno => Err(io::Error::from_raw_os_error(errno)),
-        }
+        done(|| unsafe { (self.context.library.ibv_modify_qp)(self.raw(), attributes, mask) })
     }
 }
 
@@ -213,7 +230,7 @@ pub unsafe fn register(
     let context = &domain.context;
     let register = context.library.ibv_reg_mr;
     // SAFETY: the caller's promise.
-    let raw = unsafe { register(domain.raw(), start.cast(), len, access) };
+    let raw = made(|| unsafe { register(domain.raw(), start.cast(), len, access) });
     match NonNull::new(raw) {
         Some(raw) => {
             let destroy = context.library.ibv_dereg_mr;
@@ -239,6 +256,6 @@ impl Memory {
 pub fn handle(domain: &Domain, attributes: &mut ibv_ah_attr) -> Result<Handle, ConnectError> {
     let context = &domain.context;
     // SAFETY: a live domain, and valid attributes.
-    let raw = unsafe { (context.library.ibv_create_ah)(domain.raw(), attributes) };
+    let raw = made(|| unsafe { (context.library.ibv_create_ah)(domain.raw(), attributes) });
     Owned::new(raw, context.library.ibv_destroy_ah, context, "resolving an address")
 }

@@ -11,6 +11,7 @@ use crate::waiting::Call;
 use crate::{helper, lock, settings};
 use std::ffi::{c_char, c_int};
 use std::rc::Rc;
+use weft_bootstrap::calls::Occupied;
 use weft_channel::rails::Thresholds;
 use weft_channel::stream::Sizes;
 use weft_fabric::Fabric;
@@ -164,6 +165,8 @@ fn start_helper(state: &State) -> Result<(), Error> {
 
 /// Joins the job and builds the engine.
 fn connect(state: &State) -> Result<(), String> {
+    // What the program has closed of its standard input, output and error is nothing of ours.
+    let _occupied = Occupied::standard();
     let mut limits = Progress::read()?.limits(Limits {
         eager: settings::number("WEFT_EAGER")? as usize,
         credit: settings::number("WEFT_CREDIT")?,

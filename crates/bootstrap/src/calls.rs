@@ -1,0 +1,146 @@
+//! System calls in a process whose signals, stops and descriptors are the program's: repeated where a
+//! signal came between, waits that do not count the time of a stop, descriptors beyond 0 to 2.
+
+use std::fs::OpenOptions;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::{SocketAddr, UnixStream};
+use std::time::{Duration, Instant};
+
+/// Makes a call until no signal has interrupted it. Right for calls that have done nothing when they
+/// say so, which is all but close(2) and connect(2) of a network.
+pub fn repeat<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+/// A result of C that is negative where the reason stands in errno.
+pub trait Returned: Copy + PartialOrd + Default {}
+impl Returned for i32 {}
+impl Returned for isize {}
+impl Returned for i64 {}
+
+/// Makes a call of C, whose result is an error if it is negative, once.
+pub fn once<N: Returned>(call: impl FnOnce() -> N) -> io::Result<N> {
+    let result = call();
+    if result < N::default() { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Makes a call of C until no signal has interrupted it.
+pub fn repeat_c<N: Returned>(mut call: impl FnMut() -> N) -> io::Result<N> {
+    repeat(|| once(&mut call))
+}
+
+/// Connects to a Unix socket; waits where its queue is full.
+pub fn connect(address: &SocketAddr) -> io::Result<UnixStream> {
+    // Unlike that of a network, this connect(2) has begun nothing when it is interrupted.
+    repeat(|| UnixStream::connect_addr(address))
+}
+
+/// A bound on waiting that counts only the time in which this process ran: not that in which it was
+/// stopped, or the machine slept. For loops that wait for [`Patience::step`] at most in each turn.
+#[derive(Debug)]
+pub struct Patience {
+    left: Duration,
+    looked: Instant,
+}
+
+impl Patience {
+    /// Longest wait of one turn. A turn that takes longer than twice that was interrupted by a stop.
+    const STEP: Duration = Duration::from_millis(200);
+
+    /// Begins to count.
+    pub fn new(limit: Duration) -> Self {
+        Patience { left: limit, looked: Instant::now() }
+    }
+
+    /// How long to wait before the next look: not 0 before the end.
+    pub fn step(&self) -> Duration {
+        self.left.min(Self::STEP)
+    }
+
+    /// The same for poll(2), in milliseconds.
+    pub fn millis(&self) -> i32 {
+        self.step().as_micros().div_ceil(1000) as i32
+    }
+
+    /// Counts the time since the last look; whether the limit has passed. To be asked after what is
+    /// waited for was looked at in vain.
+    pub fn is_over(&mut self) -> bool {
+        self.is_over_at(Instant::now())
+    }
+
+    fn is_over_at(&mut self, now: Instant) -> bool {
+        let since = now.saturating_duration_since(self.looked);
+        self.looked = now;
+        self.left = self.left.saturating_sub(since.min(2 * Self::STEP));
+        self.left.is_zero()
+    }
+}
+
+/// While it lives, none of descriptors 0 to 2 is free: what this process opens meanwhile, in foreign
+/// libraries, too, does not become what the program prints to. Those that the program has closed are
+/// closed again afterwards.
+#[derive(Debug)]
+pub struct Occupied(#[allow(dead_code, reason = "kept open")] Vec<OwnedFd>);
+
+impl Occupied {
+    /// Fills what is free of 0 to 2.
+    pub fn standard() -> Self {
+        let mut kept = Vec::new();
+        loop {
+            // SAFETY: flags of a number that need not be open.
+            let closed = (0..3).any(|fd| unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0);
+            if !closed {
+                return Occupied(kept);
+            }
+            let null = repeat(|| OpenOptions::new().read(true).write(true).open("/dev/null"));
+            match null.map(OwnedFd::from) {
+                Ok(null) if null.as_raw_fd() < 3 => kept.push(null),
+                // Somebody else was quicker, or there is no /dev/null.
+                _ => return Occupied(kept),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interrupted_calls_are_repeated_and_others_told() {
+        let mut results =
+            [Err(ErrorKind::Interrupted), Err(ErrorKind::Interrupted), Ok(5)].into_iter();
+        assert_eq!(repeat(|| results.next().unwrap().map_err(io::Error::from)).unwrap(), 5);
+        let mut calls = 0;
+        let failed = repeat(|| {
+            calls += 1;
+            Err::<(), _>(ErrorKind::NotFound.into())
+        });
+        assert_eq!((failed.unwrap_err().kind(), calls), (ErrorKind::NotFound, 1));
+        // SAFETY: a descriptor that there is not.
+        assert!(repeat_c(|| unsafe { libc::fcntl(-1, libc::F_GETFD) }).is_err());
+    }
+
+    #[test]
+    fn a_stop_costs_no_patience() {
+        let mut patience = Patience::new(Duration::from_secs(10));
+        let mut now = patience.looked;
+        for _ in 0..3 {
+            now += Duration::from_secs(3600);
+            assert!(!patience.is_over_at(now));
+        }
+        let mut turns = 0;
+        while !patience.is_over_at(now) {
+            assert!(patience.step() > Duration::ZERO && patience.millis() > 0);
+            now += patience.step();
+            turns += 1;
+        }
+        assert!((40..=50).contains(&turns), "{turns}");
+    }
+}
