@@ -2,6 +2,7 @@
 //! after the other. The tests of `mpiexec` run it.
 
 use std::io::{Read, Write};
+use std::os::fd::AsFd;
 use std::process::Command;
 use std::time::Duration;
 
@@ -68,6 +69,27 @@ fn main() {
             }
             "say" => println!("{}", next!()),
             "cry" => eprintln!("{}", next!()),
+            // So many lines of so many characters, in writes that end anywhere, on standard output or
+            // error.
+            "lines" | "errors" => {
+                let (count, length) = (next!(number), next!(number) as usize);
+                let rank = next!(world).rank();
+                let line = |n| {
+                    let head = format!("{rank}:{n}:");
+                    let rest = ".".repeat(length - head.len());
+                    format!("{head}{rest}\n")
+                };
+                let text: String = (0..count).map(line).collect();
+                let out = std::io::stdout().as_fd().try_clone_to_owned().expect("a copy");
+                // Unlike Rust's own standard output, it goes out as it is written.
+                let mut out: Box<dyn Write> = match verb.as_str() {
+                    "lines" => Box::new(std::fs::File::from(out)),
+                    _ => Box::new(std::io::stderr()),
+                };
+                for piece in text.as_bytes().chunks(4096) {
+                    out.write_all(piece).expect("room");
+                }
+            }
             "write" => {
                 print!("{}", next!());
                 std::io::stdout().flush().expect("flush");

@@ -3,18 +3,21 @@
 //! connection ends.
 
 use std::env;
+use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use weft_bootstrap::nodes::identity;
 
+use crate::complain;
 use crate::failure::Cause;
 use crate::frames::{Down, Share, Up, take};
 use crate::front;
+use crate::inherited::Inheritance;
 use crate::options::Options;
-use crate::spawn::Inheritance;
 use crate::supervisor::{self, Above, Part, standard};
 use crate::uplink::Uplink;
 
@@ -48,7 +51,7 @@ fn attend(control: UnixStream, inheritance: Inheritance) -> i32 {
             Ok(Some(_)) => return 1,
             Ok(None) => {}
             Err(error) => {
-                eprintln!("mpiexec --agent: {error}");
+                complain(format_args!("mpiexec --agent: {error}"));
                 return 1;
             }
         }
@@ -76,7 +79,9 @@ fn attend(control: UnixStream, inheritance: Inheritance) -> i32 {
 
 /// Takes over variables and directory of `mpiexec`.
 fn enter(share: &Share) -> Result<(), String> {
-    for (name, value) in &share.environment {
+    // setenv(3) takes no other names.
+    let plain = |name: &OsString| !name.is_empty() && !name.as_bytes().contains(&b'=');
+    for (name, value) in share.environment.iter().filter(|(name, _)| plain(name)) {
         // SAFETY: this process has one thread.
         unsafe { env::set_var(name, value) };
     }

@@ -9,15 +9,15 @@ use std::process::ExitCode;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
-use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, raise, signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{ForkResult, Pid, fork, getpgrp};
+use nix::unistd::{ForkResult, Pid, fork};
+use weft_bootstrap::limits::explain;
 
+use crate::inherited::{Inheritance, is_ignored};
 use crate::options::Options;
-use crate::spawn::Inheritance;
-use crate::{head, processes, supervisor};
+use crate::{complain, head, processes, supervisor};
 
 /// Signals that the front takes; what it does not take has its usual effect.
 const TAKEN: [Signal; 9] = [
@@ -32,18 +32,8 @@ const TAKEN: [Signal; 9] = [
     Signal::SIGCHLD,
 ];
 
-/// Whether who started us wants this signal ignored (`nohup`, a script's background job).
-fn is_ignored(signal: Signal) -> bool {
-    // SAFETY: with a null new action, sigaction only fills `old`, which may be all zeros.
-    unsafe {
-        let mut old: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(signal as i32, std::ptr::null(), &mut old) == 0
-            && old.sa_sigaction == libc::SIG_IGN
-    }
-}
-
 fn fail(what: &str, error: impl std::fmt::Display) -> ExitCode {
-    eprintln!("mpiexec: {what}: {error}");
+    complain(format_args!("mpiexec: {what}: {error}"));
     ExitCode::from(1)
 }
 
@@ -64,21 +54,22 @@ pub fn guard(supervise: impl FnOnce(UnixStream, Inheritance) -> i32) -> ExitCode
             taken.add(signal);
         }
     }
-    let mut mask = SigSet::empty();
-    if let Err(error) = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&taken), Some(&mut mask)) {
+    let inheritance = match Inheritance::take() {
+        Ok(inheritance) => inheritance,
+        Err(error) => return fail("cannot prepare signals", error),
+    };
+    if let Err(error) = sigprocmask(SigmaskHow::SIG_BLOCK, Some(&taken), None) {
         return fail("cannot block signals", error);
     }
-    let files = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((1024, 1024));
-    let inheritance = Inheritance { group: getpgrp(), mask, files };
     let (control, supervisor_end) = match UnixStream::pair() {
         Ok(pair) => pair,
-        Err(error) => return fail("cannot make a socket pair", error),
+        Err(error) => return fail("cannot make a socket pair", explain(&error)),
     };
     // If the supervisor is killed, all that it started comes here.
     let _ = prctl::set_child_subreaper(true);
     // SAFETY: this process has one thread, so the child may do what it likes.
     match unsafe { fork() } {
-        Err(error) => fail("cannot fork", error),
+        Err(error) => fail("cannot start the supervisor of the job", explain(&error.into())),
         Ok(ForkResult::Child) => {
             drop(control);
             std::process::exit(supervise(supervisor_end, inheritance))

@@ -1,31 +1,36 @@
 //! `mpiexec` of a job on several hosts: it starts an agent on each, opens the fences of the
 //! key-value space, prints the output, and decides on the end.
 
+mod ending;
 mod link;
 mod report;
 
 use std::collections::HashMap;
 use std::env;
 use std::ffi::OsString;
+use std::io::ErrorKind::{Interrupted, WouldBlock};
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use weft_bootstrap::nodes::number;
 use weft_bootstrap::wire::Entry;
 
+use crate::clock::Clock;
+use crate::complain;
 use crate::failure::Cause;
 use crate::frames::{Down, Share, Up, encode};
 use crate::hosts::{place, runs};
+use crate::inherited::Inheritance;
 use crate::input::Relay;
 use crate::options::{Bind, Options};
-use crate::output::Sink;
+use crate::output::{Sink, unwritten};
 use crate::service::{View, stranded};
-use crate::spawn::{self, Inheritance};
+use crate::spawn::first_of_each;
 use crate::supervisor::{become_supervisor, new_job, raise_files, standard};
 use link::Link;
 use report::Report;
@@ -81,6 +86,8 @@ struct Head {
     sinks: [Sink; 2],
     /// The agents know that nobody reads.
     unread: [bool; 2],
+    /// What is due is due on this clock.
+    clock: Clock,
     input: Option<Relay>,
     /// Bytes of input that rank 0 has not taken.
     input_under_way: usize,
@@ -103,7 +110,7 @@ pub fn run(options: Options, control: UnixStream, inheritance: Inheritance) -> i
     let mut head = match Head::new(options, control, inheritance) {
         Ok(head) => head,
         Err(error) => {
-            eprintln!("mpiexec: cannot start the job: {error}");
+            complain(format_args!("mpiexec: cannot start the job: {error}"));
             return 1;
         }
     };
@@ -126,13 +133,14 @@ impl Head {
         set.add(Signal::SIGCHLD);
         let size = options.size();
         let tag = options.tag_output;
+        let clock = Clock::new();
         Ok(Head {
             places: place(&options.hosts, size, options.map)?,
             programs: options.programs().collect(),
             links: Vec::new(),
             signals: SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?,
             control: Some(control),
-            sinks: [Sink::new(standard(true), tag), Sink::new(standard(false), tag)],
+            sinks: [Sink::new(standard(true), tag), Sink::new(standard(false), tag).once_a_cause()],
             unread: [false; 2],
             input: None,
             input_under_way: 0,
@@ -140,11 +148,12 @@ impl Head {
             ended: vec![false; size],
             fences: HashMap::new(),
             report: None,
-            answer: Some(Instant::now() + options.launch_timeout),
-            timeout: options.timeout.map(|timeout| Instant::now() + timeout),
+            answer: Some(clock.now() + options.launch_timeout),
+            timeout: options.timeout.map(|timeout| clock.now() + timeout),
             ending: None,
             interrupted: false,
             code: None,
+            clock,
             inheritance,
             options,
         })
@@ -182,7 +191,13 @@ impl Head {
         }
         self.answer = None;
         let machines = number(&identities);
-        let job = new_job().and_then(|job| Ok((job, env::current_dir()?)));
+        let directory = || {
+            env::current_dir().map_err(|error| {
+                let text = format!("the working directory: {error} (is it removed?)");
+                std::io::Error::new(error.kind(), text)
+            })
+        };
+        let job = new_job().and_then(|job| Ok((job, directory()?)));
         let ((job, token), directory) = match job {
             Ok(job) => job,
             Err(error) => return self.fail(&format!("cannot start the job: {error}"), 1),
@@ -192,7 +207,8 @@ impl Head {
             let name = name.to_string_lossy();
             OWN.contains(&name.as_ref()) || name.starts_with("SSH_") || name.starts_with("XDG_")
         };
-        let environment: Vec<_> = env::vars_os().filter(|(name, _)| !is_own(name)).collect();
+        let environment: Vec<_> =
+            first_of_each(env::vars_os()).filter(|(name, _)| !is_own(name)).collect();
         for (index, link) in self.links.iter_mut().enumerate() {
             // Agents that share a machine know nothing of each other's processors.
             let is_shared = machines.iter().filter(|&&m| m == machines[index]).count() > 1;
@@ -228,12 +244,14 @@ impl Head {
     /// The loop, until nothing is left.
     fn attend(&mut self) {
         loop {
-            self.check(Instant::now());
-            let is_written = self.sinks.iter().all(|sink| !sink.is_waiting());
-            let is_left =
-                self.interrupted && self.ending.is_some_and(|until| until <= Instant::now());
-            if self.links.iter_mut().all(Link::is_over) && (is_written || is_left) {
-                return;
+            let now = self.clock.now();
+            self.check(now);
+            let is_left = self.interrupted && self.ending.is_some_and(|until| until <= now);
+            if self.links.iter_mut().all(Link::is_over) {
+                self.sinks[1].sum_up();
+                if is_left || self.sinks.iter().all(|sink| !sink.is_waiting()) {
+                    return;
+                }
             }
             for source in self.wait() {
                 self.handle(source);
@@ -243,7 +261,7 @@ impl Head {
     }
 
     /// Waits until something can be done; what.
-    fn wait(&self) -> Vec<Source> {
+    fn wait(&mut self) -> Vec<Source> {
         let mut sources: Vec<(Source, BorrowedFd<'_>, PollFlags)> =
             vec![(Source::Signals, self.signals.as_fd(), PollFlags::POLLIN)];
         if let Some(control) = &self.control {
@@ -265,11 +283,9 @@ impl Head {
         let report = self.report.as_ref().map(|report| report.deadline);
         let own = [self.answer, self.timeout, self.ending, report].into_iter().flatten();
         let next = own.chain(self.links.iter().filter_map(|link| link.leave)).min();
-        let timeout = next.map_or(PollTimeout::NONE, |next| {
-            let rest = next.saturating_duration_since(Instant::now()).as_micros().div_ceil(1000);
-            PollTimeout::from(u16::try_from(rest).unwrap_or(u16::MAX))
-        });
-        if poll(&mut descriptors, timeout).is_err() {
+        let polled = poll(&mut descriptors, self.clock.until(next));
+        self.clock.look();
+        if polled.is_err() {
             return Vec::new();
         }
         let ready: Vec<bool> = descriptors.iter().map(|fd| fd.any().unwrap_or(true)).collect();
@@ -285,7 +301,12 @@ impl Head {
             Source::Sink(index) => self.sinks[index].write(),
             Source::Input => self.pass_input(),
             Source::Read(index) => match self.links[index].read() {
-                Ok(messages) => messages.into_iter().for_each(|m| self.take(index, m)),
+                Ok(messages) => {
+                    if !messages.is_empty() {
+                        self.heard();
+                    }
+                    messages.into_iter().for_each(|m| self.take(index, m));
+                }
                 Err(error) => {
                     let Link { host, command, .. } = &self.links[index];
                     let line = format!("host {host}: {error} (reached with: {command})");
@@ -346,76 +367,19 @@ impl Head {
         }
     }
 
-    fn failed(&mut self, rank: usize, cause: Cause) {
-        self.ended[rank] = true;
-        let unread = self.sinks.iter().any(Sink::is_broken);
-        if unread && self.code.is_none() && cause == Cause::Signal(Signal::SIGPIPE) {
-            // It wrote where nobody reads any more (`mpiexec ... | head`): silent as in a shell.
-            self.code = Some(cause.code());
-            return self.end(Signal::SIGTERM);
-        }
-        let program = spawn::name(&self.options.apps[self.programs[rank]]);
-        let line = cause.line(rank, &program, Some(&self.links[self.places[rank]].host));
-        self.fail(&line, cause.code());
-    }
-
-    /// The first failure decides the job's code, and ends it.
-    fn fail(&mut self, line: &str, code: i32) {
-        if self.code.is_none() {
-            self.code = Some(code);
-            self.say(&format!("mpiexec: {line}"));
-            self.end(Signal::SIGTERM);
-        }
-    }
-
-    /// Asks all hosts to end their ranks; a second time: at once.
-    fn end(&mut self, signal: Signal) {
-        self.answer = None;
-        self.input = None;
-        for link in &mut self.links {
-            match link.started {
-                true => link.send(&Down::End(signal as i32)),
-                false => link.kill(),
-            }
-        }
-        self.ending.get_or_insert(Instant::now() + self.options.grace + HOPELESS);
-    }
-
-    /// What the front relays.
-    fn obey(&mut self) {
-        let mut message = [0; 2];
-        let Some(control) = &mut self.control else { return };
-        match control.read(&mut message) {
-            Ok(2) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
-            _ => {
-                self.control = None;
-                self.code.get_or_insert(1);
-                return self.end(Signal::SIGTERM);
-            }
-        }
-        let Ok(signal) = Signal::try_from(i32::from(message[0])) else { return };
-        match signal {
-            Signal::SIGQUIT => self.ask(false),
-            Signal::SIGUSR1 | Signal::SIGUSR2 | Signal::SIGTSTP | Signal::SIGCONT => {
-                let started = self.links.iter_mut().filter(|link| link.started);
-                started.for_each(|link| link.send(&Down::Signal(signal as i32)));
-            }
-            Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP => {
-                if !self.interrupted {
-                    self.code = Some(128 + signal as i32);
-                    self.interrupted = true;
-                    self.say(&format!("mpiexec: {}: ending the job", signal.as_str()));
-                }
-                self.end(signal);
-            }
-            _ => {}
-        }
-    }
-
     /// All that is due by now.
     fn check(&mut self, now: Instant) {
         self.look_for_losses();
+        if self.sinks.iter().any(Sink::is_full) {
+            // Agents have to wait for our reader with what they have left to say.
+            self.heard();
+        }
+        for index in 0..2 {
+            if let Some(line) = unwritten(&mut self.sinks[index], index) {
+                self.code.get_or_insert(1);
+                self.say(&line);
+            }
+        }
         if self.answer.is_some_and(|until| until <= now) {
             let late = self.links.iter().find(|link| link.identity.is_none());
             let seconds = self.options.launch_timeout.as_secs_f64();
@@ -453,14 +417,15 @@ impl Head {
 
     /// Agents that are gone without having said that all is over.
     fn look_for_losses(&mut self) {
+        let now = self.clock.now();
         for index in 0..self.links.len() {
             let link = &mut self.links[index];
             if link.done && link.reading().is_some() {
                 // Its command may end now, and soon has to.
                 link.hang_up();
-                link.leave.get_or_insert(Instant::now() + LEAVE);
+                link.leave.get_or_insert(now + LEAVE);
             }
-            if link.leave.is_some_and(|until| until <= Instant::now()) {
+            if link.leave.is_some_and(|until| until <= now) {
                 link.leave = None;
                 link.kill();
             }
@@ -506,7 +471,7 @@ impl Head {
         let mut piece = vec![0; INPUT - self.input_under_way];
         let count = match relay.pipe.read(&mut piece) {
             Ok(count) => count,
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+            Err(error) if matches!(error.kind(), WouldBlock | Interrupted) => return,
             Err(_) => 0,
         };
         piece.truncate(count);

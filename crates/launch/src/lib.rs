@@ -14,6 +14,7 @@
 //! and no secret is on a command line; where that ends, the agent ends its ranks.
 
 mod agent;
+mod clock;
 mod cores;
 mod failure;
 mod frames;
@@ -21,31 +22,47 @@ mod front;
 mod hang;
 mod head;
 mod hosts;
+mod inherited;
 mod input;
 mod options;
 mod output;
 mod processes;
+mod repeats;
 mod service;
 mod spawn;
 mod supervisor;
 mod uplink;
 
 use std::env;
+use std::io::Write;
 use std::process::ExitCode;
 
 use options::Command;
 
+/// Says a line on standard error, which may be closed, or read by nobody.
+fn complain(line: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Prints on standard output, likewise; the exit code.
+fn print(text: &str) -> ExitCode {
+    let mut out = std::io::stdout();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(1),
+    }
+}
+
 /// The program: reads the command line, runs the job, returns its exit code.
 pub fn main() -> ExitCode {
     match options::parse(env::args_os().skip(1), &|name| env::var_os(name)) {
-        Ok(Command::Help) => print!("{}", include_str!("help.txt")),
-        Ok(Command::Version) => println!("mpiexec (Weft) {}", env!("CARGO_PKG_VERSION")),
-        Ok(Command::Run(options)) => return front::run(*options),
-        Ok(Command::Agent) => return agent::run(),
+        Ok(Command::Help) => print(include_str!("help.txt")),
+        Ok(Command::Version) => print(concat!("mpiexec (Weft) ", env!("CARGO_PKG_VERSION"), "\n")),
+        Ok(Command::Run(options)) => front::run(*options),
+        Ok(Command::Agent) => agent::run(),
         Err(error) => {
-            eprintln!("mpiexec: {error}");
-            return ExitCode::from(2);
+            complain(format_args!("mpiexec: {error}"));
+            ExitCode::from(2)
         }
     }
-    ExitCode::SUCCESS
 }

@@ -2,7 +2,10 @@
 //!
 //! A rank's pipe is read without waiting; finished lines go to the queue of their [`Sink`]
 //! (standard output or error), an unfinished one after a short pause, for prompts and progress bars.
-//! On a host of its own, the sink is `mpiexec` on another one, which says when there is room.
+//! The pause is one of the rank: it counts while the pipe is read, and found empty, not while the
+//! reader of the sink is waited for. A line too long to be kept is written in pieces, and no other
+//! rank's pipe is read meanwhile. On a host of its own, the sink is `mpiexec` on another one, which
+//! says when there is room.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -10,15 +13,22 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use weft_bootstrap::limits::explain;
+
 use crate::frames::Up;
+use crate::repeats::Repeats;
 use crate::uplink::Uplink;
 
 /// Pause after which an unfinished line is written.
 const PAUSE: Duration = Duration::from_millis(100);
+/// So many pauses more of a rank that is at work all the time.
+const BUSY: u32 = 9;
 /// Longest unfinished line that is kept, in bytes.
 const LONGEST: usize = 64 * 1024;
 /// Bytes in a sink's queue above which ranks' pipes are not read, so that they wait.
 const FULL: usize = 1 << 20;
+/// Most bytes that are read of a rank that has ended, before the reason for the end is told.
+const LAST: usize = 1 << 20;
 /// A pipe that polls as writable takes this much without waiting (PIPE_BUF).
 const ATOMIC: usize = 4096;
 
@@ -45,8 +55,16 @@ pub struct Sink {
     written: usize,
     /// Who has written an unfinished line, and is expected to finish it.
     unfinished: Option<Speaker>,
+    /// The rank whose line is being written in pieces: the others wait for its end.
+    owner: Option<usize>,
+    /// Nobody reads.
     broken: bool,
+    /// What is written is lost, but for nobody's wish: a full disk, a limit on files.
+    failed: Option<std::io::Error>,
+    lost: bool,
     tag: bool,
+    /// What the library says on many ranks; for standard error.
+    repeats: Option<Repeats>,
 }
 
 impl Sink {
@@ -61,12 +79,49 @@ impl Sink {
     }
 
     fn of(target: Target, tag: bool) -> Self {
-        Sink { target, queue: Vec::new(), written: 0, unfinished: None, broken: false, tag }
+        Sink {
+            target,
+            queue: Vec::new(),
+            written: 0,
+            unfinished: None,
+            owner: None,
+            broken: false,
+            failed: None,
+            lost: false,
+            tag,
+            repeats: None,
+        }
+    }
+
+    /// The same, where one cause is one line of the library's, and a count of the other ranks.
+    pub fn once_a_cause(mut self) -> Self {
+        self.repeats = Some(Repeats::default());
+        self
+    }
+
+    /// Queues how many ranks said what was left out.
+    pub fn sum_up(&mut self) {
+        for line in self.repeats.as_mut().map(Repeats::summary).unwrap_or_default() {
+            self.say(&line);
+        }
     }
 
     /// Queues text, which may end within a line.
     pub fn push(&mut self, speaker: Speaker, text: &[u8]) {
-        if self.broken || text.is_empty() {
+        if self.broken || self.lost || text.is_empty() {
+            return;
+        }
+        let mut rest = Vec::new();
+        let text = match (speaker, &mut self.repeats) {
+            // Only whole lines can be told apart.
+            (Some(rank), Some(repeats)) if self.unfinished != Some(speaker) => {
+                let lines = text.split_inclusive(|&byte| byte == b'\n');
+                rest.extend(lines.filter(|line| repeats.is_new(rank, line)).flatten());
+                &rest
+            }
+            _ => text,
+        };
+        if text.is_empty() {
             return;
         }
         if let Target::Remote { uplink, error, numbers, under_way } = &mut self.target {
@@ -124,6 +179,11 @@ impl Sink {
         self.broken
     }
 
+    /// Why what was written is lost, told once.
+    pub fn take_failure(&mut self) -> Option<std::io::Error> {
+        self.failed.take()
+    }
+
     /// Whether no more text is wanted now.
     pub fn is_full(&self) -> bool {
         let under_way = match self.target {
@@ -153,8 +213,15 @@ impl Sink {
         match nix::unistd::write(target, &rest[..length]) {
             Ok(count) => self.written += count,
             Err(nix::Error::EINTR | nix::Error::EAGAIN) => {}
-            Err(_) => {
-                self.broken = true;
+            Err(error) => {
+                // Who has gone away wants no more; others do not know what they miss.
+                match error {
+                    nix::Error::EPIPE => self.broken = true,
+                    error => {
+                        self.failed = Some(error.into());
+                        self.lost = true;
+                    }
+                }
                 self.written = self.queue.len();
             }
         }
@@ -168,6 +235,16 @@ impl Sink {
     }
 }
 
+/// A line for the user if what was written to a sink is lost: `number` 0 is standard output, 1 error.
+pub fn unwritten(sink: &mut Sink, number: usize) -> Option<String> {
+    let error = sink.take_failure()?;
+    let name = ["standard output", "standard error"][number];
+    Some(format!(
+        "mpiexec: {name} cannot be written, and the rest of it is lost: {}",
+        explain(&error)
+    ))
+}
+
 /// Standard output or error of one rank.
 pub struct Stream {
     pipe: File,
@@ -176,8 +253,10 @@ pub struct Stream {
     /// Index of the sink.
     pub sink: usize,
     line: Vec<u8>,
-    /// When the last piece of an unfinished line came.
+    /// Since when more of an unfinished line is waited for.
     since: Option<Instant>,
+    /// Pauses in a row after which the rank was found at work.
+    busy: u32,
     /// Nothing more will come.
     pub ended: bool,
 }
@@ -185,7 +264,7 @@ pub struct Stream {
 impl Stream {
     /// Reads from a pipe, which must not wait.
     pub fn new(pipe: File, rank: usize, sink: usize) -> Self {
-        Stream { pipe, rank, sink, line: Vec::new(), since: None, ended: false }
+        Stream { pipe, rank, sink, line: Vec::new(), since: None, busy: 0, ended: false }
     }
 
     /// To poll for reading.
@@ -195,7 +274,8 @@ impl Stream {
 
     /// Whether to read at all now.
     pub fn is_wanted(&self, sink: &Sink) -> bool {
-        !self.ended && !sink.is_full()
+        let is_free = sink.broken || sink.owner.is_none_or(|owner| owner == self.rank);
+        !self.ended && !sink.is_full() && is_free
     }
 
     /// When the unfinished line is to be written.
@@ -203,10 +283,50 @@ impl Stream {
         Some(self.since? + PAUSE)
     }
 
+    /// Writes the unfinished line if no more of it has come for a while, in which the pipe was read.
+    /// `state`: the state letter of the rank's process. One that is stopped will go on with its line;
+    /// one that could run may not have had a processor.
+    pub fn mind(&mut self, sink: &mut Sink, now: Instant, state: impl FnOnce(usize) -> char) {
+        let is_owner = sink.owner == Some(self.rank);
+        if !self.is_wanted(sink) || (self.line.is_empty() && !is_owner) {
+            self.since = None;
+        } else if self.since.is_none() {
+            self.since = Some(now);
+        } else if self.is_due(now) {
+            // More may have come since the pipe was last looked at.
+            self.read(sink, now);
+            if self.is_due(now) {
+                match state(self.rank) {
+                    'T' | 't' => self.since = Some(now),
+                    'R' | 'D' if self.busy < BUSY => {
+                        self.busy += 1;
+                        self.since = Some(now);
+                    }
+                    _ => self.flush(sink),
+                }
+            }
+        }
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        self.deadline().is_some_and(|deadline| deadline <= now)
+    }
+
     /// Reads what is there, up to the sink's bound.
     pub fn read(&mut self, sink: &mut Sink, now: Instant) {
+        self.read_some(sink, now, usize::MAX);
+    }
+
+    /// Reads what is there, full as the sink may be: of a rank that has ended.
+    pub fn read_last(&mut self, sink: &mut Sink, now: Instant) {
+        self.read_some(sink, now, LAST);
+    }
+
+    /// Reads what the sink wants, or `regardless` bytes if that is a number.
+    fn read_some(&mut self, sink: &mut Sink, now: Instant, regardless: usize) {
         let mut piece = [0; 16 * 1024];
-        while self.is_wanted(sink) {
+        let mut left = regardless;
+        while (self.is_wanted(sink) || left < usize::MAX) && left > 0 && !self.ended {
             if sink.is_broken() {
                 // Nobody reads: the rank is to see that as it would without us.
                 self.ended = true;
@@ -214,7 +334,10 @@ impl Stream {
             }
             match self.pipe.read(&mut piece) {
                 Ok(0) => self.end(sink),
-                Ok(length) => self.take(&piece[..length], sink, now),
+                Ok(length) => {
+                    self.take(&piece[..length], sink, now);
+                    left = if left == usize::MAX { left } else { left.saturating_sub(length) };
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(_) => self.end(sink),
@@ -230,8 +353,11 @@ impl Stream {
         }
         self.line.extend(&piece[end..]);
         self.since = (!self.line.is_empty()).then_some(now);
+        self.busy = 0;
         if self.line.len() >= LONGEST {
             self.flush(sink);
+            sink.owner = Some(self.rank);
+            self.since = Some(now);
         }
     }
 
@@ -240,6 +366,8 @@ impl Stream {
         sink.push(Some(self.rank), &self.line);
         self.line.clear();
         self.since = None;
+        self.busy = 0;
+        sink.owner.take_if(|owner| *owner == self.rank);
     }
 
     /// Writes the rest; nothing more will come.
@@ -252,6 +380,7 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::fcntl::{FcntlArg, OFlag, fcntl};
     use std::os::fd::AsFd;
 
     fn sink(tag: bool) -> Sink {
@@ -286,6 +415,44 @@ mod tests {
         b.take(b"other\n", &mut sink, now);
         sink.say("end");
         assert_eq!(sink.queue, b"[0] name? yes\n[0] 50%\n[1] other\nend\n");
+    }
+
+    #[test]
+    fn an_unfinished_line_waits_for_readers_stopped_ranks_and_busy_ones() {
+        let (mut sink, mut now) = (sink(false), Instant::now());
+        let (empty, _writer) = std::io::pipe().unwrap();
+        fcntl(&empty, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).unwrap();
+        let mut a = Stream::new(File::from(std::os::fd::OwnedFd::from(empty)), 0, 0);
+        let mut turns = |a: &mut Stream, sink: &mut Sink, count: u32, state: char| {
+            for _ in 0..count {
+                now += PAUSE;
+                a.mind(sink, now, |_| state);
+            }
+        };
+        a.take(b"half", &mut sink, Instant::now());
+        sink.push(Some(1), &[b'\n'; FULL + 1]);
+        turns(&mut a, &mut sink, 50, 'S');
+        assert_eq!((sink.queue.len(), a.deadline()), (FULL + 1, None), "nobody reads");
+        (sink.queue, sink.unfinished) = (Vec::new(), None);
+        turns(&mut a, &mut sink, 50, 'T');
+        assert_eq!(sink.queue, b"", "it is stopped");
+        turns(&mut a, &mut sink, BUSY, 'R');
+        assert_eq!(sink.queue, b"", "it is at work");
+        turns(&mut a, &mut sink, 1, 'R');
+        assert_eq!(sink.queue, b"half");
+        a.take(b" of\nit", &mut sink, Instant::now());
+        turns(&mut a, &mut sink, 2, 'S');
+        assert_eq!(sink.queue, b"half of\nit");
+    }
+
+    #[test]
+    fn who_writes_a_long_line_is_not_interrupted() {
+        let (mut sink, now) = (sink(false), Instant::now());
+        let (mut a, b) = (stream(0), stream(1));
+        a.take(&[b'x'; LONGEST], &mut sink, now);
+        assert!(a.is_wanted(&sink) && !b.is_wanted(&sink));
+        a.take(b"\n", &mut sink, now);
+        assert!(b.is_wanted(&sink));
     }
 
     #[test]

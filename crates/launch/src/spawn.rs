@@ -1,5 +1,6 @@
 //! Starting one rank: what is done between fork and exec.
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
@@ -10,31 +11,14 @@ use std::process::{Command, Stdio};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::prctl;
-use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, rlim_t, setrlimit};
-use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, signal, sigprocmask};
+use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::unistd::{Pid, getppid, pipe2, setpgid};
 
+use weft_bootstrap::limits::explain;
+
 use crate::failure::Cause;
+use crate::inherited::Inheritance;
 use crate::options::App;
-
-/// What all ranks have from the front, as it was when the user started it.
-#[derive(Clone, Copy)]
-pub struct Inheritance {
-    /// Process group.
-    pub group: Pid,
-    /// Blocked signals.
-    pub mask: SigSet,
-    /// Limit on open files (soft, hard).
-    pub files: (rlim_t, rlim_t),
-}
-
-impl Inheritance {
-    /// Gives this process the limit on open files that the user had, and not ours. For between fork and
-    /// exec: one system call.
-    pub fn restore_files(&self) {
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, self.files.0, self.files.1);
-    }
-}
 
 /// A rank that was started.
 pub struct Started {
@@ -56,6 +40,14 @@ pub fn name(app: &App) -> String {
     name.to_string_lossy().into_owned()
 }
 
+/// Variables as getenv(3) sees them: of a name that is there twice, the first one.
+pub fn first_of_each(
+    variables: impl Iterator<Item = (OsString, OsString)>,
+) -> impl Iterator<Item = (OsString, OsString)> {
+    let mut seen = HashSet::new();
+    variables.filter(move |(name, _)| seen.insert(name.clone()))
+}
+
 /// Starts `app` with this standard input (`None`: our own).
 pub fn start(
     app: &App,
@@ -66,7 +58,7 @@ pub fn start(
     inheritance: Inheritance,
 ) -> Result<Started, Cause> {
     let failed = |error: io::Error, what: &str| Cause::Start {
-        error: format!("{what}{}", words(&error)),
+        error: format!("{what}{}", explain(&error)),
         code: if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 },
     };
     if let Some(directory) = &app.directory {
@@ -77,6 +69,10 @@ pub fn start(
     }
     let mut command = Command::new(&app.command[0]);
     command.args(&app.command[1..]);
+    // Of a name that is there twice, getenv(3) sees the first one, and so shall the rank.
+    for (name, value) in first_of_each(std::env::vars_os()) {
+        command.env(name, value);
+    }
     for name in weft_bootstrap::foreign_variables().chain(["WEFT_TIMEOUT"]) {
         command.env_remove(name);
     }
@@ -110,11 +106,10 @@ pub fn start(
             // A set that the kernel no longer allows is no reason not to run.
             let _ = sched_setaffinity(Pid::from_raw(0), set);
         }
-        inheritance.restore_files();
+        inheritance.restore()?;
         // Ctrl-\ on a terminal reaches the whole group, and is a question to mpiexec.
         // SAFETY: ignoring a signal installs no handler.
         unsafe { signal(Signal::SIGQUIT, SigHandler::SigIgn) }?;
-        sigprocmask(SigmaskHow::SIG_SETMASK, Some(&inheritance.mask), None)?;
         Ok(())
     };
     // SAFETY: between fork and exec `prepare` makes system calls only; it neither allocates nor takes
@@ -123,43 +118,5 @@ pub fn start(
     match command.spawn() {
         Ok(child) => Ok(Started { pid: child.id() as i32, pipes }),
         Err(error) => Err(failed(error, "")),
-    }
-}
-
-/// The system's words, without "(os error 2)", and which limit it may be.
-fn words(error: &io::Error) -> String {
-    let Some(code) = error.raw_os_error() else { return error.to_string() };
-    let code = nix::Error::from_raw(code);
-    let text = code.desc();
-    match code {
-        nix::Error::EAGAIN => {
-            let limit = getrlimit(Resource::RLIMIT_NPROC).map_or(RLIM_INFINITY, |(soft, _)| soft);
-            let limit = if limit == RLIM_INFINITY { "unlimited".into() } else { limit.to_string() };
-            format!(
-                "no more processes may be started: the user's limit is {limit} (ulimit -u); a control group may have \
-                 one, too (pids.max)"
-            )
-        }
-        nix::Error::EMFILE => format!("{text} (raise ulimit -n)"),
-        nix::Error::ENFILE => format!("{text} (fs.file-max of this machine)"),
-        nix::Error::ENOMEM => {
-            format!("{text} (the machine's memory, or its limit on promises: vm.overcommit_memory)")
-        }
-        _ => text.to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_limit_that_was_reached_is_named() {
-        for (code, limit) in [(nix::Error::EAGAIN, "ulimit -u"), (nix::Error::EMFILE, "ulimit -n")]
-        {
-            let text = words(&io::Error::from_raw_os_error(code as i32));
-            assert!(text.contains(limit) && !text.contains("os error"), "{text}");
-        }
-        assert_eq!(words(&io::Error::from_raw_os_error(2)), "No such file or directory");
     }
 }

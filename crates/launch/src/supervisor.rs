@@ -5,27 +5,31 @@ mod above;
 mod judge;
 
 use std::ffi::OsStr;
+use std::io::ErrorKind::{Interrupted, WouldBlock};
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{Pid, setpgid};
+use weft_bootstrap::limits::explain;
 use weft_bootstrap::report::clock_millis;
 use weft_bootstrap::{Ticket, VARIABLE};
 
+use crate::clock::Clock;
 use crate::failure::Cause;
+use crate::inherited::Inheritance;
 use crate::options::Options;
-use crate::output::{Sink, Stream};
+use crate::output::{Sink, Stream, unwritten};
 use crate::service::{Door, SPARE_STRANGERS, Seating, Service, stranded};
-use crate::spawn::{self, Inheritance};
-use crate::{cores, hang, processes};
+use crate::spawn;
+use crate::{complain, cores, hang, processes};
 
 pub use above::{Above, Part, new_job};
 
@@ -86,7 +90,11 @@ struct Supervisor {
     /// The user has asked for the end of the job.
     interrupted: bool,
     /// No process is left.
+    childless: bool,
+    /// The same, and all that they have written was read.
     alone: bool,
+    /// What is due is due on this clock.
+    clock: Clock,
 }
 
 /// Runs a job on this host alone; the exit code.
@@ -111,7 +119,7 @@ pub fn supervise(
             supervisor.code.unwrap_or(0)
         }
         Err(error) => {
-            eprintln!("mpiexec: cannot start the job: {error}");
+            complain(format_args!("mpiexec: cannot start the job: {}", explain(&error)));
             1
         }
     }
@@ -173,21 +181,29 @@ impl Supervisor {
         let numbers: Vec<u32> = part.ranks.iter().map(|&(number, _)| number as u32).collect();
         let seating = Seating { numbers: numbers.clone(), size: *size, nodes: part.nodes.clone() };
         let sink = |error: bool| match &above {
-            None => Sink::new(standard(!error), options.tag_output),
+            None if error => Sink::new(standard(false), options.tag_output).once_a_cause(),
+            None => Sink::new(standard(true), options.tag_output),
             Some(above) => Sink::remote(above.uplink.clone(), error, numbers.clone().into()),
         };
+        let clock = Clock::new();
+        let service = Service::new(socket, *token, seating).map_err(|error| {
+            let text = format!("what serves {} ranks: {}", numbers.len(), explain(&error));
+            std::io::Error::new(error.kind(), text)
+        })?;
         Ok(Supervisor {
-            service: Service::new(socket, *token, seating)?,
+            service,
             signals: SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?,
             control: Some(control),
             ranks: Vec::new(),
             streams: Vec::new(),
             sinks: [sink(false), sink(true)],
-            timeout: options.timeout.map(|timeout| Instant::now() + timeout),
+            timeout: options.timeout.map(|timeout| clock.now() + timeout),
             ending: None,
             code: None,
             interrupted: false,
+            childless: false,
             alone: false,
+            clock,
             options,
             part,
             above,
@@ -246,8 +262,11 @@ impl Supervisor {
     fn attend(&mut self) {
         loop {
             self.reap();
-            self.check(Instant::now());
+            self.check(self.clock.now());
             let is_told = self.ranks.iter().all(|rank| rank.suspect.is_none());
+            if self.alone && is_told {
+                self.sinks[1].sum_up();
+            }
             if self.alone && is_told && self.sinks.iter().all(|sink| !sink.is_waiting()) {
                 let Some(above) = &mut self.above else { return };
                 if above.is_done() {
@@ -267,7 +286,7 @@ impl Supervisor {
     }
 
     /// Waits until something can be done; what.
-    fn wait(&self) -> Vec<Source> {
+    fn wait(&mut self) -> Vec<Source> {
         let mut sources = vec![(Source::Signals, self.signals.as_fd(), PollFlags::POLLIN)];
         if let Some(control) = &self.control {
             sources.push((Source::Control, control.as_fd(), PollFlags::POLLIN));
@@ -290,13 +309,9 @@ impl Supervisor {
         }
         let mut descriptors: Vec<PollFd<'_>> =
             sources.iter().map(|(_, fd, flags)| PollFd::new(*fd, *flags)).collect();
-        // Rounded up to the next millisecond: earlier would mean to turn until it has passed.
-        let timeout = self.deadline().map_or(PollTimeout::NONE, |deadline| {
-            let rest =
-                deadline.saturating_duration_since(Instant::now()).as_micros().div_ceil(1000);
-            PollTimeout::from(u16::try_from(rest).unwrap_or(u16::MAX))
-        });
-        if poll(&mut descriptors, timeout).is_err() {
+        let polled = poll(&mut descriptors, self.clock.until(self.deadline()));
+        self.clock.look();
+        if polled.is_err() {
             return Vec::new();
         }
         let ready: Vec<bool> = descriptors.iter().map(|fd| fd.any().unwrap_or(true)).collect();
@@ -326,7 +341,7 @@ impl Supervisor {
             Source::Service(door) => doors.push(door),
             Source::Stream(index) => {
                 let stream = &mut self.streams[index];
-                stream.read(&mut self.sinks[stream.sink], Instant::now());
+                stream.read(&mut self.sinks[stream.sink], self.clock.now());
             }
             Source::Sink(index) => self.sinks[index].write(),
         }
@@ -338,7 +353,7 @@ impl Supervisor {
         let Some(control) = &mut self.control else { return };
         match control.read(&mut message) {
             Ok(2) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+            Err(error) if matches!(error.kind(), WouldBlock | Interrupted) => return,
             _ => {
                 self.control = None;
                 self.code.get_or_insert(1);
@@ -353,7 +368,7 @@ impl Supervisor {
             Signal::SIGTSTP | Signal::SIGCONT if delivered => {}
             Signal::SIGTSTP | Signal::SIGCONT => processes::send_all(signal),
             Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP if self.ending.is_some() => {
-                self.ending = Some(Ending::Asked(Instant::now()));
+                self.ending = Some(Ending::Asked(self.clock.now()));
             }
             Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP => {
                 self.code = Some(128 + signal as i32);
@@ -376,8 +391,21 @@ impl Supervisor {
     /// All that is due by now.
     fn check(&mut self, now: Instant) {
         for stream in &mut self.streams {
-            if stream.deadline().is_some_and(|deadline| deadline <= now) {
-                stream.flush(&mut self.sinks[stream.sink]);
+            let state = |place: usize| {
+                let rank = &self.ranks[place];
+                let pid = self.service.member(place).unwrap_or(rank.pid);
+                let states =
+                    [rank.pid, pid].map(|pid| processes::look(pid).map(|(_, state)| state));
+                // Of a program and a script that started it, the one that may be stopped.
+                let stopped = states.contains(&Some('T'));
+                if stopped { 'T' } else { states[1].filter(|_| !rank.ended).unwrap_or('X') }
+            };
+            stream.mind(&mut self.sinks[stream.sink], now, state);
+        }
+        for index in 0..2 {
+            if let Some(line) = unwritten(&mut self.sinks[index], index) {
+                self.code.get_or_insert(1);
+                self.say(&line);
             }
         }
         let is_due = |rank: &Rank| rank.suspect.as_ref().is_some_and(|(until, _)| *until <= now);
@@ -402,8 +430,8 @@ impl Supervisor {
                 self.end(Signal::SIGTERM, false);
             }
         }
-        if self.alone && self.is_wanted() {
-            // Only our own output is left, and somebody may read it yet.
+        if self.childless && self.is_wanted() {
+            // Only output is left, and somebody may read it yet.
             self.ending = None;
         }
         self.ending = match self.ending {
@@ -436,7 +464,7 @@ impl Supervisor {
     fn give_up(&mut self) {
         let left = processes::descendants(std::process::id() as i32);
         if !left.is_empty() {
-            eprintln!("mpiexec: these processes do not end: {left:?}");
+            complain(format_args!("mpiexec: these processes do not end: {left:?}"));
         }
         std::process::exit(self.code.unwrap_or(0));
     }

@@ -5,30 +5,13 @@ mod common;
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Job, eventually, mark, marked, mpiexec, stderr, stdout};
+use common::{Job, agent, eventually, mark, marked, mpiexec, stderr, stdout};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-
-/// Like ssh: few variables, and a shell that reads a command line.
-const SCRIPT: &str =
-    "#!/bin/sh\nshift\nexec env -i PATH=\"$PATH\" HOME=\"$HOME\" sh -c \"exec $*\"\n";
-
-/// A command in ssh's place, which takes a host and a command line.
-fn agent() -> String {
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("agent.sh");
-    // Written whole and then moved: other tests may be running it.
-    let fresh =
-        path.with_extension(format!("{}-{:?}", std::process::id(), std::thread::current().id()));
-    fs::write(&fresh, SCRIPT).unwrap();
-    fs::set_permissions(&fresh, fs::Permissions::from_mode(0o755)).unwrap();
-    fs::rename(&fresh, &path).unwrap();
-    path.display().to_string()
-}
 
 /// The same line for jobs of two hosts.
 fn on_two<'a>(agent: &'a str, line: &[&'a str]) -> Vec<&'a str> {

@@ -10,12 +10,13 @@ use std::time::Instant;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::prctl;
-use nix::sys::signal::{SigmaskHow, Signal, sigprocmask};
+use nix::sys::signal::Signal;
+use weft_bootstrap::limits::explain;
 
 use crate::frames::{Down, MAGIC, Up, encode, take};
 use crate::hosts::is_local;
+use crate::inherited::Inheritance;
 use crate::options::Options;
-use crate::spawn::Inheritance;
 
 /// What reaches a host where nothing else is asked for. Without a terminal there is nobody who could
 /// type a password.
@@ -88,16 +89,15 @@ impl Link {
         let prepare = move || {
             // What is reached through it ends with it.
             prctl::set_pdeathsig(Signal::SIGKILL)?;
-            inheritance.restore_files();
-            sigprocmask(SigmaskHow::SIG_SETMASK, Some(&inheritance.mask), None)?;
-            Ok(())
+            inheritance.restore()
         };
         // SAFETY: between fork and exec `prepare` makes system calls only; it neither allocates nor
         // takes a lock, and this process has one thread.
         unsafe { command.pre_exec(prepare) };
         let words: Vec<_> = line.iter().map(|word| word.to_string_lossy()).collect();
         let text = words.join(" ");
-        let failed = |error: io::Error| io::Error::new(error.kind(), format!("{text}: {error}"));
+        let failed =
+            |error: io::Error| io::Error::new(error.kind(), format!("{text}: {}", explain(&error)));
         let mut child = command.spawn().map_err(failed)?;
         let open = |pipe: Option<OwnedFd>| -> io::Result<Option<File>> {
             let Some(pipe) = pipe else { return Ok(None) };

@@ -53,7 +53,7 @@ impl Head {
             self.links[index].send(&crate::frames::Down::Report);
         }
         let ranks = vec![None; self.programs.len()];
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = self.clock.now() + PATIENCE;
         self.report = Some(Report { deadline, ranks, missing: started, is_last });
     }
 

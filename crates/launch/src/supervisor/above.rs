@@ -15,6 +15,7 @@ use weft_bootstrap::report::clock_millis;
 use weft_bootstrap::wire::Entry;
 
 use super::{Ending, Source, Supervisor};
+use crate::complain;
 use crate::failure::Cause;
 use crate::frames::{Down, Share, Up, take};
 use crate::options::Options;
@@ -159,7 +160,7 @@ impl Supervisor {
                 Ok(Some(message)) => self.obey_above(message),
                 Ok(None) => return,
                 Err(error) => {
-                    eprintln!("mpiexec --agent: {error}");
+                    complain(format_args!("mpiexec --agent: {error}"));
                     return self.orphaned();
                 }
             }
@@ -211,7 +212,7 @@ impl Supervisor {
                 let signal = Signal::try_from(number).unwrap_or(Signal::SIGTERM);
                 match self.ending {
                     Some(Ending::Asked(_)) if again => {
-                        self.ending = Some(Ending::Asked(std::time::Instant::now()));
+                        self.ending = Some(Ending::Asked(self.clock.now()));
                     }
                     Some(Ending::Asked(_) | Ending::Killed { .. }) => {}
                     _ => {

@@ -1,6 +1,6 @@
 //! What the end of a process means for the job.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
@@ -8,7 +8,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 
 use super::{Ending, Supervisor};
 use crate::failure::Cause;
-use crate::output::Sink;
+use crate::output::{Sink, Stream};
 use crate::processes;
 use crate::service::Event;
 
@@ -30,8 +30,8 @@ impl Supervisor {
                 Event::Left { rank, pid } => {
                     // If it is the rank's own process, its exit status is about to come.
                     let rank = &mut self.ranks[rank];
-                    rank.suspect =
-                        (pid != rank.pid).then(|| (Instant::now() + SUSPENSE, Cause::Left { pid }));
+                    rank.suspect = (pid != rank.pid)
+                        .then(|| (self.clock.now() + SUSPENSE, Cause::Left { pid }));
                 }
             }
         }
@@ -46,7 +46,7 @@ impl Supervisor {
                 Ok(WaitStatus::Signaled(pid, signal, _)) => ended.push((pid, Ok(signal))),
                 Err(Errno::EINTR) => {}
                 Err(Errno::ECHILD) => {
-                    self.alone = true;
+                    self.childless = true;
                     break;
                 }
                 _ => break,
@@ -60,17 +60,24 @@ impl Supervisor {
                 self.judge(rank, how);
             }
         }
-        if self.alone {
-            // The writers are gone: what is in the pipes is all.
-            let now = Instant::now();
-            for stream in &mut self.streams {
-                let sink = &mut self.sinks[stream.sink];
-                stream.read(sink, now);
-                if stream.is_wanted(sink) {
-                    stream.end(sink);
+        if self.childless {
+            // The writers are gone: what is in the pipes is all. Who ends may free another's way.
+            let now = self.clock.now();
+            let left = |streams: &[Stream]| streams.iter().filter(|stream| !stream.ended).count();
+            loop {
+                let before = left(&self.streams);
+                for stream in &mut self.streams {
+                    let sink = &mut self.sinks[stream.sink];
+                    stream.read(sink, now);
+                    if stream.is_wanted(sink) {
+                        stream.end(sink);
+                    }
+                }
+                if left(&self.streams) == before {
+                    break;
                 }
             }
-            self.alone = self.streams.iter().all(|stream| stream.ended);
+            self.alone = left(&self.streams) == 0;
         }
     }
 
@@ -91,7 +98,7 @@ impl Supervisor {
                 self.end(Signal::SIGTERM, false);
             }
             Ok(signal @ (Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP)) => {
-                let due = Instant::now() + SUSPENSE;
+                let due = self.clock.now() + SUSPENSE;
                 self.ranks[number].suspect =
                     self.code.is_none().then_some((due, Cause::Signal(signal)));
             }
@@ -101,7 +108,7 @@ impl Supervisor {
             Err(code) => self.fail(number, Cause::Code(code)),
         }
         if self.ranks.iter().all(|rank| rank.ended) && self.ending.is_none() {
-            self.ending = Some(Ending::Waiting(Instant::now() + LEFTOVER));
+            self.ending = Some(Ending::Waiting(self.clock.now() + LEFTOVER));
         }
     }
 
@@ -132,10 +139,10 @@ impl Supervisor {
         if self.code.is_some() {
             return;
         }
-        let now = Instant::now();
+        let now = self.clock.now();
         for stream in self.streams.iter_mut().filter(|stream| stream.rank == rank) {
             let sink = &mut self.sinks[stream.sink];
-            stream.read(sink, now);
+            stream.read_last(sink, now);
             stream.flush(sink);
         }
         self.code = Some(cause.code());
@@ -153,6 +160,6 @@ impl Supervisor {
         }
         // Stopped processes would not see it.
         processes::send_all(Signal::SIGCONT);
-        self.ending = Some(Ending::Asked(Instant::now() + self.options.grace));
+        self.ending = Some(Ending::Asked(self.clock.now() + self.options.grace));
     }
 }

@@ -4,12 +4,14 @@
 use std::fs;
 use std::io::Read;
 use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{SigHandler, Signal, kill, signal};
 use nix::unistd::Pid;
 
 /// Longest time that anything here may take, on a machine with much else to do.
@@ -20,6 +22,16 @@ pub fn mpiexec(line: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mpiexec"));
     command.args(line.iter().map(|&word| if word == "RANK" { rank() } else { word.into() }));
     command.env_remove("WEFT_TIMEOUT").stdin(Stdio::null());
+    // A test in the background of a script ignores what interrupts a job.
+    let heed = || {
+        for ignored in [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP] {
+            // SAFETY: installs no handler.
+            unsafe { signal(ignored, SigHandler::SigDfl) }?;
+        }
+        Ok(())
+    };
+    // SAFETY: system calls only.
+    unsafe { command.pre_exec(heed) };
     command
 }
 
@@ -28,6 +40,22 @@ pub fn rank() -> PathBuf {
     let path = PathBuf::from(env!("CARGO_BIN_EXE_mpiexec")).with_file_name("examples/rank");
     assert!(path.exists(), "{} is missing: cargo build --example rank", path.display());
     path
+}
+
+/// Like ssh: few variables, and a shell that reads a command line.
+const SCRIPT: &str =
+    "#!/bin/sh\nshift\nexec env -i PATH=\"$PATH\" HOME=\"$HOME\" sh -c \"exec $*\"\n";
+
+/// A command in ssh's place, which takes a host and a command line.
+pub fn agent() -> String {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("agent.sh");
+    // Written whole and then moved: other tests may be running it.
+    let fresh =
+        path.with_extension(format!("{}-{:?}", std::process::id(), std::thread::current().id()));
+    fs::write(&fresh, SCRIPT).unwrap();
+    fs::set_permissions(&fresh, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::rename(&fresh, &path).unwrap();
+    path.display().to_string()
 }
 
 pub fn stdout(output: &Output) -> String {

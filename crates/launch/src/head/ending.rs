@@ -1,0 +1,89 @@
+//! What ends a job on several hosts, and how: the first failure, or the user.
+
+use std::io::ErrorKind::{Interrupted, WouldBlock};
+use std::io::Read;
+
+use nix::sys::signal::Signal;
+
+use super::{HOPELESS, Head};
+use crate::failure::Cause;
+use crate::frames::Down;
+use crate::output::Sink;
+use crate::spawn;
+
+impl Head {
+    /// An agent speaks: it is on its way to its end, unless the user no longer waits for that.
+    pub(super) fn heard(&mut self) {
+        if !self.interrupted {
+            let later = self.clock.now() + HOPELESS;
+            self.ending = self.ending.map(|ending| ending.max(later));
+        }
+    }
+
+    pub(super) fn failed(&mut self, rank: usize, cause: Cause) {
+        self.ended[rank] = true;
+        let unread = self.sinks.iter().any(Sink::is_broken);
+        if unread && self.code.is_none() && cause == Cause::Signal(Signal::SIGPIPE) {
+            // It wrote where nobody reads any more (`mpiexec ... | head`): silent as in a shell.
+            self.code = Some(cause.code());
+            return self.end(Signal::SIGTERM);
+        }
+        let program = spawn::name(&self.options.apps[self.programs[rank]]);
+        let line = cause.line(rank, &program, Some(&self.links[self.places[rank]].host));
+        self.fail(&line, cause.code());
+    }
+
+    /// The first failure decides the job's code, and ends it.
+    pub(super) fn fail(&mut self, line: &str, code: i32) {
+        if self.code.is_none() {
+            self.code = Some(code);
+            self.say(&format!("mpiexec: {line}"));
+            self.end(Signal::SIGTERM);
+        }
+    }
+
+    /// Asks all hosts to end their ranks; a second time: at once.
+    pub(super) fn end(&mut self, signal: Signal) {
+        self.answer = None;
+        self.input = None;
+        for link in &mut self.links {
+            match link.started {
+                true => link.send(&Down::End(signal as i32)),
+                false => link.kill(),
+            }
+        }
+        self.ending.get_or_insert(self.clock.now() + self.options.grace + HOPELESS);
+    }
+
+    /// What the front relays.
+    pub(super) fn obey(&mut self) {
+        let mut message = [0; 2];
+        let Some(control) = &mut self.control else { return };
+        match control.read(&mut message) {
+            Ok(2) => {}
+            Err(error) if matches!(error.kind(), WouldBlock | Interrupted) => return,
+            _ => {
+                self.control = None;
+                self.code.get_or_insert(1);
+                return self.end(Signal::SIGTERM);
+            }
+        }
+        let Ok(signal) = Signal::try_from(i32::from(message[0])) else { return };
+        match signal {
+            Signal::SIGQUIT => self.ask(false),
+            Signal::SIGUSR1 | Signal::SIGUSR2 | Signal::SIGTSTP | Signal::SIGCONT => {
+                let started = self.links.iter_mut().filter(|link| link.started);
+                started.for_each(|link| link.send(&Down::Signal(signal as i32)));
+            }
+            Signal::SIGINT | Signal::SIGTERM | Signal::SIGHUP => {
+                if !self.interrupted {
+                    self.code = Some(128 + signal as i32);
+                    self.interrupted = true;
+                    self.say(&format!("mpiexec: {}: ending the job", signal.as_str()));
+                }
+                self.end(signal);
+            }
+            _ => {}
+        }
+    }
+}

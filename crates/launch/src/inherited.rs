@@ -1,0 +1,78 @@
+//! What this process has from who started it, beside its arguments: signals that are ignored or
+//! blocked, its group, limits. The ranks get it as it was, whatever this process needs for itself.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use nix::sys::resource::{Resource, getrlimit, rlim_t, setrlimit};
+use nix::sys::signal::{SigHandler, SigSet, SigmaskHow, Signal, signal, sigprocmask};
+use nix::unistd::{Pid, getpgrp};
+
+/// Signals that were ignored when the process began, by bits.
+static IGNORED: AtomicU64 = AtomicU64::new(0);
+
+/// Runs before `main`, and before Rust's runtime changes what it does about SIGPIPE.
+#[used]
+// SAFETY: the functions in this section are called once each, with arguments that this one ignores.
+#[unsafe(link_section = ".init_array")]
+static RECORD: extern "C" fn() = record;
+
+extern "C" fn record() {
+    let ignored = |number: &i32| {
+        // SAFETY: with a null new action, sigaction only fills `old`, which may be all zeros.
+        unsafe {
+            let mut old: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(*number, std::ptr::null(), &mut old) == 0
+                && old.sa_sigaction == libc::SIG_IGN
+        }
+    };
+    let bits = (1..=64).filter(ignored).fold(0, |bits, number| bits | 1 << (number - 1));
+    IGNORED.store(bits, Ordering::Relaxed);
+}
+
+/// Whether who started us wants this signal ignored (`nohup`, a script's background job).
+pub fn is_ignored(signal: Signal) -> bool {
+    IGNORED.load(Ordering::Relaxed) >> (signal as i32 - 1) & 1 == 1
+}
+
+/// What all ranks have from the front, as it was when the user started it.
+#[derive(Clone, Copy)]
+pub struct Inheritance {
+    /// Process group.
+    pub group: Pid,
+    /// Blocked signals.
+    mask: SigSet,
+    /// Limit on open files (soft, hard).
+    pub files: (rlim_t, rlim_t),
+}
+
+impl Inheritance {
+    /// Notes what there is, and changes what this process and its children cannot live with.
+    pub fn take() -> io::Result<Self> {
+        let mask = SigSet::thread_get_mask()?;
+        let files = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((1024, 1024));
+        // SAFETY: neither installs a handler.
+        unsafe {
+            // Ignored, it means that nobody hears how children end.
+            signal(Signal::SIGCHLD, SigHandler::SigDfl)?;
+            // An output file at its limit is an error to tell, and no reason to die.
+            signal(Signal::SIGXFSZ, SigHandler::SigIgn)?;
+        }
+        Ok(Inheritance { group: getpgrp(), mask, files })
+    }
+
+    /// Gives signals and limits back, between fork and exec: makes system calls only.
+    pub fn restore(&self) -> io::Result<()> {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, self.files.0, self.files.1);
+        for number in Signal::iterator() {
+            if matches!(number, Signal::SIGKILL | Signal::SIGSTOP) {
+                continue;
+            }
+            let usual = if is_ignored(number) { SigHandler::SigIgn } else { SigHandler::SigDfl };
+            // SAFETY: installs no handler.
+            unsafe { signal(number, usual) }?;
+        }
+        sigprocmask(SigmaskHow::SIG_SETMASK, Some(&self.mask), None)?;
+        Ok(())
+    }
+}

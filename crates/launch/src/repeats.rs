@@ -1,0 +1,109 @@
+//! What the library says on many ranks for one cause ("the connection to mpiexec is lost"): the first
+//! says it for all, and how many others did is told at the end.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// How the library's own lines begin.
+const MARK: &[u8] = b"weft: ";
+/// Causes that are kept apart at most.
+const CAUSES: usize = 256;
+
+/// The library's lines so far, on standard error.
+#[derive(Default)]
+pub struct Repeats {
+    /// By the line without ranks: what was written, and who has said it.
+    seen: BTreeMap<Vec<u8>, (usize, Vec<usize>)>,
+}
+
+/// The line without the numbers of ranks and processes, and the hosts that follow them, which differ
+/// though the cause is one.
+fn cause(line: &[u8]) -> Vec<u8> {
+    let mut rest = line;
+    let mut cause = Vec::with_capacity(line.len());
+    while let Some(&byte) = rest.first() {
+        let name = [&b"rank "[..], b"process "].into_iter().find(|name| rest.starts_with(name));
+        let length = name.map_or(0, <[u8]>::len);
+        let digits = rest[length..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if name.is_none() || digits == 0 {
+            cause.push(byte);
+            rest = &rest[1..];
+            continue;
+        }
+        cause.extend(&rest[..length]);
+        cause.push(b'N');
+        rest = &rest[length + digits..];
+        let host = rest.strip_prefix(b" on ").and_then(|word| {
+            word.iter().position(|byte| b": \n".contains(byte)).filter(|&end| word[end] == b':')
+        });
+        rest = &rest[host.map_or(0, |end| b" on ".len() + end)..];
+    }
+    cause
+}
+
+impl Repeats {
+    /// Whether `line` of `rank` is to be written: not if another rank has said so.
+    pub fn is_new(&mut self, rank: usize, line: &[u8]) -> bool {
+        if !line.starts_with(MARK) {
+            return true;
+        }
+        let cause = cause(line);
+        if self.seen.len() == CAUSES && !self.seen.contains_key(&cause) {
+            return true;
+        }
+        let (first, others) = self.seen.entry(cause).or_insert((rank, Vec::new()));
+        if *first != rank && !others.contains(&rank) {
+            others.push(rank);
+        }
+        *first == rank
+    }
+
+    /// What was left out since the last call, a line each.
+    pub fn summary(&mut self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (cause, (_, others)) in &mut self.seen {
+            if others.is_empty() {
+                continue;
+            }
+            let text = String::from_utf8_lossy(cause);
+            let mut line = match others.len() {
+                1 => "mpiexec: 1 more rank said".to_owned(),
+                count => format!("mpiexec: {count} more ranks said"),
+            };
+            write!(line, ": {}", text.trim_end()).expect("a string takes all");
+            lines.push(line);
+            others.clear();
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_cause_is_one_line_and_a_count() {
+        let mut repeats = Repeats::default();
+        let line = |rank: usize| format!("weft: MPI_Init: rank {rank} on a1: no room\n");
+        let written: Vec<bool> =
+            (0..300).map(|rank| repeats.is_new(rank, line(rank).as_bytes())).collect();
+        assert_eq!(written.iter().filter(|&&new| new).count(), 1);
+        assert!(written[0]);
+        assert!(!repeats.is_new(7, b"weft: MPI_Init: rank 7 on a2: no room\n"));
+        assert!(repeats.is_new(8, b"weft: MPI_Init: rank 8 on a2: no memory\n"));
+        let said = "mpiexec: 299 more ranks said: weft: MPI_Init: rank N: no room";
+        assert_eq!(repeats.summary(), [said]);
+        assert_eq!(repeats.summary(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_a_rank_repeats_and_programs_say_is_theirs() {
+        let mut repeats = Repeats::default();
+        for _ in 0..3 {
+            assert!(repeats.is_new(1, b"weft: rank 1: a line\n"));
+            assert!(repeats.is_new(2, b"error\n") && repeats.is_new(3, b"error\n"));
+        }
+        assert_eq!(repeats.summary(), Vec::<String>::new());
+    }
+}
