@@ -4,10 +4,12 @@
 use crate::network;
 use crate::settings;
 use std::cell::Cell;
+use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
+use weft_bootstrap::limits::explain;
 use weft_bootstrap::{Bootstrap, OnNode};
 use weft_fabric::wait::{Sleep, WaitPolicy};
 use weft_fabric::{
@@ -91,10 +93,12 @@ impl Node {
         let far = Verbs::connect_counting(bootstrap, network, counters.clone());
         let (near, far) =
             (near.map_err(|error| error.to_string())?, far.map_err(|error| error.to_string())?);
-        let bell = near.descriptor().and_then(|bell| bell.try_clone_to_owned().ok());
-        far.watch(bell.ok_or("no descriptor for the doorbell (raise `ulimit -n`)")?);
-        let bell = near.helper_descriptor().and_then(|bell| bell.try_clone_to_owned().ok());
-        far.watch_for_helper(bell.ok_or("no descriptor for a doorbell (raise `ulimit -n`)")?);
+        let copy = |bell: Option<BorrowedFd<'_>>| {
+            let bell = bell.ok_or("no doorbell in shared memory")?;
+            bell.try_clone_to_owned().map_err(|error| format!("a doorbell: {}", explain(&error)))
+        };
+        far.watch(copy(near.descriptor())?);
+        far.watch_for_helper(copy(near.helper_descriptor())?);
         Ok(Node::other(Kind::Joined(Joined::new(near, far, &nodes, counters))))
     }
 

@@ -31,6 +31,16 @@ fn of_control_group(file: &str) -> Option<u64> {
         .min()
 }
 
+/// The limits that hold for memory which processes share, in words.
+pub fn of_shared_memory() -> String {
+    let [space, file] =
+        [Resource::RLIMIT_AS, Resource::RLIMIT_FSIZE].map(|of| kibibytes(limit(of)[0]));
+    format!(
+        "the limit on address space, of which half is the program's, is {space} (ulimit -v), that on \
+         files, which holds for shared memory, too, is {file} (ulimit -f); raise it"
+    )
+}
+
 /// The system's words for an error, without its number.
 pub fn words(error: &io::Error) -> String {
     match error.raw_os_error() {

@@ -20,7 +20,7 @@ use crate::sync::Ordering;
 use std::fmt;
 use std::io;
 use weft_bootstrap::calls::repeat_c;
-use weft_bootstrap::{Bootstrap, BootstrapError};
+use weft_bootstrap::{Bootstrap, BootstrapError, limits};
 
 /// Why the ranks of a machine could not be connected.
 #[derive(Debug)]
@@ -58,16 +58,12 @@ impl fmt::Display for ConnectError {
             ),
             NoRoom { limit, ranks } => write!(
                 f,
-                "the resource limits leave {limit} bytes for shared memory, too little for {ranks} \
-                 processes; raise `ulimit -v` and `ulimit -f`"
+                "{limit} bytes of shared memory are too little for {ranks} processes: {}",
+                limits::of_shared_memory()
             ),
             System { what, error } => {
-                write!(f, "connecting through shared memory: {what}: {error}")?;
+                write!(f, "connecting through shared memory: {what}: {}", limits::explain(error))?;
                 match error.raw_os_error() {
-                    Some(libc::ENOMEM) => {
-                        write!(f, " (raise `ulimit -v`, or the memory limit of the container)")
-                    }
-                    Some(libc::EMFILE) => write!(f, " (raise `ulimit -n`)"),
                     Some(libc::ECONNREFUSED) => {
                         write!(
                             f,

@@ -12,6 +12,7 @@ use crate::{helper, lock, settings};
 use std::ffi::{c_char, c_int};
 use std::rc::Rc;
 use weft_bootstrap::calls::Occupied;
+use weft_bootstrap::limits;
 use weft_channel::rails::Thresholds;
 use weft_channel::stream::Sizes;
 use weft_fabric::Fabric;
@@ -141,8 +142,8 @@ fn start_helper(state: &State) -> Result<(), Error> {
             let start = move || {
                 if let Err(e) = helper::start(progress) {
                     eprintln!(
-                        "weft: starting the helper thread: {e}: messages move on only inside MPI \
-                         calls (check ulimit -u)"
+                        "weft: starting the helper thread: {}: messages move on only inside MPI calls",
+                        limits::explain(&e)
                     );
                 }
             };
@@ -155,8 +156,8 @@ fn start_helper(state: &State) -> Result<(), Error> {
         }
         _ => helper::start(progress).map_err(|e| {
             wrong(format!(
-                "WEFT_PROGRESS: starting the helper thread: {e}: check the limit on processes \
-                 (ulimit -u), or set WEFT_PROGRESS=none"
+                "WEFT_PROGRESS: starting the helper thread: {}; or set WEFT_PROGRESS=none",
+                limits::explain(&e)
             ))
         })?,
     }
