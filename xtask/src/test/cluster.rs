@@ -33,6 +33,7 @@ const PROGRAMS: &[&str] = &[
     "helper",
     "overlap_stress",
     "split_type",
+    "interrupted",
     "threads",
     "tools_fabric",
     "survivors",

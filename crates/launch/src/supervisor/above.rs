@@ -154,10 +154,16 @@ impl Supervisor {
             Ok(count @ 1..) => above.inbox.extend(&piece[..count]),
             _ => return self.orphaned(),
         }
+        let mut former = None;
         loop {
             let Some(above) = &mut self.above else { return };
             match take(&mut above.inbox) {
-                Ok(Some(message)) => self.obey_above(message),
+                // Signals in quick succession are one, as they are for a process.
+                Ok(Some(Down::Signal(number))) if former == Some(number) => {}
+                Ok(Some(message)) => {
+                    former = if let Down::Signal(number) = message { Some(number) } else { None };
+                    self.obey_above(message);
+                }
                 Ok(None) => return,
                 Err(error) => {
                     complain(format_args!("mpiexec --agent: {error}"));

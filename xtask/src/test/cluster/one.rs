@@ -172,6 +172,7 @@ impl Machine<'_> {
         self.environment = former;
         self.progress(parts);
         self.program(parts, "split_type", &[], Nodes(&[0, 1, 0, 1]), 10);
+        self.program(parts, "interrupted", &[], PAIRS, 1000);
         self.program(parts, "threads", &[], TWO, 2 * 200);
         self.program(parts, "tools_fabric", &[], TWO, 2 * 300_000 / 4096);
         self.program(parts, "latency", &job::LATENCY, TWO, 100);
