@@ -64,7 +64,7 @@ fn attend(control: UnixStream, inheritance: Inheritance) -> i32 {
     };
     if let Err(error) = enter(&share) {
         let rank = share.ranks.first().map_or(0, |&(rank, _)| rank);
-        uplink.send(&Up::Failed { rank, cause: Cause::Start { error, code: 126 } });
+        uplink.send(&Up::Failed { rank, cause: Cause::Start { error, code: 126, limited: false } });
         uplink.send(&Up::Done);
         flush(&uplink);
         return 126;

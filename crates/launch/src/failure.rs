@@ -18,8 +18,8 @@ pub enum Cause {
     Left { pid: i32 },
     /// It exited with code 0 while this rank is in MPI and needs it.
     Missing { other: usize },
-    /// It could not be started.
-    Start { error: String, code: i32 },
+    /// It could not be started; `limited`: there were too many.
+    Start { error: String, code: i32, limited: bool },
     /// It sent what `mpiexec` does not understand.
     Protocol(String),
 }

@@ -60,6 +60,10 @@ pub fn start(
     let failed = |error: io::Error, what: &str| Cause::Start {
         error: format!("{what}{}", explain(&error)),
         code: if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 },
+        limited: matches!(
+            error.raw_os_error(),
+            Some(libc::EAGAIN | libc::EMFILE | libc::ENFILE | libc::ENOMEM)
+        ),
     };
     if let Some(directory) = &app.directory {
         // Told apart from a program that is not found.

@@ -250,7 +250,11 @@ impl Supervisor {
                         self.streams.push(Stream::new(pipe, place, sink));
                     }
                 }
-                Err(cause) => {
+                Err(mut cause) => {
+                    if let Cause::Start { error, limited: true, .. } = &mut cause {
+                        let all = self.part.ranks.len();
+                        *error = format!("{error}; {place} of {all} ranks have been started here");
+                    }
                     self.ranks.push(rank(0));
                     return self.fail(place, cause);
                 }
