@@ -26,16 +26,41 @@ const MOST: usize = 256;
 /// which they count.
 #[derive(Default)]
 pub struct Counters {
-    words: RefCell<Vec<NonNull<AtomicU64>>>,
+    words: RefCell<Vec<Word>>,
     owned: RefCell<Vec<Block<AtomicU64>>>,
     free: RefCell<Vec<u32>>,
     /// Numbers of adopted words that were given back.
     vacant: RefCell<Vec<u32>>,
     immediates: RefCell<HashMap<u32, Counter>>,
+    /// Watched counters that have reached what was watched for, until somebody takes them.
+    reached: RefCell<Vec<Counter>>,
+    /// Watched counters that have not.
+    watched: Cell<usize>,
     /// Set while a table grows; the base pointer below is what readers use.
-    base: Cell<*const NonNull<AtomicU64>>,
+    base: Cell<*const Word>,
     len: Cell<usize>,
 }
+
+/// Where a counter lies, and from which value on [`Counters::add`] tells that it was advanced.
+struct Word {
+    at: NonNull<AtomicU64>,
+    watch: Cell<u64>,
+    adopted: bool,
+}
+
+impl Word {
+    fn new(at: NonNull<AtomicU64>, adopted: bool) -> Word {
+        Word { at, watch: Cell::new(NOBODY), adopted }
+    }
+
+    fn word(&self) -> &AtomicU64 {
+        // SAFETY: it points into a block that its table owns, or was promised to `Counters::adopt`.
+        unsafe { self.at.as_ref() }
+    }
+}
+
+/// The value that no counter reaches.
+const NOBODY: u64 = u64::MAX;
 
 impl Counters {
     pub fn new() -> Counters {
@@ -51,7 +76,7 @@ impl Counters {
         let len = (first as usize).clamp(FIRST, MOST);
         let chunk = Block::new((0..len).map(|_| AtomicU64::new(0)));
         // SAFETY: inside the chunk.
-        let word = |i| unsafe { chunk.first().add(i) };
+        let word = |i| Word::new(unsafe { chunk.first().add(i) }, false);
         self.words.borrow_mut().extend((0..len).map(word));
         self.owned.borrow_mut().push(chunk);
         self.rebase();
@@ -91,10 +116,10 @@ impl Counters {
     pub unsafe fn adopt(&self, word: NonNull<AtomicU64>) -> Counter {
         let mut words = self.words.borrow_mut();
         if let Some(index) = self.vacant.borrow_mut().pop() {
-            words[index as usize] = word;
+            words[index as usize] = Word::new(word, true);
             return Counter(index);
         }
-        words.push(word);
+        words.push(Word::new(word, true));
         let index = words.len() as u32 - 1;
         drop(words);
         self.rebase();
@@ -112,23 +137,70 @@ impl Counters {
         self.len.set(words.len());
     }
 
-    fn word(&self, counter: Counter) -> &AtomicU64 {
+    fn word(&self, counter: Counter) -> &Word {
         let index = counter.0 as usize;
         assert!(index < self.len.get(), "no such counter");
-        // SAFETY: `base` points at `len` entries of `words`, which only grows through `rebase`;
-        // each entry points into `owned` or was promised to `adopt`.
-        unsafe { (*self.base.get().add(index)).as_ref() }
+        // SAFETY: `base` points at `len` entries of `words`, which only grows through `rebase`.
+        unsafe { &*self.base.get().add(index) }
     }
 
     /// The value, with acquire ordering: what was written before it was advanced can be read.
     pub fn value(&self, counter: Counter) -> u64 {
-        self.word(counter).load(Ordering::Acquire)
+        self.word(counter).word().load(Ordering::Acquire)
     }
 
     /// Advances a counter of this process. Only one thread at a time advances a counter.
+    #[inline]
     pub fn add(&self, counter: Counter, by: u64) {
+        let entry = self.word(counter);
+        let word = entry.word();
+        let value = word.load(Ordering::Relaxed).wrapping_add(by);
+        word.store(value, Ordering::Release);
+        if value >= entry.watch.get() {
+            self.reach(counter, entry);
+        }
+    }
+
+    // ---- watching -----------------------------------------------------------------------------
+
+    /// Has [`Counters::add`] tell when the counter reaches `target`, once, by [`Counters::take_reached`]: who waits for
+    /// many need not look at each again and again. The least of several targets holds. False, and nothing is
+    /// done, for an adopted word: peers write that, and only a look tells.
+    pub fn watch(&self, counter: Counter, target: u64) -> bool {
         let word = self.word(counter);
-        word.store(word.load(Ordering::Relaxed).wrapping_add(by), Ordering::Release);
+        if word.adopted {
+            return false;
+        }
+        let mut reached = self.reached.borrow_mut();
+        if self.value(counter) >= target {
+            reached.push(counter);
+            return true;
+        }
+        let before = word.watch.get();
+        word.watch.set(before.min(target));
+        if before == NOBODY {
+            self.watched.set(self.watched.get() + 1);
+        }
+        // Who advances a counter in a signal handler allocates nothing.
+        let room = reached.len() + self.watched.get();
+        if reached.capacity() < room {
+            let more = (2 * room).max(64) - reached.len();
+            reached.reserve(more);
+        }
+        true
+    }
+
+    #[cold]
+    fn reach(&self, counter: Counter, word: &Word) {
+        if word.watch.replace(NOBODY) != NOBODY {
+            self.watched.set(self.watched.get() - 1);
+            self.reached.borrow_mut().push(counter);
+        }
+    }
+
+    /// Takes a watched counter that has reached what was watched for. It is not watched any more.
+    pub fn take_reached(&self) -> Option<Counter> {
+        self.reached.borrow_mut().pop()
     }
 }
 
@@ -207,6 +279,32 @@ mod tests {
     }
 
     #[test]
+    fn a_watched_counter_tells_once_and_only_when_it_is_there() {
+        let table = Counters::new();
+        let (one, other) = (table.allocate(), table.allocate());
+        table.add(one, 5);
+        assert!(table.watch(one, 8) && table.watch(one, 7) && table.watch(other, 1));
+        table.add(one, 1);
+        assert_eq!(table.take_reached(), None);
+        table.add(one, 1);
+        table.add(one, 1);
+        assert_eq!((table.take_reached(), table.take_reached()), (Some(one), None));
+        // What is there already is told at once.
+        assert!(table.watch(one, 8));
+        assert_eq!((table.take_reached(), table.take_reached()), (Some(one), None));
+        // The table grows beside it.
+        let many: Vec<_> = (0..1000).map(|_| table.allocate()).collect();
+        table.add(other, 1);
+        assert_eq!(table.take_reached(), Some(other));
+        let room = |table: &Counters| table.reached.borrow().capacity();
+        many.iter().for_each(|&counter| assert!(table.watch(counter, table.value(counter) + 1)));
+        let before = room(&table);
+        many.iter().for_each(|&counter| table.add(counter, 1));
+        assert_eq!(room(&table), before, "to tell allocates nothing");
+        assert_eq!(std::iter::from_fn(|| table.take_reached()).count(), many.len());
+    }
+
+    #[test]
     fn an_adopted_word_is_seen() {
         let word = AtomicU64::new(5);
         let table = Counters::new();
@@ -220,5 +318,6 @@ mod tests {
         // SAFETY: `other` lives as long as the table is looked at.
         let again = unsafe { table.adopt(NonNull::from(&other)) };
         assert_eq!((again, table.value(again)), (counter, 3));
+        assert!(!table.watch(again, 4), "nobody here would tell");
     }
 }

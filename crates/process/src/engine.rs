@@ -1,10 +1,9 @@
 //! The progress engine: one loop drives a blocking call, the fabric, and what runs beside it.
 
-use crate::Error;
 use crate::helping::Helping;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -38,52 +37,14 @@ impl Outside for Single {
     }
 }
 
-/// A nonblocking operation: what its request looks at.
-#[derive(Clone)]
-pub struct Task(Rc<TaskState>);
-
-#[derive(Default)]
-struct TaskState {
-    result: RefCell<Option<Result<(), Error>>>,
-    over: Cell<bool>,
-    /// Of an operation that is started again and again: its future, between two starts.
-    parked: RefCell<Option<Running>>,
-}
-
-impl Task {
-    pub fn is_over(&self) -> bool {
-        self.0.over.get()
-    }
-
-    /// How it ended; once.
-    pub fn result(&self) -> Option<Result<(), Error>> {
-        self.0.result.borrow_mut().take()
-    }
-}
-
-type Running = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
-
-/// Which thread may run a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
-    /// The program's threads alone: it may call functions of the program.
-    Program,
-    /// The helper, too: it touches nothing but the library and the buffers of its operation.
-    Anybody,
-}
-
-struct Entry {
-    by: By,
-    wait: Option<(Counter, u64)>,
-    /// `None`: over, and parked.
-    future: Option<Running>,
-    task: Task,
-}
-
 /// Fabric, messages, nonblocking operations and the wait policy of one process.
 pub struct Engine<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
+    /// Tasks that each round looks at: few.
     tasks: RefCell<Vec<Entry>>,
+    /// The others, which are looked at when their counter tells.
+    filed: Filed,
+    counts: Cell<TaskCounts>,
     arena: Rc<Arena<F>>,
     policy: WaitPolicy,
     sleeper: Arc<dyn Sleep>,
@@ -118,6 +79,8 @@ impl<F: Fabric> Engine<F> {
             arena: Rc::new(Arena::new(endpoint.clone(), bounds)),
             endpoint,
             tasks: RefCell::default(),
+            filed: Filed::default(),
+            counts: Cell::default(),
             policy,
             sleeper,
             next_context: Cell::new(16),
@@ -167,17 +130,14 @@ impl<F: Fabric> Engine<F> {
     /// Moves everything on that can move without waiting, and wakes who may sleep for it. True if
     /// anything moved.
     pub fn progress(&self) -> bool {
-        self.progress_beside(0)
+        self.progress_beside(0, Reach::Some)
     }
 
     /// The same; `mine` of those that are about to sleep are the caller.
-    fn progress_beside(&self, mine: u32) -> bool {
+    fn progress_beside(&self, mine: u32, reach: Reach) -> bool {
         let moved = self.endpoint.progress();
-        let moved = if self.tasks.borrow().is_empty() {
-            moved
-        } else {
-            self.run_tasks(By::Program) | moved
-        };
+        let moved =
+            if self.has_tasks() { self.run_tasks(By::Program, reach) | moved } else { moved };
         if moved && self.waiting.get() > mine {
             self.sleeper.ring();
         }
@@ -196,90 +156,11 @@ impl<F: Fabric> Engine<F> {
 
     /// The same as far as the helper may. True if anything moved.
     pub(crate) fn progress_by_helper(&self) -> bool {
-        let moved = self.endpoint.progress() | self.run_tasks(By::Anybody);
+        let moved = self.endpoint.progress() | self.run_tasks(By::Anybody, Reach::All);
         if moved {
             self.wake_siblings();
         }
         moved
-    }
-
-    /// Polls the tasks whose wait is over, for the helper those that anybody may run. They are taken
-    /// out meanwhile, so that what they call may come back here.
-    fn run_tasks(&self, by: By) -> bool {
-        let mut list = std::mem::take(&mut *self.tasks.borrow_mut());
-        let counters = self.endpoint.fabric().counters();
-        let mut moved = false;
-        list.retain_mut(|entry| {
-            let ready = entry.wait.is_none_or(|(c, target)| counters.value(c) >= target);
-            if !ready && self.endpoint.fault().is_none() {
-                return true;
-            }
-            if by == By::Anybody {
-                if entry.by == By::Program {
-                    return true;
-                }
-                // What does not say what it waits for must not keep the helper awake.
-                let waits = entry.wait.is_some();
-                let over = self.poll_entry(entry);
-                moved |= waits || over;
-                return !over;
-            }
-            moved = true;
-            !self.poll_entry(entry)
-        });
-        let mut tasks = self.tasks.borrow_mut();
-        list.append(&mut tasks);
-        *tasks = list;
-        moved
-    }
-
-    fn poll_entry(&self, entry: &mut Entry) -> bool {
-        self.endpoint.last_wait();
-        let Some(future) = &mut entry.future else { return true };
-        let state = &entry.task.0;
-        match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Pending if state.over.get() => {
-                *state.parked.borrow_mut() = entry.future.take();
-                true
-            }
-            Poll::Pending => {
-                entry.wait = self.endpoint.last_wait();
-                false
-            }
-            Poll::Ready(result) => {
-                *state.result.borrow_mut() = Some(result);
-                state.over.set(true);
-                true
-            }
-        }
-    }
-
-    /// Starts a nonblocking operation: polled once now, then whenever its wait is over, by the
-    /// program's threads alone.
-    pub fn spawn(&self, future: impl Future<Output = Result<(), Error>> + 'static) -> Task {
-        self.spawn_by(By::Program, future)
-    }
-
-    /// The same, for a task that may be moved on by whom `by` says.
-    pub fn spawn_by(
-        &self,
-        by: By,
-        future: impl Future<Output = Result<(), Error>> + 'static,
-    ) -> Task {
-        let task = Task(Rc::default());
-        self.begin(Entry { by, wait: None, future: Some(Box::pin(future)), task: task.clone() });
-        task
-    }
-
-    fn begin(&self, mut entry: Entry) {
-        if !self.poll_entry(&mut entry) {
-            self.tasks.borrow_mut().push(entry);
-        }
-    }
-
-    /// Nonblocking operations under way.
-    pub fn tasks(&self) -> usize {
-        self.tasks.borrow().len()
     }
 
     /// Drives `future` by being polled itself: what a simulator runs as the program of a rank, in
@@ -296,8 +177,8 @@ impl<F: Fabric> Engine<F> {
             std::future::poll_fn(move |cx| {
                 loop {
                     let (moved, more) = engine.endpoint.progress_most();
-                    let moved = moved
-                        | (!engine.tasks.borrow().is_empty() && engine.run_tasks(By::Program));
+                    let moved =
+                        moved | (engine.has_tasks() && engine.run_tasks(By::Program, Reach::All));
                     let counters = engine.endpoint.fabric().counters();
                     let reached = |(c, target)| counters.value(c) >= target;
                     let mut due = wait.is_none_or(reached) || engine.endpoint.fault().is_some();
@@ -309,7 +190,7 @@ impl<F: Fabric> Engine<F> {
                         wait = engine.endpoint.last_wait();
                         due = wait.is_some_and(reached);
                     }
-                    if !more && (engine.tasks.borrow().is_empty() || !moved) {
+                    if !more && (!engine.has_tasks() || !moved) {
                         return Poll::Pending;
                     }
                 }
@@ -327,7 +208,7 @@ impl<F: Fabric> Engine<F> {
             Poll::Pending => None,
         });
         // A task may wait for its turn after this operation.
-        if !self.tasks.borrow().is_empty() {
+        if self.has_tasks() {
             self.wake_siblings();
         }
         value
@@ -349,8 +230,12 @@ impl<F: Fabric> Engine<F> {
     fn climb<T>(&self, outside: &dyn Outside, mut look: impl FnMut() -> Option<T>) -> T {
         let mut waiter = Waiter::new(&self.policy);
         let mut stuck = false;
+        let mut reach = Reach::Some;
         loop {
-            if self.progress() {
+            let moved = self.progress_beside(0, reach);
+            // Who has nothing else to do has the time to look at all.
+            reach = if moved { Reach::Some } else { Reach::All };
+            if moved {
                 waiter.progressed();
                 stuck = false;
             }
@@ -361,7 +246,7 @@ impl<F: Fabric> Engine<F> {
             outside.unlocked(&mut || step = waiter.step());
             if let Step::Sleep(limit) = step {
                 let armed = Armed::new(self);
-                if self.progress_beside(1) {
+                if self.progress_beside(1, Reach::All) {
                     waiter.progressed();
                     continue;
                 }
@@ -410,8 +295,13 @@ impl<F: Fabric> Drop for Armed<'_, F> {
     }
 }
 
+mod filed;
 mod recurring;
+mod tasks;
+use filed::Filed;
 pub use recurring::Recurring;
+pub use tasks::{By, Task, TaskCounts};
+use tasks::{Entry, Reach};
 
 #[cfg(test)]
 mod tests;

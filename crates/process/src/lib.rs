@@ -29,7 +29,7 @@ pub use buffer::{Buffer, Piece};
 pub use choosing::Asked;
 pub use collectives::{Lengths, Running};
 pub use comm::{Comm, Compare, TAG_UB};
-pub use engine::{By, Engine, Outside, Recurring, Single, Task};
+pub use engine::{By, Engine, Outside, Recurring, Single, Task, TaskCounts};
 pub use error::{Error, class};
 pub use group::Group;
 pub use info::{Info, KEY_MAX, VALUE_MAX};

@@ -6,7 +6,7 @@
 //! ```
 //! The operation's own future lies inside that one, so a start allocates nothing.
 
-use super::{By, Engine, Entry, Task};
+use super::{By, Engine, Task};
 use crate::Error;
 use std::rc::Rc;
 use std::task::Poll;
@@ -58,7 +58,7 @@ impl<F: Fabric> Engine<F> {
         assert!(future.is_some(), "started again before it was over");
         task.0.over.set(false);
         *task.0.result.borrow_mut() = None;
-        self.begin(Entry { by: *by, wait: None, future, task: task.clone() });
+        self.begin(*by, future, task);
         task.clone()
     }
 }

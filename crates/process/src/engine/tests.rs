@@ -9,7 +9,7 @@ use weft_fabric::Sge;
 use weft_fabric_shm::Shm;
 use weft_p2p::Mode;
 
-fn engine() -> Rc<Engine<Shm>> {
+pub(super) fn engine() -> Rc<Engine<Shm>> {
     let shm = Shm::connect(&mut Alone::new()).unwrap();
     Engine::new(shm, WaitPolicy::new(true), Limits::default())
 }

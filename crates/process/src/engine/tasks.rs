@@ -1,0 +1,214 @@
+//! Nonblocking operations: tasks, and the rounds that move them on.
+
+use super::Engine;
+use crate::Error;
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use weft_fabric::{Counter, Fabric};
+
+/// A nonblocking operation: what its request looks at.
+#[derive(Clone)]
+pub struct Task(pub(super) Rc<TaskState>);
+
+#[derive(Default)]
+pub(super) struct TaskState {
+    pub(super) result: RefCell<Option<Result<(), Error>>>,
+    pub(super) over: Cell<bool>,
+    /// Of an operation that is started again and again: its future, between two starts.
+    pub(super) parked: RefCell<Option<Running>>,
+}
+
+impl Task {
+    pub fn is_over(&self) -> bool {
+        self.0.over.get()
+    }
+
+    /// How it ended; once.
+    pub fn result(&self) -> Option<Result<(), Error>> {
+        self.0.result.borrow_mut().take()
+    }
+}
+
+pub(super) type Running = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
+
+/// Which thread may run a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// The program's threads alone: it may call functions of the program.
+    Program,
+    /// The helper, too: it touches nothing but the library and the buffers of its operation.
+    Anybody,
+}
+
+pub(super) struct Entry {
+    by: By,
+    /// Place in the order of starting, in which tasks are polled.
+    pub(super) order: u64,
+    pub(super) wait: Option<(Counter, u64)>,
+    /// `None`: over, and parked.
+    future: Option<Running>,
+    task: Task,
+}
+
+/// What was done for tasks.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TaskCounts {
+    /// Tasks that were started.
+    pub started: u64,
+    /// Times that the future of one was polled.
+    pub polled: u64,
+    /// Times that a round looked at what one waits for.
+    pub looked: u64,
+}
+
+/// So many tasks are looked at in each round, which is cheaper than to file them.
+pub(super) const FEW: usize = 32;
+
+/// How much of the words that peers write, and filed tasks wait for, a round looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// The next of them, so that rounds have a bound.
+    Some,
+    /// All: before a sleep.
+    All,
+}
+
+impl<F: Fabric> Engine<F> {
+    pub(super) fn has_tasks(&self) -> bool {
+        !self.tasks.borrow().is_empty() || !self.filed.is_empty()
+    }
+
+    /// Polls the tasks whose wait is over, for the helper those that anybody may run. True if anything moved.
+    pub(super) fn run_tasks(&self, by: By, reach: Reach) -> bool {
+        let counters = self.endpoint.fabric().counters();
+        let mut moved = false;
+        let mut reach = Some(reach);
+        loop {
+            if !self.filed.is_empty() {
+                let mut list = self.tasks.borrow_mut();
+                let before = list.len();
+                match self.endpoint.fault() {
+                    None => self.filed.take_ready(counters, reach, &mut list),
+                    Some(_) => self.filed.take_all(&mut list),
+                }
+                if list.len() > before {
+                    list.sort_unstable_by_key(|entry| entry.order);
+                } else if reach.is_none() {
+                    return moved;
+                }
+            } else if reach.is_none() {
+                return moved;
+            }
+            let round = self.run_few(by);
+            moved |= round;
+            // One task may let the next one go on, and that another. The helper comes back by itself.
+            if !round || by == By::Anybody {
+                return moved;
+            }
+            reach = None;
+        }
+    }
+
+    /// The same among those that each round looks at. They are taken out meanwhile, so that what they call may
+    /// come back here.
+    fn run_few(&self, by: By) -> bool {
+        let mut list = std::mem::take(&mut *self.tasks.borrow_mut());
+        let counters = self.endpoint.fabric().counters();
+        let mut moved = false;
+        self.count(|counts| counts.looked += list.len() as u64);
+        list.retain_mut(|entry| {
+            let ready = entry.wait.is_none_or(|(c, target)| counters.value(c) >= target);
+            if !ready && self.endpoint.fault().is_none() {
+                return true;
+            }
+            if by == By::Anybody {
+                if entry.by == By::Program {
+                    return true;
+                }
+                // What does not say what it waits for must not keep the helper awake.
+                let waits = entry.wait.is_some();
+                let over = self.poll_entry(entry);
+                moved |= waits || over;
+                return !over;
+            }
+            moved = true;
+            !self.poll_entry(entry)
+        });
+        if list.len() > FEW && self.endpoint.fault().is_none() {
+            self.filed.file(counters, &mut list);
+        }
+        let mut tasks = self.tasks.borrow_mut();
+        list.append(&mut tasks);
+        *tasks = list;
+        moved
+    }
+
+    fn count(&self, change: impl FnOnce(&mut TaskCounts)) {
+        let mut counts = self.counts.get();
+        change(&mut counts);
+        self.counts.set(counts);
+    }
+
+    fn poll_entry(&self, entry: &mut Entry) -> bool {
+        self.endpoint.last_wait();
+        self.count(|counts| counts.polled += 1);
+        let Some(future) = &mut entry.future else { return true };
+        let state = &entry.task.0;
+        match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Pending if state.over.get() => {
+                *state.parked.borrow_mut() = entry.future.take();
+                true
+            }
+            Poll::Pending => {
+                entry.wait = self.endpoint.last_wait();
+                false
+            }
+            Poll::Ready(result) => {
+                *state.result.borrow_mut() = Some(result);
+                state.over.set(true);
+                true
+            }
+        }
+    }
+
+    /// Starts a nonblocking operation: polled once now, then whenever its wait is over, by the
+    /// program's threads alone.
+    pub fn spawn(&self, future: impl Future<Output = Result<(), Error>> + 'static) -> Task {
+        self.spawn_by(By::Program, future)
+    }
+
+    /// The same, for a task that may be moved on by whom `by` says.
+    pub fn spawn_by(
+        &self,
+        by: By,
+        future: impl Future<Output = Result<(), Error>> + 'static,
+    ) -> Task {
+        let task = Task(Rc::default());
+        self.begin(by, Some(Box::pin(future)), &task);
+        task
+    }
+
+    pub(super) fn begin(&self, by: By, future: Option<Running>, task: &Task) {
+        self.count(|counts| counts.started += 1);
+        let order = self.counts.get().started;
+        let mut entry = Entry { by, order, wait: None, future, task: task.clone() };
+        if !self.poll_entry(&mut entry) {
+            self.tasks.borrow_mut().push(entry);
+        }
+    }
+
+    /// Nonblocking operations under way.
+    pub fn tasks(&self) -> usize {
+        self.tasks.borrow().len() + self.filed.len()
+    }
+
+    /// What was done for them so far.
+    pub fn task_counts(&self) -> TaskCounts {
+        let mut counts = self.counts.get();
+        counts.looked += self.filed.looked();
+        counts
+    }
+}
