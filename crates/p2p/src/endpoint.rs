@@ -136,6 +136,11 @@ impl<F: Fabric> Endpoint<F> {
         self.state.borrow().matching.posted()
     }
 
+    /// Posted receives and unexpected messages that were looked at, and did not match what was looked for.
+    pub fn passed(&self) -> u64 {
+        self.state.borrow().matching.passed()
+    }
+
     /// Posted receives and unexpected envelopes of the contexts that `ours` names.
     pub fn load_of(&self, ours: impl Fn(Context) -> bool) -> (usize, usize) {
         self.state.borrow().matching.load_of(ours)

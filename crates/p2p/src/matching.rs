@@ -2,89 +2,21 @@
 //! sender in one context do not overtake).
 //!
 //! ```text
-//!   posted       64 chains by (context, source)      + one chain of receives from any source
-//!   unexpected   64 chains by (context, source)      = the same entries in one chain by arrival
+//!   posted       chains by (context, source, tag), where a wildcard is a value of its own
+//!   unexpected   in one list by arrival; once somebody has looked for one that lies deep, also in chains
+//!                by (context, source, tag), (context, tag), (context, source) or (context), as it was looked for
 //! ```
-//! A chain keeps the order of posting or arrival; where a receive from one source and one from any
-//! source both fit, the one posted first wins.
+//! A chain keeps the order of posting or arrival; where several receives fit, the one posted first wins. What one
+//! message or receive costs does not depend on how many others wait.
+
+mod arrived;
+mod chains;
+mod posted;
 
 use crate::envelope::{Context, Kind, Source, Tag};
-use crate::slab::{NONE, Slab};
-use weft_fabric::{Key, RemoteAddr, Staging};
-
-const CHAINS: usize = 64;
-
-fn chain(context: Context, rank: u32) -> usize {
-    let mixed = (context.0 ^ u64::from(rank).rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> 58) as usize
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Ends {
-    first: u32,
-    last: u32,
-}
-
-const EMPTY: Ends = Ends { first: NONE, last: NONE };
-
-/// A posted receive.
-#[derive(Debug)]
-struct Posted {
-    context: Context,
-    /// `None`: any.
-    rank: Option<u32>,
-    tag: Option<Tag>,
-    order: u64,
-    request: u32,
-    next: u32,
-    prev: u32,
-}
-
-impl Default for Posted {
-    fn default() -> Self {
-        let context = Context(0);
-        Posted { context, rank: None, tag: None, order: 0, request: NONE, next: NONE, prev: NONE }
-    }
-}
-
-/// An envelope that found no receive: at most 64 bytes, payload apart.
-#[derive(Debug, Clone, Copy)]
-struct Unexpected {
-    context: Context,
-    rank: u32,
-    tag: Tag,
-    peer: u32,
-    request: u32,
-    /// Length in the low 56 bits, kind in the high 8, of which the first is [`STORED`].
-    len_kind: u64,
-    /// Key and address of a payload at the sender if they are short, as those of shared memory are;
-    /// else the number of its [`Body`].
-    place: [u64; 2],
-    next: u32,
-    prev: u32,
-    later: u32,
-    earlier: u32,
-}
-
-const _: () = assert!(size_of::<Unexpected>() <= 64, "the stated bound of an envelope");
-
-impl Default for Unexpected {
-    fn default() -> Self {
-        Unexpected {
-            context: Context(0),
-            rank: 0,
-            tag: 0,
-            peer: 0,
-            request: 0,
-            len_kind: 0,
-            place: [0; 2],
-            next: NONE,
-            prev: NONE,
-            later: NONE,
-            earlier: NONE,
-        }
-    }
-}
+use arrived::Messages;
+use posted::Receives;
+use weft_fabric::{RemoteAddr, Staging};
 
 /// An arrived message: matched, or found by a probe.
 pub struct Matched {
@@ -132,45 +64,25 @@ pub struct Arrival {
 /// Both queues; what a message that is awaited needs comes first.
 #[repr(C)]
 pub struct Matching {
-    order: u64,
-    any_source: Ends,
-    posted: Slab<Posted>,
-    by_source: [Ends; CHAINS],
-    unexpected: Slab<Unexpected>,
-    all_arrived: Ends,
-    arrived: [Ends; CHAINS],
-    bodies: Vec<Option<Body>>,
-    free_bodies: Vec<u32>,
-    payload_bytes: u64,
-    most_payload_bytes: u64,
+    posted: Receives,
+    arrived: Messages,
 }
 
 impl Matching {
     pub fn new() -> Matching {
-        Matching {
-            posted: Slab::new(),
-            by_source: [EMPTY; CHAINS],
-            any_source: EMPTY,
-            order: 0,
-            unexpected: Slab::new(),
-            arrived: [EMPTY; CHAINS],
-            all_arrived: EMPTY,
-            bodies: Vec::new(),
-            free_bodies: Vec::new(),
-            payload_bytes: 0,
-            most_payload_bytes: 0,
-        }
+        Matching { posted: Receives::new(), arrived: Messages::new() }
     }
 
     /// No receive is posted and no message waits: the next message may go straight to its buffer.
+    #[inline]
     pub fn idle(&self) -> bool {
-        self.posted.len() == 0 && self.unexpected.len() == 0
+        self.posted.len() == 0 && self.arrived.len() == 0
     }
 
     /// Unexpected envelopes now, the most there ever were, and the same for their payload in bytes.
     pub fn load(&self) -> (usize, usize, u64, u64) {
-        let entries = &self.unexpected;
-        (entries.len(), entries.most(), self.payload_bytes, self.most_payload_bytes)
+        let (bytes, most_bytes) = self.arrived.payload();
+        (self.arrived.len(), self.arrived.most(), bytes, most_bytes)
     }
 
     /// Posted receives now, and the most there ever were.
@@ -178,278 +90,80 @@ impl Matching {
         (self.posted.len(), self.posted.most())
     }
 
+    /// Entries of both queues that were looked at in vain.
+    pub fn passed(&self) -> u64 {
+        self.posted.passed() + self.arrived.passed()
+    }
+
     /// Posted receives and unexpected envelopes of the contexts that `ours` names. Walks both queues.
     pub fn load_of(&self, ours: impl Fn(Context) -> bool) -> (usize, usize) {
-        let (mut posted, mut unexpected) = (0, 0);
-        for ends in self.by_source.iter().chain([&self.any_source]) {
-            let mut at = ends.first;
-            while at != NONE {
-                posted += usize::from(ours(self.posted[at].context));
-                at = self.posted[at].next;
-            }
-        }
-        let mut at = self.all_arrived.first;
-        while at != NONE {
-            unexpected += usize::from(ours(self.unexpected[at].context));
-            at = self.unexpected[at].later;
-        }
-        (posted, unexpected)
+        (self.posted.count(&ours), self.arrived.count(&ours))
     }
 
     /// Begins all that says "the most" anew, from what there is now.
     pub fn restart_most(&mut self) {
         self.posted.restart_most();
-        self.unexpected.restart_most();
-        self.most_payload_bytes = self.payload_bytes;
+        self.arrived.restart_most();
     }
 
     // ---- posted receives ----
 
-    /// Adds a receive; `rank` or `tag` of `None` match anything.
-    pub fn post(&mut self, context: Context, rank: Option<u32>, tag: Option<Tag>, request: u32) {
-        self.order += 1;
-        let index = self.posted.take();
-        let order = self.order;
-        let last = self.posted_ends(context, rank).last;
-        self.posted[index] = Posted { context, rank, tag, order, request, next: NONE, prev: last };
-        if last != NONE {
-            self.posted[last].next = index;
-        }
-        let ends = self.posted_ends(context, rank);
-        ends.last = index;
-        if ends.first == NONE {
-            ends.first = index;
-        }
-    }
-
-    fn posted_ends(&mut self, context: Context, rank: Option<u32>) -> &mut Ends {
-        match rank {
-            Some(rank) => &mut self.by_source[chain(context, rank)],
-            None => &mut self.any_source,
-        }
-    }
-
-    fn first_posted(&self, from: u32, context: Context, rank: u32, tag: Tag) -> Option<u32> {
-        let mut at = from;
-        while at != NONE {
-            let p = &self.posted[at];
-            let fits = p.context == context
-                && p.rank.is_none_or(|r| r == rank)
-                && p.tag.is_none_or(|t| t == tag);
-            if fits {
-                return Some(at);
-            }
-            at = p.next;
-        }
-        None
+    /// Adds a receive; `rank` or `tag` of `None` match anything. Its place, for [`Matching::withdraw`].
+    pub fn post(
+        &mut self,
+        context: Context,
+        rank: Option<u32>,
+        tag: Option<Tag>,
+        request: u32,
+    ) -> u32 {
+        self.posted.post(context, rank, tag, request)
     }
 
     /// Takes the receive that an arrived envelope matches; its request.
+    #[inline]
     pub fn match_posted(&mut self, context: Context, rank: u32, tag: Tag) -> Option<u32> {
-        let found = self.fitting(context, rank, tag)?;
-        Some(self.unpost(found))
+        let found = self.posted.fitting(context, rank, tag)?;
+        Some(self.posted.unpost(found))
     }
 
     /// The request of that receive, which stays posted.
     pub fn find_posted(&self, context: Context, rank: u32, tag: Tag) -> Option<u32> {
-        self.fitting(context, rank, tag).map(|found| self.posted[found].request)
+        self.posted.fitting(context, rank, tag).map(|found| self.posted.request(found))
     }
 
-    #[inline]
-    fn fitting(&self, context: Context, rank: u32, tag: Tag) -> Option<u32> {
-        let one = self.first_posted(self.by_source[chain(context, rank)].first, context, rank, tag);
-        let any = self.first_posted(self.any_source.first, context, rank, tag);
-        let found = match (one, any) {
-            (Some(a), Some(b)) if self.posted[b].order < self.posted[a].order => b,
-            (Some(a), _) => a,
-            (None, b) => b?,
-        };
-        Some(found)
-    }
-
-    fn unpost(&mut self, index: u32) -> u32 {
-        let Posted { context, rank, request, next, prev, .. } = self.posted[index];
-        match prev {
-            NONE => self.posted_ends(context, rank).first = next,
-            _ => self.posted[prev].next = next,
-        }
-        match next {
-            NONE => self.posted_ends(context, rank).last = prev,
-            _ => self.posted[next].prev = prev,
-        }
-        self.posted.give(index);
-        request
-    }
-
-    /// Withdraws the receive of `request`; false if it is no longer posted.
-    pub fn withdraw(&mut self, context: Context, rank: Option<u32>, request: u32) -> bool {
-        let mut at = self.posted_ends(context, rank).first;
-        while at != NONE {
-            if self.posted[at].request == request {
-                self.unpost(at);
-                return true;
-            }
-            at = self.posted[at].next;
-        }
-        false
+    /// Withdraws the receive of `request`, posted at `place`; false if it is no longer there.
+    pub fn withdraw(&mut self, place: u32, request: u32) -> bool {
+        self.posted.withdraw(place, request)
     }
 
     // ---- unexpected messages ----
 
     /// Keeps an envelope (and its payload) for a later receive.
-    pub fn keep(&mut self, a: Arrival) {
-        self.payload_bytes += a.body.len();
-        self.most_payload_bytes = self.most_payload_bytes.max(self.payload_bytes);
-        let (place, stored) = match a.body {
-            Body::There(RemoteAddr { addr, key: Key([key, 0, 0]) }) => ([key, addr], 0),
-            body => ([u64::from(self.store(body)), 0], STORED),
-        };
-        let index = self.unexpected.take();
-        let ends = &mut self.arrived[chain(a.context, a.rank)];
-        let (prev, earlier) = (ends.last, self.all_arrived.last);
-        ends.last = index;
-        if ends.first == NONE {
-            ends.first = index;
-        }
-        self.all_arrived.last = index;
-        if self.all_arrived.first == NONE {
-            self.all_arrived.first = index;
-        }
-        if prev != NONE {
-            self.unexpected[prev].next = index;
-        }
-        if earlier != NONE {
-            self.unexpected[earlier].later = index;
-        }
-        self.unexpected[index] = Unexpected {
-            context: a.context,
-            rank: a.rank,
-            tag: a.tag,
-            peer: a.peer as u32,
-            request: a.request,
-            len_kind: a.len | (a.kind as u64) << 56 | stored,
-            place,
-            next: NONE,
-            prev,
-            later: NONE,
-            earlier,
-        };
-    }
-
-    fn store(&mut self, body: Body) -> u32 {
-        match self.free_bodies.pop() {
-            Some(index) => {
-                self.bodies[index as usize] = Some(body);
-                index
-            }
-            None => {
-                self.bodies.push(Some(body));
-                self.bodies.len() as u32 - 1
-            }
-        }
-    }
-
-    fn find(&self, context: Context, source: Source, tag: Option<Tag>) -> Option<u32> {
-        let rank = match source {
-            Source::Rank { rank, .. } => Some(rank),
-            Source::Any => None,
-        };
-        let mut at = match rank {
-            Some(rank) => self.arrived[chain(context, rank)].first,
-            None => self.all_arrived.first,
-        };
-        while at != NONE {
-            let u = &self.unexpected[at];
-            let fits = u.context == context
-                && rank.is_none_or(|r| r == u.rank)
-                && tag.is_none_or(|t| t == u.tag);
-            if fits {
-                return Some(at);
-            }
-            at = if rank.is_some() { u.next } else { u.later };
-        }
-        None
+    pub fn keep(&mut self, arrival: Arrival) {
+        self.arrived.keep(arrival)
     }
 
     /// Rank, tag and length in bytes of the first message that a receive would take.
     pub fn peek(
-        &self,
+        &mut self,
         context: Context,
         source: Source,
         tag: Option<Tag>,
     ) -> Option<(u32, Tag, u64)> {
-        let u = &self.unexpected[self.find(context, source, tag)?];
-        Some((u.rank, u.tag, u.len_kind & LEN_MASK))
+        self.arrived.peek(context, source, tag)
     }
 
     /// Takes the first message that a receive matches.
+    #[inline]
     pub fn take(&mut self, context: Context, source: Source, tag: Option<Tag>) -> Option<Matched> {
-        if self.unexpected.len() == 0 {
-            return None;
-        }
-        let index = self.find(context, source, tag)?;
-        Some(self.unkeep(index))
+        self.arrived.take(context, source, tag)
     }
 
     /// Takes back the message that `peer` sent as its `request`, if it is still unmatched.
     pub fn take_back(&mut self, peer: usize, request: u32) -> bool {
-        let mut at = self.all_arrived.first;
-        while at != NONE {
-            let u = &self.unexpected[at];
-            let kind = ((u.len_kind & !STORED) >> 56) as u8;
-            let cancellable = kind == Kind::Rts as u8 || kind == Kind::EagerSync as u8;
-            if cancellable && u.peer as usize == peer && u.request == request {
-                self.unkeep(at);
-                return true;
-            }
-            at = u.later;
-        }
-        false
-    }
-
-    fn unkeep(&mut self, index: u32) -> Matched {
-        let u = self.unexpected[index];
-        let chain = chain(u.context, u.rank);
-        match u.prev {
-            NONE => self.arrived[chain].first = u.next,
-            _ => self.unexpected[u.prev].next = u.next,
-        }
-        match u.next {
-            NONE => self.arrived[chain].last = u.prev,
-            _ => self.unexpected[u.next].prev = u.prev,
-        }
-        match u.earlier {
-            NONE => self.all_arrived.first = u.later,
-            _ => self.unexpected[u.earlier].later = u.later,
-        }
-        match u.later {
-            NONE => self.all_arrived.last = u.earlier,
-            _ => self.unexpected[u.later].earlier = u.earlier,
-        }
-        self.unexpected.give(index);
-        let (kind, len) = ((u.len_kind & !STORED) >> 56, u.len_kind & LEN_MASK);
-        let [first, addr] = u.place;
-        let body = if u.len_kind & STORED == 0 {
-            Some(Body::There(RemoteAddr::new(first, addr)))
-        } else {
-            self.free_bodies.push(first as u32);
-            self.bodies[first as usize].take()
-        };
-        self.payload_bytes -= body.as_ref().map_or(0, Body::len);
-        let kind = match kind {
-            kind if kind == Kind::Rts as u64 => Kind::Rts,
-            kind if kind == Kind::EagerSync as u64 => Kind::EagerSync,
-            _ => Kind::Eager,
-        };
-        let (rank, tag, request) = (u.rank, u.tag, u.request);
-        Matched { kind, peer: u.peer as usize, rank, tag, len, request, body }
+        self.arrived.take_back(peer, request)
     }
 }
-
-const LEN_MASK: u64 = (1 << 56) - 1;
-
-/// The envelope has a [`Body`] of its own.
-const STORED: u64 = 1 << 63;
 
 #[cfg(test)]
 mod tests;

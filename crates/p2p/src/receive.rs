@@ -90,7 +90,9 @@ impl<F: Fabric> Endpoint<F> {
         match state.matching.take(want.context, want.source, want.tag) {
             Some(matched) => self.accept(state, index, matched),
             None => {
-                state.matching.post(want.context, rank, want.tag, index);
+                let place = state.matching.post(want.context, rank, want.tag, index);
+                // Nobody has sent it yet: the peer's request has room for the place.
+                state.requests[index].remote = place;
                 if self.limits.prepares {
                     self.prepare_receive(state, index);
                 }
@@ -106,7 +108,7 @@ impl<F: Fabric> Endpoint<F> {
 
     /// Source, tag and length of the message that a receive would take now.
     pub fn probe(&self, want: &Want) -> Option<Status> {
-        let state = self.state.borrow();
+        let mut state = self.state.borrow_mut();
         let (rank, tag, len) = state.matching.peek(want.context, want.source, want.tag)?;
         Some(Status { source: rank as i32, tag, bytes: len, ..Status::default() })
     }

@@ -68,7 +68,7 @@ pub struct Slot {
     pub buffer: Sge,
     /// Of a receive under way: bytes that have arrived. Of a send: pieces not yet taken.
     pub progress: u64,
-    /// The peer's request.
+    /// The peer's request; of a posted receive, its place among those.
     pub remote: u32,
     pub region: Option<Region>,
     pub shared: Option<Shared>,

@@ -285,8 +285,7 @@ impl<F: Fabric> Endpoint<F> {
         let slot = &mut state.requests[id.0];
         match slot.stage {
             Stage::Posted => {
-                let rank = slot.peer.map(|_| slot.rank as u32);
-                if state.matching.withdraw(slot.context, rank, id.0) {
+                if state.matching.withdraw(slot.remote, id.0) {
                     slot.stage = Stage::Complete;
                     slot.status.cancelled = true;
                     self.advance(slot);

@@ -1,4 +1,5 @@
 use super::*;
+use weft_fabric::Key;
 
 fn arrival(context: u64, rank: u32, tag: Tag, request: u32) -> Arrival {
     Arrival {
@@ -54,10 +55,10 @@ fn messages_are_taken_in_the_order_of_arrival() {
 fn a_withdrawn_receive_matches_nothing() {
     let mut m = Matching::new();
     let c = Context(9);
-    m.post(c, Some(0), Some(1), 1);
+    let place = m.post(c, Some(0), Some(1), 1);
     m.post(c, Some(0), Some(1), 2);
-    assert!(m.withdraw(c, Some(0), 1));
-    assert!(!m.withdraw(c, Some(0), 1));
+    assert!(m.withdraw(place, 1));
+    assert!(!m.withdraw(place, 1) && !m.withdraw(1 << 30, 1));
     assert_eq!(m.match_posted(c, 0, 1), Some(2));
     assert_eq!(m.match_posted(c, 0, 1), None);
 }
@@ -84,8 +85,10 @@ fn agrees_with_a_plain_list() {
     let mut posted: Vec<(u64, Option<u32>, Option<Tag>, u32)> = Vec::new();
     let mut kept: Vec<(u64, u32, Tag, u32)> = Vec::new();
     for id in 0..if cfg!(miri) { 300u32 } else { 20_000 } {
+        // Now one queue grows, now the other.
+        let receives = if id / 500 % 2 == 0 { 1 } else { 2 };
         let (context, rank, tag) = (random(3), random(6) as u32, random(4) as Tag);
-        if random(2) == 0 {
+        if random(3) < receives {
             let wanted = |p: &(u64, Option<u32>, Option<Tag>, u32)| {
                 p.0 == context && p.1.is_none_or(|r| r == rank) && p.2.is_none_or(|t| t == tag)
             };
@@ -150,4 +153,131 @@ fn the_load_of_a_context_is_counted_by_itself() {
     assert_eq!((m.posted(), m.load().0, m.load().1), ((2, 3), 2, 3));
     m.restart_most();
     assert_eq!((m.posted(), m.load().1), ((2, 2), 2));
+}
+
+/// Costs of one entry, whatever the number that wait with it: a few are looked through in any case, and some share an
+/// end by chance.
+fn is_linear(what: &str, cost: impl Fn(u32) -> u64) {
+    for n in if cfg!(miri) { [100, 200, 400] } else { [2000, 4000, 8000] } {
+        let cost = cost(n);
+        assert!(cost <= 32 * u64::from(n), "{what}: {n} at once, {cost} looked at in vain");
+    }
+}
+
+/// So that no order is the good one.
+fn scattered(n: u32) -> impl Iterator<Item = u32> {
+    // 7919 is a prime that divides none of the numbers above.
+    (0..n).map(move |i| (u64::from(i) * 7919 % u64::from(n)) as u32)
+}
+
+#[test]
+fn posted_receives_are_found_in_any_order() {
+    let post = |n: u32, wanted: &dyn Fn(u32) -> (Option<u32>, Option<Tag>)| {
+        let mut m = Matching::new();
+        (0..n).for_each(|i| {
+            let (rank, tag) = wanted(i);
+            m.post(Context(1 + u64::from(i % 3)), rank, tag, i);
+        });
+        m
+    };
+    let meet = |mut m: Matching, messages: &mut dyn Iterator<Item = (u32, u32, Tag)>| {
+        for (i, rank, tag) in messages {
+            assert_eq!(m.match_posted(Context(1 + u64::from(i % 3)), rank, tag), Some(i));
+        }
+        assert!(m.idle());
+        m.passed()
+    };
+    let by_tag = |i: u32| (Some(2), Some(i as Tag));
+    is_linear("tags, last first", |n| {
+        meet(post(n, &by_tag), &mut (0..n).rev().map(|i| (i, 2, i as Tag)))
+    });
+    is_linear("tags, scattered", |n| {
+        meet(post(n, &by_tag), &mut scattered(n).map(|i| (i, 2, i as Tag)))
+    });
+    is_linear("sources, last first", |n| {
+        meet(post(n, &|i| (Some(i), Some(7))), &mut (0..n).rev().map(|i| (i, i, 7)))
+    });
+    is_linear("any source", |n| {
+        meet(post(n, &|i| (None, Some(i as Tag))), &mut scattered(n).map(|i| (i, 5, i as Tag)))
+    });
+    is_linear("any tag", |n| {
+        meet(post(n, &|i| (Some(i), None)), &mut scattered(n).map(|i| (i, i, 9)))
+    });
+    is_linear("each in another communicator", |n| {
+        let mut m = Matching::new();
+        (0..n).for_each(|i| _ = m.post(Context(u64::from(i)), None, None, i));
+        for i in (0..n).rev() {
+            assert_eq!(m.match_posted(Context(u64::from(i)), 1, 1), Some(i));
+        }
+        m.passed()
+    });
+    is_linear("withdrawn, last first", |n| {
+        let mut m = Matching::new();
+        let places: Vec<u32> = (0..n).map(|i| m.post(Context(1), Some(2), Some(3), i)).collect();
+        (0..n).rev().for_each(|i| assert!(m.withdraw(places[i as usize], i)));
+        assert!(m.idle());
+        m.passed()
+    });
+}
+
+#[test]
+fn unexpected_messages_are_found_in_any_order() {
+    let keep = |n: u32, what: &dyn Fn(u32) -> (u64, u32, Tag)| {
+        let mut m = Matching::new();
+        (0..n).for_each(|i| {
+            let (context, rank, tag) = what(i);
+            m.keep(arrival(context, rank, tag, i));
+        });
+        m
+    };
+    let by_tag = |i: u32| (1, 2, i as Tag);
+    let c = Context(1);
+    for (what, from) in [("a source", one(2)), ("any source", Source::Any)] {
+        is_linear(&format!("tags of {what}, last first"), |n| {
+            let mut m = keep(n, &by_tag);
+            for i in (0..n).rev() {
+                assert_eq!(m.peek(c, from, Some(i as Tag)), Some((2, i as Tag, 10)));
+                assert_eq!(m.take(c, from, Some(i as Tag)).unwrap().request, i);
+            }
+            m.passed() / 2
+        });
+    }
+    is_linear("any tag of sources, scattered", |n| {
+        let mut m = keep(n, &|i| (1, i, 4));
+        scattered(n).for_each(|i| assert_eq!(m.take(c, one(i), None).unwrap().request, i));
+        m.passed()
+    });
+    is_linear("anything of communicators, last first", |n| {
+        let mut m = keep(n, &|i| (u64::from(i), 2, 4));
+        for i in (0..n).rev() {
+            assert_eq!(m.take(Context(i.into()), Source::Any, None).unwrap().request, i);
+        }
+        m.passed()
+    });
+    is_linear("probes for what has not come", |n| {
+        let mut m = keep(n, &|i| (1, i % 3, 4));
+        for i in 0..n {
+            assert_eq!(m.peek(c, one(i % 3), Some(5)), None);
+            assert_eq!(m.peek(c, Source::Any, Some(5)), None);
+            assert_eq!(m.peek(c, one(3), None), None);
+            assert_eq!(m.peek(Context(2), Source::Any, None), None);
+        }
+        m.passed() / 4
+    });
+    is_linear("taken back, last first", |n| {
+        let mut m = keep(n, &|i| (1, i % 5, 4));
+        (0..n).rev().for_each(|i| assert!(m.take_back(i as usize % 5, i)));
+        assert!(m.idle());
+        m.passed()
+    });
+    is_linear("around where chains begin", |n| {
+        let mut m = keep(15, &by_tag);
+        for i in 15..n {
+            m.keep(arrival(1, 2, i as Tag, i));
+            m.keep(arrival(1, 2, -5, n));
+            assert_eq!(m.take(c, one(2), Some(-5)).unwrap().request, n);
+            assert_eq!(m.take(c, one(2), Some((i - 15) as Tag)).unwrap().request, i - 15);
+        }
+        m.passed() / 2
+    });
 }

@@ -1,0 +1,370 @@
+//! Messages that came before their receive.
+
+use super::chains::{Chains, Hash};
+use super::{Arrival, Body, Matched};
+use crate::envelope::{Context, Kind, Source, Tag};
+use crate::slab::{NONE, Slab};
+use weft_fabric::{Key, RemoteAddr};
+
+/// So many are looked through one by one. Who wants one that lies deeper looks for it in chains.
+const FEW: usize = 16;
+
+/// So many looks through all of them come before chains.
+const PATIENCE: u64 = 4;
+
+/// An envelope: at most 64 bytes, payload apart, with the 8 of its links in chains of one kind.
+#[derive(Debug, Clone, Copy)]
+struct Unexpected {
+    context: Context,
+    rank: u32,
+    tag: Tag,
+    peer: u32,
+    request: u32,
+    /// Length in the low 56 bits, kind in the high 8, of which the first is [`STORED`].
+    len_kind: u64,
+    /// Key and address of a payload at the sender if they are short, as those of shared memory are;
+    /// else the number of its [`Body`].
+    place: [u64; 2],
+    later: u32,
+    earlier: u32,
+}
+
+const _: () = assert!(size_of::<Unexpected>() + 8 <= 64, "the stated bound of an envelope");
+
+const LEN_MASK: u64 = (1 << 56) - 1;
+
+/// The envelope has a [`Body`] of its own.
+const STORED: u64 = 1 << 63;
+
+impl Default for Unexpected {
+    fn default() -> Self {
+        Unexpected {
+            context: Context(0),
+            rank: 0,
+            tag: 0,
+            peer: 0,
+            request: 0,
+            len_kind: 0,
+            place: [0; 2],
+            later: NONE,
+            earlier: NONE,
+        }
+    }
+}
+
+/// What a receive or a probe looks for.
+#[derive(Clone, Copy)]
+struct Wanted {
+    context: Context,
+    rank: Option<u32>,
+    tag: Option<Tag>,
+}
+
+impl Wanted {
+    fn fits(&self, u: &Unexpected) -> bool {
+        u.context == self.context
+            && self.rank.is_none_or(|rank| rank == u.rank)
+            && self.tag.is_none_or(|tag| tag == u.tag)
+    }
+
+    /// Which chains of the index it is looked for in.
+    fn kind(&self) -> usize {
+        usize::from(self.rank.is_none()) | usize::from(self.tag.is_none()) << 1
+    }
+}
+
+impl Unexpected {
+    fn kind(&self) -> Kind {
+        match ((self.len_kind & !STORED) >> 56) as u8 {
+            kind if kind == Kind::Rts as u8 => Kind::Rts,
+            kind if kind == Kind::EagerSync as u8 => Kind::EagerSync,
+            _ => Kind::Eager,
+        }
+    }
+
+    fn len(&self) -> u64 {
+        self.len_kind & LEN_MASK
+    }
+
+    /// The hash under which it is in chains of one [`Wanted::kind`].
+    fn hash(&self, kind: usize) -> Hash {
+        let rank = if kind & 1 == 0 { self.rank } else { u32::MAX };
+        let tag = if kind & 2 == 0 { self.tag as u32 } else { u32::MAX };
+        Hash::of(self.context.0, rank, tag)
+    }
+
+    fn may_be_cancelled(&self) -> bool {
+        self.kind() != Kind::Eager
+    }
+
+    fn is_of(&self, peer: usize, request: u32) -> bool {
+        self.may_be_cancelled() && self.peer as usize == peer && self.request == request
+    }
+}
+
+/// The chains by sender and its request, of those that may be cancelled.
+const SENDERS: usize = 4;
+
+impl Unexpected {
+    /// The hash under which it is in chains of a kind, if it is in them.
+    fn hash_in(&self, kind: usize) -> Option<Hash> {
+        match kind {
+            SENDERS => self.may_be_cancelled().then(|| Hash::of(0, self.peer, self.request)),
+            kind => Some(self.hash(kind)),
+        }
+    }
+}
+
+/// All of them, in the order of their arrival.
+#[repr(C)]
+pub(super) struct Messages {
+    slots: Slab<Unexpected>,
+    first: u32,
+    last: u32,
+    /// By all of rank and tag, by one of them, by the context alone, by the sender's request. Each is made when looks
+    /// for what lies deep have cost as much, and dropped when there are few: a flood that is not searched again and
+    /// again takes no more memory.
+    chains: [Option<Box<Chains>>; 5],
+    /// Messages that were looked at in vain for want of those chains.
+    deep: [u64; 5],
+    bodies: Vec<Option<Body>>,
+    free_bodies: Vec<u32>,
+    payload_bytes: u64,
+    most_payload_bytes: u64,
+    passed: u64,
+}
+
+impl Messages {
+    pub(super) fn new() -> Messages {
+        Messages {
+            slots: Slab::new(),
+            first: NONE,
+            last: NONE,
+            chains: [const { None }; 5],
+            deep: [0; 5],
+            bodies: Vec::new(),
+            free_bodies: Vec::new(),
+            payload_bytes: 0,
+            most_payload_bytes: 0,
+            passed: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(super) fn most(&self) -> usize {
+        self.slots.most()
+    }
+
+    pub(super) fn payload(&self) -> (u64, u64) {
+        (self.payload_bytes, self.most_payload_bytes)
+    }
+
+    pub(super) fn restart_most(&mut self) {
+        self.slots.restart_most();
+        self.most_payload_bytes = self.payload_bytes;
+    }
+
+    pub(super) fn passed(&self) -> u64 {
+        self.passed + self.chains.iter().flatten().map(|chains| chains.passed()).sum::<u64>()
+    }
+
+    /// From the first that arrived on.
+    fn all(&self) -> impl Iterator<Item = u32> {
+        let some = |slot: u32| (slot != NONE).then_some(slot);
+        std::iter::successors(some(self.first), move |&at| some(self.slots[at].later))
+    }
+
+    pub(super) fn count(&self, ours: impl Fn(Context) -> bool) -> usize {
+        self.all().filter(|&at| ours(self.slots[at].context)).count()
+    }
+
+    /// Keeps an envelope (and its payload) for a later receive.
+    pub(super) fn keep(&mut self, a: Arrival) {
+        self.payload_bytes += a.body.len();
+        self.most_payload_bytes = self.most_payload_bytes.max(self.payload_bytes);
+        let (place, stored) = match a.body {
+            Body::There(RemoteAddr { addr, key: Key([key, 0, 0]) }) => ([key, addr], 0),
+            body => ([u64::from(self.store(body)), 0], STORED),
+        };
+        let index = self.slots.take();
+        let earlier = std::mem::replace(&mut self.last, index);
+        match earlier {
+            NONE => self.first = index,
+            earlier => self.slots[earlier].later = index,
+        }
+        self.slots[index] = Unexpected {
+            context: a.context,
+            rank: a.rank,
+            tag: a.tag,
+            peer: a.peer as u32,
+            request: a.request,
+            len_kind: a.len | (a.kind as u64) << 56 | stored,
+            place,
+            later: NONE,
+            earlier,
+        };
+        let slots = &self.slots;
+        for (kind, chains) in self.chains.iter_mut().enumerate() {
+            if let Some(chains) = chains {
+                note(chains, slots, kind, index);
+            }
+        }
+    }
+
+    fn store(&mut self, body: Body) -> u32 {
+        match self.free_bodies.pop() {
+            Some(index) => {
+                self.bodies[index as usize] = Some(body);
+                index
+            }
+            None => {
+                self.bodies.push(Some(body));
+                self.bodies.len() as u32 - 1
+            }
+        }
+    }
+
+    fn find(&mut self, context: Context, source: Source, tag: Option<Tag>) -> Option<u32> {
+        let rank = match source {
+            Source::Rank { rank, .. } => Some(rank),
+            Source::Any => None,
+        };
+        let wanted = Wanted { context, rank, tag };
+        let sample = Unexpected {
+            context,
+            rank: rank.unwrap_or(0),
+            tag: tag.unwrap_or(0),
+            ..Unexpected::default()
+        };
+        self.search(wanted.kind(), |kind| sample.hash(kind), |u| wanted.fits(u))
+    }
+
+    /// The first that `fits`: among the first few, or else in the chains of a kind, where its hash is known.
+    #[inline]
+    fn search(
+        &mut self,
+        kind: usize,
+        hash: impl Fn(usize) -> Hash,
+        fits: impl Fn(&Unexpected) -> bool,
+    ) -> Option<u32> {
+        let mut at = self.first;
+        for _ in 0..FEW {
+            if at == NONE || fits(&self.slots[at]) {
+                return (at != NONE).then_some(at);
+            }
+            at = self.slots[at].later;
+            self.passed += 1;
+        }
+        if at == NONE {
+            return None;
+        }
+        if self.chains[kind].is_none() && self.deep[kind] < PATIENCE * self.slots.len() as u64 {
+            let before = self.passed;
+            while at != NONE && !fits(&self.slots[at]) {
+                at = self.slots[at].later;
+                self.passed += 1;
+            }
+            self.deep[kind] += self.passed - before;
+            return (at != NONE).then_some(at);
+        }
+        let mut chains = self.chains_of(kind);
+        let slots = &self.slots;
+        chains.adapt(|at| slots[at].hash_in(kind).expect(MEMBERS));
+        let found = chains.find(hash(kind), |at| fits(&self.slots[at]));
+        self.chains[kind] = Some(chains);
+        found
+    }
+
+    /// The chains of a kind, made if there are none, to be put back.
+    #[cold]
+    fn chains_of(&mut self, kind: usize) -> Box<Chains> {
+        self.chains[kind].take().unwrap_or_else(|| {
+            let mut made = Box::new(Chains::new());
+            self.all().for_each(|at| note(&mut made, &self.slots, kind, at));
+            made
+        })
+    }
+
+    /// Rank, tag and length in bytes of the first message that a receive would take.
+    pub(super) fn peek(
+        &mut self,
+        context: Context,
+        source: Source,
+        tag: Option<Tag>,
+    ) -> Option<(u32, Tag, u64)> {
+        let found = self.find(context, source, tag)?;
+        let u = &self.slots[found];
+        Some((u.rank, u.tag, u.len()))
+    }
+
+    /// Takes the first message that a receive matches.
+    pub(super) fn take(
+        &mut self,
+        context: Context,
+        source: Source,
+        tag: Option<Tag>,
+    ) -> Option<Matched> {
+        if self.slots.len() == 0 {
+            return None;
+        }
+        let index = self.find(context, source, tag)?;
+        Some(self.unkeep(index))
+    }
+
+    /// Takes back the message that `peer` sent as its `request`, if it is still unmatched.
+    pub(super) fn take_back(&mut self, peer: usize, request: u32) -> bool {
+        let hash = |_| Hash::of(0, peer as u32, request);
+        let found = self.search(SENDERS, hash, |u| u.is_of(peer, request));
+        found.map(|at| self.unkeep(at)).is_some()
+    }
+
+    fn unkeep(&mut self, at: u32) -> Matched {
+        for (kind, chains) in self.chains.iter_mut().enumerate() {
+            if let Some(chains) = chains
+                && let Some(hash) = self.slots[at].hash_in(kind)
+            {
+                chains.remove(at, hash);
+            }
+        }
+        // Far from where they are made, so that they do not come and go with every message.
+        if self.slots.len() <= FEW / 4 {
+            for chains in self.chains.iter_mut().filter_map(Option::take) {
+                self.passed += chains.passed();
+            }
+            self.deep = [0; 5];
+        }
+        let u = self.slots[at];
+        match u.earlier {
+            NONE => self.first = u.later,
+            earlier => self.slots[earlier].later = u.later,
+        }
+        match u.later {
+            NONE => self.last = u.earlier,
+            later => self.slots[later].earlier = u.earlier,
+        }
+        self.slots.give(at);
+        let [first, addr] = u.place;
+        let body = if u.len_kind & STORED == 0 {
+            Some(Body::There(RemoteAddr::new(first, addr)))
+        } else {
+            self.free_bodies.push(first as u32);
+            self.bodies[first as usize].take()
+        };
+        self.payload_bytes -= body.as_ref().map_or(0, Body::len);
+        let Unexpected { rank, tag, request, peer, .. } = u;
+        Matched { kind: u.kind(), peer: peer as usize, rank, tag, len: u.len(), request, body }
+    }
+}
+
+/// Adds a message to chains of a kind, if it belongs there.
+fn note(chains: &mut Chains, slots: &Slab<Unexpected>, kind: usize, at: u32) {
+    if let Some(hash) = slots[at].hash_in(kind) {
+        chains.push(at, hash);
+    }
+}
+
+const MEMBERS: &str = "only those that have a hash are in chains";

@@ -1,0 +1,177 @@
+//! Chains of slots by key, with a number of ends that grows with them: whoever looks for a key meets few others.
+//!
+//! ```text
+//!   ends    first and last slot, by the key's hash      2 slots an end, on the average, where keys are looked for
+//!   links   the next and the one before, by slot        8 bytes
+//! ```
+//! Slots of one key keep their order, also when there are more ends: those of one are divided among several.
+
+use crate::slab::NONE;
+use std::cell::Cell;
+
+/// Ends before there are many slots.
+const FIRST: usize = 16;
+
+#[derive(Debug, Clone, Copy)]
+struct Pair {
+    /// Of a chain the first slot, of a slot the one before.
+    first: u32,
+    /// Of a chain the last slot, of a slot the next.
+    last: u32,
+}
+
+/// Slots whose links lie together.
+const CHUNK: usize = 64;
+
+const EMPTY: Pair = Pair { first: NONE, last: NONE };
+
+/// A key's hash; all of its bits are good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Hash(u64);
+
+impl Hash {
+    #[inline]
+    pub(super) fn of(context: u64, low: u32, high: u32) -> Hash {
+        let words =
+            context.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (u64::from(high) << 32 | u64::from(low));
+        let mixed = (words ^ words >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        Hash((mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93))
+    }
+}
+
+pub(super) struct Chains {
+    ends: Vec<Pair>,
+    /// In chunks, so that growth neither copies nor leaves anything behind.
+    links: Vec<Box<[Pair; CHUNK]>>,
+    len: usize,
+    /// 64 less the logarithm of the number of ends.
+    shift: u32,
+    /// Slots that were looked at beyond the first of a chain; and of those, before there were so many ends.
+    passed: Cell<u64>,
+    before: u64,
+}
+
+impl Chains {
+    pub(super) fn new() -> Chains {
+        Chains {
+            ends: vec![EMPTY; FIRST],
+            links: Vec::new(),
+            len: 0,
+            shift: 64 - FIRST.ilog2(),
+            passed: Cell::new(0),
+            before: 0,
+        }
+    }
+
+    pub(super) fn passed(&self) -> u64 {
+        self.passed.get()
+    }
+
+    #[inline]
+    fn end(&self, hash: Hash) -> usize {
+        (hash.0 >> self.shift) as usize
+    }
+
+    /// Adds a slot behind all others.
+    #[inline]
+    pub(super) fn push(&mut self, slot: u32, hash: Hash) {
+        while self.links.len() * CHUNK <= slot as usize {
+            self.links.push(Box::new([EMPTY; CHUNK]));
+        }
+        self.len += 1;
+        self.attach(slot, self.end(hash));
+    }
+
+    /// Has enough ends for the slots that there are and one more. `hash` says that of a slot's key.
+    #[inline]
+    pub(super) fn make_room(&mut self, hash: impl Fn(u32) -> Hash) {
+        if self.len >= 2 * self.ends.len() {
+            self.grow(&hash);
+        }
+    }
+
+    /// The same, once more was looked at in vain than that costs: slots of which few are looked for need few ends.
+    #[inline]
+    pub(super) fn adapt(&mut self, hash: impl Fn(u32) -> Hash) {
+        if self.passed.get() - self.before > self.len as u64 && self.len >= 2 * self.ends.len() {
+            self.grow(&hash);
+        }
+    }
+
+    #[inline]
+    fn linked(&self, slot: u32) -> Pair {
+        self.links[slot as usize / CHUNK][slot as usize % CHUNK]
+    }
+
+    #[inline]
+    fn link(&mut self, slot: u32) -> &mut Pair {
+        &mut self.links[slot as usize / CHUNK][slot as usize % CHUNK]
+    }
+
+    #[inline]
+    fn attach(&mut self, slot: u32, end: usize) {
+        let before = std::mem::replace(&mut self.ends[end].last, slot);
+        *self.link(slot) = Pair { first: before, last: NONE };
+        match before {
+            NONE => self.ends[end].first = slot,
+            before => self.link(before).last = slot,
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, hash: &impl Fn(u32) -> Hash) {
+        let more = (self.len / 2 + 1).next_power_of_two();
+        self.shift = 64 - more.ilog2();
+        self.before = self.passed.get();
+        for pair in std::mem::replace(&mut self.ends, vec![EMPTY; more]) {
+            let mut at = pair.first;
+            while at != NONE {
+                let next = self.linked(at).last;
+                self.attach(at, self.end(hash(at)));
+                at = next;
+            }
+        }
+    }
+
+    /// Takes a slot out. Allocates nothing.
+    #[inline]
+    pub(super) fn remove(&mut self, slot: u32, hash: Hash) {
+        let end = self.end(hash);
+        let Pair { first: before, last: next } = self.linked(slot);
+        match before {
+            NONE => self.ends[end].first = next,
+            before => self.link(before).last = next,
+        }
+        match next {
+            NONE => self.ends[end].last = before,
+            next => self.link(next).first = before,
+        }
+        self.len -= 1;
+    }
+
+    /// The first slot of a chain that `fits`.
+    #[inline]
+    pub(super) fn find(&self, hash: Hash, fits: impl Fn(u32) -> bool) -> Option<u32> {
+        let first = self.ends[self.end(hash)].first;
+        if first == NONE || fits(first) {
+            return (first != NONE).then_some(first);
+        }
+        let mut at = first;
+        loop {
+            at = self.linked(at).last;
+            self.passed.set(self.passed.get() + 1);
+            if at == NONE || fits(at) {
+                return (at != NONE).then_some(at);
+            }
+        }
+    }
+
+    /// All slots, in the order of each key.
+    pub(super) fn all(&self) -> impl Iterator<Item = u32> {
+        let links = move |first: u32| {
+            let some = |slot: u32| (slot != NONE).then_some(slot);
+            std::iter::successors(some(first), move |&at| some(self.linked(at).last))
+        };
+        self.ends.iter().flat_map(move |pair| links(pair.first))
+    }
+}
