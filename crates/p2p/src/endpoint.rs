@@ -10,6 +10,7 @@ use crate::shelf::Shelf;
 use crate::slab::Slab;
 use crate::state::State;
 use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context as Cx, Poll};
@@ -55,7 +56,7 @@ impl<F: Fabric> Endpoint<F> {
             acting: 0,
             striped: Vec::new(),
             followed: Vec::new(),
-            forgotten: Vec::new(),
+            forgotten: VecDeque::new(),
             claims: None,
             shelf: Shelf::new(limits.shelf, limits.ranks_each),
             fault: None,
@@ -345,28 +346,28 @@ impl<F: Fabric> Endpoint<F> {
     /// Nobody will ask for the request again; it ends by itself (MPI_Request_free).
     pub fn forget(&self, id: RequestId) {
         if self.finish(id).is_none() {
-            self.state.borrow_mut().forgotten.push(id.0);
+            self.state.borrow_mut().forgotten.push_back(id.0);
         }
     }
 
+    /// Frees those that are over among the next few: nobody waits for them.
     fn free_forgotten(&self, state: &mut State) {
-        let mut list = std::mem::take(&mut state.forgotten);
-        list.retain(|&index| {
+        for _ in 0..state.forgotten.len().min(16) {
+            let Some(index) = state.forgotten.pop_front() else { return };
             let slot = &mut state.requests[index];
-            let over = self.over(slot);
-            if over {
-                if slot.receives {
-                    state.often.count_received(&slot.status);
-                }
-                slot.stage = Stage::Free;
-                if let Some(region) = slot.region.take() {
-                    self.fabric.withdraw(region);
-                }
-                state.requests.give(index);
+            if !self.over(slot) {
+                state.forgotten.push_back(index);
+                continue;
             }
-            !over
-        });
-        state.forgotten.append(&mut list);
+            if slot.receives {
+                state.often.count_received(&slot.status);
+            }
+            slot.stage = Stage::Free;
+            if let Some(region) = slot.region.take() {
+                self.fabric.withdraw(region);
+            }
+            state.requests.give(index);
+        }
     }
 
     /// The wait that ends when the operation may be over.

@@ -9,6 +9,7 @@ use crate::request::Requests;
 use crate::sharing::Claims;
 use crate::shelf::{self, Shelf};
 use crate::striped::Striped;
+use std::collections::VecDeque;
 use weft_fabric::{Fabric, Fault};
 
 /// Everything that changes. What every message needs comes first and together: a simulated rank finds
@@ -29,7 +30,7 @@ pub struct State {
     /// Requests with [`Slot::acts`].
     pub acting: usize,
     /// Requests that nobody will ask for again.
-    pub forgotten: Vec<u32>,
+    pub forgotten: VecDeque<u32>,
     pub requests: Requests,
     pub matching: Matching,
     /// For copies that both ends share; made at first use.

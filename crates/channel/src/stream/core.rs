@@ -215,12 +215,15 @@ impl Core {
         moved
     }
 
-    /// Lets sends go on that waited for a token.
+    /// Lets sends go on that waited for a token, in their order, until there is none again.
     fn resume<F: Fabric>(&mut self, fabric: &F) {
-        for _ in 0..self.backlog.len() {
-            let Some(send) = self.backlog.pop_front() else { break };
+        while let Some(send) = self.backlog.pop_front() {
             self.sends[send].waits = false;
             self.push(fabric, send);
+            if self.sends[send].waits {
+                self.backlog.rotate_right(1);
+                break;
+            }
         }
     }
 
