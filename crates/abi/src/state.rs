@@ -61,6 +61,8 @@ pub struct State {
     pub infos: RefCell<Table<Info>>,
     pub errhandlers: RefCell<Table<ErrhandlerObject>>,
     pub requests: RefCell<Table<RequestObject>>,
+    /// Requests of arrays that were looked at.
+    pub looked: Cell<u64>,
     pub messages: RefCell<Table<MessageObject>>,
     pub keys: RefCell<crate::chapters::caching::keys::Keys>,
     /// Error handler of MPI_COMM_SELF until there is one.
@@ -151,6 +153,7 @@ impl State {
             infos: RefCell::new(Table::new(5)),
             errhandlers: RefCell::new(Table::new(6)),
             requests: RefCell::new(Table::new(7)),
+            looked: Cell::new(0),
             messages: RefCell::new(Table::new(8)),
             keys: RefCell::default(),
             initial_errhandler: Cell::new(MPI_ERRORS_ARE_FATAL.0),

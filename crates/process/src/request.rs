@@ -3,6 +3,7 @@
 use crate::buffer::Piece;
 use crate::{Buffer, Error, Task, class};
 use std::rc::Rc;
+use std::task::{Context, Poll};
 use weft_fabric::Fabric;
 use weft_p2p::{Endpoint, RequestId, Status};
 
@@ -89,15 +90,38 @@ impl Active {
         Some(outcome)
     }
 
-    /// Whether it is over, without ending it.
-    pub fn is_over<F: Fabric>(&self, endpoint: &Endpoint<F>) -> bool {
+    /// Whether it is over, without ending it; `faulted`: whether a fault has ended all messages.
+    #[inline]
+    pub fn looks_over<F: Fabric>(&self, endpoint: &Endpoint<F>, faulted: bool) -> bool {
         match self {
             Active::Done(_) => true,
             Active::Task(task) => task.is_over(),
             Active::External(operation) => operation.is_over(),
             Active::Send { id, .. } | Active::Receive { id, .. } => {
-                endpoint.is_over(*id) || endpoint.fault().is_some()
+                endpoint.is_over(*id) || faulted
             }
+        }
+    }
+
+    /// Waits for it as a task does, which says what it waits for.
+    pub async fn over<F: Fabric>(&mut self, endpoint: &Endpoint<F>) -> Outcome {
+        loop {
+            if let Some(outcome) = self.poll(endpoint) {
+                return outcome;
+            }
+            if let Active::Send { id, .. } | Active::Receive { id, .. } = self {
+                let (counter, target) = endpoint.wait_of(*id);
+                // A fault is what the next look finds.
+                let _ = endpoint.until(counter, target).await;
+                continue;
+            }
+            // Nobody says when: it is looked at in each round.
+            let mut looked = false;
+            let once = |_: &mut Context<'_>| match std::mem::replace(&mut looked, true) {
+                false => Poll::Pending,
+                true => Poll::Ready(()),
+            };
+            std::future::poll_fn(once).await;
         }
     }
 

@@ -18,6 +18,7 @@ use crate::types::{Comm, Datatype, Request, Session};
 use crate::waiting::Call;
 use crate::widen::Out;
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use weft_fabric::{Sge, Staging};
@@ -43,9 +44,11 @@ struct Memory {
 /// The copies of messages that have not left, of all buffers: they outlive the communicator.
 #[derive(Default)]
 pub struct Copies {
-    list: Vec<Copy>,
+    list: VecDeque<Copy>,
     /// Of the next one.
     number: u64,
+    /// So many of them are looked through.
+    next_settled: usize,
 }
 
 struct Copy {
@@ -213,15 +216,42 @@ pub fn drain(call: &Call) -> Result<(), Error> {
 
 /// Frees the room of messages that have left.
 fn settle() {
+    settle_while(false);
+}
+
+/// The same; `first`: until the first that has not.
+fn settle_while(first: bool) {
     let state = state();
     let Some(engine) = state.engine.get() else { return };
-    state.buffered.borrow_mut().list.retain_mut(|copy| {
+    let left = |copy: &mut Copy| {
         let over = copy.active.poll(engine.endpoint()).is_some();
         if over {
             copy.to.used.set(copy.to.used.get() - copy.charged);
         }
-        !over
-    });
+        over
+    };
+    let copies = &mut *state.buffered.borrow_mut();
+    while copies.list.front_mut().is_some_and(left) {
+        copies.list.pop_front();
+    }
+    if !first {
+        copies.list.retain_mut(|copy| !left(copy));
+        copies.next_settled = (2 * copies.list.len()).max(16);
+    }
+}
+
+/// Frees room, as much as there is if `needed` bytes are not there. Most messages leave in their order, so that a
+/// look at the first of them is enough; now and then all are looked at.
+fn make_room(attached: &Attached, size: u64, needed: u64) {
+    settle_while(true);
+    let short = needed > size - attached.used.get().min(size);
+    let many = || {
+        let copies = state().buffered.borrow();
+        copies.list.len() >= copies.next_settled
+    };
+    if short || many() {
+        settle();
+    }
 }
 
 /// The communicator's own place for a buffer.
@@ -255,9 +285,9 @@ pub fn send_copy(
     if to == weft_process::Destination::Nobody {
         return Ok(());
     }
-    settle();
     let charged = data.len() as u64 + MPI_BSEND_OVERHEAD as u64;
     let (attached, Memory { size, .. }) = buffer_for(comm);
+    make_room(&attached, size, charged);
     let used = attached.used.get();
     if charged > size - used.min(size) {
         let text = format!(
@@ -281,7 +311,7 @@ pub fn send_copy(
         let copies = &mut *state.buffered.borrow_mut();
         let number = copies.number;
         copies.number += 1;
-        copies.list.push(Copy { active, charged, to: attached, number, _memory: memory });
+        copies.list.push_back(Copy { active, charged, to: attached, number, _memory: memory });
     }
     Ok(())
 }

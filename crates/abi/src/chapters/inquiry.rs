@@ -46,14 +46,6 @@ fn peek(handle: Request) -> Option<Outcome> {
     state.requests.borrow().get(handle.0)?.active.as_ref()?.peek(endpoint)
 }
 
-/// Whether an active request is over, without asking for its status.
-fn is_over(handle: Request) -> bool {
-    let Some(engine) = state().engine.get() else { return false };
-    let requests = state().requests.borrow();
-    let active = requests.get(handle.0).and_then(|object| object.active.as_ref());
-    active.is_some_and(|active| active.is_over(engine.endpoint()))
-}
-
 /// Stores in place `at` what was seen of request `i`; the error of looking.
 ///
 /// # Safety
@@ -84,7 +76,7 @@ pub(crate) unsafe fn request_get_status_all(
     let arrays = Arrays::new(count, requests.cast_mut(), statuses, call)?;
     not_null(flag, "flag")?;
     engine()?.progress();
-    let all = (0..arrays.len).all(|i| !arrays.active(i) || is_over(arrays.request(i)));
+    let all = arrays.all_over()?;
     let mut failed = None;
     // SAFETY: the caller's pointers.
     unsafe {

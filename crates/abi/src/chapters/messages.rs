@@ -377,33 +377,11 @@ fn both(
     let status = received.clone();
     let task = engine.spawn(async move {
         let _kept_until_sent = memory;
-        let mut open = (true, true);
-        let mut result = Ok(());
-        std::future::poll_fn(|_| {
-            if open.0
-                && let Some(outcome) = send.poll(&endpoint)
-            {
-                open.0 = false;
-                if let Some(error) = outcome.error {
-                    result = Err(error);
-                }
-            }
-            if open.1
-                && let Some(outcome) = receive.poll(&endpoint)
-            {
-                open.1 = false;
-                received.set(outcome.status);
-                if let Some(error) = outcome.error {
-                    result = Err(error);
-                }
-            }
-            if open == (false, false) {
-                std::task::Poll::Ready(std::mem::replace(&mut result, Ok(())))
-            } else {
-                std::task::Poll::Pending
-            }
-        })
-        .await
+        // Both go on, whichever is waited for.
+        let sent = send.over(&endpoint).await;
+        let outcome = receive.over(&endpoint).await;
+        received.set(outcome.status);
+        outcome.error.or(sent.error).map_or(Ok(()), Err)
     });
     Active::External(Rc::new(Exchange { task, status }))
 }

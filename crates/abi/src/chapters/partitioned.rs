@@ -206,8 +206,9 @@ pub fn may_be_freed(handle: Request) -> Result<(), Error> {
     let requests = state().requests.borrow();
     let Some(object) = requests.get(handle.0) else { return Ok(()) };
     let partitioned = object.recipe.as_ref().is_some_and(|recipe| recipe.partitioned().is_some());
+    let faulted = engine.endpoint().fault().is_some();
     match &object.active {
-        Some(active) if partitioned && !active.is_over(engine.endpoint()) => {
+        Some(active) if partitioned && !active.looks_over(engine.endpoint(), faulted) => {
             let text = "the partitioned request is active: MPI_Wait comes before MPI_Request_free \
                         (MPI 5.0, section 4.2.1)";
             Err(Error::new(MPI_ERR_REQUEST, text).on(object.belongs.owner()))

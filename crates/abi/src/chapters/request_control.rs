@@ -36,11 +36,8 @@ fn release(object: RequestObject, engine: &crate::node::Engine) -> Result<(), Er
         Some(mut active) => {
             let endpoint = engine.endpoint().clone();
             engine.spawn(async move {
-                std::future::poll_fn(|_| match active.poll(&endpoint) {
-                    Some(_) => std::task::Poll::Ready(Ok(())),
-                    None => std::task::Poll::Pending,
-                })
-                .await
+                active.over(&endpoint).await;
+                Ok(())
             });
         }
     }

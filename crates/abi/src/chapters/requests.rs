@@ -10,7 +10,9 @@ use crate::status::Status;
 use crate::types::{Comm, Request};
 use crate::waiting::Call;
 use std::ffi::c_int;
-use weft_process::Outcome;
+use weft_process::{Active, Outcome};
+
+mod scan;
 
 /// An error for a handle of no request.
 pub fn bad_request(handle: Request) -> Error {
@@ -38,16 +40,22 @@ struct Ended {
 /// other is freed and its handle null.
 fn poll(handle: &mut Request) -> Option<Ended> {
     let state = state();
-    let engine = state.engine.get()?;
-    // The operation leaves the table while it is looked at: a task may come back here.
-    let mut active = state.requests.borrow_mut().get_mut(handle.0)?.active.take()?;
-    let outcome = active.poll(engine.endpoint());
+    let endpoint = state.engine.get()?.endpoint();
     let mut requests = state.requests.borrow_mut();
     let object = requests.get_mut(handle.0)?;
-    let Some(outcome) = outcome else {
-        object.active = Some(active);
-        return None;
+    let outcome = match object.active.as_mut()? {
+        // It may call functions of the program, which may come back here.
+        Active::External(operation) => {
+            let operation = operation.clone();
+            drop(requests);
+            let outcome = operation.poll()?;
+            requests = state.requests.borrow_mut();
+            outcome
+        }
+        active => active.poll(endpoint)?,
     };
+    let object = requests.get_mut(handle.0)?;
+    object.active = None;
     let belongs = object.belongs.clone();
     if object.recipe.is_none() {
         requests.remove(handle.0);
@@ -168,16 +176,32 @@ impl Arrays {
         statuses: *mut Status,
         call: &'static str,
     ) -> Result<Arrays, Error> {
+        let arrays = Arrays::unchecked(count, requests, statuses, call)?;
+        arrays.check()?;
+        Ok(arrays)
+    }
+
+    /// Without a look at the handles.
+    fn unchecked(
+        count: c_int,
+        requests: *mut Request,
+        statuses: *mut Status,
+        call: &'static str,
+    ) -> Result<Arrays, Error> {
         running()?;
         let len = crate::arguments::count(i64::from(count), "count")?;
         if len > 0 {
             not_null(requests, "array_of_requests")?;
         }
-        let arrays = Arrays { requests, statuses, len, call };
-        for i in 0..len {
-            is_active(arrays.request(i)).map_err(|e| e.at(&place(i)))?;
+        Ok(Arrays { requests, statuses, len, call })
+    }
+
+    /// All handles must be those of requests, or null.
+    fn check(&self) -> Result<(), Error> {
+        for i in 0..self.len {
+            is_active(self.request(i)).map_err(|e| e.at(&place(i)))?;
         }
-        Ok(arrays)
+        Ok(())
     }
 
     pub fn request(&self, i: usize) -> Request {
@@ -239,11 +263,6 @@ impl Arrays {
     #[cold]
     fn failed(&self, i: usize, error: Error) -> Error {
         error.at(&place(i)).within(self.call).returning(MPI_ERR_IN_STATUS)
-    }
-
-    /// Ends all that are over now; `(place, how)` for each.
-    fn sweep(&self) -> Vec<(usize, Ended)> {
-        (0..self.len).filter(|&i| self.active(i)).filter_map(|i| Some((i, self.poll(i)?))).collect()
     }
 
     /// Index and status of the one that `any` found.
@@ -334,16 +353,10 @@ pub(crate) unsafe fn testall(
     flag: *mut c_int,
     statuses: *mut Status,
 ) -> Result<(), Error> {
-    let arrays = Arrays::new(count, requests, statuses, "MPI_Testall")?;
+    let arrays = Arrays::unchecked(count, requests, statuses, "MPI_Testall")?;
     not_null(flag, "flag")?;
-    let engine = engine()?;
-    engine.progress();
-    let over = |i: usize| {
-        let table = state().requests.borrow();
-        let active = table.get(arrays.request(i).0).and_then(|o| o.active.as_ref());
-        active.is_none_or(|a| a.is_over(engine.endpoint()))
-    };
-    let all = (0..arrays.len).all(over);
+    engine()?.progress();
+    let all = arrays.all_over()?;
     // SAFETY: the caller's pointer.
     unsafe { flag.write(c_int::from(all)) };
     if !all {
@@ -360,25 +373,19 @@ pub(crate) unsafe fn waitany(
     index: *mut c_int,
     status: *mut Status,
 ) -> Result<(), Error> {
-    let arrays = Arrays::new(count, requests, std::ptr::null_mut(), "MPI_Waitany")?;
+    let arrays = Arrays::unchecked(count, requests, std::ptr::null_mut(), "MPI_Waitany")?;
     not_null(index, "indx")?;
-    let found = engine()?.drive(&Call::new("MPI_Waitany"), || any(&arrays));
+    let engine = engine()?;
+    let found = match arrays.remembered() {
+        Some(found) => Some(found),
+        None => {
+            arrays.check()?;
+            arrays.gather(engine);
+            engine.drive(&Call::new("MPI_Waitany"), || arrays.any())
+        }
+    };
     // SAFETY: the caller's pointers.
     unsafe { arrays.store_any(found, index, status) }
-}
-
-/// `Some(None)` if no request is active, `None` if none is over.
-fn any(arrays: &Arrays) -> Option<Option<(usize, Ended)>> {
-    let mut none = true;
-    for i in 0..arrays.len {
-        if arrays.active(i) {
-            none = false;
-            if let Some(ended) = arrays.poll(i) {
-                return Some(Some((i, ended)));
-            }
-        }
-    }
-    none.then_some(None)
 }
 
 pub(crate) unsafe fn testany(
@@ -388,11 +395,19 @@ pub(crate) unsafe fn testany(
     flag: *mut c_int,
     status: *mut Status,
 ) -> Result<(), Error> {
-    let arrays = Arrays::new(count, requests, std::ptr::null_mut(), "MPI_Testany")?;
+    let arrays = Arrays::unchecked(count, requests, std::ptr::null_mut(), "MPI_Testany")?;
     not_null(index, "indx")?;
     not_null(flag, "flag")?;
-    engine()?.progress();
-    let found = any(&arrays);
+    let engine = engine()?;
+    let found = match arrays.remembered() {
+        Some(found) => Some(Some(found)),
+        None => {
+            arrays.check()?;
+            engine.progress();
+            arrays.gather(engine);
+            arrays.any()
+        }
+    };
     // SAFETY: the caller's pointers.
     unsafe {
         flag.write(c_int::from(found.is_some()));
@@ -422,7 +437,9 @@ pub(crate) unsafe fn waitsome(
         return Ok(());
     }
     not_null(indices, "array_of_indices")?;
-    let found = engine()?.drive(&Call::new("MPI_Waitsome"), || {
+    let engine = engine()?;
+    let found = engine.drive(&Call::new("MPI_Waitsome"), || {
+        arrays.gather(engine);
         let found = arrays.sweep();
         (!found.is_empty()).then_some(found)
     });
@@ -445,7 +462,9 @@ pub(crate) unsafe fn testsome(
         return Ok(());
     }
     not_null(indices, "array_of_indices")?;
-    engine()?.progress();
+    let engine = engine()?;
+    engine.progress();
+    arrays.gather(engine);
     let found = arrays.sweep();
     idle_test(found.is_empty());
     // SAFETY: the caller's pointers.

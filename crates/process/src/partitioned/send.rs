@@ -94,14 +94,22 @@ impl<F: Fabric> PartitionedSend<F> {
         let mut round = self.round.borrow_mut();
         let round = round.as_mut().ok_or_else(inactive)?;
         let mut partitions = Vec::with_capacity(list.len());
-        let mut seen = round.ready.clone();
-        for (i, &partition) in list.iter().enumerate() {
+        // Marked at once, so that one that is named twice is found out; none of them if one is wrong.
+        let failed = list.iter().enumerate().find_map(|(i, &partition)| {
             let name = format!("array_of_partitions[{i}]");
-            let partition = within(partition, self.partitions, &name)?;
-            if std::mem::replace(&mut seen[partition], true) {
-                return Err(marked(partition, &name));
+            let partition = match within(partition, self.partitions, &name) {
+                Ok(partition) => partition,
+                Err(error) => return Some(error),
+            };
+            if std::mem::replace(&mut round.ready[partition], true) {
+                return Some(marked(partition, &name));
             }
             partitions.push(partition);
+            None
+        });
+        if let Some(error) = failed {
+            partitions.into_iter().for_each(|p| round.ready[p] = false);
+            return Err(error);
         }
         partitions.into_iter().for_each(|p| self.mark(round, p));
         Ok(())
@@ -163,7 +171,8 @@ impl<F: Fabric> External for PartitionedSend<F> {
         let endpoint = self.comm.engine().endpoint();
         let round = self.round.borrow();
         let sent = |round: &Sending| {
-            round.missing == 0 && round.under_way.iter().all(|active| active.is_over(endpoint))
+            round.missing == 0
+                && round.under_way.iter().all(|active| active.looks_over(endpoint, false))
         };
         round.as_ref().is_none_or(sent) || endpoint.fault().is_some()
     }
