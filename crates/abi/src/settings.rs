@@ -2,6 +2,7 @@
 //! written them, shown by `weft info`, control variables of the tool interface.
 
 mod declared;
+pub mod later;
 
 pub use declared::{About, Agreement, Audience, Kind, Part, SETTINGS, Setting};
 use std::collections::BTreeMap;
@@ -74,9 +75,17 @@ impl Setting {
         self.given().unwrap_or_else(|| self.default.to_owned())
     }
 
-    /// Takes the place of what the environment says, until MPI_Init and in it.
-    pub fn write(&self, text: String) {
-        written().insert(self.name, Some(text));
+    /// Takes the place of what the environment says. What that was, if anything.
+    pub fn write(&self, text: String) -> Option<Option<String>> {
+        written().insert(self.name, Some(text))
+    }
+
+    /// Undoes [`Setting::write`].
+    pub fn unwrite(&self, before: Option<Option<String>>) {
+        match before {
+            Some(text) => written().insert(self.name, text),
+            None => written().remove(self.name),
+        };
     }
 }
 

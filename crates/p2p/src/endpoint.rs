@@ -2,7 +2,7 @@
 
 use crate::counts::{Counts, Often, Pending, Seldom};
 use crate::envelope::{Context, Envelope, Kind};
-use crate::limits::Limits;
+use crate::limits::{Limits, Rendezvous};
 use crate::matching::Matching;
 use crate::peers::Peers;
 use crate::request::{RequestId, Requests, Slot, Stage, Status};
@@ -26,7 +26,7 @@ type Parked<F> = Box<dyn FnMut(&F) -> bool>;
 pub struct Endpoint<F: Fabric> {
     pub(crate) fabric: F,
     pub(crate) state: RefCell<State>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: Cell<Limits>,
     pub(crate) arrivals: Counter,
     staging: StagingPool,
     parked: RefCell<Vec<Parked<F>>>,
@@ -70,7 +70,7 @@ impl<F: Fabric> Endpoint<F> {
         Endpoint {
             fabric,
             state,
-            limits,
+            limits: Cell::new(limits),
             arrivals,
             staging,
             parked,
@@ -104,7 +104,15 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     pub fn limits(&self) -> Limits {
-        self.limits
+        self.limits.get()
+    }
+
+    /// From here on this process sends so much at once, and moves what is larger so. What is under way goes on as it
+    /// began.
+    pub fn change(&self, eager: usize, rendezvous: Rendezvous) {
+        self.limits.set(Limits { eager, rendezvous, ..self.limits.get() });
+        let state = &mut *self.state.borrow_mut();
+        state.peers.each(|known| known.allow(eager));
     }
 
     /// Temporary buffers.
@@ -335,7 +343,7 @@ impl<F: Fabric> Endpoint<F> {
 
     /// [`crate::Limits::ranks_each`].
     pub fn ranks_each(&self) -> u32 {
-        self.limits.ranks_each
+        self.limits.get().ranks_each
     }
 
     /// The status of an operation that is over, without ending its request.

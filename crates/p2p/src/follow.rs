@@ -80,7 +80,7 @@ impl<F: Fabric> Endpoint<F> {
         slot.stage = Stage::Complete;
         self.advance(slot);
         let head = Envelope::reply(Kind::Fin, slot.remote, 0);
-        match self.limits.rouses_at_end {
+        match self.limits.get().rouses_at_end {
             true => _ = self.fabric.send_solicited(peer, head, Sge::EMPTY, None),
             false => self.control(peer, head),
         }

@@ -52,20 +52,20 @@ impl<F: Fabric> Endpoint<F> {
     /// that this process must see to.
     pub fn awaits_help(&self) -> bool {
         let state = self.state.borrow();
-        let ends = self.limits.ends_by_helper && !state.moving.is_empty();
+        let ends = self.limits.get().ends_by_helper && !state.moving.is_empty();
         state.matching.posted().0 > 0 || state.acting > 0 || ends || !state.followed.is_empty()
     }
 
     /// The same of what a signal handler cannot do.
     pub fn awaits_more_than_a_handler(&self) -> bool {
         let state = self.state.borrow();
-        let ends = self.limits.ends_by_helper && !state.moving.is_empty();
+        let ends = self.limits.get().ends_by_helper && !state.moving.is_empty();
         state.acting > 0 || ends || !state.followed.is_empty()
     }
 
     /// An operation under way whose payload is more than is sent at once.
     pub fn is_large(&self, id: RequestId) -> bool {
-        self.state.borrow().requests[id.0].buffer.len() > self.limits.eager
+        self.state.borrow().requests[id.0].buffer.len() > self.limits.get().eager
     }
 
     fn glance_at(&self, state: &mut State, message: &Message) -> Glance {
@@ -125,7 +125,7 @@ impl<F: Fabric> Endpoint<F> {
         let over = self.fabric.counters().value(counter) >= slot.target;
         let peer = slot.peer.expect("matched") as usize;
         let told = over
-            && !self.limits.rouses_at_end
+            && !self.limits.get().rouses_at_end
             && self.fabric.send_at_once(peer, Envelope::reply(Kind::Fin, slot.remote, 0));
         if told {
             slot.stage = Stage::Complete;
@@ -164,7 +164,7 @@ impl<F: Fabric> Endpoint<F> {
     /// Copies an eager payload into its receive, if its sender need not be told anything now.
     fn take_eager(&self, state: &mut State, index: u32, message: &Message, e: Envelope) -> bool {
         let len = message.payload.len() as u64;
-        if !state.may_owe(message.peer, len, self.limits.credit) {
+        if !state.may_owe(message.peer, len, self.limits.get().credit) {
             return false;
         }
         let ack = Envelope::reply(Kind::Ack, e.request, 0);
@@ -188,7 +188,7 @@ impl<F: Fabric> Endpoint<F> {
 
     /// Registers memory of the program for a transfer to come, if that is asked for and the memory is large.
     pub(crate) fn prepared(&self, memory: Sge, lands: bool) -> Option<Region> {
-        let asked = self.limits.prepares && memory.len() > self.limits.eager;
+        let asked = self.limits.get().prepares && memory.len() > self.limits.get().eager;
         asked.then(|| self.fabric.prepare(memory, lands).ok().flatten()).flatten()
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! An open table by a hash of the rank, a power of two long and at most three quarters full.
 
+use crate::shelf;
+
 /// What is known of one peer. Made at first use.
 #[derive(Debug, Clone, Default)]
 pub struct Peer {
@@ -20,6 +22,15 @@ pub struct Peer {
     /// Its eager bytes released here, and how many of them it was told of.
     pub owed: u64,
     pub told: u64,
+}
+
+impl Peer {
+    /// At most `eager` bytes are sent to it at once.
+    pub fn allow(&mut self, eager: usize) {
+        let most = eager.min(self.piece as usize);
+        self.eager = if self.near { most.min(shelf::LEAST) } else { most } as u32;
+        self.eager_most = most as u32;
+    }
 }
 
 /// A place that holds nobody.
@@ -48,6 +59,12 @@ impl Peers {
     /// The entry of `peer`, if there is one.
     pub fn get(&self, peer: usize) -> Option<&Peer> {
         self.find(peer as u32).map(|at| &self.places[at].1)
+    }
+
+    /// Changes all of them.
+    pub fn each(&mut self, change: impl FnMut(&mut Peer)) {
+        let entries = self.places.iter_mut().filter(|place| place.0 != NOBODY);
+        entries.map(|place| &mut place.1).for_each(change);
     }
 
     /// How many there are.

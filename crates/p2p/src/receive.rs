@@ -93,7 +93,7 @@ impl<F: Fabric> Endpoint<F> {
                 let place = state.matching.post(want.context, rank, want.tag, index);
                 // Nobody has sent it yet: the peer's request has room for the place.
                 state.requests[index].remote = place;
-                if self.limits.prepares {
+                if self.limits.get().prepares {
                     self.prepare_receive(state, index);
                 }
             }
@@ -226,7 +226,7 @@ impl<F: Fabric> Endpoint<F> {
         if len == 0 {
             return;
         }
-        let quarter = self.limits.credit / 4;
+        let quarter = self.limits.get().credit / 4;
         let entry = state.peer(self, peer);
         entry.owed += len;
         if entry.owed - entry.told > quarter {

@@ -109,7 +109,7 @@ impl<F: Fabric> Endpoint<F> {
         slot.stage = Stage::Complete;
         let peer = slot.peer.expect("matched") as usize;
         let head = Envelope::reply(kind, slot.remote, 0);
-        if kind == Kind::Written || self.limits.rouses_at_end {
+        if kind == Kind::Written || self.limits.get().rouses_at_end {
             self.fabric.send_solicited(peer, head, Sge::EMPTY, None);
         } else {
             self.control(peer, head);

@@ -53,7 +53,7 @@ impl<F: Fabric> Endpoint<F> {
     pub fn isend(&self, to: Target, buffer: Sge, mode: Mode) -> Option<RequestId> {
         let state = &mut *self.state.borrow_mut();
         let len = buffer.len() as u64;
-        let credit = self.limits.credit;
+        let credit = self.limits.get().credit;
         if len == 0 && mode != Mode::Synchronous {
             state.often.eager += 1;
             return self.send_eager(state, to, buffer);
@@ -110,7 +110,7 @@ impl<F: Fabric> Endpoint<F> {
         let peer = state.peer(self, to.peer);
         let charged = peer.charged + buffer.len() as u64;
         let at_once = buffer.len() <= peer.eager_most as usize
-            && charged - peer.released <= self.limits.credit;
+            && charged - peer.released <= self.limits.get().credit;
         if !at_once {
             return Some(self.offer(state, to, buffer, mode));
         }
@@ -172,7 +172,7 @@ impl<F: Fabric> Endpoint<F> {
         let slot = &mut state.requests[index];
         describe(slot, to, buffer, Stage::Offered);
         let to_peer = self.fabric.capabilities(to.peer);
-        let writes = to_peer.direct && (asked || self.limits.rendezvous == Rendezvous::Write);
+        let writes = to_peer.direct && (asked || self.limits.get().rendezvous == Rendezvous::Write);
         let at = if writes {
             slot.region = self.prepared(buffer, false);
             state.reserve_moving();

@@ -7,7 +7,7 @@ use crate::matching::Matching;
 use crate::peers::{Peer, Peers};
 use crate::request::Requests;
 use crate::sharing::Claims;
-use crate::shelf::{self, Shelf};
+use crate::shelf::Shelf;
 use crate::striped::Striped;
 use std::collections::VecDeque;
 use weft_fabric::{Fabric, Fault};
@@ -62,15 +62,14 @@ impl State {
         self.peers.get_or_insert(peer, || {
             let c = endpoint.fabric.capabilities(peer);
             let near = c.synchronous && c.coherent_atomics;
-            let most = endpoint.limits.eager.min(c.send_max);
-            Peer {
-                eager: if near { most.min(shelf::LEAST) } else { most } as u32,
-                eager_most: most as u32,
+            let mut peer = Peer {
                 piece: c.send_max as u32,
                 near,
                 shares: c.direct && c.synchronous && c.coherent_atomics,
                 ..Peer::default()
-            }
+            };
+            peer.allow(endpoint.limits.get().eager);
+            peer
         })
     }
 }

@@ -42,6 +42,9 @@ impl<F: Fabric> Comm<F> {
 
     /// All ranks must select the same.
     pub fn select(&self, selection: Rc<Selection>) {
+        if let Some(view) = self.background.get() {
+            view.select(selection.clone());
+        }
         self.ground.select(selection.clone());
         *self.choosing.selection.borrow_mut() = selection;
         self.choosing.recent.iter().for_each(|last| last.set(None));

@@ -38,7 +38,7 @@ pub struct Comm<F: Fabric> {
     lane: Cell<Option<i32>>,
     /// Which numbers those are: a bit of [`tags`].
     numbers: Cell<i32>,
-    background: OnceCell<Rc<Comm<F>>>,
+    pub(crate) background: OnceCell<Rc<Comm<F>>>,
     /// Of lanes that may multicast: somebody must end their groups.
     lanes: RefCell<Vec<Rc<Ground<F>>>>,
     lanes_made: Cell<usize>,

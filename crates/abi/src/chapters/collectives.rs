@@ -33,7 +33,7 @@ pub fn selection() -> Result<Selection, String> {
 }
 
 /// The setting that names the map.
-const MAP: &str = "WEFT_MAP";
+pub const MAP: &str = "WEFT_MAP";
 
 /// The maps that serve where none is named: that of shared memory and, unless all ranks are
 /// `together`, that of a network.

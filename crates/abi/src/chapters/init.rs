@@ -5,6 +5,7 @@ use crate::constants::*;
 use crate::error::Error;
 use crate::node::{CommObject, Engine, Node};
 use crate::progress::{Design, Progress};
+use crate::settings::later;
 use crate::state::{Phase, State, mind_forks, running, state};
 use crate::types::Comm;
 use crate::waiting::Call;
@@ -13,10 +14,7 @@ use std::ffi::{c_char, c_int};
 use std::rc::Rc;
 use weft_bootstrap::calls::Occupied;
 use weft_bootstrap::limits;
-use weft_channel::rails::Thresholds;
-use weft_channel::stream::Sizes;
 use weft_fabric::Fabric;
-use weft_fabric::pace::{self, Caches, PastCaches};
 use weft_fabric::wait::{Home, Order};
 use weft_p2p::Limits;
 
@@ -174,7 +172,6 @@ fn connect(state: &State) -> Result<(), String> {
         shelf: settings::number("WEFT_SHELF")? as usize,
         ..Limits::default()
     })?;
-    let spin = settings::number("WEFT_SPIN_US")?;
     let mut selection = crate::chapters::collectives::selection()?;
     settings::publish();
     *state.bootstrap.borrow_mut() = None;
@@ -200,30 +197,15 @@ fn connect(state: &State) -> Result<(), String> {
     let together = weft_collective::share_memory(&node, &all);
     crate::chapters::collectives::usual_maps(&mut selection, together)?;
     let mut policy = node.policy();
-    policy.spin = std::time::Duration::from_micros(spin);
+    later::spin(&policy)?;
     let order = [None, Some(Order::Blocks), Some(Order::Turns)][settings::choice("WEFT_PLACES")?];
     policy.home =
         order.zip(node.shm()).and_then(|(order, shm)| shm.own_processor(order)).map(Home::new);
     limits.ranks_each = policy.ranks_each;
     let engine = Engine::new(node, policy, limits);
-    engine.endpoint().rails().set_thresholds(Thresholds {
-        write: settings::number("WEFT_RAIL_WRITE")? as usize,
-        read: settings::number("WEFT_RAIL_READ")? as usize,
-        rendezvous: settings::number("WEFT_RAIL_RENDEZVOUS")? as usize,
-    });
-    engine.endpoint().streams().set_sizes(Sizes {
-        segment: settings::number("WEFT_STREAM_SEGMENT")? as usize,
-        window: settings::number("WEFT_STREAM_WINDOW")? as usize,
-        rendezvous: settings::number("WEFT_STREAM_RENDEZVOUS")? as usize,
-        block: settings::number("WEFT_STREAM_BLOCK")? as usize,
-        ..Sizes::default()
-    });
-    pace::past_caches(match settings::maybe("WEFT_PAST_CACHES")? {
-        Some(bytes) => PastCaches::From(bytes as usize),
-        None => PastCaches::AsFound,
-    });
-    let caches = [Caches::AsFound, Caches::Near, Caches::Far, Caches::Changing];
-    pace::assume(caches[settings::choice("WEFT_CACHES")?], limits.ranks_each == 1);
+    later::rails(&engine)?;
+    later::streams(&engine)?;
+    later::caches(&engine)?;
     *state.selection.borrow_mut() = std::rc::Rc::new(selection);
     *state.report.borrow_mut() = bootstrap.report();
     *state.bootstrap.borrow_mut() = Some(bootstrap);

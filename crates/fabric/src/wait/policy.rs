@@ -36,8 +36,8 @@ pub const TRUST: u32 = 16;
 /// wait by one policy; what they learn is only approximate then, which does no harm.
 #[derive(Debug)]
 pub struct WaitPolicy {
-    /// How long to spin when the local ranks fit the processors.
-    pub spin: Duration,
+    /// Nanoseconds to spin when the local ranks fit the processors.
+    spin: AtomicU64,
     /// Turns to spin when they do not.
     pub turns: u32,
     /// Yields before sleeping.
@@ -70,7 +70,7 @@ impl WaitPolicy {
     /// The measured defaults, for ranks that fit their processors or do not.
     pub fn new(fits: bool) -> WaitPolicy {
         WaitPolicy {
-            spin: Duration::from_micros(500),
+            spin: AtomicU64::new(500_000),
             turns: 4,
             yields: 50,
             foreign: Duration::from_micros(250),
@@ -95,6 +95,15 @@ impl WaitPolicy {
         policy.ranks_each = ranks.div_ceil(processors.max(1)).max(1) as u32;
         policy.foreign = (policy.foreign * policy.ranks_each).min(FOREIGN_MOST);
         policy
+    }
+
+    /// How long to spin when the local ranks fit the processors: 500 us unless somebody sets it, at any time.
+    pub fn spin(&self) -> Duration {
+        Duration::from_nanos(self.spin.load(Ordering::Relaxed))
+    }
+
+    pub fn set_spin(&self, spin: Duration) {
+        self.spin.store(spin.as_nanos() as u64, Ordering::Relaxed);
     }
 
     /// The local ranks fit the processors that they may use.
@@ -211,8 +220,8 @@ impl<'p> Waiter<'p> {
         }
         let since = *self.since.get_or_insert_with(Instant::now);
         let most = match self.policy.distrusts() {
-            true => self.policy.spin.min(BRIEF),
-            false => self.policy.spin,
+            true => self.policy.spin().min(BRIEF),
+            false => self.policy.spin(),
         };
         self.yields == 0 && since.elapsed() < most
     }

@@ -1,5 +1,9 @@
 //! Control variables (MPI 5.0, section 15.3.6): the settings. A value that is written before MPI_Init
-//! takes the place of what the environment says; afterwards none can be written any more.
+//! takes the place of what the environment says; afterwards those can be written that need not be known when MPI
+//! starts (`settings/later.rs`), until it ends. The descriptions say which, and what a new value counts for.
+//!
+//! All belong to the process, so none is bound to an object. Their scope says who must write the same: nobody (LOCAL) or
+//! all processes (ALL_EQ), between the same two operations.
 //!
 //! | a setting that is | is read and written as |
 //! |---|---|
@@ -12,6 +16,7 @@ use super::{bad_handle, enumerations, index, invalid, not_null, ready, texts};
 use crate::arguments::store_text;
 use crate::constants::*;
 use crate::error::Error;
+use crate::settings::later::{Later, Refused, later};
 use crate::settings::{About, Agreement, Audience, Kind, SETTINGS, Setting, Value};
 use crate::state::{Phase, state};
 use crate::types::{Datatype, TCvarHandle, TEnum};
@@ -52,6 +57,16 @@ fn scope(agreement: Agreement) -> c_int {
     }
 }
 
+/// What a setting is for, and when it may be written.
+fn description(setting: &Setting) -> String {
+    match later(setting) {
+        Some(Later { from, .. }) => {
+            format!("{}. May be written while MPI runs: counts from {from}", setting.doc)
+        }
+        None => format!("{}. Read at MPI_Init", setting.doc),
+    }
+}
+
 pub(crate) unsafe fn t_cvar_get_num(num_cvar: *mut c_int) -> Result<(), Error> {
     ready()?;
     not_null(num_cvar, "num_cvar")?;
@@ -85,7 +100,7 @@ pub(crate) unsafe fn t_cvar_get_info(
         texts::give(verbosity_, verbosity(audience));
         texts::give(datatype_, datatype(setting.kind));
         texts::give(enumtype, enumerations::of_setting(setting));
-        texts::give_text(setting.doc, desc, desc_len);
+        texts::give_text(&description(setting), desc, desc_len);
         texts::give(bind, MPI_T_BIND_NO_OBJECT);
         texts::give(scope_, scope(agreement));
     }
@@ -213,15 +228,34 @@ unsafe fn written(setting: &Setting, buf: *const c_void, count: usize) -> Result
 pub(crate) unsafe fn t_cvar_write(handle: TCvarHandle, buf: *const c_void) -> Result<(), Error> {
     let (setting, count) = control(handle)?;
     not_null(buf, "buf")?;
-    if state().phase.get() != Phase::Before {
-        let text = format!("{} is read at MPI_Init: write it before", setting.name);
-        return Err(Error::new(MPI_T_ERR_CVAR_SET_NEVER, text));
-    }
+    let (state, late) = (state(), later(setting));
+    let take = match (state.phase.get(), late, state.engine.get()) {
+        (Phase::Before, ..) => None,
+        (Phase::Running | Phase::Resting, Some(Later { take, .. }), Some(engine)) => {
+            Some((take, engine))
+        }
+        (Phase::Running | Phase::Resting, ..) => {
+            return Err(never(setting, "it is read at MPI_Init: write it before"));
+        }
+        _ => return Err(never(setting, "MPI is over")),
+    };
     // SAFETY: the caller's buffer has as many elements as the handle says.
     let text = unsafe { written(setting, buf, count) }?;
     setting.understand(&text).map_err(invalid)?;
-    setting.write(text);
-    Ok(())
+    let before = setting.write(text);
+    let Some((take, engine)) = take else { return Ok(()) };
+    take(engine).map_err(|refused| {
+        setting.unwrite(before);
+        match refused {
+            Refused::Wrong(text) => invalid(text),
+            Refused::Late(why) => never(setting, why),
+        }
+    })
+}
+
+#[cold]
+fn never(setting: &Setting, why: &str) -> Error {
+    Error::new(MPI_T_ERR_CVAR_SET_NEVER, format_args!("{}: {why}", setting.name))
 }
 
 #[cfg(test)]

@@ -1,0 +1,132 @@
+//! Settings that may change while MPI runs, and what has to be done for it. All others are read when the engine is
+//! built, and never again.
+
+use super::{Setting, algorithm};
+use crate::chapters::collectives;
+use crate::node::Engine;
+use crate::settings;
+use crate::state::state;
+use std::rc::Rc;
+use std::time::Duration;
+use weft_channel::rails::Thresholds;
+use weft_channel::stream::Sizes;
+use weft_collective::Operation;
+use weft_fabric::Fabric;
+use weft_fabric::pace::{self, Caches, PastCaches};
+use weft_fabric::wait::WaitPolicy;
+use weft_p2p::Rendezvous;
+
+/// Why a value was not taken, in words.
+pub enum Refused {
+    /// It is wrong.
+    Wrong(String),
+    /// What it is for is made.
+    Late(&'static str),
+}
+
+impl From<String> for Refused {
+    fn from(text: String) -> Refused {
+        Refused::Wrong(text)
+    }
+}
+
+/// From when on a value that is written counts; and what is done for it.
+pub struct Later {
+    pub from: &'static str,
+    pub take: fn(&Rc<Engine>) -> Result<(), Refused>,
+}
+
+/// How a setting may change while MPI runs, if it may.
+pub fn later(setting: &Setting) -> Option<Later> {
+    let (from, take): (_, fn(&Rc<Engine>) -> _) = match setting.name {
+        "WEFT_EAGER" | "WEFT_RENDEZVOUS" => ("the next send", |engine| Ok(messages(engine)?)),
+        "WEFT_SPIN_US" => ("the next wait", |engine| Ok(spin(engine.policy())?)),
+        "WEFT_RAIL_WRITE" | "WEFT_RAIL_READ" | "WEFT_RAIL_RENDEZVOUS" => {
+            ("the next transfer", |engine| Ok(rails(engine)?))
+        }
+        "WEFT_PAST_CACHES" | "WEFT_CACHES" => ("the next copy", |engine| Ok(caches(engine)?)),
+        // Windows read them when they are made.
+        "WEFT_FENCE" | "WEFT_RMA_ORDER" | "WEFT_RMA_ENDING" | "WEFT_RMA_ATOMICS" => {
+            ("the next window that is made", |_| Ok(()))
+        }
+        "WEFT_STREAM_SEGMENT"
+        | "WEFT_STREAM_WINDOW"
+        | "WEFT_STREAM_RENDEZVOUS"
+        | "WEFT_STREAM_BLOCK" => {
+            ("the first use of a stream, and not after that", |engine| match streams(engine)? {
+                true => Ok(()),
+                false => Err(Refused::Late("streams are in use")),
+            })
+        }
+        name if name == collectives::MAP
+            || Operation::ALL.iter().any(|&o| algorithm(o) == name) =>
+        {
+            ("the next collective operation, on all communicators", |engine| Ok(choose(engine)?))
+        }
+        _ => return None,
+    };
+    Some(Later { from, take })
+}
+
+fn messages(engine: &Engine) -> Result<(), String> {
+    let rendezvous = match settings::choice("WEFT_RENDEZVOUS")? {
+        0 => Rendezvous::Read,
+        _ => Rendezvous::Write,
+    };
+    engine.endpoint().change(settings::number("WEFT_EAGER")? as usize, rendezvous);
+    Ok(())
+}
+
+pub fn spin(policy: &WaitPolicy) -> Result<(), String> {
+    policy.set_spin(Duration::from_micros(settings::number("WEFT_SPIN_US")?));
+    Ok(())
+}
+
+pub fn rails(engine: &Engine) -> Result<(), String> {
+    engine.endpoint().rails().set_thresholds(Thresholds {
+        write: settings::number("WEFT_RAIL_WRITE")? as usize,
+        read: settings::number("WEFT_RAIL_READ")? as usize,
+        rendezvous: settings::number("WEFT_RAIL_RENDEZVOUS")? as usize,
+    });
+    Ok(())
+}
+
+/// False: they have sizes.
+pub fn streams(engine: &Engine) -> Result<bool, String> {
+    Ok(engine.endpoint().streams().set_sizes(Sizes {
+        segment: settings::number("WEFT_STREAM_SEGMENT")? as usize,
+        window: settings::number("WEFT_STREAM_WINDOW")? as usize,
+        rendezvous: settings::number("WEFT_STREAM_RENDEZVOUS")? as usize,
+        block: settings::number("WEFT_STREAM_BLOCK")? as usize,
+        ..Sizes::default()
+    }))
+}
+
+pub fn caches(engine: &Engine) -> Result<(), String> {
+    pace::past_caches(match settings::maybe("WEFT_PAST_CACHES")? {
+        Some(bytes) => PastCaches::From(bytes as usize),
+        None => PastCaches::AsFound,
+    });
+    let caches = [Caches::AsFound, Caches::Near, Caches::Far, Caches::Changing];
+    pace::assume(caches[settings::choice("WEFT_CACHES")?], engine.policy().fits());
+    Ok(())
+}
+
+/// All communicators choose anew; what their own hints ask for stays.
+fn choose(engine: &Rc<Engine>) -> Result<(), String> {
+    let node = engine.endpoint().fabric();
+    let all: Vec<u32> = (0..node.size() as u32).collect();
+    let mut selection = collectives::selection()?;
+    let together = weft_collective::share_memory(node, &all);
+    collectives::usual_maps(&mut selection, together)?;
+    let (state, selection) = (state(), Rc::new(selection));
+    *state.selection.borrow_mut() = selection.clone();
+    let comms = state.comms.borrow();
+    let handles = comms.handles();
+    let made = handles.iter().filter_map(|&handle| comms.get(handle));
+    for comm in [state.world.get(), state.myself.get()].into_iter().flatten().chain(made) {
+        comm.select(selection.clone());
+        crate::chapters::hints::select(comm);
+    }
+    Ok(())
+}
