@@ -118,10 +118,12 @@ fn make(
     unit: usize,
     hints: &weft_process::Info,
 ) -> Result<(Win, Rc<WinObject>), Error> {
-    let made = WindowOf::create(comm, brings, unit, options(hints)?);
+    let options = options(hints)?;
+    let made = WindowOf::create(comm, brings, unit, options);
     let window = comm.engine().block_on(&Call::new(call), made)?;
     let object = Rc::new(WinObject::new(window, unit));
     about::keep(&object, hints);
+    about::tell(&object, &options);
     let handle = Win(state().wins.borrow_mut().insert(object.clone()));
     Ok((handle, object))
 }

@@ -11,7 +11,7 @@ use crate::raise;
 use crate::state::state;
 use crate::types::{Errhandler, Group, Info, Win};
 use std::ffi::{c_char, c_int};
-use weft_rma::Flavor;
+use weft_rma::{Flavor, Options, Order};
 
 /// Hints that the standard defines, and what is true if nobody says otherwise (MPI 5.0, section 12.2.1).
 const HINTS: [(&str, &str); 5] = [
@@ -50,11 +50,22 @@ pub fn keep(object: &WinObject, hints: &weft_process::Info) {
             kept.set(key, value);
         }
     }
-    for key in OTHERS.into_iter().chain(OURS).chain([NONCONTIGUOUS]) {
+    for key in OTHERS.into_iter().chain([NONCONTIGUOUS]) {
         if let Some(value) = hints.get(key) {
             kept.set(key, value);
         }
     }
+}
+
+/// Says as hints how the window works, whoever asked for it: its hints, the settings, nobody.
+pub fn tell(object: &WinObject, options: &Options) {
+    let order = match options.order {
+        Order::Called => "called",
+        Order::Turns => "turns",
+    };
+    let values = [options.fence.name(), order, options.ending.name(), options.atomics.name()];
+    let mut kept = object.hints.borrow_mut();
+    OURS.iter().zip(values).for_each(|(key, value)| kept.set(key, value));
 }
 
 pub(crate) unsafe fn win_set_info(handle: Win, hints: Info) -> Result<(), Error> {
