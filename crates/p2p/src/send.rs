@@ -284,12 +284,10 @@ impl<F: Fabric> Endpoint<F> {
         let state = &mut *self.state.borrow_mut();
         let slot = &mut state.requests[id.0];
         match slot.stage {
-            Stage::Posted => {
-                if state.matching.withdraw(slot.remote, id.0) {
-                    slot.stage = Stage::Complete;
-                    slot.status.cancelled = true;
-                    self.advance(slot);
-                }
+            Stage::Posted if state.matching.withdraw(slot.remote, id.0) => {
+                slot.stage = Stage::Complete;
+                slot.status.cancelled = true;
+                self.advance(slot);
             }
             Stage::Offered | Stage::Unacknowledged if !slot.cancelling => {
                 slot.cancelling = true;

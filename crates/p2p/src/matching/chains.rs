@@ -42,7 +42,7 @@ impl Hash {
 pub(super) struct Chains {
     ends: Vec<Pair>,
     /// In chunks, so that growth neither copies nor leaves anything behind.
-    links: Vec<Box<[Pair; CHUNK]>>,
+    links: Vec<Box<[Pair]>>,
     len: usize,
     /// 64 less the logarithm of the number of ends.
     shift: u32,
@@ -76,7 +76,7 @@ impl Chains {
     #[inline]
     pub(super) fn push(&mut self, slot: u32, hash: Hash) {
         while self.links.len() * CHUNK <= slot as usize {
-            self.links.push(Box::new([EMPTY; CHUNK]));
+            self.links.push(vec![EMPTY; CHUNK].into());
         }
         self.len += 1;
         self.attach(slot, self.end(hash));
