@@ -135,6 +135,11 @@ impl<F: Fabric> Endpoint<F> {
         self.arrivals
     }
 
+    /// Has all who wait for [`Endpoint::arrivals`] look again: for whoever takes what another one may wait for.
+    pub fn rouse_probes(&self) {
+        self.fabric.counters().add(self.arrivals, 1);
+    }
+
     /// Unexpected envelopes now and at most, and their payload in bytes now and at most.
     pub fn unexpected(&self) -> (usize, usize, u64, u64) {
         self.state.borrow().matching.load()

@@ -80,8 +80,6 @@ pub(crate) mod tags {
     pub const LANES: i32 = 1 << 28;
     /// Between the groups of an intercommunicator.
     pub const BRIDGE: i32 = 1 << 29;
-    /// Making communicators of groups.
-    pub const GROUPS: i32 = 1 << 30;
 }
 
 impl<F: Fabric> Comm<F> {

@@ -1,20 +1,22 @@
 //! How communicators come to be (MPI 5.0, sections 7.4.2 and 7.6).
 //!
 //! Each has a number that no other in the job has: any one member may give it, and all agree on whose
-//! it is. Where there are two groups, both leaders give one and the smaller counts.
+//! it is. Where there are two groups, both leaders give one and the larger counts. All agree, too, whether each
+//! process has room for one more: else none of them gets it.
 
-use crate::comm::{NONE, tags};
+use crate::agreement::{Agreement, Making, Name};
 use crate::topology::{Edge, Topology};
 use crate::{Comm, Engine, Error, Group, class};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 use weft_collective::inter::leaders;
-use weft_collective::{Link, Via, allgather, bcast};
+use weft_collective::{Link, Reduce, allgather, allreduce, bcast};
 use weft_fabric::{Fabric, Sge};
-use weft_p2p::Context;
 
 /// What one process says of itself when communicators are made.
 type Words = [u64; 3];
+
+/// In place of a number: this process has no room for another communicator.
+const NO_ROOM: u64 = u64::MAX;
 
 impl<F: Fabric> Comm<F> {
     /// A communicator of the same groups (MPI_Comm_dup). Rank 0 numbers it; one broadcast.
@@ -44,7 +46,8 @@ impl<F: Fabric> Comm<F> {
         let (group, remote) = (self.group().clone(), self.remote().cloned());
         async move {
             let word = colour.map_or(-1, i64::from) as u64;
-            let all = gather_words(&links, [word, key as i64 as u64, engine.new_context()]).await?;
+            let (number, refusal) = offered(&engine);
+            let all = gather_words(&links, [word, key as i64 as u64, number]).await?;
             if colour.is_none() {
                 return Ok(None);
             }
@@ -57,7 +60,8 @@ impl<F: Fabric> Comm<F> {
                 members.into_iter().map(|(_, r)| r).collect::<Vec<_>>()
             };
             let (mine, theirs) = (part(&all.mine), all.theirs.as_deref().map(part));
-            Ok(meet(&engine, &all, [&group, remote.as_ref().unwrap_or(&group)], mine, theirs))
+            let groups = [&group, remote.as_ref().unwrap_or(&group)];
+            meet(&engine, &all, groups, (mine, theirs), refusal)
         }
     }
 
@@ -74,7 +78,8 @@ impl<F: Fabric> Comm<F> {
         async move {
             let place = subgroup.rank_of(engine.rank() as u32);
             let word = place.map_or(-1, |place| place as i64) as u64;
-            let all = gather_words(&links, [word, 0, engine.new_context()]).await?;
+            let (number, refusal) = offered(&engine);
+            let all = gather_words(&links, [word, 0, number]).await?;
             if place.is_none() {
                 return Ok(None);
             }
@@ -90,7 +95,8 @@ impl<F: Fabric> Comm<F> {
                 members.sort_unstable_by_key(|&r| all[r][0]);
                 members
             });
-            Ok(meet(&engine, &all, [&group, remote.as_ref().unwrap_or(&group)], mine, theirs))
+            let groups = [&group, remote.as_ref().unwrap_or(&group)];
+            meet(&engine, &all, groups, (mine, theirs), refusal)
         }
     }
 
@@ -101,8 +107,8 @@ impl<F: Fabric> Comm<F> {
         subgroup: &Group,
         tag: i32,
     ) -> impl Future<Output = Result<Rc<Comm<F>>, Error>> + use<F> {
-        let tag = tags::GROUPS | (tag & tags::NUMBERS);
-        founded(&self.engine, self.collective_context(), subgroup, tag)
+        let apart = [self.id(), tag as u64];
+        founded(&self.engine, Name::new(Making::Group, &apart, "", &[subgroup]), subgroup)
     }
 
     /// A communicator of a group, of which no communicator has to exist before
@@ -112,7 +118,7 @@ impl<F: Fabric> Comm<F> {
         group: &Group,
         name: &str,
     ) -> impl Future<Output = Result<Rc<Comm<F>>, Error>> + use<F> {
-        founded(engine, Context(NONE << 1 | 1), group, name_tag(name, group.ranks()))
+        founded(engine, Name::new(Making::FromGroup, &[], name, &[group]), group)
     }
 
     /// The communicator of the first `size` ranks with this topology, `None` for the others
@@ -167,36 +173,57 @@ impl<F: Fabric> Comm<F> {
     }
 }
 
-/// A number for operations on groups by name: the same for all who name the same.
-pub(crate) fn name_tag(name: &str, members: &[u32]) -> i32 {
-    // Its keys are fixed, so all processes get one result.
-    let mut hash = DefaultHasher::new();
-    (name, members).hash(&mut hash);
-    hash.finish() as i32 & tags::NUMBERS
-}
-
-/// The members of `group` meet in `context` under `tag`.
+/// The members of `group` meet under `name`.
 fn founded<F: Fabric>(
     engine: &Rc<Engine<F>>,
-    context: Context,
+    name: Name,
     group: &Group,
-    tag: i32,
 ) -> impl Future<Output = Result<Rc<Comm<F>>, Error>> + use<F> {
     let (engine, group) = (engine.clone(), group.clone());
     async move {
-        let rank = group.rank_of(engine.rank() as u32).expect("only members call");
-        let members = group.ranks().clone();
-        let link = Link {
-            endpoint: engine.endpoint().clone(),
-            members,
-            rank,
-            context,
-            tag,
-            via: Via::Messages,
-        };
-        let id = agree_on(&(link, None), &engine).await?;
+        let me = group.rank_of(engine.rank() as u32).expect("only members call");
+        let (agreement, members) = (Agreement::new(&engine, name), group.ranks());
+        let refusal = engine.refusal();
+        let refuses = agreement.largest(members, (0, me), refuser(&engine, &refusal)).await?;
+        let said = [engine.new_context(), refuses].map(u64::to_le_bytes).concat();
+        let said = agreement.broadcast(members, (0, me), said).await?;
+        let [id, refuses] = numbers(&said)?;
+        settle(refuses, refusal)?;
         Ok(Comm::new(&engine, id, group, None, ""))
     }
+}
+
+/// The numbers at the beginning of a message.
+pub(crate) fn numbers<const N: usize>(said: &[u8]) -> Result<[u64; N], Error> {
+    let short = || Error::new(class::INTERN, "a message of an agreement is too short");
+    let (words, _) = said.as_chunks();
+    let words: &[_; N] = words.first_chunk().ok_or_else(short)?;
+    Ok(words.map(u64::from_le_bytes))
+}
+
+/// What this process says of its room: 0, or who it is, from 1 on.
+pub(crate) fn refuser<F: Fabric>(engine: &Engine<F>, refusal: &Option<Error>) -> u64 {
+    refusal.as_ref().map_or(0, |_| engine.rank() as u64 + 1)
+}
+
+/// Ends the making where `refuses` has no room, with this process's own reason if it has one.
+pub(crate) fn settle(refuses: u64, refusal: Option<Error>) -> Result<(), Error> {
+    if refuses == 0 {
+        return Ok(());
+    }
+    Err(refusal.unwrap_or_else(|| {
+        let text = format!(
+            "process {} of the world has no room for another communicator, so nobody gets one",
+            refuses - 1
+        );
+        Error::new(class::NO_MEM, text)
+    }))
+}
+
+/// The number that this process gives, and why it gives none.
+fn offered<F: Fabric>(engine: &Engine<F>) -> (u64, Option<Error>) {
+    let refusal = engine.refusal();
+    (if refusal.is_some() { NO_ROOM } else { engine.new_context() }, refusal)
 }
 
 /// The new communicator of the members at these places of each group. `None` if there is nobody of the
@@ -205,35 +232,65 @@ fn meet<F: Fabric>(
     engine: &Rc<Engine<F>>,
     all: &Gathered,
     [group, remote]: [&Group; 2],
-    mine: Vec<usize>,
-    theirs: Option<Vec<usize>>,
-) -> Option<Rc<Comm<F>>> {
+    (mine, theirs): (Vec<usize>, Option<Vec<usize>>),
+    refusal: Option<Error>,
+) -> Result<Option<Rc<Comm<F>>>, Error> {
     let mut id = all.mine[mine[0]][2];
+    let without = |said: &[Words], places: &[usize], group: &Group| {
+        let place = places.iter().find(|&&place| said[place][2] == NO_ROOM)?;
+        Some(u64::from(group.ranks()[*place]) + 1)
+    };
+    let mut refuses = without(&all.mine, &mine, group);
     let mut other = None;
     if let (Some(said), Some(places)) = (&all.theirs, theirs) {
-        id = id.min(said[*places.first()?][2]);
+        let Some(&first) = places.first() else { return Ok(None) };
+        id = id.max(said[first][2]);
+        refuses = refuses.or_else(|| without(said, &places, remote));
         other = Some(remote.include(&places));
     }
-    Some(Comm::new(engine, id, group.include(&mine), other, ""))
+    settle(refuses.unwrap_or(0), refusal)?;
+    Ok(Some(Comm::new(engine, id, group.include(&mine), other, "")))
+}
+
+/// The larger of two numbers, each for itself.
+struct Largest;
+
+impl Reduce for Largest {
+    fn combine(&self, left: Sge, right: Sge) {
+        let [a, b] = [words::<2>(&left), words::<2>(&right)];
+        fill(right, std::array::from_fn::<_, 2, _>(|i| a[i].max(b[i])));
+    }
+
+    fn commutes(&self) -> bool {
+        true
+    }
 }
 
 /// A new context number, the same on every rank.
-async fn agree_on<F: Fabric>(
+pub(crate) async fn agree_on<F: Fabric>(
     (link, bridge): &(Link<F>, Option<Link<F>>),
     engine: &Engine<F>,
 ) -> Result<u64, Error> {
-    let [word, other] = [link.stage(8), link.stage(8)];
-    if link.rank == 0 {
-        let mut id = engine.new_context();
-        word.sge().fill(&id.to_ne_bytes());
-        if let Some(bridge) = bridge {
-            leaders::swap(bridge, word.sge(), other.sge()).await?;
-            id = id.min(words::<1>(&other.sge())[0]);
-            word.sge().fill(&id.to_ne_bytes());
+    let refusal = engine.refusal();
+    let [mine, all, other] = [link.stage(16), link.stage(16), link.stage(16)];
+    let id = if link.rank == 0 { engine.new_context() } else { 0 };
+    fill(mine.sge(), [id, refuser(engine, &refusal)]);
+    allreduce::pairwise_exchange(link, mine.sge(), all.sge(), &Largest).await?;
+    if let Some(bridge) = bridge {
+        if link.rank == 0 {
+            leaders::swap(bridge, all.sge(), other.sge()).await?;
+            Largest.combine(other.sge(), all.sge());
         }
+        bcast::binomial(link, 0, all.sge()).await?;
     }
-    bcast::binomial(link, 0, word.sge()).await?;
-    Ok(words::<1>(&word.sge())[0])
+    let [id, refuses] = words(&all.sge());
+    settle(refuses, refusal)?;
+    Ok(id)
+}
+
+/// Numbers as [`words`] reads them.
+pub(crate) fn fill<const N: usize>(to: Sge, words: [u64; N]) {
+    to.fill(words.map(u64::to_ne_bytes).as_flattened());
 }
 
 /// The numbers that a piece of memory holds.

@@ -1,5 +1,7 @@
 //! The progress engine: one loop drives a blocking call, the fabric, and what runs beside it.
 
+use crate::Error;
+use crate::agreement::Mailbox;
 use crate::helping::Helping;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -37,6 +39,8 @@ impl Outside for Single {
     }
 }
 
+type Room = Box<dyn Fn() -> Result<(), Error>>;
+
 /// Fabric, messages, nonblocking operations and the wait policy of one process.
 pub struct Engine<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
@@ -48,8 +52,10 @@ pub struct Engine<F: Fabric> {
     arena: Rc<Arena<F>>,
     policy: WaitPolicy,
     sleeper: Arc<dyn Sleep>,
-    next_context: Cell<u32>,
+    next_context: Cell<u64>,
     next_immediate: Cell<u32>,
+    mailbox: Mailbox,
+    room: RefCell<Option<Room>>,
     /// Threads of this process that sleep in a wait, or look for the last time before.
     waiting: Cell<u32>,
     pub(crate) helping: Helping<F>,
@@ -57,6 +63,9 @@ pub struct Engine<F: Fabric> {
 
 /// Longest sleep before the wait counts as stuck.
 const FIRST_NAP: Duration = Duration::from_millis(100);
+
+/// Numbers of communicators; a context has some bits beside them ([`Comm::context`](crate::Comm::context)).
+const NUMBERS: u64 = 1 << 59;
 
 /// Turns of the short way in which only the awaited peer is looked at.
 const DIRECT_TURNS: u32 = 512;
@@ -85,6 +94,8 @@ impl<F: Fabric> Engine<F> {
             sleeper,
             next_context: Cell::new(16),
             next_immediate: Cell::new(1),
+            mailbox: Mailbox::default(),
+            room: RefCell::default(),
             waiting: Cell::new(0),
             helping: Helping::default(),
         })
@@ -108,11 +119,31 @@ impl<F: Fabric> Engine<F> {
         self.endpoint.fabric().rank()
     }
 
-    /// A number for a context that no process of the job gives out again: rank and a count.
+    /// Says what is asked before each new communicator: an error where the layer above has no room for one.
+    pub fn set_room(&self, room: impl Fn() -> Result<(), Error> + 'static) {
+        *self.room.borrow_mut() = Some(Box::new(room));
+    }
+
+    /// Why this process can have no further communicator, if so.
+    pub(crate) fn refusal(&self) -> Option<Error> {
+        self.room.borrow().as_ref().and_then(|room| room().err())
+    }
+
+    /// What has arrived for agreements on new communicators.
+    pub(crate) fn mailbox(&self) -> &Mailbox {
+        &self.mailbox
+    }
+
+    /// A number for a context that no process of the job gives out again: a count and the rank. There are
+    /// [`NUMBERS`] of them, so that a job of 2^20 processes that makes a million a second in each has
+    /// enough for six days, and a smaller one longer.
     pub fn new_context(&self) -> u64 {
         let count = self.next_context.get();
         self.next_context.set(count + 1);
-        (self.rank() as u64) << 32 | u64::from(count)
+        let ranks = self.endpoint.fabric().size().next_power_of_two() as u64;
+        let number = count * ranks + self.rank() as u64;
+        assert!(number < NUMBERS, "{number} numbers of communicators have been given");
+        number
     }
 
     /// The first of `count` immediates of this process that it does not give out again.

@@ -4,6 +4,7 @@
 //! One thread at a time; where the layer above has several, it passes an [`Outside`] through which a
 //! waiting thread lets go.
 
+mod agreement;
 mod attributes;
 mod buffer;
 mod choosing;

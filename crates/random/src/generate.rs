@@ -49,7 +49,7 @@ impl Recipe {
         let mut open = vec![0];
         let mut shown: Vec<WindowId> = Vec::new();
         for _ in 0..self.steps {
-            match rng.u32(..14) {
+            match rng.u32(..15) {
                 0..3 if open.len() < COMMS => comms::make(&mut rng, &mut program, &mut open),
                 3 if open.len() > 1 => {
                     let id = open.remove(rng.usize(1..open.len()));
@@ -61,6 +61,12 @@ impl Recipe {
                     program.steps.push(Step::Free(id));
                 }
                 10..14 => one_sided(&mut rng, &mut program, &open, &mut shown),
+                14 => {
+                    let whole = |c: &CommId| program.comms[*c].first.is_none();
+                    let some: Vec<CommId> = open.iter().copied().filter(whole).collect();
+                    let parent = some[rng.usize(..some.len())];
+                    comms::burst(&mut rng, &mut program, parent, phase);
+                }
                 _ => {
                     let phase = phase(&mut rng, &program.comms, &open);
                     program.steps.push(Step::Phase(phase));

@@ -45,6 +45,14 @@ pub enum How {
     Create(Vec<Vec<usize>>),
     /// The same, called by the members alone, with this tag.
     CreateGroup(Vec<Vec<usize>>, i64),
+    /// One group, without a parent, under this name.
+    FromGroup(Vec<usize>, String),
+    /// Two groups with a leader in each, without a parent, under this name.
+    FromGroups {
+        sides: [Vec<usize>; 2],
+        leaders: [usize; 2],
+        name: String,
+    },
     Cart {
         dims: Vec<usize>,
         periodic: Vec<bool>,

@@ -1,7 +1,7 @@
 //! Makes communicators from those that are there.
 
 use crate::comm::{Comm, Topology};
-use crate::program::{CommId, How, Make, Program, Step};
+use crate::program::{CommId, How, Make, Phase, Program, Step};
 use fastrand::Rng;
 use std::collections::BTreeMap;
 
@@ -84,6 +84,54 @@ fn from(rng: &mut Rng, parent: &Comm) -> (How, Vec<Comm>) {
             (How::DistGraph, vec![Comm { topology, ..Comm::new(parent.members.clone()) }])
         }
         _ => split(rng, n, group),
+    }
+}
+
+/// Communicators of groups that overlap, made, used and freed by their members alone, often under one tag or name: ranks
+/// run ahead of each other as far as the library lets them.
+pub fn burst(
+    rng: &mut Rng,
+    program: &mut Program,
+    parent: CommId,
+    phase: impl Fn(&mut Rng, &[Comm], &[CommId]) -> Phase,
+) {
+    let mut live = Vec::new();
+    for _ in 0..rng.usize(4..12) {
+        let (how, comm) = overlapping(rng, &program.comms[parent]);
+        let id = program.comms.len();
+        program.comms.push(comm);
+        program.steps.push(Step::Make(Make { parent, how, made: vec![id] }));
+        live.push(id);
+        if rng.u32(..4) > 0 {
+            program.steps.push(Step::Phase(phase(rng, &program.comms, &live)));
+        }
+        if rng.bool() {
+            program.steps.push(Step::Free(live.remove(rng.usize(..live.len()))));
+        }
+    }
+    rng.shuffle(&mut live);
+    program.steps.extend(live.into_iter().map(Step::Free));
+}
+
+/// A communicator of some ranks of an intracommunicator, in any order.
+fn overlapping(rng: &mut Rng, parent: &Comm) -> (How, Comm) {
+    let n = parent.members.len();
+    let mut all: Vec<usize> = (0..n).collect();
+    rng.shuffle(&mut all);
+    all.truncate(if rng.bool() { n.min(2) } else { rng.usize(1..=n) });
+    let members: Vec<usize> = all.iter().map(|r| parent.members[*r]).collect();
+    let name = format!("weft://random/{}", rng.u32(..2));
+    match rng.u32(..4) {
+        0 => (How::FromGroup(all, name), Comm::new(members)),
+        1 if n > 1 && all.len() > 1 => {
+            let first = rng.usize(1..all.len());
+            let (a, b) = all.split_at(first);
+            let leaders = [rng.usize(..a.len()), rng.usize(..b.len())];
+            let sides = [a.to_vec(), b.to_vec()];
+            let comm = Comm { members, first: Some(first), topology: None };
+            (How::FromGroups { sides, leaders, name }, comm)
+        }
+        _ => (How::CreateGroup(vec![all], rng.i64(0..2)), Comm::new(members)),
     }
 }
 

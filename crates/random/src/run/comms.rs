@@ -68,6 +68,30 @@ impl Session<'_> {
                     lib.make("MPI_Comm_create_group", false, &[from, group, *tag as usize])
                 })?
             }
+            How::FromGroup(ranks, name) => {
+                if !ranks.contains(&seat) {
+                    return Ok(None);
+                }
+                with_group(lib, from, Some(ranks), |group| {
+                    let name = text(name);
+                    let args = [group, name.as_ptr() as usize, mpi::INFO_NULL, mpi::ERRORS_RETURN];
+                    lib.make("MPI_Comm_create_from_group", false, &args)
+                })?
+            }
+            How::FromGroups { sides, leaders, name } => {
+                let mine = sides.iter().position(|side| side.contains(&seat));
+                let Some(mine) = mine else { return Ok(None) };
+                with_group(lib, from, Some(&sides[mine]), |local| {
+                    // Only a leader has to know the other group.
+                    let leads = sides[mine][leaders[mine]] == seat;
+                    with_group(lib, from, leads.then_some(&sides[1 - mine]), |remote| {
+                        let (name, [a, b]) = (text(name), [leaders[mine], leaders[1 - mine]]);
+                        let name = name.as_ptr() as usize;
+                        let args = [local, a, remote, b, name, mpi::INFO_NULL, mpi::ERRORS_RETURN];
+                        lib.make("MPI_Intercomm_create_from_groups", false, &args)
+                    })
+                })?
+            }
             How::Cart { dims, periodic } => {
                 let sizes = Array::new(false, dims.iter().map(|d| *d as i64));
                 let around = Array::new(false, periodic.iter().map(|p| i64::from(*p)));
@@ -169,6 +193,11 @@ impl Session<'_> {
         lib.free("MPI_Group_free", group)?;
         Ok(found.into_iter().map(|r| r as usize).collect())
     }
+}
+
+/// A C string.
+fn text(name: &str) -> Vec<u8> {
+    [name.as_bytes(), &[0]].concat()
 }
 
 /// Calls with a group of these ranks of a communicator, or with the empty group.

@@ -1,0 +1,150 @@
+//! Communicators of groups that overlap: made, used and freed by their members alone, in one order everywhere but by each
+//! when it comes to it, under few tags and names. Each has its members, and its data stays in it.
+#![cfg(not(miri))]
+
+#[path = "../../fabric-sim/tests/turns/machine.rs"]
+mod machine;
+
+use fastrand::Rng;
+use machine::machine;
+use std::rc::Rc;
+use weft_datatype::{Basic, Predefined};
+use weft_fabric::wait::WaitPolicy;
+use weft_fabric::{Fabric, Staging};
+use weft_fabric_sim::explore::Explored;
+use weft_fabric_sim::{Options, explore};
+use weft_p2p::Limits;
+use weft_process::{Buffer, Comm, Engine, Error, Group, Spread};
+
+/// Small enough that lists of members go by all ways of a message.
+const LIMITS: Limits = Limits { eager: 200, credit: 4 << 10, ..Limits::USUAL };
+
+fn bytes() -> weft_datatype::Type {
+    Predefined::new().of(Basic::BYTE).clone()
+}
+
+/// One step, the same for all.
+#[derive(Clone, Copy, Debug)]
+enum How {
+    Group,
+    FromGroup,
+    /// The groups are cut in two.
+    FromGroups,
+    Intercomm,
+}
+
+/// Every member says who it is and in which step it is, and hears everybody.
+async fn all_speak<F: Fabric>(comm: &Comm<F>, step: usize) -> Result<(), String> {
+    let (size, me) = (comm.size(), comm.rank());
+    let all: Staging = comm.engine().endpoint().staging().take(4 * size);
+    let word = |rank: usize| (comm.group().ranks()[rank] << 16 | step as u32).to_ne_bytes();
+    all.sge().part(4 * me, 4).fill(&word(me));
+    let first = Buffer::over(all.sge().part(0, 4), bytes());
+    let said = |e: Error| format!("step {step}: {e:?}");
+    comm.allgather(None, Spread::Equal { first, ranks: size }).await.map_err(said)?;
+    let mut heard = vec![0; 4 * size];
+    all.sge().read(&mut heard);
+    for (rank, said) in heard.chunks_exact(4).enumerate() {
+        if said != word(rank) {
+            return Err(format!("step {step}: rank {rank} of {:?} said {said:x?}", comm.group()));
+        }
+    }
+    comm.barrier().await.map_err(said)
+}
+
+/// The communicator of step `step`, and its members.
+async fn make<F: Fabric>(
+    world: &Comm<F>,
+    how: How,
+    group: &Group,
+    (step, tag): (usize, usize),
+) -> Result<Rc<Comm<F>>, Error> {
+    let engine = world.engine();
+    let me = group.rank_of(engine.rank() as u32).expect("a member");
+    let name = ["weft://one", "weft://other"][tag];
+    let cut = 1 + step % (group.size() - 1);
+    let sides = [0..cut, cut..group.size()].map(|part| group.include(&part.collect::<Vec<_>>()));
+    let mine = usize::from(me >= cut);
+    // Not always the first ones lead.
+    let leaders = sides.each_ref().map(|side| step % side.size());
+    match how {
+        How::Group => world.create_group(group, tag as i32).await,
+        How::FromGroup => Comm::from_group(engine, group, name).await,
+        How::FromGroups => {
+            let remote = Some((&sides[1 - mine], leaders[1 - mine]));
+            Comm::intercomm_from_groups(engine, &sides[mine], leaders[mine], remote, name).await
+        }
+        How::Intercomm => {
+            let local = world.create_group(&sides[mine], tag as i32).await?;
+            let other = sides[1 - mine].ranks()[leaders[1 - mine]] as usize;
+            local.intercomm(leaders[mine], Some((world, other)), tag as i32).await
+        }
+    }
+}
+
+/// What one rank does.
+async fn overlap<F: Fabric>(world: Rc<Comm<F>>, steps: usize, seed: u64) -> Result<u64, String> {
+    let mut rng = Rng::with_seed(seed);
+    let engine = world.engine().clone();
+    let mut live: Vec<(usize, Rc<Comm<F>>)> = Vec::new();
+    for step in 0..steps {
+        let mut ranks: Vec<u32> = (0..world.size() as u32).collect();
+        rng.shuffle(&mut ranks);
+        ranks.truncate(if rng.bool() { 2 } else { rng.usize(2..=world.size()) });
+        let how = [How::Group, How::Group, How::FromGroup, How::FromGroups, How::Intercomm];
+        let (how, tag) = (how[rng.usize(..how.len())], rng.usize(..2));
+        let (again, free) = (rng.bool(), rng.usize(..8));
+        let group = Group::new(ranks);
+        if group.rank_of(engine.rank() as u32).is_some() {
+            let made = make(&world, how, &group, (step, tag)).await;
+            let made = made.map_err(|e| format!("step {step}, {how:?}: {e:?}"))?;
+            let whole = match made.remote() {
+                Some(remote) => made.group().size() + remote.size(),
+                None => made.size(),
+            };
+            if whole != group.size() {
+                return Err(format!("step {step}, {how:?}: {whole} members of {group:?}"));
+            }
+            let one = if made.remote().is_some() {
+                // Both groups in one, with this process's side where it was.
+                let second = made.group().ranks()[0] != group.ranks()[0];
+                made.merge(second).await.map_err(|e| format!("step {step}: {e:?}"))?
+            } else {
+                made.clone()
+            };
+            if one.group().ranks() != group.ranks() {
+                return Err(format!("step {step}, {how:?}: {:?}, not {group:?}", one.group()));
+            }
+            all_speak(&one, step).await?;
+            live.push((step, one));
+        }
+        // Some of those that live, whoever else has come so far.
+        for (old, comm) in live.iter().filter(|(old, _)| again && old % 3 == step % 3) {
+            if comm.remote().is_none() {
+                all_speak(comm, *old).await?;
+            }
+        }
+        live.retain(|(old, _)| old % 8 != free);
+    }
+    world.barrier().await.map_err(|e| format!("{e:?}"))?;
+    Ok(seed)
+}
+
+fn explored(ranks: usize, seeds: std::ops::Range<u64>) -> Explored {
+    let machine = machine(2);
+    let steps = 24;
+    let found = explore(&machine, Options::new(ranks), seeds, |sim| {
+        let engine = Engine::new(sim, WaitPolicy::new(true), LIMITS);
+        let world = Comm::world(&engine);
+        let seed = 77;
+        engine.run(async move { overlap(world, steps, seed).await })
+    });
+    found.unwrap_or_else(|found| panic!("{ranks} ranks: {found}"))
+}
+
+#[test]
+fn overlapping_groups_under_random_delays() {
+    for ranks in [2, 3, 5, 8] {
+        explored(ranks, 0..40);
+    }
+}
