@@ -10,11 +10,15 @@ pub(crate) struct Posted<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
     done: Counter,
     count: Cell<u64>,
+    /// The counter outlives this.
+    kept: Cell<bool>,
 }
 
 impl<F: Fabric> Drop for Posted<F> {
     fn drop(&mut self) {
-        self.endpoint.fabric().counters().free(self.done);
+        if !self.kept.get() {
+            self.endpoint.fabric().counters().free(self.done);
+        }
     }
 }
 
@@ -23,7 +27,25 @@ impl<F: Fabric> Posted<F> {
         let counters = endpoint.fabric().counters();
         let done = counters.allocate();
         let count = Cell::new(counters.value(done));
-        Posted { endpoint, done, count }
+        Posted { endpoint, done, count, kept: Cell::new(false) }
+    }
+
+    /// Does `last` when all that was posted is over: now, or when the endpoint next looks ([`Endpoint::clear_parked`]).
+    /// Nothing is posted after it, and `last` must not keep the endpoint.
+    pub fn when_all_done(&self, mut last: impl FnMut() + 'static) {
+        let (done, target) = (self.done, self.count.get());
+        if self.endpoint.fabric().counters().value(done) >= target {
+            return last();
+        }
+        self.kept.set(true);
+        self.endpoint.park(move |fabric| {
+            let over = fabric.counters().value(done) >= target;
+            if over {
+                fabric.counters().free(done);
+                last();
+            }
+            over
+        });
     }
 
     /// Posts an operation of whose end [`Posted::all_done`] hears.

@@ -13,12 +13,14 @@
 //! with all that it needed of k read. So nothing is overwritten unread, without reuse messages
 //! (section 5.3.3). It holds for operations in which every rank hears, directly or not, from every other
 //! one: barrier and allreduce. By the same argument, what a rank wrote from in k has arrived before it
-//! writes there again in k + 2, so nobody waits for completions.
+//! writes there again in k + 2, so nobody waits for completions. They count when the communicator is freed: what was
+//! written from last is lent to another one only when it has left.
 
 use crate::arena::{Arena, Pair, ROOMS};
 use crate::edges::{Edges, Pattern};
 use crate::gate::{Gate, Turn};
 use crate::landing::{Target, Way, payload};
+use crate::posted::Posted;
 use crate::{Link, Reduce, allreduce};
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -46,11 +48,19 @@ struct Made<F: Fabric> {
     targets: Vec<(usize, RemoteAddr)>,
     /// What no mark of any rank had passed when the slots were taken.
     base: u64,
+    /// The writes: also from slots, of what is passed on.
+    posted: Posted<F>,
 }
 
 impl<F: Fabric> Drop for Made<F> {
     fn drop(&mut self) {
-        self.arena.give(self.slots.drain(..).chain(self.own.drain(..)));
+        let mut pairs: Vec<Pair> = self.slots.drain(..).chain(self.own.drain(..)).collect();
+        let arena = Rc::downgrade(&self.arena);
+        self.posted.when_all_done(move || {
+            if let Some(arena) = arena.upgrade() {
+                arena.give(pairs.drain(..));
+            }
+        });
     }
 }
 
@@ -114,12 +124,15 @@ impl<F: Fabric> Slots<F> {
         let sleepless = from.iter().any(|&p| Way::choose(&able(p), 0) == Way::BottomFill);
         let way = if sleepless { Way::BottomFill } else { Way::Flag };
         let arena = self.arena.clone();
-        let slots = arena.take(from.len(), self.room, way)?;
+        link.endpoint.clear_parked();
+        // Without memory there is no room.
+        let slots = arena.take(from.len(), self.room, way).unwrap_or(None);
         // What is written from: a block for each write, and one for the result.
-        let own = arena.take(to.len() + 1, self.room, way)?;
+        let own = arena.take(to.len() + 1, self.room, way).unwrap_or(None);
         let room = slots.is_some() && own.is_some();
         let (slots, own) = (slots.unwrap_or_default(), own.unwrap_or_default());
-        let mut made = Made { arena, slots, own, targets: Vec::new(), base: 0 };
+        let posted = Posted::new(link.endpoint.clone());
+        let mut made = Made { arena, slots, own, targets: Vec::new(), base: 0, posted };
 
         const RECORD: usize = 8 * RemoteAddr::WORDS;
         let (out, into) = (link.stage(RECORD * from.len()), link.stage(RECORD * to.len()));
@@ -200,7 +213,8 @@ impl<F: Fabric> Use<'_, F> {
             Some(_) => Way::Flag,
             None => Way::choose(&fabric.capabilities(peer), len),
         };
-        target.write(fabric, way, block, len, self.made.base + self.number, None)
+        let number = self.made.base + self.number;
+        self.made.posted.post(|fabric, done| target.write(fabric, way, block, len, number, done))
     }
 
     /// Waits until the payload of slot `i` has landed.

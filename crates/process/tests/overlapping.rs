@@ -8,13 +8,15 @@ mod machine;
 use fastrand::Rng;
 use machine::machine;
 use std::rc::Rc;
-use weft_datatype::{Basic, Predefined};
+use weft_collective::catalog::{ALGORITHMS, Carrier};
+use weft_collective::{Operation, Selection};
+use weft_datatype::{Basic, Op, Predefined};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, Staging};
 use weft_fabric_sim::explore::Explored;
 use weft_fabric_sim::{Options, explore};
 use weft_p2p::Limits;
-use weft_process::{Buffer, Comm, Engine, Error, Group, Spread};
+use weft_process::{Active, Buffer, Comm, Engine, Error, Group, Spread};
 
 /// Small enough that lists of members go by all ways of a message.
 const LIMITS: Limits = Limits { eager: 200, credit: 4 << 10, ..Limits::USUAL };
@@ -147,4 +149,82 @@ fn overlapping_groups_under_random_delays() {
     for ranks in [2, 3, 5, 8] {
         explored(ranks, 0..40);
     }
+}
+
+/// The sum of `mine` by RDMA writes, from landings that all communicators of a process share.
+async fn sum<F: Fabric>(comm: &Comm<F>, mine: i32) -> Result<i32, String> {
+    let memory = comm.engine().endpoint().staging().take(4);
+    memory.sge().fill(&mine.to_ne_bytes());
+    let ints = Buffer::over(memory.sge(), Predefined::new().of(Basic::INT).clone());
+    comm.allreduce(None, ints, Rc::new(Sum)).await.map_err(|e| format!("{e:?}"))?;
+    let mut bytes = [0; 4];
+    memory.sge().read(&mut bytes);
+    Ok(i32::from_ne_bytes(bytes))
+}
+
+struct Sum;
+
+impl weft_collective::Reduce for Sum {
+    fn combine(&self, left: weft_fabric::Sge, right: weft_fabric::Sge) {
+        let summed =
+            Op::Sum.apply(Basic::INT, weft_datatype::Form::Packed, right.len() / 4, left, right);
+        assert!(summed.is_ok());
+    }
+
+    fn commutes(&self) -> bool {
+        true
+    }
+}
+
+/// Each pair in turn, whoever else is late: what is written from is not used again before it has left.
+async fn pairs<F: Fabric>(world: Rc<Comm<F>>) -> Result<u64, String> {
+    let me = world.rank();
+    let mut closing = Vec::new();
+    for round in 0..3 {
+        for i in 0..world.size() {
+            for j in i + 1..world.size() {
+                if me != i && me != j {
+                    continue;
+                }
+                let group = world.group().include(&[i, j]);
+                let comm = world.create_group(&group, 0).await.map_err(|e| format!("{e:?}"))?;
+                comm.select(world.selection());
+                let say = |rank: usize| (1000 * round + 100 * i + 10 * j + rank) as i32;
+                let found = sum(&comm, say(me)).await?;
+                if found != say(i) + say(j) {
+                    return Err(format!(
+                        "round {round}, {i} and {j}: {found} for {}",
+                        say(i) + say(j)
+                    ));
+                }
+                closing.push(comm.engine().spawn(comm.close()));
+            }
+        }
+    }
+    for task in closing {
+        world.finished(Active::Task(task)).await.map_err(|e| format!("{e:?}"))?;
+    }
+    world.barrier().await.map_err(|e| format!("{e:?}"))?;
+    Ok(0)
+}
+
+#[test]
+fn memory_of_freed_communicators_is_lent_again_under_random_delays() {
+    let written = ALGORITHMS
+        .iter()
+        .filter(|a| a.operation == Operation::Allreduce && a.carrier == Carrier::Writes);
+    let mut tried = 0;
+    for algorithm in written {
+        let found = explore(&machine(1), Options::new(4), 0..100, |sim| {
+            let engine = Engine::new(sim, WaitPolicy::new(true), LIMITS);
+            let world = Comm::world(&engine);
+            let mut selection = Selection::default();
+            selection.ask(Operation::Allreduce, Some(algorithm.usual()));
+            world.select(Rc::new(selection));
+            engine.run(pairs(world))
+        });
+        found.unwrap_or_else(|found| panic!("{}: {found}", algorithm.name));
+        tried += 1;
+    }
+    assert!(tried > 0);
 }
