@@ -332,6 +332,13 @@ pub unsafe fn store<T>(to: *mut T, value: T, argument: &str) -> Result<(), Error
     Ok(())
 }
 
+/// Where a request goes may be written, and there is room for one: asked before its operation begins.
+#[inline]
+pub fn room_for_request(to: *mut crate::types::Request) -> Result<(), Error> {
+    not_null(to, "request")?;
+    state().requests.borrow_mut().room()
+}
+
 #[inline]
 pub fn not_null<T>(pointer: *const T, argument: &str) -> Result<(), Error> {
     if pointer.is_null() { Err(null(argument)) } else { Ok(()) }

@@ -23,6 +23,7 @@ mod arguments;
 mod hardware;
 mod helper;
 mod lock;
+mod memory_left;
 mod network;
 mod node;
 mod objects;

@@ -7,12 +7,45 @@
 //! The class is never 0 and the generation starts at 1, so a handle is above the predefined ones,
 //! which all lie below 0x1000.
 
+use crate::constants::MPI_ERR_NO_MEM;
+use crate::error::Error;
+use crate::memory_left::memory_left;
 use std::ffi::c_int;
 
 const INDEX_SHIFT: u32 = 12;
 const GENERATION_SHIFT: u32 = 36;
 const INDEX_MASK: usize = (1 << 24) - 1;
 const GENERATION_MASK: usize = (1 << 24) - 1;
+
+/// Objects of one kind that there may be at once, if nobody says otherwise: fewer than there are indices, since some are
+/// made a while after room was asked for.
+pub const MOST: usize = 16_000_000;
+
+/// By class: what the objects are called, and bytes of memory that one of them may take with what hangs on it.
+const KINDS: [(&str, u64); 16] = [
+    ("", 0),
+    ("communicators", 4 << 10),
+    ("groups", 256),
+    ("datatypes", 512),
+    ("operators", 256),
+    ("info objects", 512),
+    ("error handlers", 256),
+    ("requests", 1 << 10),
+    ("messages", 256),
+    ("sessions", 256),
+    ("windows", 8 << 10),
+    ("", 0),
+    ("", 0),
+    ("handles of control variables", 256),
+    ("sessions of the tool interface", 256),
+    ("handles of performance variables", 256),
+];
+
+/// Memory for fewer bytes is not asked for before it is taken.
+const UNASKED: u64 = 1 << 20;
+
+/// So many bytes are left to what else a process does.
+const SPARED: u64 = 8 << 20;
 
 /// Predefined handles lie below.
 pub const PREDEFINED_END: usize = 0x1000;
@@ -27,12 +60,54 @@ pub struct Table<T> {
     class: usize,
     slots: Vec<Slot<T>>,
     free: Vec<usize>,
+    most: usize,
 }
 
 impl<T> Table<T> {
     pub const fn new(class: usize) -> Table<T> {
         assert!(class > 0 && class < 16);
-        Table { class, slots: Vec::new(), free: Vec::new() }
+        Table { class, slots: Vec::new(), free: Vec::new(), most: MOST }
+    }
+
+    /// Bounds the objects that there may be at once.
+    pub fn set_most(&mut self, most: usize) {
+        self.most = most;
+    }
+
+    /// Makes room for one more. Asked before an object is made, so that nothing has happened where there is none. Of
+    /// memory it asks only when the table grows: by half of what is left at most.
+    ///
+    /// # Errors
+    /// NO_MEM: as many as there may be, or no memory for another.
+    #[inline]
+    pub fn room(&mut self) -> Result<(), Error> {
+        let len = self.slots.len();
+        match self.free.is_empty() && len >= self.slots.capacity().min(self.most) {
+            false => Ok(()),
+            true => self.grow(),
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self) -> Result<(), Error> {
+        let (len, (name, each)) = (self.slots.len(), KINDS[self.class]);
+        if len >= self.most {
+            let text = format!(
+                "there are {len} {name}, which is the most that a process may have at once (WEFT_OBJECTS, at most {MOST}): \
+                 free some"
+            );
+            return Err(Error::new(MPI_ERR_NO_MEM, text));
+        }
+        let each = each + size_of::<Slot<T>>() as u64;
+        let mut more = len.max(16).min(self.most - len);
+        if more as u64 * each > UNASKED {
+            let left = memory_left();
+            more = more.min((left.saturating_sub(SPARED) / 2 / each) as usize);
+            if more == 0 {
+                return Err(no_memory(len, name, each, left));
+            }
+        }
+        self.slots.try_reserve_exact(more).map_err(|_| no_memory(len, name, each, memory_left()))
     }
 
     /// Keeps an object; its handle.
@@ -103,9 +178,36 @@ impl<T> Table<T> {
     }
 }
 
+#[cold]
+fn no_memory(len: usize, name: &str, each: u64, left: u64) -> Error {
+    let text = format!(
+        "there are {len} {name}, and no memory for more: {left} bytes are left for this process by the machine, its control \
+         group and ulimit -v, of which {SPARED} are spared, and each may take {each}: free some"
+    );
+    Error::new(MPI_ERR_NO_MEM, text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn there_is_room_again_when_some_are_freed() {
+        let mut table = Table::new(2);
+        table.set_most(20);
+        let mut handles = Vec::new();
+        while table.room().is_ok() {
+            handles.push(table.insert(()));
+        }
+        assert_eq!(handles.len(), 20);
+        let error = table.room().expect_err("full");
+        assert_eq!(error.class(), MPI_ERR_NO_MEM);
+        assert!(error.text().starts_with("there are 20 groups, which is the most"), "{error:?}");
+        table.remove(handles[7]);
+        assert!(table.room().is_ok());
+        table.insert(());
+        assert!(table.room().is_err());
+    }
 
     #[test]
     fn freed_and_foreign_handles_are_found_out() {

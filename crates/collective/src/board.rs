@@ -22,7 +22,7 @@ use crate::gate::{Gate, Turn};
 use crate::link::share_memory;
 use crate::posted::Posted;
 use crate::posts::Posts;
-use crate::said::Said;
+use crate::said::{Said, no_memory};
 use crate::shared::Desks;
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
@@ -107,6 +107,8 @@ pub struct Made<F: Fabric> {
 impl<F: Fabric> Drop for Made<F> {
     fn drop(&mut self) {
         let fabric = self.endpoint.fabric();
+        let flags = self.inboxes.iter().flatten().chain([&self.flag]);
+        flags.for_each(|flag| fabric.counters().release(flag.local));
         fabric.withdraw(self.mine);
         if let Some(central) = self.central {
             fabric.withdraw(central);
@@ -144,7 +146,7 @@ impl<F: Fabric> Board<F> {
         let made = match self.made.get() {
             Some(made) => made,
             None => {
-                let made = Made::make(link).await?;
+                let made = Made::make(link, epoch - 1).await?;
                 self.made.get_or_init(|| made)
             }
         };
@@ -153,19 +155,31 @@ impl<F: Fabric> Board<F> {
 }
 
 impl<F: Fabric> Made<F> {
-    async fn make(link: &Link<F>) -> Result<Made<F>, Fault> {
+    /// `before`: meetings that had numbers already, in operations for which no rank got memory.
+    async fn make(link: &Link<F>, before: u64) -> Result<Made<F>, Fault> {
         let (size, fabric) = (link.size(), link.endpoint.fabric());
         // By name, the central algorithms can be had across nodes, too.
         let near = share_memory(fabric, &link.members);
         let allocate = |len| if near { fabric.allocate_on_node(len) } else { fabric.allocate(len) };
         let inboxes = if size == 2 { 2 * INBOX_SIZE } else { 0 };
-        let mine = allocate(INBOX + inboxes)?;
+        let mine = allocate(INBOX + inboxes).ok();
         let central = match link.rank {
-            0 => Some(allocate(SLOT * (1 + 2 * size))?),
+            0 => allocate(SLOT * (1 + 2 * size)).ok(),
             _ => None,
         };
-        let center = central.map_or(RemoteAddr::default(), |c| c.remote);
-        let said = Said::by_all(link, &[mine.remote.words(), center.words()].concat()).await?;
+        let has = mine.is_some() && (link.rank > 0 || central.is_some());
+        if let Some(central) = &central {
+            central.local.fill(&(before * size as u64).to_ne_bytes());
+        }
+        let words =
+            |region: Option<Region>| region.map_or(RemoteAddr::default(), |r| r.remote).words();
+        let facts = [&words(mine)[..], &words(central), &[u64::from(has)]].concat();
+        let said = Said::by_all(link, &facts).await?;
+        let all = (0..size).all(|rank| said.word(rank, 2 * RemoteAddr::WORDS) == 1);
+        let Some(mine) = mine.filter(|_| all) else {
+            mine.into_iter().chain(central).for_each(|region| fabric.withdraw(region));
+            return Err(no_memory());
+        };
         let ranks = (0..size).map(|rank| said.addr(rank, 0)).collect();
         let arrivals = said.addr(0, RemoteAddr::WORDS);
         let flag = fabric.flag(&mine, 0, true);
@@ -277,6 +291,17 @@ impl<F: Fabric> Made<F> {
         let mut bytes = [0; 8];
         before.sge().read(&mut bytes);
         Ok(u64::from_ne_bytes(bytes) + 1 == epoch * self.size as u64)
+    }
+
+    /// Counts meetings as over that had numbers and do not take place, on all ranks alike.
+    pub async fn skip(&self, link: &Link<F>, meetings: u64) -> Result<(), Fault> {
+        if link.rank > 0 || meetings == 0 {
+            return Ok(());
+        }
+        let (me, count, before) =
+            (link.members[0] as usize, meetings * self.size as u64, link.stage(8));
+        let result = before.sge();
+        self.finish(|fabric, done| fabric.fetch_add(me, self.arrivals, count, result, done)).await
     }
 
     /// Reads all contributions, `SLOT` bytes each, in the order of ranks.

@@ -26,6 +26,8 @@ pub struct Ground<F: Fabric> {
     casts: Gate<F>,
     /// Its levels may not use multicast.
     no_multicast: Cell<bool>,
+    /// It gets no memory that its ranks share.
+    lean: Cell<bool>,
     cast: RefCell<Option<Rc<Multicast<Endpoint<F>>>>>,
 }
 
@@ -43,6 +45,7 @@ impl<F: Fabric> Ground<F> {
             compositions: Gate::default(),
             casts: Gate::default(),
             no_multicast: Cell::default(),
+            lean: Cell::default(),
             cast: RefCell::default(),
         }
     }
@@ -59,6 +62,7 @@ impl<F: Fabric> Ground<F> {
         let ground = Ground::new(self.arena.clone());
         ground.select(self.selection());
         ground.no_multicast.set(self.no_multicast.get());
+        ground.lean.set(self.lean.get());
         ground
     }
 
@@ -70,6 +74,16 @@ impl<F: Fabric> Ground<F> {
     /// Unless [`Ground::forbid_multicast`] was called.
     pub fn may_multicast(&self) -> bool {
         !self.no_multicast.get()
+    }
+
+    /// Says whether it does without memory that its ranks share, as where there are very many communicators: algorithms
+    /// that send messages are chosen then. The same on all ranks, before the first operation.
+    pub fn set_lean(&self, lean: bool) {
+        self.lean.set(lean);
+    }
+
+    pub fn is_lean(&self) -> bool {
+        self.lean.get()
     }
 
     /// What the levels of its two-level algorithms choose by.

@@ -88,7 +88,7 @@ impl<F: Fabric> Levels<F> {
         let level = |ranks: &mut dyn Iterator<Item = usize>, me, bit, nodes, crowd| {
             let members: Rc<[u32]> = ranks.map(|rank| link.members[rank]).collect();
             let site = Site {
-                together: share_memory(fabric, &members),
+                together: share_memory(fabric, &members) && !ground.is_lean(),
                 nodes,
                 crowd,
                 // Within a node memory serves; datagrams would reach other nodes, too.

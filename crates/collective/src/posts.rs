@@ -190,6 +190,8 @@ impl<F: Fabric> Drop for Posts<F> {
             // Who has read everything writes no more here; where ranks counted differently, nobody knows.
             let free = broken.get().is_none() && unread.borrow().iter().all(read);
             if free {
+                let flags = peers.iter().flat_map(|peer| [peer.told, peer.read]);
+                flags.for_each(|flag| fabric.counters().release(flag.local));
                 fabric.withdraw(mine);
             }
             free

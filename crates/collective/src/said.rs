@@ -3,6 +3,15 @@
 use crate::{Link, allgather};
 use weft_fabric::{Fabric, Fault, RemoteAddr, Sge, Staging};
 
+/// No memory for what the ranks of a communicator share: on one of them, so that all do without.
+#[cold]
+pub(crate) fn no_memory() -> Fault {
+    Fault::system("making memory for collective operations, on one of the ranks", NO_MEMORY)
+}
+
+/// ENOMEM of Linux.
+const NO_MEMORY: i32 = 12;
+
 /// What the ranks have said, a record each.
 pub(crate) struct Said {
     memory: Staging,

@@ -40,7 +40,7 @@ pub use shown::Shown;
 
 use crate::board::Visit;
 use crate::distance::Distance;
-use crate::said;
+use crate::said::{self, no_memory};
 use crate::{Board, Link};
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
@@ -208,11 +208,25 @@ impl<F: Fabric> Board<F> {
         let (turn, epoch) = self.enter_for(link, meetings + u64::from(first)).await?;
         let next = Cell::new(epoch);
         if first {
-            let made = Made::make(link, &turn, epoch, self.desks.many.take()).await?;
-            next.set(epoch + 1);
-            let _ = self.desks.made.set(made);
+            let many = self.desks.many.take();
+            match Made::make(link, &turn, epoch, many).await? {
+                Some(made) => {
+                    next.set(epoch + 1);
+                    let _ = self.desks.made.set(made);
+                }
+                None => {
+                    // Others have begun already where they do not wait for each other: they fail as well.
+                    self.desks.begun.set(!self.is_in_turn());
+                    self.desks.many.set(many);
+                    turn.skip(link, meetings).await?;
+                    return Err(no_memory());
+                }
+            }
         }
-        let desks = self.desks.made.get().expect("made by the first operation in turn");
+        let Some(desks) = self.desks.made.get() else {
+            turn.skip(link, meetings).await?;
+            return Err(no_memory());
+        };
         let span = span.max(1).next_multiple_of(STEP).min(desks.half);
         let put = Cell::default();
         Ok(Hall { link, turn, desks, soon: false, span, far, put, next })

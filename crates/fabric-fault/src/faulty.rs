@@ -77,6 +77,14 @@ impl<F: Fabric> Faulty<F> {
         Ok(())
     }
 
+    /// Fails where the fabric's memory would be used up.
+    fn take_memory(&self) -> Result<(), Fault> {
+        if self.chance(self.plan.memory_failure) {
+            return Err(Fault::system("allocating memory of the fabric", ENOMEM));
+        }
+        Ok(())
+    }
+
     pub(crate) fn tick(&self) -> u64 {
         self.clock.set(self.clock.get() + 1);
         self.clock.get()
@@ -162,6 +170,7 @@ impl<F: Fabric> Fabric for Faulty<F> {
     }
 
     fn allocate(&self, len: usize) -> Result<Region, Fault> {
+        self.take_memory()?;
         self.inner.allocate(len)
     }
 
@@ -180,10 +189,12 @@ impl<F: Fabric> Fabric for Faulty<F> {
     }
 
     fn allocate_on_node(&self, len: usize) -> Result<Region, Fault> {
+        self.take_memory()?;
         self.inner.allocate_on_node(len)
     }
 
     fn allocate_spare(&self, len: usize) -> Result<Region, Fault> {
+        self.take_memory()?;
         self.inner.allocate_spare(len)
     }
 

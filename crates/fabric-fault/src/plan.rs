@@ -23,6 +23,8 @@ pub struct Plan {
     /// The program's memory cannot be registered (the limit on locked memory): it cannot be exposed,
     /// nor read into, unless it is so short that it could go through a buffer.
     pub registration_failure: f64,
+    /// The fabric has no memory for a region.
+    pub memory_failure: f64,
     /// Bytes that are placed as one packet, if `reorder`. Zero: 4096.
     pub mtu: usize,
     /// Writes are placed packet by packet in random order, each in pieces in random order.
@@ -43,6 +45,7 @@ impl Default for Plan {
             message_delay: 0.0,
             completion_delay: 0.0,
             registration_failure: 0.0,
+            memory_failure: 0.0,
             mtu: 4096,
             reorder: false,
             claim_order: false,
@@ -66,7 +69,8 @@ impl fmt::Display for PlanError {
 impl std::error::Error for PlanError {}
 
 const NAMES: &str = "seed, multicast_loss, multicast_duplicate, multicast_delay, message_delay, \
-                     completion_delay, registration_failure, mtu, reorder or claim_order, as name=value";
+                     completion_delay, registration_failure, memory_failure, mtu, reorder or claim_order, as \
+                     name=value";
 
 impl FromStr for Plan {
     type Err = PlanError;
@@ -94,6 +98,7 @@ impl FromStr for Plan {
                 "message_delay" => plan.message_delay = chance()?,
                 "completion_delay" => plan.completion_delay = chance()?,
                 "registration_failure" => plan.registration_failure = chance()?,
+                "memory_failure" => plan.memory_failure = chance()?,
                 "mtu" => plan.mtu = whole()? as usize,
                 "reorder" => plan.reorder = switch()?,
                 "claim_order" => plan.claim_order = switch()?,

@@ -60,7 +60,7 @@ impl<F: Fabric> Comm<F> {
             nodes.sort_unstable();
             let crowds = nodes.chunk_by(|a, b| a == b).map(<[usize]>::len);
             Site {
-                together: share_memory(fabric, members),
+                together: share_memory(fabric, members) && !self.ground.is_lean(),
                 nodes: crowds.clone().count(),
                 crowd: crowds.max().unwrap_or(0),
                 multicast: if self.ground.may_multicast() { multicast } else { 0 },

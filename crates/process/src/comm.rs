@@ -57,6 +57,17 @@ pub struct Comm<F: Fabric> {
     pub errhandler: Cell<usize>,
     /// Collective operations that the program started on it; the layer above counts.
     pub started: Cell<u64>,
+    /// Its part of what [`Engine::set_roomy`] bounds.
+    roomy: OnceCell<Roomy>,
+}
+
+/// One of the communicators that may have memory that their ranks share, counted until it is gone.
+struct Roomy(Rc<Cell<usize>>);
+
+impl Drop for Roomy {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
 }
 
 /// So many lanes of a communicator may multicast. A request is freed by each rank when it likes, so that
@@ -76,7 +87,7 @@ pub(crate) mod tags {
     pub const NUMBERS: i32 = (1 << 27) - 1;
     /// The number is that of a nonblocking operation.
     pub const BACKGROUND: i32 = 1 << 27;
-    /// The number is that of a persistent operation's initialization.
+    /// The number is that of a persistent operation among those that were initialized.
     pub const LANES: i32 = 1 << 28;
     /// Between the groups of an intercommunicator.
     pub const BRIDGE: i32 = 1 << 29;
@@ -113,7 +124,25 @@ impl<F: Fabric> Comm<F> {
             buffer: OnceCell::new(),
             errhandler: Cell::new(0),
             started: Cell::new(0),
+            roomy: OnceCell::new(),
         })
+    }
+
+    /// A new communicator, as all agreed on it.
+    pub(crate) fn agreed(
+        engine: &Rc<Engine<F>>,
+        (id, lean): (u64, bool),
+        group: Group,
+        remote: Option<Group>,
+    ) -> Rc<Comm<F>> {
+        let comm = Comm::new(engine, id, group, remote, "");
+        comm.ground.set_lean(lean);
+        if !lean {
+            let roomy = engine.roomy();
+            roomy.set(roomy.get() + 1);
+            let _ = comm.roomy.set(Roomy(roomy.clone()));
+        }
+        comm
     }
 
     /// MPI_COMM_WORLD.
@@ -222,6 +251,7 @@ impl<F: Fabric> Comm<F> {
             let view = Comm::new(&self.engine, self.id, group, remote, "");
             view.numbers.set(tags::BACKGROUND);
             view.ground.board.set_in_turn(false);
+            view.ground.set_lean(self.ground.is_lean());
             view.select(self.selection());
             view
         })
@@ -234,11 +264,9 @@ impl<F: Fabric> Comm<F> {
     pub fn lane(&self) -> Rc<Comm<F>> {
         let (group, remote) = (self.group.clone(), self.remote.clone());
         let lane = Comm::new(&self.engine, self.id, group, remote, "");
-        let sequence = self.sequence.get();
-        self.sequence.set(sequence.wrapping_add(1));
-        lane.lane.set(Some((sequence & tags::NUMBERS as u32) as i32 | tags::LANES));
-        // Counted alike on all ranks: algorithms are chosen by it.
+        // Counted alike on all ranks: algorithms are chosen by it, too.
         let made = self.lanes_made.replace(self.lanes_made.get() + 1);
+        lane.lane.set(Some(made as i32 & tags::NUMBERS | tags::LANES));
         if made < CASTING_LANES {
             let mut lanes = self.lanes.borrow_mut();
             // Of one that its request has left, and that has not multicast, nothing is to be ended.
@@ -248,6 +276,7 @@ impl<F: Fabric> Comm<F> {
             lane.ground.forbid_multicast();
         }
         lane.ground.board.set_in_turn(false);
+        lane.ground.set_lean(self.ground.is_lean());
         lane.select(self.selection());
         lane
     }

@@ -4,7 +4,7 @@
 //! it is. Where there are two groups, both leaders give one and the larger counts. All agree, too, whether each
 //! process has room for one more: else none of them gets it.
 
-use crate::agreement::{Agreement, Making, Name};
+use crate::agreement::{Agreement, Making, Means, Name};
 use crate::topology::{Edge, Topology};
 use crate::{Comm, Engine, Error, Group, class};
 use std::rc::Rc;
@@ -17,6 +17,8 @@ type Words = [u64; 3];
 
 /// In place of a number: this process has no room for another communicator.
 const NO_ROOM: u64 = u64::MAX;
+/// Beside a number: it has no memory to share for it.
+const LEAN: u64 = 1 << 63;
 
 impl<F: Fabric> Comm<F> {
     /// A communicator of the same groups (MPI_Comm_dup). Rank 0 numbers it; one broadcast.
@@ -26,8 +28,8 @@ impl<F: Fabric> Comm<F> {
         let (group, remote) = (self.group().clone(), self.remote().cloned());
         let topology = self.topology.borrow().clone();
         async move {
-            let id = agree_on(&links, &engine).await?;
-            let copy = Comm::new(&engine, id, group, remote, "");
+            let agreed = agree_on(&links, &engine).await?;
+            let copy = Comm::agreed(&engine, agreed, group, remote);
             *copy.topology.borrow_mut() = topology;
             Ok(copy)
         }
@@ -183,13 +185,13 @@ fn founded<F: Fabric>(
     async move {
         let me = group.rank_of(engine.rank() as u32).expect("only members call");
         let (agreement, members) = (Agreement::new(&engine, name), group.ranks());
-        let refusal = engine.refusal();
-        let refuses = agreement.largest(members, (0, me), refuser(&engine, &refusal)).await?;
-        let said = [engine.new_context(), refuses].map(u64::to_le_bytes).concat();
+        let (means, refusal) = engine.means();
+        let means = agreement.largest(members, (0, me), means.0).await?;
+        let said = [engine.new_context(), means].map(u64::to_le_bytes).concat();
         let said = agreement.broadcast(members, (0, me), said).await?;
-        let [id, refuses] = numbers(&said)?;
-        settle(refuses, refusal)?;
-        Ok(Comm::new(&engine, id, group, None, ""))
+        let [id, means] = numbers(&said)?;
+        let lean = Means(means).settle(refusal)?;
+        Ok(Comm::agreed(&engine, (id, lean), group, None))
     }
 }
 
@@ -201,29 +203,14 @@ pub(crate) fn numbers<const N: usize>(said: &[u8]) -> Result<[u64; N], Error> {
     Ok(words.map(u64::from_le_bytes))
 }
 
-/// What this process says of its room: 0, or who it is, from 1 on.
-pub(crate) fn refuser<F: Fabric>(engine: &Engine<F>, refusal: &Option<Error>) -> u64 {
-    refusal.as_ref().map_or(0, |_| engine.rank() as u64 + 1)
-}
-
-/// Ends the making where `refuses` has no room, with this process's own reason if it has one.
-pub(crate) fn settle(refuses: u64, refusal: Option<Error>) -> Result<(), Error> {
-    if refuses == 0 {
-        return Ok(());
-    }
-    Err(refusal.unwrap_or_else(|| {
-        let text = format!(
-            "process {} of the world has no room for another communicator, so nobody gets one",
-            refuses - 1
-        );
-        Error::new(class::NO_MEM, text)
-    }))
-}
-
-/// The number that this process gives, and why it gives none.
+/// What this process says when it gives a number: the number and its means ([`LEAN`], [`NO_ROOM`]), and why it gives none.
 fn offered<F: Fabric>(engine: &Engine<F>) -> (u64, Option<Error>) {
-    let refusal = engine.refusal();
-    (if refusal.is_some() { NO_ROOM } else { engine.new_context() }, refusal)
+    let (means, refusal) = engine.means();
+    match means {
+        Means::ALL => (engine.new_context(), refusal),
+        Means::LEAN => (engine.new_context() | LEAN, refusal),
+        _ => (NO_ROOM, refusal),
+    }
 }
 
 /// The new communicator of the members at these places of each group. `None` if there is nobody of the
@@ -235,21 +222,25 @@ fn meet<F: Fabric>(
     (mine, theirs): (Vec<usize>, Option<Vec<usize>>),
     refusal: Option<Error>,
 ) -> Result<Option<Rc<Comm<F>>>, Error> {
-    let mut id = all.mine[mine[0]][2];
-    let without = |said: &[Words], places: &[usize], group: &Group| {
-        let place = places.iter().find(|&&place| said[place][2] == NO_ROOM)?;
-        Some(u64::from(group.ranks()[*place]) + 1)
+    let means = |said: &[Words], places: &[usize], group: &Group| {
+        let each = places.iter().map(|&place| match said[place][2] {
+            NO_ROOM => Means::none(group.ranks()[place] as usize),
+            number if number & LEAN != 0 => Means::LEAN,
+            _ => Means::ALL,
+        });
+        each.max().unwrap_or(Means::ALL)
     };
-    let mut refuses = without(&all.mine, &mine, group);
+    let mut id = all.mine[mine[0]][2] & !LEAN;
+    let mut least = means(&all.mine, &mine, group);
     let mut other = None;
     if let (Some(said), Some(places)) = (&all.theirs, theirs) {
         let Some(&first) = places.first() else { return Ok(None) };
-        id = id.max(said[first][2]);
-        refuses = refuses.or_else(|| without(said, &places, remote));
+        id = id.max(said[first][2] & !LEAN);
+        least = least.max(means(said, &places, remote));
         other = Some(remote.include(&places));
     }
-    settle(refuses.unwrap_or(0), refusal)?;
-    Ok(Some(Comm::new(engine, id, group.include(&mine), other, "")))
+    let lean = least.settle(refusal)?;
+    Ok(Some(Comm::agreed(engine, (id, lean), group.include(&mine), other)))
 }
 
 /// The larger of two numbers, each for itself.
@@ -266,15 +257,15 @@ impl Reduce for Largest {
     }
 }
 
-/// A new context number, the same on every rank.
+/// A new context number, and whether the communicator is to be lean, the same on every rank.
 pub(crate) async fn agree_on<F: Fabric>(
     (link, bridge): &(Link<F>, Option<Link<F>>),
     engine: &Engine<F>,
-) -> Result<u64, Error> {
-    let refusal = engine.refusal();
+) -> Result<(u64, bool), Error> {
+    let (means, refusal) = engine.means();
     let [mine, all, other] = [link.stage(16), link.stage(16), link.stage(16)];
     let id = if link.rank == 0 { engine.new_context() } else { 0 };
-    fill(mine.sge(), [id, refuser(engine, &refusal)]);
+    fill(mine.sge(), [id, means.0]);
     allreduce::pairwise_exchange(link, mine.sge(), all.sge(), &Largest).await?;
     if let Some(bridge) = bridge {
         if link.rank == 0 {
@@ -283,9 +274,8 @@ pub(crate) async fn agree_on<F: Fabric>(
         }
         bcast::binomial(link, 0, all.sge()).await?;
     }
-    let [id, refuses] = words(&all.sge());
-    settle(refuses, refusal)?;
-    Ok(id)
+    let [id, means] = words(&all.sge());
+    Ok((id, Means(means).settle(refusal)?))
 }
 
 /// Numbers as [`words`] reads them.

@@ -1,7 +1,7 @@
 //! The progress engine: one loop drives a blocking call, the fabric, and what runs beside it.
 
 use crate::Error;
-use crate::agreement::Mailbox;
+use crate::agreement::{Mailbox, Means};
 use crate::helping::Helping;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -56,6 +56,9 @@ pub struct Engine<F: Fabric> {
     next_immediate: Cell<u32>,
     mailbox: Mailbox,
     room: RefCell<Option<Room>>,
+    /// Communicators that may have memory that their ranks share, and how many there may be.
+    roomy: Rc<Cell<usize>>,
+    roomy_most: Cell<usize>,
     /// Threads of this process that sleep in a wait, or look for the last time before.
     waiting: Cell<u32>,
     pub(crate) helping: Helping<F>,
@@ -96,6 +99,8 @@ impl<F: Fabric> Engine<F> {
             next_immediate: Cell::new(1),
             mailbox: Mailbox::default(),
             room: RefCell::default(),
+            roomy: Rc::default(),
+            roomy_most: Cell::new(usize::MAX),
             waiting: Cell::new(0),
             helping: Helping::default(),
         })
@@ -124,9 +129,23 @@ impl<F: Fabric> Engine<F> {
         *self.room.borrow_mut() = Some(Box::new(room));
     }
 
-    /// Why this process can have no further communicator, if so.
-    pub(crate) fn refusal(&self) -> Option<Error> {
-        self.room.borrow().as_ref().and_then(|room| room().err())
+    /// Bounds the communicators of this process whose collective operations may have memory that their ranks share, some
+    /// 0.7 MiB each; those that are made beyond send messages. Not bounded, if not called.
+    pub fn set_roomy(&self, most: usize) {
+        self.roomy_most.set(most);
+    }
+
+    pub(crate) fn roomy(&self) -> &Rc<Cell<usize>> {
+        &self.roomy
+    }
+
+    /// What this process has for another communicator, and why it has nothing, if so.
+    pub(crate) fn means(&self) -> (Means, Option<Error>) {
+        match self.room.borrow().as_ref().and_then(|room| room().err()) {
+            Some(refusal) => (Means::none(self.rank()), Some(refusal)),
+            None if self.roomy.get() >= self.roomy_most.get() => (Means::LEAN, None),
+            None => (Means::ALL, None),
+        }
     }
 
     /// What has arrived for agreements on new communicators.

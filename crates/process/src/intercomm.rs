@@ -6,8 +6,8 @@
 //!            v v v              v                   3. each tells its group
 //! ```
 
-use crate::agreement::{Agreement, Making, Name};
-use crate::creation::{agree_on, fill, numbers, refuser, settle, words};
+use crate::agreement::{Agreement, Making, Means, Name};
+use crate::creation::{agree_on, fill, numbers, words};
 use crate::{Comm, Engine, Error, Group, class};
 use std::rc::Rc;
 use weft_collective::bcast;
@@ -78,7 +78,7 @@ impl<F: Fabric> Comm<F> {
             };
             // The leader's wish counts for its group. The first ranks differ, so that equal wishes are
             // put in order, too.
-            let id = agree_on(&links, &engine).await?;
+            let agreed = agree_on(&links, &engine).await?;
             let [mine, theirs, verdict] = [link.stage(16), link.stage(16), link.stage(8)];
             if link.rank == 0 {
                 fill(mine.sge(), [u64::from(high), u64::from(group.ranks()[0])]);
@@ -89,7 +89,7 @@ impl<F: Fabric> Comm<F> {
             bcast::binomial(link, 0, verdict.sge()).await?;
             let [before] = words(&verdict.sge());
             let all = if before != 0 { group.union(&remote) } else { remote.union(&group) };
-            Ok(Comm::new(&engine, id, all, None, ""))
+            Ok(Comm::agreed(&engine, agreed, all, None))
         }
     }
 }
@@ -104,23 +104,23 @@ async fn introduced<F: Fabric>(
 ) -> Result<Rc<Comm<F>>, Error> {
     let me = group.rank_of(engine.rank() as u32).expect("only members call");
     let (within, members) = (Agreement::new(&engine, local), group.ranks());
-    let refusal = engine.refusal();
-    let refuses = within.largest(members, (leader, me), refuser(&engine, &refusal)).await?;
+    let (means, refusal) = engine.means();
+    let means = within.largest(members, (leader, me), means.0).await?;
     let mut said = Vec::new();
     if let Some(Meeting { name, other }) = meeting.filter(|_| me == leader) {
         let there = Agreement::new(&engine, name);
         let id = engine.new_context();
         let list = members.iter().flat_map(|rank| rank.to_le_bytes());
-        let head = [id, refuses].map(u64::to_le_bytes);
+        let head = [id, means].map(u64::to_le_bytes);
         let told = there.tell(other, &head.concat().into_iter().chain(list).collect::<Vec<_>>());
         said = there.hear(other).await?;
         there.left(told).await?;
-        let [theirs, cannot] = numbers(&said)?;
-        let head = [id.max(theirs), refuses.max(cannot)].map(u64::to_le_bytes);
+        let [theirs, other_means] = numbers(&said)?;
+        let head = [id.max(theirs), means.max(other_means)].map(u64::to_le_bytes);
         said[..16].copy_from_slice(head.as_flattened());
     }
     let said = within.broadcast(members, (leader, me), said).await?;
-    let [id, refuses] = numbers(&said)?;
+    let [id, means] = numbers(&said)?;
     let (list, _) = said[16..].as_chunks();
     let remote = Group::new(list.iter().map(|rank| u32::from_le_bytes(*rank)).collect::<Vec<_>>());
     let both = group.intersection(&remote);
@@ -129,6 +129,6 @@ async fn introduced<F: Fabric>(
             format!("process {twice} of the world is in both groups, which must be disjoint");
         return Err(Error::new(class::GROUP, text));
     }
-    settle(refuses, refusal)?;
-    Ok(Comm::new(&engine, id, group, Some(remote), ""))
+    let lean = Means(means).settle(refusal)?;
+    Ok(Comm::agreed(&engine, (id, lean), group, Some(remote)))
 }

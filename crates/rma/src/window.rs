@@ -151,7 +151,15 @@ impl<F: Fabric> Window<F> {
                 words
             }
         };
-        let told = gather(&comm, words).await?;
+        let told = match gather(&comm, words).await {
+            Ok(told) => told,
+            Err(error) => {
+                if let Ok((mine, _)) = made {
+                    mine.give_back(fabric);
+                }
+                return Err(error);
+            }
+        };
         let all: Option<Box<[Shown]>> =
             told.iter().map(|&words| Shown::decode(words, size)).collect();
         let (mine, control) = made?;

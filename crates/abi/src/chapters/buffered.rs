@@ -6,7 +6,7 @@
 //!                                                  MPI_*_flush, detach: until none of its own is left
 //! ```
 
-use crate::arguments::{BUF, buffer, comm, destination, not_null, store, tag};
+use crate::arguments::{BUF, buffer, comm, destination, not_null, room_for_request, store, tag};
 use crate::chapters::messages::persist;
 use crate::chapters::sessions::session;
 use crate::constants::*;
@@ -136,7 +136,7 @@ impl Attached {
         attach: &str,
         request: *mut Request,
     ) -> Result<(), Error> {
-        not_null(request, "request")?;
+        room_for_request(request)?;
         self.there(attach)?;
         let object = RequestObject {
             active: Some(Active::External(Rc::new(self.flushing()))),
@@ -422,7 +422,7 @@ pub(crate) unsafe fn ibsend(
 ) -> Result<(), Error> {
     // SAFETY: the caller's arguments.
     unsafe {
-        not_null(request, "request")?;
+        room_for_request(request)?;
         bsend(buf, count, datatype, dest, tag_, handle)?;
         let object = RequestObject {
             active: Some(Active::Done(weft_process::Status::default())),
@@ -447,7 +447,7 @@ pub(crate) unsafe fn bsend_init(
     let comm = comm(handle)?;
     let to = destination(&comm, dest, "dest")?;
     let tag = tag(tag_, "tag")?;
-    not_null(request, "request")?;
+    room_for_request(request)?;
     // SAFETY: the caller's buffer stays while the request is active.
     unsafe {
         let data = buffer(buf, count, datatype, BUF)?;

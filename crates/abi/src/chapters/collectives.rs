@@ -1,7 +1,7 @@
 //! Collective communication (MPI 5.0, chapter 6): each operation once, run in place, in the
 //! background, or again and again.
 
-use crate::arguments::{buffer, comm, count, not_null, optional_info, root};
+use crate::arguments::{buffer, comm, count, optional_info, root};
 use crate::chapters::messages::{persist, start};
 use crate::constants::*;
 use crate::error::Error;
@@ -121,7 +121,7 @@ macro_rules! operation {
             $($arg: $ty,)*
             request: *mut Request,
         ) -> Result<(), Error> {
-            not_null(request, "request")?;
+            crate::arguments::room_for_request(request)?;
             // SAFETY: the caller's buffers stay until the request is over.
             unsafe {
                 let Ready { comm, by, make } = $prepare($($arg),*)?;
@@ -136,7 +136,7 @@ macro_rules! operation {
             info: Info,
             request: *mut Request,
         ) -> Result<(), Error> {
-            not_null(request, "request")?;
+            crate::arguments::room_for_request(request)?;
             optional_info(info)?;
             // SAFETY: the caller's buffers stay while the request is active.
             unsafe {

@@ -1,7 +1,8 @@
 //! Communicators (MPI 5.0, chapter 7): made, compared, named, freed.
 
 use crate::arguments::{
-    comm, group, intracomm, named_comm, not_null, optional_info, store, store_text, text,
+    comm, group, intracomm, named_comm, not_null, optional_info, room_for_request, store,
+    store_text, text,
 };
 use crate::chapters::{caching, hints};
 use crate::constants::*;
@@ -39,6 +40,7 @@ pub(crate) unsafe fn comm_compare(a: Comm, b: Comm, result: *mut c_int) -> Resul
 pub(crate) unsafe fn comm_group(handle: Comm, to: *mut Group) -> Result<(), Error> {
     not_null(to, "group")?;
     let group = comm(handle)?.group().clone();
+    state().groups.borrow_mut().room()?;
     let handle = state().groups.borrow_mut().insert(group);
     // SAFETY: the caller's pointer.
     unsafe { store(to, Group(handle), "group") }
@@ -131,7 +133,7 @@ unsafe fn idup(
     request: *mut Request,
 ) -> Result<(), Error> {
     not_null(newcomm, "newcomm")?;
-    not_null(request, "request")?;
+    room_for_request(request)?;
     let old = comm(handle)?;
     let attributes = std::cell::RefCell::default();
     caching::copy_attributes(handle, MPI_COMM_NULL.0, &old.attributes, &attributes)?;

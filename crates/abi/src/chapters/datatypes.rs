@@ -33,6 +33,7 @@ fn old(handle: Datatype) -> Result<Type, Error> {
 /// `to` is NULL or may be written.
 unsafe fn give(to: *mut Datatype, made: Result<Type, weft_datatype::Error>) -> Result<(), Error> {
     not_null(to, "newtype")?;
+    state().types.borrow_mut().room()?;
     // SAFETY: not NULL.
     unsafe { store(to, keep(made?), "newtype") }
 }

@@ -30,6 +30,7 @@ unsafe fn create(
     }
     sweep();
     let object = ErrhandlerObject { function, users: 1 };
+    state().errhandlers.borrow_mut().room()?;
     let handle = state().errhandlers.borrow_mut().insert(object);
     // SAFETY: not NULL.
     unsafe { store(to, Errhandler(handle), "errhandler") }

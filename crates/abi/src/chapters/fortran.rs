@@ -110,6 +110,7 @@ pub(crate) unsafe fn abi_get_info(to: *mut Info) -> Result<(), Error> {
     for name in ["aint", "count", "offset"] {
         info.set(&format!("mpi_{name}_size"), &size_of::<i64>().to_string());
     }
+    state().infos.borrow_mut().room()?;
     let handle = state().infos.borrow_mut().insert(info);
     // SAFETY: not NULL.
     unsafe { store(to, Info(handle), "info") }

@@ -1,6 +1,6 @@
 //! Generalized requests: operations of the program under MPI's wait and test (MPI 5.0, section 13.2).
 
-use crate::arguments::not_null;
+use crate::arguments::room_for_request;
 use crate::callback::Callback;
 use crate::chapters::requests::bad_request;
 use crate::constants::*;
@@ -108,7 +108,7 @@ pub(crate) unsafe fn grequest_start(
     request: *mut Request,
 ) -> Result<(), Error> {
     engine()?;
-    not_null(request, "request")?;
+    room_for_request(request)?;
     let functions = [
         (query.address(), "query_fn"),
         (free.address(), "free_fn"),

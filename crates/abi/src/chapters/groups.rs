@@ -110,6 +110,7 @@ pub(crate) unsafe fn group_difference(a: Group, b: Group, to: *mut Group) -> Res
 /// `to` is NULL or may be written.
 unsafe fn store_group(to: *mut Group, made: weft_process::Group) -> Result<(), Error> {
     not_null(to, "newgroup")?;
+    state().groups.borrow_mut().room()?;
     // SAFETY: not NULL.
     unsafe { store(to, keep(made), "newgroup") }
 }

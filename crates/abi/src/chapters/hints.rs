@@ -92,6 +92,7 @@ pub(crate) unsafe fn comm_get_info(handle: Comm, to: *mut Info) -> Result<(), Er
             used.set(&key, value);
         }
     }
+    state().infos.borrow_mut().room()?;
     let handle = state().infos.borrow_mut().insert(used);
     // SAFETY: the caller's pointer.
     unsafe { store(to, Info(handle), "info_used") }

@@ -12,6 +12,7 @@ use weft_process::{KEY_MAX, VALUE_MAX};
 /// `to` is NULL or may be written.
 unsafe fn keep(to: *mut Info, made: weft_process::Info, argument: &str) -> Result<(), Error> {
     not_null(to, argument)?;
+    state().infos.borrow_mut().room()?;
     let handle = state().infos.borrow_mut().insert(made);
     // SAFETY: not NULL.
     unsafe { store(to, Info(handle), argument) }

@@ -3,6 +3,7 @@
 use crate::arguments::{comm, comm_label, store};
 use crate::constants::*;
 use crate::error::Error;
+use crate::memory_left::memory_left;
 use crate::node::{CommObject, Engine, Node};
 use crate::progress::{Design, Progress};
 use crate::settings::later;
@@ -206,12 +207,40 @@ fn connect(state: &State) -> Result<(), String> {
     later::rails(&engine)?;
     later::streams(&engine)?;
     later::caches(&engine)?;
+    bound(state, &engine)?;
     *state.selection.borrow_mut() = std::rc::Rc::new(selection);
     *state.report.borrow_mut() = bootstrap.report();
     *state.bootstrap.borrow_mut() = Some(bootstrap);
     settings::fix();
     state.engine.set(engine).map_err(|_| "initialised twice".to_owned())
 }
+
+/// Bounds what there may be of each kind, and what a new communicator may have.
+fn bound(state: &State, engine: &Engine) -> Result<(), String> {
+    let most = settings::number("WEFT_OBJECTS")? as usize;
+    state.sessions.borrow_mut().set_most(most);
+    state.comms.borrow_mut().set_most(most);
+    state.wins.borrow_mut().set_most(most);
+    state.groups.borrow_mut().set_most(most);
+    state.types.borrow_mut().set_most(most);
+    state.ops.borrow_mut().set_most(most);
+    state.infos.borrow_mut().set_most(most);
+    state.errhandlers.borrow_mut().set_most(most);
+    state.requests.borrow_mut().set_most(most);
+    state.messages.borrow_mut().set_most(most);
+    // A window has a communicator, too: both are asked for when that is made.
+    engine.set_room(|| {
+        let state = crate::state::state();
+        let rooms = state.comms.borrow_mut().room().and_then(|()| state.wins.borrow_mut().room());
+        rooms.map_err(|error| weft_process::Error::new(error.class(), error.text()))
+    });
+    let given = settings::maybe("WEFT_SHARED_COMMS")?;
+    engine.set_roomy(given.unwrap_or_else(|| (memory_left() / 8 / ROOMY).max(16)) as usize);
+    Ok(())
+}
+
+/// Bytes of memory that ranks share in a communicator whose collective operations use all kinds of it.
+const ROOMY: u64 = 720 << 10;
 
 /// The node of each rank.
 pub fn nodes() -> Vec<usize> {

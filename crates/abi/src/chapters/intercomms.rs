@@ -35,6 +35,7 @@ pub(crate) unsafe fn comm_remote_size(handle: Comm, size: *mut c_int) -> Result<
 pub(crate) unsafe fn comm_remote_group(handle: Comm, group: *mut Group) -> Result<(), Error> {
     let found = remote(&comm(handle)?)?.clone();
     not_null(group, "group")?;
+    state().groups.borrow_mut().room()?;
     let handle = state().groups.borrow_mut().insert(found);
     // SAFETY: the caller's pointer.
     unsafe { store(group, Group(handle), "group") }

@@ -1,8 +1,8 @@
 //! Point-to-point messages (MPI 5.0, chapter 3): blocking, nonblocking, persistent, probes.
 
 use crate::arguments::{
-    BUF, RECVBUF, SENDBUF, any_tag, buffer, comm, destination, fixed_comm, not_null, origin, plain,
-    store, store_status, tag, tag as tag_of,
+    BUF, RECVBUF, SENDBUF, any_tag, buffer, comm, destination, fixed_comm, origin, plain,
+    room_for_request, store, store_status, tag, tag as tag_of,
 };
 use crate::constants::*;
 use crate::error::Error;
@@ -136,7 +136,7 @@ macro_rules! sends {
             comm: Comm,
             request: *mut Request,
         ) -> Result<(), Error> {
-            not_null(request, "request")?;
+            room_for_request(request)?;
             // SAFETY: the caller's buffer stays until the request is over.
             unsafe {
                 let (comm, data, to, tag) = sending(buf, count, datatype, dest, tag, comm)?;
@@ -154,7 +154,7 @@ macro_rules! sends {
             comm: Comm,
             request: *mut Request,
         ) -> Result<(), Error> {
-            not_null(request, "request")?;
+            room_for_request(request)?;
             // SAFETY: the caller's buffer stays while the request is active.
             unsafe {
                 let (comm, data, to, tag) = sending(buf, count, datatype, dest, tag, comm)?;
@@ -236,7 +236,7 @@ pub(crate) unsafe fn irecv(
     let comm = comm(handle)?;
     let from = origin(&comm, source, "source")?;
     let tag = any_tag(tag, "tag")?;
-    not_null(request, "request")?;
+    room_for_request(request)?;
     // SAFETY: the caller's buffer stays until the request is over.
     unsafe {
         let into = buffer(buf, count, datatype, BUF)?;
@@ -256,7 +256,7 @@ pub(crate) unsafe fn recv_init(
     let comm = comm(handle)?;
     let from = origin(&comm, source, "source")?;
     let tag = any_tag(tag, "tag")?;
-    not_null(request, "request")?;
+    room_for_request(request)?;
     // SAFETY: the caller's buffer stays while the request is active.
     unsafe {
         let into = buffer(buf, count, datatype, BUF)?;
@@ -405,7 +405,7 @@ pub(crate) unsafe fn isendrecv(
     let from = origin(&comm, source, "source")?;
     let send_tag = tag(sendtag, "sendtag")?;
     let recv_tag = any_tag(recvtag, "recvtag")?;
-    not_null(request, "request")?;
+    room_for_request(request)?;
     // SAFETY: the caller's buffers stay until the request is over.
     unsafe {
         let out = buffer(sendbuf, sendcount, sendtype, SENDBUF)?;
@@ -432,7 +432,7 @@ pub(crate) unsafe fn isendrecv_replace(
     let from = origin(&comm, source, "source")?;
     let send_tag = tag(sendtag, "sendtag")?;
     let recv_tag = any_tag(recvtag, "recvtag")?;
-    not_null(request, "request")?;
+    room_for_request(request)?;
     // SAFETY: the caller's buffer stays until the request is over; the operation owns the copy.
     unsafe {
         let data = buffer(buf, count, datatype, BUF)?;

@@ -48,6 +48,7 @@ unsafe fn create(
         return Err(Error::new(MPI_ERR_ARG, "argument user_fn is NULL"));
     }
     let object = Rc::new(OpObject::User { function, commutes: commute != 0 });
+    state().ops.borrow_mut().room()?;
     let handle = state().ops.borrow_mut().insert(object);
     // SAFETY: by contract.
     unsafe { store(op, Op(handle), "op") }

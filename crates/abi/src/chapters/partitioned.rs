@@ -3,7 +3,7 @@
 use super::messages::inactive;
 use super::requests::bad_request;
 use crate::arguments::{
-    BUF, buffer, comm, count, destination, not_null, optional_info, store, tag,
+    BUF, buffer, comm, count, destination, not_null, optional_info, room_for_request, store, tag,
 };
 use crate::constants::*;
 use crate::error::{Error, Owner};
@@ -77,7 +77,7 @@ pub(crate) unsafe fn psend_init(
     info: Info,
     request: *mut Request,
 ) -> Result<(), Error> {
-    not_null(request, "request")?;
+    room_for_request(request)?;
     let comm = comm(handle)?;
     let to = destination(&comm, dest, "dest")?;
     let tag = tag(tag_, "tag")?;
@@ -101,7 +101,7 @@ pub(crate) unsafe fn precv_init(
     info: Info,
     request: *mut Request,
 ) -> Result<(), Error> {
-    not_null(request, "request")?;
+    room_for_request(request)?;
     let comm = comm(handle)?;
     let from = match destination(&comm, source, "source")? {
         Destination::Rank(rank) => Some(rank),

@@ -2,7 +2,7 @@
 
 use super::messages::{received, start};
 use crate::arguments::{
-    BUF, any_tag, bad_handle, buffer, comm, not_null, origin, store, store_status,
+    BUF, any_tag, bad_handle, buffer, comm, not_null, origin, room_for_request, store, store_status,
 };
 use crate::constants::*;
 use crate::error::{Error, Owner};
@@ -107,6 +107,7 @@ pub(crate) unsafe fn mprobe(
     let from = origin(&comm, source, "source")?;
     let tag = any_tag(tag, "tag")?;
     not_null(message, "message")?;
+    state().messages.borrow_mut().room()?;
     let engine = comm.engine();
     let found = engine.drive(&Call::new("MPI_Mprobe"), || match engine.endpoint().fault() {
         Some(fault) => Some(Err(fault)),
@@ -128,6 +129,7 @@ pub(crate) unsafe fn improbe(
     let from = origin(&comm, source, "source")?;
     let tag = any_tag(tag, "tag")?;
     not_null(message, "message")?;
+    state().messages.borrow_mut().room()?;
     not_null(flag, "flag")?;
     let found = comm.improbe(from, tag);
     // SAFETY: the caller's pointers.
@@ -198,7 +200,7 @@ pub(crate) unsafe fn imrecv(
     message: *mut Message,
     request: *mut Request,
 ) -> Result<(), Error> {
-    not_null(request, "request")?;
+    room_for_request(request)?;
     // SAFETY: the caller's buffer, message and request.
     unsafe {
         let into = buffer(buf, count, datatype, BUF)?;

@@ -65,6 +65,7 @@ pub(crate) unsafe fn session_init(
         not_null(to, "session")?;
         let hints = optional_info(info)?;
         let asked = level(hints.as_ref())?;
+        state().sessions.borrow_mut().room()?;
         let level = crate::chapters::init::begin_session(asked)?;
         let object = Rc::new(SessionObject {
             errhandler: Cell::new(errhandler.0),
@@ -96,6 +97,7 @@ pub(crate) unsafe fn session_get_info(handle: Session, info_used: *mut Info) -> 
         info.set("thread_level", word);
     }
     info.set("mpi_memory_alloc_kinds", "system,mpi");
+    state().infos.borrow_mut().room()?;
     let handle = state().infos.borrow_mut().insert(info);
     // SAFETY: the caller's pointer.
     unsafe { store(info_used, Info(handle), "info_used") }
@@ -174,6 +176,7 @@ pub(crate) unsafe fn session_get_pset_info(
     let group = members(&unsafe { text(name, "pset_name") }?)?;
     let mut info = weft_process::Info::default();
     info.set("mpi_size", &group.size().to_string());
+    state().infos.borrow_mut().room()?;
     let handle = state().infos.borrow_mut().insert(info);
     // SAFETY: the caller's pointer.
     unsafe { store(to, Info(handle), "info") }
@@ -188,6 +191,7 @@ pub(crate) unsafe fn group_from_session_pset(
     not_null(to, "newgroup")?;
     // SAFETY: the caller's string.
     let group = members(&unsafe { text(name, "pset_name") }?)?.of_session(handle.0);
+    state().groups.borrow_mut().room()?;
     let handle = state().groups.borrow_mut().insert(group);
     // SAFETY: the caller's pointer.
     unsafe { store(to, Group(handle), "newgroup") }

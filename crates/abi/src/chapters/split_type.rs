@@ -191,6 +191,7 @@ pub(crate) unsafe fn get_hw_resource_info(to: *mut Info) -> Result<(), Error> {
             Part::One(_) => info.set(kind, "true"),
         }
     }
+    state().infos.borrow_mut().room()?;
     let handle = state().infos.borrow_mut().insert(info);
     // SAFETY: not NULL.
     unsafe { store(to, Info(handle), "hw_info") }

@@ -43,6 +43,7 @@ pub(crate) unsafe fn type_free(handle: *mut Datatype) -> Result<(), Error> {
 
 pub(crate) unsafe fn type_dup(oldtype: Datatype, newtype: *mut Datatype) -> Result<(), Error> {
     not_null(newtype, "newtype")?;
+    state().types.borrow_mut().room()?;
     let old = named_datatype(oldtype, "oldtype")?;
     let handle = keep(Map::duplicate(&old.ty)?);
     let new = datatype(handle)?;

@@ -1,5 +1,6 @@
 //! Every setting, declared once.
 
+use crate::table::MOST;
 use Agreement::{All, Each};
 use Audience::{Developer, Tuner, User};
 use Part::{Collective, Fabric, Launch, P2p, Rma, Shm, Verbs, Waiting};
@@ -97,6 +98,21 @@ pub const SETTINGS: &[Setting] = &[
         default: "5242880",
         doc: "bytes of memory from which ranks of the same machine copy payloads of 8 KiB to 1 MiB while they are put \
               there, taken where there is plenty; 0: none",
+    },
+    Setting {
+        name: "WEFT_OBJECTS",
+        about: About(P2p, User, Each),
+        kind: Kind::Number { least: 16, most: MOST as u64 },
+        default: "16000000",
+        doc: "the most communicators, requests, datatypes and so on, of each kind, that a process may have at once",
+    },
+    Setting {
+        name: "WEFT_SHARED_COMMS",
+        about: About(Collective, Tuner, Each),
+        kind: Kind::Maybe { least: 0, most: u32::MAX as u64 },
+        default: "",
+        doc: "the most communicators of a process whose ranks share memory in collective operations, up to 0.7 MiB each; \
+              further ones send messages; nothing: what an eighth of the memory has room for",
     },
     Setting {
         name: "WEFT_PAST_CACHES",

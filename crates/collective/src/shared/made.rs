@@ -57,12 +57,13 @@ impl<F: Fabric> Drop for Made<F> {
 }
 
 impl<F: Fabric> Made<F> {
+    /// `None`: some rank has no memory for its own.
     pub(super) async fn make(
         link: &Link<F>,
         turn: &Visit<'_, F>,
         epoch: u64,
         many: bool,
-    ) -> Result<Made<F>, Fault> {
+    ) -> Result<Option<Made<F>>, Fault> {
         let fabric = link.endpoint.fabric();
         link.endpoint.clear_parked();
         let near = crate::share_memory(fabric, &link.members);
@@ -73,25 +74,35 @@ impl<F: Fabric> Made<F> {
         };
         let (mine, half) = match near {
             true => match (wished > DESK).then(|| fabric.allocate_spare(room(wished))) {
-                Some(Ok(mine)) => (mine, wished),
-                _ => (fabric.allocate_on_node(room(DESK))?, DESK),
+                Some(Ok(mine)) => (Some(mine), wished),
+                _ => (fabric.allocate_on_node(room(DESK)).ok(), DESK),
             },
             // By name, these algorithms can be had across nodes, too.
-            false => (fabric.allocate(room(DESK))?, DESK),
+            false => (fabric.allocate(room(DESK)).ok(), DESK),
         };
-        let stamp = link.context.0 << 32 ^ u64::from(link.tag as u32) ^ 1 << 63;
-        mine.local.part(READ + 8, 8).fill(&stamp.to_ne_bytes());
+        let stamp = link.context.0.rotate_left(32) ^ u64::from(link.tag as u32) ^ 1 << 63;
+        if let Some(mine) = &mine {
+            mine.local.part(READ + 8, 8).fill(&stamp.to_ne_bytes());
+        }
+        // Who has none says so by a length of 0.
+        let half = if mine.is_some() { half } else { 0 };
+        let here = mine.map_or(RemoteAddr::default(), |mine| mine.remote);
         let reaches = |&peer: &u32| fabric.capabilities(peer as usize).direct;
         let direct = link.members.iter().all(reaches) && !(near && pace::pages_are_dear());
         let ranks_each = link.endpoint.ranks_each().into();
         let facts = [u64::from(direct), half as u64, ranks_each, super::short() as u64];
-        let words = [&mine.remote.words()[..], &facts].concat();
+        let words = [&here.words()[..], &facts].concat();
         let all = exchange(link, turn, epoch, &words).await?;
         let word = |rank: usize, i: usize| all.word(rank, i);
         let least =
             |i: usize| (0..link.size()).map(|rank| word(rank, i)).min().unwrap_or(0) as usize;
+        let half = least(RemoteAddr::WORDS + 1);
+        let Some(mine) = mine.filter(|_| half > 0) else {
+            mine.into_iter().for_each(|mine| fabric.withdraw(mine));
+            return Ok(None);
+        };
         let distance = all.addr(0, 0).offset(DISTANCE as u64);
-        Ok(Made {
+        Ok(Some(Made {
             endpoint: link.endpoint.clone(),
             members: link.members.clone(),
             read: Cell::new(epoch),
@@ -101,11 +112,11 @@ impl<F: Fabric> Made<F> {
             ask: Cell::new(0),
             mine,
             all: (0..link.size()).map(|rank| all.addr(rank, 0)).collect(),
-            half: least(RemoteAddr::WORDS + 1),
+            half,
             short: least(RemoteAddr::WORDS + 3),
             direct: (0..link.size()).all(|rank| word(rank, RemoteAddr::WORDS) == 1),
             shares_processors: (0..link.size()).any(|rank| word(rank, RemoteAddr::WORDS + 2) > 1),
-        })
+        }))
     }
 }
 

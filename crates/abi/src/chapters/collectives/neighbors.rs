@@ -3,9 +3,7 @@
 
 use super::blocks::{RECVS, SENDS, blocks, equal_blocks, typed_blocks};
 use super::{Make, Prepared, Ready, ready};
-use crate::arguments::{
-    RECVBUF, SENDBUF, buffer, comm, comm_label, count, not_null, optional_info,
-};
+use crate::arguments::{RECVBUF, SENDBUF, buffer, comm, comm_label, count, optional_info};
 use crate::chapters::messages::{persist, start};
 use crate::constants::*;
 use crate::error::Error;

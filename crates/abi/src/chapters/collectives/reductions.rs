@@ -3,9 +3,7 @@
 use super::{
     CountArray, Make, Prepared, Ready, at_once, count_array, in_place, is_in_place, ready_by,
 };
-use crate::arguments::{
-    at_leaf, at_root, buffer, comm, count, intracomm, not_null, optional_info, root,
-};
+use crate::arguments::{at_leaf, at_root, buffer, comm, count, intracomm, optional_info, root};
 use crate::chapters::messages::{persist, start};
 use crate::chapters::operators::{Reduction, reduction};
 use crate::constants::*;

@@ -90,6 +90,7 @@ pub(crate) unsafe fn win_get_info(handle: Win, to: *mut Info) -> Result<(), Erro
     if object.window.flavor() == Flavor::Shared {
         used.set(NONCONTIGUOUS, kept.get(NONCONTIGUOUS).unwrap_or("false"));
     }
+    state().infos.borrow_mut().room()?;
     let handle = state().infos.borrow_mut().insert(used);
     // SAFETY: the caller's pointer.
     unsafe { store(to, Info(handle), "info_used") }
@@ -98,6 +99,7 @@ pub(crate) unsafe fn win_get_info(handle: Win, to: *mut Info) -> Result<(), Erro
 pub(crate) unsafe fn win_get_group(handle: Win, to: *mut Group) -> Result<(), Error> {
     not_null(to, "group")?;
     let group = window(handle)?.window.comm().group().clone();
+    state().groups.borrow_mut().room()?;
     let handle = state().groups.borrow_mut().insert(group);
     // SAFETY: the caller's pointer.
     unsafe { store(to, Group(handle), "group") }

@@ -1,7 +1,7 @@
 //! Put, get, accumulate and their like, with requests and without (MPI 5.0, section 12.3).
 
 use super::{run, target, window};
-use crate::arguments::{buffer, committed, count, not_null, op as op_of, plain};
+use crate::arguments::{buffer, committed, count, op as op_of, plain, room_for_request};
 use crate::chapters::messages::start_for;
 use crate::constants::*;
 use crate::error::Error;
@@ -53,7 +53,7 @@ impl Side {
         operation: impl AsyncFnOnce(&super::WindowOf, &Spot<'_>) -> Result<Issued, weft_process::Error>,
     ) -> Result<(), Error> {
         if let Some(request) = request {
-            not_null(request, "request")?;
+            room_for_request(request)?;
         }
         let window = &self.object.window;
         let issued = match self.spot() {
