@@ -1,6 +1,7 @@
 /* Objects of each kind are made until there are no more: an error comes that says how many there are, the same on all
  * ranks where it takes all of them, and the library works on when some are freed. */
 // ranks: 1 3
+// says: correct
 // env: WEFT_OBJECTS=100 | WEFT_OBJECTS=100 WEFT_SHARED_COMMS=5
 
 #include "check.h"

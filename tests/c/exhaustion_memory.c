@@ -1,6 +1,7 @@
 /* Objects are made until the memory that the process may have is used up: an error says so before anything fails for want of
  * it, and when some are freed there is room again, also for others. */
 // ranks: 1 2
+// says: correct
 
 #include "check.h"
 #include <sys/resource.h>

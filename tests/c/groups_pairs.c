@@ -1,6 +1,7 @@
 /* Communicators of groups that overlap, made one after another under one tag while others make theirs: each has
  * the members that it was asked for, and messages and collective operations stay in it. */
 // ranks: 3 4 8
+// says: correct
 
 #include "check.h"
 
