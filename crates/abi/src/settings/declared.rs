@@ -109,7 +109,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_SHARED_COMMS",
         about: About(Collective, Tuner, Each),
-        kind: Kind::Maybe { least: 0, most: u32::MAX as u64 },
+        kind: Kind::Maybe { least: 0, most: i32::MAX as u64 },
         default: "",
         doc: "the most communicators of a process whose ranks share memory in collective operations, up to 0.7 MiB each; \
               further ones send messages; nothing: what an eighth of the memory has room for",
