@@ -98,7 +98,7 @@ impl<T> Table<T> {
             );
             return Err(Error::new(MPI_ERR_NO_MEM, text));
         }
-        let each = each + size_of::<Slot<T>>() as u64;
+        let each = each + (size_of::<Slot<T>>() + size_of::<usize>()) as u64;
         let mut more = len.max(16).min(self.most - len);
         if more as u64 * each > UNASKED {
             let left = memory_left();
@@ -107,7 +107,11 @@ impl<T> Table<T> {
                 return Err(no_memory(len, name, each, left));
             }
         }
-        self.slots.try_reserve_exact(more).map_err(|_| no_memory(len, name, each, memory_left()))
+        // To free objects takes no memory.
+        let free = len + more - self.free.len();
+        let reserved =
+            self.free.try_reserve_exact(free).and_then(|()| self.slots.try_reserve_exact(more));
+        reserved.map_err(|_| no_memory(len, name, each, memory_left()))
     }
 
     /// Keeps an object; its handle.
