@@ -142,55 +142,6 @@ impl Cartesian {
     }
 }
 
-/// Fills the zeros of `dims` so that the product is `nodes` and the filled ones are as equal as
-/// possible, in falling order (MPI_Dims_create). `None` if the given ones do not divide `nodes`.
-pub fn balanced_dims(nodes: usize, dims: &[usize]) -> Option<Vec<usize>> {
-    let given: usize = dims.iter().filter(|&&d| d > 0).product();
-    let free = dims.iter().filter(|&&d| d == 0).count();
-    if given == 0 || !nodes.is_multiple_of(given) {
-        return None;
-    }
-    let mut filled = Vec::new();
-    if free == 0 {
-        return (nodes == given).then(|| dims.to_vec());
-    }
-    best_factors(nodes / given, free, usize::MAX, &mut Vec::new(), &mut filled);
-    let mut next = filled.into_iter();
-    Some(dims.iter().map(|&d| if d > 0 { d } else { next.next().unwrap_or(1) }).collect())
-}
-
-/// The factorisation of `n` into `parts` falling factors whose largest is least, then whose second
-/// is least, and so on.
-fn best_factors(n: usize, parts: usize, most: usize, now: &mut Vec<usize>, best: &mut Vec<usize>) {
-    if parts == 1 {
-        if n <= most {
-            now.push(n);
-            if best.is_empty() || *now < *best {
-                best.clone_from(now);
-            }
-            now.pop();
-        }
-        return;
-    }
-    let mut candidates: Vec<usize> =
-        (1..).take_while(|d| d * d <= n).filter(|d| n.is_multiple_of(*d)).collect();
-    let high: Vec<usize> = candidates.iter().map(|d| n / d).collect();
-    candidates.extend(high);
-    candidates.sort_unstable();
-    candidates.dedup();
-    for first in candidates {
-        let enough = first.checked_pow(parts as u32).is_none_or(|p| p >= n);
-        if first <= most && enough {
-            now.push(first);
-            best_factors(n / first, parts - 1, first, now, best);
-            now.pop();
-            if best.len() == now.len() + parts {
-                return;
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,22 +171,6 @@ mod tests {
         assert_eq!(part.sources, [(0, 5), (0, 7)]);
         assert_eq!(part.destinations, [(0, 6)]);
         assert_eq!(Neighborhood::at(2, &edges, true).sources, [(2, 8)]);
-    }
-
-    #[test]
-    fn dims_are_balanced() {
-        assert_eq!(balanced_dims(6, &[0, 0]), Some(vec![3, 2]));
-        assert_eq!(balanced_dims(7, &[0, 0]), Some(vec![7, 1]));
-        assert_eq!(balanced_dims(6, &[0, 3, 0]), Some(vec![2, 3, 1]));
-        assert_eq!(balanced_dims(7, &[0, 3, 0]), None);
-        assert_eq!(balanced_dims(16, &[0, 0, 0]), Some(vec![4, 2, 2]));
-        assert_eq!(balanced_dims(36, &[0, 0]), Some(vec![6, 6]));
-        assert_eq!(balanced_dims(1, &[0, 0, 0]), Some(vec![1, 1, 1]));
-        assert_eq!(balanced_dims(8, &[2, 4]), Some(vec![2, 4]));
-        assert_eq!(balanced_dims(8, &[2, 2]), None);
-        for n in 1..200 {
-            assert_eq!(balanced_dims(n, &[0, 0, 0]).unwrap().iter().product::<usize>(), n);
-        }
     }
 
     #[test]

@@ -49,6 +49,9 @@ int main(void) {
     CHECK(free_dims[0] == 4 && free_dims[1] == 3 && free_dims[2] == 2);
     MPI_Dims_create(6, 3, fixed);
     CHECK(fixed[0] == 2 && fixed[1] == 3 && fixed[2] == 1);
+    int close[3] = {0, 0, 0};
+    MPI_Dims_create(5850, 3, close);
+    CHECK(close[0] == 26 && close[1] == 15 && close[2] == 15);
     CHECK(MPI_Dims_create(1, 0, NULL) == MPI_SUCCESS);
     REFUSED(MPI_Dims_create(6, 2, wrong), MPI_ERR_DIMS, "cannot be filled to 6 processes");
     REFUSED(MPI_Dims_create(6, 1, negative), MPI_ERR_DIMS, "dims[0] = -1");
