@@ -67,7 +67,7 @@ impl Packed {
     }
 
     /// Changes the words at `target`, each at once.
-    fn apply_at_once(self, basic: Basic, skip: usize, target: Sge, former: Option<Sge>) {
+    pub(crate) fn apply_at_once(self, basic: Basic, skip: usize, target: Sge, former: Option<Sge>) {
         let part = |piece: Sge| piece.part(skip, target.len());
         let count = target.len() / basic.size();
         match self {
@@ -103,7 +103,7 @@ impl Packed {
             }
     }
 
-    fn changes(self) -> bool {
+    pub(crate) fn changes(self) -> bool {
         !matches!(self, Packed::Reduce { op: Op::NoOp, .. })
     }
 }
@@ -161,6 +161,7 @@ impl<F: Fabric> Window<F> {
             Reach::Served => {
                 self.ask_for(&place, spot, Wish::Change(packed, basic), former).await?;
             }
+            Reach::Scattered => self.change_scattered(spot, basic, packed, former).await?,
             _ => self.change(&place, spot, basic, packed, former).await?,
         }
         if let Some((piece, result)) = into {

@@ -6,7 +6,9 @@
 //!   the table       | start, length, how to reach it | ...             memory of the fabric, made anew to grow
 //! ```
 //! An origin reads the version before each operation, and the table where it has changed since. Cost: one
-//! atomic read an operation; three reads more after a change.
+//! atomic read an operation; three reads more after a change. Memory: 64 bytes a region at its rank, and at each
+//! origin that accesses it. Limit: [`REGIONS`] a rank, besides what the fabric can register.
+//! What lies in several regions is [`crate::scattered`]'s.
 
 use crate::control::{TABLE, word};
 use crate::{Flavor, Window};
@@ -46,17 +48,27 @@ impl Piece {
     }
 }
 
+/// The piece that holds the byte at an address, of those in order.
+pub(crate) fn holding(pieces: &[Piece], at: u64) -> Option<&Piece> {
+    let next = pieces.partition_point(|piece| piece.start <= at);
+    let piece = &pieces[next.checked_sub(1)?];
+    (at - piece.start < piece.len).then_some(piece)
+}
+
 /// What this rank has attached.
 #[derive(Default)]
 pub struct Attached {
     own: RefCell<Own>,
-    /// What others have, by rank, as it was at a version.
+    /// What others have, by rank, as it was at a version; in order.
     known: RefCell<Vec<(u64, Vec<Piece>)>>,
 }
 
 #[derive(Default)]
 struct Own {
-    pieces: Vec<(Piece, Region)>,
+    /// In order of their addresses.
+    pieces: Vec<Piece>,
+    /// Of the pieces, in their order.
+    regions: Vec<Region>,
     table: Option<Region>,
     /// Tables that somebody may still read.
     former: Vec<Region>,
@@ -70,8 +82,19 @@ impl<F: Fabric> Window<F> {
             return Ok(());
         }
         let (start, len) = (memory.ptr().expose_provenance() as u64, memory.len() as u64);
-        let overlaps = |p: &Piece| start < p.start + p.len && p.start < start + len;
-        let other = self.attached.own.borrow().pieces.iter().map(|p| p.0).find(overlaps);
+        let (place, other) = {
+            let pieces = &self.attached.own.borrow().pieces;
+            if pieces.len() >= REGIONS {
+                let text = format!(
+                    "MPI_Win_attach: {REGIONS} regions are attached, the most there can be"
+                );
+                return Err(self.wrong(class::RMA_ATTACH, text));
+            }
+            let place = pieces.partition_point(|piece| piece.start < start);
+            let beside = [place.checked_sub(1).map(|before| &pieces[before]), pieces.get(place)];
+            let overlaps = |p: &&Piece| start < p.start + p.len && p.start < start + len;
+            (place, beside.into_iter().flatten().find(overlaps).copied())
+        };
         if let Some(Piece { start: at, len: its, .. }) = other {
             let text = format!(
                 "MPI_Win_attach of {len} bytes at {start:#x}: it overlaps {its} bytes at {at:#x}, which \
@@ -82,7 +105,11 @@ impl<F: Fabric> Window<F> {
         let fabric = self.endpoint().fabric();
         let region = fabric.expose(memory)?;
         let piece = Piece { at: region.remote, start, len, within: fabric.lies_within(memory) };
-        self.attached.own.borrow_mut().pieces.push((piece, region));
+        {
+            let own = &mut *self.attached.own.borrow_mut();
+            own.pieces.insert(place, piece);
+            own.regions.insert(place, region);
+        }
         self.publish().await
     }
 
@@ -90,12 +117,14 @@ impl<F: Fabric> Window<F> {
     pub async fn detach(&self, base: usize) -> Result<(), Error> {
         self.only_dynamic("MPI_Win_detach")?;
         let region = {
-            let pieces = &mut self.attached.own.borrow_mut().pieces;
-            let Some(at) = pieces.iter().position(|(piece, _)| piece.start == base as u64) else {
+            let own = &mut *self.attached.own.borrow_mut();
+            let Ok(at) = own.pieces.binary_search_by_key(&(base as u64), |piece| piece.start)
+            else {
                 let text = format!("MPI_Win_detach: nothing is attached at {base:#x}");
                 return Err(self.wrong(class::BASE, text));
             };
-            pieces.remove(at).1
+            own.pieces.remove(at);
+            own.regions.remove(at)
         };
         self.publish().await?;
         self.endpoint().fabric().withdraw(region);
@@ -115,7 +144,7 @@ impl<F: Fabric> Window<F> {
         let fabric = self.endpoint().fabric();
         let bytes: Vec<u8> = {
             let own = &mut *self.attached.own.borrow_mut();
-            let words = own.pieces.iter().flat_map(|(piece, _)| piece.encode());
+            let words = own.pieces.iter().flat_map(Piece::encode);
             let bytes: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
             let room = own.table.map_or(0, |table| table.local.len());
             if bytes.len() > room {
@@ -140,25 +169,34 @@ impl<F: Fabric> Window<F> {
         Ok(())
     }
 
-    /// The attached memory of `rank` that holds `len` bytes at address `first`.
+    /// The attached memory of `rank` that holds `len` bytes at address `first` in one piece.
     pub(crate) async fn attached(
         &self,
         rank: usize,
         first: u64,
         len: usize,
     ) -> Result<Option<Piece>, Error> {
+        let find =
+            |pieces: &[Piece]| holding(pieces, first).filter(|p| p.holds(first, len)).copied();
+        self.with_attached(rank, find).await
+    }
+
+    /// Calls `f` with all that `rank` has attached now, in order.
+    pub(crate) async fn with_attached<R>(
+        &self,
+        rank: usize,
+        f: impl FnOnce(&[Piece]) -> R,
+    ) -> Result<R, Error> {
         if rank == self.rank() {
-            let own = self.attached.own.borrow();
-            return Ok(own.pieces.iter().map(|p| p.0).find(|p| p.holds(first, len)));
+            return Ok(f(&self.attached.own.borrow().pieces));
         }
         let (peer, words) = (self.peer(rank), self.shown[rank].control);
         loop {
             let version = self.add(peer, word(words, TABLE), 0).await?;
-            let find = |pieces: &[Piece]| pieces.iter().find(|p| p.holds(first, len)).copied();
             if let Some((known, pieces)) = self.attached.known.borrow().get(rank)
                 && *known == version
             {
-                return Ok(find(pieces));
+                return Ok(f(pieces));
             }
             if version % 2 == 1 {
                 continue;
@@ -173,27 +211,38 @@ impl<F: Fabric> Window<F> {
             if self.add(peer, word(words, TABLE), 0).await? != version {
                 continue;
             }
-            let pieces = table.chunks_exact(WORDS).map(Piece::decode).collect();
+            let mut pieces: Vec<_> = table.chunks_exact(WORDS).map(Piece::decode).collect();
+            // As this rank keeps its own; what a peer says may be anything.
+            pieces.sort_unstable_by_key(|piece| piece.start);
             let known = &mut *self.attached.known.borrow_mut();
             known.resize_with(self.shown.len(), || (u64::MAX, Vec::new()));
             known[rank] = (version, pieces);
         }
     }
 
-    /// All memory that this rank has attached, with its addresses.
-    pub(crate) fn own_attached(&self) -> Vec<(Sge, u64)> {
+    /// Calls `f` with the memory, and its piece, of each part of `len` bytes at an address of this rank. False: they
+    /// are not all attached.
+    pub(crate) fn own_attached(&self, at: u64, len: u64, mut f: impl FnMut(Sge, &Piece)) -> bool {
         let own = self.attached.own.borrow();
-        own.pieces.iter().map(|(piece, region)| (region.local, piece.start)).collect()
+        let part = |piece: &Piece, at: u64, len: u64| {
+            let region = own.pieces.binary_search_by_key(&piece.start, |piece| piece.start);
+            let memory = own.regions[region.expect("one of them")].local;
+            f(memory.part((at - piece.start) as usize, len as usize), piece);
+        };
+        crate::scattered::cut(&own.pieces, (at, len), part).is_ok()
     }
 
     /// Everything goes back to the fabric.
     pub(crate) fn withdraw_attached(&self) {
         let own = std::mem::take(&mut *self.attached.own.borrow_mut());
         let fabric = self.endpoint().fabric();
-        let regions = own.pieces.into_iter().map(|p| p.1).chain(own.table).chain(own.former);
+        let regions = own.regions.into_iter().chain(own.table).chain(own.former);
         regions.for_each(|region| fabric.withdraw(region));
     }
 }
 
+/// Most regions that a rank has attached at once.
+pub(crate) const REGIONS: usize = 1 << 21;
+
 /// Bound on a table that a peer speaks of, in words.
-const MOST: usize = 1 << 24;
+const MOST: usize = WORDS * REGIONS;

@@ -11,6 +11,7 @@
 //!                        ├─ seen     it is mapped here: copies and atomic instructions of this processor
 //!                        ├─ direct   the fabric writes and reads it: RDMA, cross-memory attach
 //!                        └─ served   neither: the rank's own library does it, by its helper if need be (request.rs, serve.rs)
+//!                        several of these at once: data in several attached regions (scattered.rs)
 //! ```
 //!
 //! **The target does nothing.** What a put, get, accumulate, lock or flush needs of the target lies in
@@ -38,6 +39,7 @@ mod post;
 mod posts;
 mod queue;
 mod request;
+mod scattered;
 mod serve;
 mod shown;
 mod target;

@@ -36,6 +36,8 @@ pub enum Reach {
     Direct { synchronous: bool, rails: usize },
     /// Only the rank's own process does.
     Served,
+    /// In several ways: it lies in several attached regions ([`crate::scattered`]).
+    Scattered,
 }
 
 /// A place in a rank's memory.
@@ -122,7 +124,7 @@ impl<F: Fabric> Window<F> {
     }
 
     /// Who updates words of memory that adapters do not.
-    fn by_processors(&self, within: bool) -> Words {
+    pub(crate) fn by_processors(&self, within: bool) -> Words {
         if self.one_node && within { Words::Processors } else { Words::Guarded }
     }
 
@@ -161,28 +163,29 @@ impl<F: Fabric> Window<F> {
     async fn locate_attached(&self, spot: &Spot<'_>) -> Result<Place, Error> {
         let (low, len) = spot.ty.span(spot.count)?;
         let first = spot.disp.wrapping_add(low) as u64;
-        let Attached { at, start, len, within } = match self.attached(spot.rank, first, len).await?
-        {
-            Some(piece) => piece,
-            None if len == 0 => return Ok(NOWHERE),
+        match self.attached(spot.rank, first, len).await? {
+            Some(piece) => Ok(self.place_in(spot.rank, &piece, spot.disp)),
+            None if spot.is_empty() => Ok(NOWHERE),
             None => {
-                let text = format!(
-                    "{len} bytes at address {first:#x} of rank {} do not lie in one region that it has \
-                     attached (MPI_Win_attach)",
-                    spot.rank
-                );
-                return Err(self.wrong(class::RMA_RANGE, text));
+                // Whether all of it is attached is said now.
+                self.parts(spot).await?;
+                Ok(self.all_of(spot))
             }
-        };
-        let peer = self.peer(spot.rank);
-        Ok(Place {
+        }
+    }
+
+    /// An address in an attached piece.
+    pub(crate) fn place_in(&self, rank: usize, piece: &Attached, own: i64) -> Place {
+        let Attached { at, start, len, within } = *piece;
+        let peer = self.peer(rank);
+        Place {
             reach: self.reach_of(peer, at, len as usize, within),
             peer,
             at,
-            offset: spot.disp.wrapping_sub(start as i64),
-            own: spot.disp,
+            offset: own.wrapping_sub(start as i64),
+            own,
             words: self.by_processors(within),
-        })
+        }
     }
 
     #[cold]

@@ -4,8 +4,9 @@
 
 use crate::accumulate::Packed;
 use crate::atomics::Run;
-use crate::place::{Place, Spot};
+use crate::place::{Place, Reach, Spot};
 use crate::request::{DONE, HEAD, Kind, REFUSED, Request, Way, Wish, tags, words};
+use crate::scattered::Part;
 use crate::{Flavor, Window, atomics};
 use std::rc::Rc;
 use weft_datatype::Basic;
@@ -107,17 +108,18 @@ impl<F: Fabric> Window<F> {
     /// Does what a request asks for; the data it returns begin 8 bytes in. False: it asks for what cannot be.
     async fn fulfil(&self, request: &Request, more: Sge, answer: Sge) -> Result<bool, Error> {
         let count = request.runs as usize;
-        let mut places = Vec::with_capacity(count);
+        let mut parts = Vec::with_capacity(count);
         let mut runs = Vec::with_capacity(count);
-        let mut total = 0;
+        let (mut total, bytes) = (0, request.bytes as usize);
         for i in 0..count {
             let [at, len] = words(more.part(16 * i, 16));
-            let Some(place) = self.own_memory(at, len) else { return Ok(false) };
-            runs.push(Run { offset: at as i64, skip: total, len: place.len() });
-            total += place.len();
-            places.push(place);
+            let fits = len <= (bytes - total) as u64;
+            if !fits || !self.own_memory(at, len, total, &mut parts) {
+                return Ok(false);
+            }
+            runs.push(Run { offset: at as i64, skip: total, len: len as usize });
+            total += len as usize;
         }
-        let bytes = request.bytes as usize;
         if total != bytes {
             return Ok(false);
         }
@@ -125,11 +127,11 @@ impl<F: Fabric> Window<F> {
         let result = answer.part(8, request.returns());
         let packed = match request.kind {
             Kind::Put => {
-                scatter(&places, data);
+                scatter(&parts, data);
                 return Ok(true);
             }
             Kind::Get => {
-                gather(&places, result);
+                gather(&parts, result);
                 return Ok(true);
             }
             Kind::Reduce => match request.op() {
@@ -146,14 +148,8 @@ impl<F: Fabric> Window<F> {
         if self.shown[self.rank()].adapters && atomics::is_for(basic) {
             return self.fulfil_by_adapters(basic, packed, runs, result).await;
         }
-        let elements = self.endpoint().staging().take(bytes);
-        let change = async {
-            gather(&places, elements.sge());
-            packed.apply(basic, elements.sge(), Some(result))?;
-            scatter(&places, elements.sge());
-            Ok(true)
-        };
-        self.guarded(self.rank(), change).await
+        self.change_parts(self.rank(), &parts, bytes, basic, packed, Some(result)).await?;
+        Ok(true)
     }
 
     /// The same for elements of this rank that adapters update, whoever asks; offsets of `runs` are those of
@@ -187,37 +183,40 @@ impl<F: Fabric> Window<F> {
         self.guarded(self.rank(), change).await
     }
 
-    /// `len` bytes of this rank's memory, at an offset in its part of the window, or at an address of a dynamic
-    /// window, as a peer names it.
-    fn own_memory(&self, at: u64, len: u64) -> Option<Sge> {
-        let part = |memory: Sge, start: u64| {
-            let offset = at.checked_sub(start)?;
-            let room = (memory.len() as u64).checked_sub(offset)?;
-            (len <= room).then(|| memory.part(offset as usize, len as usize))
-        };
-        match self.flavor() {
-            Flavor::Dynamic => {
-                self.own_attached().into_iter().find_map(|(memory, start)| part(memory, start))
-            }
-            _ => part(self.memory(), 0),
+    /// Adds `len` bytes of this rank's memory, at an offset in its part of the window, or at an address of a dynamic
+    /// window, as a peer names it, to the parts of packed bytes; they begin at `skip` there. False: it has no such.
+    fn own_memory(&self, at: u64, len: u64, mut skip: usize, parts: &mut Vec<Part>) -> bool {
+        let peer = self.peer(self.rank());
+        if self.flavor() == Flavor::Dynamic {
+            return self.own_attached(at, len, |memory, piece| {
+                parts.push(Part::own(peer, memory, skip, self.by_processors(piece.within)));
+                skip += memory.len();
+            });
         }
+        let (memory, shown) = (self.memory(), &self.shown[self.rank()]);
+        let inside = (memory.len() as u64).checked_sub(at).is_some_and(|room| len <= room);
+        if inside {
+            let words = self.by_processors(shown.within);
+            parts.push(Part::own(peer, memory.part(at as usize, len as usize), skip, words));
+        }
+        inside
+    }
+}
+
+/// The memory of a part of this rank.
+fn seen(part: &Part) -> Sge {
+    match part.place.reach {
+        Reach::Seen(memory) => memory,
+        _ => unreachable!("this rank's own"),
     }
 }
 
 /// Copies packed data to their places.
-fn scatter(places: &[Sge], data: Sge) {
-    let mut at = 0;
-    for place in places {
-        place.copy_from(data.part(at, place.len()));
-        at += place.len();
-    }
+fn scatter(parts: &[Part], data: Sge) {
+    parts.iter().for_each(|part| seen(part).copy_from(data.part(part.skip, part.len)));
 }
 
 /// Packs data from their places.
-fn gather(places: &[Sge], into: Sge) {
-    let mut at = 0;
-    for place in places {
-        into.part(at, place.len()).copy_from(*place);
-        at += place.len();
-    }
+fn gather(parts: &[Part], into: Sge) {
+    parts.iter().for_each(|part| into.part(part.skip, part.len).copy_from(seen(part)));
 }

@@ -48,6 +48,7 @@ impl<F: Fabric> Window<F> {
                 self.ask_for(&place, spot, Wish::Put(piece.sge), None).await?;
                 Ok(Issued::OVER)
             }
+            Reach::Scattered => self.put_scattered(origin, spot).await,
         }
     }
 
@@ -109,6 +110,7 @@ impl<F: Fabric> Window<F> {
                 piece.unpack(origin, spot.len());
                 Ok(Issued::OVER)
             }
+            Reach::Scattered => self.get_scattered(origin, spot).await,
         }
     }
 
