@@ -98,7 +98,7 @@ fn negative(class: c_int, value: i64, argument: &str) -> Error {
     Error::new(class, format_args!("argument {argument} = {value} is negative"))
 }
 
-/// A buffer of the program.
+/// A buffer of the program. Without elements the datatype may be `MPI_DATATYPE_NULL`.
 ///
 /// # Safety
 /// The program promises the memory of `count` elements until the operation is over.
@@ -110,7 +110,10 @@ pub unsafe fn buffer(
     names: [&'static str; 3],
 ) -> Result<Buffer, Error> {
     let elements = count(elements, names[1])?;
-    let object = committed(ty, names[2])?;
+    let object = match (elements, ty) {
+        (0, MPI_DATATYPE_NULL) => no_elements(),
+        _ => committed(ty, names[2])?,
+    };
     if address.addr() <= MPI_IN_PLACE && elements > 0 {
         if address.addr() == MPI_IN_PLACE {
             return Err(in_place(names[0]));
@@ -125,6 +128,15 @@ pub unsafe fn buffer(
     }
     // SAFETY: the program's promise.
     Ok(unsafe { Buffer::new(address.cast_mut().cast(), elements, object.ty.clone()) })
+}
+
+/// What no elements are of, if their datatype is `MPI_DATATYPE_NULL`. The standard does not say whether that may be
+/// given with a count of 0, and programs do: MPICH takes it, Open MPI in partitioned communication. With elements it
+/// is an error, to and from `MPI_PROC_NULL`, too: no call is said to take the null handle (MPI 5.0, section 2.5.1).
+#[cold]
+fn no_elements() -> Rc<TypeObject> {
+    let bytes = &state().predefined_types[MPI_BYTE.0 - MPI_DATATYPE_NULL.0];
+    bytes.clone().expect("MPI_BYTE is predefined")
 }
 
 /// No buffer has more: the address space of a process on x86-64. Sums over ranks stay far from an

@@ -84,6 +84,26 @@ pub fn from_environment() -> Result<Box<dyn Bootstrap>, BootstrapError> {
     }
 }
 
+/// How many processes the job has that this process would join now, without joining it: what the launcher
+/// left in the environment says so. 1 for a process that nobody started as one of several; `None` if the
+/// launcher tells it only to those that join. Meaningless after [`from_environment`].
+pub fn announced_size() -> Option<usize> {
+    announced(&|name| env::var(name).ok(), kin::is_below_a_rank)
+}
+
+fn announced(
+    get: &dyn Fn(&str) -> Option<String>,
+    is_below_a_rank: impl FnOnce() -> bool,
+) -> Option<usize> {
+    if let Some(text) = get(VARIABLE) {
+        return Ticket::decode(&text).ok().map(|ticket| ticket.size);
+    }
+    match foreign::is_there(get) && !is_below_a_rank() {
+        true => foreign::size(get),
+        false => Some(1),
+    }
+}
+
 /// Takes variables out of the environment.
 fn forget(names: impl IntoIterator<Item = String>) {
     for name in names {
@@ -182,6 +202,26 @@ mod tests {
         let (job, socket) = ("weft-1-2".into(), "weft-1-2.0".into());
         let ticket = Ticket { rank: 3, size: 4, app: 1, job, socket, token: 77 };
         assert_eq!(Ticket::decode(&ticket.encode()).unwrap(), ticket);
+    }
+
+    #[test]
+    fn the_size_is_known_before_the_job_is_joined() {
+        let size = |variables: &[(&str, &str)], below: bool| {
+            let get =
+                |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, v)| v.to_string());
+            announced(&get, || below)
+        };
+        let (job, socket) = ("weft-1-2".into(), "weft-1-2.0".into());
+        let ticket = Ticket { rank: 3, size: 4, app: 1, job, socket, token: 77 }.encode();
+        assert_eq!(size(&[(VARIABLE, &ticket)], false), Some(4));
+        assert_eq!(size(&[], false), Some(1));
+        let hydra = [("PMI_RANK", "1"), ("PMI_SIZE", "3"), ("PMI_FD", "9")];
+        assert_eq!(size(&hydra, false), Some(3));
+        assert_eq!(size(&hydra, true), Some(1), "started by a rank");
+        let slurm = [("SLURM_STEP_ID", "0"), ("SLURM_STEP_NUM_TASKS", "8"), ("PMI_RANK", "1")];
+        assert_eq!(size(&slurm, false), Some(8));
+        let prrte = [("PMIX_RANK", "1"), ("PMIX_NAMESPACE", "x")];
+        assert_eq!(size(&prrte, false), None);
     }
 
     #[test]

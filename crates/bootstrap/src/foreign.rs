@@ -71,6 +71,13 @@ pub(crate) fn is_there(get: &dyn Fn(&str) -> Option<String>) -> bool {
     variables().any(|name| get(name).is_some())
 }
 
+/// Number of processes of the job, if the launcher's variables tell it.
+pub(crate) fn size(get: &dyn Fn(&str) -> Option<String>) -> Option<usize> {
+    let started = LAUNCHERS.iter().filter(|launcher| get(launcher.rank).is_some());
+    let mut names = started.flat_map(|launcher| launcher.sizes).chain(&["PMI_SIZE"]);
+    names.find_map(|name| get(name)?.trim().parse().ok().filter(|&size| size > 0))
+}
+
 /// An error if another launcher started this process as one of several: `why` it cannot join.
 pub(crate) fn check(
     get: &dyn Fn(&str) -> Option<String>,

@@ -20,7 +20,7 @@ mod text;
 mod threads;
 pub mod wire;
 
-pub use environment::{Ticket, VARIABLE, from_environment};
+pub use environment::{Ticket, VARIABLE, announced_size, from_environment};
 pub use foreign::variables as foreign_variables;
 pub use on_node::OnNode;
 pub use pmix::SETTING as PMIX_SETTING;

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::state::state;
 use crate::types::Info;
 use std::ffi::{c_char, c_int};
+use weft_fabric::Fabric;
 use weft_process::{KEY_MAX, VALUE_MAX};
 
 /// # Safety
@@ -199,8 +200,10 @@ pub fn environment() -> weft_process::Info {
     let mut arguments = std::env::args_os().map(|a| a.to_string_lossy().into_owned());
     set("command", &arguments.next().unwrap_or_default());
     set("argv", &arguments.collect::<Vec<_>>().join(" "));
-    if let Some(world) = state().world.get() {
-        set("maxprocs", &world.size().to_string());
+    // Until this process has joined its job, what the launcher left for it says how large that is.
+    let joined = state().engine.get().map(|engine| engine.endpoint().fabric().size());
+    if let Some(size) = joined.or_else(weft_bootstrap::announced_size) {
+        set("maxprocs", &size.to_string());
     }
     set("host", &system_name(|names| &names.nodename));
     set("arch", &system_name(|names| &names.machine));

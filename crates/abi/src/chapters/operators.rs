@@ -213,6 +213,13 @@ fn new_reduction(handle: Op, ty: &Rc<TypeObject>) -> Result<Reduction, Error> {
             Ok((Rc::new(User { op: object, ty: ty.clone(), pool }), By::Program))
         }
         OpObject::Predefined(op) => {
+            if let weft_datatype::Op::Replace | weft_datatype::Op::NoOp = op {
+                let text = format!(
+                    "{} is for accumulates in windows alone (MPI 5.0, section 12.3.4)",
+                    op.name()
+                );
+                return Err(Error::new(MPI_ERR_OP, text));
+            }
             let Some(basic) = ty.ty.equivalent() else {
                 let text = format!(
                     "{} is defined on predefined datatypes; this one is made of others: \
@@ -235,7 +242,7 @@ pub(crate) unsafe fn reduce_local(
     handle: Op,
 ) -> Result<(), Error> {
     let predefined = weft_datatype::Op::of_handle(handle.0 as u32);
-    if let Some(op) = predefined.filter(|_| handle.0 < PREDEFINED_END)
+    if let Some(op) = predefined.filter(|op| handle.0 < PREDEFINED_END && op.commutative())
         && let Some(ty) = crate::arguments::predefined_datatype(datatype)
         && let Some(basic) = ty.ty.equivalent()
     {

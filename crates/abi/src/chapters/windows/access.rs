@@ -76,6 +76,21 @@ impl Side {
     }
 }
 
+/// A buffer whose datatype is one also if it has no elements: as the target's, which is not looked at in every call.
+///
+/// # Safety
+/// As for [`buffer`].
+unsafe fn typed(
+    address: *const c_void,
+    elements: i64,
+    ty: Datatype,
+    names: [&'static str; 3],
+) -> Result<Buffer, Error> {
+    committed(ty, names[2])?;
+    // SAFETY: by contract.
+    unsafe { buffer(address, elements, ty, names) }
+}
+
 /// The window and the memory of an operation on plain bytes.
 ///
 /// # Safety
@@ -142,7 +157,7 @@ unsafe fn put_with(
     let side = Side::new(win, rank, disp, target_count, target_type)?;
     // SAFETY: by contract.
     unsafe {
-        let origin = buffer(address, elements, ty, ORIGIN)?;
+        let origin = typed(address, elements, ty, ORIGIN)?;
         side.issue(call, request, async |window, spot| window.put(&origin, spot).await)
     }
 }
@@ -213,7 +228,7 @@ unsafe fn get_with(
     let side = Side::new(win, rank, disp, target_count, target_type)?;
     // SAFETY: by contract.
     unsafe {
-        let origin = buffer(address, elements, ty, ORIGIN)?;
+        let origin = typed(address, elements, ty, ORIGIN)?;
         side.issue(call, request, async |window, spot| window.get(&origin, spot).await)
     }
 }
@@ -292,7 +307,7 @@ pub(crate) unsafe fn accumulate(
     let op = checked(op, false)?;
     // SAFETY: the caller's buffer.
     unsafe {
-        let origin = buffer(origin_addr, origin_count, origin_datatype, ORIGIN)?;
+        let origin = typed(origin_addr, origin_count, origin_datatype, ORIGIN)?;
         change("MPI_Accumulate", &side, op, Some(origin), None, None)
     }
 }
@@ -314,7 +329,7 @@ pub(crate) unsafe fn raccumulate(
     let op = checked(op, false)?;
     // SAFETY: the caller's buffer and pointer.
     unsafe {
-        let origin = buffer(origin_addr, origin_count, origin_datatype, ORIGIN)?;
+        let origin = typed(origin_addr, origin_count, origin_datatype, ORIGIN)?;
         change("MPI_Raccumulate", &side, op, Some(origin), None, Some(request))
     }
 }
@@ -330,10 +345,10 @@ unsafe fn both(
 ) -> Result<(Option<Buffer>, Buffer), Error> {
     // SAFETY: by contract.
     unsafe {
-        let result = buffer(to, result_elements, result_type, RESULT)?;
+        let result = typed(to, result_elements, result_type, RESULT)?;
         let origin = match op {
             weft_datatype::Op::NoOp => None,
-            _ => Some(buffer(address, elements, ty, ORIGIN)?),
+            _ => Some(typed(address, elements, ty, ORIGIN)?),
         };
         Ok((origin, result))
     }
@@ -436,9 +451,9 @@ pub(crate) unsafe fn compare_and_swap(
     }
     // SAFETY: the caller's buffers.
     unsafe {
-        let new = buffer(origin_addr, 1, datatype, ["origin_addr", "1", "datatype"])?;
-        let compare = buffer(compare_addr, 1, datatype, ["compare_addr", "1", "datatype"])?;
-        let result = buffer(result_addr, 1, datatype, ["result_addr", "1", "datatype"])?;
+        let new = typed(origin_addr, 1, datatype, ["origin_addr", "1", "datatype"])?;
+        let compare = typed(compare_addr, 1, datatype, ["compare_addr", "1", "datatype"])?;
+        let result = typed(result_addr, 1, datatype, ["result_addr", "1", "datatype"])?;
         side.issue("MPI_Compare_and_swap", None, async |window, spot| {
             let change = Change::Swap { compare: &compare, new: &new };
             window.accumulate(change, Some(&result), spot).await
