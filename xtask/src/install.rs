@@ -163,4 +163,27 @@ mod tests {
         assert!(error.contains("absent"), "{error}");
         fs::remove_dir_all(dir).unwrap();
     }
+
+    /// What pkg-config says of an installation is words for a shell, also where its path has a blank.
+    #[test]
+    fn pkg_config_finds_a_prefix_with_a_blank() {
+        if Command::new("pkg-config").arg("--version").output().is_err() {
+            eprintln!("NOT RUN: there is no pkg-config");
+            return;
+        }
+        let dir = std::env::temp_dir().join(format!("weft pkg config {}", std::process::id()));
+        let pkgconfig = dir.join("lib/pkgconfig");
+        fs::create_dir_all(&pkgconfig).unwrap();
+        fs::create_dir_all(dir.join("include")).unwrap();
+        fs::write(dir.join("include/mpi.h"), "").unwrap();
+        fs::write(pkgconfig.join("weft.pc"), pkg_config()).unwrap();
+        let script = "eval \"set -- $(pkg-config --cflags --libs weft)\"; for word; do echo \"$word\"; done\n\
+            test -f \"${1#-I}/mpi.h\" && test -d \"${2#-L}\" && test -d \"${3#-Wl,-rpath,}\" && echo found";
+        let mut sh = Command::new("sh");
+        let said = sh.args(["-c", script]).env("PKG_CONFIG_PATH", &pkgconfig).output().unwrap();
+        let words = String::from_utf8(said.stdout).unwrap();
+        assert!(words.ends_with("-lmpi_abi\nfound\n"), "{words}");
+        assert_eq!(words.lines().count(), 5, "{words}");
+        fs::remove_dir_all(dir).unwrap();
+    }
 }

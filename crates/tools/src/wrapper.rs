@@ -1,7 +1,14 @@
 //! `mpicc` and `mpicxx`: the system's compiler with the paths of this installation.
+//!
+//! What is printed is for a shell, for programs that split it as one does, and for CMake's FindMPI, which takes it apart
+//! by patterns: a path with a blank must stand in double quotes behind the bare letters of its option there.
 
 use crate::tree::Tree;
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 /// What tells `mpicc` from `mpicxx`.
@@ -47,24 +54,24 @@ impl Language {
 #[derive(PartialEq, Eq, Debug)]
 enum Plan {
     /// Run this command.
-    Run(Vec<String>),
+    Run(Vec<OsString>),
     /// Print this line.
-    Print(String),
+    Print(OsString),
 }
 
 /// The body of `mpicc` and `mpicxx`.
 pub fn main(language: Language) -> ExitCode {
     let tool = language.tool();
-    let args: Vec<String> = std::env::args_os()
-        .skip(1)
-        .map(|a| a.into_string().unwrap_or_else(|a| a.to_string_lossy().into_owned()))
-        .collect();
-    let compiler = std::env::var(language.variable()).ok();
+    let args: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let compiler = std::env::var_os(language.variable());
     let plan = Tree::of_this_program().map(|tree| plan(language, &tree, compiler, &args));
     let command = match plan {
-        Ok(Plan::Print(line)) => {
-            println!("{line}");
-            return ExitCode::SUCCESS;
+        Ok(Plan::Print(mut line)) => {
+            line.push("\n");
+            return match std::io::stdout().write_all(line.as_bytes()) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(_) => ExitCode::FAILURE,
+            };
         }
         Ok(Plan::Run(command)) => command,
         Err(why) => {
@@ -73,37 +80,40 @@ pub fn main(language: Language) -> ExitCode {
         }
     };
     let why = Command::new(&command[0]).args(&command[1..]).exec();
-    let (name, variable, option) = (&command[0], language.variable(), language.option());
+    let (name, variable, option) = (command[0].display(), language.variable(), language.option());
     eprintln!(
         "{tool}: cannot run the compiler {name}: {why}; name one with {option}COMPILER or {variable}"
     );
     ExitCode::from(127)
 }
 
-fn plan(language: Language, tree: &Tree, compiler: Option<String>, args: &[String]) -> Plan {
-    let mut compiler = compiler.filter(|c| !c.trim().is_empty());
+fn plan(language: Language, tree: &Tree, compiler: Option<OsString>, args: &[OsString]) -> Plan {
+    let mut compiler = compiler.filter(|c| !c.as_bytes().trim_ascii().is_empty());
     let mut show = None;
     let mut rest = Vec::new();
     for arg in args {
-        if let Some(name) = arg.strip_prefix(language.option()) {
-            compiler = Some(name.to_owned());
-        } else if let Some(what) = question(arg) {
+        if let Some(name) = arg.as_bytes().strip_prefix(language.option().as_bytes()) {
+            compiler = Some(OsStr::from_bytes(name).to_owned());
+        } else if let Some(what) = arg.to_str().and_then(question) {
             show = Some(what);
         } else {
             rest.push(arg.clone());
         }
     }
-    let compiler = compiler.unwrap_or_else(|| language.default_compiler().to_owned());
-    let compiler = compiler.split_whitespace().map(str::to_owned); // "ccache gcc" is two words
-    let (include, lib) = (tree.include.display(), tree.lib.display());
-    let compile = vec![format!("-I{include}")];
-    let link = vec![
-        format!("-L{lib}"),
-        format!("-Wl,-rpath,{lib}"),
-        // RUNPATH: LD_LIBRARY_PATH can still choose another library of the same ABI.
-        "-Wl,--enable-new-dtags".to_owned(),
-        "-lmpi_abi".to_owned(),
-    ];
+    let compiler = command_of(compiler.unwrap_or_else(|| language.default_compiler().into()));
+    let compiler = compiler.into_iter();
+    let (include, lib) = (&tree.include, &tree.lib);
+    let compile = vec![joined("-I", include)];
+    let mut link = vec![joined("-L", lib)];
+    // The compiler splits what follows -Wl at commas.
+    if lib.as_os_str().as_bytes().contains(&b',') {
+        link.extend(["-Xlinker", "-rpath", "-Xlinker"].map(OsString::from));
+        link.push(lib.into());
+    } else {
+        link.push(joined("-Wl,-rpath,", lib));
+    }
+    // RUNPATH: LD_LIBRARY_PATH can still choose another library of the same ABI.
+    link.extend(["-Wl,--enable-new-dtags", "-lmpi_abi"].map(OsString::from));
     match show {
         Some(Show::CompileFlags) => Plan::Print(shell(compile)),
         Some(Show::LinkFlags) => Plan::Print(shell(link)),
@@ -111,12 +121,13 @@ fn plan(language: Language, tree: &Tree, compiler: Option<String>, args: &[Strin
         Some(Show::LinkCommand) => {
             Plan::Print(shell(compiler.chain(rest).chain(compile).chain(link)))
         }
-        Some(Show::IncludeDirectories) => Plan::Print(include.to_string()),
-        Some(Show::LibraryDirectories) => Plan::Print(lib.to_string()),
-        Some(Show::Libraries) => Plan::Print("mpi_abi".to_owned()),
+        Some(Show::IncludeDirectories) => Plan::Print(shell([include.clone().into()])),
+        Some(Show::LibraryDirectories) => Plan::Print(shell([lib.clone().into()])),
+        Some(Show::Libraries) => Plan::Print("mpi_abi".into()),
         Some(Show::Version) => {
             let version = env!("CARGO_PKG_VERSION");
-            Plan::Print(format!("{}: Weft {version}, MPI 5.0 standard ABI", language.tool()))
+            let tool = language.tool();
+            Plan::Print(format!("{tool}: Weft {version}, MPI 5.0 standard ABI").into())
         }
         Some(Show::Command) => {
             let links = links(&rest) || rest.is_empty();
@@ -164,21 +175,56 @@ fn question(arg: &str) -> Option<Show> {
 
 /// Whether the compiler will link: there is something to compile, and nothing says to stop
 /// before. Library flags in other runs draw warnings, and `-v` alone would try to link.
-fn links(args: &[String]) -> bool {
+fn links(args: &[OsString]) -> bool {
     let stops = ["-c", "-E", "-S", "-M", "-MM", "-fsyntax-only"];
-    let stops = |a: &String| stops.contains(&a.as_str());
-    let input = |a: &String| a == "-" || a.starts_with("-l") || !a.starts_with('-');
+    let stops = |a: &OsString| stops.iter().any(|stop| a == stop);
+    let input = |a: &OsString| {
+        let a = a.as_bytes();
+        a == b"-" || a.starts_with(b"-l") || !a.starts_with(b"-")
+    };
     args.iter().any(input) && !args.iter().any(stops)
 }
 
+fn joined(option: &str, path: &Path) -> OsString {
+    let mut word = OsString::from(option);
+    word.push(path);
+    word
+}
+
+/// The words that name a compiler: one if it is a file, with blanks in its path or not; "ccache gcc" is two.
+fn command_of(compiler: OsString) -> Vec<OsString> {
+    if Path::new(&compiler).is_file() {
+        return vec![compiler];
+    }
+    let words = compiler.as_bytes().split(u8::is_ascii_whitespace).filter(|w| !w.is_empty());
+    words.map(|word| OsStr::from_bytes(word).to_owned()).collect()
+}
+
 /// One line that a shell reads as these words.
-fn shell(words: impl IntoIterator<Item = String>) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "/-_=+.,:@%".contains(c);
-    let quote = |w: String| match w.chars().all(plain) && !w.is_empty() {
-        true => w,
-        false => format!("'{}'", w.replace('\'', r"'\''")),
-    };
-    words.into_iter().map(quote).collect::<Vec<_>>().join(" ")
+fn shell(words: impl IntoIterator<Item = OsString>) -> OsString {
+    let words: Vec<_> = words.into_iter().map(|word| quoted(word.as_bytes())).collect();
+    OsString::from_vec(words.join(&b' '))
+}
+
+/// The options whose letters stay outside of quotes.
+const BARE: [&[u8]; 6] = [b"-I", b"-L", b"-Wl,", b"-Wp,", b"-l", b"-D"];
+
+fn quoted(word: &[u8]) -> Vec<u8> {
+    let plain = |c: &u8| c.is_ascii_alphanumeric() || *c >= 0x80 || b"/-_=+.,:@%".contains(c);
+    if !word.is_empty() && word.iter().all(plain) {
+        return word.to_vec();
+    }
+    let option = BARE.into_iter().find(|option| word.starts_with(option)).unwrap_or_default();
+    let mut out = option.to_vec();
+    out.push(b'"');
+    for &c in &word[option.len()..] {
+        if b"\\\"$`".contains(&c) {
+            out.push(b'\\');
+        }
+        out.push(c);
+    }
+    out.push(b'"');
+    out
 }
 
 #[cfg(test)]
@@ -189,10 +235,10 @@ mod tests {
 
     fn planned(language: Language, compiler: Option<&str>, args: &str) -> String {
         let tree = Tree { include: "/p/include".into(), lib: "/p/lib".into() };
-        let args: Vec<_> = args.split_whitespace().map(str::to_owned).collect();
-        match plan(language, &tree, compiler.map(str::to_owned), &args) {
-            Plan::Print(line) => format!("print {line}"),
-            Plan::Run(words) => format!("run {}", words.join(" ")),
+        let args: Vec<_> = args.split_whitespace().map(OsString::from).collect();
+        match plan(language, &tree, compiler.map(OsString::from), &args) {
+            Plan::Print(line) => format!("print {}", line.to_str().unwrap()),
+            Plan::Run(words) => format!("run {}", words.join(OsStr::new(" ")).to_str().unwrap()),
         }
     }
 
@@ -245,7 +291,35 @@ mod tests {
 
     #[test]
     fn words_survive_the_shell() {
-        let words = ["a b", "it's", "$HOME", "", "-I/x"].map(str::to_owned);
-        assert_eq!(shell(words), r"'a b' 'it'\''s' '$HOME' '' -I/x");
+        let words =
+            ["a b", "it's", "$HOME", "", "-I/x", "-I/x y", "-Wl,-rpath,/x y", "-DA=\"b\\`c\""];
+        let line = shell(words.map(OsString::from));
+        let expected =
+            r#""a b" "it's" "\$HOME" "" -I/x -I"/x y" -Wl,"-rpath,/x y" -D"A=\"b\\\`c\"""#;
+        assert_eq!(line, OsString::from(expected));
+        let script = format!("for word in {expected}; do printf '%s\\n' \"$word\"; done");
+        let said = Command::new("sh").args(["-c", &script]).output().unwrap();
+        assert_eq!(String::from_utf8(said.stdout).unwrap().lines().collect::<Vec<_>>(), words);
+    }
+
+    #[test]
+    fn paths_are_kept_whatever_is_in_them() {
+        let odd = OsStr::from_bytes(b"/a b,\xff");
+        let tree = Tree { include: Path::new(odd).join("i"), lib: Path::new(odd).join("l") };
+        let args = [OsStr::from_bytes(b"\xfe.c").to_owned()];
+        let Plan::Run(words) = plan(Language::C, &tree, None, &args) else { panic!("a command") };
+        let words: Vec<_> = words.iter().map(|word| word.as_bytes()).collect();
+        let rpath = [&b"-Xlinker"[..], b"-rpath", b"-Xlinker", b"/a b,\xff/l"];
+        assert_eq!(words[..4], [&b"cc"[..], b"\xfe.c", b"-I/a b,\xff/i", b"-L/a b,\xff/l"]);
+        assert_eq!(words[4..8], rpath);
+    }
+
+    #[test]
+    fn a_compiler_whose_path_has_a_blank_is_one_word() {
+        let dir = std::env::temp_dir().join(format!("weft cc {}", std::process::id()));
+        std::fs::write(&dir, "").unwrap();
+        assert_eq!(command_of(dir.clone().into()), [dir.clone()]);
+        std::fs::remove_file(&dir).unwrap();
+        assert_eq!(command_of(" ccache  gcc".into()), ["ccache", "gcc"]);
     }
 }

@@ -158,30 +158,75 @@ fn the_readme_lists_the_settings() {
     assert!(readme.contains(&table), "the table in README.md must be:\n{table}");
 }
 
+/// An installation under `prefix`, of what is in the build tree.
+fn installed(prefix: &Path) {
+    library();
+    let built = Path::new(WEFT).parent().expect("target/<profile>");
+    for dir in ["bin", "include", "lib"] {
+        fs::create_dir_all(prefix.join(dir)).unwrap();
+    }
+    for (from, to) in [
+        (Path::new(MPICC), "bin/mpicc"),
+        (Path::new(MPICXX), "bin/mpicxx"),
+        (&built.join("include/mpi.h"), "include/mpi.h"),
+        (&built.join("libmpi_abi.so"), "lib/libmpi_abi.so.1"),
+    ] {
+        fs::copy(from, prefix.join(to)).unwrap();
+    }
+    std::os::unix::fs::symlink("libmpi_abi.so.1", prefix.join("lib/libmpi_abi.so")).unwrap();
+}
+
+/// What a shell makes of the wrappers' answers builds a program, wherever they are installed.
+#[test]
+fn answers_are_good_for_a_shell_whatever_the_prefix() {
+    for prefix in ["a blank", "it's $odd", "a,b \"c\" `d` \\e"] {
+        let dir = scratch("prefix");
+        let prefix = dir.join(prefix);
+        installed(&prefix);
+        let script = "set -e; cc=$1; cxx=$2; source=$3\n\
+            eval \"$(\"$cc\" -show $source.c -o whole)\"; ./whole\n\
+            eval \"$(\"$cxx\" -show $source.cc -o whole)\"; ./whole\n\
+            eval \"$(\"$cc\" -compile-info) -c $source.c -o part.o\"\n\
+            eval \"$(\"$cc\" -link-info part.o -o linked)\"; ./linked\n\
+            eval \"cc $source.c $(\"$cc\" --showme:compile) $(\"$cc\" --showme:link) -o flags\"; ./flags\n\
+            eval \"set -- $(\"$cc\" -showme:incdirs) $(\"$cc\" -showme:libdirs)\"\n\
+            test -f \"$1/mpi.h\"; test -f \"$2/libmpi_abi.so\"; test $# = 2\n";
+        let mut sh = Command::new("sh");
+        sh.args(["-c", script, "sh"]).args([prefix.join("bin/mpicc"), prefix.join("bin/mpicxx")]);
+        let said = run(sh.arg("program").current_dir(&dir));
+        assert_eq!(said, "5.0\n".repeat(4), "{}", prefix.display());
+    }
+}
+
 /// CMake's FindMPI asks the wrappers. Runs where there is a cmake.
 #[test]
-fn cmake_finds_mpi() {
+fn cmake_finds_mpi_also_where_the_prefix_has_a_blank() {
     if Command::new("cmake").arg("--version").output().is_err() {
-        eprintln!("not run: there is no cmake");
+        eprintln!("NOT RUN: there is no cmake");
         return;
     }
-    library();
-    let dir = scratch("cmake");
-    let text = "cmake_minimum_required(VERSION 3.13)\nproject(test C CXX)\n\
-        find_package(MPI REQUIRED)\n\
-        add_executable(in_c program.c)\ntarget_link_libraries(in_c MPI::MPI_C)\n\
-        add_executable(in_cxx program.cc)\ntarget_link_libraries(in_cxx MPI::MPI_CXX)\n";
-    fs::write(dir.join("CMakeLists.txt"), text).unwrap();
-    let tools = Path::new(MPICC).parent().unwrap();
-    let path = env::var("PATH").unwrap_or_default();
-    let path = format!("{}:{path}", tools.display());
-    let said = run(Command::new("cmake")
-        .args(["-S", ".", "-B", "build"])
-        .env("PATH", path)
-        .current_dir(&dir));
-    assert!(said.contains("found version \"5.0\""), "{said}");
-    run(Command::new("cmake").args(["--build", "build"]).current_dir(&dir));
-    for program in ["build/in_c", "build/in_cxx"] {
-        assert_eq!(run(&mut Command::new(dir.join(program))), "5.0\n");
+    for prefix in ["plain", "with a blank"] {
+        let dir = scratch("cmake");
+        installed(&dir.join(prefix));
+        let text = "cmake_minimum_required(VERSION 3.13)\nproject(test C CXX)\n\
+            find_package(MPI REQUIRED)\n\
+            add_executable(in_c program.c)\ntarget_link_libraries(in_c MPI::MPI_C)\n\
+            add_executable(in_cxx program.cc)\ntarget_link_libraries(in_cxx MPI::MPI_CXX)\n";
+        fs::write(dir.join("CMakeLists.txt"), text).unwrap();
+        let path = env::var("PATH").unwrap_or_default();
+        let path = format!("{}:{path}", dir.join(prefix).join("bin").display());
+        let said = run(Command::new("cmake")
+            .args(["-S", ".", "-B", "build"])
+            .env("PATH", path)
+            .current_dir(&dir));
+        assert!(said.contains("found version \"5.0\""), "{said}");
+        assert!(said.contains("Found MPI_CXX") && said.contains("Found MPI_C:"), "{said}");
+        run(Command::new("cmake").args(["--build", "build"]).current_dir(&dir));
+        for program in ["build/in_c", "build/in_cxx"] {
+            assert_eq!(run(&mut Command::new(dir.join(program))), "5.0\n");
+            // The library of this prefix, without LD_LIBRARY_PATH.
+            let ldd = run(Command::new("ldd").arg(dir.join(program)));
+            assert!(ldd.contains(&format!("{prefix}/lib/libmpi_abi.so.1")), "{ldd}");
+        }
     }
 }
