@@ -1,6 +1,7 @@
-//! Writes `mpi.h`: C99 and C++11, without warnings.
+//! Writes `mpi.h`: C89, C99 and C++11, without warnings.
 
 use crate::data::{Abi, Constant};
+use crate::older;
 use std::fmt::Write;
 
 const TOP: &str = "\
@@ -87,6 +88,7 @@ pub fn mpi_h(abi: &Abi) -> String {
             writeln!(out, "{returns} {prefix}{name}({list});{}", comment(&f.note)).unwrap();
         }
     }
+    out.push_str(&older::functions(abi));
     out.push_str(BOTTOM);
     out
 }

@@ -6,6 +6,7 @@
 mod chapters;
 mod data;
 mod header;
+mod older;
 mod rust;
 
 use std::path::Path;
