@@ -59,6 +59,7 @@ impl<F: Fabric> Endpoint<F> {
             forgotten: VecDeque::new(),
             claims: None,
             shelf: Shelf::new(limits.shelf, limits.ranks_each),
+            cancels: Default::default(),
             fault: None,
             often: Often::default(),
             seldom: Seldom::default(),
@@ -265,6 +266,7 @@ impl<F: Fabric> Endpoint<F> {
                 Kind::Helped => self.on_helped(state, peer, e),
                 Kind::Here => self.on_here(state, peer, e, message.payload),
                 Kind::Written => self.on_written(state, peer, e),
+                Kind::CancelWords => self.on_cancel_words(state, peer, e, message.payload),
                 Kind::Cancelled => self.on_cancelled(state, peer, e),
                 // It has roused this process, which looks after what it follows.
                 Kind::Whole => Ok(()),
@@ -338,7 +340,10 @@ impl<F: Fabric> Endpoint<F> {
         if let Some(region) = slot.region.take() {
             self.fabric.withdraw(region);
         }
-        state.requests.give(id.0);
+        match state.requests[id.0].word && status.cancelled {
+            true => self.keep_void(state, id.0),
+            false => state.requests.give(id.0),
+        }
         if receives {
             state.often.count_received(&status);
             self.fabric.charge(Work::Match);
@@ -379,7 +384,10 @@ impl<F: Fabric> Endpoint<F> {
             if let Some(region) = slot.region.take() {
                 self.fabric.withdraw(region);
             }
-            state.requests.give(index);
+            match slot.word && slot.status.cancelled {
+                true => self.keep_void(state, index),
+                false => state.requests.give(index),
+            }
         }
     }
 

@@ -63,14 +63,30 @@ pub enum Kind {
     Written = 14,
     /// All of a payload lies on the shelf, where its receiver had missed some.
     Whole = 15,
+    /// Where words of requests are that may be cancelled.
+    CancelWords = 16,
 }
 
 impl Kind {
     fn from_byte(byte: u8) -> Option<Kind> {
         use Kind::*;
         let all = [
-            Eager, EagerSync, Rts, Ack, Cts, Data, Fin, Credit, Cancel, Cancelled, Invite, Helped,
-            Here, Written, Whole,
+            Eager,
+            EagerSync,
+            Rts,
+            Ack,
+            Cts,
+            Data,
+            Fin,
+            Credit,
+            Cancel,
+            Cancelled,
+            Invite,
+            Helped,
+            Here,
+            Written,
+            Whole,
+            CancelWords,
         ];
         all.into_iter().find(|&k| k as u8 == byte)
     }
@@ -80,6 +96,8 @@ impl Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Envelope {
     pub kind: Kind,
+    /// A word of the sender's says whether it is void (`cancel.rs`).
+    pub word: bool,
     pub tag: Tag,
     /// Context, or the number that a reply carries.
     pub context: Context,
@@ -91,7 +109,7 @@ pub struct Envelope {
 
 impl Envelope {
     pub fn encode(self) -> Head {
-        let word0 = self.kind as u64 | u64::from(self.tag as u32) << 32;
+        let word0 = self.kind as u64 | u64::from(self.word) << 8 | u64::from(self.tag as u32) << 32;
         Head([word0, self.context.0, u64::from(self.rank) | u64::from(self.request) << 32])
     }
 
@@ -100,6 +118,7 @@ impl Envelope {
         let [word0, word1, word2] = head.0;
         Some(Envelope {
             kind: Kind::from_byte(word0 as u8)?,
+            word: word0 >> 8 & 1 == 1,
             tag: (word0 >> 32) as i32,
             context: Context(word1),
             rank: word2 as u32,
@@ -109,7 +128,7 @@ impl Envelope {
 
     /// A reply about `request` (of the process that gets it), with a number.
     pub fn reply(kind: Kind, request: u32, number: u64) -> Head {
-        Envelope { kind, tag: 0, context: Context(number), rank: 0, request }.encode()
+        Envelope { kind, word: false, tag: 0, context: Context(number), rank: 0, request }.encode()
     }
 }
 
@@ -188,6 +207,7 @@ mod tests {
         for kind in [Kind::Eager, Kind::Rts, Kind::Cancelled] {
             let envelope = Envelope {
                 kind,
+                word: kind == Kind::Rts,
                 tag: i32::MAX,
                 context: Context(u64::MAX - 3),
                 rank: 77,
@@ -201,8 +221,9 @@ mod tests {
 
     #[test]
     fn heads_say_what_becomes_of_a_rendezvous() {
-        let head =
-            |kind| Envelope { kind, tag: 1, context: Context(2), rank: 3, request: 4 }.encode();
+        let head = |kind| {
+            Envelope { kind, word: true, tag: 1, context: Context(2), rank: 3, request: 4 }.encode()
+        };
         assert_eq!(announced(&head(Kind::Rts)), Some((Announced::Start, Some(3))));
         let finish = Envelope::reply(Kind::Fin, 7, 0);
         assert_eq!(announced(&finish), Some((Announced::Finish, None)));
@@ -225,8 +246,14 @@ mod tests {
 
     #[test]
     fn the_compared_word_is_the_encoded_one() {
-        let envelope =
-            Envelope { kind: Kind::Eager, tag: 5, context: Context(1), rank: 2, request: 0 };
+        let envelope = Envelope {
+            kind: Kind::Eager,
+            word: false,
+            tag: 5,
+            context: Context(1),
+            rank: 2,
+            request: 0,
+        };
         assert_eq!(envelope.encode().0[0], eager_word(5));
     }
 }

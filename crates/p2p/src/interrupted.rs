@@ -72,12 +72,13 @@ impl<F: Fabric> Endpoint<F> {
         let Some(e) = Envelope::decode(message.head) else { return Glance::Left };
         let started = match e.kind {
             Kind::Rts => match state.matching.find_posted(e.context, e.rank, e.tag) {
-                Some(index) => self.start_read(state, index, message, e),
+                // Whether it is void, the helper finds out.
+                Some(index) => !e.word && self.start_read(state, index, message, e),
                 None => return Glance::Left,
             },
             Kind::Eager | Kind::EagerSync => {
                 match state.matching.find_posted(e.context, e.rank, e.tag) {
-                    Some(index) => self.take_eager(state, index, message, e),
+                    Some(index) => !e.word && self.take_eager(state, index, message, e),
                     None => return Glance::Left,
                 }
             }

@@ -14,6 +14,7 @@
 //!
 //! Messages here are contiguous bytes; packing is done above. One thread at a time.
 
+mod cancel;
 mod counts;
 mod endpoint;
 mod envelope;

@@ -21,6 +21,7 @@ use weft_fabric::{RemoteAddr, Staging};
 /// An arrived message: matched, or found by a probe.
 pub struct Matched {
     pub(crate) kind: Kind,
+    pub(crate) word: bool,
     pub(crate) peer: usize,
     /// Sender's rank in the communicator.
     pub rank: u32,
@@ -52,6 +53,7 @@ impl Body {
 /// An envelope on its way into the queue of unexpected ones.
 pub struct Arrival {
     pub kind: Kind,
+    pub word: bool,
     pub context: Context,
     pub rank: u32,
     pub tag: Tag,
@@ -151,6 +153,16 @@ impl Matching {
         tag: Option<Tag>,
     ) -> Option<(u32, Tag, u64)> {
         self.arrived.peek(context, source, tag)
+    }
+
+    /// Peer and request of the message that [`Matching::peek`] finds, if a word says whether it is void.
+    pub fn word_of(
+        &mut self,
+        context: Context,
+        source: Source,
+        tag: Option<Tag>,
+    ) -> Option<(usize, u32)> {
+        self.arrived.word_of(context, source, tag)
     }
 
     /// Takes the first message that a receive matches.

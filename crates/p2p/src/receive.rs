@@ -87,7 +87,7 @@ impl<F: Fabric> Endpoint<F> {
             }
             Source::Any => None,
         };
-        match state.matching.take(want.context, want.source, want.tag) {
+        match self.take_valid(state, want) {
             Some(matched) => self.accept(state, index, matched),
             None => {
                 let place = state.matching.post(want.context, rank, want.tag, index);
@@ -108,14 +108,15 @@ impl<F: Fabric> Endpoint<F> {
 
     /// Source, tag and length of the message that a receive would take now.
     pub fn probe(&self, want: &Want) -> Option<Status> {
-        let mut state = self.state.borrow_mut();
+        let state = &mut *self.state.borrow_mut();
+        self.drop_all_void(state, want);
         let (rank, tag, len) = state.matching.peek(want.context, want.source, want.tag)?;
         Some(Status { source: rank as i32, tag, bytes: len, ..Status::default() })
     }
 
     /// Takes that message out of the queue, for [`Endpoint::imrecv`].
     pub fn take(&self, want: &Want) -> Option<Matched> {
-        self.state.borrow_mut().matching.take(want.context, want.source, want.tag)
+        self.take_valid(&mut self.state.borrow_mut(), want)
     }
 
     /// Receives a message that was taken.
@@ -178,6 +179,13 @@ impl<F: Fabric> Endpoint<F> {
     /// An eager message has arrived.
     pub(crate) fn on_eager(&self, state: &mut State, peer: usize, e: Envelope, payload: Sge) {
         let len = payload.len() as u64;
+        if e.word
+            && state.matching.find_posted(e.context, e.rank, e.tag).is_some()
+            && !self.claim_word(state, peer, e.request)
+        {
+            self.owe(state, peer, len);
+            return;
+        }
         if let Some(index) = state.matching.match_posted(e.context, e.rank, e.tag) {
             self.deliver_eager(state, index, peer, e, payload);
             return;
@@ -187,9 +195,9 @@ impl<F: Fabric> Endpoint<F> {
         if !payload.is_empty() {
             self.fabric.charge(Work::Copy(payload.len()));
         }
-        let Envelope { kind, tag, context, rank, request } = e;
+        let Envelope { kind, word, tag, context, rank, request } = e;
         let body = Body::Here(copy);
-        state.matching.keep(Arrival { kind, context, rank, tag, peer, request, len, body });
+        state.matching.keep(Arrival { kind, word, context, rank, tag, peer, request, len, body });
         self.fabric.counters().add(self.arrivals, 1);
     }
 
@@ -222,7 +230,7 @@ impl<F: Fabric> Endpoint<F> {
 
     /// Payload of `peer` was released here; tells the peer from time to time.
     #[inline]
-    fn owe(&self, state: &mut State, peer: usize, len: u64) {
+    pub(crate) fn owe(&self, state: &mut State, peer: usize, len: u64) {
         if len == 0 {
             return;
         }

@@ -18,6 +18,12 @@ impl<F: Fabric> Endpoint<F> {
             return Err("length of a payload");
         }
         let remote = RemoteAddr::from_words(at);
+        if e.word
+            && state.matching.find_posted(e.context, e.rank, e.tag).is_some()
+            && !self.claim_word(state, peer, e.request)
+        {
+            return Ok(());
+        }
         if let Some(index) = state.matching.match_posted(e.context, e.rank, e.tag) {
             let slot = &mut state.requests[index];
             slot.peer = Some(peer as u32);
@@ -26,9 +32,9 @@ impl<F: Fabric> Endpoint<F> {
             self.fetch(state, index, peer, Offer { len, remote, request: e.request });
             return Ok(());
         }
-        let Envelope { tag, context, rank, request, .. } = e;
+        let Envelope { tag, context, rank, request, word, .. } = e;
         let (kind, body) = (Kind::Rts, Body::There(remote));
-        state.matching.keep(Arrival { kind, context, rank, tag, peer, request, len, body });
+        state.matching.keep(Arrival { kind, word, context, rank, tag, peer, request, len, body });
         self.fabric.counters().add(self.arrivals, 1);
         Ok(())
     }

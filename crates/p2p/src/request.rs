@@ -75,6 +75,8 @@ pub struct Slot {
     pub status: Status,
     /// The program asked to cancel it.
     pub cancelling: bool,
+    /// A word says whether it is cancelled (`cancel.rs`).
+    pub word: bool,
     /// It receives.
     pub receives: bool,
     /// It receives from one who serves others, too: it copies alone.
@@ -100,6 +102,7 @@ impl Default for Slot {
             shared: None,
             status: Status::default(),
             cancelling: false,
+            word: false,
             receives: false,
             fetched: false,
             acts: false,

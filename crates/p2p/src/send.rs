@@ -40,7 +40,7 @@ pub struct Target {
 impl Target {
     fn envelope(&self, kind: Kind, request: u32) -> Envelope {
         let Target { context, rank, tag, .. } = *self;
-        Envelope { kind, tag, context, rank, request }
+        Envelope { kind, word: false, tag, context, rank, request }
     }
 }
 
@@ -155,7 +155,9 @@ impl<F: Fabric> Endpoint<F> {
         let index = self.open(state);
         let slot = &mut state.requests[index];
         describe(slot, to, buffer, Stage::Unacknowledged);
-        let head = to.envelope(Kind::EagerSync, index).encode();
+        let word = self.open_word(state, to.peer, index);
+        let head = Envelope { word, ..to.envelope(Kind::EagerSync, index) }.encode();
+        let slot = &mut state.requests[index];
         if self.fabric.send_solicited(to.peer, head, buffer, slot.counter) == Posted::Later {
             slot.target += 1;
         }
@@ -193,7 +195,8 @@ impl<F: Fabric> Endpoint<F> {
         state.seldom.bytes_rendezvous += len as u64;
         let [a, b, c, d] = at.words();
         let mut words = Words::new(&[len as u64, a, b, c, d]);
-        let head = to.envelope(Kind::Rts, request).encode();
+        let word = !shelf::is_shelved(request) && self.open_word(state, to.peer, request);
+        let head = Envelope { word, ..to.envelope(Kind::Rts, request) }.encode();
         // Nobody waits for what lies on the shelf: its receiver may go on with what it does, if there is little to copy.
         let posted = match shelf::is_shelved(request) && len <= shelf::QUIET {
             true => self.fabric.send(to.peer, head, words.payload(), None),
@@ -277,62 +280,6 @@ impl<F: Fabric> Endpoint<F> {
         }
         peer.released = released;
         Ok(())
-    }
-
-    /// Asks to take a send or receive back (MPI_Cancel). It still ends by being waited for.
-    pub fn cancel(&self, id: RequestId) {
-        let state = &mut *self.state.borrow_mut();
-        let slot = &mut state.requests[id.0];
-        match slot.stage {
-            Stage::Posted if state.matching.withdraw(slot.remote, id.0) => {
-                slot.stage = Stage::Complete;
-                slot.status.cancelled = true;
-                self.advance(slot);
-            }
-            Stage::Offered | Stage::Unacknowledged if !slot.cancelling => {
-                slot.cancelling = true;
-                let eager = slot.stage == Stage::Unacknowledged;
-                let peer = slot.peer.expect("a send has a receiver") as usize;
-                // A message to oneself that has arrived is taken back at once, and MPI_Cancel over.
-                if peer == self.fabric.rank() && state.matching.take_back(peer, id.0) {
-                    self.taken_back(state, id.0, peer, eager);
-                } else {
-                    let head = Envelope::reply(Kind::Cancel, id.0, 0);
-                    self.fabric.send_solicited(peer, head, Sge::EMPTY, None);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// The receiver's answer: 1 if the message was taken back.
-    pub(crate) fn on_cancelled(&self, state: &mut State, peer: usize, e: Envelope) -> Outcome {
-        let taken_back = e.context.0 == 1;
-        if !taken_back {
-            return Ok(());
-        }
-        let offered = waiting(state, peer, e, Stage::Offered).is_some();
-        let stage = if offered { Stage::Offered } else { Stage::Unacknowledged };
-        waiting(state, peer, e, stage).ok_or("cancellation")?;
-        self.taken_back(state, e.request, peer, stage == Stage::Unacknowledged);
-        Ok(())
-    }
-
-    /// A send ends as cancelled.
-    fn taken_back(&self, state: &mut State, index: u32, peer: usize, eager: bool) {
-        state.set_acts(index, false);
-        let slot = &mut state.requests[index];
-        let len = slot.buffer.len() as u64;
-        slot.stage = Stage::Complete;
-        slot.status.cancelled = true;
-        if let Some(region) = slot.region.take() {
-            self.fabric.withdraw(region);
-        }
-        self.advance(slot);
-        if eager {
-            // The receiver dropped the payload without owing credit for it.
-            state.peer(self, peer).charged -= len;
-        }
     }
 }
 

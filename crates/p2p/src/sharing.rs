@@ -104,6 +104,7 @@ impl<F: Fabric> Endpoint<F> {
         let mut words = encode(at, buffer.remote);
         let invite = Envelope {
             kind: Kind::Invite,
+            word: false,
             tag: (last | units << UNITS_SHIFT) as i32,
             context: Context(u64::from(index) | u64::from(number) << 32),
             rank: pieces,
@@ -158,7 +159,13 @@ impl<F: Fabric> Endpoint<F> {
         self.atomic(|result| self.fabric.fetch_add(peer, at, 0, result, None))
     }
 
-    fn swap(&self, peer: usize, at: RemoteAddr, from: u64, to: u64) -> Result<u64, Fault> {
+    pub(crate) fn swap(
+        &self,
+        peer: usize,
+        at: RemoteAddr,
+        from: u64,
+        to: u64,
+    ) -> Result<u64, Fault> {
         self.atomic(|result| self.fabric.compare_swap(peer, at, from, to, result, None))
     }
 

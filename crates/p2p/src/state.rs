@@ -1,5 +1,6 @@
 //! What changes while messages travel: all of it belongs to one endpoint.
 
+use crate::cancel::Cancels;
 use crate::counts::{Often, Seldom};
 use crate::endpoint::Endpoint;
 use crate::follow::Follower;
@@ -36,6 +37,7 @@ pub struct State {
     /// For copies that both ends share; made at first use.
     pub claims: Option<Claims>,
     pub shelf: Shelf,
+    pub cancels: Cancels,
     pub seldom: Seldom,
 }
 

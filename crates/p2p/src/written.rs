@@ -59,7 +59,14 @@ impl<F: Fabric> Endpoint<F> {
         let [a, b, c, d] = region.remote.words();
         let mut words = Words::new(&[into.len() as u64, a, b, c, d]);
         let context = Context(index.into());
-        let head = Envelope { kind: Kind::Here, tag: 0, context, rank: 0, request: offer.request };
+        let head = Envelope {
+            kind: Kind::Here,
+            word: false,
+            tag: 0,
+            context,
+            rank: 0,
+            request: offer.request,
+        };
         self.fabric.send_solicited(peer, head.encode(), words.payload(), None);
         true
     }

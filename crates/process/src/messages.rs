@@ -4,7 +4,7 @@ use crate::request::truncated;
 use crate::{Active, Buffer, Comm, Error, Outcome, Outside};
 use std::task::Poll;
 use weft_fabric::{Fabric, Sge};
-use weft_p2p::{Context, Direct, Matched, Mode, Source, Status, Target, Want};
+use weft_p2p::{Context, Direct, Matched, Mode, RequestId, Source, Status, Target, Want};
 
 /// Where a message goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,19 +60,24 @@ impl<F: Fabric> Comm<F> {
     /// Starts a send.
     pub fn isend(&self, buffer: &Buffer, to: Destination, tag: i32, mode: Mode) -> Active {
         let Destination::Rank(to) = to else { return Active::Done(NOBODY) };
-        self.isend_to(self.target(to, tag), buffer, mode)
+        let send =
+            |data| self.engine.endpoint().isend_cancellable(self.target(to, tag), data, mode);
+        self.isend_by(buffer, send)
     }
 
     pub(crate) fn isend_to(&self, target: Target, buffer: &Buffer, mode: Mode) -> Active {
-        let endpoint = self.engine.endpoint();
+        self.isend_by(buffer, |data| self.engine.endpoint().isend(target, data, mode))
+    }
+
+    fn isend_by(&self, buffer: &Buffer, send: impl FnOnce(Sge) -> Option<RequestId>) -> Active {
         if let Some(sge) = buffer.run() {
-            return match endpoint.isend(target, sge, mode) {
+            return match send(sge) {
                 None => Active::Done(Status::default()),
                 Some(id) => Active::Send { id, _piece: None },
             };
         }
         let piece = self.piece(buffer);
-        match endpoint.isend(target, piece.sge, mode) {
+        match send(piece.sge) {
             None => Active::Done(Status::default()),
             Some(id) => Active::Send { id, _piece: Some(piece) },
         }

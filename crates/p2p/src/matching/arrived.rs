@@ -20,7 +20,7 @@ struct Unexpected {
     tag: Tag,
     peer: u32,
     request: u32,
-    /// Length in the low 56 bits, kind in the high 8, of which the first is [`STORED`].
+    /// Length in the low 56 bits, kind in the high 8, of which the first two are [`STORED`] and [`WORD`].
     len_kind: u64,
     /// Key and address of a payload at the sender if they are short, as those of shared memory are;
     /// else the number of its [`Body`].
@@ -35,6 +35,11 @@ const LEN_MASK: u64 = (1 << 56) - 1;
 
 /// The envelope has a [`Body`] of its own.
 const STORED: u64 = 1 << 63;
+
+/// [`Arrival::word`].
+const WORD: u64 = 1 << 62;
+
+const FLAGS: u64 = STORED | WORD;
 
 impl Default for Unexpected {
     fn default() -> Self {
@@ -75,7 +80,7 @@ impl Wanted {
 
 impl Unexpected {
     fn kind(&self) -> Kind {
-        match ((self.len_kind & !STORED) >> 56) as u8 {
+        match ((self.len_kind & !FLAGS) >> 56) as u8 {
             kind if kind == Kind::Rts as u8 => Kind::Rts,
             kind if kind == Kind::EagerSync as u8 => Kind::EagerSync,
             _ => Kind::Eager,
@@ -202,7 +207,7 @@ impl Messages {
             tag: a.tag,
             peer: a.peer as u32,
             request: a.request,
-            len_kind: a.len | (a.kind as u64) << 56 | stored,
+            len_kind: a.len | (a.kind as u64) << 56 | stored | if a.word { WORD } else { 0 },
             place,
             later: NONE,
             earlier,
@@ -301,6 +306,18 @@ impl Messages {
         Some((u.rank, u.tag, u.len()))
     }
 
+    /// Peer and request of the first message that a receive would take, if a word says whether it is void.
+    pub(super) fn word_of(
+        &mut self,
+        context: Context,
+        source: Source,
+        tag: Option<Tag>,
+    ) -> Option<(usize, u32)> {
+        let found = self.find(context, source, tag)?;
+        let u = &self.slots[found];
+        (u.len_kind & WORD != 0).then_some((u.peer as usize, u.request))
+    }
+
     /// Takes the first message that a receive matches.
     pub(super) fn take(
         &mut self,
@@ -356,7 +373,8 @@ impl Messages {
         };
         self.payload_bytes -= body.as_ref().map_or(0, Body::len);
         let Unexpected { rank, tag, request, peer, .. } = u;
-        Matched { kind: u.kind(), peer: peer as usize, rank, tag, len: u.len(), request, body }
+        let (kind, word) = (u.kind(), u.len_kind & WORD != 0);
+        Matched { kind, word, peer: peer as usize, rank, tag, len: u.len(), request, body }
     }
 }
 

@@ -4,6 +4,7 @@ use weft_fabric::Key;
 fn arrival(context: u64, rank: u32, tag: Tag, request: u32) -> Arrival {
     Arrival {
         kind: Kind::Rts,
+        word: false,
         context: Context(context),
         rank,
         tag,

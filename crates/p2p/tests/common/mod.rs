@@ -254,7 +254,7 @@ impl<F: Fabric> Rank<'_, F> {
         mode: Mode,
     ) -> Option<RequestId> {
         let target = Target { context: Context(context), peer: to, rank: self.me() as u32, tag };
-        self.endpoint().isend(target, data.sge(), mode)
+        self.endpoint().isend_cancellable(target, data.sge(), mode)
     }
 
     pub fn irecv(&self, want: &Want, into: &Staging) -> RequestId {
