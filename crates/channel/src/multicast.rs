@@ -38,7 +38,10 @@
 //!   nobody waits for it unless the window is full.
 //!
 //! **Repair** goes to the one that asked, by a reliable message: it cannot be lost again, so that each
-//! loss costs one question and one answer at any rate of loss, and those who lost nothing hear nothing.
+//! loss costs one question and one answer at any rate of loss, and those who lost nothing hear nothing. Or the
+//! datagram is multicast once more ([`Repair::Multicast`], the thesis's way): one answer serves all that lack it,
+//! those who have it drop it, and it may be lost again. A question within half of [`Limits::least`] after such an
+//! answer counts as answered by it; what has been multicast 16 times goes by messages.
 //!
 //! **Time.** A receive that is awaited asks when it has waited longer than four times the longest wait
 //! of late that ended well, within bounds ([`Limits::least`], [`Limits::most`]), and then each time
@@ -62,7 +65,7 @@ mod table;
 
 pub use datagram::{HEADER, KINDS};
 pub use member::{Ends, Host, Multicast, Receiving};
-pub use table::{Counts, Limits, Multicasts};
+pub use table::{Counts, Limits, Multicasts, Repair};
 
 #[cfg(test)]
 mod tests;

@@ -15,6 +15,7 @@ use std::ffi::{c_char, c_int};
 use std::rc::Rc;
 use weft_bootstrap::calls::Occupied;
 use weft_bootstrap::limits;
+use weft_channel::multicast::Repair;
 use weft_fabric::Fabric;
 use weft_fabric::wait::{Home, Order};
 use weft_p2p::Limits;
@@ -208,6 +209,10 @@ fn connect(state: &State) -> Result<(), String> {
     later::streams(&engine)?;
     later::caches(&engine)?;
     bound(state, &engine)?;
+    engine.endpoint().set_multicast_limits(weft_channel::multicast::Limits {
+        repair: [Repair::Unicast, Repair::Multicast][settings::choice("WEFT_MULTICAST_REPAIR")?],
+        ..Default::default()
+    });
     *state.selection.borrow_mut() = std::rc::Rc::new(selection);
     *state.report.borrow_mut() = bootstrap.report();
     *state.bootstrap.borrow_mut() = Some(bootstrap);

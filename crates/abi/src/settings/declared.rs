@@ -221,6 +221,14 @@ pub const SETTINGS: &[Setting] = &[
               (maps/README.md), a file of `weft tune` (with a / or a . in its name), none, or auto: shm \
               among ranks that share memory, ndr elsewhere",
     },
+    Setting {
+        name: "WEFT_MULTICAST_REPAIR",
+        about: About(Collective, Tuner, Each),
+        kind: Kind::Choice(&["unicast", "multicast"]),
+        default: "unicast",
+        doc: "how the root of a multicast answers who lacks some of it: by a message to that one (unicast), or by \
+              multicast once more, which serves all that lack it and may be lost again",
+    },
     algorithm_of(
         Operation::Barrier,
         "WEFT_BARRIER",

@@ -1,11 +1,11 @@
 //! What travels: the title of every datagram, and the heads of the messages beside them.
 //!
 //! ```text
-//!   datagram   context (64) | number (64) | root (32) | length (32) | unit (24) | mark (8)
+//!   datagram   context (64) | number (64) | root (32) | length (32) | unit (24) | marks (8)
 //!              | segment (24) | magic (8), then up to `unit` bytes of payload
 //!   message    kind (8) | segment (24) | sender's place (32)  |  context (64)  |  number (64)
 //! ```
-//! A repair is a message whose payload is the datagram.
+//! A repair is a message whose payload is the datagram, or the datagram once more, marked as a repair.
 
 use std::ops::RangeInclusive;
 use weft_fabric::Head;
@@ -36,12 +36,15 @@ pub struct Title {
     pub segment: u32,
     /// Who is through with this number tells the root so.
     pub marked: bool,
+    /// It was multicast before.
+    pub again: bool,
 }
 
 impl Title {
     pub fn encode(self) -> [u8; HEADER] {
         let last = u64::from(self.unit)
             | u64::from(self.marked) << 24
+            | u64::from(self.again) << 25
             | u64::from(self.segment) << 32
             | MAGIC << 56;
         let words =
@@ -64,10 +67,11 @@ impl Title {
             len: (middle >> 32) as u32,
             unit: last as u32 & MOST_24,
             segment: (last >> 32) as u32 & MOST_24,
-            marked: last >> 24 & 0xff == 1,
+            marked: last >> 24 & 1 == 1,
+            again: last >> 25 & 1 == 1,
         };
         let sound = last >> 56 == MAGIC
-            && last >> 24 & 0xfe == 0
+            && last >> 24 & 0xfc == 0
             && title.unit > 0
             && title.segment < title.segments();
         sound.then_some(title)
@@ -138,11 +142,13 @@ mod tests {
         unit: 992,
         segment: 5,
         marked: true,
+        again: false,
     };
 
     #[test]
     fn titles_decode_to_what_was_encoded() {
-        for title in [TITLE, Title { marked: false, len: 0, segment: 0, ..TITLE }] {
+        let short = Title { marked: false, len: 0, segment: 0, ..TITLE };
+        for title in [TITLE, short, Title { again: true, ..short }] {
             assert_eq!(Title::decode(&title.encode()), Some(title));
         }
         assert_eq!((TITLE.segments(), TITLE.place()), (6, (4960, 40)));
@@ -154,7 +160,7 @@ mod tests {
         for title in bad {
             assert_eq!(Title::decode(&title.encode()), None);
         }
-        for (byte, value) in [(31, 0), (27, 2)] {
+        for (byte, value) in [(31, 0), (27, 4)] {
             let mut bytes = TITLE.encode();
             bytes[byte] = value;
             assert_eq!(Title::decode(&bytes), None, "byte {byte}");

@@ -2,8 +2,8 @@
 
 use super::datagram::{Kind, Title, Word};
 use super::heard::{Heard, Outcome};
-use super::kept::{Entry, Kept};
-use super::table::Shared;
+use super::kept::{Entry, Kept, Recast};
+use super::table::{Repair, Shared};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Instant;
@@ -62,7 +62,7 @@ impl Group {
     }
 
     /// Answers a question, from the datagrams that were kept.
-    pub fn repair<F: Fabric>(
+    pub fn answer<F: Fabric>(
         &self,
         fabric: &F,
         word: Word,
@@ -78,19 +78,38 @@ impl Group {
             shared.counts.naks_ignored += 1;
             return Ok(());
         };
-        let peer = self.members[word.place as usize] as usize;
         let segments = entry.title.segments();
-        for i in (0..64).filter(|i| bits >> i & 1 == 1) {
-            let segment = word.segment + i;
-            if segment >= segments {
-                break;
+        let asked = (0..64).filter(|i| bits >> i & 1 == 1).map(|i| word.segment + i);
+        let asked = asked.take_while(|&segment| segment < segments);
+        let recast = match shared.limits.repair {
+            Repair::Unicast => Recast::Never,
+            Repair::Multicast => {
+                entry.recast(fabric.now(), shared.limits.least, word.segment, bits)
             }
-            let head = self.word(Kind::Repair, segment, word.number).encode();
-            let done = shared.done(fabric);
-            if fabric.send(peer, head, entry.datagram(segment), Some(done)) == Posted::Later {
-                shared.leaves(entry.memory.clone());
+        };
+        match recast {
+            Recast::Now => {
+                for segment in asked {
+                    let datagram = entry.again(segment, &shared.pool);
+                    // What the fabric cannot send now is lost, as before, and asked for again.
+                    if fabric.multicast(self.id, datagram.sge()).is_ok() {
+                        shared.counts.recasts_sent += 1;
+                    }
+                }
             }
-            shared.counts.repairs_sent += 1;
+            Recast::Joined => shared.counts.naks_joined += 1,
+            Recast::Never => {
+                let peer = self.members[word.place as usize] as usize;
+                for segment in asked {
+                    let head = self.word(Kind::Repair, segment, word.number).encode();
+                    let done = shared.done(fabric);
+                    let datagram = entry.datagram(segment);
+                    if fabric.send(peer, head, datagram, Some(done)) == Posted::Later {
+                        shared.leaves(entry.memory.clone());
+                    }
+                    shared.counts.repairs_sent += 1;
+                }
+            }
         }
         Ok(())
     }
@@ -143,6 +162,7 @@ impl Group {
         match state.heard.accept(title, data, fabric.counters(), pool, room) {
             Outcome::Taken | Outcome::Stored => {
                 fabric.charge(Work::Copy(data.len()));
+                counts.repairs += u64::from(title.again);
                 return true;
             }
             Outcome::Duplicate => counts.duplicates += 1,

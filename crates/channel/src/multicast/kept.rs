@@ -1,8 +1,10 @@
 //! What a root keeps of its own multicasts until nobody can ask for them any more.
 
 use super::datagram::{HEADER, Title};
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 use weft_fabric::{Sge, Staging, StagingPool};
 
 /// One multicast, as its datagrams.
@@ -13,9 +15,50 @@ pub struct Entry {
     /// How many others may still lack it.
     missing: u32,
     acknowledged: bool,
+    /// How often some of it was multicast again, and when and what the last time: a segment, and bits from it on.
+    recast: Cell<(u32, Option<(Instant, u32, u64)>)>,
+}
+
+/// So often a payload is multicast again; then it goes by messages, for members that multicast does not reach.
+const MOST_RECASTS: u32 = 16;
+
+/// Whether a question is answered by multicast.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recast {
+    Now,
+    /// The last one was a moment ago.
+    Joined,
+    /// Often enough.
+    Never,
 }
 
 impl Entry {
+    /// Somebody asks at `now`, who has waited for more than `least`: what was multicast since serves him, too.
+    pub fn recast(&self, now: Instant, least: Duration, segment: u32, bits: u64) -> Recast {
+        let (times, last) = self.recast.get();
+        let joins = last.is_some_and(|(at, from, sent)| {
+            let lately = now.saturating_duration_since(at) < least / 2;
+            lately && from == segment && bits & !sent == 0
+        });
+        if joins {
+            return Recast::Joined;
+        }
+        if times >= MOST_RECASTS {
+            return Recast::Never;
+        }
+        self.recast.set((times + 1, Some((now, segment, bits))));
+        Recast::Now
+    }
+
+    /// Datagram `segment`, marked as a repair.
+    pub fn again(&self, segment: u32, pool: &StagingPool) -> Staging {
+        let datagram = self.datagram(segment);
+        let copy = pool.take(datagram.len());
+        copy.sge().copy_from(datagram);
+        copy.sge().fill(&Title { segment, again: true, ..self.title }.encode());
+        copy
+    }
+
     /// Datagram `segment`.
     pub fn datagram(&self, segment: u32) -> Sge {
         let (_, len) = Title { segment, ..self.title }.place();
@@ -72,7 +115,8 @@ impl Kept {
         let memory = pool.take(segments * HEADER + data.len());
         let acknowledged = others.is_some();
         let missing = others.unwrap_or(0) as u32;
-        let entry = Entry { title, memory: Rc::new(memory), missing, acknowledged };
+        let (memory, recast) = (Rc::new(memory), Cell::default());
+        let entry = Entry { title, memory, missing, acknowledged, recast };
         for segment in 0..title.segments() {
             let title = Title { segment, ..title };
             let (offset, len) = title.place();

@@ -162,6 +162,7 @@ impl<H: Host> Multicast<H> {
                     unit: group.unit,
                     segment: 0,
                     marked,
+                    again: false,
                 };
                 let others = (ends == Ends::Acknowledged).then_some(others);
                 let entry = state.kept.keep(title, data, others, &shared.pool);

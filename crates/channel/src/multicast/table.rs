@@ -8,6 +8,16 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 use weft_fabric::{Counter, Fabric, GroupId, Message, Sge, Staging, StagingPool};
 
+/// How a root answers those who lack a datagram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Repair {
+    /// By a reliable message to the one that asks.
+    #[default]
+    Unicast,
+    /// By multicast once more, which serves all that lack it.
+    Multicast,
+}
+
 /// Numbers that govern multicast. They may differ between processes.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -20,6 +30,7 @@ pub struct Limits {
     pub kept: usize,
     /// Datagrams of all groups that nobody has asked for yet, in bytes.
     pub store: usize,
+    pub repair: Repair,
 }
 
 impl Default for Limits {
@@ -30,6 +41,7 @@ impl Default for Limits {
             window: 8,
             kept: 1 << 20,
             store: 256 << 10,
+            repair: Repair::Unicast,
         }
     }
 }
@@ -40,16 +52,21 @@ pub struct Counts {
     /// Multicasts, and their datagrams.
     pub sent: u64,
     pub datagrams_sent: u64,
-    /// Datagrams that came, whatever became of them; repairs are not among them.
+    /// Datagrams that came, whatever became of them; repairs by message are not among them.
     pub datagrams: u64,
     /// Questions for what has not come in time (it may be lost, or not sent yet).
     pub naks_sent: u64,
     pub naks_heard: u64,
     /// Those of them that named nothing that is kept.
     pub naks_ignored: u64,
-    /// Datagrams sent, and received, as reliable messages.
+    /// Datagrams sent, and received, as reliable messages; and those received that were multicast again, if they
+    /// were news.
     pub repairs_sent: u64,
     pub repairs: u64,
+    /// Datagrams multicast again.
+    pub recasts_sent: u64,
+    /// Questions for datagrams that had been multicast again a moment before.
+    pub naks_joined: u64,
     /// Datagrams that were here already.
     pub duplicates: u64,
     /// Datagrams of nobody's group, or that cannot be.
@@ -266,7 +283,7 @@ impl Multicasts {
                 }
                 let mut bits = [0; 8];
                 payload.read(&mut bits);
-                group.repair(fabric, word, u64::from_le_bytes(bits), shared)
+                group.answer(fabric, word, u64::from_le_bytes(bits), shared)
             }
             Kind::Repair => {
                 shared.counts.repairs += 1;

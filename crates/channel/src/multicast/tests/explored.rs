@@ -2,6 +2,7 @@
 
 use super::Planted;
 use super::host::{LIMITS, Member};
+use crate::multicast::{Limits, Repair};
 use std::rc::Rc;
 use weft_fabric_sim::explore::Found;
 use weft_fabric_sim::{Machine, Options, Sim, explore};
@@ -90,6 +91,29 @@ fn a_root_that_leaves_before_all_have_its_last_multicast() {
 #[test]
 fn a_broadcast_after_which_the_root_forgets() {
     check(Planted::DeafRoot, mixed);
+}
+
+/// The same, repaired by multicast, which may be lost again.
+#[test]
+fn repairs_by_multicast() {
+    const AGAIN: Limits = Limits { repair: Repair::Multicast, ..LIMITS };
+    let program = |planted| {
+        move |sim| async move {
+            let member = Member::new(sim, AGAIN, planted);
+            for round in 0..6 {
+                member.gather_multicast(round, 0, 16).await?;
+            }
+            member.mixed(12).await?;
+            member.close().await?;
+            Ok(18)
+        }
+    };
+    let machine = machine::machine(1);
+    match run(&machine, program(Planted::Nothing)) {
+        Ok(seeds) => assert_eq!(seeds, SEEDS),
+        Err(found) => panic!("the right form: {found}"),
+    }
+    run(&machine, program(Planted::WrongBuffer)).expect_err("an error is planted");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A host without matching, and operations made of multicast and single words.
 
 use super::Planted;
-use crate::multicast::{Ends, Host, Limits, Multicast, Multicasts};
+use crate::multicast::{Ends, Host, Limits, Multicast, Multicasts, Repair};
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
@@ -22,6 +22,7 @@ pub const LIMITS: Limits = Limits {
     window: 4,
     kept: 20_000,
     store: 8 << 10,
+    repair: Repair::Unicast,
 };
 
 impl<F: Fabric> Bare<F> {

@@ -4,7 +4,7 @@
 use super::Planted;
 use super::explored::machine;
 use super::host::{GROUP, LIMITS, Member, payload};
-use crate::multicast::{Counts, Ends, Limits};
+use crate::multicast::{Counts, Ends, Limits, Repair};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ fn sum(all: impl IntoIterator<Item = Counts>, what: impl Fn(&Counts) -> u64) -> 
     all.into_iter().map(|counts| what(&counts)).sum()
 }
 
-fn simulated(n: usize, loss: f64) -> Vec<Counts> {
+fn simulated(n: usize, loss: f64, repair: Repair) -> Vec<Counts> {
     let chaos = Chaos {
         delay: Chance(0.2),
         most: Time::from_us(20.0),
@@ -40,7 +40,8 @@ fn simulated(n: usize, loss: f64) -> Vec<Counts> {
         duplicate: Chance(if loss > 0.0 { 0.1 } else { 0.0 }),
     };
     let options = Options::new(n).seed(n as u64).chaos(chaos);
-    let outcome = run(&machine::machine(2), options, |sim| program(sim, LIMITS));
+    let outcome =
+        run(&machine::machine(2), options, |sim| program(sim, Limits { repair, ..LIMITS }));
     outcome.expect("no deadlock").results.into_iter().flatten().collect()
 }
 
@@ -48,15 +49,48 @@ fn simulated(n: usize, loss: f64) -> Vec<Counts> {
 fn simulated_losses_are_repaired() {
     for n in [2, 3, 8, 17] {
         for loss in [0.02, 0.3, 0.6] {
-            let counts = simulated(n, loss);
+            let counts = simulated(n, loss, Repair::Unicast);
             assert_eq!(counts.len(), n);
             let repairs = sum(counts.iter().copied(), |c| c.repairs);
             if loss > 0.1 {
                 assert!(repairs > 0, "{n} ranks, loss {loss}: nothing was lost");
             }
-            assert_eq!(sum(counts, |c| c.repairs_sent), repairs);
+            assert_eq!(sum(counts.iter().copied(), |c| c.repairs_sent), repairs);
+            assert_eq!(sum(counts, |c| c.recasts_sent + c.naks_joined), 0);
         }
     }
+}
+
+/// One answer for all that lack a datagram, which may be lost as well; messages repair nothing.
+#[test]
+fn simulated_losses_are_repaired_by_multicast() {
+    for n in [2, 3, 8, 17] {
+        for loss in [0.02, 0.3] {
+            let counts = simulated(n, loss, Repair::Multicast);
+            assert_eq!(counts.len(), n);
+            let all = |what: fn(&Counts) -> u64| sum(counts.iter().copied(), what);
+            assert_eq!(all(|c| c.repairs_sent), 0, "{n} ranks, loss {loss}");
+            assert!(all(|c| c.naks_joined) <= all(|c| c.naks_heard));
+            if loss > 0.1 {
+                assert!(all(|c| c.repairs) > 0, "{n} ranks, loss {loss}: nothing was lost");
+                assert!(all(|c| c.recasts_sent) > 0);
+            }
+            if n == 17 && loss > 0.1 {
+                // Several lack the same: one answer.
+                assert!(all(|c| c.repairs) > all(|c| c.recasts_sent), "{counts:?}");
+                assert!(all(|c| c.naks_joined) > 0);
+            }
+        }
+    }
+}
+
+/// Whom multicast does not reach at all gets messages in the end.
+#[test]
+fn who_is_not_reached_by_multicast_gets_messages() {
+    let counts = simulated(3, 1.0, Repair::Multicast);
+    let sent = sum(counts.iter().copied(), |c| c.recasts_sent);
+    let repairs = sum(counts, |c| c.repairs_sent);
+    assert!(sent > 0 && repairs > 0, "{sent} multicast again, {repairs} messages");
 }
 
 #[test]
@@ -140,14 +174,15 @@ fn shared<T: Send>(n: usize, plan: &str, body: impl Fn(Faulty<Shm>) -> T + Sync)
 #[test]
 #[cfg_attr(miri, ignore = "shared memory")]
 fn losses_on_shared_memory_are_repaired() {
-    for n in [2, 5] {
-        for loss in ["0", "0.02", "0.3", "0.6"] {
+    for repair in [Repair::Unicast, Repair::Multicast] {
+        let limits = Limits { repair, ..Limits::default() };
+        for (n, loss) in [2, 5].into_iter().flat_map(|n| [0.0, 0.02, 0.3, 0.6].map(|l| (n, l))) {
             let plan = format!(
                 "seed=5,multicast_loss={loss},multicast_duplicate=0.1,multicast_delay=0.1,\
                  message_delay=0.1"
             );
             let counts = shared(n, &plan, |fabric| {
-                let member = Member::new(fabric, Limits::default(), Planted::Nothing);
+                let member = Member::new(fabric, limits, Planted::Nothing);
                 let host = member.host.clone();
                 block_on(&host, member.mixed(ROUNDS)).expect("all arrives");
                 block_on(&host, member.close()).expect("the end");
@@ -156,9 +191,13 @@ fn losses_on_shared_memory_are_repaired() {
                 }
                 host.multicasts.counts()
             });
-            if loss >= "0.3" {
-                assert!(sum(counts, |c| c.repairs) > 0, "{n} ranks, loss {loss}: nothing was lost");
+            let all = |what: fn(&Counts) -> u64| sum(counts.iter().copied(), what);
+            if loss >= 0.3 {
+                assert!(all(|c| c.repairs) > 0, "{n} ranks, loss {loss}: nothing was lost");
             }
+            let again = all(|c| c.recasts_sent) > 0;
+            assert!(!again || repair == Repair::Multicast);
+            assert!(again || loss < 0.3 || repair == Repair::Unicast);
         }
     }
 }
@@ -214,6 +253,7 @@ fn foreign_datagrams_are_dropped() {
                 unit: 8,
                 segment: 0,
                 marked: false,
+                again: false,
             };
             let liar = crate::multicast::datagram::Title { context: 2, root: 1, ..old };
             let long = crate::multicast::datagram::Title { context: 2, len: 7, ..old };
