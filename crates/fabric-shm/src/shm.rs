@@ -284,6 +284,7 @@ impl Fabric for Shm {
             direct: self.reaches(peer),
             in_order_placement: false,
             coherent_atomics: true,
+            atomics: true,
             synchronous: true,
             rails: 1,
             flags_wake: true,

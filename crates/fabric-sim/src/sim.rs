@@ -237,6 +237,7 @@ impl Fabric for Sim {
             direct: true,
             in_order_placement: prices.in_order || local,
             coherent_atomics: false,
+            atomics: true,
             synchronous: false,
             rails: state.machine.rail.len(),
             flags_wake: true,

@@ -230,8 +230,15 @@ mod tests {
     use crate::wire::RailAddress;
 
     fn address(host: &str, link: Link, mtu: u16, gids: &[[u8; 16]]) -> Address {
-        let rail =
-            |&gid: &[u8; 16]| RailAddress { link, in_order: false, mtu, lid: 1, gid, number: 7 };
+        let rail = |&gid: &[u8; 16]| RailAddress {
+            link,
+            in_order: false,
+            atomics: true,
+            mtu,
+            lid: 1,
+            gid,
+            number: 7,
+        };
         let rails = gids.iter().map(rail).collect();
         Address { nonce: 1, host: host.to_owned(), multicast: true, rails }
     }

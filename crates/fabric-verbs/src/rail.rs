@@ -195,6 +195,7 @@ impl Rail {
             link: self.port.link,
             in_order: self.in_order(),
             mtu: self.port.mtu as u16,
+            atomics: self.context.attributes.atomic_cap != IBV_ATOMIC_NONE,
             lid: self.port.lid,
             gid: self.port.gid.map_or([0; 16], |gid| gid.bytes),
             number: self.greeter.pair.number(),

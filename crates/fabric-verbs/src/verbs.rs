@@ -243,6 +243,8 @@ impl Fabric for Verbs {
             // It is the adapter at the other end that places; and both ends must agree.
             in_order_placement: rail.in_order() && there.in_order,
             coherent_atomics: false,
+            // Through the one rail that carries them.
+            atomics: core.addresses[peer].rails[peer % core.rails].atomics,
             synchronous: false,
             rails: core.rails_to(peer),
             flags_wake: false,

@@ -6,7 +6,7 @@ use crate::device::Link;
 use crate::ffi::ibv_gid;
 
 /// "WEFTVRB" and the version of all that is sent.
-const MAGIC: u64 = u64::from_le_bytes(*b"WEFTVRB\x03");
+const MAGIC: u64 = u64::from_le_bytes(*b"WEFTVRB\x04");
 
 /// One rail of a process, as others reach it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub struct RailAddress {
     pub link: Link,
     /// What is written there becomes visible in ascending order within the MTU.
     pub in_order: bool,
+    /// The adapter does atomic operations.
+    pub atomics: bool,
     /// In bytes.
     pub mtu: u16,
     pub lid: u16,
@@ -50,7 +52,11 @@ impl Address {
         bytes.push(u8::from(self.multicast));
         bytes.push(self.rails.len() as u8);
         for rail in &self.rails {
-            bytes.push(u8::from(rail.link == Link::Ethernet) | u8::from(rail.in_order) << 1);
+            bytes.push(
+                u8::from(rail.link == Link::Ethernet)
+                    | u8::from(rail.in_order) << 1
+                    | u8::from(rail.atomics) << 2,
+            );
             bytes.extend(rail.mtu.to_le_bytes());
             bytes.extend(rail.lid.to_le_bytes());
             bytes.extend(rail.gid);
@@ -75,6 +81,7 @@ impl Address {
             address.rails.push(RailAddress {
                 link: if bits & 1 == 1 { Link::Ethernet } else { Link::InfiniBand },
                 in_order: bits & 2 != 0,
+                atomics: bits & 4 != 0,
                 mtu: u16::from_le_bytes(from.take()?),
                 lid: u16::from_le_bytes(from.take()?),
                 gid: from.take()?,
@@ -206,6 +213,7 @@ mod tests {
         let rail = |n: u8| RailAddress {
             link: if n == 0 { Link::InfiniBand } else { Link::Ethernet },
             in_order: n == 0,
+            atomics: n == 1,
             mtu: 4096,
             lid: 17 + u16::from(n),
             gid: [n; 16],

@@ -78,6 +78,7 @@ impl Fabric for Skeleton {
             direct: false,
             in_order_placement: false,
             coherent_atomics: false,
+            atomics: false,
             synchronous: false,
             rails: 1,
             flags_wake: false,
