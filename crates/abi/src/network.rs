@@ -24,10 +24,12 @@ pub fn of_node(node: usize) -> Result<Options, String> {
     Ok(Options {
         devices: devices(&settings::words("WEFT_DEVICES")?, node),
         rails: settings::number("WEFT_RAILS")? as usize,
+        paths: settings::number("WEFT_PATHS")? as usize,
         rail: settings::maybe("WEFT_RAIL")?.map(|n| n as usize),
         gid_index: settings::maybe("WEFT_GID_INDEX")?.map(|n| n as u8),
         service_level: small("WEFT_SERVICE_LEVEL")?,
         traffic_class: small("WEFT_TRAFFIC_CLASS")?,
+        datagram_service_level: settings::maybe("WEFT_DATAGRAM_SERVICE_LEVEL")?.map(|n| n as u8),
         mtu: settings::maybe("WEFT_MTU")?.map(|n| n as usize),
         connections: settings::number("WEFT_CONNECTIONS")? as usize,
         in_order_placement: match settings::choice("WEFT_IN_ORDER")? {

@@ -37,6 +37,8 @@ fn check(options: &Options) -> Result<(), ConnectError> {
     };
     outside("rails", options.rails, 1, crate::RAILS_MAX)?;
     outside("service_level", options.service_level.into(), 0, 15)?;
+    outside("datagram_service_level", options.datagram_service_level.unwrap_or(0).into(), 0, 15)?;
+    outside("paths", options.paths, 1, 128)?;
     outside("credits", options.credits, 4, CREDITS_MAX)?;
     outside("timeout", options.timeout.into(), 1, 31)?;
     outside("retries", options.retries.into(), 0, 6)?;

@@ -110,6 +110,10 @@ pub struct Port {
     pub mtu: usize,
     /// Local identifier, given by the subnet manager (InfiniBand).
     pub lid: u16,
+    /// It has two to this power of LIDs, from that one on, each of which may have a way of its own (InfiniBand).
+    pub lmc: u8,
+    /// Which of them is this rail's.
+    pub path: u8,
     pub gid: Option<Gid>,
     /// The network interface (RoCE), where sysfs says it.
     pub interface: Option<String>,
@@ -161,9 +165,31 @@ impl Port {
         Some(format!("{} ({}) {is}{what}: {remedy}", self.name(), self.link))
     }
 
-    /// `device:port`.
+    /// `device:port`, with the path if it is not the first.
     pub fn name(&self) -> String {
-        format!("{}:{}", self.device, self.number)
+        let port = format!("{}:{}", self.device, self.number);
+        if self.path == 0 { port } else { format!("{port} path {}", self.path) }
+    }
+
+    /// An active port without any address.
+    #[cfg(test)]
+    pub fn made_up() -> Port {
+        Port {
+            device: "x".to_owned(),
+            number: 1,
+            link: Link::InfiniBand,
+            state: STATES[IBV_PORT_ACTIVE as usize],
+            mtu: 4096,
+            lid: 1,
+            lmc: 0,
+            path: 0,
+            gid: None,
+            interface: None,
+            rate: String::new(),
+            numa: None,
+            distance: None,
+            driver: None,
+        }
     }
 }
 
@@ -177,7 +203,11 @@ impl fmt::Display for Port {
             write!(f, ", address {gid} (index {})", gid.index)?;
         }
         if self.link == Link::InfiniBand {
-            write!(f, ", LID {}", self.lid)?;
+            write!(f, ", LID {}", crate::path::lid(self))?;
+            let paths = crate::path::paths(self);
+            if paths > 1 {
+                write!(f, ", path {} of {paths}", self.path)?;
+            }
         }
         match (self.numa, self.distance) {
             (Some(node), Some(far)) => write!(f, ", NUMA node {node} at distance {far}"),
@@ -356,6 +386,8 @@ fn port(context: &Context, number: u8, options: &Options) -> Result<Port, Connec
         state,
         mtu: mtu_bytes(mtu_code(mtu)),
         lid: attributes.lid,
+        lmc: attributes.lmc,
+        path: 0,
         gid: None,
         interface: None,
         rate: read(sysfs.join("rate")).unwrap_or_else(|| "rate unknown".to_owned()),

@@ -13,6 +13,7 @@ use crate::connection::{Connection, Phase};
 use crate::datagrams::GRH;
 use crate::ffi::*;
 use crate::object::{self, BATCH};
+use crate::path::Traffic;
 use crate::rail::MULTICAST_TAG;
 use crate::state::{Core, State};
 use crate::wire::Greeting;
@@ -84,7 +85,7 @@ impl State {
             link.messages = core.bounds.messages as u32;
             link.events = core.bounds.events as u32;
         } else {
-            let mut path = rail.path(&to);
+            let mut path = rail.path(&to, Traffic::Datagrams);
             link.path = Some(object::handle(&rail.domain, &mut path).map_err(system)?);
             self.greeting.push(at as u32);
         }

@@ -41,6 +41,7 @@ mod numa;
 mod object;
 mod onesided;
 mod options;
+mod path;
 mod pool;
 mod rail;
 mod sleep;

@@ -159,9 +159,9 @@ impl Multicast {
         let (mut path, hold) = match (&self.joining, address) {
             (Joining::Manager(joiner), IpAddr::V4(address)) => {
                 let membership = joiner.join(address)?;
-                (membership.path, Some(Hold::Manager(membership)))
+                (rail.path_of_group(membership.path), Some(Hold::Manager(membership)))
             }
-            _ => (rail.path_to(gid_of(address), 0, true), None),
+            _ => (rail.path_to_group(gid_of(address)), None),
         };
         let (gid, lid) = (path.grh.dgid, path.dlid);
         let path = object::handle(&rail.domain, &mut path)

@@ -134,20 +134,7 @@ mod tests {
         let mut bytes = [0; 16];
         bytes[0..2].copy_from_slice(&[0xfe, 0x80]);
         bytes[15] = 7;
-        let mut port = Port {
-            device: "x".to_owned(),
-            number: 1,
-            link: Link::InfiniBand,
-            state: "active",
-            mtu: 4096,
-            lid: 1,
-            gid: Some(Gid { index: 0, bytes }),
-            interface: None,
-            rate: String::new(),
-            numa: None,
-            distance: None,
-            driver: None,
-        };
+        let mut port = Port { gid: Some(Gid { index: 0, bytes }), ..Port::made_up() };
         assert_eq!(of(&port), "InfiniBand fe80::/64");
         port.link = Link::Ethernet;
         assert_eq!(of(&port), "RoCE fe80::/64");

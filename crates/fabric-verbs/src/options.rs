@@ -18,6 +18,8 @@ pub struct Options {
     /// Adapters to use, as `"mlx5_0"` or, for one port, `"mlx5_0:1"`; the order is that of the
     /// rails. Empty: all that have an active port, by name.
     pub devices: Vec<String>,
+    /// Most paths of one port that become rails, where the subnet manager gave the port several (InfiniBand's LMC).
+    pub paths: usize,
     /// Most rails; a [`weft_fabric::RemoteAddr`] has room for the keys of [`crate::RAILS_MAX`].
     pub rails: usize,
     /// The rail for all traffic, the same for all processes; `None`: each pair of processes has its first connection on one
@@ -28,6 +30,9 @@ pub struct Options {
     pub gid_index: Option<u8>,
     /// Service level of all traffic, 0 to 15.
     pub service_level: u8,
+    /// Service level of datagrams (multicast, and the greetings before a connection), 0 to 15; `None`: as all
+    /// others; for multicast on InfiniBand that of the group, which the subnet manager chose.
+    pub datagram_service_level: Option<u8>,
     /// Traffic class (DSCP and ECN bits) of all traffic, for RoCE.
     pub traffic_class: u8,
     /// Largest MTU in bytes, if less than what the ports have.
@@ -68,10 +73,12 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             devices: Vec::new(),
+            paths: 1,
             rails: crate::RAILS_MAX,
             rail: None,
             gid_index: None,
             service_level: 0,
+            datagram_service_level: None,
             traffic_class: 0,
             mtu: None,
             credits: 32,

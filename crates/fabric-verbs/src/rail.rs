@@ -1,12 +1,13 @@
 //! One port of one adapter in use: its queues, and the buffers that messages come into.
 
 use crate::datagrams::{Datagrams, Sizes};
-use crate::device::{Context, Link, Port};
+use crate::device::{Context, Port};
 use crate::ffi::*;
 use crate::memory::{Memories, NONE};
 use crate::multicast;
 use crate::object::{self, BATCH, Channel, CompletionQueue, Domain, Ends, QueuePair, SharedQueue};
 use crate::options::Options;
+use crate::path::{self, Traffic};
 use crate::wire::{GREETING, RailAddress};
 use crate::{ConnectError, RAILS_MAX};
 use std::ptr;
@@ -194,37 +195,27 @@ impl Rail {
         RailAddress {
             link: self.port.link,
             in_order: self.in_order(),
-            mtu: self.port.mtu as u16,
             atomics: self.context.attributes.atomic_cap != IBV_ATOMIC_NONE,
-            lid: self.port.lid,
+            mtu: self.port.mtu as u16,
+            lid: path::lid(&self.port),
             gid: self.port.gid.map_or([0; 16], |gid| gid.bytes),
             number: self.greeter.pair.number(),
         }
     }
 
     /// The path to a peer's rail.
-    pub fn path(&self, to: &RailAddress) -> ibv_ah_attr {
-        self.path_to(to.gid, to.lid, to.link == Link::Ethernet)
+    pub fn path(&self, to: &RailAddress, traffic: Traffic) -> ibv_ah_attr {
+        path::to_rail(&self.port, &self.options, to, traffic)
     }
 
-    /// The path to an address.
-    pub fn path_to(&self, gid: ibv_gid, lid: u16, global: bool) -> ibv_ah_attr {
-        ibv_ah_attr {
-            grh: ibv_global_route {
-                dgid: gid,
-                flow_label: 0,
-                sgid_index: self.port.gid.map_or(0, |gid| gid.index),
-                hop_limit: 64,
-                traffic_class: self.options.traffic_class,
-                pad: [0],
-            },
-            dlid: lid,
-            sl: self.options.service_level,
-            src_path_bits: 0,
-            static_rate: 0,
-            is_global: global.into(),
-            port_num: self.port.number,
-        }
+    /// The path to a group of the network.
+    pub fn path_to_group(&self, gid: ibv_gid) -> ibv_ah_attr {
+        path::to(&self.port, &self.options, (gid, 0, true), Traffic::Datagrams)
+    }
+
+    /// The path to a group that the connection manager joined.
+    pub fn path_of_group(&self, joined: ibv_ah_attr) -> ibv_ah_attr {
+        path::of_group(&self.options, joined)
     }
 
     /// A queue pair for a connection, ready to be told of its peer; and its inline size.
@@ -291,7 +282,7 @@ impl Rail {
             max_dest_rd_atomic: self.reads,
             // 0.64 ms; credits see to it that it is hardly ever needed.
             min_rnr_timer: 12,
-            ah_attr: self.path(to),
+            ah_attr: self.path(to, Traffic::Connections),
             ..ibv_qp_attr::default()
         };
         let mask = IBV_QP_STATE

@@ -2,6 +2,7 @@
 
 use crate::device::{self, Context, Look, Port};
 use crate::memlock::Memlock;
+use crate::path;
 use crate::rail::{BUFFER, Bounds};
 use crate::{ConnectError, Options};
 use std::sync::Arc;
@@ -50,6 +51,7 @@ impl Survey {
 }
 
 /// The ports that become rails, with their adapters, and what does not.
+#[derive(Default)]
 pub struct Chosen {
     pub rails: Vec<(Arc<Context>, Port)>,
     unused: Vec<(Port, String)>,
@@ -121,14 +123,16 @@ fn select(look: Look, options: &Options) -> Result<Chosen, ConnectError> {
         .into_iter()
         .partition(|(_, port)| options.devices.is_empty() || place(port).is_some());
     wanted.sort_by_key(|(_, port)| place(port));
+    let wanted = path::spread(wanted, options.paths);
     let (mut rails, mut unused, mut notes) = (Vec::new(), Vec::new(), Vec::new());
     let most = options.rails.clamp(1, crate::RAILS_MAX);
     for (context, port) in wanted {
         match port.trouble() {
-            Some(why) => {
+            Some(why) if port.path == 0 => {
                 notes.push(format!("{} is not used: {why}", port.name()));
                 unused.push((port, why));
             }
+            Some(_) => {}
             None if rails.len() == most => {
                 unused.push((port, format!("{most} rails are the most")));
             }

@@ -385,7 +385,15 @@ pub const SETTINGS: &[Setting] = &[
         about: About(Verbs, User, All),
         kind: Kind::Number { least: 1, most: weft_fabric_verbs::RAILS_MAX as u64 },
         default: "4",
-        doc: "the most rails (adapters or ports) to use",
+        doc: "the most rails (adapters, ports or paths) to use",
+    },
+    Setting {
+        name: "WEFT_PATHS",
+        about: About(Verbs, Tuner, All),
+        kind: Kind::Number { least: 1, most: 128 },
+        default: "1",
+        doc: "InfiniBand: the most paths of one port that become rails, where the subnet manager gave the port several \
+              LIDs (LMC), for ways of their own through the network",
     },
     Setting {
         name: "WEFT_RAIL_WRITE",
@@ -429,6 +437,14 @@ pub const SETTINGS: &[Setting] = &[
         kind: Kind::Number { least: 0, most: 15 },
         default: "0",
         doc: "InfiniBand: the service level of all traffic",
+    },
+    Setting {
+        name: "WEFT_DATAGRAM_SERVICE_LEVEL",
+        about: About(Verbs, Tuner, Each),
+        kind: Kind::Maybe { least: 0, most: 15 },
+        default: "",
+        doc: "InfiniBand: the service level of datagrams (multicast, and greetings before connections) apart from the \
+              rest, so that fewer are lost under load; nothing: as the rest, and for multicast that of the group",
     },
     Setting {
         name: "WEFT_TRAFFIC_CLASS",

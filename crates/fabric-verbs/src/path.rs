@@ -1,0 +1,173 @@
+//! The way that packets take: the address vector of a connection, or of datagrams.
+//!
+//! ```text
+//!   port with LID 8 and LMC 2: LIDs 8, 9, 10, 11       a rail of path p has the LID 8 + p, and sends from path bits p
+//!   rail of path 1 ── dlid = the peer's LID + its path, src_path_bits = 1 ──> the peer's rail of the same number
+//! ```
+//! Switches route by the destination's LID alone, so that each of a port's LIDs may have a way of its own through
+//! the network (InfiniBand's LMC: 2^LMC LIDs a port, given by the subnet manager).
+
+use crate::device::{Link, Port};
+use crate::ffi::*;
+use crate::options::Options;
+use crate::wire::RailAddress;
+
+/// What takes the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Traffic {
+    Connections,
+    /// Greetings and multicast.
+    Datagrams,
+}
+
+/// The LID of a rail: that of the port, and its path.
+pub fn lid(port: &Port) -> u16 {
+    port.lid + u16::from(port.path)
+}
+
+/// Paths that a port has.
+pub fn paths(port: &Port) -> usize {
+    if port.link == Link::InfiniBand { 1 << port.lmc.min(7) } else { 1 }
+}
+
+/// The ports as rails: with up to `most` paths each, all first paths before all second ones, so that few rails are
+/// of different ports.
+pub fn spread<T: Clone>(ports: Vec<(T, Port)>, most: usize) -> Vec<(T, Port)> {
+    let longest = ports.iter().map(|(_, port)| paths(port)).max().unwrap_or(1);
+    let nth = |path: usize| {
+        let have = ports.iter().filter(move |(_, port)| path < paths(port));
+        have.map(move |(of, port)| (of.clone(), Port { path: path as u8, ..port.clone() }))
+    };
+    (0..longest.min(most.max(1))).flat_map(nth).collect()
+}
+
+fn service_level(options: &Options, traffic: Traffic) -> u8 {
+    let apart = options.datagram_service_level.filter(|_| traffic == Traffic::Datagrams);
+    apart.unwrap_or(options.service_level)
+}
+
+/// From a rail at `port` to an address: GID, LID, and whether the GID is used.
+pub fn to(
+    port: &Port,
+    options: &Options,
+    (gid, lid, global): (ibv_gid, u16, bool),
+    traffic: Traffic,
+) -> ibv_ah_attr {
+    ibv_ah_attr {
+        grh: ibv_global_route {
+            dgid: gid,
+            flow_label: 0,
+            sgid_index: port.gid.map_or(0, |gid| gid.index),
+            hop_limit: 64,
+            traffic_class: options.traffic_class,
+            pad: [0],
+        },
+        dlid: lid,
+        sl: service_level(options, traffic),
+        src_path_bits: port.path,
+        static_rate: 0,
+        is_global: global.into(),
+        port_num: port.number,
+    }
+}
+
+/// From a rail at `port` to a peer's rail, whose address has the LID of its path.
+pub fn to_rail(
+    port: &Port,
+    options: &Options,
+    rail: &RailAddress,
+    traffic: Traffic,
+) -> ibv_ah_attr {
+    to(port, options, (rail.gid, rail.lid, rail.link == Link::Ethernet), traffic)
+}
+
+/// To a group as the connection manager joined it: with the service level that the subnet manager chose for it,
+/// unless one is asked for.
+pub fn of_group(options: &Options, joined: ibv_ah_attr) -> ibv_ah_attr {
+    ibv_ah_attr { sl: options.datagram_service_level.unwrap_or(joined.sl), ..joined }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Gid;
+
+    fn port(device: &str, link: Link, lid: u16, lmc: u8) -> Port {
+        let gid = Some(Gid { index: 3, bytes: [7; 16] });
+        Port { device: device.to_owned(), link, lid, lmc, gid, ..Port::made_up() }
+    }
+
+    fn address(port: &Port) -> RailAddress {
+        let gid = port.gid.expect("made up").bytes;
+        let link = port.link;
+        RailAddress {
+            link,
+            in_order: false,
+            atomics: true,
+            mtu: 4096,
+            lid: lid(port),
+            gid,
+            number: 9,
+        }
+    }
+
+    fn names(rails: &[((), Port)]) -> Vec<(&str, u8, u16)> {
+        rails.iter().map(|(_, port)| (&*port.device, port.path, lid(port))).collect()
+    }
+
+    #[test]
+    fn paths_of_ports_become_rails_by_turns() {
+        let ports = || {
+            vec![
+                ((), port("a", Link::InfiniBand, 8, 2)),
+                ((), port("b", Link::InfiniBand, 16, 0)),
+                ((), port("c", Link::InfiniBand, 32, 1)),
+            ]
+        };
+        assert_eq!(names(&spread(ports(), 1)), [("a", 0, 8), ("b", 0, 16), ("c", 0, 32)]);
+        let all = [("a", 0, 8), ("b", 0, 16), ("c", 0, 32), ("a", 1, 9), ("c", 1, 33)];
+        assert_eq!(names(&spread(ports(), 2)), all);
+        let more = [&all[..], &[("a", 2, 10), ("a", 3, 11)]].concat();
+        assert_eq!(names(&spread(ports(), 128)), more);
+        // An LMC means nothing on RoCE.
+        let roce = vec![((), port("d", Link::Ethernet, 0, 3))];
+        assert_eq!(names(&spread(roce, 4)), [("d", 0, 0)]);
+        assert!(spread(Vec::<((), Port)>::new(), 4).is_empty());
+    }
+
+    #[test]
+    fn both_ends_of_a_path_have_its_bits() {
+        let options = Options { traffic_class: 5, ..Options::default() };
+        let here = spread(vec![((), port("a", Link::InfiniBand, 8, 1))], 2);
+        let there = spread(vec![((), port("a", Link::InfiniBand, 64, 3))], 2);
+        for ((_, own), (_, peer)) in here.iter().zip(&there) {
+            let way = to_rail(own, &options, &address(peer), Traffic::Connections);
+            assert_eq!((way.dlid, way.src_path_bits), (64 + u16::from(own.path), own.path));
+            assert_eq!((way.is_global, way.port_num, way.sl), (0, 1, 0));
+            assert_eq!((way.grh.sgid_index, way.grh.traffic_class), (3, 5));
+        }
+        let roce = port("r", Link::Ethernet, 0, 0);
+        let way = to_rail(&roce, &options, &address(&roce), Traffic::Connections);
+        assert_eq!((way.is_global, way.dlid, way.src_path_bits), (1, 0, 0));
+        assert_eq!(way.grh.dgid, [7; 16]);
+    }
+
+    #[test]
+    fn datagrams_have_a_service_level_of_their_own() {
+        let port = port("a", Link::InfiniBand, 8, 0);
+        let peer = address(&port);
+        let level = |options: &Options| {
+            let ways = [Traffic::Connections, Traffic::Datagrams];
+            let [connections, greetings] = ways.map(|t| to_rail(&port, options, &peer, t).sl);
+            let group = to(&port, options, ([1; 16], 0, true), Traffic::Datagrams).sl;
+            let joined = of_group(options, ibv_ah_attr { sl: 6, ..ibv_ah_attr::default() }).sl;
+            [connections, greetings, group, joined]
+        };
+        assert_eq!(level(&Options::default()), [0, 0, 0, 6]);
+        let all = Options { service_level: 3, ..Options::default() };
+        assert_eq!(level(&all), [3, 3, 3, 6]);
+        assert_eq!(level(&Options { datagram_service_level: Some(1), ..all }), [3, 1, 1, 1]);
+        let none = Options { datagram_service_level: Some(0), ..Options::default() };
+        assert_eq!(level(&none), [0, 0, 0, 0]);
+    }
+}
