@@ -1,8 +1,9 @@
 //! What the settings say about verbs.
 
+use crate::constants::{MPI_ABI_SUBVERSION, MPI_ABI_VERSION};
 use crate::settings;
 use std::time::Duration;
-use weft_bootstrap::Bootstrap;
+use weft_bootstrap::{Bootstrap, Fingerprint};
 use weft_fabric_verbs::Options;
 
 /// The adapters of node `node`: lists for several nodes are used in turn.
@@ -23,13 +24,13 @@ pub fn of_node(node: usize) -> Result<Options, String> {
     let small = |name| settings::number(name).map(|n| n as u8);
     Ok(Options {
         devices: devices(&settings::words("WEFT_DEVICES")?, node),
-        rails: settings::number("WEFT_RAILS")? as usize,
         paths: settings::number("WEFT_PATHS")? as usize,
+        rails: settings::number("WEFT_RAILS")? as usize,
         rail: settings::maybe("WEFT_RAIL")?.map(|n| n as usize),
         gid_index: settings::maybe("WEFT_GID_INDEX")?.map(|n| n as u8),
         service_level: small("WEFT_SERVICE_LEVEL")?,
-        traffic_class: small("WEFT_TRAFFIC_CLASS")?,
         datagram_service_level: settings::maybe("WEFT_DATAGRAM_SERVICE_LEVEL")?.map(|n| n as u8),
+        traffic_class: small("WEFT_TRAFFIC_CLASS")?,
         mtu: settings::maybe("WEFT_MTU")?.map(|n| n as usize),
         connections: settings::number("WEFT_CONNECTIONS")? as usize,
         in_order_placement: match settings::choice("WEFT_IN_ORDER")? {
@@ -40,6 +41,10 @@ pub fn of_node(node: usize) -> Result<Options, String> {
         retries: small("WEFT_ACK_RETRIES")?,
         patience: seconds("WEFT_PATIENCE")?,
         keepalive: seconds("WEFT_KEEPALIVE")?,
+        fingerprint: Fingerprint::own(&[
+            ("Weft", env!("CARGO_PKG_VERSION")),
+            ("MPI ABI", &format!("{MPI_ABI_VERSION}.{MPI_ABI_SUBVERSION}")),
+        ]),
         ..Options::default()
     })
 }

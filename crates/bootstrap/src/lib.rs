@@ -5,6 +5,7 @@ pub mod calls;
 mod channel;
 mod client;
 mod environment;
+mod fingerprint;
 mod foreign;
 mod kin;
 pub mod limits;
@@ -21,6 +22,7 @@ mod threads;
 pub mod wire;
 
 pub use environment::{Ticket, VARIABLE, announced_size, from_environment};
+pub use fingerprint::{Difference, Fingerprint};
 pub use foreign::variables as foreign_variables;
 pub use on_node::OnNode;
 pub use pmix::SETTING as PMIX_SETTING;

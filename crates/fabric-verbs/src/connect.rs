@@ -123,7 +123,7 @@ pub fn connect(
 ) -> Result<(Core, State), ConnectError> {
     let (rank, size) = (bootstrap.rank(), bootstrap.size());
     let chosen = check(&options).and_then(|()| survey::choose(&options));
-    let chosen = networks::agree(bootstrap, chosen)?;
+    let (chosen, same_arithmetic) = networks::agree(bootstrap, chosen, &options.fingerprint)?;
     let own = chosen.and_then(|chosen| own(size, random(), &options, chosen));
     let value = match &own {
         Ok(own) => [b"+", &own.address.encode()[..]].concat(),
@@ -172,7 +172,7 @@ pub fn connect(
     }
     state.peers = (0..size * rails).map(|_| None).collect();
     let nonce = addresses[0].nonce;
-    let core = Core { rank, counters, bounds, options, nonce, addresses, rails };
+    let core = Core { rank, counters, bounds, options, nonce, addresses, rails, same_arithmetic };
     Ok((core, state))
 }
 

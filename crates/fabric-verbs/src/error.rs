@@ -37,6 +37,8 @@ pub enum ConnectError {
     Incompatible { rail: usize, here: String, rank: usize, there: String, why: &'static str },
     /// A peer could not use verbs, for this reason.
     Peer { rank: usize, host: String, reason: String },
+    /// A peer's data mean something else here: formats or versions differ, as said.
+    Differs { rank: usize, host: String, own: usize, here: String, what: String },
     /// A peer published something that is no address of this version.
     Mismatch { rank: usize },
     /// The value of an option is not possible.
@@ -184,6 +186,11 @@ impl fmt::Display for ConnectError {
                  of one network, in one order, on all nodes"
             ),
             Peer { rank, host, reason } => write!(f, "process {rank} on {host}: {reason}"),
+            Differs { rank, host, own, here, what } => write!(
+                f,
+                "process {rank} on {host} and process {own} on {here} cannot exchange data, since they differ in \
+                 {what}; run the job on machines of one kind, with one version of Weft"
+            ),
             Mismatch { rank } => write!(
                 f,
                 "process {rank} published an address that is not one of this version; all \

@@ -1,6 +1,6 @@
 //! Rails of one number must be of one network. What one node lacks (a port that is down, an adapter
 //! that may not be opened) would shift the numbers of the rest, so the processes agree on the networks
-//! that all of them have.
+//! that all of them have. And they find out whether their bytes mean the same ([`Fingerprint`]).
 
 use crate::ConnectError;
 use crate::connect::host;
@@ -8,9 +8,9 @@ use crate::device::{Link, Port};
 use crate::interfaces;
 use crate::survey::Chosen;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use weft_bootstrap::{Bootstrap, BootstrapError};
+use weft_bootstrap::{Bootstrap, BootstrapError, Fingerprint};
 
-/// Key under which each process publishes its host and the networks of its rails, a line each.
+/// Key under which each process publishes its host, its fingerprint and the networks of its rails, a line each.
 const KEY: &str = "verbs-networks";
 
 /// What ports that can reach each other without a router have in common.
@@ -56,29 +56,65 @@ fn common(all: &[Vec<String>]) -> Vec<Vec<usize>> {
     rails
 }
 
-/// Leaves the rails of networks that all processes have, in one order. All call this, also those that
-/// have none; the others learn why when they connect.
+/// The first process whose bytes mean something else than those of process `rank`, as an error; else whether all
+/// compute with the same arithmetic.
+fn alike(
+    rank: usize,
+    hosts: &[String],
+    all: &[Fingerprint],
+) -> Result<Result<(), usize>, ConnectError> {
+    let mut other = Ok(());
+    for (peer, theirs) in all.iter().enumerate() {
+        let difference = all[rank].compare(theirs);
+        if !difference.formats.is_empty() {
+            let (host, here) = (hosts[peer].clone(), hosts[rank].clone());
+            let what = difference.to_string();
+            return Err(ConnectError::Differs { rank: peer, host, own: rank, here, what });
+        }
+        if difference.arithmetic && other.is_ok() {
+            other = Err(peer);
+        }
+    }
+    Ok(other)
+}
+
+/// Leaves the rails of networks that all processes have, in one order, and says whether all compute with the same
+/// arithmetic. All call this, also those that have none; the others learn why when they connect.
 pub fn agree(
     bootstrap: &mut dyn Bootstrap,
     chosen: Result<Chosen, ConnectError>,
-) -> Result<Result<Chosen, ConnectError>, BootstrapError> {
+    fingerprint: &Fingerprint,
+) -> Result<(Result<Chosen, ConnectError>, bool), BootstrapError> {
     let (rank, size) = (bootstrap.rank(), bootstrap.size());
-    let mut lines = vec![host()];
+    let mut lines = vec![host(), fingerprint.encode()];
     lines.extend(chosen.iter().flat_map(|chosen| &chosen.rails).map(|(_, port)| of(port)));
     bootstrap.put(KEY, lines.join("\n").as_bytes())?;
     bootstrap.fence()?;
-    let Ok(mut chosen) = chosen else { return Ok(chosen) };
+    let Ok(mut chosen) = chosen else { return Ok((chosen, true)) };
     let mut hosts = Vec::with_capacity(size);
-    let mut all = Vec::with_capacity(size);
+    let (mut prints, mut all) = (Vec::with_capacity(size), Vec::with_capacity(size));
     for peer in 0..size {
         let value = bootstrap.get(peer, KEY)?;
         let text = String::from_utf8_lossy(&value).into_owned();
         let mut lines = text.lines().map(str::to_owned);
         hosts.push(lines.next().unwrap_or_default());
+        prints.push(Fingerprint::decode(&lines.next().unwrap_or_default()));
         all.push(lines.collect::<Vec<String>>());
     }
+    let same = match alike(rank, &hosts, &prints) {
+        Err(error) => return Ok((Err(error), true)),
+        Ok(Ok(())) => true,
+        Ok(Err(peer)) => {
+            chosen.notes.push(format!(
+                "process {peer} on {} computes with another arithmetic (subnormal numbers, rounding, or another \
+                 processor): algorithms in which several processes compute the same result are not used",
+                hosts[peer]
+            ));
+            false
+        }
+    };
     if all.iter().any(Vec::is_empty) {
-        return Ok(Ok(chosen));
+        return Ok((Ok(chosen), same));
     }
     let rails: Vec<usize> = common(&all).iter().map(|places| places[rank]).collect();
     let mut ports: Vec<_> = std::mem::take(&mut chosen.rails).into_iter().map(Some).collect();
@@ -98,7 +134,7 @@ pub fn agree(
             all[peer].join(" and ")
         ));
     }
-    Ok(Ok(chosen))
+    Ok((Ok(chosen), same))
 }
 
 #[cfg(test)]
@@ -127,6 +163,72 @@ mod tests {
     #[test]
     fn without_a_common_network_numbers_stay() {
         assert_eq!(common(&networks(&["a b", "c d e"])), [[0, 0], [1, 1]]);
+    }
+
+    #[test]
+    fn processes_whose_bytes_mean_something_else_are_named() {
+        let own = Fingerprint::own(&[("Weft", "1")]);
+        let other = |from: &str, to: &str| Fingerprint::decode(&own.encode().replace(from, to));
+        let hosts = ["a", "b", "c"].map(str::to_owned);
+        let all = [own.clone(), own.clone(), own.clone()];
+        assert!(matches!(alike(1, &hosts, &all), Ok(Ok(()))));
+        let big = [own.clone(), other("little-endian", "big-endian"), own.clone()];
+        for (rank, peer, words) in [
+            (
+                0,
+                1,
+                "process 1 on b and process 0 on a cannot exchange data, since they differ in byte order",
+            ),
+            (
+                1,
+                0,
+                "process 0 on a and process 1 on b cannot exchange data, since they differ in byte order",
+            ),
+            (2, 1, "(big-endian there, little-endian here); run the job on machines of one kind"),
+        ] {
+            let error = alike(rank, &hosts, &big).unwrap_err();
+            assert!(matches!(&error, ConnectError::Differs { rank, .. } if *rank == peer));
+            assert!(error.to_string().contains(words), "{error}");
+        }
+        let version = [own.clone(), own.clone(), other("Weft=1", "Weft=2")];
+        let text = alike(0, &hosts, &version).unwrap_err().to_string();
+        assert!(
+            text.contains("process 2 on c") && text.contains("Weft (2 there, 1 here)"),
+            "{text}"
+        );
+        // Whoever it is that computes otherwise, all find it.
+        let line = own.encode();
+        let flushed = Fingerprint::decode(&format!("0 {line}"));
+        for (rank, peer) in [(0, 2), (1, 2), (2, 0)] {
+            let all = [own.clone(), own.clone(), flushed.clone()];
+            assert!(matches!(alike(rank, &hosts, &all), Ok(Err(found)) if found == peer));
+        }
+    }
+
+    /// All of them learn it, before anybody reads another's address.
+    #[test]
+    fn fingerprints_are_exchanged_through_the_launcher() {
+        let print = |rank: usize| match rank {
+            2 => Fingerprint::decode(&Fingerprint::own(&[]).encode().replace("64 bits", "32 bits")),
+            _ => Fingerprint::own(&[]),
+        };
+        let chosen = || Ok(Chosen::default());
+        let all = weft_bootstrap::threads(3).into_iter().map(|mut world| {
+            std::thread::spawn(move || {
+                let own = print(world.rank());
+                let outcome = agree(&mut world, chosen(), &own);
+                let (chosen, _) = outcome.expect("the launcher works");
+                world.finalized().expect("the end");
+                chosen.err().map(|error| error.to_string())
+            })
+        });
+        let all: Vec<_> = all.collect();
+        for (rank, thread) in all.into_iter().enumerate() {
+            let text = thread.join().expect("no panic").expect("an error");
+            let peer = if rank == 2 { 0 } else { 2 };
+            assert!(text.starts_with(&format!("process {peer} on ")), "{rank}: {text}");
+            assert!(text.contains("pointers (") && text.contains("32 bits"), "{text}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::Table;
 use std::time::Duration;
+use weft_bootstrap::Fingerprint;
 
 /// Registrations that outlive their use, see [`Options::keep`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +66,8 @@ pub struct Options {
     /// Multicast groups are joined through the connection manager (librdmacm) on RoCE, too, as they
     /// always are on InfiniBand.
     pub manager: bool,
+    /// What this process's bytes mean; all must mean the same.
+    pub fingerprint: Fingerprint,
     /// For tests: what to put between the fabric and the device.
     pub interpose: Option<fn(Table) -> Table>,
 }
@@ -90,6 +93,7 @@ impl Default for Options {
             patience: Duration::from_secs(300),
             keepalive: Duration::from_secs(2),
             manager: false,
+            fingerprint: Fingerprint::own(&[]),
             interpose: None,
         }
     }

@@ -29,6 +29,8 @@ pub struct Core {
     pub addresses: Vec<Address>,
     /// Rails that all processes have.
     pub rails: usize,
+    /// All processes compute alike.
+    pub same_arithmetic: bool,
 }
 
 impl Core {

@@ -227,6 +227,10 @@ impl Fabric for Verbs {
         self.core.addresses.len()
     }
 
+    fn same_arithmetic(&self) -> bool {
+        self.core.same_arithmetic
+    }
+
     fn capabilities(&self, peer: usize) -> Capabilities {
         let core = &self.core;
         let state = self.state.borrow();
