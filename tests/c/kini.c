@@ -1,7 +1,7 @@
 // ranks: 2 5
 // args: 12
 // says: correct
-// env: WEFT_BARRIER=RPE WEFT_ALLREDUCE=RPE | WEFT_BARRIER=RDS WEFT_ALLREDUCE=MPI-GB | WEFT_FAULT=seed=3,multicast_loss=0.1 WEFT_BARRIER=RGM WEFT_ALLREDUCE=RGM:3 WEFT_BCAST=MULTICAST WEFT_ALLGATHER=MULTICAST
+// env: WEFT_BARRIER=RPE WEFT_ALLREDUCE=RPE | WEFT_BARRIER=RDS WEFT_ALLREDUCE=MPI-GB | WEFT_FAULT=seed=3,multicast_loss=0.1 WEFT_BARRIER=RGM WEFT_ALLREDUCE=RGM:3 WEFT_BCAST=MULTICAST WEFT_ALLGATHER=MULTICAST | WEFT_BARRIER=RDS-IMM WEFT_ALLREDUCE=RPE-IMM WEFT_ALLGATHER=RDS-IMM | WEFT_FAULT=seed=5,completion_delay=0.2,reorder=1,multicast_loss=0.1 WEFT_BARRIER=RGM-IMM WEFT_ALLREDUCE=RGM-IMM:3 WEFT_BCAST=MULTICAST WEFT_MULTICAST_REPAIR=multicast
 //
 // Kini's collectives, and whatever else the environment selects, each checked against what must come
 // out: barriers by the clock that all ranks share, reductions, broadcasts and allgathers by their

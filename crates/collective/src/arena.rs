@@ -64,6 +64,8 @@ impl<F: Fabric> Drop for Arena<F> {
 #[derive(Debug, Clone, Copy)]
 pub struct Pair {
     landings: [Landing; 2],
+    /// The first of their two immediates, where they are for writes with immediate.
+    immediate: u32,
     at: RemoteAddr,
     room: usize,
     way: Way,
@@ -92,10 +94,20 @@ impl Pair {
         self.at
     }
 
+    /// What a write to one of them carries, if they are for writes with immediate.
+    pub fn immediate(&self, parity: usize) -> u32 {
+        self.immediate + parity as u32
+    }
+
     /// A number that neither mark has passed: users count on from it.
     pub fn base<F: Fabric>(&self, fabric: &F) -> u64 {
-        let value = |landing: &Landing| fabric.counters().value(landing.arrived());
-        value(&self.landings[0]).max(value(&self.landings[1]))
+        let [even, odd] = self.arrived(fabric);
+        even.max(odd)
+    }
+
+    /// What has landed, by parity: the last number, or how many with immediate.
+    pub fn arrived<F: Fabric>(&self, fabric: &F) -> [u64; 2] {
+        self.landings.map(|landing| fabric.counters().value(landing.arrived()))
     }
 }
 
@@ -121,7 +133,8 @@ impl<F: Fabric> Arena<F> {
         self.taken.get()
     }
 
-    /// `count` pairs of landings for `room` bytes, one of [`ROOMS`]; `way` as for [`Landing::new`].
+    /// `count` pairs of landings for `room` bytes, one of [`ROOMS`]; `way` as for [`Landing::new`],
+    /// or [`Way::Immediate`].
     /// `None` beyond the bound.
     ///
     /// # Errors
@@ -157,9 +170,22 @@ impl<F: Fabric> Arena<F> {
         self.taken.set(self.taken.get() + bytes);
         for i in 0..bytes / step {
             let offset = i * step;
-            let landing = |at| Landing::new(fabric, &region, at, room, way);
-            let landings = [landing(offset), landing(offset + step / 2)];
-            let pair = Pair { landings, at: region.at(offset), room, way };
+            let immediate = match way {
+                Way::Immediate => self.endpoint.new_immediates(2),
+                _ => 0,
+            };
+            let landing = |parity: usize| {
+                let at = offset + parity * step / 2;
+                match way {
+                    Way::Immediate => {
+                        let immediate = immediate + parity as u32;
+                        Landing::with_immediate(fabric, &region, at, room, immediate)
+                    }
+                    _ => Landing::new(fabric, &region, at, room, way),
+                }
+            };
+            let landings = [landing(0), landing(1)];
+            let pair = Pair { landings, immediate, at: region.at(offset), room, way };
             if pairs.len() < count { pairs.push(pair) } else { idle.push(pair) }
         }
         self.chunks.borrow_mut().push(region);

@@ -113,6 +113,8 @@ pub enum Carrier {
     Streams,
     /// RDMA writes into slots, and multicast (Kini).
     Writes,
+    /// The same, by RDMA writes with immediate.
+    Immediates,
     /// Memory that the ranks share.
     Memory,
     /// Whatever the levels of a composition choose.

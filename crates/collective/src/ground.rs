@@ -103,13 +103,13 @@ impl<F: Fabric> Ground<F> {
         Composition { levels, _turn: self.compositions.pass(link) }
     }
 
-    /// The slots of `pattern` for payloads of `len` bytes.
-    pub fn slots(&self, pattern: Pattern, len: usize) -> Rc<Slots<F>> {
-        let mut all = self.slots.borrow_mut();
-        match all.iter().find(|slots| slots.serve(pattern, len)) {
+    /// The slots of `pattern` for payloads of `len` bytes, which are received as `link` says.
+    pub fn slots(&self, link: &Link<F>, pattern: Pattern, len: usize) -> Rc<Slots<F>> {
+        let (mut all, reception) = (self.slots.borrow_mut(), link.reception);
+        match all.iter().find(|slots| slots.serve(pattern, len, reception)) {
             Some(slots) => slots.clone(),
             None => {
-                let slots = Rc::new(Slots::new(pattern, len, self.arena.clone()));
+                let slots = Rc::new(Slots::new(pattern, len, reception, self.arena.clone()));
                 all.push(slots.clone());
                 slots
             }

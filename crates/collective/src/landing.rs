@@ -6,6 +6,7 @@
 //!                                                           8 bytes, aligned
 //!   BOTTOM-FILL   one write of payload and mark       n + 8 bytes fit the MTU, placed in order
 //!   FLAG          a write of the payload, and one of the mark behind it      always right
+//!   IMMEDIATE     a write of the payload with immediate                      always right; takes a receive
 //! ```
 //! The paper's "single transfer" and "notify buffer". A write within the MTU is one packet; where the
 //! adapter places its bytes in ascending order, the mark's appearance proves that the payload is
@@ -19,11 +20,15 @@
 //! new mark is less than the whole. Where the mark lies does not depend on the way, so the receiver
 //! waits for `arrived() >= number` and does not care how it came.
 //!
+//! A write with immediate (section 3.3.2, where the paper leaves it out for the descriptor that it consumes at
+//! the receiver) needs no mark: the adapter reports it behind its data, and the arrivals of the landing's
+//! immediate are counted. A landing is made for marks or for immediates, and its owner tells the sender.
+//!
 //! When a landing may be written again is the caller's affair (section 5.3.3: double buffers).
 
 use std::fmt;
 use weft_fabric::{
-    Capabilities, Completion, Counter, Fabric, Fault, Flag, Region, RemoteAddr, RemoteFlag, Sge,
+    Capabilities, Completion, Counter, Fabric, Fault, Region, RemoteAddr, RemoteFlag, Sge,
 };
 
 /// Bytes of the mark.
@@ -36,6 +41,8 @@ pub enum Way {
     BottomFill,
     /// A flag behind the payload, which rouses the receiver.
     Flag,
+    /// A write with immediate, which consumes a receive of the receiver and rouses it.
+    Immediate,
 }
 
 impl Way {
@@ -99,7 +106,7 @@ pub fn payload(block: Sge, len: usize) -> Sge {
 #[derive(Debug, Clone, Copy)]
 pub struct Landing {
     block: Sge,
-    mark: Flag,
+    arrived: Counter,
 }
 
 impl Landing {
@@ -115,13 +122,25 @@ impl Landing {
     ) -> Landing {
         let block = region.local.part(offset, size(room));
         let mark = fabric.flag(region, offset + block.len() - MARK, way == Way::Flag);
-        Landing { block, mark }
+        Landing { block, arrived: mark.local }
     }
 
-    /// The number of the last payload that has landed: [`Landing::payload`] holds it once this counter
-    /// has reached its number, and not before.
+    /// The same for payloads that come with `immediate`, which nothing else at this process carries.
+    pub fn with_immediate<F: Fabric + ?Sized>(
+        fabric: &F,
+        region: &Region,
+        offset: usize,
+        room: usize,
+        immediate: u32,
+    ) -> Landing {
+        let block = region.local.part(offset, size(room));
+        Landing { block, arrived: fabric.immediate(immediate) }
+    }
+
+    /// The number of the last payload that has landed, or of an immediate's arrivals the count:
+    /// [`Landing::payload`] holds it once this counter has reached its number, and not before.
     pub fn arrived(&self) -> Counter {
-        self.mark.local
+        self.arrived
     }
 
     /// Where a payload of `len` bytes lies.
@@ -143,12 +162,19 @@ pub struct Target {
     at: RemoteAddr,
     /// Bytes in front of the mark.
     room: usize,
+    /// What its owner counts, if it is for [`Way::Immediate`].
+    immediate: u32,
 }
 
 impl Target {
     /// The landing for `room` bytes whose first byte is at `at` of `peer`.
     pub fn new(peer: usize, at: RemoteAddr, room: usize) -> Target {
-        Target { peer, at, room: size(room) - MARK }
+        Target { peer, at, room: size(room) - MARK, immediate: 0 }
+    }
+
+    /// One whose owner counts arrivals of `immediate`.
+    pub fn immediate(self, immediate: u32) -> Target {
+        Target { immediate, ..self }
     }
 
     /// Where a payload of `len` bytes goes.
@@ -183,6 +209,7 @@ impl Target {
                 let flag = RemoteFlag { at, waking: true };
                 fabric.write_flag(self.peer, data, to, flag, number, done)
             }
+            Way::Immediate => fabric.write_imm(self.peer, data, to, self.immediate, done),
         }
     }
 }
@@ -240,6 +267,29 @@ mod tests {
         let mut before = [1; 64];
         region.local.read(&mut before);
         assert_eq!(before, [0; 64], "bytes in front of the landing");
+    }
+
+    /// An immediate brings the payload to the same place, leaves the mark alone and counts.
+    #[test]
+    fn immediates_are_counted_and_leave_no_mark() {
+        let fabric = Shm::connect(&mut Single::new()).unwrap();
+        let room = 24;
+        let region = fabric.allocate(2 * size(room)).unwrap();
+        let landing = Landing::with_immediate(&fabric, &region, 0, room, 9);
+        let target = Target::new(0, region.at(0), room).immediate(9);
+        let copy = region.local.part(size(room), size(room));
+        for (count, len) in [(1, 0), (2, 24), (3, 5)] {
+            payload(copy, len).fill(&vec![count as u8; len]);
+            target.write(&fabric, Way::Immediate, copy, len, 77, None).unwrap();
+            while fabric.progress() {}
+            assert_eq!(fabric.counters().value(landing.arrived()), count);
+            let mut got = [0; 24];
+            landing.payload(len).read(&mut got[..len]);
+            assert_eq!(got[..len], vec![count as u8; len], "{len} bytes");
+        }
+        let mut mark = [1; MARK];
+        landing.block().part(room, MARK).read(&mut mark);
+        assert_eq!(mark, [0; MARK]);
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! catalogue runs: two-level algorithms are compositions, and each level chooses for itself.
 
 use crate::catalog::{Case, Choice, Operation, Site};
-use crate::{Ground, Link, Reduce, Via, run, share_memory};
+use crate::{Ground, Link, Reception, Reduce, Via, run, share_memory};
 use std::pin::Pin;
 use std::rc::Rc;
 use weft_fabric::{Fabric, Fault, Sge};
@@ -152,6 +152,7 @@ impl<F: Fabric> Level<F> {
             context: Context(link.context.0 | self.bit),
             tag: link.tag,
             via: Via::Messages,
+            reception: Reception::Marks,
         };
         (view.carried(choice), choice)
     }

@@ -48,7 +48,7 @@ pub use blocks::{Blocks, Packed};
 pub use board::{Board, SLOT};
 pub use catalog::{Case, Choice, Operation, Site};
 pub use ground::Ground;
-pub use link::{Accumulator, Link, Reduce, Via, share_memory};
+pub use link::{Accumulator, Link, Reception, Reduce, Via, share_memory};
 pub use map::Map;
 pub use selection::{Chosen, Reason, Selection, apart};
 

@@ -20,6 +20,7 @@ pub struct Link<F: Fabric> {
     pub context: Context,
     pub tag: Tag,
     pub via: Via,
+    pub reception: Reception,
 }
 
 /// Requests of one operation, without a heap for few.
@@ -35,6 +36,16 @@ pub enum Via {
     Native,
 }
 
+/// How a rank learns of RDMA writes into its slots. All members choose the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reception {
+    /// By a mark that is written with them, or behind them: `X`.
+    #[default]
+    Marks,
+    /// By the arrival of a write with immediate, which the adapter reports: `X-IMM`.
+    Immediates,
+}
+
 /// Whether `members` share memory, so that the central algorithms serve them best. All of them find
 /// the same.
 pub fn share_memory<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
@@ -47,8 +58,10 @@ pub fn share_memory<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
 impl<F: Fabric> Link<F> {
     /// The same, carried as an algorithm wants it.
     pub fn carried(mut self, choice: Choice) -> Link<F> {
-        if choice.algorithm.carrier == Carrier::Streams {
-            self.via = Via::Native;
+        match choice.algorithm.carrier {
+            Carrier::Streams => self.via = Via::Native,
+            Carrier::Immediates => self.reception = Reception::Immediates,
+            _ => {}
         }
         self
     }

@@ -23,14 +23,18 @@ pub async fn barrier<F: Fabric>(
     let fan_in = choice.parameter;
     match (choice.algorithm.method, choice.algorithm.carrier) {
         (Method::Central, _) => barrier::central(link, &ground.board).await,
-        (Method::PairwiseExchange, Carrier::Writes) => match barrier::rpe(link, ground).await? {
-            true => Ok(()),
-            false => barrier::pairwise_exchange(link).await,
-        },
-        (Method::Dissemination, Carrier::Writes) => match barrier::rds(link, ground).await? {
-            true => Ok(()),
-            false => barrier::dissemination(link).await,
-        },
+        (Method::PairwiseExchange, Carrier::Writes | Carrier::Immediates) => {
+            match barrier::rpe(link, ground).await? {
+                true => Ok(()),
+                false => barrier::pairwise_exchange(link).await,
+            }
+        }
+        (Method::Dissemination, Carrier::Writes | Carrier::Immediates) => {
+            match barrier::rds(link, ground).await? {
+                true => Ok(()),
+                false => barrier::dissemination(link).await,
+            }
+        }
         (Method::GatherMulticast, _) => match barrier::rgm(link, ground, fan_in).await? {
             true => Ok(()),
             false => barrier::dissemination(link).await,
@@ -215,7 +219,7 @@ pub async fn allreduce<F: Fabric>(
     let parameter = choice.parameter;
     match (choice.algorithm.method, choice.algorithm.carrier) {
         (Method::Central, _) => allreduce::central(link, &ground.board, data, result, op).await,
-        (Method::PairwiseExchange, Carrier::Writes) => {
+        (Method::PairwiseExchange, Carrier::Writes | Carrier::Immediates) => {
             match allreduce::rpe(link, ground, data, result, op).await? {
                 true => Ok(()),
                 false => allreduce::pairwise_exchange(link, data, result, op).await,

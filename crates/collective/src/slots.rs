@@ -15,13 +15,16 @@
 //! one: barrier and allreduce. By the same argument, what a rank wrote from in k has arrived before it
 //! writes there again in k + 2, so nobody waits for completions. They count when the communicator is freed: what was
 //! written from last is lent to another one only when it has left.
+//!
+//! Of immediates ([`Reception::Immediates`]) each landing has one of its own, and its arrivals are counted
+//! from what they were when the slots were taken: a landing's n-th payload is the (2n - 1)th or 2n-th operation.
 
 use crate::arena::{Arena, Pair, ROOMS};
 use crate::edges::{Edges, Pattern};
 use crate::gate::{Gate, Turn};
 use crate::landing::{Target, Way, payload};
 use crate::posted::Posted;
-use crate::{Link, Reduce, allreduce};
+use crate::{Link, Reception, Reduce, allreduce};
 use std::cell::OnceCell;
 use std::rc::Rc;
 use weft_fabric::{Fabric, Fault, RemoteAddr, Sge, Work};
@@ -33,6 +36,7 @@ pub const MOST: usize = ROOMS[ROOMS.len() - 1];
 pub struct Slots<F: Fabric> {
     pattern: Pattern,
     room: usize,
+    reception: Reception,
     arena: Rc<Arena<F>>,
     gate: Gate<F>,
     /// `None`: some rank had no room for them.
@@ -44,12 +48,14 @@ struct Made<F: Fabric> {
     arena: Rc<Arena<F>>,
     slots: Vec<Pair>,
     own: Vec<Pair>,
-    /// Slots of peers: rank in the fabric, and where.
-    targets: Vec<(usize, RemoteAddr)>,
+    /// Slots of peers: rank in the fabric, and where; the first of two immediates.
+    targets: Vec<(usize, RemoteAddr, u32)>,
     /// What no mark of any rank had passed when the slots were taken.
     base: u64,
     /// The writes: also from slots, of what is passed on.
     posted: Posted<F>,
+    /// Of immediates: what had arrived then in each slot, by parity.
+    before: Vec<[u64; 2]>,
 }
 
 impl<F: Fabric> Drop for Made<F> {
@@ -87,9 +93,14 @@ impl Reduce for Largest {
 
 impl<F: Fabric> Slots<F> {
     /// For payloads of up to `len` bytes, at most [`MOST`].
-    pub fn new(pattern: Pattern, len: usize, arena: Rc<Arena<F>>) -> Slots<F> {
+    pub fn new(
+        pattern: Pattern,
+        len: usize,
+        reception: Reception,
+        arena: Rc<Arena<F>>,
+    ) -> Slots<F> {
         let room = Slots::<F>::room(len);
-        Slots { pattern, room, arena, gate: Gate::default(), made: OnceCell::new() }
+        Slots { pattern, room, reception, arena, gate: Gate::default(), made: OnceCell::new() }
     }
 
     /// The least room that `len` bytes fit into.
@@ -98,8 +109,8 @@ impl<F: Fabric> Slots<F> {
     }
 
     /// Whether these are the slots of `pattern` for `len` bytes.
-    pub fn serve(&self, pattern: Pattern, len: usize) -> bool {
-        self.pattern == pattern && self.room == Slots::<F>::room(len)
+    pub fn serve(&self, pattern: Pattern, len: usize, reception: Reception) -> bool {
+        (self.pattern, self.reception) == (pattern, reception) && self.room == Slots::<F>::room(len)
     }
 
     /// The next operation's use of them, made now if need be; waits until this rank has left all
@@ -114,7 +125,8 @@ impl<F: Fabric> Slots<F> {
             }
         };
         let Some(made) = made else { return Ok(None) };
-        Ok(Some(Use { room: self.room, made, number, _turn: turn }))
+        let Slots { room, reception, .. } = *self;
+        Ok(Some(Use { room, reception, made, number, _turn: turn }))
     }
 
     async fn make(&self, link: &Link<F>) -> Result<Option<Made<F>>, Fault> {
@@ -124,35 +136,48 @@ impl<F: Fabric> Slots<F> {
         let sleepless = from.iter().any(|&p| Way::choose(&able(p), 0) == Way::BottomFill);
         let way = if sleepless { Way::BottomFill } else { Way::Flag };
         let arena = self.arena.clone();
+        let lands = match self.reception {
+            Reception::Marks => way,
+            Reception::Immediates => Way::Immediate,
+        };
         link.endpoint.clear_parked();
         // Without memory there is no room.
-        let slots = arena.take(from.len(), self.room, way).unwrap_or(None);
+        let slots = arena.take(from.len(), self.room, lands).unwrap_or(None);
         // What is written from: a block for each write, and one for the result.
         let own = arena.take(to.len() + 1, self.room, way).unwrap_or(None);
         let room = slots.is_some() && own.is_some();
         let (slots, own) = (slots.unwrap_or_default(), own.unwrap_or_default());
+        let before = match self.reception {
+            Reception::Marks => Vec::new(),
+            Reception::Immediates => slots.iter().map(|pair| pair.arrived(fabric)).collect(),
+        };
         let posted = Posted::new(link.endpoint.clone());
-        let mut made = Made { arena, slots, own, targets: Vec::new(), base: 0, posted };
+        let mut made = Made { arena, slots, own, targets: Vec::new(), base: 0, posted, before };
 
-        const RECORD: usize = 8 * RemoteAddr::WORDS;
-        let (out, into) = (link.stage(RECORD * from.len()), link.stage(RECORD * to.len()));
-        let record = |all: Sge, i: usize| all.part(RECORD * i, RECORD);
+        // Where a slot is, and its immediate where there is one.
+        let length = 8 * (RemoteAddr::WORDS + usize::from(lands == Way::Immediate));
+        let (out, into) = (link.stage(length * from.len()), link.stage(length * to.len()));
+        let record = |all: Sge, i: usize| all.part(length * i, length);
         let receives: Vec<_> =
             to.iter().enumerate().map(|(i, &p)| link.irecv(p, record(into.sge(), i))).collect();
         let mut sends = Vec::new();
         for (i, &peer) in from.iter().enumerate() {
-            let at = made.slots.get(i).map_or(RemoteAddr::default(), |pair| pair.at());
-            let bytes: Vec<u8> = at.words().iter().flat_map(|word| word.to_ne_bytes()).collect();
-            record(out.sge(), i).fill(&bytes);
+            let pair = made.slots.get(i);
+            let at = pair.map_or(RemoteAddr::default(), |pair| pair.at());
+            let immediate = pair.map_or(0, |pair| pair.immediate(0).into());
+            let words = at.words().into_iter().chain([immediate]);
+            let bytes: Vec<u8> = words.flat_map(|word: u64| word.to_ne_bytes()).collect();
+            record(out.sge(), i).fill(&bytes[..length]);
             sends.extend(link.isend(peer, record(out.sge(), i)));
         }
         link.wait_all(sends.into_iter().chain(receives)).await?;
         for (i, &peer) in to.iter().enumerate() {
-            let mut bytes = [0; RECORD];
-            record(into.sge(), i).read(&mut bytes);
+            let mut bytes = [0; 8 * (RemoteAddr::WORDS + 1)];
+            record(into.sge(), i).read(&mut bytes[..length]);
             let word = |i: usize| u64::from_ne_bytes(bytes[8 * i..][..8].try_into().expect("8"));
             let at = RemoteAddr::from_words(std::array::from_fn(word));
-            made.targets.push((link.members[peer] as usize, at));
+            let immediate = word(RemoteAddr::WORDS) as u32;
+            made.targets.push((link.members[peer] as usize, at, immediate));
         }
         // One base for all: what is written from a slot leaves its own mark as it is. And who lacks
         // room may be known to nobody that this rank writes to.
@@ -170,6 +195,7 @@ impl<F: Fabric> Slots<F> {
 /// The slots while one operation uses them.
 pub struct Use<'s, F: Fabric> {
     room: usize,
+    reception: Reception,
     made: &'s Made<F>,
     number: u64,
     _turn: Turn<'s, F>,
@@ -204,14 +230,16 @@ impl<F: Fabric> Use<'_, F> {
     /// peer of this rank's edges. Nobody may change them until the operation after the next.
     pub fn write(&self, link: &Link<F>, edge: usize, block: Sge, len: usize) -> Result<(), Fault> {
         let fabric = link.endpoint.fabric();
-        let (peer, at) = self.made.targets[edge];
-        let stride = Pair::stride(self.room);
-        let target = Target::new(peer, at.offset((self.parity() * stride) as u64), self.room);
+        let (peer, at, immediate) = self.made.targets[edge];
+        let (parity, stride) = (self.parity(), Pair::stride(self.room));
+        let target = Target::new(peer, at.offset((parity * stride) as u64), self.room)
+            .immediate(immediate + parity as u32);
         let single = self.made.arena.bounds().single;
-        let way = match single {
-            Some(most) if len <= most => Way::BottomFill,
-            Some(_) => Way::Flag,
-            None => Way::choose(&fabric.capabilities(peer), len),
+        let way = match (self.reception, single) {
+            (Reception::Immediates, _) => Way::Immediate,
+            (_, Some(most)) if len <= most => Way::BottomFill,
+            (_, Some(_)) => Way::Flag,
+            (_, None) => Way::choose(&fabric.capabilities(peer), len),
         };
         let number = self.made.base + self.number;
         self.made.posted.post(|fabric, done| target.write(fabric, way, block, len, number, done))
@@ -220,7 +248,11 @@ impl<F: Fabric> Use<'_, F> {
     /// Waits until the payload of slot `i` has landed.
     pub async fn landed(&self, link: &Link<F>, i: usize) -> Result<(), Fault> {
         let counter = self.made.slots[i].landing(self.parity()).arrived();
-        link.endpoint.until(counter, self.made.base + self.number).await
+        let value = match self.reception {
+            Reception::Marks => self.made.base + self.number,
+            Reception::Immediates => self.made.before[i][self.parity()] + self.number.div_ceil(2),
+        };
+        link.endpoint.until(counter, value).await
     }
 
     /// Copies `data` to the end of a block.

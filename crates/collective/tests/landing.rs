@@ -29,6 +29,13 @@ fn a_flag_is_right_whatever_the_order_of_bytes_and_packets() {
 }
 
 #[test]
+fn an_immediate_is_right_whatever_the_order_of_bytes_and_packets() {
+    for len in [0, 5, 250, 10_000] {
+        assert_eq!(torn("seed=8,reorder=1,mtu=1024", Way::Immediate, len, 300), 0, "{len} bytes");
+    }
+}
+
+#[test]
 fn bottom_fill_relies_on_order() {
     // How often it can be seen depends on how the two threads meet.
     let seen = (0..20).any(|_| torn("seed=8,reorder=1", Way::BottomFill, 250, 300) > 0);

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 use weft_channel::stream::Sizes;
-use weft_collective::{Link, Via};
+use weft_collective::{Link, Reception, Via};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, Fault, Head, Message, Sge};
 use weft_fabric_sim::{Machine, Options, Sim, run};
@@ -56,7 +56,8 @@ fn receive<P: Future<Output = ()> + 'static>(talk: impl Fn(Sim) -> P) -> Option<
             let engine = Engine::new(sim, WaitPolicy::new(true), Limits::default());
             let (endpoint, members) = (engine.endpoint().clone(), members.clone());
             let (context, via) = (Context(3), Via::Native);
-            let link = Link { endpoint, members, rank: 1, context, tag: 1, via };
+            let reception = Reception::default();
+            let link = Link { endpoint, members, rank: 1, context, tag: 1, via, reception };
             let ended = ended.clone();
             Box::pin(engine.run(async move {
                 let fault = link.recv(0, Sge::phantom(4 * BLOCK)).await.err();

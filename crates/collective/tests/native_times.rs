@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use weft_channel::stream::{Counts, Sizes};
-use weft_collective::{Link, Via};
+use weft_collective::{Link, Reception, Via};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, Fault, Sge};
 use weft_fabric_sim::{Machine, Options, Sim, run};
@@ -26,7 +26,8 @@ fn time<P: Future<Output = Result<(), Fault>> + 'static>(
         let endpoint = engine.endpoint().clone();
         assert!(endpoint.streams().set_sizes(sizes));
         let (rank, members, context) = (engine.rank(), members.clone(), Context(3));
-        let link = Link { endpoint: endpoint.clone(), members, rank, context, tag: 1, via };
+        let (tag, reception) = (1, Reception::default());
+        let link = Link { endpoint: endpoint.clone(), members, rank, context, tag, via, reception };
         let program = program(link);
         let counts = counts.clone();
         engine.run(async move {

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Instant;
-use weft_collective::{Link, Reduce, Via, allreduce, barrier};
+use weft_collective::{Link, Reception, Reduce, Via, allreduce, barrier};
 use weft_fabric::Sge;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric_sim::{Machine, Options, run};
@@ -53,6 +53,7 @@ fn main() {
                 context: Context(3),
                 tag: tag.get(),
                 via: Via::Messages,
+                reception: Reception::Marks,
             }
         };
         engine.run(async move {

@@ -170,6 +170,7 @@ impl State {
                 Err(fault) => self.fail(from, fault),
             },
             Then::Immediate(immediate) => {
+                self.counts.immediates += 1;
                 let counter = self.rest[to].counters.immediate(immediate);
                 self.advance(to, counter, Arrival::Rousing);
             }

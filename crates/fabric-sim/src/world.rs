@@ -34,6 +34,8 @@ pub struct Counts {
     /// Messages that reached an inbox, and writes, reads, atomics and datagrams that were done.
     pub messages: u64,
     pub writes: u64,
+    /// Writes among them that came with immediate.
+    pub immediates: u64,
     pub reads: u64,
     pub atomics: u64,
     pub datagrams: u64,

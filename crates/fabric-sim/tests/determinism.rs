@@ -7,7 +7,7 @@ mod machine;
 use machine::machine;
 use std::process::Command;
 use std::rc::Rc;
-use weft_collective::{Link, Reduce, Via, allreduce, alltoall, barrier, bcast};
+use weft_collective::{Link, Reception, Reduce, Via, allreduce, alltoall, barrier, bcast};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, GroupId, RemoteAddr, RemoteFlag, Sge, Staging, Work};
 use weft_fabric_sim::units::Time;
@@ -103,7 +103,15 @@ async fn program(engine: Rc<Engine<Sim>>, members: Rc<[u32]>) -> u64 {
     let (me, n) = (sim.rank(), sim.size());
     let link = |tag: i32| {
         let (endpoint, members) = (endpoint.clone(), members.clone());
-        Link { endpoint, members, rank: me, context: Context(3), tag, via: Via::Messages }
+        Link {
+            endpoint,
+            members,
+            rank: me,
+            context: Context(3),
+            tag,
+            via: Via::Messages,
+            reception: Reception::Marks,
+        }
     };
     let buffer = |len: usize, seed: u64| -> Staging {
         let staging = endpoint.staging().take(len);

@@ -1,7 +1,7 @@
 //! Simulated times equal the formulas of LogGP, exactly.
 
 use std::rc::Rc;
-use weft_collective::{Link, Reduce, Via, allreduce, barrier};
+use weft_collective::{Link, Reception, Reduce, Via, allreduce, barrier};
 use weft_fabric::Sge;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric_sim::{Machine, Options, Sim, run};
@@ -27,6 +27,7 @@ fn link(engine: &Rc<Engine<Sim>>, members: &Rc<[u32]>, tag: i32) -> Link<Sim> {
         context: Context(3),
         tag,
         via: Via::Messages,
+        reception: Reception::Marks,
     }
 }
 

@@ -5,7 +5,7 @@ mod machine;
 
 use machine::machine;
 use std::rc::Rc;
-use weft_collective::{Link, Reduce, Via, allreduce, alltoall, barrier, bcast};
+use weft_collective::{Link, Reception, Reduce, Via, allreduce, alltoall, barrier, bcast};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, Sge, Staging};
 use weft_fabric_sim::{Options, Sim, explore};
@@ -58,7 +58,15 @@ async fn collectives(engine: Rc<Engine<Sim>>) -> Result<(), String> {
     let members: Rc<[u32]> = (0..n as u32).collect();
     let link = |tag: i32| {
         let (endpoint, members) = (endpoint.clone(), members.clone());
-        Link { endpoint, members, rank: me, context: Context(3), tag, via: Via::Messages }
+        Link {
+            endpoint,
+            members,
+            rank: me,
+            context: Context(3),
+            tag,
+            via: Via::Messages,
+            reception: Reception::Marks,
+        }
     };
     let stage = |content: Vec<u64>| -> Staging {
         let staging = endpoint.staging().take(8 * content.len());

@@ -33,6 +33,7 @@ pub struct Endpoint<F: Fabric> {
     streams: Stream,
     rails: Rails,
     waiting: Cell<Option<(Counter, u64)>>,
+    next_immediate: Cell<u32>,
     /// A signal handler has left something that a helper can do.
     pub(crate) behind: Cell<bool>,
     /// A look for one message has dealt with another, of which nobody has been told.
@@ -78,6 +79,7 @@ impl<F: Fabric> Endpoint<F> {
             streams,
             rails,
             waiting,
+            next_immediate: Cell::new(1),
             behind: Cell::new(false),
             stirred: Cell::new(false),
             multicasts,
@@ -98,6 +100,11 @@ impl<F: Fabric> Endpoint<F> {
     /// Gives back what can be given back by now.
     pub fn clear_parked(&self) {
         self.parked.borrow_mut().retain_mut(|give_back| !give_back(&self.fabric));
+    }
+
+    /// The first of `count` immediates of this process that it does not give out again.
+    pub fn new_immediates(&self, count: u32) -> u32 {
+        self.next_immediate.replace(self.next_immediate.get() + count)
     }
 
     pub fn fabric(&self) -> &F {

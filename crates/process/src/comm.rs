@@ -7,7 +7,7 @@ use crate::{Attributes, Buffer, Engine, Error, Group, Info};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use weft_collective::levels::LEVELS;
-use weft_collective::{Ground, Link, Via};
+use weft_collective::{Ground, Link, Reception, Via};
 use weft_fabric::{Fabric, Work};
 use weft_p2p::Context;
 
@@ -239,6 +239,7 @@ impl<F: Fabric> Comm<F> {
             context,
             tag,
             via: Via::Messages,
+            reception: Reception::Marks,
         }
     }
 

@@ -53,7 +53,6 @@ pub struct Engine<F: Fabric> {
     policy: WaitPolicy,
     sleeper: Arc<dyn Sleep>,
     next_context: Cell<u64>,
-    next_immediate: Cell<u32>,
     mailbox: Mailbox,
     room: RefCell<Option<Room>>,
     /// Communicators that may have memory that their ranks share, and how many there may be.
@@ -96,7 +95,6 @@ impl<F: Fabric> Engine<F> {
             policy,
             sleeper,
             next_context: Cell::new(16),
-            next_immediate: Cell::new(1),
             mailbox: Mailbox::default(),
             room: RefCell::default(),
             roomy: Rc::default(),
@@ -167,9 +165,7 @@ impl<F: Fabric> Engine<F> {
 
     /// The first of `count` immediates of this process that it does not give out again.
     pub fn new_immediates(&self, count: u32) -> u32 {
-        let first = self.next_immediate.get();
-        self.next_immediate.set(first + count);
-        first
+        self.endpoint.new_immediates(count)
     }
 
     /// How long a look at the awaited peer alone goes on.

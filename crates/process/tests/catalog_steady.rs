@@ -115,8 +115,8 @@ async fn again<F: Fabric>(comm: Rc<Comm<F>>, calls: Arc<Vec<Call>>, notes: Arc<N
                 assert!(regions <= 1, "{allocated} regions of the fabric, {}", who());
                 // SHARED hands some lengths on to messages.
                 let algorithm = served.algorithm;
-                let own =
-                    algorithm.carrier == Carrier::Writes || algorithm.method == Method::Central;
+                let writes = matches!(algorithm.carrier, Carrier::Writes | Carrier::Immediates);
+                let own = writes || algorithm.method == Method::Central;
                 assert!(!own || exposed == 0, "{exposed} regions exposed, {}", who());
                 // The box is the test's own. Who comes last reduces in some: its temporary memory is
                 // made when that happens first.

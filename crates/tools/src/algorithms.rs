@@ -32,6 +32,7 @@ fn carrier(carrier: Carrier) -> &'static str {
         Carrier::Messages => "MPI messages",
         Carrier::Streams => "streams",
         Carrier::Writes => "RDMA writes, multicast",
+        Carrier::Immediates => "RDMA writes with immediate, multicast",
         Carrier::Memory => "shared memory",
         Carrier::Levels => "two levels",
     }

@@ -32,7 +32,7 @@ pub async fn rds<F: Fabric>(
     // Blocks that a rank has for a rank so far above it: its own and those of as many below.
     let sent = |place: usize, digit: usize| place.min(size - digit * place);
     let most = rank::places(size, radix).map(|place| sent(place, 1)).max().unwrap_or(0);
-    let slots = ground.slots(Pattern::Dissemination(radix), most * len);
+    let slots = ground.slots(link, Pattern::Dissemination(radix), most * len);
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };
     // The nearest is the last: what is left out for want of ranks is the front of a payload.
     let nth = |block: Sge, i: usize| payload(block, (i + 1) * len).part(0, len);

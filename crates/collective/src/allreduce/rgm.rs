@@ -30,7 +30,7 @@ pub async fn rgm<F: Fabric>(
 ) -> Result<bool, Fault> {
     let len = data.len();
     let cast = ground.cast(link).await?;
-    let slots = ground.slots(Pattern::Tree(fan_in_for(fan_in, link.size())), len);
+    let slots = ground.slots(link, Pattern::Tree(fan_in_for(fan_in, link.size())), len);
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };
     let number = cast.numbers(1);
     let mut value = slots.own(0);

@@ -28,7 +28,7 @@ pub async fn rpe<F: Fabric>(
     result: Sge,
     op: &(impl Reduce + ?Sized),
 ) -> Result<bool, Fault> {
-    let slots = ground.slots(Pattern::Exchange, data.len());
+    let slots = ground.slots(link, Pattern::Exchange, data.len());
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };
     let (me, size, len) = (link.rank, link.size(), data.len());
     let fabric = link.endpoint.fabric();

@@ -34,7 +34,7 @@ pub async fn rds<F: Fabric>(
     let radix = rank::radix_for(radix, size);
     let moved = |place, digit| rank::with_digit(size, radix, place, digit);
     let most = rank::places(size, radix).map(|place| moved(place, 1).count()).max().unwrap_or(0);
-    let slots = ground.slots(Pattern::Dissemination(radix), most * len);
+    let slots = ground.slots(link, Pattern::Dissemination(radix), most * len);
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };
     let nth = |payload: Sge, at: usize| payload.part(at * len, len);
     let journey = Journey::new(link, out, into, radix);

@@ -23,7 +23,7 @@ pub async fn rgm<F: Fabric>(
     fan_in: usize,
 ) -> Result<bool, Fault> {
     let cast = ground.cast(link).await?;
-    let slots = ground.slots(Pattern::Tree(fan_in_for(fan_in, link.size())), 0);
+    let slots = ground.slots(link, Pattern::Tree(fan_in_for(fan_in, link.size())), 0);
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };
     let number = cast.numbers(1);
     for child in 0..slots.count() {

@@ -17,7 +17,7 @@ use weft_fabric::{Fabric, Fault};
 
 /// False, and nothing done, if some rank had no room for slots.
 pub async fn rpe<F: Fabric>(link: &Link<F>, ground: &Ground<F>) -> Result<bool, Fault> {
-    let slots = ground.slots(Pattern::Exchange, 0);
+    let slots = ground.slots(link, Pattern::Exchange, 0);
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };
     let (me, size) = (link.rank, link.size());
     let lower = rank::power_below(size);

@@ -2,7 +2,7 @@
 
 use super::{Algorithm, Carrier, Method, Need, Only, Operation, Parameter};
 use crate::{CENTRAL_MOST, SLOT, shared::UNIT_MOST, slots};
-use Carrier::{Memory, Messages, Streams, Writes};
+use Carrier::{Immediates, Memory, Messages, Streams, Writes};
 use Need::{
     AtMost, BlocksAtMost, Commutes, ElementAtMost, EqualBlocks, Even, MoreThan, Nodes, PowerOfTwo,
     SameArithmetic, Together,
@@ -167,6 +167,14 @@ const TABLE: &[&[Algorithm]] = &[
         "Bruck's dissemination over streams (CollGM 3.4)", "ceil(log2 N) rounds"),
      entry(Allreduce, "RPE", (Method::PairwiseExchange, Writes), &[Commutes, SameArithmetic, AtMost(WRITTEN)],
         "pairwise exchange by RDMA writes (Kini 5.2.1)", "log2 N, else floor(log2 N) + 2 rounds")],
+    &[entry(Barrier, "RPE-IMM", (Method::PairwiseExchange, Immediates), &[],
+        "RPE by writes with immediate (Kini 3.3.2)", "log2 N, else floor(log2 N) + 2 rounds, a receive each"),
+     entry(Barrier, "RDS-IMM", (Method::Dissemination, Immediates), &[],
+        "RDS by writes with immediate (Kini 3.3.2)", "ceil(log2 N) rounds, a receive each")],
+    &[with(FAN_IN, entry(Barrier, "RGM-IMM", (Method::GatherMulticast, Immediates), &[Need::Multicast],
+        "RGM by writes with immediate (Kini 3.3.2)", "ceil(log_(l+1) N) writes, a receive each, 1 datagram")),
+     entry(Allreduce, "RPE-IMM", (Method::PairwiseExchange, Immediates), &[Commutes, SameArithmetic, AtMost(WRITTEN)],
+        "RPE by writes with immediate (Kini 3.3.2)", "log2 N, else floor(log2 N) + 2 rounds, a receive each")],
     messages!(Barrier "N-WAY" NWay [RADIX] {} false "n-way dissemination",
         "ceil(log_k N) rounds of k - 1 messages"),
 
@@ -232,6 +240,11 @@ const TABLE: &[&[Algorithm]] = &[
      with(RADIX, entry(Alltoall, "RDS", (Method::Dissemination, Writes), &[EqualBlocks, BlocksAtMost(WRITTEN)],
         "blocks by the digits of their way, by RDMA writes (Bruck 1997, Kini 6.1)",
         "ceil(log_k N) rounds of k - 1 writes of N / k blocks"))],
+    &[with(RADIX, entry(Allgather, "RDS-IMM", (Method::Dissemination, Immediates), &[EqualBlocks, BlocksAtMost(WRITTEN)],
+        "RDS by writes with immediate (Kini 3.3.2)", "ceil(log_k N) rounds of k - 1 writes, a receive each")),
+     with(RADIX, entry(Alltoall, "RDS-IMM", (Method::Dissemination, Immediates), &[EqualBlocks, BlocksAtMost(WRITTEN)],
+        "RDS by writes with immediate (Kini 3.3.2)",
+        "ceil(log_k N) rounds of k - 1 writes of N / k blocks, a receive each"))],
     messages!(Alltoall "LINEAR" Linear [AT_ONCE] {} false "all messages at once, so many at a time",
         "N - 1 messages"),
     messages!(Alltoall "PAIRWISE" Pairwise {} true "one partner a round", "N - 1 rounds"),
@@ -256,6 +269,8 @@ const TABLE: &[&[Algorithm]] = &[
         "pairwise exchange over messages (Kini 5.2.1)", "log2 N, else floor(log2 N) + 2 rounds")),
      usual(entry(Allreduce, "MPI-GB", (Method::GatherBroadcast, Messages), &[],
         "reduction, then broadcast (Kini 5.2)", "2 ceil(log2 N) rounds"))],
+    &[with(FAN_IN, entry(Allreduce, "RGM-IMM", (Method::GatherMulticast, Immediates), &[Need::Multicast, AtMost(WRITTEN)],
+        "RGM by writes with immediate (Kini 3.3.2)", "ceil(log_(l+1) N) writes, a receive each, 1 datagram"))],
     messages!(Allreduce "K-NOMIAL" KNomial [RADIX] {SameArithmetic} false "exchanges in groups of k",
         "ceil(log_k N) rounds of k - 1 messages"),
     messages!(Allreduce "RABENSEIFNER" Rabenseifner {} false

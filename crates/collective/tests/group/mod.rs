@@ -7,7 +7,7 @@ pub mod common;
 use common::Rank;
 use std::cell::Cell;
 use std::rc::Rc;
-use weft_collective::{Ground, Link, Reduce, Via};
+use weft_collective::{Ground, Link, Reception, Reduce, Via};
 use weft_fabric::{Fabric, Sge};
 use weft_p2p::Context;
 
@@ -55,6 +55,7 @@ impl<'r, F: Fabric> Group<'r, F> {
             context: Context(self.context),
             tag,
             via: self.via,
+            reception: Reception::default(),
         }
     }
 }

@@ -5,6 +5,9 @@ use weft_collective::landing::{self, Landing, Target, Way};
 use weft_fabric::{Capabilities, Fabric, RemoteAddr};
 use weft_fabric_conformance::{Maker, run};
 
+/// What a write with immediate carries here.
+const IMMEDIATE: u32 = 41;
+
 /// Sends `payloads` payloads of `len` bytes from the first of two ranks to the other, by the way that
 /// `choose` finds on either; how many of them were not whole when their mark had arrived.
 pub fn torn<F: Fabric>(
@@ -19,13 +22,16 @@ pub fn torn<F: Fabric>(
         let size = landing::size(len);
         let region = rank.fabric.allocate(2 * size).unwrap();
         let at: Vec<RemoteAddr> = rank.gather_addresses(region.remote);
-        let here = Landing::new(&rank.fabric, &region, 0, len, way);
+        let here = match way {
+            Way::Immediate => Landing::with_immediate(&rank.fabric, &region, 0, len, IMMEDIATE),
+            _ => Landing::new(&rank.fabric, &region, 0, len, way),
+        };
         for number in 1..=payloads {
             let content = vec![number as u8; len];
             if rank.rank() == 0 {
                 let copy = region.local.part(size, size);
                 landing::payload(copy, len).fill(&content);
-                let target = Target::new(1, at[1], len);
+                let target = Target::new(1, at[1], len).immediate(IMMEDIATE);
                 rank.complete(|done| target.write(&rank.fabric, way, copy, len, number, done));
             } else {
                 rank.reach(here.arrived(), number);

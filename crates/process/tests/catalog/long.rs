@@ -127,20 +127,24 @@ fn streams_with_too_little_of_everything() {
     }
 }
 
-/// What is named after RDMA writes and multicast uses them: nothing falls back unseen.
+const WRITES: [Carrier; 2] = [Carrier::Writes, Carrier::Immediates];
+
+/// What is named after RDMA writes, immediates and multicast uses them: nothing falls back unseen.
 #[test]
 fn writes_are_writes_and_multicasts_are_datagrams() {
-    for algorithm in ALGORITHMS.iter().filter(|a| a.carrier == Carrier::Writes) {
+    for algorithm in ALGORITHMS.iter().filter(|a| WRITES.contains(&a.carrier)) {
         for n in [2, 7, 8] {
             let notes = Arc::new(Notes::default());
             let calls: Vec<_> = calls::of(algorithm, n, &LONG[..5]);
             let counts = simulate(&machine(1), Options::new(n), Blocking, calls, &notes);
             let who = format!("{} on {n} ranks: {counts:?}", name(algorithm.usual()));
+            let announced = counts.immediates > 0;
             let multicast = algorithm.needs.contains(&Need::Multicast);
             assert_eq!(counts.datagrams > 0, multicast, "{who}");
             let gathers = matches!(algorithm.operation, Operation::Barrier | Operation::Allreduce);
             if gathers || !multicast {
                 assert!(counts.writes > 0, "{who}");
+                assert_eq!(announced, algorithm.carrier == Carrier::Immediates, "{who}");
             }
         }
     }

@@ -55,6 +55,17 @@ const RGM7: Selected = &[
     ("WEFT_BCAST", "MULTICAST"),
     ("WEFT_ALLGATHER", "MULTICAST"),
 ];
+/// By writes with immediate.
+const IMMEDIATES: Selected =
+    &[("WEFT_BARRIER", "RPE-IMM"), ("WEFT_ALLREDUCE", "RPE-IMM"), ("WEFT_ALLGATHER", "RDS-IMM")];
+/// The same, and what is lost is multicast again.
+const AGAIN: Selected = &[
+    ("WEFT_BARRIER", "RGM-IMM:3"),
+    ("WEFT_ALLREDUCE", "RGM-IMM:3"),
+    ("WEFT_BCAST", "MULTICAST"),
+    ("WEFT_ALLGATHER", "MULTICAST"),
+    ("WEFT_MULTICAST_REPAIR", "multicast"),
+];
 const EXCHANGE: Selected = &[("WEFT_BARRIER", "MPI-PE"), ("WEFT_ALLREDUCE", "MPI-PE")];
 const GATHER: Selected = &[("WEFT_BARRIER", "MPI-DS"), ("WEFT_ALLREDUCE", "MPI-GB")];
 const STREAMS: Selected = &[
@@ -74,6 +85,8 @@ const SEGMENTS: Selected = &[
 const CAST: &[&str] = &["multicasts+", "multicast_datagrams+"];
 /// ... and where packets are lost.
 const REPAIRED: &[&str] = &["multicasts+", "multicast_naks+", "multicast_repairs+"];
+const RECAST: &[&str] =
+    &["multicasts+", "multicast_naks+", "multicast_recasts_sent+", "multicast_repairs+"];
 const STREAMED: &[&str] = &["stream_small+", "stream_segmented+", "stream_received+"];
 
 pub fn inside(inside: &Inside) -> Result<(), String> {
@@ -87,6 +100,7 @@ pub fn inside(inside: &Inside) -> Result<(), String> {
     parts.part("collectives", |parts| {
         run(parts, RPE, THREE, 4, &[]);
         run(parts, RDS, FIVE, 2, &[]);
+        run(parts, IMMEDIATES, FIVE, 3, &[]);
         run(parts, RGM1, PAIRS, 4, CAST);
         run(parts, RGM7, EIGHT, 2, CAST);
         run(parts, STREAMS, TWO, 8, STREAMED);
@@ -100,6 +114,7 @@ pub fn inside(inside: &Inside) -> Result<(), String> {
         run(parts, RGM1, FIVE, 4, REPAIRED);
         run(parts, RGM3, TWO, 16, REPAIRED);
         run(parts, RGM7, EIGHT, 3, REPAIRED);
+        run(parts, AGAIN, FIVE, 4, RECAST);
         run(parts, EXCHANGE, FIVE, 2, &[]);
         run(parts, GATHER, PAIRS, 2, &[]);
         run(parts, SEGMENTS, FIVE, 4, STREAMED);
@@ -111,6 +126,7 @@ pub fn inside(inside: &Inside) -> Result<(), String> {
     rails.lose(Some(HEAVY))?;
     parts.part(&format!("roots that compute, and ends, {HEAVY} of the packets lost"), |parts| {
         root_computes(inside, &rails, parts, FIVE, 24);
+        run(parts, AGAIN, THREE, 2, RECAST);
         for _ in 0..2 {
             run(parts, RGM7, THREE, 1, &[]);
         }

@@ -6,7 +6,7 @@ use crate::figures::workload::{Contenders, Workload};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use weft_channel::stream::Sizes;
-use weft_collective::{Link, Operation, Via};
+use weft_collective::{Link, Operation, Reception, Via};
 use weft_datatype::{Basic, Predefined};
 use weft_fabric::{Fabric, Sge, Work};
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
@@ -32,7 +32,8 @@ fn transfer(machine: &Rc<Machine>, sizes: Sizes) -> Measured {
         let me = rank.comm.rank();
         let members: Rc<[u32]> = [0, 1].into();
         let (context, tag, via) = (Context(3), 1, Via::Native);
-        let link = Link { endpoint, members, rank: me, context, tag, via };
+        let reception = Reception::default();
+        let link = Link { endpoint, members, rank: me, context, tag, via, reception };
         async move {
             if !early {
                 return Err("streams have their sizes already".to_owned());
