@@ -5,6 +5,7 @@ mod journey;
 mod linear;
 mod pairwise;
 mod rds;
+mod read;
 mod shared;
 
 pub use bruck::bruck;
@@ -12,4 +13,5 @@ use journey::Journey;
 pub use linear::linear;
 pub use pairwise::pairwise;
 pub use rds::rds;
+pub use read::read;
 pub use shared::shared;

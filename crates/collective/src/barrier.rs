@@ -2,6 +2,7 @@
 
 mod central;
 mod dissemination;
+mod fetch_add;
 mod n_way;
 mod pairwise_exchange;
 mod rds;
@@ -10,6 +11,7 @@ mod rpe;
 
 pub use central::central;
 pub use dissemination::dissemination;
+pub use fetch_add::fetch_add;
 pub use n_way::n_way_dissemination;
 pub use pairwise_exchange::pairwise_exchange;
 pub use rds::rds;

@@ -115,6 +115,10 @@ pub enum Carrier {
     Writes,
     /// The same, by RDMA writes with immediate.
     Immediates,
+    /// Atomic operations of the adapters, and RDMA writes.
+    Atomics,
+    /// RDMA reads of memory that all show to each other.
+    Reads,
     /// Memory that the ranks share.
     Memory,
     /// Whatever the levels of a composition choose.
@@ -132,6 +136,7 @@ pub enum Method {
     Chain,
     Circulant,
     Dissemination,
+    FetchAdd,
     Flat,
     GatherBroadcast,
     GatherMulticast,
@@ -143,6 +148,7 @@ pub enum Method {
     Pairwise,
     PairwiseExchange,
     Rabenseifner,
+    Read,
     RecursiveDoubling,
     ReduceBroadcast,
     ReduceScatterv,
@@ -202,6 +208,8 @@ pub enum Need {
     Multicast,
     /// All ranks compute with the same arithmetic.
     SameArithmetic,
+    /// All ranks' adapters do atomic operations.
+    Atomics,
     /// Several nodes, one of them with several ranks.
     Nodes,
 }
@@ -249,6 +257,8 @@ pub struct Site {
     pub multicast: usize,
     /// They compute with the same arithmetic.
     pub same_arithmetic: bool,
+    /// Their adapters do atomic operations.
+    pub atomics: bool,
 }
 
 impl Need {
@@ -287,6 +297,7 @@ impl Need {
             }
             Need::Multicast => is(site.multicast > 0, "this network has no multicast"),
             Need::SameArithmetic => is(site.same_arithmetic, "the nodes differ in arithmetic"),
+            Need::Atomics => is(site.atomics, "some rank's adapter does no atomic operations"),
             Need::Nodes => is(
                 site.nodes > 1 && site.crowd > 1,
                 "it takes several nodes, one of them with several ranks",
@@ -416,8 +427,14 @@ mod tests {
 
     #[test]
     fn needs_say_why_they_do_not_hold() {
-        let site =
-            Site { together: false, nodes: 4, crowd: 1, multicast: 0, same_arithmetic: true };
+        let site = Site {
+            together: false,
+            nodes: 4,
+            crowd: 1,
+            multicast: 0,
+            same_arithmetic: true,
+            atomics: true,
+        };
         let case = Case { ranks: 6, bytes: 100, element: 4, commutes: false, equal: true, site };
         for (need, why) in [
             (Need::Commutes, "the operator does not commute"),
@@ -437,6 +454,7 @@ mod tests {
             Need::EqualBlocks,
             Need::ElementEach,
             Need::SameArithmetic,
+            Need::Atomics,
         ] {
             assert_eq!(need.check(&case), Ok(()));
         }

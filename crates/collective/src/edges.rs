@@ -15,6 +15,8 @@ pub enum Pattern {
     Dissemination(usize),
     /// Up a tree with so many children at each step (Kini 4.1.3).
     Tree(usize),
+    /// Down the same tree.
+    Release(usize),
 }
 
 /// The writes of one rank.
@@ -42,6 +44,10 @@ impl Pattern {
                 from: children(rank, size, fan_in).collect(),
                 to: parent(rank, size, fan_in).into_iter().collect(),
             },
+            Pattern::Release(fan_in) => {
+                let Edges { from, to } = Pattern::Tree(fan_in).edges(rank, size);
+                Edges { from: to, to: from }
+            }
         }
     }
 }
@@ -94,7 +100,7 @@ pub fn parent(rank: usize, size: usize, fan_in: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    const PATTERNS: [Pattern; 8] = [
+    const PATTERNS: [Pattern; 10] = [
         Pattern::Exchange,
         Pattern::Dissemination(2),
         Pattern::Dissemination(3),
@@ -103,6 +109,8 @@ mod tests {
         Pattern::Tree(3),
         Pattern::Tree(7),
         Pattern::Tree(63),
+        Pattern::Release(1),
+        Pattern::Release(7),
     ];
 
     /// The n-th write of one rank to another goes to the n-th slot of the other for it.

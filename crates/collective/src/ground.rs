@@ -5,6 +5,7 @@ use crate::edges::Pattern;
 use crate::gate::{Gate, Turn};
 use crate::levels::Levels;
 use crate::slots::Slots;
+use crate::tally::Tally;
 use crate::{Board, Link, Selection};
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
@@ -20,6 +21,7 @@ pub struct Ground<F: Fabric> {
     /// The pool of the process.
     arena: Rc<Arena<F>>,
     slots: RefCell<Vec<Rc<Slots<F>>>>,
+    tallies: RefCell<Vec<Rc<Tally<F>>>>,
     selection: RefCell<Rc<Selection>>,
     levels: RefCell<Option<Rc<Levels<F>>>>,
     compositions: Gate<F>,
@@ -40,6 +42,7 @@ impl<F: Fabric> Ground<F> {
             board: Board::new(arena.many_desks()),
             arena,
             slots: RefCell::default(),
+            tallies: RefCell::default(),
             selection: RefCell::default(),
             levels: RefCell::default(),
             compositions: Gate::default(),
@@ -112,6 +115,19 @@ impl<F: Fabric> Ground<F> {
                 let slots = Rc::new(Slots::new(pattern, len, reception, self.arena.clone()));
                 all.push(slots.clone());
                 slots
+            }
+        }
+    }
+
+    /// The words that are counted on in a tree of this fan-in.
+    pub fn tally(&self, fan_in: usize) -> Rc<Tally<F>> {
+        let mut all = self.tallies.borrow_mut();
+        match all.iter().find(|tally| tally.fan_in() == fan_in) {
+            Some(tally) => tally.clone(),
+            None => {
+                let tally = Rc::new(Tally::new(fan_in));
+                all.push(tally.clone());
+                tally
             }
         }
     }

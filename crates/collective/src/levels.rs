@@ -9,7 +9,7 @@
 //! catalogue runs: two-level algorithms are compositions, and each level chooses for itself.
 
 use crate::catalog::{Case, Choice, Operation, Site};
-use crate::{Ground, Link, Reception, Reduce, Via, run, share_memory};
+use crate::{Ground, Link, Reception, Reduce, Via, all_do_atomics, run, share_memory};
 use std::pin::Pin;
 use std::rc::Rc;
 use weft_fabric::{Fabric, Fault, Sge};
@@ -98,6 +98,7 @@ impl<F: Fabric> Levels<F> {
                     _ => fabric.capabilities(fabric.rank()).multicast_max,
                 },
                 same_arithmetic: bit == NODE || fabric.same_arithmetic(),
+                atomics: all_do_atomics(fabric, &members),
             };
             Level { members, me, bit, site, ground: ground.another() }
         };

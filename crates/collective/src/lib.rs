@@ -31,6 +31,7 @@ mod pieces;
 mod posted;
 mod posts;
 pub mod rank;
+mod reads;
 pub mod reduce;
 pub mod reduce_scatter;
 pub mod run;
@@ -40,7 +41,8 @@ pub mod scatter;
 mod selection;
 pub mod shared;
 pub mod slots;
-pub mod trees;
+pub mod tally;
+mod trees;
 pub mod two_level;
 mod work;
 
@@ -48,7 +50,7 @@ pub use blocks::{Blocks, Packed};
 pub use board::{Board, SLOT};
 pub use catalog::{Case, Choice, Operation, Site};
 pub use ground::Ground;
-pub use link::{Accumulator, Link, Reception, Reduce, Via, share_memory};
+pub use link::{Accumulator, Link, Reception, Reduce, Via, all_do_atomics, share_memory};
 pub use map::Map;
 pub use selection::{Chosen, Reason, Selection, apart};
 

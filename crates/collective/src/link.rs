@@ -55,6 +55,11 @@ pub fn share_memory<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
     })
 }
 
+/// Whether the adapters of all `members` do atomic operations. All of them find the same.
+pub fn all_do_atomics<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
+    members.iter().all(|&peer| fabric.capabilities(peer as usize).atomics)
+}
+
 impl<F: Fabric> Link<F> {
     /// The same, carried as an algorithm wants it.
     pub fn carried(mut self, choice: Choice) -> Link<F> {

@@ -187,7 +187,14 @@ mod tests {
         barrier 2 0      MPI-DS  1\n";
 
     fn case(ranks: usize, bytes: usize, together: bool) -> Case {
-        let site = Site { together, nodes: 1, crowd: 1, multicast: 0, same_arithmetic: true };
+        let site = Site {
+            together,
+            nodes: 1,
+            crowd: 1,
+            multicast: 0,
+            same_arithmetic: true,
+            atomics: true,
+        };
         Case { ranks, bytes, element: 4, commutes: true, equal: true, site }
     }
 

@@ -39,6 +39,10 @@ pub async fn barrier<F: Fabric>(
             true => Ok(()),
             false => barrier::dissemination(link).await,
         },
+        (Method::FetchAdd, _) => match barrier::fetch_add(link, ground, fan_in).await? {
+            true => Ok(()),
+            false => barrier::dissemination(link).await,
+        },
         (Method::PairwiseExchange, _) => barrier::pairwise_exchange(link).await,
         (Method::Dissemination, _) => barrier::dissemination(link).await,
         (Method::NWay, _) => barrier::n_way_dissemination(link, choice.parameter).await,
@@ -131,6 +135,12 @@ pub async fn allgather<F: Fabric>(
         Method::Ring => return allgather::ring(link, blocks).await,
         Method::TwoLevel => return two_level::allgather(link, ground, blocks).await,
         Method::GatherMulticast => return allgather::multicast(link, ground, blocks).await,
+        Method::Read => {
+            return match allgather::read(link, blocks, choice.parameter).await? {
+                true => Ok(()),
+                false => allgather::ring(link, blocks).await,
+            };
+        }
         Method::Dissemination if allgather::rds(link, ground, blocks, choice.parameter).await? => {
             return Ok(());
         }
@@ -174,6 +184,10 @@ pub async fn alltoall<F: Fabric>(
                 false => alltoall::bruck(link, out, into, choice.parameter).await,
             }
         }
+        Method::Read => match alltoall::read(link, out, into, choice.parameter).await? {
+            true => Ok(()),
+            false => alltoall::pairwise(link, out, into).await,
+        },
         Method::Shared => alltoall::shared(link, &ground.board, out, into).await,
         Method::TwoLevel => two_level::alltoall(link, ground, out, into).await,
         _ => unlisted(choice),

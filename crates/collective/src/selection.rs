@@ -103,8 +103,14 @@ mod tests {
     use super::*;
 
     fn case(commutes: bool) -> Case {
-        let site =
-            Site { together: false, nodes: 4, crowd: 1, multicast: 0, same_arithmetic: true };
+        let site = Site {
+            together: false,
+            nodes: 4,
+            crowd: 1,
+            multicast: 0,
+            same_arithmetic: true,
+            atomics: true,
+        };
         Case { ranks: 4, bytes: 100, element: 4, commutes, equal: true, site }
     }
 

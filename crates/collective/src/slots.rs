@@ -216,6 +216,11 @@ impl<F: Fabric> Use<'_, F> {
         self.made.slots.len()
     }
 
+    /// Writes of this rank.
+    pub fn writes(&self) -> usize {
+        self.made.targets.len()
+    }
+
     /// A block of this rank to write from: as many as it writes, and one more.
     pub fn own(&self, i: usize) -> Sge {
         self.made.own[i].block(self.parity())

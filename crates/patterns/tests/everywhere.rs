@@ -88,7 +88,14 @@ fn plans(ranks: usize) -> Vec<Plan> {
 fn ineligible(plan: &Plan, error: &Error) -> bool {
     let (Some(choice), Error::Refused(why)) = (plan.algorithm.choice, error) else { return false };
     let Some(why) = why.strip_prefix(&format!("{}: ", choice.algorithm.name)) else { return false };
-    let site = Site { together: false, nodes: 1, crowd: 1, multicast: 0, same_arithmetic: false };
+    let site = Site {
+        together: false,
+        nodes: 1,
+        crowd: 1,
+        multicast: 0,
+        same_arithmetic: false,
+        atomics: true,
+    };
     let (ranks, bytes) = (plan.ranks, plan.bytes);
     let case = Case { ranks, bytes, element: 1, commutes: true, equal: true, site };
     choice.algorithm.needs.iter().any(|need| need.check(&case).is_err_and(|text| why == text))

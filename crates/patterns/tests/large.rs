@@ -74,7 +74,14 @@ fn an_allreduce_takes_what_its_bytes_take() {
 
 /// A network of single ranks, without multicast.
 const EVERYWHERE: Case = {
-    let site = Site { together: false, nodes: 6, crowd: 1, multicast: 0, same_arithmetic: true };
+    let site = Site {
+        together: false,
+        nodes: 6,
+        crowd: 1,
+        multicast: 0,
+        same_arithmetic: true,
+        atomics: true,
+    };
     Case { ranks: 0, bytes: 0, element: 1, commutes: true, equal: true, site }
 };
 

@@ -5,7 +5,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use weft_collective::catalog::{Method, Need};
 use weft_collective::{
-    Case, Choice, Chosen, Operation, Reason, Selection, Site, apart, share_memory,
+    Case, Choice, Chosen, Operation, Reason, Selection, Site, all_do_atomics, apart, share_memory,
 };
 use weft_fabric::Fabric;
 
@@ -65,6 +65,7 @@ impl<F: Fabric> Comm<F> {
                 crowd: crowds.max().unwrap_or(0),
                 multicast: if self.ground.may_multicast() { multicast } else { 0 },
                 same_arithmetic: fabric.same_arithmetic(),
+                atomics: all_do_atomics(fabric, members),
             }
         })
     }

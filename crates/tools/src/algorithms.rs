@@ -33,6 +33,8 @@ fn carrier(carrier: Carrier) -> &'static str {
         Carrier::Streams => "streams",
         Carrier::Writes => "RDMA writes, multicast",
         Carrier::Immediates => "RDMA writes with immediate, multicast",
+        Carrier::Atomics => "atomics of the adapters, RDMA writes",
+        Carrier::Reads => "RDMA reads",
         Carrier::Memory => "shared memory",
         Carrier::Levels => "two levels",
     }
@@ -58,6 +60,7 @@ fn need(need: Need) -> String {
         Need::Even => "an even number of ranks".to_owned(),
         Need::Multicast => "multicast".to_owned(),
         Need::SameArithmetic => "nodes of the same arithmetic".to_owned(),
+        Need::Atomics => "adapters with atomics".to_owned(),
         Need::Nodes => "several nodes, one of them with several ranks".to_owned(),
     }
 }

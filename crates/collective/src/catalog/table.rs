@@ -2,7 +2,7 @@
 
 use super::{Algorithm, Carrier, Method, Need, Only, Operation, Parameter};
 use crate::{CENTRAL_MOST, SLOT, shared::UNIT_MOST, slots};
-use Carrier::{Immediates, Memory, Messages, Streams, Writes};
+use Carrier::{Atomics, Immediates, Memory, Messages, Reads, Streams, Writes};
 use Need::{
     AtMost, BlocksAtMost, Commutes, ElementAtMost, EqualBlocks, Even, MoreThan, Nodes, PowerOfTwo,
     SameArithmetic, Together,
@@ -175,6 +175,9 @@ const TABLE: &[&[Algorithm]] = &[
         "RGM by writes with immediate (Kini 3.3.2)", "ceil(log_(l+1) N) writes, a receive each, 1 datagram")),
      entry(Allreduce, "RPE-IMM", (Method::PairwiseExchange, Immediates), &[Commutes, SameArithmetic, AtMost(WRITTEN)],
         "RPE by writes with immediate (Kini 3.3.2)", "log2 N, else floor(log2 N) + 2 rounds, a receive each")],
+    &[with(FAN_IN, entry(Barrier, "FETCH-ADD", (Method::FetchAdd, Atomics), &[Need::Atomics],
+        "fetch-and-add up a tree, RDMA writes down (Kini 4.1.3; Mellor-Crummey and Scott 1991)",
+        "ceil(log_(l+1) N) atomics, then as many rounds of l writes"))],
     messages!(Barrier "N-WAY" NWay [RADIX] {} false "n-way dissemination",
         "ceil(log_k N) rounds of k - 1 messages"),
 
@@ -245,6 +248,12 @@ const TABLE: &[&[Algorithm]] = &[
      with(RADIX, entry(Alltoall, "RDS-IMM", (Method::Dissemination, Immediates), &[EqualBlocks, BlocksAtMost(WRITTEN)],
         "RDS by writes with immediate (Kini 3.3.2)",
         "ceil(log_k N) rounds of k - 1 writes of N / k blocks, a receive each"))],
+    &[with(AT_ONCE, entry(Allgather, "READ", (Method::Read, Reads), &[EqualBlocks],
+        "all read each other's blocks, so many at a time (CollGM 3.2, Sur 2006)",
+        "2 ceil(log2 N) rounds, N - 1 reads")),
+     with(AT_ONCE, entry(Alltoall, "READ", (Method::Read, Reads), &[EqualBlocks],
+        "all read their blocks, so many at a time (CollGM 3.2, Sur 2006)",
+        "2 ceil(log2 N) rounds, N - 1 reads"))],
     messages!(Alltoall "LINEAR" Linear [AT_ONCE] {} false "all messages at once, so many at a time",
         "N - 1 messages"),
     messages!(Alltoall "PAIRWISE" Pairwise {} true "one partner a round", "N - 1 rounds"),

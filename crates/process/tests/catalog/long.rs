@@ -129,6 +129,30 @@ fn streams_with_too_little_of_everything() {
 
 const WRITES: [Carrier; 2] = [Carrier::Writes, Carrier::Immediates];
 
+/// So are reads and atomics.
+#[test]
+fn reads_are_reads_and_atomics_are_atomics() {
+    for algorithm in ALGORITHMS {
+        for n in [2, 7, 8] {
+            let (reads, atomics) =
+                (algorithm.carrier == Carrier::Reads, algorithm.carrier == Carrier::Atomics);
+            if !reads && !atomics {
+                continue;
+            }
+            let notes = Arc::new(Notes::default());
+            let calls: Vec<_> = calls::of(algorithm, n, &LONG[..5]);
+            let moves = calls.iter().filter(|call| call.moves(n)).count() as u64;
+            let counts = simulate(&machine(1), Options::new(n), Blocking, calls, &notes);
+            let who = format!("{} on {n} ranks: {counts:?}", name(algorithm.usual()));
+            let each = (n * (n - 1)) as u64;
+            assert!(moves > 0, "{who}");
+            assert!(!reads || counts.reads >= each, "{who}");
+            // Everybody but the root adds once a barrier.
+            assert!(!atomics || counts.atomics >= n as u64 - 1, "{who}");
+        }
+    }
+}
+
 /// What is named after RDMA writes, immediates and multicast uses them: nothing falls back unseen.
 #[test]
 fn writes_are_writes_and_multicasts_are_datagrams() {

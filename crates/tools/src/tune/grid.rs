@@ -91,8 +91,14 @@ mod tests {
 
     #[test]
     fn parameters_are_tried_as_far_as_they_differ() {
-        let site =
-            Site { together: false, nodes: 16, crowd: 1, multicast: 2048, same_arithmetic: true };
+        let site = Site {
+            together: false,
+            nodes: 16,
+            crowd: 1,
+            multicast: 2048,
+            same_arithmetic: true,
+            atomics: true,
+        };
         let names = |operation, ranks, bytes| -> Vec<String> {
             let case = case(operation, ranks, bytes, site);
             choices(operation, &case).iter().map(Choice::to_string).collect()

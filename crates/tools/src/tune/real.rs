@@ -23,7 +23,14 @@ const BATCHES: usize = 5;
 
 /// Where ranks of one machine are; of multicast only whether there is any matters.
 pub fn site(ranks: usize) -> Site {
-    Site { together: true, nodes: 1, crowd: ranks, multicast: 4096, same_arithmetic: true }
+    Site {
+        together: true,
+        nodes: 1,
+        crowd: ranks,
+        multicast: 4096,
+        same_arithmetic: true,
+        atomics: true,
+    }
 }
 
 /// Measures by starting jobs.

@@ -58,7 +58,10 @@ const RGM7: Selected = &[
 /// By writes with immediate.
 const IMMEDIATES: Selected =
     &[("WEFT_BARRIER", "RPE-IMM"), ("WEFT_ALLREDUCE", "RPE-IMM"), ("WEFT_ALLGATHER", "RDS-IMM")];
-/// The same, and what is lost is multicast again.
+/// By the adapters' atomics, and by reads.
+const ATOMICS: Selected =
+    &[("WEFT_BARRIER", "FETCH-ADD:3"), ("WEFT_ALLREDUCE", "RPE"), ("WEFT_ALLGATHER", "READ:4")];
+/// What is lost is multicast again.
 const AGAIN: Selected = &[
     ("WEFT_BARRIER", "RGM-IMM:3"),
     ("WEFT_ALLREDUCE", "RGM-IMM:3"),
@@ -101,6 +104,8 @@ pub fn inside(inside: &Inside) -> Result<(), String> {
         run(parts, RPE, THREE, 4, &[]);
         run(parts, RDS, FIVE, 2, &[]);
         run(parts, IMMEDIATES, FIVE, 3, &[]);
+        run(parts, ATOMICS, PAIRS, 3, &[]);
+        run(parts, ATOMICS, FIVE, 2, &[]);
         run(parts, RGM1, PAIRS, 4, CAST);
         run(parts, RGM7, EIGHT, 2, CAST);
         run(parts, STREAMS, TWO, 8, STREAMED);

@@ -1,0 +1,33 @@
+//! READ: every rank registers its block, and all read it. RDMA read as the receiver's side of a rendezvous (CollGM
+//! 2007, section 3.2; Sur et al. 2006, "RDMA read based rendezvous protocol"), with one exchange of addresses and
+//! one end for all blocks.
+//!
+//! ```text
+//!   addresses of all (doubling)       r: reads block r-1 of r-1, r-2 of r-2, ...; so many at once        barrier
+//! ```
+//! Cost: 2 ceil(log2 N) rounds of short messages, N - 1 reads, one registration. Nobody copies, nobody waits for a
+//! neighbour. Chosen for blocks that are too long for eager messages.
+
+use crate::Link;
+use crate::reads::Reads;
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// `blocks[rank]` of every rank goes to `blocks[rank]` of all; all blocks have the same length. `most`: reads under
+/// way at once. False, and nothing done, if some rank's memory cannot be read.
+pub async fn read<F: Fabric>(link: &Link<F>, blocks: &[Sge], most: usize) -> Result<bool, Fault> {
+    let (me, size) = (link.rank, link.size());
+    if size == 1 || blocks[me].is_empty() {
+        return Ok(true);
+    }
+    let whole = Sge::join(blocks).unwrap_or(Sge::EMPTY);
+    let Some(mut reads) = Reads::begin(link, blocks[me], whole, most).await? else {
+        return Ok(false);
+    };
+    // Each is read by one at a time.
+    for distance in 1..size {
+        let from = (me + size - distance) % size;
+        reads.read(from, 0, blocks[from]).await?;
+    }
+    reads.end().await?;
+    Ok(true)
+}

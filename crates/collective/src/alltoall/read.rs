@@ -1,0 +1,50 @@
+//! READ: every rank registers what it sends, and each reads its own blocks. RDMA read as the receiver's side of a
+//! rendezvous (CollGM 2007, section 3.2; Sur et al. 2006, "RDMA read based rendezvous protocol"), with one exchange
+//! of addresses and one end for all blocks.
+//!
+//! ```text
+//!   addresses of all (doubling)       r: reads block r of r-1, of r-2, ...; so many at once        barrier
+//! ```
+//! Cost: 2 ceil(log2 N) rounds of short messages, N - 1 reads, two registrations. Nobody copies, nobody waits for a
+//! partner. Chosen for blocks that are too long for eager messages.
+
+use crate::reads::Reads;
+use crate::{Link, work};
+use weft_fabric::{Fabric, Fault, Sge};
+
+/// `out[r]` goes to `into[me]` of rank r; all blocks have the same length. `out` and `into` do not overlap. `most`:
+/// reads under way at once. False, and nothing done, if some rank's memory cannot be read.
+pub async fn read<F: Fabric>(
+    link: &Link<F>,
+    out: &[Sge],
+    into: &[Sge],
+    most: usize,
+) -> Result<bool, Fault> {
+    let (me, size) = (link.rank, link.size());
+    let len = out[me].len();
+    if size == 1 || len == 0 {
+        work::copy(link, out[me], into[me]);
+        return Ok(true);
+    }
+    // Blocks apart from each other are put together: one registration, one address.
+    let whole = Sge::join(out);
+    let room = whole.is_none().then(|| work::stage(link, out[me], len * size));
+    if let Some(room) = &room {
+        for (rank, &block) in out.iter().enumerate() {
+            work::copy(link, block, room.sge().part(rank * len, len));
+        }
+    }
+    let memory = whole.or_else(|| room.as_ref().map(|room| room.sge())).unwrap_or(Sge::EMPTY);
+    let lands = Sge::join(into).unwrap_or(Sge::EMPTY);
+    let Some(mut reads) = Reads::begin(link, memory, lands, most).await? else {
+        return Ok(false);
+    };
+    // Each is read by one at a time.
+    for distance in 1..size {
+        let from = (me + size - distance) % size;
+        reads.read(from, me * len, into[from]).await?;
+    }
+    work::copy(link, out[me], into[me]);
+    reads.end().await?;
+    Ok(true)
+}

@@ -1,0 +1,39 @@
+//! FETCH-ADD: a tree of counters that adapters add to, released by RDMA writes down the same tree. The gather of
+//! Kini 2003, section 4.1.3, with one word a parent instead of a slot for each child; fetch-and-add as the arrival
+//! at a barrier: Mellor-Crummey and Scott 1991 ("combining tree").
+//!
+//! ```text
+//!   8 ranks, fan-in 3      step 0                   step 1          release
+//!   0                      += 1 by 1, 2, 3          += 1 by 4       => 1, 2, 3, 4
+//!   4                      += 1 by 5, 6, 7          0 += 1          => 5, 6, 7
+//! ```
+//! Cost: ceil(log_(fan-in + 1) N) atomics, one after the other, then as many rounds of up to fan-in writes. No
+//! datagram, and a parent waits for one word, however many children it has. Chosen where there is no multicast
+//! and adapters take many messages at once.
+
+use crate::edges::{Pattern, fan_in_for};
+use crate::{Ground, Link};
+use weft_fabric::{Fabric, Fault};
+
+/// `fan_in`, one less than a power of two: the most children at each step. False, and nothing done, if some rank
+/// had no room for slots.
+pub async fn fetch_add<F: Fabric>(
+    link: &Link<F>,
+    ground: &Ground<F>,
+    fan_in: usize,
+) -> Result<bool, Fault> {
+    let fan_in = fan_in_for(fan_in, link.size());
+    let slots = ground.slots(link, Pattern::Release(fan_in), 0);
+    let Some(slots) = slots.enter(link).await? else { return Ok(false) };
+    let tally = ground.tally(fan_in);
+    tally.count(link).await?;
+    if slots.count() > 0 {
+        slots.landed(link, 0).await?;
+    }
+    // The farthest have the most to release.
+    for edge in (0..slots.writes()).rev() {
+        slots.write(link, edge, slots.own(edge), 0)?;
+    }
+    tally.settle(link).await?;
+    Ok(true)
+}

@@ -1,0 +1,119 @@
+//! Memory that all ranks show each other for one operation, and read from.
+//!
+//! ```text
+//!   1  register, and tell everybody where it is (32 bytes a rank, doubling)     could all? else nobody reads
+//!   2  read whatever is wanted, so many at once, over all rails
+//!   3  barrier: nobody reads any more
+//! ```
+//! A rendezvous tells an address for each message, and its end; this does both once for all.
+
+use crate::{Blocks, Link, allgather, barrier};
+use std::collections::VecDeque;
+use weft_channel::rails::{Waits, Way};
+use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge};
+
+/// The memory of all ranks.
+pub(crate) struct Reads<'l, F: Fabric> {
+    link: &'l Link<F>,
+    /// Of this rank: what others read from, and what reads land in.
+    regions: Vec<Region>,
+    /// By rank.
+    at: Vec<RemoteAddr>,
+    most: usize,
+    under_way: VecDeque<Waits>,
+}
+
+impl<F: Fabric> Drop for Reads<'_, F> {
+    fn drop(&mut self) {
+        let fabric = self.link.endpoint.fabric();
+        self.regions.drain(..).for_each(|region| fabric.withdraw(region));
+    }
+}
+
+/// Words of what a rank says: where, and whether it could, and reaches all.
+const WORDS: usize = RemoteAddr::WORDS + 1;
+const RECORD: usize = 8 * WORDS;
+
+impl<'l, F: Fabric> Reads<'l, F> {
+    /// Shows `memory` to all, to read parts into `into` with up to `most` reads under way. `None`: some rank could
+    /// not, and nobody reads. Collective.
+    pub async fn begin(
+        link: &'l Link<F>,
+        memory: Sge,
+        into: Sge,
+        most: usize,
+    ) -> Result<Option<Reads<'l, F>>, Fault> {
+        let fabric = link.endpoint.fabric();
+        let reaches = link.members.iter().all(|&peer| fabric.capabilities(peer as usize).direct);
+        // What cannot be registered now is an answer, not an error.
+        let region = if reaches { fabric.expose(memory).ok() } else { None };
+        let at = region.as_ref().map_or(RemoteAddr::default(), |region| region.remote);
+        let words = at.words().into_iter().chain([u64::from(region.is_some())]);
+        let bytes: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
+        let room = link.stage(RECORD * link.size());
+        let records = Blocks::of(room.sge(), (0..link.size()).map(|_| RECORD));
+        records.block(link.rank).fill(&bytes);
+        let (at, under_way) = (Vec::with_capacity(link.size()), VecDeque::new());
+        let regions = region.into_iter().collect();
+        let mut reads = Reads { link, regions, at, most: most.max(1), under_way };
+        allgather::bruck(link, &records).await?;
+        let mut all = true;
+        for rank in 0..link.size() {
+            let mut bytes = [0; RECORD];
+            records.block(rank).read(&mut bytes);
+            let word = |i: usize| u64::from_ne_bytes(bytes[8 * i..][..8].try_into().expect("8"));
+            reads.at.push(RemoteAddr::from_words(std::array::from_fn(word)));
+            all &= word(WORDS - 1) == 1;
+        }
+        if !all {
+            return Ok(None);
+        }
+        // One registration for all that lands; without it each read makes its own.
+        reads.regions.extend(fabric.prepare(into, true).unwrap_or_default());
+        Ok(Some(reads))
+    }
+
+    /// Reads `into.len()` bytes from byte `offset` of what `rank` shows; waits while too many are under way.
+    pub async fn read(&mut self, rank: usize, offset: usize, into: Sge) -> Result<(), Fault> {
+        while self.under_way.len() >= self.most {
+            self.first_over().await?;
+        }
+        let endpoint = &self.link.endpoint;
+        let (fabric, rails) = (endpoint.fabric(), endpoint.rails());
+        let peer = self.link.members[rank] as usize;
+        let from = self.at[rank].offset(offset as u64);
+        let count = fabric.capabilities(peer).rails;
+        let mut waits = Waits::new();
+        let posted = if count > 1 && rails.fragments(Way::Read, into.len()) {
+            rails.stripe(fabric, Way::Read, (peer, count), (into, from), &mut waits)
+        } else {
+            let counters = fabric.counters();
+            let counter = counters.allocate();
+            waits.push((counter, counters.value(counter) + 1));
+            let rail = rails.next(Way::Read, count, |rail| fabric.rail_works(rail, peer));
+            fabric.read_over(rail, peer, into, from, Some(counter))
+        };
+        self.under_way.push_back(waits);
+        posted
+    }
+
+    async fn first_over(&mut self) -> Result<(), Fault> {
+        let Some(waits) = self.under_way.pop_front() else { return Ok(()) };
+        let endpoint = &self.link.endpoint;
+        for &(counter, value) in &waits {
+            endpoint.until(counter, value).await?;
+        }
+        let fabric = endpoint.fabric();
+        endpoint.rails().observe(fabric.counters(), fabric.now());
+        waits.into_iter().for_each(|(counter, _)| fabric.counters().free(counter));
+        Ok(())
+    }
+
+    /// Waits for all reads, and until nobody reads this rank's memory any more.
+    pub async fn end(mut self) -> Result<(), Fault> {
+        while !self.under_way.is_empty() {
+            self.first_over().await?;
+        }
+        barrier::dissemination(self.link).await
+    }
+}

@@ -1,0 +1,123 @@
+//! Words that children in a tree add to: a parent's waits until all have.
+//!
+//! ```text
+//!   rank p      word ── n adds ── k n      after k operations of n children
+//! ```
+//! One word a parent, whatever the fan-in, where slots are one a child. It is never set back: who waits knows how
+//! often it was used. The adapters add (fetch-and-add, whose result nobody needs), and rouse nobody.
+
+use crate::Link;
+use crate::edges::Pattern;
+use std::cell::{Cell, OnceCell};
+use std::rc::Rc;
+use weft_fabric::{Counter, Fabric, Fault, Flag, Region, RemoteAddr, Staging};
+use weft_p2p::Endpoint;
+
+/// The words of one tree on one communicator, or the place for them.
+pub struct Tally<F: Fabric> {
+    fan_in: usize,
+    made: OnceCell<Made<F>>,
+}
+
+struct Made<F: Fabric> {
+    endpoint: Rc<Endpoint<F>>,
+    /// Of a rank with children.
+    word: Option<(Region, Flag)>,
+    children: u64,
+    /// Of one with a parent: its rank in the fabric, and its word.
+    parent: Option<(usize, RemoteAddr)>,
+    /// Takes what was there before; nobody looks at it.
+    before: Staging,
+    /// Adds that are over, and its value when the first began.
+    added: Counter,
+    start: u64,
+    uses: Cell<u64>,
+}
+
+impl<F: Fabric> Drop for Made<F> {
+    fn drop(&mut self) {
+        let fabric = self.endpoint.fabric();
+        fabric.counters().free(self.added);
+        if let Some((region, flag)) = self.word.take() {
+            fabric.counters().release(flag.local);
+            fabric.withdraw(region);
+        }
+    }
+}
+
+impl<F: Fabric> Tally<F> {
+    pub fn new(fan_in: usize) -> Tally<F> {
+        Tally { fan_in, made: OnceCell::new() }
+    }
+
+    pub fn fan_in(&self) -> usize {
+        self.fan_in
+    }
+
+    async fn make(&self, link: &Link<F>) -> Result<Made<F>, Fault> {
+        let (endpoint, fabric) = (link.endpoint.clone(), link.endpoint.fabric());
+        let edges = Pattern::Tree(self.fan_in).edges(link.rank, link.size());
+        let word = match edges.from.is_empty() {
+            true => None,
+            false => {
+                let region = fabric.allocate(8)?;
+                let flag = fabric.flag(&region, 0, false);
+                Some((region, flag))
+            }
+        };
+        const RECORD: usize = 8 * RemoteAddr::WORDS;
+        let (out, into) = (link.stage(RECORD), link.stage(RECORD));
+        let receives = edges.to.iter().map(|&parent| link.irecv(parent, into.sge()));
+        let receives: Vec<_> = receives.collect();
+        if let Some((region, _)) = &word {
+            let words = region.at(0).words();
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+            out.sge().fill(&bytes);
+        }
+        let sends = edges.from.iter().filter_map(|&child| link.isend(child, out.sge()));
+        let sends: Vec<_> = sends.collect();
+        link.wait_all(sends.into_iter().chain(receives)).await?;
+        let parent = edges.to.first().map(|&parent| {
+            let mut bytes = [0; RECORD];
+            into.sge().read(&mut bytes);
+            let word = |i: usize| u64::from_ne_bytes(bytes[8 * i..][..8].try_into().expect("8"));
+            let at = RemoteAddr::from_words(std::array::from_fn(word));
+            (link.members[parent] as usize, at)
+        });
+        let added = fabric.counters().allocate();
+        let start = fabric.counters().value(added);
+        let (before, children) = (link.stage(8), edges.from.len() as u64);
+        let uses = Cell::new(0);
+        Ok(Made { endpoint, word, children, parent, before, added, start, uses })
+    }
+
+    /// One operation's use: waits for the children, and adds to the parent's word. Operations must not overlap, and
+    /// a rank begins one only after its parent is through with the one before.
+    pub async fn count(&self, link: &Link<F>) -> Result<(), Fault> {
+        let made = match self.made.get() {
+            Some(made) => made,
+            None => {
+                let made = self.make(link).await?;
+                self.made.get_or_init(|| made)
+            }
+        };
+        let uses = made.uses.get() + 1;
+        made.uses.set(uses);
+        if let Some((_, flag)) = &made.word {
+            link.endpoint.until(flag.local, uses * made.children).await?;
+        }
+        if let Some((parent, at)) = made.parent {
+            let (fabric, done) = (link.endpoint.fabric(), Some(made.added));
+            fabric.fetch_add(parent, at, 1, made.before.sge(), done)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until this rank's own add is over: its result lands in memory of this.
+    pub async fn settle(&self, link: &Link<F>) -> Result<(), Fault> {
+        match self.made.get().filter(|made| made.parent.is_some()) {
+            Some(made) => link.endpoint.until(made.added, made.start + made.uses.get()).await,
+            None => Ok(()),
+        }
+    }
+}
