@@ -15,8 +15,16 @@ pub struct Entry {
     /// How many others may still lack it.
     missing: u32,
     acknowledged: bool,
-    /// How often some of it was multicast again, and when and what the last time: a segment, and bits from it on.
-    recast: Cell<(u32, Option<(Instant, u32, u64)>)>,
+    /// How often some of it was multicast again, and the last time.
+    recast: Cell<(u32, Option<Last>)>,
+}
+
+/// When some of a payload was multicast again, and what: bits from a segment on.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    at: Instant,
+    segment: u32,
+    bits: u64,
 }
 
 /// So often a payload is multicast again; then it goes by messages, for members that multicast does not reach.
@@ -36,9 +44,9 @@ impl Entry {
     /// Somebody asks at `now`, who has waited for more than `least`: what was multicast since serves him, too.
     pub fn recast(&self, now: Instant, least: Duration, segment: u32, bits: u64) -> Recast {
         let (times, last) = self.recast.get();
-        let joins = last.is_some_and(|(at, from, sent)| {
-            let lately = now.saturating_duration_since(at) < least / 2;
-            lately && from == segment && bits & !sent == 0
+        let joins = last.is_some_and(|last| {
+            let lately = now.saturating_duration_since(last.at) < least / 2;
+            lately && last.segment == segment && bits & !last.bits == 0
         });
         if joins {
             return Recast::Joined;
@@ -46,7 +54,7 @@ impl Entry {
         if times >= MOST_RECASTS {
             return Recast::Never;
         }
-        self.recast.set((times + 1, Some((now, segment, bits))));
+        self.recast.set((times + 1, Some(Last { at: now, segment, bits })));
         Recast::Now
     }
 
