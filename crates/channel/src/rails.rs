@@ -63,14 +63,21 @@ const CHUNK: usize = 64 << 10;
 /// The most parts of a fragment: those of a longer one are longer.
 const CHUNKS: usize = 64;
 
-/// Fragments begin at multiples of so many bytes, and have as many at least.
+/// Fragments begin at multiples of so many bytes, and have as many at least; those of shorter operations, where the
+/// threshold lets them be fragmented, at multiples of a part of them.
 const GRAIN: usize = 4 << 10;
+const LEAST_GRAIN: usize = 64;
 
 /// A rate is known from so many bytes in one busy period.
 const SEEN: u64 = 64 << 10;
 
 /// Rails whose rates are within this of the best count as equal.
 const SAME: f64 = 0.9;
+
+/// Where an operation of `len` bytes may be cut for so many rails.
+fn grain(len: usize, rails: usize) -> usize {
+    if len >= 2 * GRAIN { GRAIN } else { (len / rails / LEAST_GRAIN).max(1) * LEAST_GRAIN }
+}
 
 /// One direction of one rail.
 #[derive(Default)]
@@ -180,13 +187,14 @@ impl Rails {
             .map(|&rail| (all * weight(rail) / weights - load(rail)).max(0.0))
             .collect();
         let total: f64 = shares.iter().sum();
+        let grain = grain(len, usable.len());
         let mut fragments = Fragments::new();
         let (mut offset, mut sum) = (0, 0.0);
         for (&rail, share) in usable.iter().zip(shares) {
             sum += share;
             let end = (len as f64 * (sum / total)) as usize;
             let end =
-                if rail == usable[usable.len() - 1] { len } else { (end / GRAIN * GRAIN).min(len) };
+                if rail == usable[usable.len() - 1] { len } else { (end / grain * grain).min(len) };
             if end > offset {
                 fragments.push(Fragment { rail, offset, len: end - offset });
                 offset = end;
@@ -326,6 +334,12 @@ mod tests {
         let spread = rails.spread(Way::Write, 1 << 20, 2, |_| true);
         assert_eq!(lens(&spread), [(0, 1 << 19), (1, 1 << 19)]);
         assert_eq!(lens(&rails.spread(Way::Write, 5, 2, |_| true)), [(1, 5)]);
+        // Below two pages, too, where the threshold is low.
+        for (len, first) in [(2048, 1024), (8191, 4032), (8192, 4096), (200, 64), (127, 0)] {
+            let spread = lens(&rails.spread(Way::Write, len, 2, |_| true));
+            let last = (1, len - first);
+            assert_eq!(spread, if first > 0 { vec![(0, first), last] } else { vec![last] });
+        }
         assert_eq!(lens(&rails.spread(Way::Write, 1 << 20, 3, |r| r == 1)), [(1, 1 << 20)]);
         assert_eq!(lens(&rails.spread(Way::Write, 100, 2, |_| false)), [(0, 100)]);
     }

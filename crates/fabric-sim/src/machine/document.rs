@@ -12,6 +12,7 @@ use toml::de::{DeTable, DeValue, Deserializer};
 const WHOLE: &[&str] = &[
     "nodes",
     "ranks_per_node",
+    "fragment",
     "rail.mtu",
     "rail.inline",
     "rail.burst.messages",

@@ -107,7 +107,7 @@ pub struct OneSided {
 /// From where on an operation is in fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Pieces {
-    /// Where the document has it on EM64T, beyond 8 KiB.
+    /// Where the machine file has it.
     Usual,
     /// From so many bytes on; never: `usize::MAX`.
     From(usize),

@@ -14,9 +14,6 @@ use weft_rma::{Memory, Spot, Window};
 /// Operations of an epoch ("window size", section 4.2).
 const OPERATIONS: usize = 16;
 
-/// From where on the document fragments: "messages of size greater than 8KBytes" (4.3).
-const FRAGMENTED: usize = (8 << 10) + 1;
-
 /// One side of the pair.
 struct Side {
     rank: Rank,
@@ -29,15 +26,13 @@ impl Side {
     async fn new(
         rank: Rank,
         bytes: usize,
-        (options, pieces): (weft_rma::Options, Pieces),
+        fragmented: usize,
+        options: weft_rma::Options,
     ) -> Result<Side, String> {
         let brings = Memory::Allocate { len: bytes, align: 64 };
         let rails = rank.comm.engine().endpoint().rails();
-        let from = match pieces {
-            Pieces::Usual => FRAGMENTED,
-            Pieces::From(bytes) => bytes,
-        };
-        rails.set_thresholds(Thresholds { write: from, read: from, ..Thresholds::default() });
+        let (write, read) = (fragmented, fragmented);
+        rails.set_thresholds(Thresholds { write, read, ..Thresholds::default() });
         let window = Window::create(&rank.comm, brings, 1, options).await.map_err(text)?;
         let byte = Predefined::new().of(Basic::BYTE).clone();
         Ok(Side { rank, window, byte, bytes })
@@ -118,10 +113,14 @@ pub fn measure(machine: &Rc<Machine>, bytes: usize, what: OneSided, rounds: usiz
     if !what.all_rails {
         used.rail.truncate(1);
     }
+    let fragmented = match what.pieces {
+        Pieces::Usual => machine.fragment.map_or(Thresholds::default().write, |count| count.0),
+        Pieces::From(bytes) => bytes,
+    };
     let options =
         weft_rma::Options { order: what.order, ending: what.ending, ..Default::default() };
     let outcome = world(&Rc::new(used), Options::new(2), Limits::default(), |rank| async move {
-        let side = Side::new(rank, bytes, (options, what.pieces)).await?;
+        let side = Side::new(rank, bytes, fragmented, options).await?;
         let sim = side.rank.sim.clone();
         let mut start = 0;
         for round in 0..WARM_UP + rounds {

@@ -59,10 +59,19 @@ fn alike_up_to(lab: &Lab) -> Result<Value, String> {
     kib(gains.iter().take_while(|(_, gain)| *gain < ALIKE).last().map(|(size, _)| *size))
 }
 
-/// From where on puts are faster on two rails.
+/// From where on a put by itself is sooner there in fragments over both rails than whole on one of them: the gain of
+/// fragmentation, where several puts under way use both rails anyhow.
 fn gains_from(lab: &Lab) -> Result<Value, String> {
-    let gains = gains(lab, IA32, Test::Put)?;
-    kib(gains.iter().rev().take_while(|(_, gain)| *gain >= ALIKE).last().map(|(size, _)| *size))
+    let gain = |size| {
+        let of = |from| {
+            let pieces = Pieces::From(from);
+            let what = one_sided(Test::PutLatency, true, Order::Called, Ending::Used, pieces);
+            lab.measure(IA32, what, size)
+        };
+        Ok((size, of(usize::MAX)? / of(0)?))
+    };
+    let gains: Vec<(usize, f64)> = sizes().into_iter().map(gain).collect::<Result<_, String>>()?;
+    kib(gains.iter().rev().take_while(|(_, gain)| *gain > 1.0).last().map(|(size, _)| *size))
 }
 
 /// Up to where a put by itself takes as long on two rails as on one: it is in one piece.

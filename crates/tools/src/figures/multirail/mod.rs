@@ -74,7 +74,9 @@ fn pair(
         rows: Vec::new(),
         note: match latency {
             true => "One operation an epoch of start and complete, there and back: half of it.",
-            false => "Epochs of start and complete with 16 operations; fragments beyond 8 KiB.",
+            false => {
+                "Epochs of start and complete with 16 operations; fragments from the machine file's size on."
+            },
         },
     }
 }
