@@ -1,7 +1,7 @@
 //! What is measured: a workload on a machine at one `x`, in virtual time.
 
 use super::measure::{
-    cannon, collectives, conjugate, fences, messages, onesided, raw, streams, sweeps,
+    cannon, collectives, conjugate, fences, halos, messages, onesided, raw, streams, sweeps,
 };
 use std::rc::Rc;
 use weft_collective::Operation;
@@ -61,6 +61,8 @@ pub enum Workload {
     CannonOfSize(usize, Cannon),
     /// A time step like those of NAS SP, or its part in MPI_Wait; x: ranks.
     Sweeps(Progress, Part),
+    /// A time step with large faces to four neighbours; x: ranks, each on a node.
+    Halos(Progress),
     /// Whether an MPI message is a rendezvous: 1 or 0; x: bytes.
     IsRendezvous,
     /// Steps of the rank that takes most of them in a barrier; x: ranks.
@@ -242,7 +244,10 @@ impl Workload {
             Workload::OneSided(what) if what.test.is_latency() => "us",
             Workload::Fence(Fence::Overlap, _) => "%",
             Workload::Fence(..) => "us",
-            Workload::CannonOnNodes(..) | Workload::CannonOfSize(..) | Workload::Sweeps(..) => "us",
+            Workload::CannonOnNodes(..)
+            | Workload::CannonOfSize(..)
+            | Workload::Sweeps(..)
+            | Workload::Halos(_) => "us",
             Workload::WriteBandwidth { .. }
             | Workload::Bandwidth(..)
             | Workload::BandwidthUnder(..)
@@ -321,6 +326,7 @@ impl Workload {
             Workload::CannonOnNodes(size, what) => cannon::multiply(machine, (x, size), what),
             Workload::CannonOfSize(nodes, what) => cannon::multiply(machine, (nodes, x), what),
             Workload::Sweeps(progress, part) => sweeps::step(machine, x, progress, part),
+            Workload::Halos(progress) => halos::step(machine, x, progress),
             Workload::IsRendezvous => messages::is_rendezvous(machine, x),
         }
         .map_err(|e| format!("{self:?} at {x} on {}: {e}", machine.name))

@@ -70,6 +70,25 @@ fn an_application_ends_sooner_with_the_document_s_allreduces() {
     }
 }
 
+/// One put of 2 KiB is sooner there in two halves over two adapters than whole over one; one of 1 KiB is not.
+#[test]
+fn fragments_gain_from_two_kib_on() {
+    let row = "smallest message that gains from fragmentation over two rails";
+    assert_eq!(found("Multi-rail", row, "IA32").0, "2");
+}
+
+/// What moves messages on while the program computes keeps its gain to 1,024 ranks.
+#[test]
+fn progress_beside_computation_scales_to_a_thousand_ranks() {
+    let time = |name, ranks| value(drawn(), "rendezvous-ranks", name, ranks);
+    for design in ["new-async", "existing-async", "handover (ours)"] {
+        for ranks in [16, 64, 256, 1024] {
+            assert!(time(design, ranks) < 0.8 * time("no-async", ranks), "{design}, {ranks} ranks");
+        }
+        assert!(time(design, 1024) < 1.1 * time(design, 16), "{design}");
+    }
+}
+
 #[test]
 fn fences_are_in_the_order_of_the_slides_and_ours_is_ahead() {
     for row in &table(drawn(), "summary")[1..] {

@@ -4,6 +4,7 @@ pub mod cannon;
 pub mod collectives;
 pub mod conjugate;
 pub mod fences;
+pub mod halos;
 pub mod messages;
 pub mod onesided;
 mod progress;

@@ -19,6 +19,9 @@ const NODES: [usize; 3] = [4, 16, 64];
 /// Ranks of SP, squares too.
 const RANKS: [usize; 4] = [4, 9, 16, 36];
 
+/// Ranks on a torus, each on a node.
+const MANY: [usize; 4] = [16, 64, 256, 1024];
+
 /// The document's names.
 const BASE: &str = "no-async";
 const EXISTING: &str = "existing-async";
@@ -360,6 +363,21 @@ fn figures() -> Vec<Figure> {
             note: "Four ranks a node, 2048 x 2048 doubles.",
         }
         .on_nodes(),
+        plain(
+            "rendezvous-ranks",
+            "Time steps with large faces, up to 1,024 ranks",
+            "section 7, future work",
+            (Axis { label: "Ranks", unit: "", doubling: true }, TIME),
+            [BASE, NEW, EXISTING, OURS]
+                .into_iter()
+                .zip([Progress::None, Progress::Signal, Progress::Locked, Progress::Handover])
+                .map(|(name, design)| curve(name, Workload::Halos(design), MANY.to_vec()))
+                .collect(),
+            Vec::new(),
+            "Simulated only: 256 KiB to each of four neighbours on a torus, about 1.5 ms of computation that \
+             differs by rank and step, a barrier every fourth step. What is not moved on while a rank computes holds \
+             its neighbours up, and they theirs.",
+        ),
     ]
 }
 
