@@ -76,7 +76,7 @@ fn pair(
             true => "One operation an epoch of start and complete, there and back: half of it.",
             false => {
                 "Epochs of start and complete with 16 operations; fragments from the machine file's size on."
-            },
+            }
         },
     }
 }
