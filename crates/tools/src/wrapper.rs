@@ -318,7 +318,7 @@ mod tests {
     fn a_compiler_whose_path_has_a_blank_is_one_word() {
         let dir = std::env::temp_dir().join(format!("weft cc {}", std::process::id()));
         std::fs::write(&dir, "").unwrap();
-        assert_eq!(command_of(dir.clone().into()), [dir.clone()]);
+        assert_eq!(command_of(dir.clone().into()), std::slice::from_ref(&dir));
         std::fs::remove_file(&dir).unwrap();
         assert_eq!(command_of(" ccache  gcc".into()), ["ccache", "gcc"]);
     }
