@@ -2,9 +2,11 @@
 //! written them, shown by `weft info`, control variables of the tool interface.
 
 mod declared;
+mod kinds;
 pub mod later;
 
-pub use declared::{About, Agreement, Audience, Kind, Part, SETTINGS, Setting};
+pub use declared::SETTINGS;
+pub use kinds::{About, Agreement, Audience, Kind, Part, Setting};
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char};
 use std::sync::{Mutex, MutexGuard, OnceLock};

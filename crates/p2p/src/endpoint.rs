@@ -17,7 +17,7 @@ use std::task::{Context as Cx, Poll};
 use weft_channel::multicast::Multicasts;
 use weft_channel::rails::Rails;
 use weft_channel::stream::{self, Stream};
-use weft_fabric::{Counter, Fabric, Fault, Head, Message, Sge, StagingPool, Work};
+use weft_fabric::{Counter, Fabric, Fault, Head, Message, Sge, StagingPool};
 
 /// Gives memory back to the fabric if it can by now, and says whether it did.
 type Parked<F> = Box<dyn FnMut(&F) -> bool>;
@@ -290,119 +290,9 @@ impl<F: Fabric> Endpoint<F> {
         self.fabric.send(peer, head, Sge::EMPTY, None);
     }
 
-    // ---- requests -----------------------------------------------------------------------------
-
-    /// A fresh request, with its counter and the value that will mean "over".
-    pub(crate) fn open(&self, state: &mut State) -> u32 {
-        let index = state.requests.take();
-        let slot = &mut state.requests[index];
-        let counter = *slot.counter.get_or_insert_with(|| self.fabric.counters().allocate());
-        *slot = Slot {
-            counter: Some(counter),
-            target: self.fabric.counters().value(counter) + 1,
-            ..Slot::default()
-        };
-        index
-    }
-
-    /// Advances the counter of a request.
-    pub(crate) fn advance(&self, slot: &Slot) {
-        self.fabric.counters().add(slot.counter.expect("an open request has one"), 1);
-    }
-
-    fn over(&self, slot: &Slot) -> bool {
-        let counter = slot.counter.expect("an open request has one");
-        !matches!(slot.stage, Stage::Reading | Stage::Writing)
-            && self.fabric.counters().value(counter) >= slot.target
-    }
-
-    /// True if the operation is over; its status waits for [`Endpoint::finish`].
-    pub fn is_over(&self, id: RequestId) -> bool {
-        self.looks_over(&mut self.state.borrow_mut(), id)
-    }
-
-    #[inline]
-    fn looks_over(&self, state: &mut State, id: RequestId) -> bool {
-        let slot = &state.requests[id.0];
-        match slot.stage {
-            Stage::Complete if slot.receives => true,
-            Stage::Posted => false,
-            Stage::Reading | Stage::Writing => self.settle_transfer(state, id.0),
-            _ => self.over(slot),
-        }
-    }
-
-    /// The status of an operation that is over, which ends its request; `None` while it is not.
-    pub fn finish(&self, id: RequestId) -> Option<Status> {
-        let state = &mut *self.state.borrow_mut();
-        self.looks_over(state, id).then(|| self.close(state, id))
-    }
-
-    /// Ends a request whose operation is over.
-    #[inline]
-    fn close(&self, state: &mut State, id: RequestId) -> Status {
-        let slot = &mut state.requests[id.0];
-        let (status, receives) = (slot.status, slot.receives);
-        slot.stage = Stage::Free;
-        if let Some(region) = slot.region.take() {
-            self.fabric.withdraw(region);
-        }
-        match state.requests[id.0].word && status.cancelled {
-            true => self.keep_void(state, id.0),
-            false => state.requests.give(id.0),
-        }
-        if receives {
-            state.often.count_received(&status);
-            self.fabric.charge(Work::Match);
-        }
-        status
-    }
-
     /// [`crate::Limits::ranks_each`].
     pub fn ranks_each(&self) -> u32 {
         self.limits.get().ranks_each
-    }
-
-    /// The status of an operation that is over, without ending its request.
-    pub fn peek_status(&self, id: RequestId) -> Option<Status> {
-        self.is_over(id).then(|| self.state.borrow().requests[id.0].status)
-    }
-
-    /// Nobody will ask for the request again; it ends by itself (MPI_Request_free).
-    pub fn forget(&self, id: RequestId) {
-        if self.finish(id).is_none() {
-            self.state.borrow_mut().forgotten.push_back(id.0);
-        }
-    }
-
-    /// Frees those that are over among the next few: nobody waits for them.
-    fn free_forgotten(&self, state: &mut State) {
-        for _ in 0..state.forgotten.len().min(16) {
-            let Some(index) = state.forgotten.pop_front() else { return };
-            let slot = &mut state.requests[index];
-            if !self.over(slot) {
-                state.forgotten.push_back(index);
-                continue;
-            }
-            if slot.receives {
-                state.often.count_received(&slot.status);
-            }
-            slot.stage = Stage::Free;
-            if let Some(region) = slot.region.take() {
-                self.fabric.withdraw(region);
-            }
-            match slot.word && slot.status.cancelled {
-                true => self.keep_void(state, index),
-                false => state.requests.give(index),
-            }
-        }
-    }
-
-    /// The wait that ends when the operation may be over.
-    pub fn wait_of(&self, id: RequestId) -> (Counter, u64) {
-        let state = self.state.borrow();
-        let slot = &state.requests[id.0];
-        (slot.counter.expect("an open request has one"), slot.target)
     }
 
     /// Waits for an operation and ends its request.

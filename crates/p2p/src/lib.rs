@@ -15,6 +15,7 @@
 //! Messages here are contiguous bytes; packing is done above. One thread at a time.
 
 mod cancel;
+mod completion;
 mod counts;
 mod endpoint;
 mod envelope;

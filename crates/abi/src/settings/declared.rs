@@ -1,74 +1,11 @@
 //! Every setting, declared once.
 
+use super::kinds::Agreement::{All, Each};
+use super::kinds::Audience::{Developer, Tuner, User};
+use super::kinds::Part::{Collective, Fabric, Launch, P2p, Rma, Shm, Verbs, Waiting};
+use super::kinds::{About, Kind, Setting};
 use crate::table::MOST;
-use Agreement::{All, Each};
-use Audience::{Developer, Tuner, User};
-use Part::{Collective, Fabric, Launch, P2p, Rma, Shm, Verbs, Waiting};
 use weft_collective::Operation;
-
-/// What a setting may hold.
-#[derive(Clone, Copy)]
-pub enum Kind {
-    /// A whole number in this range.
-    Number { least: u64, most: u64 },
-    /// 0 or 1.
-    Switch,
-    /// One of these words, in capitals or not.
-    Choice(&'static [&'static str]),
-    /// A whole number in this range, or nothing.
-    Maybe { least: u64, most: u64 },
-    /// Any words, or nothing; understood where they are used.
-    Words,
-    /// An algorithm for a collective operation, with its parameter, or `auto`.
-    Algorithm(Operation),
-    /// A [`weft_fabric_fault::Plan`] of faults, or nothing.
-    Faults,
-    /// Which ranks share a node, or nothing; read where the job is joined.
-    Nodes,
-    /// The name of a file, or nothing; read where the job is joined.
-    File,
-}
-
-/// The part of the library that a variable is about: its category in the tool interface.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Part {
-    P2p,
-    Collective,
-    Rma,
-    Waiting,
-    Fabric,
-    Shm,
-    Verbs,
-    Launch,
-}
-
-/// Who may have a reason to look at a variable, or to change it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Audience {
-    User,
-    Tuner,
-    Developer,
-}
-
-/// Whether processes may have values of their own.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Agreement {
-    Each,
-    All,
-}
-
-/// What the tool interface says of a setting.
-#[derive(Clone, Copy)]
-pub struct About(pub Part, pub Audience, pub Agreement);
-
-/// A setting.
-pub struct Setting {
-    pub name: &'static str,
-    pub about: About,
-    pub kind: Kind,
-    pub default: &'static str,
-    pub doc: &'static str,
-}
 
 const fn algorithm_of(operation: Operation, name: &'static str, doc: &'static str) -> Setting {
     let about = About(Collective, User, All);
