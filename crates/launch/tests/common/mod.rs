@@ -21,7 +21,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub fn mpiexec(line: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mpiexec"));
     command.args(line.iter().map(|&word| if word == "RANK" { rank() } else { word.into() }));
-    command.env_remove("WEFT_TIMEOUT").stdin(Stdio::null());
+    // In a group of its own: where nobody in the session minds the group of the tests (a service, a runner of tests),
+    // the system hangs it up as a whole when a supervisor ends while something in it is stopped, as tests do.
+    command.env_remove("WEFT_TIMEOUT").stdin(Stdio::null()).process_group(0);
     // A test in the background of a script ignores what interrupts a job.
     let heed = || {
         for ignored in [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP] {
