@@ -21,8 +21,8 @@ use weft_bootstrap::wire::{Entry, Frame, MAX_REQUEST};
 
 use crate::processes;
 
-/// Connections that have not said who they are yet, beside one for each seat; the oldest gives way.
-pub const SPARE_STRANGERS: usize = 32;
+/// Most connections that have not said who they are yet, beside one for each seat; the oldest gives way.
+const SPARE_STRANGERS: usize = 32;
 
 /// What the supervisor has to know.
 #[derive(Debug, PartialEq, Eq)]
@@ -167,13 +167,16 @@ pub struct Service {
     board: Board,
     seats: Vec<Seat>,
     strangers: Vec<Connection>,
+    /// Most of them, beside one for each seat.
+    spare: usize,
     gatherings: HashMap<u32, Gathering>,
     events: Vec<Event>,
 }
 
 impl Service {
-    /// Opens the socket `socket`, which has no name in any file system.
-    pub fn new(socket: &str, token: u128, seating: Seating) -> io::Result<Self> {
+    /// Opens the socket `socket`, which has no name in any file system. `files`: how many may be open beside
+    /// those of the ranks.
+    pub fn new(socket: &str, token: u128, seating: Seating, files: usize) -> io::Result<Self> {
         let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(socket)?)?;
         listener.set_nonblocking(true)?;
         Ok(Service {
@@ -183,6 +186,7 @@ impl Service {
             seats: seating.numbers.iter().map(|_| Seat::default()).collect(),
             seating,
             strangers: Vec::new(),
+            spare: SPARE_STRANGERS.min(files),
             gatherings: HashMap::new(),
             events: Vec::new(),
         })
@@ -261,7 +265,7 @@ impl Service {
                 connection.fill();
                 self.greet(connection);
             }
-            if self.strangers.len() > self.seats.len() + SPARE_STRANGERS {
+            if self.strangers.len() > self.seats.len() + self.spare {
                 self.strangers.remove(0);
             }
         }
@@ -405,7 +409,7 @@ mod tests {
         let numbers: Vec<u32> = (0..ranks).collect();
         let seating = Seating { numbers, size: ranks as usize, nodes: vec![(0, ranks)] };
         let name = format!("weft-test-{}", std::process::id());
-        let mut service = Service::new(&name, 7, seating).unwrap();
+        let mut service = Service::new(&name, 7, seating, 1000).unwrap();
         let address = SocketAddr::from_abstract_name(&name).unwrap();
         let come = |frame: Option<Frame>| {
             let mut stream = UnixStream::connect_addr(&address).unwrap();

@@ -27,7 +27,7 @@ use crate::failure::Cause;
 use crate::inherited::Inheritance;
 use crate::options::Options;
 use crate::output::{Sink, Stream, unwritten};
-use crate::service::{Door, SPARE_STRANGERS, Seating, Service, stranded};
+use crate::service::{Door, Seating, Service, stranded};
 use crate::spawn;
 use crate::{complain, cores, hang, processes};
 
@@ -138,22 +138,25 @@ pub fn become_supervisor() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Raises this process's limit on open files as far as it may be, or says that it does not suffice for
-/// `count` of `what`, which need so many.
+/// Files that a supervisor or the front has open, whatever the job.
+const OWN_FILES: u64 = 32;
+
+/// Raises this process's limit on open files as far as it may be; how many it leaves beside those that `count` of
+/// `what` need, or an error if it does not suffice for them.
 pub fn raise_files(
     inheritance: Inheritance,
     needed: usize,
     what: &str,
     count: usize,
-) -> std::io::Result<()> {
-    let (hard, needed) = (inheritance.files.1, needed as u64 + 64);
+) -> std::io::Result<usize> {
+    let (hard, needed) = (inheritance.files.1, needed as u64 + OWN_FILES);
     let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
-    if needed <= hard {
-        return Ok(());
-    }
-    Err(std::io::Error::other(format!(
-        "{count} {what} need {needed} open files, and the limit is {hard}; raise it (ulimit -Hn), or start fewer"
-    )))
+    let left = hard.checked_sub(needed).ok_or_else(|| {
+        std::io::Error::other(format!(
+            "{count} {what} need {needed} open files, and the limit is {hard}; raise it (ulimit -Hn), or start fewer"
+        ))
+    })?;
+    Ok(usize::try_from(left).unwrap_or(usize::MAX))
 }
 
 /// Standard output or error, for the whole life of the process.
@@ -171,9 +174,9 @@ impl Supervisor {
         inheritance: Inheritance,
     ) -> std::io::Result<Self> {
         become_supervisor()?;
-        // Two pipes and a connection each, and whoever has not said yet which rank it is.
+        // Two pipes and a connection each.
         let ranks = part.ranks.len();
-        raise_files(inheritance, 4 * ranks + SPARE_STRANGERS, "ranks on this host", ranks)?;
+        let left = raise_files(inheritance, 4 * ranks, "ranks on this host", ranks)?;
         control.set_nonblocking(true)?;
         let mut set = SigSet::empty();
         set.add(Signal::SIGCHLD);
@@ -186,7 +189,7 @@ impl Supervisor {
             Some(above) => Sink::remote(above.uplink.clone(), error, numbers.clone().into()),
         };
         let clock = Clock::new();
-        let service = Service::new(socket, *token, seating).map_err(|error| {
+        let service = Service::new(socket, *token, seating, left).map_err(|error| {
             let text = format!("what serves {} ranks: {}", numbers.len(), explain(&error));
             std::io::Error::new(error.kind(), text)
         })?;

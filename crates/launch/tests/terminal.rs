@@ -8,7 +8,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-use common::{Job, eventually, mark, marked, mpiexec};
+use common::{Job, eventually, mark, marked, mpiexec, mpiexec_here};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::pty::openpty;
 use nix::sys::signal::Signal;
@@ -102,7 +102,7 @@ fn suspend_key_stops_the_job_until_the_shell_continues_it() {
 fn a_terminal_that_goes_away_takes_the_job_with_it() {
     let mark = mark("hangup");
     let line = ["-n", "2", "sh", "-c", "echo ready; sleep 1000", &mark];
-    let (mut child, mut terminal) = in_terminal(&mut mpiexec(&line));
+    let (mut child, mut terminal) = in_terminal(&mut mpiexec_here(&line));
     Job::wait_for(&mut terminal, "ready\r\nready\r\n");
     drop(terminal);
     assert_eq!(child.0.wait().unwrap().signal(), Some(Signal::SIGHUP as i32));

@@ -17,13 +17,20 @@ use nix::unistd::Pid;
 /// Longest time that anything here may take, on a machine with much else to do.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// `mpiexec` with these arguments; `RANK` stands for the program that talks to it.
+/// `mpiexec` with these arguments; `RANK` stands for the program that talks to it. In a group of its own: where nobody
+/// in the session minds the group of the tests (a service, a runner of tests), the system hangs it up as a whole when
+/// a supervisor ends while something in it is stopped, as tests do.
 pub fn mpiexec(line: &[&str]) -> Command {
+    let mut command = mpiexec_here(line);
+    command.process_group(0);
+    command
+}
+
+/// The same in this group, for what leaves it by itself.
+pub fn mpiexec_here(line: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mpiexec"));
     command.args(line.iter().map(|&word| if word == "RANK" { rank() } else { word.into() }));
-    // In a group of its own: where nobody in the session minds the group of the tests (a service, a runner of tests),
-    // the system hangs it up as a whole when a supervisor ends while something in it is stopped, as tests do.
-    command.env_remove("WEFT_TIMEOUT").stdin(Stdio::null()).process_group(0);
+    command.env_remove("WEFT_TIMEOUT").stdin(Stdio::null());
     // A test in the background of a script ignores what interrupts a job.
     let heed = || {
         for ignored in [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP] {
