@@ -1,9 +1,9 @@
 //! Intercommunicators: two groups that talk to each other (MPI 5.0, section 7.6).
 //!
 //! ```text
-//!   local  0 ─ 1 ─ 2          0 ─ 1   remote        1. each group tells its leader who has no room
-//!          leader L <────────> leader R             2. the leaders exchange that, numbers, and lists of members
-//!            v v v              v                   3. each tells its group
+//!   local  0 ─ 1 ─ 2          0 ─ 1   remote        1. the leaders exchange numbers and lists of members
+//!          leader L <────────> leader R             2. each tells its group
+//!            v v v              v                   3. each group tells its leader who has no room; as 1 and 2
 //! ```
 
 use crate::agreement::{Agreement, Making, Means, Name};
@@ -104,24 +104,26 @@ async fn introduced<F: Fabric>(
 ) -> Result<Rc<Comm<F>>, Error> {
     let me = group.rank_of(engine.rank() as u32).expect("only members call");
     let (within, members) = (Agreement::new(&engine, local), group.ranks());
-    let (means, refusal) = engine.means();
-    let means = within.largest(members, (leader, me), means.0).await?;
-    let mut said = Vec::new();
-    if let Some(Meeting { name, other }) = meeting.filter(|_| me == leader) {
-        let there = Agreement::new(&engine, name);
-        let id = engine.new_context();
-        let list = members.iter().flat_map(|rank| rank.to_le_bytes());
-        let head = [id, means].map(u64::to_le_bytes);
-        let told = there.tell(other, &head.concat().into_iter().chain(list).collect::<Vec<_>>());
-        said = there.hear(other).await?;
+    let there = meeting.filter(|_| me == leader);
+    let there = there.map(|Meeting { name, other }| (Agreement::new(&engine, name), other));
+    let exchange = async |mine: &[u8]| -> Result<Vec<u8>, Error> {
+        let Some((there, other)) = &there else { return Ok(Vec::new()) };
+        let told = there.tell(*other, mine);
+        let said = there.hear(*other).await?;
         there.left(told).await?;
-        let [theirs, other_means] = numbers(&said)?;
-        let head = [id.max(theirs), means.max(other_means)].map(u64::to_le_bytes);
-        said[..16].copy_from_slice(head.as_flattened());
+        Ok(said)
+    };
+    // Before anything is asked within the group: who names another leader than the others is found out here, too.
+    let id = if there.is_some() { engine.new_context() } else { 0 };
+    let list: Vec<u8> = members.iter().flat_map(|rank| rank.to_le_bytes()).collect();
+    let mut said = exchange(&[&id.to_le_bytes()[..], &list].concat()).await?;
+    if there.is_some() {
+        let [theirs] = numbers(&said)?;
+        said[..8].copy_from_slice(&id.max(theirs).to_le_bytes());
     }
     let said = within.broadcast(members, (leader, me), said).await?;
-    let [id, means] = numbers(&said)?;
-    let (list, _) = said[16..].as_chunks();
+    let [id] = numbers(&said)?;
+    let (list, _) = said[8..].as_chunks();
     let remote = Group::new(list.iter().map(|rank| u32::from_le_bytes(*rank)).collect::<Vec<_>>());
     let both = group.intersection(&remote);
     if let Some(twice) = both.ranks().first() {
@@ -129,6 +131,15 @@ async fn introduced<F: Fabric>(
             format!("process {twice} of the world is in both groups, which must be disjoint");
         return Err(Error::new(class::GROUP, text));
     }
+    let (means, refusal) = engine.means();
+    let mut means = within.largest(members, (leader, me), means.0).await?;
+    let theirs = exchange(&means.to_le_bytes()).await?;
+    if there.is_some() {
+        let [theirs] = numbers(&theirs)?;
+        means = means.max(theirs);
+    }
+    let said = within.broadcast(members, (leader, me), means.to_le_bytes().to_vec()).await?;
+    let [means] = numbers(&said)?;
     let lean = Means(means).settle(refusal)?;
     Ok(Comm::agreed(&engine, (id, lean), group, Some(remote)))
 }
