@@ -16,7 +16,7 @@
 
 use crate::endpoint::Endpoint;
 use crate::envelope::{Envelope, Kind, Words};
-use crate::matching::Matched;
+use crate::matching::{Matched, Seen};
 use crate::receive::Want;
 use crate::request::{RequestId, Stage};
 use crate::send::{Mode, Outcome, Target};
@@ -160,13 +160,17 @@ impl<F: Fabric> Endpoint<F> {
         }
     }
 
-    /// Drops what a receive would take, as long as it is void.
-    pub(crate) fn drop_all_void(&self, state: &mut State, want: &Want) {
-        while let Some((peer, request)) =
-            state.matching.word_of(want.context, want.source, want.tag)
-            && self.turn_word(state, peer, request, CANCELLED, DROPPED) == Ok(CANCELLED)
-            && let Some(matched) = state.matching.take(want.context, want.source, want.tag)
-        {
+    /// The first message that a receive would take and that is not void.
+    pub(crate) fn peek_valid(&self, state: &mut State, want: &Want) -> Option<Seen> {
+        loop {
+            let seen = state.matching.peek(want.context, want.source, want.tag)?;
+            let void = seen.word.is_some_and(|(peer, request)| {
+                self.turn_word(state, peer, request, CANCELLED, DROPPED) == Ok(CANCELLED)
+            });
+            if !void {
+                return Some(seen);
+            }
+            let matched = state.matching.take(want.context, want.source, want.tag)?;
             self.drop_void(state, matched);
         }
     }

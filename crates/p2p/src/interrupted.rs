@@ -17,7 +17,7 @@ use crate::envelope::{Envelope, Kind, Words};
 use crate::request::{RequestId, Stage, Status};
 use crate::send::waiting;
 use crate::state::State;
-use crate::written;
+use crate::{shelf, written};
 use weft_fabric::{Fabric, Glance, Key, Message, Region, RemoteAddr, Sge};
 
 impl<F: Fabric> Endpoint<F> {
@@ -72,8 +72,11 @@ impl<F: Fabric> Endpoint<F> {
         let Some(e) = Envelope::decode(message.head) else { return Glance::Left };
         let started = match e.kind {
             Kind::Rts => match state.matching.find_posted(e.context, e.rank, e.tag) {
-                // Whether it is void, the helper finds out.
-                Some(index) => !e.word && self.start_read(state, index, message, e),
+                // Whether it is void, the helper finds out, and it follows what is still being put on the shelf.
+                Some(index) => {
+                    let plain = !e.word && !shelf::is_shelved(e.request);
+                    plain && self.start_read(state, index, message, e)
+                }
                 None => return Glance::Left,
             },
             Kind::Eager | Kind::EagerSync => {

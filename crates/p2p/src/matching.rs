@@ -32,6 +32,18 @@ pub struct Matched {
     pub(crate) body: Option<Body>,
 }
 
+/// What a probe finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// Sender's rank in the communicator.
+    pub rank: u32,
+    pub tag: Tag,
+    /// Length of the message in bytes.
+    pub len: u64,
+    /// Peer and request, if a word says whether the message is void.
+    pub word: Option<(usize, u32)>,
+}
+
 /// What came with an envelope.
 pub enum Body {
     /// The payload.
@@ -145,24 +157,9 @@ impl Matching {
         self.arrived.keep(arrival)
     }
 
-    /// Rank, tag and length in bytes of the first message that a receive would take.
-    pub fn peek(
-        &mut self,
-        context: Context,
-        source: Source,
-        tag: Option<Tag>,
-    ) -> Option<(u32, Tag, u64)> {
+    /// The first message that a receive would take.
+    pub fn peek(&mut self, context: Context, source: Source, tag: Option<Tag>) -> Option<Seen> {
         self.arrived.peek(context, source, tag)
-    }
-
-    /// Peer and request of the message that [`Matching::peek`] finds, if a word says whether it is void.
-    pub fn word_of(
-        &mut self,
-        context: Context,
-        source: Source,
-        tag: Option<Tag>,
-    ) -> Option<(usize, u32)> {
-        self.arrived.word_of(context, source, tag)
     }
 
     /// Takes the first message that a receive matches.

@@ -2,7 +2,7 @@
 
 use crate::endpoint::Endpoint;
 use crate::envelope::{Context, Envelope, Kind, Source, Tag, eager_word};
-use crate::matching::{Arrival, Body, Matched};
+use crate::matching::{Arrival, Body, Matched, Seen};
 use crate::request::{RequestId, Stage, Status};
 use crate::state::State;
 use weft_fabric::{Fabric, Fault, RemoteAddr, Sge, Work};
@@ -109,8 +109,7 @@ impl<F: Fabric> Endpoint<F> {
     /// Source, tag and length of the message that a receive would take now.
     pub fn probe(&self, want: &Want) -> Option<Status> {
         let state = &mut *self.state.borrow_mut();
-        self.drop_all_void(state, want);
-        let (rank, tag, len) = state.matching.peek(want.context, want.source, want.tag)?;
+        let Seen { rank, tag, len, .. } = self.peek_valid(state, want)?;
         Some(Status { source: rank as i32, tag, bytes: len, ..Status::default() })
     }
 

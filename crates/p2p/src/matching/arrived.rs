@@ -1,7 +1,7 @@
 //! Messages that came before their receive.
 
 use super::chains::{Chains, Hash};
-use super::{Arrival, Body, Matched};
+use super::{Arrival, Body, Matched, Seen};
 use crate::envelope::{Context, Kind, Source, Tag};
 use crate::slab::{NONE, Slab};
 use weft_fabric::{Key, RemoteAddr};
@@ -294,28 +294,17 @@ impl Messages {
         })
     }
 
-    /// Rank, tag and length in bytes of the first message that a receive would take.
+    /// The first message that a receive would take.
     pub(super) fn peek(
         &mut self,
         context: Context,
         source: Source,
         tag: Option<Tag>,
-    ) -> Option<(u32, Tag, u64)> {
+    ) -> Option<Seen> {
         let found = self.find(context, source, tag)?;
         let u = &self.slots[found];
-        Some((u.rank, u.tag, u.len()))
-    }
-
-    /// Peer and request of the first message that a receive would take, if a word says whether it is void.
-    pub(super) fn word_of(
-        &mut self,
-        context: Context,
-        source: Source,
-        tag: Option<Tag>,
-    ) -> Option<(usize, u32)> {
-        let found = self.find(context, source, tag)?;
-        let u = &self.slots[found];
-        (u.len_kind & WORD != 0).then_some((u.peer as usize, u.request))
+        let word = (u.len_kind & WORD != 0).then_some((u.peer as usize, u.request));
+        Some(Seen { rank: u.rank, tag: u.tag, len: u.len(), word })
     }
 
     /// Takes the first message that a receive matches.

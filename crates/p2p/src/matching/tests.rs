@@ -1,4 +1,8 @@
 use super::*;
+
+fn seen(rank: u32, tag: Tag, len: u64) -> Option<Seen> {
+    Some(Seen { rank, tag, len, word: None })
+}
 use weft_fabric::Key;
 
 fn arrival(context: u64, rank: u32, tag: Tag, request: u32) -> Arrival {
@@ -43,7 +47,7 @@ fn messages_are_taken_in_the_order_of_arrival() {
     m.keep(arrival(1, 4, 8, 2));
     m.keep(arrival(1, 4, 7, 3));
     let c = Context(1);
-    assert_eq!(m.peek(c, Source::Any, None), Some((4, 7, 10)));
+    assert_eq!(m.peek(c, Source::Any, None), seen(4, 7, 10));
     assert_eq!(m.take(c, one(4), Some(8)).unwrap().request, 2);
     assert_eq!(m.take(c, one(4), Some(7)).unwrap().request, 0);
     assert_eq!(m.take(c, Source::Any, Some(7)).unwrap().request, 1);
@@ -237,7 +241,7 @@ fn unexpected_messages_are_found_in_any_order() {
         is_linear(&format!("tags of {what}, last first"), |n| {
             let mut m = keep(n, &by_tag);
             for i in (0..n).rev() {
-                assert_eq!(m.peek(c, from, Some(i as Tag)), Some((2, i as Tag, 10)));
+                assert_eq!(m.peek(c, from, Some(i as Tag)), seen(2, i as Tag, 10));
                 assert_eq!(m.take(c, from, Some(i as Tag)).unwrap().request, i);
             }
             m.passed() / 2
