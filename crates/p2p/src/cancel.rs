@@ -80,7 +80,7 @@ impl<F: Fabric> Endpoint<F> {
         let Some(region) = state.cancels.chunks.get(chunk) else { return false };
         region.local.part(offset, 8).fill(&OPEN.to_ne_bytes());
         let at = region.remote;
-        let known = &mut state.peer(self, peer).cancels;
+        let known = state.peer(self, peer).cancels.get_or_insert_default();
         if known.told & 1 << chunk == 0 {
             known.told |= 1 << chunk;
             let mut words = Words::new(&at.words());
@@ -103,7 +103,7 @@ impl<F: Fabric> Endpoint<F> {
         let at = RemoteAddr::from_words(Words::read::<4>(p).ok_or(WHAT)?);
         let entry = state.peer(self, peer);
         let near = entry.near;
-        let theirs = &mut entry.cancels.theirs;
+        let theirs = &mut entry.cancels.get_or_insert_default().theirs;
         // In any order: the first message that a chunk is used for brings it.
         let chunk = e.request as usize;
         if !near || chunk >= CHUNKS {
@@ -141,7 +141,8 @@ impl<F: Fabric> Endpoint<F> {
         to: u64,
     ) -> Result<u64, Fault> {
         let (chunk, offset) = place(request);
-        match state.peer(self, peer).cancels.theirs.get(chunk) {
+        let known = state.peer(self, peer).cancels.as_ref();
+        match known.and_then(|known| known.theirs.get(chunk)) {
             Some(at) if *at != RemoteAddr::default() => {
                 self.swap(peer, at.offset(offset as u64), from, to)
             }

@@ -24,7 +24,7 @@ pub struct Peer {
     pub owed: u64,
     pub told: u64,
     /// Where words of sends are that may be cancelled.
-    pub cancels: Known,
+    pub cancels: Option<Box<Known>>,
 }
 
 impl Peer {

@@ -17,7 +17,9 @@ use std::sync::LazyLock;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use weft_collective::Reduce;
+use weft_datatype::{Basic, Predefined};
 use weft_fabric::{Cause, Fabric, Fault, Sge};
+use weft_process::Buffer;
 
 /// What instants are counted from in messages between the ranks of this process.
 static BASE: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -100,11 +102,19 @@ impl<F: Fabric> Rank<F> {
     async fn largest(&self, mine: Pair) -> Result<Pair, Error> {
         let memory = self.real(16);
         write_pair(memory.all(), mine);
-        let buffer = self.bytes(memory.all());
+        // Numbers, not bytes: algorithms may cut between them.
+        let number = Predefined::new().of(INT64).clone();
+        let buffer = Buffer::over(memory.all(), number);
         self.aside.allreduce(None, buffer, Rc::new(Larger)).await?;
         Ok(read_pair(memory.all()))
     }
 }
+
+/// MPI_INT64_T.
+const INT64: Basic = match Basic::of_handle(0x258) {
+    Some(basic) => basic,
+    None => panic!("a predefined type"),
+};
 
 /// A dissemination: what everybody has heard of goes round in doubling distances. The peers of its
 /// rounds differ, so that one's next meeting is not taken for this one.
@@ -127,19 +137,24 @@ fn write_pair(to: Sge, pair: Pair) {
 }
 
 fn read_pair(from: Sge) -> Pair {
-    [0, 8].map(|at| {
-        let mut bytes = [0; 8];
-        from.part(at, 8).read(&mut bytes);
-        i64::from_ne_bytes(bytes)
-    })
+    [0, 8].map(|at| read(from, at))
 }
 
-/// The larger of two pairs, number by number.
+fn read(from: Sge, at: usize) -> i64 {
+    let mut bytes = [0; 8];
+    from.part(at, 8).read(&mut bytes);
+    i64::from_ne_bytes(bytes)
+}
+
+/// The larger numbers of two lists.
 struct Larger;
 
 impl Reduce for Larger {
     fn combine(&self, left: Sge, right: Sge) {
-        write_pair(right, larger(read_pair(left), read_pair(right)));
+        for at in (0..right.len()).step_by(8) {
+            let number = read(left, at).max(read(right, at));
+            right.part(at, 8).fill(&number.to_ne_bytes());
+        }
     }
 
     fn commutes(&self) -> bool {
