@@ -45,12 +45,11 @@ pub struct Counters {
 struct Word {
     at: NonNull<AtomicU64>,
     watch: Cell<u64>,
-    adopted: bool,
 }
 
 impl Word {
     fn new(at: NonNull<AtomicU64>, adopted: bool) -> Word {
-        Word { at, watch: Cell::new(NOBODY), adopted }
+        Word { at, watch: Cell::new(if adopted { ADOPTED } else { NOBODY }) }
     }
 
     fn word(&self) -> &AtomicU64 {
@@ -61,6 +60,8 @@ impl Word {
 
 /// The value that no counter reaches.
 const NOBODY: u64 = u64::MAX;
+/// The same of a word that is advanced by peers, and not by [`Counters::add`].
+const ADOPTED: u64 = u64::MAX - 1;
 
 impl Counters {
     pub fn new() -> Counters {
@@ -168,7 +169,7 @@ impl Counters {
     /// done, for an adopted word: peers write that, and only a look tells.
     pub fn watch(&self, counter: Counter, target: u64) -> bool {
         let word = self.word(counter);
-        if word.adopted {
+        if word.watch.get() == ADOPTED {
             return false;
         }
         let mut reached = self.reached.borrow_mut();

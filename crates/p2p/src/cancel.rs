@@ -45,13 +45,15 @@ fn place(request: u32) -> (usize, usize) {
 pub struct Cancels {
     chunks: Vec<Region>,
     void: std::collections::VecDeque<u32>,
+    /// Of the few peers that such sends go to, or come from.
+    known: std::collections::BTreeMap<usize, Known>,
     /// What is being sent may be cancelled.
     pub asked: bool,
 }
 
 /// What is known of a peer's words and what it knows of ours.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
+struct Known {
     theirs: Vec<RemoteAddr>,
     told: u64,
 }
@@ -80,7 +82,7 @@ impl<F: Fabric> Endpoint<F> {
         let Some(region) = state.cancels.chunks.get(chunk) else { return false };
         region.local.part(offset, 8).fill(&OPEN.to_ne_bytes());
         let at = region.remote;
-        let known = state.peer(self, peer).cancels.get_or_insert_default();
+        let known = state.cancels.known.entry(peer).or_default();
         if known.told & 1 << chunk == 0 {
             known.told |= 1 << chunk;
             let mut words = Words::new(&at.words());
@@ -101,9 +103,8 @@ impl<F: Fabric> Endpoint<F> {
     ) -> Outcome {
         const WHAT: &str = "place of words";
         let at = RemoteAddr::from_words(Words::read::<4>(p).ok_or(WHAT)?);
-        let entry = state.peer(self, peer);
-        let near = entry.near;
-        let theirs = &mut entry.cancels.get_or_insert_default().theirs;
+        let near = state.peer(self, peer).near;
+        let theirs = &mut state.cancels.known.entry(peer).or_default().theirs;
         // In any order: the first message that a chunk is used for brings it.
         let chunk = e.request as usize;
         if !near || chunk >= CHUNKS {
@@ -141,7 +142,7 @@ impl<F: Fabric> Endpoint<F> {
         to: u64,
     ) -> Result<u64, Fault> {
         let (chunk, offset) = place(request);
-        let known = state.peer(self, peer).cancels.as_ref();
+        let known = state.cancels.known.get(&peer);
         match known.and_then(|known| known.theirs.get(chunk)) {
             Some(at) if *at != RemoteAddr::default() => {
                 self.swap(peer, at.offset(offset as u64), from, to)

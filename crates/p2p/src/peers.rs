@@ -2,7 +2,6 @@
 //!
 //! An open table by a hash of the rank, a power of two long and at most three quarters full.
 
-use crate::cancel::Known;
 use crate::shelf;
 
 /// What is known of one peer. Made at first use.
@@ -23,8 +22,6 @@ pub struct Peer {
     /// Its eager bytes released here, and how many of them it was told of.
     pub owed: u64,
     pub told: u64,
-    /// Where words of sends are that may be cancelled.
-    pub cancels: Option<Box<Known>>,
 }
 
 impl Peer {

@@ -10,7 +10,7 @@ use crate::slab::NONE;
 use std::cell::Cell;
 
 /// Ends before there are many slots.
-const FIRST: usize = 16;
+const FIRST: usize = 4;
 
 #[derive(Debug, Clone, Copy)]
 struct Pair {
