@@ -20,9 +20,7 @@ use weft_rma::{Atomics, Change, Ending, Memory, Options as WindowOptions, Spot, 
 const LEN: usize = 12_000;
 const EPOCHS: u64 = 6;
 /// Programs; each runs with all rails, and again with one that dies.
-const SEEDS: u64 = 60;
-/// At least so many of the deaths hit something under way.
-const HITS: u64 = 15;
+const SEEDS: u64 = 40;
 
 #[derive(Debug, Clone, Copy)]
 enum Epoch {
@@ -179,7 +177,8 @@ fn deaths(rng: &mut Rng, ranks: usize, end: Picoseconds) -> (usize, Vec<(Picosec
     let mut nodes: Vec<usize> = (0..ranks).collect();
     rng.shuffle(&mut nodes);
     nodes.truncate(rng.usize(1..=ranks));
-    let kill = |node| (rng.u64(end / 20..end), Death::Rail { node, rail });
+    // Neither while the window is made nor while it is freed: nothing of an epoch is under way then.
+    let kill = |node| (rng.u64(end / 5..end * 9 / 10), Death::Rail { node, rail });
     (rail, nodes.into_iter().map(kill).collect())
 }
 
@@ -216,7 +215,7 @@ fn a_rail_that_dies_in_an_epoch_loses_no_byte() {
         // What was under way comes again only after the detection of the death.
         repeated += u64::from(outcome.end() > alive.end() + 900 * MICROSECOND);
     }
-    assert!(repeated >= HITS, "only {repeated} of {SEEDS} deaths hit something under way");
+    assert!(repeated >= SEEDS / 3, "only {repeated} of {SEEDS} deaths hit something under way");
 }
 
 // ---- the end of an epoch ----------------------------------------------------------------------------
