@@ -13,8 +13,8 @@ use weft_bootstrap::limits::explain;
 use weft_bootstrap::{Bootstrap, OnNode};
 use weft_fabric::wait::{Sleep, WaitPolicy};
 use weft_fabric::{
-    Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, Glance, GroupId,
-    Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words, Work,
+    Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric, Fault, Flag, Glance,
+    GroupId, Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words, Work,
 };
 use weft_fabric_fault::Faulty;
 use weft_fabric_join::Joined;
@@ -210,6 +210,7 @@ impl Fabric for Node {
         fn rank(&self) -> usize;
         fn size(&self) -> usize;
         fn capabilities(&self, peer: usize) -> Capabilities;
+        fn copies(&self) -> &Copies;
         fn node(&self, peer: usize) -> usize;
         fn same_arithmetic(&self) -> bool;
         fn now(&self) -> Instant;

@@ -11,8 +11,8 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use weft_fabric::wait::{Sleep, Token};
 use weft_fabric::{
-    Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId, Head,
-    Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
+    Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId,
+    Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
 };
 
 /// A fabric with faults.
@@ -137,6 +137,10 @@ impl<F: Fabric> Fabric for Faulty<F> {
 
     fn size(&self) -> usize {
         self.inner.size()
+    }
+
+    fn copies(&self) -> &Copies {
+        self.inner.copies()
     }
 
     fn capabilities(&self, peer: usize) -> Capabilities {

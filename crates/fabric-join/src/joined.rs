@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use weft_fabric::wait::Sleep;
 use weft_fabric::{
-    Capabilities, Cause, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, Glance,
-    GroupId, Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words, Work,
+    Capabilities, Cause, Completion, Copies, Counter, Counters, Datagram, Fabric, Fault, Flag,
+    Glance, GroupId, Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words, Work,
 };
 
 /// Which fabric reaches a rank.
@@ -124,6 +124,10 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
 
     fn size(&self) -> usize {
         self.places.len()
+    }
+
+    fn copies(&self) -> &Copies {
+        self.near.copies()
     }
 
     fn capabilities(&self, peer: usize) -> Capabilities {

@@ -21,8 +21,8 @@ use std::time::Duration;
 use weft_bootstrap::Bootstrap;
 use weft_fabric::wait::{Doorbell, Order, Sleep, Token, WaitPolicy, place};
 use weft_fabric::{
-    Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, Glance, GroupId,
-    Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words,
+    Capabilities, Completion, Copies, CopyModel, Counter, Counters, Datagram, Fabric, Fault, Flag,
+    Glance, GroupId, Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words,
 };
 
 /// What may be chosen about a [`Shm`].
@@ -59,6 +59,7 @@ impl Default for Options {
 pub struct Shm {
     pub(crate) rank: usize,
     pub(crate) counters: Rc<Counters>,
+    pub(crate) copies: Copies,
     pub(crate) peers: Box<[Peer]>,
     /// Where [`Fabric::receive`] from anybody looks first.
     pub(crate) turn: Cell<usize>,
@@ -134,6 +135,7 @@ impl Shm {
         Ok(Shm {
             rank,
             counters,
+            copies: Copies::new(Arc::new(CopyModel::GENERIC)),
             peers,
             turn: Cell::new(0),
             backlogged: RefCell::default(),
@@ -272,6 +274,10 @@ impl Fabric for Shm {
 
     fn size(&self) -> usize {
         self.peers.len()
+    }
+
+    fn copies(&self) -> &Copies {
+        &self.copies
     }
 
     fn capabilities(&self, peer: usize) -> Capabilities {

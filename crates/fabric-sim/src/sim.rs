@@ -12,8 +12,8 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use weft_fabric::wait::{Doorbell, Sleep};
 use weft_fabric::{
-    Capabilities, Cause, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, Glance,
-    GroupId, Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
+    Capabilities, Cause, Completion, Copies, Counter, Counters, Datagram, Fabric, Fault, Flag,
+    Glance, GroupId, Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
 };
 
 /// A rank of a simulated cluster. Cheap to clone.
@@ -21,6 +21,8 @@ use weft_fabric::{
 pub struct Sim {
     state: Rc<RefCell<State>>,
     counters: Rc<Counters>,
+    /// The same for all ranks: nobody's time depends on what was seen.
+    copies: Rc<Copies>,
     rank: usize,
     size: usize,
 }
@@ -38,7 +40,8 @@ impl Sim {
     pub(crate) fn new(state: &Rc<RefCell<State>>, rank: usize) -> Sim {
         let counters = state.borrow().rest[rank].counters.clone();
         let size = state.borrow().ranks.len();
-        Sim { state: state.clone(), counters, rank, size }
+        let copies = state.borrow().copies.clone();
+        Sim { state: state.clone(), counters, copies, rank, size }
     }
 
     pub(crate) fn state(&self) -> RefMut<'_, State> {
@@ -222,6 +225,10 @@ impl Fabric for Sim {
 
     fn same_arithmetic(&self) -> bool {
         !self.look().machine.mixed_arithmetic
+    }
+
+    fn copies(&self) -> &Copies {
+        &self.copies
     }
 
     fn capabilities(&self, peer: usize) -> Capabilities {

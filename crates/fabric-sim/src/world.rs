@@ -20,7 +20,8 @@ use crate::trace::{Activity, Span, Trace};
 use crate::units::Picoseconds;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
-use weft_fabric::{Counters, Fault, GroupId, Staging, StagingPool};
+use std::sync::Arc;
+use weft_fabric::{Copies, CopyModel, Counters, Fault, GroupId, Staging, StagingPool};
 
 /// Numbers of events from here on are ranks to be polled.
 pub(crate) const POLLS: u32 = 1 << (NUMBER_BITS - 1);
@@ -103,6 +104,7 @@ pub(crate) struct State {
     /// Of ranks whose threads are over.
     pub host_counts: BTreeMap<usize, HostCounts>,
     pub machine: Rc<Machine>,
+    pub copies: Rc<Copies>,
     pub prices: Prices,
     pub options: Options,
     pub pool: StagingPool,
@@ -152,6 +154,7 @@ impl State {
             host_counts: BTreeMap::new(),
             prices: Prices::of(&machine),
             machine,
+            copies: Rc::new(Copies::new(Arc::new(CopyModel::GENERIC))),
             pool: StagingPool::default(),
             options,
         };

@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 use weft_bootstrap::Bootstrap;
 use weft_fabric::wait::Sleep;
 use weft_fabric::{
-    Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, Glance, GroupId,
-    Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge,
+    Capabilities, Completion, Copies, CopyModel, Counter, Counters, Datagram, Fabric, Fault, Flag,
+    Glance, GroupId, Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge,
 };
 
 /// Longest sleep while a greeting waits for its answer.
@@ -40,6 +40,7 @@ pub struct Verbs {
     state: RefCell<State>,
     core: Core,
     sleeper: Arc<Sleeper>,
+    copies: Copies,
 }
 
 // SAFETY: what is not `Send` by itself are pointers to registered memory and to objects of
@@ -77,7 +78,9 @@ impl Verbs {
         if !core.options.keepalive.is_zero() {
             sleeper.set_limit(core.options.keepalive / 2);
         }
-        Ok(Verbs { state: RefCell::new(state), core, sleeper: Arc::new(sleeper) })
+        // Ranks of one machine share memory by another fabric; this one goes through the adapter.
+        let copies = Copies::new(Arc::new(CopyModel::GENERIC));
+        Ok(Verbs { state: RefCell::new(state), core, sleeper: Arc::new(sleeper), copies })
     }
 
     /// Says in words what [`Fabric::fault`] is about: the peer, its host, how long was tried, and
@@ -229,6 +232,10 @@ impl Fabric for Verbs {
 
     fn same_arithmetic(&self) -> bool {
         self.core.same_arithmetic
+    }
+
+    fn copies(&self) -> &Copies {
+        &self.copies
     }
 
     fn capabilities(&self, peer: usize) -> Capabilities {

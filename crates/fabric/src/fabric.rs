@@ -1,8 +1,8 @@
 //! The trait itself.
 
 use crate::{
-    Capabilities, Cause, Counter, Counters, Datagram, Fault, Flag, Glance, GroupId, Head, Message,
-    Posted, Region, RemoteAddr, RemoteFlag, Sge, Words, wait::Sleep,
+    Capabilities, Cause, Copies, Counter, Counters, Datagram, Fault, Flag, Glance, GroupId, Head,
+    Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words, wait::Sleep,
 };
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -54,6 +54,9 @@ pub trait Fabric: 'static {
         let _ = peer;
         0
     }
+
+    /// What it costs to move bytes between this rank and others of its machine.
+    fn copies(&self) -> &Copies;
 
     /// All processes compute with the same arithmetic: the same operands give the same bits.
     fn same_arithmetic(&self) -> bool {

@@ -15,6 +15,7 @@
 mod afar;
 pub mod block;
 mod capabilities;
+mod copies;
 mod counter;
 mod fabric;
 mod fault;
@@ -30,6 +31,7 @@ mod staging;
 pub mod wait;
 
 pub use capabilities::Capabilities;
+pub use copies::{By, Copies, CopyModel, Distance};
 pub use counter::{Counter, Counters, Until, until, until_any};
 pub use fabric::{Completion, Fabric, Work};
 pub use fault::{Cause, Fault};

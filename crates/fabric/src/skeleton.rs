@@ -20,8 +20,8 @@
 use crate::block::Block;
 use crate::wait::{Doorbell, Sleep};
 use crate::{
-    Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId, Head,
-    Message, Posted, Region, RemoteAddr, RemoteFlag, Sge,
+    Capabilities, Completion, Copies, CopyModel, Counter, Counters, Datagram, Fabric, Fault, Flag,
+    GroupId, Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge,
 };
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -32,6 +32,7 @@ const SEND_MAX: usize = 4096;
 
 struct Skeleton {
     counters: Counters,
+    copies: Copies,
     doorbell: Arc<Doorbell>,
     /// Messages on their way to ourselves.
     loopback: RefCell<VecDeque<(Head, Box<[u8]>)>>,
@@ -45,6 +46,7 @@ impl Skeleton {
     fn connect() -> Skeleton {
         Skeleton {
             counters: Counters::new(),
+            copies: Copies::new(Arc::new(CopyModel::GENERIC)),
             doorbell: Arc::new(Doorbell::new()),
             loopback: RefCell::default(),
             lent: RefCell::default(),
@@ -64,6 +66,11 @@ impl Fabric for Skeleton {
 
     fn size(&self) -> usize {
         1
+    }
+
+    fn copies(&self) -> &Copies {
+        // A network has nothing to say of it; shared memory measures.
+        &self.copies
     }
 
     fn capabilities(&self, _peer: usize) -> Capabilities {

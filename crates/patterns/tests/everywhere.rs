@@ -250,8 +250,8 @@ mod careless {
     use std::sync::Arc;
     use std::time::Instant;
     use weft_fabric::{
-        Capabilities, Completion, Counter, Counters, Datagram, Fault, Flag, GroupId, Head, Message,
-        Posted, Region, RemoteAddr, RemoteFlag, Sge, StagingPool, Work, wait::Sleep,
+        Capabilities, Completion, Copies, Counter, Counters, Datagram, Fault, Flag, GroupId, Head,
+        Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, StagingPool, Work, wait::Sleep,
     };
 
     pub struct Careless(pub Sim, pub StagingPool);
@@ -276,6 +276,9 @@ mod careless {
         }
         fn capabilities(&self, peer: usize) -> Capabilities {
             self.0.capabilities(peer)
+        }
+        fn copies(&self) -> &Copies {
+            self.0.copies()
         }
         fn now(&self) -> Instant {
             self.0.now()

@@ -17,8 +17,8 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use weft_fabric::wait::{Sleep, Token};
 use weft_fabric::{
-    Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId, Head,
-    Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
+    Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId,
+    Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
 };
 use weft_fabric_sim::{Cluster, Machine, Options, Sim};
 
@@ -277,6 +277,10 @@ impl Fabric for Turns {
 
     fn capabilities(&self, peer: usize) -> Capabilities {
         self.sim.capabilities(peer)
+    }
+
+    fn copies(&self) -> &Copies {
+        self.sim.copies()
     }
 
     fn counters(&self) -> &Counters {

@@ -6,8 +6,8 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 use weft_fabric::wait::Sleep;
 use weft_fabric::{
-    Capabilities, Completion, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId, Head,
-    Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
+    Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId,
+    Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
 };
 use weft_fabric_shm::Shm;
 
@@ -49,6 +49,7 @@ impl Fabric for Counting {
     pass! {
         fn rank() -> usize;
         fn size() -> usize;
+        fn copies() -> &Copies;
         fn capabilities(peer: usize) -> Capabilities;
         fn node(peer: usize) -> usize;
         fn same_arithmetic() -> bool;
