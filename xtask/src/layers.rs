@@ -8,6 +8,7 @@ const LAYERS: &[&[&str]] = &[
     &["weft-client", "weft-settings"],
     &["weft-bootstrap"],
     &["weft-fabric"],
+    &["weft-intranode"],
     &["weft-fabric-shm", "weft-fabric-sim", "weft-fabric-verbs"],
     &["weft-fabric-fault"],
     &["weft-fabric-join"],

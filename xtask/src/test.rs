@@ -211,7 +211,8 @@ fn simulator(tally: &mut Tally) -> Result<(), String> {
 fn loom(tally: &mut Tally) -> Result<(), String> {
     let mut command = cargo();
     command
-        .args(["test", "--release", "-p", "weft-fabric", "-p", "weft-fabric-shm", "--lib", "loom"])
+        .args(["test", "--release", "-p", "weft-fabric", "-p", "weft-intranode"])
+        .args(["-p", "weft-fabric-shm", "--lib", "loom"])
         .env("RUSTFLAGS", "--cfg loom")
         .env("CARGO_TARGET_DIR", crate::root().join("target/loom"));
     let output = tools::captured(&mut command)?;
@@ -220,7 +221,8 @@ fn loom(tally: &mut Tally) -> Result<(), String> {
 }
 
 /// Crates whose tests Miri can run, each kept short by the crate itself.
-const MIRI: &[&str] = &["weft-fabric", "weft-fabric-shm", "weft-datatype", "weft-p2p"];
+const MIRI: &[&str] =
+    &["weft-fabric", "weft-intranode", "weft-fabric-shm", "weft-datatype", "weft-p2p"];
 
 fn miri(tally: &mut Tally) -> Result<(), String> {
     if !tools::have_miri() {

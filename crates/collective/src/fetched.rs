@@ -5,7 +5,7 @@
 //!   show the data;   block by block: read it from the other's memory, combine it in the caches;   meet
 //! ```
 //! Cost: 2 meetings ([`crate::shared`]), the other's data read once, where desks have them written, fetched by line from the
-//! other's cache, and written over there ([`weft_fabric::pace`]). Measured on 2 processors 220 ns apart, us: allreduce of
+//! other's cache, and written over there ([`weft_intranode::staged`]). Measured on 2 processors 220 ns apart, us: allreduce of
 //! 64 KiB 12.7 in slices, of 256 KiB 45; see the algorithms for what it takes so.
 
 use crate::allreduce::in_place::BLOCK;

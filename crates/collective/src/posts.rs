@@ -36,8 +36,9 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use weft_fabric::{
-    Counters, Fabric, Fault, Flag, Region, RemoteAddr, RemoteFlag, Sge, Staging, Work, pace,
+    Counters, Fabric, Fault, Flag, Region, RemoteAddr, RemoteFlag, Sge, Staging, Work,
 };
+use weft_intranode::staged;
 
 /// Numbers that a rank may be ahead of the readers of what it puts down: with the flag the words fill a line.
 const AHEAD: usize = 7;
@@ -271,7 +272,7 @@ impl<F: Fabric> Post<'_, F> {
     pub async fn put_for_all(&self, t: usize, data: Sge) -> Result<(), Fault> {
         let number = self.first + t as u64;
         let at = self.room(number, data.len(), false).await?;
-        self.copy(at, data, pace::is_past_far(data.len()));
+        self.copy(at, data, self.link.endpoint.fabric().copies().is_past_far(data.len()));
         self.made.unread.borrow_mut().push_back((number, Readers::All));
         for reader in self.others() {
             self.tell(number, reader, at)?;
@@ -324,12 +325,13 @@ impl<F: Fabric> Post<'_, F> {
         }
         let ring = told(self.link.size());
         let piece = peers[from].at.offset((ring + at * STEP) as u64);
+        let copies = endpoint.fabric().copies();
         match endpoint.fabric().mapped(peer, piece, into.len()) {
             _ if into.is_empty() => {}
-            Some(seen) if alone => pace::take_fresh(into, seen, true),
+            Some(seen) if alone => staged::read(copies, into, seen, true),
             Some(seen) => {
-                pace::sense(into, seen);
-                pace::read_shared(into, seen);
+                staged::sense(copies, into, seen);
+                staged::copy_shared(copies, into, seen);
             }
             None => self.made.posted.finish(|f, done| f.read(peer, into, piece, done)).await?,
         }
@@ -395,7 +397,7 @@ impl<F: Fabric> Post<'_, F> {
     fn copy(&self, at: usize, data: Sge, past: bool) {
         if !data.is_empty() {
             let to = self.made.mine.local.part(told(self.link.size()) + at, data.len());
-            pace::pour(to, data, past);
+            staged::write(self.link.endpoint.fabric().copies(), to, data, past);
             self.link.endpoint.fabric().charge(Work::Copy(data.len()));
         }
     }

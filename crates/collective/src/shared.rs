@@ -21,7 +21,7 @@
 //! Where each piece has one reader, that takes its lines when it has read them, so that they come back in one transfer;
 //! then the desk has one place, and what is put down stays in the caches ([`Hall::taken`]; measured, 8 ranks on 2
 //! processors that are far from each other, reduce_scatter of 16 KiB: 73 us for 151). Of two ranks each is the only reader of
-//! the other's desk, and takes the lines of long data if it is far away ([`weft_fabric::pace`]).
+//! the other's desk, and takes the lines of long data if it is far away ([`weft_fabric::copies`]).
 //!
 //! Reads of a desk may go on when their operation is over elsewhere. So each rank says in a word beside its
 //! desks which meeting's it has read, and memory that is not needed any more stays aside until all ranks are
@@ -44,7 +44,9 @@ use crate::said::{self, no_memory};
 use crate::{Board, Link};
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
-use weft_fabric::{Fabric, Fault, RemoteAddr, Sge, Work, flow, pace};
+use weft_fabric::{Copies, copies};
+use weft_fabric::{Fabric, Fault, RemoteAddr, Sge, Work};
+use weft_intranode::{pipelined, staged};
 
 /// Bytes that a rank may put down for one meeting, at least.
 pub const DESK: usize = 96 << 10;
@@ -74,10 +76,10 @@ const AROUND: usize = 128 << 10;
 const STEP: usize = 256;
 const MOVING: usize = 4 << 10;
 
-/// Bytes up to which the reader of two ranks takes the lines of what was put down. On processors of AMD they are fewer (measured
+/// Bytes up to which the reader of two ranks takes the lines of what was put down. Where lines that come back cost much they are fewer (measured
 /// on Zen 4, near caches, us, with and without: allreduce of 16 KiB 1.59 and 1.34, of 32 KiB 3.06 and 2.25).
-fn short() -> usize {
-    if pace::writes_anew() { 8 << 10 } else { flow::SHORT }
+fn short(copies: &Copies) -> usize {
+    if copies.writes_anew() { 8 << 10 } else { pipelined::SHORT }
 }
 
 /// The largest part of a payload, in elements of `unit` bytes, that fits on a `desk` of so many bytes with one rank's
@@ -141,7 +143,7 @@ impl<F: Fabric> Drop for Hall<'_, F> {
 
 impl<F: Fabric> Board<F> {
     /// Whether all ranks can read each other's own memory, and that takes no longer than to put it down
-    /// ([`pace::pages_are_dear`]). All find the same. The first question is asked of all ranks at once.
+    /// ([`Copies::pages_are_dear`]). All find the same. The first question is asked of all ranks at once.
     pub async fn direct(&self, link: &Link<F>) -> Result<bool, Fault> {
         Ok(self.made(link).await?.direct)
     }
@@ -157,7 +159,7 @@ impl<F: Fabric> Board<F> {
     pub async fn desk(&self, link: &Link<F>) -> Result<usize, Fault> {
         let Made { half, short, .. } = *self.made(link).await?;
         Ok(match link.size() {
-            2 if short < flow::SHORT => half.min(DESK_ANEW),
+            2 if short < pipelined::SHORT => half.min(DESK_ANEW),
             2 => DESK,
             _ => half.min(DESK_MOST),
         })
@@ -171,7 +173,7 @@ impl<F: Fabric> Board<F> {
     /// Whether of two ranks neither takes the lines of what it has read for the other to write them again, but for short
     /// ones: parts that are as long as several of those cost less then. All find the same.
     pub async fn writes_anew(&self, link: &Link<F>) -> Result<bool, Fault> {
-        Ok(self.made(link).await?.short < flow::SHORT)
+        Ok(self.made(link).await?.short < pipelined::SHORT)
     }
 
     /// Whether ranks are far from each other, as [`crate::distance`] has it. All find the same, right before they enter the
@@ -180,7 +182,11 @@ impl<F: Fabric> Board<F> {
         let Some(made) = self.desks.made.get().filter(|_| self.is_in_turn()) else { return false };
         let (next, Some(word)) = (self.next(), made.distance) else { return false };
         let said = Distance::from_word(said::read(word, 0));
-        let new = if link.rank == 0 { said.change(next, pace::is_found_far()) } else { None };
+        let new = if link.rank == 0 {
+            said.change(next, link.endpoint.fabric().copies().is_found_far())
+        } else {
+            None
+        };
         if let Some(new) = new {
             said::write(&[new.word()], word);
         }
@@ -234,6 +240,10 @@ impl<F: Fabric> Board<F> {
 }
 
 impl<F: Fabric> Hall<'_, F> {
+    fn copies(&self) -> &Copies {
+        self.link.endpoint.fabric().copies()
+    }
+
     fn take_number(&self) -> u64 {
         self.next.replace(self.next.get() + 1)
     }
@@ -256,7 +266,7 @@ impl<F: Fabric> Hall<'_, F> {
         async move {
             if let Some(flag) = said {
                 let flag = flag?;
-                pace::told_of(put);
+                staged::told_of(self.copies(), put);
                 work();
                 return self.turn.hear(flag, epoch).await;
             }
@@ -317,19 +327,19 @@ impl<F: Fabric> Hall<'_, F> {
     pub fn put(&self, offset: usize, data: Sge) {
         // Lines that readers take come back by themselves.
         let taken = self.soon && !self.turn.is_pair();
-        if data.len() >= pace::LEAST && !taken {
+        if data.len() >= copies::LEAST && !taken {
             self.ask_a_reader(data.len());
         }
-        self.copy(offset, data, !taken && pace::is_past(data.len()));
+        self.copy(offset, data, !taken && self.copies().is_past(data.len()));
     }
 
     /// The same for a piece with several readers among others with one, while [`Hall::taken`].
     pub fn put_for_all(&self, offset: usize, data: Sge) {
-        self.copy(offset, data, pace::is_past_far(data.len()));
+        self.copy(offset, data, self.copies().is_past_far(data.len()));
     }
 
     fn copy(&self, offset: usize, data: Sge, past: bool) {
-        pace::pour(self.desk().part(offset, data.len()), data, past);
+        staged::write(self.copies(), self.desk().part(offset, data.len()), data, past);
         let end = offset + data.len();
         self.put.set(match self.put.get() {
             (0, 0) => (offset, end),
@@ -350,7 +360,7 @@ impl<F: Fabric> Hall<'_, F> {
             let mut count = [0; 8];
             word.read(&mut count);
             let count = u64::from_ne_bytes(count);
-            pace::told(len, slow[next].replace(count) != count);
+            self.copies().told(len, slow[next].replace(count) != count);
         }
     }
 
@@ -369,7 +379,7 @@ impl<F: Fabric> Hall<'_, F> {
         }
         let found = self.found(rank, offset, into).await?;
         if found.ptr() != into.ptr() {
-            pace::take_fresh(into, found, self.soon);
+            staged::read(self.copies(), into, found, self.soon);
         }
         Ok(())
     }
@@ -385,9 +395,7 @@ impl<F: Fabric> Hall<'_, F> {
             return Ok(());
         }
         let found = self.operand(rank, offset, into).await?;
-        if found.ptr() != into.ptr()
-            && pace::read_from_others(into.len(), || pace::read_shared(into, found))
-        {
+        if found.ptr() != into.ptr() && staged::read_shared(self.copies(), into, found) {
             let Made { slow, mine, .. } = self.desks;
             let count = &slow[self.link.rank];
             count.set(count.get() + 1);
@@ -401,7 +409,7 @@ impl<F: Fabric> Hall<'_, F> {
     pub async fn operand(&self, rank: usize, offset: usize, spare: Sge) -> Result<Sge, Fault> {
         let found = self.found(rank, offset, spare).await?;
         if found.ptr() != spare.ptr() && (self.soon || self.turn.is_pair()) {
-            pace::sense(spare, found);
+            staged::sense(self.copies(), spare, found);
         }
         Ok(found)
     }
@@ -418,13 +426,13 @@ impl<F: Fabric> Hall<'_, F> {
     /// This rank has read, as the only one, what each other put down for the last meeting, `len` bytes from byte `offset`
     /// on. Takes the lines if [`Hall::taken`], or if of two ranks the other is far away.
     pub fn done_with(&self, offset: usize, len: usize) {
-        if len == 0 || !(self.soon || self.turn.is_pair() && pace::is_far()) {
+        if len == 0 || !(self.soon || self.turn.is_pair() && self.copies().is_far()) {
             return;
         }
         for rank in (0..self.link.size()).filter(|rank| *rank != self.link.rank) {
             let (peer, from) = (self.link.members[rank] as usize, self.desk_of(rank, offset));
             if let Some(seen) = self.turn.fabric().mapped(peer, from, len) {
-                pace::give_back(seen);
+                staged::give_back(self.copies(), seen);
             }
         }
     }

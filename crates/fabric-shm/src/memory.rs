@@ -10,6 +10,7 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use weft_bootstrap::calls::once;
 use weft_fabric::{Cause, Fault, Flag, Key, Region, RemoteAddr, RemoteFlag, Sge};
+use weft_intranode::Lines;
 
 /// Keys of a [`RemoteAddr`]: allocated here, the program's own, or exposed by the program but lying in
 /// the segment (which `withdraw` leaves). Addresses are virtual ones of the owner.
@@ -217,7 +218,7 @@ impl Shm {
         match self.place(peer, dst, src.len())? {
             Place::Here(at) => {
                 // SAFETY: checked to lie in the peer's arena, or our own and exposed.
-                unsafe { Sge::new(at, src.len()) }.want_lines();
+                unsafe { Sge::new(at, src.len()) }.want_lines(&self.copies);
                 // SAFETY: the same; `src` is readable. Both may overlap.
                 unsafe { std::ptr::copy(src.ptr(), at, src.len()) };
                 Ok(())

@@ -12,7 +12,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 use weft_fabric::wait::Doorbell;
-use weft_fabric::{Completion, Datagram, Fault, Glance, GroupId, Head, Message, Posted, Sge, pace};
+use weft_fabric::{Completion, Datagram, Fault, Glance, GroupId, Head, Message, Posted, Sge};
+use weft_intranode::staged;
 
 /// Payloads of several cache lines, in bytes: those are given back so that they are quick to write.
 const LINES: usize = 512;
@@ -139,7 +140,7 @@ impl Shm {
     ) -> Posted {
         let to = &self.peers[peer];
         // The small send first: `push` refuses what is not small or has no room.
-        if payload.len() <= to.send_max() && to.output.push(head, payload) {
+        if payload.len() <= to.send_max() && to.output.push(&self.copies, head, payload) {
             self.wake(peer);
             return Posted::Done;
         }
@@ -173,7 +174,7 @@ impl Shm {
         self.drain_to(peer);
         let mut backlog = to.backlog.borrow_mut();
         if backlog.is_empty() {
-            if to.output.push(head, payload) {
+            if to.output.push(&self.copies, head, payload) {
                 self.wake(peer);
                 return Posted::Done;
             }
@@ -181,7 +182,7 @@ impl Shm {
             // Room that was made before the receiver could see that something is kept.
             fence(Ordering::SeqCst);
             to.output.refresh();
-            if to.output.push(head, payload) {
+            if to.output.push(&self.copies, head, payload) {
                 self.wake(peer);
                 return Posted::Done;
             }
@@ -241,7 +242,7 @@ impl Shm {
                 // SAFETY: `kept` stays where it is during the push, which copies it.
                 Payload::Copied(copy, len) => (unsafe { Sge::new(copy.as_mut_ptr(), *len) }, None),
             };
-            if !to.output.push(kept.head, payload) {
+            if !to.output.push(&self.copies, kept.head, payload) {
                 to.output.block();
                 break;
             }
@@ -279,9 +280,9 @@ impl Shm {
     fn push_immediate(&self, peer: usize, immediate: u32) -> bool {
         let to = &self.peers[peer].immediates_out;
         let head = Head([immediate.into(), 0, 0]);
-        let pushed = to.push(head, Sge::EMPTY) || {
+        let pushed = to.push(&self.copies, head, Sge::EMPTY) || {
             to.refresh();
-            to.push(head, Sge::EMPTY)
+            to.push(&self.copies, head, Sge::EMPTY)
         };
         if pushed {
             self.segment.control(peer).immediates.0.fetch_add(1, Ordering::Release);
@@ -294,7 +295,7 @@ impl Shm {
         match self.peers[peer].input.peek() {
             Ok(arrival) => {
                 let Arrival { head, payload } = arrival?;
-                pace::sense_sent(payload);
+                staged::sense_sent(&self.copies, payload);
                 Some(Message { peer, head, payload, token: 0 })
             }
             Err(Corrupt) => {
@@ -363,7 +364,7 @@ impl Shm {
     /// Sends a head, if there is room and nothing waits before it.
     pub(crate) fn push_at_once(&self, peer: usize, head: Head) -> bool {
         let to = &self.peers[peer];
-        let push = || to.output.push(head, Sge::EMPTY);
+        let push = || to.output.push(&self.copies, head, Sge::EMPTY);
         let pushed = to.announced.get() && (push() || self.may_refresh(peer) && push());
         if pushed {
             self.wake(peer);
@@ -385,7 +386,7 @@ impl Shm {
         let from = &self.peers[message.peer];
         // Its sender writes here again.
         if message.payload.len() >= LINES {
-            pace::give_back(message.payload);
+            staged::give_back(&self.copies, message.payload);
         }
         if from.input.pop(message.payload.len()) {
             self.tell_of_room(message.peer);

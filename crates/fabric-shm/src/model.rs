@@ -9,7 +9,7 @@ use loom::thread;
 use std::sync::Arc;
 use std::time::Duration;
 use weft_fabric::wait::{Doorbell, Sleep};
-use weft_fabric::{GroupId, Head, Sge};
+use weft_fabric::{Copies, CopyModel, GroupId, Head, Sge};
 
 fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -33,9 +33,10 @@ fn exchange(messages: u64, len: usize) {
         thread::spawn(move || {
             // SAFETY: the only producer.
             let producer = Producer::new(unsafe { heap.ring() });
+            let copies = Copies::new(std::sync::Arc::new(CopyModel::GENERIC));
             for i in 1..=messages {
                 let mut payload = vec![i as u8; len];
-                let mut push = || producer.push(Head([i; 3]), sge(&mut payload));
+                let mut push = || producer.push(&copies, Head([i; 3]), sge(&mut payload));
                 if !push() {
                     wait(&bells[0], || {
                         producer.refresh();

@@ -27,7 +27,10 @@
 
 use crate::sync::{AtomicU64, Ordering, UnsafeCell};
 use std::cell::Cell;
-use weft_fabric::{Head, SMALL, Sge, copy_small, pace};
+use weft_fabric::{Copies, Head, SMALL, Sge, copy_small};
+#[cfg(not(loom))]
+use weft_intranode::Lines;
+use weft_intranode::staged;
 
 /// Largest payload that lies in the line itself, in bytes.
 pub const INLINE: usize = 96;
@@ -187,11 +190,11 @@ impl Ring {
 
     /// Copies it there; returns where that is.
     #[cfg(not(loom))]
-    fn put(&self, at: u64, payload: Sge) -> Sge {
+    fn put(&self, at: u64, payload: Sge, copies: &Copies) -> Sge {
         // SAFETY: `place` made sure that the payload fits between `at` and the end of the bytes,
         // which nobody else touches now (contract).
         let to = unsafe { Sge::new(self.chunk(at).cast_mut().cast::<u8>(), payload.len()) };
-        to.want_lines();
+        to.want_lines(copies);
         // SAFETY: the same; the `Sge` is readable for its length.
         unsafe { std::ptr::copy_nonoverlapping(payload.ptr(), to.ptr(), payload.len()) }
         to
@@ -199,7 +202,7 @@ impl Ring {
 
     /// The same chunk by chunk, so that the checker sees every access.
     #[cfg(loom)]
-    fn put(&self, at: u64, payload: Sge) -> Sge {
+    fn put(&self, at: u64, payload: Sge, _: &Copies) -> Sge {
         for offset in (0..payload.len()).step_by(64) {
             let part = payload.part(offset, (payload.len() - offset).min(64));
             // SAFETY: as above.
@@ -260,7 +263,7 @@ impl Producer {
     /// Publishes a message, or says that there is no room as far as is known. The payload must not
     /// be longer than [`Ring::send_max`].
     #[inline]
-    pub fn push(&self, head: Head, payload: Sge) -> bool {
+    pub fn push(&self, copies: &Copies, head: Head, payload: Sge) -> bool {
         let next = self.next.get();
         if next >= self.limit.get() {
             return false;
@@ -277,14 +280,14 @@ impl Producer {
                 return false;
             }
             self.bytes.set(end);
-            self.ring.put(start, payload)
+            self.ring.put(start, payload, copies)
         };
         // SAFETY: this line is ours until its stamp is stored (contract).
         line.head.with_mut(|to| unsafe { to.write(head) });
         let stamp = (u64::from(next as u32) + 1) << 32 | len as u64;
         line.stamp.store(stamp, Ordering::Release);
         self.next.set(next + 1);
-        pace::told_of(put);
+        staged::told_of(copies, put);
         true
     }
 

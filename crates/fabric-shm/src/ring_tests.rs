@@ -1,6 +1,11 @@
 //! The box on the heap, by one thread and by two.
 
 use super::*;
+use weft_fabric::CopyModel;
+
+fn copies() -> Copies {
+    Copies::new(std::sync::Arc::new(CopyModel::GENERIC))
+}
 
 fn sge(bytes: &mut [u8]) -> Sge {
     // SAFETY: used only while `bytes` is borrowed by the caller's statement.
@@ -26,9 +31,9 @@ fn every_length_arrives_unharmed_around_the_ring() {
     for i in 0..if cfg!(miri) { 100 } else { 2000 } {
         let len = i * 7 % (producer.send_max() + 1);
         let mut sent = pattern(i, len);
-        if !producer.push(Head([i as u64, 0, 0]), sge(&mut sent)) {
+        if !producer.push(&copies(), Head([i as u64, 0, 0]), sge(&mut sent)) {
             producer.refresh();
-            assert!(producer.push(Head([i as u64, 0, 0]), sge(&mut sent)));
+            assert!(producer.push(&copies(), Head([i as u64, 0, 0]), sge(&mut sent)));
         }
         let arrival = consumer.peek().unwrap().unwrap();
         assert_eq!(arrival.head.0[0], i as u64);
@@ -44,16 +49,16 @@ fn a_full_box_refuses_and_takes_again_when_told() {
         let heap = Heap::new(8, 1024);
         let (producer, consumer, _) = ends(&heap);
         let mut sent = 0;
-        while producer.push(Head::default(), sge(&mut pattern(0, len))) {
+        while producer.push(&copies(), Head::default(), sge(&mut pattern(0, len))) {
             sent += 1;
         }
         assert_eq!(sent, if len == 8 { 8 } else { 4 });
         producer.refresh();
-        assert!(!producer.push(Head::default(), sge(&mut pattern(0, len))));
+        assert!(!producer.push(&copies(), Head::default(), sge(&mut pattern(0, len))));
         let told = (0..sent).filter(|_| consumer.pop(len)).count();
         assert!(told >= 1, "the producer would wait for ever");
         producer.refresh();
-        assert!(producer.push(Head::default(), sge(&mut pattern(0, len))));
+        assert!(producer.push(&copies(), Head::default(), sge(&mut pattern(0, len))));
     }
 }
 
@@ -61,7 +66,7 @@ fn a_full_box_refuses_and_takes_again_when_told() {
 fn a_length_that_cannot_be_is_found() {
     let heap = Heap::new(8, 1024);
     let (producer, consumer, _) = ends(&heap);
-    assert!(producer.push(Head::default(), Sge::EMPTY));
+    assert!(producer.push(&copies(), Head::default(), Sge::EMPTY));
     heap.lines[0].stamp.store(1 << 32 | 257, Ordering::Release);
     assert_eq!(consumer.peek().unwrap_err(), Corrupt);
 }
@@ -74,9 +79,9 @@ fn a_lying_consumer_cannot_make_the_producer_overrun_its_ring() {
     heap.taken.bytes.store(u64::MAX, Ordering::Release);
     producer.refresh();
     for _ in 0..8 {
-        assert!(producer.push(Head::default(), Sge::EMPTY));
+        assert!(producer.push(&copies(), Head::default(), Sge::EMPTY));
     }
-    assert!(!producer.push(Head::default(), Sge::EMPTY));
+    assert!(!producer.push(&copies(), Head::default(), Sge::EMPTY));
 }
 
 #[test]
@@ -89,7 +94,7 @@ fn two_threads_exchange_everything() {
             let producer = Producer::new(unsafe { heap.ring() });
             for i in 0..messages {
                 let mut sent = pattern(i, i * 13 % 513);
-                while !producer.push(Head([i as u64; 3]), sge(&mut sent)) {
+                while !producer.push(&copies(), Head([i as u64; 3]), sge(&mut sent)) {
                     producer.refresh();
                     std::thread::yield_now();
                 }

@@ -12,18 +12,14 @@
 //!
 //! See `skeleton.rs` for what a new fabric has to fill in.
 
-mod afar;
 pub mod block;
 mod capabilities;
-mod copies;
+pub mod copies;
 mod counter;
 mod fabric;
 mod fault;
-pub mod flow;
-mod lines;
 mod memory;
 mod message;
-pub mod pace;
 // Compiled with the tests only, so that it stays a fabric while the trait changes.
 #[cfg(test)]
 mod skeleton;

@@ -11,8 +11,8 @@ use crate::envelope::{Envelope, Kind};
 use crate::receive::Offer;
 use crate::request::Stage;
 use crate::state::State;
-use weft_fabric::flow::{Flow, Followed, HEAD};
 use weft_fabric::{Fabric, Fault, RemoteAddr, Sge};
+use weft_intranode::pipelined::{Consumed, HEAD, Pipelined};
 
 /// A receive whose payload is still being poured.
 pub struct Follower {
@@ -60,18 +60,18 @@ impl<F: Fabric> Endpoint<F> {
     fn goes_on(&self, state: &mut State, follower: &mut Follower) -> bool {
         let &mut Follower { index, peer, at, len, into, there } = follower;
         let seen = self.fabric.mapped(peer, at, HEAD + len);
-        let followed = match seen.as_ref().and_then(Flow::at) {
-            Some(flow) => flow.follow(there, into),
+        let followed = match seen.as_ref().and_then(Pipelined::at) {
+            Some(pipelined) => pipelined.consume(there, into, self.fabric.copies()),
             // Near peers see each other's memory: no such place.
-            None => Followed::Corrupt,
+            None => Consumed::Corrupt,
         };
         match followed {
-            Followed::Whole => {}
-            Followed::Part(there) => {
+            Consumed::Whole => {}
+            Consumed::Part(there) => {
                 follower.there = there;
                 return false;
             }
-            Followed::Corrupt => {
+            Consumed::Corrupt => {
                 state.fault = Some(Fault::corrupt(peer, "payload on the shelf"));
                 return true;
             }

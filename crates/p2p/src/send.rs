@@ -6,8 +6,8 @@ use crate::limits::Rendezvous;
 use crate::request::{RequestId, Stage};
 use crate::state::State;
 use crate::{shelf, written};
-use weft_fabric::flow::Flow;
 use weft_fabric::{Fabric, Fault, Key, Posted, RemoteAddr, Sge};
+use weft_intranode::pipelined::Pipelined;
 
 /// How a send may complete (MPI 5.0, section 3.4). Ready and buffered sends are standard ones here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,25 +83,38 @@ impl<F: Fabric> Endpoint<F> {
         let (near, can_fetch, at_once) = (peer.near, peer.shares, peer.eager_most as usize);
         // Nobody is far from itself, and who sends to itself may not have asked for it yet.
         let far = |most: usize| if to.peer == self.fabric.rank() { usize::MAX } else { most };
+        let copies = self.fabric.copies();
         let poured = match mode {
             Mode::Standard => {
-                near && !state.shelf.is_crowded(buffer.len(), can_fetch, far(shelf::FAR_MOST))
+                near && !state.shelf.is_crowded(
+                    copies,
+                    buffer.len(),
+                    can_fetch,
+                    far(shelf::FAR_MOST),
+                )
             }
             Mode::Relayed => {
-                near && !state.shelf.is_crowded(buffer.len(), can_fetch, far(shelf::FAR_RELAYED))
+                near && !state.shelf.is_crowded(
+                    copies,
+                    buffer.len(),
+                    can_fetch,
+                    far(shelf::FAR_RELAYED),
+                )
             }
-            Mode::Fetched => near && !(can_fetch && state.shelf.is_fetched(buffer.len(), at_once)),
-            Mode::Written => near && !(can_fetch && state.shelf.is_written(buffer.len())),
+            Mode::Fetched => {
+                near && !(can_fetch && state.shelf.is_fetched(copies, buffer.len(), at_once))
+            }
+            Mode::Written => near && !(can_fetch && state.shelf.is_written(copies, buffer.len())),
             Mode::Synchronous => false,
         };
         if poured
             && let Some((request, at, place)) = state.shelf.place(&self.fabric, buffer)
-            && let Some(flow) = Flow::at(&place)
+            && let Some(pipelined) = Pipelined::at(&place)
         {
             state.seldom.shelved += 1;
-            flow.open();
+            pipelined.open();
             self.send_rts(state, to, buffer.len(), at, request);
-            if flow.pour(buffer) {
+            if pipelined.produce(buffer, copies) {
                 let head = Envelope::reply(Kind::Whole, request, 0);
                 self.fabric.send_solicited(to.peer, head, Sge::EMPTY, None);
             }

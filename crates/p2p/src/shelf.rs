@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   sender:    Rts(place) ──>   payload ──copy──> shelf        the send is over: the buffer is free
-//!   receiver:                   shelf ──copy──> buffer         and follows ([`weft_fabric::flow`]),
+//!   receiver:                   shelf ──copy──> buffer         and follows ([`weft_intranode::pipelined`]),
 //!                                                              <── Fin: the place is free
 //! ```
 //! Each end copies once, at the same time, and no system call is needed; to fetch from the program's memory takes one
@@ -32,8 +32,8 @@
 
 use crate::written;
 use std::collections::VecDeque;
-use weft_fabric::flow::{HEAD, SHORT};
-use weft_fabric::{Fabric, Region, RemoteAddr, Sge, pace};
+use weft_fabric::{Copies, Fabric, Region, RemoteAddr, Sge};
+use weft_intranode::pipelined::{HEAD, SHORT};
 
 /// Payloads up to here are sent at once, where their receiver looks anyway, in bytes.
 pub const LEAST: usize = 8 << 10;
@@ -47,7 +47,7 @@ pub const MOST: usize = 1 << 20;
 const CROWD: u32 = 3;
 const CROWDED_MOST: usize = 128 << 10;
 
-/// Where pages are dear ([`pace::pages_are_dear`]) payloads up to here are put down all the same (measured on Zen 4, a scatter to 4
+/// Where pages are dear ([`Copies::pages_are_dear`]) payloads up to here are put down all the same (measured on Zen 4, a scatter to 4
 /// ranks on 2 processors, us, fetched and put down: 64 KiB 15 and 9, 256 KiB 46 and 32, 512 KiB 90 and 92; to 8 ranks 64 KiB
 /// 43 and 25, 128 KiB 59 and 61; a gather of 128 KiB from 4 ranks 34, written by them, and 16).
 const DEAR_MOST: usize = 256 << 10;
@@ -200,25 +200,31 @@ impl Shelf {
 
     /// Whether `len` bytes for a receiver that `can_fetch` them are better fetched; between far caches, from more than
     /// `far_most` on.
-    pub fn is_crowded(&self, len: usize, can_fetch: bool, far_most: usize) -> bool {
+    pub fn is_crowded(
+        &self,
+        copies: &Copies,
+        len: usize,
+        can_fetch: bool,
+        far_most: usize,
+    ) -> bool {
         can_fetch
             && (self.is_out_of_caches(len)
-                || self.ranks_each == 1 && len > far_most && pace::is_still_far())
+                || self.ranks_each == 1 && len > far_most && copies.is_still_far())
     }
 
     /// Whether `len` bytes that are sent in [`crate::Mode::Fetched`] are left for their receiver to fetch: all that is not sent
     /// `at_once`, but where that costs more than to copy them.
-    pub fn is_fetched(&self, len: usize, at_once: usize) -> bool {
-        len > at_once && self.is_moved_by_system(len)
+    pub fn is_fetched(&self, copies: &Copies, len: usize, at_once: usize) -> bool {
+        len > at_once && self.is_moved_by_system(copies, len)
     }
 
     /// The same of what is sent in [`crate::Mode::Written`].
-    pub fn is_written(&self, len: usize) -> bool {
-        len > written::LEAST && self.is_moved_by_system(len)
+    pub fn is_written(&self, copies: &Copies, len: usize) -> bool {
+        len > written::LEAST && self.is_moved_by_system(copies, len)
     }
 
-    fn is_moved_by_system(&self, len: usize) -> bool {
-        len > DEAR_MOST || self.is_out_of_caches(len) || !pace::pages_are_dear()
+    fn is_moved_by_system(&self, copies: &Copies, len: usize) -> bool {
+        len > DEAR_MOST || self.is_out_of_caches(len) || !copies.pages_are_dear()
     }
 
     /// Whether `len` bytes that are put down are out of the caches when their receiver's turn comes.
@@ -239,7 +245,7 @@ impl Shelf {
         }
         let boards = self.made.as_mut()?;
         let len = HEAD + payload.len();
-        let (number, at) = boards.take(len, self.ranks_each > 1 || pace::is_far())?;
+        let (number, at) = boards.take(len, self.ranks_each > 1 || fabric.copies().is_far())?;
         let region = boards.region;
         Some((number | SHELVED, region.at(at), region.local.part(at, len)))
     }

@@ -58,7 +58,8 @@ pub const SETTINGS: &[Setting] = &[
         default: "",
         doc: "bytes from which payloads that ranks of the same machine copy go past the caches; nothing: in collective \
               operations of 3 and more ranks 16384 while their readers are found to be slow, as those are whose \
-              processors share no cache, and of such ranks with an AMD processor each 8192; 2147483647: never",
+              processors share no cache, and between two such ranks from where the copy model says that it pays; \
+              2147483647: never",
     },
     Setting {
         name: "WEFT_CACHES",
@@ -66,9 +67,8 @@ pub const SETTINGS: &[Setting] = &[
         kind: Kind::Choice(&["auto", "near", "far", "changing"]),
         default: "auto",
         doc: "how far the caches of ranks of the same machine are taken to be from each other: near (one in common), far \
-              (none: on processors of Intel payloads are fetched rather than put down and short ones handed over, on \
-              those of AMD they go past the caches), as copies between them are found to take (auto), or changing, for \
-              tests",
+              (none: payloads are fetched rather than put down, or go past the caches, as the copy model says), as copies \
+              between them are found to take (auto), or changing, for tests",
     },
     Setting {
         name: "WEFT_RENDEZVOUS",

@@ -12,7 +12,7 @@ use weft_channel::rails::Thresholds;
 use weft_channel::stream::Sizes;
 use weft_collective::Operation;
 use weft_fabric::Fabric;
-use weft_fabric::pace::{self, Caches, PastCaches};
+use weft_fabric::copies::{Caches, PastCaches};
 use weft_fabric::wait::WaitPolicy;
 use weft_p2p::Rendezvous;
 
@@ -103,12 +103,13 @@ pub fn streams(engine: &Engine) -> Result<bool, String> {
 }
 
 pub fn caches(engine: &Engine) -> Result<(), String> {
-    pace::past_caches(match settings::maybe("WEFT_PAST_CACHES")? {
+    let copies = engine.endpoint().fabric().copies();
+    copies.past_caches(match settings::maybe("WEFT_PAST_CACHES")? {
         Some(bytes) => PastCaches::From(bytes as usize),
         None => PastCaches::AsFound,
     });
     let caches = [Caches::AsFound, Caches::Near, Caches::Far, Caches::Changing];
-    pace::assume(caches[settings::choice("WEFT_CACHES")?], engine.policy().fits());
+    copies.assume(caches[settings::choice("WEFT_CACHES")?], engine.policy().fits());
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use crate::SLOT;
 use crate::board::Visit;
 use crate::said::{self, Said};
 use std::cell::Cell;
-use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge, pace};
+use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge};
 
 /// The desks of a communicator, and what its ranks know of each other's.
 pub(super) struct Made<F: Fabric> {
@@ -88,9 +88,11 @@ impl<F: Fabric> Made<F> {
         let half = if mine.is_some() { half } else { 0 };
         let here = mine.map_or(RemoteAddr::default(), |mine| mine.remote);
         let reaches = |&peer: &u32| fabric.capabilities(peer as usize).direct;
-        let direct = link.members.iter().all(reaches) && !(near && pace::pages_are_dear());
+        let direct =
+            link.members.iter().all(reaches) && !(near && fabric.copies().pages_are_dear());
         let ranks_each = link.endpoint.ranks_each().into();
-        let facts = [u64::from(direct), half as u64, ranks_each, super::short() as u64];
+        let facts =
+            [u64::from(direct), half as u64, ranks_each, super::short(fabric.copies()) as u64];
         let words = [&here.words()[..], &facts].concat();
         let all = exchange(link, turn, epoch, &words).await?;
         let word = |rank: usize, i: usize| all.word(rank, i);

@@ -1,5 +1,8 @@
 //! The numbers, and what follows from them.
 
+use super::ways::GAIN;
+use std::time::Duration;
+
 /// How far two processors' caches are from each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Distance {
@@ -33,8 +36,14 @@ pub struct CopyModel {
     pub line: By<f64>,
     /// Each line of 64 bytes that another processor has just read is written again, many in a row.
     pub rewrite: By<f64>,
+    /// The same if all of them, up to a few pages, are asked for at once before the first is written.
+    pub rewrite_asked: By<f64>,
+    /// The same if their reader has taken them to itself after it had read them; that, too, is in it.
+    pub rewrite_returned: By<f64>,
     /// A byte that lies in another processor's cache is copied to here, many in a row.
     pub fetch: By<f64>,
+    /// The same from many pages at once, a few lines of each in turn.
+    pub fetch_pages: By<f64>,
     /// A byte is copied within the own caches.
     pub cached: f64,
     /// A byte is copied from memory to memory.
@@ -51,6 +60,8 @@ pub struct CopyModel {
     pub yielding: f64,
     /// A byte of one operand is combined with another, both in the caches.
     pub reduce: f64,
+    /// The time is asked for twice, and nothing happens in between.
+    pub clock: f64,
     /// The largest cache that a processor has for itself.
     pub private: usize,
     /// The last level, which several share.
@@ -60,12 +71,18 @@ pub struct CopyModel {
 /// Bytes of a page.
 pub const PAGE: usize = 4096;
 
+/// Bytes of a cache line.
+pub const LINE: usize = 64;
+
 impl CopyModel {
     /// A processor that nobody has measured: what holds until one is.
     pub const GENERIC: CopyModel = CopyModel {
         line: By { shared: 60.0, apart: 200.0 },
         rewrite: By { shared: 8.0, apart: 30.0 },
+        rewrite_asked: By { shared: 8.0, apart: 30.0 },
+        rewrite_returned: By { shared: 2.5, apart: 6.0 },
         fetch: By { shared: 0.06, apart: 0.15 },
+        fetch_pages: By { shared: 0.06, apart: 0.15 },
         cached: 0.03,
         memory: 0.1,
         past: 0.1,
@@ -74,6 +91,7 @@ impl CopyModel {
         switch: 1500.0,
         yielding: 300.0,
         reduce: 0.05,
+        clock: 25.0,
         private: 1 << 20,
         last: 32 << 20,
     };
@@ -93,13 +111,65 @@ impl CopyModel {
     /// Nanoseconds to write `len` bytes over what a processor at `distance` has read, by the cheaper of usual stores and
     /// such that no cache keeps.
     pub fn rewrite(&self, len: usize, distance: Distance) -> f64 {
-        let usual = self.copy(len) + self.rewrite.at(distance) * len.div_ceil(64) as f64;
+        let usual = self.copy(len) + self.rewrite_best(distance) * len.div_ceil(LINE) as f64;
         usual.min(self.past * len as f64)
     }
 
     /// Nanoseconds to read or write `len` bytes of another process's own memory by a system call.
     pub fn cma(&self, len: usize, distance: Distance) -> f64 {
         self.cma_call + self.cma_page * len.div_ceil(PAGE) as f64 + self.fetch(len, distance)
+    }
+
+    /// Nanoseconds for each line that another has read to be written again, asked for or not; and if it has one reader, that
+    /// may give it back.
+    pub(super) fn rewrite_best(&self, distance: Distance) -> f64 {
+        self.rewrite.at(distance).min(self.rewrite_asked.at(distance))
+    }
+
+    pub(super) fn rewrite_one(&self, distance: Distance) -> f64 {
+        self.rewrite_best(distance).min(self.rewrite_returned.at(distance))
+    }
+
+    /// Whether long payloads at `distance` are best read in place by the system, rather than put down and read.
+    pub fn fetches(&self, distance: Distance) -> bool {
+        let fetch = self.fetch.at(distance);
+        let through = self.cached + self.rewrite_one(distance) / LINE as f64 + fetch;
+        let put = through.min(self.past + self.memory);
+        self.cma_page / PAGE as f64 + fetch < GAIN * put
+    }
+
+    /// Whether a page that the system reads in another process costs more than to copy one in the caches. Then payloads of any
+    /// length are put down, which is that copy: where ranks take turns on processors, nothing else is lost by it.
+    pub fn pages_are_dear(&self) -> bool {
+        GAIN * self.cma_page > self.cached * PAGE as f64
+    }
+
+    /// Whether between near caches memory that a reader has read is best left until it is out of the caches that a processor
+    /// has for itself. To write what lies in the cache behind takes between a copy in the caches and one in memory.
+    pub fn writes_anew(&self) -> bool {
+        let left = (self.cached + self.memory) / 2.0 * LINE as f64;
+        GAIN * self.rewrite_returned.shared > left
+    }
+
+    /// Whether copies tell near caches from far ones.
+    pub(super) fn tells_distances(&self) -> bool {
+        self.fetch.shared < GAIN * self.fetch.apart
+    }
+
+    /// Whether it took so long to copy `len` bytes as if they were in a far cache: longer than the mean of both, which is as
+    /// many times the one as the other is of it.
+    pub(super) fn is_slow_copy(&self, len: usize, time: Duration) -> bool {
+        let mean = (self.fetch.shared * self.fetch.apart).sqrt();
+        time.as_nanos() as f64 > self.clock + mean * len as f64
+    }
+
+    /// The same of a look at each of their lines. Where far ranks hand lines over, they are found in the cache behind both, which
+    /// takes little longer than to get them from a near one.
+    pub(super) fn is_slow_look(&self, len: usize, time: Duration, handed: bool) -> bool {
+        let [near, far] = [Distance::Shared, Distance::Apart]
+            .map(|at| self.line.at(at) + self.fetch.at(at) * len as f64);
+        let most = if handed { near / GAIN } else { (near * far).sqrt() };
+        time.as_nanos() as f64 > self.clock + most
     }
 }
 
@@ -117,5 +187,28 @@ mod tests {
             assert!(model.rewrite(len, near) <= model.rewrite(len, far));
             assert!(model.copy(len) < model.copy(2 * len));
         }
+    }
+
+    /// Measured where near caches are one core's and far ones 0.2 us apart: of 512 B, 1 KiB and 4 KiB.
+    #[test]
+    fn looks_are_told_apart() {
+        let model = CopyModel {
+            line: By { shared: 15.0, apart: 220.0 },
+            fetch: By { shared: 0.03, apart: 0.08 },
+            ..CopyModel::GENERIC
+        };
+        let slow = |(len, ns): &(usize, u64), handed| {
+            model.is_slow_look(*len, Duration::from_nanos(*ns), handed)
+        };
+        let near = [(512, 27), (1024, 28), (4096, 41), (64, 0)];
+        assert!(near.iter().all(|look| !slow(look, false) && !slow(look, true)));
+        assert!([(512, 193), (1024, 245), (4096, 545)].iter().all(|look| slow(look, false)));
+        assert!([(512, 90), (1024, 103), (4096, 410)].iter().all(|look| slow(look, true)));
+    }
+
+    #[test]
+    fn copies_are_told_apart() {
+        let slow = |us| CopyModel::GENERIC.is_slow_copy(65536, Duration::from_micros(us));
+        assert!(slow(30) && slow(9) && !slow(4) && !slow(0));
     }
 }

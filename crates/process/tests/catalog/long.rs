@@ -5,13 +5,16 @@ use crate::oracle::calls::{self, Form};
 use crate::oracle::machine::machine;
 use crate::oracle::memory::Layout::{Dense, Gaps};
 use crate::oracle::ops::Op;
-use crate::oracle::world::{Blocking, Notes, name, share, simulate};
+use crate::oracle::world::{Blocking, Notes, name, share, share_to_the_end, simulate};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use weft_channel::stream::Sizes;
 use weft_collective::arena::ROOMS;
 use weft_collective::catalog::{ALGORITHMS, Algorithm, Carrier, Need};
 use weft_collective::{Operation, slots};
-use weft_fabric::pace::{self, Caches};
+use weft_fabric::Fabric;
+use weft_fabric::copies::Caches;
+use weft_fabric_shm::Shm;
 use weft_fabric_sim::{Chaos, Options};
 
 const fn form(count: usize, op: Op, gaps: bool, in_place: bool, varying: bool) -> Form {
@@ -69,15 +72,20 @@ fn longer_data_that_are_combined_where_they_are() {
 #[test]
 fn two_ranks_whose_distance_changes() {
     let notes = Arc::new(Notes::default());
-    pace::assume(Caches::Changing, true);
     let shared = ALGORITHMS.iter().filter(|a| a.name == "SHARED");
     let forms: Vec<_> = LONG.into_iter().chain(LONGER).cycle().take(40).collect();
     let calls: Vec<_> = shared.flat_map(|a| calls::of(a, 2, &forms)).collect();
-    let far = pace::count_far();
-    share(2, "", Blocking, calls, &notes);
-    let far = pace::count_far() - far;
+    let far = AtomicU64::new(0);
+    let changing = |shm: Shm| {
+        shm.copies().assume(Caches::Changing, true);
+        shm
+    };
+    let count = |shm: &Shm| {
+        far.fetch_add(shm.copies().count_far(), Ordering::Relaxed);
+    };
+    share_to_the_end(2, (changing, count), Blocking, calls, &notes);
+    let far = far.into_inner();
     assert!(far > 20, "far {far} times");
-    pace::assume(Caches::AsFound, false);
 }
 
 #[test]

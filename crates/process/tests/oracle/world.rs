@@ -255,16 +255,28 @@ pub fn share_on<F: Fabric, P: Program>(
     calls: Vec<Call>,
     notes: &Arc<Notes>,
 ) {
+    share_to_the_end(ranks, (wrap, |_: &F| ()), program, calls, notes);
+}
+
+/// The same with a look at each rank's fabric when all is over.
+pub fn share_to_the_end<F: Fabric, P: Program>(
+    ranks: usize,
+    (wrap, end): (impl Fn(Shm) -> F + Sync, impl Fn(&F) + Sync),
+    program: P,
+    calls: Vec<Call>,
+    notes: &Arc<Notes>,
+) {
     let (calls, through) = (Arc::new(calls), AtomicUsize::new(0));
     let notes_here = Arc::new(Notes::default());
     std::thread::scope(|scope| {
         for mut bootstrap in threads(ranks) {
             let (calls, notes, through) = (calls.clone(), notes_here.clone(), &through);
-            let wrap = &wrap;
+            let (wrap, end) = (&wrap, &end);
             scope.spawn(move || {
                 let _alarm = Alarm(notes.clone());
                 let shm = Shm::connect(&mut bootstrap).expect("connected");
-                thread(wrap(shm), program, calls, notes, (ranks, through));
+                let engine = thread(wrap(shm), program, calls, notes, (ranks, through));
+                end(engine.endpoint().fabric());
             });
         }
     });
@@ -292,7 +304,7 @@ fn thread<F: Fabric>(
     calls: Arc<Vec<Call>>,
     notes: Arc<Notes>,
     (ranks, through): (usize, &AtomicUsize),
-) {
+) -> Rc<Engine<F>> {
     // More threads than processors: give way at once.
     let mut policy = WaitPolicy::new(false);
     policy.nap = Duration::from_millis(2);
@@ -306,4 +318,5 @@ fn thread<F: Fabric>(
         engine.progress();
         std::thread::yield_now();
     }
+    engine
 }

@@ -328,7 +328,7 @@ fn fabrics(all: &mut Vec<Gauge>) {
     add(all, Shm, [
         ("allocated", Tuner, Level, read!(e => node(e).shm().map_or(0, |shm| shm.allocated())),
          "shared memory that was allocated for peers to reach, in bytes"),
-        ("past_caches", Tuner, Counter, Source::Process(|_| weft_fabric::pace::count()),
+        ("past_caches", Tuner, Counter, read!(e => node(e).copies().counted_past()),
          "copies for other ranks that went past the caches"),
     ]);
     /// A number of verbs, 0 without.

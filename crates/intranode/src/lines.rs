@@ -5,18 +5,44 @@
 //!   reader:                                                               reads them, and takes them: they will come
 //!                                                                         back in one transfer each
 //! ```
-//! Hints, which change nothing but time. Which of them help is for [`crate::pace`] to find out.
+//! Hints, which change nothing but time. Which of them pays is for the copy model to say ([`weft_fabric::copies::Ways`]).
 
-use crate::memory::Sge;
-use crate::pace::asks_ahead;
+use weft_fabric::copies::LINE;
+use weft_fabric::{Copies, Sge};
 
-impl Sge {
+/// The first-level cache of a processor is no smaller: what others are to have quickly takes less.
+const FIRST_LEVEL: usize = 32 << 10;
+
+/// Memory by its cache lines.
+pub trait Lines: Copy {
     /// Copies `source` to `self`, which another processor will read and this one not; both have the same length and
-    /// do not overlap. If it is `past` the caches ([`crate::pace::is_past`]), it comes before all stores that follow.
+    /// do not overlap. If it is `past` the caches, it comes before all stores that follow.
+    fn copy_for_others(self, source: Sge, past: bool, copies: &Copies);
+
+    /// Takes the cache lines of what has been read here, unchanged, to this processor alone. For memory that another
+    /// wrote and will write again, and that nobody else uses now: it gets each line by one transfer then, where
+    /// it would first have to take it away from those who only read it, which is 4 to 10 times as slow.
+    fn take_lines(self);
+
+    /// Asks for the cache lines of what is about to be written here and has been read elsewhere, all at once, if that
+    /// pays: stores would ask for one after the other. One alone gains nothing; too many would drive each other out
+    /// before they are written.
+    fn want_lines(self, copies: &Copies);
+
+    /// Lets go of the cache lines of what was written here and another processor has just been told of: it finds them in
+    /// the cache behind both, and need not ask for each. Only for caches that are far from each other, and for few lines: the
+    /// reader is quicker with many.
+    fn hand_over_lines(self);
+
+    /// Reads a byte of each cache line.
+    fn look_at_lines(self);
+}
+
+impl Lines for Sge {
     #[inline]
-    pub fn copy_for_others(self, source: Sge, past: bool) {
+    fn copy_for_others(self, source: Sge, past: bool, copies: &Copies) {
         if !past {
-            self.want_lines();
+            self.want_lines(copies);
             return self.copy_from(source);
         }
         assert_eq!(self.len(), source.len(), "copy between elements of different length");
@@ -27,79 +53,42 @@ impl Sge {
         unsafe { copy_past_caches(source.ptr(), self.ptr(), self.len()) }
     }
 
-    /// Takes the cache lines of what has been read here, unchanged, to this processor alone. For memory that another
-    /// wrote and will write again, and that nobody else uses now: it gets each line by one transfer then, where
-    /// it would first have to take it away from those who only read it, which is 4 to 10 times as slow.
-    ///
-    /// ```text
-    ///   64 KiB, us           written again after it was read    after that and this    this takes
-    ///   a cache in common    7.1                                1.6                    0.6
-    ///   none                 28                                 4.1                    1.0
-    /// ```
     #[inline]
-    pub fn take_lines(self) {
+    fn take_lines(self) {
         // SAFETY: inside of the element, which the caller says nobody else uses.
-        self.each_line(|at| unsafe { at.cast_mut().write_volatile(at.read_volatile()) });
+        each_line(self, |at| unsafe { at.cast_mut().write_volatile(at.read_volatile()) });
     }
 
-    /// Asks for the cache lines of what is about to be written here and has been read elsewhere, all at once: stores
-    /// would ask for one after the other.
-    ///
-    /// ```text
-    ///   us, caches 0.2 us apart      512 B   1 KiB   4 KiB   8 KiB   16 KiB   64 KiB
-    ///   one after another, without   0.12    0.22    0.66    1.12    1.08     4.5
-    ///   with this                    0.06    0.12    0.45    0.93    0.95     4.6
-    ///   there and back, half of it   0.34    0.53    1.24    1.71    2.92     9.0
-    ///   with this                    0.30    0.47    1.05    1.55    2.78     9.4
-    /// ```
-    /// Only on processors that gain by it.
     #[inline]
-    pub fn want_lines(self) {
-        /// One alone gains nothing.
-        const LEAST: usize = 64;
-        /// More would drive each other out before they are written.
-        const MOST: usize = 16 << 10;
-        if self.len() > LEAST && self.len() <= MOST && asks_ahead() {
-            self.each_line(ask_for_line);
+    fn want_lines(self, copies: &Copies) {
+        if self.len() > LINE && self.len() <= FIRST_LEVEL / 2 && copies.ways().asks_ahead {
+            each_line(self, ask_for_line);
         }
     }
 
-    /// Lets go of the cache lines of what was written here and another processor has just been told of: it finds them in
-    /// the cache behind both, and need not ask for each. Only for caches that are far from each other.
-    ///
-    /// ```text
-    ///   us, caches 0.2 us apart              256 B   512 B   1 KiB   2 KiB   4 KiB   8 KiB   16 KiB
-    ///   there and back, half of it           0.26    0.29    0.46    0.55    0.85    1.42    2.75
-    ///   with this after the news             0.23    0.25    0.37    0.50    0.73    1.33    2.75
-    ///   with this before it                                                  1.10            3.6
-    /// ```
     #[inline]
-    pub fn hand_over_lines(self) {
-        const MOST: usize = 8 << 10;
-        if self.len() > MOST {
-            return;
+    fn hand_over_lines(self) {
+        if self.len() <= FIRST_LEVEL / 4 {
+            each_line(self, let_go_of_line);
         }
-        self.each_line(let_go_of_line);
     }
 
-    /// Reads a byte of each cache line.
-    pub(crate) fn look_at_lines(self) {
+    fn look_at_lines(self) {
         // SAFETY: inside of the element, which was promised to be valid for reading.
-        self.each_line(|at| unsafe { _ = at.read_volatile() });
+        each_line(self, |at| unsafe { _ = at.read_volatile() });
     }
+}
 
-    /// Runs `touch` for a byte of each cache line.
-    #[inline(always)]
-    fn each_line(self, touch: impl Fn(*const u8)) {
-        const LINE: usize = 64;
-        if self.is_phantom() {
-            return;
-        }
-        let mut at = 0;
-        while at < self.len() {
-            touch(self.ptr().wrapping_add(at));
-            at += LINE - (self.ptr().addr() + at) % LINE;
-        }
+/// Runs `touch` for a byte of each cache line.
+#[inline(always)]
+fn each_line(memory: Sge, touch: impl Fn(*const u8)) {
+    if memory.is_phantom() {
+        return;
+    }
+    let mut at = 0;
+    while at < memory.len() {
+        touch(memory.ptr().wrapping_add(at));
+        at += LINE - (memory.ptr().addr() + at) % LINE;
     }
 }
 
@@ -118,47 +107,6 @@ fn ask_for_line(at: *const u8) {
     }
     #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
     let _ = at;
-}
-
-/// Whether this processor has the instruction for [`Sge::hand_over_lines`].
-pub(crate) fn can_hand_over() -> bool {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    {
-        use std::arch::x86_64::__cpuid_count;
-        const FEATURES: u32 = 7;
-        const CLDEMOTE: u32 = 1 << 25;
-        __cpuid_count(0, 0).eax >= FEATURES && __cpuid_count(FEATURES, 0).ecx & CLDEMOTE != 0
-    }
-    #[cfg(any(miri, not(target_arch = "x86_64")))]
-    false
-}
-
-/// Whether this processor is known to gain by asking for many lines or pages at once: those of Intel. On those of AMD it
-/// loses (measured on Zen 4, a line read by the other written again and read there, us, without and with: 0.06 us apart
-/// 1 KiB 0.20 and 0.34, 4 KiB 0.30 and 0.72, 16 KiB 1.2 and 2.3; 0.26 us apart 4 KiB 0.96 and 3.3; 64 KiB read page by page
-/// and many at once 1.5 and 3.0).
-pub(crate) fn gains_ahead() -> bool {
-    is_made_by(b"GenuineIntel")
-}
-
-/// Whether it is known to write lines that another has read slowly, and past the caches quickly: those of AMD (measured
-/// on Zen 4, 0.26 us apart, us to write by usual stores and past the caches, and then to read: 16 KiB 5.3 and 0.7, 1.3
-/// and 1.5; 64 KiB 37 and 2.5, 4.0 and 4.3).
-pub(crate) fn gains_past() -> bool {
-    is_made_by(b"AuthenticAMD")
-}
-
-fn is_made_by(maker: &[u8; 12]) -> bool {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    {
-        let name = std::arch::x86_64::__cpuid(0);
-        [name.ebx, name.edx, name.ecx].map(u32::to_le_bytes).as_flattened() == maker
-    }
-    #[cfg(any(miri, not(target_arch = "x86_64")))]
-    {
-        _ = maker;
-        false
-    }
 }
 
 /// Moves the cache line of `at` to a cache behind this processor's own. Any address will do.
@@ -180,7 +128,6 @@ fn let_go_of_line(at: *const u8) {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 unsafe fn copy_past_caches(from: *const u8, to: *mut u8, len: usize) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
-    const LINE: usize = 64;
     let head = to.align_offset(LINE).min(len);
     let lines = (len - head) / LINE;
     let tail = head + lines * LINE;
@@ -214,6 +161,8 @@ unsafe fn copy_past_caches(from: *const u8, to: *mut u8, len: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+    use weft_fabric::{By, CopyModel};
 
     #[test]
     fn lines_keep_what_is_in_them() {
@@ -221,8 +170,15 @@ mod tests {
         // SAFETY: `bytes` outlives it.
         let all = unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) };
         let parts = [all, all.part(3, 1), all.part(63, 130), Sge::EMPTY, Sge::phantom(100)];
-        for touch in [Sge::take_lines, Sge::want_lines, Sge::hand_over_lines, Sge::look_at_lines] {
-            parts.into_iter().for_each(touch);
+        let asks = By { shared: 0.0, apart: 0.0 };
+        let model = CopyModel { rewrite_asked: asks, ..CopyModel::GENERIC };
+        let copies = Copies::new(Arc::new(model));
+        assert!(copies.ways().asks_ahead);
+        for part in parts {
+            part.take_lines();
+            part.want_lines(&copies);
+            part.hand_over_lines();
+            part.look_at_lines();
         }
         assert!(bytes.iter().enumerate().all(|(i, &byte)| byte == i as u8));
     }
@@ -234,7 +190,8 @@ mod tests {
         let touched = |from: usize, len| {
             let count = std::cell::Cell::new(0);
             // SAFETY: nobody reads or writes it.
-            unsafe { Sge::new(first.add(from), len) }.each_line(|_| count.set(count.get() + 1));
+            let memory = unsafe { Sge::new(first.add(from), len) };
+            each_line(memory, |_| count.set(count.get() + 1));
             count.get()
         };
         assert_eq!(

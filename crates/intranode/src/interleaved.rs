@@ -4,36 +4,34 @@
 //!   page by page     0000 1111 2222 ...      a processor fetches ahead within a page: it waits at each new one
 //!   many at once     0 1 2 ... 15 0 1 2 ...  each page is fetched ahead while the others are copied
 //! ```
-//! What is far takes so long to come that only what is under way at the same time counts. Measured on 2 processors whose
-//! caches are 220 ns apart, us, page by page and so: 64 KiB 5.1 and 3.5, 128 KiB 9.2 and 6.2, 256 KiB 17 and 12, 1 MiB
-//! 68 and 54. In one's own cache it is slower, 1.3 and 1.6: for what is far alone ([`crate::pace::is_far`]).
+//! What is far takes so long to come that only what is under way at the same time counts. In one's own cache it is
+//! slower: where the copy model says that it pays alone ([`weft_fabric::copies::Ways::interleaves`]).
 
-use crate::memory::Sge;
+use weft_fabric::Sge;
+use weft_fabric::copies::PAGE;
+
+/// Pages at once, as many as processors follow streams of loads; half of them gain nothing.
+const STREAMS: usize = 16;
 
 /// Copies of fewer bytes gain nothing.
-pub const LEAST: usize = 8 * PAGE;
+pub const LEAST: usize = STREAMS / 2 * PAGE;
 
 /// Bytes that are copied so at once at most.
 pub const MOST: usize = STREAMS * PAGE;
 
-const PAGE: usize = 4096;
-const STREAMS: usize = 16;
-
-impl Sge {
-    /// As [`Sge::copy_from`]; the two do not overlap.
-    pub fn copy_from_afar(self, source: Sge) {
-        assert_eq!(self.len(), source.len(), "copy between elements of different length");
-        if self.len() < LEAST || self.is_phantom() || source.is_phantom() {
-            return self.copy_from(source);
-        }
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: both were promised to be valid for their length, and the caller says that they do not overlap.
-            unsafe { copy(source.ptr(), self.ptr(), self.len()) };
-            return;
-        }
-        self.copy_from(source);
+/// Copies `source` to `into`, as long; the two do not overlap.
+pub fn copy_interleaved(into: Sge, source: Sge) {
+    assert_eq!(into.len(), source.len(), "copy between elements of different length");
+    if into.len() < LEAST || into.is_phantom() || source.is_phantom() {
+        return into.copy_from(source);
     }
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: both were promised to be valid for their length, and the caller says that they do not overlap.
+        unsafe { copy(source.ptr(), into.ptr(), into.len()) };
+        return;
+    }
+    into.copy_from(source);
 }
 
 /// # Safety
@@ -94,7 +92,7 @@ mod tests {
                 let source = Sge::new(from.as_ptr().add(3 * skip).cast_mut(), len);
                 (source, Sge::new(to.as_mut_ptr().add(skip), len))
             };
-            target.copy_from_afar(source);
+            copy_interleaved(target, source);
             assert!(to[skip..skip + len] == from[3 * skip..3 * skip + len], "{len} bytes");
             assert!(
                 to[..skip].iter().chain(&to[skip + len..]).all(|&byte| byte == 0),

@@ -1,21 +1,23 @@
-//! A payload that one process pours into memory which another sees, and which follows: both copy at once.
+//! A payload that one process copies into a staging buffer which another sees, and which follows: both copy at once.
 //!
 //! ```text
-//!   memory:     head, one line: poured (8) | asked (8) | -        payload
-//!   writer:     open;  tell the reader where;  copy a part, poured = its end;  the next ...;   asked?  rouse the reader
-//!   reader:     copy up to poured;  nothing new for a while?  asked = 1, look once more, go and do something else
+//!   memory:     head, one line: produced (8) | asked (8) | -        payload
+//!   producer:   open;  tell the consumer where;  copy a part, produced = its end;  the next ...;   asked?  rouse the consumer
+//!   consumer:   copy up to produced;  nothing new for a while?  asked = 1, look once more, go and do something else
 //! ```
-//! Contract. One writer and one reader. The head is reset before the reader hears of it, and the memory used again
-//! after the reader is done. What is copied up to `poured` was written before `poured` was (release, acquire). The
-//! last store of `poured` and the look at `asked`, and the store of `asked` and the last look at `poured`, have a
-//! sequentially consistent fence in between on each side: so a reader that finds something missing and goes away is
+//! Contract. One producer and one consumer. The head is reset before the consumer hears of it, and the memory used again
+//! after the consumer is done. What is copied up to `produced` was written before `produced` was (release, acquire). The
+//! last store of `produced` and the look at `asked`, and the store of `asked` and the last look at `produced`, have a
+//! sequentially consistent fence in between on each side: so a consumer that finds something missing and goes away is
 //! roused.
 //!
-//! Cost: a line that goes to and fro once a part, beside two copies at the same time. The reader takes the lines to itself
-//! when it has read them ([`Sge::take_lines`]): of short payloads, whose memory is used again soon, and between far caches.
+//! Cost: a line that goes to and fro once a part, beside two copies at the same time. The consumer takes the lines to itself
+//! when it has read them ([`crate::Lines::take_lines`]): of short payloads, whose memory is used again soon, and between far
+//! caches.
 
-use crate::memory::Sge;
-use crate::{afar, pace};
+use crate::lines::Lines;
+use crate::{interleaved, staged};
+use weft_fabric::{Copies, Sge};
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
@@ -25,44 +27,45 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 /// Bytes of a head, which stands before the payload.
 pub const HEAD: usize = 64;
 
-/// Payloads up to here are short, in bytes: their memory is to be used again soon, while the caches have it.
+/// Payloads up to here are short, in bytes, as first-level caches are: their memory is to be used again soon, while the
+/// caches have it.
 pub const SHORT: usize = 32 << 10;
 
 /// Parts, in bytes: an eighth of a payload, within these.
 const SHORTEST: usize = 2 << 10;
 const LONGEST: usize = 16 << 10;
 
-/// Fruitless looks of a reader in a row: about as long as it takes to copy the longest part from afar.
+/// Fruitless looks of a consumer in a row: a part that is under way comes before that.
 const LOOKS: u32 = 256;
 
 /// Shared memory that is zeroed or has been used for anything.
 #[repr(C, align(64))]
 struct Head {
-    poured: AtomicU64,
+    produced: AtomicU64,
     asked: AtomicU64,
 }
 
 impl Head {
     fn reset(&self) {
-        self.poured.store(0, Ordering::Relaxed);
+        self.produced.store(0, Ordering::Relaxed);
         self.asked.store(0, Ordering::Relaxed);
     }
 
-    fn publish(&self, poured: u64) {
-        self.poured.store(poured, Ordering::Release);
+    fn publish(&self, produced: u64) {
+        self.produced.store(produced, Ordering::Release);
     }
 
-    /// Nothing more will be published. True: the reader is to be roused.
+    /// Nothing more will be published. True: the consumer is to be roused.
     fn end(&self) -> bool {
         fence(Ordering::SeqCst);
         self.asked.load(Ordering::Relaxed) != 0
     }
 
     fn seen(&self) -> u64 {
-        self.poured.load(Ordering::Acquire)
+        self.produced.load(Ordering::Acquire)
     }
 
-    /// The reader goes away unless `seen` says now that it need not.
+    /// The consumer goes away unless `seen` says now that it need not.
     fn ask(&self) -> u64 {
         self.asked.store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -70,12 +73,12 @@ impl Head {
     }
 }
 
-/// What a reader has found.
+/// What a consumer has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Followed {
+pub enum Consumed {
     /// All of it.
     Whole,
-    /// So many bytes so far; its writer will rouse this process.
+    /// So many bytes so far; its producer will rouse this process.
     Part(usize),
     /// More than there can be.
     Corrupt,
@@ -83,15 +86,15 @@ pub enum Followed {
 
 /// A head and a payload.
 #[derive(Clone, Copy)]
-pub struct Flow<'m> {
+pub struct Pipelined<'m> {
     head: &'m Head,
     payload: Sge,
 }
 
-impl Flow<'_> {
-    /// In `memory` that the writer and the reader see, [`HEAD`] bytes longer than the payload. `None`: it is no
+impl Pipelined<'_> {
+    /// In `memory` that both see, [`HEAD`] bytes longer than the payload. `None`: it is no
     /// memory, too short, or does not begin with a cache line.
-    pub fn at(memory: &Sge) -> Option<Flow<'_>> {
+    pub fn at(memory: &Sge) -> Option<Pipelined<'_>> {
         let aligned = memory.ptr().addr().is_multiple_of(align_of::<Head>());
         if memory.is_phantom() || memory.len() < HEAD || !aligned {
             return None;
@@ -99,29 +102,29 @@ impl Flow<'_> {
         // SAFETY: aligned and inside of memory that was promised to be valid; by contract, the two processes reach
         // these words by atomics alone while they are a head.
         let head = unsafe { &*memory.ptr().cast::<Head>() };
-        Some(Flow { head, payload: memory.part(HEAD, memory.len() - HEAD) })
+        Some(Pipelined { head, payload: memory.part(HEAD, memory.len() - HEAD) })
     }
 
-    /// Before the reader hears of it.
+    /// Before the consumer hears of it.
     pub fn open(&self) {
         self.head.reset();
     }
 
-    /// Copies `source`, as long as the payload, for the reader. True: that is to be roused.
-    pub fn pour(&self, source: Sge) -> bool {
+    /// Copies `source`, as long as the payload, for the consumer. True: that is to be roused.
+    pub fn produce(&self, source: Sge, copies: &Copies) -> bool {
         let len = source.len();
-        let past = pace::is_told_past(len);
-        let rest_past = past || pace::is_poured_past(len);
+        let past = copies.is_told_past(len);
+        let rest_past = past || copies.is_past_for_one(len);
         // What is far is read many pages at once.
-        let longest = if pace::is_wide() { afar::MOST } else { LONGEST };
+        let longest = if copies.interleaves() { interleaved::MOST } else { LONGEST };
         let part = (len / 8).clamp(SHORTEST, longest).next_multiple_of(HEAD);
         let mut at = 0;
         while at < len {
             let next = part.min(len - at);
             let (to, from) = (self.payload.part(at, next), source.part(at, next));
             match at {
-                0 => pace::pour(to, from, past),
-                _ => to.copy_for_others(from, rest_past),
+                0 => staged::write(copies, to, from, past),
+                _ => to.copy_for_others(from, rest_past, copies),
             }
             at += next;
             self.head.publish(at as u64);
@@ -131,7 +134,7 @@ impl Flow<'_> {
 
     /// Copies what is there behind the first `from` bytes into `into`, as long as the payload or shorter, and for a
     /// while what comes.
-    pub fn follow(&self, from: usize, into: Sge) -> Followed {
+    pub fn consume(&self, from: usize, into: Sge, copies: &Copies) -> Consumed {
         let (mut at, total) = (from, into.len());
         let soon = self.payload.len() <= SHORT;
         let mut looks = 0;
@@ -140,7 +143,7 @@ impl Flow<'_> {
             if seen <= at && looks == LOOKS {
                 seen = self.head.ask() as usize;
                 if seen <= at {
-                    return Followed::Part(at);
+                    return Consumed::Part(at);
                 }
             }
             if seen <= at {
@@ -149,24 +152,30 @@ impl Flow<'_> {
                 continue;
             }
             if seen > self.payload.len() {
-                return Followed::Corrupt;
+                return Consumed::Corrupt;
             }
             let next = seen.min(total) - at;
             let (into, found) = (into.part(at, next), self.payload.part(at, next));
             match at {
-                0 => pace::take_fresh(into, found, soon),
-                _ => pace::take_more(into, found, soon),
+                0 => staged::read(copies, into, found, soon),
+                _ => staged::read_more(copies, into, found, soon),
             }
             at += next;
             looks = 0;
         }
-        Followed::Whole
+        Consumed::Whole
     }
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+    use weft_fabric::CopyModel;
+
+    fn copies() -> Copies {
+        Copies::new(Arc::new(CopyModel::GENERIC))
+    }
 
     fn filled(len: usize, seed: u8) -> Vec<u8> {
         (0..len).map(|i| (i as u8).wrapping_mul(31) ^ seed).collect()
@@ -190,31 +199,31 @@ mod tests {
 
     /// What crosses threads here.
     struct Across(Sge);
-    // SAFETY: the two sides keep the contract of a flow.
+    // SAFETY: the two sides keep the contract of a pipelined.
     unsafe impl Send for Across {}
 
     #[test]
-    fn a_reader_that_follows_gets_every_byte() {
+    fn a_consumer_that_follows_gets_every_byte() {
         let lens =
             if cfg!(miri) { vec![1, 5000] } else { vec![1, 63, 64, 2048, 2049, 40_000, 300_000] };
         for len in lens {
             let mut room = lines(len);
             let memory = memory(&mut room, len);
-            Flow::at(&memory).unwrap().open();
+            Pipelined::at(&memory).unwrap().open();
             let mut source = filled(len, len as u8);
             let (writer, data) = (Across(memory), Across(sge(&mut source)));
             std::thread::scope(|scope| {
                 scope.spawn(move || {
                     let (writer, data) = (&writer, &data);
-                    Flow::at(&writer.0).unwrap().pour(data.0);
+                    Pipelined::at(&writer.0).unwrap().produce(data.0, &copies());
                 });
                 let mut got = vec![0; len];
                 let mut at = 0;
                 loop {
-                    match Flow::at(&memory).unwrap().follow(at, sge(&mut got)) {
-                        Followed::Whole => break,
-                        Followed::Part(so_far) => at = so_far,
-                        Followed::Corrupt => panic!("corrupt"),
+                    match Pipelined::at(&memory).unwrap().consume(at, sge(&mut got), &copies()) {
+                        Consumed::Whole => break,
+                        Consumed::Part(so_far) => at = so_far,
+                        Consumed::Corrupt => panic!("corrupt"),
                     }
                     std::thread::yield_now();
                 }
@@ -224,29 +233,29 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_may_want_less_and_is_told_to_come_back() {
+    fn a_consumer_may_want_less_and_is_told_to_come_back() {
         let mut room = lines(10_000);
         let memory = memory(&mut room, 10_000);
-        let flow = Flow::at(&memory).unwrap();
-        flow.open();
+        let pipelined = Pipelined::at(&memory).unwrap();
+        pipelined.open();
         let (mut source, mut got) = (filled(10_000, 7), vec![0; 9_000]);
-        assert_eq!(flow.follow(0, sge(&mut got)), Followed::Part(0));
-        assert!(flow.pour(sge(&mut source)), "somebody waits");
-        assert!(flow.follow(0, sge(&mut got)) == Followed::Whole);
+        assert_eq!(pipelined.consume(0, sge(&mut got), &copies()), Consumed::Part(0));
+        assert!(pipelined.produce(sge(&mut source), &copies()), "somebody waits");
+        assert!(pipelined.consume(0, sge(&mut got), &copies()) == Consumed::Whole);
         assert_eq!(got, filled(9_000, 7));
-        flow.open();
-        assert!(!flow.pour(sge(&mut source)), "nobody waits");
+        pipelined.open();
+        assert!(!pipelined.produce(sge(&mut source), &copies()), "nobody waits");
     }
 
     #[test]
     fn nonsense_is_found_out() {
         let mut room = lines(100);
         let memory = memory(&mut room, 100);
-        let flow = Flow::at(&memory).unwrap();
-        flow.head.publish(101);
-        assert_eq!(flow.follow(0, sge(&mut [0; 100])), Followed::Corrupt);
-        assert!(Flow::at(&memory.part(8, 100)).is_none());
-        assert!(Flow::at(&memory.part(0, HEAD - 1)).is_none());
+        let pipelined = Pipelined::at(&memory).unwrap();
+        pipelined.head.publish(101);
+        assert_eq!(pipelined.consume(0, sge(&mut [0; 100]), &copies()), Consumed::Corrupt);
+        assert!(Pipelined::at(&memory.part(8, 100)).is_none());
+        assert!(Pipelined::at(&memory.part(0, HEAD - 1)).is_none());
     }
 }
 
@@ -258,7 +267,7 @@ mod loom_tests {
     #[test]
     fn loom_who_goes_away_is_roused() {
         loom::model(|| {
-            let head = Arc::new(Head { poured: AtomicU64::new(9), asked: AtomicU64::new(9) });
+            let head = Arc::new(Head { produced: AtomicU64::new(9), asked: AtomicU64::new(9) });
             head.reset();
             let writer = head.clone();
             let roused = loom::thread::spawn(move || {

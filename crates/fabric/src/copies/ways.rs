@@ -1,0 +1,110 @@
+//! Which way to copy pays between caches of one distance: what follows from the model, computed once, as it is asked for with
+//! each copy.
+
+use super::{CopyModel, Distance, LINE};
+
+/// What gains less than a tenth is left: measured numbers differ by as much from one time to the next.
+pub(super) const GAIN: f64 = 0.9;
+
+/// What pays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ways {
+    /// To ask for all lines at once that are about to be written and were read elsewhere.
+    pub asks_ahead: bool,
+    /// To copy from many pages at once.
+    pub interleaves: bool,
+    /// That the one reader of lines takes them to itself, for them to come back quickly.
+    pub gives_back: bool,
+    /// Copies of so many bytes and more go past the caches: for several readers, and for one that gives lines back.
+    pub past_many: usize,
+    pub past_one: usize,
+}
+
+impl Ways {
+    pub fn of(model: &CopyModel, distance: Distance) -> Ways {
+        let rewrite = model.rewrite_best(distance);
+        let one = model.rewrite_one(distance);
+        let fetch = model.fetch.at(distance);
+        // A byte that goes through the caches, and what is written past them and read from memory.
+        let through = |rewrite: f64| model.cached + rewrite / LINE as f64 + fetch;
+        let past = model.past + model.memory;
+        // The fence behind such stores waits for the last one to arrive.
+        let from = |rewrite: f64| match GAIN * through(rewrite) - past {
+            gain if gain > 0.0 => (model.line.apart / gain).ceil() as usize,
+            _ => usize::MAX,
+        };
+        Ways {
+            asks_ahead: model.rewrite_asked.at(distance) < GAIN * model.rewrite.at(distance),
+            interleaves: model.fetch_pages.at(distance) < GAIN * fetch,
+            gives_back: model.rewrite_returned.at(distance) < GAIN * rewrite,
+            past_many: from(rewrite),
+            past_one: from(one),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::copies::By;
+
+    /// A processor that gains by asking for many lines and pages at once when they are far.
+    const ASKING: CopyModel = CopyModel {
+        rewrite: By { shared: 7.0, apart: 27.0 },
+        rewrite_asked: By { shared: 5.0, apart: 15.0 },
+        rewrite_returned: By { shared: 2.2, apart: 5.0 },
+        fetch: By { shared: 0.03, apart: 0.08 },
+        fetch_pages: By { shared: 0.035, apart: 0.055 },
+        cma_page: 80.0,
+        ..CopyModel::GENERIC
+    };
+
+    /// One that does not, writes quickly past the caches, and slowly what another has read; pages cost it much.
+    const STREAMING: CopyModel = CopyModel {
+        line: By { shared: 60.0, apart: 260.0 },
+        rewrite: By { shared: 3.0, apart: 36.0 },
+        rewrite_asked: By { shared: 12.0, apart: 60.0 },
+        rewrite_returned: By { shared: 5.0, apart: 36.0 },
+        fetch: By { shared: 0.03, apart: 0.06 },
+        fetch_pages: By { shared: 0.04, apart: 0.12 },
+        memory: 0.08,
+        past: 0.04,
+        cma_page: 250.0,
+        ..CopyModel::GENERIC
+    };
+
+    #[test]
+    fn a_processor_that_asks_ahead() {
+        let [near, far] = [Distance::Shared, Distance::Apart].map(|at| Ways::of(&ASKING, at));
+        assert!(far.asks_ahead && far.interleaves && far.gives_back);
+        assert!(near.asks_ahead && !near.interleaves && near.gives_back);
+        assert_eq!(
+            (near.past_one, near.past_many, far.past_one),
+            (usize::MAX, usize::MAX, usize::MAX)
+        );
+        assert!(far.past_many < 4096, "{far:?}");
+        assert!(ASKING.fetches(Distance::Apart));
+        assert!(!ASKING.pages_are_dear() && !ASKING.writes_anew());
+    }
+
+    #[test]
+    fn a_processor_that_writes_past_its_caches() {
+        let [near, far] = [Distance::Shared, Distance::Apart].map(|at| Ways::of(&STREAMING, at));
+        assert!(!far.asks_ahead && !far.interleaves && !far.gives_back);
+        assert!(far.past_one < 4096 && far.past_many < 4096, "{far:?}");
+        assert_eq!((near.past_one, near.past_many), (usize::MAX, usize::MAX));
+        assert!(!STREAMING.fetches(Distance::Apart));
+        assert!(STREAMING.pages_are_dear() && STREAMING.writes_anew());
+    }
+
+    #[test]
+    fn a_processor_that_nobody_has_measured() {
+        let [near, far] =
+            [Distance::Shared, Distance::Apart].map(|at| Ways::of(&CopyModel::GENERIC, at));
+        assert!(!near.asks_ahead && !far.asks_ahead && !near.interleaves && !far.interleaves);
+        assert!(near.gives_back && far.gives_back);
+        assert_eq!((near.past_one, near.past_many), (usize::MAX, usize::MAX));
+        assert!(far.past_many < 4096 && far.past_many < far.past_one, "{far:?}");
+        assert!(!CopyModel::GENERIC.pages_are_dear() && !CopyModel::GENERIC.writes_anew());
+    }
+}

@@ -1,0 +1,225 @@
+//! Copies in and out of staging buffers that another rank of the machine sees, by what pays for how far it is
+//! ([`weft_fabric::Copies`]).
+//!
+//! ```text
+//!                         short, or near              long and far
+//!   writer                through the caches,         the first page through the caches, the rest past them, where a line
+//!                         lines asked for at once     that another has read is dear to write; else as left
+//!   one reader            copies, and gives the       what came through the caches, many pages at once; gives it back
+//!                         lines back if they are      
+//!                         to be written again soon    
+//! ```
+//! Where each rank has a processor of its own, a reader learns how far the writer is by a look at some of the lines before
+//! it copies; else by how long the copies of some blocks take. A writer hands short payloads over once it has told the
+//! reader of them: the reader need not get them out of the writer's cache.
+
+use crate::interleaved::{self, copy_interleaved};
+use crate::lines::Lines;
+use std::time::Instant;
+use weft_fabric::copies::PAGE;
+use weft_fabric::{Copies, Sge};
+
+/// Copies `from` to `to`, as long, for one other rank that reads it ([`read`]): `past` the caches, or as is best for
+/// how far they are from each other. Then the beginning goes through them all the same, from which the reader learns how
+/// far that is.
+pub fn write(copies: &Copies, to: Sge, from: Sge, past: bool) {
+    let len = from.len();
+    let head = if !past && copies.is_past_for_one(len) { PAGE } else { len };
+    to.part(0, head).copy_for_others(from.part(0, head), past, copies);
+    if head < len {
+        copies.count_past(true);
+        to.part(head, len - head).copy_for_others(from.part(head, len - head), true, copies);
+    }
+}
+
+/// This rank has told another one of what it wrote there.
+#[inline]
+pub fn told_of(copies: &Copies, memory: Sge) {
+    if !memory.is_empty() && copies.hands_over() {
+        memory.hand_over_lines();
+    }
+}
+
+/// Copies what another rank has just written, and will write again, in blocks that the nearest cache holds until
+/// their lines are taken ([`Lines::take_lines`]): `soon`, if that will be so soon that they would still be in this one's
+/// cache; else if the caches are far from each other.
+pub fn read(copies: &Copies, into: Sge, from: Sge, soon: bool) {
+    if !copies.may_be_past() {
+        return by_blocks(copies, into, from, soon, true);
+    }
+    // What may have gone past the caches says nothing about how far the other is.
+    let (head, learns) = (PAGE.min(into.len()), !copies.looks_alone());
+    sense_sent(copies, from);
+    by_blocks(copies, into.part(0, head), from.part(0, head), soon, learns);
+    read_more(copies, into.part(head, into.len() - head), from.part(head, from.len() - head), soon);
+}
+
+/// The same for what follows that, from which nothing is learnt where it may have gone past the caches.
+pub fn read_more(copies: &Copies, into: Sge, from: Sge, soon: bool) {
+    match copies.is_past_for_one(into.len()) {
+        // It does not come back by being taken.
+        true => into.copy_from(from),
+        false => by_blocks(copies, into, from, soon, !copies.may_be_past()),
+    }
+}
+
+fn by_blocks(copies: &Copies, into: Sge, from: Sge, soon: bool, learns: bool) {
+    let mut at = 0;
+    while into.len() - at >= interleaved::LEAST && copies.interleaves() && !copies.is_sample() {
+        let next = (into.len() - at).min(interleaved::MOST);
+        let block = from.part(at, next);
+        copy_interleaved(into.part(at, next), block);
+        give_back(copies, block);
+        at += next;
+    }
+    while at < into.len() {
+        let next = (into.len() - at).min(PAGE);
+        let block = from.part(at, next);
+        copy_block(copies, into.part(at, next), block, learns);
+        if soon || copies.is_far() {
+            give_back(copies, block);
+        }
+        at += next;
+    }
+}
+
+fn copy_block(copies: &Copies, into: Sge, from: Sge, learns: bool) {
+    if learns && copies.looks_alone() {
+        sense_sent(copies, from);
+    } else if learns && from.len() >= PAGE && copies.is_sample() {
+        return timed(copies, into, from);
+    }
+    into.copy_from(from);
+}
+
+fn timed(copies: &Copies, into: Sge, from: Sge) {
+    let start = Instant::now();
+    into.copy_from(from);
+    copies.note_copy(from.len(), start.elapsed());
+}
+
+/// What another rank has written has been read here, which it will write again: takes its lines if that pays, unless the two
+/// hand them over to each other: then the writer asks for all of them at once, and that they are taken gains nothing.
+#[inline]
+pub fn give_back(copies: &Copies, read: Sge) {
+    let through = if copies.is_past_for_one(read.len()) { PAGE } else { read.len() };
+    if copies.ways().gives_back && !copies.hands_over() {
+        read.part(0, through).take_lines();
+    }
+}
+
+/// Copies what another rank has written and several read, as is best for how far they are from each other. True: it was
+/// slow, which the writer is to be told ([`Copies::told`]).
+pub fn read_shared(copies: &Copies, into: Sge, from: Sge) -> bool {
+    if !copies.times_shared(into.len()) {
+        copy_shared(copies, into, from);
+        return false;
+    }
+    let start = Instant::now();
+    copy_shared(copies, into, from);
+    copies.is_slow(into.len(), start.elapsed())
+}
+
+/// The same where nothing is learnt from it.
+pub fn copy_shared(copies: &Copies, into: Sge, from: Sge) {
+    match into.len() >= interleaved::LEAST && copies.interleaves() {
+        true => copy_interleaved(into, from),
+        false => into.copy_from(from),
+    }
+}
+
+/// Learns from what another rank has just written and this one is about to read in place: now and then it copies a
+/// block to `spare`, which is as long.
+pub fn sense(copies: &Copies, spare: Sge, from: Sge) {
+    if copies.looks_alone() {
+        sense_sent(copies, from);
+    } else if from.len() >= PAGE && copies.is_sample() {
+        timed(copies, spare.part(0, PAGE), from.part(0, PAGE));
+    }
+}
+
+/// Learns from what another rank has just sent and this one is about to copy: now and then it looks at its lines.
+#[inline]
+pub fn sense_sent(copies: &Copies, from: Sge) {
+    if copies.looks(from.len()) {
+        let seen = from.part(0, from.len().min(PAGE));
+        let start = Instant::now();
+        seen.look_at_lines();
+        copies.note_look(seen.len(), start.elapsed());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use weft_fabric::copies::{Caches, PastCaches};
+    use weft_fabric::{By, CopyModel};
+
+    /// Models for which each way pays, once near and once far.
+    fn models() -> impl Iterator<Item = CopyModel> {
+        let all = |cost| By { shared: cost, apart: cost };
+        (0..16).map(move |bits| {
+            let cost = |bit: u32, dear: f64| all(if bits >> bit & 1 == 1 { 0.0 } else { dear });
+            CopyModel {
+                rewrite: all(30.0),
+                rewrite_asked: cost(0, 30.0),
+                rewrite_returned: cost(1, 30.0),
+                fetch_pages: cost(2, 0.15),
+                past: if bits >> 3 & 1 == 1 { 0.0 } else { 1.0 },
+                ..CopyModel::GENERIC
+            }
+        })
+    }
+
+    #[test]
+    fn every_way_copies_every_byte() {
+        let lens = if cfg!(miri) { vec![100, 9000] } else { vec![1, 100, 4096, 9000, 70_001] };
+        for (model, len) in models().flat_map(|m| lens.iter().map(move |&len| (m.clone(), len))) {
+            for caches in [Caches::AsFound, Caches::Near, Caches::Far, Caches::Changing] {
+                let copies = Copies::new(Arc::new(model.clone()));
+                copies.past_caches(PastCaches::AsFound);
+                copies.assume(caches, true);
+                let mut source: Vec<u8> = (0..len).map(|i| (i * 31 + 7) as u8).collect();
+                let (mut staging, mut target) = (vec![0; len], vec![0; len]);
+                let [from, place, into] = [&mut source, &mut staging, &mut target]
+                    // SAFETY: they outlive it.
+                    .map(|bytes| unsafe { Sge::new(bytes.as_mut_ptr(), len) });
+                write(&copies, place, from, false);
+                told_of(&copies, place);
+                sense_sent(&copies, place);
+                read(&copies, into, place, false);
+                give_back(&copies, place);
+                assert!(source == target, "{len} bytes, {caches:?}, {model:?}");
+                target.fill(0);
+                // SAFETY: as above.
+                let into = unsafe { Sge::new(target.as_mut_ptr(), len) };
+                read_shared(&copies, into, place);
+                assert!(source == target && source == staging);
+            }
+        }
+    }
+
+    /// What pays goes past the caches, and is counted.
+    #[test]
+    fn what_goes_past_is_counted() {
+        let dear = By { shared: 100.0, apart: 100.0 };
+        let model = CopyModel {
+            rewrite: dear,
+            rewrite_asked: dear,
+            rewrite_returned: dear,
+            ..CopyModel::GENERIC
+        };
+        let copies = Copies::new(Arc::new(model));
+        copies.past_caches(PastCaches::AsFound);
+        copies.assume(Caches::Far, true);
+        let (mut source, mut staging) = (vec![5u8; 9000], vec![0u8; 9000]);
+        // SAFETY: they outlive it.
+        let [from, to] =
+            [&mut source, &mut staging].map(|b| unsafe { Sge::new(b.as_mut_ptr(), b.len()) });
+        write(&copies, to, from, false);
+        write(&copies, to.part(0, 8000), from.part(0, 8000), false);
+        assert_eq!(copies.counted_past(), 1);
+        assert!(source == staging);
+    }
+}
