@@ -26,6 +26,11 @@ fn height(name: &str) -> Option<usize> {
     LAYERS.iter().position(|row| row.contains(&name))
 }
 
+/// The crates of all rows below that of `name`.
+pub fn under(name: &str) -> impl Iterator<Item = &'static str> {
+    LAYERS[..height(name).unwrap_or(0)].iter().flat_map(|row| row.iter().copied())
+}
+
 /// What is wrong with one manifest: dependencies that do not lie below the crate. Dependencies for
 /// tests (`dev-dependencies`) may lie anywhere.
 fn faults(manifest: &str) -> Vec<String> {

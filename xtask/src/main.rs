@@ -1,6 +1,7 @@
 //! Project chores, run as `cargo xtask <command>`.
 
 mod bench;
+mod clean;
 mod demo;
 mod install;
 mod layers;
@@ -20,7 +21,8 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Fail if a crate depends on a crate above it (ARCHITECTURE.md has the order).
+    /// Fail if a crate depends on a crate above it (ARCHITECTURE.md has the order), names a processor or a measured time where a
+    /// model should know it, or has a static under abi.
     Layers,
     /// Build Weft and lay out an MPI installation: bin, lib, include, share/doc/weft.
     Install {
@@ -59,7 +61,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Args::parse().command {
-        Command::Layers => layers::check(),
+        Command::Layers => layers::check().and_then(|()| clean::check()),
         Command::Install { prefix } => install::install(&prefix),
         Command::Bench(args) => bench::run(args),
         Command::Test(args) => test::run(&args),

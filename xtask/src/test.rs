@@ -188,6 +188,7 @@ fn cargo() -> Command {
 fn build() -> Result<(), String> {
     step(cargo().args(["fmt", "--all", "--check"]))?;
     crate::layers::check()?;
+    crate::clean::check()?;
     step(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     crate::demo::install().map(|_| ())
 }

@@ -1,0 +1,253 @@
+//! What has no place in the layers: makers of processors and stopwatch times above the fabrics, process-wide state under `abi`.
+//!
+//! A choice that names a processor, or a number somebody once measured, is right on that machine alone; it belongs into a model
+//! or a map, which say where they come from. A static is shared by all ranks of a simulation. What is still known of either is
+//! listed here, and the lists only shrink: an entry whose fault is gone is a fault itself.
+
+use crate::layers;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// The crates above the fabrics that know of no machine.
+const ABOVE: [&str; 6] = ["channel", "collective", "datatype", "p2p", "process", "rma"];
+
+/// Makers and their processors, in lower case, as whole words.
+const MAKERS: [&str; 14] = [
+    "intel", "amd", "xeon", "epyc", "ryzen", "zen", "zen2", "zen3", "zen4", "zen5", "skylake",
+    "sapphire", "milan", "graviton",
+];
+
+/// Files of [`ABOVE`] in which a maker or a measured time is still known.
+const KNOWN_FIGURES: &[&str] = &[
+    "crates/collective/src/allgather/shared.rs",
+    "crates/collective/src/allreduce/in_place.rs",
+    "crates/collective/src/allreduce/shared.rs",
+    "crates/collective/src/alltoall/shared.rs",
+    "crates/collective/src/fetched.rs",
+    "crates/collective/src/pieces.rs",
+    "crates/collective/src/reduce/shared.rs",
+    "crates/collective/src/reduce_scatter/shared.rs",
+    "crates/collective/src/scan/in_place.rs",
+    "crates/collective/src/scan/shared.rs",
+    "crates/collective/src/shared.rs",
+    "crates/p2p/src/shelf.rs",
+    "crates/p2p/src/written.rs",
+];
+
+/// Files under `abi` with statics that are still known.
+const KNOWN_STATICS: &[&str] = &["crates/fabric/src/pace.rs"];
+
+/// Statics that may be: file, name, and the reason.
+const ALLOWED: &[(&str, &str, &str)] = &[
+    (
+        "crates/bootstrap/src/threads.rs",
+        "JOBS",
+        "numbers jobs of threads, whose names must differ in a process",
+    ),
+    (
+        "crates/collective/src/catalog/table.rs",
+        "ALGORITHMS",
+        "the catalogue: a table that nobody writes",
+    ),
+    (
+        "crates/fabric-sim/src/sim.rs",
+        "ORIGIN",
+        "the moment from which a simulated world counts: written once, the same for all",
+    ),
+    (
+        "crates/fabric-sim/src/sim.rs",
+        "BELL",
+        "a doorbell that nobody rings: the trait asks for one, virtual time needs none",
+    ),
+    (
+        "crates/patterns/src/together.rs",
+        "BASE",
+        "the moment from which real processes count: written once",
+    ),
+];
+
+/// A pattern's description, which nobody writes: allowed in every file of `patterns`.
+const ABOUT: &str = "ABOUT";
+
+/// One place that breaks a rule.
+#[derive(Debug, PartialEq, Eq)]
+struct Fault {
+    line: usize,
+    what: String,
+}
+
+/// Makers' names and measured times of a source text, in code or comments.
+fn figures(source: &str) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let lines: Vec<String> = source.lines().map(str::to_lowercase).collect();
+    for (number, line) in lines.iter().enumerate() {
+        let maker = words(line).find(|word| MAKERS.contains(word));
+        let line_of = number + 1;
+        if let Some(maker) = maker {
+            faults.push(Fault { line: line_of, what: format!("the name of a processor, {maker}") });
+        }
+        let Some((_, comment)) = line.split_once("//") else { continue };
+        // A comment may go on in the next line.
+        let next = lines.get(number + 1).map_or("", |l| l.trim_start());
+        let more =
+            if next.starts_with("//") { next.trim_start_matches(['/', '!', ' ']) } else { "" };
+        if tells_a_time(&format!("{} {more}", comment.trim_end()), comment.trim_end().len()) {
+            faults.push(Fault { line: line_of, what: "a measured time".to_owned() });
+        }
+    }
+    faults
+}
+
+/// Whether "measured" in the first `own` bytes of `comment` begins a report: `measured, 8 ranks`, `measured: 4 us`, `measured
+/// on`. A sentence about measuring (`the machine it was measured on`) is none.
+fn tells_a_time(comment: &str, own: usize) -> bool {
+    const WORD: &str = "measured";
+    comment.match_indices(WORD).any(|(at, _)| {
+        let (before, after) = (comment[..at].trim_end(), &comment[at + WORD.len()..]);
+        let sentence = ["was", "were", "is", "are", "be"].iter().any(|verb| before.ends_with(verb));
+        at < own
+            && !sentence
+            && (after.starts_with([',', ':']) || after.trim_start().starts_with("on "))
+    })
+}
+
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
+}
+
+/// Statics of a source text (those of threads, too), by name; what follows `#[cfg(test)]` at the margin is left out.
+fn statics(source: &str) -> Vec<(String, Fault)> {
+    let own = source.lines().take_while(|line| *line != "#[cfg(test)]").enumerate();
+    own.filter_map(|(number, line)| {
+        let item = line.trim_start();
+        let item = match item.strip_prefix("pub") {
+            Some(rest) if rest.starts_with('(') => rest.split_once(')')?.1.trim_start(),
+            Some(rest) => rest.trim_start(),
+            None => item,
+        };
+        let rest = item.strip_prefix("static ")?;
+        let rest = rest.strip_prefix("mut ").unwrap_or(rest);
+        let name = rest.split(':').next()?.trim().to_owned();
+        let what = format!("static {name}");
+        Some((name, Fault { line: number + 1, what }))
+    })
+    .collect()
+}
+
+/// Compares what was found, by file, with what is known; both the new and the gone are told.
+fn judge(found: &[(String, Fault)], known: &[&str], rule: &str) -> Vec<String> {
+    let files: BTreeSet<&str> = found.iter().map(|(file, _)| file.as_str()).collect();
+    let fresh = found.iter().filter(|(file, _)| !known.contains(&file.as_str()));
+    let mut told: Vec<_> =
+        fresh.map(|(file, f)| format!("{file}:{}: {}: {rule}", f.line, f.what)).collect();
+    let gone = known.iter().filter(|file| !files.contains(*file));
+    told.extend(gone.map(|file| {
+        format!("{file} is clean: strike it from the known ones in xtask/src/clean.rs")
+    }));
+    told
+}
+
+/// Source files of a crate, as paths from the root; tests are left out.
+fn sources(name: &str) -> Result<Vec<(String, String)>, String> {
+    let mut all = Vec::new();
+    let folder = crate::root().join("crates").join(name).join("src");
+    walk(&folder, &mut |path| {
+        let file = path.strip_prefix(crate::root()).unwrap_or(path).display().to_string();
+        let test = file.contains("/tests/") || file.ends_with("tests.rs");
+        if file.ends_with(".rs") && !test {
+            all.push((
+                file,
+                fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?,
+            ));
+        }
+        Ok(())
+    })?;
+    if all.is_empty() { Err(format!("no source in {}", folder.display())) } else { Ok(all) }
+}
+
+fn walk(folder: &Path, each: &mut impl FnMut(&Path) -> Result<(), String>) -> Result<(), String> {
+    let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    for path in entries.flatten().map(|e| e.path()) {
+        if path.is_dir() { walk(&path, each)? } else { each(&path)? }
+    }
+    Ok(())
+}
+
+/// Checks the sources of the workspace.
+pub fn check() -> Result<(), String> {
+    let mut found = Vec::new();
+    for name in ABOVE {
+        for (file, text) in sources(name)? {
+            found.extend(figures(&text).into_iter().map(|fault| (file.clone(), fault)));
+        }
+    }
+    let mut faults = judge(&found, KNOWN_FIGURES, "that is for a model or a map to know");
+    let (mut found, mut unused) = (Vec::new(), ALLOWED.to_vec());
+    let there = |name: &&str| crate::root().join("crates").join(name).exists();
+    let below = layers::under("weft-abi").map(|name| name.trim_start_matches("weft-"));
+    for name in below.filter(there) {
+        for (file, text) in sources(name)? {
+            for (item, fault) in statics(&text) {
+                let allowed = |(at, of, _): &(&str, &str, &str)| *at == file && *of == item;
+                let pattern = item == ABOUT && file.starts_with("crates/patterns/");
+                if !pattern && !ALLOWED.iter().any(allowed) {
+                    found.push((file.clone(), fault));
+                }
+                unused.retain(|entry| !allowed(entry));
+            }
+        }
+    }
+    faults.extend(judge(&found, KNOWN_STATICS, "all ranks of a simulation would share it"));
+    faults.extend(
+        unused
+            .iter()
+            .map(|(file, name, _)| format!("{file} has no static {name}: it need not be allowed")),
+    );
+    if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_workspace_is_clean() {
+        check().unwrap();
+    }
+
+    #[test]
+    fn makers_are_found_as_words() {
+        let lines = |source: &str| figures(source).iter().map(|f| f.line).collect::<Vec<_>>();
+        assert_eq!(lines("let a = 1;\n// as AMD does\nfn is_intel() {}"), [2, 3]);
+        assert_eq!(lines("// frozen, intelligence, the amdahl law"), [0; 0]);
+    }
+
+    #[test]
+    fn a_time_is_one_whose_comment_reports_it() {
+        let found = |source: &str| !figures(source).is_empty();
+        assert!(found("// quicker (measured: 4 us for 5)"));
+        assert!(found("//! (Measured, half a round trip: 1 us)"));
+        assert!(found("/// fewer (measured\n/// on two processors: 3)"));
+        assert!(found("/// fewer (measured on a laptop)"));
+        assert!(!found("/// The machine it was measured on: a name."));
+        assert!(!found("/// What was measured: times."));
+        assert!(!found("let measured: f64 = 1.0;"));
+    }
+
+    #[test]
+    fn statics_are_found_wherever_they_stand() {
+        let source = "pub static A: u8 = 1;\nfn f(x: &'static str) {\n    static mut B: u8 = 2;\n}\npub(crate) static C: u8 = 3;\n\
+                      const D: u8 = 4;\n#[cfg(test)]\nmod tests {\n    static E: u8 = 5;\n}\n";
+        let names: Vec<_> = statics(source).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["A", "B", "C"]);
+    }
+
+    #[test]
+    fn what_is_new_and_what_is_gone_is_told() {
+        let found = [("a.rs".to_owned(), Fault { line: 3, what: "static A".to_owned() })];
+        assert!(judge(&found, &["a.rs"], "no").is_empty());
+        assert!(judge(&found, &[], "no")[0].starts_with("a.rs:3: static A"));
+        assert!(judge(&[], &["a.rs"], "no")[0].contains("strike"));
+    }
+}
