@@ -3,7 +3,7 @@
 #include "bench.h"
 
 struct state {
-    int ranks, root;
+    int roots, root;
     size_t bytes;
     char *buffer;
 };
@@ -13,7 +13,7 @@ static void broadcasts(void *opaque, long iterations)
     struct state *s = opaque;
     for (long i = 0; i < iterations; i++) {
         MPI_Bcast(s->buffer, (int)s->bytes, MPI_CHAR, s->root, MPI_COMM_WORLD);
-        s->root = s->root + 1 == s->ranks ? 0 : s->root + 1;
+        s->root = s->root + 1 == s->roots ? 0 : s->root + 1;
     }
 }
 
@@ -33,7 +33,7 @@ int main(int argc, char **argv)
     struct bench b;
     bench_begin(&b, "bcast", "8,512,4K,64K,1M", &argc, &argv);
     for (int i = 0; i < b.size_count; i++) {
-        struct state s = {b.ranks, 0, b.sizes[i], bench_buffer(&b, b.sizes[i])};
+        struct state s = {bench_roots(&b), 0, b.sizes[i], bench_buffer(&b, b.sizes[i])};
         verify(&b, &s);
         struct timing t = bench_measure(&b, broadcasts, &s);
         verify(&b, &s);

@@ -36,6 +36,7 @@ struct bench {
     double batch_seconds;
     int window;           /* messages in flight; 0: the benchmark's choice */
     int separate;         /* each message of a window has buffers of its own */
+    int fixed;            /* the root is always rank 0 */
     int mean;             /* the figure is the mean over batches, not the median */
     int crowded;          /* more ranks than processors: sleep, do not spin, before a batch */
     double offset;        /* this rank's clock minus rank 0's, in seconds */
@@ -71,6 +72,7 @@ static const char bench_usage[] =
     "  --batch-seconds S    length of a batch (default 0.002; 0.05 with more ranks than processors)\n"
     "  --window N           messages in flight; puts of put_get_interleaved; inserts of a round of hash_*\n"
     "  --separate           buffers of its own for each message in flight\n"
+    "  --fixed              rank 0 is always the root, which may run ahead of others or others of it\n"
     "  --mean               report the mean over batches, not the median (default with more ranks than processors)\n";
 
 static inline double bench_number(const struct bench *b, const char *option, const char *text, double least)
@@ -112,6 +114,7 @@ static inline void bench_options(struct bench *b, int argc, char **argv)
         else if (!strcmp(o, "--batch-seconds")) b->batch_seconds = bench_number(b, o, v, 0);
         else if (!strcmp(o, "--window")) b->window = (int)bench_number(b, o, v, 1);
         else if (takes_value = 0, !strcmp(o, "--separate")) b->separate = 1;
+        else if (!strcmp(o, "--fixed")) b->fixed = 1;
         else if (!strcmp(o, "--mean")) b->mean = 1;
         else {
             int help = !strcmp(o, "--help");
@@ -129,6 +132,9 @@ static inline int bench_window(const struct bench *b, size_t bytes)
 {
     return b->window ? b->window : bytes < (1 << 20) ? 64 : 16;
 }
+
+/* How many ranks take turns as the root of a collective operation. */
+static inline int bench_roots(const struct bench *b) { return b->fixed ? 1 : b->ranks; }
 
 /* ---- clock and synchronised starts ------------------------------------------------------------------------------ */
 
@@ -309,7 +315,11 @@ static inline void bench_begin(struct bench *b, const char *name, const char *si
 {
     memset(b, 0, sizeof *b);
     b->name = name;
-#ifdef _OPENMP
+#ifdef BENCH_THREAD_LEVEL
+    int provided;
+    MPI_Init_thread(argc, argv, BENCH_THREAD_LEVEL, &provided);
+    if (provided < BENCH_THREAD_LEVEL) bench_fail(b, "the library does not offer that many threads, but", provided);
+#elif defined _OPENMP
     int provided; /* threads that compute, and call nothing of MPI */
     MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
 #else

@@ -1,6 +1,10 @@
 /* latency: half of a round trip of MPI_Send and MPI_Recv between two ranks, in microseconds. */
 #include "bench.h"
 
+#ifndef NAME
+#define NAME "latency"
+#endif
+
 struct state {
     int rank;
     size_t bytes;
@@ -34,7 +38,7 @@ static void verify(struct bench *b, struct state *s, unsigned seed)
 int main(int argc, char **argv)
 {
     struct bench b;
-    bench_begin(&b, "latency", "0,8,64,512,4K,32K,256K,2M", &argc, &argv);
+    bench_begin(&b, NAME, "0,8,64,512,4K,32K,256K,2M", &argc, &argv);
     bench_need_ranks(&b, b.ranks == 2, "2 ranks");
     for (int i = 0; i < b.size_count; i++) {
         size_t bytes = b.sizes[i];

@@ -1,7 +1,8 @@
-/* Windows of puts and gets, each ended by one flush, within MPI_Win_lock_all: what put_bidirectional and
- * put_get_interleaved have in common. Two ranks, each the other's target.
+/* Windows of puts and gets, each ended by one flush, within MPI_Win_lock_all: what put_window, get_window,
+ * put_bidirectional and put_get_interleaved have in common. Two ranks, each the other's target.
  *
- *   the memory at a target:   put 0 | put 1 | ... | got 0 | got 1 | ...      a place for each, from page to page
+ *   the memory at a target:   put 0 | put 1 | ... | got 0 | got 1 | ...      a place for each, from page to page;
+ *                                                                   below a page, from line to line
  *
  * Puts and gets take turns: put 0, get 0, put 1, ... Each has a place of its own at the target, because the standard leaves
  * open what two operations under way at one place do; puts read one buffer, with --separate each its own. */
@@ -73,7 +74,9 @@ static inline struct timing rma_stream_measure(struct bench *b, size_t bytes, in
 {
     struct rma_stream s = {.b = b, .puts = puts, .gets = gets, .bytes = bytes};
     s.origin = both || b->rank == 0, s.target = both || b->rank == 1;
-    s.place = (bytes + BENCH_PAGE - 1) / BENCH_PAGE * BENCH_PAGE;
+    /* Small ones lie side by side: at the same place of 64 pages they would fall into one set of the first cache. */
+    size_t unit = bytes < BENCH_PAGE ? 64 : BENCH_PAGE;
+    s.place = (bytes + unit - 1) / unit * unit;
     s.stride = b->separate ? s.place : 0;
     s.out = bench_buffer(b, b->separate ? s.place * (size_t)puts : bytes);
     s.in = bench_buffer(b, s.place * (size_t)gets);

@@ -3,7 +3,7 @@
 #include "bench.h"
 
 struct state {
-    int ranks, root, bytes;
+    int roots, root, bytes;
     char *out, *in;
 };
 
@@ -12,7 +12,7 @@ static void scatters(void *opaque, long iterations)
     struct state *s = opaque;
     for (long i = 0; i < iterations; i++) {
         MPI_Scatter(s->out, s->bytes, MPI_CHAR, s->in, s->bytes, MPI_CHAR, s->root, MPI_COMM_WORLD);
-        s->root = s->root + 1 == s->ranks ? 0 : s->root + 1;
+        s->root = s->root + 1 == s->roots ? 0 : s->root + 1;
     }
 }
 
@@ -35,7 +35,7 @@ int main(int argc, char **argv)
     bench_begin(&b, "scatter", "8,512,4K,64K,1M", &argc, &argv);
     for (int i = 0; i < b.size_count; i++) {
         size_t bytes = b.sizes[i];
-        struct state s = {b.ranks, 0, (int)bytes, bench_buffer(&b, bytes * (size_t)b.ranks), bench_buffer(&b, bytes)};
+        struct state s = {bench_roots(&b), 0, (int)bytes, bench_buffer(&b, bytes * (size_t)b.ranks), bench_buffer(&b, bytes)};
         verify(&b, &s, 1);
         struct timing t = bench_measure(&b, scatters, &s);
         verify(&b, &s, 2);

@@ -90,7 +90,7 @@ impl Cable {
 /// On the host: runs the command line once more, in the machine. `programs` is the folder of what was built.
 pub fn outside(args: &Args, libraries: &[Library], programs: &Path) -> Result<(), String> {
     let xtask = std::env::current_exe().map_err(|e| format!("this program's path: {e}"))?;
-    let runs = args.rounds * 4 * libraries.len();
+    let runs = args.rounds() * 4 * libraries.len();
     let limit = runs as u64 * args.timeout + 300;
     let mut vm = Command::new(&xtask);
     vm.args(["vm", "--cpus", PROCESSORS, "--timeout", &limit.to_string()]);

@@ -28,16 +28,57 @@ pub fn load() -> f64 {
     text.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0.0)
 }
 
-pub fn describe() -> Value {
+/// The processor's name, with family and model, which tell virtual ones apart that hide theirs.
+fn processor() -> String {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = cpuinfo
-        .lines()
-        .find(|l| l.starts_with("model name"))
-        .and_then(|l| l.split(": ").nth(1))
-        .unwrap_or("unknown");
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    json!({ "processor": model, "processors": processors().len(), "kernel": kernel.trim(),
-            "load_before": load() })
+    let field = |name: &str| {
+        let line = cpuinfo.lines().find(|l| l.split(':').next().map(str::trim) == Some(name))?;
+        Some(line.split_once(": ")?.1.trim())
+    };
+    let name = field("model name").unwrap_or("unknown");
+    match field("cpu family").zip(field("model")) {
+        Some((family, model)) => format!("{name} (family {family}, model {model})"),
+        None => name.to_owned(),
+    }
+}
+
+/// The caches of the first processor that we may use, as "L2 2048K of 0".
+fn caches() -> Vec<String> {
+    let first = processors().first().copied().unwrap_or(0);
+    let of = |index: usize| {
+        let folder = format!("/sys/devices/system/cpu/cpu{first}/cache/index{index}");
+        let read = |name: &str| {
+            fs::read_to_string(format!("{folder}/{name}")).ok().map(|text| text.trim().to_owned())
+        };
+        let kind = match read("type")?.as_str() {
+            "Data" => "d",
+            "Instruction" => "i",
+            _ => "",
+        };
+        Some(format!("L{}{kind} {} of {}", read("level")?, read("size")?, read("shared_cpu_list")?))
+    };
+    (0..).map_while(of).collect()
+}
+
+fn kernel() -> String {
+    fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned()
+}
+
+pub fn describe() -> Value {
+    json!({ "processor": processor(), "processors": processors().len(), "caches": caches(),
+            "kernel": kernel(), "load_before": load() })
+}
+
+/// What stands above a table: figures mean nothing without the machine.
+pub fn heading() -> String {
+    let caches = caches();
+    let caches = if caches.is_empty() { "unknown".to_owned() } else { caches.join(", ") };
+    let count = processors().len();
+    format!(
+        "{}, {count} processors, Linux {}\ncaches (of processors): {caches}\n",
+        processor(),
+        kernel()
+    )
 }
 
 #[cfg(test)]
@@ -49,5 +90,12 @@ mod tests {
         assert_eq!(parse_list("0-2,5"), [0, 1, 2, 5]);
         assert_eq!(parse_list("7"), [7]);
         assert!(!processors().is_empty());
+    }
+
+    #[test]
+    fn the_heading_names_the_processor_and_its_caches() {
+        let heading = heading();
+        assert_eq!(heading.lines().count(), 2, "{heading}");
+        assert!(heading.contains("processors, Linux") && heading.contains("caches"), "{heading}");
     }
 }

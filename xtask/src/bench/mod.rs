@@ -1,14 +1,17 @@
 //! `cargo xtask bench`: Weft and its peers, run in turn with the same programs, and compared.
 
 mod cable;
+mod cliffs;
 mod distance;
 mod job;
 mod library;
+mod limits;
 mod machine;
 mod plan;
 mod plot;
 mod ratios;
 mod results;
+mod rows;
 mod table;
 mod variants;
 
@@ -33,16 +36,25 @@ const PATIENCE: usize = 2;
 #[derive(clap::Args)]
 pub struct Args {
     /// Benchmarks to run (all if none is named): latency, bandwidth, bidirectional, message_rate,
-    /// barrier, bcast, reduce, allreduce, gather, scatter, allgather, alltoall,
-    /// reduce_scatter_block, scan, put_flush, put_lock, put_pscw, put_fence, get_flush, get_lock,
-    /// get_pscw, get_fence, put_bidirectional, put_get_interleaved, overlap_put, overlap_receiver,
-    /// overlap_sender, fence_empty, fence_put, fence_neighbors, halo_onesided, halo_twosided,
+    /// latency_multiple, barrier, bcast, reduce, allreduce, gather, scatter, scatterv, allgather,
+    /// alltoall, alltoallv, reduce_scatter_block, scan, put_flush, put_lock, put_pscw, put_fence,
+    /// get_flush, get_lock, get_pscw, get_fence, accumulate_char, accumulate_double, put_window,
+    /// get_window, put_bidirectional, put_get_interleaved, overlap_put, overlap_receiver, overlap_sender, fence_empty, fence_put, fence_neighbors, halo_onesided, halo_twosided,
     /// stencil_overlap, cannon, cannon_threads, sweeps, hash_onesided, hash_twosided, idle,
     /// pack_vector, pack_nested, pack_indexed, pack_struct, reduce_local.
     benchmarks: Vec<String>,
     /// Collective operations at many sizes on 2, 4 and 8 ranks, and a table of ratios alone.
     #[arg(long)]
     matrix: bool,
+    /// What decides whether Weft is at least as quick as its best peer, a line a figure: message rate, both ways,
+    /// accumulate, windows of puts and gets, small collectives, MPI_THREAD_MULTIPLE. 9 rounds unless told.
+    #[arg(long, conflicts_with_all = ["matrix", "progress", "cable"])]
+    rows: bool,
+    /// Sizes of Weft's that take more than 1.15 of the time of the next larger one, from 1 B to 4 MiB and at each
+    /// protocol's limits: ping-pong, windows of messages, puts and gets, accumulate, bcast, allreduce, alltoall. What is
+    /// found is measured again before it counts; the exit code says whether there is any. 9 rounds unless told.
+    #[arg(long, conflicts_with_all = ["matrix", "progress", "cable", "rows", "no_weft", "variant", "no_busy", "sizes"])]
+    cliffs: bool,
     /// Progress while the program computes: Weft with WEFT_PROGRESS=none, locked, signal and
     /// handover, each peer as it comes and with its own asynchronous progress (MPICH:
     /// MPIR_CVAR_ASYNC_PROGRESS=1; Intel MPI: I_MPI_ASYNC_PROGRESS=1; Open MPI has none), each a
@@ -54,7 +66,7 @@ pub struct Args {
     /// called `weft helper`. Repeatable.
     #[arg(long, value_name = "LIBRARY LABEL KEY=VALUE ...", value_parser = variants::parse)]
     variant: Vec<variants::Variant>,
-    /// Only cases on so many ranks.
+    /// Only cases on so many ranks; with --cliffs: on so many (default: 2).
     #[arg(long, value_name = "N,M", value_delimiter = ',')]
     ranks: Vec<usize>,
     /// No cases beside busy loops.
@@ -74,9 +86,9 @@ pub struct Args {
     /// Compare the peers only.
     #[arg(long, conflicts_with = "weft")]
     no_weft: bool,
-    /// Runs of each library for each case, taken in turn.
-    #[arg(long, default_value_t = 7)]
-    rounds: usize,
+    /// Runs of each library for each case, taken in turn (default: 7).
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: Option<u32>,
     /// Time for each size, in seconds; more where ranks share processors.
     #[arg(long, default_value_t = 0.1)]
     seconds: f64,
@@ -101,6 +113,13 @@ pub struct Args {
     out: Option<PathBuf>,
 }
 
+impl Args {
+    fn rounds(&self) -> usize {
+        let usual = if self.rows || self.cliffs { 9 } else { 7 };
+        self.rounds.map_or(usual, |rounds| rounds as usize)
+    }
+}
+
 fn named(text: &str) -> Result<(String, PathBuf), String> {
     match text.split_once('=') {
         Some((name, prefix)) if !name.is_empty() && !prefix.is_empty() => {
@@ -112,7 +131,7 @@ fn named(text: &str) -> Result<(String, PathBuf), String> {
 
 pub fn run(mut args: Args) -> Result<(), String> {
     if args.quick {
-        args.rounds = args.rounds.min(3);
+        args.rounds = Some(args.rounds().min(3) as u32);
         args.seconds = args.seconds.min(0.03);
     }
     if args.cable.is_some() && args.benchmarks.is_empty() {
@@ -121,9 +140,19 @@ pub fn run(mut args: Args) -> Result<(), String> {
     if args.progress && args.benchmarks.is_empty() {
         args.benchmarks = plan::PROGRESS.map(str::to_owned).to_vec();
     }
-    let mut cases = match args.matrix {
-        true => plan::matrix(&args.benchmarks, args.seconds)?,
-        false => plan::cases(&args.benchmarks, args.seconds)?,
+    let out = args.out.clone().unwrap_or_else(|| crate::root().join("target/bench"));
+    if args.inside.is_none() {
+        std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
+    }
+    if args.cliffs {
+        return cliffs::run(args, out);
+    }
+    let mut cases = if args.matrix {
+        plan::matrix(&args.benchmarks, args.seconds)?
+    } else if args.rows {
+        rows::cases(&args.benchmarks, args.seconds)?
+    } else {
+        plan::cases(&args.benchmarks, args.seconds)?
     };
     cases.retain(|case| {
         let asked = args.ranks.is_empty() || args.ranks.contains(&case.ranks);
@@ -140,14 +169,8 @@ pub fn run(mut args: Args) -> Result<(), String> {
     if cases.is_empty() {
         return Err("no case is left: no benchmark runs on so many ranks".to_owned());
     }
-    let out = args.out.clone().unwrap_or_else(|| crate::root().join("target/bench"));
-    if args.inside.is_none() {
-        std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
-    }
-
     let libraries = libraries(&args)?;
-    let results = Results::default();
-    let mut session = Session { cases, libraries, out, args, cable: None, results, raw: vec![] };
+    let mut session = Session::new(cases, libraries, out, args);
     match (&session.args.cable, session.args.inside.take()) {
         (Some(_), None) => {
             session.build()?;
@@ -171,14 +194,7 @@ fn libraries(args: &Args) -> Result<Vec<Library>, String> {
     let peers = library::find_peers(&args.peer, args.make_peers.as_deref())?;
     let mut libraries = Vec::new();
     if !args.no_weft {
-        let prefix = match &args.weft {
-            Some(prefix) => prefix.clone(),
-            None if args.inside.is_some() => crate::demo::prefix(),
-            None => crate::demo::install()?,
-        };
-        let mut weft = Library::open("weft", &prefix)?;
-        weft.kind = Kind::Weft;
-        libraries.push(weft);
+        libraries.push(weft(args)?);
     }
     libraries.extend(peers);
     if libraries.len() < 2 {
@@ -198,6 +214,16 @@ fn libraries(args: &Args) -> Result<Vec<Library>, String> {
     Ok(libraries)
 }
 
+fn weft(args: &Args) -> Result<Library, String> {
+    let prefix = match &args.weft {
+        Some(prefix) => prefix.clone(),
+        None if args.inside.is_some() => crate::demo::prefix(),
+        None => crate::demo::install()?,
+    };
+    let weft = Library::open("weft", &prefix)?;
+    Ok(Library { kind: Kind::Weft, ..weft })
+}
+
 struct Session {
     cases: Vec<Case>,
     libraries: Vec<Library>,
@@ -212,6 +238,11 @@ struct Session {
 }
 
 impl Session {
+    fn new(cases: Vec<Case>, libraries: Vec<Library>, out: PathBuf, args: Args) -> Session {
+        let results = Results::default();
+        Session { cases, libraries, out, args, cable: None, results, raw: Vec::new() }
+    }
+
     fn program(&self, library: &Library, name: &str) -> PathBuf {
         self.out.join(&library.folder).join(name)
     }
@@ -255,7 +286,7 @@ impl Session {
         if machine::load() > 0.5 {
             eprintln!("this machine is not quiet: load {:.1}", machine::load());
         }
-        let rounds = self.args.rounds;
+        let rounds = self.args.rounds();
         let count = rounds * self.cases.len() * self.libraries.len();
         let style = "{wide_bar} {pos}/{len} runs, {elapsed} gone, {eta} left  {msg:36}";
         let style = ProgressStyle::with_template(style).map_err(|e| e.to_string())?;
@@ -366,13 +397,19 @@ impl Session {
 
     fn report(&mut self) -> Result<(), String> {
         let apart = self.results.like_with_like(self.cases.len());
-        let mut text = variants::heading(&self.libraries, self.args.progress);
+        let mut text = machine::heading() + &variants::heading(&self.libraries, self.args.progress);
         text += &table::render(&self.cases, &apart, &self.libraries, &self.results);
         text += &self.notes();
-        if self.args.matrix {
-            let ratios = ratios::render(&self.cases, &apart, &self.libraries, &self.results);
-            println!("{ratios}");
-            text += &ratios;
+        let short = if self.args.matrix {
+            Some(ratios::render(&self.cases, &apart, &self.libraries, &self.results))
+        } else if self.args.rows {
+            Some(rows::render(&self.cases, &self.libraries, &self.results))
+        } else {
+            None
+        };
+        if let Some(short) = short {
+            println!("{}{short}", machine::heading());
+            text += &short;
         } else {
             println!("{text}");
         }
@@ -385,7 +422,7 @@ impl Session {
             .iter()
             .map(|((name, size), samples)| json!({ "limit": name, "size": size, "samples": samples }))
             .collect();
-        let raw = json!({ "machine": machine::describe(), "rounds": self.args.rounds,
+        let raw = json!({ "machine": machine::describe(), "rounds": self.args.rounds(),
                           "seconds": self.args.seconds, "libraries": libraries,
                           "limits": limits, "runs": self.raw });
         save(&file("results.json"), &format!("{raw:#}\n"))?;
@@ -406,7 +443,7 @@ impl Session {
              limit: cache-line ping-pong (latency), memcpy (bandwidth), two at once (bidirectional).\n\
              apart: half a round trip of a cache line before and after a run; where it changes, as in a\n\
              virtual machine, a case compares the runs at the distance that most have in common.\n",
-            self.args.rounds
+            self.args.rounds()
         );
         let mut failures: Vec<(String, usize)> = Vec::new();
         for (case, library, error) in &self.results.failures {
@@ -418,7 +455,7 @@ impl Session {
             }
         }
         for (line, times) in failures {
-            text += &format!("{line} ({times} of {} runs)\n", self.args.rounds);
+            text += &format!("{line} ({times} of {} runs)\n", self.args.rounds());
         }
         if let Some((weft, cable)) =
             self.libraries.iter().find(|l| l.kind == Kind::Weft).zip(self.cable.as_ref())

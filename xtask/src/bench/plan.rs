@@ -1,19 +1,22 @@
 //! Which programs are run on how many ranks, at which sizes.
 
 /// The benchmarks that can be asked for, in the order of the table.
-pub const NAMES: [&str; 44] = [
+pub const NAMES: [&str; 51] = [
     "latency",
     "bandwidth",
     "bidirectional",
     "message_rate",
+    "latency_multiple",
     "barrier",
     "bcast",
     "reduce",
     "allreduce",
     "gather",
     "scatter",
+    "scatterv",
     "allgather",
     "alltoall",
+    "alltoallv",
     "reduce_scatter_block",
     "scan",
     "put_flush",
@@ -24,6 +27,10 @@ pub const NAMES: [&str; 44] = [
     "get_lock",
     "get_pscw",
     "get_fence",
+    "accumulate_char",
+    "accumulate_double",
+    "put_window",
+    "get_window",
     "put_bidirectional",
     "put_get_interleaved",
     "overlap_put",
@@ -81,18 +88,24 @@ pub struct Case {
     pub ranks: usize,
     /// A foreign busy loop runs on each processor meanwhile.
     pub loaded: bool,
-    /// 64 receives are posted at once, each with a buffer of its own.
-    pub separate: bool,
+    /// What sets it apart from other cases of the program, in words; and the options that do.
+    pub about: &'static str,
+    pub options: &'static [&'static str],
     pub sizes: String,
     /// Time for each size.
     pub seconds: f64,
 }
 
 impl Case {
+    /// The program as it comes, on processors of their own.
+    pub fn new(program: &'static str, ranks: usize, sizes: String, seconds: f64) -> Case {
+        Case { program, ranks, loaded: false, about: "", options: &[], sizes, seconds }
+    }
+
     pub fn title(&self) -> String {
         let load = if self.loaded { ", busy loops" } else { "" };
-        let separate = if self.separate { ", 64 receives with buffers of their own" } else { "" };
-        format!("{}, {} ranks{load}{separate}", self.program, self.ranks)
+        let about = if self.about.is_empty() { "" } else { ", " };
+        format!("{}, {} ranks{load}{about}{}", self.program, self.ranks, self.about)
     }
 
     /// Options of the C program.
@@ -103,9 +116,7 @@ impl Case {
         if self.loaded {
             arguments.push("--mean".to_owned());
         }
-        if self.separate {
-            arguments.extend(["--separate", "--window", "64"].map(str::to_owned));
-        }
+        arguments.extend(self.options.iter().map(|option| (*option).to_owned()));
         arguments
     }
 }
@@ -122,21 +133,18 @@ pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<Case>, String> {
             continue;
         }
         let mut add = |ranks, loaded, sizes: &str, factor: f64| {
-            let (separate, seconds, sizes) = (false, seconds * factor, sizes.to_owned());
-            cases.push(Case { program, ranks, loaded, separate, sizes, seconds });
+            let (seconds, sizes) = (seconds * factor, sizes.to_owned());
+            cases.push(Case { loaded, ..Case::new(program, ranks, sizes, seconds) });
         };
         match program {
-            "latency" => add(2, false, "8,64,512,4K,32K,256K,2M", 1.0),
+            "latency" | "latency_multiple" => add(2, false, "8,64,512,4K,32K,256K,2M", 1.0),
             "bandwidth" => {
                 add(2, false, "4K,16K,64K,256K,1M,4M", 1.0);
                 let sizes = "64K,256K,1M".to_owned();
                 cases.push(Case {
-                    program,
-                    ranks: 2,
-                    loaded: false,
-                    separate: true,
-                    sizes,
-                    seconds,
+                    about: "64 receives with buffers of their own",
+                    options: &["--separate", "--window", "64"],
+                    ..Case::new(program, 2, sizes, seconds)
                 });
             }
             "bidirectional" => add(2, false, "4K,16K,64K,256K,1M,4M", 1.0),
@@ -146,6 +154,7 @@ pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<Case>, String> {
             }
             "reduce_local" => add(1, false, "64,4K,64K,1M,16M", 1.0),
             "put_bidirectional" | "put_get_interleaved" => add(2, false, "4K,64K,1M", 1.0),
+            "accumulate_char" | "accumulate_double" => add(2, false, "8,1K,64K,1M", 1.0),
             "overlap_put" => add(2, false, "8,4K,64K,1M", 3.0),
             "overlap_receiver" | "overlap_sender" => add(2, false, "8K,64K,256K,1M,4M", 2.0),
             "fence_empty" => {
@@ -218,8 +227,8 @@ pub fn matrix(asked: &[String], seconds: f64) -> Result<Vec<Case>, String> {
             (8, false, sizes, 2.0),
             (8, true, few, 10.0),
         ] {
-            let (separate, seconds, sizes) = (false, seconds * factor, sizes.to_owned());
-            cases.push(Case { program, ranks, loaded, separate, sizes, seconds });
+            let (seconds, sizes) = (seconds * factor, sizes.to_owned());
+            cases.push(Case { loaded, ..Case::new(program, ranks, sizes, seconds) });
         }
     }
     Ok(cases)
@@ -247,7 +256,7 @@ mod tests {
     #[test]
     fn receives_with_buffers_of_their_own_are_a_case_of_bandwidth() {
         let both = cases(&["bandwidth".to_owned()], 0.1).unwrap();
-        let separate: Vec<_> = both.iter().filter(|c| c.separate).collect();
+        let separate: Vec<_> = both.iter().filter(|c| !c.about.is_empty()).collect();
         assert_eq!((both.len(), separate.len()), (2, 1));
         assert!(separate[0].arguments().join(" ").ends_with("--separate --window 64"));
         assert_ne!(both[0].title(), both[1].title());

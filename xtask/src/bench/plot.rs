@@ -25,15 +25,17 @@ const COLOURS: [RGBColor; 9] = [
 ];
 
 /// A panel: a line for each library through (place on the x axis, median).
-struct Panel {
-    title: String,
-    unit: String,
+pub struct Panel {
+    pub title: String,
+    pub unit: String,
     /// Times, which grow to the right: room for the legend is at the left.
-    rising: bool,
+    pub rising: bool,
     /// Labels of the places 0, 1, 2 ...
-    places: Vec<String>,
+    pub places: Vec<String>,
     /// By library: (place, median, best run).
-    lines: Vec<Vec<(f64, f64, f64)>>,
+    pub lines: Vec<Vec<(f64, f64, f64)>>,
+    /// Points to look at: (place, figure).
+    pub marks: Vec<(f64, f64)>,
 }
 
 /// Writes the plot; `false` if there was nothing to draw.
@@ -43,7 +45,11 @@ pub fn write(
     libraries: &[Library],
     results: &Results,
 ) -> Result<bool, String> {
-    let panels = panels(cases, libraries.len(), results);
+    draw_all(file, &panels(cases, libraries.len(), results), libraries)
+}
+
+/// Draws the panels into a file; `false` if there are none.
+pub fn draw_all(file: &Path, panels: &[Panel], libraries: &[Library]) -> Result<bool, String> {
     if panels.is_empty() {
         return Ok(false);
     }
@@ -53,7 +59,7 @@ pub fn write(
     let root = SVGBackend::new(file, size).into_drawing_area();
     let failed = |e: &dyn std::fmt::Display| format!("cannot write {}: {e}", file.display());
     root.fill(&WHITE).map_err(|e| failed(&e))?;
-    for (area, panel) in root.split_evenly((rows, columns)).iter().zip(&panels) {
+    for (area, panel) in root.split_evenly((rows, columns)).iter().zip(panels) {
         draw(area, panel, libraries).map_err(|e| failed(&e))?;
     }
     root.present().map_err(|e| failed(&e))?;
@@ -105,7 +111,7 @@ fn panel(title: String, rows: &[&Row], places: Vec<String>, libraries: usize) ->
     };
     let lines = (0..libraries).map(line).collect();
     let unit = rows[0].unit.clone();
-    Panel { title, unit, rising: rows[0].lower_is_better(), places, lines }
+    Panel { title, unit, rising: rows[0].lower_is_better(), places, lines, marks: Vec::new() }
 }
 
 type Failure<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>;
@@ -158,6 +164,7 @@ fn draw<'a>(
         };
         chart.draw_series(line.iter().map(whisker))?;
     }
+    chart.draw_series(panel.marks.iter().map(|mark| Circle::new(*mark, 8, RED.stroke_width(2))))?;
     chart
         .configure_series_labels()
         .position(if panel.rising { UpperLeft } else { LowerRight })
