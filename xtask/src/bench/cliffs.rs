@@ -120,6 +120,7 @@ pub fn run(args: Args, out: PathBuf) -> Result<(), String> {
     first.build()?;
     first.measure()?;
     failed(&first)?;
+    let heading = first.heading();
     first.results.like_with_like(first.cases.len());
     let times: Vec<_> = (0..first.cases.len()).map(|c| medians(&first.results, c)).collect();
     let suspects: Vec<_> = times.iter().map(|times| find(times)).collect();
@@ -145,9 +146,9 @@ pub fn run(args: Args, out: PathBuf) -> Result<(), String> {
     };
     let verdicts = judge(&suspects, &doubtful, &again);
 
-    let head = machine::heading() + &told.concat();
+    let head = heading.clone() + &told.concat();
     let table = render(&cases, &times, &verdicts, args.rounds());
-    println!("{}{table}", machine::heading());
+    println!("{heading}{table}");
     save(&out.join("cliffs.txt"), &format!("{head}{}{table}", all_times(&cases, &times)))?;
     let record = json!({ "machine": machine::describe(), "rounds": args.rounds(), "seconds": args.seconds,
                          "limits": told, "runs": raw });

@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: Weft and its peers, run in turn with the same programs, and compared.
 
+mod args;
 mod cable;
 mod cliffs;
 mod distance;
@@ -15,6 +16,7 @@ mod rows;
 mod table;
 mod variants;
 
+pub use args::Args;
 use cable::Cable;
 use distance::Distance;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -30,104 +32,11 @@ use std::time::Duration;
 /// Bytes that a run's largest messages bring onto a cable at least.
 const LEAST: u64 = 1 << 20;
 
+/// The load up to which a machine counts as quiet.
+const QUIET: f64 = 0.5;
+
 /// Runs allowed to fail before a library is passed over in a case.
 const PATIENCE: usize = 2;
-
-#[derive(clap::Args)]
-pub struct Args {
-    /// Benchmarks to run (all if none is named): latency, bandwidth, bidirectional, message_rate,
-    /// latency_multiple, barrier, bcast, reduce, allreduce, gather, scatter, scatterv, allgather,
-    /// alltoall, alltoallv, reduce_scatter_block, scan, put_flush, put_lock, put_pscw, put_fence,
-    /// get_flush, get_lock, get_pscw, get_fence, accumulate_char, accumulate_double, put_window,
-    /// get_window, put_bidirectional, put_get_interleaved, overlap_put, overlap_receiver, overlap_sender, fence_empty, fence_put, fence_neighbors, halo_onesided, halo_twosided,
-    /// stencil_overlap, cannon, cannon_threads, sweeps, hash_onesided, hash_twosided, idle,
-    /// pack_vector, pack_nested, pack_indexed, pack_struct, reduce_local.
-    benchmarks: Vec<String>,
-    /// Collective operations at many sizes on 2, 4 and 8 ranks, and a table of ratios alone.
-    #[arg(long)]
-    matrix: bool,
-    /// What decides whether Weft is at least as quick as its best peer, a line a figure: message rate, both ways,
-    /// accumulate, windows of puts and gets, small collectives, MPI_THREAD_MULTIPLE. 9 rounds unless told.
-    #[arg(long, conflicts_with_all = ["matrix", "progress", "cable"])]
-    rows: bool,
-    /// Sizes of Weft's that take more than 1.15 of the time of the next larger one, from 1 B to 4 MiB and at each
-    /// protocol's limits: ping-pong, windows of messages, puts and gets, accumulate, bcast, allreduce, alltoall. What is
-    /// found is measured again before it counts; the exit code says whether there is any. 9 rounds unless told.
-    #[arg(long, conflicts_with_all = ["matrix", "progress", "cable", "rows", "no_weft", "variant", "no_busy", "sizes"])]
-    cliffs: bool,
-    /// Progress while the program computes: Weft with WEFT_PROGRESS=none, locked, signal and
-    /// handover, each peer as it comes and with its own asynchronous progress (MPICH:
-    /// MPIR_CVAR_ASYNC_PROGRESS=1; Intel MPI: I_MPI_ASYNC_PROGRESS=1; Open MPI has none), each a
-    /// column. Without names: latency, bandwidth, overlap_receiver, overlap_sender,
-    /// stencil_overlap, cannon, cannon_threads, sweeps.
-    #[arg(long, conflicts_with = "matrix")]
-    progress: bool,
-    /// A further column, of a library with settings of its own: "weft helper WEFT_PROGRESS=handover" is
-    /// called `weft helper`. Repeatable.
-    #[arg(long, value_name = "LIBRARY LABEL KEY=VALUE ...", value_parser = variants::parse)]
-    variant: Vec<variants::Variant>,
-    /// Only cases on so many ranks; with --cliffs: on so many (default: 2).
-    #[arg(long, value_name = "N,M", value_delimiter = ',')]
-    ranks: Vec<usize>,
-    /// No cases beside busy loops.
-    #[arg(long)]
-    no_busy: bool,
-    /// A library to compare with: NAME=PREFIX, where PREFIX/bin has mpicc and mpiexec. Repeatable.
-    /// Without it: those in target/peers, else the one on the PATH.
-    #[arg(long, value_name = "NAME=PREFIX", value_parser = named)]
-    peer: Vec<(String, PathBuf)>,
-    /// Make virtual environments with MPICH, Open MPI and Intel MPI in DIR (kept for next time),
-    /// and compare with them. Those in target/peers are found without being named.
-    #[arg(long, value_name = "DIR")]
-    make_peers: Option<PathBuf>,
-    /// Weft as installed in PREFIX (default: build and install it in target/weft first).
-    #[arg(long, value_name = "PREFIX")]
-    weft: Option<PathBuf>,
-    /// Compare the peers only.
-    #[arg(long, conflicts_with = "weft")]
-    no_weft: bool,
-    /// Runs of each library for each case, taken in turn (default: 7).
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
-    rounds: Option<u32>,
-    /// Time for each size, in seconds; more where ranks share processors.
-    #[arg(long, default_value_t = 0.1)]
-    seconds: f64,
-    /// These sizes of messages in every case, as 64K,1M.
-    #[arg(long, value_name = "N,M")]
-    sizes: Option<String>,
-    /// Two ranks at the ends of a cable as slow as RATE (as 5mbit), in the virtual machine: Weft on it by soft-RoCE, the
-    /// peers by TCP. Without names: overlap_receiver, overlap_sender.
-    #[arg(long, value_name = "RATE", conflicts_with = "matrix")]
-    cable: Option<String>,
-    /// With --cable: this is the run in the machine, and what was built is in DIR.
-    #[arg(long = "in-the-machine", value_name = "DIR", requires = "cable", hide = true)]
-    inside: Option<PathBuf>,
-    /// Three short rounds: a look, not a measurement.
-    #[arg(long)]
-    quick: bool,
-    /// The longest that one run may take, in seconds.
-    #[arg(long, default_value_t = 90)]
-    timeout: u64,
-    /// Where to put programs, table, plot and raw results (default: target/bench).
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-}
-
-impl Args {
-    fn rounds(&self) -> usize {
-        let usual = if self.rows || self.cliffs { 9 } else { 7 };
-        self.rounds.map_or(usual, |rounds| rounds as usize)
-    }
-}
-
-fn named(text: &str) -> Result<(String, PathBuf), String> {
-    match text.split_once('=') {
-        Some((name, prefix)) if !name.is_empty() && !prefix.is_empty() => {
-            Ok((name.to_owned(), PathBuf::from(prefix)))
-        }
-        _ => Err("write NAME=PREFIX".to_owned()),
-    }
-}
 
 pub fn run(mut args: Args) -> Result<(), String> {
     if args.quick {
@@ -235,12 +144,15 @@ struct Session {
     results: Results,
     /// Every run, for results.json.
     raw: Vec<Value>,
+    /// Processes that wanted to run before it began.
+    loaded_by: f64,
 }
 
 impl Session {
     fn new(cases: Vec<Case>, libraries: Vec<Library>, out: PathBuf, args: Args) -> Session {
-        let results = Results::default();
-        Session { cases, libraries, out, args, cable: None, results, raw: Vec::new() }
+        let results = Results::new(args.quickest);
+        let (cable, raw, loaded_by) = (None, Vec::new(), machine::load());
+        Session { cases, libraries, out, args, cable, results, raw, loaded_by }
     }
 
     fn program(&self, library: &Library, name: &str) -> PathBuf {
@@ -283,8 +195,8 @@ impl Session {
 
     /// Round by round, case by case, library by library: whatever drifts, drifts for all alike.
     fn measure(&mut self) -> Result<(), String> {
-        if machine::load() > 0.5 {
-            eprintln!("this machine is not quiet: load {:.1}", machine::load());
+        if self.loaded_by > QUIET {
+            eprintln!("this machine is not quiet: load {:.1}", self.loaded_by);
         }
         let rounds = self.args.rounds();
         let count = rounds * self.cases.len() * self.libraries.len();
@@ -397,7 +309,7 @@ impl Session {
 
     fn report(&mut self) -> Result<(), String> {
         let apart = self.results.like_with_like(self.cases.len());
-        let mut text = machine::heading() + &variants::heading(&self.libraries, self.args.progress);
+        let mut text = self.heading() + &variants::heading(&self.libraries, self.args.progress);
         text += &table::render(&self.cases, &apart, &self.libraries, &self.results);
         text += &self.notes();
         let short = if self.args.matrix {
@@ -408,7 +320,7 @@ impl Session {
             None
         };
         if let Some(short) = short {
-            println!("{}{short}", machine::heading());
+            println!("{}{short}", self.heading());
             text += &short;
         } else {
             println!("{text}");
@@ -432,6 +344,18 @@ impl Session {
             println!("written to {}: table.txt, results.json{plot}", out.display());
         }
         Ok(())
+    }
+
+    /// The machine, and what its figures are not.
+    fn heading(&self) -> String {
+        let mut text = machine::heading();
+        if self.loaded_by > QUIET {
+            text += &format!("this machine was not quiet: load {:.1} before\n", self.loaded_by);
+        }
+        if self.args.quickest {
+            text += "the quickest batch of each run, not its median\n";
+        }
+        text
     }
 
     /// How to read the table; what went wrong; who was not bound as meant.

@@ -10,6 +10,8 @@ pub struct Line {
     pub size: u64,
     pub value: f64,
     pub unit: String,
+    /// From the quickest batch, if there are several.
+    pub best: Option<f64>,
 }
 
 /// One line of `limit`'s output.
@@ -79,6 +81,8 @@ pub struct Run {
 
 #[derive(Default)]
 pub struct Results {
+    /// Samples are of the quickest batch of a run.
+    quickest: bool,
     pub rows: Vec<Row>,
     runs: Vec<Run>,
     /// Samples of the machine's limits by name and size.
@@ -88,6 +92,10 @@ pub struct Results {
 }
 
 impl Results {
+    pub fn new(quickest: bool) -> Results {
+        Results { quickest, ..Results::default() }
+    }
+
     /// Takes in the output of one run. An error is output that is not ours.
     pub fn add(
         &mut self,
@@ -98,7 +106,9 @@ impl Results {
     ) -> Result<(), String> {
         let mut lines = Vec::new();
         for text in output.lines().filter(|l| l.starts_with("{\"size\"")) {
-            let line: Line = serde_json::from_str(text).map_err(|e| format!("'{text}': {e}"))?;
+            let mut line: Line =
+                serde_json::from_str(text).map_err(|e| format!("'{text}': {e}"))?;
+            line.value = line.best.filter(|_| self.quickest).unwrap_or(line.value);
             if !line.value.is_finite() {
                 return Err(format!("'{text}': not a finite figure"));
             }
@@ -206,6 +216,16 @@ mod tests {
             results.add(1, library, None, &text).unwrap();
         }
         results
+    }
+
+    #[test]
+    fn the_quickest_batch_counts_if_asked_for() {
+        for (quickest, value) in [(false, 3.0), (true, 2.0)] {
+            let mut results = Results::new(quickest);
+            let line = "{\"size\":8,\"value\":3,\"unit\":\"us\",\"best\":2}";
+            results.add(0, 0, None, line).unwrap();
+            assert_eq!(results.rows[0].median(0), Some(value));
+        }
     }
 
     #[test]

@@ -88,6 +88,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     println!("ok   {times} jobs with a rank killed");
     tally.passed += 1;
     super::memory::run(&prefix, tally)?;
+    super::counts::run(&prefix, tally)?;
     super::abuse::run(&prefix, tally)?;
     super::random::run(&prefix, tally)
 }

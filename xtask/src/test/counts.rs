@@ -1,0 +1,255 @@
+//! What moving a payload costs, counted: how often each of its bytes is written, and system calls. By protocol.
+//!
+//! Two tools run tests/c/moves. valgrind's cachegrind counts the lines that are written while they are not in a small cache: a
+//! payload's, once for each copy, since its buffers come round too late to be there still; and neither the stack nor what a wait
+//! looks at again and again. Start and end are taken away by a run that moves nothing. strace tells the calls, and the bytes
+//! that the kernel copied.
+
+use super::Tally;
+use super::tools::quiet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Bytes of a line.
+const LINE: f64 = 64.0;
+
+/// A way of payloads, and what it may cost.
+struct Way {
+    name: &'static str,
+    /// Arguments of moves: what, bytes, times.
+    arguments: [&'static str; 3],
+    settings: &'static [(&'static str, &'static str)],
+    /// Copies of each byte.
+    copies: u32,
+    /// System calls a payload, those of waiting aside.
+    calls: f64,
+}
+
+/// A call now and then makes room; a payload of 2 MiB may be read in several parts, by both ends.
+const SELDOM: f64 = 0.25;
+const PARTS: f64 = 8.0;
+
+const WAYS: [Way; 8] = [
+    way("sent at once", ["send", "4096", "80"], &[], 2, SELDOM),
+    way("set down for a receiver that sees it", ["send", "65536", "20"], &[], 2, SELDOM),
+    way("read by the receiver", ["send", "2097152", "4"], &[], 1, PARTS),
+    way(
+        "written by the sender",
+        ["send", "2097152", "4"],
+        &[("WEFT_RENDEZVOUS", "write")],
+        1,
+        PARTS,
+    ),
+    way("in pieces", ["send", "2097152", "4"], &[("WEFT_CMA", "0")], 2, SELDOM),
+    way("put", ["put", "65536", "20"], &[], 1, 0.0),
+    way("got", ["get", "65536", "20"], &[], 1, 0.0),
+    way("put, large", ["put", "2097152", "4"], &[], 1, 0.0),
+];
+
+const fn way(
+    name: &'static str,
+    arguments: [&'static str; 3],
+    settings: &'static [(&'static str, &'static str)],
+    copies: u32,
+    calls: f64,
+) -> Way {
+    Way { name, arguments, settings, copies, calls }
+}
+
+/// Calls of one who waits, or wakes one who does: their number is chance. The program's own nap is among them.
+const WAITING: [&str; 16] = [
+    "sched_yield",
+    "futex",
+    "poll",
+    "ppoll",
+    "nanosleep",
+    "clock_nanosleep",
+    "epoll_wait",
+    "epoll_pwait",
+    "read",
+    "write",
+    "recvfrom",
+    "recvmsg",
+    "sendto",
+    "sendmsg",
+    "restart_syscall",
+    "rt_sigreturn",
+];
+
+pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    let folder = super::c_programs::folder()?;
+    for tool in ["strace", "valgrind"] {
+        let works = Command::new(tool)
+            .args(if tool == "strace" { &["-o", "/dev/null"][..] } else { &[] })
+            .arg("true")
+            .output();
+        if !works.is_ok_and(|output| output.status.success()) {
+            tally
+                .not_run
+                .push(format!("copies and system calls by protocol: {tool} does not run here"));
+            return Ok(());
+        }
+    }
+    super::c_programs::compile(
+        prefix,
+        &crate::root().join("tests/c/moves.c"),
+        &folder.join("moves"),
+    )?;
+    for way in &WAYS {
+        let [what, bytes, times] = way.arguments;
+        let number = |text: &str| text.parse::<f64>().map_err(|e| format!("{text}: {e}"));
+        let payload = number(bytes)? * number(times)?;
+        let traced = calls(prefix, &folder, way)?;
+        let moved = written(prefix, &folder, way, times)?
+            .saturating_sub(written(prefix, &folder, way, "0")?);
+        let copies = (moved as f64 * LINE + traced.bytes as f64) / payload;
+        let calls = traced.calls as f64 / number(times)?;
+        let told = format!(
+            "{what} of {bytes} bytes, {}: {copies:.2} copies, {calls:.2} system calls",
+            way.name
+        );
+        // What is written beside a payload is little, but not nothing.
+        let most = f64::from(way.copies) + 0.3;
+        if !(0.9..=most).contains(&copies) || calls > way.calls {
+            return Err(format!(
+                "{told}; expected at most {} and {}\n{}",
+                way.copies, way.calls, traced.text
+            ));
+        }
+        println!("ok   {told}");
+        tally.passed += 1;
+    }
+    Ok(())
+}
+
+/// What strace saw between the marks.
+#[derive(Default, Debug, PartialEq)]
+struct Traced {
+    calls: u64,
+    /// Copied by the kernel.
+    bytes: u64,
+    /// The calls that count.
+    text: String,
+}
+
+impl Traced {
+    /// Adds the trace of one process or thread; what lies between two calls of getppid counts.
+    fn add(&mut self, trace: &str) {
+        let mut marks = 0;
+        for line in trace.lines() {
+            let Some((name, rest)) = line.split_once('(') else { continue };
+            if name == "getppid" {
+                marks += 1;
+            } else if marks == 1 && !WAITING.contains(&name) && !name.starts_with("---") {
+                self.calls += 1;
+                self.text += &format!("{line}\n");
+                let result = rest
+                    .rsplit_once(" = ")
+                    .and_then(|(_, value)| value.split(' ').next()?.parse().ok());
+                if name.starts_with("process_vm_") {
+                    self.bytes += result.unwrap_or(0);
+                }
+            }
+        }
+    }
+}
+
+fn calls(prefix: &Path, folder: &Path, way: &Way) -> Result<Traced, String> {
+    let mut traced = Traced::default();
+    let mut marked = 0;
+    for trace in logs(prefix, folder, way, way.arguments[2], &["strace", "-ff", "-o", "LOG"])? {
+        marked += usize::from(trace.matches("getppid(").count() == 2);
+        traced.add(&trace);
+    }
+    if marked == 2 {
+        Ok(traced)
+    } else {
+        Err(format!("{}: {marked} ranks traced, not 2", way.name))
+    }
+}
+
+/// Lines written that were not in the cache, by all processes.
+fn written(prefix: &Path, folder: &Path, way: &Way, times: &str) -> Result<u64, String> {
+    let tool = [
+        "valgrind",
+        "--tool=cachegrind",
+        "--cache-sim=yes",
+        "--D1=32768,8,64",
+        "--LL=65536,16,64",
+        "--cachegrind-out-file=/dev/null",
+        "--log-file=LOG.%p",
+    ];
+    let logs = logs(prefix, folder, way, times, &tool)?;
+    let misses: Vec<u64> = logs.iter().filter_map(|log| missed_writes(log)).collect();
+    if misses.len() == 2 {
+        Ok(misses.iter().sum())
+    } else {
+        Err(format!("{}: {} ranks counted, not 2", way.name, misses.len()))
+    }
+}
+
+/// From "D1  misses:  53,224  (  39,903 rd   +  13,321 wr)".
+fn missed_writes(log: &str) -> Option<u64> {
+    let line = log.lines().find(|line| line.contains("D1  misses:"))?;
+    let number = line.rsplit_once('+')?.1.split("wr").next()?.trim();
+    number.replace(',', "").parse().ok()
+}
+
+/// The logs of all processes of a job under a tool, in whose arguments LOG is where they begin.
+fn logs(
+    prefix: &Path,
+    folder: &Path,
+    way: &Way,
+    times: &str,
+    tool: &[&str],
+) -> Result<Vec<String>, String> {
+    let place = folder.join("counts");
+    let _ = fs::remove_dir_all(&place); // of an earlier run
+    let failed = |e: std::io::Error| format!("{}: {e}", place.display());
+    fs::create_dir_all(&place).map_err(failed)?;
+    let log = place.join("log").display().to_string();
+    let mut job = Command::new(prefix.join("bin/mpiexec"));
+    job.args(["--timeout", "120", "-n", "2"])
+        .args(tool.iter().map(|word| word.replace("LOG", &log)));
+    job.arg(folder.join("moves")).args(&way.arguments[..2]).arg(times);
+    job.envs(way.settings.iter().copied());
+    quiet(&mut job)?;
+    let mut logs = Vec::new();
+    for entry in fs::read_dir(&place).map_err(failed)?.flatten() {
+        logs.push(fs::read_to_string(entry.path()).map_err(failed)?);
+    }
+    Ok(logs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `cargo test -p xtask counts -- --ignored --nocapture`, for one who works at a protocol.
+    #[test]
+    #[ignore = "a part of cargo xtask test --only programs, which installs the library"]
+    fn ways_cost_what_they_may() {
+        let mut tally = Tally::default();
+        run(&crate::demo::prefix(), &mut tally).unwrap();
+        assert!(tally.not_run.is_empty(), "{:?}", tally.not_run);
+    }
+
+    #[test]
+    fn what_lies_between_the_marks_counts() {
+        let mut traced = Traced::default();
+        traced.add(
+            "openat(AT_FDCWD, \"x\") = 3\ngetppid() = 7\nsched_yield() = 0\nprocess_vm_readv(1, [{a, b}], 1, [{c}], 1, 0) = 4096\n\
+             --- SIGCHLD {si_signo=SIGCHLD} ---\nmprotect(0x7, 4096, PROT_READ) = 0\nprocess_vm_readv(1) = -1 EPERM (no)\n\
+             getppid() = 7\nclose(3) = 0\n",
+        );
+        assert_eq!((traced.calls, traced.bytes), (3, 4096));
+    }
+
+    #[test]
+    fn lines_written_are_read_from_the_report() {
+        let log = "==7== D refs:  9\n==7== D1  misses:        53,224  (   39,903 rd   +    13,321 wr)\n==7== LLd misses: 1 (1 rd + 0 wr)\n";
+        assert_eq!(missed_writes(log), Some(13321));
+        assert_eq!(missed_writes("nothing"), None);
+    }
+}
