@@ -5,7 +5,7 @@ use super::plan::Case;
 use super::plot::{self, Panel};
 use super::results::{Results, Row};
 use super::table::{align, figure};
-use super::{Args, Session, machine, save};
+use super::{Args, PATIENCE, Session, machine, save};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -163,9 +163,11 @@ pub fn run(args: Args, out: PathBuf) -> Result<(), String> {
     }
 }
 
-/// A benchmark that did not run has no cliffs, and is no proof of anything.
+/// A benchmark that was given up has no cliffs, and is no proof of anything.
 fn failed(session: &Session) -> Result<(), String> {
-    match session.results.failures.first() {
+    let given_up =
+        |(case, ..): &&(usize, usize, String)| session.results.failed(*case, 0) >= PATIENCE;
+    match session.results.failures.iter().find(given_up) {
         Some((case, _, why)) => Err(format!("{}: {why}", session.cases[*case].title())),
         None => Ok(()),
     }
