@@ -3,6 +3,7 @@
 mod abuse;
 mod c_programs;
 pub(crate) mod cluster;
+mod copies;
 mod counts;
 pub(crate) mod hollow;
 mod jobs;

@@ -14,6 +14,7 @@
 mod entry;
 mod callback;
 mod chapters;
+mod copy_costs;
 mod coverage;
 mod details;
 mod error;

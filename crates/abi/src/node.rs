@@ -53,7 +53,11 @@ enum Kind {
 impl Node {
     /// Joins the ranks of the job, which all call this. An error is in words.
     pub fn connect(bootstrap: &mut dyn Bootstrap) -> Result<Node, String> {
-        let options = Options { cma: settings::number("WEFT_CMA")? != 0, ..Options::default() };
+        let options = Options {
+            cma: settings::number("WEFT_CMA")? != 0,
+            copies: settings::copies()?,
+            ..Options::default()
+        };
         let plan = settings::faults()?;
         let nodes = bootstrap.nodes();
         let node = match settings::choice("WEFT_FABRIC")? {

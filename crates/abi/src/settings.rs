@@ -12,6 +12,7 @@ use std::ffi::{CString, c_char};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use weft_collective::{Operation, Selection};
 use weft_fabric_fault::Plan;
+use weft_intranode::Wanted;
 
 /// A value, understood.
 pub enum Value {
@@ -19,6 +20,7 @@ pub enum Value {
     Maybe(Option<u64>),
     Words(String),
     Place(usize),
+    Copies(Wanted),
     Faults(Option<Plan>),
     /// Not read here.
     Elsewhere,
@@ -40,6 +42,7 @@ impl Setting {
                 _ => Err(wrong(format!("not a whole number from {least} to {most}"))),
             },
             Kind::Words => Ok(Value::Words(text.to_owned())),
+            Kind::Copies => Wanted::parse(text).map(Value::Copies).map_err(wrong),
             Kind::Algorithm(operation) => match Selection::default().ask_for(operation, text) {
                 Ok(()) => Ok(Value::Words(text.to_owned())),
                 Err(why) => Err(wrong(why)),
@@ -163,6 +166,14 @@ pub fn choice(name: &str) -> Result<usize, String> {
     }
 }
 
+/// Where the costs of copies come from.
+pub fn copies() -> Result<Wanted, String> {
+    match value("WEFT_COPY_MODEL")? {
+        Value::Copies(wanted) => Ok(wanted),
+        _ => unreachable!("WEFT_COPY_MODEL is declared as something else"),
+    }
+}
+
 /// The faults that `WEFT_FAULT` asks for.
 pub fn faults() -> Result<Option<Plan>, String> {
     match value("WEFT_FAULT")? {
@@ -231,6 +242,7 @@ mod tests {
             ("WEFT_GID_INDEX", "x", "not a whole number from 0 to 255"),
             ("WEFT_FABRIC", "tcp", "not one of auto, shm, verbs"),
             ("WEFT_CMA", "yes", "neither 0 nor 1"),
+            ("WEFT_COPY_MODEL", "kept", "neither auto, measure, generic nor the path of a file"),
             ("WEFT_BARRIER", "fast", "no algorithm \"fast\" for barrier; known: CENTRAL, "),
             ("WEFT_ALLREDUCE", "MPI-GB:4", "MPI-GB has no parameter"),
             ("WEFT_FAULT", "seed=1,delay=2", "`delay=2` in a plan"),

@@ -2,11 +2,12 @@
 //!
 //! ```text
 //!   lowest rank                              others
+//!   begin to find what copies cost
 //!   create the segment, listen on an
 //!   abstract socket, put its name
 //!   ─────────────────────────── fence ───────────────────────────
 //!   accept: same user? send descriptor       get the name, connect, receive, map
-//!   write own facts                          write own facts
+//!   write own facts, and those costs         write own facts
 //!   ─────────────────────────── fence ───────────────────────────
 //! ```
 //! A failure of the lowest rank is put instead of the name, so that all can say it.
@@ -21,6 +22,8 @@ use std::fmt;
 use std::io;
 use weft_bootstrap::calls::repeat_c;
 use weft_bootstrap::{Bootstrap, BootstrapError, limits};
+use weft_fabric::CopyModel;
+use weft_intranode::Finding;
 
 /// Why the ranks of a machine could not be connected.
 #[derive(Debug)]
@@ -98,8 +101,12 @@ pub const FENCES: usize = 2;
 /// Key under which the lowest rank publishes: `+` and the name of the socket, or `-` and a reason.
 const KEY: &str = "shm";
 
-/// Creates or receives the segment and maps it.
-pub fn segment(bootstrap: &mut dyn Bootstrap, options: &Options) -> Result<Segment, ConnectError> {
+/// Creates or receives the segment and maps it. The lowest rank begins to find what copies cost: it takes no longer than the
+/// others take to connect, or little.
+pub fn segment(
+    bootstrap: &mut dyn Bootstrap,
+    options: &Options,
+) -> Result<(Segment, Option<Finding>), ConnectError> {
     let (rank, ranks) = (bootstrap.rank(), bootstrap.size());
     let nodes = bootstrap.nodes();
     if let Some(other) = nodes.iter().position(|&node| node != nodes[rank]) {
@@ -108,19 +115,46 @@ pub fn segment(bootstrap: &mut dyn Bootstrap, options: &Options) -> Result<Segme
     if ranks > RANKS_MAX {
         return Err(ConnectError::TooManyRanks { ranks, limit: RANKS_MAX });
     }
-    if ranks == 1 {
-        return found(1, options);
+    if rank != 0 {
+        return Ok((visit(bootstrap, ranks, options)?, None));
     }
-    if rank == 0 { host(bootstrap, ranks, options) } else { visit(bootstrap, ranks, options) }
+    let finding = Finding::start(&options.copies, ranks > 1)
+        .map_err(|why| ConnectError::Lowest(format!("the model of copies: {why}")));
+    if ranks == 1 {
+        let finding = finding?;
+        return Ok((found(1, options)?, Some(finding)));
+    }
+    let (finding, refused) = match finding {
+        Ok(finding) => (Some(finding), None),
+        Err(refused) => (None, Some(refused)),
+    };
+    Ok((host(bootstrap, ranks, options, refused)?, finding))
 }
 
+/// The lowest rank tells all what copies cost.
+pub fn tell_costs(segment: &Segment, finding: Finding) {
+    let words = &segment.header().copies.0;
+    for (word, value) in words.iter().zip(finding.wait().model.words()) {
+        word.store(value, Ordering::Relaxed);
+    }
+}
+
+/// What the lowest rank has told, after the closing fence.
+pub fn costs(segment: &Segment) -> CopyModel {
+    let words = segment.header().copies.0.each_ref().map(|word| word.load(Ordering::Relaxed));
+    CopyModel::from_words(words).unwrap_or(CopyModel::GENERIC)
+}
+
+/// `refused`: the lowest rank has failed before.
 fn host(
     bootstrap: &mut dyn Bootstrap,
     ranks: usize,
     options: &Options,
+    refused: Option<ConnectError>,
 ) -> Result<Segment, ConnectError> {
     let name = format!("weft-{}-{:016x}{:016x}", bootstrap.job(), random(), random());
-    let made = found(ranks, options).and_then(|segment| {
+    let founded = refused.map_or_else(|| found(ranks, options), Err);
+    let made = founded.and_then(|segment| {
         let listener = socket::listen(&name);
         let what = "listening on an abstract socket";
         Ok((segment, listener.map_err(|error| ConnectError::System { what, error })?))

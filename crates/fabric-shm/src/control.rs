@@ -3,10 +3,11 @@
 
 use crate::layout::RANKS_MAX;
 use crate::sync::AtomicU64;
+use weft_fabric::CopyModel;
 use weft_fabric::wait::Doorbell;
 
 /// "WEFTSHM" and the version of the layout.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"WEFTSHM\x04");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"WEFTSHM\x05");
 
 /// Most processors that an affinity mask names.
 pub const CPUS_MAX: usize = 1024;
@@ -23,6 +24,9 @@ pub struct Header {
     pub promised: Alone<AtomicU64>,
     /// Advances with every multicast, so that receivers look for datagrams only when there are any.
     pub multicasts: Alone<AtomicU64>,
+    /// What copies cost here ([`CopyModel::words`]): written by the lowest rank before the closing fence, so that all choose
+    /// alike.
+    pub copies: Alone<[AtomicU64; CopyModel::FIELDS.len()]>,
 }
 
 /// A value alone in its pair of cache lines.

@@ -21,9 +21,10 @@ use std::time::Duration;
 use weft_bootstrap::Bootstrap;
 use weft_fabric::wait::{Doorbell, Order, Sleep, Token, WaitPolicy, place};
 use weft_fabric::{
-    Capabilities, Completion, Copies, CopyModel, Counter, Counters, Datagram, Fabric, Fault, Flag,
-    Glance, GroupId, Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words,
+    Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric, Fault, Flag, Glance,
+    GroupId, Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words,
 };
+use weft_intranode::Wanted;
 
 /// What may be chosen about a [`Shm`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +42,8 @@ pub struct Options {
     pub polls: bool,
     /// How long to wait for the other ranks while connecting.
     pub patience: Duration,
+    /// Whence [`Fabric::copies`] has its model. The lowest rank's choice holds for all.
+    pub copies: Wanted,
 }
 
 impl Default for Options {
@@ -51,6 +54,7 @@ impl Default for Options {
             segment_limit: u64::MAX,
             polls: false,
             patience: Duration::from_secs(120),
+            copies: Wanted::Generic,
         }
     }
 }
@@ -109,7 +113,8 @@ impl Shm {
         counters: Rc<Counters>,
     ) -> Result<Shm, ConnectError> {
         let rank = bootstrap.rank();
-        let segment = Arc::new(connect::segment(bootstrap, &options)?);
+        let (segment, finding) = connect::segment(bootstrap, &options)?;
+        let segment = Arc::new(segment);
         let probe = Box::new(connect::random());
         let own = View::of_own(&segment, rank).map_err(|error| ConnectError::System {
             what: "reserving addresses for shared memory",
@@ -125,7 +130,11 @@ impl Shm {
             })?;
             let _ = bell.set(Some(bound));
         }
+        if let Some(finding) = finding {
+            connect::tell_costs(&segment, finding);
+        }
         bootstrap.fence().map_err(ConnectError::Bootstrap)?;
+        let copies = Copies::new(Arc::new(connect::costs(&segment)));
         let size = segment.shape().ranks;
         // SAFETY: every rank connects once, so each end of each box has one user; the peers are
         // dropped with `segment`.
@@ -135,7 +144,7 @@ impl Shm {
         Ok(Shm {
             rank,
             counters,
-            copies: Copies::new(Arc::new(CopyModel::GENERIC)),
+            copies,
             peers,
             turn: Cell::new(0),
             backlogged: RefCell::default(),

@@ -2,8 +2,9 @@
 #![cfg(not(any(loom, miri)))]
 
 use weft_bootstrap::{Bootstrap, threads};
-use weft_fabric::{Cause, Fabric, Head, Posted, RemoteAddr, Sge};
+use weft_fabric::{Cause, CopyModel, Fabric, Head, Posted, RemoteAddr, Sge};
 use weft_fabric_shm::{ConnectError, Options, Shm};
+use weft_intranode::Wanted;
 
 fn sge(bytes: &mut [u8]) -> Sge {
     // SAFETY: used only in calls that take the bytes at once, while they are borrowed.
@@ -230,4 +231,50 @@ fn more_than_the_machine_has_is_not_promised_by_all_ranks_together() {
             shm.withdraw(shm.allocate(1 << 30).unwrap());
         }
     });
+}
+
+/// Connects ranks, each with its own options.
+fn connected(options: Vec<Options>) -> Vec<Result<Shm, ConnectError>> {
+    let ranks: Vec<_> = threads(options.len())
+        .into_iter()
+        .zip(options)
+        .map(|(mut world, options)| {
+            std::thread::spawn(move || Shm::connect_with(&mut world, options))
+        })
+        .collect();
+    ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
+}
+
+fn with_copies(copies: Wanted) -> Options {
+    Options { copies, ..Options::default() }
+}
+
+#[test]
+fn all_ranks_have_the_copy_costs_of_the_lowest() {
+    let path = std::env::temp_dir().join(format!("weft-copies-{}.toml", std::process::id()));
+    std::fs::write(&path, "[copies]\nswitch = 7\ncached = 12345\n").unwrap();
+    let others = [Wanted::Measure, Wanted::Generic];
+    let all = [Wanted::File(path.clone())].into_iter().chain(others).map(with_copies);
+    let ranks = connected(all.collect());
+    std::fs::remove_file(&path).unwrap();
+    for rank in &ranks {
+        let model = rank.as_ref().unwrap().copies().model();
+        assert_eq!((model.switch, model.cached), (7000.0, 1e3 / 12345.0));
+        assert_eq!(model.line, CopyModel::GENERIC.line);
+    }
+    // Nothing asked for: nothing measured.
+    for rank in connected(vec![Options::default(); 2]) {
+        assert_eq!(rank.unwrap().copies().model(), &CopyModel::GENERIC);
+    }
+}
+
+#[test]
+fn a_file_of_copy_costs_that_is_none_is_told_by_all_ranks() {
+    for ranks in [1, 3] {
+        let options = with_copies(Wanted::File("/no/such/file.toml".into()));
+        for rank in connected(vec![options; ranks]) {
+            let error = rank.err().unwrap().to_string();
+            assert!(error.contains("/no/such/file.toml"), "{error}");
+        }
+    }
 }

@@ -49,6 +49,10 @@ pub struct Machine {
     /// Between ranks of one node (and of a rank with itself).
     pub local: Local,
     pub multicast: Option<Multicast>,
+    /// What copies between ranks of one node cost, for algorithms that choose by it; nothing: as on a processor that nobody
+    /// has measured.
+    #[serde(default)]
+    pub copies: weft_intranode::Table,
     /// How threads of a rank share its processor.
     #[serde(default)]
     pub scheduler: Scheduler,

@@ -21,7 +21,7 @@ use crate::units::Picoseconds;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
-use weft_fabric::{Copies, CopyModel, Counters, Fault, GroupId, Staging, StagingPool};
+use weft_fabric::{Copies, Counters, Fault, GroupId, Staging, StagingPool};
 
 /// Numbers of events from here on are ranks to be polled.
 pub(crate) const POLLS: u32 = 1 << (NUMBER_BITS - 1);
@@ -153,8 +153,8 @@ impl State {
             counts: Counts::default(),
             host_counts: BTreeMap::new(),
             prices: Prices::of(&machine),
+            copies: Rc::new(Copies::new(Arc::new(machine.copies.model()))),
             machine,
-            copies: Rc::new(Copies::new(Arc::new(CopyModel::GENERIC))),
             pool: StagingPool::default(),
             options,
         };

@@ -2,7 +2,11 @@
 //! is an error that names the line.
 
 use std::collections::HashMap;
+use std::rc::Rc;
+use weft_fabric::Fabric;
 use weft_fabric_sim::machine::{Machine, NAMES, Policy, Role};
+use weft_fabric_sim::{Cluster, Options};
+use weft_intranode::Table;
 
 fn all() -> Vec<Machine> {
     NAMES.iter().map(|(name, _)| Machine::load(name).unwrap_or_else(|e| panic!("{e}"))).collect()
@@ -184,4 +188,30 @@ fn a_value_that_is_set_wrong_is_named_with_the_line_it_replaces() {
         assert!(error.problem.contains(say), "{error}");
         assert!(error.problem.contains(&format!("{path} = {value}")), "{error}");
     }
+}
+
+#[test]
+fn copies_within_a_node_cost_what_the_file_says() {
+    let plain = Machine::load("loggp").unwrap();
+    assert_eq!(plain.copies.model(), Table::default().model());
+    let ndr = Rc::new(Machine::load("ndr").unwrap());
+    let model = ndr.copies.model();
+    assert_eq!((model.line.apart, model.switch, model.private), (180.0, 1500.0, 1 << 20));
+    // Every rank has it.
+    let cluster = Cluster::new(&ndr, Options::new(2)).unwrap();
+    assert!((0..2).all(|rank| *cluster.rank(rank).copies().model() == model));
+    for (path, value, line, say) in [
+        ("copies.cached", "0", "cached", "a rate in MB/s"),
+        ("copies.switch", "-1", "switch = 1.5", "a time in microseconds"),
+        ("copies.line", "0.1", "line", "{ shared = MICROSECONDS, apart = MICROSECONDS }"),
+        ("copies.line.far", "0.1", "line", "unknown field `far`"),
+        ("copies.lines", "1", "[copies]", "unknown field `lines`"),
+    ] {
+        let error = Machine::load_with("ndr", &[(path, value)]).unwrap_err();
+        let place = text("ndr").lines().position(|text| text.starts_with(line)).unwrap() + 1;
+        assert!(error.problem.contains(say), "{error}");
+        assert_eq!(error.line, Some(place), "{error}");
+    }
+    let error = Machine::load_with("loggp", &[("copies", "[1]")]).unwrap_err();
+    assert!(error.problem.contains("[copies], once"), "{error}");
 }

@@ -19,10 +19,12 @@
 //! observed before somebody asks for it ([`Copies::assume`]): in virtual time there is nothing to see.
 
 mod features;
+mod fields;
 mod model;
 mod score;
 mod ways;
 
+pub use fields::{Field, Unit};
 pub use model::{By, CopyModel, Distance, LINE, PAGE};
 pub use ways::Ways;
 

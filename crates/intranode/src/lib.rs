@@ -1,18 +1,35 @@
-//! How ranks of one machine move bytes: the copy loops, and what both ends of a copy do at once.
+//! How ranks of one machine move bytes: the copy loops, what both ends of a copy do at once, and what it costs.
 //!
 //! ```text
 //!   lines         what a processor does with cache lines for others
 //!   interleaved   a copy from many pages at once
 //!   staged        in and out of a buffer that another rank sees, by what pays for how far it is
 //!   pipelined     the same with both ends at work at once
+//!   measure       what that costs on this machine, in a few milliseconds
+//!   store         where it is kept
+//!   finding       whence a job has it
 //! ```
 //! Which of it pays is not known here but to the fabric's [`weft_fabric::Copies`]: a model of the machine, and what this rank
 //! has seen since.
 
+#[cfg(not(loom))]
+pub mod finding;
 mod interleaved;
 mod lines;
+#[cfg(not(loom))]
+pub mod measure;
 pub mod pipelined;
 pub mod staged;
+#[cfg(not(loom))]
+pub mod store;
+#[cfg(not(loom))]
+mod table;
+#[cfg(not(loom))]
+mod topology;
 
+#[cfg(not(loom))]
+pub use finding::{Finding, Found, Origin, Wanted};
 pub use interleaved::copy_interleaved;
 pub use lines::Lines;
+#[cfg(not(loom))]
+pub use table::Table;

@@ -92,6 +92,11 @@ fn each_line(memory: Sge, touch: impl Fn(*const u8)) {
     }
 }
 
+/// Asks for all cache lines of `memory`, to be written, whether that pays or not.
+pub(crate) fn ask_for_lines(memory: Sge) {
+    each_line(memory, ask_for_line);
+}
+
 /// Asks for the cache line of `at`, to be written. Any address will do.
 #[inline(always)]
 fn ask_for_line(at: *const u8) {

@@ -66,13 +66,23 @@ pub fn ask(path: &Path) -> Result<About, String> {
 /// What the library says of the rails of this machine: the text of `weft_rails`, lines of a word and
 /// what it is about, separated by a tab. Opens the adapters.
 pub fn rails(path: &Path) -> Result<String, String> {
+    text(path, b"weft_rails")
+}
+
+/// What it says of the costs of copies: the text of `weft_copies`, lines of name, number and meaning, separated by tabs.
+pub fn copies(path: &Path) -> Result<String, String> {
+    text(path, b"weft_copies")
+}
+
+/// What a function without arguments says.
+fn text(path: &Path, name: &[u8]) -> Result<String, String> {
     let failed = |what: &str, why: libloading::Error| format!("{}: {what}: {why}", path.display());
     // SAFETY: as in `ask`.
     let library = unsafe { Library::new(path) }.map_err(|e| failed("cannot load it", e))?;
-    // SAFETY: the type is that of `weft_rails`, which returns a text that stays.
+    // SAFETY: the type is that of `weft_rails` and `weft_copies`, which return a text that stays.
     unsafe {
-        let rails: Symbol<unsafe extern "C" fn() -> *const c_char> =
-            library.get(b"weft_rails").map_err(|e| failed("it is not Weft's library", e))?;
-        Ok(CStr::from_ptr(rails()).to_string_lossy().into_owned())
+        let say: Symbol<unsafe extern "C" fn() -> *const c_char> =
+            library.get(name).map_err(|e| failed("it is not Weft's library", e))?;
+        Ok(CStr::from_ptr(say()).to_string_lossy().into_owned())
     }
 }

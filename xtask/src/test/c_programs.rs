@@ -87,6 +87,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     super::jobs::kills(&prefix, &folder()?.join("halo"), times)?;
     println!("ok   {times} jobs with a rank killed");
     tally.passed += 1;
+    super::copies::run(&prefix, tally)?;
     super::memory::run(&prefix, tally)?;
     super::counts::run(&prefix, tally)?;
     super::abuse::run(&prefix, tally)?;

@@ -150,6 +150,16 @@ pub const SETTINGS: &[Setting] = &[
         doc: "0: never read another process's memory directly, copy through shared cells",
     },
     Setting {
+        name: "WEFT_COPY_MODEL",
+        about: About(Shm, User, All),
+        kind: Kind::Copies,
+        default: "auto",
+        doc: "what moving bytes between ranks of one machine costs, by which it is chosen how: auto (as measured on this \
+              host and kept in the user's cache directory; the first job measures it in a few milliseconds), measure (again), \
+              generic (of no machine), or a file with a table [copies] (with a / or a . in its name); weft info shows the \
+              numbers",
+    },
+    Setting {
         name: "WEFT_MAP",
         about: About(Collective, User, All),
         kind: Kind::Words,

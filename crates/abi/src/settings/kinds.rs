@@ -13,6 +13,8 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// A whole number in this range, or nothing.
     Maybe { least: u64, most: u64 },
+    /// Where the costs of copies come from ([`weft_intranode::Wanted`]).
+    Copies,
     /// Any words, or nothing; understood where they are used.
     Words,
     /// An algorithm for a collective operation, with its parameter, or `auto`.

@@ -18,6 +18,8 @@ const WHOLE: &[&str] = &[
     "rail.burst.messages",
     "multicast.largest",
     "multicast.queue",
+    "copies.private",
+    "copies.last",
 ];
 
 /// What a value must be, where the types alone would give a poor error or take too much.

@@ -26,7 +26,7 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show the library, the header, the machine, its rails (adapters) and the settings.
+    /// Show the library, the header, the machine, what copies cost on it, its rails (adapters) and the settings.
     Info {
         /// List every function of MPI 5.0: `+` works, `-` raises MPI_ERR_UNSUPPORTED_OPERATION.
         #[arg(long)]
@@ -114,6 +114,7 @@ fn info(list_functions: bool, list_variables: bool) -> Result<String, String> {
     let mut out = String::new();
     describe_library(&mut out, &tree, &about, &coverage);
     describe_machine(&mut out, &Machine::look());
+    describe_copies(&mut out, &library::copies(&tree.library())?);
     describe_rails(&mut out, &library::rails(&tree.library())?);
     out.push_str("\ncollective algorithms\n");
     line(&mut out, "map", explain::setting());
@@ -156,6 +157,21 @@ fn describe_machine(out: &mut String, machine: &Machine) {
     }
     if let Some(kernel) = &machine.kernel {
         line(out, "kernel", format_args!("Linux {kernel}"));
+    }
+}
+
+/// What moving bytes between ranks of this machine costs.
+fn describe_copies(out: &mut String, lines: &str) {
+    out.push_str("\ncopies between ranks of this machine: what is chosen by\n");
+    for each in lines.lines() {
+        let mut fields = each.splitn(3, '\t');
+        let mut next = || fields.next().unwrap_or_default();
+        match (next(), next(), next()) {
+            (name, "", text) => line(out, name, text),
+            (name, number, meaning) => {
+                writeln!(out, "  {name:<14} {number:>16}  {meaning}").expect("a string grows");
+            }
+        }
     }
 }
 

@@ -36,7 +36,12 @@ fn datatype(kind: Kind) -> Datatype {
     match kind {
         Kind::Number { .. } => MPI_UNSIGNED_LONG_LONG,
         Kind::Maybe { .. } | Kind::Switch | Kind::Choice(_) => MPI_INT,
-        Kind::Words | Kind::Algorithm(_) | Kind::Faults | Kind::Nodes | Kind::File => MPI_CHAR,
+        Kind::Words
+        | Kind::Copies
+        | Kind::Algorithm(_)
+        | Kind::Faults
+        | Kind::Nodes
+        | Kind::File => MPI_CHAR,
     }
 }
 
@@ -180,7 +185,7 @@ pub(crate) unsafe fn t_cvar_read(handle: TCvarHandle, buf: *mut c_void) -> Resul
         Value::Number(n) => n as c_int,
         Value::Maybe(n) => n.map_or(-1, |n| n as c_int),
         Value::Place(place) => place as c_int,
-        Value::Words(_) | Value::Faults(_) | Value::Elsewhere => {
+        Value::Words(_) | Value::Copies(_) | Value::Faults(_) | Value::Elsewhere => {
             // SAFETY: the caller's buffer has as many bytes as the handle says.
             return unsafe { store_text(&text, buf.cast(), count, "buf") }.map(drop);
         }
@@ -210,7 +215,12 @@ unsafe fn written(setting: &Setting, buf: *const c_void, count: usize) -> Result
             })?;
             (*word).to_owned()
         }
-        Kind::Words | Kind::Algorithm(_) | Kind::Faults | Kind::Nodes | Kind::File => {
+        Kind::Words
+        | Kind::Copies
+        | Kind::Algorithm(_)
+        | Kind::Faults
+        | Kind::Nodes
+        | Kind::File => {
             // SAFETY: by contract; the search stops at the NUL, as if by strnlen.
             let bytes = unsafe {
                 let len = libc::strnlen(buf.cast(), count);

@@ -8,7 +8,7 @@ use crate::settings::Part::{self, Collective, Fabric, P2p, Shm, Verbs, Waiting};
 use crate::state::state;
 use std::ffi::c_int;
 use std::sync::OnceLock;
-use weft_fabric::Fabric as _;
+use weft_fabric::{CopyModel, Fabric as _, Unit};
 
 /// A performance variable.
 pub struct Gauge {
@@ -318,6 +318,27 @@ fn kind(engine: &Engine) -> u64 {
     }
 }
 
+/// The costs by which copies are chosen: times in picoseconds, rates in MB/s, sizes in bytes.
+fn copy_costs(all: &mut Vec<Gauge>) {
+    fn cost<const AT: usize>(engine: &Engine) -> u64 {
+        let field = CopyModel::FIELDS[AT];
+        let shown = field.shown(node(engine).copies().model());
+        let most = if field.unit == Unit::Time { shown * 1e6 } else { shown };
+        most.round() as u64
+    }
+    macro_rules! costs {
+        ($($at:literal)*) => { [$(cost::<$at>),*] };
+    }
+    let costs: [fn(&Engine) -> u64; CopyModel::FIELDS.len()] =
+        costs!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22);
+    for (field, cost) in CopyModel::FIELDS.iter().zip(costs) {
+        let unit = if field.unit == Unit::Time { "picoseconds" } else { field.unit.name() };
+        let name = format!("copy_{}", field.name.replace('.', "_"));
+        let doc = format!("what copies are chosen by, in {unit}: {}", field.meaning);
+        add(all, Shm, [(&name, Tuner, Class::Level, Source::Process(cost), &doc)]);
+    }
+}
+
 fn fabrics(all: &mut Vec<Gauge>) {
     use Class::{Counter, Level};
     #[rustfmt::skip]
@@ -331,6 +352,7 @@ fn fabrics(all: &mut Vec<Gauge>) {
         ("past_caches", Tuner, Counter, read!(e => node(e).copies().counted_past()),
          "copies for other ranks that went past the caches"),
     ]);
+    copy_costs(all);
     /// A number of verbs, 0 without.
     macro_rules! verbs {
         ($verbs:ident => $value:expr) => {

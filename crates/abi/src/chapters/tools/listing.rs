@@ -13,9 +13,12 @@ fn values(kind: Kind) -> String {
         Kind::Maybe { least, most } => format!("{least} to {most}, or none"),
         Kind::Switch => "0, 1".to_owned(),
         Kind::Choice(words) => words.join(", "),
-        Kind::Words | Kind::Algorithm(_) | Kind::Faults | Kind::Nodes | Kind::File => {
-            "text".to_owned()
-        }
+        Kind::Words
+        | Kind::Copies
+        | Kind::Algorithm(_)
+        | Kind::Faults
+        | Kind::Nodes
+        | Kind::File => "text".to_owned(),
     }
 }
 

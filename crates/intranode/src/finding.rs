@@ -1,0 +1,261 @@
+//! Where a job's model comes from: the store, a measurement, a file that the user names, or nowhere.
+//!
+//! ```text
+//!   auto      kept for this machine? ──yes──▶ that
+//!                    └─no──▶ measured, and kept if that can be
+//!   measure   measured, and kept          generic   CopyModel::GENERIC          a path   that file
+//! ```
+//! It is found on a thread of its own, while the ranks of a job connect.
+
+use crate::measure::{self, Measured};
+use crate::store::{self, Kept, Machine};
+use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
+use std::time::SystemTime;
+use weft_fabric::CopyModel;
+
+/// What the user asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Wanted {
+    /// [`CopyModel::GENERIC`].
+    #[default]
+    Generic,
+    /// What is kept; else measured, and kept.
+    Auto,
+    /// Measured, and kept.
+    Measure,
+    /// A file with a table `[copies]`.
+    File(PathBuf),
+}
+
+impl Wanted {
+    /// Reads the words of a setting. A name is a path if there is a `/` or a `.` in it.
+    pub fn parse(text: &str) -> Result<Wanted, String> {
+        match text.trim() {
+            "" | "auto" => Ok(Wanted::Auto),
+            "measure" => Ok(Wanted::Measure),
+            "generic" => Ok(Wanted::Generic),
+            path if path.contains(['/', '.']) => Ok(Wanted::File(path.into())),
+            _ => {
+                Err("neither auto, measure, generic nor the path of a file (with a / or a . in it)"
+                    .to_owned())
+            }
+        }
+    }
+}
+
+/// Whence a model is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Origin {
+    /// Nobody has measured it; why, in words.
+    Generic(&'static str),
+    /// Measured just now; the file in which it is kept, if it could be.
+    Measured(Option<PathBuf>),
+    /// Measured earlier on this machine, and kept there.
+    Kept(PathBuf, SystemTime),
+    /// From a file that the user named, with the time that it gives.
+    Given(PathBuf, Option<SystemTime>),
+}
+
+/// A model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    pub model: CopyModel,
+    pub origin: Origin,
+    /// Fields that are generic all the same.
+    pub generic: BTreeSet<String>,
+}
+
+impl Found {
+    fn generic(why: &'static str) -> Found {
+        let names = CopyModel::FIELDS.map(|field| field.name.to_owned());
+        let generic = BTreeSet::from(names);
+        Found { model: CopyModel::GENERIC, origin: Origin::Generic(why), generic }
+    }
+
+    fn of(measured: Measured, origin: Origin) -> Found {
+        let generic = measured.absent.union(&measured.late).cloned().collect();
+        Found { model: measured.model, origin, generic }
+    }
+}
+
+const ASKED: &str = "asked for";
+const WATCHED: &str =
+    "nothing kept, and a tool watches this process, so that its times mean nothing";
+const NO_THREAD: &str = "nothing kept, and the system gives no thread to measure with";
+const NOBODY: &str = "nothing kept, and nobody to move bytes to";
+
+/// A model that is being found.
+#[derive(Debug)]
+pub struct Finding {
+    thread: Option<JoinHandle<Found>>,
+    found: Found,
+}
+
+impl Finding {
+    /// Begins to find it; without `peers` nothing is measured, unless that is asked for. Errors: the file that the user named is
+    /// none, in words.
+    pub fn start(wanted: &Wanted, peers: bool) -> Result<Finding, String> {
+        let now = |found| Ok(Finding { thread: None, found });
+        let force = match wanted {
+            Wanted::Generic => return now(Found::generic(ASKED)),
+            Wanted::File(path) => {
+                let (model, when) = store::given(path)?;
+                let origin = Origin::Given(path.clone(), when);
+                return now(Found { model, origin, generic: BTreeSet::new() });
+            }
+            Wanted::Auto => false,
+            Wanted::Measure => true,
+        };
+        let place = store::path();
+        let work = move || found(place.as_deref(), force, peers);
+        Ok(Finding { thread: in_background(work), found: Found::generic(NO_THREAD) })
+    }
+
+    /// What was found.
+    pub fn wait(mut self) -> Found {
+        let found = self.thread.take().and_then(|thread| thread.join().ok());
+        found.unwrap_or_else(|| self.found.clone())
+    }
+}
+
+impl Drop for Finding {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A thread that takes no signals: those are the program's.
+fn in_background(work: impl FnOnce() -> Found + Send + 'static) -> Option<JoinHandle<Found>> {
+    let mut before = SigSet::empty();
+    let all = Some(&SigSet::all());
+    let blocked = pthread_sigmask(SigmaskHow::SIG_SETMASK, all, Some(&mut before)).is_ok();
+    let thread = thread::Builder::new().name("weft-measure".to_owned()).stack_size(256 << 10);
+    let thread = thread.spawn(work).ok();
+    if blocked {
+        let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&before), None);
+    }
+    thread
+}
+
+/// Finds it on this thread, which measuring binds to processors.
+fn found(place: Option<&Path>, force: bool, peers: bool) -> Found {
+    let machine = Machine::here();
+    let kept = place.and_then(|place| Some((place, store::read(place, &machine)?)));
+    let mut places = None;
+    if let (Some((place, kept)), false) = (&kept, force) {
+        let whole = kept.measured.absent.is_empty() && kept.measured.late.is_empty();
+        let mut suffices =
+            || whole || !kept.measured.lacks(places.get_or_insert_with(measure::places));
+        if !peers || suffices() {
+            let origin = Origin::Kept(place.to_path_buf(), kept.when);
+            return Found::of(kept.measured.clone(), origin);
+        }
+    }
+    if !peers && !force {
+        return Found::generic(NOBODY);
+    }
+    let places = places.unwrap_or_else(measure::places);
+    let Some(mut measured) = measure::on_this_thread(&places) else {
+        return match kept {
+            Some((place, kept)) => {
+                Found::of(kept.measured, Origin::Kept(place.to_path_buf(), kept.when))
+            }
+            None => Found::generic(WATCHED),
+        };
+    };
+    let mut when = SystemTime::now();
+    match kept {
+        // The numbers that jobs have had stay as they are; what they lacked is filled in.
+        Some((_, mut kept)) if !force => {
+            kept.measured.fill(&measured);
+            (measured, when) = (kept.measured, kept.when);
+        }
+        Some((_, kept)) => measured.complete(&kept.measured),
+        None => {}
+    }
+    let kept = Kept { measured, when };
+    let written = place.filter(|place| store::write(place, &kept, &machine).is_ok());
+    Found::of(kept.measured, Origin::Measured(written.map(Path::to_owned)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn words_of_the_setting() {
+        for (text, wanted) in [
+            ("auto", Wanted::Auto),
+            ("", Wanted::Auto),
+            (" measure ", Wanted::Measure),
+            ("generic", Wanted::Generic),
+            ("./x", Wanted::File("./x".into())),
+            ("x.toml", Wanted::File("x.toml".into())),
+        ] {
+            assert_eq!(Wanted::parse(text), Ok(wanted), "{text}");
+        }
+        assert!(Wanted::parse("kept").unwrap_err().contains("neither auto"));
+    }
+
+    #[test]
+    fn measured_once_and_kept_then() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().join("weft/copies-x.toml");
+        let find = |force, peers| {
+            let place = place.clone();
+            in_background(move || found(Some(&place), force, peers)).unwrap().join().unwrap()
+        };
+        assert_eq!(find(false, false).origin, Origin::Generic(NOBODY));
+        assert!(!place.exists());
+        let first = find(false, true);
+        assert_eq!(first.origin, Origin::Measured(Some(place.clone())));
+        assert!(first.generic.len() < CopyModel::FIELDS.len());
+        let second = find(false, false);
+        assert!(matches!(&second.origin, Origin::Kept(at, _) if *at == place), "{second:?}");
+        assert_eq!(second.model, crate::Table::of(&first.model).model());
+        assert_eq!(find(true, true).origin, Origin::Measured(Some(place.clone())));
+        // Another machine's file is replaced.
+        let text = fs::read_to_string(&place).unwrap();
+        fs::write(&place, text.replace("kernel = \"", "kernel = \"x")).unwrap();
+        assert_eq!(find(false, true).origin, Origin::Measured(Some(place.clone())));
+        assert!(!fs::read_to_string(&place).unwrap().contains("kernel = \"x"));
+    }
+
+    #[test]
+    fn where_nothing_can_be_kept_it_is_measured() {
+        for place in [None, Some(Path::new("/proc/self/none/copies-x.toml"))] {
+            let found = in_background(move || found(place, false, true)).unwrap().join().unwrap();
+            assert_eq!(found.origin, Origin::Measured(None));
+        }
+    }
+
+    #[test]
+    fn the_callers_signals_stay_as_they_are() {
+        let before = SigSet::thread_get_mask().unwrap();
+        let inside = in_background(|| {
+            let blocked = SigSet::thread_get_mask().unwrap();
+            assert!(blocked.contains(nix::sys::signal::SIGALRM));
+            Found::generic(ASKED)
+        });
+        inside.unwrap().join().unwrap();
+        assert_eq!(SigSet::thread_get_mask().unwrap(), before);
+    }
+
+    #[test]
+    fn a_file_that_is_named_is_read_or_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("mine.toml");
+        fs::write(&path, "[copies]\nswitch = 3\n").unwrap();
+        let found = Finding::start(&Wanted::File(path.clone()), true).unwrap().wait();
+        assert_eq!((found.model.switch, found.origin), (3000.0, Origin::Given(path, None)));
+        assert!(Finding::start(&Wanted::File("/none.toml".into()), true).is_err());
+        let generic = Finding::start(&Wanted::Generic, true).unwrap().wait();
+        assert_eq!(generic.model, CopyModel::GENERIC);
+    }
+}

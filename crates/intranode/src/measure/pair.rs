@@ -1,0 +1,296 @@
+//! What two threads measure: one asks, the other does it and answers.
+//!
+//! ```text
+//!   asker      asked = (number, what) ─────────────▶ partner   sees it, does it
+//!              sees it ◀───────────────────────────            done = the same
+//! ```
+//! Contract: `asked` is written by the asker alone, `done` by the partner alone, each with release and read with acquire. So
+//! whatever one did before is seen by the other after, and the partner touches shared memory only between `asked` and `done`.
+//! Neither waits beyond its end; the asker says when it is over.
+
+use super::alone::block;
+use super::{Outcome, bind, sampled, timed, within};
+use crate::interleaved;
+use crate::lines::ask_for_lines;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, yield_now};
+use std::time::{Duration, Instant};
+use weft_fabric::Sge;
+
+/// Of the second thread.
+const NAME: &str = "weft-partner";
+
+/// Lines that are written again, and bytes that are fetched: what fits a processor's own caches.
+const LINES: usize = 256;
+const BYTES: usize = 64 << 10;
+
+/// Round trips in a sample.
+const ROUNDS: usize = 32;
+
+/// What is not longer than its noise takes this, in nanoseconds: nothing is for nothing.
+const LEAST: f64 = 0.01;
+
+/// Looks between two at the clock.
+const LOOKS: u32 = 128;
+
+/// What the partner is asked to do before it answers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ask {
+    Nothing = 0,
+    ReadLines = 1,
+    WriteBytes = 2,
+    /// Reads lines, and then takes them to itself.
+    ReturnLines = 3,
+}
+
+const KINDS: u64 = 4;
+
+/// Alone in its pair of cache lines.
+#[repr(align(128))]
+struct Alone<T>(T);
+
+struct Meeting {
+    asked: Alone<AtomicU64>,
+    done: Alone<AtomicU64>,
+    over: AtomicBool,
+    /// The partner cannot be where it should.
+    refused: AtomicBool,
+    /// Both are on one processor.
+    gently: bool,
+    end: Instant,
+    lines: Box<[Line]>,
+    /// Nanoseconds that the partner has taken for that.
+    taken: AtomicU64,
+    bytes: Mutex<Vec<u8>>,
+}
+
+#[repr(align(64))]
+struct Line(AtomicU64);
+
+/// The partner does not come, or not in time.
+struct Late;
+
+impl Meeting {
+    fn new(gently: bool, end: Instant) -> Option<Meeting> {
+        let bytes = block(if gently { 0 } else { BYTES }, 3)?;
+        let mut lines = Vec::new();
+        let count = if gently { 0 } else { LINES };
+        lines.try_reserve_exact(count).ok()?;
+        lines.resize_with(count, || Line(AtomicU64::new(0)));
+        Some(Meeting {
+            asked: Alone(AtomicU64::new(0)),
+            done: Alone(AtomicU64::new(0)),
+            over: AtomicBool::new(false),
+            refused: AtomicBool::new(false),
+            gently,
+            end,
+            lines: lines.into(),
+            taken: AtomicU64::new(0),
+            bytes: Mutex::new(bytes),
+        })
+    }
+
+    /// Runs `seen` until it gives something; `None`: it is over, or too late.
+    fn look<T>(&self, mut seen: impl FnMut() -> Option<T>) -> Option<T> {
+        let mut looks = 0u32;
+        loop {
+            if let Some(value) = seen() {
+                return Some(value);
+            }
+            looks = looks.wrapping_add(1);
+            let late = || self.over.load(Ordering::Relaxed) || Instant::now() >= self.end;
+            if self.gently {
+                yield_now();
+            }
+            if (looks.is_multiple_of(LOOKS) || self.gently) && late() {
+                return None;
+            }
+        }
+    }
+
+    /// The partner.
+    fn serve(&self) {
+        let mut last = 0;
+        let next = |last| {
+            let asked = self.asked.0.load(Ordering::Acquire);
+            (asked != last).then_some(asked)
+        };
+        while let Some(asked) = self.look(|| next(last)) {
+            last = asked;
+            let returns = asked % KINDS == Ask::ReturnLines as u64;
+            if asked % KINDS == Ask::ReadLines as u64 || returns {
+                for line in &self.lines {
+                    black_box(line.0.load(Ordering::Relaxed));
+                }
+            }
+            if returns {
+                // As `Lines::take_lines` does.
+                let taken = timed(|| self.write_lines());
+                self.taken.store(taken as u64, Ordering::Relaxed);
+            }
+            if asked % KINDS == Ask::WriteBytes as u64 {
+                let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+                black_box(&mut bytes[..]).fill(asked as u8);
+            }
+            self.done.0.store(asked, Ordering::Release);
+        }
+    }
+
+    /// Asks, and waits for the answer.
+    fn ask(&self, what: Ask) -> Result<(), Late> {
+        let number = self.asked.0.load(Ordering::Relaxed) / KINDS + 1;
+        let asked = number * KINDS + what as u64;
+        self.asked.0.store(asked, Ordering::Release);
+        self.look(|| (self.done.0.load(Ordering::Acquire) == asked).then_some(())).ok_or(Late)
+    }
+
+    /// Samples of what asks the partner; where it does not answer, there was no time.
+    fn sampled(
+        &self,
+        most: usize,
+        micros: u64,
+        mut sample: impl FnMut() -> Result<f64, Late>,
+    ) -> Outcome {
+        // Endless, so that it does not count.
+        let mut sample = || Some(sample().unwrap_or(f64::INFINITY));
+        match sampled(most, within(self.end, micros), &mut sample) {
+            Outcome::Had(value) if !value.is_finite() => Outcome::Late,
+            outcome => outcome,
+        }
+    }
+
+    /// Nanoseconds one way, of many there and back.
+    fn one_way(&self, rounds: usize) -> Result<f64, Late> {
+        let mut late = Ok(());
+        let time = timed(|| late = (0..rounds).try_for_each(|_| self.ask(Ask::Nothing)));
+        late.map(|()| time / (2 * rounds) as f64)
+    }
+
+    fn write_lines(&self) {
+        for line in &self.lines {
+            line.0.store(1, Ordering::Relaxed);
+        }
+        // They leave the processor one after the other; the last has left it.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Nanoseconds for each line that the partner has read, beyond what writing takes, after `first`.
+    fn rewrite(&self, ask: Ask, first: impl Fn(&Meeting)) -> Result<f64, Late> {
+        self.write_lines();
+        self.ask(ask)?;
+        let shared = timed(|| {
+            first(self);
+            self.write_lines();
+        });
+        let own = timed(|| self.write_lines());
+        let taken = match ask {
+            // Writing what is one's own is in it, too.
+            Ask::ReturnLines => self.taken.load(Ordering::Relaxed) as f64 - own,
+            _ => 0.0,
+        };
+        Ok(((shared - own + taken) / LINES as f64).max(LEAST))
+    }
+
+    /// Asks for all lines at once.
+    fn want_lines(&self) {
+        let first = self.lines.as_ptr().cast_mut().cast();
+        // SAFETY: the lines outlive the element, and a hint changes nothing in them.
+        ask_for_lines(unsafe { Sge::new(first, size_of_val(&*self.lines)) });
+    }
+
+    /// Nanoseconds for each byte that the partner has written.
+    fn fetch(&self, to: &mut [u8], copy: impl Fn(&mut [u8], &[u8])) -> Result<f64, Late> {
+        self.ask(Ask::WriteBytes)?;
+        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(timed(|| copy(black_box(to), black_box(&bytes))) / BYTES as f64)
+    }
+}
+
+/// From many pages in turn.
+fn copy_pages(to: &mut [u8], from: &[u8]) {
+    for (to, from) in to.chunks_mut(interleaved::MOST).zip(from.chunks(interleaved::MOST)) {
+        // SAFETY: both outlive their elements, and only the first is written.
+        let (to, from) = unsafe {
+            (Sge::new(to.as_mut_ptr(), to.len()), Sge::new(from.as_ptr().cast_mut(), from.len()))
+        };
+        interleaved::copy_interleaved(to, from);
+    }
+}
+
+/// Ends a meeting, however its scope is left.
+struct Over<'a>(&'a Meeting);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Runs `work` while a second thread serves on `processor`; `None` if there is no such thread or processor.
+fn with_partner<T>(
+    meeting: &Meeting,
+    processor: usize,
+    work: impl FnOnce() -> Option<T>,
+) -> Option<T> {
+    let had = thread::scope(|scope| {
+        let _over = Over(meeting);
+        let partner = thread::Builder::new().name(NAME.to_owned()).stack_size(64 << 10);
+        let serve = move || {
+            if bind(processor) {
+                meeting.serve();
+            } else {
+                meeting.refused.store(true, Ordering::Relaxed);
+                meeting.over.store(true, Ordering::Relaxed);
+            }
+        };
+        partner.spawn_scoped(scope, serve).ok()?;
+        work()
+    });
+    if meeting.refused.load(Ordering::Relaxed) { None } else { had }
+}
+
+/// What is measured of two processors.
+pub const NAMES: [&str; 6] =
+    ["line", "rewrite", "rewrite_asked", "rewrite_returned", "fetch", "fetch_pages"];
+
+/// Measures it.
+pub fn measure((one, other): (usize, usize), end: Instant) -> [Outcome; NAMES.len()] {
+    const ABSENT: [Outcome; NAMES.len()] = [Outcome::Absent; NAMES.len()];
+    let end = within(end, 2500);
+    let Some((meeting, mut to)) = Meeting::new(false, end).zip(block(BYTES, 4)) else {
+        return ABSENT;
+    };
+    if !bind(one) {
+        return ABSENT;
+    }
+    let had = with_partner(&meeting, other, || {
+        // It comes, and both are awake.
+        let _ = meeting.ask(Ask::WriteBytes);
+        Some([
+            meeting.sampled(24, 600, || meeting.one_way(ROUNDS)),
+            meeting.sampled(16, 400, || meeting.rewrite(Ask::ReadLines, |_| ())),
+            meeting.sampled(16, 400, || meeting.rewrite(Ask::ReadLines, Meeting::want_lines)),
+            meeting.sampled(16, 400, || meeting.rewrite(Ask::ReturnLines, |_| ())),
+            meeting.sampled(16, 400, || meeting.fetch(&mut to, <[u8]>::copy_from_slice)),
+            meeting.sampled(16, 400, || meeting.fetch(&mut to, copy_pages)),
+        ])
+    });
+    had.unwrap_or(ABSENT)
+}
+
+/// From one thread to another of the same processor, where both only yield. Between processes it takes a little longer: they
+/// have page tables of their own.
+pub fn switch(processor: usize, end: Instant) -> Outcome {
+    let end = end.min(Instant::now() + Duration::from_millis(1));
+    let Some(meeting) = Meeting::new(true, end) else { return Outcome::Absent };
+    if !bind(processor) {
+        return Outcome::Absent;
+    }
+    let had = with_partner(&meeting, processor, || {
+        let _ = meeting.ask(Ask::Nothing);
+        Some(meeting.sampled(12, 700, || meeting.one_way(8)))
+    });
+    had.unwrap_or(Outcome::Absent)
+}

@@ -1,0 +1,312 @@
+//! Where a measured model is kept: a file of the user's cache directory for each host.
+//!
+//! ```text
+//!   $XDG_CACHE_HOME/weft/copies-HOST.toml     format, when, what was not had
+//!   (or ~/.cache/weft/...)                    [copies]    the numbers, as in machine files of the simulator
+//!                                             [machine]   whose they are; last, so that a file that was cut lacks it
+//! ```
+//! A file of another machine or format, or one that is damaged, is as good as none. It is replaced as a whole, so that jobs that
+//! begin at once find the one or the other.
+
+use crate::measure::Measured;
+use crate::table::Table;
+use nix::sys::utsname::uname;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use weft_fabric::CopyModel;
+
+/// Changes with what is measured, and how.
+const FORMAT: u32 = 1;
+
+/// A file has a tenth of it.
+const MOST_BYTES: u64 = 64 << 10;
+
+/// By what a machine is known: the costs are another's if one of these differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    /// Processors that are online, as Linux lists them.
+    online: String,
+    /// Sizes of the caches of one.
+    caches: String,
+    /// Release of the kernel: system calls cost what it makes of them.
+    kernel: String,
+    /// A hash of what the kernel says of the processor: features, defects, microcode.
+    features: String,
+    processor: String,
+}
+
+impl Machine {
+    /// This one.
+    pub fn here() -> Machine {
+        let read = |path: String| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+        let system = crate::topology::SYSTEM;
+        let caches: Vec<String> = (0..8)
+            .map(|index| read(format!("{system}/cpu0/cache/index{index}/size")))
+            .filter(|size| !size.is_empty())
+            .collect();
+        // The first processor only: of hundreds this file takes long.
+        let mut text = Vec::new();
+        let _ = fs::File::open("/proc/cpuinfo").map(|file| file.take(8192).read_to_end(&mut text));
+        let (processor, features) = of_processor(&String::from_utf8_lossy(&text));
+        let kernel = uname().map(|name| name.release().to_string_lossy().into_owned());
+        Machine {
+            online: read(format!("{system}/online")),
+            caches: caches.join(" "),
+            kernel: kernel.unwrap_or_default(),
+            features,
+            processor,
+        }
+    }
+}
+
+/// The name of the first processor of /proc/cpuinfo, and the hash of what stays the same of it.
+fn of_processor(text: &str) -> (String, String) {
+    const STAYS: [&str; 9] = [
+        "model name",
+        "stepping",
+        "microcode",
+        "flags",
+        "bugs",
+        "Features",
+        "CPU implementer",
+        "CPU part",
+        "CPU variant",
+    ];
+    let first = text.split("\n\n").next().unwrap_or_default();
+    let fields = || first.lines().filter_map(|line| line.split_once(':'));
+    // FNV-1a: the same in every version of the library.
+    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    for (_, value) in fields().filter(|(name, _)| STAYS.contains(&name.trim())) {
+        for byte in value.bytes() {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+    let find = |wanted: &str| fields().find(|(name, _)| name.trim() == wanted);
+    let name = find("model name").or_else(|| find("CPU part")).map_or("", |(_, name)| name);
+    (name.trim().to_owned(), format!("{hash:016x}"))
+}
+
+/// A measured model, and when it was.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kept {
+    pub measured: Measured,
+    pub when: SystemTime,
+}
+
+/// The file.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    format: u32,
+    /// Seconds since 1970.
+    measured: u64,
+    /// How long that took, in microseconds.
+    took: u64,
+    absent: BTreeSet<String>,
+    late: BTreeSet<String>,
+    copies: Table,
+    machine: Machine,
+}
+
+const HEAD: &str = "\
+# What it costs to move bytes between ranks of this machine: times in us, rates in MB/s (10^6 bytes a second), sizes in
+# bytes. `weft info` says what each number means. Measured by Weft, and again when this file is gone or of another machine.
+
+";
+
+/// Where the model of this host is kept; `None` if the user has no place for it.
+pub fn path() -> Option<PathBuf> {
+    let host = nix::unistd::gethostname().ok()?;
+    let host = host.to_string_lossy().replace(['/', '\0'], "_");
+    Some(dirs::cache_dir()?.join("weft").join(format!("copies-{host}.toml")))
+}
+
+/// Reads what is kept at `path`; `None`: nothing, or nothing of `machine`.
+pub fn read(path: &Path, machine: &Machine) -> Option<Kept> {
+    let file: File = toml::from_str(&text(path).ok()?).ok()?;
+    let names = || file.absent.iter().chain(&file.late);
+    if file.format != FORMAT
+        || file.machine != *machine
+        || names().any(|name| CopyModel::field(name).is_none())
+    {
+        return None;
+    }
+    let measured = Measured {
+        model: file.copies.model(),
+        absent: file.absent,
+        late: file.late,
+        took: Duration::from_micros(file.took),
+    };
+    Some(Kept { measured, when: UNIX_EPOCH.checked_add(Duration::from_secs(file.measured))? })
+}
+
+/// Keeps it at `path`, in the place of what is there.
+pub fn write(path: &Path, kept: &Kept, machine: &Machine) -> io::Result<()> {
+    let directory = path.parent().ok_or(io::ErrorKind::NotFound)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    let file = File {
+        format: FORMAT,
+        measured: kept.when.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+        took: kept.measured.took.as_micros() as u64,
+        absent: kept.measured.absent.clone(),
+        late: kept.measured.late.clone(),
+        copies: Table::of(&kept.measured.model),
+        machine: machine.clone(),
+    };
+    let text = toml::to_string(&file).map_err(io::Error::other)?;
+    let mut new = tempfile::Builder::new().prefix(".copies-").tempfile_in(directory)?;
+    new.write_all(HEAD.as_bytes())?;
+    new.write_all(text.as_bytes())?;
+    new.persist(path)?;
+    Ok(())
+}
+
+/// The model of a file that the user names: any with a table `[copies]`, of whatever machine, and when it was measured if the
+/// file says so. An error is in words.
+pub fn given(path: &Path) -> Result<(CopyModel, Option<SystemTime>), String> {
+    #[derive(Deserialize)]
+    struct Given {
+        copies: Table,
+        measured: Option<u64>,
+    }
+    let named = |why: String| format!("{}: {}", path.display(), why.trim_end());
+    let text = text(path).map_err(|error| named(error.to_string()))?;
+    let given: Given = toml::from_str(&text).map_err(|error| named(error.to_string()))?;
+    let when = given.measured.map(Duration::from_secs);
+    Ok((given.copies.model(), when.and_then(|since| UNIX_EPOCH.checked_add(since))))
+}
+
+fn text(path: &Path) -> io::Result<String> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("not a file"));
+    }
+    let mut text = String::new();
+    fs::File::open(path)?.take(MOST_BYTES).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept() -> Kept {
+        let mut model = CopyModel::GENERIC;
+        model.line.shared = 71.0;
+        model.private = 512 << 10;
+        let measured = Measured {
+            model: Table::of(&model).model(),
+            absent: BTreeSet::from(["line.apart".to_owned()]),
+            late: BTreeSet::from(["memory".to_owned()]),
+            took: Duration::from_micros(2345),
+        };
+        Kept { measured, when: UNIX_EPOCH + Duration::from_secs(1_700_000_000) }
+    }
+
+    #[test]
+    fn what_is_kept_is_found_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a/b/copies-x.toml");
+        let machine = Machine::here();
+        assert_eq!(read(&path, &machine), None);
+        write(&path, &kept(), &machine).unwrap();
+        assert_eq!(read(&path, &machine), Some(kept()));
+        let (model, when) = given(&path).unwrap();
+        assert_eq!((model, when), (kept().measured.model, Some(kept().when)));
+        // Again, over it, and nothing else is left there.
+        write(&path, &kept(), &machine).unwrap();
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn another_machines_is_not_used() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("copies-x.toml");
+        let machine = Machine::here();
+        write(&path, &kept(), &machine).unwrap();
+        let changes: [fn(&mut Machine); 5] = [
+            |other| other.online.push_str(",9"),
+            |other| other.caches.push('1'),
+            |other| other.kernel.push('x'),
+            |other| other.features.push('0'),
+            |other| other.processor.push('b'),
+        ];
+        for change in changes {
+            let mut other = machine.clone();
+            change(&mut other);
+            assert_eq!(read(&path, &other), None, "{other:?}");
+        }
+        // Named by the user, it is.
+        assert!(given(&path).is_ok());
+    }
+
+    #[test]
+    fn a_file_cut_anywhere_is_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("copies-x.toml");
+        // A name that is not empty wherever the tests run.
+        let machine = Machine { processor: "a processor".to_owned(), ..Machine::here() };
+        write(&path, &kept(), &machine).unwrap();
+        let whole = fs::read(&path).unwrap();
+        for len in 0..whole.len() - 1 {
+            fs::write(&path, &whole[..len]).unwrap();
+            assert_eq!(read(&path, &machine), None, "{len} of {} bytes", whole.len());
+        }
+    }
+
+    #[test]
+    fn a_damaged_file_is_none_and_named_by_the_user_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("copies-x.toml");
+        let machine = Machine::here();
+        write(&path, &kept(), &machine).unwrap();
+        let whole = fs::read_to_string(&path).unwrap();
+        for (from, to) in [
+            ("format = 1", "format = 0"),
+            ("format = 1", "format = 1\nmore = 2"),
+            ("cached = ", "cached = -"),
+            ("cached = ", "cashed = "),
+            ("\"memory\"", "\"memories\""),
+            ("[copies]", "[copies"),
+        ] {
+            assert!(whole.contains(from), "{from}\n{whole}");
+            fs::write(&path, whole.replace(from, to)).unwrap();
+            assert_eq!(read(&path, &machine), None, "{to}");
+        }
+        fs::write(&path, [0xff, 0xfe, 0]).unwrap();
+        assert_eq!(read(&path, &machine), None);
+        for (text, expected) in [
+            ("", "missing field `copies`"),
+            ("[copies]\ncashed = 1\n", "unknown field `cashed`"),
+            ("[copies\n", "TOML"),
+        ] {
+            fs::write(&path, text).unwrap();
+            let error = given(&path).unwrap_err();
+            assert!(error.contains(expected) && error.contains("copies-x.toml"), "{error}");
+        }
+        assert!(given(directory.path()).unwrap_err().contains("not a file"));
+        assert!(given(&directory.path().join("none")).is_err());
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_written_is_an_error_to_the_writer_alone() {
+        let path = Path::new("/proc/self/none/weft/copies-x.toml");
+        assert!(write(path, &kept(), &Machine::here()).is_err());
+        assert_eq!(read(path, &Machine::here()), None);
+    }
+
+    #[test]
+    fn the_first_processor_is_known_by_what_stays() {
+        let text = "processor : 0\nmodel name\t: A B\nflags : x y\ncpu MHz : 1\n\nmodel name: C\n";
+        let (name, hash) = of_processor(text);
+        assert_eq!(name, "A B");
+        assert_eq!(hash, of_processor(&text.replace("MHz : 1", "MHz : 2")).1);
+        assert_ne!(hash, of_processor(&text.replace("x y", "x z")).1);
+        assert_eq!(of_processor("").0, "");
+    }
+}
