@@ -174,6 +174,12 @@ pub fn copies() -> Result<Wanted, String> {
     }
 }
 
+/// The protocol that `WEFT_PROTOCOL` asks for.
+pub fn protocol() -> Result<Option<weft_p2p::protocol::Protocol>, String> {
+    let place = choice("WEFT_PROTOCOL")?;
+    Ok(place.checked_sub(1).map(|place| weft_p2p::protocol::Protocol::ALL[place]))
+}
+
 /// The faults that `WEFT_FAULT` asks for.
 pub fn faults() -> Result<Option<Plan>, String> {
     match value("WEFT_FAULT")? {
@@ -217,12 +223,19 @@ mod tests {
     }
 
     #[test]
+    fn protocols_have_their_names() {
+        let setting = SETTINGS.iter().find(|s| s.name == "WEFT_PROTOCOL").unwrap();
+        let Kind::Choice(names) = setting.kind else { panic!("a choice") };
+        assert_eq!(names[1..], weft_p2p::protocol::Protocol::ALL.map(|p| p.name()));
+    }
+
+    #[test]
     fn defaults_are_those_of_the_layers_below() {
         let (limits, sizes) = (weft_p2p::Limits::USUAL, weft_channel::stream::Sizes::default());
         for (name, value) in [
             ("WEFT_EAGER", limits.eager),
             ("WEFT_CREDIT", limits.credit as usize),
-            ("WEFT_SHELF", limits.shelf),
+            ("WEFT_SHELF", limits.staging),
             ("WEFT_STREAM_SEGMENT", sizes.segment),
             ("WEFT_STREAM_WINDOW", sizes.window),
             ("WEFT_STREAM_RENDEZVOUS", sizes.rendezvous),

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use std::rc::Rc;
 use weft_channel::stream::{Id, To};
 use weft_fabric::{Fabric, Fault, Sge, Staging, Work};
-use weft_p2p::{Context, Direct, Endpoint, Mode, RequestId, Source, Status, Tag, Target, Want};
+use weft_p2p::{Context, Direct, Endpoint, Pattern, RequestId, Source, Status, Tag, Target, Want};
 
 /// One collective operation's view of its communicator. All its messages carry `tag`, so that
 /// operations under way at once do not meet.
@@ -94,18 +94,18 @@ impl<F: Fabric> Link<F> {
 
     /// Starts a send; `None` when it is over already.
     pub fn isend(&self, to: usize, data: Sge) -> Option<RequestId> {
-        self.isend_in(Mode::Standard, to, data)
+        self.isend_in(Pattern::Plain, to, data)
     }
 
     /// The same to one who passes it on, or is the next to do so.
     pub fn isend_on(&self, to: usize, data: Sge) -> Option<RequestId> {
-        self.isend_in(Mode::Relayed, to, data)
+        self.isend_in(Pattern::Forwarded, to, data)
     }
 
     /// The same by one who sends to all others at once: where there are several, they fetch what is long.
     pub fn isend_to_each(&self, to: usize, data: Sge) -> Option<RequestId> {
-        let mode = if self.has_others() { Mode::Fetched } else { Mode::Standard };
-        self.isend_in(mode, to, data)
+        let pattern = if self.has_others() { Pattern::OneToMany } else { Pattern::Plain };
+        self.isend_in(pattern, to, data)
     }
 
     /// Sends to one who receives from all others at once: where there are several, they copy what is long.
@@ -114,8 +114,8 @@ impl<F: Fabric> Link<F> {
         to: usize,
         data: Sge,
     ) -> impl Future<Output = Result<(), Fault>> + '_ {
-        let mode = if self.has_others() { Mode::Written } else { Mode::Standard };
-        self.sent(self.isend_in(mode, to, data))
+        let pattern = if self.has_others() { Pattern::ManyToOne } else { Pattern::Plain };
+        self.sent(self.isend_in(pattern, to, data))
     }
 
     /// Beside the two of a message.
@@ -123,9 +123,9 @@ impl<F: Fabric> Link<F> {
         self.size() > 2
     }
 
-    fn isend_in(&self, mode: Mode, to: usize, data: Sge) -> Option<RequestId> {
+    fn isend_in(&self, pattern: Pattern, to: usize, data: Sge) -> Option<RequestId> {
         match self.via {
-            Via::Messages => self.endpoint.isend(self.target(to), data, mode),
+            Via::Messages => self.endpoint.isend_as(self.target(to), data, pattern),
             Via::Native => {
                 let (endpoint, to) = (&self.endpoint, self.stream(to));
                 endpoint.streams().isend(endpoint.fabric(), to, data).map(|id| RequestId(id.0))
@@ -147,7 +147,7 @@ impl<F: Fabric> Link<F> {
     fn irecv_as_each(&self, from: usize, data: Sge) -> RequestId {
         match self.via {
             Via::Messages if self.has_others() => {
-                self.endpoint.irecv_fetched(&self.want(from), data)
+                self.endpoint.irecv_as(&self.want(from), data, Pattern::OneToMany)
             }
             _ => self.irecv(from, data),
         }

@@ -35,6 +35,15 @@ pub const SHORT: usize = 32 << 10;
 const SHORTEST: usize = 2 << 10;
 const LONGEST: usize = 16 << 10;
 
+/// Bytes that a producer tells of at a time, of a payload of `len`.
+pub fn part(len: usize) -> usize {
+    part_within(len, LONGEST)
+}
+
+fn part_within(len: usize, longest: usize) -> usize {
+    (len / 8).clamp(SHORTEST, longest).next_multiple_of(HEAD)
+}
+
 /// Fruitless looks of a consumer in a row: a part that is under way comes before that.
 const LOOKS: u32 = 256;
 
@@ -117,7 +126,7 @@ impl Pipelined<'_> {
         let rest_past = past || copies.is_past_for_one(len);
         // What is far is read many pages at once.
         let longest = if copies.interleaves() { interleaved::MOST } else { LONGEST };
-        let part = (len / 8).clamp(SHORTEST, longest).next_multiple_of(HEAD);
+        let part = part_within(len, longest);
         let mut at = 0;
         while at < len {
             let next = part.min(len - at);

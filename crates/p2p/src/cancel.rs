@@ -19,7 +19,8 @@ use crate::envelope::{Envelope, Kind, Words};
 use crate::matching::{Matched, Seen};
 use crate::receive::Want;
 use crate::request::{RequestId, Stage};
-use crate::send::{Mode, Outcome, Target};
+use crate::protocol::Pattern;
+use crate::send::{Outcome, Target};
 use crate::state::State;
 use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge};
 
@@ -60,9 +61,14 @@ struct Known {
 
 impl<F: Fabric> Endpoint<F> {
     /// [`Endpoint::isend`] of a message that [`Endpoint::cancel`] may take back without the receiver's help.
-    pub fn isend_cancellable(&self, to: Target, buffer: Sge, mode: Mode) -> Option<RequestId> {
+    pub fn isend_cancellable(
+        &self,
+        to: Target,
+        buffer: Sge,
+        pattern: impl Into<Pattern>,
+    ) -> Option<RequestId> {
         self.state.borrow_mut().cancels.asked = true;
-        let sent = self.isend(to, buffer, mode);
+        let sent = self.isend_as(to, buffer, pattern.into());
         self.state.borrow_mut().cancels.asked = false;
         sent
     }

@@ -36,8 +36,8 @@ pub struct Seldom {
     /// Messages offered (rendezvous), and their payload in bytes.
     pub rendezvous: u64,
     pub bytes_rendezvous: u64,
-    /// Those of them whose payload was set down on the shelf.
-    pub shelved: u64,
+    /// Those of them whose payload was staged.
+    pub staged: u64,
     /// Those of them that were small, but the receiver's credit was used up.
     pub out_of_credit: u64,
     /// Those of them that the receiver could not read, so that they were sent in pieces.

@@ -5,9 +5,10 @@ use crate::envelope::{Context, Envelope, Kind};
 use crate::limits::{Limits, Rendezvous};
 use crate::matching::Matching;
 use crate::peers::Peers;
+use crate::protocol::Tables;
 use crate::request::{RequestId, Requests, Slot, Stage, Status};
-use crate::shelf::Shelf;
 use crate::slab::Slab;
+use crate::staging::Staging;
 use crate::state::State;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
@@ -17,7 +18,7 @@ use std::task::{Context as Cx, Poll};
 use weft_channel::multicast::Multicasts;
 use weft_channel::rails::Rails;
 use weft_channel::stream::{self, Stream};
-use weft_fabric::{Counter, Fabric, Fault, Head, Message, Sge, StagingPool};
+use weft_fabric::{Counter, Distance, Fabric, Fault, Head, Message, Sge, StagingPool};
 
 /// Gives memory back to the fabric if it can by now, and says whether it did.
 type Parked<F> = Box<dyn FnMut(&F) -> bool>;
@@ -59,7 +60,10 @@ impl<F: Fabric> Endpoint<F> {
             followed: Vec::new(),
             forgotten: VecDeque::new(),
             claims: None,
-            shelf: Shelf::new(limits.shelf, limits.ranks_each),
+            staging: Staging::new(limits.staging, limits.ranks_each),
+            tables: Tables::default(),
+            distance: Distance::Shared,
+            since_probe: 0,
             cancels: Default::default(),
             fault: None,
             often: Often::default(),
@@ -119,8 +123,7 @@ impl<F: Fabric> Endpoint<F> {
     /// began.
     pub fn change(&self, eager: usize, rendezvous: Rendezvous) {
         self.limits.set(Limits { eager, rendezvous, ..self.limits.get() });
-        let state = &mut *self.state.borrow_mut();
-        state.peers.each(|known| known.allow(eager));
+        self.state.borrow_mut().look_at_all_again(self);
     }
 
     /// Temporary buffers.

@@ -61,7 +61,7 @@ pub enum Kind {
     Here = 13,
     /// It has been written.
     Written = 14,
-    /// All of a payload lies on the shelf, where its receiver had missed some.
+    /// All of a payload is staged, of which its receiver had missed some.
     Whole = 15,
     /// Where words of requests are that may be cancelled.
     CancelWords = 16,

@@ -17,7 +17,8 @@ use crate::envelope::{Envelope, Kind, Words};
 use crate::request::{RequestId, Stage, Status};
 use crate::send::waiting;
 use crate::state::State;
-use crate::{shelf, written};
+use crate::protocol::written;
+use crate::staging;
 use weft_fabric::{Fabric, Glance, Key, Message, Region, RemoteAddr, Sge};
 
 impl<F: Fabric> Endpoint<F> {
@@ -72,9 +73,9 @@ impl<F: Fabric> Endpoint<F> {
         let Some(e) = Envelope::decode(message.head) else { return Glance::Left };
         let started = match e.kind {
             Kind::Rts => match state.matching.find_posted(e.context, e.rank, e.tag) {
-                // Whether it is void, the helper finds out, and it follows what is still being put on the shelf.
+                // Whether it is void, the helper finds out, and it follows what is still being copied in.
                 Some(index) => {
-                    let plain = !e.word && !shelf::is_shelved(e.request);
+                    let plain = !e.word && !staging::is_staged(e.request);
                     plain && self.start_read(state, index, message, e)
                 }
                 None => return Glance::Left,

@@ -1,6 +1,7 @@
 //! What governs the protocols.
 
-use crate::shelf;
+use crate::protocol::Protocol;
+use crate::staging;
 
 /// Sizes that govern the protocols. In bytes.
 #[derive(Debug, Clone, Copy)]
@@ -10,12 +11,14 @@ pub struct Limits {
     /// Eager payload that one sender may have unreceived at one receiver; beyond it, payload waits
     /// at the sender.
     pub credit: u64,
-    /// Memory for payloads that receivers on the same node copy from (`shelf.rs`); 0: none.
-    pub shelf: usize,
+    /// Memory for payloads that receivers on the same node copy from (`staging.rs`); 0: none.
+    pub staging: usize,
     /// Ranks that take turns on a processor; 1: each has its own.
     pub ranks_each: u32,
     /// How large payloads move.
     pub rendezvous: Rendezvous,
+    /// The protocol for all payloads that it is eligible for; nothing: the cheapest.
+    pub protocol: Option<Protocol>,
     /// Memory of large nonblocking operations is registered when they begin, so that a signal handler
     /// may start the transfer: [`crate::Endpoint::interrupted`].
     pub prepares: bool,
@@ -31,7 +34,7 @@ pub enum Rendezvous {
     /// The receiver reads them: one message less, and the sender has nothing to do.
     #[default]
     Read,
-    /// The sender writes them (`written.rs`).
+    /// The sender writes them (`protocol/written.rs`).
     Write,
 }
 
@@ -39,9 +42,10 @@ impl Limits {
     pub const USUAL: Limits = Limits {
         eager: 16 << 10,
         credit: 1 << 20,
-        shelf: shelf::USUAL,
+        staging: staging::USUAL,
         ranks_each: 1,
         rendezvous: Rendezvous::Read,
+        protocol: None,
         prepares: false,
         rouses_at_end: false,
         ends_by_helper: true,

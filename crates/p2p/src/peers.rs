@@ -2,17 +2,16 @@
 //!
 //! An open table by a hash of the rank, a power of two long and at most three quarters full.
 
-use crate::shelf;
-
 /// What is known of one peer. Made at first use.
 #[derive(Debug, Clone, Default)]
 pub struct Peer {
-    /// Largest payload that is sent at once, in bytes, and where it finds no room on the shelf.
+    /// Up to so many bytes are sent at once, whatever the pattern.
     pub eager: u32,
-    pub eager_most: u32,
+    /// Number of its table of choices.
+    pub table: u32,
     /// Largest piece of a pushed payload, in bytes.
     pub piece: u32,
-    /// Processors copy to and from what it allocates: payloads may lie on the shelf.
+    /// Processors copy to and from what it allocates: payloads may be staged.
     pub near: bool,
     /// They reach all of its memory: copies may be shared.
     pub shares: bool,
@@ -22,15 +21,6 @@ pub struct Peer {
     /// Its eager bytes released here, and how many of them it was told of.
     pub owed: u64,
     pub told: u64,
-}
-
-impl Peer {
-    /// At most `eager` bytes are sent to it at once.
-    pub fn allow(&mut self, eager: usize) {
-        let most = eager.min(self.piece as usize);
-        self.eager = if self.near { most.min(shelf::LEAST) } else { most } as u32;
-        self.eager_most = most as u32;
-    }
 }
 
 /// A place that holds nobody.
@@ -62,9 +52,14 @@ impl Peers {
     }
 
     /// Changes all of them.
-    pub fn each(&mut self, change: impl FnMut(&mut Peer)) {
+    pub fn each(&mut self, mut change: impl FnMut(&mut Peer)) {
+        self.each_ranked(|_, peer| change(peer));
+    }
+
+    /// The same, with the rank of each.
+    pub fn each_ranked(&mut self, mut change: impl FnMut(usize, &mut Peer)) {
         let entries = self.places.iter_mut().filter(|place| place.0 != NOBODY);
-        entries.map(|place| &mut place.1).for_each(change);
+        entries.for_each(|(rank, peer)| change(*rank as usize, peer));
     }
 
     /// How many there are.

@@ -3,6 +3,7 @@
 use crate::endpoint::Endpoint;
 use crate::envelope::{Context, Envelope, Kind, Source, Tag, eager_word};
 use crate::matching::{Arrival, Body, Matched, Seen};
+use crate::protocol::Pattern;
 use crate::request::{RequestId, Stage, Status};
 use crate::state::State;
 use weft_fabric::{Fabric, Fault, RemoteAddr, Sge, Work};
@@ -61,19 +62,19 @@ impl<F: Fabric> Endpoint<F> {
 
     /// Posts a receive of at most `buffer.len()` bytes.
     pub fn irecv(&self, want: &Want, buffer: Sge) -> RequestId {
-        self.post(want, buffer, false)
+        self.post(want, buffer, Pattern::Plain)
     }
 
-    /// The same of what was sent in [`crate::Mode::Fetched`]: its sender is not asked to copy some of it.
-    pub fn irecv_fetched(&self, want: &Want, buffer: Sge) -> RequestId {
-        self.post(want, buffer, true)
+    /// The same of a message of which more is known, as its sender knows.
+    pub fn irecv_as(&self, want: &Want, buffer: Sge, pattern: Pattern) -> RequestId {
+        self.post(want, buffer, pattern)
     }
 
-    fn post(&self, want: &Want, buffer: Sge, fetched: bool) -> RequestId {
+    fn post(&self, want: &Want, buffer: Sge, pattern: Pattern) -> RequestId {
         let state = &mut *self.state.borrow_mut();
         let index = self.open(state);
         let slot = &mut state.requests[index];
-        slot.fetched = fetched;
+        slot.pattern = pattern;
         slot.context = want.context;
         slot.buffer = buffer;
         slot.receives = true;

@@ -1,13 +1,14 @@
-//! Rendezvous, the receiver's part: read the sender's memory, let it write, or ask for pieces.
+//! Rendezvous, the receiver's part: an offer meets its receive, and the payload is moved by what was offered.
 
 use crate::endpoint::Endpoint;
 use crate::envelope::{Envelope, Kind, Words};
 use crate::matching::{Arrival, Body};
+use crate::protocol::{Protocol, written};
 use crate::receive::Offer;
 use crate::request::{Stage, Status};
 use crate::send::Outcome;
+use crate::staging;
 use crate::state::State;
-use crate::{shelf, written};
 use weft_fabric::{Fabric, Key, RemoteAddr, Sge};
 
 impl<F: Fabric> Endpoint<F> {
@@ -58,107 +59,46 @@ impl<F: Fabric> Endpoint<F> {
             return;
         }
         let into = slot.buffer.part(0, fits);
-        if shelf::is_shelved(offer.request) {
+        if staging::is_staged(offer.request) {
             self.follow(state, index, peer, into, &offer);
             return;
         }
-        // No key says: this payload cannot be read from outside.
-        let readable = offer.remote.key != Key::NONE;
-        match readable.then(|| self.share(state, index, peer, into, &offer)) {
-            Some(Ok(true)) => {
-                state.seldom.shared += 1;
-                return;
-            }
-            Some(Err(fault)) => {
-                state.fault = Some(fault);
-                return;
-            }
-            Some(Ok(false)) | None => {}
-        }
-        if readable && self.fetch_striped(state, index, peer, offer.remote, into) {
-            return;
-        }
-        let slot = &mut state.requests[index];
-        if readable && self.fabric.read(peer, into, offer.remote, slot.counter).is_ok() {
-            slot.stage = Stage::Reading;
-            state.seldom.read += 1;
-            if !self.settle_transfer(state, index) {
-                state.moving.push(index);
-            }
-            return;
-        }
         slot.progress = 0;
-        let writes = written::is_offer_to_write(offer.remote);
-        if writes && self.invite_write(state, index, peer, into, &offer) {
-            state.seldom.written += 1;
-            return;
-        }
-        state.requests[index].stage = Stage::Filling;
-        state.set_acts(index, true);
-        state.seldom.pieces += 1;
-        let mut wanted = (fits as u64).to_ne_bytes();
-        // SAFETY: an inline payload is copied before `send` returns.
-        let payload = unsafe { Sge::new(wanted.as_mut_ptr(), wanted.len()) };
-        let head = Envelope::reply(Kind::Cts, offer.request, u64::from(index));
-        self.fabric.send_solicited(peer, head, payload, None);
-    }
-
-    /// Ends the request `index` if its read or its write is over: tells the other end. It may stay in
-    /// the list of those under way, so that a look at one of many costs no look at all.
-    pub(crate) fn settle_transfer(&self, state: &mut State, index: u32) -> bool {
-        let slot = &mut state.requests[index];
-        let counter = slot.counter.expect("an open request has one");
-        if self.fabric.counters().value(counter) < slot.target {
-            return false;
-        }
-        let kind = if slot.stage == Stage::Reading { Kind::Fin } else { Kind::Written };
-        slot.stage = Stage::Complete;
-        let peer = slot.peer.expect("matched") as usize;
-        let head = Envelope::reply(kind, slot.remote, 0);
-        if kind == Kind::Written || self.limits.get().rouses_at_end {
-            self.fabric.send_solicited(peer, head, Sge::EMPTY, None);
-        } else {
-            self.control(peer, head);
-        }
-        true
-    }
-
-    /// Ends all requests whose read or write is over. True if there were any.
-    pub(crate) fn settle_transfers(&self, state: &mut State) -> bool {
-        let mut any = false;
-        let mut i = 0;
-        while i < state.moving.len() {
-            let index = state.moving[i];
-            let moving = matches!(state.requests[index].stage, Stage::Reading | Stage::Writing);
-            if moving && !self.settle_transfer(state, index) {
-                i += 1;
-                continue;
+        let moves = match offer.remote {
+            at if written::is_offer_to_write(at) => {
+                self.invite_write(state, index, peer, into, &offer)
             }
-            state.moving.swap_remove(i);
-            any |= moving;
+            // This payload cannot be read from outside.
+            at if at.key == Key::NONE => false,
+            _ => self.fetch_directly(state, index, peer, into, &offer),
+        };
+        if !moves {
+            self.ask_for_pieces(state, index, peer, (fits, offer.request));
         }
-        any
     }
 
-    /// A piece has arrived.
-    pub(crate) fn on_data(&self, state: &mut State, peer: usize, e: Envelope, p: Sge) -> Outcome {
-        let known = state.requests.get(e.request).is_some();
-        let slot = known.then(|| &mut state.requests[e.request]).ok_or("piece of a payload")?;
-        let awaits = matches!(slot.stage, Stage::Filling | Stage::Landing);
-        if !awaits || slot.peer != Some(peer as u32) {
-            return Err("piece of a payload");
+    /// Reads an offered payload, alone or with its sender. False: it cannot be read; nothing was done.
+    fn fetch_directly(
+        &self,
+        state: &mut State,
+        index: u32,
+        peer: usize,
+        into: Sge,
+        offer: &Offer,
+    ) -> bool {
+        let pattern = state.requests[index].pattern;
+        let table = state.table(self, peer);
+        if table.choose_to_fetch(pattern, into.len()) == Protocol::CoCopy {
+            match self.share(state, index, peer, into, offer) {
+                Ok(true) => return true,
+                // All claim words are taken.
+                Ok(false) => {}
+                Err(fault) => {
+                    state.fault = Some(fault);
+                    return true;
+                }
+            }
         }
-        let (offset, whole) = (e.context.0, slot.status.bytes);
-        if offset > whole || p.len() as u64 > whole - offset {
-            return Err("place of a piece");
-        }
-        slot.buffer.part(offset as usize, p.len()).copy_from(p);
-        slot.progress += p.len() as u64;
-        if slot.progress >= whole {
-            slot.stage = Stage::Complete;
-            self.advance(slot);
-            state.set_acts(e.request, false);
-        }
-        Ok(())
+        self.read(state, index, peer, (into, offer.remote))
     }
 }

@@ -1,6 +1,7 @@
 //! Operations under way, by number.
 
-use crate::sharing::Shared;
+use crate::protocol::Pattern;
+use crate::protocol::co_copy::Shared;
 use crate::slab::Slab;
 use crate::{Context, Tag};
 use weft_fabric::{Counter, Region, Sge};
@@ -79,8 +80,8 @@ pub struct Slot {
     pub word: bool,
     /// It receives.
     pub receives: bool,
-    /// It receives from one who serves others, too: it copies alone.
-    pub fetched: bool,
+    /// Of a receive: what its caller knows of the message.
+    pub pattern: Pattern,
     /// This process must act when the peer answers.
     pub acts: bool,
 }
@@ -104,7 +105,7 @@ impl Default for Slot {
             cancelling: false,
             word: false,
             receives: false,
-            fetched: false,
+            pattern: Pattern::Plain,
             acts: false,
         }
     }

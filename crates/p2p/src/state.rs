@@ -3,15 +3,16 @@
 use crate::cancel::Cancels;
 use crate::counts::{Often, Seldom};
 use crate::endpoint::Endpoint;
-use crate::follow::Follower;
 use crate::matching::Matching;
 use crate::peers::{Peer, Peers};
+use crate::protocol::co_copy::Claims;
+use crate::protocol::staged::Follower;
+use crate::protocol::striped::Striped;
+use crate::protocol::{Path, Place, Table, Tables};
 use crate::request::Requests;
-use crate::sharing::Claims;
-use crate::shelf::Shelf;
-use crate::striped::Striped;
+use crate::staging::Staging;
 use std::collections::VecDeque;
-use weft_fabric::{Fabric, Fault};
+use weft_fabric::{Distance, Fabric, Fault};
 
 /// Everything that changes. What every message needs comes first and together: a simulated rank finds
 /// none of it in the cache.
@@ -26,7 +27,7 @@ pub struct State {
     pub moving: Vec<u32>,
     /// Those of them that go over several rails.
     pub striped: Vec<Striped>,
-    /// Receives whose payload is still being poured.
+    /// Receives whose payload is still being copied in.
     pub followed: Vec<Follower>,
     /// Requests with [`Slot::acts`].
     pub acting: usize,
@@ -36,7 +37,12 @@ pub struct State {
     pub matching: Matching,
     /// For copies that both ends share; made at first use.
     pub claims: Option<Claims>,
-    pub shelf: Shelf,
+    pub staging: Staging,
+    pub(crate) tables: Tables,
+    /// That by which peers know what is sent at once.
+    pub distance: Distance,
+    /// Messages since one went as if the caches were not far.
+    pub since_probe: u32,
     pub cancels: Cancels,
     pub seldom: Seldom,
 }
@@ -62,16 +68,65 @@ impl State {
     #[inline]
     pub fn peer<F: Fabric>(&mut self, endpoint: &Endpoint<F>, peer: usize) -> &mut Peer {
         self.peers.get_or_insert(peer, || {
-            let c = endpoint.fabric.capabilities(peer);
-            let near = c.synchronous && c.coherent_atomics;
-            let mut peer = Peer {
-                piece: c.send_max as u32,
-                near,
-                shares: c.direct && c.synchronous && c.coherent_atomics,
-                ..Peer::default()
-            };
-            peer.allow(endpoint.limits.get().eager);
-            peer
+            described(&mut self.tables, self.distance, endpoint, peer, Peer::default())
         })
+    }
+
+    /// The choices for messages of `peer`, by how far the caches are now.
+    pub(crate) fn table<F: Fabric>(&mut self, endpoint: &Endpoint<F>, peer: usize) -> &Table {
+        let number = self.peer(endpoint, peer).table;
+        let now = endpoint.fabric.copies().distance();
+        if now != self.distance {
+            self.distance = now;
+            self.since_probe = 0;
+            let tables = &self.tables;
+            self.peers.each(|known| known.eager = tables.get(known.table, now).eager as u32);
+        }
+        let probes = now == Distance::Apart && {
+            self.since_probe += 1;
+            self.since_probe.is_multiple_of(PROBE)
+        };
+        self.tables.get(number, if probes { Distance::Shared } else { now })
+    }
+
+    /// The limits have changed.
+    pub fn look_at_all_again<F: Fabric>(&mut self, endpoint: &Endpoint<F>) {
+        let State { peers, tables, distance, .. } = self;
+        peers.each_ranked(|rank, known| {
+            *known = described(tables, *distance, endpoint, rank, known.clone());
+        });
+    }
+
+    /// What is known of the way to `peer` has changed.
+    #[cold]
+    pub fn look_again<F: Fabric>(&mut self, endpoint: &Endpoint<F>, peer: usize) {
+        let known = self.peer(endpoint, peer).clone();
+        let known = described(&mut self.tables, self.distance, endpoint, peer, known);
+        *self.peer(endpoint, peer) = known;
+    }
+}
+
+/// Every so many messages between caches that are far go as if they were not: nothing would be learnt if everything were
+/// fetched.
+const PROBE: u32 = 64;
+
+/// `known`, with what the fabric and the limits say now.
+fn described<F: Fabric>(
+    tables: &mut Tables,
+    distance: Distance,
+    endpoint: &Endpoint<F>,
+    peer: usize,
+    known: Peer,
+) -> Peer {
+    let to = endpoint.fabric.capabilities(peer);
+    let path = Path::new(endpoint.fabric.rank(), peer, &to, &endpoint.limits.get());
+    let table = tables.number(endpoint.fabric.copies().model(), path);
+    Peer {
+        table,
+        eager: tables.get(table, distance).eager as u32,
+        piece: to.send_max as u32,
+        near: path.place != Place::Elsewhere,
+        shares: path.direct && path.place != Place::Elsewhere,
+        ..known
     }
 }

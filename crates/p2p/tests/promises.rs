@@ -7,7 +7,8 @@ mod common;
 use common::{Body, Rank, SETUPS, Setup, bytes, pattern, want, world};
 use fastrand::Rng;
 use weft_fabric::Fabric;
-use weft_p2p::{Limits, Mode};
+use weft_p2p::protocol::{Case, Path, Protocol, choose};
+use weft_p2p::{Limits, Pattern};
 
 const DATA: u64 = 1;
 const CONTROL: u64 = 2;
@@ -347,63 +348,70 @@ fn payloads_are_followed_while_they_are_poured() {
     everywhere(2, &Poured);
 }
 
-/// Which payloads the sender puts on its shelf, and who copies the others, by mode and crowd.
+/// That messages go as the choice says that they do, whatever their size and their pattern.
 struct Ways {
-    crowd: bool,
+    limits: Limits,
 }
 
 impl Body for Ways {
     fn run<F: Fabric>(&self, rank: &Rank<F>) {
-        const SHORT: usize = 12 << 10;
-        const MIDDLE: usize = 100_000;
-        const LONG: usize = 600_000;
-        let long = if self.crowd { "shared" } else { "shelved" };
-        let cases = [
-            (SHORT, Mode::Standard, "shelved"),
-            (SHORT, Mode::Fetched, "shelved"),
-            (SHORT, Mode::Written, "shelved"),
-            (MIDDLE, Mode::Standard, "shelved"),
-            (MIDDLE, Mode::Fetched, "read"),
-            (MIDDLE, Mode::Written, "written"),
-            (LONG, Mode::Standard, long),
-            (LONG, Mode::Fetched, "read"),
-            (LONG, Mode::Written, "written"),
-        ];
-        for (len, mode, way) in cases {
-            let before = rank.endpoint().counts().seldom;
-            let data = pattern(len as u64, len);
-            if rank.me() == 0 {
+        let fabric = rank.endpoint().fabric();
+        let (me, other) = (rank.me(), 1 - rank.me());
+        let path = Path::new(me, other, &fabric.capabilities(other), &self.limits);
+        let mut seen = Vec::new();
+        let sizes = [1, 1000, 3000, 12_000, 40_000, 100_000, 600_000, 2_000_000];
+        for (bytes_sent, pattern_sent) in
+            sizes.into_iter().flat_map(|size| Pattern::ALL.map(|kind| (size, kind)))
+        {
+            let case = Case { bytes: bytes_sent, pattern: pattern_sent, path };
+            let way = choose(fabric.copies().model(), &case);
+            let before = rank.endpoint().counts();
+            let data = pattern(bytes_sent as u64, bytes_sent);
+            if me == 0 {
                 let data = rank.buffer(&data);
-                let send = rank.start_send(DATA, 1, 0, &data, mode);
-                assert_eq!(send.is_none(), way == "shelved", "{len} bytes, {mode:?}");
+                let send = rank.start_send(DATA, 1, 0, &data, pattern_sent);
+                let waits_for_nobody = matches!(way, Protocol::Eager | Protocol::Staged)
+                    && pattern_sent != Pattern::Synchronous;
+                assert!(send.is_none() || !waits_for_nobody, "{case:?}");
                 send.map(|id| rank.wait(id));
-                let shelved = rank.endpoint().counts().seldom.shelved - before.shelved;
-                assert_eq!(shelved, u64::from(way == "shelved"), "{len} bytes, {mode:?}");
-                continue;
+                let now = rank.endpoint().counts();
+                let staged = now.seldom.staged - before.seldom.staged;
+                assert_eq!(staged, u64::from(way == Protocol::Staged), "{case:?}");
+                let eager = now.often.eager - before.often.eager;
+                assert_eq!(eager, u64::from(way == Protocol::Eager), "{case:?}");
+                // One at a time.
+                rank.wait(rank.irecv(&want(CONTROL, Some(1), Some(0)), &rank.empty(0)));
+            } else {
+                let (want, into) = (want(DATA, Some(0), Some(0)), rank.empty(bytes_sent));
+                let receive = rank.endpoint().irecv_as(&want, into.sge(), pattern_sent);
+                rank.wait(receive);
+                assert!(bytes(&into) == data);
+                let (now, then) = (rank.endpoint().counts().seldom, before.seldom);
+                let counted = [
+                    (now.read - then.read, matches!(way, Protocol::Read | Protocol::Staged)),
+                    (now.shared - then.shared, way == Protocol::CoCopy),
+                    (now.written - then.written, way == Protocol::Written),
+                    (now.pieces - then.pieces, way == Protocol::Pieces),
+                ];
+                let as_chosen = counted.iter().all(|&(n, is)| n == u64::from(is));
+                assert!(as_chosen, "{case:?}, {way:?}: {counted:?}");
+                let nothing = rank.buffer(&[]);
+                assert!(rank.isend(CONTROL, 0, 0, &nothing).is_none());
             }
-            let (want, into) = (want(DATA, Some(0), Some(0)), rank.empty(len));
-            rank.wait(match mode {
-                Mode::Fetched => rank.endpoint().irecv_fetched(&want, into.sge()),
-                _ => rank.irecv(&want, &into),
-            });
-            assert!(bytes(&into) == data);
-            let now = rank.endpoint().counts().seldom;
-            let counted = [
-                (now.read - before.read, way == "read" || way == "shelved"),
-                (now.shared - before.shared, way == "shared"),
-                (now.written - before.written, way == "written"),
-            ];
-            let as_expected = counted.iter().all(|&(count, expected)| count == u64::from(expected));
-            assert!(as_expected, "{len} bytes, {mode:?}: {counted:?}");
+            if !seen.contains(&way) {
+                seen.push(way);
+            }
         }
+        assert!(seen.len() > 1, "{seen:?}");
     }
 }
 
 #[test]
-fn who_serves_several_lets_them_copy() {
-    for crowd in [false, true] {
-        let ranks_each = if crowd { 4 } else { 1 };
-        let limits = Limits { ranks_each, ..SETUPS[0].limits };
-        world(2, Setup { limits, ..SETUPS[0] }, &Ways { crowd });
+fn messages_go_as_the_choice_says() {
+    for setup in SETUPS.into_iter().filter(|setup| setup.faults.is_empty()) {
+        for ranks_each in [1, 4] {
+            let limits = Limits { ranks_each, ..setup.limits };
+            world(2, Setup { limits, ..setup }, &Ways { limits });
+        }
     }
 }

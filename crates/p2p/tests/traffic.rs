@@ -8,7 +8,7 @@ use common::{Body, Rank, SETUPS, Setup, bytes, pattern, want, world};
 use fastrand::Rng;
 use std::collections::VecDeque;
 use weft_fabric::{Fabric, Staging};
-use weft_p2p::{Direct, Limits, Mode, Rendezvous, RequestId, Status, Tag};
+use weft_p2p::{Direct, Limits, Pattern, Rendezvous, RequestId, Status, Tag};
 
 /// Messages that each rank sends.
 const MESSAGES: usize = 60;
@@ -73,14 +73,17 @@ impl Sender {
         for _ in 0..rng.usize(0..3) {
             let Some(m) = self.queue.pop_front() else { break };
             let data = rank.buffer(&pattern(m.key, m.len));
-            let mode = match m.synchronous {
-                true => Mode::Synchronous,
+            let kind = match m.synchronous {
+                true => Pattern::Synchronous,
                 false => {
-                    let modes = [Mode::Standard, Mode::Fetched, Mode::Written];
-                    modes[rng.usize(0..modes.len())]
+                    let others = Pattern::ALL.map(|p| match p {
+                        Pattern::Synchronous => Pattern::Plain,
+                        other => other,
+                    });
+                    others[rng.usize(0..others.len())]
                 }
             };
-            if let Some(id) = rank.start_send(m.context, m.to, m.tag, &data, mode) {
+            if let Some(id) = rank.start_send(m.context, m.to, m.tag, &data, kind) {
                 self.under_way.push((id, data));
             }
         }
@@ -179,7 +182,7 @@ impl Traffic {
                 let start = |_| {
                     let into = rank.empty(room);
                     let id = match alone {
-                        true => endpoint.irecv_fetched(&want, into.sge()),
+                        true => endpoint.irecv_as(&want, into.sge(), Pattern::OneToMany),
                         false => rank.irecv(&want, &into),
                     };
                     (id, into)
@@ -314,7 +317,7 @@ fn everywhere(limits: Limits) {
     traffic_on(Setup { on: SETUPS[7].on, limits, faults: SETUPS[7].faults });
 }
 
-const LARGE: Limits = Limits { eager: 1000, shelf: 0, ..SETUPS[0].limits };
+const LARGE: Limits = Limits { eager: 1000, staging: 0, ..SETUPS[0].limits };
 
 #[test]
 fn written_by_the_sender() {

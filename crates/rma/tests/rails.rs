@@ -167,7 +167,7 @@ async fn program(comm: Rc<Comm<Sim>>, seed: u64) {
 }
 
 fn engine(sim: Sim) -> Rc<Engine<Sim>> {
-    let limits = Limits { eager: 200, credit: 4 << 10, shelf: 1 << 20, ..Limits::USUAL };
+    let limits = Limits { eager: 200, credit: 4 << 10, staging: 1 << 20, ..Limits::USUAL };
     Engine::new(sim, WaitPolicy::new(true), limits)
 }
 

@@ -171,7 +171,8 @@ fn connect(state: &State) -> Result<(), String> {
     let mut limits = Progress::read()?.limits(Limits {
         eager: settings::number("WEFT_EAGER")? as usize,
         credit: settings::number("WEFT_CREDIT")?,
-        shelf: settings::number("WEFT_SHELF")? as usize,
+        staging: settings::number("WEFT_SHELF")? as usize,
+        protocol: settings::protocol()?,
         ..Limits::default()
     })?;
     let mut selection = crate::chapters::collectives::selection()?;

@@ -79,6 +79,14 @@ pub const SETTINGS: &[Setting] = &[
               writes to the receiver's",
     },
     Setting {
+        name: "WEFT_PROTOCOL",
+        about: About(P2p, Tuner, Each),
+        kind: Kind::Choice(&["auto", "eager", "staged", "read", "co-copy", "written", "pieces"]),
+        default: "auto",
+        doc: "how messages go, wherever that is possible (weft explain send says what is, and what it costs): the cheapest way, \
+              or always this one",
+    },
+    Setting {
         name: "WEFT_STREAM_SEGMENT",
         about: About(Collective, Tuner, All),
         kind: Kind::Number { least: 64, most: 16 << 20 },

@@ -115,6 +115,12 @@ impl CopyModel {
         usual.min(self.past * len as f64)
     }
 
+    /// The same of what that one alone has read, which may have given its lines back.
+    pub fn rewrite_for_one(&self, len: usize, distance: Distance) -> f64 {
+        let usual = self.copy(len) + self.rewrite_one(distance) * len.div_ceil(LINE) as f64;
+        usual.min(self.past * len as f64)
+    }
+
     /// Nanoseconds to read or write `len` bytes of another process's own memory by a system call.
     pub fn cma(&self, len: usize, distance: Distance) -> f64 {
         self.cma_call + self.cma_page * len.div_ceil(PAGE) as f64 + self.fetch(len, distance)

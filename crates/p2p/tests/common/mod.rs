@@ -14,7 +14,7 @@ use weft_fabric_fault::{Faulty, Plan};
 use weft_fabric_shm::{Options, Shm};
 use weft_fabric_sim::Chaos;
 use weft_p2p::{
-    Context, Endpoint, Limits, Matched, Mode, RequestId, Source, Status, Tag, Target, Want,
+    Context, Endpoint, Limits, Matched, Mode, Pattern, RequestId, Source, Status, Tag, Target, Want,
 };
 use weft_process::{Engine, Single};
 
@@ -37,45 +37,45 @@ pub struct Setup {
 }
 
 /// What most have in common.
-const LIMITS: Limits = Limits { shelf: 4 << 20, ..Limits::USUAL };
+const LIMITS: Limits = Limits { staging: 4 << 20, ..Limits::USUAL };
 
 pub const SETUPS: [Setup; 9] = [
     Setup { on: On::Shm { cma: true }, limits: LIMITS, faults: "" },
     Setup {
         on: On::Shm { cma: false },
-        limits: Limits { eager: 1000, credit: 1 << 20, shelf: 0, ..LIMITS },
+        limits: Limits { eager: 1000, credit: 1 << 20, staging: 0, ..LIMITS },
         faults: "",
     },
     Setup {
         on: On::Shm { cma: true },
-        limits: Limits { eager: 3000, credit: 4 << 10, shelf: 64 << 10, ..LIMITS },
+        limits: Limits { eager: 3000, credit: 4 << 10, staging: 64 << 10, ..LIMITS },
         faults: "",
     },
     Setup {
         on: On::Shm { cma: true },
-        limits: Limits { eager: 16 << 10, credit: 4 << 10, shelf: 0, ..LIMITS },
+        limits: Limits { eager: 16 << 10, credit: 4 << 10, staging: 0, ..LIMITS },
         faults: "seed=3,message_delay=0.3,completion_delay=0.3",
     },
     Setup {
         on: On::Shm { cma: false },
-        limits: Limits { eager: 512, credit: 4 << 10, shelf: 300_000, ..LIMITS },
+        limits: Limits { eager: 512, credit: 4 << 10, staging: 300_000, ..LIMITS },
         faults: "seed=9,message_delay=0.2,completion_delay=0.5,reorder=1,mtu=256",
     },
     Setup { on: On::Sim { ranks_per_node: 2, chaos: false }, limits: LIMITS, faults: "" },
     Setup {
         on: On::Sim { ranks_per_node: 3, chaos: true },
-        limits: Limits { eager: 3000, credit: 4 << 10, shelf: 4 << 20, ..LIMITS },
+        limits: Limits { eager: 3000, credit: 4 << 10, staging: 4 << 20, ..LIMITS },
         faults: "",
     },
     Setup {
         on: On::Sim { ranks_per_node: 1, chaos: true },
-        limits: Limits { eager: 512, credit: 4 << 10, shelf: 4 << 20, ..LIMITS },
+        limits: Limits { eager: 512, credit: 4 << 10, staging: 4 << 20, ..LIMITS },
         faults: "seed=5,message_delay=0.2,completion_delay=0.2",
     },
     // Offers that cannot be read, or not be read into, come in pieces.
     Setup {
         on: On::Shm { cma: true },
-        limits: Limits { eager: 1000, credit: 1 << 20, shelf: 4 << 20, ..LIMITS },
+        limits: Limits { eager: 1000, credit: 1 << 20, staging: 4 << 20, ..LIMITS },
         faults: "seed=2,registration_failure=0.5",
     },
 ];
@@ -251,10 +251,10 @@ impl<F: Fabric> Rank<'_, F> {
         to: usize,
         tag: Tag,
         data: &Staging,
-        mode: Mode,
+        pattern: impl Into<Pattern>,
     ) -> Option<RequestId> {
         let target = Target { context: Context(context), peer: to, rank: self.me() as u32, tag };
-        self.endpoint().isend_cancellable(target, data.sge(), mode)
+        self.endpoint().isend_cancellable(target, data.sge(), pattern)
     }
 
     pub fn irecv(&self, want: &Want, into: &Staging) -> RequestId {

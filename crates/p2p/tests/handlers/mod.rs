@@ -51,7 +51,7 @@ const GO: i32 = 1000;
 const STRAY: i32 = 2000;
 
 pub fn limits(rendezvous: Rendezvous) -> Limits {
-    Limits { eager: 1000, shelf: 0, rendezvous, prepares: true, ..Limits::default() }
+    Limits { eager: 1000, staging: 0, rendezvous, prepares: true, ..Limits::default() }
 }
 
 fn len(i: usize) -> usize {

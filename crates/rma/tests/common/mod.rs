@@ -19,7 +19,7 @@ pub trait Program: Copy + Send + Sync + 'static {
     fn run<F: Fabric>(self, comm: Rc<Comm<F>>) -> impl Future<Output = ()> + 'static;
 }
 
-const LIMITS: Limits = Limits { eager: 200, credit: 4 << 10, shelf: 1 << 20, ..Limits::USUAL };
+const LIMITS: Limits = Limits { eager: 200, credit: 4 << 10, staging: 1 << 20, ..Limits::USUAL };
 
 /// Where ranks meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

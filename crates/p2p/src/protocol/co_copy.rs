@@ -1,5 +1,5 @@
-//! Large payloads that both ends copy, where processors do the copying: the sender, if it waits,
-//! writes while the receiver reads, and both processors' memory bandwidth adds up.
+//! Co-copy: both ends copy pieces of a payload, the sender, if it waits, by writes, while the receiver reads, and both
+//! processors' memory bandwidth adds up.
 //!
 //! ```text
 //!   receiver ── Invite(claims, buffer) ──> sender       both take the next piece by compare-and-swap
@@ -11,22 +11,25 @@
 //! changes when the sharing is over, so that an invitation that is read late finds nothing to take.
 //! A sender that computes takes nothing, and the receiver copies everything: nobody waits for
 //! somebody who is not inside the library, except for a piece that was taken.
+//!
+//! Cost: half of the pieces by each end, a system call and a line for each, and three messages. Chosen for long payloads
+//! between ranks with a processor each, of which neither has others to serve.
 
+use super::{Case, Place, Work};
 use crate::endpoint::Endpoint;
 use crate::envelope::{Context, Envelope, Kind, Words};
 use crate::receive::Offer;
 use crate::request::Stage;
 use crate::send::{Outcome, waiting};
-use crate::shelf;
 use crate::state::State;
-use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge};
+use weft_fabric::{CopyModel, Fabric, Fault, Region, RemoteAddr, Sge};
 
-/// Pieces are multiples of this, in bytes.
-const UNIT: usize = 64 << 10;
+/// Pieces are multiples of this, in bytes: a few pages, so that a system call moves more than one.
+const UNIT: usize = 16 << 10;
 /// Units of the largest piece.
-const UNITS: usize = 16;
-/// Payloads below are copied by the receiver alone, in bytes.
-const LEAST: usize = 3 * UNIT;
+const UNITS: usize = 64;
+/// Pieces of what is not longer than so many of the largest.
+const PIECES: usize = 4;
 /// Sharings of one process at a time.
 const WORDS: usize = 64;
 /// Distance of claim words: one cache line each.
@@ -66,10 +69,10 @@ fn decode(payload: Sge) -> Option<(RemoteAddr, RemoteAddr)> {
     Some((at(0), at(1)))
 }
 
-/// Units of one piece of a payload of `len` bytes: about a quarter of it, so that the two ends are
+/// Units of one piece of a payload of `len` bytes: about one of [`PIECES`], so that the two ends are
 /// done at about the same time, but not so little that starting a copy costs more than the copy.
 fn units(len: usize) -> usize {
-    (len / 4).div_ceil(UNIT).clamp(1, UNITS)
+    len.div_ceil(PIECES).div_ceil(UNIT).clamp(1, UNITS)
 }
 
 /// Piece `i` of a payload of `len` bytes: offset and length.
@@ -78,9 +81,44 @@ fn piece(i: u32, len: usize, units: usize) -> (usize, usize) {
     (offset, (units * UNIT).min(len - offset))
 }
 
+/// Of its last piece, what one end copies while the other has no more to do.
+const TAIL: f64 = 0.5;
+
+pub(super) const ABOUT: &str = "in pieces that both ends copy";
+
+pub(super) fn eligible(case: &Case) -> Result<(), &'static str> {
+    match case.path {
+        path if path.place == Place::Elsewhere => Err("the ranks share no memory"),
+        path if path.place == Place::Here => Err("there is one end"),
+        path if !path.direct => Err("the sender's memory cannot be read"),
+        path if path.writes => Err("its sender is told to write"),
+        path if path.ranks_each > 1 => Err("the two may have one processor"),
+        _ if case.bytes <= UNIT => Err("it is one piece"),
+        _ => case.is_offered(),
+    }
+}
+
+pub(super) fn work(model: &CopyModel, case: &Case) -> Work {
+    let line = case.line(model);
+    let unit = units(case.bytes) * UNIT;
+    let pieces = case.bytes.div_ceil(unit);
+    let (own, all) = (pieces.div_ceil(2) as f64, pieces as f64);
+    // To claim it takes a look and a swap, of a word that the other end has changed.
+    let claim = 2.0 * line + model.cma_call * (1.0 - 1.0 / all);
+    let each = case.direct(model, case.bytes) / all + claim;
+    Work {
+        sender: (all - own) * each + 2.0 * line,
+        receiver: (own + TAIL) * each + case.stolen(model) / 2.0 + 2.0 * line,
+        // The sender is invited, and the receiver is told.
+        latency: 3.0 * line,
+        parts: u32::MAX,
+        turns: 3,
+    }
+}
+
 impl<F: Fabric> Endpoint<F> {
-    /// Copies an offered payload into `into` together with the sender. False: not shared, because
-    /// it is small or the fabric does not do it this way; nothing was done.
+    /// Copies an offered payload into `into` together with the sender. False: too many are shared already; nothing was
+    /// done.
     pub(crate) fn share(
         &self,
         state: &mut State,
@@ -90,10 +128,6 @@ impl<F: Fabric> Endpoint<F> {
         offer: &Offer,
     ) -> Result<bool, Fault> {
         let me = self.fabric.rank();
-        let alone = state.requests[index].fetched && into.len() <= shelf::MOST;
-        if alone || into.len() < LEAST || peer == me || !state.peer(self, peer).shares {
-            return Ok(false);
-        }
         let Some((word, number)) = self.open_claims(state)? else { return Ok(false) };
         let Some(claims) = &state.claims else { return Ok(false) };
         let at = claims.region.at(word as usize * STRIDE);
@@ -111,6 +145,7 @@ impl<F: Fabric> Endpoint<F> {
             request: offer.request,
         };
         self.fabric.send(peer, invite.encode(), words.payload(), None);
+        state.seldom.shared += 1;
         let mut own = 0;
         while let Some(i) = self.claim(me, at, number, pieces)? {
             let (offset, len) = piece(i, into.len(), units);

@@ -1,4 +1,4 @@
-//! Rendezvous by RDMA write: the receiver says where, the sender writes.
+//! Written: the receiver says where, the sender writes.
 //!
 //! ```text
 //!   sender ── Rts(envelope) ──> receiver          no address in it: the offer to write
@@ -6,25 +6,45 @@
 //!          ══ write, over all rails ══>
 //!          ── Written ──>                         when the write is acknowledged
 //! ```
-//! Chosen by [`crate::Rendezvous::Write`] at the sender; on one node by [`crate::Mode::Written`], where several write into
-//! the memory of one at the same time. Against reading: a message more, and the sender must act
-//! once more; but adapters write faster than they read, and many reads at once are not to be had. Source: Kumar et al.
+//! Cost: that of reading, by the sender, a message more, and the sender must act once more. Chosen by
+//! [`crate::Rendezvous::Write`] at the sender, as adapters write faster than they read, and many reads at once are not to be
+//! had; among ranks that share memory where several write into the memory of one at the same time. Source: Kumar et al.
 //! 2008, section 2.2.
 
+use super::striped::Striped;
+use super::{Case, Pattern, Place, Work};
 use crate::endpoint::Endpoint;
 use crate::envelope::{Context, Envelope, Kind, Words};
 use crate::receive::Offer;
 use crate::request::Stage;
 use crate::send::{Outcome, waiting};
 use crate::state::State;
-use crate::striped::Striped;
 use weft_channel::rails::{Waits, Way};
-use weft_fabric::{Fabric, Key, RemoteAddr, Sge};
+use weft_fabric::{CopyModel, Fabric, Key, RemoteAddr, Sge};
 
-/// Payloads up to here are put down all the same where [`crate::Mode::Written`] asks for more, in bytes (measured, a
-/// gather to one of 4 ranks on 2 processors: 64 KiB 12 us both ways, 128 KiB 26 for 18, 256 KiB 60 for 43; on 8 ranks
-/// 142 for 98).
-pub(crate) const LEAST: usize = 64 << 10;
+pub(super) const ABOUT: &str = "by the sender, to where the receiver wants it";
+
+pub(super) fn eligible(case: &Case) -> Result<(), &'static str> {
+    match case.path {
+        path if !path.direct => Err("the receiver's memory cannot be written"),
+        path if path.place == Place::Here => Err("there is one end"),
+        path if path.writes => case.is_offered(),
+        path if path.place == Place::Elsewhere => Err("its receiver is told to read"),
+        _ if case.pattern != Pattern::ManyToOne => Err("its receiver has no others to receive from"),
+        _ => case.is_offered(),
+    }
+}
+
+pub(super) fn work(model: &CopyModel, case: &Case) -> Work {
+    let line = case.line(model);
+    Work {
+        sender: case.direct(model, case.bytes) + line,
+        receiver: 3.0 * line,
+        latency: 3.0 * line,
+        parts: 1,
+        turns: 3,
+    }
+}
 
 /// What an offer names in place of an address.
 pub(crate) const OFFER: RemoteAddr = RemoteAddr { key: Key::NONE, addr: 1 };
@@ -56,6 +76,7 @@ impl<F: Fabric> Endpoint<F> {
             self.fabric.withdraw(prepared);
         }
         slot.stage = Stage::Landing;
+        state.seldom.written += 1;
         let [a, b, c, d] = region.remote.words();
         let mut words = Words::new(&[into.len() as u64, a, b, c, d]);
         let context = Context(index.into());

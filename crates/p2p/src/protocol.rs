@@ -1,0 +1,316 @@
+//! How a message goes: for which cases each protocol is eligible, what it costs by the model of the machine, and which is the
+//! cheapest.
+//!
+//! ```text
+//!   eager     with its envelope                    the receiver's ring is written and read, one after the other
+//!   staged    through memory that both see         both copy at the same time, in parts; the sender waits for nobody
+//!   read      the receiver reads it                one copy, by a system call on one machine
+//!   co-copy   both ends copy pieces of it          the same, by two processors
+//!   written   the sender writes it                 one copy, by the sender, once the receiver has said where
+//!   pieces    in messages                          where the sender's memory cannot be read
+//! ```
+//! Choosing is arithmetic on a [`Case`]: no state, no clock, no fabric. An endpoint makes a [`Table`] of it for each kind of
+//! peer that it has, so that a message costs a comparison with its size.
+//!
+//! Source of the form: a cost for each protocol and a choice by size, as in UCX (Shamis et al. 2015).
+
+pub(crate) mod co_copy;
+pub(crate) mod eager;
+pub(crate) mod pieces;
+pub(crate) mod read;
+pub(crate) mod staged;
+pub(crate) mod striped;
+mod table;
+pub(crate) mod written;
+
+pub(crate) use table::{Table, Tables};
+use weft_fabric::{Capabilities, CopyModel, Distance};
+
+/// What else the two ends of a message do, as far as the caller knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Pattern {
+    #[default]
+    Plain,
+    /// It is over only once it is matched (MPI 5.0, section 3.4).
+    Synchronous,
+    /// Its sender serves others, too.
+    OneToMany,
+    /// Its receiver receives from others, too.
+    ManyToOne,
+    /// Its receiver sends the same memory on or back before long, so that the sender's cache may still have the lines
+    /// to which it is copied.
+    Forwarded,
+}
+
+impl Pattern {
+    pub const ALL: [Pattern; 5] = [
+        Pattern::Plain,
+        Pattern::Synchronous,
+        Pattern::OneToMany,
+        Pattern::ManyToOne,
+        Pattern::Forwarded,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Pattern::Plain => "plain",
+            Pattern::Synchronous => "synchronous",
+            Pattern::OneToMany => "one-to-many",
+            Pattern::ManyToOne => "many-to-one",
+            Pattern::Forwarded => "forwarded",
+        }
+    }
+}
+
+/// The others that [`Pattern::OneToMany`] and [`Pattern::ManyToOne`] speak of, with this one: the fewest that are several.
+const SEVERAL: f64 = 2.0;
+
+/// Where the other end of a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// It is this process.
+    Here,
+    /// Processors copy to and from what both see.
+    SameNode,
+    Elsewhere,
+}
+
+/// What is known of the way to a peer. Sizes in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Path {
+    pub place: Place,
+    /// All of its memory can be read and written from here.
+    pub direct: bool,
+    /// Largest payload of one message of the fabric.
+    pub send_max: usize,
+    /// Largest payload that may be sent at once.
+    pub eager: usize,
+    /// Largest payload that finds a place to be staged; 0: there is no staging memory.
+    pub staging: usize,
+    /// Ranks that take turns on a processor; 1: each has its own.
+    pub ranks_each: u32,
+    pub distance: Distance,
+    /// Who offers a payload wants to write it.
+    pub writes: bool,
+    /// Taken for all that it is eligible for, whatever it costs.
+    pub asked: Option<Protocol>,
+}
+
+impl Path {
+    /// From rank `me` to `peer`, which a fabric reaches so.
+    pub fn new(me: usize, peer: usize, to: &Capabilities, limits: &crate::Limits) -> Path {
+        let near = to.synchronous && to.coherent_atomics;
+        Path {
+            place: match near {
+                true if me == peer => Place::Here,
+                true => Place::SameNode,
+                false => Place::Elsewhere,
+            },
+            direct: to.direct,
+            send_max: to.send_max,
+            eager: limits.eager,
+            staging: if near { crate::staging::largest(limits.staging) } else { 0 },
+            ranks_each: limits.ranks_each.max(1),
+            distance: Distance::Shared,
+            writes: limits.rendezvous == crate::Rendezvous::Write,
+            asked: limits.protocol,
+        }
+    }
+}
+
+/// A message, as far as its protocol depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Case {
+    pub bytes: usize,
+    pub pattern: Pattern,
+    pub path: Path,
+}
+
+/// The ways of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    Eager,
+    Staged,
+    Read,
+    CoCopy,
+    Written,
+    Pieces,
+}
+
+/// What a protocol makes the two ends do, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Work {
+    /// Of the sender's processor: copies, calls, messages.
+    pub sender: f64,
+    pub receiver: f64,
+    /// Until the payload is there both wait so long for lines of each other.
+    pub latency: f64,
+    /// Both work at the same time, in so many parts; 1: one after the other.
+    pub parts: u32,
+    /// So often one end waits for the other to come to it.
+    pub turns: u32,
+}
+
+impl Work {
+    /// Nanoseconds until the payload of `case` is where it belongs; of several, until the last is.
+    pub fn time(&self, model: &CopyModel, case: &Case) -> f64 {
+        let (sender, receiver) = match case.pattern {
+            Pattern::OneToMany => (SEVERAL * self.sender, self.receiver),
+            Pattern::ManyToOne => (self.sender, SEVERAL * self.receiver),
+            _ => (self.sender, self.receiver),
+        };
+        if case.path.ranks_each > 1 {
+            return sender + receiver + model.switch * f64::from(self.turns);
+        }
+        let overlapped = sender.max(receiver) + sender.min(receiver) / f64::from(self.parts);
+        self.latency + overlapped
+    }
+}
+
+impl Case {
+    /// The time of a line from one end to the other, which is what a message costs beside its payload.
+    fn line(&self, model: &CopyModel) -> f64 {
+        model.line.at(self.path.distance)
+    }
+
+    /// To copy `len` bytes that the other end has, or wrote a while ago. Where many take turns on a processor they
+    /// are out of its own cache by then.
+    fn fetch(&self, model: &CopyModel, len: usize) -> f64 {
+        match self.path.place {
+            Place::Here => model.copy(len),
+            _ if self.is_out_of_cache(model) => {
+                (model.memory * len as f64).max(model.fetch(len, self.path.distance))
+            }
+            _ => model.fetch(len, self.path.distance),
+        }
+    }
+
+    /// To copy `len` bytes to memory that the other end has read.
+    fn rewrite(&self, model: &CopyModel, len: usize) -> f64 {
+        match self.path.place {
+            Place::Here => model.copy(len),
+            _ => model.rewrite_for_one(len, self.path.distance),
+        }
+    }
+
+    /// To read or write `len` bytes of the other end's own memory.
+    fn direct(&self, model: &CopyModel, len: usize) -> f64 {
+        let call = model.cma(len, self.path.distance) - model.fetch(len, self.path.distance);
+        let call = if self.path.place == Place::Here { 0.0 } else { call };
+        call + self.fetch(model, len)
+    }
+
+    /// What it costs beside a copy that its receiver writes lines that the sender has.
+    fn stolen(&self, model: &CopyModel) -> f64 {
+        match self.pattern {
+            Pattern::Forwarded => self.rewrite(model, self.bytes) - model.copy(self.bytes),
+            _ => 0.0,
+        }
+        .max(0.0)
+    }
+
+    /// The payloads of all who share a processor, at both ends, are more than its cache has.
+    fn is_out_of_cache(&self, model: &CopyModel) -> bool {
+        let each = self.path.ranks_each as usize;
+        each > 1 && self.bytes.saturating_mul(2 * each) > model.private
+    }
+
+    /// Whether payloads beyond what goes at once may be moved this way at all.
+    fn is_offered(&self) -> Result<(), &'static str> {
+        match self.path.place {
+            Place::Elsewhere if self.bytes <= eager::most(&self.path) => {
+                Err("it is short enough to be sent at once")
+            }
+            _ if self.bytes == 0 => Err("there is nothing to move"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Protocol {
+    /// In the order in which the first of equal costs is taken.
+    pub const ALL: [Protocol; 6] = [
+        Protocol::Eager,
+        Protocol::Staged,
+        Protocol::Read,
+        Protocol::CoCopy,
+        Protocol::Written,
+        Protocol::Pieces,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Eager => "eager",
+            Protocol::Staged => "staged",
+            Protocol::Read => "read",
+            Protocol::CoCopy => "co-copy",
+            Protocol::Written => "written",
+            Protocol::Pieces => "pieces",
+        }
+    }
+
+    /// In words.
+    pub fn about(self) -> &'static str {
+        match self {
+            Protocol::Eager => eager::ABOUT,
+            Protocol::Staged => staged::ABOUT,
+            Protocol::Read => read::ABOUT,
+            Protocol::CoCopy => co_copy::ABOUT,
+            Protocol::Written => written::ABOUT,
+            Protocol::Pieces => pieces::ABOUT,
+        }
+    }
+
+    /// Why not, in words.
+    pub fn eligible(self, case: &Case) -> Result<(), &'static str> {
+        match self {
+            Protocol::Eager => eager::eligible(case),
+            Protocol::Staged => staged::eligible(case),
+            Protocol::Read => read::eligible(case),
+            Protocol::CoCopy => co_copy::eligible(case),
+            Protocol::Written => written::eligible(case),
+            Protocol::Pieces => pieces::eligible(case),
+        }
+    }
+
+    /// Of a case for which it is eligible.
+    pub fn work(self, model: &CopyModel, case: &Case) -> Work {
+        match self {
+            Protocol::Eager => eager::work(model, case),
+            Protocol::Staged => staged::work(model, case),
+            Protocol::Read => read::work(model, case),
+            Protocol::CoCopy => co_copy::work(model, case),
+            Protocol::Written => written::work(model, case),
+            Protocol::Pieces => pieces::work(model, case),
+        }
+    }
+
+    /// Nanoseconds, or why not.
+    pub fn cost(self, model: &CopyModel, case: &Case) -> Result<f64, &'static str> {
+        self.eligible(case).map(|()| self.work(model, case).time(model, case))
+    }
+}
+
+/// The cheapest protocol for `case` among `these`; `None`: none is eligible.
+fn cheapest(model: &CopyModel, case: &Case, these: &[Protocol]) -> Option<Protocol> {
+    let asked = case.path.asked.filter(|p| these.contains(p) && p.eligible(case).is_ok());
+    if asked.is_some() {
+        return asked;
+    }
+    let able = these.iter().filter_map(|&p| p.cost(model, case).ok().map(|cost| (p, cost)));
+    // The first of equal ones.
+    able.reduce(|best, next| if next.1 < best.1 { next } else { best }).map(|(p, _)| p)
+}
+
+/// The sender's choice.
+pub fn choose(model: &CopyModel, case: &Case) -> Protocol {
+    cheapest(model, case, &Protocol::ALL).expect("every payload can be sent in pieces")
+}
+
+/// The receiver's choice of what it can read.
+pub fn choose_to_fetch(model: &CopyModel, case: &Case) -> Protocol {
+    cheapest(model, case, &[Protocol::Read, Protocol::CoCopy]).unwrap_or(Protocol::Read)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! Staged: a payload goes through memory that both ends see, and both copy at the same time.
+//!
+//! ```text
+//!   sender:    Rts(place) ──>   payload ──copy in──> place      the send is over: the buffer is free
+//!   receiver:                   place ──copy out──> buffer      while it is copied in ([`weft_intranode::pipelined`]),
+//!                                                               <── Fin: the place is free
+//!                                  │ missed some for a while
+//!                                  └──> in the list, looked after by progress; the sender tells by Whole
+//! ```
+//! Cost: the slower of the two copies, a part of the other, a line for each part, and two messages. No system call, and the
+//! sender waits for nobody. Chosen between what is sent at once and what is so long that one copy is cheaper than two.
+
+use super::{Case, Pattern, Place, Work};
+use crate::endpoint::Endpoint;
+use crate::envelope::{Envelope, Kind};
+use crate::receive::Offer;
+use crate::request::Stage;
+use crate::send::Target;
+use crate::state::State;
+use weft_fabric::{CopyModel, Distance, Fabric, Fault, RemoteAddr, Sge};
+use weft_intranode::pipelined::{self, Consumed, HEAD, Pipelined};
+
+pub(super) const ABOUT: &str = "through memory that both see, copied in and out at the same time";
+
+/// What one copy takes beside a helper that is roused to make it, so that to rouse it is worth it.
+const SWITCHES: f64 = 10.0;
+
+pub(super) fn eligible(case: &Case) -> Result<(), &'static str> {
+    match case.path {
+        path if path.place == Place::Elsewhere => Err("the ranks share no memory"),
+        path if path.staging == 0 => Err("there is no staging memory"),
+        _ if case.pattern == Pattern::Synchronous => Err("its sender would not hear that it is matched"),
+        _ if case.bytes == 0 => Err("there is nothing to move"),
+        path if case.bytes > path.staging => Err("it is longer than a place of the staging memory"),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn work(model: &CopyModel, case: &Case) -> Work {
+    let parts = case.bytes.div_ceil(pipelined::part(case.bytes)).max(1) as f64;
+    let line = case.line(model);
+    Work {
+        // The end of it is told, too.
+        sender: case.rewrite(model, case.bytes) + line,
+        receiver: case.fetch(model, case.bytes) + case.stolen(model) + line * (parts + 1.0),
+        latency: 2.0 * line,
+        parts: parts as u32,
+        turns: 1,
+    }
+}
+
+/// Bytes of a payload that take so long to copy out that the receiver's helper is roused for it, which copies while the
+/// program computes.
+pub(super) fn worth_a_helper(model: &CopyModel, distance: Distance) -> usize {
+    let time = SWITCHES * model.switch;
+    (1..64).map(|power| 1usize << power).find(|&len| model.fetch(len, distance) > time).unwrap_or(usize::MAX)
+}
+
+/// A receive whose payload is still being copied in.
+pub struct Follower {
+    index: u32,
+    peer: usize,
+    at: RemoteAddr,
+    /// The payload's length at the sender, in bytes.
+    len: usize,
+    into: Sge,
+    /// Bytes that are here.
+    there: usize,
+}
+
+impl<F: Fabric> Endpoint<F> {
+    /// Sends `buffer` through a place of the staging memory. False: there is none, and nothing was done.
+    pub(crate) fn send_staged(&self, state: &mut State, to: Target, buffer: Sge) -> bool {
+        let apart = self.fabric.copies().distance() == Distance::Apart;
+        let Some((request, at, place)) = state.staging.place(&self.fabric, buffer, apart) else {
+            return false;
+        };
+        let Some(pipelined) = Pipelined::at(&place) else { return false };
+        state.seldom.staged += 1;
+        pipelined.open();
+        // Nobody waits for it: its receiver may go on with what it does, if there is little to copy.
+        let solicited = buffer.len() > state.table(self, to.peer).quiet;
+        self.send_rts(state, to, (buffer.len(), at), (request, false), solicited);
+        if pipelined.produce(buffer, self.fabric.copies()) {
+            let head = Envelope::reply(Kind::Whole, request, 0);
+            self.fabric.send_solicited(to.peer, head, Sge::EMPTY, None);
+        }
+        true
+    }
+
+    /// Copies an offered payload from its sender's staging memory into `into`, which belongs to the receive `index`.
+    pub(crate) fn follow(
+        &self,
+        state: &mut State,
+        index: u32,
+        peer: usize,
+        into: Sge,
+        offer: &Offer,
+    ) {
+        state.seldom.read += 1;
+        state.requests[index].stage = Stage::Reading;
+        let (at, len) = (offer.remote, offer.len as usize);
+        let mut follower = Follower { index, peer, at, len, into, there: 0 };
+        if !self.goes_on(state, &mut follower) {
+            state.followed.push(follower);
+        }
+    }
+
+    /// Looks after all that were left. True if one of them is over.
+    #[cold]
+    pub(crate) fn follow_all(&self, state: &mut State) -> bool {
+        let mut left = std::mem::take(&mut state.followed);
+        let before = left.len();
+        left.retain_mut(|follower| !self.goes_on(state, follower));
+        let over = left.len() < before;
+        state.followed = left;
+        over
+    }
+
+    /// True: the receive is over, or there is a fault.
+    fn goes_on(&self, state: &mut State, follower: &mut Follower) -> bool {
+        let &mut Follower { index, peer, at, len, into, there } = follower;
+        let seen = self.fabric.mapped(peer, at, HEAD + len);
+        let consumed = match seen.as_ref().and_then(Pipelined::at) {
+            Some(pipelined) => pipelined.consume(there, into, self.fabric.copies()),
+            // Near peers see each other's memory: no such place.
+            None => Consumed::Corrupt,
+        };
+        match consumed {
+            Consumed::Whole => {}
+            Consumed::Part(there) => {
+                follower.there = there;
+                return false;
+            }
+            Consumed::Corrupt => {
+                state.fault = Some(Fault::corrupt(peer, "staged payload"));
+                return true;
+            }
+        }
+        let slot = &mut state.requests[index];
+        slot.stage = Stage::Complete;
+        self.advance(slot);
+        let head = Envelope::reply(Kind::Fin, slot.remote, 0);
+        match self.limits.get().rouses_at_end {
+            true => _ = self.fabric.send_solicited(peer, head, Sge::EMPTY, None),
+            false => self.control(peer, head),
+        }
+        true
+    }
+}

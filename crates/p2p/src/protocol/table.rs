@@ -1,0 +1,153 @@
+//! The choices for one kind of peer, by size: made once, asked for every message that is not short.
+//!
+//! A message costs a comparison with each limit of a [`Ladder`], of which there are few; no cost is computed for it. There is
+//! a table for either distance of the caches, and the one for the distance that is observed now is asked.
+
+use super::{Case, Path, Pattern, Place, Protocol, choose, choose_to_fetch, eager, staged};
+use weft_fabric::{CopyModel, Distance};
+
+/// Larger payloads go as those of this size do, in bytes: all caches are too small for either.
+const LARGEST: usize = 1 << 28;
+
+/// Protocols by size: up to and with so many bytes each, ascending; the last holds for all that is larger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Ladder(Box<[(usize, Protocol)]>);
+
+impl Ladder {
+    /// Of what `best` says for each size; what it says changes at `steps`, or once between two powers of two.
+    fn new(steps: &[usize], best: impl Fn(usize) -> Protocol) -> Ladder {
+        let powers = (0..=LARGEST.ilog2()).map(|power| 1 << power);
+        let mut sizes: Vec<usize> = powers.collect();
+        sizes.extend(steps.iter().flat_map(|&step| [step, step + 1]).filter(|&size| size < LARGEST));
+        sizes.sort_unstable();
+        let mut ladder: Vec<(usize, Protocol)> = Vec::new();
+        let mut below = (1, best(1));
+        for size in sizes {
+            let next = best(size);
+            if next != below.1 {
+                // The largest size for which the lower one is still the best.
+                let (mut low, mut high) = (below.0, size);
+                while high - low > 1 {
+                    let middle = low + (high - low) / 2;
+                    match best(middle) == below.1 {
+                        true => low = middle,
+                        false => high = middle,
+                    }
+                }
+                ladder.push((low, below.1));
+                below = (high, best(high));
+                if below.1 != next {
+                    ladder.push((high, below.1));
+                }
+            }
+            below = (size, next);
+        }
+        ladder.push((usize::MAX, below.1));
+        Ladder(ladder.into())
+    }
+
+    pub fn at(&self, bytes: usize) -> Protocol {
+        let step = self.0.iter().find(|&&(most, _)| bytes <= most);
+        step.expect("the last holds for all").1
+    }
+
+    /// The bytes up to which everything goes by `protocol`.
+    fn first(&self, protocol: Protocol) -> usize {
+        match self.0[0] {
+            (most, first) if first == protocol => most,
+            _ => 0,
+        }
+    }
+
+    #[cfg(test)]
+    pub fn steps(&self) -> &[(usize, Protocol)] {
+        &self.0
+    }
+}
+
+/// The choices at one distance.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// Up to so many bytes everything is sent at once, whatever the pattern.
+    pub eager: usize,
+    /// Staged payloads up to here do not rouse the receiver's helper, in bytes.
+    pub quiet: usize,
+    /// By pattern.
+    staged: [Ladder; Pattern::ALL.len()],
+    /// While there is no place to stage anything.
+    unstaged: [Ladder; Pattern::ALL.len()],
+    /// The receiver's.
+    fetched: [Ladder; Pattern::ALL.len()],
+}
+
+impl Table {
+    pub fn new(model: &CopyModel, path: Path) -> Table {
+        let steps = [eager::most(&path), path.staging];
+        let ladders = |path: Path, best: fn(&CopyModel, &Case) -> Protocol| {
+            Pattern::ALL.map(|pattern| {
+                Ladder::new(&steps, |bytes| best(model, &Case { bytes, pattern, path }))
+            })
+        };
+        let staged = ladders(path, choose);
+        let short = staged.iter().map(|ladder| ladder.first(Protocol::Eager)).min();
+        Table {
+            eager: short.unwrap_or(0),
+            quiet: staged::worth_a_helper(model, path.distance),
+            staged,
+            unstaged: ladders(Path { staging: 0, ..path }, choose),
+            fetched: ladders(path, choose_to_fetch),
+        }
+    }
+
+    pub fn choose(&self, pattern: Pattern, bytes: usize) -> Protocol {
+        self.staged[pattern as usize].at(bytes)
+    }
+
+    /// The same while there is no place to stage it.
+    pub fn choose_unstaged(&self, pattern: Pattern, bytes: usize) -> Protocol {
+        self.unstaged[pattern as usize].at(bytes)
+    }
+
+    /// How the receiver takes what it can read.
+    pub fn choose_to_fetch(&self, pattern: Pattern, bytes: usize) -> Protocol {
+        self.fetched[pattern as usize].at(bytes)
+    }
+}
+
+/// Of all kinds of peers that this process has met.
+#[derive(Debug, Default)]
+pub(crate) struct Tables {
+    /// By path; for caches that are shared, and for such that are apart.
+    made: Vec<(Path, Vec<Table>)>,
+}
+
+impl Tables {
+    /// The number of the tables for `path`, whatever its distance.
+    pub fn number(&mut self, model: &CopyModel, path: Path) -> u32 {
+        let path = Path { distance: Distance::Shared, ..path };
+        let known = self.made.iter().position(|(made, _)| *made == path);
+        let number = known.unwrap_or_else(|| {
+            // Elsewhere it makes no difference.
+            let distances = match path.place {
+                Place::SameNode => &[Distance::Shared, Distance::Apart][..],
+                Place::Here | Place::Elsewhere => &[Distance::Shared],
+            };
+            let table = |&distance| Table::new(model, Path { distance, ..path });
+            self.made.push((path, distances.iter().map(table).collect()));
+            self.made.len() - 1
+        });
+        number as u32
+    }
+
+    pub fn get(&self, number: u32, distance: Distance) -> &Table {
+        let tables = &self.made[number as usize].1;
+        &tables[(distance as usize).min(tables.len() - 1)]
+    }
+}
+
+#[cfg(test)]
+impl Table {
+    pub fn steps(&self, pattern: Pattern) -> &[(usize, Protocol)] {
+        self.staged[pattern as usize].steps()
+    }
+}
