@@ -37,6 +37,10 @@ pub const BOXES_EACH: u64 = 4 << 20;
 const TILE: usize = 32;
 
 const PAGE: usize = 4096;
+
+/// What lies between the lines and the bytes of a ring whose lines fill pages. Payloads as long as a line advance with the lines: without it each
+/// would be at the same place of a page as its line, and processors take such addresses for one another.
+const SKEW: usize = PAGE / 2;
 const TOTAL_MAX: u64 = 1 << 50;
 
 /// The numbers that a segment is made of.
@@ -181,7 +185,8 @@ impl RingShape {
     }
 
     pub fn bytes_at(&self) -> usize {
-        self.lines_at() + self.lines * size_of::<Line>()
+        let lines = self.lines * size_of::<Line>();
+        self.lines_at() + lines + if lines < PAGE { 0 } else { SKEW }
     }
 
     fn size(&self) -> usize {
@@ -214,6 +219,30 @@ mod tests {
         assert_eq!(Shape::fit(16, BUDGET, 1 << 32, u64::MAX).bytes, 64 << 10);
         // A machine with so many processors has more memory, too.
         assert!(Shape::fit(384, BUDGET, 1 << 32, u64::MAX).bytes >= 4 << 10);
+    }
+
+    #[test]
+    fn no_payload_is_at_the_place_of_its_line() {
+        for ranks in [2, 16, 500] {
+            let shape = Shape::fit(ranks, BUDGET, 1 << 30, u64::MAX);
+            for ring in [shape.messages(), shape.immediates()] {
+                for len in [128, 256] {
+                    // Message by message around the ring.
+                    let place = |base: usize, step: usize| (base + step) % PAGE;
+                    let alike = |i: usize| {
+                        let line = place(ring.lines_at(), i % ring.lines * size_of::<Line>());
+                        let payload = place(ring.bytes_at(), i * len % ring.bytes);
+                        line.abs_diff(payload) < 128
+                    };
+                    let most = if len == 128 { 0 } else { ring.lines / 8 };
+                    let count = (0..ring.lines).filter(|&i| alike(i)).count();
+                    assert!(
+                        ring.lines * size_of::<Line>() < PAGE || count <= most,
+                        "{count} of {ring:?}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //!   interleaved   a copy from many pages at once
 //!   staged        in and out of a buffer that another rank sees, by what pays for how far it is
 //!   pipelined     the same with both ends at work at once
+//!   staging       the pool of buffers for that
 //!   measure       what that costs on this machine, in a few milliseconds
 //!   store         where it is kept
 //!   finding       whence a job has it
@@ -20,6 +21,7 @@ mod lines;
 pub mod measure;
 pub mod pipelined;
 pub mod staged;
+pub mod staging;
 #[cfg(not(loom))]
 pub mod store;
 #[cfg(not(loom))]

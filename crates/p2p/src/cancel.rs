@@ -17,9 +17,9 @@
 use crate::endpoint::Endpoint;
 use crate::envelope::{Envelope, Kind, Words};
 use crate::matching::{Matched, Seen};
+use crate::protocol::Pattern;
 use crate::receive::Want;
 use crate::request::{RequestId, Stage};
-use crate::protocol::Pattern;
 use crate::send::{Outcome, Target};
 use crate::state::State;
 use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge};

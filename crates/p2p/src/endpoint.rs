@@ -8,7 +8,6 @@ use crate::peers::Peers;
 use crate::protocol::Tables;
 use crate::request::{RequestId, Requests, Slot, Stage, Status};
 use crate::slab::Slab;
-use crate::staging::Staging;
 use crate::state::State;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
@@ -19,6 +18,7 @@ use weft_channel::multicast::Multicasts;
 use weft_channel::rails::Rails;
 use weft_channel::stream::{self, Stream};
 use weft_fabric::{Counter, Distance, Fabric, Fault, Head, Message, Sge, StagingPool};
+use weft_intranode::staging::Pool;
 
 /// Gives memory back to the fabric if it can by now, and says whether it did.
 type Parked<F> = Box<dyn FnMut(&F) -> bool>;
@@ -60,7 +60,7 @@ impl<F: Fabric> Endpoint<F> {
             followed: Vec::new(),
             forgotten: VecDeque::new(),
             claims: None,
-            staging: Staging::new(limits.staging, limits.ranks_each),
+            staging: Pool::new(limits.staging, limits.ranks_each),
             tables: Tables::default(),
             distance: Distance::Shared,
             since_probe: 0,

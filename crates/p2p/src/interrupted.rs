@@ -14,12 +14,12 @@
 
 use crate::endpoint::Endpoint;
 use crate::envelope::{Envelope, Kind, Words};
+use crate::protocol::written;
 use crate::request::{RequestId, Stage, Status};
 use crate::send::waiting;
 use crate::state::State;
-use crate::protocol::written;
-use crate::staging;
 use weft_fabric::{Fabric, Glance, Key, Message, Region, RemoteAddr, Sge};
+use weft_intranode::staging;
 
 impl<F: Fabric> Endpoint<F> {
     /// Starts what can be started; true if anything was. Only while the program's thread is outside of the library.
@@ -66,7 +66,11 @@ impl<F: Fabric> Endpoint<F> {
 
     /// An operation under way whose payload is more than is sent at once.
     pub fn is_large(&self, id: RequestId) -> bool {
-        self.state.borrow().requests[id.0].buffer.len() > self.limits.get().eager
+        let state = self.state.borrow();
+        let slot = &state.requests[id.0];
+        let known = slot.peer.and_then(|peer| state.peers.get(peer as usize));
+        let at_once = known.map_or(self.limits.get().eager, |peer| peer.eager as usize);
+        slot.buffer.len() > at_once
     }
 
     fn glance_at(&self, state: &mut State, message: &Message) -> Glance {

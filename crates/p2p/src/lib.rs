@@ -3,11 +3,13 @@
 //! ```text
 //!   eager        sender ── Eager(envelope, payload) ──> receiver          payload within the credit
 //!   synchronous  sender ── EagerSync ──> receiver,  <── Ack ── at the match
-//!   rendezvous   sender ── Rts(envelope, address) ──> receiver reads the sender's memory, ── Fin ──>
-//!   shared       the same, but the sender copies too while it waits        (large, by processors)
-//!   by write     sender ── Rts ──>, <── Here(address) ──, ══ write ══>, ── Written ──>     if asked for
-//!   by pieces    sender ── Rts ──>, <── Cts ──, ── Data, Data, ... ──>     where memory cannot be read
+//!   staged       sender ── Rts(place) ──> receiver copies out what the sender copies in, ── Fin ──>
+//!   read         sender ── Rts(envelope, address) ──> receiver reads the sender's memory, ── Fin ──>
+//!   co-copy      the same, but the sender copies too while it waits
+//!   written      sender ── Rts ──>, <── Here(address) ──, ══ write ══>, ── Written ──>
+//!   pieces       sender ── Rts ──>, <── Cts ──, ── Data, Data, ... ──>     where memory cannot be read
 //! ```
+//! Which of them a message takes is chosen by what they cost ([`protocol`]).
 //!
 //! What its sender waits for somebody to act on is sent solicited, so that a helper thread acts on it
 //! while the receiver's program computes: EagerSync, Rts, Here, Written, Cts, Data, Helped, Cancel.
@@ -30,7 +32,6 @@ mod rendezvous;
 mod request;
 mod send;
 mod slab;
-mod staging;
 mod state;
 
 pub use counts::{Counts, Often, Pending, Seldom};

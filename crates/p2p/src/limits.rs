@@ -1,7 +1,7 @@
 //! What governs the protocols.
 
 use crate::protocol::Protocol;
-use crate::staging;
+use weft_intranode::staging;
 
 /// Sizes that govern the protocols. In bytes.
 #[derive(Debug, Clone, Copy)]
@@ -11,7 +11,7 @@ pub struct Limits {
     /// Eager payload that one sender may have unreceived at one receiver; beyond it, payload waits
     /// at the sender.
     pub credit: u64,
-    /// Memory for payloads that receivers on the same node copy from (`staging.rs`); 0: none.
+    /// Memory for payloads that receivers on the same node copy from ([`weft_intranode::staging`]); 0: none.
     pub staging: usize,
     /// Ranks that take turns on a processor; 1: each has its own.
     pub ranks_each: u32,

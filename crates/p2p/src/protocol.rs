@@ -99,17 +99,23 @@ pub struct Path {
 impl Path {
     /// From rank `me` to `peer`, which a fabric reaches so.
     pub fn new(me: usize, peer: usize, to: &Capabilities, limits: &crate::Limits) -> Path {
-        let near = to.synchronous && to.coherent_atomics;
+        let place = match to.synchronous && to.coherent_atomics {
+            true if me == peer => Place::Here,
+            true => Place::SameNode,
+            false => Place::Elsewhere,
+        };
+        Path::at(place, to.direct, to.send_max, limits)
+    }
+
+    /// To a peer that is there, and whose memory may be reached.
+    pub fn at(place: Place, direct: bool, send_max: usize, limits: &crate::Limits) -> Path {
+        let near = place != Place::Elsewhere;
         Path {
-            place: match near {
-                true if me == peer => Place::Here,
-                true => Place::SameNode,
-                false => Place::Elsewhere,
-            },
-            direct: to.direct,
-            send_max: to.send_max,
+            place,
+            direct,
+            send_max,
             eager: limits.eager,
-            staging: if near { crate::staging::largest(limits.staging) } else { 0 },
+            staging: if near { weft_intranode::staging::largest(limits.staging) } else { 0 },
             ranks_each: limits.ranks_each.max(1),
             distance: Distance::Shared,
             writes: limits.rendezvous == crate::Rendezvous::Write,
@@ -305,6 +311,11 @@ fn cheapest(model: &CopyModel, case: &Case, these: &[Protocol]) -> Option<Protoc
 /// The sender's choice.
 pub fn choose(model: &CopyModel, case: &Case) -> Protocol {
     cheapest(model, case, &Protocol::ALL).expect("every payload can be sent in pieces")
+}
+
+/// The sender's choices by size: up to and with so many bytes each, ascending; the last for all that is larger.
+pub fn limits(model: &CopyModel, path: Path, pattern: Pattern) -> Vec<(usize, Protocol)> {
+    table::Ladder::of(model, path, pattern, choose).steps().to_vec()
 }
 
 /// The receiver's choice of what it can read.

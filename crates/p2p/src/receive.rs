@@ -124,6 +124,7 @@ impl<F: Fabric> Endpoint<F> {
         let state = &mut *self.state.borrow_mut();
         let index = self.open(state);
         state.requests[index].buffer = buffer;
+        state.requests[index].pattern = Pattern::Plain;
         state.requests[index].receives = true;
         self.accept(state, index, message);
         RequestId(index)

@@ -7,9 +7,9 @@ use crate::protocol::{Protocol, written};
 use crate::receive::Offer;
 use crate::request::{Stage, Status};
 use crate::send::Outcome;
-use crate::staging;
 use crate::state::State;
 use weft_fabric::{Fabric, Key, RemoteAddr, Sge};
+use weft_intranode::staging;
 
 impl<F: Fabric> Endpoint<F> {
     /// An offer has arrived: match it or keep it.

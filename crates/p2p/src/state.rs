@@ -10,9 +10,9 @@ use crate::protocol::staged::Follower;
 use crate::protocol::striped::Striped;
 use crate::protocol::{Path, Place, Table, Tables};
 use crate::request::Requests;
-use crate::staging::Staging;
 use std::collections::VecDeque;
 use weft_fabric::{Distance, Fabric, Fault};
+use weft_intranode::staging::Pool;
 
 /// Everything that changes. What every message needs comes first and together: a simulated rank finds
 /// none of it in the cache.
@@ -37,7 +37,7 @@ pub struct State {
     pub matching: Matching,
     /// For copies that both ends share; made at first use.
     pub claims: Option<Claims>,
-    pub staging: Staging,
+    pub staging: Pool,
     pub(crate) tables: Tables,
     /// That by which peers know what is sent at once.
     pub distance: Distance,

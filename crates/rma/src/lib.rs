@@ -37,6 +37,7 @@ mod passive;
 mod place;
 mod post;
 mod posts;
+pub mod protocol;
 mod queue;
 mod request;
 mod scattered;

@@ -1,6 +1,7 @@
 //! Where an operation acts: from rank, displacement and datatype to memory, checked.
 
 use crate::attach::Piece as Attached;
+use crate::protocol::{self, Protocol};
 use crate::{Flavor, Window};
 use weft_datatype::Type;
 use weft_fabric::{Fabric, Fault, RemoteAddr, Sge};
@@ -150,13 +151,20 @@ impl<F: Fabric> Window<F> {
     /// The same for any memory of a process that its fabric allocated, or not.
     pub(crate) fn reach_of(&self, peer: usize, at: RemoteAddr, len: usize, within: bool) -> Reach {
         let fabric = self.endpoint().fabric();
-        if let Some(memory) = fabric.mapped(peer, at, len) {
-            return Reach::Seen(memory);
-        }
+        let seen = fabric.mapped(peer, at, len);
         let able = fabric.capabilities(peer);
-        match within || able.direct {
-            true => Reach::Direct { synchronous: able.synchronous, rails: able.rails },
-            false => Reach::Served,
+        let path = protocol::Path {
+            mapped: seen.is_some(),
+            within,
+            direct: able.direct,
+            synchronous: able.synchronous,
+            distance: fabric.copies().distance(),
+            ranks_each: self.endpoint().ranks_each(),
+        };
+        match (protocol::choose(&path), seen) {
+            (Protocol::Mapped, Some(memory)) => Reach::Seen(memory),
+            (Protocol::Served, _) => Reach::Served,
+            _ => Reach::Direct { synchronous: able.synchronous, rails: able.rails },
         }
     }
 

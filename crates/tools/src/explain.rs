@@ -1,5 +1,6 @@
-//! `weft explain`: which algorithm a call uses, what it should cost, and why.
+//! `weft explain`: which algorithm a collective call uses, how a message goes, what it should cost, and why.
 
+mod message;
 mod predict;
 
 use crate::sim::Failure;
@@ -13,13 +14,13 @@ use weft_fabric_sim::Machine;
 /// What `weft explain` was asked for.
 #[derive(Parser, Debug)]
 pub struct Args {
-    /// Collective operation, as in allreduce.
-    #[arg(value_parser = Operation::named)]
-    pub operation: Operation,
-    /// Number of ranks.
+    /// Collective operation, as in allreduce; or send, put, get.
+    #[arg(value_parser = What::named)]
+    pub operation: What,
+    /// Number of ranks. Of a message: 2, if it is not given.
     #[arg(short = 'n', long = "ranks", value_name = "N")]
-    pub ranks: usize,
-    /// Bytes; `weft info --algorithms` says of what.
+    pub ranks: Option<usize>,
+    /// Bytes; `weft info --algorithms` says of what. Of a message: its length.
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub bytes: usize,
     /// On the nodes of this machine file, with its map. Default: ranks that share memory.
@@ -34,6 +35,22 @@ pub struct Args {
     /// What the reduction's operator does.
     #[arg(long, value_enum, default_value_t = Op::Commutative)]
     pub op: Op,
+    #[command(flatten)]
+    pub message: message::Args,
+}
+
+/// What is explained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    Collective(Operation),
+    Message(message::Kind),
+}
+
+impl What {
+    fn named(name: &str) -> Result<What, String> {
+        let message = message::Kind::named(name).map(What::Message);
+        message.map_or_else(|| Operation::named(name).map(What::Collective), Ok)
+    }
 }
 
 /// What is known of an operator.
@@ -65,8 +82,18 @@ pub fn setting() -> String {
 
 /// The answer.
 pub fn run(args: &Args) -> Result<String, Failure> {
+    match args.operation {
+        What::Collective(operation) => collective(args, operation),
+        What::Message(kind) => message::run(kind, args),
+    }
+}
+
+fn collective(args: &Args, operation: Operation) -> Result<String, Failure> {
     let request = Failure::Request;
-    let Args { operation, ranks, bytes, .. } = *args;
+    let Args { ranks, bytes, .. } = *args;
+    let Some(ranks) = ranks else {
+        return Err(request(format!("{operation}: -n says of how many ranks")));
+    };
     if ranks == 0 {
         return Err(request("-n 0: at least 1 rank".to_owned()));
     }

@@ -19,7 +19,8 @@ pub const SETTINGS: &[Setting] = &[
         about: About(P2p, User, Each),
         kind: Kind::Number { least: 0, most: u32::MAX as u64 },
         default: "16384",
-        doc: "largest payload in bytes that is sent at once; above it, rendezvous",
+        doc: "largest payload in bytes that may be sent at once; ranks of the same machine send shorter ones by what is the \
+              cheapest",
     },
     Setting {
         name: "WEFT_CREDIT",
@@ -33,8 +34,8 @@ pub const SETTINGS: &[Setting] = &[
         about: About(P2p, User, Each),
         kind: Kind::Number { least: 0, most: 1 << 30 },
         default: "5242880",
-        doc: "bytes of memory from which ranks of the same machine copy payloads of 8 KiB to 1 MiB while they are put \
-              there, taken where there is plenty; 0: none",
+        doc: "bytes of memory through which ranks of the same machine stage payloads of up to a quarter of it, copied in and \
+              out at the same time, where that is the cheapest way; taken where there is plenty; 0: none",
     },
     Setting {
         name: "WEFT_OBJECTS",
@@ -83,8 +84,8 @@ pub const SETTINGS: &[Setting] = &[
         about: About(P2p, Tuner, Each),
         kind: Kind::Choice(&["auto", "eager", "staged", "read", "co-copy", "written", "pieces"]),
         default: "auto",
-        doc: "how messages go, wherever that is possible (weft explain send says what is, and what it costs): the cheapest way, \
-              or always this one",
+        doc: "how messages go, wherever that is possible (weft explain send says what is, and what it costs): the cheapest way \
+              by the model of the machine, or always this one: eager, staged, read, co-copy, written, pieces",
     },
     Setting {
         name: "WEFT_STREAM_SEGMENT",

@@ -100,15 +100,17 @@ pub(super) fn eligible(case: &Case) -> Result<(), &'static str> {
 
 pub(super) fn work(model: &CopyModel, case: &Case) -> Work {
     let line = case.line(model);
-    let unit = units(case.bytes) * UNIT;
-    let pieces = case.bytes.div_ceil(unit);
-    let (own, all) = (pieces.div_ceil(2) as f64, pieces as f64);
-    // To claim it takes a look and a swap, of a word that the other end has changed.
-    let claim = 2.0 * line + model.cma_call * (1.0 - 1.0 / all);
-    let each = case.direct(model, case.bytes) / all + claim;
+    // As if there were parts of pieces, for the time to grow with the size.
+    let (least, most) =
+        (case.bytes as f64 / (UNITS * UNIT) as f64, case.bytes as f64 / UNIT as f64);
+    let pieces = most.clamp(2.0, PIECES as f64).max(least);
+    // To claim one takes a look and a swap, of a word that the other end has changed.
+    let claim = 2.0 * line + model.cma_call * (1.0 - 1.0 / pieces);
+    let each = case.direct(model, case.bytes) / pieces + claim;
+    let half = pieces / 2.0;
     Work {
-        sender: (all - own) * each + 2.0 * line,
-        receiver: (own + TAIL) * each + case.stolen(model) / 2.0 + 2.0 * line,
+        sender: half * each + 2.0 * line,
+        receiver: (half + TAIL) * each + case.stolen(model) / 2.0 + 2.0 * line,
         // The sender is invited, and the receiver is told.
         latency: 3.0 * line,
         parts: u32::MAX,

@@ -63,7 +63,12 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     #[inline]
-    pub(crate) fn send_eager(&self, state: &mut State, to: Target, buffer: Sge) -> Option<RequestId> {
+    pub(crate) fn send_eager(
+        &self,
+        state: &mut State,
+        to: Target,
+        buffer: Sge,
+    ) -> Option<RequestId> {
         let spare = state.spare;
         let counter = state.requests[spare].counter;
         let head = to.envelope(Kind::Eager, 0).encode();

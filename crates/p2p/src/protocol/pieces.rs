@@ -116,4 +116,5 @@ impl<F: Fabric> Endpoint<F> {
             state.set_acts(e.request, false);
         }
         Ok(())
-    }}
+    }
+}

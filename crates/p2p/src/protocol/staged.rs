@@ -29,7 +29,9 @@ pub(super) fn eligible(case: &Case) -> Result<(), &'static str> {
     match case.path {
         path if path.place == Place::Elsewhere => Err("the ranks share no memory"),
         path if path.staging == 0 => Err("there is no staging memory"),
-        _ if case.pattern == Pattern::Synchronous => Err("its sender would not hear that it is matched"),
+        _ if case.pattern == Pattern::Synchronous => {
+            Err("its sender would not hear that it is matched")
+        }
         _ if case.bytes == 0 => Err("there is nothing to move"),
         path if case.bytes > path.staging => Err("it is longer than a place of the staging memory"),
         _ => Ok(()),
@@ -53,7 +55,10 @@ pub(super) fn work(model: &CopyModel, case: &Case) -> Work {
 /// program computes.
 pub(super) fn worth_a_helper(model: &CopyModel, distance: Distance) -> usize {
     let time = SWITCHES * model.switch;
-    (1..64).map(|power| 1usize << power).find(|&len| model.fetch(len, distance) > time).unwrap_or(usize::MAX)
+    (1..64)
+        .map(|power| 1usize << power)
+        .find(|&len| model.fetch(len, distance) > time)
+        .unwrap_or(usize::MAX)
 }
 
 /// A receive whose payload is still being copied in.

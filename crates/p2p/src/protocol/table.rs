@@ -14,11 +14,23 @@ const LARGEST: usize = 1 << 28;
 pub(crate) struct Ladder(Box<[(usize, Protocol)]>);
 
 impl Ladder {
-    /// Of what `best` says for each size; what it says changes at `steps`, or once between two powers of two.
+    /// What `best` says for each size.
+    pub fn of(
+        model: &CopyModel,
+        path: Path,
+        pattern: Pattern,
+        best: fn(&CopyModel, &Case) -> Protocol,
+    ) -> Ladder {
+        let steps = [eager::most(&path), path.staging];
+        Ladder::new(&steps, |bytes| best(model, &Case { bytes, pattern, path }))
+    }
+
+    /// It changes at `steps`, or once between two powers of two.
     fn new(steps: &[usize], best: impl Fn(usize) -> Protocol) -> Ladder {
         let powers = (0..=LARGEST.ilog2()).map(|power| 1 << power);
         let mut sizes: Vec<usize> = powers.collect();
-        sizes.extend(steps.iter().flat_map(|&step| [step, step + 1]).filter(|&size| size < LARGEST));
+        sizes
+            .extend(steps.iter().flat_map(|&step| [step, step + 1]).filter(|&size| size < LARGEST));
         sizes.sort_unstable();
         let mut ladder: Vec<(usize, Protocol)> = Vec::new();
         let mut below = (1, best(1));
@@ -59,7 +71,6 @@ impl Ladder {
         }
     }
 
-    #[cfg(test)]
     pub fn steps(&self) -> &[(usize, Protocol)] {
         &self.0
     }
@@ -82,11 +93,8 @@ pub(crate) struct Table {
 
 impl Table {
     pub fn new(model: &CopyModel, path: Path) -> Table {
-        let steps = [eager::most(&path), path.staging];
         let ladders = |path: Path, best: fn(&CopyModel, &Case) -> Protocol| {
-            Pattern::ALL.map(|pattern| {
-                Ladder::new(&steps, |bytes| best(model, &Case { bytes, pattern, path }))
-            })
+            Pattern::ALL.map(|pattern| Ladder::of(model, path, pattern, best))
         };
         let staged = ladders(path, choose);
         let short = staged.iter().map(|ladder| ladder.first(Protocol::Eager)).min();

@@ -1,11 +1,9 @@
 //! The choice on machines that are made up, as tables: each row is a protocol, up to and with so many bytes.
 
-use super::table::Table;
 use super::*;
+use Pattern::{Forwarded, ManyToOne, OneToMany, Plain, Synchronous};
 use Protocol::{CoCopy, Eager, Pieces, Read, Staged, Written};
 use weft_fabric::By;
-
-const ALL_BYTES: usize = usize::MAX;
 
 /// Two processors with a cache in common, and a system that reads another's memory quickly.
 const NEAR: CopyModel = CopyModel {
@@ -29,8 +27,9 @@ const NEAR: CopyModel = CopyModel {
 };
 /// A page of another's memory costs more than to copy it twice.
 const DEAR_PAGES: CopyModel = CopyModel { cma_page: 800.0, ..NEAR };
-/// All that is not short comes from memory.
-const SLOW_MEMORY: CopyModel = CopyModel { memory: 1.0, past: 1.0, last: 256 << 10, ..NEAR };
+/// What the caches do not hold is slow to copy, and they hold little.
+const SLOW_MEMORY: CopyModel =
+    CopyModel { memory: 1.0, past: 1.0, private: 64 << 10, last: 256 << 10, ..NEAR };
 
 const USUAL: Path = Path {
     place: Place::SameNode,
@@ -43,14 +42,35 @@ const USUAL: Path = Path {
     writes: false,
     asked: None,
 };
+const FAR: Path = Path { distance: Distance::Apart, ..USUAL };
+const NO_CMA: Path = Path { direct: false, ..USUAL };
+const CROWD: Path = Path { ranks_each: 4, ..USUAL };
+const HERE: Path = Path { place: Place::Here, ..USUAL };
+const NETWORK: Path = Path { place: Place::Elsewhere, staging: 0, ..USUAL };
+const PLACES: [Path; 6] = [USUAL, FAR, NO_CMA, CROWD, HERE, NETWORK];
+
+const ALL: usize = usize::MAX;
+
+fn table(model: &CopyModel, path: Path, pattern: Pattern, rows: &[(usize, Protocol)]) {
+    assert_eq!(limits(model, path, pattern), rows, "{path:?}, {pattern:?}");
+}
 
 #[test]
 fn print_all() {
-    for (name, m) in [("near", &NEAR), ("dear", &DEAR_PAGES), ("slow", &SLOW_MEMORY), ("generic", &CopyModel::GENERIC)] {
-        for (n, path) in [("usual", USUAL), ("far", Path { distance: Distance::Apart, ..USUAL }), ("nocma", Path{direct:false,..USUAL}), ("many", Path{ranks_each:4,..USUAL}), ("two", Path{ranks_each:2,..USUAL}),("nostage",Path{staging:0,..USUAL}), ("here",Path{place:Place::Here,..USUAL})] {
-            let t = Table::new(m, path);
+    for (name, m) in [("NEAR", &NEAR), ("DEAR_PAGES", &DEAR_PAGES), ("SLOW_MEMORY", &SLOW_MEMORY)] {
+        for (n, path) in [
+            ("USUAL", USUAL),
+            ("FAR", FAR),
+            ("NO_CMA", NO_CMA),
+            ("CROWD", CROWD),
+            ("HERE", HERE),
+            ("NETWORK", NETWORK),
+        ] {
             for p in Pattern::ALL {
-                println!("{name} {n} {}: {:?}", p.name(), t.steps(p));
+                println!(
+                    "    table(&{name}, {n}, {p:?}, &{});",
+                    format!("{:?}", limits(m, path, p)).replace("18446744073709551615", "ALL")
+                );
             }
         }
     }

@@ -30,7 +30,9 @@ pub(super) fn eligible(case: &Case) -> Result<(), &'static str> {
         path if path.place == Place::Here => Err("there is one end"),
         path if path.writes => case.is_offered(),
         path if path.place == Place::Elsewhere => Err("its receiver is told to read"),
-        _ if case.pattern != Pattern::ManyToOne => Err("its receiver has no others to receive from"),
+        _ if case.pattern != Pattern::ManyToOne => {
+            Err("its receiver has no others to receive from")
+        }
         _ => case.is_offered(),
     }
 }

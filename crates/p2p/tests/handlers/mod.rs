@@ -201,7 +201,8 @@ impl<F: Fabric> Pair<'_, F> {
             while sent.load(Ordering::Acquire) < i {
                 self.signal();
                 // As the thread that has signalled does.
-                if self.endpoint().take_behind() {
+                let endpoint = self.endpoint();
+                if endpoint.take_behind() || endpoint.awaits_more_than_a_handler() {
                     self.engine.help();
                 }
                 assert!(since.elapsed() < Duration::from_secs(30), "message {i} is not ended");

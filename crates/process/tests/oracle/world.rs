@@ -190,7 +190,8 @@ impl Program for Blocking {
 }
 
 /// Small enough that few bytes go by all ways of a message.
-pub const LIMITS: Limits = Limits { eager: 200, credit: 4 << 10, staging: 1 << 20, ..Limits::USUAL };
+pub const LIMITS: Limits =
+    Limits { eager: 200, credit: 4 << 10, staging: 1 << 20, ..Limits::USUAL };
 
 /// Runs `calls` in virtual time.
 pub fn simulate(

@@ -1,5 +1,5 @@
 //! The staging pool: memory of a process from which receivers of the same node copy payloads out while it copies them in
-//! ([`crate::protocol`], `staged`).
+//! ([`crate::pipelined`]).
 //!
 //! A line that another processor has read a moment ago is slow to write, unless that took it to itself. So there are two
 //! rings of places:
@@ -13,12 +13,12 @@
 //! Contract. A place belongs to its sender from when it is taken until the receiver, which is told of it by an offer, gives it
 //! back by Fin. Places are taken around a ring in turn, and given back in any order; no two that are taken overlap.
 //!
-//! Memory: [`crate::Limits::staging`] bytes a process, made by the first payload that needs it, only where memory of the node
+//! Memory: as many bytes a process as it is told, made by the first payload that needs it, only where memory of the node
 //! is plenty. Without it, or while it is full, payloads go by the cheapest other protocol.
 
+use crate::pipelined::{HEAD, SHORT};
 use std::collections::VecDeque;
 use weft_fabric::{Fabric, Region, RemoteAddr, Sge};
-use weft_intranode::pipelined::{HEAD, SHORT};
 
 /// Bytes of a pool, if nobody says otherwise: several payloads as long as may be staged.
 pub const USUAL: usize = 5 << 20;
@@ -114,12 +114,12 @@ impl Places {
 }
 
 /// A process's pool.
-pub struct Staging {
+pub struct Pool {
     size: usize,
     made: Option<Rings>,
     /// There is no memory for one.
     none: bool,
-    /// [`crate::Limits::ranks_each`].
+    /// Ranks that take turns on a processor; 1: each has its own.
     ranks_each: u32,
 }
 
@@ -155,15 +155,20 @@ impl Rings {
     }
 }
 
-impl Staging {
+impl Pool {
     /// One of `size` bytes, made when it is needed; none if that is 0.
-    pub fn new(size: usize, ranks_each: u32) -> Staging {
-        Staging { size, made: None, none: size == 0, ranks_each }
+    pub fn new(size: usize, ranks_each: u32) -> Pool {
+        Pool { size, made: None, none: size == 0, ranks_each }
     }
 
     /// A free place for `payload`, where peers of the node see what is copied in, whose caches may be `apart`: what an offer says as its request,
     /// where it is, and the place. `None`: there is none.
-    pub fn place<F: Fabric>(&mut self, fabric: &F, payload: Sge, apart: bool) -> Option<(u32, RemoteAddr, Sge)> {
+    pub fn place<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        payload: Sge,
+        apart: bool,
+    ) -> Option<(u32, RemoteAddr, Sge)> {
         if self.none || payload.len() > largest(self.size) || payload.is_phantom() {
             return None;
         }

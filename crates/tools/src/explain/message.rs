@@ -1,0 +1,269 @@
+//! How a message, a put or a get goes: by the functions that the library chooses with, and the model of the machine.
+
+use crate::machine;
+use crate::sim::Failure;
+use clap::ValueEnum;
+use std::fmt::Write as _;
+use weft_fabric::{CopyModel, Distance};
+use weft_fabric_sim::Machine;
+use weft_p2p::protocol::{self as message, Pattern, Place};
+use weft_p2p::{Limits, Rendezvous};
+use weft_rma::protocol as window;
+
+/// What messages are asked about besides.
+#[derive(clap::Args, Debug)]
+pub struct Args {
+    /// The other end of a message, whose sender or origin is rank 0.
+    #[arg(long, value_name = "RANK", default_value_t = 1)]
+    peer: usize,
+    /// What the two ends of a message do besides.
+    #[arg(long, value_parser = pattern, default_value = "plain",
+          long_help = "What the two ends of a message do besides: plain, synchronous, one-to-many, many-to-one, forwarded")]
+    pattern: Pattern,
+    /// How far their caches are from each other.
+    #[arg(long, value_enum, default_value_t = Caches::Near)]
+    caches: Caches,
+    /// As if no process could read another one's memory.
+    #[arg(long)]
+    no_cma: bool,
+}
+
+/// A distance, as the setting names it.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum Caches {
+    Near,
+    Far,
+}
+
+fn pattern(name: &str) -> Result<Pattern, String> {
+    let found = Pattern::ALL.into_iter().find(|pattern| pattern.name() == name);
+    found.ok_or_else(|| format!("one of {}", Pattern::ALL.map(Pattern::name).join(", ")))
+}
+
+/// What goes from one rank to one other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Send,
+    Put,
+    Get,
+}
+
+impl Kind {
+    pub fn named(name: &str) -> Option<Kind> {
+        let all = [Kind::Send, Kind::Put, Kind::Get];
+        all.into_iter().find(|kind| kind.name() == name)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Send => "send",
+            Kind::Put => "put",
+            Kind::Get => "get",
+        }
+    }
+}
+
+/// Where the two ranks are.
+struct Site {
+    same_node: bool,
+    same_rank: bool,
+    ranks_each: u32,
+    distance: Distance,
+    /// Processes read each other's memory, or adapters do.
+    direct: bool,
+}
+
+/// The answer.
+pub fn run(kind: Kind, args: &super::Args) -> Result<String, Failure> {
+    let request = |text: String| Failure::Request(text);
+    let (ranks, about) = (args.ranks.unwrap_or(2.max(args.message.peer + 1)), &args.message);
+    if about.peer >= ranks {
+        return Err(request(format!(
+            "--peer {}: of {ranks} ranks the last is {}",
+            about.peer,
+            ranks - 1
+        )));
+    }
+    let machine = args.machine.as_deref().map(Machine::load).transpose();
+    let machine = machine.map_err(|e| request(e.to_string()))?;
+    let each = machine.as_ref().map_or(ranks, |m| m.ranks_per_node.0).max(1);
+    let processors =
+        machine.as_ref().map_or_else(|| machine::Machine::look().cores_for_ranks(), |_| each);
+    let same_node = about.peer / each == 0;
+    let on_node = ranks.min(each);
+    let site = Site {
+        same_node,
+        same_rank: about.peer == 0,
+        ranks_each: on_node.div_ceil(processors.max(1)).max(1) as u32,
+        distance: match about.caches {
+            Caches::Near => Distance::Shared,
+            Caches::Far => Distance::Apart,
+        },
+        direct: !(same_node && (about.no_cma || is_set("WEFT_CMA", "0"))),
+    };
+    let model = CopyModel::GENERIC;
+    let mut text = format!(
+        "{} of {} bytes between rank 0 and rank {}, of {ranks}",
+        kind.name(),
+        args.bytes,
+        about.peer
+    );
+    if kind == Kind::Send && about.pattern != Pattern::Plain {
+        text += &format!(", {}", about.pattern.name());
+    }
+    text += "\n";
+    line(&mut text, "ranks", &describe(&site, machine.as_ref()));
+    line(&mut text, "model", "of a processor that nobody has measured");
+    match kind {
+        Kind::Send => send(&mut text, &model, &site, args.bytes, about.pattern)?,
+        Kind::Put => one_sided(&mut text, &model, &site, args.bytes, window::Direction::Put),
+        Kind::Get => one_sided(&mut text, &model, &site, args.bytes, window::Direction::Get),
+    }
+    Ok(text)
+}
+
+fn line(text: &mut String, name: &str, value: &str) {
+    writeln!(text, "  {name:<10} {value}").expect("a string grows");
+}
+
+fn describe(site: &Site, machine: Option<&Machine>) -> String {
+    let name = machine.map_or(String::new(), |m| format!("{}: ", m.name));
+    let place = match site {
+        Site { same_rank: true, .. } => "they are one",
+        Site { same_node: false, .. } => "on two nodes",
+        Site { distance: Distance::Shared, .. } => "on one node, with a cache in common",
+        Site { distance: Distance::Apart, .. } => "on one node, with no cache in common",
+    };
+    let turns = match site.ranks_each {
+        1 => String::new(),
+        each => format!("; {each} take turns on a processor"),
+    };
+    format!("{name}{place}{turns}")
+}
+
+/// Whether the environment says so.
+fn is_set(name: &str, value: &str) -> bool {
+    std::env::var(name).is_ok_and(|text| text.trim() == value)
+}
+
+/// A number of the environment, or the usual one.
+fn number(name: &str, usual: usize) -> Result<usize, Failure> {
+    match std::env::var(name) {
+        Ok(text) if !text.trim().is_empty() => text
+            .trim()
+            .parse()
+            .map_err(|_| Failure::Request(format!("{name}={text}: not a number"))),
+        _ => Ok(usual),
+    }
+}
+
+/// A prediction.
+fn us(cost: Option<f64>) -> String {
+    match cost {
+        Some(ns) => format!("{:.2} us", ns / 1000.0),
+        None => "no time: the model is of copies, not of a network (weft sim)".to_owned(),
+    }
+}
+
+fn send(
+    text: &mut String,
+    model: &CopyModel,
+    site: &Site,
+    bytes: usize,
+    pattern: Pattern,
+) -> Result<(), Failure> {
+    let usual = Limits::USUAL;
+    let asked = std::env::var("WEFT_PROTOCOL").ok();
+    let protocols = message::Protocol::ALL;
+    let limits = Limits {
+        eager: number("WEFT_EAGER", usual.eager)?,
+        staging: number("WEFT_SHELF", usual.staging)?,
+        ranks_each: site.ranks_each,
+        rendezvous: match is_set("WEFT_RENDEZVOUS", "write") {
+            true => Rendezvous::Write,
+            false => Rendezvous::Read,
+        },
+        protocol: asked.and_then(|name| protocols.into_iter().find(|p| p.name() == name.trim())),
+        ..usual
+    };
+    let place = match site {
+        Site { same_rank: true, .. } => Place::Here,
+        Site { same_node: true, .. } => Place::SameNode,
+        _ => Place::Elsewhere,
+    };
+    let path = message::Path {
+        distance: site.distance,
+        ..message::Path::at(place, site.direct, limits.eager, &limits)
+    };
+    let case = message::Case { bytes, pattern, path };
+    let known = place != Place::Elsewhere;
+    let cost = |p: message::Protocol| p.cost(model, &case).map(|ns| known.then_some(ns));
+    let chosen = message::choose(model, &case);
+    line(text, "protocol", &format!("{}: {}", chosen.name(), chosen.about()));
+    line(text, "predicted", &us(cost(chosen).ok().flatten()));
+    let others = protocols.into_iter().filter(|&p| p != chosen);
+    let able = others.clone().filter(|&p| cost(p).is_ok()).count();
+    line(
+        text,
+        "because",
+        match (limits.protocol == Some(chosen), able) {
+            (true, _) => "it is asked for: WEFT_PROTOCOL",
+            (_, 0) => "it is the only one that is eligible",
+            _ => "it is the cheapest",
+        },
+    );
+    let steps = message::limits(model, path, pattern).into_iter().map(|(most, p)| match most {
+        usize::MAX => format!("{} beyond", p.name()),
+        most => format!("{} to {most}", p.name()),
+    });
+    line(text, "by size", &steps.collect::<Vec<_>>().join(", "));
+    let all = others.map(|p| (p.name(), cost(p)));
+    list(text, all);
+    Ok(())
+}
+
+fn one_sided(
+    text: &mut String,
+    model: &CopyModel,
+    site: &Site,
+    bytes: usize,
+    direction: window::Direction,
+) {
+    let near = site.same_node;
+    let path = window::Path {
+        // As MPI_Win_allocate makes it.
+        mapped: near,
+        within: true,
+        direct: site.direct,
+        synchronous: near,
+        distance: site.distance,
+        ranks_each: site.ranks_each,
+    };
+    let case = window::Case { direction, bytes, path };
+    let chosen = window::choose(&path);
+    line(text, "window", "of MPI_Win_allocate");
+    line(text, "protocol", &format!("{}: {}", chosen.name(), chosen.about()));
+    line(text, "predicted", &us(chosen.cost(model, &case)));
+    let others = window::Protocol::ALL.into_iter().filter(|&p| p != chosen);
+    list(text, others.map(|p| (p.name(), p.eligible(&path).map(|()| p.cost(model, &case)))));
+}
+
+/// The others: first those with a time, the best first, then those that are not eligible.
+fn list<'a>(
+    text: &mut String,
+    others: impl Iterator<Item = (&'a str, Result<Option<f64>, &'static str>)>,
+) {
+    let mut others: Vec<_> = others.collect();
+    let order = |cost: &Result<Option<f64>, _>| match cost {
+        Ok(ns) => ns.unwrap_or(f64::MAX),
+        Err(_) => f64::INFINITY,
+    };
+    others.sort_by(|a, b| order(&a.1).total_cmp(&order(&b.1)));
+    text.push_str("others\n");
+    for (name, cost) in others {
+        match cost {
+            Ok(ns) => line(text, name, &us(ns)),
+            Err(why) => line(text, name, &format!("not eligible: {why}")),
+        }
+    }
+}
