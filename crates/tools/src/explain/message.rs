@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use std::fmt::Write as _;
 use weft_fabric::{CopyModel, Distance};
 use weft_fabric_sim::Machine;
+use weft_intranode::{Finding, Origin, Wanted};
 use weft_p2p::protocol::{self as message, Pattern, Place};
 use weft_p2p::{Limits, Rendezvous};
 use weft_rma::protocol as window;
@@ -101,7 +102,7 @@ pub fn run(kind: Kind, args: &super::Args) -> Result<String, Failure> {
         },
         direct: !(same_node && (about.no_cma || is_set("WEFT_CMA", "0"))),
     };
-    let model = CopyModel::GENERIC;
+    let (model, whence) = model(machine.as_ref())?;
     let mut text = format!(
         "{} of {} bytes between rank 0 and rank {}, of {ranks}",
         kind.name(),
@@ -113,13 +114,30 @@ pub fn run(kind: Kind, args: &super::Args) -> Result<String, Failure> {
     }
     text += "\n";
     line(&mut text, "ranks", &describe(&site, machine.as_ref()));
-    line(&mut text, "model", "of a processor that nobody has measured");
+    line(&mut text, "model", &whence);
     match kind {
         Kind::Send => send(&mut text, &model, &site, args.bytes, about.pattern)?,
         Kind::Put => one_sided(&mut text, &model, &site, args.bytes, window::Direction::Put),
         Kind::Get => one_sided(&mut text, &model, &site, args.bytes, window::Direction::Get),
     }
     Ok(text)
+}
+
+/// What copies cost there, and whence that is.
+fn model(machine: Option<&Machine>) -> Result<(CopyModel, String), Failure> {
+    if let Some(machine) = machine {
+        return Ok((machine.copies.model(), "of the machine file".to_owned()));
+    }
+    let wanted = std::env::var("WEFT_COPY_MODEL").unwrap_or_default();
+    let finding = Wanted::parse(&wanted).and_then(|wanted| Finding::start(&wanted, true));
+    let found = finding.map_err(|why| Failure::Request(format!("WEFT_COPY_MODEL: {why}")))?.wait();
+    let whence = match found.origin {
+        Origin::Generic(why) => format!("of a processor that nobody has measured: {why}"),
+        Origin::Measured(_) => "measured just now".to_owned(),
+        Origin::Kept(path, _) => format!("measured on this machine, kept in {}", path.display()),
+        Origin::Given(path, _) => format!("of {}", path.display()),
+    };
+    Ok((found.model, whence))
 }
 
 fn line(text: &mut String, name: &str, value: &str) {
