@@ -12,7 +12,9 @@ mod rds;
 mod read;
 mod recursive_doubling;
 mod ring;
-pub(crate) mod shared;
+pub(crate) mod shm_read;
+pub(crate) mod shm_staged;
+pub(crate) mod shm_swap;
 
 pub use bruck::bruck;
 pub use circulant::circulant;
@@ -24,4 +26,6 @@ pub use read::read;
 pub(crate) use recursive_doubling::doubling_of;
 pub use recursive_doubling::recursive_doubling;
 pub use ring::ring;
-pub use shared::shared;
+pub use shm_read::shm_read;
+pub use shm_staged::shm_staged;
+pub use shm_swap::shm_swap;

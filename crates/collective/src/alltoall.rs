@@ -6,7 +6,9 @@ mod linear;
 mod pairwise;
 mod rds;
 mod read;
-mod shared;
+pub(crate) mod shm_read;
+pub(crate) mod shm_staged;
+pub(crate) mod shm_swap;
 
 pub use bruck::bruck;
 use journey::Journey;
@@ -14,4 +16,6 @@ pub use linear::linear;
 pub use pairwise::pairwise;
 pub use rds::rds;
 pub use read::read;
-pub use shared::shared;
+pub use shm_read::shm_read;
+pub use shm_staged::shm_staged;
+pub use shm_swap::shm_swap;

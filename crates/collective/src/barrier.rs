@@ -1,6 +1,6 @@
 //! Barriers: nobody leaves before everybody has come (MPI 5.0, section 6.3).
 
-mod central;
+pub(crate) mod central;
 mod dissemination;
 mod fetch_add;
 mod n_way;

@@ -1,15 +1,15 @@
 //! Broadcasts: the root's data to everybody (MPI 5.0, section 6.4).
 
 mod binary;
-mod binomial;
+pub(crate) mod binomial;
 mod chain;
 mod circulant;
-mod flat;
+pub(crate) mod flat;
 mod k_nomial;
 mod multicast;
 mod scatter_allgather;
 mod segments;
-mod shared;
+pub(crate) mod shm_ring;
 mod split_binary;
 
 pub use binary::binary;
@@ -20,5 +20,5 @@ pub use flat::flat;
 pub use k_nomial::k_nomial;
 pub use multicast::multicast;
 pub use scatter_allgather::{scatter_allgather, scatter_doubling};
-pub use shared::shared;
+pub use shm_ring::shm_ring;
 pub use split_binary::split_binary;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   at rank 0      arrivals (64) | contributions [parity][rank], 64 bytes each
-//!   at each rank   flag (64)     | result [parity], 64 bytes each
+//!   at each rank   flag (64)     | result [parity], 64 bytes each | of rank 0: how far ranks are from each other
 //! ```
 //! Two ranks need no centre: each writes to a line of the other, data and flag at once.
 //! ```text
@@ -18,22 +18,29 @@
 //! it enters the next also tells whose arrival is the last; nonblocking operations queue for it.
 
 use crate::Link;
+use crate::catalog::Near;
+use crate::costs;
+use crate::distance;
 use crate::gate::{Gate, Turn};
 use crate::link::share_memory;
 use crate::posted::Posted;
-use crate::posts::Posts;
-use crate::said::{Said, no_memory};
+use crate::posts::{Post, Posts};
+use crate::said::{self, Said, no_memory};
 use crate::shared::Desks;
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
-use weft_fabric::{Completion, Fabric, Fault, Flag, Region, RemoteAddr, RemoteFlag, Sge};
+use weft_fabric::{
+    Completion, CopyModel, Distance, Fabric, Fault, Flag, Region, RemoteAddr, RemoteFlag, Sge,
+};
 
 /// Bytes that one rank may contribute.
 pub const SLOT: usize = 64;
 
 /// Bytes that one of two ranks may say to the other, beside the flag in the same line pair.
 pub(crate) const SAID: usize = 120;
-/// Where the inboxes of two ranks begin; and their distance.
+/// Where rank 0's word of how far ranks are from each other is, at its place for the flag.
+const DISTANCE: usize = 3 * SLOT;
+/// Where the inboxes of two ranks begin; and from one to the next.
 const INBOX: usize = 4 * SLOT;
 const INBOX_SIZE: usize = 8 + SAID;
 
@@ -43,7 +50,7 @@ pub struct Board<F: Fabric> {
     /// Further memory of the algorithms that read each other's.
     pub(crate) desks: Desks<F>,
     /// And of those in which ranks put pieces down for others.
-    pub(crate) posts: Posts<F>,
+    posts: Posts<F>,
     gate: Gate<F>,
     in_turn: Cell<bool>,
 }
@@ -69,9 +76,82 @@ impl<F: Fabric> Board<F> {
         self.in_turn.get()
     }
 
-    /// The number of the next operation.
-    pub(crate) fn next(&self) -> u64 {
-        self.gate.next()
+    /// What all ranks know alike right before `rank` begins the next operation, as far as that can be said without asking
+    /// the others: before the first operation, and where operations do not begin one after the other, nothing.
+    pub fn near(&self, rank: usize) -> Near {
+        match self.made.get() {
+            Some(made) if self.is_in_turn() => {
+                Near { distance: self.distance_at(made, rank), ..made.near }
+            }
+            _ => Near::default(),
+        }
+    }
+
+    /// The same, asked of all ranks at once if nobody has done so yet. How far they are is not said where operations do not
+    /// begin one after the other.
+    pub async fn agree(&self, link: &Link<F>) -> Result<Near, Fault> {
+        let made = self.made(link).await?;
+        Ok(Near { distance: self.distance(link), ..made.near })
+    }
+
+    /// Whether all ranks can read each other's own memory. All find the same.
+    pub(crate) async fn direct(&self, link: &Link<F>) -> Result<bool, Fault> {
+        Ok(self.made(link).await?.near.direct == Some(true))
+    }
+
+    /// How far ranks are from each other, as [`crate::distance`] has it. All find the same, right before they enter the
+    /// board for the operation that depends on it.
+    pub(crate) fn distance(&self, link: &Link<F>) -> Distance {
+        match self.made.get() {
+            Some(made) => self.distance_at(made, link.rank),
+            None => Distance::Shared,
+        }
+    }
+
+    fn distance_at(&self, made: &Made<F>, rank: usize) -> Distance {
+        let (true, Some(word)) = (self.is_in_turn(), made.distance) else {
+            return Distance::Shared;
+        };
+        let (next, said) = (self.gate.next(), distance::Word::from_word(said::read(word, 0)));
+        let new =
+            if rank == 0 { said.change(next, made.fabric().copies().is_found_far()) } else { None };
+        if let Some(new) = new {
+            said::write(&[new.word()], word);
+        }
+        if new.unwrap_or(said).is_far(next) { Distance::Apart } else { Distance::Shared }
+    }
+
+    /// Bytes of a part of what two ranks bring each other in turns.
+    pub(crate) fn part(&self, link: &Link<F>) -> usize {
+        costs::part(self.model(link), self.distance(link))
+    }
+
+    /// All ranks have the same.
+    pub(crate) fn model<'l>(&self, link: &'l Link<F>) -> &'l CopyModel {
+        link.endpoint.fabric().copies().model()
+    }
+
+    /// Waits for this rank's turn with the staging rings: see [`Posts::enter`].
+    pub(crate) async fn post<'b>(
+        &'b self,
+        link: &'b Link<F>,
+        numbers: usize,
+        len: usize,
+    ) -> Result<Option<Post<'b, F>>, Fault> {
+        // What is chosen next depends on what the ranks tell each other when they make the board. Where there is no memory for
+        // that, for nobody, there is none for this.
+        if self.made(link).await.is_err() {
+            return Ok(None);
+        }
+        self.posts.enter(link, numbers, len).await
+    }
+
+    /// The board, made now if need be. All ranks ask for it in one order.
+    async fn made(&self, link: &Link<F>) -> Result<&Made<F>, Fault> {
+        if self.made.get().is_none() {
+            self.enter_for(link, 0).await?;
+        }
+        Ok(self.made.get().expect("made by whoever has entered"))
     }
 }
 
@@ -102,6 +182,10 @@ pub struct Made<F: Fabric> {
     inboxes: Option<[Flag; 2]>,
     size: usize,
     posted: Posted<F>,
+    /// What the ranks have told each other, but for how far they are.
+    near: Near,
+    /// Rank 0's word of that, where it is seen here.
+    distance: Option<Sge>,
 }
 
 impl<F: Fabric> Drop for Made<F> {
@@ -173,21 +257,44 @@ impl<F: Fabric> Made<F> {
         }
         let words =
             |region: Option<Region>| region.map_or(RemoteAddr::default(), |r| r.remote).words();
-        let facts = [&words(mine)[..], &words(central), &[u64::from(has)]].concat();
+        let reaches = |&peer: &u32| fabric.capabilities(peer as usize).direct;
+        let direct = link.members.iter().all(reaches);
+        let each = link.endpoint.ranks_each();
+        let facts = [u64::from(has), u64::from(direct), each.into()];
+        let facts = [&words(mine)[..], &words(central), &facts].concat();
         let said = Said::by_all(link, &facts).await?;
-        let all = (0..size).all(|rank| said.word(rank, 2 * RemoteAddr::WORDS) == 1);
+        let fact = |rank: usize, i: usize| said.word(rank, 2 * RemoteAddr::WORDS + i);
+        let all = (0..size).all(|rank| fact(rank, 0) == 1);
+        let near = Near {
+            direct: Some((0..size).all(|rank| fact(rank, 1) == 1)),
+            distance: Distance::Shared,
+            each: (0..size).map(|rank| fact(rank, 2) as u32).max().unwrap_or(1),
+        };
         let Some(mine) = mine.filter(|_| all) else {
             mine.into_iter().chain(central).for_each(|region| fabric.withdraw(region));
             return Err(no_memory());
         };
-        let ranks = (0..size).map(|rank| said.addr(rank, 0)).collect();
+        let ranks: Vec<_> = (0..size).map(|rank| said.addr(rank, 0)).collect();
+        let distance = fabric.mapped(link.members[0] as usize, ranks[0].offset(DISTANCE as u64), 8);
         let arrivals = said.addr(0, RemoteAddr::WORDS);
         let flag = fabric.flag(&mine, 0, true);
         let inbox = |parity| fabric.flag(&mine, INBOX + parity * INBOX_SIZE, true);
         let inboxes = (size == 2).then(|| [inbox(0), inbox(1)]);
         let endpoint = link.endpoint.clone();
         let posted = Posted::new(endpoint.clone());
-        Ok(Made { endpoint, mine, central, arrivals, ranks, flag, inboxes, size, posted })
+        Ok(Made {
+            endpoint,
+            mine,
+            central,
+            arrivals,
+            ranks,
+            flag,
+            inboxes,
+            size,
+            posted,
+            near,
+            distance,
+        })
     }
 
     pub(crate) fn fabric(&self) -> &F {

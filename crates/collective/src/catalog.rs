@@ -5,8 +5,10 @@
 
 mod table;
 
+use crate::costs::Time;
 use std::fmt;
 pub use table::ALGORITHMS;
+use weft_fabric::{CopyModel, Distance};
 
 /// A collective operation as far as a choice is made for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -142,21 +144,28 @@ pub enum Method {
     GatherMulticast,
     Halving,
     KNomial,
+    Last,
     Linear,
     NWay,
     Neighbors,
+    Pair,
     Pairwise,
     PairwiseExchange,
     Rabenseifner,
     Read,
+    ReadStaged,
+    ReadWhole,
     RecursiveDoubling,
     ReduceBroadcast,
     ReduceScatterv,
     Ring,
     ScatterAllgather,
     ScatterDoubling,
-    Shared,
+    Slices,
     SplitBinary,
+    Staged,
+    StagingRing,
+    Swap,
     Swing,
     TwoLevel,
 }
@@ -188,12 +197,14 @@ pub enum Need {
     Commutes,
     /// All ranks share memory, and are at most so many.
     Together(usize),
+    /// Two ranks.
+    Two,
+    /// All ranks reach each other's own memory.
+    Direct,
     /// At most so many bytes.
     AtMost(usize),
     /// All ranks' blocks together at most so many bytes.
     BlocksAtMost(usize),
-    /// More than so many bytes.
-    MoreThan(usize),
     /// Elements of at most so many bytes.
     ElementAtMost(usize),
     /// At least as many elements as ranks.
@@ -215,7 +226,7 @@ pub enum Need {
 }
 
 /// One algorithm for one operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Algorithm {
     pub operation: Operation,
     /// As its source calls it.
@@ -230,6 +241,9 @@ pub struct Algorithm {
     pub about: &'static str,
     /// Rounds, or messages.
     pub cost: &'static str,
+    /// What it takes among ranks that share memory, by the model of copies: where no map says anything, the cheapest serves
+    /// them.
+    pub time: Option<Time>,
 }
 
 /// One call, as far as the choice depends on it. All ranks of a communicator see the same.
@@ -259,6 +273,19 @@ pub struct Site {
     pub same_arithmetic: bool,
     /// Their adapters do atomic operations.
     pub atomics: bool,
+    /// What they have found out together, if they share memory.
+    pub near: Near,
+}
+
+/// What ranks that share memory have told each other, so that all of them choose alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Near {
+    /// All reach each other's own memory; `None`: not said yet.
+    pub direct: Option<bool>,
+    /// How far from each other rank 0 has found them to be.
+    pub distance: Distance,
+    /// The most of them that take turns on one processor; 0: not said yet.
+    pub each: u32,
 }
 
 impl Need {
@@ -273,13 +300,15 @@ impl Need {
                 is(site.together, "the ranks do not share memory")?;
                 hold(ranks <= most, &|| format!("{ranks} ranks: at most {most}"))
             }
+            Need::Two => hold(ranks == 2, &|| format!("{ranks} ranks: it takes 2")),
+            // Who has not heard asks, and does without if need be.
+            Need::Direct => {
+                is(site.near.direct != Some(false), "a rank may not read another's own memory")
+            }
             Need::AtMost(most) => hold(bytes <= most, &|| format!("{bytes} bytes: at most {most}")),
             Need::BlocksAtMost(most) => hold(bytes.saturating_mul(ranks) <= most, &|| {
                 format!("{ranks} blocks of {bytes} bytes: together at most {most}")
             }),
-            Need::MoreThan(least) => {
-                hold(bytes > least, &|| format!("{bytes} bytes: it takes more than {least}"))
-            }
             Need::ElementAtMost(most) => {
                 hold(element <= most, &|| format!("elements of {element} bytes: at most {most}"))
             }
@@ -310,6 +339,17 @@ impl Algorithm {
     /// Whether it may serve `case`, or why not.
     pub fn eligible(&self, case: &Case) -> Result<(), String> {
         self.needs.iter().try_for_each(|need| need.check(case))
+    }
+
+    /// Whether ranks wait for each other in it, beside messages, so that one that computes holds the others up.
+    pub fn meets(&self) -> bool {
+        self.carrier == Carrier::Memory && self.method != Method::Central
+    }
+
+    /// Nanoseconds that it should take, where the model of copies knows: among ranks that share memory.
+    pub fn predicted(&self, case: &Case, model: &CopyModel) -> Option<f64> {
+        let time = self.time.filter(|_| case.site.together)?;
+        Some(time(case, model)).filter(|time| time.is_finite())
     }
 
     /// With the parameter that it has if none is given.
@@ -434,6 +474,7 @@ mod tests {
             multicast: 0,
             same_arithmetic: true,
             atomics: true,
+            near: Near { direct: Some(false), ..Near::default() },
         };
         let case = Case { ranks: 6, bytes: 100, element: 4, commutes: false, equal: true, site };
         for (need, why) in [
@@ -441,7 +482,8 @@ mod tests {
             (Need::Together(64), "the ranks do not share memory"),
             (Need::AtMost(64), "100 bytes: at most 64"),
             (Need::BlocksAtMost(599), "6 blocks of 100 bytes: together at most 599"),
-            (Need::MoreThan(100), "100 bytes: it takes more than 100"),
+            (Need::Two, "6 ranks: it takes 2"),
+            (Need::Direct, "a rank may not read another's own memory"),
             (Need::PowerOfTwo, "6 ranks: no power of two"),
             (Need::Multicast, "this network has no multicast"),
             (Need::Nodes, "it takes several nodes, one of them with several ranks"),

@@ -194,6 +194,7 @@ mod tests {
             multicast: 0,
             same_arithmetic: true,
             atomics: true,
+            near: Default::default(),
         };
         Case { ranks, bytes, element: 4, commutes: true, equal: true, site }
     }

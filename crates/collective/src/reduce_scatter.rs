@@ -7,11 +7,15 @@ mod halving;
 mod pairwise;
 mod reduce_scatterv;
 mod ring;
-mod shared;
+pub(crate) mod shm_read;
+pub(crate) mod shm_staged;
+pub(crate) mod shm_swap;
 
 pub use circulant::circulant;
 pub use halving::recursive_halving;
 pub use pairwise::pairwise;
 pub use reduce_scatterv::reduce_scatterv;
 pub use ring::ring;
-pub use shared::shared;
+pub use shm_read::shm_read;
+pub use shm_staged::shm_staged;
+pub use shm_swap::shm_swap;

@@ -70,7 +70,7 @@ pub async fn bcast<F: Fabric>(
         Method::ScatterDoubling => bcast::scatter_doubling(link, root, data).await,
         Method::Circulant => bcast::circulant(link, root, data, parameter).await,
         Method::GatherMulticast => bcast::multicast(link, ground, root, data, parameter).await,
-        Method::Shared => bcast::shared(link, &ground.board, root, data).await,
+        Method::StagingRing => bcast::shm_ring(link, &ground.board, root, data).await,
         Method::TwoLevel => two_level::bcast(link, ground, root, data).await,
         _ => unlisted(choice),
     }
@@ -90,7 +90,7 @@ pub async fn gather<F: Fabric>(
         (Method::Flat, _) => gather::flat(link, root, mine, blocks).await,
         (Method::Binomial, Gatherv) => gather::binomial_unequal(link, root, mine, blocks).await,
         (Method::Binomial, _) => gather::binomial(link, root, mine, blocks).await,
-        (Method::Shared, _) => gather::shared(link, &ground.board, root, mine, blocks).await,
+        (Method::StagingRing, _) => gather::shm_ring(link, &ground.board, root, mine, blocks).await,
         (Method::Allgather, _) => gather::through_allgather(link, ground, root, mine, blocks).await,
         (Method::TwoLevel, _) => two_level::gather(link, ground, root, mine, blocks).await,
         _ => unlisted(choice),
@@ -111,7 +111,9 @@ pub async fn scatter<F: Fabric>(
         (Method::Flat, _) => scatter::flat(link, root, blocks, mine).await,
         (Method::Binomial, Scatterv) => scatter::binomial_unequal(link, root, blocks, mine).await,
         (Method::Binomial, _) => scatter::binomial(link, root, blocks, mine).await,
-        (Method::Shared, _) => scatter::shared(link, &ground.board, root, blocks, mine).await,
+        (Method::StagingRing, _) => {
+            scatter::shm_ring(link, &ground.board, root, blocks, mine).await
+        }
         (Method::TwoLevel, _) => two_level::scatter(link, ground, root, blocks, mine).await,
         _ => unlisted(choice),
     }
@@ -125,8 +127,14 @@ pub async fn allgather<F: Fabric>(
     mine: Sge,
     blocks: &[Sge],
 ) -> Result<(), Fault> {
-    if choice.algorithm.method == Method::Shared {
-        return allgather::shared(link, &ground.board, mine, blocks).await;
+    let board = &ground.board;
+    match (choice.algorithm.method, choice.algorithm.carrier) {
+        (Method::Swap, _) => return allgather::shm_swap(link, board, mine, blocks).await,
+        (Method::Staged, _) => return allgather::shm_staged(link, board, mine, blocks).await,
+        (Method::Read, Carrier::Memory) => {
+            return allgather::shm_read(link, board, mine, blocks).await;
+        }
+        _ => {}
     }
     if mine.ptr() != blocks[link.rank].ptr() {
         blocks[link.rank].copy_from(mine);
@@ -174,7 +182,13 @@ pub async fn alltoall<F: Fabric>(
     out: &[Sge],
     into: &[Sge],
 ) -> Result<(), Fault> {
+    let board = &ground.board;
     match choice.algorithm.method {
+        Method::Swap => alltoall::shm_swap(link, board, out, into).await,
+        Method::Staged => alltoall::shm_staged(link, board, out, into).await,
+        Method::Read if choice.algorithm.carrier == Carrier::Memory => {
+            alltoall::shm_read(link, board, out, into).await
+        }
         Method::Pairwise => alltoall::pairwise(link, out, into).await,
         Method::Linear => alltoall::linear(link, out, into, choice.parameter).await,
         Method::Bruck => alltoall::bruck(link, out, into, choice.parameter).await,
@@ -188,7 +202,6 @@ pub async fn alltoall<F: Fabric>(
             true => Ok(()),
             false => alltoall::pairwise(link, out, into).await,
         },
-        Method::Shared => alltoall::shared(link, &ground.board, out, into).await,
         Method::TwoLevel => two_level::alltoall(link, ground, out, into).await,
         _ => unlisted(choice),
     }
@@ -203,7 +216,7 @@ pub async fn reduce<F: Fabric>(
     (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    let parameter = choice.parameter;
+    let (parameter, board) = (choice.parameter, &ground.board);
     match choice.algorithm.method {
         Method::Binomial => reduce::binomial(link, root, data, result, op).await,
         Method::KNomial => reduce::k_nomial(link, root, data, result, op, parameter).await,
@@ -212,8 +225,12 @@ pub async fn reduce<F: Fabric>(
             reduce::chain(link, root, data, result, op, (element, segment)).await
         }
         Method::Rabenseifner => reduce::scatter_gather(link, root, data, result, op, element).await,
-        Method::Shared => {
-            reduce::shared(link, &ground.board, root, (data, result), element, op).await
+        Method::Flat => reduce::flat(link, root, data, result, op).await,
+        Method::Pair => reduce::shm_pair(link, board, root, (data, result), element, op).await,
+        Method::Slices => reduce::shm_slices(link, board, root, (data, result), element, op).await,
+        Method::Read => reduce::shm_read(link, board, root, (data, result), element, op).await,
+        Method::ReadWhole => {
+            reduce::shm_read_whole(link, board, root, (data, result), element, op).await
         }
         Method::TwoLevel => {
             two_level::reduce(link, ground, root, (data, result, element), op).await
@@ -230,7 +247,7 @@ pub async fn allreduce<F: Fabric>(
     (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    let parameter = choice.parameter;
+    let (parameter, board, both) = (choice.parameter, &ground.board, (data, result));
     match (choice.algorithm.method, choice.algorithm.carrier) {
         (Method::Central, _) => allreduce::central(link, &ground.board, data, result, op).await,
         (Method::PairwiseExchange, Carrier::Writes | Carrier::Immediates) => {
@@ -255,9 +272,12 @@ pub async fn allreduce<F: Fabric>(
         (Method::ReduceBroadcast, _) => {
             allreduce::reduce_broadcast(link, ground, (data, result, element), op).await
         }
-        (Method::Shared, _) => {
-            allreduce::shared(link, &ground.board, data, result, element, op).await
-        }
+        (Method::Last, _) => allreduce::shm_last(link, board, both, op).await,
+        (Method::Pair, _) => allreduce::shm_pair(link, board, both, element, op).await,
+        (Method::Slices, _) => allreduce::shm_slices(link, board, both, None, element, op).await,
+        (Method::Read, _) => allreduce::shm_read(link, board, both, None, element, op).await,
+        (Method::ReadStaged, _) => allreduce::shm_read_staged(link, board, both, element, op).await,
+        (Method::ReadWhole, _) => allreduce::shm_read_whole(link, board, both, element, op).await,
         (Method::TwoLevel, _) => {
             two_level::allreduce(link, ground, (data, result, element), op).await
         }
@@ -276,8 +296,16 @@ pub async fn reduce_scatter<F: Fabric>(
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
     let board = &ground.board;
-    if choice.algorithm.method == Method::Shared {
-        return reduce_scatter::shared(link, board, (data, lens), result, element, op).await;
+    let all = (data, lens);
+    match choice.algorithm.method {
+        Method::Swap => return reduce_scatter::shm_swap(link, board, all, result, op).await,
+        Method::Staged => {
+            return reduce_scatter::shm_staged(link, board, all, result, element, op).await;
+        }
+        Method::Read => {
+            return reduce_scatter::shm_read(link, board, all, result, element, op).await;
+        }
+        _ => {}
     }
     let data = Blocks::of(data, lens.iter().copied());
     match choice.algorithm.method {
@@ -301,12 +329,13 @@ pub async fn scan<F: Fabric>(
     (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
+    let (board, both) = (&ground.board, (data, result));
     match choice.algorithm.method {
         Method::Chain => scan::chain(link, data, result, op).await,
         Method::RecursiveDoubling => scan::recursive_doubling(link, data, result, op).await,
-        Method::Shared => {
-            scan::shared(link, &ground.board, (data, result), element, false, op).await
-        }
+        Method::Staged => scan::shm_staged(link, board, both, element, false, op).await,
+        Method::Slices => scan::shm_slices(link, board, both, element, false, op).await,
+        Method::Read => scan::shm_read(link, board, both, element, false, op).await,
         Method::TwoLevel => two_level::scan(link, ground, (data, result, element), op).await,
         _ => unlisted(choice),
     }
@@ -319,14 +348,15 @@ pub async fn exscan<F: Fabric>(
     (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
+    let (board, both) = (&ground.board, (data, result));
     match choice.algorithm.method {
         Method::Chain => scan::exclusive_chain(link, data, result, op).await,
         Method::RecursiveDoubling => {
             scan::exclusive_recursive_doubling(link, data, result, op).await
         }
-        Method::Shared => {
-            scan::shared(link, &ground.board, (data, result), element, true, op).await
-        }
+        Method::Staged => scan::shm_staged(link, board, both, element, true, op).await,
+        Method::Slices => scan::shm_slices(link, board, both, element, true, op).await,
+        Method::Read => scan::shm_read(link, board, both, element, true, op).await,
         Method::TwoLevel => two_level::exscan(link, ground, (data, result, element), op).await,
         _ => unlisted(choice),
     }

@@ -1,8 +1,10 @@
-//! Which algorithm a call uses: what was asked for by name, what a map says, what always serves.
+//! Which algorithm a call uses: what was asked for by name, what a map says, what the model of copies finds cheapest, what
+//! always serves.
 
 use crate::catalog::{Case, Choice, Operation, Site};
 use crate::map::Map;
 use std::rc::Rc;
+use weft_fabric::CopyModel;
 
 /// What holds for a communicator. All its ranks have the same.
 #[derive(Debug, Clone, Default)]
@@ -20,6 +22,8 @@ pub enum Reason {
     Asked,
     /// The map says so.
     Map,
+    /// Nobody says anything, and of ranks that share memory it is the cheapest by the model of copies.
+    Cheapest,
     /// Nobody says anything: the first of the catalogue that is eligible.
     Usual,
 }
@@ -69,8 +73,8 @@ impl Selection {
         self.forced[operation as usize]
     }
 
-    /// What serves `case`.
-    pub fn choose(&self, operation: Operation, case: &Case) -> Chosen {
+    /// What serves `case`; `model`: of the machine, where ranks share memory. All ranks have the same.
+    pub fn choose(&self, operation: Operation, case: &Case, model: &CopyModel) -> Chosen {
         let mut refused = None;
         if let Some(choice) = self.asked(operation) {
             match choice.algorithm.eligible(case) {
@@ -81,6 +85,9 @@ impl Selection {
         if let Some(choice) = self.map(case.site).and_then(|map| map.choose(operation, case)) {
             return Chosen { choice, reason: Reason::Map, refused };
         }
+        if let Some(choice) = cheapest(operation, case, model) {
+            return Chosen { choice, reason: Reason::Cheapest, refused };
+        }
         let choice = usual(operation, case);
         Chosen { choice, reason: Reason::Usual, refused }
     }
@@ -90,6 +97,13 @@ impl Selection {
 pub fn apart(operation: Operation, case: &Case) -> Choice {
     let site = Site { together: false, ..case.site };
     usual(operation, &Case { site, ..*case })
+}
+
+/// The one that should take least time among ranks that share memory, if the model knows one; of equals the first.
+fn cheapest(operation: Operation, case: &Case, model: &CopyModel) -> Option<Choice> {
+    let able = operation.algorithms().filter(|a| a.eligible(case).is_ok());
+    let timed = able.filter_map(|a| Some((a.predicted(case, model)?, a)));
+    timed.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, algorithm)| algorithm.usual())
 }
 
 /// The first of the catalogue that is eligible and marked as usual: what serves without a map.
@@ -110,6 +124,7 @@ mod tests {
             multicast: 0,
             same_arithmetic: true,
             atomics: true,
+            near: Default::default(),
         };
         Case { ranks: 4, bytes: 100, element: 4, commutes, equal: true, site }
     }
@@ -118,7 +133,7 @@ mod tests {
     fn what_is_asked_for_comes_first_and_is_refused_with_the_reason() {
         let mut selection = Selection::default();
         let name = |s: &Selection, commutes| {
-            let chosen = s.choose(Operation::Allreduce, &case(commutes));
+            let chosen = s.choose(Operation::Allreduce, &case(commutes), &CopyModel::GENERIC);
             (chosen.choice.to_string(), chosen.reason, chosen.refused.map(|(_, why)| why))
         };
         assert_eq!(name(&selection, true), ("MPI-PE".into(), Reason::Usual, None));
@@ -144,7 +159,7 @@ mod tests {
         let chosen = |together| {
             let mut case = case(true);
             case.site.together = together;
-            selection.choose(Operation::Allreduce, &case).choice.to_string()
+            selection.choose(Operation::Allreduce, &case, &CopyModel::GENERIC).choice.to_string()
         };
         assert_eq!((chosen(true), chosen(false)), ("RPE".into(), "MPI-GB".into()));
     }

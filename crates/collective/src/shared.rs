@@ -1,4 +1,4 @@
-//! Ranks that read each other's memory: where the algorithms named SHARED meet.
+//! Ranks that read each other's memory: where the algorithms named SHM meet.
 //!
 //! ```text
 //!   each rank:  two halves, a desk in each     small data: put down, met, read by whom they concern
@@ -39,13 +39,11 @@ use made::Made;
 pub use shown::Shown;
 
 use crate::board::Visit;
-use crate::distance::Distance;
-use crate::said::{self, no_memory};
+use crate::said::no_memory;
 use crate::{Board, Link};
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
-use weft_fabric::{Copies, copies};
-use weft_fabric::{Fabric, Fault, RemoteAddr, Sge, Work};
+use weft_fabric::{Copies, Distance, Fabric, Fault, RemoteAddr, Sge, Work, copies};
 use weft_intranode::{pipelined, staged};
 
 /// Bytes that a rank may put down for one meeting, at least.
@@ -93,11 +91,10 @@ pub fn segment(desk: usize, unit: usize) -> usize {
 const _: () =
     assert!(DESK / 3 * 2 - 4 * UNIT_MOST + 64 + DESK / 3 - 2 * UNIT_MOST + UNIT_MOST <= DESK);
 
-/// Where the word with the last meeting read is; the stamp follows, and in further lines rank 0's word of how far ranks are
-/// from each other, and the word with the number of slow copies; then the desks.
+/// Where the word with the last meeting read is; the stamp follows, and in a further line the word with the number of slow
+/// copies; then the desks.
 const READ: usize = 0;
-const DISTANCE: usize = 64;
-const SLOW: usize = 128;
+const SLOW: usize = 64;
 const DESKS: usize = 256;
 
 /// The desks of a communicator, or the place for them.
@@ -142,22 +139,10 @@ impl<F: Fabric> Drop for Hall<'_, F> {
 }
 
 impl<F: Fabric> Board<F> {
-    /// Whether all ranks can read each other's own memory, and that takes no longer than to put it down
-    /// ([`Copies::pages_are_dear`]). All find the same. The first question is asked of all ranks at once.
-    pub async fn direct(&self, link: &Link<F>) -> Result<bool, Fault> {
-        Ok(self.made(link).await?.direct)
-    }
-
-    /// Whether ranks take turns on processors, so that what all of them do together counts, not what the slowest does. All
-    /// find the same. The first question is asked of all ranks at once.
-    pub async fn shares_processors(&self, link: &Link<F>) -> Result<bool, Fault> {
-        Ok(self.made(link).await?.shares_processors)
-    }
-
     /// Bytes that a rank may put down for one meeting: [`DESK`] and more. All find the same. The first question is asked of
     /// all ranks at once.
     pub async fn desk(&self, link: &Link<F>) -> Result<usize, Fault> {
-        let Made { half, short, .. } = *self.made(link).await?;
+        let Made { half, short, .. } = *self.desks(link).await?;
         Ok(match link.size() {
             2 if short < pipelined::SHORT => half.min(DESK_ANEW),
             2 => DESK,
@@ -165,35 +150,15 @@ impl<F: Fabric> Board<F> {
         })
     }
 
-    /// Bytes that a rank may put down at once and no desk may be longer than. All find the same.
-    pub async fn half(&self, link: &Link<F>) -> Result<usize, Fault> {
-        Ok(self.made(link).await?.half)
+    /// The same where two ranks put down blocks of so many bytes each: long ones are out of the caches all the same, and go in
+    /// the shortest parts.
+    pub async fn desk_for(&self, link: &Link<F>, block: usize) -> Result<usize, Fault> {
+        let desk = self.desk(link).await?;
+        let long = link.size() == 2 && block > 2 * self.model(link).private;
+        Ok(if long { desk.min(DESK) } else { desk })
     }
 
-    /// Whether of two ranks neither takes the lines of what it has read for the other to write them again, but for short
-    /// ones: parts that are as long as several of those cost less then. All find the same.
-    pub async fn writes_anew(&self, link: &Link<F>) -> Result<bool, Fault> {
-        Ok(self.made(link).await?.short < pipelined::SHORT)
-    }
-
-    /// Whether ranks are far from each other, as [`crate::distance`] has it. All find the same, right before they enter the
-    /// board for the operation that depends on it.
-    pub fn is_far(&self, link: &Link<F>) -> bool {
-        let Some(made) = self.desks.made.get().filter(|_| self.is_in_turn()) else { return false };
-        let (next, Some(word)) = (self.next(), made.distance) else { return false };
-        let said = Distance::from_word(said::read(word, 0));
-        let new = if link.rank == 0 {
-            said.change(next, link.endpoint.fabric().copies().is_found_far())
-        } else {
-            None
-        };
-        if let Some(new) = new {
-            said::write(&[new.word()], word);
-        }
-        new.unwrap_or(said).is_far(next)
-    }
-
-    async fn made<'b>(&'b self, link: &'b Link<F>) -> Result<&'b Made<F>, Fault> {
+    async fn desks<'b>(&'b self, link: &'b Link<F>) -> Result<&'b Made<F>, Fault> {
         match self.desks.made.get() {
             Some(made) => Ok(made),
             None => Ok(self.hall(link, 0, 0).await?.desks),
@@ -210,7 +175,7 @@ impl<F: Fabric> Board<F> {
     ) -> Result<Hall<'b, F>, Fault> {
         // Said before anything is awaited: all ranks start their operations in one order.
         let first = !self.desks.begun.replace(true);
-        let far = link.size() == 2 && self.is_far(link);
+        let far = link.size() == 2 && self.distance(link) == Distance::Apart;
         let (turn, epoch) = self.enter_for(link, meetings + u64::from(first)).await?;
         let next = Cell::new(epoch);
         if first {

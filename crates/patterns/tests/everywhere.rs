@@ -95,6 +95,7 @@ fn ineligible(plan: &Plan, error: &Error) -> bool {
         multicast: 0,
         same_arithmetic: false,
         atomics: true,
+        near: Default::default(),
     };
     let (ranks, bytes) = (plan.ranks, plan.bytes);
     let case = Case { ranks, bytes, element: 1, commutes: true, equal: true, site };

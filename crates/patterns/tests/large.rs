@@ -81,6 +81,7 @@ const EVERYWHERE: Case = {
         multicast: 0,
         same_arithmetic: true,
         atomics: true,
+        near: Default::default(),
     };
     Case { ranks: 0, bytes: 0, element: 1, commutes: true, equal: true, site }
 };

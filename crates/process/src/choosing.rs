@@ -3,7 +3,7 @@
 use crate::Comm;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
-use weft_collective::catalog::{Method, Need};
+use weft_collective::catalog::{Near, Need};
 use weft_collective::{
     Case, Choice, Chosen, Operation, Reason, Selection, Site, all_do_atomics, apart, share_memory,
 };
@@ -14,7 +14,7 @@ use weft_fabric::Fabric;
 pub struct Choosing {
     selection: RefCell<Rc<Selection>>,
     site: OnceCell<Site>,
-    recent: [Cell<Option<(Asked, Choice)>>; Operation::ALL.len()],
+    recent: [Cell<Option<(Asked, Near, Choice)>>; Operation::ALL.len()],
 }
 
 /// What a choice depends on beside the communicator.
@@ -50,7 +50,7 @@ impl<F: Fabric> Comm<F> {
         self.choosing.recent.iter().for_each(|last| last.set(None));
     }
 
-    /// Where its ranks are.
+    /// Where its ranks are; what they tell each other later is not in it.
     pub fn site(&self) -> Site {
         *self.choosing.site.get_or_init(|| {
             let fabric = self.engine.endpoint().fabric();
@@ -66,30 +66,40 @@ impl<F: Fabric> Comm<F> {
                 multicast: if self.ground.may_multicast() { multicast } else { 0 },
                 same_arithmetic: fabric.same_arithmetic(),
                 atomics: all_do_atomics(fabric, members),
+                near: Near::default(),
             }
         })
     }
 
+    /// What its ranks know of each other right before the next operation, all of them the same.
+    fn near(&self) -> Near {
+        self.ground.board.near(self.rank())
+    }
+
     /// What serves a call, and why.
     pub fn chosen(&self, operation: Operation, case: &Case) -> Chosen {
-        self.choosing.selection.borrow().choose(operation, case)
+        let model = self.engine.endpoint().fabric().copies().model();
+        self.choosing.selection.borrow().choose(operation, case, model)
     }
 
     pub(crate) fn choose(&self, operation: Operation, asked: Asked) -> Choice {
         let recent = &self.choosing.recent[operation as usize];
-        if let Some((_, choice)) = recent.get().filter(|(last, _)| *last == asked) {
+        let near = self.near();
+        if let Some((_, _, choice)) = recent.get().filter(|last| (last.0, last.1) == (asked, near))
+        {
             return choice;
         }
         let Asked { bytes, element, commutes, equal } = asked;
-        let case = Case { ranks: self.size(), bytes, element, commutes, equal, site: self.site() };
+        let site = Site { near, ..self.site() };
+        let case = Case { ranks: self.size(), bytes, element, commutes, equal, site };
         let Chosen { mut choice, reason, .. } = self.chosen(operation, &case);
         // Ranks wait for each other in it, and one that computes would hold the others up: what runs in
         // the background sends messages, which are kept for it.
-        let meets = choice.algorithm.method == Method::Shared && reason != Reason::Asked;
+        let meets = choice.algorithm.meets() && reason != Reason::Asked;
         if meets && !self.is_foreground() {
             choice = apart(operation, &case);
         }
-        recent.set(Some((asked, choice)));
+        recent.set(Some((asked, near, choice)));
         if choice.algorithm.needs.contains(&Need::Multicast) {
             // A root that computes repairs what is lost.
             self.engine.want_helper();

@@ -50,9 +50,10 @@ fn need(need: Need) -> String {
     match need {
         Need::Commutes => "an operator that commutes".to_owned(),
         Need::Together(most) => format!("ranks that share memory, at most {most}"),
+        Need::Two => "2 ranks".to_owned(),
+        Need::Direct => "ranks that may read each other's own memory".to_owned(),
         Need::AtMost(most) => format!("at most {most} bytes"),
         Need::BlocksAtMost(most) => format!("blocks of at most {most} bytes together"),
-        Need::MoreThan(least) => format!("more than {least} bytes"),
         Need::ElementAtMost(most) => format!("elements of at most {most} bytes"),
         Need::ElementEach => "an element for each rank".to_owned(),
         Need::EqualBlocks => "blocks of one length".to_owned(),

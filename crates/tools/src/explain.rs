@@ -9,6 +9,7 @@ use clap::{Parser, ValueEnum};
 use predict::{Prediction, predict};
 use std::rc::Rc;
 use weft_collective::{Case, Choice, Map, Operation, Reason, Selection, Site, maps};
+use weft_fabric::CopyModel;
 use weft_fabric_sim::Machine;
 
 /// What `weft explain` was asked for.
@@ -113,7 +114,8 @@ fn collective(args: &Args, operation: Operation) -> Result<String, Failure> {
     }
     let commutes = args.op == Op::Commutative;
     let case = Case { commutes, ..grid::case(operation, ranks, bytes, site) };
-    let chosen = selection.choose(operation, &case);
+    let model = CopyModel::GENERIC;
+    let chosen = selection.choose(operation, &case, &model);
     let mut text = format!("{operation} on {ranks} ranks");
     if operation.measure().starts_with("nothing") {
         text += "\n";
@@ -124,15 +126,26 @@ fn collective(args: &Args, operation: Operation) -> Result<String, Failure> {
     if let Some((choice, why)) = &chosen.refused {
         text += &format!("  refused    {choice}, which was asked for: {why}\n");
     }
-    let cost = predict(&map, operation, (ranks, bytes), chosen.choice);
+    let cost = predicted(&map, &case, &model, chosen.choice);
     let about = chosen.choice.algorithm;
     text += &format!("  algorithm  {}: {}\n", named(chosen.choice), about.about);
     text += &format!("  steps      {}\n", about.cost);
     text += &format!("  predicted  {}\n", cost.describe());
     let by = asked.map_or(String::new(), |(by, text)| format!("{by} {text}"));
     text += &format!("  because    {}\n", because(chosen.reason, &map, &case, operation, &by));
-    text += &others(&map, operation, &case, chosen.choice);
+    text += &others(&map, &case, &model, chosen.choice);
     Ok(text)
+}
+
+/// By the map's times, else by the model of copies, if that knows.
+fn predicted(map: &Map, case: &Case, model: &CopyModel, choice: Choice) -> Prediction {
+    match predict(map, choice.algorithm.operation, (case.ranks, case.bytes), choice) {
+        Prediction::Unknown => match choice.algorithm.predicted(case, model) {
+            Some(ns) => Prediction::Modelled(ns / 1e3),
+            None => Prediction::Unknown,
+        },
+        known => known,
+    }
 }
 
 /// With the parameter even where it is the usual one.
@@ -197,6 +210,9 @@ fn because(reason: Reason, map: &Map, case: &Case, operation: Operation, by: &st
             }
             text
         }
+        Reason::Cheapest => {
+            "the map has no line for it: the cheapest by the model of copies".to_owned()
+        }
         Reason::Usual => match map.find(operation, case.ranks, case.bytes) {
             Some(_) => "nothing that the map names can serve this call: the usual one".to_owned(),
             None => format!("the map has no line for {} ranks: the usual one", case.ranks),
@@ -206,8 +222,8 @@ fn because(reason: Reason, map: &Map, case: &Case, operation: Operation, by: &st
 
 /// All other algorithms: first those with a time, the best first, then those without, then those that
 /// are not eligible.
-fn others(map: &Map, operation: Operation, case: &Case, chosen: Choice) -> String {
-    let (ranks, bytes) = (case.ranks, case.bytes);
+fn others(map: &Map, case: &Case, model: &CopyModel, chosen: Choice) -> String {
+    let (ranks, bytes, operation) = (case.ranks, case.bytes, chosen.algorithm.operation);
     let mut able: Vec<(String, Prediction)> = Vec::new();
     let mut unable = String::new();
     for algorithm in operation.algorithms() {
@@ -219,7 +235,7 @@ fn others(map: &Map, operation: Operation, case: &Case, chosen: Choice) -> Strin
             continue;
         }
         let choice = predict::parameter(map, operation, (ranks, bytes), algorithm);
-        able.push((choice.to_string(), predict(map, operation, (ranks, bytes), choice)));
+        able.push((choice.to_string(), predicted(map, case, model, choice)));
     }
     able.sort_by(|a, b| a.1.order().total_cmp(&b.1.order()));
     let mut text = String::from("others\n");

@@ -10,9 +10,18 @@
 //! waits once. The order is the same whoever is last, so the bits are the same from run to run.
 //! Chosen on one machine for at most [`crate::SLOT`] bytes, up to [`crate::CENTRAL_MOST`] ranks.
 
+use crate::catalog::Case;
+use crate::costs::Costs;
 use crate::pieces::overlap;
 use crate::{Accumulator, Board, Link, Reduce, SLOT};
-use weft_fabric::{Fabric, Fault, Sge, Work};
+use weft_fabric::{CopyModel, Fabric, Fault, Sge, Work};
+
+pub fn time(case: &Case, model: &CopyModel) -> f64 {
+    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    // Of two ranks the data come with the flag; of more, each is a line for the last to come.
+    let lines = if case.ranks > 2 { costs.others() + 1.0 } else { 0.0 };
+    costs.meeting() + lines * costs.line() + costs.others() * costs.reduce(len)
+}
 
 /// `result` = what one of two ranks has and what the other said, combined in the order of ranks. `result`
 /// may be `own`.

@@ -9,8 +9,14 @@
 //! woken once, however many there are: with more ranks than processors, that is what counts.
 //! Chosen on one machine, up to [`crate::CENTRAL_MOST`] ranks.
 
+use crate::catalog::Case;
+use crate::costs::Costs;
 use crate::{Board, Link};
-use weft_fabric::{Fabric, Fault};
+use weft_fabric::{CopyModel, Fabric, Fault};
+
+pub fn time(case: &Case, model: &CopyModel) -> f64 {
+    Costs::of(case, model).meeting()
+}
 
 pub async fn central<F: Fabric>(link: &Link<F>, board: &Board<F>) -> Result<(), Fault> {
     if link.size() == 1 {

@@ -8,8 +8,16 @@
 //! ```
 //! Cost: ceil(log2 N) rounds of the whole length. Chosen for small data.
 
+use crate::catalog::Case;
+use crate::costs::Costs;
 use crate::{Link, rank};
-use weft_fabric::{Fabric, Fault, Sge};
+use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+
+/// Among ranks of one machine.
+pub fn time(case: &Case, model: &CopyModel) -> f64 {
+    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    costs.rounds() * costs.message(len)
+}
 
 /// `data` of `root` is copied to `data` of everybody; same length everywhere.
 pub async fn binomial<F: Fabric>(link: &Link<F>, root: usize, data: Sge) -> Result<(), Fault> {

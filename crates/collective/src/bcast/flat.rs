@@ -7,8 +7,16 @@
 //! data, where what counts is that nobody waits for a second hop.
 
 use crate::Link;
+use crate::catalog::Case;
+use crate::costs::Costs;
 use crate::link::Requests;
-use weft_fabric::{Fabric, Fault, Sge};
+use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+
+/// Among ranks of one machine.
+pub fn time(case: &Case, model: &CopyModel) -> f64 {
+    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    costs.others() * costs.message(len)
+}
 
 /// `data` of `root` is copied to `data` of everybody; same length everywhere.
 pub async fn flat<F: Fabric>(link: &Link<F>, root: usize, data: Sge) -> Result<(), Fault> {

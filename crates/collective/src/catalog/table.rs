@@ -1,11 +1,17 @@
 //! The list itself. Within an operation those that were published together stand together.
 
 use super::{Algorithm, Carrier, Method, Need, Only, Operation, Parameter};
-use crate::{CENTRAL_MOST, SLOT, shared::UNIT_MOST, slots};
+use crate::board::SAID;
+use crate::costs::Time;
+use crate::shared::{DESK, UNIT_MOST};
+use crate::{
+    CENTRAL_MOST, SLOT, allgather, allreduce, alltoall, barrier, bcast, gather, reduce,
+    reduce_scatter, scan, scatter, slots,
+};
 use Carrier::{Atomics, Immediates, Memory, Messages, Reads, Streams, Writes};
 use Need::{
-    AtMost, BlocksAtMost, Commutes, ElementAtMost, EqualBlocks, Even, MoreThan, Nodes, PowerOfTwo,
-    SameArithmetic, Together,
+    AtMost, BlocksAtMost, Commutes, Direct, ElementAtMost, EqualBlocks, Even, Nodes, PowerOfTwo,
+    SameArithmetic, Two,
 };
 use Operation::*;
 
@@ -27,6 +33,7 @@ const fn entry(
         usual: false,
         about,
         cost,
+        time: None,
     }
 }
 
@@ -62,17 +69,60 @@ const FAN_IN: Parameter =
 /// Largest payload of what is written into slots.
 const WRITTEN: usize = slots::MOST;
 
-/// Bytes of a scan up to which nobody waits for ranks above, and those below run ahead.
-const CHAIN_MOST: usize = 2 << 10;
+/// Of ranks that share memory: chosen there by what it should take.
+const fn shm(time: Time, entry: Algorithm) -> Algorithm {
+    Algorithm { time: Some(time), ..entry }
+}
+
+/// What all of those need that meet on a board; and that cut payloads between elements.
+const TOGETHER: Need = Need::Together(CENTRAL_MOST);
+const ELEMENT: Need = ElementAtMost(UNIT_MOST);
+
+const fn scan_staged(operation: Operation) -> Algorithm {
+    let about = "put down; each rank combines those up to its own";
+    let all = entry(
+        operation,
+        "SHM-STAGED",
+        (Method::Staged, Memory),
+        &[TOGETHER, ELEMENT],
+        about,
+        "1 meeting a part",
+    );
+    shm(scan::shm_staged::time, all)
+}
+
+const fn scan_slices(operation: Operation) -> Algorithm {
+    const NEEDS: &[Need] = &[TOGETHER, ElementAtMost(UNIT_MOST / 2)];
+    let about = "put down; each rank computes all prefixes of a slice";
+    let all = entry(
+        operation,
+        "SHM-SLICES",
+        (Method::Slices, Memory),
+        NEEDS,
+        about,
+        "1 meeting a segment, and 1",
+    );
+    shm(scan::shm_slices::time, all)
+}
+
+const fn scan_read(operation: Operation) -> Algorithm {
+    const NEEDS: &[Need] = &[TOGETHER, Direct, ElementAtMost(UNIT_MOST / 2)];
+    let about = "each rank computes all prefixes of a slice of the others' own memory";
+    shm(
+        scan::shm_read::time,
+        entry(operation, "SHM-READ", (Method::Read, Memory), NEEDS, about, "3 meetings"),
+    )
+}
 
 /// An algorithm of messages twice: over MPI's, as the baseline `MPI-X`, and over streams, as `X`.
 macro_rules! messages {
     ($operation:ident $name:literal $method:ident $([$parameter:expr])? {$($need:expr),*} $usual:literal
-        $about:literal, $cost:literal) => {
+        $about:literal, $cost:literal $(, $time:path)?) => {
         &[
             Algorithm {
                 name: concat!("MPI-", $name),
                 usual: $usual,
+                $(time: Some($time),)?
                 $(parameter: Some($parameter),)?
                 ..entry($operation, "", (Method::$method, Messages), &[$($need),*],
                     concat!($about, ", over messages"), $cost)
@@ -116,32 +166,56 @@ const fn joined<const N: usize>() -> [Algorithm; N] {
 #[rustfmt::skip]
 const TABLE: &[&[Algorithm]] = &[
     // Of ranks that share memory: these come first where they are eligible.
-    &[usual(entry(Barrier, "CENTRAL", (Method::Central, Memory), &[Together(CENTRAL_MOST)],
-        "a counter at rank 0; the last to come lets the others go", "1 wake-up a rank")),
-     usual(entry(Allreduce, "CENTRAL", (Method::Central, Memory), &[Together(CENTRAL_MOST), AtMost(SLOT)],
-        "slots at rank 0; the last to come combines them", "1 wake-up a rank"))],
-    &[usual(entry(Allreduce, "SHARED", (Method::Shared, Memory), &[Together(CENTRAL_MOST), ElementAtMost(UNIT_MOST)],
-        "each rank combines a slice (Rabenseifner 2004, by reads)", "1 meeting a segment, and 1")),
-     usual(entry(Reduce, "SHARED", (Method::Shared, Memory), &[Together(CENTRAL_MOST), ElementAtMost(UNIT_MOST)],
-        "straight to the root, or each rank combines a slice", "N - 1 messages; 1 meeting a segment"))],
-    &[entry(Bcast, "SHARED", (Method::Shared, Memory), &[Together(CENTRAL_MOST)],
-        "straight from the root, which puts long data down once", "N - 1 messages; N - 1 flags a part"),
-     usual(entry(Allgather, "SHARED", (Method::Shared, Memory), &[Together(CENTRAL_MOST)],
-        "blocks are put down and read", "1 meeting a part"))],
-    &[entry(Gather, "SHARED", (Method::Shared, Memory), &[Together(CENTRAL_MOST), EqualBlocks],
-        "blocks are put down, and the root reads them", "N - 1 flags at the root"),
-     entry(Scatter, "SHARED", (Method::Shared, Memory), &[Together(CENTRAL_MOST), EqualBlocks],
-        "the root puts blocks down, and each rank reads its own", "N - 1 flags by the root")],
-    &[usual(entry(Alltoall, "SHARED", (Method::Shared, Memory), &[Together(CENTRAL_MOST)],
+    &[usual(shm(barrier::central::time, entry(Barrier, "CENTRAL", (Method::Central, Memory), &[TOGETHER],
+        "a counter at rank 0; the last to come lets the others go", "1 wake-up a rank"))),
+     usual(shm(allreduce::central::time, entry(Allreduce, "CENTRAL", (Method::Central, Memory), &[TOGETHER, AtMost(SLOT)],
+        "slots at rank 0; the last to come combines them", "1 wake-up a rank")))],
+    &[shm(allreduce::shm_last::time, entry(Allreduce, "SHM-LAST", (Method::Last, Memory), &[TOGETHER, AtMost(DESK)],
+        "put down; the last to come combines all", "1 meeting, N - 1 payloads by one")),
+     shm(allreduce::shm_pair::time, entry(Allreduce, "SHM-PAIR", (Method::Pair, Memory), &[TOGETHER, Two, ELEMENT],
+        "put down part by part; both combine everything", "1 meeting a part"))],
+    &[shm(allreduce::shm_slices::time, entry(Allreduce, "SHM-SLICES", (Method::Slices, Memory), &[TOGETHER, ELEMENT],
+        "put down; each rank combines a slice (Rabenseifner 2004, by reads)", "1 meeting a segment, and 1")),
+     shm(allreduce::shm_read::time, entry(Allreduce, "SHM-READ", (Method::Read, Memory), &[TOGETHER, Direct, ELEMENT],
+        "each rank combines a slice of the others' own memory (Rabenseifner 2004, Hashmi 2018)", "4 meetings"))],
+    &[shm(allreduce::shm_read_staged::time, entry(Allreduce, "SHM-READ-STAGED", (Method::ReadStaged, Memory), &[TOGETHER, Direct, ELEMENT],
+        "each rank combines a slice of the others' own memory, and puts the sum down", "1 meeting a part, and 1")),
+     shm(allreduce::shm_read_whole::time, entry(Allreduce, "SHM-READ-WHOLE", (Method::ReadWhole, Memory), &[TOGETHER, Direct, ELEMENT],
+        "each rank combines all of the others' own memory", "2 meetings"))],
+    &[shm(reduce::shm_pair::time, entry(Reduce, "SHM-PAIR", (Method::Pair, Memory), &[TOGETHER, Two, ELEMENT],
+        "one puts down, and the other combines at once", "1 meeting a part")),
+     shm(reduce::shm_slices::time, entry(Reduce, "SHM-SLICES", (Method::Slices, Memory), &[TOGETHER, ELEMENT],
+        "put down; each rank combines a slice, and the root reads it", "1 meeting a segment, and 1"))],
+    &[shm(reduce::shm_read::time, entry(Reduce, "SHM-READ", (Method::Read, Memory), &[TOGETHER, Direct, ELEMENT],
+        "each rank combines a slice of the others' own memory, and writes it to the root", "3 meetings")),
+     shm(reduce::shm_read_whole::time, entry(Reduce, "SHM-READ-WHOLE", (Method::ReadWhole, Memory), &[TOGETHER, Direct, ELEMENT],
+        "the root combines all of the others' own memory", "2 meetings"))],
+    &[shm(bcast::shm_ring::time, entry(Bcast, "SHM-RING", (Method::StagingRing, Memory), &[TOGETHER],
+        "the root fills a staging ring once, from which all read", "2 (N - 1) flags a part")),
+     shm(gather::shm_ring::time, entry(Gather, "SHM-RING", (Method::StagingRing, Memory), &[TOGETHER, EqualBlocks],
+        "staging rings, from which the root reads", "2 (N - 1) flags a part"))],
+    &[shm(scatter::shm_ring::time, entry(Scatter, "SHM-RING", (Method::StagingRing, Memory), &[TOGETHER, EqualBlocks],
+        "the root fills a staging ring, from which each reads its own", "2 (N - 1) flags a part")),
+     shm(allgather::shm_swap::time, entry(Allgather, "SHM-SWAP", (Method::Swap, Memory), &[TOGETHER, Two, EqualBlocks, AtMost(SAID)],
+        "each of two writes to the other, with the news of it", "1 flag"))],
+    &[shm(allgather::shm_staged::time, entry(Allgather, "SHM-STAGED", (Method::Staged, Memory), &[TOGETHER],
         "blocks are put down and read", "1 meeting a part")),
-     usual(entry(ReduceScatter, "SHARED", (Method::Shared, Memory), &[Together(CENTRAL_MOST), ElementAtMost(UNIT_MOST)],
-        "each rank combines its block of what was put down", "1 meeting a part"))],
-    &[usual(entry(Scan, "SHARED", (Method::Shared, Memory),
-        &[Together(CENTRAL_MOST), ElementAtMost(UNIT_MOST / 2), MoreThan(CHAIN_MOST)],
-        "each rank computes all prefixes of a slice", "1 meeting a segment, and 1")),
-     usual(entry(Exscan, "SHARED", (Method::Shared, Memory),
-        &[Together(CENTRAL_MOST), ElementAtMost(UNIT_MOST / 2), MoreThan(CHAIN_MOST)],
-        "each rank computes all prefixes of a slice", "1 meeting a segment, and 1"))],
+     shm(allgather::shm_read::time, entry(Allgather, "SHM-READ", (Method::Read, Memory), &[TOGETHER, Direct],
+        "blocks are read from the others' own memory", "2 meetings"))],
+    &[shm(alltoall::shm_swap::time, entry(Alltoall, "SHM-SWAP", (Method::Swap, Memory), &[TOGETHER, Two, AtMost(SAID)],
+        "each of two writes to the other, with the news of it", "1 flag")),
+     shm(alltoall::shm_staged::time, entry(Alltoall, "SHM-STAGED", (Method::Staged, Memory), &[TOGETHER],
+        "blocks are put down and read", "1 meeting a part"))],
+    &[shm(alltoall::shm_read::time, entry(Alltoall, "SHM-READ", (Method::Read, Memory), &[TOGETHER, Direct],
+        "blocks are read from the others' own memory", "2 meetings")),
+     shm(reduce_scatter::shm_swap::time, entry(ReduceScatter, "SHM-SWAP", (Method::Swap, Memory), &[TOGETHER, Two, EqualBlocks, AtMost(2 * SAID)],
+        "each of two writes to the other, with the news of it", "1 flag"))],
+    &[shm(reduce_scatter::shm_staged::time, entry(ReduceScatter, "SHM-STAGED", (Method::Staged, Memory), &[TOGETHER, ELEMENT],
+        "put down; each rank combines its block", "1 meeting a part")),
+     shm(reduce_scatter::shm_read::time, entry(ReduceScatter, "SHM-READ", (Method::Read, Memory), &[TOGETHER, Direct, ELEMENT],
+        "each rank combines its block of the others' own memory", "2 meetings"))],
+    &[scan_staged(Scan), scan_slices(Scan)], &[scan_read(Scan)],
+    &[scan_staged(Exscan), scan_slices(Exscan)], &[scan_read(Exscan)],
 
     // Of ranks on several nodes.
     &[two_level(Barrier, &[Nodes]), two_level(Bcast, &[Nodes])],
@@ -182,8 +256,8 @@ const TABLE: &[&[Algorithm]] = &[
         "ceil(log_k N) rounds of k - 1 messages"),
 
     // Broadcasts.
-    messages!(Bcast "FLAT" Flat {} false "the root to everybody", "N - 1 messages at the root"),
-    messages!(Bcast "BINOMIAL" Binomial {} true "a binomial tree", "ceil(log2 N) rounds"),
+    messages!(Bcast "FLAT" Flat {} false "the root to everybody", "N - 1 messages at the root", bcast::flat::time),
+    messages!(Bcast "BINOMIAL" Binomial {} true "a binomial tree", "ceil(log2 N) rounds", bcast::binomial::time),
     messages!(Bcast "K-NOMIAL" KNomial [RADIX] {} false "a k-nomial tree",
         "ceil(log_k N) rounds of k - 1 messages"),
     messages!(Bcast "BINARY" Binary [SEGMENT] {} false "a binary tree, in segments (CollGM 3.4)",
@@ -202,8 +276,8 @@ const TABLE: &[&[Algorithm]] = &[
     &[with(number("bytes of one multicast", 16 << 10, 64, 1 << 24),
         entry(Bcast, "MULTICAST", (Method::GatherMulticast, Writes), &[Need::Multicast],
         "reliable multicast (Kini 6.1)", "n bytes, once")),
-     usual(entry(Gather, "MPI-FLAT", (Method::Flat, Messages), &[],
-        "everybody straight to the root, over messages", "N - 1 messages at the root"))],
+     usual(shm(gather::flat::time, entry(Gather, "MPI-FLAT", (Method::Flat, Messages), &[],
+        "everybody straight to the root, over messages", "N - 1 messages at the root")))],
 
     // Gathers and scatters.
     &[entry(Gather, "FLAT", (Method::Flat, Streams), &[],
@@ -217,8 +291,8 @@ const TABLE: &[&[Algorithm]] = &[
     messages!(Gatherv "FLAT" Flat {} true "everybody straight to the root", "N - 1 messages at the root"),
     messages!(Gatherv "BINOMIAL" Binomial {} false "a binomial tree, lengths first",
         "2 ceil(log2 N) rounds"),
-    &[usual(entry(Scatter, "MPI-FLAT", (Method::Flat, Messages), &[],
-        "the root straight to everybody, over messages", "N - 1 messages at the root")),
+    &[usual(shm(scatter::flat::time, entry(Scatter, "MPI-FLAT", (Method::Flat, Messages), &[],
+        "the root straight to everybody, over messages", "N - 1 messages at the root"))),
      entry(Allgather, "MULTICAST", (Method::GatherMulticast, Writes), &[Need::Multicast, AtMost(WRITTEN)],
         "everybody multicasts its block (Kini 6.1)", "n bytes a rank out, N n in")],
     messages!(Scatter "BINOMIAL" Binomial {EqualBlocks} false "a binomial tree (CollGM 3.4)",
@@ -264,7 +338,9 @@ const TABLE: &[&[Algorithm]] = &[
     messages!(Alltoallv "PAIRWISE" Pairwise {} true "one partner a round", "N - 1 rounds"),
 
     // Reductions.
-    messages!(Reduce "BINOMIAL" Binomial {} true "a binomial tree", "ceil(log2 N) rounds"),
+    messages!(Reduce "BINOMIAL" Binomial {} true "a binomial tree", "ceil(log2 N) rounds", reduce::binomial::time),
+    messages!(Reduce "FLAT" Flat {} false "everybody straight to the root", "N - 1 messages and combinations at the root",
+        reduce::flat::time),
     messages!(Reduce "K-NOMIAL" KNomial [RADIX] {} false "a k-nomial tree",
         "ceil(log_k N) rounds of k - 1 messages"),
     messages!(Reduce "PIPELINE" Chain [SEGMENT] {} false "segments from rank to rank", "N - 2 + S segments"),
@@ -302,9 +378,9 @@ const TABLE: &[&[Algorithm]] = &[
         "log2 N, else floor(log2 N) + 2 rounds, n bytes"),
     messages!(ReduceScatter "CIRCULANT" Circulant {Commutes} false
         "halving runs of blocks on circulant graphs (Traff 2024)", "ceil(log2 N) rounds, n bytes"),
-    messages!(Scan "CHAIN" Chain {} true "from rank to rank", "N - 1 rounds"),
+    messages!(Scan "CHAIN" Chain {} true "from rank to rank", "N - 1 rounds", scan::chain::time),
     messages!(Scan "RECURSIVE-DOUBLING" RecursiveDoubling {} false "doubling distances", "ceil(log2 N) rounds"),
-    messages!(Exscan "CHAIN" Chain {} true "from rank to rank", "N - 1 rounds"),
+    messages!(Exscan "CHAIN" Chain {} true "from rank to rank", "N - 1 rounds", scan::chain::time),
     messages!(Exscan "RECURSIVE-DOUBLING" RecursiveDoubling {} false "doubling distances",
         "ceil(log2 N) rounds"),
 ];

@@ -6,9 +6,17 @@
 //! Cost: N - 1 messages into the root, each block moved once: on one node, if it is long, by its sender, beside the others.
 //! Chosen for blocks of 1 KiB and more.
 
+use crate::catalog::Case;
+use crate::costs::Costs;
 use crate::link::Requests;
 use crate::{Link, work};
-use weft_fabric::{Fabric, Fault, Sge};
+use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+
+/// Among ranks of one machine.
+pub fn time(case: &Case, model: &CopyModel) -> f64 {
+    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    costs.work(costs.put(len)) + costs.others() * costs.one_of_many(len, costs.take(len))
+}
 
 /// `mine` of every rank goes to `blocks[rank]` of the root (empty elsewhere). Blocks may differ in
 /// length. The root's own block is copied unless both name the same memory.

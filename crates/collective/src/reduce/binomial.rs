@@ -8,8 +8,16 @@
 //! depend on the root, to which rank 0 hands it.
 //! Cost: ceil(log2 N) rounds of the whole length, one more for another root.
 
+use crate::catalog::Case;
+use crate::costs::Costs;
 use crate::{Accumulator, Link, Reduce, rank};
-use weft_fabric::{Fabric, Fault, Sge};
+use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+
+/// Among ranks of one machine.
+pub fn time(case: &Case, model: &CopyModel) -> f64 {
+    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    costs.rounds() * (costs.message(len) + costs.reduce(len))
+}
 
 /// Combines `data` of all ranks into `result` of `root` (ignored elsewhere).
 pub async fn binomial<F: Fabric>(

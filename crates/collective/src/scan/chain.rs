@@ -5,9 +5,21 @@
 //! ```
 //! Cost: N - 1 rounds of the whole length. The plain form: no rank combines twice.
 
+use crate::catalog::Case;
+use crate::costs::Costs;
 use crate::pieces::overlap;
 use crate::{Link, Reduce};
-use weft_fabric::{Fabric, Fault, Sge, Staging, Work};
+use weft_fabric::{CopyModel, Fabric, Fault, Sge, Staging, Work};
+
+/// Among ranks of one machine: ranks below run ahead as far as messages are kept for those above, so that of many operations
+/// each costs a rank its own part alone; longer messages make it wait for the next one.
+pub fn time(case: &Case, model: &CopyModel) -> f64 {
+    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let own = costs.message(len) + costs.put(len) + costs.reduce(len);
+    let behind =
+        if costs.is_eager(len) || case.site.near.each > 1 { 0.0 } else { costs.others() - 1.0 };
+    costs.work(own) + behind / 2.0 * (costs.message(len) + costs.reduce(len))
+}
 
 /// `result` of rank r = `data` of ranks 0 to r, combined in order.
 pub async fn chain<F: Fabric>(

@@ -7,8 +7,16 @@
 //! more than is sent at once. Chosen for blocks of 1 KiB
 //! and more.
 
+use crate::catalog::Case;
+use crate::costs::Costs;
 use crate::{Link, work};
-use weft_fabric::{Fabric, Fault, Sge};
+use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+
+/// Among ranks of one machine.
+pub fn time(case: &Case, model: &CopyModel) -> f64 {
+    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    costs.others() * costs.one_of_many(len, costs.put(len)) + costs.work(costs.take(len))
+}
 
 /// `blocks[rank]` of the root (empty elsewhere) goes to `mine` of every rank.
 pub async fn flat<F: Fabric>(

@@ -1,12 +1,12 @@
 //! The memory of [`super`]'s desks: made by all ranks at once, and given back when all have read it.
 
-use super::{DESK, DESKS, DISTANCE, MOST, MOST_OF_ALL, READ, STEP};
+use super::{DESK, DESKS, MOST, MOST_OF_ALL, READ, STEP};
 use crate::Link;
 use crate::SLOT;
 use crate::board::Visit;
 use crate::said::{self, Said};
 use std::cell::Cell;
-use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge};
+use weft_fabric::{Fabric, Fault, Region, RemoteAddr};
 
 /// The desks of a communicator, and what its ranks know of each other's.
 pub(super) struct Made<F: Fabric> {
@@ -16,10 +16,6 @@ pub(super) struct Made<F: Fabric> {
     pub(super) all: Vec<RemoteAddr>,
     /// Bytes of half a rank's memory; meetings have halves in turn.
     pub(super) half: usize,
-    pub(super) direct: bool,
-    /// Rank 0's word of the distance, where it is seen here.
-    pub(super) distance: Option<Sge>,
-    pub(super) shares_processors: bool,
     /// Bytes up to which the reader of two ranks takes the lines.
     pub(super) short: usize,
     /// The last meeting of which this rank has read the desks.
@@ -87,37 +83,28 @@ impl<F: Fabric> Made<F> {
         // Who has none says so by a length of 0.
         let half = if mine.is_some() { half } else { 0 };
         let here = mine.map_or(RemoteAddr::default(), |mine| mine.remote);
-        let reaches = |&peer: &u32| fabric.capabilities(peer as usize).direct;
-        let direct =
-            link.members.iter().all(reaches) && !(near && fabric.copies().pages_are_dear());
-        let ranks_each = link.endpoint.ranks_each().into();
-        let facts =
-            [u64::from(direct), half as u64, ranks_each, super::short(fabric.copies()) as u64];
+        let facts = [half as u64, super::short(fabric.copies()) as u64];
         let words = [&here.words()[..], &facts].concat();
         let all = exchange(link, turn, epoch, &words).await?;
         let word = |rank: usize, i: usize| all.word(rank, i);
         let least =
             |i: usize| (0..link.size()).map(|rank| word(rank, i)).min().unwrap_or(0) as usize;
-        let half = least(RemoteAddr::WORDS + 1);
+        let half = least(RemoteAddr::WORDS);
         let Some(mine) = mine.filter(|_| half > 0) else {
             mine.into_iter().for_each(|mine| fabric.withdraw(mine));
             return Ok(None);
         };
-        let distance = all.addr(0, 0).offset(DISTANCE as u64);
         Ok(Some(Made {
             endpoint: link.endpoint.clone(),
             members: link.members.clone(),
             read: Cell::new(epoch),
             stamp,
-            distance: fabric.mapped(link.members[0] as usize, distance, 8),
             slow: (0..link.size()).map(|_| Cell::new(0)).collect(),
             ask: Cell::new(0),
             mine,
             all: (0..link.size()).map(|rank| all.addr(rank, 0)).collect(),
             half,
-            short: least(RemoteAddr::WORDS + 3),
-            direct: (0..link.size()).all(|rank| word(rank, RemoteAddr::WORDS) == 1),
-            shares_processors: (0..link.size()).any(|rank| word(rank, RemoteAddr::WORDS + 2) > 1),
+            short: least(RemoteAddr::WORDS + 1),
         }))
     }
 }

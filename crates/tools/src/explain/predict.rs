@@ -22,6 +22,8 @@ pub enum Prediction {
     Between(f64),
     /// Outside of the map: the nearest place.
     Nearest(f64, (usize, usize)),
+    /// By the model of copies between ranks of one machine.
+    Modelled(f64),
     /// No time for it near this place.
     Unknown,
 }
@@ -30,7 +32,10 @@ impl Prediction {
     /// To sort by: what is unknown last.
     pub fn order(self) -> f64 {
         match self {
-            Prediction::Measured(us) | Prediction::Between(us) | Prediction::Nearest(us, _) => us,
+            Prediction::Measured(us)
+            | Prediction::Between(us)
+            | Prediction::Nearest(us, _)
+            | Prediction::Modelled(us) => us,
             Prediction::Unknown => f64::INFINITY,
         }
     }
@@ -44,6 +49,7 @@ impl Prediction {
             Prediction::Nearest(us, (ranks, bytes)) => format!(
                 "{us:.2} us at {ranks} ranks and {bytes} bytes, the nearest line of the map"
             ),
+            Prediction::Modelled(us) => format!("{us:.2} us (by the model of copies)"),
             Prediction::Unknown => "no time in this part of the map".to_owned(),
         }
     }

@@ -98,6 +98,7 @@ mod tests {
             multicast: 2048,
             same_arithmetic: true,
             atomics: true,
+            near: Default::default(),
         };
         let names = |operation, ranks, bytes| -> Vec<String> {
             let case = case(operation, ranks, bytes, site);

@@ -16,13 +16,18 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use weft_client::Library;
+use weft_collective::catalog::Near;
 use weft_collective::{Choice, Operation, Site};
+use weft_fabric::Distance;
 
 /// Batches of each algorithm.
 const BATCHES: usize = 5;
 
-/// Where ranks of one machine are; of multicast only whether there is any matters.
+/// Where ranks of one machine are; of multicast only whether there is any matters. They are taken to reach each other's memory,
+/// to be near, and to have all processors that this process may use.
 pub fn site(ranks: usize) -> Site {
+    let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let each = ranks.div_ceil(processors).max(1) as u32;
     Site {
         together: true,
         nodes: 1,
@@ -30,6 +35,7 @@ pub fn site(ranks: usize) -> Site {
         multicast: 4096,
         same_arithmetic: true,
         atomics: true,
+        near: Near { direct: Some(true), distance: Distance::Shared, each },
     }
 }
 

@@ -1,24 +1,33 @@
-//! SHARED: each rank puts its block down, and the root reads them as they come.
+//! SHM-RING: each rank puts its block into its staging ring, and the root reads them as they come.
 //!
 //! ```text
 //!   1, 2, 3, ...:   block ──> own ring;  on              the root:   1 <── ring of 1,  2 <── ring of 2, ...
 //! ```
-//! Cost: two copies of each block, one by its rank and one by the root, and no message ([`crate::posts`]). Chosen on one
-//! machine, between blocks that are sent at once and those that their ranks had better write to where they belong
-//! (`flat.rs`).
+//! Cost: two copies of each block, one by its rank and one by the root, and no message ([`crate::posts`]). Chosen between blocks
+//! that are sent at once and those that their ranks had better write to where they belong (`flat.rs`).
 
 use super::flat;
+use crate::catalog::Case;
+use crate::costs::Costs;
 use crate::pieces::part;
 use crate::posts::PIECE;
 use crate::{Board, CENTRAL_MOST, Link, work};
 use smallvec::SmallVec;
-use weft_fabric::{Fabric, Fault, Sge};
+use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 type Ranks = SmallVec<[usize; CENTRAL_MOST]>;
 
+pub fn time(case: &Case, model: &CopyModel) -> f64 {
+    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let parts = (len / PIECE as f64).ceil().max(1.0);
+    // The root is told of each part, and says that it has read it.
+    let told = parts * 2.0 * costs.others() * costs.line();
+    costs.work(costs.put(len)) + told + costs.others() * costs.take(len)
+}
+
 /// `mine` of every rank goes to `blocks[rank]` of the root (empty elsewhere), all of one length. The root's own block is
 /// copied unless both name the same memory.
-pub async fn shared<F: Fabric>(
+pub async fn shm_ring<F: Fabric>(
     link: &Link<F>,
     board: &Board<F>,
     root: usize,
@@ -29,7 +38,7 @@ pub async fn shared<F: Fabric>(
     if link.size() == 1 || parts == 0 {
         return flat(link, root, mine, blocks).await;
     }
-    let Some(post) = board.posts.enter(link, parts, mine.len()).await? else {
+    let Some(post) = board.post(link, parts, mine.len()).await? else {
         return flat(link, root, mine, blocks).await;
     };
     let of = |block: Sge, t| {

@@ -1,4 +1,5 @@
-//! SHARED for long payloads of ranks that reach each other's memory: nothing is put down.
+//! SHM-READ: each rank computes all prefixes of a slice that it reads from the others' own memory, and writes them into their
+//! results. Nothing is put down.
 //!
 //! ```text
 //!   show the data;  show the results
@@ -6,20 +7,26 @@
 //!                                                               write that into rank k's result
 //!   meet
 //! ```
-//! Cost: 3 meetings ([`crate::shared`]), and for each rank one payload read, combined, and written. Chosen from
-//! [`LEAST`] bytes on for ranks with processors of their own.
+//! Cost: 3 meetings ([`crate::shared`]), and for each rank one payload read, combined, and written. Chosen for
+//! long payloads, if all ranks may read each other's memory.
 
-use crate::allreduce::BLOCK;
+use crate::allreduce::block;
+use crate::catalog::Case;
+use crate::costs::Costs;
 use crate::pieces::{part, slice};
 use crate::{Board, Link, Reduce};
-use weft_fabric::{Fabric, Fault, Sge, Work};
+use weft_fabric::{CopyModel, Fabric, Fault, Sge, Work};
 
-/// Bytes from which it pays not to put payloads down (measured, 8 ranks on 2 processors: 4 MiB in 3.7 ms for 8.7).
-pub(super) const LEAST: usize = 512 << 10;
+pub fn time(case: &Case, model: &CopyModel) -> f64 {
+    let (costs, slice) = (Costs::of(case, model), case.bytes as f64 / case.ranks as f64);
+    let each = 2.0 * costs.read_blocks(slice) + costs.reduce(slice);
+    2.0 * costs.showing() + costs.meeting() + costs.work(costs.others() * each)
+}
 
 /// `result` of rank r = `data` of ranks 0 to r, elements of `unit` bytes, combined in order; without r's own if
-/// `exclusive`, so that rank 0's is left alone. All ranks reach each other's memory ([`Board::direct`]).
-pub(super) async fn in_place<F: Fabric>(
+/// `exclusive`, so that rank 0's is left alone. Ranks that may not reach each
+/// other's memory do it in slices.
+pub async fn shm_read<F: Fabric>(
     link: &Link<F>,
     board: &Board<F>,
     (data, result): (Sge, Sge),
@@ -28,12 +35,15 @@ pub(super) async fn in_place<F: Fabric>(
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
+    if size == 1 || !board.direct(link).await? {
+        return super::shm_slices(link, board, (data, result), unit, exclusive, op).await;
+    }
     let hall = board.hall(link, 3, 0).await?;
     let operands = hall.show(data).await?;
     // Into that of rank 0 nothing is written.
     let results = hall.show(if exclusive && me == 0 { data } else { result }).await?;
     let (start, own) = slice(data.len(), unit, me, size);
-    let most = (BLOCK / unit.max(1) * unit.max(1)).min(own);
+    let most = block(link, unit).min(own);
     let like = data.part(start, most);
     let rooms = [(); 2].map(|()| link.endpoint.staging().take_for(like));
     for t in 0..own.div_ceil(most.max(1)) {

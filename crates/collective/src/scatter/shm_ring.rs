@@ -1,19 +1,28 @@
-//! SHARED: the root puts all blocks down, and each rank reads its own.
+//! SHM-RING: the root puts all blocks into its staging ring, and each rank reads its own.
 //!
 //! ```text
 //!   the root:   blocks 1, 2, 3, ... ──> own ring          1, 2, 3, ...:   own block <── ring of the root
 //! ```
-//! Cost: two copies of each block, one by the root and one by its rank, and no message ([`crate::posts`]). Chosen on one
-//! machine for short blocks to more than eight ranks: long ones had better be fetched from where they are (`flat.rs`).
+//! Cost: two copies of each block, one by the root and one by its rank, and no message ([`crate::posts`]). Chosen between blocks
+//! that are sent at once and those that had better be fetched from where they are (`flat.rs`).
 
 use super::flat;
+use crate::catalog::Case;
+use crate::costs::Costs;
 use crate::pieces::part;
 use crate::posts;
 use crate::{Board, Link, work};
-use weft_fabric::{Fabric, Fault, Sge};
+use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+
+pub fn time(case: &Case, model: &CopyModel) -> f64 {
+    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let parts = (len / posts::each(case.ranks) as f64).ceil().max(1.0);
+    let told = parts * 2.0 * costs.others() * costs.line();
+    costs.others() * costs.put(len) + told + costs.work(costs.take(len))
+}
 
 /// `blocks[rank]` of the root (empty elsewhere), all of one length, goes to `mine` of every rank.
-pub async fn shared<F: Fabric>(
+pub async fn shm_ring<F: Fabric>(
     link: &Link<F>,
     board: &Board<F>,
     root: usize,
@@ -26,7 +35,7 @@ pub async fn shared<F: Fabric>(
     if link.size() == 1 || parts == 0 {
         return flat(link, root, blocks, mine).await;
     }
-    let Some(post) = board.posts.enter(link, parts, len).await? else {
+    let Some(post) = board.post(link, parts, len).await? else {
         return flat(link, root, blocks, mine).await;
     };
     for t in 0..parts {

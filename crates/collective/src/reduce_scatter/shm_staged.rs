@@ -1,24 +1,29 @@
-//! SHARED: every rank reads its block of everybody's data, and combines.
+//! SHM-STAGED: every rank reads its block of everybody's data from where they were put down, and combines.
 //!
 //! ```text
-//!   2 ranks, up to SAID bytes:    written to the other at once with the news of it
-//!   in parts of a desk / N bytes: put N parts down;  meet;  combine one from each desk
-//!   2 ranks far from each other:  show;  read the other's block in place, and combine;  meet
+//!   in parts of a desk / N bytes:     put N parts down;  meet;  combine one from each desk
 //! ```
-//! Cost: a meeting a part ([`crate::shared`]), each block copied once, read and combined; or 2 meetings, each block read.
-//! Chosen on one machine.
+//! Cost: a meeting a part ([`crate::shared`]), each block copied once, read and combined. Chosen where blocks are not read in
+//! place.
 
-use crate::allreduce::central::combine_pair;
-use crate::board::SAID;
-use crate::fetched::fetched;
+use crate::catalog::Case;
+use crate::costs::Costs;
 use crate::pieces::{fold, overlap, part};
+use crate::shared::DESK;
 use crate::{Board, Link, Reduce};
-use weft_fabric::{Fabric, Fault, Sge};
+use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+
+pub fn time(case: &Case, model: &CopyModel) -> f64 {
+    let (costs, block) = (Costs::of(case, model), case.bytes as f64 / case.ranks as f64);
+    let parts = (case.bytes as f64 / DESK as f64).ceil().max(1.0);
+    let each = costs.others() * (costs.put(block) + costs.take(block) + costs.reduce(block));
+    parts * (costs.meeting() + costs.others() * costs.line()) + costs.work(each)
+}
 
 /// `data`, elements of `unit` bytes (at most [`crate::shared::UNIT_MOST`]), consists of one block for each rank, of
 /// `lens[rank]` bytes; the blocks of all ranks for this one are combined into `result`, which may be the
 /// beginning of `data`.
-pub async fn shared<F: Fabric>(
+pub async fn shm_staged<F: Fabric>(
     link: &Link<F>,
     board: &Board<F>,
     (data, lens): (Sge, &[usize]),
@@ -31,18 +36,7 @@ pub async fn shared<F: Fabric>(
         result.copy_from(data);
         return Ok(());
     }
-    if size == 2 && lens[0] == lens[1] && lens[0] <= SAID {
-        let (visit, epoch) = board.enter(link).await?;
-        let blocks = [data.part(0, lens[0]), data.part(lens[0], lens[1])];
-        let other = visit.swap(link, epoch, blocks[1 - me]).await?;
-        combine_pair(link, (blocks[me], other), result, op);
-        return Ok(());
-    }
     let most = lens.iter().copied().max().unwrap_or(0);
-    if size == 2 && most > FAR_STAGED && board.direct(link).await? && board.is_far(link) {
-        let at = lens[..me].iter().sum();
-        return fetched(link, board, (data, at), result, unit, op).await;
-    }
     let desk = board.desk(link).await?;
     let room = (desk / size / unit.max(1) * unit.max(1)).min(most).max(1);
     let steps = most.div_ceil(room).max(1);
@@ -71,7 +65,3 @@ pub async fn shared<F: Fabric>(
     }
     Ok(())
 }
-
-/// Bytes of a block up to which two ranks put it down, too, if they are far from each other (measured: 64 KiB in 6.1 us for
-/// 12.3, 256 KiB in 22 for 41).
-const FAR_STAGED: usize = 32 << 10;

@@ -1,0 +1,43 @@
+//! SHM-READ: every rank reads all blocks from the others' own memory.
+//!
+//! ```text
+//!   show the block;      read the others' where they are;      meet
+//! ```
+//! Cost: 2 meetings ([`crate::shared`]), each block read N - 1 times, page by page. Chosen for long blocks of few ranks, if all
+//! may read each other's memory.
+
+use crate::catalog::Case;
+use crate::costs::Costs;
+use crate::{Board, Link};
+use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+
+pub fn time(case: &Case, model: &CopyModel) -> f64 {
+    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    costs.showing() + costs.meeting() + costs.work(costs.others() * costs.read(len))
+}
+
+/// `mine` of rank r goes to `blocks[r]` of all, also of r itself. Blocks may differ in length, but every rank
+/// names the same lengths; `mine` may be the block itself. Ranks that may not reach each other's memory put blocks down.
+pub async fn shm_read<F: Fabric>(
+    link: &Link<F>,
+    board: &Board<F>,
+    mine: Sge,
+    blocks: &[Sge],
+) -> Result<(), Fault> {
+    let (me, size) = (link.rank, link.size());
+    if size == 1 || !board.direct(link).await? {
+        return super::shm_staged(link, board, mine, blocks).await;
+    }
+    let hall = board.hall(link, 2, 0).await?;
+    // Not the block: a copy just written here would have to leave this processor's cache.
+    let shown = hall.show(mine).await?;
+    for rank in (1..size).map(|i| (me + i) % size) {
+        hall.read(&shown, rank, 0, blocks[rank]).await?;
+    }
+    if mine.ptr() != blocks[me].ptr() {
+        blocks[me].copy_from(mine);
+    }
+    hall.meet().await?;
+    hall.hide(&shown);
+    Ok(())
+}

@@ -1,0 +1,36 @@
+//! SHM-SWAP: each of two ranks writes its block to the other at once with the news of it.
+//!
+//! ```text
+//!   0 ── flag, block ──> line of 1          1 ── flag, block ──> line of 0
+//! ```
+//! Cost: one pair of lines each way ([`crate::Board`]). Chosen for blocks that fit into them.
+
+use crate::catalog::Case;
+use crate::costs::Costs;
+use crate::{Board, Link};
+use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+
+pub fn time(case: &Case, model: &CopyModel) -> f64 {
+    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    // The flag's line is in the meeting.
+    costs.meeting() + costs.work(costs.put(len) + costs.take(len))
+}
+
+/// `mine` of rank r, at most [`crate::board::SAID`] bytes, goes to `blocks[r]` of both, also of r itself. Both have one length.
+pub async fn shm_swap<F: Fabric>(
+    link: &Link<F>,
+    board: &Board<F>,
+    mine: Sge,
+    blocks: &[Sge],
+) -> Result<(), Fault> {
+    let me = link.rank;
+    if link.size() == 2 {
+        let (visit, epoch) = board.enter(link).await?;
+        let other = visit.swap(link, epoch, mine).await?;
+        blocks[1 - me].copy_from(other);
+    }
+    if mine.ptr() != blocks[me].ptr() {
+        blocks[me].copy_from(mine);
+    }
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! SHM-READ-WHOLE: each rank reads all others' data from their own memory, and combines everything.
+//!
+//! ```text
+//!   show the data;   block by block: read it from the others' memory, combine it in the caches;   meet
+//! ```
+//! Cost: 2 meetings ([`crate::shared`]), and for each rank N - 1 payloads read and combined. Chosen for two ranks between
+//! which lines travel slowly, where SHM-PAIR has them written, fetched one by one, and written over.
+
+use super::shm_read::block;
+use crate::catalog::Case;
+use crate::costs::Costs;
+use crate::pieces::{fold, overlap, part};
+use crate::{Board, Link, Reduce};
+use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+
+pub fn time(case: &Case, model: &CopyModel) -> f64 {
+    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let all = costs.others() * (costs.read_blocks(len) + costs.reduce(len));
+    costs.showing() + costs.meeting() + costs.work(all)
+}
+
+/// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::shared::UNIT_MOST`]), into `result` of all. Ranks
+/// that may not reach each other's memory do it in slices.
+pub async fn shm_read_whole<F: Fabric>(
+    link: &Link<F>,
+    board: &Board<F>,
+    (data, result): (Sge, Sge),
+    unit: usize,
+    op: &(impl Reduce + ?Sized),
+) -> Result<(), Fault> {
+    if link.size() == 1 || !board.direct(link).await? {
+        return super::shm_slices(link, board, (data, result), None, unit, op).await;
+    }
+    read_and_combine(link, board, (data, 0), result, unit, op).await
+}
+
+/// Combines `result.len()` bytes from byte `at` on of the data of all, elements of `unit` bytes, into `result`. Each
+/// rank names bytes of its own; all show as much. All ranks reach each other's memory ([`Board::direct`]).
+pub(crate) async fn read_and_combine<F: Fabric>(
+    link: &Link<F>,
+    board: &Board<F>,
+    (data, at): (Sge, usize),
+    result: Sge,
+    unit: usize,
+    op: &(impl Reduce + ?Sized),
+) -> Result<(), Fault> {
+    let len = result.len();
+    // Where the result lies on the data, others may still read.
+    let aside = overlap(data, result).then(|| link.endpoint.staging().take_for(result));
+    let sum = aside.as_ref().map_or(result, |aside| aside.sge());
+    let most = block(link, unit);
+    let hall = board.hall(link, 2, 0).await?;
+    let shown = hall.show(data).await?;
+    for t in 0..len.div_ceil(most) {
+        let (start, len) = part(len, most, t);
+        let operand = async |rank: usize, spare: Sge| {
+            hall.read(&shown, rank, at + start, spare).await.map(|()| spare)
+        };
+        let own = data.part(at + start, len);
+        fold(link, 0..link.size(), (own, sum.part(start, len)), op, operand).await?;
+    }
+    hall.meet().await?;
+    hall.hide(&shown);
+    if aside.is_some() {
+        result.copy_from(sum);
+    }
+    Ok(())
+}

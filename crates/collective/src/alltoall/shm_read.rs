@@ -1,0 +1,47 @@
+//! SHM-READ: every rank reads its blocks from the others' own memory.
+//!
+//! ```text
+//!   name all blocks on the own desk;   meet;   read one from each rank's memory;   meet
+//! ```
+//! Cost: 2 meetings ([`crate::shared`]), each block read once, page by page. Chosen for long blocks, if all ranks may read each
+//! other's memory.
+
+use crate::catalog::Case;
+use crate::costs::Costs;
+use crate::shared::NAME;
+use crate::{Board, Link};
+use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+
+pub fn time(case: &Case, model: &CopyModel) -> f64 {
+    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let each = costs.others() * (costs.read(len) + costs.line());
+    costs.showing() + costs.meeting() + costs.work(each)
+}
+
+/// `out[r]` goes to `into[me]` of rank r. All blocks of all ranks have one length. `out` and `into` do not
+/// overlap. Ranks that may not reach each other's memory put blocks down.
+pub async fn shm_read<F: Fabric>(
+    link: &Link<F>,
+    board: &Board<F>,
+    out: &[Sge],
+    into: &[Sge],
+) -> Result<(), Fault> {
+    let (me, size) = (link.rank, link.size());
+    if size == 1 || !board.direct(link).await? {
+        return super::shm_staged(link, board, out, into).await;
+    }
+    let hall = board.hall(link, 2, size * NAME).await?;
+    // On the desk, by rank: where its block is.
+    let mut regions = Vec::with_capacity(size);
+    for &block in out {
+        regions.push(hall.name(regions.len(), block)?);
+    }
+    hall.meet().await?;
+    for rank in (1..size).map(|i| (me + i) % size) {
+        hall.read_named(rank, me, into[rank]).await?;
+    }
+    into[me].copy_from(out[me].part(0, into[me].len()));
+    hall.meet().await?;
+    regions.into_iter().for_each(|region| link.endpoint.fabric().withdraw(region));
+    Ok(())
+}

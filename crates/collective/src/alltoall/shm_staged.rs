@@ -1,0 +1,67 @@
+//! SHM-STAGED: every rank reads its blocks from where they were put down.
+//!
+//! ```text
+//!   in parts of a desk / (N - 1) bytes:     put N - 1 parts down;  meet;  read one from each desk
+//! ```
+//! Cost: a meeting a part ([`crate::shared`]), each block copied and read. Chosen for equal blocks of which a desk has room for
+//! as much as the meeting is worth.
+
+use crate::catalog::Case;
+use crate::costs::Costs;
+use crate::pieces::part;
+use crate::shared::DESK;
+use crate::{Board, Link};
+use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+
+pub fn time(case: &Case, model: &CopyModel) -> f64 {
+    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let parts = (len / room(DESK, case.ranks).max(64) as f64).ceil().max(1.0);
+    let each = costs.others() * (costs.put(len) + costs.take(len));
+    parts * (costs.meeting() + costs.others() * costs.line()) + costs.work(each)
+}
+
+/// Bytes of a block that a desk has room for.
+fn room(desk: usize, size: usize) -> usize {
+    desk / (size - 1).max(1) / 64 * 64
+}
+
+/// `out[r]` goes to `into[me]` of rank r. All blocks of all ranks have one length. `out` and `into` do not
+/// overlap.
+pub async fn shm_staged<F: Fabric>(
+    link: &Link<F>,
+    board: &Board<F>,
+    out: &[Sge],
+    into: &[Sge],
+) -> Result<(), Fault> {
+    let (me, size) = (link.rank, link.size());
+    let block = out[me].len();
+    let others = || (1..size).map(|i| (me + i) % size);
+    let copy_own = || into[me].copy_from(out[me].part(0, into[me].len()));
+    if size == 1 {
+        copy_own();
+        return Ok(());
+    }
+    let desk = board.desk_for(link, block).await?;
+    let room = room(desk, size).min(block.next_multiple_of(64)).max(64);
+    let steps = block.div_ceil(room).max(1);
+    let hall = board.hall(link, steps as u64, room * (size - 1)).await?.taken();
+    for t in 0..steps {
+        let (at, len) = part(block, room, t);
+        // The desk of rank r has r + 1 first.
+        for (place, rank) in others().enumerate() {
+            hall.put(place * room, out[rank].part(at, len));
+        }
+        hall.meet_while(|| {
+            if t == 0 {
+                copy_own()
+            }
+        })
+        .await?;
+        for rank in others() {
+            let place = (me + size - rank - 1) % size;
+            let end = into[rank].len().min(at + len).max(at);
+            hall.look(rank, place * room, into[rank].part(at, end - at)).await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! What the steps of an algorithm cost among ranks of one machine, by the model of copies: times in nanoseconds.
+//!
+//! ```text
+//!   meeting       a counter's line goes from rank to rank, and a flag's to each; of two a flag to the other
+//!   put, take     into a staging buffer that others have read before, and out of another rank's
+//!   read          another's own memory by a system call for each block, if all ranks may
+//!   message       eager: a line and two copies; longer: the lines of a handshake, and both copy at once
+//!   work          of ranks that take turns on a processor, that of each comes on top of the others'
+//! ```
+//! A time is one of many operations back to back, on the rank that takes longest. It is to compare algorithms by: what all
+//! have in common (the call, its checks) is in none of them.
+
+use crate::catalog::Case;
+use weft_fabric::copies::LINE;
+use weft_fabric::{CopyModel, Distance};
+use weft_p2p::Limits;
+
+/// A pure function of a call and a machine: what an algorithm takes, in nanoseconds. Infinite where it is not to be chosen
+/// without being asked for.
+pub type Time = fn(&Case, &CopyModel) -> f64;
+
+/// Bytes of another rank's memory that are read by one call: it takes longer to copy them than to ask for them, and they stay
+/// in a processor's own caches until they are combined. An eighth of such a cache, whose rest has what they are combined with.
+pub fn block(model: &CopyModel) -> usize {
+    power_below(model.private / 8).clamp(16 << 10, 64 << 10)
+}
+
+/// Bytes of a part of what two ranks bring each other in turns: its transfer takes sixteen times a meeting, which is thus little
+/// beside it, and parts are short enough that both work at once.
+pub fn part(model: &CopyModel, distance: Distance) -> usize {
+    let rate = model.fetch.at(distance).max(f64::MIN_POSITIVE);
+    power_below((16.0 * model.line.at(distance) / rate) as usize).clamp(8 << 10, 64 << 10)
+}
+
+fn power_below(n: usize) -> usize {
+    1 << n.max(1).ilog2()
+}
+
+/// The machine as a call's ranks find it.
+pub struct Costs<'m> {
+    model: &'m CopyModel,
+    ranks: f64,
+    /// Ranks that take turns on a processor.
+    each: f64,
+    distance: Distance,
+    direct: bool,
+}
+
+impl<'m> Costs<'m> {
+    pub fn of(case: &Case, model: &'m CopyModel) -> Costs<'m> {
+        let near = case.site.near;
+        Costs {
+            model,
+            ranks: case.ranks as f64,
+            each: near.each.max(1).into(),
+            distance: near.distance,
+            direct: near.direct == Some(true),
+        }
+    }
+
+    pub fn line(&self) -> f64 {
+        self.model.line.at(self.distance)
+    }
+
+    /// All others.
+    pub fn others(&self) -> f64 {
+        self.ranks - 1.0
+    }
+
+    /// Rounds of a tree or of doubling.
+    pub fn rounds(&self) -> f64 {
+        self.ranks.log2().ceil()
+    }
+
+    /// Who waits gives the processor to the others that share it, until it is its turn again.
+    pub fn turns(&self) -> f64 {
+        if self.each > 1.0 { self.each * self.model.switch } else { 0.0 }
+    }
+
+    /// Everybody comes, then everybody goes on.
+    pub fn meeting(&self) -> f64 {
+        let lines = if self.ranks > 2.0 { self.ranks + 1.0 } else { 1.0 };
+        lines * self.line() + self.turns()
+    }
+
+    /// A meeting in which all say where their memory is: the words travel by further lines.
+    pub fn showing(&self) -> f64 {
+        self.meeting() + self.line()
+    }
+
+    /// What every rank does, of which each takes so long.
+    pub fn work(&self, each: f64) -> f64 {
+        self.each * each
+    }
+
+    /// For one reader, which may give the lines back.
+    pub fn put(&self, len: f64) -> f64 {
+        let lines = (len / LINE as f64).ceil();
+        let returned =
+            self.model.copy(len as usize) + self.model.rewrite_returned.at(self.distance) * lines;
+        returned.min(self.put_for_all(len))
+    }
+
+    pub fn put_for_all(&self, len: f64) -> f64 {
+        self.model.rewrite(len as usize, self.distance)
+    }
+
+    pub fn take(&self, len: f64) -> f64 {
+        self.model.fetch(len as usize, self.distance)
+    }
+
+    pub fn copy(&self, len: f64) -> f64 {
+        self.model.copy(len as usize)
+    }
+
+    pub fn reduce(&self, len: f64) -> f64 {
+        self.model.reduce * len
+    }
+
+    /// Reads or writes in one call.
+    pub fn read(&self, len: f64) -> f64 {
+        if self.direct { self.model.cma(len as usize, self.distance) } else { f64::INFINITY }
+    }
+
+    /// The same block by block.
+    pub fn read_blocks(&self, len: f64) -> f64 {
+        let blocks = (len / block(self.model) as f64).ceil().max(1.0);
+        self.read(len) + (blocks - 1.0) * self.model.cma_call
+    }
+
+    /// A message's way, both ends at once.
+    pub fn message(&self, len: f64) -> f64 {
+        if self.is_eager(len) {
+            return self.line() + self.put(len) + self.take(len);
+        }
+        HANDSHAKE * self.line() + self.put(len).max(self.take(len)).min(self.read(len))
+    }
+
+    /// One of many messages that one rank sends or receives at once: `own` is its part of the copies, of which the others make
+    /// the rest at the same time. Long ones are copied by the others alone, all at once.
+    pub fn one_of_many(&self, len: f64, own: f64) -> f64 {
+        if self.is_eager(len) {
+            return self.line() + own;
+        }
+        let theirs = self.work(self.read(len)) / self.others();
+        HANDSHAKE * self.line() + own.min(theirs)
+    }
+
+    /// A message that its sender does not wait with.
+    pub fn is_eager(&self, len: f64) -> bool {
+        len <= Limits::USUAL.eager as f64
+    }
+}
+
+/// Lines of a longer message beside its bytes: the offer, what it is accepted by, its progress, its end.
+const HANDSHAKE: f64 = 4.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{ALGORITHMS, Near, Site};
+
+    fn case(ranks: usize, bytes: usize, near: Near) -> Case {
+        let site = Site {
+            together: true,
+            nodes: 1,
+            crowd: ranks,
+            multicast: 0,
+            same_arithmetic: true,
+            atomics: true,
+            near,
+        };
+        Case { ranks, bytes, element: 8, commutes: true, equal: true, site }
+    }
+
+    /// More bytes never cost less, nor do far caches or shared processors; and what needs to read other ranks' memory is not
+    /// chosen where they cannot.
+    #[test]
+    fn times_grow_with_what_there_is_to_do() {
+        let model = CopyModel::GENERIC;
+        let near = Near { direct: Some(true), distance: Distance::Shared, each: 1 };
+        for algorithm in ALGORITHMS {
+            let Some(time) = algorithm.time else { continue };
+            let what = format!("{} {}", algorithm.operation, algorithm.name);
+            for ranks in [2, 3, 8, 64] {
+                let mut last = 0.0;
+                for bytes in (0..26).map(|bit| 1 << bit) {
+                    let at = |near| time(&case(ranks, bytes, near), &model);
+                    let now = at(near);
+                    assert!(
+                        now > 0.0 && now + 1e-6 >= last,
+                        "{what}, {ranks} ranks, {bytes} bytes"
+                    );
+                    last = now;
+                    let far = at(Near { distance: Distance::Apart, ..near });
+                    let crowded = at(Near { each: 4, ..near });
+                    assert!(far >= now && crowded >= now, "{what}, {ranks} ranks, {bytes} bytes");
+                    let apart = at(Near { direct: Some(false), ..near });
+                    assert!(apart >= now, "{what}, {ranks} ranks, {bytes} bytes");
+                    let reads = algorithm.needs.contains(&crate::catalog::Need::Direct);
+                    assert_eq!(apart.is_infinite(), reads, "{what}, {ranks} ranks, {bytes} bytes");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn parts_and_blocks_follow_the_caches() {
+        let model = CopyModel::GENERIC;
+        assert_eq!((block(&model), part(&model, Distance::Shared)), (64 << 10, 8 << 10));
+        let small = CopyModel { private: 256 << 10, ..model.clone() };
+        assert_eq!(block(&small), 32 << 10);
+        let slow = CopyModel { line: weft_fabric::By { shared: 600.0, apart: 600.0 }, ..model };
+        assert_eq!(part(&slow, Distance::Apart), 32 << 10);
+    }
+}

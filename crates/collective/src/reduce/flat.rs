@@ -1,0 +1,43 @@
+//! FLAT: everybody sends to the root, which combines.
+//!
+//! ```text
+//!   1 --> 0     2 --> 0     3 --> 0 ...      the root combines; nobody else waits
+//! ```
+//! Cost: N - 1 messages and combinations at the root. Chosen on one machine for short payloads of few ranks: those that are not
+//! the root hand over and go on.
+
+use crate::catalog::Case;
+use crate::costs::Costs;
+use crate::pieces::{fold, overlap};
+use crate::{Link, Reduce};
+use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+
+pub fn time(case: &Case, model: &CopyModel) -> f64 {
+    let (costs, len) = (Costs::of(case, model), case.bytes as f64);
+    let each = costs.one_of_many(len, costs.take(len)) + costs.reduce(len);
+    costs.put(len) + costs.others() * each
+}
+
+/// Combines `data` of all ranks into `result` of `root` (ignored elsewhere).
+pub async fn flat<F: Fabric>(
+    link: &Link<F>,
+    root: usize,
+    data: Sge,
+    result: Sge,
+    op: &(impl Reduce + ?Sized),
+) -> Result<(), Fault> {
+    if link.rank != root {
+        return link.send(root, data).await;
+    }
+    if link.size() == 1 {
+        result.copy_from(data);
+        return Ok(());
+    }
+    let kept = overlap(data, result).then(|| crate::work::stage(link, data, data.len()));
+    let own = kept.as_ref().map_or(data, |kept| kept.sge());
+    if kept.is_some() {
+        own.copy_from(data);
+    }
+    let operand = async |rank, spare| link.recv(rank, spare).await.map(|()| spare);
+    fold(link, 0..link.size(), (own, result), op, operand).await
+}

@@ -1,0 +1,39 @@
+//! SHM-SWAP: each of two ranks writes the other's block to it at once with the news of it, and combines its own.
+//!
+//! ```text
+//!   0 ── flag, block ──> line of 1          1 ── flag, block ──> line of 0
+//! ```
+//! Cost: one pair of lines each way ([`crate::Board`]). Chosen for blocks that fit into them.
+
+use crate::allreduce::central::combine_pair;
+use crate::catalog::Case;
+use crate::costs::Costs;
+use crate::{Board, Link, Reduce};
+use weft_fabric::{CopyModel, Fabric, Fault, Sge};
+
+pub fn time(case: &Case, model: &CopyModel) -> f64 {
+    let (costs, block) = (Costs::of(case, model), case.bytes as f64 / case.ranks as f64);
+    let each = costs.put(block) + costs.take(block) + costs.reduce(block);
+    costs.meeting() + costs.work(each)
+}
+
+/// `data` consists of two blocks of one length, at most [`crate::board::SAID`] bytes; those for this rank are combined into
+/// `result`, which may be the beginning of `data`.
+pub async fn shm_swap<F: Fabric>(
+    link: &Link<F>,
+    board: &Board<F>,
+    (data, lens): (Sge, &[usize]),
+    result: Sge,
+    op: &(impl Reduce + ?Sized),
+) -> Result<(), Fault> {
+    let me = link.rank;
+    if link.size() == 1 {
+        result.copy_from(data);
+        return Ok(());
+    }
+    let (visit, epoch) = board.enter(link).await?;
+    let blocks = [data.part(0, lens[0]), data.part(lens[0], lens[1])];
+    let other = visit.swap(link, epoch, blocks[1 - me]).await?;
+    combine_pair(link, (blocks[me], other), result, op);
+    Ok(())
+}
