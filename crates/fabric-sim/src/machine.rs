@@ -197,6 +197,9 @@ pub struct Local {
     pub overhead: Time,
     pub latency: Time,
     pub bandwidth: Rate,
+    /// Atomics of one rank are seen by the others' processors at once, so that algorithms of shared memory serve within a node.
+    #[serde(default)]
+    pub shared: bool,
 }
 
 /// Unreliable datagrams to a group.

@@ -243,7 +243,7 @@ impl Fabric for Sim {
             multicast_max: state.machine.multicast.as_ref().map_or(0, |m| m.largest.0),
             direct: true,
             in_order_placement: prices.in_order || local,
-            coherent_atomics: false,
+            coherent_atomics: local && state.machine.local.shared,
             atomics: true,
             synchronous: false,
             rails: state.machine.rail.len(),

@@ -113,7 +113,7 @@ async fn again<F: Fabric>(comm: Rc<Comm<F>>, calls: Arc<Vec<Call>>, notes: Arc<N
                 // How many segments are under way at once is a matter of luck: a pool may grow late.
                 regions += u32::from(allocated > 0);
                 assert!(regions <= 1, "{allocated} regions of the fabric, {}", who());
-                // SHARED hands some lengths on to messages.
+                // Those that share memory hand some lengths on to messages.
                 let algorithm = served.algorithm;
                 let writes = matches!(algorithm.carrier, Carrier::Writes | Carrier::Immediates);
                 let own = writes || algorithm.method == Method::Central;

@@ -43,9 +43,9 @@ fn wishes() -> Vec<Choice> {
         named(Operation::Barrier, "CENTRAL"),
         named(Operation::Barrier, "RDS"),
         named(Operation::Allreduce, "CENTRAL"),
-        named(Operation::Allreduce, "SHARED"),
-        named(Operation::Bcast, "SHARED"),
-        named(Operation::Allgather, "SHARED"),
+        named(Operation::Allreduce, "SHM-SLICES"),
+        named(Operation::Bcast, "SHM-RING"),
+        named(Operation::Allgather, "SHM-STAGED"),
     ]
 }
 

@@ -7,6 +7,7 @@ pub mod common;
 use common::Rank;
 use std::cell::Cell;
 use std::rc::Rc;
+use weft_collective::catalog::{Case, Choice, Operation, Site};
 use weft_collective::{Ground, Link, Reception, Reduce, Via};
 use weft_fabric::{Fabric, Sge};
 use weft_p2p::Context;
@@ -58,6 +59,22 @@ impl<'r, F: Fabric> Group<'r, F> {
             reception: Reception::default(),
         }
     }
+}
+
+/// The algorithms of ranks that share memory for a call with elements of 32 bytes: by name they can be had anywhere.
+pub fn shm(operation: Operation, ranks: usize, bytes: usize, equal: bool) -> Vec<Choice> {
+    let site = Site {
+        together: true,
+        nodes: 1,
+        crowd: ranks,
+        multicast: 0,
+        same_arithmetic: true,
+        atomics: true,
+        near: Default::default(),
+    };
+    let case = Case { ranks, bytes, element: 32, commutes: false, equal, site };
+    let able = operation.algorithms().filter(|a| a.meets() && a.eligible(&case).is_ok());
+    able.map(|a| a.usual()).collect()
 }
 
 /// Sum of u64, which commutes.

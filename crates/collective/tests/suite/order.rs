@@ -6,7 +6,7 @@ use crate::group::{Group, Product, Sum, bytes_of, words_of};
 use fastrand::Rng;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use weft_collective::{Ground, Link, allreduce, barrier, bcast};
+use weft_collective::{Ground, Link, Operation, allreduce, barrier, bcast, run};
 use weft_fabric::{Fabric, Fault, Staging};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -122,11 +122,13 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Started {
             (engine.spawn(central), Some(fold(key, n, product)))
         }
         9 | 10 => {
-            let shared = async move {
-                let board = &ground.board;
-                Ok(allreduce::shared(&link, board, data.sge(), out, 32, &Product).await?)
+            let all = crate::group::shm(Operation::Allreduce, n, 32, true);
+            let choice = all[Rng::with_seed(key + 1).usize(0..all.len())];
+            let shm = async move {
+                let all = (data.sge(), out, 32);
+                Ok(run::allreduce(&link, &ground, choice, all, &Product).await?)
             };
-            (engine.spawn(shared), Some(fold(key, n, product)))
+            (engine.spawn(shm), Some(fold(key, n, product)))
         }
         4 => {
             let exchange = async move {

@@ -1,13 +1,13 @@
 //! Every algorithm on 1 to 9 ranks against what a sequential program computes.
 
 use crate::group::common::{Body, Rank, SETUPS, bytes, pattern, world};
-use crate::group::{Float, Group, Larger, Product, Sum, bytes_of, product, words_of};
+use crate::group::{Float, Group, Larger, Product, Sum, bytes_of, product, shm, words_of};
 use fastrand::Rng;
 use std::collections::HashMap;
 use std::sync::Mutex;
 use weft_collective::{
-    Reduce, SLOT, allgather, allreduce, alltoall, bcast, gather, reduce, reduce_scatter, scan,
-    scatter,
+    Choice, Operation, Reduce, SLOT, allgather, allreduce, alltoall, bcast, gather, reduce, run,
+    scan, scatter,
 };
 use weft_fabric::{Fabric, Sge};
 
@@ -62,9 +62,10 @@ enum Algorithm {
     Central,
     PairwiseExchange,
     GatherBroadcast,
-    Shared,
+    /// One of those that share memory.
+    Shm(&'static str),
     /// The same with the data in the place of the result.
-    SharedInPlace,
+    ShmInPlace(&'static str),
     Rpe,
 }
 use Algorithm::*;
@@ -78,7 +79,7 @@ fn allreduce<F: Fabric>(
     let rank = group.rank;
     let (data, result) = (rank.buffer(&bytes_of(operand)), rank.empty(8 * operand.len()));
     let (mut data, into, link) = (data.sge(), result.sge(), group.link());
-    if algorithm == SharedInPlace {
+    if matches!(algorithm, ShmInPlace(_)) {
         into.copy_from(data);
         data = into;
     }
@@ -87,9 +88,10 @@ fn allreduce<F: Fabric>(
             Central => allreduce::central(&link, &group.ground.board, data, into, op).await,
             PairwiseExchange => allreduce::pairwise_exchange(&link, data, into, op).await,
             GatherBroadcast => allreduce::gather_broadcast(&link, data, into, op).await,
-            Shared | SharedInPlace => {
+            Shm(name) | ShmInPlace(name) => {
+                let choice = Choice::parse(Operation::Allreduce, name).unwrap();
                 // The longest element of all operators.
-                allreduce::shared(&link, &group.ground.board, data, into, 32, op).await
+                run::allreduce(&link, &group.ground, choice, (data, into, 32), op).await
             }
             Rpe => {
                 let had = allreduce::rpe(&link, &group.ground, data, into, op).await;
@@ -125,16 +127,11 @@ impl Body for Allreduces {
         for (round, words) in [4, 8, 8, 4, 600, 4, 6000, 8, 3000].into_iter().enumerate() {
             let round = round as u64;
             let mine = operand(round, rank.me(), words);
-            for algorithm in [
-                Central,
-                PairwiseExchange,
-                Shared,
-                Rpe,
-                GatherBroadcast,
-                Central,
-                Shared,
-                SharedInPlace,
-            ] {
+            let shm = shm(Operation::Allreduce, n, 8 * words, true);
+            let shm = shm.iter().map(|choice| choice.algorithm.name);
+            let shm = shm.flat_map(|name| [Shm(name), Central, ShmInPlace(name)]);
+            let others = [Central, PairwiseExchange, Rpe, GatherBroadcast];
+            for algorithm in others.into_iter().chain(shm) {
                 if algorithm == Central && 8 * words > SLOT {
                     continue;
                 }
@@ -169,7 +166,7 @@ impl Others {
     /// beside the result or in its place.
     fn shared<F: Fabric>(&self, group: &Group<F>, round: u64, words: usize) {
         let rank = group.rank;
-        let (me, n, board, unit) = (rank.me(), rank.size(), &group.ground.board, 32);
+        let (me, n, ground, unit) = (rank.me(), rank.size(), &*group.ground, 32);
         let mine = bytes_of(&operand(round, me, words));
         for in_place in [false, true] {
             let buffers = || {
@@ -178,41 +175,58 @@ impl Others {
                 let from = if in_place { result.sge() } else { data.sge() };
                 (data, from, result)
             };
-            for root in 0..n {
+            let reduces = shm(Operation::Reduce, n, 8 * words, true);
+            let flat = Choice::parse(Operation::Reduce, "MPI-FLAT").unwrap();
+            let each = |root: usize| reduces.iter().chain([&flat]).map(move |c| (root, *c));
+            for (root, choice) in (0..n).flat_map(each) {
                 let (_data, from, result) = buffers();
                 let before = bytes(&result);
-                let (link, pair) = (group.link(), (from, result.sge()));
-                rank.block_on(reduce::shared(&link, board, root, pair, unit, &Product)).unwrap();
+                let (link, all) = (group.link(), (from, result.sge(), unit));
+                rank.block_on(run::reduce(&link, ground, choice, root, all, &Product)).unwrap();
                 let expected = match me == root {
                     true => bytes_of(&products(round, 0..n, words)),
                     false => before,
                 };
-                assert!(bytes(&result) == expected, "shared reduce to {root}, {words} words");
+                assert!(bytes(&result) == expected, "{choice}: reduce to {root}, {words} words");
             }
-            for exclusive in [false, true] {
+            let scans = |exclusive| {
+                let operation = if exclusive { Operation::Exscan } else { Operation::Scan };
+                let all = shm(operation, n, 8 * words, true);
+                all.into_iter().map(move |choice| (exclusive, choice))
+            };
+            for (exclusive, choice) in [false, true].into_iter().flat_map(scans) {
                 let (_data, from, result) = buffers();
                 let before = bytes(&result);
-                let (link, pair) = (group.link(), (from, result.sge()));
-                let scan = scan::shared(&link, board, pair, unit, exclusive, &Product);
-                rank.block_on(scan).unwrap();
+                let (link, all) = (group.link(), (from, result.sge(), unit));
+                rank.block_on(async {
+                    match exclusive {
+                        true => run::exscan(&link, ground, choice, all, &Product).await,
+                        false => run::scan(&link, ground, choice, all, &Product).await,
+                    }
+                })
+                .unwrap();
                 let expected = match (exclusive, me) {
                     (true, 0) => before,
                     (true, _) => bytes_of(&products(round, 0..me, words)),
                     (false, _) => bytes_of(&products(round, 0..me + 1, words)),
                 };
-                assert!(bytes(&result) == expected, "shared scan, {words} words");
+                assert!(bytes(&result) == expected, "{choice}: scan, {words} words");
             }
             // Blocks of different lengths, some of them empty.
             let all = products(round, 0..n, words);
             let elements = words / 4;
             let bound = |r: usize| if r < n { elements * r * r / n / n } else { elements };
             let lens: Vec<_> = (0..n).map(|r| 32 * (bound(r + 1) - bound(r))).collect();
-            let (_data, from, result) = buffers();
-            let into = result.sge().part(0, lens[me]);
-            let (link, data) = (group.link(), (from, &lens[..]));
-            let scatter = reduce_scatter::shared(&link, board, data, into, unit, &Product);
-            rank.block_on(scatter).unwrap();
-            assert!(words_of(into) == all[4 * bound(me)..4 * bound(me + 1)], "{words} words");
+            for choice in shm(Operation::ReduceScatter, n, 8 * words, false) {
+                let (_data, from, result) = buffers();
+                let into = result.sge().part(0, lens[me]);
+                let (link, data) = (group.link(), (from, &lens[..]));
+                let to = (into, unit);
+                let scatter = run::reduce_scatter(&link, ground, choice, data, to, &Product);
+                rank.block_on(scatter).unwrap();
+                let expected = &all[4 * bound(me)..4 * bound(me + 1)];
+                assert!(words_of(into) == expected, "{choice}: {words} words");
+            }
         }
     }
 }
@@ -271,7 +285,7 @@ impl Moves {
     /// By ranks that read each other's memory, one behind the other.
     fn shared<F: Fabric>(&self, group: &Group<F>, round: u64) {
         let rank = group.rank;
-        let (me, n, board) = (rank.me(), rank.size(), &group.ground.board);
+        let (me, n, ground) = (rank.me(), rank.size(), &*group.ground);
         let sges =
             |buffers: &[weft_fabric::Staging]| buffers.iter().map(|b| b.sge()).collect::<Vec<_>>();
         for (turn, len) in [10, 3000, 20_000, 140_000, 0, 500].into_iter().enumerate() {
@@ -282,23 +296,23 @@ impl Moves {
                 true => rank.buffer(&gathered(r)),
                 false => rank.empty(gathered(r).len()),
             };
-            let blocks: Vec<_> = (0..n).map(own).collect();
-            rank.block_on(allgather::shared(
-                &group.link(),
-                board,
-                blocks[me].sge(),
-                &sges(&blocks),
-            ))
-            .unwrap();
-            for (r, got) in blocks.iter().enumerate() {
-                assert!(bytes(got) == gathered(r), "shared allgather of {r}, {len} bytes");
+            for choice in shm(Operation::Allgather, n, len, false) {
+                let blocks: Vec<_> = (0..n).map(own).collect();
+                let (link, mine) = (group.link(), blocks[me].sge());
+                let all = sges(&blocks);
+                rank.block_on(run::allgather(&link, ground, choice, mine, &all)).unwrap();
+                for (r, got) in blocks.iter().enumerate() {
+                    assert!(bytes(got) == gathered(r), "{choice}: of {r}, {len} bytes");
+                }
             }
             let out: Vec<_> = (0..n).map(|to| rank.buffer(&pattern(key(me, to), len))).collect();
-            let into: Vec<_> = (0..n).map(|_| rank.empty(len)).collect();
-            let link = group.link();
-            rank.block_on(alltoall::shared(&link, board, &sges(&out), &sges(&into))).unwrap();
-            for (from, got) in into.iter().enumerate() {
-                assert!(bytes(got) == pattern(key(from, me), len), "shared alltoall from {from}");
+            for choice in shm(Operation::Alltoall, n, len, true) {
+                let into: Vec<_> = (0..n).map(|_| rank.empty(len)).collect();
+                let (link, from, to) = (group.link(), sges(&out), sges(&into));
+                rank.block_on(run::alltoall(&link, ground, choice, &from, &to)).unwrap();
+                for (from, got) in into.iter().enumerate() {
+                    assert!(bytes(got) == pattern(key(from, me), len), "{choice}: from {from}");
+                }
             }
         }
     }
@@ -319,14 +333,14 @@ impl Body for Moves {
                 rank.block_on(bcast::binomial(&link, root, buffer.sge())).unwrap();
                 assert!(bytes(&buffer) == data, "bcast from {root}");
                 let buffer = if me == root { rank.buffer(&data) } else { rank.empty(data.len()) };
-                rank.block_on(bcast::shared(
+                rank.block_on(bcast::shm_ring(
                     &group.link(),
                     &group.ground.board,
                     root,
                     buffer.sge(),
                 ))
                 .unwrap();
-                assert!(bytes(&buffer) == data, "shared bcast from {root}");
+                assert!(bytes(&buffer) == data, "SHM-RING bcast from {root}");
 
                 let mine = rank.buffer(&block(round, me, root));
                 let empty = |from| rank.empty(block(round, from, root).len());

@@ -24,7 +24,7 @@ impl Body for Rounds {
             let blocks: Vec<_> = (0..n).map(own).collect();
             let sges: Vec<_> = blocks.iter().map(|b| b.sge()).collect();
             let (link, board) = (group.link(), &group.ground.board);
-            rank.block_on(allgather::shared(&link, board, sges[me], &sges)).unwrap();
+            rank.block_on(allgather::shm_staged(&link, board, sges[me], &sges)).unwrap();
             for (r, got) in blocks.iter().enumerate() {
                 assert!(bytes(got) == data(r), "round {round}, block of {r}");
             }
@@ -85,7 +85,7 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Moved {
             let (mine, blocks) = (rank.buffer(&data(me)), all(&|_| rank.empty(len)));
             let (out, into) = (mine.sge(), sges(&blocks));
             let task = engine.spawn(async move {
-                Ok(gather::shared(&link, &ground.board, root, out, &into).await?)
+                Ok(gather::shm_ring(&link, &ground.board, root, out, &into).await?)
             });
             let buffers = blocks.into_iter().enumerate().map(|(r, b)| (b, data(r))).collect();
             Moved { task, buffers, _others: vec![mine] }
@@ -94,7 +94,7 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Moved {
             let (mine, blocks) = (rank.empty(len), all(&|r| rank.buffer(&data(r))));
             let (into, out) = (mine.sge(), sges(&blocks));
             let task = engine.spawn(async move {
-                Ok(scatter::shared(&link, &ground.board, root, &out, into).await?)
+                Ok(scatter::shm_ring(&link, &ground.board, root, &out, into).await?)
             });
             Moved { task, buffers: vec![(mine, data(me))], _others: blocks }
         }
@@ -102,7 +102,7 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Moved {
             let buffer = if me == root { rank.buffer(&data(root)) } else { rank.empty(len) };
             let sge = buffer.sge();
             let task = engine
-                .spawn(async move { Ok(bcast::shared(&link, &ground.board, root, sge).await?) });
+                .spawn(async move { Ok(bcast::shm_ring(&link, &ground.board, root, sge).await?) });
             Moved { task, buffers: vec![(buffer, data(root))], _others: Vec::new() }
         }
     }
@@ -165,7 +165,8 @@ impl Body for Disagreement {
             let data = pattern(context, root_s);
             let bcast = |root: usize, sge: Sge| {
                 let link = group.link();
-                rank.block_on(bcast::shared(&link, board, root, sge)).map_err(|f| f.cause().clone())
+                rank.block_on(bcast::shm_ring(&link, board, root, sge))
+                    .map_err(|f| f.cause().clone())
             };
             if rank.me() == odd {
                 let into = rank.empty(len);

@@ -74,6 +74,12 @@ pub fn machine(ranks_per_node: usize) -> Rc<Machine> {
     parse(&TEXT.replace("RANKS", &ranks_per_node.to_string()))
 }
 
+/// The machine with all ranks on one node, where they share memory.
+#[allow(dead_code)] // not every test uses all
+pub fn together(ranks: usize) -> Rc<Machine> {
+    parse(&TEXT.replace("RANKS", &ranks.to_string()).replace("[local]", "[local]\nshared = true"))
+}
+
 /// The machine with one rank on a node, whose packets become visible from their first byte to their
 /// last.
 #[allow(dead_code)] // not every test uses all

@@ -4,7 +4,7 @@
 //! A new entry of the catalogue is tested by being there.
 
 use crate::oracle::calls::{self, Form, SMALL};
-use crate::oracle::machine::machine;
+use crate::oracle::machine::{machine, together};
 use crate::oracle::memory::Layout;
 use crate::oracle::ops::Op;
 use crate::oracle::world::{Blocking, Notes, name, share, simulate};
@@ -48,6 +48,23 @@ fn all_algorithms_on_an_odd_number_of_ranks() {
 #[test]
 fn all_algorithms_on_an_even_number_of_ranks() {
     simulated((1..=33).filter(|n| n % 2 == 0));
+}
+
+/// Of ranks of one node, for every number of them.
+#[test]
+fn algorithms_of_shared_memory_in_virtual_time() {
+    let notes = Arc::new(Notes::default());
+    let memory = || ALGORITHMS.iter().filter(|a| a.carrier == Carrier::Memory);
+    for n in 1..=33 {
+        let calls = memory().flat_map(|a| calls::of(a, n, &SMALL)).collect();
+        simulate(&together(n), Options::new(n), Blocking, calls, &notes);
+    }
+    for n in [2, 3, 8] {
+        let options = Options::new(n).seed(5).chaos(Chaos::rough());
+        let calls = memory().flat_map(|a| calls::of(a, n, &SMALL)).collect();
+        simulate(&together(n), options, Blocking, calls, &notes);
+    }
+    all_served(&notes, &[Carrier::Memory]);
 }
 
 #[test]
