@@ -73,11 +73,11 @@ int main(int argc, char **argv)
         char name[LONG];
         int length = LONG, class;
         OK(MPI_T_pvar_get_info(i, name, &length, NULL, &class, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
-        if (strncmp(name, "weft.shm.copy_", 14)) continue;
+        if (strncmp(name, "weft.fabric.shm.copy_", 21)) continue;
         CHECK(count < COSTS, "%s", name);
         own[count] = value(session, gauge(session, name, class, NULL));
         CHECK(own[count] > 0, "%s", name);
-        if (rank == 0) printf("%s %llu\n", name + 9, own[count]);
+        if (rank == 0) printf("%s %llu\n", name + 16, own[count]);
         count++;
     }
     CHECK(count == COSTS, "%d", count);

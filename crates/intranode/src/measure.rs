@@ -124,7 +124,7 @@ pub fn on_this_thread(places: &Places) -> Option<Measured> {
     let mut all = Vec::new();
     all.push(("clock".to_owned(), clock(end)));
     alone::measure(end, &mut all);
-    let quiet = quiet(within(end, 2500));
+    let quiet = quiet(within(end, 2000));
     for (pair, distance) in [(places.shared, "shared"), (places.apart, "apart")] {
         let had = match pair {
             Some(pair) if quiet => pair::measure(pair, end),
@@ -141,7 +141,8 @@ pub fn on_this_thread(places: &Places) -> Option<Measured> {
     };
     all.push(("switch".to_owned(), switch));
     // Last: it takes the longest.
-    all.push(("memory".to_owned(), alone::memory(end)));
+    let memory = if quiet { alone::memory(end) } else { Outcome::Late };
+    all.push(("memory".to_owned(), memory));
     for (name, size) in [("private", places.private), ("last", places.last)] {
         all.push((name.to_owned(), size.map_or(Outcome::Absent, |size| Outcome::Had(size as f64))));
     }
@@ -194,12 +195,18 @@ impl Measured {
         }
     }
 
-    /// Takes what a later measurement of the same machine had, or found not to be there, where this one had no time.
+    /// Takes what a later measurement of the same machine had and this one had not, and why the rest is missing.
     pub fn fill(&mut self, later: &Measured) {
         self.complete(later);
+        // Where it was there and only the time was missing, it is worth another try; and the other way round.
         for name in &later.absent {
             if self.late.remove(name) {
                 self.absent.insert(name.clone());
+            }
+        }
+        for name in &later.late {
+            if self.absent.remove(name) {
+                self.late.insert(name.clone());
             }
         }
     }
@@ -321,6 +328,8 @@ mod tests {
         third.fill(&gathered(&later, Duration::ZERO));
         assert!(third.absent.contains("line.shared") && third.late.is_empty());
         assert_eq!(third.model.cached, 0.02);
+        third.fill(&gathered(&[("line.shared", Outcome::Late)], Duration::ZERO));
+        assert!(third.late.contains("line.shared") && third.absent.is_empty());
         // Out of range: as if there had been no time.
         let wild = gathered(&[("cached", Outcome::Had(1e-9))], Duration::ZERO);
         assert_eq!(wild.model, CopyModel::GENERIC);

@@ -14,7 +14,7 @@ use weft_fabric::{Copies, CopyModel, Sge};
 /// Bytes of a block that fits a processor's own caches.
 const BLOCK: usize = 64 << 10;
 /// Bytes of one that is fetched from memory.
-const LARGE: usize = 512 << 10;
+const LARGE: usize = 128 << 10;
 
 /// Memory that was touched; `None` if there is none.
 pub fn block(len: usize, with: u8) -> Option<Vec<u8>> {

@@ -169,7 +169,7 @@ fn describe_copies(out: &mut String, lines: &str) {
         match (next(), next(), next()) {
             (name, "", text) => line(out, name, text),
             (name, number, meaning) => {
-                writeln!(out, "  {name:<14} {number:>16}  {meaning}").expect("a string grows");
+                writeln!(out, "  {name:<23} {number:>15}  {meaning}").expect("a string grows");
             }
         }
     }
