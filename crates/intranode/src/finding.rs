@@ -151,7 +151,8 @@ fn found(place: Option<&Path>, force: bool, peers: bool) -> Found {
         let whole = kept.measured.absent.is_empty() && kept.measured.late.is_empty();
         let mut suffices =
             || whole || !kept.measured.lacks(places.get_or_insert_with(measure::places));
-        if !peers || suffices() {
+        // What is missing was missing before, too: it is worth no job's time while others want the processors.
+        if !peers || suffices() || !measure::is_quiet() {
             let origin = Origin::Kept(place.to_path_buf(), kept.when);
             return Found::of(kept.measured.clone(), origin);
         }
@@ -220,6 +221,16 @@ mod tests {
         assert!(matches!(&second.origin, Origin::Kept(at, _) if *at == place), "{second:?}");
         assert_eq!(second.model, crate::Table::of(&first.model).model());
         assert_eq!(find(true, true).origin, Origin::Measured(Some(place.clone())));
+        // What is kept and lacks something is used, whether it is filled in now or not.
+        let text = fs::read_to_string(&place).unwrap();
+        let less = text.lines().map(|line| match line.split_once(" = ") {
+            Some(("late", _)) => "late = [\"switch\"]",
+            _ => line,
+        });
+        fs::write(&place, less.collect::<Vec<_>>().join("\n") + "\n").unwrap();
+        let filled = find(false, true);
+        assert_eq!(filled.model.cached, crate::Table::of(&filled.model).model().cached);
+        assert_ne!(filled.origin, Origin::Generic(NOBODY));
         // Another machine's file is replaced.
         let text = fs::read_to_string(&place).unwrap();
         fs::write(&place, text.replace("kernel = \"", "kernel = \"x")).unwrap();

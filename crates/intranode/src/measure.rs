@@ -87,12 +87,8 @@ fn clock(end: Instant) -> Outcome {
 /// Waits until no more threads want to run than there are processors, at most until `end`. A second thread would be waited for
 /// elsewhere, to begin and to end: many milliseconds where many take turns.
 fn quiet(end: Instant) -> bool {
-    let online = topology::online(Path::new(SYSTEM)).unwrap_or(usize::MAX);
     loop {
-        let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-        let running = text.split_whitespace().nth(3).and_then(|word| word.split_once('/'));
-        let running = running.and_then(|(running, _)| running.parse::<usize>().ok());
-        if running.is_none_or(|running| running <= online) {
+        if is_quiet() {
             return true;
         }
         if Instant::now() >= end {
@@ -100,6 +96,15 @@ fn quiet(end: Instant) -> bool {
         }
         std::thread::sleep(Duration::from_micros(100));
     }
+}
+
+/// Whether no more threads want to run now than there are processors.
+pub fn is_quiet() -> bool {
+    let online = topology::online(Path::new(SYSTEM)).unwrap_or(usize::MAX);
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let running = text.split_whitespace().nth(3).and_then(|word| word.split_once('/'));
+    let running = running.and_then(|(running, _)| running.parse::<usize>().ok());
+    running.is_none_or(|running| running <= online)
 }
 
 /// Binds this thread to one processor.
@@ -124,7 +129,7 @@ pub fn on_this_thread(places: &Places) -> Option<Measured> {
     let mut all = Vec::new();
     all.push(("clock".to_owned(), clock(end)));
     alone::measure(end, &mut all);
-    let quiet = quiet(within(end, 2000));
+    let quiet = quiet(within(end, 1500));
     for (pair, distance) in [(places.shared, "shared"), (places.apart, "apart")] {
         let had = match pair {
             Some(pair) if quiet => pair::measure(pair, end),
