@@ -55,7 +55,8 @@ struct Meeting {
     asked: Alone<AtomicU64>,
     done: Alone<AtomicU64>,
     over: AtomicBool,
-    /// The partner cannot be where it should.
+    /// The partner is where it should be, or cannot be there.
+    ready: AtomicBool,
     refused: AtomicBool,
     /// Both are on one processor.
     gently: bool,
@@ -83,6 +84,7 @@ impl Meeting {
             asked: Alone(AtomicU64::new(0)),
             done: Alone(AtomicU64::new(0)),
             over: AtomicBool::new(false),
+            ready: AtomicBool::new(false),
             refused: AtomicBool::new(false),
             gently,
             end,
@@ -239,6 +241,7 @@ fn with_partner<T>(
         let partner = thread::Builder::new().name(NAME.to_owned()).stack_size(64 << 10);
         let serve = move || {
             if bind(processor) {
+                meeting.ready.store(true, Ordering::Relaxed);
                 meeting.serve();
             } else {
                 meeting.refused.store(true, Ordering::Relaxed);
@@ -246,6 +249,11 @@ fn with_partner<T>(
             }
         };
         partner.spawn_scoped(scope, serve).ok()?;
+        // It begins on this thread's processor, which is left to it until it has gone.
+        let came = || meeting.ready.load(Ordering::Relaxed);
+        while !came() && !meeting.over.load(Ordering::Relaxed) && Instant::now() < meeting.end {
+            thread::sleep(Duration::from_micros(20));
+        }
         work()
     });
     if meeting.refused.load(Ordering::Relaxed) { None } else { had }
