@@ -31,7 +31,7 @@ fn lines(found: &Found, now: SystemTime) -> String {
     for field in CopyModel::FIELDS {
         let value = number(field.shown(&found.model), field.unit);
         let mark = marks && found.generic.contains(field.name);
-        let mark = if mark { " (assumed: could not be measured here)" } else { "" };
+        let mark = if mark { " (assumed, not measured)" } else { "" };
         text +=
             &format!("{}\t{value} {}\t{}{mark}\n", field.name, field.unit.name(), field.meaning);
     }

@@ -161,7 +161,7 @@ fn found(place: Option<&Path>, force: bool, peers: bool) -> Found {
         return Found::generic(NOBODY);
     }
     let places = places.unwrap_or_else(measure::places);
-    let Some(mut measured) = measure::on_this_thread(&places) else {
+    let Some(mut measured) = measure::on_this_thread(&places, force) else {
         return match kept {
             Some((place, kept)) => {
                 Found::of(kept.measured, Origin::Kept(place.to_path_buf(), kept.when))
