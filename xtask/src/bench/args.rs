@@ -71,7 +71,7 @@ pub struct Args {
     /// With --cable: this is the run in the machine, and what was built is in DIR.
     #[arg(long = "in-the-machine", value_name = "DIR", requires = "cable", hide = true)]
     pub(super) inside: Option<PathBuf>,
-    /// Figures of the quickest batch of each run, not of its median: a look where the machine is not quiet.
+    /// Figures of the quickest batch of all runs, not medians: a look where the machine is not quiet.
     #[arg(long)]
     pub(super) quickest: bool,
     /// Three short rounds: a look, not a measurement.

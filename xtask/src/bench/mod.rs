@@ -353,7 +353,7 @@ impl Session {
             text += &format!("this machine was not quiet: load {:.1} before\n", self.loaded_by);
         }
         if self.args.quickest {
-            text += "the quickest batch of each run, not its median\n";
+            text += "the quickest batch of all runs, not the median\n";
         }
         text
     }

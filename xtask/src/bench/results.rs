@@ -81,7 +81,7 @@ pub struct Run {
 
 #[derive(Default)]
 pub struct Results {
-    /// Samples are of the quickest batch of a run.
+    /// The one sample of a library is of the quickest batch of all its runs.
     quickest: bool,
     pub rows: Vec<Row>,
     runs: Vec<Run>,
@@ -125,8 +125,12 @@ impl Results {
 
     fn count(&mut self, run: &Run) {
         for line in &run.lines {
+            let quickest = self.quickest;
             let row = self.row(run.case, line);
             row.samples.entry(run.library).or_default().push(line.value);
+            if let Some(best) = row.best(run.library).filter(|_| quickest) {
+                row.samples.insert(run.library, vec![best]);
+            }
         }
     }
 
@@ -223,6 +227,10 @@ mod tests {
         for (quickest, value) in [(false, 3.0), (true, 2.0)] {
             let mut results = Results::new(quickest);
             let line = "{\"size\":8,\"value\":3,\"unit\":\"us\",\"best\":2}";
+            results.add(0, 0, None, line).unwrap();
+            results
+                .add(0, 0, None, &line.replace('3', "9").replace("\"best\":2", "\"best\":8"))
+                .unwrap();
             results.add(0, 0, None, line).unwrap();
             assert_eq!(results.rows[0].median(0), Some(value));
         }
