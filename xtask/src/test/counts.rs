@@ -30,21 +30,16 @@ struct Way {
 const SELDOM: f64 = 0.25;
 const PARTS: f64 = 8.0;
 
-const WAYS: [Way; 8] = [
-    way("sent at once", ["send", "4096", "80"], &[], 2, SELDOM),
-    way("set down for a receiver that sees it", ["send", "65536", "20"], &[], 2, SELDOM),
-    way("read by the receiver", ["send", "2097152", "4"], &[], 1, PARTS),
-    way(
-        "written by the sender",
-        ["send", "2097152", "4"],
-        &[("WEFT_RENDEZVOUS", "write")],
-        1,
-        PARTS,
-    ),
-    way("in pieces", ["send", "2097152", "4"], &[("WEFT_CMA", "0")], 2, SELDOM),
-    way("put", ["put", "65536", "20"], &[], 1, 0.0),
-    way("got", ["get", "65536", "20"], &[], 1, 0.0),
-    way("put, large", ["put", "2097152", "4"], &[], 1, 0.0),
+const WAYS: [Way; 9] = [
+    way("eager", ["send", "4096", "80"], &[("WEFT_PROTOCOL", "eager")], 2, SELDOM),
+    way("staged", ["send", "65536", "20"], &[("WEFT_PROTOCOL", "staged")], 2, SELDOM),
+    way("read", ["send", "2097152", "4"], &[("WEFT_PROTOCOL", "read")], 1, PARTS),
+    way("co-copy", ["send", "2097152", "4"], &[("WEFT_PROTOCOL", "co-copy")], 1, PARTS),
+    way("written", ["send", "2097152", "4"], &[("WEFT_RENDEZVOUS", "write")], 1, PARTS),
+    way("pieces", ["send", "2097152", "4"], &[("WEFT_CMA", "0")], 2, SELDOM),
+    way("copied", ["put", "65536", "20"], &[], 1, 0.0),
+    way("copied", ["get", "65536", "20"], &[], 1, 0.0),
+    way("copied", ["put", "2097152", "4"], &[], 1, 0.0),
 ];
 
 const fn way(
