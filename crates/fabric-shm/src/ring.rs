@@ -35,10 +35,6 @@ use weft_intranode::staged;
 /// Largest payload that lies in the line itself, in bytes.
 pub const INLINE: usize = 96;
 
-/// Long payloads begin at multiples of this, in bytes: a pair of cache lines, as lines of the box are, comes more quickly than
-/// two that belong to different pairs. In models boxes are too small for it.
-const STEP: u64 = if cfg!(loom) { 64 } else { 128 };
-
 /// Largest payload in bytes, whatever the box.
 const SEND_MAX: usize = 16 << 10;
 
@@ -178,7 +174,7 @@ impl Ring {
     /// Where `len` contiguous bytes begin that follow position `from`, and where they end.
     #[inline(always)]
     fn place(&self, from: u64, len: usize) -> (u64, u64) {
-        let need = (len as u64).next_multiple_of(STEP);
+        let need = (len as u64).next_multiple_of(64);
         let left = self.byte_count - (from & (self.byte_count - 1));
         let start = if need > left { from + left } else { from };
         (start, start + need)

@@ -164,9 +164,12 @@ impl Copies {
         self.count_far.get()
     }
 
-    /// The same where nothing would be learnt if it were always so: now and then not.
-    pub fn is_still_far(&self) -> bool {
-        self.fetched.is_past_if(self.is_found_far())
+    /// [`Copies::distance`] where nothing would be learnt if all went as between far caches: now and then near.
+    pub fn distance_to_try(&self) -> Distance {
+        match self.fetched.is_past_if(self.is_far()) {
+            true => Distance::Apart,
+            false => Distance::Shared,
+        }
     }
 
     // ---- which way ------------------------------------------------------------------------------

@@ -63,7 +63,6 @@ impl<F: Fabric> Endpoint<F> {
             staging: Pool::new(limits.staging, limits.ranks_each),
             tables: Tables::default(),
             distance: Distance::Shared,
-            since_probe: 0,
             cancels: Default::default(),
             fault: None,
             often: Often::default(),

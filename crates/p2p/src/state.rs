@@ -41,8 +41,6 @@ pub struct State {
     pub(crate) tables: Tables,
     /// That by which peers know what is sent at once.
     pub distance: Distance,
-    /// Messages since one went as if the caches were not far.
-    pub since_probe: u32,
     pub cancels: Cancels,
     pub seldom: Seldom,
 }
@@ -78,15 +76,10 @@ impl State {
         let now = endpoint.fabric.copies().distance();
         if now != self.distance {
             self.distance = now;
-            self.since_probe = 0;
             let tables = &self.tables;
             self.peers.each(|known| known.eager = tables.get(known.table, now).eager as u32);
         }
-        let probes = now == Distance::Apart && {
-            self.since_probe += 1;
-            self.since_probe.is_multiple_of(PROBE)
-        };
-        self.tables.get(number, if probes { Distance::Shared } else { now })
+        self.tables.get(number, endpoint.fabric.copies().distance_to_try())
     }
 
     /// The limits have changed.
@@ -105,10 +98,6 @@ impl State {
         *self.peer(endpoint, peer) = known;
     }
 }
-
-/// Every so many messages between caches that are far go as if they were not: nothing would be learnt if everything were
-/// fetched.
-const PROBE: u32 = 64;
 
 /// `known`, with what the fabric and the limits say now.
 fn described<F: Fabric>(

@@ -152,10 +152,3 @@ impl Tables {
         &tables[(distance as usize).min(tables.len() - 1)]
     }
 }
-
-#[cfg(test)]
-impl Table {
-    pub fn steps(&self, pattern: Pattern) -> &[(usize, Protocol)] {
-        self.staged[pattern as usize].steps()
-    }
-}

@@ -55,23 +55,164 @@ fn table(model: &CopyModel, path: Path, pattern: Pattern, rows: &[(usize, Protoc
     assert_eq!(limits(model, path, pattern), rows, "{path:?}, {pattern:?}");
 }
 
+/// What is short goes at once; where the two wait for each other anyway both ends copy; who is not alone with the other leaves
+/// the copying to it.
 #[test]
-fn print_all() {
-    for (name, m) in [("NEAR", &NEAR), ("DEAR_PAGES", &DEAR_PAGES), ("SLOW_MEMORY", &SLOW_MEMORY)] {
-        for (n, path) in [
-            ("USUAL", USUAL),
-            ("FAR", FAR),
-            ("NO_CMA", NO_CMA),
-            ("CROWD", CROWD),
-            ("HERE", HERE),
-            ("NETWORK", NETWORK),
-        ] {
-            for p in Pattern::ALL {
-                println!(
-                    "    table(&{name}, {n}, {p:?}, &{});",
-                    format!("{:?}", limits(m, path, p)).replace("18446744073709551615", "ALL")
-                );
+fn near_caches() {
+    table(&NEAR, USUAL, Plain, &[(5600, Eager), (44096, Staged), (ALL, CoCopy)]);
+    table(&NEAR, USUAL, Synchronous, &[(11904, Eager), (26000, Read), (ALL, CoCopy)]);
+    table(&NEAR, USUAL, OneToMany, &[(5952, Eager), (ALL, Read)]);
+    table(&NEAR, USUAL, ManyToOne, &[(10304, Eager), (ALL, Written)]);
+    table(&NEAR, USUAL, Forwarded, &[(5600, Eager), (32214, Staged), (ALL, CoCopy)]);
+}
+
+/// A second copy costs more than a system call earlier there.
+#[test]
+fn far_caches() {
+    table(&NEAR, FAR, Plain, &[(8960, Eager), (22000, Read), (ALL, CoCopy)]);
+    table(&NEAR, FAR, Synchronous, &[(6720, Eager), (22000, Read), (ALL, CoCopy)]);
+    table(&NEAR, FAR, OneToMany, &[(4850, Eager), (ALL, Read)]);
+    table(&NEAR, FAR, ManyToOne, &[(7488, Eager), (ALL, Written)]);
+}
+
+/// Two copies are cheaper than the pages of one.
+#[test]
+fn dear_pages() {
+    let most = USUAL.staging;
+    table(&DEAR_PAGES, USUAL, Plain, &[(5600, Eager), (most, Staged), (ALL, CoCopy)]);
+    table(&DEAR_PAGES, USUAL, OneToMany, &[(6144, Eager), (most, Staged), (ALL, Read)]);
+    table(&DEAR_PAGES, USUAL, ManyToOne, &[(14016, Eager), (most, Staged), (ALL, Written)]);
+    table(&DEAR_PAGES, CROWD, Plain, &[(16384, Eager), (most, Staged), (ALL, Read)]);
+    table(&DEAR_PAGES, FAR, ManyToOne, &[(16384, Eager), (ALL, Written)]);
+}
+
+#[test]
+fn no_cma() {
+    let most = USUAL.staging;
+    for model in [&NEAR, &DEAR_PAGES, &SLOW_MEMORY] {
+        table(model, NO_CMA, Plain, &[(5600, Eager), (most, Staged), (ALL, Pieces)]);
+        table(model, NO_CMA, Synchronous, &[(16384, Eager), (ALL, Pieces)]);
+        let unstaged = Path { staging: 0, ..NO_CMA };
+        table(model, unstaged, Plain, &[(16384, Eager), (ALL, Pieces)]);
+    }
+}
+
+/// What several who share a processor stage is out of its cache when the receiver comes to it.
+#[test]
+fn slow_memory() {
+    table(&SLOW_MEMORY, CROWD, ManyToOne, &[(8192, Eager), (ALL, Written)]);
+    table(&NEAR, CROWD, ManyToOne, &[(16384, Eager), (30511, Staged), (ALL, Written)]);
+}
+
+/// Nobody copies while the other does, and each turn is a switch: fewer turns for a second copy.
+#[test]
+fn many_ranks_a_processor() {
+    table(&NEAR, CROWD, Plain, &[(16384, Eager), (35072, Staged), (ALL, Read)]);
+    table(&NEAR, CROWD, Synchronous, &[(14016, Eager), (ALL, Read)]);
+    table(&NEAR, CROWD, OneToMany, &[(16384, Eager), (ALL, Read)]);
+}
+
+/// Who sends to itself is not to wait for itself while that can be helped.
+#[test]
+fn to_oneself() {
+    table(&NEAR, HERE, Plain, &[(12250, Eager), (HERE.staging, Staged), (ALL, Read)]);
+    table(&NEAR, HERE, Synchronous, &[(1250, Eager), (ALL, Read)]);
+}
+
+/// The limits decide there, as nothing is known of what it costs.
+#[test]
+fn over_a_network() {
+    for pattern in Pattern::ALL {
+        table(&NEAR, NETWORK, pattern, &[(16384, Eager), (ALL, Read)]);
+        table(&NEAR, Path { eager: 0, ..NETWORK }, pattern, &[(ALL, Read)]);
+        let writes = Path { writes: true, ..NETWORK };
+        table(&NEAR, writes, pattern, &[(16384, Eager), (ALL, Written)]);
+        let closed = Path { direct: false, send_max: 4096, ..NETWORK };
+        table(&NEAR, closed, pattern, &[(4096, Eager), (ALL, Pieces)]);
+    }
+}
+
+#[test]
+fn what_is_asked_for_is_taken_where_it_can_be() {
+    let asked = |protocol| Path { asked: Some(protocol), ..USUAL };
+    let rest = (ALL, CoCopy);
+    table(&NEAR, asked(Staged), Plain, &[(USUAL.staging, Staged), rest]);
+    table(&NEAR, asked(Read), Plain, &[(ALL, Read)]);
+    table(&NEAR, asked(Eager), Plain, &[(16384, Eager), (44096, Staged), rest]);
+    let case = Case { bytes: 1 << 20, pattern: Plain, path: asked(Read) };
+    assert_eq!(choose_to_fetch(&NEAR, &case), Read);
+}
+
+/// Whatever the machine, the peer and the sizes of the limits: somebody can carry it, the empty message too, and no table says
+/// anything else than the costs do.
+#[test]
+fn every_message_goes_the_cheapest_way() {
+    let mut rng = fastrand::Rng::with_seed(9);
+    for _ in 0..300 {
+        let mut cost = |least: f64, most: f64| least * (most / least).powf(rng.f64());
+        let by = |shared| By { shared, apart: 3.0 * shared };
+        let model = CopyModel {
+            line: by(cost(10.0, 500.0)),
+            rewrite_returned: by(cost(0.5, 50.0)),
+            fetch: by(cost(0.01, 1.0)),
+            memory: cost(0.05, 2.0),
+            past: cost(0.05, 2.0),
+            cma_call: cost(100.0, 5000.0),
+            cma_page: cost(20.0, 2000.0),
+            switch: cost(500.0, 20_000.0),
+            ..NEAR
+        };
+        let path = Path {
+            eager: [0, 100, 16 << 10][rng.usize(0..3)],
+            staging: [0, 10_000, 1 << 20][rng.usize(0..3)],
+            writes: rng.u8(0..4) == 0,
+            ..PLACES[rng.usize(0..PLACES.len())]
+        };
+        for pattern in Pattern::ALL {
+            for bytes in [0, 1, 100, 101, 5000, 1 << 14, 100_000, 1 << 20, 1 << 25] {
+                let case = Case { bytes, pattern, path };
+                let (chosen, cost) = (choose(&model, &case), |p: Protocol| p.cost(&model, &case));
+                let least = cost(chosen).expect("the chosen one is eligible");
+                assert!(Protocol::ALL.iter().all(|&p| cost(p).is_err() || cost(p) >= Ok(least)));
+                assert!(least.is_finite() && least >= 0.0, "{case:?}");
+            }
+            let ladder = limits(&model, path, pattern);
+            assert!(ladder.is_sorted_by(|a, b| a.0 < b.0 && a.1 != b.1), "{ladder:?}");
+            for &(most, protocol) in &ladder[..ladder.len() - 1] {
+                let case = |bytes| Case { bytes, pattern, path };
+                assert_eq!(choose(&model, &case(most)), protocol, "{most} bytes, {path:?}");
+                assert_ne!(choose(&model, &case(most + 1)), protocol, "{most} bytes, {path:?}");
             }
         }
     }
+}
+
+/// What a table holds is what the choice says.
+#[test]
+fn an_endpoint_asks_the_same() {
+    for path in PLACES {
+        let known = Table::new(&NEAR, path);
+        for pattern in Pattern::ALL {
+            let short = choose(&NEAR, &Case { bytes: known.eager.max(1), pattern, path });
+            assert_eq!(short, Eager, "{path:?}");
+            for bytes in [known.eager + 1, 50_000, 1 << 20, 1 << 23] {
+                let case = Case { bytes, pattern, path };
+                assert_eq!(known.choose(pattern, bytes), choose(&NEAR, &case), "{case:?}");
+                let full = Case { path: Path { staging: 0, ..path }, ..case };
+                assert_eq!(known.choose_unstaged(pattern, bytes), choose(&NEAR, &full));
+                let fetched = choose_to_fetch(&NEAR, &case);
+                assert_eq!(known.choose_to_fetch(pattern, bytes), fetched, "{case:?}");
+            }
+        }
+    }
+}
+
+/// A helper is not roused for what it would hardly have begun.
+#[test]
+fn helpers_are_roused_for_long_copies() {
+    let [near, far] = [USUAL, FAR].map(|path| Table::new(&NEAR, path).quiet);
+    assert!(near > far, "{near} {far}");
+    assert!(NEAR.fetch(near, Distance::Shared) > NEAR.switch);
+    let eager = CopyModel { switch: 100.0, ..NEAR };
+    assert!(Table::new(&eager, USUAL).quiet < near);
 }
