@@ -25,18 +25,18 @@ impl Ladder {
         Ladder::new(&steps, |bytes| best(model, &Case { bytes, pattern, path }))
     }
 
-    /// It changes at `steps`, or once between two powers of two.
+    /// It changes at `steps`, or between two powers of two, never back to what it was there.
     fn new(steps: &[usize], best: impl Fn(usize) -> Protocol) -> Ladder {
         let powers = (0..=LARGEST.ilog2()).map(|power| 1 << power);
         let mut sizes: Vec<usize> = powers.collect();
-        sizes
-            .extend(steps.iter().flat_map(|&step| [step, step + 1]).filter(|&size| size < LARGEST));
+        let around = steps.iter().flat_map(|&step| [step, step + 1]);
+        sizes.extend(around.filter(|size| (1..LARGEST).contains(size)));
         sizes.sort_unstable();
         let mut ladder: Vec<(usize, Protocol)> = Vec::new();
         let mut below = (1, best(1));
         for size in sizes {
             let next = best(size);
-            if next != below.1 {
+            while next != below.1 {
                 // The largest size for which the lower one is still the best.
                 let (mut low, mut high) = (below.0, size);
                 while high - low > 1 {
@@ -48,9 +48,6 @@ impl Ladder {
                 }
                 ladder.push((low, below.1));
                 below = (high, best(high));
-                if below.1 != next {
-                    ladder.push((high, below.1));
-                }
             }
             below = (size, next);
         }
