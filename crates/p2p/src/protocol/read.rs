@@ -22,7 +22,7 @@ pub(super) fn eligible(case: &Case) -> Result<(), &'static str> {
         path if path.place == Place::Here && super::staged::eligible(case).is_ok() => {
             Err("who sends to itself may not have asked for it yet")
         }
-        path if path.writes && path.place != Place::Here => Err("its sender is told to write"),
+        path if path.writes => Err("its sender is told to write"),
         _ => case.is_offered(),
     }
 }

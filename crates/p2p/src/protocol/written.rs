@@ -27,8 +27,11 @@ pub(super) const ABOUT: &str = "by the sender, to where the receiver wants it";
 pub(super) fn eligible(case: &Case) -> Result<(), &'static str> {
     match case.path {
         path if !path.direct => Err("the receiver's memory cannot be written"),
-        path if path.place == Place::Here => Err("there is one end"),
+        path if path.place == Place::Here && super::staged::eligible(case).is_ok() => {
+            Err("who sends to itself may not have asked for it yet")
+        }
         path if path.writes => case.is_offered(),
+        path if path.place == Place::Here => Err("there is one end"),
         path if path.place == Place::Elsewhere => Err("its receiver is told to read"),
         _ if case.pattern != Pattern::ManyToOne => {
             Err("its receiver has no others to receive from")
