@@ -18,7 +18,7 @@
 //! it enters the next also tells whose arrival is the last; nonblocking operations queue for it.
 
 use crate::Link;
-use crate::catalog::Near;
+use crate::catalog::{Carrier, Choice, Near};
 use crate::costs;
 use crate::distance;
 use crate::gate::{Gate, Turn};
@@ -53,6 +53,8 @@ pub struct Board<F: Fabric> {
     posts: Posts<F>,
     gate: Gate<F>,
     in_turn: Cell<bool>,
+    /// Whole operations, where they may be under way at once.
+    order: Gate<F>,
 }
 
 impl<F: Fabric> Board<F> {
@@ -64,6 +66,7 @@ impl<F: Fabric> Board<F> {
             posts: Posts::default(),
             gate: Gate::default(),
             in_turn: Cell::new(false),
+            order: Gate::default(),
         }
     }
 
@@ -87,11 +90,11 @@ impl<F: Fabric> Board<F> {
         }
     }
 
-    /// The same, asked of all ranks at once if nobody has done so yet. How far they are is not said where operations do not
-    /// begin one after the other.
-    pub async fn agree(&self, link: &Link<F>) -> Result<Near, Fault> {
-        let made = self.made(link).await?;
-        Ok(Near { distance: self.distance(link), ..made.near })
+    /// What an operation by `choice` has to enter before it does anything else: where operations may be under way at once, and
+    /// it meets others on this board or waits for them. So those that await something before they take their numbers do so in
+    /// one order on all ranks.
+    pub(crate) fn order(&self, choice: Choice) -> Option<&Gate<F>> {
+        (!self.is_in_turn() && choice.algorithm.carrier == Carrier::Memory).then_some(&self.order)
     }
 
     /// Whether all ranks can read each other's own memory. All find the same.
@@ -146,7 +149,7 @@ impl<F: Fabric> Board<F> {
         self.posts.enter(link, numbers, len).await
     }
 
-    /// The board, made now if need be. All ranks ask for it in one order.
+    /// The board, made now if need be, by an operation that no other runs beside.
     async fn made(&self, link: &Link<F>) -> Result<&Made<F>, Fault> {
         if self.made.get().is_none() {
             self.enter_for(link, 0).await?;

@@ -197,8 +197,9 @@ pub enum Need {
     Commutes,
     /// All ranks share memory, and are at most so many.
     Together(usize),
-    /// Two ranks.
+    /// Two ranks; more than two.
     Two,
+    Many,
     /// All ranks reach each other's own memory.
     Direct,
     /// At most so many bytes.
@@ -301,6 +302,7 @@ impl Need {
                 hold(ranks <= most, &|| format!("{ranks} ranks: at most {most}"))
             }
             Need::Two => hold(ranks == 2, &|| format!("{ranks} ranks: it takes 2")),
+            Need::Many => hold(ranks > 2, &|| format!("{ranks} ranks: it takes more than 2")),
             // Who has not heard asks, and does without if need be.
             Need::Direct => {
                 is(site.near.direct != Some(false), "a rank may not read another's own memory")

@@ -158,7 +158,7 @@ const HANDSHAKE: f64 = 4.0;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::{ALGORITHMS, Near, Site};
+    use crate::catalog::{ALGORITHMS, Carrier, Near, Site};
 
     fn case(ranks: usize, bytes: usize, near: Near) -> Case {
         let site = Site {
@@ -187,8 +187,10 @@ mod tests {
                 for bytes in (0..26).map(|bit| 1 << bit) {
                     let at = |near| time(&case(ranks, bytes, near), &model);
                     let now = at(near);
+                    // Where messages are sent in another way, a longer one may take less.
+                    let other_way = algorithm.carrier == Carrier::Messages;
                     assert!(
-                        now > 0.0 && now + 1e-6 >= last,
+                        now > 0.0 && (other_way || now + 1e-6 >= last),
                         "{what}, {ranks} ranks, {bytes} bytes"
                     );
                     last = now;

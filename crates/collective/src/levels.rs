@@ -9,9 +9,7 @@
 //! catalogue runs: two-level algorithms are compositions, and each level chooses for itself.
 
 use crate::catalog::{Case, Choice, Operation, Site};
-use crate::{
-    CENTRAL_MOST, Ground, Link, Reception, Reduce, Via, all_do_atomics, run, share_memory,
-};
+use crate::{Ground, Link, Reception, Reduce, Via, all_do_atomics, run, share_memory};
 use std::pin::Pin;
 use std::rc::Rc;
 use weft_fabric::{Fabric, Fault, Sge};
@@ -144,12 +142,7 @@ impl<F: Fabric> Level<F> {
     }
 
     /// What serves a call here, and the view of the level that carries it.
-    async fn prepare(
-        &self,
-        link: &Link<F>,
-        operation: Operation,
-        call: Call,
-    ) -> Result<(Link<F>, Choice), Fault> {
+    fn prepare(&self, link: &Link<F>, operation: Operation, call: Call) -> (Link<F>, Choice) {
         let Call { bytes, element, commutes, equal } = call;
         let view = Link {
             endpoint: link.endpoint.clone(),
@@ -160,46 +153,43 @@ impl<F: Fabric> Level<F> {
             via: Via::Messages,
             reception: Reception::Marks,
         };
-        let (ranks, mut site) = (self.size(), self.site);
-        if site.together && (2..=CENTRAL_MOST).contains(&ranks) {
-            // Where there is no memory for a board, for nobody, nothing is known.
-            site.near = self.ground.board.agree(&view).await.unwrap_or_default();
-        }
+        // Steps of compositions may be under way at once: what is known of each other changes between them.
+        let (ranks, site) = (self.size(), self.site);
         let case = Case { ranks, bytes, element, commutes, equal, site };
         let model = link.endpoint.fabric().copies().model();
         let choice = self.ground.selection().choose(operation, &case, model).choice;
-        Ok((view.carried(choice), choice))
+        (view.carried(choice), choice)
     }
 
     pub async fn barrier(&self, link: &Link<F>) -> Result<(), Fault> {
-        let (link, choice) = self.prepare(link, Operation::Barrier, Call::of(0)).await?;
+        let (link, choice) = self.prepare(link, Operation::Barrier, Call::of(0));
         let step: Step = Box::pin(run::barrier(&link, &self.ground, choice));
         step.await
     }
 
     pub async fn bcast(&self, link: &Link<F>, root: usize, data: Sge) -> Result<(), Fault> {
-        let (link, choice) = self.prepare(link, Operation::Bcast, Call::of(data.len())).await?;
+        let (link, choice) = self.prepare(link, Operation::Bcast, Call::of(data.len()));
         let step: Step = Box::pin(run::bcast(&link, &self.ground, choice, root, data));
         step.await
     }
 
     /// To the first rank of the level; all blocks of one length.
     pub async fn gather(&self, link: &Link<F>, mine: Sge, blocks: &[Sge]) -> Result<(), Fault> {
-        let (link, choice) = self.prepare(link, Operation::Gather, Call::of(mine.len())).await?;
+        let (link, choice) = self.prepare(link, Operation::Gather, Call::of(mine.len()));
         let step: Step = Box::pin(run::gather(&link, &self.ground, choice, 0, mine, blocks));
         step.await
     }
 
     /// The same of any lengths.
     pub async fn gatherv(&self, link: &Link<F>, mine: Sge, blocks: &[Sge]) -> Result<(), Fault> {
-        let (link, choice) = self.prepare(link, Operation::Gatherv, Call::of(0)).await?;
+        let (link, choice) = self.prepare(link, Operation::Gatherv, Call::of(0));
         let step: Step = Box::pin(run::gather(&link, &self.ground, choice, 0, mine, blocks));
         step.await
     }
 
     /// From the first rank of the level, any lengths.
     pub async fn scatterv(&self, link: &Link<F>, blocks: &[Sge], mine: Sge) -> Result<(), Fault> {
-        let (link, choice) = self.prepare(link, Operation::Scatterv, Call::of(0)).await?;
+        let (link, choice) = self.prepare(link, Operation::Scatterv, Call::of(0));
         let step: Step = Box::pin(run::scatter(&link, &self.ground, choice, 0, blocks, mine));
         step.await
     }
@@ -208,14 +198,14 @@ impl<F: Fabric> Level<F> {
         let equal = blocks.iter().all(|b| b.len() == blocks[0].len());
         let bytes = blocks.iter().map(|b| b.len()).sum::<usize>() / blocks.len();
         let call = Call { equal, ..Call::of(bytes) };
-        let (link, choice) = self.prepare(link, Operation::Allgather, call).await?;
+        let (link, choice) = self.prepare(link, Operation::Allgather, call);
         let step: Step =
             Box::pin(run::allgather(&link, &self.ground, choice, blocks[link.rank], blocks));
         step.await
     }
 
     pub async fn alltoallv(&self, link: &Link<F>, out: &[Sge], into: &[Sge]) -> Result<(), Fault> {
-        let (link, choice) = self.prepare(link, Operation::Alltoallv, Call::of(0)).await?;
+        let (link, choice) = self.prepare(link, Operation::Alltoallv, Call::of(0));
         let step: Step = Box::pin(run::alltoall(&link, &self.ground, choice, out, into));
         step.await
     }
@@ -229,7 +219,7 @@ impl<F: Fabric> Level<F> {
         op: &(impl Reduce + ?Sized),
     ) -> Result<(), Fault> {
         let call = Call { element, commutes: op.commutes(), ..Call::of(data.len()) };
-        let (link, choice) = self.prepare(link, Operation::Reduce, call).await?;
+        let (link, choice) = self.prepare(link, Operation::Reduce, call);
         let all = (data, result, element);
         let step: Step = Box::pin(run::reduce(&link, &self.ground, choice, root, all, op));
         step.await
@@ -242,7 +232,7 @@ impl<F: Fabric> Level<F> {
         op: &(impl Reduce + ?Sized),
     ) -> Result<(), Fault> {
         let call = Call { element, commutes: op.commutes(), ..Call::of(data.len()) };
-        let (link, choice) = self.prepare(link, Operation::Allreduce, call).await?;
+        let (link, choice) = self.prepare(link, Operation::Allreduce, call);
         let all = (data, result, element);
         let step: Step = Box::pin(run::allreduce(&link, &self.ground, choice, all, op));
         step.await
@@ -257,7 +247,7 @@ impl<F: Fabric> Level<F> {
     ) -> Result<(), Fault> {
         let equal = lens.iter().all(|&len| len == lens[0]);
         let call = Call { element, commutes: op.commutes(), equal, bytes: data.len() };
-        let (link, choice) = self.prepare(link, Operation::ReduceScatter, call).await?;
+        let (link, choice) = self.prepare(link, Operation::ReduceScatter, call);
         let (all, part) = ((data, lens), (result, element));
         let step: Step = Box::pin(run::reduce_scatter(&link, &self.ground, choice, all, part, op));
         step.await
@@ -273,7 +263,7 @@ impl<F: Fabric> Level<F> {
     ) -> Result<(), Fault> {
         let call = Call { element, commutes: op.commutes(), ..Call::of(data.len()) };
         let operation = if exclusive { Operation::Exscan } else { Operation::Scan };
-        let (link, choice) = self.prepare(link, operation, call).await?;
+        let (link, choice) = self.prepare(link, operation, call);
         let all = (data, result, element);
         let step: Step = match exclusive {
             true => Box::pin(run::exscan(&link, &self.ground, choice, all, op)),

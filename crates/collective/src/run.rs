@@ -15,11 +15,22 @@ fn unlisted(choice: Choice) -> ! {
     unreachable!("{name} is in the catalogue of {operation} but nothing runs it")
 }
 
+/// Waits for the turn of an operation that shares memory, where several may be under way at once.
+macro_rules! in_order {
+    ($link:ident, $ground:ident, $choice:ident) => {
+        let _turn = match $ground.board.order($choice) {
+            Some(order) => Some(order.enter($link).await?),
+            None => None,
+        };
+    };
+}
+
 pub async fn barrier<F: Fabric>(
     link: &Link<F>,
     ground: &Ground<F>,
     choice: Choice,
 ) -> Result<(), Fault> {
+    in_order!(link, ground, choice);
     let fan_in = choice.parameter;
     match (choice.algorithm.method, choice.algorithm.carrier) {
         (Method::Central, _) => barrier::central(link, &ground.board).await,
@@ -58,6 +69,7 @@ pub async fn bcast<F: Fabric>(
     root: usize,
     data: Sge,
 ) -> Result<(), Fault> {
+    in_order!(link, ground, choice);
     let parameter = choice.parameter;
     match choice.algorithm.method {
         Method::Flat => bcast::flat(link, root, data).await,
@@ -85,6 +97,7 @@ pub async fn gather<F: Fabric>(
     mine: Sge,
     blocks: &[Sge],
 ) -> Result<(), Fault> {
+    in_order!(link, ground, choice);
     use crate::Operation::Gatherv;
     match (choice.algorithm.method, choice.algorithm.operation) {
         (Method::Flat, _) => gather::flat(link, root, mine, blocks).await,
@@ -106,6 +119,7 @@ pub async fn scatter<F: Fabric>(
     blocks: &[Sge],
     mine: Sge,
 ) -> Result<(), Fault> {
+    in_order!(link, ground, choice);
     use crate::Operation::Scatterv;
     match (choice.algorithm.method, choice.algorithm.operation) {
         (Method::Flat, _) => scatter::flat(link, root, blocks, mine).await,
@@ -127,6 +141,7 @@ pub async fn allgather<F: Fabric>(
     mine: Sge,
     blocks: &[Sge],
 ) -> Result<(), Fault> {
+    in_order!(link, ground, choice);
     let board = &ground.board;
     match (choice.algorithm.method, choice.algorithm.carrier) {
         (Method::Swap, _) => return allgather::shm_swap(link, board, mine, blocks).await,
@@ -182,6 +197,7 @@ pub async fn alltoall<F: Fabric>(
     out: &[Sge],
     into: &[Sge],
 ) -> Result<(), Fault> {
+    in_order!(link, ground, choice);
     let board = &ground.board;
     match choice.algorithm.method {
         Method::Swap => alltoall::shm_swap(link, board, out, into).await,
@@ -216,6 +232,7 @@ pub async fn reduce<F: Fabric>(
     (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
+    in_order!(link, ground, choice);
     let (parameter, board) = (choice.parameter, &ground.board);
     match choice.algorithm.method {
         Method::Binomial => reduce::binomial(link, root, data, result, op).await,
@@ -247,6 +264,7 @@ pub async fn allreduce<F: Fabric>(
     (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
+    in_order!(link, ground, choice);
     let (parameter, board, both) = (choice.parameter, &ground.board, (data, result));
     match (choice.algorithm.method, choice.algorithm.carrier) {
         (Method::Central, _) => allreduce::central(link, &ground.board, data, result, op).await,
@@ -295,6 +313,7 @@ pub async fn reduce_scatter<F: Fabric>(
     (result, element): (Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
+    in_order!(link, ground, choice);
     let board = &ground.board;
     let all = (data, lens);
     match choice.algorithm.method {
@@ -329,6 +348,7 @@ pub async fn scan<F: Fabric>(
     (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
+    in_order!(link, ground, choice);
     let (board, both) = (&ground.board, (data, result));
     match choice.algorithm.method {
         Method::Chain => scan::chain(link, data, result, op).await,
@@ -348,6 +368,7 @@ pub async fn exscan<F: Fabric>(
     (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
+    in_order!(link, ground, choice);
     let (board, both) = (&ground.board, (data, result));
     match choice.algorithm.method {
         Method::Chain => scan::exclusive_chain(link, data, result, op).await,

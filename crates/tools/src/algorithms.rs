@@ -51,6 +51,7 @@ fn need(need: Need) -> String {
         Need::Commutes => "an operator that commutes".to_owned(),
         Need::Together(most) => format!("ranks that share memory, at most {most}"),
         Need::Two => "2 ranks".to_owned(),
+        Need::Many => "more than 2 ranks".to_owned(),
         Need::Direct => "ranks that may read each other's own memory".to_owned(),
         Need::AtMost(most) => format!("at most {most} bytes"),
         Need::BlocksAtMost(most) => format!("blocks of at most {most} bytes together"),

@@ -20,7 +20,7 @@ pub fn time(case: &Case, model: &CopyModel) -> f64 {
     costs.meeting() + alone + costs.work(costs.put(len) + costs.take(len))
 }
 
-/// Combines `data` of all ranks, at most [`crate::shared::DESK`] bytes, into `result` of all.
+/// Combines `data` of more than two ranks, at most [`crate::shared::DESK`] bytes, into `result` of all.
 pub async fn shm_last<F: Fabric>(
     link: &Link<F>,
     board: &Board<F>,

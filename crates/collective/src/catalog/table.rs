@@ -10,8 +10,8 @@ use crate::{
 };
 use Carrier::{Atomics, Immediates, Memory, Messages, Reads, Streams, Writes};
 use Need::{
-    AtMost, BlocksAtMost, Commutes, Direct, ElementAtMost, EqualBlocks, Even, Nodes, PowerOfTwo,
-    SameArithmetic, Two,
+    AtMost, BlocksAtMost, Commutes, Direct, ElementAtMost, EqualBlocks, Even, Many, Nodes,
+    PowerOfTwo, SameArithmetic, Two,
 };
 use Operation::*;
 
@@ -170,7 +170,7 @@ const TABLE: &[&[Algorithm]] = &[
         "a counter at rank 0; the last to come lets the others go", "1 wake-up a rank"))),
      usual(shm(allreduce::central::time, entry(Allreduce, "CENTRAL", (Method::Central, Memory), &[TOGETHER, AtMost(SLOT)],
         "slots at rank 0; the last to come combines them", "1 wake-up a rank")))],
-    &[shm(allreduce::shm_last::time, entry(Allreduce, "SHM-LAST", (Method::Last, Memory), &[TOGETHER, AtMost(DESK)],
+    &[shm(allreduce::shm_last::time, entry(Allreduce, "SHM-LAST", (Method::Last, Memory), &[TOGETHER, Many, AtMost(DESK)],
         "put down; the last to come combines all", "1 meeting, N - 1 payloads by one")),
      shm(allreduce::shm_pair::time, entry(Allreduce, "SHM-PAIR", (Method::Pair, Memory), &[TOGETHER, Two, ELEMENT],
         "put down part by part; both combine everything", "1 meeting a part"))],

@@ -6,7 +6,7 @@ use crate::group::{Group, Product, Sum, bytes_of, words_of};
 use fastrand::Rng;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use weft_collective::{Ground, Link, Operation, allreduce, barrier, bcast, run};
+use weft_collective::{Choice, Ground, Link, Operation, allreduce, barrier, bcast, run};
 use weft_fabric::{Fabric, Fault, Staging};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,13 +19,17 @@ enum Algorithm {
 }
 use Algorithm::*;
 
+fn named(operation: Operation, name: &str) -> Choice {
+    Choice::parse(operation, name).expect("in the catalogue")
+}
+
 async fn wait_for_all<F: Fabric>(
     link: Link<F>,
     ground: Rc<Ground<F>>,
     algorithm: Algorithm,
 ) -> Result<(), Fault> {
     match algorithm {
-        Central => barrier::central(&link, &ground.board).await,
+        Central => run::barrier(&link, &ground, named(Operation::Barrier, "CENTRAL")).await,
         Dissemination => barrier::dissemination(&link).await,
         PairwiseExchange => barrier::pairwise_exchange(&link).await,
         Rpe => barrier::rpe(&link, &ground).await.map(|had| assert!(had, "room for slots")),
@@ -117,7 +121,8 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Started {
         }
         2 | 3 => {
             let central = async move {
-                Ok(allreduce::central(&link, &ground.board, data.sge(), out, &Product).await?)
+                let (choice, all) = (named(Operation::Allreduce, "CENTRAL"), (data.sge(), out, 32));
+                Ok(run::allreduce(&link, &ground, choice, all, &Product).await?)
             };
             (engine.spawn(central), Some(fold(key, n, product)))
         }

@@ -85,7 +85,10 @@ fn allreduce<F: Fabric>(
     }
     rank.block_on(async {
         match algorithm {
-            Central => allreduce::central(&link, &group.ground.board, data, into, op).await,
+            Central => {
+                let choice = Choice::parse(Operation::Allreduce, "CENTRAL").unwrap();
+                run::allreduce(&link, &group.ground, choice, (data, into, 32), op).await
+            }
             PairwiseExchange => allreduce::pairwise_exchange(&link, data, into, op).await,
             GatherBroadcast => allreduce::gather_broadcast(&link, data, into, op).await,
             Shm(name) | ShmInPlace(name) => {

@@ -3,7 +3,7 @@
 use crate::group::Group;
 use crate::group::common::{Body, Rank, SETUPS, bytes, pattern, world};
 use fastrand::Rng;
-use weft_collective::{allgather, barrier, bcast, gather, scatter};
+use weft_collective::{Choice, Operation, allgather, barrier, bcast, run};
 use weft_fabric::{Cause, Fabric, Sge, Staging};
 
 /// A communicator a round, which ends with its only operation: the next one's memory is the last one's, as
@@ -54,6 +54,10 @@ fn desks_go_back_when_all_have_read_them() {
 /// rank puts down for others stays until they have read it.
 struct Pieces;
 
+fn ring(operation: Operation) -> Choice {
+    Choice::parse(operation, "SHM-RING").expect("in the catalogue")
+}
+
 /// An operation under way, what it moves, and what must come out.
 struct Moved {
     task: weft_process::Task,
@@ -85,7 +89,7 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Moved {
             let (mine, blocks) = (rank.buffer(&data(me)), all(&|_| rank.empty(len)));
             let (out, into) = (mine.sge(), sges(&blocks));
             let task = engine.spawn(async move {
-                Ok(gather::shm_ring(&link, &ground.board, root, out, &into).await?)
+                Ok(run::gather(&link, &ground, ring(Operation::Gather), root, out, &into).await?)
             });
             let buffers = blocks.into_iter().enumerate().map(|(r, b)| (b, data(r))).collect();
             Moved { task, buffers, _others: vec![mine] }
@@ -94,15 +98,16 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Moved {
             let (mine, blocks) = (rank.empty(len), all(&|r| rank.buffer(&data(r))));
             let (into, out) = (mine.sge(), sges(&blocks));
             let task = engine.spawn(async move {
-                Ok(scatter::shm_ring(&link, &ground.board, root, &out, into).await?)
+                Ok(run::scatter(&link, &ground, ring(Operation::Scatter), root, &out, into).await?)
             });
             Moved { task, buffers: vec![(mine, data(me))], _others: blocks }
         }
         _ => {
             let buffer = if me == root { rank.buffer(&data(root)) } else { rank.empty(len) };
             let sge = buffer.sge();
-            let task = engine
-                .spawn(async move { Ok(bcast::shm_ring(&link, &ground.board, root, sge).await?) });
+            let task = engine.spawn(async move {
+                Ok(run::bcast(&link, &ground, ring(Operation::Bcast), root, sge).await?)
+            });
             Moved { task, buffers: vec![(buffer, data(root))], _others: Vec::new() }
         }
     }
