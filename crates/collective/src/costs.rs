@@ -196,7 +196,8 @@ mod tests {
                     last = now;
                     let far = at(Near { distance: Distance::Apart, ..near });
                     let crowded = at(Near { each: 4, ..near });
-                    assert!(far >= now && crowded >= now, "{what}, {ranks} ranks, {bytes} bytes");
+                    let more = far >= now && (other_way || crowded >= now);
+                    assert!(more, "{what}, {ranks} ranks, {bytes} bytes");
                     let apart = at(Near { direct: Some(false), ..near });
                     assert!(apart >= now, "{what}, {ranks} ranks, {bytes} bytes");
                     let reads = algorithm.needs.contains(&crate::catalog::Need::Direct);

@@ -30,7 +30,10 @@ pub async fn shm_read<F: Fabric>(
     }
     let hall = board.hall(link, 2, 0).await?;
     // Not the block: a copy just written here would have to leave this processor's cache.
-    let shown = hall.show(mine).await?;
+    let Some(shown) = hall.show(mine, 1).await? else {
+        drop(hall);
+        return super::shm_staged(link, board, mine, blocks).await;
+    };
     for rank in (1..size).map(|i| (me + i) % size) {
         hall.read(&shown, rank, 0, blocks[rank]).await?;
     }

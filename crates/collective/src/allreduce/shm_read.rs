@@ -39,10 +39,18 @@ pub async fn shm_read<F: Fabric>(
     }
     let takes = root.is_none_or(|root| root == me);
     let others = || (1..size).map(|i| (me + i) % size);
-    let hall = board.hall(link, if root.is_some() { 3 } else { 4 }, 0).await?;
-    let operands = hall.show(data).await?;
+    let rest = if root.is_some() { 1 } else { 2 };
+    let hall = board.hall(link, 2 + rest, 0).await?;
+    let Some(operands) = hall.show(data, 1 + rest).await? else {
+        drop(hall);
+        return super::shm_slices(link, board, (data, result), root, unit, op).await;
+    };
     // Who takes nothing is written nothing.
-    let results = hall.show(if takes { result } else { data }).await?;
+    let Some(results) = hall.show(if takes { result } else { data }, rest).await? else {
+        hall.hide(&operands);
+        drop(hall);
+        return super::shm_slices(link, board, (data, result), root, unit, op).await;
+    };
     let (start, own) = slice(data.len(), unit, me, size);
     let most = block(link, unit).min(own);
     let aside: Option<Staging> = (!takes || overlap(data, result))

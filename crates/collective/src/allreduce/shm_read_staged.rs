@@ -50,7 +50,10 @@ pub async fn shm_read_staged<F: Fabric>(
     let hall = board.hall(link, steps as u64 + 1, room).await?;
     // Of more than two ranks all read each sum.
     let hall = if size > 2 { hall.taken() } else { hall };
-    let operands = hall.show(data).await?;
+    let Some(operands) = hall.show(data, steps as u64).await? else {
+        drop(hall);
+        return super::shm_slices(link, board, (data, result), None, unit, op).await;
+    };
     let aside = overlap(data, result).then(|| link.stage(most.min(room)));
     for t in 0..steps {
         let (start, own) = slice_of(me);

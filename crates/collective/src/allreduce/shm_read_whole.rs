@@ -31,11 +31,15 @@ pub async fn shm_read_whole<F: Fabric>(
     if link.size() == 1 || !board.direct(link).await? {
         return super::shm_slices(link, board, (data, result), None, unit, op).await;
     }
-    read_and_combine(link, board, (data, 0), result, unit, op).await
+    match read_and_combine(link, board, (data, 0), result, unit, op).await? {
+        true => Ok(()),
+        false => super::shm_slices(link, board, (data, result), None, unit, op).await,
+    }
 }
 
 /// Combines `result.len()` bytes from byte `at` on of the data of all, elements of `unit` bytes, into `result`. Each
 /// rank names bytes of its own; all show as much. All ranks reach each other's memory ([`Board::direct`]).
+/// False: some rank could not show its own, and nothing is done.
 pub(crate) async fn read_and_combine<F: Fabric>(
     link: &Link<F>,
     board: &Board<F>,
@@ -43,14 +47,14 @@ pub(crate) async fn read_and_combine<F: Fabric>(
     result: Sge,
     unit: usize,
     op: &(impl Reduce + ?Sized),
-) -> Result<(), Fault> {
+) -> Result<bool, Fault> {
     let len = result.len();
     // Where the result lies on the data, others may still read.
     let aside = overlap(data, result).then(|| link.endpoint.staging().take_for(result));
     let sum = aside.as_ref().map_or(result, |aside| aside.sge());
     let most = block(link, unit);
     let hall = board.hall(link, 2, 0).await?;
-    let shown = hall.show(data).await?;
+    let Some(shown) = hall.show(data, 1).await? else { return Ok(false) };
     for t in 0..len.div_ceil(most) {
         let (start, len) = part(len, most, t);
         let operand = async |rank: usize, spare: Sge| {
@@ -64,5 +68,5 @@ pub(crate) async fn read_and_combine<F: Fabric>(
     if aside.is_some() {
         result.copy_from(sum);
     }
-    Ok(())
+    Ok(true)
 }

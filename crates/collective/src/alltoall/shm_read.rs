@@ -34,14 +34,23 @@ pub async fn shm_read<F: Fabric>(
     // On the desk, by rank: where its block is.
     let mut regions = Vec::with_capacity(size);
     for &block in out {
-        regions.push(hall.name(regions.len(), block)?);
+        match hall.name(regions.len(), block) {
+            Ok(region) => regions.push(region),
+            // What cannot be registered now is an answer, not an error.
+            Err(_) => break,
+        }
     }
-    hall.meet().await?;
+    let withdraw = |region| link.endpoint.fabric().withdraw(region);
+    if !hall.meet_if(regions.len() == size, 1).await? {
+        drop(hall);
+        regions.into_iter().for_each(withdraw);
+        return super::shm_staged(link, board, out, into).await;
+    }
     for rank in (1..size).map(|i| (me + i) % size) {
         hall.read_named(rank, me, into[rank]).await?;
     }
     into[me].copy_from(out[me].part(0, into[me].len()));
     hall.meet().await?;
-    regions.into_iter().for_each(|region| link.endpoint.fabric().withdraw(region));
+    regions.into_iter().for_each(withdraw);
     Ok(())
 }

@@ -32,5 +32,8 @@ pub async fn shm_read_whole<F: Fabric>(
         return shm_slices(link, board, (data, result), Some(root), unit, op).await;
     }
     let taken = if link.rank == root { result } else { Sge::EMPTY };
-    read_and_combine(link, board, (data, 0), taken, unit, op).await
+    match read_and_combine(link, board, (data, 0), taken, unit, op).await? {
+        true => Ok(()),
+        false => shm_slices(link, board, (data, result), Some(root), unit, op).await,
+    }
 }

@@ -33,5 +33,8 @@ pub async fn shm_read<F: Fabric>(
         return super::shm_staged(link, board, (data, lens), result, unit, op).await;
     }
     let at = lens[..link.rank].iter().sum();
-    read_and_combine(link, board, (data, at), result, unit, op).await
+    match read_and_combine(link, board, (data, at), result, unit, op).await? {
+        true => Ok(()),
+        false => super::shm_staged(link, board, (data, lens), result, unit, op).await,
+    }
 }

@@ -39,9 +39,17 @@ pub async fn shm_read<F: Fabric>(
         return super::shm_slices(link, board, (data, result), unit, exclusive, op).await;
     }
     let hall = board.hall(link, 3, 0).await?;
-    let operands = hall.show(data).await?;
+    let Some(operands) = hall.show(data, 2).await? else {
+        drop(hall);
+        return super::shm_slices(link, board, (data, result), unit, exclusive, op).await;
+    };
     // Into that of rank 0 nothing is written.
-    let results = hall.show(if exclusive && me == 0 { data } else { result }).await?;
+    let shown = if exclusive && me == 0 { data } else { result };
+    let Some(results) = hall.show(shown, 1).await? else {
+        hall.hide(&operands);
+        drop(hall);
+        return super::shm_slices(link, board, (data, result), unit, exclusive, op).await;
+    };
     let (start, own) = slice(data.len(), unit, me, size);
     let most = block(link, unit).min(own);
     let like = data.part(start, most);

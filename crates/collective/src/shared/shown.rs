@@ -19,12 +19,38 @@ impl Shown {
 
 impl<F: Fabric> Hall<'_, F> {
     /// A meeting in which everybody learns where the others' `memory` is. It is reached until
-    /// [`Hall::hide`], before which the ranks meet once more.
-    pub async fn show(&self, memory: Sge) -> Result<Shown, Fault> {
-        let region = self.link.endpoint.fabric().expose(memory)?;
-        let epoch = self.take_number();
-        let all = exchange(self.link, &self.turn, epoch, &region.remote.words()).await?;
-        Ok(Shown { region, all })
+    /// [`Hall::hide`], before which the ranks meet once more. `None` on all ranks: one could not show its own, and the `rest` of
+    /// this operation's meetings do not take place.
+    pub async fn show(&self, memory: Sge, rest: u64) -> Result<Option<Shown>, Fault> {
+        const COULD: usize = RemoteAddr::WORDS;
+        // What cannot be registered now is an answer, not an error.
+        let region = self.link.endpoint.fabric().expose(memory).ok();
+        let mut words = [0; COULD + 1];
+        if let Some(region) = &region {
+            words[..COULD].copy_from_slice(&region.remote.words());
+            words[COULD] = 1;
+        }
+        let all = exchange(self.link, &self.turn, self.take_number(), &words).await?;
+        let could = (0..self.link.size()).all(|rank| all.word(rank, COULD) == 1);
+        match region {
+            Some(region) if could => Ok(Some(Shown { region, all })),
+            region => {
+                region.into_iter().for_each(|r| self.link.endpoint.fabric().withdraw(r));
+                self.turn.skip(self.link, rest).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// A meeting in which everybody learns whether all `could`; if not, the `rest` of this operation's do not take place.
+    pub async fn meet_if(&self, could: bool, rest: u64) -> Result<bool, Fault> {
+        let words = [u64::from(could)];
+        let all = exchange(self.link, &self.turn, self.take_number(), &words).await?;
+        let all = (0..self.link.size()).all(|rank| all.word(rank, 0) == 1);
+        if !all {
+            self.turn.skip(self.link, rest).await?;
+        }
+        Ok(all)
     }
 
     /// Ends the reach of what was shown.
