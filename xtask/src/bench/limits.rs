@@ -185,8 +185,8 @@ mod tests {
 
     #[test]
     fn the_way_is_read_from_an_explanation() {
-        let told = "bcast on 2 ranks, 8 bytes\n  map        shm\n  algorithm  SHARED: straight\n  steps 2\nothers\n";
-        assert_eq!(named(told).as_deref(), Some("SHARED"));
+        let told = "bcast on 2 ranks, 8 bytes\n  map        shm\n  algorithm  SHM-RING: straight\n  steps 2\nothers\n";
+        assert_eq!(named(told).as_deref(), Some("SHM-RING"));
         assert_eq!(named("send\n  protocol   copied by both\n").as_deref(), Some("copied by both"));
         assert_eq!(named("nothing\n"), None);
     }
