@@ -11,6 +11,7 @@ use std::rc::Rc;
 use weft_collective::{Case, Choice, Map, Operation, Reason, Selection, Site, maps};
 use weft_fabric::CopyModel;
 use weft_fabric_sim::Machine;
+use weft_intranode::{Finding, Wanted};
 
 /// What `weft explain` was asked for.
 #[derive(Parser, Debug)]
@@ -114,7 +115,7 @@ fn collective(args: &Args, operation: Operation) -> Result<String, Failure> {
     }
     let commutes = args.op == Op::Commutative;
     let case = Case { commutes, ..grid::case(operation, ranks, bytes, site) };
-    let model = CopyModel::GENERIC;
+    let model = model(machine.as_ref()).map_err(request)?;
     let chosen = selection.choose(operation, &case, &model);
     let mut text = format!("{operation} on {ranks} ranks");
     if operation.measure().starts_with("nothing") {
@@ -135,6 +136,16 @@ fn collective(args: &Args, operation: Operation) -> Result<String, Failure> {
     text += &format!("  because    {}\n", because(chosen.reason, &map, &case, operation, &by));
     text += &others(&map, &case, &model, chosen.choice);
     Ok(text)
+}
+
+/// The machine file's model of copies; else what the library takes here, by the same setting.
+fn model(machine: Option<&Machine>) -> Result<CopyModel, String> {
+    if let Some(machine) = machine {
+        return Ok(machine.copies.model());
+    }
+    let text = std::env::var("WEFT_COPY_MODEL").unwrap_or_default();
+    let wanted = Wanted::parse(&text).map_err(|why| format!("WEFT_COPY_MODEL {text}: {why}"))?;
+    Ok(Finding::start(&wanted, true)?.wait().model)
 }
 
 /// By the map's times, else by the model of copies, if that knows.
