@@ -18,9 +18,10 @@ use weft_fabric::{CopyModel, Fabric, Fault, Sge, Work};
 
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
-    // Of two ranks the data come with the flag; of more, each is a line for the last to come.
-    let lines = if case.ranks > 2 { costs.others() + 1.0 } else { 0.0 };
-    costs.meeting() + lines * costs.line() + costs.others() * costs.reduce(len)
+    // Of two ranks the data come with the flag; of more, the last to come reads all slots in a row.
+    let slots = SLOT as f64 * costs.others();
+    let more = if case.ranks > 2 { costs.line() + costs.take(slots) } else { 0.0 };
+    costs.meeting() + more + costs.others() * costs.reduce(len)
 }
 
 /// `result` = what one of two ranks has and what the other said, combined in the order of ranks. `result`
