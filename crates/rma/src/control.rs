@@ -2,9 +2,9 @@
 //! from the window's own memory, so they are the same wherever that is.
 //!
 //! ```text
-//!   word   0        8        16       24, each of n' words, the power of two not below n
-//!          | lock   | guard  | table  | slots: lock, guard | grants: lock, guard | posted, two | completed, two | rails, two each |
-//!            ticket locks      dynamic  by ticket modulo n'  by target             by target     by origin        by origin
+//!   word   0        8        16       24          32       40     48, each of n' words, the power of two not below n
+//!          | lock   | guard  | table  | exclusion | single | bell | slots: lock, guard | grants: lock, guard | posted, two | completed, two | rails, two each |
+//!            ticket locks      dynamic  accumulates                 by ticket modulo n'  by target             by target     by origin        by origin
 //! ```
 //! The lock is MPI_Win_lock's, the guard that of accumulates. Slots belong to the target's locks; grants
 //! are flags for this rank's waits for the locks of others. Words never go back: they count. Posted and
@@ -29,8 +29,14 @@ pub enum Lock {
 const LINE: usize = 8;
 /// Where the header of a dynamic window's table begins; what it is stands in [`crate::attach`].
 pub const TABLE: usize = 2 * LINE;
+/// Who changes this rank's elements: [`crate::exclusion`].
+pub const EXCLUSION: usize = 3 * LINE;
+/// Whose single element this rank is changing.
+pub const SINGLE: usize = 4 * LINE;
+/// Written to rouse this rank, which looks at what it waits for.
+pub const BELL: usize = 5 * LINE;
 /// Tables of one word a rank begin here.
-const TABLES: usize = 3 * LINE;
+const TABLES: usize = 6 * LINE;
 
 /// A table of one word a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,9 +103,19 @@ pub struct Control<F: Fabric> {
 }
 
 impl<F: Fabric> Control<F> {
-    /// For a window of `size` ranks, to which so many rails lead.
-    pub fn new(endpoint: &Rc<Endpoint<F>>, size: usize, rails: usize) -> Result<Control<F>, Fault> {
-        let region = endpoint.fabric().allocate(8 * words_of(size, rails))?;
+    /// For a window of `size` ranks, to which so many rails lead; `near`: all of them share processors, which then do
+    /// the atomics.
+    pub fn new(
+        endpoint: &Rc<Endpoint<F>>,
+        size: usize,
+        rails: usize,
+        near: bool,
+    ) -> Result<Control<F>, Fault> {
+        let bytes = 8 * words_of(size, rails);
+        let region = match near {
+            true => endpoint.fabric().allocate_on_node(bytes)?,
+            false => endpoint.fabric().allocate(bytes)?,
+        };
         let row = |_| (0..size).map(|_| OnceCell::new()).collect();
         let flags = (0..4 + 2 * rails).map(row).collect();
         Ok(Control { endpoint: endpoint.clone(), region, size, rails, flags })
@@ -131,6 +147,11 @@ impl<F: Fabric> Control<F> {
             let offset = 8 * table.word(self.size, index);
             self.endpoint.fabric().flag(&self.region, offset, true).local
         })
+    }
+
+    /// The bell of the peer whose control words are at `base`.
+    pub fn bell(base: RemoteAddr) -> RemoteFlag {
+        RemoteFlag { at: word(base, BELL), waking: true }
     }
 
     /// That flag as the peer names it whose control words are at `base`.

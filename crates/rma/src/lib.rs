@@ -5,7 +5,7 @@
 //!   Window ── what each rank shows (shown.rs): where its memory is, where its control words are
 //!      │
 //!      ├─ epochs     fence/ (five designs)    post.rs (start, post, complete, wait), behind.rs    passive.rs (lock, flush)
-//!      └─ access     transfer.rs (put, get)    accumulate.rs, atomics.rs   attach.rs (dynamic windows)
+//!      └─ access     transfer.rs (put, get)    accumulate.rs, whole.rs, atomics.rs   attach.rs (dynamic windows)
 //!                        │
 //!                      place.rs: how this process reaches the memory of that rank
 //!                        ├─ seen     it is mapped here: copies and atomic instructions of this processor
@@ -18,10 +18,12 @@
 //! memory that this process reaches by itself: the target's memory and its control words, a region that
 //! the fabric allocated. The one exception is memory that no fabric reaches from here.
 //!
-//! **One atomicity domain an element** (all origins find the same: `Words` in place.rs): where all ranks of the window
-//! see a rank's memory and share processors, elements up to 8 bytes are updated by the processor at once; in memory
-//! that nodes share, integers of 8 bytes by the adapters' atomics; else, and for other elements, under a lock among
-//! the control words.
+//! **One atomicity domain an element** (all origins find the same: `Words` in place.rs; choice.rs has the table): where all
+//! ranks of the window see a rank's memory and share processors, one element up to 8 bytes is updated by the processor
+//! at once, and several under one exclusion, which both respect (exclusion.rs); in memory that nodes share, integers of 8
+//! bytes by the adapters' atomics; else, and for other elements, under a lock among the control words. Where processors
+//! see the memory, an accumulate of several elements is whole: none sees or changes half of what another writes, which
+//! MPI does not promise, and programs that swap structs of bytes rely on.
 //!
 //! Waiting is for counters alone: the end of posted operations, and flags that peers set.
 
@@ -29,9 +31,11 @@ mod accumulate;
 mod atomics;
 mod attach;
 mod behind;
+mod choice;
 mod control;
 mod epoch;
 mod error;
+mod exclusion;
 mod fence;
 mod passive;
 mod place;
@@ -47,16 +51,18 @@ mod target;
 mod ticket;
 mod transfer;
 mod turns;
+mod whole;
 mod window;
 mod words;
 
 pub use accumulate::Change;
 pub use atomics::Atomics;
 pub use behind::Ending;
+pub use choice::{Case, Sight, Way, What, way};
 pub use epoch::assert;
 pub use fence::Design;
 pub use passive::LockKind;
-pub use place::Spot;
+pub use place::{Spot, Words};
 pub use queue::Order;
 pub use transfer::Issued;
 pub use window::{Flavor, Memory, Options, Window};

@@ -35,7 +35,7 @@ impl<F: Fabric> Window<F> {
 
     /// The control words of a rank, if this process sees them.
     #[inline]
-    fn seen_words(&self, rank: usize) -> Option<&Words> {
+    pub(crate) fn seen_words(&self, rank: usize) -> Option<&Words> {
         let look = || {
             let (peer, at) = (self.peer(rank), self.shown[rank].control);
             self.endpoint().fabric().words(peer, at, control::words(self.shown.len()))

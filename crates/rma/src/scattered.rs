@@ -8,7 +8,7 @@
 //! ```
 //! Such an operation is over when its call returns. Elements that lie across regions are updated under the guard; so
 //! does every origin, since all find the same regions. Cost: one transfer a part; accumulates as under the guard, but
-//! for words that lie in one region.
+//! for elements that lie in one region, which are those of an operation in that region alone.
 
 use crate::Window;
 use crate::accumulate::Packed;
@@ -17,6 +17,7 @@ use crate::place::{Place, Reach, Spot, Words};
 use crate::posts::Posts;
 use crate::request::Wish;
 use crate::transfer::Issued;
+use crate::whole::is_solid;
 use weft_channel::rails::Way;
 use weft_datatype::Basic;
 use weft_fabric::{Fabric, RemoteAddr, Sge, Work};
@@ -169,9 +170,17 @@ impl<F: Fabric> Window<F> {
         change: Packed,
         former: Option<Sge>,
     ) -> Result<(), Error> {
-        let rest = at_once(parts, bytes, basic, |skip, run| {
-            change.apply_at_once(basic, skip, run, former);
-        });
+        let mut inside = Vec::new();
+        let rest = within(parts, bytes, basic, |skip, run| inside.push((skip, run)));
+        if !inside.is_empty() {
+            let changed = self.whole(rank, || {
+                inside.iter().try_for_each(|&(skip, run)| {
+                    let former = former.map(|former| former.part(skip, run.len()));
+                    change.part(skip, run.len()).apply(basic, run, former)
+                })
+            });
+            changed.await??;
+        }
         if rest.is_empty() {
             return Ok(());
         }
@@ -249,9 +258,9 @@ impl<F: Fabric> Window<F> {
     }
 }
 
-/// Calls `f` for the words of `parts` that processors update at once, and where they begin among the packed bytes;
-/// returns the ranges of packed bytes, of whole elements, that are left.
-fn at_once(
+/// Calls `f` for the elements that lie each in one of `parts` whose words processors update, and where they begin among
+/// the packed bytes; returns the ranges of packed bytes, of whole elements, that are left.
+fn within(
     parts: &[Part],
     bytes: usize,
     basic: Basic,
@@ -261,15 +270,12 @@ fn at_once(
     for part in parts {
         let (first, end) = (part.skip.next_multiple_of(size), (part.skip + part.len) / size * size);
         let Reach::Seen(memory) = part.place.reach else { continue };
-        if part.place.words != Words::Processors || first >= end {
+        if part.place.words != Words::Processors || first >= end || !is_solid(basic) {
             continue;
         }
-        let run = memory.part(first - part.skip, end - first);
-        if basic.is_word_at(run.ptr()) {
-            f(first, run);
-            rest.extend((first > done).then_some((done, first - done)));
-            done = end;
-        }
+        f(first, memory.part(first - part.skip, end - first));
+        rest.extend((first > done).then_some((done, first - done)));
+        done = end;
     }
     rest.extend((bytes > done).then_some((done, bytes - done)));
     rest
@@ -329,7 +335,7 @@ mod tests {
         for (words, whole) in [(Words::Processors, true), (Words::Guarded, false)] {
             let parts = [part(one, 0, words), part(two, 20, words)];
             let mut seen = Vec::new();
-            let rest = at_once(&parts, 48, word, |skip, run| seen.push((skip, run.len())));
+            let rest = within(&parts, 48, word, |skip, run| seen.push((skip, run.len())));
             match whole {
                 true => assert_eq!((seen, rest), (vec![(0, 16), (24, 24)], vec![(16, 8)])),
                 false => assert_eq!((seen, rest), (vec![], vec![(0, 48)])),

@@ -41,6 +41,8 @@ pub struct Target {
     /// Its control words, if this process sees them.
     pub control: OnceCell<Option<Words>>,
     pub access: Cell<Access>,
+    /// This process is among those that announce updates of single elements of it.
+    pub announces: Cell<bool>,
     /// The ticket of its lock, while that is held.
     pub ticket: Cell<u64>,
     /// That lock was taken or given back at once, and somebody has to be told.

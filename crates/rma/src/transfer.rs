@@ -307,7 +307,7 @@ impl<F: Fabric> Window<F> {
     }
 
     #[inline(always)]
-    fn seen(&self, rank: usize, disp: i64, len: usize) -> Option<Sge> {
+    pub(crate) fn seen(&self, rank: usize, disp: i64, len: usize) -> Option<Sge> {
         let target = self.targets.get(rank)?;
         if self.options.fence == Design::TwoSided {
             return None;

@@ -118,7 +118,7 @@ impl<F: Fabric> Window<F> {
         let rails = rails.max().unwrap_or(1).clamp(1, RAILS);
         // What fails here fails for all: they learn of it together.
         let made = match Mine::of(&comm, &brings, &endpoint).await {
-            Ok(mine) => match Control::new(&endpoint, size, rails) {
+            Ok(mine) => match Control::new(&endpoint, size, rails, one_node) {
                 Ok(control) => Ok((mine, control)),
                 Err(fault) => {
                     mine.give_back(fabric);

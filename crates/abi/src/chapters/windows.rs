@@ -3,6 +3,7 @@
 
 pub(crate) mod about;
 pub(crate) mod access;
+pub(crate) mod at_once;
 pub(crate) mod attributes;
 pub(crate) mod synchronization;
 

@@ -96,7 +96,7 @@ unsafe fn typed(
 /// # Safety
 /// As for [`plain`]; while the result is used, nothing adds or takes away a window.
 #[inline(always)]
-unsafe fn plainly(
+pub(super) unsafe fn plainly(
     (address, elements, ty): (*const c_void, i64, Datatype),
     (rank, target_count, target_type, win): (c_int, i64, Datatype, Win),
 ) -> Option<(&'static super::WindowOf, Sge)> {
