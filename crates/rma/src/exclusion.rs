@@ -22,13 +22,52 @@
 //! one a compare-and-swap and an exchange of the target's line. A process that is descheduled at a single element holds up
 //! whole ones alone; one that holds, all others, for as long as it takes to reduce: none of them may wait for anything then.
 
-#[cfg(not(loom))]
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Release, SeqCst};
 
+/// A word that all origins see: of the processor, or of the model checker. Sequentially consistent, unless its name says
+/// otherwise.
+pub trait Word {
+    fn now(&self) -> u64;
+    fn clear_released(&self);
+    fn exchange(&self, new: u64);
+    fn add_bits(&self, bits: u64);
+    fn replace(&self, old: u64, new: u64) -> bool;
+}
+
+macro_rules! word {
+    ($atomic:ty, $ordered:expr) => {
+        impl Word for $atomic {
+            #[inline(always)]
+            fn now(&self) -> u64 {
+                self.load(SeqCst)
+            }
+            #[inline(always)]
+            fn clear_released(&self) {
+                self.store(0, Release);
+            }
+            #[inline(always)]
+            fn exchange(&self, new: u64) {
+                self.swap(new, SeqCst);
+                $ordered;
+            }
+            fn add_bits(&self, bits: u64) {
+                self.fetch_or(bits, SeqCst);
+                $ordered;
+            }
+            #[inline(always)]
+            fn replace(&self, old: u64, new: u64) -> bool {
+                let replaced = self.compare_exchange(old, new, SeqCst, SeqCst).is_ok();
+                $ordered;
+                replaced
+            }
+        }
+    };
+}
+word!(AtomicU64, ());
+// The model checker takes sequential consistency from fences alone: what follows a write comes after it.
 #[cfg(loom)]
-use loom::sync::atomic::{AtomicU64, Ordering};
-
-use Ordering::{Release, SeqCst};
+word!(loom::sync::atomic::AtomicU64, loom::sync::atomic::fence(SeqCst));
 
 /// Words of the target's line.
 pub const WORDS: usize = 8;
@@ -44,15 +83,14 @@ const PRESSING: u64 = 1 << 32;
 pub const PATIENCE: usize = 64;
 
 /// The exclusion of one target, for one origin.
-#[derive(Clone, Copy)]
-pub struct Exclusion<'w> {
+pub struct Exclusion<'w, W> {
     /// The target's [`WORDS`].
-    pub line: &'w [AtomicU64],
+    pub line: &'w [W],
     pub target: usize,
     pub me: usize,
 }
 
-impl Exclusion<'_> {
+impl<W: Word> Exclusion<'_, W> {
     fn mark(&self) -> u64 {
         self.me as u64 + 1
     }
@@ -60,48 +98,48 @@ impl Exclusion<'_> {
     /// Says that this origin will announce. Once is enough.
     pub fn register(&self) {
         let bit = self.me % ORIGINS;
-        self.line[BITS + bit / 64].fetch_or(1 << (bit % 64), SeqCst);
+        self.line[BITS + bit / 64].add_bits(1 << (bit % 64));
     }
 
     /// Announces a single update by this origin's own line. False: somebody holds; it is to be recalled, and not done.
     #[inline(always)]
-    pub fn announce(&self, own: &AtomicU64) -> bool {
-        own.swap(self.target as u64 + 1, SeqCst);
-        self.line[HOLDER].load(SeqCst) == 0
+    pub fn announce(&self, own: &W) -> bool {
+        own.exchange(self.target as u64 + 1);
+        self.line[HOLDER].now() == 0
     }
 
     /// The update is done. Who is to be rung: a holder that may wait for it. It may be missed by a hair's breadth; then
     /// that one is still looking.
     #[inline(always)]
-    pub fn recall(&self, own: &AtomicU64) -> Option<usize> {
-        own.store(0, Release);
-        rank(self.line[HOLDER].load(SeqCst))
+    pub fn recall(&self, own: &W) -> Option<usize> {
+        own.clear_released();
+        rank(self.line[HOLDER].now())
     }
 
     /// Takes the exclusion, if nobody has it or presses for it.
     #[inline(always)]
     pub fn hold(&self) -> bool {
-        self.line[FIRST].load(SeqCst) & PRESSING == 0 && self.take()
+        self.line[FIRST].now() & PRESSING == 0 && self.take()
     }
 
     #[inline(always)]
     fn take(&self) -> bool {
-        self.line[HOLDER].compare_exchange(0, self.mark(), SeqCst, SeqCst).is_ok()
+        self.line[HOLDER].replace(0, self.mark())
     }
 
     /// This origin is the first to wait; the guard is held.
     pub fn come_first(&self) {
-        self.line[FIRST].swap(self.mark(), SeqCst);
+        self.line[FIRST].exchange(self.mark());
     }
 
     /// Takes the exclusion as the first to wait, who has tried so often before.
     pub fn hold_first(&self, tried: usize) -> bool {
         if self.take() {
-            self.line[FIRST].store(0, Release);
+            self.line[FIRST].clear_released();
             return true;
         }
         if tried == PATIENCE {
-            self.line[FIRST].swap(self.mark() | PRESSING, SeqCst);
+            self.line[FIRST].exchange(self.mark() | PRESSING);
             return self.hold_first(tried + 1);
         }
         false
@@ -109,20 +147,19 @@ impl Exclusion<'_> {
 
     /// The first to wait gives up.
     pub fn leave(&self) {
-        self.line[FIRST].store(0, Release);
+        self.line[FIRST].clear_released();
     }
 
     /// Whether one of `origins` has announced an update of this target; `own` finds an origin's line.
     #[inline(always)]
-    pub fn is_announced<'o>(
-        &self,
-        origins: usize,
-        own: impl Fn(usize) -> Option<&'o AtomicU64>,
-    ) -> bool {
+    pub fn is_announced<'o>(&self, origins: usize, own: impl Fn(usize) -> Option<&'o W>) -> bool
+    where
+        W: 'o,
+    {
         let mark = self.target as u64 + 1;
-        let at_it = |origin| own(origin).is_some_and(|own| own.load(SeqCst) == mark);
+        let at_it = |origin| own(origin).is_some_and(|own| own.now() == mark);
         for (word, bits) in self.line[BITS..].iter().enumerate().take(origins.div_ceil(64)) {
-            let mut left = bits.load(SeqCst);
+            let mut left = bits.now();
             while left != 0 {
                 let first = 64 * word + left.trailing_zeros() as usize;
                 if (first..origins).step_by(ORIGINS).any(at_it) {
@@ -137,8 +174,8 @@ impl Exclusion<'_> {
     /// Gives the exclusion back. Who is to be rung: the first to wait.
     #[inline(always)]
     pub fn give_back(&self) -> Option<usize> {
-        self.line[HOLDER].swap(0, SeqCst);
-        rank(self.line[FIRST].load(SeqCst) & !PRESSING)
+        self.line[HOLDER].exchange(0);
+        rank(self.line[FIRST].now() & !PRESSING)
     }
 }
 
@@ -205,8 +242,9 @@ mod tests {
 mod loom_models {
     use super::*;
     use loom::sync::Arc;
+    use loom::sync::atomic::AtomicU64;
     use loom::sync::atomic::Ordering::Relaxed;
-    use loom::thread::{self, Thread};
+    use loom::thread;
 
     struct Shared {
         line: Vec<AtomicU64>,
@@ -217,7 +255,7 @@ mod loom_models {
     fn shared(ranks: usize) -> Arc<Shared> {
         let word = |_| AtomicU64::new(0);
         let (line, own) = ((0..WORDS).map(word).collect(), (0..ranks).map(word).collect());
-        Arc::new(Shared { line, own, elements: [word(()), word(())] })
+        Arc::new(Shared { line, own, elements: [word(0), word(0)] })
     }
 
     /// Adds one to every element, as a vectorised reduction does: reads, then writes.
@@ -253,7 +291,7 @@ mod loom_models {
     }
 
     /// What a single update does that found a holder.
-    fn whole_of_one(shared: &Shared, one: Exclusion) {
+    fn whole_of_one(shared: &Shared, one: Exclusion<'_, AtomicU64>) {
         while !one.hold() {
             thread::yield_now();
         }
@@ -278,20 +316,51 @@ mod loom_models {
         });
     }
 
+    /// Without waiting: whether it was done.
+    fn single_at_once(shared: &Shared, me: usize) -> bool {
+        let one = Exclusion { line: &shared.line, target: 0, me };
+        one.register();
+        let free = one.announce(&shared.own[me]);
+        if free {
+            shared.elements[0].fetch_add(1, Relaxed);
+        }
+        one.recall(&shared.own[me]);
+        free
+    }
+
+    /// The same.
+    fn whole_at_once(shared: &Shared, me: usize) -> bool {
+        let one = Exclusion { line: &shared.line, target: 0, me };
+        if !one.hold() {
+            return false;
+        }
+        let free = !one.is_announced(shared.own.len(), |rank| shared.own.get(rank));
+        if free {
+            reduce(shared);
+        }
+        one.give_back();
+        free
+    }
+
     #[test]
-    fn loom_no_update_is_lost_among_two_single_ones_and_a_whole_one() {
+    fn loom_what_is_done_at_once_is_not_lost() {
         let mut model = loom::model::Builder::new();
-        model.preemption_bound = Some(2);
+        model.preemption_bound = Some(3);
         model.check(|| {
             let shared = shared(3);
-            let threads = [1, 2].map(|me| {
-                let other = shared.clone();
-                thread::spawn(move || single(&other, me))
-            });
-            whole(&shared, 0);
-            threads.map(|thread| thread.join().unwrap());
+            let others: [fn(&Shared, usize) -> bool; 2] = [single_at_once, whole_at_once];
+            let threads: Vec<_> = (1..)
+                .zip(others)
+                .map(|(me, change)| {
+                    let other = shared.clone();
+                    thread::spawn(move || u64::from(change(&other, me)))
+                })
+                .collect();
+            let mut wholes = u64::from(whole_at_once(&shared, 0));
+            let done: Vec<u64> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+            wholes += done[1];
             let [a, b] = &shared.elements;
-            assert_eq!((a.load(Relaxed), b.load(Relaxed)), (3, 1));
+            assert_eq!((a.load(Relaxed), b.load(Relaxed)), (wholes + done[0], wholes));
         });
     }
 
@@ -299,26 +368,25 @@ mod loom_models {
     fn loom_the_first_to_wait_is_woken() {
         loom::model(|| {
             let shared = shared(2);
-            let first: Thread = thread::current();
             let other = shared.clone();
-            let thread = thread::spawn(move || {
+            let first = thread::spawn(move || {
                 let one = Exclusion { line: &other.line, target: 0, me: 1 };
-                if one.hold() {
-                    reduce(&other);
-                    if one.give_back() == Some(0) {
-                        first.unpark();
-                    }
+                one.come_first();
+                // A wake that got lost leaves it parked for ever, which the checker reports.
+                while !one.hold_first(0) {
+                    thread::park();
                 }
+                reduce(&other);
+                assert_eq!(one.give_back(), None);
             });
             let one = Exclusion { line: &shared.line, target: 0, me: 0 };
-            one.come_first();
-            // A wake that got lost leaves it parked for ever, which the checker reports.
-            while !one.hold_first(0) {
-                thread::park();
+            if one.hold() {
+                reduce(&shared);
+                if one.give_back() == Some(1) {
+                    first.thread().unpark();
+                }
             }
-            reduce(&shared);
-            assert_eq!(one.give_back(), None);
-            thread.join().unwrap();
+            first.join().unwrap();
         });
     }
 }

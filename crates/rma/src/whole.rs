@@ -8,10 +8,14 @@ use crate::exclusion::{self, Exclusion};
 use crate::place::Words;
 use crate::target::Access;
 use std::pin::pin;
+use std::sync::atomic::AtomicU64;
 use std::task::Poll;
 use weft_datatype::{Basic, Op};
 use weft_fabric::{Fabric, Sge};
 use weft_process::{Error, class};
+
+/// The exclusion of a target whose words this process sees.
+type Near<'w> = Exclusion<'w, AtomicU64>;
 
 /// Looks for the end of single updates before others are let in: such an update takes some ten nanoseconds.
 const LOOKS: usize = 100;
@@ -24,14 +28,14 @@ pub(crate) fn is_solid(basic: Basic) -> bool {
 impl<F: Fabric> Window<F> {
     /// `None`: this process does not see the target's control words.
     #[inline(always)]
-    fn exclusion(&self, rank: usize) -> Option<Exclusion<'_>> {
+    fn exclusion(&self, rank: usize) -> Option<Near<'_>> {
         let words = self.seen_words(rank)?;
         let line = &words[control::EXCLUSION..control::EXCLUSION + exclusion::WORDS];
         Some(Exclusion { line, target: rank, me: self.rank() })
     }
 
     #[inline(always)]
-    fn is_announced(&self, exclusion: &Exclusion) -> bool {
+    fn is_announced(&self, exclusion: &Near<'_>) -> bool {
         exclusion.is_announced(self.shown.len(), |origin| {
             Some(&self.seen_words(origin)?[control::SINGLE])
         })
@@ -80,7 +84,7 @@ impl<F: Fabric> Window<F> {
     }
 
     #[cold]
-    fn falls_silent(&self, exclusion: &Exclusion) -> bool {
+    fn falls_silent(&self, exclusion: &Near<'_>) -> bool {
         (0..LOOKS).any(|_| {
             std::hint::spin_loop();
             !self.is_announced(exclusion)
@@ -88,7 +92,7 @@ impl<F: Fabric> Window<F> {
     }
 
     #[inline(always)]
-    fn give_back(&self, exclusion: &Exclusion) {
+    fn give_back(&self, exclusion: &Near<'_>) {
         if let Some(first) = exclusion.give_back() {
             self.ring(first);
         }
