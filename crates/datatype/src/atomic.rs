@@ -11,6 +11,7 @@ use weft_fabric::Sge;
 
 impl Basic {
     /// Whether the processor can update an element of this type at `address` at once.
+    #[inline]
     pub fn is_word_at(self, address: *const u8) -> bool {
         let plain = !matches!(self.repr(), Repr::Pair(..)) && self.size() == self.extent();
         plain && matches!(self.size(), 1 | 2 | 4 | 8) && address.addr().is_multiple_of(self.size())

@@ -178,6 +178,7 @@ impl Basic {
 
     /// The predefined type of this ABI handle value; none for `MPI_DATATYPE_NULL` and for values
     /// that the standard leaves free.
+    #[inline]
     pub const fn of_handle(handle: u32) -> Option<Basic> {
         if handle >> 8 != 2 || TABLE[(handle & 0xff) as usize].is_none() {
             return None;
@@ -190,6 +191,7 @@ impl Basic {
         (0x200..0x300).filter_map(Basic::of_handle)
     }
 
+    #[inline]
     const fn entry(self) -> &'static Entry {
         const ENTRIES: &[Option<Entry>; 256] = &TABLE;
         match &ENTRIES[self.0 as usize] {
@@ -209,6 +211,7 @@ impl Basic {
     }
 
     /// Bytes of data (`MPI_Type_size`): 12 for `MPI_DOUBLE_INT`.
+    #[inline]
     pub const fn size(self) -> usize {
         self.entry().size as usize
     }
@@ -219,6 +222,7 @@ impl Basic {
     }
 
     /// Bytes from one element of an array to the next: 16 for `MPI_DOUBLE_INT`.
+    #[inline]
     pub const fn extent(self) -> usize {
         match self.index_offset() {
             Some((offset, index)) => (offset + index.size()).next_multiple_of(self.align()),
@@ -226,15 +230,18 @@ impl Basic {
         }
     }
 
+    #[inline]
     pub const fn class(self) -> Class {
         self.entry().class
     }
 
+    #[inline]
     pub const fn repr(self) -> Repr {
         self.entry().repr
     }
 
     /// The two members of a pair type.
+    #[inline]
     pub const fn pair(self) -> Option<(Basic, Basic)> {
         match self.entry().repr {
             Repr::Pair(value, index) => Some((Basic(value), Basic(index))),
@@ -248,6 +255,7 @@ impl Basic {
     }
 
     /// Where a pair's index lies in memory, in bytes, and its type.
+    #[inline]
     pub const fn index_offset(self) -> Option<(usize, Basic)> {
         match self.pair() {
             Some((value, index)) => Some((value.size().next_multiple_of(index.align()), index)),

@@ -41,6 +41,7 @@ impl Op {
     ];
 
     /// The operator of an ABI handle value; none for `MPI_OP_NULL` and for any other value.
+    #[inline]
     pub fn of_handle(handle: u32) -> Option<Op> {
         Op::ALL.into_iter().find(|op| op.handle() == handle)
     }
@@ -75,6 +76,7 @@ impl Op {
     }
 
     /// Whether MPI defines the operator on the type and this build computes it.
+    #[inline]
     pub fn allowed(self, basic: Basic) -> bool {
         self.check(basic).is_ok()
     }
@@ -82,6 +84,7 @@ impl Op {
     /// The table of MPI 5.0, 6.9.2, with `MPI_CHAR` taken for an integer and the multi-language
     /// types allowed in logical operators, as the other libraries do. [`Error::Undefined`] or
     /// [`Error::Unsupported`].
+    #[inline]
     pub fn check(self, basic: Basic) -> Result<(), Error> {
         use Class::*;
         let class = basic.class();

@@ -36,7 +36,7 @@ pub trait Word {
 }
 
 macro_rules! word {
-    ($atomic:ty, $ordered:expr) => {
+    ($atomic:ty $(, $ordered:expr)?) => {
         impl Word for $atomic {
             #[inline(always)]
             fn now(&self) -> u64 {
@@ -49,22 +49,22 @@ macro_rules! word {
             #[inline(always)]
             fn exchange(&self, new: u64) {
                 self.swap(new, SeqCst);
-                $ordered;
+                $($ordered;)?
             }
             fn add_bits(&self, bits: u64) {
                 self.fetch_or(bits, SeqCst);
-                $ordered;
+                $($ordered;)?
             }
             #[inline(always)]
             fn replace(&self, old: u64, new: u64) -> bool {
                 let replaced = self.compare_exchange(old, new, SeqCst, SeqCst).is_ok();
-                $ordered;
+                $($ordered;)?
                 replaced
             }
         }
     };
 }
-word!(AtomicU64, ());
+word!(AtomicU64);
 // The model checker takes sequential consistency from fences alone: what follows a write comes after it.
 #[cfg(loom)]
 word!(loom::sync::atomic::AtomicU64, loom::sync::atomic::fence(SeqCst));
