@@ -3,7 +3,7 @@
 // says: correct
 //
 // accesses WHAT BYTES TIMES: so many puts, accumulates of MPI_CHAR or of MPI_DOUBLE, or fetches of one number, each with its
-// flush, by a rank to itself. For tools that count instructions (xtask/src/test/instructions.rs): nobody waits in it.
+// flush, by a rank to itself. For tools that count instructions (xtask/src/test/accesses.rs): nobody waits in it.
 #include "check.h"
 #include <string.h>
 

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: every test of the project, in stages; what `.ci/run` runs.
 
 mod abuse;
+mod accesses;
 mod c_programs;
 pub(crate) mod cluster;
 mod copies;

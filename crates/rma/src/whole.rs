@@ -20,6 +20,17 @@ type Near<'w> = Exclusion<'w, AtomicU64>;
 /// Looks for the end of single updates before others are let in: such an update takes some ten nanoseconds.
 const LOOKS: usize = 100;
 
+/// Tries for the exclusion before the queue: as long as a short operation of somebody else.
+const TRIES: usize = 20;
+
+#[cold]
+fn held_soon(exclusion: &Near<'_>) -> bool {
+    (0..TRIES).any(|_| {
+        std::hint::spin_loop();
+        exclusion.hold()
+    })
+}
+
 /// Whether elements of this type have no gaps.
 pub(crate) fn is_solid(basic: Basic) -> bool {
     basic.pair().is_none() && basic.size() == basic.extent()
@@ -72,7 +83,7 @@ impl<F: Fabric> Window<F> {
     #[inline(always)]
     fn whole_at_once(&self, rank: usize, f: impl FnOnce()) -> bool {
         let Some(exclusion) = self.exclusion(rank) else { return false };
-        if !exclusion.hold() {
+        if !exclusion.hold() && !held_soon(&exclusion) {
             return false;
         }
         let free = !self.is_announced(&exclusion) || self.falls_silent(&exclusion);

@@ -90,6 +90,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     super::copies::run(&prefix, tally)?;
     super::memory::run(&prefix, tally)?;
     super::counts::run(&prefix, tally)?;
+    super::accesses::run(&prefix, tally)?;
     super::abuse::run(&prefix, tally)?;
     super::random::run(&prefix, tally)
 }
