@@ -61,16 +61,14 @@ struct Known {
 
 impl<F: Fabric> Endpoint<F> {
     /// [`Endpoint::isend`] of a message that [`Endpoint::cancel`] may take back without the receiver's help.
+    #[inline(always)]
     pub fn isend_cancellable(
         &self,
         to: Target,
         buffer: Sge,
         pattern: impl Into<Pattern>,
     ) -> Option<RequestId> {
-        self.state.borrow_mut().cancels.asked = true;
-        let sent = self.isend_as(to, buffer, pattern.into());
-        self.state.borrow_mut().cancels.asked = false;
-        sent
+        self.isend_or_offer(to, buffer, pattern.into(), true)
     }
 
     /// Gives a request its word, if its send may be cancelled and the receiver sees the word.

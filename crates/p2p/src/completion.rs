@@ -1,25 +1,37 @@
 //! Requests of an endpoint: how they begin, and how they end.
 
 use crate::endpoint::Endpoint;
-use crate::request::{RequestId, Slot, Stage, Status};
+use crate::request::{RequestId, Requests, Slot, Stage, Status};
 use crate::state::State;
+use std::cell::RefMut;
 use weft_fabric::{Counter, Fabric, Work};
 
 impl<F: Fabric> Endpoint<F> {
     /// A fresh request, with its counter and the value that will mean "over".
     pub(crate) fn open(&self, state: &mut State) -> u32 {
-        let index = state.requests.take();
-        let slot = &mut state.requests[index];
-        let counter = *slot.counter.get_or_insert_with(|| self.fabric.counters().allocate());
-        *slot = Slot {
-            counter: Some(counter),
-            target: self.fabric.counters().value(counter) + 1,
-            ..Slot::default()
+        self.open_in(&mut state.requests).0
+    }
+
+    /// The same, and its slot. Its user sets context, tag, buffer and stage.
+    #[inline(always)]
+    pub(crate) fn open_in<'r>(&self, requests: &'r mut Requests) -> (u32, &'r mut Slot) {
+        let index = requests.take();
+        let slot = &mut requests[index];
+        let counter = match slot.counter {
+            Some(counter) => counter,
+            None => self.first_counter(slot),
         };
-        index
+        slot.renew(self.fabric.counters().value(counter) + 1);
+        (index, slot)
+    }
+
+    #[cold]
+    fn first_counter(&self, slot: &mut Slot) -> Counter {
+        *slot.counter.insert(self.fabric.counters().allocate())
     }
 
     /// Advances the counter of a request.
+    #[inline(always)]
     pub(crate) fn advance(&self, slot: &Slot) {
         self.fabric.counters().add(slot.counter.expect("an open request has one"), 1);
     }
@@ -53,15 +65,16 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     /// Ends a request whose operation is over.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn close(&self, state: &mut State, id: RequestId) -> Status {
         let slot = &mut state.requests[id.0];
         let (status, receives) = (slot.status, slot.receives);
+        let void = slot.word && status.cancelled;
         slot.stage = Stage::Free;
         if let Some(region) = slot.region.take() {
             self.fabric.withdraw(region);
         }
-        match state.requests[id.0].word && status.cancelled {
+        match void {
             true => self.keep_void(state, id.0),
             false => state.requests.give(id.0),
         }
@@ -101,5 +114,29 @@ impl<F: Fabric> Endpoint<F> {
         let state = self.state.borrow();
         let slot = &state.requests[id.0];
         (slot.counter.expect("an open request has one"), slot.target)
+    }
+}
+
+/// Ends many requests with one look at the endpoint: nobody else touches that meanwhile.
+pub struct Ends<'e, F: Fabric> {
+    endpoint: &'e Endpoint<F>,
+    state: RefMut<'e, State>,
+}
+
+impl<F: Fabric> Endpoint<F> {
+    /// Begins to end requests, one after the other.
+    #[inline(always)]
+    pub fn ends(&self) -> Ends<'_, F> {
+        Ends { endpoint: self, state: self.state.borrow_mut() }
+    }
+}
+
+impl<F: Fabric> Ends<'_, F> {
+    /// Ends a receive that has its message, all of it, and the status; `None`, and nothing is done, for any other.
+    #[inline(always)]
+    pub fn received(&mut self, id: RequestId) -> Option<Status> {
+        let slot = &self.state.requests[id.0];
+        let whole = slot.stage == Stage::Complete && slot.receives && slot.status.lost == 0;
+        whole.then(|| self.endpoint.close(&mut self.state, id))
     }
 }

@@ -20,6 +20,9 @@ use weft_channel::stream::{self, Stream};
 use weft_fabric::{Counter, Distance, Fabric, Fault, Head, Message, Sge, StagingPool};
 use weft_intranode::staging::Pool;
 
+/// Messages of one sweep.
+const SWEEP: usize = 64;
+
 /// Gives memory back to the fabric if it can by now, and says whether it did.
 type Parked<F> = Box<dyn FnMut(&F) -> bool>;
 
@@ -48,12 +51,14 @@ impl<F: Fabric> Endpoint<F> {
         let arrivals = fabric.counters().allocate();
         let mut requests: Requests = Slab::new();
         let spare = requests.take();
-        requests[spare].counter = Some(fabric.counters().allocate());
+        let spare_counter = fabric.counters().allocate();
+        requests[spare].counter = Some(spare_counter);
         let state = State {
             matching: Matching::new(),
             requests,
             peers: Peers::default(),
             spare,
+            spare_counter,
             moving: Vec::new(),
             acting: 0,
             striped: Vec::new(),
@@ -202,19 +207,8 @@ impl<F: Fabric> Endpoint<F> {
     #[inline]
     pub fn progress_most(&self) -> (bool, bool) {
         let mut moved = self.fabric.progress() | self.stirred.take();
-        let mut left = 64;
-        let posted = || self.state.borrow().matching.posted().0;
-        let awaited = posted() > 0;
-        let mut more = false;
-        while let Some(message) = self.fabric.receive(None) {
-            self.handle(message);
-            moved = true;
-            left -= 1;
-            more = left == 0 || awaited && posted() == 0;
-            if more {
-                break;
-            }
-        }
+        let (some, more) = self.take_arrived();
+        moved |= some;
         if self.streams.is_busy() {
             moved |= self.streams.progress(&self.fabric);
             self.take_stream_fault();
@@ -239,6 +233,40 @@ impl<F: Fabric> Endpoint<F> {
         (moved, more)
     }
 
+    /// Acts on what has arrived, up to a bound, in one sweep: whether there was any, and whether more may be there. What is
+    /// sent at once and awaited, most of all, goes straight to its receive; its sender is told of the room once.
+    #[inline(always)]
+    fn take_arrived(&self) -> (bool, bool) {
+        let Some(mut message) = self.fabric.receive(None) else { return (false, false) };
+        let state = &mut *self.state.borrow_mut();
+        let awaited = state.matching.posted().0 > 0;
+        let (mut owed, mut owed_to) = (0, message.peer);
+        let mut left = SWEEP;
+        let more = loop {
+            if message.peer != owed_to {
+                self.owe(state, owed_to, std::mem::take(&mut owed));
+                owed_to = message.peer;
+            }
+            match self.meet(state, &message) {
+                Some(len) => {
+                    owed += len;
+                    self.fabric.release(message);
+                }
+                None => self.handle_in(state, message),
+            }
+            left -= 1;
+            if left == 0 || awaited && state.matching.posted().0 == 0 {
+                break true;
+            }
+            match self.fabric.receive(None) {
+                Some(next) => message = next,
+                None => break false,
+            }
+        };
+        self.owe(state, owed_to, owed);
+        (true, more)
+    }
+
     fn take_stream_fault(&self) {
         if let Some(fault) = self.streams.take_fault() {
             self.state.borrow_mut().fault = Some(fault);
@@ -247,7 +275,11 @@ impl<F: Fabric> Endpoint<F> {
 
     /// Acts on an arrived message and gives its buffer back.
     pub(crate) fn handle(&self, message: Message) {
-        let state = &mut *self.state.borrow_mut();
+        self.handle_in(&mut self.state.borrow_mut(), message);
+    }
+
+    #[inline(never)]
+    fn handle_in(&self, state: &mut State, message: Message) {
         let peer = message.peer;
         let outcome = match Envelope::decode(message.head) {
             None if stream::is_ours(&message.head) => self.streams.handle(&self.fabric, &message),

@@ -34,6 +34,7 @@ mod send;
 mod slab;
 mod state;
 
+pub use completion::Ends;
 pub use counts::{Counts, Often, Pending, Seldom};
 pub use endpoint::{Endpoint, Wait};
 pub use envelope::{Announced, Context, Source, Tag, announced};

@@ -93,6 +93,12 @@ impl Matching {
         self.posted.len() == 0 && self.arrived.len() == 0
     }
 
+    /// Whether a message waits for its receive.
+    #[inline(always)]
+    pub fn has_arrived(&self) -> bool {
+        self.arrived.len() > 0
+    }
+
     /// Unexpected envelopes now, the most there ever were, and the same for their payload in bytes.
     pub fn load(&self) -> (usize, usize, u64, u64) {
         let (bytes, most_bytes) = self.arrived.payload();
@@ -100,6 +106,7 @@ impl Matching {
     }
 
     /// Posted receives now, and the most there ever were.
+    #[inline]
     pub fn posted(&self) -> (usize, usize) {
         (self.posted.len(), self.posted.most())
     }
@@ -123,6 +130,7 @@ impl Matching {
     // ---- posted receives ----
 
     /// Adds a receive; `rank` or `tag` of `None` match anything. Its place, for [`Matching::withdraw`].
+    #[inline(always)]
     pub fn post(
         &mut self,
         context: Context,
@@ -134,10 +142,9 @@ impl Matching {
     }
 
     /// Takes the receive that an arrived envelope matches; its request.
-    #[inline]
+    #[inline(always)]
     pub fn match_posted(&mut self, context: Context, rank: u32, tag: Tag) -> Option<u32> {
-        let found = self.posted.fitting(context, rank, tag)?;
-        Some(self.posted.unpost(found))
+        self.posted.take(context, rank, tag)
     }
 
     /// The request of that receive, which stays posted.

@@ -4,9 +4,9 @@ use crate::endpoint::Endpoint;
 use crate::envelope::{Context, Envelope, Kind, Source, Tag, eager_word};
 use crate::matching::{Arrival, Body, Matched, Seen};
 use crate::protocol::Pattern;
-use crate::request::{RequestId, Stage, Status};
+use crate::request::{RequestId, Slot, Stage, Status};
 use crate::state::State;
-use weft_fabric::{Fabric, Fault, RemoteAddr, Sge, Work};
+use weft_fabric::{Fabric, Fault, Message, RemoteAddr, Sge, Work};
 
 /// Which messages a receive or probe takes.
 #[derive(Debug, Clone, Copy)]
@@ -61,6 +61,7 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     /// Posts a receive of at most `buffer.len()` bytes.
+    #[inline]
     pub fn irecv(&self, want: &Want, buffer: Sge) -> RequestId {
         self.post(want, buffer, Pattern::Plain)
     }
@@ -70,10 +71,10 @@ impl<F: Fabric> Endpoint<F> {
         self.post(want, buffer, pattern)
     }
 
+    #[inline(always)]
     fn post(&self, want: &Want, buffer: Sge, pattern: Pattern) -> RequestId {
         let state = &mut *self.state.borrow_mut();
-        let index = self.open(state);
-        let slot = &mut state.requests[index];
+        let (index, slot) = self.open_in(&mut state.requests);
         slot.pattern = pattern;
         slot.context = want.context;
         slot.buffer = buffer;
@@ -88,16 +89,17 @@ impl<F: Fabric> Endpoint<F> {
             }
             Source::Any => None,
         };
-        match self.take_valid(state, want) {
-            Some(matched) => self.accept(state, index, matched),
-            None => {
-                let place = state.matching.post(want.context, rank, want.tag, index);
-                // Nobody has sent it yet: the peer's request has room for the place.
-                state.requests[index].remote = place;
-                if self.limits.get().prepares {
-                    self.prepare_receive(state, index);
-                }
-            }
+        if state.matching.has_arrived()
+            && let Some(matched) = self.take_valid(state, want)
+        {
+            self.accept(state, index, matched);
+            return RequestId(index);
+        }
+        let place = state.matching.post(want.context, rank, want.tag, index);
+        // Nobody has sent it yet: the peer's request has room for the place.
+        state.requests[index].remote = place;
+        if self.limits.get().prepares {
+            self.prepare_receive(state, index);
         }
         RequestId(index)
     }
@@ -155,11 +157,15 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     /// Copies a payload into a receive's buffer, as far as it goes: so many bytes.
-    #[inline]
+    #[inline(always)]
     fn copy_in(&self, buffer: Sge, payload: Sge) -> usize {
         let fits = payload.len().min(buffer.len());
-        if fits > 0 {
+        if payload.len() == buffer.len() {
+            buffer.copy_from(payload);
+        } else if fits > 0 {
             buffer.part(0, fits).copy_from(payload.part(0, fits));
+        }
+        if fits > 0 {
             self.fabric.charge(Work::Copy(fits));
         }
         fits
@@ -175,6 +181,36 @@ impl<F: Fabric> Endpoint<F> {
             lost: (payload.len() - fits) as u64,
             ..Status::default()
         }
+    }
+
+    /// A message that was sent at once meets its posted receive: its payload's length. `None`, and nothing is done, for any
+    /// other.
+    #[inline(always)]
+    pub(crate) fn meet(&self, state: &mut State, message: &Message) -> Option<u64> {
+        let [word0, word1, word2] = message.head.0;
+        let tag = (word0 >> 32) as Tag;
+        if word0 != eager_word(tag) {
+            return None;
+        }
+        let rank = word2 as u32;
+        let index = state.matching.match_posted(Context(word1), rank, tag)?;
+        let slot = &mut state.requests[index];
+        self.fill(slot, message.peer, rank, tag, message.payload);
+        Some(message.payload.len() as u64)
+    }
+
+    /// A receive gets its payload, and is over.
+    #[inline(always)]
+    fn fill(&self, slot: &mut Slot, peer: usize, rank: u32, tag: Tag, payload: Sge) {
+        slot.peer = Some(peer as u32);
+        let fits = self.copy_in(slot.buffer, payload);
+        // Field by field: a whole status would go over the stack.
+        slot.status.source = rank as i32;
+        slot.status.tag = tag;
+        slot.status.bytes = fits as u64;
+        slot.status.lost = (payload.len() - fits) as u64;
+        slot.stage = Stage::Complete;
+        self.advance(slot);
     }
 
     /// An eager message has arrived.
@@ -214,15 +250,7 @@ impl<F: Fabric> Endpoint<F> {
     ) {
         let len = payload.len() as u64;
         let slot = &mut state.requests[index];
-        slot.peer = Some(peer as u32);
-        let fits = self.copy_in(slot.buffer, payload);
-        // Field by field: a whole status would go over the stack.
-        slot.status.source = e.rank as i32;
-        slot.status.tag = e.tag;
-        slot.status.bytes = fits as u64;
-        slot.status.lost = len - fits as u64;
-        slot.stage = Stage::Complete;
-        self.advance(slot);
+        self.fill(slot, peer, e.rank, e.tag, payload);
         if e.kind == Kind::EagerSync {
             self.control(peer, Envelope::reply(Kind::Ack, e.request, 0));
         }

@@ -111,5 +111,26 @@ impl Default for Slot {
     }
 }
 
+impl Slot {
+    /// A fresh operation, over at `target`. Only what nobody sets is set back: most of it is left as it must be.
+    #[inline(always)]
+    pub fn renew(&mut self, target: u64) {
+        self.target = target;
+        self.peer = None;
+        self.rank = -1;
+        self.progress = 0;
+        self.remote = 0;
+        self.status = Status::default();
+        self.cancelling = false;
+        self.word = false;
+        self.receives = false;
+        self.pattern = Pattern::Plain;
+        self.acts = false;
+        if self.region.is_some() || self.shared.is_some() {
+            (self.region, self.shared) = (None, None);
+        }
+    }
+}
+
 /// All operations of a process.
 pub type Requests = Slab<Slot>;

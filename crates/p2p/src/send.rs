@@ -58,13 +58,65 @@ impl<F: Fabric> Endpoint<F> {
     /// The same of a message of which more is known.
     #[inline]
     pub fn isend_as(&self, to: Target, buffer: Sge, pattern: Pattern) -> Option<RequestId> {
+        self.isend_or_offer(to, buffer, pattern, false)
+    }
+
+    /// The same of a message that may be taken back (`cancel.rs`), if `cancellable`.
+    #[inline(always)]
+    pub(crate) fn isend_or_offer(
+        &self,
+        to: Target,
+        buffer: Sge,
+        pattern: Pattern,
+        cancellable: bool,
+    ) -> Option<RequestId> {
         let state = &mut *self.state.borrow_mut();
         let len = buffer.len() as u64;
-        let credit = self.limits.get().credit;
-        if len == 0 && pattern != Pattern::Synchronous {
-            state.often.eager += 1;
-            return self.send_eager(state, to, buffer);
+        if pattern != Pattern::Synchronous {
+            let at_once = len == 0 || {
+                let credit = self.limits.get().credit;
+                let peer = state.peer(self, to.peer);
+                let charged = peer.charged + len;
+                let at_once = len <= u64::from(peer.eager) && charged - peer.released <= credit;
+                if at_once {
+                    peer.charged = charged;
+                }
+                at_once
+            };
+            if at_once {
+                state.often.eager += 1;
+                state.often.bytes_eager += len;
+                return self.send_eager(state, to, buffer);
+            }
         }
+        self.isend_otherwise(state, to, buffer, pattern, cancellable)
+    }
+
+    /// What does not go at once, or not without an answer.
+    #[cold]
+    fn isend_otherwise(
+        &self,
+        state: &mut State,
+        to: Target,
+        buffer: Sge,
+        pattern: Pattern,
+        cancellable: bool,
+    ) -> Option<RequestId> {
+        state.cancels.asked = cancellable;
+        let sent = self.isend_beyond(state, to, buffer, pattern);
+        state.cancels.asked = false;
+        sent
+    }
+
+    fn isend_beyond(
+        &self,
+        state: &mut State,
+        to: Target,
+        buffer: Sge,
+        pattern: Pattern,
+    ) -> Option<RequestId> {
+        let credit = self.limits.get().credit;
+        let len = buffer.len() as u64;
         let peer = state.peer(self, to.peer);
         if buffer.len() > peer.eager as usize {
             return self.send_longer(state, to, buffer, pattern);

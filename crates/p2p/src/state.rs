@@ -11,7 +11,7 @@ use crate::protocol::striped::Striped;
 use crate::protocol::{Path, Place, Table, Tables};
 use crate::request::Requests;
 use std::collections::VecDeque;
-use weft_fabric::{Distance, Fabric, Fault};
+use weft_fabric::{Counter, Distance, Fabric, Fault};
 use weft_intranode::staging::Pool;
 
 /// Everything that changes. What every message needs comes first and together: a simulated rank finds
@@ -20,6 +20,8 @@ use weft_intranode::staging::Pool;
 pub struct State {
     /// A prepared request for a send that the fabric may have to keep.
     pub spare: u32,
+    /// Its counter.
+    pub spare_counter: Counter,
     pub peers: Peers,
     pub fault: Option<Fault>,
     pub often: Often,

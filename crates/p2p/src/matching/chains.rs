@@ -30,7 +30,7 @@ const EMPTY: Pair = Pair { first: NONE, last: NONE };
 pub(super) struct Hash(u64);
 
 impl Hash {
-    #[inline]
+    #[inline(always)]
     pub(super) fn of(context: u64, low: u32, high: u32) -> Hash {
         let words =
             context.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (u64::from(high) << 32 | u64::from(low));
@@ -67,13 +67,13 @@ impl Chains {
         self.passed.get()
     }
 
-    #[inline]
+    #[inline(always)]
     fn end(&self, hash: Hash) -> usize {
         (hash.0 >> self.shift) as usize
     }
 
     /// Adds a slot behind all others.
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, slot: u32, hash: Hash) {
         while self.links.len() * CHUNK <= slot as usize {
             self.links.push(vec![EMPTY; CHUNK].into());
@@ -83,7 +83,7 @@ impl Chains {
     }
 
     /// Has enough ends for the slots that there are and one more. `hash` says that of a slot's key.
-    #[inline]
+    #[inline(always)]
     pub(super) fn make_room(&mut self, hash: impl Fn(u32) -> Hash) {
         if self.len >= 2 * self.ends.len() {
             self.grow(&hash);
@@ -98,17 +98,17 @@ impl Chains {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn linked(&self, slot: u32) -> Pair {
         self.links[slot as usize / CHUNK][slot as usize % CHUNK]
     }
 
-    #[inline]
+    #[inline(always)]
     fn link(&mut self, slot: u32) -> &mut Pair {
         &mut self.links[slot as usize / CHUNK][slot as usize % CHUNK]
     }
 
-    #[inline]
+    #[inline(always)]
     fn attach(&mut self, slot: u32, end: usize) {
         let before = std::mem::replace(&mut self.ends[end].last, slot);
         *self.link(slot) = Pair { first: before, last: NONE };
@@ -134,7 +134,7 @@ impl Chains {
     }
 
     /// Takes a slot out. Allocates nothing.
-    #[inline]
+    #[inline(always)]
     pub(super) fn remove(&mut self, slot: u32, hash: Hash) {
         let end = self.end(hash);
         let Pair { first: before, last: next } = self.linked(slot);
@@ -150,7 +150,7 @@ impl Chains {
     }
 
     /// The first slot of a chain that `fits`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(&self, hash: Hash, fits: impl Fn(u32) -> bool) -> Option<u32> {
         let first = self.ends[self.end(hash)].first;
         if first == NONE || fits(first) {

@@ -79,6 +79,7 @@ impl Receives {
     }
 
     /// Adds a receive; its place, for [`Receives::withdraw`].
+    #[inline(always)]
     pub(super) fn post(
         &mut self,
         context: Context,
@@ -95,6 +96,19 @@ impl Receives {
         self.chains.make_room(|slot| slots[slot].wanted.hash());
         self.chains.push(place, wanted.hash());
         place
+    }
+
+    /// Takes the receive that an arrived envelope matches out; its request. Allocates nothing.
+    #[inline(always)]
+    pub(super) fn take(&mut self, context: Context, rank: u32, tag: Tag) -> Option<u32> {
+        if self.kinds[1] + self.kinds[2] + self.kinds[3] != 0 {
+            let found = self.fitting(context, rank, tag)?;
+            return Some(self.unpost(found));
+        }
+        let exact = Wanted { context, rank: Some(rank), tag: Some(tag) };
+        let hash = exact.hash();
+        let found = self.chains.find(hash, |slot| self.slots[slot].wanted == exact)?;
+        Some(self.unpost_from(found, exact.kind(), hash))
     }
 
     #[inline]
@@ -126,10 +140,15 @@ impl Receives {
     /// Takes a receive out; its request. Allocates nothing.
     #[inline]
     pub(super) fn unpost(&mut self, place: u32) -> u32 {
-        let Posted { wanted, request, .. } = &mut self.slots[place];
-        let (wanted, request) = (*wanted, std::mem::replace(request, NONE));
-        self.kinds[wanted.kind()] -= 1;
-        self.chains.remove(place, wanted.hash());
+        let wanted = self.slots[place].wanted;
+        self.unpost_from(place, wanted.kind(), wanted.hash())
+    }
+
+    #[inline(always)]
+    fn unpost_from(&mut self, place: u32, kind: usize, hash: Hash) -> u32 {
+        let request = std::mem::replace(&mut self.slots[place].request, NONE);
+        self.kinds[kind] -= 1;
+        self.chains.remove(place, hash);
         self.slots.give(place);
         request
     }

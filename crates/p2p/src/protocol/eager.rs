@@ -62,25 +62,32 @@ impl<F: Fabric> Endpoint<F> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send_eager(
         &self,
         state: &mut State,
         to: Target,
         buffer: Sge,
     ) -> Option<RequestId> {
-        let spare = state.spare;
-        let counter = state.requests[spare].counter;
         let head = to.envelope(Kind::Eager, 0).encode();
-        if self.fabric.send(to.peer, head, buffer, counter) == Posted::Done {
-            return None;
+        match self.fabric.send(to.peer, head, buffer, Some(state.spare_counter)) {
+            Posted::Done => None,
+            Posted::Later => Some(self.send_later(state, to, buffer)),
         }
-        let target = self.fabric.counters().value(counter.expect("the spare has one")) + 1;
+    }
+
+    /// The fabric keeps the payload: the spare request is that of the send, and another one is made.
+    #[cold]
+    fn send_later(&self, state: &mut State, to: Target, buffer: Sge) -> RequestId {
+        let spare = state.spare;
+        let target = self.fabric.counters().value(state.spare_counter) + 1;
         let slot = &mut state.requests[spare];
         slot.target = target;
         describe(slot, to, buffer, Stage::Queued);
-        state.spare = self.open(state);
-        Some(RequestId(spare))
+        let (next, slot) = self.open_in(&mut state.requests);
+        state.spare_counter = slot.counter.expect("an open request has one");
+        state.spare = next;
+        RequestId(spare)
     }
 
     fn send_synchronous(&self, state: &mut State, to: Target, buffer: Sge) -> RequestId {

@@ -1,0 +1,192 @@
+// ranks: 2
+// args: all
+// says: correct
+/* What is counted under callgrind (xtask/src/test/counts.rs): calls that never wait, because the ranks tell each other
+ * by shared memory, not by messages, when everything is there. Each way of use is a run of its own, so that a function's
+ * count is that of its use. */
+#include "check.h"
+#include <sched.h>
+#include <stdint.h>
+#include <unistd.h>
+
+enum { WINDOW = 64, ROUNDS = 500 };
+
+static volatile int64_t *turns;
+
+/* The other rank has come so far. */
+static void await(int64_t turn)
+{
+    while (__atomic_load_n(&turns[1 - rank], __ATOMIC_ACQUIRE) < turn) {
+        sched_yield();
+    }
+}
+
+static void tell(int64_t turn)
+{
+    __atomic_store_n(&turns[rank], turn, __ATOMIC_RELEASE);
+}
+
+static char data[WINDOW][1024];
+static MPI_Request requests[2 * WINDOW];
+
+/* Windows from rank 0 to rank 1: what is posted, then sent, then waited for. */
+static void windows(MPI_Comm comm, int count, int bytes, int64_t *turn)
+{
+    MPI_Status statuses[WINDOW];
+    for (int round = 0; round < ROUNDS; round++, *turn += 2) {
+        if (rank == 0) {
+            memset(data, round, sizeof data);
+            await(*turn + 1);
+            for (int i = 0; i < count; i++) {
+                MPI_Isend(data[i], bytes, MPI_CHAR, 1, 5, comm, &requests[i]);
+            }
+            MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
+            tell(*turn + 1);
+            await(*turn + 2);
+            /* What the receiver says of its room. */
+            int found;
+            MPI_Iprobe(MPI_ANY_SOURCE, 6, comm, &found, MPI_STATUS_IGNORE);
+        } else {
+            for (int i = 0; i < count; i++) {
+                MPI_Irecv(data[i], bytes, MPI_CHAR, 0, 5, comm, &requests[i]);
+            }
+            tell(*turn + 1);
+            await(*turn + 1);
+            MPI_Waitall(count, requests, round % 2 ? statuses : MPI_STATUSES_IGNORE);
+            for (int i = 0; i < count; i++) {
+                CHECK(requests[i] == MPI_REQUEST_NULL && data[i][bytes - 1] == (char)round);
+                CHECK(round % 2 == 0 || (statuses[i].MPI_SOURCE == 0 && statuses[i].MPI_TAG == 5));
+            }
+            tell(*turn + 2);
+        }
+    }
+}
+
+/* Windows both ways at once. */
+static void both(MPI_Comm comm, int bytes, int64_t *turn)
+{
+    static char out[1024];
+    for (int round = 0; round < ROUNDS; round++, *turn += 2) {
+        memset(out, round, sizeof out);
+        for (int i = 0; i < WINDOW; i++) {
+            MPI_Irecv(data[i], bytes, MPI_CHAR, 1 - rank, 5, comm, &requests[i]);
+        }
+        tell(*turn + 1);
+        await(*turn + 1);
+        for (int i = 0; i < WINDOW; i++) {
+            MPI_Isend(out, bytes, MPI_CHAR, 1 - rank, 5, comm, &requests[WINDOW + i]);
+        }
+        tell(*turn + 2);
+        await(*turn + 2);
+        MPI_Waitall(2 * WINDOW, requests, MPI_STATUSES_IGNORE);
+        for (int i = 0; i < WINDOW; i++) {
+            CHECK(data[i][bytes - 1] == (char)round);
+        }
+    }
+}
+
+/* One message at a time, there before it is asked for. */
+static void blocking(int64_t *turn)
+{
+    for (int round = 0; round < ROUNDS; round++, *turn += 2) {
+        int64_t word = round;
+        if (rank == 0) {
+            MPI_Send(&word, 8, MPI_CHAR, 1, 5, MPI_COMM_WORLD);
+            tell(*turn + 1);
+            await(*turn + 2);
+        } else {
+            await(*turn + 1);
+            word = -1;
+            MPI_Recv(&word, 8, MPI_CHAR, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            CHECK(word == round);
+            tell(*turn + 2);
+        }
+    }
+}
+
+/* A sum to which rank 1 comes last, by another name, so that what rank 0 waits counts for nothing. */
+static void reduced(int64_t *turn)
+{
+    for (int round = 0; round < ROUNDS; round++, *turn += 2) {
+        int64_t one = round, sum = 0;
+        if (rank == 0) {
+            tell(*turn + 1);
+            PMPI_Allreduce(&one, &sum, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+            tell(*turn + 2);
+        } else {
+            await(*turn + 1);
+            usleep(500);
+            MPI_Allreduce(&one, &sum, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+            await(*turn + 2);
+        }
+        CHECK(sum == 2 * round);
+    }
+}
+
+static void put(void)
+{
+    int64_t *memory, word;
+    MPI_Win window;
+    MPI_Win_allocate(8, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+    MPI_Win_lock_all(0, window);
+    for (word = 0; word < ROUNDS; word++) {
+        MPI_Put(&word, 1, MPI_INT64_T, 1 - rank, 0, 1, MPI_INT64_T, window);
+    }
+    MPI_Win_flush_all(window);
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK(*memory == ROUNDS - 1);
+    MPI_Win_unlock_all(window);
+    MPI_Win_free(&window);
+}
+
+int main(int argc, char **argv)
+{
+    const char *level = getenv("LEVEL");
+    int provided, wanted = level ? atoi(level) : MPI_THREAD_SINGLE;
+    MPI_Init_thread(&argc, &argv, wanted, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    CHECK(size == 2 && argc == 2 && provided >= wanted);
+    MPI_Win shared;
+    MPI_Aint bytes;
+    int unit;
+    void *mine, *start;
+    MPI_Win_allocate_shared(64, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &mine, &shared);
+    MPI_Win_shared_query(shared, 0, &bytes, &unit, &start);
+    turns = start;
+    MPI_Barrier(MPI_COMM_WORLD);
+
+    int64_t turn = 0;
+    const char *what = argv[1];
+    int all = !strcmp(what, "all");
+    if (all || !strcmp(what, "window")) {
+        windows(MPI_COMM_WORLD, WINDOW, 8, &turn);
+    }
+    if (all || !strcmp(what, "window_1k")) {
+        windows(MPI_COMM_WORLD, WINDOW / 4, 1024, &turn);
+    }
+    if (all || !strcmp(what, "window_dup")) {
+        MPI_Comm dup;
+        MPI_Comm_dup(MPI_COMM_WORLD, &dup);
+        windows(dup, WINDOW, 8, &turn);
+        MPI_Comm_free(&dup);
+    }
+    if (all || !strcmp(what, "both")) {
+        both(MPI_COMM_WORLD, 8, &turn);
+    }
+    if (all || !strcmp(what, "blocking")) {
+        blocking(&turn);
+    }
+    if (all || !strcmp(what, "allreduce")) {
+        reduced(&turn);
+    }
+    if (all || !strcmp(what, "put")) {
+        put();
+    }
+    MPI_Win_free(&shared);
+    MPI_Finalize();
+    if (rank == 0) {
+        puts("correct");
+    }
+    return 0;
+}
