@@ -32,6 +32,33 @@ pub fn named_comm(handle: Comm, argument: &str) -> Result<Rc<CommObject>, Error>
     })
 }
 
+/// A communicator for the time of a call: without a reference of its own to one that stays.
+pub enum Lent {
+    Fixed(&'static Rc<CommObject>),
+    Held(Rc<CommObject>),
+}
+
+impl std::ops::Deref for Lent {
+    type Target = Rc<CommObject>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Rc<CommObject> {
+        match self {
+            Lent::Fixed(comm) => comm,
+            Lent::Held(comm) => comm,
+        }
+    }
+}
+
+/// The communicator behind a handle, for the time of a call.
+#[inline(always)]
+pub fn lent_comm(handle: Comm) -> Result<Lent, Error> {
+    match fixed_comm(handle) {
+        Some(fixed) => Ok(Lent::Fixed(fixed)),
+        None => comm(handle).map(Lent::Held),
+    }
+}
+
 /// An error for the communicators of MPI_Init where there are only sessions.
 #[cold]
 fn no_world() -> Error {

@@ -194,6 +194,32 @@ pub struct RequestObject {
     pub kind: RequestKind,
 }
 
+/// The handle of all sends that were over when they were started: one object for all, so that none is made for each. It is
+/// never freed, and whoever waits for it finds it over.
+pub const SENT: crate::types::Request = crate::types::Request(7 | 1 << 36);
+
+impl RequestObject {
+    /// What [`SENT`] is the handle of.
+    pub fn sent() -> RequestObject {
+        let active = Some(Active::Done(weft_process::Status::default()));
+        RequestObject { active, recipe: None, belongs: Belongs::Nobody, kind: RequestKind::Send }
+    }
+
+    /// The receive that it is, if it is no more than that: nothing to unpack, nothing that its end could free.
+    #[inline(always)]
+    pub fn plain_receive(&self) -> Option<weft_process::RequestId> {
+        match self {
+            RequestObject {
+                active: Some(Active::Receive { id, unpack: None }),
+                recipe: None,
+                belongs: Belongs::Comm(comm),
+                ..
+            } if Rc::strong_count(comm) > 1 => Some(*id),
+            _ => None,
+        }
+    }
+}
+
 /// The object whose error handler hears of a request's errors.
 #[derive(Clone)]
 pub enum Belongs {

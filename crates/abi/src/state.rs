@@ -128,6 +128,9 @@ impl State {
             Some(object) if object.ty.contiguous() => object.ty.size() as u8,
             _ => 0,
         };
+        let mut requests = Table::new(7);
+        let sent = requests.insert_permanent(RequestObject::sent());
+        assert_eq!(sent, SENT.0, "the handle of sends that are over");
         State {
             idle_tests: Cell::new(0),
             plain_sizes: std::array::from_fn(plain_size),
@@ -152,7 +155,7 @@ impl State {
             reductions: Default::default(),
             infos: RefCell::new(Table::new(5)),
             errhandlers: RefCell::new(Table::new(6)),
-            requests: RefCell::new(Table::new(7)),
+            requests: RefCell::new(requests),
             looked: Cell::new(0),
             messages: RefCell::new(Table::new(8)),
             keys: RefCell::default(),

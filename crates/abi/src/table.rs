@@ -61,17 +61,27 @@ pub struct Table<T> {
     slots: Vec<Slot<T>>,
     free: Vec<usize>,
     most: usize,
+    /// Objects at the start that nobody counts, and that are never removed.
+    permanent: usize,
 }
 
 impl<T> Table<T> {
     pub const fn new(class: usize) -> Table<T> {
         assert!(class > 0 && class < 16);
-        Table { class, slots: Vec::new(), free: Vec::new(), most: MOST }
+        Table { class, slots: Vec::new(), free: Vec::new(), most: MOST, permanent: 0 }
     }
 
     /// Bounds the objects that there may be at once.
     pub fn set_most(&mut self, most: usize) {
-        self.most = most;
+        self.most = most + self.permanent;
+    }
+
+    /// Keeps an object for good, before any other; its handle, which is the same in every process.
+    pub fn insert_permanent(&mut self, object: T) -> usize {
+        assert_eq!(self.slots.len(), self.permanent, "permanent objects come first");
+        self.permanent += 1;
+        self.most += 1;
+        self.insert(object)
     }
 
     /// Makes room for one more. Asked before an object is made, so that nothing has happened where there is none. Of
@@ -90,8 +100,9 @@ impl<T> Table<T> {
 
     #[cold]
     fn grow(&mut self) -> Result<(), Error> {
-        let (len, (name, each)) = (self.slots.len(), KINDS[self.class]);
-        if len >= self.most {
+        let (slots, (name, each)) = (self.slots.len(), KINDS[self.class]);
+        let len = slots - self.permanent;
+        if slots >= self.most {
             let text = format!(
                 "there are {len} {name}, which is the most that a process may have at once (WEFT_OBJECTS, at most {MOST}): \
                  free some"
@@ -99,7 +110,7 @@ impl<T> Table<T> {
             return Err(Error::new(MPI_ERR_NO_MEM, text));
         }
         let each = each + (size_of::<Slot<T>>() + size_of::<usize>()) as u64;
-        let mut more = len.max(16).min(self.most - len);
+        let mut more = len.max(16).min(self.most - slots);
         if more as u64 * each > UNASKED {
             let left = memory_left();
             more = more.min((left.saturating_sub(SPARED) / 2 / each) as usize);
@@ -108,51 +119,63 @@ impl<T> Table<T> {
             }
         }
         // To free objects takes no memory.
-        let free = len + more - self.free.len();
+        let free = slots + more - self.free.len();
         let reserved =
             self.free.try_reserve_exact(free).and_then(|()| self.slots.try_reserve_exact(more));
         reserved.map_err(|_| no_memory(len, name, each, memory_left()))
     }
 
     /// Keeps an object; its handle.
+    #[inline(always)]
     pub fn insert(&mut self, object: T) -> usize {
         let index = match self.free.pop() {
             Some(index) => index,
-            None => {
-                self.slots.push(Slot { generation: 0, object: None });
-                self.slots.len() - 1
-            }
+            None => self.another(),
         };
-        assert!(index <= INDEX_MASK, "more than 16 million objects of one kind at once");
         let slot = &mut self.slots[index];
         slot.generation = (slot.generation + 1) & GENERATION_MASK;
         slot.generation += usize::from(slot.generation == 0);
-        slot.object = Some(object);
-        self.handle(index)
+        // A free slot has none, of which nothing is to be dropped.
+        std::mem::forget(std::mem::replace(&mut slot.object, Some(object)));
+        self.class | index << INDEX_SHIFT | slot.generation << GENERATION_SHIFT
     }
 
+    #[cold]
+    fn another(&mut self) -> usize {
+        self.slots.push(Slot { generation: 0, object: None });
+        let index = self.slots.len() - 1;
+        assert!(index <= INDEX_MASK, "more than 16 million objects of one kind at once");
+        index
+    }
+
+    #[inline(always)]
     fn handle(&self, index: usize) -> usize {
         self.class | index << INDEX_SHIFT | self.slots[index].generation << GENERATION_SHIFT
     }
 
+    #[inline(always)]
     fn index(&self, handle: usize) -> Option<usize> {
         let index = handle >> INDEX_SHIFT & INDEX_MASK;
-        let live = index < self.slots.len() && self.handle(index) == handle;
-        (live && self.slots[index].object.is_some()).then_some(index)
+        let slot = self.slots.get(index)?;
+        let named = self.class | index << INDEX_SHIFT | slot.generation << GENERATION_SHIFT;
+        (named == handle && slot.object.is_some()).then_some(index)
     }
 
+    #[inline(always)]
     pub fn get(&self, handle: usize) -> Option<&T> {
         self.slots[self.index(handle)?].object.as_ref()
     }
 
+    #[inline(always)]
     pub fn get_mut(&mut self, handle: usize) -> Option<&mut T> {
         let index = self.index(handle)?;
         self.slots[index].object.as_mut()
     }
 
     /// Ends a handle; its object.
+    #[inline(always)]
     pub fn remove(&mut self, handle: usize) -> Option<T> {
-        let index = self.index(handle)?;
+        let index = self.index(handle).filter(|&index| index >= self.permanent)?;
         self.free.push(index);
         self.slots[index].object.take()
     }
@@ -232,6 +255,21 @@ mod tests {
             assert_eq!(table.get(nonsense), None, "{nonsense:#x}");
         }
         assert_eq!(table.handles().len(), 2);
+    }
+
+    #[test]
+    fn a_permanent_object_is_not_counted_and_stays() {
+        let mut table = Table::new(7);
+        let first = table.insert_permanent(1);
+        table.set_most(2);
+        assert_eq!(first, 7 | 1 << GENERATION_SHIFT);
+        for _ in 0..2 {
+            table.room().unwrap();
+            table.insert(2);
+        }
+        let error = table.room().expect_err("full");
+        assert!(error.text().starts_with("there are 2 requests, which is the most"), "{error:?}");
+        assert_eq!((table.remove(first), table.get(first)), (None, Some(&1)));
     }
 
     #[test]

@@ -43,4 +43,4 @@ pub use request::{Active, External, Outcome};
 pub use spread::Spread;
 pub use topology::{Cartesian, Edge, Graph, Neighborhood, Topology};
 pub use weft_collective::inter::Root;
-pub use weft_p2p::{Matched, Status};
+pub use weft_p2p::{Matched, RequestId, Status};

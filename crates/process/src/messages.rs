@@ -29,12 +29,14 @@ pub(crate) const NOBODY: Status =
     Status { source: -3, tag: -2, bytes: 0, lost: 0, cancelled: false, corrupt: false };
 
 impl<F: Fabric> Comm<F> {
+    #[inline(always)]
     fn target(&self, to: usize, tag: i32) -> Target {
         let peer = self.peers().ranks()[to] as usize;
         Target { context: self.context(), peer, rank: self.rank() as u32, tag }
     }
 
     /// `None` for a receive from nobody.
+    #[inline(always)]
     fn want(&self, from: Origin, tag: Option<i32>) -> Option<Want> {
         let source = match from {
             Origin::Rank(rank) => {
@@ -79,8 +81,21 @@ impl<F: Fabric> Comm<F> {
         let piece = self.piece(buffer);
         match send(piece.sge) {
             None => Active::Done(Status::default()),
-            Some(id) => Active::Send { id, _piece: Some(piece) },
+            Some(id) => Active::Send { id, _piece: Some(Box::new(piece)) },
         }
+    }
+
+    /// Starts a send of contiguous bytes; `None`: it is over.
+    #[inline(always)]
+    pub fn isend_run(&self, data: Sge, to: usize, tag: i32, mode: Mode) -> Option<RequestId> {
+        self.engine.endpoint().isend_cancellable(self.target(to, tag), data, mode)
+    }
+
+    /// Starts a receive of contiguous bytes; `None` from nobody.
+    #[inline(always)]
+    pub fn irecv_run(&self, data: Sge, from: Origin, tag: Option<i32>) -> Option<RequestId> {
+        let want = self.want(from, tag)?;
+        Some(self.engine.endpoint().irecv(&want, data))
     }
 
     /// Sends contiguous bytes and waits until they may be changed.
@@ -118,7 +133,7 @@ impl<F: Fabric> Comm<F> {
         let Some(want) = self.want(from, tag) else { return Active::Done(NOBODY) };
         let piece = buffer.writable(self.pool());
         let id = self.engine.endpoint().irecv(&want, piece.sge);
-        let unpack = piece.staging.is_some().then(|| (piece, buffer.clone()));
+        let unpack = piece.staging.is_some().then(|| Box::new((piece, buffer.clone())));
         Active::Receive { id, unpack }
     }
 
@@ -238,7 +253,7 @@ impl<F: Fabric> Comm<F> {
     pub fn imrecv(&self, message: Matched, buffer: &Buffer) -> Active {
         let piece = buffer.writable(self.pool());
         let id = self.engine.endpoint().imrecv(message, piece.sge);
-        let unpack = piece.staging.is_some().then(|| (piece, buffer.clone()));
+        let unpack = piece.staging.is_some().then(|| Box::new((piece, buffer.clone())));
         Active::Receive { id, unpack }
     }
 }

@@ -48,13 +48,13 @@ pub enum Active {
     Done(Status),
     Send {
         id: RequestId,
-        /// Keeps packed data until the send is over.
-        _piece: Option<Piece>,
+        /// Keeps packed data until the send is over. Boxed, as is what a receive keeps: few have any, and requests are small.
+        _piece: Option<Box<Piece>>,
     },
     Receive {
         id: RequestId,
         /// Where received data go that did not go straight to their place.
-        unpack: Option<(Piece, Buffer)>,
+        unpack: Option<Box<(Piece, Buffer)>>,
     },
     Task(Task),
     External(Rc<dyn External>),
@@ -79,7 +79,8 @@ impl Active {
             },
             Active::Receive { id, unpack } => match endpoint.finish(*id) {
                 Some(status) => {
-                    if let Some((piece, buffer)) = unpack.take() {
+                    if let Some(kept) = unpack.take() {
+                        let (piece, buffer) = *kept;
                         piece.unpack(&buffer, status.bytes as usize);
                     }
                     finished(status)

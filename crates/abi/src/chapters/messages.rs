@@ -1,13 +1,13 @@
 //! Point-to-point messages (MPI 5.0, chapter 3): blocking, nonblocking, persistent, probes.
 
 use crate::arguments::{
-    BUF, RECVBUF, SENDBUF, any_tag, buffer, comm, destination, fixed_comm, origin, plain,
+    BUF, RECVBUF, SENDBUF, any_tag, buffer, comm, destination, fixed_comm, lent_comm, origin, plain,
     room_for_request, store, store_status, tag, tag as tag_of,
 };
 use crate::constants::*;
 use crate::error::Error;
 use crate::node::CommObject;
-use crate::objects::{Belongs, Recipe, RequestKind, RequestObject};
+use crate::objects::{Belongs, Recipe, RequestKind, RequestObject, SENT};
 use crate::state::state;
 use crate::status::Status;
 use crate::types::{Comm, Datatype, Request};
@@ -44,6 +44,7 @@ unsafe fn sending(
 ///
 /// # Safety
 /// `to` is NULL or may be written.
+#[inline(always)]
 pub unsafe fn start(
     to: *mut Request,
     comm: &Rc<CommObject>,
@@ -58,6 +59,7 @@ pub unsafe fn start(
 ///
 /// # Safety
 /// `to` is NULL or may be written.
+#[inline(always)]
 pub unsafe fn start_for(
     to: *mut Request,
     comm: &CommObject,
@@ -139,6 +141,23 @@ macro_rules! sends {
             room_for_request(request)?;
             // SAFETY: the caller's buffer stays until the request is over.
             unsafe {
+                // The short way: a predefined type.
+                if let Some(data) = plain(buf, count, datatype)
+                    && let found = lent_comm(comm)?
+                    && let Destination::Rank(to) = destination(&found, dest, "dest")?
+                {
+                    let tag = tag_of(tag, "tag")?;
+                    return match found.isend_run(data, to, tag, $mode) {
+                        None => {
+                            request.write(SENT);
+                            Ok(())
+                        }
+                        Some(id) => {
+                            let active = Active::Send { id, _piece: None };
+                            start(request, &found, active, RequestKind::Send)
+                        }
+                    };
+                }
                 let (comm, data, to, tag) = sending(buf, count, datatype, dest, tag, comm)?;
                 let active = comm.isend(&data, to, tag, $mode);
                 start(request, &comm, active, RequestKind::Send)
@@ -233,12 +252,19 @@ pub(crate) unsafe fn irecv(
     handle: Comm,
     request: *mut Request,
 ) -> Result<(), Error> {
-    let comm = comm(handle)?;
+    let comm = lent_comm(handle)?;
     let from = origin(&comm, source, "source")?;
     let tag = any_tag(tag, "tag")?;
     room_for_request(request)?;
     // SAFETY: the caller's buffer stays until the request is over.
     unsafe {
+        // The short way: a predefined type.
+        if let Some(into) = plain(buf, count, datatype)
+            && let Some(id) = comm.irecv_run(into, from, tag)
+        {
+            let active = Active::Receive { id, unpack: None };
+            return start(request, &comm, active, RequestKind::Receive);
+        }
         let into = buffer(buf, count, datatype, BUF)?;
         start(request, &comm, comm.irecv(&into, from, tag), RequestKind::Receive)
     }

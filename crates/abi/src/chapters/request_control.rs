@@ -4,7 +4,7 @@ use super::requests::{Arrays, bad_request, place};
 use crate::arguments::not_null;
 use crate::constants::*;
 use crate::error::{Error, Owner};
-use crate::objects::{RequestKind, RequestObject};
+use crate::objects::{RequestKind, RequestObject, SENT};
 use crate::state::{engine, running, state};
 use crate::status::Status;
 use crate::types::Request;
@@ -16,6 +16,11 @@ pub(crate) unsafe fn request_free(request: *mut Request) -> Result<(), Error> {
     not_null(request, "request")?;
     // SAFETY: the caller's pointer.
     let handle = unsafe { *request };
+    if handle == SENT {
+        // SAFETY: as above.
+        unsafe { request.write(MPI_REQUEST_NULL) };
+        return Ok(());
+    }
     super::partitioned::may_be_freed(handle)?;
     let object = state().requests.borrow_mut().remove(handle.0);
     let object = object.ok_or_else(|| bad_request(handle))?;
@@ -85,7 +90,7 @@ pub(crate) unsafe fn start(request: *mut Request) -> Result<(), Error> {
     let recipe = {
         let requests = state().requests.borrow();
         let object = requests.get(handle.0).ok_or_else(|| bad_request(handle))?;
-        if object.active.is_some() {
+        if object.active.is_some() && handle != SENT {
             return Err(Error::new(MPI_ERR_REQUEST, "the request is active already"));
         }
         object.recipe.clone()

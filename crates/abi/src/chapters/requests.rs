@@ -4,7 +4,7 @@ use crate::arguments::{bad_handle, not_null, store_status};
 use crate::chapters::probes::idle_test;
 use crate::constants::*;
 use crate::error::{Error, Owner};
-use crate::objects::Belongs;
+use crate::objects::{Belongs, SENT};
 use crate::state::{engine, running, state};
 use crate::status::Status;
 use crate::types::{Comm, Request};
@@ -39,6 +39,11 @@ struct Ended {
 /// Looks once at an active request; if it is over, ends it: a persistent one becomes inactive, any
 /// other is freed and its handle null.
 fn poll(handle: &mut Request) -> Option<Ended> {
+    if *handle == SENT {
+        *handle = MPI_REQUEST_NULL;
+        let outcome = Outcome::of(weft_process::Status::default());
+        return Some(Ended { outcome, belongs: Belongs::Nobody });
+    }
     let state = state();
     let endpoint = state.engine.get()?.endpoint();
     let mut requests = state.requests.borrow_mut();
@@ -198,10 +203,14 @@ impl Arrays {
 
     /// All handles must be those of requests, or null.
     fn check(&self) -> Result<(), Error> {
-        for i in 0..self.len {
-            is_active(self.request(i)).map_err(|e| e.at(&place(i)))?;
+        let requests = state().requests.borrow();
+        let known = |handle| {
+            matches!(handle, MPI_REQUEST_NULL | SENT) || requests.get(handle.0).is_some()
+        };
+        match (0..self.len).find(|&i| !known(self.request(i))) {
+            None => Ok(()),
+            Some(i) => Err(bad_request(self.request(i)).at(&place(i))),
         }
-        Ok(())
     }
 
     pub fn request(&self, i: usize) -> Request {
@@ -221,6 +230,43 @@ impl Arrays {
         // SAFETY: inside the caller's array.
         unsafe { give_back(self.requests.add(i), handle) };
         Some(ended)
+    }
+
+    /// Ends requests from `first` on, in one pass, as long as they are plain and over: sends that were over at once,
+    /// receives that have all of their message. The place of the first that is not, or how many there are.
+    ///
+    /// # Safety
+    /// The caller's arrays.
+    unsafe fn end_plain(&self, first: usize) -> usize {
+        let state = state();
+        let Some(engine) = state.engine.get() else { return first };
+        let (mut requests, mut ends) = (state.requests.borrow_mut(), engine.endpoint().ends());
+        for i in first..self.len {
+            let handle = self.request(i);
+            if handle == MPI_REQUEST_NULL {
+                // SAFETY: by contract.
+                unsafe { store_empty(self.status(i)) };
+                continue;
+            }
+            let status = if handle == SENT {
+                weft_process::Status::default()
+            } else {
+                let plain = requests.get(handle.0).and_then(|object| object.plain_receive());
+                let Some(status) = plain.and_then(|id| ends.received(id)) else { return i };
+                requests.remove(handle.0);
+                status
+            };
+            // SAFETY: by contract.
+            unsafe {
+                self.requests.add(i).write(MPI_REQUEST_NULL);
+                let to = self.status(i);
+                if !to.is_null() {
+                    store_status(to, &status);
+                    (*to).error = MPI_SUCCESS;
+                }
+            }
+        }
+        self.len
     }
 
     /// Place `i` of the statuses; NULL if they are ignored.
@@ -334,17 +380,23 @@ pub(crate) unsafe fn waitall(
 unsafe fn wait_for_all(arrays: Arrays) -> Result<(), Error> {
     let call = Call::new(arrays.call);
     let mut failed = None;
-    for i in 0..arrays.len {
-        if !arrays.active(i) {
+    let mut i = 0;
+    loop {
+        // SAFETY: the caller's arrays.
+        i = unsafe { arrays.end_plain(i) };
+        if i == arrays.len {
+            return failed.map_or(Ok(()), Err);
+        }
+        if arrays.active(i) {
+            let ended = engine()?.drive(&call, || arrays.poll(i));
+            let error = arrays.store(i, i, &ended);
+            failed = failed.or(error);
+        } else {
             // SAFETY: inside the caller's array.
             unsafe { store_empty(arrays.status(i)) };
-            continue;
         }
-        let ended = engine()?.drive(&call, || arrays.poll(i));
-        let error = arrays.store(i, i, &ended);
-        failed = failed.or(error);
+        i += 1;
     }
-    failed.map_or(Ok(()), Err)
 }
 
 pub(crate) unsafe fn testall(
