@@ -4,7 +4,7 @@ use crate::constants::*;
 use crate::error::Error;
 use crate::node::CommObject;
 use crate::objects::*;
-use crate::state::{known, running, state};
+use crate::state::{State, known, running, state};
 use crate::status::Status;
 use crate::table::PREDEFINED_END;
 use crate::types::{Comm, Datatype, Group, Info, Op};
@@ -200,7 +200,22 @@ fn null_buffer(name: &str, count_name: &str, count: usize) -> Error {
 /// As for [`buffer`].
 #[inline(always)]
 pub unsafe fn plain(address: *const c_void, elements: i64, ty: Datatype) -> Option<Sge> {
-    let size = *known()?.plain_sizes.get(ty.0.wrapping_sub(MPI_DATATYPE_NULL.0))?;
+    // SAFETY: by contract.
+    unsafe { plain_of(known()?, address, elements, ty) }
+}
+
+/// The same for who has the state already.
+///
+/// # Safety
+/// As for [`buffer`].
+#[inline(always)]
+pub unsafe fn plain_of(
+    state: &State,
+    address: *const c_void,
+    elements: i64,
+    ty: Datatype,
+) -> Option<Sge> {
+    let size = *state.plain_sizes.get(ty.0.wrapping_sub(MPI_DATATYPE_NULL.0))?;
     let elements = usize::try_from(elements).ok()?;
     if size == 0 || address.addr() <= MPI_IN_PLACE || elements > MOST_BYTES >> 8 {
         return None;

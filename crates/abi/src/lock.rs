@@ -15,8 +15,11 @@ use crate::helper;
 use parking_lot::RawMutex;
 use parking_lot::lock_api::RawMutex as _;
 use std::sync::atomic::{AtomicU8, Ordering};
+use weft_fabric::wait::Bias;
 
 static LOCK: RawMutex = RawMutex::INIT;
+/// The thread that initialised MPI goes without the lock, until another one comes.
+static BIAS: Bias = Bias::new();
 static MODE: AtomicU8 = AtomicU8::new(MULTIPLE);
 
 /// One thread by the program's promise, and no helper.
@@ -68,16 +71,69 @@ fn go_out(locked: bool, mode: u8) {
     }
     if locked {
         helper::leave_locked();
-        // SAFETY: the entry point that leaves has locked it.
+        // SAFETY: the entry point that leaves has taken it.
+        unsafe { give_up() }
+    }
+}
+
+/// Takes the lock, or goes in before it.
+#[inline(always)]
+fn take() {
+    if !BIAS.try_enter(me()) {
+        LOCK.lock();
+        BIAS.revoke();
+    }
+}
+
+/// Takes it again for a wait, which is in no hurry: who has the lock meanwhile moves on what this thread waits for, too, so it
+/// gives its processor up before it stands in the queue.
+fn take_to_look() {
+    const YIELDS: u32 = 16;
+    if BIAS.try_enter(me()) {
+        return;
+    }
+    if !(0..YIELDS).any(|_| LOCK.try_lock() || (std::thread::yield_now(), false).1) {
+        LOCK.lock();
+    }
+    BIAS.revoke();
+}
+
+/// # Safety
+/// The thread has taken it.
+#[inline(always)]
+unsafe fn give_up() {
+    if BIAS.leave() {
+        // SAFETY: by contract.
         unsafe { LOCK.unlock() }
     }
+}
+
+/// A name that no other thread has.
+#[inline(always)]
+fn me() -> usize {
+    // SAFETY: a function without arguments, which cannot fail.
+    unsafe { libc::pthread_self() as usize }
+}
+
+/// Several threads may call, and the calling one, which is in, is likely to be the only one that does.
+pub fn favour() {
+    if shared() && BIAS.favour(me()) {
+        // SAFETY: the entry point that calls this has locked it, and is in by the bias from here on.
+        unsafe { LOCK.unlock() }
+    }
+}
+
+/// No other thread has called for as long as that matters, so that to be quick one need not let others in.
+#[inline]
+pub fn undisturbed() -> bool {
+    !shared() || BIAS.is_alone()
 }
 
 #[inline(never)]
 fn go_in(mode: u8) {
     match mode {
         HELPED => helper::enter(),
-        MULTIPLE => LOCK.lock(),
+        MULTIPLE => take(),
         _ => {}
     }
 }
@@ -121,11 +177,11 @@ pub fn locked<R>(f: impl FnOnce() -> R) -> R {
     struct Locked;
     impl Drop for Locked {
         fn drop(&mut self) {
-            // SAFETY: locked below.
-            unsafe { LOCK.unlock() }
+            // SAFETY: taken below.
+            unsafe { give_up() }
         }
     }
-    LOCK.lock();
+    take();
     let _locked = Locked;
     f()
 }
@@ -150,7 +206,7 @@ pub fn unlocked<R>(f: impl FnOnce() -> R) -> R {
     match mode {
         HELPED => helper::leave(),
         // SAFETY: entry points hold the lock while it is shared.
-        MULTIPLE => unsafe { LOCK.unlock() },
+        MULTIPLE => unsafe { give_up() },
         _ => {}
     }
     let _again = Again(mode);
@@ -170,8 +226,15 @@ pub fn let_others<R>(f: impl FnOnce() -> R) -> R {
     if !shared() {
         return f();
     }
+    /// Enters again at the end of a scope.
+    struct Look;
+    impl Drop for Look {
+        fn drop(&mut self) {
+            take_to_look();
+        }
+    }
     // SAFETY: entry points hold the lock while it is shared.
-    unsafe { LOCK.unlock() };
-    let _again = Again(MULTIPLE);
+    unsafe { give_up() };
+    let _again = Look;
     f()
 }

@@ -311,7 +311,6 @@ impl Fabric for Node {
             done: Completion,
         ) -> Result<(), Fault>;
         fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<Words>;
-        fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted;
         fn send_solicited(
             &self,
             peer: usize,
@@ -339,6 +338,14 @@ impl Fabric for Node {
     }
 
     #[inline(always)]
+    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+        match self {
+            Node::Shm(shm) => shm.send(peer, head, payload, done),
+            Node::Other(other) => other.send(peer, head, payload, done),
+        }
+    }
+
+    #[inline(always)]
     fn receive(&self, from: Option<usize>) -> Option<Message> {
         match self {
             Node::Shm(shm) => shm.receive(from),
@@ -360,6 +367,15 @@ impl Fabric for Node {
 }
 
 impl Other {
+    #[inline(never)]
+    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+        match &self.kind {
+            Kind::Joined(fabric) => fabric.send(peer, head, payload, done),
+            Kind::Verbs(fabric) => fabric.send(peer, head, payload, done),
+            Kind::Faulty(fabric) => fabric.send(peer, head, payload, done),
+        }
+    }
+
     /// Whether there is a message, in `passing`.
     #[inline(never)]
     fn receive(&self, from: Option<usize>) -> bool {

@@ -84,6 +84,12 @@ impl<T> Table<T> {
         self.insert(object)
     }
 
+    /// Whether there is room for one more without making any.
+    #[inline(always)]
+    pub fn has_room(&self) -> bool {
+        !self.free.is_empty() || self.slots.len() < self.slots.capacity().min(self.most)
+    }
+
     /// Makes room for one more. Asked before an object is made, so that nothing has happened where there is none. Of
     /// memory it asks only when the table grows: by half of what is left at most.
     ///
@@ -91,11 +97,7 @@ impl<T> Table<T> {
     /// NO_MEM: as many as there may be, or no memory for another.
     #[inline]
     pub fn room(&mut self) -> Result<(), Error> {
-        let len = self.slots.len();
-        match self.free.is_empty() && len >= self.slots.capacity().min(self.most) {
-            false => Ok(()),
-            true => self.grow(),
-        }
+        if self.has_room() { Ok(()) } else { self.grow() }
     }
 
     #[cold]

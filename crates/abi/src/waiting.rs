@@ -27,6 +27,11 @@ impl Outside for Call {
     }
 
     #[inline]
+    fn undisturbed(&self) -> bool {
+        lock::undisturbed()
+    }
+
+    #[inline]
     fn before_wait(&self) {
         lock::stand_down();
     }

@@ -18,6 +18,9 @@ use weft_intranode::staged;
 /// Payloads of several cache lines, in bytes: those are given back so that they are quick to write.
 const LINES: usize = 512;
 
+/// Messages from one box in a row, while others may have some.
+const BATCH: u32 = 32;
+
 /// What this rank knows of another one (or of itself).
 pub struct Peer {
     /// The box from here to there, and back.
@@ -305,7 +308,24 @@ impl Shm {
         }
     }
 
+    /// Looks first at the box that had the last message, so that a batch costs no search; but for every [`BATCH`]th, so that
+    /// nobody who sends much keeps others from being heard.
+    #[inline(always)]
     pub(crate) fn receive_any(&self) -> Option<Message> {
+        let left = self.batch.get();
+        if left > 0 {
+            self.batch.set(left - 1);
+            let message = self.receive_from(self.last.get());
+            if message.is_some() {
+                return message;
+            }
+            self.batch.set(0);
+        }
+        self.receive_next()
+    }
+
+    #[inline(never)]
+    fn receive_next(&self) -> Option<Message> {
         let active = &self.own().active.0;
         let words = self.peers.len().div_ceil(64);
         let turn = self.turn.get();
@@ -327,6 +347,8 @@ impl Shm {
                 }
                 if let Some(message) = self.receive_from(peer) {
                     self.turn.set(if peer + 1 == self.peers.len() { 0 } else { peer + 1 });
+                    self.last.set(peer);
+                    self.batch.set(BATCH - 1);
                     return Some(message);
                 }
             }

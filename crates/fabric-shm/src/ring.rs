@@ -262,7 +262,7 @@ impl Producer {
 
     /// Publishes a message, or says that there is no room as far as is known. The payload must not
     /// be longer than [`Ring::send_max`].
-    #[inline]
+    #[inline(always)]
     pub fn push(&self, copies: &Copies, head: Head, payload: Sge) -> bool {
         let next = self.next.get();
         if next >= self.limit.get() {
@@ -287,7 +287,9 @@ impl Producer {
         let stamp = (u64::from(next as u32) + 1) << 32 | len as u64;
         line.stamp.store(stamp, Ordering::Release);
         self.next.set(next + 1);
-        staged::told_of(copies, put);
+        if !put.is_empty() {
+            staged::told_of(copies, put);
+        }
         true
     }
 
@@ -336,7 +338,7 @@ impl Consumer {
     }
 
     /// The oldest message that was not popped.
-    #[inline]
+    #[inline(always)]
     pub fn peek(&self) -> Result<Option<Arrival>, Corrupt> {
         let next = self.next.get();
         let line = self.ring.line(next);
@@ -370,7 +372,7 @@ impl Consumer {
 
     /// Gives the oldest message, with a payload of `len` bytes, back. True if the producer was told
     /// that there is room and must be woken if it sleeps.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn pop(&self, len: usize) -> bool {
         let next = self.next.get() + 1;

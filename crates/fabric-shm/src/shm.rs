@@ -67,6 +67,9 @@ pub struct Shm {
     pub(crate) peers: Box<[Peer]>,
     /// Where [`Fabric::receive`] from anybody looks first.
     pub(crate) turn: Cell<usize>,
+    /// The box in which it looks before, and how many messages it takes there.
+    pub(crate) last: Cell<usize>,
+    pub(crate) batch: Cell<u32>,
     /// Peers for which messages are kept back.
     pub(crate) backlogged: RefCell<Vec<usize>>,
     pub(crate) backlogs: Cell<usize>,
@@ -147,6 +150,8 @@ impl Shm {
             copies,
             peers,
             turn: Cell::new(0),
+            last: Cell::new(0),
+            batch: Cell::new(0),
             backlogged: RefCell::default(),
             backlogs: Cell::new(0),
             immediates_seen: Cell::new(0),
@@ -429,7 +434,7 @@ impl Fabric for Shm {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
         self.send_message(peer, head, payload, done)
     }
@@ -438,7 +443,7 @@ impl Fabric for Shm {
         self.send_solicited_message(peer, head, payload, done)
     }
 
-    #[inline]
+    #[inline(always)]
     fn receive(&self, from: Option<usize>) -> Option<Message> {
         match from {
             Some(peer) => self.receive_from(peer),
@@ -446,7 +451,7 @@ impl Fabric for Shm {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn release(&self, message: Message) {
         self.release_message(&message);
     }

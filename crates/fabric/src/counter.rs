@@ -138,6 +138,7 @@ impl Counters {
         self.len.set(words.len());
     }
 
+    #[inline(always)]
     fn word(&self, counter: Counter) -> &Word {
         let index = counter.0 as usize;
         assert!(index < self.len.get(), "no such counter");
@@ -146,6 +147,7 @@ impl Counters {
     }
 
     /// The value, with acquire ordering: what was written before it was advanced can be read.
+    #[inline(always)]
     pub fn value(&self, counter: Counter) -> u64 {
         self.word(counter).word().load(Ordering::Acquire)
     }

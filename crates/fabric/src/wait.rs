@@ -1,11 +1,13 @@
 //! How to wait without burning the machine: the adaptive policy, and the doorbell to sleep on.
 
+mod bias;
 mod doorbell;
 mod handover;
 mod helper;
 mod home;
 mod policy;
 
+pub use bias::Bias;
 pub use doorbell::{Doorbell, Sleep, Token};
 pub use handover::{Handover, Help, Inside};
 pub use helper::{Helper, HelperCounts, Turn};

@@ -320,6 +320,7 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     /// Sends a head alone.
+    #[inline(never)]
     pub(crate) fn control(&self, peer: usize, head: Head) {
         self.fabric.send(peer, head, Sge::EMPTY, None);
     }

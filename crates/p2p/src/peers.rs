@@ -36,7 +36,7 @@ pub struct Peers {
 
 impl Peers {
     /// The entry of `peer`; `make` makes it if there is none.
-    #[inline]
+    #[inline(always)]
     pub fn get_or_insert(&mut self, peer: usize, make: impl FnOnce() -> Peer) -> &mut Peer {
         let peer = peer as u32;
         let at = match self.find(peer) {
@@ -67,7 +67,7 @@ impl Peers {
         self.len
     }
 
-    #[inline]
+    #[inline(always)]
     fn find(&self, peer: u32) -> Option<usize> {
         let mask = self.places.len().wrapping_sub(1);
         let mut at = hash(peer) & mask;
@@ -106,7 +106,7 @@ impl Peers {
 }
 
 /// Spreads neighbouring ranks, and ranks that are powers of two apart.
-#[inline]
+#[inline(always)]
 fn hash(peer: u32) -> usize {
     (peer.wrapping_mul(0x9e37_79b9) >> 8) as usize
 }

@@ -1,35 +1,13 @@
-//! Slots by number, in chunks that grow: growth copies nothing, a number costs no search, and few slots
-//! lie in the owner itself.
+//! Slots by number, in chunks of one length: growth copies nothing, a number costs no search and one look at a table, and
+//! few slots lie in the owner itself.
 
-/// Slots inside the slab. The first chunk beyond is as long, further ones as all before them, up to
-/// [`LONGEST`].
+/// Slots inside the slab.
 const FIRST: u32 = 4;
-/// Slots in the longest chunks: what a large slab may have too many.
-const LONGEST: u32 = 256;
-/// Chunks that differ in length.
-const GROWING: u32 = (LONGEST / FIRST).ilog2() + 1;
+/// Slots of a chunk. The first chunk has no use for those that lie inside the slab.
+const CHUNK: usize = 16;
 
 /// No slot.
 pub const NONE: u32 = u32::MAX;
-
-/// Chunk and place of a slot that is not among the first.
-#[inline]
-fn place(index: u32) -> (usize, usize) {
-    if index >= 2 * LONGEST {
-        let beyond = index - 2 * LONGEST;
-        return ((GROWING + beyond / LONGEST) as usize, (beyond % LONGEST) as usize);
-    }
-    let chunk = (index / FIRST).ilog2();
-    (chunk as usize, (index - (FIRST << chunk)) as usize)
-}
-
-/// First slot of a chunk, and how many it has.
-fn extent(chunk: u32) -> (u32, u32) {
-    match chunk.checked_sub(GROWING) {
-        None => (FIRST << chunk, FIRST << chunk),
-        Some(beyond) => ((2 + beyond) * LONGEST, LONGEST),
-    }
-}
 
 /// A growing set of `T`, addressed by number. Freed numbers are used again, last freed first.
 // What every call looks at lies in one cache line.
@@ -38,7 +16,7 @@ pub struct Slab<T> {
     used: usize,
     most: usize,
     free: Vec<u32>,
-    chunks: Vec<Box<[T]>>,
+    chunks: Vec<Box<[T; CHUNK]>>,
     first: [T; FIRST as usize],
 }
 
@@ -49,21 +27,30 @@ impl<T: Default> Slab<T> {
     }
 
     /// A free slot, as it was left.
+    #[inline(always)]
     pub fn take(&mut self) -> u32 {
         self.used += 1;
         self.most = self.most.max(self.used);
-        if let Some(index) = self.free.pop() {
-            return index;
+        match self.free.pop() {
+            Some(index) => index,
+            None => self.grow(),
         }
-        let (first, len) = extent(self.chunks.len() as u32);
-        self.chunks.push((0..len).map(|_| T::default()).collect());
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) -> u32 {
+        let end = (self.chunks.len() + 1) * CHUNK;
+        let first = (end - CHUNK).max(FIRST as usize) as u32;
+        self.chunks.push(Box::new(std::array::from_fn(|_| T::default())));
         // To give slots back allocates nothing, as signal handlers need it.
-        self.free.reserve((first + len) as usize);
-        self.free.extend((first + 1..first + len).rev());
+        self.free.reserve(end);
+        self.free.extend((first + 1..end as u32).rev());
         first
     }
 
     /// Gives a slot back.
+    #[inline(always)]
     pub fn give(&mut self, index: u32) {
         self.used -= 1;
         self.free.push(index);
@@ -88,36 +75,34 @@ impl<T: Default> Slab<T> {
         if let Some(slot) = self.first.get(index as usize) {
             return Some(slot);
         }
-        let (chunk, at) = place(index);
-        self.chunks.get(chunk).and_then(|c| c.get(at))
+        self.chunks.get(index as usize / CHUNK).map(|chunk| &chunk[index as usize % CHUNK])
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.first.iter().chain(self.chunks.iter().flat_map(|chunk| chunk.iter()))
+        let further = self.chunks.iter().flat_map(|chunk| chunk.iter()).skip(FIRST as usize);
+        self.first.iter().chain(further)
     }
 }
 
 impl<T> std::ops::Index<u32> for Slab<T> {
     type Output = T;
 
-    #[inline]
+    #[inline(always)]
     fn index(&self, index: u32) -> &T {
         if index < FIRST {
             return &self.first[index as usize];
         }
-        let (chunk, at) = place(index);
-        &self.chunks[chunk][at]
+        &self.chunks[index as usize / CHUNK][index as usize % CHUNK]
     }
 }
 
 impl<T> std::ops::IndexMut<u32> for Slab<T> {
-    #[inline]
+    #[inline(always)]
     fn index_mut(&mut self, index: u32) -> &mut T {
         if index < FIRST {
             return &mut self.first[index as usize];
         }
-        let (chunk, at) = place(index);
-        &mut self.chunks[chunk][at]
+        &mut self.chunks[index as usize / CHUNK][index as usize % CHUNK]
     }
 }
 
@@ -126,15 +111,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chunks_follow_each_other_without_gaps() {
-        let mut next = FIRST;
-        for chunk in 0..40 {
-            let (first, len) = extent(chunk);
-            assert_eq!(first, next);
-            assert_eq!(place(first), (chunk as usize, 0));
-            assert_eq!(place(first + len - 1), (chunk as usize, len as usize - 1));
-            next += len;
+    fn numbers_follow_each_other_without_gaps() {
+        let mut slab: Slab<u64> = Slab::new();
+        for next in 0..200 {
+            assert_eq!(slab.take(), next);
+            slab[next] = u64::from(next) + 1;
         }
+        let all: Vec<u64> = slab.iter().copied().filter(|&value| value > 0).collect();
+        assert_eq!(all, (1..=200).collect::<Vec<_>>());
     }
 
     #[test]

@@ -65,7 +65,7 @@ impl State {
     }
 
     /// What is known of `peer`.
-    #[inline]
+    #[inline(always)]
     pub fn peer<F: Fabric>(&mut self, endpoint: &Endpoint<F>, peer: usize) -> &mut Peer {
         self.peers.get_or_insert(peer, || {
             described(&mut self.tables, self.distance, endpoint, peer, Peer::default())

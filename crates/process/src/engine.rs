@@ -19,6 +19,11 @@ use weft_p2p::{Endpoint, Limits};
 pub trait Outside {
     fn unlocked(&self, f: &mut dyn FnMut());
 
+    /// No other thread wants in, so that the short way of a receive need not let any in.
+    fn undisturbed(&self) -> bool {
+        true
+    }
+
     /// The wait begins: what it looks for is not there yet.
     fn before_wait(&self) {}
 

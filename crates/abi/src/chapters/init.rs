@@ -129,6 +129,7 @@ fn begin(state: &State, level: c_int) -> Result<c_int, Error> {
         lock::alone();
     }
     start_helper(state)?;
+    lock::favour();
     Ok(level)
 }
 

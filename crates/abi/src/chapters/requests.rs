@@ -204,9 +204,8 @@ impl Arrays {
     /// All handles must be those of requests, or null.
     fn check(&self) -> Result<(), Error> {
         let requests = state().requests.borrow();
-        let known = |handle| {
-            matches!(handle, MPI_REQUEST_NULL | SENT) || requests.get(handle.0).is_some()
-        };
+        let known =
+            |handle| matches!(handle, MPI_REQUEST_NULL | SENT) || requests.get(handle.0).is_some();
         match (0..self.len).find(|&i| !known(self.request(i))) {
             None => Ok(()),
             Some(i) => Err(bad_request(self.request(i)).at(&place(i))),

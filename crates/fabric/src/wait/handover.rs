@@ -157,13 +157,33 @@ fn membarrier(command: libc::c_int) -> bool {
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }
 
+/// The light fence, where the heavy one is there.
+#[inline(always)]
+pub(super) fn light_fence() {
+    #[cfg(not(loom))]
+    compiler_fence(Ordering::SeqCst);
+    #[cfg(loom)]
+    fence(Ordering::SeqCst);
+}
+
+/// The heavy fence, where [`register`] has found one.
+pub(super) fn heavy_fence() {
+    #[cfg(not(loom))]
+    {
+        let passed = membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+        assert!(passed, "membarrier worked before");
+    }
+    #[cfg(loom)]
+    fence(Ordering::SeqCst);
+}
+
 /// Asks for the heavy fence; false if the system has none.
-fn register() -> bool {
+pub(super) fn register() -> bool {
     #[cfg(not(any(loom, miri)))]
     return membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
         && membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
     #[cfg(any(loom, miri))]
-    false
+    cfg!(loom)
 }
 
 #[cfg(all(test, not(loom)))]

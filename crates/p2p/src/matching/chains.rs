@@ -42,7 +42,7 @@ impl Hash {
 pub(super) struct Chains {
     ends: Vec<Pair>,
     /// In chunks, so that growth neither copies nor leaves anything behind.
-    links: Vec<Box<[Pair]>>,
+    links: Vec<Box<[Pair; CHUNK]>>,
     len: usize,
     /// 64 less the logarithm of the number of ends.
     shift: u32,
@@ -75,8 +75,8 @@ impl Chains {
     /// Adds a slot behind all others.
     #[inline(always)]
     pub(super) fn push(&mut self, slot: u32, hash: Hash) {
-        while self.links.len() * CHUNK <= slot as usize {
-            self.links.push(vec![EMPTY; CHUNK].into());
+        while self.links.len() <= slot as usize / CHUNK {
+            self.links.push(Box::new([EMPTY; CHUNK]));
         }
         self.len += 1;
         self.attach(slot, self.end(hash));

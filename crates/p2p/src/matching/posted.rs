@@ -4,7 +4,7 @@ use super::chains::{Chains, Hash};
 use crate::envelope::{Context, Tag};
 use crate::slab::{NONE, Slab};
 
-/// A posted receive; `rank` or `tag` of `None` match anything.
+/// A posted receive.
 #[derive(Debug)]
 struct Posted {
     wanted: Wanted,
@@ -12,31 +12,38 @@ struct Posted {
     request: u32,
 }
 
+/// What a receive asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Wanted {
     context: Context,
-    rank: Option<u32>,
-    tag: Option<Tag>,
+    /// Rank in the low half, tag in the high one; [`OPEN`] matches anything, and no rank or tag is that.
+    which: u64,
 }
 
+const OPEN: u32 = u32::MAX;
+
 impl Wanted {
-    #[inline]
+    #[inline(always)]
+    fn new(context: Context, rank: Option<u32>, tag: Option<Tag>) -> Wanted {
+        let (rank, tag) = (rank.unwrap_or(OPEN), tag.map_or(OPEN, |tag| tag as u32));
+        Wanted { context, which: u64::from(tag) << 32 | u64::from(rank) }
+    }
+
+    #[inline(always)]
     fn hash(&self) -> Hash {
-        let rank = self.rank.unwrap_or(u32::MAX);
-        let tag = self.tag.map_or(u32::MAX, |tag| tag as u32);
-        Hash::of(self.context.0, rank, tag)
+        Hash::of(self.context.0, self.which as u32, (self.which >> 32) as u32)
     }
 
     /// Which of them are open.
-    #[inline]
+    #[inline(always)]
     fn kind(&self) -> usize {
-        usize::from(self.rank.is_none()) | usize::from(self.tag.is_none()) << 1
+        usize::from(self.which as u32 == OPEN) | usize::from((self.which >> 32) as u32 == OPEN) << 1
     }
 }
 
 impl Default for Posted {
     fn default() -> Self {
-        let wanted = Wanted { context: Context(0), rank: None, tag: None };
+        let wanted = Wanted::new(Context(0), None, None);
         Posted { wanted, order: 0, request: NONE }
     }
 }
@@ -48,13 +55,15 @@ pub(super) struct Receives {
     order: u64,
     /// How many there are of each kind.
     kinds: [usize; 4],
+    /// Those of which rank or tag are open.
+    open: usize,
     slots: Slab<Posted>,
     chains: Chains,
 }
 
 impl Receives {
     pub(super) fn new() -> Receives {
-        Receives { order: 0, kinds: [0; 4], slots: Slab::new(), chains: Chains::new() }
+        Receives { order: 0, kinds: [0; 4], open: 0, slots: Slab::new(), chains: Chains::new() }
     }
 
     #[inline]
@@ -88,10 +97,12 @@ impl Receives {
         request: u32,
     ) -> u32 {
         self.order += 1;
-        let wanted = Wanted { context, rank, tag };
+        let wanted = Wanted::new(context, rank, tag);
         let place = self.slots.take();
         self.slots[place] = Posted { wanted, order: self.order, request };
-        self.kinds[wanted.kind()] += 1;
+        let kind = wanted.kind();
+        self.kinds[kind] += 1;
+        self.open += usize::from(kind != 0);
         let slots = &self.slots;
         self.chains.make_room(|slot| slots[slot].wanted.hash());
         self.chains.push(place, wanted.hash());
@@ -101,14 +112,14 @@ impl Receives {
     /// Takes the receive that an arrived envelope matches out; its request. Allocates nothing.
     #[inline(always)]
     pub(super) fn take(&mut self, context: Context, rank: u32, tag: Tag) -> Option<u32> {
-        if self.kinds[1] + self.kinds[2] + self.kinds[3] != 0 {
+        if self.open != 0 {
             let found = self.fitting(context, rank, tag)?;
             return Some(self.unpost(found));
         }
-        let exact = Wanted { context, rank: Some(rank), tag: Some(tag) };
+        let exact = Wanted::new(context, Some(rank), Some(tag));
         let hash = exact.hash();
         let found = self.chains.find(hash, |slot| self.slots[slot].wanted == exact)?;
-        Some(self.unpost_from(found, exact.kind(), hash))
+        Some(self.unpost_from(found, 0, hash))
     }
 
     #[inline]
@@ -119,14 +130,14 @@ impl Receives {
     /// The place of the receive that an arrived envelope matches.
     #[inline]
     pub(super) fn fitting(&self, context: Context, rank: u32, tag: Tag) -> Option<u32> {
-        let exact = Wanted { context, rank: Some(rank), tag: Some(tag) };
+        let exact = Wanted::new(context, Some(rank), Some(tag));
         let first = self.first(exact);
-        if self.kinds[1] + self.kinds[2] + self.kinds[3] == 0 {
+        if self.open == 0 {
             return first;
         }
-        let any_rank = Wanted { rank: None, ..exact };
-        let any_tag = Wanted { tag: None, ..exact };
-        let anything = Wanted { rank: None, ..any_tag };
+        let any_rank = Wanted::new(context, None, Some(tag));
+        let any_tag = Wanted::new(context, Some(rank), None);
+        let anything = Wanted::new(context, None, None);
         let open = [any_rank, any_tag, anything].into_iter();
         let there = open.filter(|wanted| self.kinds[wanted.kind()] > 0);
         let found = first.into_iter().chain(there.filter_map(|wanted| self.first(wanted)));
@@ -148,6 +159,7 @@ impl Receives {
     fn unpost_from(&mut self, place: u32, kind: usize, hash: Hash) -> u32 {
         let request = std::mem::replace(&mut self.slots[place].request, NONE);
         self.kinds[kind] -= 1;
+        self.open -= usize::from(kind != 0);
         self.chains.remove(place, hash);
         self.slots.give(place);
         request
