@@ -218,6 +218,17 @@ impl RequestObject {
             _ => None,
         }
     }
+
+    /// Drops a plain receive: nothing of it but its reference to the communicator is to be dropped.
+    #[inline(always)]
+    pub fn forget_plain(self) {
+        debug_assert!(self.plain_receive().is_some());
+        let RequestObject { active, recipe, belongs, .. } = self;
+        std::mem::forget((active, recipe));
+        if let Belongs::Comm(comm) = belongs {
+            drop(comm);
+        }
+    }
 }
 
 /// The object whose error handler hears of a request's errors.

@@ -182,6 +182,20 @@ impl<T> Table<T> {
         self.slots[index].object.take()
     }
 
+    /// The same of an object of which `has` finds something; that, and the object.
+    #[inline(always)]
+    pub fn remove_if<R>(
+        &mut self,
+        handle: usize,
+        has: impl FnOnce(&T) -> Option<R>,
+    ) -> Option<(R, T)> {
+        let index = self.index(handle).filter(|&index| index >= self.permanent)?;
+        let slot = &mut self.slots[index];
+        let found = has(slot.object.as_ref()?)?;
+        self.free.push(index);
+        Some((found, slot.object.take()?))
+    }
+
     /// Handles of all objects.
     pub fn handles(&self) -> Vec<usize> {
         let live = |&i: &usize| self.slots[i].object.is_some();

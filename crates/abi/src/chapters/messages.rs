@@ -243,6 +243,7 @@ unsafe fn usual(
     true
 }
 
+#[inline(always)]
 pub(crate) unsafe fn isend_at_once(
     buf: *const c_void,
     count: i64,
@@ -260,6 +261,7 @@ pub(crate) unsafe fn isend_at_once(
     unsafe { usual((buf, count, datatype), (dest, tag, comm), request, send, RequestKind::Send) }
 }
 
+#[inline(always)]
 pub(crate) unsafe fn irecv_at_once(
     buf: *mut c_void,
     count: i64,

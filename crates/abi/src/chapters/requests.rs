@@ -4,7 +4,7 @@ use crate::arguments::{bad_handle, not_null, store_status};
 use crate::chapters::probes::idle_test;
 use crate::constants::*;
 use crate::error::{Error, Owner};
-use crate::objects::{Belongs, SENT};
+use crate::objects::{Belongs, RequestObject, SENT};
 use crate::state::{engine, running, state};
 use crate::status::Status;
 use crate::types::{Comm, Request};
@@ -250,10 +250,14 @@ impl Arrays {
             let status = if handle == SENT {
                 weft_process::Status::default()
             } else {
-                let plain = requests.get(handle.0).and_then(|object| object.plain_receive());
-                let Some(status) = plain.and_then(|id| ends.received(id)) else { return i };
-                requests.remove(handle.0);
-                status
+                let received = |object: &RequestObject| ends.received(object.plain_receive()?);
+                match requests.remove_if(handle.0, received) {
+                    None => return i,
+                    Some((status, object)) => {
+                        object.forget_plain();
+                        status
+                    }
+                }
             };
             // SAFETY: by contract.
             unsafe {
@@ -371,20 +375,24 @@ pub(crate) unsafe fn waitall(
     statuses: *mut Status,
 ) -> Result<(), Error> {
     // SAFETY: the caller's arrays.
-    unsafe { wait_for_all(Arrays::new(count, requests, statuses, "MPI_Waitall")?) }
+    unsafe { wait_for_all(Arrays::unchecked(count, requests, statuses, "MPI_Waitall")?) }
 }
 
 /// # Safety
 /// The caller's arrays.
 unsafe fn wait_for_all(arrays: Arrays) -> Result<(), Error> {
     let call = Call::new(arrays.call);
-    let mut failed = None;
+    let (mut failed, mut checked) = (None, false);
     let mut i = 0;
     loop {
         // SAFETY: the caller's arrays.
         i = unsafe { arrays.end_plain(i) };
         if i == arrays.len {
             return failed.map_or(Ok(()), Err);
+        }
+        // Before it waits for the first time.
+        if !std::mem::replace(&mut checked, true) {
+            arrays.check()?;
         }
         if arrays.active(i) {
             let ended = engine()?.drive(&call, || arrays.poll(i));

@@ -2,7 +2,7 @@
 
 use super::chains::{Chains, Hash};
 use crate::envelope::{Context, Tag};
-use crate::slab::{NONE, Slab};
+use crate::slab::NONE;
 
 /// A posted receive.
 #[derive(Debug)]
@@ -57,26 +57,75 @@ pub(super) struct Receives {
     kinds: [usize; 4],
     /// Those of which rank or tag are open.
     open: usize,
-    slots: Slab<Posted>,
+    len: usize,
+    most: usize,
+    slots: Slots,
     chains: Chains,
+}
+
+/// Slots of a chunk.
+const CHUNK: usize = 16;
+
+/// By the numbers of their requests, so that a receive needs no number of its own here.
+#[derive(Default)]
+struct Slots(Vec<Box<[Posted; CHUNK]>>);
+
+impl Slots {
+    #[inline(always)]
+    fn at(&self, place: u32) -> &Posted {
+        &self.0[place as usize / CHUNK][place as usize % CHUNK]
+    }
+
+    #[inline(always)]
+    fn at_mut(&mut self, place: u32) -> &mut Posted {
+        &mut self.0[place as usize / CHUNK][place as usize % CHUNK]
+    }
+
+    fn get(&self, place: u32) -> Option<&Posted> {
+        self.0.get(place as usize / CHUNK).map(|chunk| &chunk[place as usize % CHUNK])
+    }
+
+    /// The slot of a request, which may be higher than all before.
+    #[inline(always)]
+    fn made(&mut self, place: u32) -> &mut Posted {
+        if self.0.len() <= place as usize / CHUNK {
+            self.grow(place);
+        }
+        self.at_mut(place)
+    }
+
+    #[cold]
+    fn grow(&mut self, place: u32) {
+        while self.0.len() <= place as usize / CHUNK {
+            self.0.push(Box::new(std::array::from_fn(|_| Posted::default())));
+        }
+    }
 }
 
 impl Receives {
     pub(super) fn new() -> Receives {
-        Receives { order: 0, kinds: [0; 4], open: 0, slots: Slab::new(), chains: Chains::new() }
+        Receives {
+            order: 0,
+            kinds: [0; 4],
+            open: 0,
+            len: 0,
+            most: 0,
+            slots: Slots::default(),
+            chains: Chains::new(),
+        }
     }
 
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.slots.len()
+        self.len
     }
 
     pub(super) fn most(&self) -> usize {
-        self.slots.most()
+        self.most
     }
 
     pub(super) fn restart_most(&mut self) {
-        self.slots.restart_most();
+        self.most = self.len;
     }
 
     pub(super) fn passed(&self) -> u64 {
@@ -84,7 +133,7 @@ impl Receives {
     }
 
     pub(super) fn count(&self, ours: impl Fn(Context) -> bool) -> usize {
-        self.chains.all().filter(|&slot| ours(self.slots[slot].wanted.context)).count()
+        self.chains.all().filter(|&slot| ours(self.slots.at(slot).wanted.context)).count()
     }
 
     /// Adds a receive; its place, for [`Receives::withdraw`].
@@ -98,13 +147,15 @@ impl Receives {
     ) -> u32 {
         self.order += 1;
         let wanted = Wanted::new(context, rank, tag);
-        let place = self.slots.take();
-        self.slots[place] = Posted { wanted, order: self.order, request };
+        let place = request;
+        *self.slots.made(place) = Posted { wanted, order: self.order, request };
+        self.len += 1;
+        self.most = self.most.max(self.len);
         let kind = wanted.kind();
         self.kinds[kind] += 1;
         self.open += usize::from(kind != 0);
         let slots = &self.slots;
-        self.chains.make_room(|slot| slots[slot].wanted.hash());
+        self.chains.make_room(|slot| slots.at(slot).wanted.hash());
         self.chains.push(place, wanted.hash());
         place
     }
@@ -118,13 +169,13 @@ impl Receives {
         }
         let exact = Wanted::new(context, Some(rank), Some(tag));
         let hash = exact.hash();
-        let found = self.chains.find(hash, |slot| self.slots[slot].wanted == exact)?;
+        let found = self.chains.find(hash, |slot| self.slots.at(slot).wanted == exact)?;
         Some(self.unpost_from(found, 0, hash))
     }
 
     #[inline]
     fn first(&self, wanted: Wanted) -> Option<u32> {
-        self.chains.find(wanted.hash(), |slot| self.slots[slot].wanted == wanted)
+        self.chains.find(wanted.hash(), |slot| self.slots.at(slot).wanted == wanted)
     }
 
     /// The place of the receive that an arrived envelope matches.
@@ -141,27 +192,27 @@ impl Receives {
         let open = [any_rank, any_tag, anything].into_iter();
         let there = open.filter(|wanted| self.kinds[wanted.kind()] > 0);
         let found = first.into_iter().chain(there.filter_map(|wanted| self.first(wanted)));
-        found.min_by_key(|&slot| self.slots[slot].order)
+        found.min_by_key(|&slot| self.slots.at(slot).order)
     }
 
     pub(super) fn request(&self, place: u32) -> u32 {
-        self.slots[place].request
+        self.slots.at(place).request
     }
 
     /// Takes a receive out; its request. Allocates nothing.
     #[inline]
     pub(super) fn unpost(&mut self, place: u32) -> u32 {
-        let wanted = self.slots[place].wanted;
+        let wanted = self.slots.at(place).wanted;
         self.unpost_from(place, wanted.kind(), wanted.hash())
     }
 
     #[inline(always)]
     fn unpost_from(&mut self, place: u32, kind: usize, hash: Hash) -> u32 {
-        let request = std::mem::replace(&mut self.slots[place].request, NONE);
+        let request = std::mem::replace(&mut self.slots.at_mut(place).request, NONE);
+        self.len -= 1;
         self.kinds[kind] -= 1;
         self.open -= usize::from(kind != 0);
         self.chains.remove(place, hash);
-        self.slots.give(place);
         request
     }
 
