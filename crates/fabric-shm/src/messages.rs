@@ -21,6 +21,14 @@ const LINES: usize = 512;
 /// Messages from one box in a row, while others may have some.
 const BATCH: u32 = 32;
 
+/// Where the next look into all boxes begins; and the box that had the last message, and how many more it may have before.
+#[derive(Default)]
+pub struct Turn {
+    next: Cell<usize>,
+    last: Cell<usize>,
+    left: Cell<u32>,
+}
+
 /// What this rank knows of another one (or of itself).
 pub struct Peer {
     /// The box from here to there, and back.
@@ -312,14 +320,14 @@ impl Shm {
     /// nobody who sends much keeps others from being heard.
     #[inline(always)]
     pub(crate) fn receive_any(&self) -> Option<Message> {
-        let left = self.batch.get();
+        let left = self.turn.left.get();
         if left > 0 {
-            self.batch.set(left - 1);
-            let message = self.receive_from(self.last.get());
+            self.turn.left.set(left - 1);
+            let message = self.receive_from(self.turn.last.get());
             if message.is_some() {
                 return message;
             }
-            self.batch.set(0);
+            self.turn.left.set(0);
         }
         self.receive_next()
     }
@@ -328,7 +336,7 @@ impl Shm {
     fn receive_next(&self) -> Option<Message> {
         let active = &self.own().active.0;
         let words = self.peers.len().div_ceil(64);
-        let turn = self.turn.get();
+        let turn = self.turn.next.get();
         let from_turn = u64::MAX << (turn % 64);
         // The first word is looked at twice: from our turn on, and at last before it.
         for i in 0..=words {
@@ -346,9 +354,9 @@ impl Shm {
                     break;
                 }
                 if let Some(message) = self.receive_from(peer) {
-                    self.turn.set(if peer + 1 == self.peers.len() { 0 } else { peer + 1 });
-                    self.last.set(peer);
-                    self.batch.set(BATCH - 1);
+                    self.turn.next.set(if peer + 1 == self.peers.len() { 0 } else { peer + 1 });
+                    self.turn.last.set(peer);
+                    self.turn.left.set(BATCH - 1);
                     return Some(message);
                 }
             }

@@ -4,7 +4,7 @@ use crate::arena::Arena;
 use crate::cgroup;
 use crate::connect::{self, ConnectError};
 use crate::control::Control;
-use crate::messages::Peer;
+use crate::messages::{Peer, Turn};
 use crate::multicast::{MULTICAST_MAX, Speaker};
 use crate::poll_bell::{PollBell, Sleeper};
 use crate::promise::Promises;
@@ -66,10 +66,7 @@ pub struct Shm {
     pub(crate) copies: Copies,
     pub(crate) peers: Box<[Peer]>,
     /// Where [`Fabric::receive`] from anybody looks first.
-    pub(crate) turn: Cell<usize>,
-    /// The box in which it looks before, and how many messages it takes there.
-    pub(crate) last: Cell<usize>,
-    pub(crate) batch: Cell<u32>,
+    pub(crate) turn: Turn,
     /// Peers for which messages are kept back.
     pub(crate) backlogged: RefCell<Vec<usize>>,
     pub(crate) backlogs: Cell<usize>,
@@ -149,9 +146,7 @@ impl Shm {
             counters,
             copies,
             peers,
-            turn: Cell::new(0),
-            last: Cell::new(0),
-            batch: Cell::new(0),
+            turn: Turn::default(),
             backlogged: RefCell::default(),
             backlogs: Cell::new(0),
             immediates_seen: Cell::new(0),

@@ -61,7 +61,7 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     /// Posts a receive of at most `buffer.len()` bytes.
-    #[inline]
+    #[inline(always)]
     pub fn irecv(&self, want: &Want, buffer: Sge) -> RequestId {
         self.post(want, buffer, Pattern::Plain)
     }

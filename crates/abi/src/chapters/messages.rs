@@ -8,16 +8,18 @@ use crate::constants::*;
 use crate::error::Error;
 use crate::node::CommObject;
 use crate::objects::{Belongs, Recipe, RequestKind, RequestObject, SENT};
-use crate::state::{Phase, known, state};
+use crate::state::state;
 use crate::status::Status;
 use crate::types::{Comm, Datatype, Request};
 use crate::waiting::Call;
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
-use weft_fabric::{Sge, Staging};
+use weft_fabric::Staging;
 use weft_p2p::Mode;
 use weft_process::{Active, Buffer, Destination, External, Origin, Outcome, Task};
+
+pub mod at_once;
 
 /// What all sends check: communicator, receiver, buffer, tag.
 ///
@@ -191,94 +193,6 @@ sends!("MPI_Send", Mode::Standard, send, isend, send_init);
 sends!("MPI_Ssend", Mode::Synchronous, ssend, issend, ssend_init);
 // implements: rsend irsend rsend_init
 sends!("MPI_Rsend", Mode::Standard, rsend, irsend, rsend_init);
-
-/// Arguments of a nonblocking message that are all as usual: a communicator with a name of its own, a predefined type without
-/// gaps, one peer, a tag, and room for a request. `act` gets them; false, and nothing is done, of any others, which the
-/// whole call looks at, and says what is wrong.
-///
-/// # Safety
-/// The program promises the memory of the elements until the operation is over; `request` is NULL or may be written.
-#[inline(always)]
-unsafe fn usual(
-    (address, elements, ty): (*const c_void, i64, Datatype),
-    (peer, tag, handle): (c_int, c_int, Comm),
-    request: *mut Request,
-    act: impl FnOnce(&Rc<CommObject>, Sge, usize) -> Option<Active>,
-    kind: RequestKind,
-) -> bool {
-    let Some(state) = known() else { return false };
-    // SAFETY: by contract.
-    let Some(data) = (unsafe { plain_of(state, address, elements, ty) }) else { return false };
-    let comms;
-    let comm = if handle == MPI_COMM_WORLD {
-        // Ended in MPI_Finalize, even while sessions go on.
-        let there = state.world_phase.get() == Phase::Running;
-        state.world.get().filter(|_| there)
-    } else {
-        comms = state.comms.borrow();
-        let there = state.phase.get() == Phase::Running;
-        comms.get(handle.0).filter(|_| there)
-    };
-    let Some(comm) = comm else { return false };
-    let mut requests = state.requests.borrow_mut();
-    let peer = peer as u32 as usize;
-    if peer >= comm.peers().size() || tag < 0 || request.is_null() || !requests.has_room() {
-        return false;
-    }
-    let handle = match act(comm, data, peer) {
-        None => SENT,
-        Some(active) => {
-            comm.engine().note_nonblocking(&active);
-            let belongs = Belongs::Comm(comm.clone());
-            Request(requests.insert(RequestObject {
-                active: Some(active),
-                recipe: None,
-                belongs,
-                kind,
-            }))
-        }
-    };
-    // SAFETY: not NULL, so by contract writable.
-    unsafe { request.write(handle) };
-    true
-}
-
-#[inline(always)]
-pub(crate) unsafe fn isend_at_once(
-    buf: *const c_void,
-    count: i64,
-    datatype: Datatype,
-    dest: c_int,
-    tag: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> bool {
-    let send = |comm: &Rc<CommObject>, data, to| {
-        let id = comm.isend_run(data, to, tag, Mode::Standard)?;
-        Some(Active::Send { id, _piece: None })
-    };
-    // SAFETY: the caller's buffer stays until the request is over.
-    unsafe { usual((buf, count, datatype), (dest, tag, comm), request, send, RequestKind::Send) }
-}
-
-#[inline(always)]
-pub(crate) unsafe fn irecv_at_once(
-    buf: *mut c_void,
-    count: i64,
-    datatype: Datatype,
-    source: c_int,
-    tag: c_int,
-    comm: Comm,
-    request: *mut Request,
-) -> bool {
-    let receive = |comm: &Rc<CommObject>, into, from| {
-        let id = comm.irecv_run(into, Origin::Rank(from), Some(tag))?;
-        Some(Active::Receive { id, unpack: None })
-    };
-    let kind = RequestKind::Receive;
-    // SAFETY: the caller's buffer stays until the request is over.
-    unsafe { usual((buf, count, datatype), (source, tag, comm), request, receive, kind) }
-}
 
 pub(crate) unsafe fn recv(
     buf: *mut c_void,

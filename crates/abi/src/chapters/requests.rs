@@ -4,7 +4,7 @@ use crate::arguments::{bad_handle, not_null, store_status};
 use crate::chapters::probes::idle_test;
 use crate::constants::*;
 use crate::error::{Error, Owner};
-use crate::objects::{Belongs, RequestObject, SENT};
+use crate::objects::{Belongs, SENT};
 use crate::state::{engine, running, state};
 use crate::status::Status;
 use crate::types::{Comm, Request};
@@ -12,6 +12,7 @@ use crate::waiting::Call;
 use std::ffi::c_int;
 use weft_process::{Active, Outcome};
 
+mod plain;
 mod scan;
 
 /// An error for a handle of no request.
@@ -229,47 +230,6 @@ impl Arrays {
         // SAFETY: inside the caller's array.
         unsafe { give_back(self.requests.add(i), handle) };
         Some(ended)
-    }
-
-    /// Ends requests from `first` on, in one pass, as long as they are plain and over: sends that were over at once,
-    /// receives that have all of their message. The place of the first that is not, or how many there are.
-    ///
-    /// # Safety
-    /// The caller's arrays.
-    unsafe fn end_plain(&self, first: usize) -> usize {
-        let state = state();
-        let Some(engine) = state.engine.get() else { return first };
-        let (mut requests, mut ends) = (state.requests.borrow_mut(), engine.endpoint().ends());
-        for i in first..self.len {
-            let handle = self.request(i);
-            if handle == MPI_REQUEST_NULL {
-                // SAFETY: by contract.
-                unsafe { store_empty(self.status(i)) };
-                continue;
-            }
-            let status = if handle == SENT {
-                weft_process::Status::default()
-            } else {
-                let received = |object: &RequestObject| ends.received(object.plain_receive()?);
-                match requests.remove_if(handle.0, received) {
-                    None => return i,
-                    Some((status, object)) => {
-                        object.forget_plain();
-                        status
-                    }
-                }
-            };
-            // SAFETY: by contract.
-            unsafe {
-                self.requests.add(i).write(MPI_REQUEST_NULL);
-                let to = self.status(i);
-                if !to.is_null() {
-                    store_status(to, &status);
-                    (*to).error = MPI_SUCCESS;
-                }
-            }
-        }
-        self.len
     }
 
     /// Place `i` of the statuses; NULL if they are ignored.

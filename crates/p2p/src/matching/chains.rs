@@ -25,7 +25,7 @@ const CHUNK: usize = 64;
 
 const EMPTY: Pair = Pair { first: NONE, last: NONE };
 
-/// A key's hash; all of its bits are good.
+/// A key's hash; its high bits are good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Hash(u64);
 
@@ -34,8 +34,7 @@ impl Hash {
     pub(super) fn of(context: u64, low: u32, high: u32) -> Hash {
         let words =
             context.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (u64::from(high) << 32 | u64::from(low));
-        let mixed = (words ^ words >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
-        Hash((mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93))
+        Hash((words ^ words >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93))
     }
 }
 

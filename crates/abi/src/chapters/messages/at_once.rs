@@ -1,0 +1,91 @@
+//! Nonblocking messages at once: with usual arguments, in one look at each of them, and without an error to carry.
+
+use crate::arguments::plain_of;
+use crate::constants::MPI_COMM_WORLD;
+use crate::objects::{Belongs, RequestKind, RequestObject, SENT};
+use crate::state::{Phase, known};
+use crate::types::{Comm, Datatype, Request};
+use std::ffi::{c_int, c_void};
+use weft_p2p::Mode;
+use weft_process::{Active, Origin};
+
+/// A nonblocking message whose arguments are all as usual: a communicator that has a name, a predefined type without gaps, one
+/// peer, a tag, and room for a request. It is sent or received; false, and nothing is done, with any others, which the
+/// whole call looks at, and says what is wrong.
+///
+/// # Safety
+/// The program promises the memory of the elements until the operation is over; `request` is NULL or may be written.
+#[inline(always)]
+unsafe fn usual<const SENDS: bool>(
+    (address, elements, ty): (*const c_void, i64, Datatype),
+    (peer, tag, handle): (c_int, c_int, Comm),
+    request: *mut Request,
+) -> bool {
+    let Some(state) = known() else { return false };
+    // SAFETY: by contract.
+    let Some(data) = (unsafe { plain_of(state, address, elements, ty) }) else { return false };
+    let comms;
+    let comm = if handle == MPI_COMM_WORLD {
+        // Ended in MPI_Finalize, even while sessions go on.
+        let there = state.world_phase.get() == Phase::Running;
+        state.world.get().filter(|_| there)
+    } else {
+        comms = state.comms.borrow();
+        let there = state.phase.get() == Phase::Running;
+        comms.get(handle.0).filter(|_| there)
+    };
+    let Some(comm) = comm else { return false };
+    let mut requests = state.requests.borrow_mut();
+    let peer = peer as u32 as usize;
+    if peer >= comm.peers().size() || tag < 0 || request.is_null() || !requests.has_room() {
+        return false;
+    }
+    let id = match SENDS {
+        true => comm.isend_run(data, peer, tag, Mode::Standard),
+        false => comm.irecv_run(data, Origin::Rank(peer), Some(tag)),
+    };
+    let handle = match id {
+        None => SENT,
+        Some(id) => {
+            let (active, kind) = match SENDS {
+                true => (Active::Send { id, _piece: None }, RequestKind::Send),
+                false => (Active::Receive { id, unpack: None }, RequestKind::Receive),
+            };
+            comm.engine().note_nonblocking(&active);
+            let belongs = Belongs::Comm(comm.clone());
+            let object = RequestObject { active: Some(active), recipe: None, belongs, kind };
+            Request(requests.insert(object))
+        }
+    };
+    // SAFETY: not NULL, so by contract writable.
+    unsafe { request.write(handle) };
+    true
+}
+
+#[inline(always)]
+pub(crate) unsafe fn isend_at_once(
+    buf: *const c_void,
+    count: i64,
+    datatype: Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> bool {
+    // SAFETY: the caller's buffer stays until the request is over.
+    unsafe { usual::<true>((buf, count, datatype), (dest, tag, comm), request) }
+}
+
+#[inline(always)]
+pub(crate) unsafe fn irecv_at_once(
+    buf: *mut c_void,
+    count: i64,
+    datatype: Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: Comm,
+    request: *mut Request,
+) -> bool {
+    // SAFETY: the caller's buffer stays until the request is over.
+    unsafe { usual::<false>((buf, count, datatype), (source, tag, comm), request) }
+}
