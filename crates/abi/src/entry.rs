@@ -10,7 +10,7 @@ use std::ffi::c_int;
 /// the way in costs at most a jump.
 ///
 /// A block before the body is the part of the call that needs no waiting: true if that was all. It runs
-/// where one thread calls and there is no helper, in a function without a frame to set up; whatever it
+/// where one thread calls (as far as is known) and there is no helper, in a function without a frame to set up; whatever it
 /// leaves undone is a call of its own, as if there were no such block.
 macro_rules! entry {
     ($mpi:ident $pmpi:ident ($($arg:ident: $ty:ty),*) -> $ret:ty $at_once:block $body:block) => {
@@ -19,12 +19,12 @@ macro_rules! entry {
             #[cold]
             #[inline(never)]
             unsafe extern "C" fn whole($($arg: $ty),*) -> $ret {
-                let _entered = crate::lock::enter();
+                let entered = crate::lock::enter();
                 // SAFETY: the caller keeps MPI's rules for the arguments of this function; what can
                 // be checked, the implementation checks.
                 unsafe {
-                    // Who is alone has tried it.
-                    if !crate::lock::is_alone() && $at_once {
+                    // Who else could has tried it.
+                    if entered.otherwise() && $at_once {
                         return crate::generated::constants::MPI_SUCCESS;
                     }
                     $body
@@ -35,7 +35,9 @@ macro_rules! entry {
             unsafe fn call($($arg: $ty),*) -> $ret {
                 // SAFETY: as above.
                 unsafe {
-                    if crate::lock::is_alone() && $at_once {
+                    if let Some(_entered) = crate::lock::enter_at_once()
+                        && $at_once
+                    {
                         return crate::generated::constants::MPI_SUCCESS;
                     }
                     whole($($arg),*)

@@ -29,38 +29,85 @@ const HELPED: u8 = 1;
 /// Everybody takes the lock, the helper too.
 const MULTIPLE: u8 = 2;
 
+/// In an entry point's note of how it entered: as [`MULTIPLE`], before the lock.
+const BEFORE: u8 = 3;
+
 /// Held while an entry point runs.
 pub struct Entered {
     /// How it entered.
-    mode: u8,
+    how: u8,
 }
 
 /// Enters the library.
 #[inline(always)]
 pub fn enter() -> Entered {
     let mode = MODE.load(Ordering::Relaxed);
-    if mode != ALONE {
-        go_in(mode);
+    if mode == ALONE {
+        return Entered { how: ALONE };
     }
-    Entered { mode }
+    if mode == MULTIPLE && BIAS.try_enter(me()) {
+        return Entered { how: BEFORE };
+    }
+    go_in(mode);
+    Entered { how: mode }
 }
 
-/// One thread calls, by the program's promise, and there is no helper: nobody need be kept out of a call
-/// that neither waits nor calls back.
+/// Enters the library for a call that neither waits nor calls back, if that costs next to nothing: where one thread calls and
+/// there is no helper, by the program's promise, or as far as is known.
 #[inline(always)]
-pub fn is_alone() -> bool {
-    MODE.load(Ordering::Relaxed) == ALONE
+pub fn enter_at_once() -> Option<AtOnce> {
+    let mode = MODE.load(Ordering::Relaxed);
+    if mode == ALONE {
+        return Some(AtOnce { before: false });
+    }
+    (mode == MULTIPLE && BIAS.try_enter(me())).then_some(AtOnce { before: true })
+}
+
+/// Held during such a call.
+pub struct AtOnce {
+    before: bool,
+}
+
+impl Drop for AtOnce {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.before {
+            BIAS.leave_before();
+        }
+    }
+}
+
+impl Entered {
+    /// Whether [`enter_at_once`] could not have entered so.
+    #[inline(always)]
+    pub fn otherwise(&self) -> bool {
+        matches!(self.how, HELPED | MULTIPLE)
+    }
 }
 
 impl Drop for Entered {
     #[inline(always)]
     fn drop(&mut self) {
+        if self.how == BEFORE {
+            // Another thread may have come while this call let others in.
+            if BIAS.leave() {
+                go_out_locked();
+            }
+            return;
+        }
         // A helper may have begun or ended since this call entered, or the lock come into use.
         let mode = MODE.load(Ordering::Relaxed);
-        if self.mode | mode != ALONE {
-            go_out(self.mode == MULTIPLE, mode);
+        if self.how | mode != ALONE {
+            go_out(self.how == MULTIPLE, mode);
         }
     }
+}
+
+#[cold]
+fn go_out_locked() {
+    helper::leave_locked();
+    // SAFETY: whom the bias does not let out has taken the lock.
+    unsafe { LOCK.unlock() }
 }
 
 // Apart from the entry points, most of which are left with no helper and no lock.
@@ -108,7 +155,19 @@ unsafe fn give_up() {
     }
 }
 
-/// A name that no other thread has.
+/// A name that no other thread has: where what is its own lies.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[inline(always)]
+fn me() -> usize {
+    let own: usize;
+    // SAFETY: reads the word that the ABI of threads has there, which is its own address.
+    unsafe {
+        std::arch::asm!("mov {}, fs:[0]", out(reg) own, options(nostack, readonly, preserves_flags));
+    }
+    own
+}
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 #[inline(always)]
 fn me() -> usize {
     // SAFETY: a function without arguments, which cannot fail.

@@ -2,7 +2,7 @@
 
 use crate::arguments::{
     BUF, RECVBUF, SENDBUF, any_tag, buffer, comm, destination, fixed_comm, lent_comm, origin,
-    plain, plain_of, room_for_request, store, store_status, tag, tag as tag_of,
+    plain, room_for_request, store, store_status, tag, tag as tag_of,
 };
 use crate::constants::*;
 use crate::error::Error;
@@ -17,7 +17,7 @@ use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use weft_fabric::Staging;
 use weft_p2p::Mode;
-use weft_process::{Active, Buffer, Destination, External, Origin, Outcome, Task};
+use weft_process::{Active, Buffer, Destination, External, Outcome, Task};
 
 pub mod at_once;
 

@@ -107,6 +107,12 @@ impl Bias {
         self.over.store(true, Ordering::Relaxed);
     }
 
+    /// Leaves, after [`Bias::try_enter`] and nothing else since.
+    #[inline(always)]
+    pub fn leave_before(&self) {
+        self.inside.store(false, Ordering::Release);
+    }
+
     /// Leaves; true: the lock is to be given up.
     #[inline(always)]
     #[must_use]
