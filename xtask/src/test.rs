@@ -7,6 +7,7 @@ pub(crate) mod cluster;
 mod copies;
 mod counts;
 pub(crate) mod hollow;
+mod instructions;
 mod jobs;
 mod launchers;
 mod memory;

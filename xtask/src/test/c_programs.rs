@@ -89,6 +89,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     tally.passed += 1;
     super::copies::run(&prefix, tally)?;
     super::memory::run(&prefix, tally)?;
+    super::instructions::run(&prefix, tally)?;
     super::counts::run(&prefix, tally)?;
     super::accesses::run(&prefix, tally)?;
     super::abuse::run(&prefix, tally)?;

@@ -1,0 +1,145 @@
+//! Instructions of single calls, counted by callgrind (tests/c/instructions.c): a clock would say what else the machine does.
+
+use super::Tally;
+use crate::root;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Messages, and rounds, of a run.
+const MESSAGES: u64 = 32_000;
+const ROUNDS: u64 = 500;
+
+/// A way of use, functions whose instructions are added up for both ranks, what they are divided by, and the most that there
+/// may be of them. Blocking calls, a sum and a put: as many as there were before windows of messages were made cheap.
+const BOUNDS: [(&str, &[&str], u64, u64); 7] = [
+    ("window", &["MPI_Isend", "MPI_Irecv", "MPI_Waitall"], MESSAGES, 1000),
+    ("window_dup", &["MPI_Isend", "MPI_Irecv", "MPI_Waitall"], MESSAGES, 1050),
+    ("both", &["MPI_Isend", "MPI_Irecv", "MPI_Waitall"], 2 * MESSAGES, 1100),
+    ("blocking", &["MPI_Send"], ROUNDS, 368),
+    ("blocking", &["MPI_Recv"], ROUNDS, 405),
+    ("allreduce", &["MPI_Allreduce"], ROUNDS, 1701),
+    ("put", &["MPI_Put"], 2 * ROUNDS, 138),
+];
+
+/// Instructions that a call may cost more where the program may have several threads, and has one.
+const BY_LEVEL: u64 = 40;
+
+/// Runs of what depends on who comes first.
+const TRIES: usize = 5;
+
+pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    if std::env::vars().any(|(name, _)| name.starts_with("CARGO_PROFILE_RELEASE_")) {
+        tally.not_run.push("counts of instructions: this is not the release profile".to_owned());
+        return Ok(());
+    }
+    let works = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
+    if !works("valgrind") || !works("callgrind_annotate") {
+        tally.not_run.push("counts of instructions: there is no valgrind".to_owned());
+        return Ok(());
+    }
+    for (way, functions, by, most) in BOUNDS {
+        let found = least(prefix, way, "0", functions, by, most)?;
+        let names = functions.join(" + ");
+        if found > most {
+            return Err(format!(
+                "{names}, {way}: {found} instructions, at most {most} are allowed"
+            ));
+        }
+        println!("ok   {names}, {way}: {found} instructions of at most {most}");
+        tally.passed += 1;
+    }
+    for level in ["1", "2", "3"] {
+        for function in ["MPI_Send", "MPI_Recv"] {
+            let alone = least(prefix, "blocking", "0", &[function], ROUNDS, 0)?;
+            let most = alone + BY_LEVEL;
+            let found = least(prefix, "blocking", level, &[function], ROUNDS, most)?;
+            if found > most {
+                return Err(format!(
+                    "{function}, level {level}: {found} instructions, {alone} alone"
+                ));
+            }
+            println!(
+                "ok   {function}, level of threads {level}: {found} instructions, {alone} alone"
+            );
+            tally.passed += 1;
+        }
+    }
+    Ok(())
+}
+
+/// The least of several runs, or the first that is not above `most`.
+fn least(
+    prefix: &Path,
+    way: &str,
+    level: &str,
+    functions: &[&str],
+    by: u64,
+    most: u64,
+) -> Result<u64, String> {
+    let mut least = u64::MAX;
+    // Only here does one rank wait for what the other does in the counted call.
+    let tries = if way == "allreduce" { TRIES } else { 1 };
+    for _ in 0..tries {
+        least = least.min(counted(prefix, way, level, functions)? / by);
+        if least <= most {
+            break;
+        }
+    }
+    Ok(least)
+}
+
+/// Instructions of all calls of `functions` in a run, of both ranks.
+fn counted(prefix: &Path, way: &str, level: &str, functions: &[&str]) -> Result<u64, String> {
+    let folder = root().join("target/test-programs/instruction-counts");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let mut command = Command::new(prefix.join("bin/mpiexec"));
+    command.args(["--timeout", "120", "-n", "2", "valgrind", "-q", "--tool=callgrind"]);
+    command.arg(format!("--callgrind-out-file={}/%p", folder.display()));
+    command.arg(super::c_programs::folder()?.join("instructions")).arg(way);
+    super::tools::quiet(command.env("LEVEL", level))?;
+    let mut all = 0;
+    let files = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    for file in files.flatten() {
+        let mut annotate = Command::new("callgrind_annotate");
+        annotate.args(["--inclusive=yes", "--threshold=100"]).arg(file.path());
+        let output = annotate.stdin(Stdio::null()).output();
+        let output = output.map_err(|e| format!("callgrind_annotate: {e}"))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        all += functions.iter().map(|function| inclusive(&text, function)).sum::<u64>();
+    }
+    match all {
+        0 => Err(format!("{functions:?}, {way}: callgrind has counted nothing")),
+        all => Ok(all),
+    }
+}
+
+/// What an annotation says of a function by either of its names. What was inlined into it has lines of its own; the first
+/// line of it includes them.
+fn inclusive(text: &str, function: &str) -> u64 {
+    let profiled = format!("P{function}");
+    let counts = text.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let count = words.next()?.replace(',', "").parse().ok()?;
+        let named = words.any(|word| {
+            let name = word.rsplit(':').next().unwrap_or_default();
+            word.contains(':') && (name == function || name == profiled)
+        });
+        named.then_some(count)
+    });
+    counts.max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_outermost_line_counts() {
+        let text = "1,234 ( 9.1%)  src/entry.rs:PMPI_Send [lib.so]\n  900 ( 7%)  out/abi.rs:PMPI_Send\n\
+                    9,999 (50.0%)  src/entry.rs:PMPI_Sendrecv [lib.so]\n77 (0.1%)  main.c:main";
+        assert_eq!(inclusive(text, "MPI_Send"), 1234);
+        assert_eq!(inclusive(text, "MPI_Recv"), 0);
+    }
+}
