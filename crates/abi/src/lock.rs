@@ -14,12 +14,14 @@
 use crate::helper;
 use parking_lot::RawMutex;
 use parking_lot::lock_api::RawMutex as _;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use weft_fabric::wait::Bias;
 
 static LOCK: RawMutex = RawMutex::INIT;
 /// The thread that initialised MPI goes without the lock, until another one comes.
 static BIAS: Bias = Bias::new();
+/// Threads of the program that wait, where there may be several.
+static WAITING: AtomicU32 = AtomicU32::new(0);
 static MODE: AtomicU8 = AtomicU8::new(MULTIPLE);
 
 /// One thread by the program's promise, and no helper.
@@ -212,6 +214,7 @@ pub fn alone() {
 
 /// The process has one thread again: it is a forked child.
 pub fn unshare() {
+    WAITING.store(0, Ordering::Relaxed);
     MODE.store(ALONE, Ordering::Relaxed);
 }
 
@@ -280,6 +283,20 @@ pub fn stand_down() {
     }
 }
 
+/// A wait begins; true: it is counted, and [`end_wait`] is to be called.
+#[inline]
+pub fn begin_wait() -> bool {
+    let counted = shared();
+    if counted {
+        WAITING.fetch_add(1, Ordering::Relaxed);
+    }
+    counted
+}
+
+pub fn end_wait() {
+    WAITING.fetch_sub(1, Ordering::Relaxed);
+}
+
 /// Runs `f`, a part of a wait, while other threads of the program may enter. The helper may not.
 pub fn let_others<R>(f: impl FnOnce() -> R) -> R {
     if !shared() {
@@ -295,5 +312,11 @@ pub fn let_others<R>(f: impl FnOnce() -> R) -> R {
     // SAFETY: entry points hold the lock while it is shared.
     unsafe { give_up() };
     let _again = Look;
-    f()
+    let result = f();
+    // Who waits beside others of its process looks for all of them, and one at a time is enough: a processor that is looked
+    // from without end may be the one that another of them needs.
+    if WAITING.load(Ordering::Relaxed) > 1 {
+        std::thread::yield_now();
+    }
+    result
 }

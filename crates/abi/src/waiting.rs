@@ -13,11 +13,13 @@ pub struct Call {
     pub name: &'static str,
     /// When the wait first went to sleep, if it did.
     since: Cell<Option<u64>>,
+    /// It is counted among the waits of several threads.
+    counted: Cell<bool>,
 }
 
 impl Call {
     pub fn new(name: &'static str) -> Call {
-        Call { name, since: Cell::new(None) }
+        Call { name, since: Cell::new(None), counted: Cell::new(false) }
     }
 }
 
@@ -34,6 +36,7 @@ impl Outside for Call {
     #[inline]
     fn before_wait(&self) {
         lock::stand_down();
+        self.counted.set(lock::begin_wait());
     }
 
     fn before_sleep(&self) {
@@ -45,6 +48,9 @@ impl Outside for Call {
     }
 
     fn after_wait(&self) {
+        if self.counted.get() {
+            lock::end_wait();
+        }
         if self.since.get().is_some()
             && let Some(report) = &*state().report.borrow()
         {
