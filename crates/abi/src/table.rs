@@ -138,7 +138,7 @@ impl<T> Table<T> {
         slot.generation = (slot.generation + 1) & GENERATION_MASK;
         slot.generation += usize::from(slot.generation == 0);
         // A free slot has none, of which nothing is to be dropped.
-        std::mem::forget(std::mem::replace(&mut slot.object, Some(object)));
+        std::mem::forget(slot.object.replace(object));
         self.class | index << INDEX_SHIFT | slot.generation << GENERATION_SHIFT
     }
 

@@ -41,6 +41,7 @@ impl Hash {
 pub(super) struct Chains {
     ends: Vec<Pair>,
     /// In chunks, so that growth neither copies nor leaves anything behind.
+    #[allow(clippy::vec_box)] // chunks stay where they are when there are more
     links: Vec<Box<[Pair; CHUNK]>>,
     len: usize,
     /// 64 less the logarithm of the number of ends.

@@ -68,6 +68,7 @@ const CHUNK: usize = 16;
 
 /// By the numbers of their requests, so that a receive needs no number of its own here.
 #[derive(Default)]
+#[allow(clippy::vec_box)] // chunks stay where they are when there are more
 struct Slots(Vec<Box<[Posted; CHUNK]>>);
 
 impl Slots {
