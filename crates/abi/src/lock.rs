@@ -54,33 +54,32 @@ pub fn enter() -> Entered {
     Entered { how: mode }
 }
 
-/// Enters the library for a call that neither waits nor calls back, if that costs next to nothing: where one thread calls and
-/// there is no helper, by the program's promise, or as far as is known.
+/// One thread calls, by the program's promise, and there is no helper: nobody need be kept out of a call
+/// that neither waits nor calls back.
 #[inline(always)]
-pub fn enter_at_once() -> Option<AtOnce> {
-    let mode = MODE.load(Ordering::Relaxed);
-    if mode == ALONE {
-        return Some(AtOnce { before: false });
-    }
-    (mode == MULTIPLE && BIAS.try_enter(me())).then_some(AtOnce { before: true })
+pub fn is_alone() -> bool {
+    MODE.load(Ordering::Relaxed) == ALONE
+}
+
+/// Enters the library before the lock for such a call: where one thread calls as far as is known, and there is no helper.
+#[inline(always)]
+pub fn enter_before() -> Option<Before> {
+    let shared = MODE.load(Ordering::Relaxed) == MULTIPLE;
+    (shared && BIAS.try_enter(me())).then_some(Before)
 }
 
 /// Held during such a call.
-pub struct AtOnce {
-    before: bool,
-}
+pub struct Before;
 
-impl Drop for AtOnce {
+impl Drop for Before {
     #[inline(always)]
     fn drop(&mut self) {
-        if self.before {
-            BIAS.leave_before();
-        }
+        BIAS.leave_before();
     }
 }
 
 impl Entered {
-    /// Whether [`enter_at_once`] could not have entered so.
+    /// Whether neither [`is_alone`] nor [`enter_before`] was so.
     #[inline(always)]
     pub fn otherwise(&self) -> bool {
         matches!(self.how, HELPED | MULTIPLE)

@@ -148,13 +148,23 @@ impl<F: Fabric> Comm<F> {
     ) -> Result<Status, Error> {
         let Some(want) = self.want(from, tag) else { return Ok(NOBODY) };
         let endpoint = self.engine.endpoint();
-        // With other threads one look, and then the way on which a wait lets them in.
-        let turns = if outside.undisturbed() { self.engine.direct_turns() } else { 1 };
-        for _ in 0..turns {
+        let mut left = None;
+        loop {
             match endpoint.poll_direct(&want, data) {
                 Direct::Got(status) if status.lost == 0 => return Ok(status),
                 Direct::Got(status) => return Err(truncated(&status)),
-                Direct::Nothing => std::hint::spin_loop(),
+                Direct::Nothing => {
+                    // With other threads one look, and then the way on which a wait lets them in.
+                    let before = left.unwrap_or_else(|| match outside.undisturbed() {
+                        true => self.engine.direct_turns(),
+                        false => 1,
+                    });
+                    if before <= 1 {
+                        break;
+                    }
+                    left = Some(before - 1);
+                    std::hint::spin_loop();
+                }
                 Direct::Post => break,
                 Direct::Other => {
                     self.engine.wake_siblings();
