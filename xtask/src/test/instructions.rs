@@ -14,8 +14,8 @@ const ROUNDS: u64 = 500;
 /// may be of them. Blocking calls, a sum and a put: as many as there were before windows of messages were made cheap.
 const BOUNDS: [(&str, &[&str], u64, u64); 7] = [
     ("window", &["MPI_Isend", "MPI_Irecv", "MPI_Waitall"], MESSAGES, 1000),
-    ("window_dup", &["MPI_Isend", "MPI_Irecv", "MPI_Waitall"], MESSAGES, 1050),
-    ("both", &["MPI_Isend", "MPI_Irecv", "MPI_Waitall"], 2 * MESSAGES, 1100),
+    ("window_dup", &["MPI_Isend", "MPI_Irecv", "MPI_Waitall"], MESSAGES, 1025),
+    ("both", &["MPI_Isend", "MPI_Irecv", "MPI_Waitall"], 2 * MESSAGES, 1000),
     ("blocking", &["MPI_Send"], ROUNDS, 368),
     ("blocking", &["MPI_Recv"], ROUNDS, 405),
     ("allreduce", &["MPI_Allreduce"], ROUNDS, 1701),
@@ -23,7 +23,7 @@ const BOUNDS: [(&str, &[&str], u64, u64); 7] = [
 ];
 
 /// Instructions that a call may cost more where the program may have several threads, and has one.
-const BY_LEVEL: u64 = 40;
+const BY_LEVEL: u64 = 20;
 
 /// Runs of what depends on who comes first.
 const TRIES: usize = 5;
