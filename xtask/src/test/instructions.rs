@@ -135,6 +135,15 @@ fn inclusive(text: &str, function: &str) -> u64 {
 mod tests {
     use super::*;
 
+    /// `cargo test -p xtask instructions -- --ignored --nocapture`, for one who works at messages.
+    #[test]
+    #[ignore = "a part of cargo xtask test --only programs, which installs the library"]
+    fn calls_cost_what_they_may() {
+        let mut tally = Tally::default();
+        run(&crate::demo::prefix(), &mut tally).unwrap();
+        assert!(tally.not_run.is_empty(), "{:?}", tally.not_run);
+    }
+
     #[test]
     fn the_outermost_line_counts() {
         let text = "1,234 ( 9.1%)  src/entry.rs:PMPI_Send [lib.so]\n  900 ( 7%)  out/abi.rs:PMPI_Send\n\
