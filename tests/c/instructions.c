@@ -106,19 +106,25 @@ static void blocking(int64_t *turn)
     }
 }
 
-/* A sum to which rank 1 comes last, by another name, so that what rank 0 waits counts for nothing. */
+/* A function of its own, so that what another one waits in the same call counts for nothing. */
+static __attribute__((noinline)) void sum_last(const int64_t *one, int64_t *sum)
+{
+    MPI_Allreduce(one, sum, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+}
+
+/* A sum to which rank 1 comes last. */
 static void reduced(int64_t *turn)
 {
     for (int round = 0; round < rounds; round++, *turn += 2) {
         int64_t one = round, sum = 0;
         if (rank == 0) {
             tell(*turn + 1);
-            PMPI_Allreduce(&one, &sum, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+            MPI_Allreduce(&one, &sum, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
             tell(*turn + 2);
         } else {
             await(*turn + 1);
             usleep(500);
-            MPI_Allreduce(&one, &sum, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+            sum_last(&one, &sum);
             await(*turn + 2);
         }
         CHECK(sum == 2 * round);
