@@ -289,6 +289,11 @@ pub struct Near {
     pub each: u32,
 }
 
+impl Near {
+    /// Nothing is said yet.
+    pub const UNKNOWN: Near = Near { direct: None, distance: Distance::Shared, each: 0 };
+}
+
 impl Need {
     /// Whether it holds for `case`, or why not.
     pub fn check(self, case: &Case) -> Result<(), String> {

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use weft_collective::catalog::{Algorithm, Carrier};
+use weft_collective::catalog::{Algorithm, Carrier, Near};
 use weft_collective::{Case, Site};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric_sim::{Machine, Options, run};
@@ -81,7 +81,7 @@ const EVERYWHERE: Case = {
         multicast: 0,
         same_arithmetic: true,
         atomics: true,
-        near: Default::default(),
+        near: Near::UNKNOWN,
     };
     Case { ranks: 0, bytes: 0, element: 1, commutes: true, equal: true, site }
 };
