@@ -7,7 +7,7 @@
 #include "check.h"
 
 #define WORLD MPI_COMM_WORLD
-enum { LONG = 1200000, ROOM = LONG + MPI_BSEND_OVERHEAD };
+enum { LONG = 3000000, ROOM = LONG + MPI_BSEND_OVERHEAD };
 
 static char data[LONG], buffer[2 * ROOM], other[2 * ROOM];
 

@@ -9,7 +9,7 @@
 //!   written   the sender writes it                 one copy, by the sender, once the receiver has said where
 //!   pieces    in messages                          where the sender's memory cannot be read
 //! ```
-//! Choosing is arithmetic on a [`Case`]: no state, no clock, no fabric. An endpoint makes a [`Table`] of it for each kind of
+//! Choosing is arithmetic on a [`Case`]: no state, no clock, no fabric. An endpoint makes [`Tables`] of it for each kind of
 //! peer that it has, so that a message costs a comparison with its size.
 //!
 //! Source of the form: a cost for each protocol and a choice by size, as in UCX (Shamis et al. 2015).
@@ -23,7 +23,7 @@ pub(crate) mod striped;
 mod table;
 pub(crate) mod written;
 
-pub(crate) use table::{Table, Tables};
+pub(crate) use table::{Ladders, Tables};
 use weft_fabric::{Capabilities, CopyModel, Distance};
 
 /// What else the two ends of a message do, as far as the caller knows.

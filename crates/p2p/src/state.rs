@@ -8,7 +8,7 @@ use crate::peers::{Peer, Peers};
 use crate::protocol::co_copy::Claims;
 use crate::protocol::staged::Follower;
 use crate::protocol::striped::Striped;
-use crate::protocol::{Path, Place, Table, Tables};
+use crate::protocol::{Ladders, Path, Place, Tables};
 use crate::request::Requests;
 use std::collections::VecDeque;
 use weft_fabric::{Counter, Distance, Fabric, Fault};
@@ -73,15 +73,16 @@ impl State {
     }
 
     /// The choices for messages of `peer`, by how far the caches are now.
-    pub(crate) fn table<F: Fabric>(&mut self, endpoint: &Endpoint<F>, peer: usize) -> &Table {
+    pub(crate) fn table<F: Fabric>(&mut self, endpoint: &Endpoint<F>, peer: usize) -> &Ladders {
         let number = self.peer(endpoint, peer).table;
         let now = endpoint.fabric.copies().distance();
         if now != self.distance {
             self.distance = now;
             let tables = &self.tables;
-            self.peers.each(|known| known.eager = tables.get(known.table, now).eager as u32);
+            self.peers.each(|known| known.eager = tables.eager(known.table, now));
         }
-        self.tables.get(number, endpoint.fabric.copies().distance_to_try())
+        let copies = endpoint.fabric.copies();
+        self.tables.get(copies.model(), number, copies.distance_to_try())
     }
 
     /// The limits have changed.
@@ -114,7 +115,7 @@ fn described<F: Fabric>(
     let table = tables.number(endpoint.fabric.copies().model(), path);
     Peer {
         table,
-        eager: tables.get(table, distance).eager as u32,
+        eager: tables.eager(table, distance),
         piece: to.send_max as u32,
         near: path.place != Place::Elsewhere,
         shares: path.direct && path.place != Place::Elsewhere,

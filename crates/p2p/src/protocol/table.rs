@@ -4,6 +4,7 @@
 //! a table for either distance of the caches, and the one for the distance that is observed now is asked.
 
 use super::{Case, Path, Pattern, Place, Protocol, choose, choose_to_fetch, eager, staged};
+use std::cell::OnceCell;
 use weft_fabric::{CopyModel, Distance};
 
 /// Larger payloads go as those of this size do, in bytes: all caches are too small for either.
@@ -60,24 +61,21 @@ impl Ladder {
         step.expect("the last holds for all").1
     }
 
-    /// The bytes up to which everything goes by `protocol`.
-    fn first(&self, protocol: Protocol) -> usize {
-        match self.0[0] {
-            (most, first) if first == protocol => most,
-            _ => 0,
-        }
-    }
-
     pub fn steps(&self) -> &[(usize, Protocol)] {
         &self.0
     }
 }
 
-/// The choices at one distance.
+/// The choices at one distance. What few ranks ask for is made when the first does: a simulation has ranks by the ten thousands.
 #[derive(Debug)]
 pub(crate) struct Table {
     /// Up to so many bytes everything is sent at once, whatever the pattern.
-    pub eager: usize,
+    pub eager: u32,
+    ladders: OnceCell<Box<Ladders>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Ladders {
     /// Staged payloads up to here do not rouse the receiver's helper, in bytes.
     pub quiet: usize,
     /// By pattern.
@@ -90,15 +88,46 @@ pub(crate) struct Table {
 
 impl Table {
     pub fn new(model: &CopyModel, path: Path) -> Table {
+        Table { eager: sent_at_once(model, path) as u32, ladders: OnceCell::new() }
+    }
+
+    /// Of the same `model` and `path`.
+    pub fn ladders(&self, model: &CopyModel, path: Path) -> &Ladders {
+        self.ladders.get_or_init(|| Box::new(Ladders::new(model, path)))
+    }
+}
+
+/// The bytes up to which each pattern goes eagerly.
+fn sent_at_once(model: &CopyModel, path: Path) -> usize {
+    let every = |bytes: usize| {
+        Pattern::ALL
+            .iter()
+            .all(|&pattern| choose(model, &Case { bytes, pattern, path }) == Protocol::Eager)
+    };
+    // A synchronous message, too, goes eagerly as long as that is the cheapest.
+    let mut high = 1;
+    while high < LARGEST && every(high) {
+        high *= 2;
+    }
+    let mut low = high / 2;
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        match every(middle) {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    low
+}
+
+impl Ladders {
+    pub fn new(model: &CopyModel, path: Path) -> Ladders {
         let ladders = |path: Path, best: fn(&CopyModel, &Case) -> Protocol| {
             Pattern::ALL.map(|pattern| Ladder::of(model, path, pattern, best))
         };
-        let staged = ladders(path, choose);
-        let short = staged.iter().map(|ladder| ladder.first(Protocol::Eager)).min();
-        Table {
-            eager: short.unwrap_or(0),
+        Ladders {
             quiet: staged::worth_a_helper(model, path.distance),
-            staged,
+            staged: ladders(path, choose),
             unstaged: ladders(Path { staging: 0, ..path }, choose),
             fetched: ladders(path, choose_to_fetch),
         }
@@ -119,33 +148,51 @@ impl Table {
     }
 }
 
+/// What goes one way, whose distance alone may change.
+#[derive(Debug)]
+struct Kind {
+    path: Path,
+    shared: Table,
+    apart: Table,
+}
+
 /// Of all kinds of peers that this process has met.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
-    /// By path; for caches that are shared, and for such that are apart.
-    made: Vec<(Path, Vec<Table>)>,
+    made: Vec<Kind>,
 }
 
 impl Tables {
     /// The number of the tables for `path`, whatever its distance.
     pub fn number(&mut self, model: &CopyModel, path: Path) -> u32 {
         let path = Path { distance: Distance::Shared, ..path };
-        let known = self.made.iter().position(|(made, _)| *made == path);
+        let known = self.made.iter().position(|kind| kind.path == path);
         let number = known.unwrap_or_else(|| {
-            // Elsewhere it makes no difference.
-            let distances = match path.place {
-                Place::SameNode => &[Distance::Shared, Distance::Apart][..],
-                Place::Here | Place::Elsewhere => &[Distance::Shared],
-            };
-            let table = |&distance| Table::new(model, Path { distance, ..path });
-            self.made.push((path, distances.iter().map(table).collect()));
+            let table = |distance| Table::new(model, Path { distance, ..path });
+            self.made.reserve_exact(1);
+            let (shared, apart) = (table(Distance::Shared), table(Distance::Apart));
+            self.made.push(Kind { path, shared, apart });
             self.made.len() - 1
         });
         number as u32
     }
 
-    pub fn get(&self, number: u32, distance: Distance) -> &Table {
-        let tables = &self.made[number as usize].1;
-        &tables[(distance as usize).min(tables.len() - 1)]
+    /// The bytes up to which everything is sent at once by the tables of this number.
+    pub fn eager(&self, number: u32, distance: Distance) -> u32 {
+        self.at(number, distance).1.eager
+    }
+
+    pub fn get(&self, model: &CopyModel, number: u32, distance: Distance) -> &Ladders {
+        let (path, table) = self.at(number, distance);
+        table.ladders(model, path)
+    }
+
+    fn at(&self, number: u32, distance: Distance) -> (Path, &Table) {
+        let kind = &self.made[number as usize];
+        // Elsewhere it makes no difference.
+        match (kind.path.place, distance) {
+            (Place::SameNode, Distance::Apart) => (Path { distance, ..kind.path }, &kind.apart),
+            _ => (kind.path, &kind.shared),
+        }
     }
 }

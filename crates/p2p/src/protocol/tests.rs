@@ -191,11 +191,14 @@ fn every_message_goes_the_cheapest_way() {
 #[test]
 fn an_endpoint_asks_the_same() {
     for path in PLACES {
-        let known = Table::new(&NEAR, path);
+        let known = Ladders::new(&NEAR, path);
+        let mut tables = Tables::default();
+        let number = tables.number(&NEAR, path);
+        let eager = tables.eager(number, path.distance) as usize;
         for pattern in Pattern::ALL {
-            let short = choose(&NEAR, &Case { bytes: known.eager.max(1), pattern, path });
+            let short = choose(&NEAR, &Case { bytes: eager.max(1), pattern, path });
             assert_eq!(short, Eager, "{path:?}");
-            for bytes in [known.eager + 1, 50_000, 1 << 20, 1 << 23] {
+            for bytes in [eager + 1, 50_000, 1 << 20, 1 << 23] {
                 let case = Case { bytes, pattern, path };
                 assert_eq!(known.choose(pattern, bytes), choose(&NEAR, &case), "{case:?}");
                 let full = Case { path: Path { staging: 0, ..path }, ..case };
@@ -210,9 +213,9 @@ fn an_endpoint_asks_the_same() {
 /// A helper is not roused for what it would hardly have begun.
 #[test]
 fn helpers_are_roused_for_long_copies() {
-    let [near, far] = [USUAL, FAR].map(|path| Table::new(&NEAR, path).quiet);
+    let [near, far] = [USUAL, FAR].map(|path| Ladders::new(&NEAR, path).quiet);
     assert!(near > far, "{near} {far}");
     assert!(NEAR.fetch(near, Distance::Shared) > NEAR.switch);
     let eager = CopyModel { switch: 100.0, ..NEAR };
-    assert!(Table::new(&eager, USUAL).quiet < near);
+    assert!(Ladders::new(&eager, USUAL).quiet < near);
 }
