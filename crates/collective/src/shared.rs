@@ -14,13 +14,12 @@
 //! they needed of k. The program's own memory, of which there is one, is read between two meetings of one
 //! operation.
 //!
-//! Why halves are larger than desks: a line that another processor has read a moment ago is slow to write (measured: 2
-//! to 8 GB/s, where one that has left the caches above the last takes 30). So what is put down goes through more memory than
-//! those caches have: a half's desk moves through it.
+//! Why halves are larger than desks: a line that another processor has read a moment ago is slow to write
+//! ([`weft_fabric::CopyModel::rewrite`]), one that has left the caches above the last is not. So what is put down goes through
+//! more memory than those caches have: a half's desk moves through it.
 //!
 //! Where each piece has one reader, that takes its lines when it has read them, so that they come back in one transfer;
-//! then the desk has one place, and what is put down stays in the caches ([`Hall::taken`]; measured, 8 ranks on 2
-//! processors that are far from each other, reduce_scatter of 16 KiB: 73 us for 151). Of two ranks each is the only reader of
+//! then the desk has one place, and what is put down stays in the caches ([`Hall::taken`]). Of two ranks each is the only reader of
 //! the other's desk, and takes the lines of long data if it is far away ([`weft_fabric::copies`]).
 //!
 //! Reads of a desk may go on when their operation is over elsewhere. So each rank says in a word beside its
@@ -29,8 +28,7 @@
 //!
 //! Memory: two halves of [`DESK`] bytes a rank and communicator, 192 KiB, made by the first operation on it that
 //! needs them; the first communicator of a process has 2.25 MiB a rank, or what 24 MiB have for each. Two ranks work at
-//! once and in short parts; more put down up to [`DESK_MOST`] at once, since to them a meeting costs more (measured, 8 ranks on
-//! 2 processors: alltoall of 64 KiB in 134 us for 223 with desks of 96 KiB).
+//! once and in short parts; more put down up to [`DESK_MOST`] at once, since to them a meeting costs more.
 
 mod made;
 mod shown;
@@ -49,11 +47,11 @@ use weft_intranode::{pipelined, staged};
 /// Bytes that a rank may put down for one meeting, at least.
 pub const DESK: usize = 96 << 10;
 
-/// The same at most, whatever the memory.
+/// The same at most, whatever the memory: six desks, so that what seven ranks put down is in a last-level cache of usual size.
 const DESK_MOST: usize = 576 << 10;
 
-/// The same of two ranks where lines are not taken back ([`Board::writes_anew`]; measured on Zen 4, near and far, us, in parts of
-/// [`DESK`] and so: allgather of 256 KiB 21 and 19, 35 and 32, of 1 MiB 90 and 80).
+/// The same of two ranks where lines are not taken back ([`Copies::writes_anew`]): fewer meetings, as nothing is gained by parts
+/// that stay in the first caches.
 const DESK_ANEW: usize = 256 << 10;
 
 /// Bytes of a rank's memory in the communicator that has most, more than a processor's own caches; and of all ranks'.
@@ -66,18 +64,18 @@ pub const UNIT_MOST: usize = 1024;
 /// Bytes of a region's name on a desk.
 pub const NAME: usize = 8 * RemoteAddr::WORDS;
 
-/// So many bytes of a half do short desks go round between two ranks that are far from each other, whose first caches these
-/// leave (measured, both at once put down 4 KiB and read the other's, us: 1.3 at one place a half, 1.0 in 64 KiB and more).
+/// So many bytes of a half do short desks go round between two ranks that are far from each other: more than first-level
+/// caches have, which what is read has left by the time that it is written again.
 const AROUND: usize = 128 << 10;
 
 /// Desks move by so many bytes, and those of at least [`MOVING`].
 const STEP: usize = 256;
 const MOVING: usize = 4 << 10;
 
-/// Bytes up to which the reader of two ranks takes the lines of what was put down. Where lines that come back cost much they are fewer (measured
-/// on Zen 4, near caches, us, with and without: allreduce of 16 KiB 1.59 and 1.34, of 32 KiB 3.06 and 2.25).
+/// Bytes up to which the reader of two ranks takes the lines of what was put down: what first-level caches hold beside the
+/// program's, and a quarter of that where lines that come back cost much.
 fn short(copies: &Copies) -> usize {
-    if copies.writes_anew() { 8 << 10 } else { pipelined::SHORT }
+    if copies.writes_anew() { pipelined::SHORT / 4 } else { pipelined::SHORT }
 }
 
 /// The largest part of a payload, in elements of `unit` bytes, that fits on a `desk` of so many bytes with one rank's

@@ -11,10 +11,9 @@
 //! Between nodes the guard costs six round trips an operation, however many elements it has. Which of them it is, is
 //! chosen by [`crate::choice`]; those that meet at an element exclude each other, since all origins find the same
 //! ([`Place::words`], the element's type and place). An accumulate is over when the call returns; so those of one
-//! origin are in order, as MPI has it unless a program waives it. Costs on one node, at 1 byte an element: an atomic for
-//! each takes 18 cycles, the exclusion about 50 an operation and a twentieth of a cycle an element.
+//! origin are in order, as MPI has it unless a program waives it. What each way costs: [`Way::cost`], `weft explain accumulate`.
 
-use crate::choice::{self, Case, Sight, Way, What};
+use crate::choice::{self, Case, Sight, Way};
 use crate::place::{Place, Reach, Spot};
 use crate::queue::Wanted;
 use crate::request::Wish;
@@ -234,18 +233,20 @@ impl<F: Fabric> Window<F> {
         if let Some(memory) = memory {
             each_run(place, spot, memory, |_, run| word &= basic.is_word_at(run.ptr()));
         }
-        let what = What::Accumulate {
-            elements: spot.len() / basic.size(),
-            solid: is_solid(basic),
-            word,
-            adapter: atomics::is_for(basic),
-        };
         let sight = match place.reach {
             Reach::Seen(_) => Sight::Seen,
             Reach::Direct { .. } => Sight::Direct,
             Reach::Served | Reach::Scattered => Sight::Served,
         };
-        Case { what, sight, words: place.words, alone: self.is_alone(spot.rank) }
+        Case {
+            elements: spot.len() / basic.size(),
+            solid: is_solid(basic),
+            word,
+            adapter: atomics::is_for(basic),
+            sight,
+            words: place.words,
+            alone: self.is_alone(spot.rank),
+        }
     }
 
     /// Changes elements while the guard is held.

@@ -1,16 +1,19 @@
-//! How an operation reaches its data: one pure choice, of what all origins of an element find alike.
+//! How an accumulate reaches its target's elements: for which cases each way is eligible, what it costs, and the one way for a
+//! case. Puts and gets: [`crate::protocol`].
 //!
 //! ```text
-//!   put, get      seen: copied ── direct: the fabric ── else served
-//!   accumulate    the rank's own process alone reaches it: served
-//!                 adapters update its words, and it is one of theirs: adapters
-//!                 an exclusive lock is held: alone, as if there were no others
-//!                 processors see it: one word: single ── else whole              both exclude each other (exclusion.rs)
-//!                 else guarded
+//!   the rank's own process alone reaches them: served
+//!   adapters update the window's words, and it is one of theirs: adapters
+//!   an exclusive lock is held: alone, as if there were no others
+//!   processors see them: one word: single ── else whole                   both exclude each other (exclusion.rs)
+//!   else guarded
 //! ```
-//! Operator, count and origin choose only among ways that exclude each other.
+//! All origins of an element must find ways that exclude each other. So the window, the element's type and place say which of
+//! these it is; operator, count and origin choose only among ways that do, and there the cheaper one is taken: an atomic for
+//! one element, one exclusion for several.
 
 use crate::place::Words;
+use weft_fabric::{CopyModel, Distance};
 
 /// How this process reaches memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,27 +26,17 @@ pub enum Sight {
     Served,
 }
 
-/// What is done to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
-    Put,
-    Get,
-    Accumulate {
-        /// Elements at the target.
-        elements: usize,
-        /// They have no gaps, as pair types may.
-        solid: bool,
-        /// The processor updates each of them at once: their size, and where they lie.
-        word: bool,
-        /// Adapters do, where they lie as they should.
-        adapter: bool,
-    },
-}
-
-/// An operation, as far as the choice depends on it.
+/// An accumulate, as far as the choice depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Case {
-    pub what: What,
+    /// Elements at the target.
+    pub elements: usize,
+    /// They have no gaps, as pair types may.
+    pub solid: bool,
+    /// The processor updates each of them at once: their size, and where they lie.
+    pub word: bool,
+    /// Adapters do, where they lie as they should.
+    pub adapter: bool,
     pub sight: Sight,
     /// Who updates words of that memory.
     pub words: Words,
@@ -54,10 +47,6 @@ pub struct Case {
 /// How it is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// This processor copies.
-    Copied,
-    /// The fabric writes or reads.
-    Fabric,
     /// The target's own process does it.
     Served,
     /// Adapters' atomics, a word each.
@@ -73,11 +62,23 @@ pub enum Way {
 }
 
 impl Way {
+    pub const ALL: [Way; 6] =
+        [Way::Served, Way::Adapters, Way::Alone, Way::Single, Way::Whole, Way::Guarded];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::Served => "served",
+            Way::Adapters => "adapters",
+            Way::Alone => "alone",
+            Way::Single => "single",
+            Way::Whole => "whole",
+            Way::Guarded => "guarded",
+        }
+    }
+
     /// Why it is that one.
     pub fn why(self) -> &'static str {
         match self {
-            Way::Copied => "this process sees the target's memory",
-            Way::Fabric => "the fabric reaches the target's memory",
             Way::Served => "only the target's own process reaches its memory",
             Way::Adapters => {
                 "nodes share the memory, and adapters update integers of 8 bytes at once"
@@ -90,22 +91,56 @@ impl Way {
             Way::Guarded => "not all origins see the memory, or its elements have gaps",
         }
     }
+
+    /// Why not, in words.
+    pub fn eligible(self, case: &Case) -> Result<(), &'static str> {
+        let Case { elements, solid, word, adapter, sight, words, alone } = *case;
+        let adapters = words == Words::Adapters && adapter;
+        let processors = sight == Sight::Seen && words == Words::Processors;
+        match self {
+            Way::Served if sight != Sight::Served => Err("the memory is reached from here"),
+            Way::Adapters if !adapters => Err("no adapter updates these words"),
+            _ if self != Way::Served && sight == Sight::Served => {
+                Err("the memory cannot be reached from here")
+            }
+            Way::Alone | Way::Single | Way::Whole | Way::Guarded if adapters => {
+                Err("adapters update these words, and processors would not exclude them")
+            }
+            Way::Alone if !alone => Err("the target is not locked exclusively"),
+            Way::Single | Way::Whole if !processors => Err("not all origins see the memory"),
+            Way::Single | Way::Whole if !solid => Err("the elements have gaps"),
+            Way::Single if elements != 1 || !word => Err("it is more than one word"),
+            Way::Guarded if processors && solid => {
+                Err("the guard and the exclusion would not exclude each other")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Nanoseconds for `bytes` of a target at `distance` on the same node, nobody else at it; `None`: over a network, of which the
+    /// model of copies knows nothing.
+    pub fn cost(self, model: &CopyModel, bytes: usize, distance: Distance) -> Option<f64> {
+        let line = model.line.at(distance);
+        let reduce = model.fetch(bytes, distance) + model.reduce * bytes as f64;
+        match self {
+            Way::Single | Way::Alone => Some(line.max(reduce)),
+            // The origin's announcement stays in its own cache; the word of the holder comes and goes.
+            Way::Whole => Some(line + line.max(reduce)),
+            // A ticket, its turn, and the data read, combined and written back.
+            Way::Guarded => Some(3.0 * line + reduce + model.rewrite(bytes, distance)),
+            Way::Adapters | Way::Served => None,
+        }
+    }
 }
 
 /// The one way for a case.
 #[inline(always)]
 pub fn way(case: &Case) -> Way {
-    let What::Accumulate { elements, solid, word, adapter } = case.what else {
-        return match case.sight {
-            Sight::Seen => Way::Copied,
-            Sight::Direct => Way::Fabric,
-            Sight::Served => Way::Served,
-        };
-    };
-    match (case.sight, case.words) {
+    let Case { elements, solid, word, adapter, sight, words, alone } = *case;
+    match (sight, words) {
         (Sight::Served, _) => Way::Served,
         (_, Words::Adapters) if adapter => Way::Adapters,
-        _ if case.alone => Way::Alone,
+        _ if alone => Way::Alone,
         (Sight::Seen, Words::Processors) if solid => match elements == 1 && word {
             true => Way::Single,
             false => Way::Whole,
@@ -118,49 +153,65 @@ pub fn way(case: &Case) -> Way {
 mod tests {
     use super::*;
 
+    const INT: Case = Case {
+        elements: 1,
+        solid: true,
+        word: true,
+        adapter: false,
+        sight: Sight::Seen,
+        words: Words::Processors,
+        alone: false,
+    };
+
     #[test]
     fn the_choice_is_this_table() {
         use Sight::{Direct, Seen, Served};
         use Words::{Adapters, Guarded, Processors};
-        let case = |what, sight, words, alone| Case { what, sight, words, alone };
-        for words in [Guarded, Processors, Adapters] {
-            for alone in [false, true] {
-                for what in [What::Put, What::Get] {
-                    let of = |sight| way(&case(what, sight, words, alone));
-                    assert_eq!(
-                        [Seen, Direct, Served].map(of),
-                        [Way::Copied, Way::Fabric, Way::Served]
-                    );
-                }
-            }
-        }
-        let acc =
-            |elements, solid, word, adapter| What::Accumulate { elements, solid, word, adapter };
-        let (int, long, odd) =
-            (acc(1, true, true, false), acc(1, true, true, true), acc(1, true, false, true));
-        let (ints, bytes, pair) =
-            (acc(2, true, true, false), acc(16, true, true, false), acc(1, false, false, false));
+        let (long, odd) =
+            (Case { adapter: true, ..INT }, Case { word: false, adapter: true, ..INT });
+        let (ints, bytes) = (Case { elements: 2, ..INT }, Case { elements: 16, ..INT });
+        let pair = Case { solid: false, word: false, ..INT };
         #[rustfmt::skip]
         let table = [
             // what, sight, words: to the rest of the window, and under an exclusive lock
-            (int,   Seen,   Processors, Way::Single,   Way::Alone),
+            (INT,   Seen,   Processors, Way::Single,   Way::Alone),
             (long,  Seen,   Processors, Way::Single,   Way::Alone),
             (odd,   Seen,   Processors, Way::Whole,    Way::Alone),
             (ints,  Seen,   Processors, Way::Whole,    Way::Alone),
             (bytes, Seen,   Processors, Way::Whole,    Way::Alone),
             (pair,  Seen,   Processors, Way::Guarded,  Way::Alone),
-            (int,   Seen,   Guarded,    Way::Guarded,  Way::Alone),
+            (INT,   Seen,   Guarded,    Way::Guarded,  Way::Alone),
             (bytes, Direct, Guarded,    Way::Guarded,  Way::Alone),
             (long,  Direct, Adapters,   Way::Adapters, Way::Adapters),
             (long,  Seen,   Adapters,   Way::Adapters, Way::Adapters),
-            (int,   Direct, Adapters,   Way::Guarded,  Way::Alone),
+            (INT,   Direct, Adapters,   Way::Guarded,  Way::Alone),
             (long,  Served, Guarded,    Way::Served,   Way::Served),
             (bytes, Served, Processors, Way::Served,   Way::Served),
         ];
         for (what, sight, words, shared, exclusive) in table {
-            let of = |alone| way(&case(what, sight, words, alone));
-            assert_eq!((of(false), of(true)), (shared, exclusive), "{what:?} {sight:?} {words:?}");
-            assert!(!shared.why().is_empty());
+            let case = |alone| Case { sight, words, alone, ..what };
+            let found = [false, true].map(|alone| way(&case(alone)));
+            assert_eq!(found, [shared, exclusive], "{what:?} {sight:?} {words:?}");
+            for alone in [false, true] {
+                let case = case(alone);
+                let chosen = way(&case);
+                assert_eq!(chosen.eligible(&case), Ok(()), "{chosen:?} {case:?}");
+            }
+        }
+    }
+
+    /// Of the ways that a case may go, the chosen one is the cheapest.
+    #[test]
+    fn the_choice_is_the_cheapest() {
+        let model = CopyModel::GENERIC;
+        for elements in [1, 2, 100, 1 << 20] {
+            for alone in [false, true] {
+                let case = Case { elements, alone, ..INT };
+                let cost = |way: Way| way.cost(&model, 8 * elements, Distance::Shared).unwrap();
+                let able = Way::ALL.into_iter().filter(|way| way.eligible(&case).is_ok());
+                let best = able.map(cost).fold(f64::INFINITY, f64::min);
+                assert_eq!(cost(way(&case)), best, "{case:?}");
+            }
         }
     }
 
@@ -170,8 +221,7 @@ mod tests {
         for words in [Words::Guarded, Words::Processors, Words::Adapters] {
             for (word, adapter) in [(false, false), (true, false), (true, true)] {
                 let of = |sight, elements| {
-                    let what = What::Accumulate { elements, solid: true, word, adapter };
-                    way(&Case { what, sight, words, alone: false })
+                    way(&Case { elements, word, adapter, sight, words, ..INT })
                 };
                 let domain = |way| match way {
                     Way::Single | Way::Whole => 0,

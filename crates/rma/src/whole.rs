@@ -2,7 +2,7 @@
 
 use crate::Window;
 use crate::accumulate::Packed;
-use crate::choice::{self, Case, Sight, Way, What};
+use crate::choice::{self, Case, Sight, Way};
 use crate::control::{self, Control};
 use crate::exclusion::{self, Exclusion};
 use crate::place::Words;
@@ -202,14 +202,15 @@ impl<F: Fabric> Window<F> {
         if shown.adapters || self.by_processors(shown.within) != Words::Processors {
             return false;
         }
-        let what = What::Accumulate {
+        let case = Case {
             elements: len / basic.size(),
             solid: true,
             word: basic.is_word_at(memory.ptr()),
             adapter: false,
+            sight: Sight::Seen,
+            words: Words::Processors,
+            alone: self.is_alone(rank),
         };
-        let alone = self.is_alone(rank);
-        let case = Case { what, sight: Sight::Seen, words: Words::Processors, alone };
         let mut done = Ok(());
         let ran = match choice::way(&case) {
             Way::Single => {

@@ -16,7 +16,7 @@ use weft_intranode::{Finding, Wanted};
 /// What `weft explain` was asked for.
 #[derive(Parser, Debug)]
 pub struct Args {
-    /// Collective operation, as in allreduce; or send, put, get.
+    /// Collective operation, as in allreduce; or send, put, get, accumulate.
     #[arg(value_parser = What::named)]
     pub operation: What,
     /// Number of ranks. Of a message: 2, if it is not given.

@@ -1,4 +1,4 @@
-//! How a message, a put or a get goes: by the functions that the library chooses with, and the model of the machine.
+//! How a message, a put, a get or an accumulate goes: by the functions that the library chooses with, and the model of the machine.
 
 use crate::machine;
 use crate::sim::Failure;
@@ -9,7 +9,8 @@ use weft_fabric_sim::Machine;
 use weft_intranode::{Finding, Origin, Wanted};
 use weft_p2p::protocol::{self as message, Pattern, Place};
 use weft_p2p::{Limits, Rendezvous};
-use weft_rma::protocol as window;
+use weft_rma::choice::{self, Sight, Way};
+use weft_rma::{Words, protocol as window};
 
 /// What messages are asked about besides.
 #[derive(clap::Args, Debug)]
@@ -47,11 +48,12 @@ pub enum Kind {
     Send,
     Put,
     Get,
+    Accumulate,
 }
 
 impl Kind {
     pub fn named(name: &str) -> Option<Kind> {
-        let all = [Kind::Send, Kind::Put, Kind::Get];
+        let all = [Kind::Send, Kind::Put, Kind::Get, Kind::Accumulate];
         all.into_iter().find(|kind| kind.name() == name)
     }
 
@@ -60,6 +62,7 @@ impl Kind {
             Kind::Send => "send",
             Kind::Put => "put",
             Kind::Get => "get",
+            Kind::Accumulate => "accumulate",
         }
     }
 }
@@ -119,6 +122,7 @@ pub fn run(kind: Kind, args: &super::Args) -> Result<String, Failure> {
         Kind::Send => send(&mut text, &model, &site, args.bytes, about.pattern)?,
         Kind::Put => one_sided(&mut text, &model, &site, args.bytes, window::Direction::Put),
         Kind::Get => one_sided(&mut text, &model, &site, args.bytes, window::Direction::Get),
+        Kind::Accumulate => accumulate(&mut text, &model, &site, args.bytes),
     }
     Ok(text)
 }
@@ -264,6 +268,28 @@ fn one_sided(
     line(text, "predicted", &us(chosen.cost(model, &case)));
     let others = window::Protocol::ALL.into_iter().filter(|&p| p != chosen);
     list(text, others.map(|p| (p.name(), p.eligible(&path).map(|()| p.cost(model, &case)))));
+}
+
+/// Of elements of 8 bytes if they can be, else of single bytes.
+fn accumulate(text: &mut String, model: &CopyModel, site: &Site, bytes: usize) {
+    let (near, size) = (site.same_node, if bytes.is_multiple_of(8) { 8 } else { 1 });
+    let case = choice::Case {
+        elements: bytes / size,
+        solid: true,
+        word: true,
+        adapter: !near && size == 8,
+        sight: if near { Sight::Seen } else { Sight::Direct },
+        words: if near { Words::Processors } else { Words::Adapters },
+        alone: false,
+    };
+    let cost = |way: Way| if near { way.cost(model, bytes, site.distance) } else { None };
+    let chosen = choice::way(&case);
+    line(text, "window", "of MPI_Win_allocate, shared locks or fences");
+    line(text, "elements", &format!("{} of {size} bytes", case.elements));
+    line(text, "protocol", &format!("{}: {}", chosen.name(), chosen.why()));
+    line(text, "predicted", &us(cost(chosen)));
+    let others = Way::ALL.into_iter().filter(|&way| way != chosen);
+    list(text, others.map(|way| (way.name(), way.eligible(&case).map(|()| cost(way)))));
 }
 
 /// The others: first those with a time, the best first, then those that are not eligible.
