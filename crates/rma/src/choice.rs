@@ -220,9 +220,8 @@ mod tests {
         // An element is met by operations of any number of elements, by any origin that sees it as all others do.
         for words in [Words::Guarded, Words::Processors, Words::Adapters] {
             for (word, adapter) in [(false, false), (true, false), (true, true)] {
-                let of = |sight, elements| {
-                    way(&Case { elements, word, adapter, sight, words, ..INT })
-                };
+                let of =
+                    |sight, elements| way(&Case { elements, word, adapter, sight, words, ..INT });
                 let domain = |way| match way {
                     Way::Single | Way::Whole => 0,
                     Way::Guarded => 1,
