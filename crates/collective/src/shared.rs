@@ -22,6 +22,9 @@
 //! then the desk has one place, and what is put down stays in the caches ([`Hall::taken`]). Of two ranks each is the only reader of
 //! the other's desk, and takes the lines of long data if it is far away ([`weft_fabric::copies`]).
 //!
+//! Slots of the board are read after a meeting only where another meeting follows in the same operation: whoever has left an
+//! operation may end the communicator and give the board back.
+//!
 //! Reads of a desk may go on when their operation is over elsewhere. So each rank says in a word beside its
 //! desks which meeting's it has read, and memory that is not needed any more stays aside until all ranks are
 //! that far ([`weft_p2p::Endpoint::park`]).
@@ -33,7 +36,7 @@
 mod made;
 mod shown;
 
-use made::Made;
+use made::{MAKING, Made};
 pub use shown::Shown;
 
 use crate::board::Visit;
@@ -174,13 +177,14 @@ impl<F: Fabric> Board<F> {
         // Said before anything is awaited: all ranks start their operations in one order.
         let first = !self.desks.begun.replace(true);
         let far = link.size() == 2 && self.distance(link) == Distance::Apart;
-        let (turn, epoch) = self.enter_for(link, meetings + u64::from(first)).await?;
+        let making = if first { MAKING } else { 0 };
+        let (turn, epoch) = self.enter_for(link, making + meetings).await?;
         let next = Cell::new(epoch);
         if first {
             let many = self.desks.many.take();
             match Made::make(link, &turn, epoch, many).await? {
                 Some(made) => {
-                    next.set(epoch + 1);
+                    next.set(epoch + MAKING);
                     let _ = self.desks.made.set(made);
                 }
                 None => {

@@ -45,7 +45,7 @@ pub async fn shm_read_staged<F: Fabric>(
     let slice_of = |rank| slice(data.len(), unit, rank, size);
     let longest = (0..size).map(|rank| slice_of(rank).1).max().unwrap_or(0);
     let room = (board.desk(link).await? / unit * unit).min(longest).max(1);
-    let steps = longest.div_ceil(room);
+    let steps = longest.div_ceil(room).max(1);
     let most = block(link, unit);
     let hall = board.hall(link, steps as u64 + 1, room).await?;
     // Of more than two ranks all read each sum.

@@ -37,7 +37,7 @@ pub async fn shm_pair<F: Fabric>(
     }
     let takes = link.rank == root;
     let most = (board.part(link) / unit.max(1) * unit.max(1)).max(1);
-    let steps = data.len().div_ceil(most);
+    let steps = data.len().div_ceil(most).max(1);
     // Part t of the result may lie on part t of the data.
     let in_place = takes && overlap(data, result);
     let hall = board.hall(link, steps as u64, most.min(data.len())).await?.taken();

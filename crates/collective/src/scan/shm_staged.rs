@@ -43,7 +43,7 @@ pub async fn shm_staged<F: Fabric>(
         return Ok(());
     }
     let most = (DESK / unit * unit).min(data.len()).max(1);
-    let steps = data.len().div_ceil(most);
+    let steps = data.len().div_ceil(most).max(1);
     let in_place = overlap(data, result);
     let hall = board.hall(link, steps as u64, most).await?;
     for t in 0..steps {

@@ -53,7 +53,7 @@ impl<F: Fabric> Drop for Made<F> {
 }
 
 impl<F: Fabric> Made<F> {
-    /// `None`: some rank has no memory for its own.
+    /// [`MAKING`] meetings from `epoch` on. `None`: some rank has no memory for its own.
     pub(super) async fn make(
         link: &Link<F>,
         turn: &Visit<'_, F>,
@@ -86,6 +86,8 @@ impl<F: Fabric> Made<F> {
         let facts = [half as u64, super::short(fabric.copies()) as u64];
         let words = [&here.words()[..], &facts].concat();
         let all = exchange(link, turn, epoch, &words).await?;
+        // The operation may end here, and with it the communicator on some ranks.
+        turn.meet(link, epoch + 1).await?;
         let word = |rank: usize, i: usize| all.word(rank, i);
         let least =
             |i: usize| (0..link.size()).map(|rank| word(rank, i)).min().unwrap_or(0) as usize;
@@ -97,7 +99,7 @@ impl<F: Fabric> Made<F> {
         Ok(Some(Made {
             endpoint: link.endpoint.clone(),
             members: link.members.clone(),
-            read: Cell::new(epoch),
+            read: Cell::new(epoch + 1),
             stamp,
             slow: (0..link.size()).map(|_| Cell::new(0)).collect(),
             ask: Cell::new(0),
@@ -109,7 +111,11 @@ impl<F: Fabric> Made<F> {
     }
 }
 
-/// A meeting in which each rank says up to eight words to all: slots of `SLOT` bytes by rank.
+/// The meetings of [`Made::make`].
+pub(super) const MAKING: u64 = 2;
+
+/// A meeting in which each rank says up to eight words to all: slots of `SLOT` bytes by rank. They are read when it is over:
+/// another meeting follows in the same operation.
 pub(super) async fn exchange<F: Fabric>(
     link: &Link<F>,
     turn: &Visit<'_, F>,

@@ -20,7 +20,7 @@ impl Shown {
 impl<F: Fabric> Hall<'_, F> {
     /// A meeting in which everybody learns where the others' `memory` is. It is reached until
     /// [`Hall::hide`], before which the ranks meet once more. `None` on all ranks: one could not show its own, and the `rest` of
-    /// this operation's meetings do not take place.
+    /// this operation's meetings, of which there is at least one, are over.
     pub async fn show(&self, memory: Sge, rest: u64) -> Result<Option<Shown>, Fault> {
         const COULD: usize = RemoteAddr::WORDS;
         // What cannot be registered now is an answer, not an error.
@@ -30,27 +30,42 @@ impl<F: Fabric> Hall<'_, F> {
             words[..COULD].copy_from_slice(&region.remote.words());
             words[COULD] = 1;
         }
+        debug_assert!(
+            rest > 0,
+            "an operation ends with a meeting after which nobody reads what was said"
+        );
         let all = exchange(self.link, &self.turn, self.take_number(), &words).await?;
         let could = (0..self.link.size()).all(|rank| all.word(rank, COULD) == 1);
         match region {
             Some(region) if could => Ok(Some(Shown { region, all })),
             region => {
                 region.into_iter().for_each(|r| self.link.endpoint.fabric().withdraw(r));
-                self.turn.skip(self.link, rest).await?;
+                self.give_up(rest).await?;
                 Ok(None)
             }
         }
     }
 
-    /// A meeting in which everybody learns whether all `could`; if not, the `rest` of this operation's do not take place.
+    /// A meeting in which everybody learns whether all `could`; if not, the `rest` of this operation's, at least one, are over.
     pub async fn meet_if(&self, could: bool, rest: u64) -> Result<bool, Fault> {
         let words = [u64::from(could)];
+        debug_assert!(
+            rest > 0,
+            "an operation ends with a meeting after which nobody reads what was said"
+        );
         let all = exchange(self.link, &self.turn, self.take_number(), &words).await?;
         let all = (0..self.link.size()).all(|rank| all.word(rank, 0) == 1);
         if !all {
-            self.turn.skip(self.link, rest).await?;
+            self.give_up(rest).await?;
         }
         Ok(all)
+    }
+
+    /// Ends an operation after an exchange, with one meeting instead of the `rest`: until then others may still read what
+    /// was said, and who has left may end the communicator and give the memory back.
+    async fn give_up(&self, rest: u64) -> Result<(), Fault> {
+        self.meet().await?;
+        self.turn.skip(self.link, rest - 1).await
     }
 
     /// Ends the reach of what was shown.
