@@ -191,13 +191,13 @@ impl<F: Fabric> Board<F> {
                     // Others have begun already where they do not wait for each other: they fail as well.
                     self.desks.begun.set(!self.is_in_turn());
                     self.desks.many.set(many);
-                    turn.skip(link, meetings).await?;
+                    turn.end_early(link, epoch + MAKING, meetings).await?;
                     return Err(no_memory());
                 }
             }
         }
         let Some(desks) = self.desks.made.get() else {
-            turn.skip(link, meetings).await?;
+            turn.end_early(link, epoch, meetings).await?;
             return Err(no_memory());
         };
         let span = span.max(1).next_multiple_of(STEP).min(desks.half);

@@ -61,11 +61,11 @@ impl<F: Fabric> Hall<'_, F> {
         Ok(all)
     }
 
-    /// Ends an operation after an exchange, with one meeting instead of the `rest`: until then others may still read what
-    /// was said, and who has left may end the communicator and give the memory back.
+    /// Ends an operation after an exchange, with a meeting at least: until then others may still read what was said, and
+    /// who has left may end the communicator and give the memory back.
     async fn give_up(&self, rest: u64) -> Result<(), Fault> {
-        self.meet().await?;
-        self.turn.skip(self.link, rest - 1).await
+        let epoch = self.next.replace(self.next.get() + rest);
+        self.turn.end_early(self.link, epoch, rest).await
     }
 
     /// Ends the reach of what was shown.
