@@ -14,6 +14,7 @@ use weft_rma::{Words, protocol as window};
 
 /// What messages are asked about besides.
 #[derive(clap::Args, Debug)]
+#[group(id = "Message")]
 pub struct Args {
     /// The other end of a message, whose sender or origin is rank 0.
     #[arg(long, value_name = "RANK", default_value_t = 1)]
