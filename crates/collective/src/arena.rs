@@ -46,8 +46,8 @@ pub struct Arena<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
     bounds: Bounds,
     taken: Cell<usize>,
-    /// Whether no communicator has taken the one large set of desks ([`crate::shared`]).
-    many_desks: Rc<Cell<bool>>,
+    /// Whether no communicator has taken the one large set of buffers ([`crate::bounce`]).
+    many_buffers: Rc<Cell<bool>>,
     chunks: RefCell<Vec<Region>>,
     idle: RefCell<Vec<Lent>>,
 }
@@ -115,13 +115,13 @@ impl<F: Fabric> Arena<F> {
     /// For one process; at most `bounds.bytes` of landings.
     pub fn new(endpoint: Rc<Endpoint<F>>, bounds: Bounds) -> Arena<F> {
         let (chunks, idle) = (RefCell::default(), RefCell::default());
-        let many_desks = Rc::new(Cell::new(true));
-        Arena { endpoint, bounds, taken: Cell::new(0), many_desks, chunks, idle }
+        let many_buffers = Rc::new(Cell::new(true));
+        Arena { endpoint, bounds, taken: Cell::new(0), many_buffers, chunks, idle }
     }
 
-    /// Whether no communicator has taken the one large set of desks: set to false by the one that does.
-    pub(crate) fn many_desks(&self) -> Rc<Cell<bool>> {
-        self.many_desks.clone()
+    /// Whether no communicator has taken the one large set of buffers: set to false by the one that does.
+    pub(crate) fn many_buffers(&self) -> Rc<Cell<bool>> {
+        self.many_buffers.clone()
     }
 
     pub fn bounds(&self) -> Bounds {

@@ -1,8 +1,8 @@
 //! What the steps of an algorithm cost among ranks of one machine, by the model of copies: times in nanoseconds.
 //!
 //! ```text
-//!   meeting       a counter's line goes from rank to rank, and a flag's to each; of two a flag to the other
-//!   put, take     into a staging buffer that others have read before, and out of another rank's
+//!   barrier       a counter's line goes from rank to rank, and a flag's to each; of two a flag to the other
+//!   copy in, out  into a staging buffer that others have read before, and out of another rank's
 //!   read          another's own memory by a system call for each block, if all ranks may
 //!   message       eager: a line and two copies; longer: the lines of a handshake, and both copy at once
 //!   work          of ranks that take turns on a processor, that of each comes on top of the others'
@@ -25,7 +25,7 @@ pub fn block(model: &CopyModel) -> usize {
     power_below(model.private / 8).clamp(16 << 10, 64 << 10)
 }
 
-/// Bytes of a part of what two ranks bring each other in turns: its transfer takes sixteen times a meeting, which is thus little
+/// Bytes of a part of what two ranks bring each other in turns: its transfer takes sixteen times a barrier, which is thus little
 /// beside it, and parts are short enough that both work at once.
 pub fn part(model: &CopyModel, distance: Distance) -> usize {
     let rate = model.fetch.at(distance).max(f64::MIN_POSITIVE);
@@ -78,14 +78,14 @@ impl<'m> Costs<'m> {
     }
 
     /// Everybody comes, then everybody goes on.
-    pub fn meeting(&self) -> f64 {
+    pub fn barrier(&self) -> f64 {
         let lines = if self.ranks > 2.0 { self.ranks + 1.0 } else { 1.0 };
         lines * self.line() + self.turns()
     }
 
-    /// A meeting in which all say where their memory is: the words travel by further lines.
-    pub fn showing(&self) -> f64 {
-        self.meeting() + self.line()
+    /// A barrier in which all say where their memory is: the words travel by further lines.
+    pub fn exposing(&self) -> f64 {
+        self.barrier() + self.line()
     }
 
     /// What every rank does, of which each takes so long.
@@ -94,18 +94,18 @@ impl<'m> Costs<'m> {
     }
 
     /// For one reader, which may give the lines back.
-    pub fn put(&self, len: f64) -> f64 {
+    pub fn copy_in(&self, len: f64) -> f64 {
         let lines = (len / LINE as f64).ceil();
         let returned =
             self.model.copy(len as usize) + self.model.rewrite_returned.at(self.distance) * lines;
-        returned.min(self.put_for_all(len))
+        returned.min(self.copy_in_for_all(len))
     }
 
-    pub fn put_for_all(&self, len: f64) -> f64 {
+    pub fn copy_in_for_all(&self, len: f64) -> f64 {
         self.model.rewrite(len as usize, self.distance)
     }
 
-    pub fn take(&self, len: f64) -> f64 {
+    pub fn copy_out(&self, len: f64) -> f64 {
         self.model.fetch(len as usize, self.distance)
     }
 
@@ -131,9 +131,9 @@ impl<'m> Costs<'m> {
     /// A message's way, both ends at once.
     pub fn message(&self, len: f64) -> f64 {
         if self.is_eager(len) {
-            return self.line() + self.put(len) + self.take(len);
+            return self.line() + self.copy_in(len) + self.copy_out(len);
         }
-        HANDSHAKE * self.line() + self.put(len).max(self.take(len)).min(self.read(len))
+        HANDSHAKE * self.line() + self.copy_in(len).max(self.copy_out(len)).min(self.read(len))
     }
 
     /// One of many messages that one rank sends or receives at once: `own` is its part of the copies, of which the others make

@@ -1,11 +1,11 @@
-//! Whether the ranks of a board are near or far from each other, so that all choose alike.
+//! Whether the ranks of a release-gather area are near or far from each other, so that all choose alike.
 //!
 //! ```text
 //!   rank 0, before operation m:    has found another distance?   word = (from m + 1 on, far or near)
 //!   every rank, before m:          reads rank 0's word:          is it far for m?
 //! ```
 //! Each process finds out by itself what it costs to read what others have written ([`weft_fabric::copies`]), and finds
-//! another answer at another time. Where algorithms differ in their meetings, what rank 0 has found counts for all.
+//! another answer at another time. Where algorithms differ in their barriers, what rank 0 has found counts for all.
 //!
 //! Why all find the same. Rank 0 writes before it comes to m, so nobody has begun an operation beyond m: who reads the
 //! word before or after finds for m what held so far. Who begins m + 1 has left m, to which rank 0 came after it had

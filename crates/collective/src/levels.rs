@@ -5,11 +5,11 @@
 //!   ranks     0 1 2 | 3 4 | 5 6 7      nodes in the order of their lowest ranks
 //!   leaders   0       3     5          the lowest rank of each node
 //! ```
-//! A level is a group with matching spaces, slots and boards of its own, in which every algorithm of the
+//! A level is a group with matching spaces, slots and areas of its own, in which every algorithm of the
 //! catalogue runs: two-level algorithms are compositions, and each level chooses for itself.
 
 use crate::catalog::{Case, Choice, Operation, Site};
-use crate::{Ground, Link, Reception, Reduce, Via, all_do_atomics, run, share_memory};
+use crate::{CollectiveState, Link, Reception, Reduce, Via, all_do_atomics, run, share_memory};
 use std::pin::Pin;
 use std::rc::Rc;
 use weft_fabric::{Fabric, Fault, Sge};
@@ -65,7 +65,7 @@ pub struct Level<F: Fabric> {
     me: usize,
     bit: u64,
     site: Site,
-    ground: Ground<F>,
+    state: CollectiveState<F>,
 }
 
 /// All levels.
@@ -81,27 +81,27 @@ pub struct Levels<F: Fabric> {
 type Step<'s> = Pin<Box<dyn Future<Output = Result<(), Fault>> + 's>>;
 
 impl<F: Fabric> Levels<F> {
-    pub(crate) fn new(link: &Link<F>, ground: &Ground<F>) -> Levels<F> {
+    pub(crate) fn new(link: &Link<F>, state: &CollectiveState<F>) -> Levels<F> {
         let fabric = link.endpoint.fabric();
         let layout = Layout::new(link.members.iter().map(|&m| fabric.node(m as usize)));
         let (node, place) = layout.places[link.rank];
         let level = |ranks: &mut dyn Iterator<Item = usize>, me, bit, nodes, crowd| {
             let members: Rc<[u32]> = ranks.map(|rank| link.members[rank]).collect();
             let site = Site {
-                together: share_memory(fabric, &members) && !ground.is_lean(),
+                together: share_memory(fabric, &members) && !state.is_lean(),
                 nodes,
                 crowd,
                 // Within a node memory serves; datagrams would reach other nodes, too.
                 multicast: match bit {
                     NODE => 0,
-                    _ if !ground.may_multicast() => 0,
+                    _ if !state.may_multicast() => 0,
                     _ => fabric.capabilities(fabric.rank()).multicast_max,
                 },
                 same_arithmetic: bit == NODE || fabric.same_arithmetic(),
                 atomics: all_do_atomics(fabric, &members),
                 near: Default::default(),
             };
-            Level { members, me, bit, site, ground: ground.another() }
+            Level { members, me, bit, site, state: state.another() }
         };
         let here = &layout.nodes[node];
         let nodes = layout.nodes.len();
@@ -114,11 +114,11 @@ impl<F: Fabric> Levels<F> {
     }
 
     /// Grounds whose multicast groups must end.
-    pub(crate) fn grounds(&self) -> impl Iterator<Item = &Ground<F>> {
+    pub(crate) fn grounds(&self) -> impl Iterator<Item = &CollectiveState<F>> {
         [Some(&self.whole), Some(&self.node), self.leaders.as_ref()]
             .into_iter()
             .flatten()
-            .map(|level| &level.ground)
+            .map(|level| &level.state)
     }
 }
 
@@ -157,40 +157,40 @@ impl<F: Fabric> Level<F> {
         let (ranks, site) = (self.size(), self.site);
         let case = Case { ranks, bytes, element, commutes, equal, site };
         let model = link.endpoint.fabric().copies().model();
-        let choice = self.ground.selection().choose(operation, &case, model).choice;
+        let choice = self.state.selection().choose(operation, &case, model).choice;
         (view.carried(choice), choice)
     }
 
     pub async fn barrier(&self, link: &Link<F>) -> Result<(), Fault> {
         let (link, choice) = self.prepare(link, Operation::Barrier, Call::of(0));
-        let step: Step = Box::pin(run::barrier(&link, &self.ground, choice));
+        let step: Step = Box::pin(run::barrier(&link, &self.state, choice));
         step.await
     }
 
     pub async fn bcast(&self, link: &Link<F>, root: usize, data: Sge) -> Result<(), Fault> {
         let (link, choice) = self.prepare(link, Operation::Bcast, Call::of(data.len()));
-        let step: Step = Box::pin(run::bcast(&link, &self.ground, choice, root, data));
+        let step: Step = Box::pin(run::bcast(&link, &self.state, choice, root, data));
         step.await
     }
 
     /// To the first rank of the level; all blocks of one length.
     pub async fn gather(&self, link: &Link<F>, mine: Sge, blocks: &[Sge]) -> Result<(), Fault> {
         let (link, choice) = self.prepare(link, Operation::Gather, Call::of(mine.len()));
-        let step: Step = Box::pin(run::gather(&link, &self.ground, choice, 0, mine, blocks));
+        let step: Step = Box::pin(run::gather(&link, &self.state, choice, 0, mine, blocks));
         step.await
     }
 
     /// The same of any lengths.
     pub async fn gatherv(&self, link: &Link<F>, mine: Sge, blocks: &[Sge]) -> Result<(), Fault> {
         let (link, choice) = self.prepare(link, Operation::Gatherv, Call::of(0));
-        let step: Step = Box::pin(run::gather(&link, &self.ground, choice, 0, mine, blocks));
+        let step: Step = Box::pin(run::gather(&link, &self.state, choice, 0, mine, blocks));
         step.await
     }
 
     /// From the first rank of the level, any lengths.
     pub async fn scatterv(&self, link: &Link<F>, blocks: &[Sge], mine: Sge) -> Result<(), Fault> {
         let (link, choice) = self.prepare(link, Operation::Scatterv, Call::of(0));
-        let step: Step = Box::pin(run::scatter(&link, &self.ground, choice, 0, blocks, mine));
+        let step: Step = Box::pin(run::scatter(&link, &self.state, choice, 0, blocks, mine));
         step.await
     }
 
@@ -200,13 +200,13 @@ impl<F: Fabric> Level<F> {
         let call = Call { equal, ..Call::of(bytes) };
         let (link, choice) = self.prepare(link, Operation::Allgather, call);
         let step: Step =
-            Box::pin(run::allgather(&link, &self.ground, choice, blocks[link.rank], blocks));
+            Box::pin(run::allgather(&link, &self.state, choice, blocks[link.rank], blocks));
         step.await
     }
 
     pub async fn alltoallv(&self, link: &Link<F>, out: &[Sge], into: &[Sge]) -> Result<(), Fault> {
         let (link, choice) = self.prepare(link, Operation::Alltoallv, Call::of(0));
-        let step: Step = Box::pin(run::alltoall(&link, &self.ground, choice, out, into));
+        let step: Step = Box::pin(run::alltoall(&link, &self.state, choice, out, into));
         step.await
     }
 
@@ -221,7 +221,7 @@ impl<F: Fabric> Level<F> {
         let call = Call { element, commutes: op.commutes(), ..Call::of(data.len()) };
         let (link, choice) = self.prepare(link, Operation::Reduce, call);
         let all = (data, result, element);
-        let step: Step = Box::pin(run::reduce(&link, &self.ground, choice, root, all, op));
+        let step: Step = Box::pin(run::reduce(&link, &self.state, choice, root, all, op));
         step.await
     }
 
@@ -234,7 +234,7 @@ impl<F: Fabric> Level<F> {
         let call = Call { element, commutes: op.commutes(), ..Call::of(data.len()) };
         let (link, choice) = self.prepare(link, Operation::Allreduce, call);
         let all = (data, result, element);
-        let step: Step = Box::pin(run::allreduce(&link, &self.ground, choice, all, op));
+        let step: Step = Box::pin(run::allreduce(&link, &self.state, choice, all, op));
         step.await
     }
 
@@ -249,7 +249,7 @@ impl<F: Fabric> Level<F> {
         let call = Call { element, commutes: op.commutes(), equal, bytes: data.len() };
         let (link, choice) = self.prepare(link, Operation::ReduceScatter, call);
         let (all, part) = ((data, lens), (result, element));
-        let step: Step = Box::pin(run::reduce_scatter(&link, &self.ground, choice, all, part, op));
+        let step: Step = Box::pin(run::reduce_scatter(&link, &self.state, choice, all, part, op));
         step.await
     }
 
@@ -266,8 +266,8 @@ impl<F: Fabric> Level<F> {
         let (link, choice) = self.prepare(link, operation, call);
         let all = (data, result, element);
         let step: Step = match exclusive {
-            true => Box::pin(run::exscan(&link, &self.ground, choice, all, op)),
-            false => Box::pin(run::scan(&link, &self.ground, choice, all, op)),
+            true => Box::pin(run::exscan(&link, &self.state, choice, all, op)),
+            false => Box::pin(run::scan(&link, &self.state, choice, all, op)),
         };
         step.await
     }

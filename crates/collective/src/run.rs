@@ -4,8 +4,8 @@
 
 use crate::catalog::{Algorithm, Carrier, Choice, Method};
 use crate::{
-    Blocks, Ground, Link, Packed, Reduce, allgather, allreduce, alltoall, barrier, bcast, gather,
-    reduce, reduce_scatter, scan, scatter, two_level,
+    Blocks, CollectiveState, Link, Packed, Reduce, allgather, allreduce, alltoall, barrier, bcast,
+    gather, reduce, reduce_scatter, scan, scatter, two_level,
 };
 use weft_fabric::{Fabric, Fault, Sge};
 
@@ -17,8 +17,8 @@ fn unlisted(choice: Choice) -> ! {
 
 /// Waits for the turn of an operation that shares memory, where several may be under way at once.
 macro_rules! in_order {
-    ($link:ident, $ground:ident, $choice:ident) => {
-        let _turn = match $ground.board.order($choice) {
+    ($link:ident, $state:ident, $choice:ident) => {
+        let _turn = match $state.area.order($choice) {
             Some(order) => Some(order.enter($link).await?),
             None => None,
         };
@@ -27,49 +27,49 @@ macro_rules! in_order {
 
 pub async fn barrier<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     choice: Choice,
 ) -> Result<(), Fault> {
-    in_order!(link, ground, choice);
+    in_order!(link, state, choice);
     let fan_in = choice.parameter;
     match (choice.algorithm.method, choice.algorithm.carrier) {
-        (Method::Central, _) => barrier::central(link, &ground.board).await,
+        (Method::Central, _) => barrier::central(link, &state.area).await,
         (Method::PairwiseExchange, Carrier::Writes | Carrier::Immediates) => {
-            match barrier::rpe(link, ground).await? {
+            match barrier::rpe(link, state).await? {
                 true => Ok(()),
                 false => barrier::pairwise_exchange(link).await,
             }
         }
         (Method::Dissemination, Carrier::Writes | Carrier::Immediates) => {
-            match barrier::rds(link, ground).await? {
+            match barrier::rds(link, state).await? {
                 true => Ok(()),
                 false => barrier::dissemination(link).await,
             }
         }
-        (Method::GatherMulticast, _) => match barrier::rgm(link, ground, fan_in).await? {
+        (Method::GatherMulticast, _) => match barrier::rgm(link, state, fan_in).await? {
             true => Ok(()),
             false => barrier::dissemination(link).await,
         },
-        (Method::FetchAdd, _) => match barrier::fetch_add(link, ground, fan_in).await? {
+        (Method::FetchAdd, _) => match barrier::fetch_add(link, state, fan_in).await? {
             true => Ok(()),
             false => barrier::dissemination(link).await,
         },
         (Method::PairwiseExchange, _) => barrier::pairwise_exchange(link).await,
         (Method::Dissemination, _) => barrier::dissemination(link).await,
         (Method::NWay, _) => barrier::n_way_dissemination(link, choice.parameter).await,
-        (Method::TwoLevel, _) => two_level::barrier(link, ground).await,
+        (Method::TwoLevel, _) => two_level::barrier(link, state).await,
         _ => unlisted(choice),
     }
 }
 
 pub async fn bcast<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     choice: Choice,
     root: usize,
     data: Sge,
 ) -> Result<(), Fault> {
-    in_order!(link, ground, choice);
+    in_order!(link, state, choice);
     let parameter = choice.parameter;
     match choice.algorithm.method {
         Method::Flat => bcast::flat(link, root, data).await,
@@ -81,9 +81,9 @@ pub async fn bcast<F: Fabric>(
         Method::ScatterAllgather => bcast::scatter_allgather(link, root, data).await,
         Method::ScatterDoubling => bcast::scatter_doubling(link, root, data).await,
         Method::Circulant => bcast::circulant(link, root, data, parameter).await,
-        Method::GatherMulticast => bcast::multicast(link, ground, root, data, parameter).await,
-        Method::StagingRing => bcast::shm_ring(link, &ground.board, root, data).await,
-        Method::TwoLevel => two_level::bcast(link, ground, root, data).await,
+        Method::GatherMulticast => bcast::multicast(link, state, root, data, parameter).await,
+        Method::StagingRing => bcast::shm_ring(link, &state.area, root, data).await,
+        Method::TwoLevel => two_level::bcast(link, state, root, data).await,
         _ => unlisted(choice),
     }
 }
@@ -91,21 +91,21 @@ pub async fn bcast<F: Fabric>(
 /// `mine` of each rank to `blocks` of the root.
 pub async fn gather<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     choice: Choice,
     root: usize,
     mine: Sge,
     blocks: &[Sge],
 ) -> Result<(), Fault> {
-    in_order!(link, ground, choice);
+    in_order!(link, state, choice);
     use crate::Operation::Gatherv;
     match (choice.algorithm.method, choice.algorithm.operation) {
         (Method::Flat, _) => gather::flat(link, root, mine, blocks).await,
         (Method::Binomial, Gatherv) => gather::binomial_unequal(link, root, mine, blocks).await,
         (Method::Binomial, _) => gather::binomial(link, root, mine, blocks).await,
-        (Method::StagingRing, _) => gather::shm_ring(link, &ground.board, root, mine, blocks).await,
-        (Method::Allgather, _) => gather::through_allgather(link, ground, root, mine, blocks).await,
-        (Method::TwoLevel, _) => two_level::gather(link, ground, root, mine, blocks).await,
+        (Method::StagingRing, _) => gather::shm_ring(link, &state.area, root, mine, blocks).await,
+        (Method::Allgather, _) => gather::through_allgather(link, state, root, mine, blocks).await,
+        (Method::TwoLevel, _) => two_level::gather(link, state, root, mine, blocks).await,
         _ => unlisted(choice),
     }
 }
@@ -113,22 +113,20 @@ pub async fn gather<F: Fabric>(
 /// `blocks` of the root to `mine` of each rank.
 pub async fn scatter<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     choice: Choice,
     root: usize,
     blocks: &[Sge],
     mine: Sge,
 ) -> Result<(), Fault> {
-    in_order!(link, ground, choice);
+    in_order!(link, state, choice);
     use crate::Operation::Scatterv;
     match (choice.algorithm.method, choice.algorithm.operation) {
         (Method::Flat, _) => scatter::flat(link, root, blocks, mine).await,
         (Method::Binomial, Scatterv) => scatter::binomial_unequal(link, root, blocks, mine).await,
         (Method::Binomial, _) => scatter::binomial(link, root, blocks, mine).await,
-        (Method::StagingRing, _) => {
-            scatter::shm_ring(link, &ground.board, root, blocks, mine).await
-        }
-        (Method::TwoLevel, _) => two_level::scatter(link, ground, root, blocks, mine).await,
+        (Method::StagingRing, _) => scatter::shm_ring(link, &state.area, root, blocks, mine).await,
+        (Method::TwoLevel, _) => two_level::scatter(link, state, root, blocks, mine).await,
         _ => unlisted(choice),
     }
 }
@@ -136,18 +134,18 @@ pub async fn scatter<F: Fabric>(
 /// `mine` of each rank to `blocks[rank]` of everybody, also its own, which may be `mine` itself.
 pub async fn allgather<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     choice: Choice,
     mine: Sge,
     blocks: &[Sge],
 ) -> Result<(), Fault> {
-    in_order!(link, ground, choice);
-    let board = &ground.board;
+    in_order!(link, state, choice);
+    let area = &state.area;
     match (choice.algorithm.method, choice.algorithm.carrier) {
-        (Method::Swap, _) => return allgather::shm_swap(link, board, mine, blocks).await,
-        (Method::Staged, _) => return allgather::shm_staged(link, board, mine, blocks).await,
+        (Method::Swap, _) => return allgather::shm_swap(link, area, mine, blocks).await,
+        (Method::Staged, _) => return allgather::shm_staged(link, area, mine, blocks).await,
         (Method::Read, Carrier::Memory) => {
-            return allgather::shm_read(link, board, mine, blocks).await;
+            return allgather::shm_read(link, area, mine, blocks).await;
         }
         _ => {}
     }
@@ -156,15 +154,15 @@ pub async fn allgather<F: Fabric>(
     }
     match choice.algorithm.method {
         Method::Ring => return allgather::ring(link, blocks).await,
-        Method::TwoLevel => return two_level::allgather(link, ground, blocks).await,
-        Method::GatherMulticast => return allgather::multicast(link, ground, blocks).await,
+        Method::TwoLevel => return two_level::allgather(link, state, blocks).await,
+        Method::GatherMulticast => return allgather::multicast(link, state, blocks).await,
         Method::Read => {
             return match allgather::read(link, blocks, choice.parameter).await? {
                 true => Ok(()),
                 false => allgather::ring(link, blocks).await,
             };
         }
-        Method::Dissemination if allgather::rds(link, ground, blocks, choice.parameter).await? => {
+        Method::Dissemination if allgather::rds(link, state, blocks, choice.parameter).await? => {
             return Ok(());
         }
         _ => {}
@@ -192,24 +190,24 @@ pub async fn allgather<F: Fabric>(
 /// `out[r]` to rank r, `into[r]` from rank r.
 pub async fn alltoall<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     choice: Choice,
     out: &[Sge],
     into: &[Sge],
 ) -> Result<(), Fault> {
-    in_order!(link, ground, choice);
-    let board = &ground.board;
+    in_order!(link, state, choice);
+    let area = &state.area;
     match choice.algorithm.method {
-        Method::Swap => alltoall::shm_swap(link, board, out, into).await,
-        Method::Staged => alltoall::shm_staged(link, board, out, into).await,
+        Method::Swap => alltoall::shm_swap(link, area, out, into).await,
+        Method::Staged => alltoall::shm_staged(link, area, out, into).await,
         Method::Read if choice.algorithm.carrier == Carrier::Memory => {
-            alltoall::shm_read(link, board, out, into).await
+            alltoall::shm_read(link, area, out, into).await
         }
         Method::Pairwise => alltoall::pairwise(link, out, into).await,
         Method::Linear => alltoall::linear(link, out, into, choice.parameter).await,
         Method::Bruck => alltoall::bruck(link, out, into, choice.parameter).await,
         Method::Dissemination => {
-            match alltoall::rds(link, ground, out, into, choice.parameter).await? {
+            match alltoall::rds(link, state, out, into, choice.parameter).await? {
                 true => Ok(()),
                 false => alltoall::bruck(link, out, into, choice.parameter).await,
             }
@@ -218,7 +216,7 @@ pub async fn alltoall<F: Fabric>(
             true => Ok(()),
             false => alltoall::pairwise(link, out, into).await,
         },
-        Method::TwoLevel => two_level::alltoall(link, ground, out, into).await,
+        Method::TwoLevel => two_level::alltoall(link, state, out, into).await,
         _ => unlisted(choice),
     }
 }
@@ -226,14 +224,14 @@ pub async fn alltoall<F: Fabric>(
 /// `result`: at the root. `element`: bytes of one.
 pub async fn reduce<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     choice: Choice,
     root: usize,
     (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    in_order!(link, ground, choice);
-    let (parameter, board) = (choice.parameter, &ground.board);
+    in_order!(link, state, choice);
+    let (parameter, area) = (choice.parameter, &state.area);
     match choice.algorithm.method {
         Method::Binomial => reduce::binomial(link, root, data, result, op).await,
         Method::KNomial => reduce::k_nomial(link, root, data, result, op, parameter).await,
@@ -243,15 +241,13 @@ pub async fn reduce<F: Fabric>(
         }
         Method::Rabenseifner => reduce::scatter_gather(link, root, data, result, op, element).await,
         Method::Flat => reduce::flat(link, root, data, result, op).await,
-        Method::Pair => reduce::shm_pair(link, board, root, (data, result), element, op).await,
-        Method::Slices => reduce::shm_slices(link, board, root, (data, result), element, op).await,
-        Method::Read => reduce::shm_read(link, board, root, (data, result), element, op).await,
+        Method::Pair => reduce::shm_pair(link, area, root, (data, result), element, op).await,
+        Method::Slices => reduce::shm_slices(link, area, root, (data, result), element, op).await,
+        Method::Read => reduce::shm_read(link, area, root, (data, result), element, op).await,
         Method::ReadWhole => {
-            reduce::shm_read_whole(link, board, root, (data, result), element, op).await
+            reduce::shm_read_whole(link, area, root, (data, result), element, op).await
         }
-        Method::TwoLevel => {
-            two_level::reduce(link, ground, root, (data, result, element), op).await
-        }
+        Method::TwoLevel => two_level::reduce(link, state, root, (data, result, element), op).await,
         _ => unlisted(choice),
     }
 }
@@ -259,23 +255,23 @@ pub async fn reduce<F: Fabric>(
 /// `element`: bytes of one.
 pub async fn allreduce<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     choice: Choice,
     (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    in_order!(link, ground, choice);
-    let (parameter, board, both) = (choice.parameter, &ground.board, (data, result));
+    in_order!(link, state, choice);
+    let (parameter, area, both) = (choice.parameter, &state.area, (data, result));
     match (choice.algorithm.method, choice.algorithm.carrier) {
-        (Method::Central, _) => allreduce::central(link, &ground.board, data, result, op).await,
+        (Method::Central, _) => allreduce::central(link, &state.area, data, result, op).await,
         (Method::PairwiseExchange, Carrier::Writes | Carrier::Immediates) => {
-            match allreduce::rpe(link, ground, data, result, op).await? {
+            match allreduce::rpe(link, state, data, result, op).await? {
                 true => Ok(()),
                 false => allreduce::pairwise_exchange(link, data, result, op).await,
             }
         }
         (Method::GatherMulticast, _) => {
-            match allreduce::rgm(link, ground, data, result, op, parameter).await? {
+            match allreduce::rgm(link, state, data, result, op, parameter).await? {
                 true => Ok(()),
                 false => allreduce::gather_broadcast(link, data, result, op).await,
             }
@@ -288,16 +284,16 @@ pub async fn allreduce<F: Fabric>(
         (Method::Circulant, _) => allreduce::circulant(link, data, result, op, element).await,
         (Method::Swing, _) => allreduce::swing(link, data, result, op, element).await,
         (Method::ReduceBroadcast, _) => {
-            allreduce::reduce_broadcast(link, ground, (data, result, element), op).await
+            allreduce::reduce_broadcast(link, state, (data, result, element), op).await
         }
-        (Method::Last, _) => allreduce::shm_last(link, board, both, op).await,
-        (Method::Pair, _) => allreduce::shm_pair(link, board, both, element, op).await,
-        (Method::Slices, _) => allreduce::shm_slices(link, board, both, None, element, op).await,
-        (Method::Read, _) => allreduce::shm_read(link, board, both, None, element, op).await,
-        (Method::ReadStaged, _) => allreduce::shm_read_staged(link, board, both, element, op).await,
-        (Method::ReadWhole, _) => allreduce::shm_read_whole(link, board, both, element, op).await,
+        (Method::Last, _) => allreduce::shm_last(link, area, both, op).await,
+        (Method::Pair, _) => allreduce::shm_pair(link, area, both, element, op).await,
+        (Method::Slices, _) => allreduce::shm_slices(link, area, both, None, element, op).await,
+        (Method::Read, _) => allreduce::shm_read(link, area, both, None, element, op).await,
+        (Method::ReadStaged, _) => allreduce::shm_read_staged(link, area, both, element, op).await,
+        (Method::ReadWhole, _) => allreduce::shm_read_whole(link, area, both, element, op).await,
         (Method::TwoLevel, _) => {
-            two_level::allreduce(link, ground, (data, result, element), op).await
+            two_level::allreduce(link, state, (data, result, element), op).await
         }
         _ => unlisted(choice),
     }
@@ -307,22 +303,22 @@ pub async fn allreduce<F: Fabric>(
 /// rank 1, and so on.
 pub async fn reduce_scatter<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     choice: Choice,
     (data, lens): (Sge, &[usize]),
     (result, element): (Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    in_order!(link, ground, choice);
-    let board = &ground.board;
+    in_order!(link, state, choice);
+    let area = &state.area;
     let all = (data, lens);
     match choice.algorithm.method {
-        Method::Swap => return reduce_scatter::shm_swap(link, board, all, result, op).await,
+        Method::Swap => return reduce_scatter::shm_swap(link, area, all, result, op).await,
         Method::Staged => {
-            return reduce_scatter::shm_staged(link, board, all, result, element, op).await;
+            return reduce_scatter::shm_staged(link, area, all, result, element, op).await;
         }
         Method::Read => {
-            return reduce_scatter::shm_read(link, board, all, result, element, op).await;
+            return reduce_scatter::shm_read(link, area, all, result, element, op).await;
         }
         _ => {}
     }
@@ -334,7 +330,7 @@ pub async fn reduce_scatter<F: Fabric>(
         Method::Circulant => reduce_scatter::circulant(link, &data, result, op).await,
         Method::Halving => reduce_scatter::recursive_halving(link, &data, result, op).await,
         Method::TwoLevel => {
-            two_level::reduce_scatter(link, ground, (data.whole(), lens), (result, element), op)
+            two_level::reduce_scatter(link, state, (data.whole(), lens), (result, element), op)
                 .await
         }
         _ => unlisted(choice),
@@ -343,42 +339,42 @@ pub async fn reduce_scatter<F: Fabric>(
 
 pub async fn scan<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     choice: Choice,
     (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    in_order!(link, ground, choice);
-    let (board, both) = (&ground.board, (data, result));
+    in_order!(link, state, choice);
+    let (area, both) = (&state.area, (data, result));
     match choice.algorithm.method {
         Method::Chain => scan::chain(link, data, result, op).await,
         Method::RecursiveDoubling => scan::recursive_doubling(link, data, result, op).await,
-        Method::Staged => scan::shm_staged(link, board, both, element, false, op).await,
-        Method::Slices => scan::shm_slices(link, board, both, element, false, op).await,
-        Method::Read => scan::shm_read(link, board, both, element, false, op).await,
-        Method::TwoLevel => two_level::scan(link, ground, (data, result, element), op).await,
+        Method::Staged => scan::shm_staged(link, area, both, element, false, op).await,
+        Method::Slices => scan::shm_slices(link, area, both, element, false, op).await,
+        Method::Read => scan::shm_read(link, area, both, element, false, op).await,
+        Method::TwoLevel => two_level::scan(link, state, (data, result, element), op).await,
         _ => unlisted(choice),
     }
 }
 
 pub async fn exscan<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     choice: Choice,
     (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    in_order!(link, ground, choice);
-    let (board, both) = (&ground.board, (data, result));
+    in_order!(link, state, choice);
+    let (area, both) = (&state.area, (data, result));
     match choice.algorithm.method {
         Method::Chain => scan::exclusive_chain(link, data, result, op).await,
         Method::RecursiveDoubling => {
             scan::exclusive_recursive_doubling(link, data, result, op).await
         }
-        Method::Staged => scan::shm_staged(link, board, both, element, true, op).await,
-        Method::Slices => scan::shm_slices(link, board, both, element, true, op).await,
-        Method::Read => scan::shm_read(link, board, both, element, true, op).await,
-        Method::TwoLevel => two_level::exscan(link, ground, (data, result, element), op).await,
+        Method::Staged => scan::shm_staged(link, area, both, element, true, op).await,
+        Method::Slices => scan::shm_slices(link, area, both, element, true, op).await,
+        Method::Read => scan::shm_read(link, area, both, element, true, op).await,
+        Method::TwoLevel => two_level::exscan(link, state, (data, result, element), op).await,
         _ => unlisted(choice),
     }
 }

@@ -21,9 +21,9 @@
 
 use crate::arena::{Arena, Pair, ROOMS};
 use crate::edges::{Edges, Pattern};
-use crate::gate::{Gate, Turn};
 use crate::landing::{Target, Way, payload};
 use crate::posted::Posted;
+use crate::ticket::{Ticket, Tickets};
 use crate::{Link, Reception, Reduce, allreduce};
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -38,7 +38,7 @@ pub struct Slots<F: Fabric> {
     room: usize,
     reception: Reception,
     arena: Rc<Arena<F>>,
-    gate: Gate<F>,
+    tickets: Tickets<F>,
     /// `None`: some rank had no room for them.
     made: OnceCell<Option<Made<F>>>,
 }
@@ -100,7 +100,14 @@ impl<F: Fabric> Slots<F> {
         arena: Rc<Arena<F>>,
     ) -> Slots<F> {
         let room = Slots::<F>::room(len);
-        Slots { pattern, room, reception, arena, gate: Gate::default(), made: OnceCell::new() }
+        Slots {
+            pattern,
+            room,
+            reception,
+            arena,
+            tickets: Tickets::default(),
+            made: OnceCell::new(),
+        }
     }
 
     /// The least room that `len` bytes fit into.
@@ -116,7 +123,7 @@ impl<F: Fabric> Slots<F> {
     /// The next operation's use of them, made now if need be; waits until this rank has left all
     /// operations before it. `None`: some rank had no room, now and for ever.
     pub async fn enter(&self, link: &Link<F>) -> Result<Option<Use<'_, F>>, Fault> {
-        let (turn, number) = self.gate.enter(link).await?;
+        let (turn, number) = self.tickets.enter(link).await?;
         let made = match self.made.get() {
             Some(made) => made,
             None => {
@@ -198,7 +205,7 @@ pub struct Use<'s, F: Fabric> {
     reception: Reception,
     made: &'s Made<F>,
     number: u64,
-    _turn: Turn<'s, F>,
+    _turn: Ticket<'s, F>,
 }
 
 impl<F: Fabric> Use<'_, F> {

@@ -45,7 +45,7 @@ impl<F: Fabric> Comm<F> {
         if let Some(view) = self.background.get() {
             view.select(selection.clone());
         }
-        self.ground.select(selection.clone());
+        self.state.select(selection.clone());
         *self.choosing.selection.borrow_mut() = selection;
         self.choosing.recent.iter().for_each(|last| last.set(None));
     }
@@ -60,10 +60,10 @@ impl<F: Fabric> Comm<F> {
             nodes.sort_unstable();
             let crowds = nodes.chunk_by(|a, b| a == b).map(<[usize]>::len);
             Site {
-                together: share_memory(fabric, members) && !self.ground.is_lean(),
+                together: share_memory(fabric, members) && !self.state.is_lean(),
                 nodes: crowds.clone().count(),
                 crowd: crowds.max().unwrap_or(0),
-                multicast: if self.ground.may_multicast() { multicast } else { 0 },
+                multicast: if self.state.may_multicast() { multicast } else { 0 },
                 same_arithmetic: fabric.same_arithmetic(),
                 atomics: all_do_atomics(fabric, members),
                 near: Near::default(),
@@ -73,7 +73,7 @@ impl<F: Fabric> Comm<F> {
 
     /// What its ranks know of each other right before the next operation, all of them the same.
     fn near(&self) -> Near {
-        self.ground.board.near(self.rank())
+        self.state.area.near(self.rank())
     }
 
     /// What serves a call, and why.

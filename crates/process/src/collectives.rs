@@ -11,7 +11,7 @@ use crate::{Buffer, Comm, Error, Outside, inter};
 use smallvec::SmallVec;
 use std::rc::Rc;
 use weft_collective::inter::{Root, Sides, leaders};
-use weft_collective::{Choice, Ground, Link, Operation, Reduce, run};
+use weft_collective::{Choice, CollectiveState, Link, Operation, Reduce, run};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// A collective operation, not yet started.
@@ -63,18 +63,18 @@ impl<F: Fabric> Comm<F> {
         outside: &dyn Outside,
         operation: Operation,
         asked: Asked,
-        run: impl AsyncFnOnce(&Link<F>, &Ground<F>, Choice) -> Result<(), Fault>,
+        run: impl AsyncFnOnce(&Link<F>, &CollectiveState<F>, Choice) -> Result<(), Fault>,
     ) -> Result<(), Error> {
         let link = self.link();
         let choice = self.choose(operation, asked);
         let link = link.carried(choice);
-        let running = std::pin::pin!(run(&link, &self.ground, choice));
+        let running = std::pin::pin!(run(&link, &self.state, choice));
         Ok(self.engine.block_on(outside, running)?)
     }
 
     pub fn barrier(&self) -> impl Running + use<F> {
         let (link, bridge) = self.links();
-        let ground = self.ground.clone();
+        let state = self.state.clone();
         let choice = self.choose(Operation::Barrier, Asked::of(0));
         async move {
             if let Some(bridge) = bridge {
@@ -82,13 +82,13 @@ impl<F: Fabric> Comm<F> {
                 return Ok(Box::pin(async move { leaders::barrier(&sides).await }).await?);
             }
             let link = link.carried(choice);
-            Ok(run::barrier(&link, &ground, choice).await?)
+            Ok(run::barrier(&link, &state, choice).await?)
         }
     }
 
     pub fn bcast(&self, buffer: Buffer, root: Root) -> impl Running + use<F> {
         let (link, bridge) = self.links();
-        let ground = self.ground.clone();
+        let state = self.state.clone();
         let choice = self.choose(Operation::Bcast, Asked::of(buffer.len()));
         async move {
             if let Some(bridge) = bridge {
@@ -100,7 +100,7 @@ impl<F: Fabric> Comm<F> {
             let pool = link.endpoint.staging();
             let at_root = link.rank == root;
             let piece = if at_root { buffer.readable(pool) } else { buffer.writable(pool) };
-            run::bcast(&link, &ground, choice, root, piece.sge).await?;
+            run::bcast(&link, &state, choice, root, piece.sge).await?;
             if !at_root {
                 piece.unpack(&buffer, buffer.len());
             }
@@ -117,7 +117,7 @@ impl<F: Fabric> Comm<F> {
         op: Rc<dyn Reduce>,
     ) -> impl Running + use<F> {
         let (link, bridge) = self.links();
-        let ground = self.ground.clone();
+        let state = self.state.clone();
         let choice =
             self.choose_reduction(Operation::Reduce, send.as_ref().or(receive.as_ref()), &*op);
         async move {
@@ -134,7 +134,7 @@ impl<F: Fabric> Comm<F> {
             let input = input.as_ref().map_or(Sge::EMPTY, |p| p.sge);
             let output = receive.as_ref().map(|b| b.writable(pool));
             let into = output.as_ref().map_or(Sge::EMPTY, |p| p.sge);
-            run::reduce(&link, &ground, choice, root, (input, into, element), &*op).await?;
+            run::reduce(&link, &state, choice, root, (input, into, element), &*op).await?;
             if let (Some(piece), Some(buffer), true) = (output, &receive, link.rank == root) {
                 piece.unpack(buffer, buffer.len());
             }
@@ -149,7 +149,7 @@ impl<F: Fabric> Comm<F> {
         op: Rc<dyn Reduce>,
     ) -> impl Running + use<F> {
         let (link, bridge) = self.links();
-        let ground = self.ground.clone();
+        let state = self.state.clone();
         let choice = self.choose_reduction(Operation::Allreduce, Some(&receive), &*op);
         async move {
             if let Some(bridge) = bridge {
@@ -164,7 +164,7 @@ impl<F: Fabric> Comm<F> {
             let output = receive.writable(pool);
             let (from, to) = (input.sge, output.sge);
             let element = receive.ty().size();
-            run::allreduce(&link, &ground, choice, (from, to, element), &*op).await?;
+            run::allreduce(&link, &state, choice, (from, to, element), &*op).await?;
             output.unpack(&receive, receive.len());
             Ok(())
         }
@@ -179,7 +179,7 @@ impl<F: Fabric> Comm<F> {
         exclusive: bool,
     ) -> impl Running + use<F> {
         let link = self.link();
-        let ground = self.ground.clone();
+        let state = self.state.clone();
         let operation = if exclusive { Operation::Exscan } else { Operation::Scan };
         let choice = self.choose_reduction(operation, Some(&receive), &*op);
         async move {
@@ -189,12 +189,12 @@ impl<F: Fabric> Comm<F> {
             let output = receive.writable(pool);
             let element = receive.ty().size();
             if exclusive {
-                run::exscan(&link, &ground, choice, (input.sge, output.sge, element), &*op).await?;
+                run::exscan(&link, &state, choice, (input.sge, output.sge, element), &*op).await?;
                 if link.rank > 0 {
                     output.unpack(&receive, receive.len());
                 }
             } else {
-                run::scan(&link, &ground, choice, (input.sge, output.sge, element), &*op).await?;
+                run::scan(&link, &state, choice, (input.sge, output.sge, element), &*op).await?;
                 output.unpack(&receive, receive.len());
             }
             Ok(())
@@ -210,7 +210,7 @@ impl<F: Fabric> Comm<F> {
         lengths: Lengths,
     ) -> impl Running + use<F> {
         let (link, bridge) = self.links();
-        let ground = self.ground.clone();
+        let state = self.state.clone();
         let own = blocks.get(self.rank());
         let choice = match lengths {
             Lengths::Equal => {
@@ -229,14 +229,14 @@ impl<F: Fabric> Comm<F> {
             if me != root {
                 let mine = send.as_ref().map(|b| b.readable(link.endpoint.staging()));
                 let mine = mine.as_ref().map_or(Sge::EMPTY, |p| p.sge);
-                return Ok(run::gather(&link, &ground, choice, root, mine, &[]).await?);
+                return Ok(run::gather(&link, &state, choice, root, mine, &[]).await?);
             }
             if let (Some(send), Some(own)) = (&send, &own) {
                 copy_local(&link, send, own);
             }
             let pieces = blocks.writable(link.endpoint.staging());
             let sges = &pieces.sges;
-            run::gather(&link, &ground, choice, root, sges[me], sges).await?;
+            run::gather(&link, &state, choice, root, sges[me], sges).await?;
             pieces.unpack_except(me);
             Ok(())
         }
@@ -251,7 +251,7 @@ impl<F: Fabric> Comm<F> {
         lengths: Lengths,
     ) -> impl Running + use<F> {
         let (link, bridge) = self.links();
-        let ground = self.ground.clone();
+        let state = self.state.clone();
         let own = blocks.get(self.rank());
         let choice = match lengths {
             Lengths::Equal => {
@@ -270,7 +270,7 @@ impl<F: Fabric> Comm<F> {
             if me != root {
                 let Some(receive) = receive else { return Ok(()) };
                 let piece = receive.writable(link.endpoint.staging());
-                run::scatter(&link, &ground, choice, root, &[], piece.sge).await?;
+                run::scatter(&link, &state, choice, root, &[], piece.sge).await?;
                 piece.unpack(&receive, receive.len());
                 return Ok(());
             }
@@ -279,7 +279,7 @@ impl<F: Fabric> Comm<F> {
             }
             let pieces = blocks.readable(link.endpoint.staging());
             let sges = &pieces.sges;
-            run::scatter(&link, &ground, choice, root, sges, sges[me]).await?;
+            run::scatter(&link, &state, choice, root, sges, sges[me]).await?;
             Ok(())
         }
     }
@@ -287,7 +287,7 @@ impl<F: Fabric> Comm<F> {
     /// `blocks`: by rank, the receive buffers; this rank's own holds its data if `send` is `None`.
     pub fn allgather(&self, send: Option<Buffer>, blocks: Spread) -> impl Running + use<F> {
         let (link, bridge) = self.links();
-        let ground = self.ground.clone();
+        let state = self.state.clone();
         let (all, equal) = blocks.bytes();
         let asked = Asked { equal, ..Asked::of(all / blocks.count()) };
         let choice = self.choose(Operation::Allgather, asked);
@@ -313,7 +313,7 @@ impl<F: Fabric> Comm<F> {
                 }
                 _ => pieces.pack(me),
             }
-            run::allgather(&link, &ground, choice, mine, &pieces.sges).await?;
+            run::allgather(&link, &state, choice, mine, &pieces.sges).await?;
             pieces.unpack_except(me);
             Ok(())
         }
@@ -327,7 +327,7 @@ impl<F: Fabric> Comm<F> {
         lengths: Lengths,
     ) -> impl Running + use<F> {
         let (link, bridge) = self.links();
-        let ground = self.ground.clone();
+        let state = self.state.clone();
         let choice = match lengths {
             Lengths::Equal => {
                 let each = receive.bytes().0 / receive.count();
@@ -351,7 +351,7 @@ impl<F: Fabric> Comm<F> {
             let (from, to) = (&mut out.sges[link.rank], &mut into.sges[link.rank]);
             let own = from.len().min(to.len());
             (*from, *to) = (from.part(0, own), to.part(0, own));
-            run::alltoall(&link, &ground, choice, &out.sges, &into.sges).await?;
+            run::alltoall(&link, &state, choice, &out.sges, &into.sges).await?;
             into.unpack();
             Ok(())
         }
@@ -366,7 +366,7 @@ impl<F: Fabric> Comm<F> {
         op: Rc<dyn Reduce>,
     ) -> impl Running + use<F, C> {
         let (link, bridge) = self.links();
-        let ground = self.ground.clone();
+        let state = self.state.clone();
         let equal = counts.as_ref().windows(2).all(|two| two[0] == two[1]);
         let element = send.ty().size();
         let asked = Asked { bytes: send.len(), element, commutes: op.commutes(), equal };
@@ -385,7 +385,7 @@ impl<F: Fabric> Comm<F> {
                 counts.as_ref().iter().map(|count| count * element).collect();
             let piece = receive.writable(link.endpoint.staging());
             let (data, result) = ((input.sge, &lens[..]), (piece.sge, element));
-            run::reduce_scatter(&link, &ground, choice, data, result, &*op).await?;
+            run::reduce_scatter(&link, &state, choice, data, result, &*op).await?;
             piece.unpack(&receive, receive.len());
             Ok(())
         }

@@ -7,7 +7,7 @@ use crate::{Attributes, Buffer, Engine, Error, Group, Info};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use weft_collective::levels::LEVELS;
-use weft_collective::{Ground, Link, Reception, Via};
+use weft_collective::{CollectiveState, Link, Reception, Via};
 use weft_fabric::{Fabric, Work};
 use weft_p2p::Context;
 
@@ -40,12 +40,12 @@ pub struct Comm<F: Fabric> {
     numbers: Cell<i32>,
     pub(crate) background: OnceCell<Rc<Comm<F>>>,
     /// Of lanes that may multicast: somebody must end their groups.
-    lanes: RefCell<Vec<Rc<Ground<F>>>>,
+    lanes: RefCell<Vec<Rc<CollectiveState<F>>>>,
     lanes_made: Cell<usize>,
     /// Which algorithms it uses.
     pub(crate) choosing: Choosing,
     /// What its algorithms keep.
-    pub(crate) ground: Rc<Ground<F>>,
+    pub(crate) state: Rc<CollectiveState<F>>,
     pub name: RefCell<String>,
     pub attributes: RefCell<Attributes>,
     pub topology: RefCell<Option<Topology>>,
@@ -116,7 +116,7 @@ impl<F: Fabric> Comm<F> {
             lanes: RefCell::default(),
             lanes_made: Cell::new(0),
             choosing: Choosing::default(),
-            ground: Rc::new(Ground::in_turn(engine.arena().clone())),
+            state: Rc::new(CollectiveState::in_turn(engine.arena().clone())),
             name: RefCell::new(name.to_owned()),
             attributes: RefCell::default(),
             topology: RefCell::default(),
@@ -136,7 +136,7 @@ impl<F: Fabric> Comm<F> {
         remote: Option<Group>,
     ) -> Rc<Comm<F>> {
         let comm = Comm::new(engine, id, group, remote, "");
-        comm.ground.set_lean(lean);
+        comm.state.set_lean(lean);
         if !lean {
             let roomy = engine.roomy();
             roomy.set(roomy.get() + 1);
@@ -244,21 +244,21 @@ impl<F: Fabric> Comm<F> {
     }
 
     /// The view of the communicator for its nonblocking operations, which are numbered by themselves and
-    /// have a board of their own. MPI has ranks start blocking and nonblocking ones in one order, but
+    /// have a release-gather area of their own. MPI has ranks start blocking and nonblocking ones in one order, but
     /// programs that do not, as long as each kind is in order, work with other libraries.
     pub fn background(&self) -> &Rc<Comm<F>> {
         self.background.get_or_init(|| {
             let (group, remote) = (self.group.clone(), self.remote.clone());
             let view = Comm::new(&self.engine, self.id, group, remote, "");
             view.numbers.set(tags::BACKGROUND);
-            view.ground.board.set_in_turn(false);
-            view.ground.set_lean(self.ground.is_lean());
+            view.state.area.set_in_turn(false);
+            view.state.set_lean(self.state.is_lean());
             view.select(self.selection());
             view
         })
     }
 
-    /// A view of the communicator for one persistent operation, with a tag and a board of its own:
+    /// A view of the communicator for one persistent operation, with a tag and a release-gather area of its own:
     /// ranks make their lanes in one order, and use them in any (MPI 5.0, section 6.13). On a lane the
     /// operation runs again and again; its messages are matched in their order. The first
     /// [`CASTING_LANES`] may multicast.
@@ -271,13 +271,13 @@ impl<F: Fabric> Comm<F> {
         if made < CASTING_LANES {
             let mut lanes = self.lanes.borrow_mut();
             // Of one that its request has left, and that has not multicast, nothing is to be ended.
-            lanes.retain(|ground| Rc::strong_count(ground) > 1 || ground.has_cast());
-            lanes.push(lane.ground.clone());
+            lanes.retain(|state| Rc::strong_count(state) > 1 || state.has_cast());
+            lanes.push(lane.state.clone());
         } else {
-            lane.ground.forbid_multicast();
+            lane.state.forbid_multicast();
         }
-        lane.ground.board.set_in_turn(false);
-        lane.ground.set_lean(self.ground.is_lean());
+        lane.state.area.set_in_turn(false);
+        lane.state.set_lean(self.state.is_lean());
         lane.select(self.selection());
         lane
     }
@@ -294,14 +294,14 @@ impl<F: Fabric> Comm<F> {
 
     /// Whether [`Comm::close`] has anything to do.
     pub fn must_close(&self) -> bool {
-        self.grounds().any(|ground| ground.has_cast())
+        self.grounds().any(|state| state.has_cast())
     }
 
     /// Those of all its views, in one order on all ranks.
-    fn grounds(&self) -> impl Iterator<Item = Rc<Ground<F>>> + use<F> {
-        let background = self.background.get().map(|view| view.ground.clone());
+    fn grounds(&self) -> impl Iterator<Item = Rc<CollectiveState<F>>> + use<F> {
+        let background = self.background.get().map(|view| view.state.clone());
         let lanes = self.lanes.borrow().clone();
-        [Some(self.ground.clone()), background].into_iter().flatten().chain(lanes)
+        [Some(self.state.clone()), background].into_iter().flatten().chain(lanes)
     }
 
     /// The last operation, before the communicator is freed: what multicast has lost is repaired before
@@ -309,8 +309,8 @@ impl<F: Fabric> Comm<F> {
     pub fn close(&self) -> impl Future<Output = Result<(), Error>> + use<F> {
         let grounds = self.grounds();
         async move {
-            for ground in grounds {
-                ground.close().await?;
+            for state in grounds {
+                state.close().await?;
             }
             Ok(())
         }

@@ -11,7 +11,7 @@
 
 use crate::edges::Pattern;
 use crate::landing::payload;
-use crate::{Ground, Link, rank, work};
+use crate::{CollectiveState, Link, rank, work};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `blocks[rank]` of every rank goes to `blocks[rank]` of all; all blocks have the same length, and
@@ -22,7 +22,7 @@ use weft_fabric::{Fabric, Fault, Sge};
 /// If `radix` is below 2.
 pub async fn rds<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     blocks: &[Sge],
     radix: usize,
 ) -> Result<bool, Fault> {
@@ -32,7 +32,7 @@ pub async fn rds<F: Fabric>(
     // Blocks that a rank has for a rank so far above it: its own and those of as many below.
     let sent = |place: usize, digit: usize| place.min(size - digit * place);
     let most = rank::places(size, radix).map(|place| sent(place, 1)).max().unwrap_or(0);
-    let slots = ground.slots(link, Pattern::Dissemination(radix), most * len);
+    let slots = state.slots(link, Pattern::Dissemination(radix), most * len);
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };
     // The nearest is the last: what is left out for want of ranks is the front of a payload.
     let nth = |block: Sge, i: usize| payload(block, (i + 1) * len).part(0, len);

@@ -1,46 +1,46 @@
 //! SHM-READ: every rank reads all blocks from the others' own memory.
 //!
 //! ```text
-//!   show the block;      read the others' where they are;      meet
+//!   expose the block;      read the others' where they are;      barrier
 //! ```
-//! Cost: 2 meetings ([`crate::shared`]), each block read N - 1 times, page by page. Chosen for long blocks of few ranks, if all
+//! Cost: 2 barriers ([`crate::bounce`]), each block read N - 1 times, page by page. Chosen for long blocks of few ranks, if all
 //! may read each other's memory.
 
 use crate::catalog::Case;
 use crate::costs::Costs;
-use crate::{Board, Link};
+use crate::{Link, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
-    costs.showing() + costs.meeting() + costs.work(costs.others() * costs.read(len))
+    costs.exposing() + costs.barrier() + costs.work(costs.others() * costs.read(len))
 }
 
 /// `mine` of rank r goes to `blocks[r]` of all, also of r itself. Blocks may differ in length, but every rank
 /// names the same lengths; `mine` may be the block itself. Ranks that may not reach each other's memory put blocks down.
 pub async fn shm_read<F: Fabric>(
     link: &Link<F>,
-    board: &Board<F>,
+    area: &ReleaseGather<F>,
     mine: Sge,
     blocks: &[Sge],
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
-    if size == 1 || !board.direct(link).await? {
-        return super::shm_staged(link, board, mine, blocks).await;
+    if size == 1 || !area.direct(link).await? {
+        return super::shm_staged(link, area, mine, blocks).await;
     }
-    let hall = board.hall(link, 2, 0).await?;
+    let session = area.bounce(link, 2, 0).await?;
     // Not the block: a copy just written here would have to leave this processor's cache.
-    let Some(shown) = hall.show(mine, 1).await? else {
-        drop(hall);
-        return super::shm_staged(link, board, mine, blocks).await;
+    let Some(exposed) = session.expose(mine, 1).await? else {
+        drop(session);
+        return super::shm_staged(link, area, mine, blocks).await;
     };
     for rank in (1..size).map(|i| (me + i) % size) {
-        hall.read(&shown, rank, 0, blocks[rank]).await?;
+        session.read(&exposed, rank, 0, blocks[rank]).await?;
     }
     if mine.ptr() != blocks[me].ptr() {
         blocks[me].copy_from(mine);
     }
-    hall.meet().await?;
-    hall.hide(&shown);
+    session.barrier().await?;
+    session.withdraw(&exposed);
     Ok(())
 }

@@ -1,31 +1,31 @@
-//! SHM-STAGED: every rank reads all blocks from where they were put down.
+//! SHM-STAGED: every rank reads all blocks from where they were copied in.
 //!
 //! ```text
-//!   in parts of a desk:          put down;  meet;  read N - 1 desks
+//!   in parts of a buffer:          copy in;  barrier;  read N - 1 buffers
 //! ```
-//! Cost: a meeting a part ([`crate::shared`]), each block copied once and read N - 1 times. Chosen where blocks are not read in
-//! place: of more than two ranks the one copy more is little, and desks stay in the cache.
+//! Cost: a barrier a part ([`crate::bounce`]), each block copied once and read N - 1 times. Chosen where blocks are not read in
+//! place: of more than two ranks the one copy more is little, and buffers stay in the cache.
 
+use crate::bounce::BUFFER;
 use crate::catalog::Case;
 use crate::costs::Costs;
 use crate::pieces::part;
-use crate::shared::DESK;
-use crate::{Board, Link};
+use crate::{Link, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
-    let parts = (len / DESK as f64).ceil().max(1.0);
-    let put = if case.ranks > 2 { costs.put_for_all(len) } else { costs.put(len) };
-    let each = put + costs.others() * costs.take(len);
-    parts * (costs.meeting() + costs.others() * costs.line()) + costs.work(each)
+    let parts = (len / BUFFER as f64).ceil().max(1.0);
+    let put = if case.ranks > 2 { costs.copy_in_for_all(len) } else { costs.copy_in(len) };
+    let each = put + costs.others() * costs.copy_out(len);
+    parts * (costs.barrier() + costs.others() * costs.line()) + costs.work(each)
 }
 
 /// `mine` of rank r goes to `blocks[r]` of all, also of r itself. Blocks may differ in length, but every rank
 /// names the same lengths; `mine` may be the block itself.
 pub async fn shm_staged<F: Fabric>(
     link: &Link<F>,
-    board: &Board<F>,
+    area: &ReleaseGather<F>,
     mine: Sge,
     blocks: &[Sge],
 ) -> Result<(), Fault> {
@@ -37,24 +37,25 @@ pub async fn shm_staged<F: Fabric>(
         }
         return Ok(());
     }
-    let room = if size == 2 { board.desk_for(link, most).await? } else { DESK };
+    let room = if size == 2 { area.buffer_len_for(link, most).await? } else { BUFFER };
     let steps = most.div_ceil(room).max(1);
-    let hall = board.hall(link, steps as u64, most.min(room)).await?;
-    let hall = if size == 2 { hall.taken() } else { hall };
+    let session = area.bounce(link, steps as u64, most.min(room)).await?;
+    let session = if size == 2 { session.taken() } else { session };
     for t in 0..steps {
         let cut = |block: Sge| {
             let (at, len) = part(block.len(), room, t);
             block.part(at, len)
         };
-        hall.put(0, cut(mine));
-        hall.meet_while(|| {
-            if mine.ptr() != blocks[me].ptr() {
-                cut(blocks[me]).copy_from(cut(mine));
-            }
-        })
-        .await?;
+        session.copy_in(0, cut(mine));
+        session
+            .barrier_while(|| {
+                if mine.ptr() != blocks[me].ptr() {
+                    cut(blocks[me]).copy_from(cut(mine));
+                }
+            })
+            .await?;
         for rank in (1..size).map(|i| (me + i) % size) {
-            hall.look(rank, 0, cut(blocks[rank])).await?;
+            session.copy_out(rank, 0, cut(blocks[rank])).await?;
         }
     }
     Ok(())

@@ -3,29 +3,29 @@
 //! ```text
 //!   0 ── flag, block ──> line of 1          1 ── flag, block ──> line of 0
 //! ```
-//! Cost: one pair of lines each way ([`crate::Board`]). Chosen for blocks that fit into them.
+//! Cost: one pair of lines each way ([`crate::ReleaseGather`]). Chosen for blocks that fit into them.
 
 use crate::catalog::Case;
 use crate::costs::Costs;
-use crate::{Board, Link};
+use crate::{Link, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
-    // The flag's line is in the meeting.
-    costs.meeting() + costs.work(costs.put(len) + costs.take(len))
+    // The flag's line is in the barrier.
+    costs.barrier() + costs.work(costs.copy_in(len) + costs.copy_out(len))
 }
 
-/// `mine` of rank r, at most [`crate::board::SAID`] bytes, goes to `blocks[r]` of both, also of r itself. Both have one length.
+/// `mine` of rank r, at most [`crate::release_gather::SAID`] bytes, goes to `blocks[r]` of both, also of r itself. Both have one length.
 pub async fn shm_swap<F: Fabric>(
     link: &Link<F>,
-    board: &Board<F>,
+    area: &ReleaseGather<F>,
     mine: Sge,
     blocks: &[Sge],
 ) -> Result<(), Fault> {
     let me = link.rank;
     if link.size() == 2 {
-        let (visit, epoch) = board.enter(link).await?;
+        let (visit, epoch) = area.enter(link).await?;
         let other = visit.swap(link, epoch, mine).await?;
         blocks[1 - me].copy_from(other);
     }

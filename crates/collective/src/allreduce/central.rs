@@ -13,15 +13,15 @@
 use crate::catalog::Case;
 use crate::costs::Costs;
 use crate::pieces::overlap;
-use crate::{Accumulator, Board, Link, Reduce, SLOT};
+use crate::{Accumulator, Link, Reduce, ReleaseGather, SLOT};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge, Work};
 
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     // Of two ranks the data come with the flag; of more, the last to come reads all slots in a row.
     let slots = SLOT as f64 * costs.others();
-    let more = if case.ranks > 2 { costs.line() + costs.take(slots) } else { 0.0 };
-    costs.meeting() + more + costs.others() * costs.reduce(len)
+    let more = if case.ranks > 2 { costs.line() + costs.copy_out(slots) } else { 0.0 };
+    costs.barrier() + more + costs.others() * costs.reduce(len)
 }
 
 /// `result` = what one of two ranks has and what the other said, combined in the order of ranks. `result`
@@ -49,7 +49,7 @@ pub(crate) fn combine_pair<F: Fabric>(
 /// Combines `data` of all ranks into `result` of all; at most [`SLOT`] bytes.
 pub async fn central<F: Fabric>(
     link: &Link<F>,
-    board: &Board<F>,
+    area: &ReleaseGather<F>,
     data: Sge,
     result: Sge,
     op: &(impl Reduce + ?Sized),
@@ -58,18 +58,18 @@ pub async fn central<F: Fabric>(
         result.copy_from(data);
         return Ok(());
     }
-    let (board, epoch) = board.enter(link).await?;
-    if board.is_pair() {
-        let other = board.swap(link, epoch, data).await?;
+    let (area, epoch) = area.enter(link).await?;
+    if area.is_pair() {
+        let other = area.swap(link, epoch, data).await?;
         combine_pair(link, (data, other), result, op);
         return Ok(());
     }
-    board.contribute(link, epoch, data).await?;
-    if !board.arrive(link, epoch).await? {
-        return board.await_release(epoch, result).await;
+    area.contribute(link, epoch, data).await?;
+    if !area.arrive(link, epoch).await? {
+        return area.await_release(epoch, result).await;
     }
     let all = link.stage(SLOT * link.size());
-    board.collect(link, epoch, all.sge()).await?;
+    area.collect(link, epoch, all.sge()).await?;
     let slot = |rank: usize| all.sge().part(SLOT * rank, data.len());
     let mut sum = Accumulator::new(link, slot(0));
     for rank in 1..link.size() {
@@ -77,5 +77,5 @@ pub async fn central<F: Fabric>(
         sum.take(link, op, false);
     }
     result.copy_from(sum.value());
-    board.release(link, epoch, result).await
+    area.release(link, epoch, result).await
 }

@@ -7,17 +7,17 @@
 //! 2010). Chosen for long payloads where the network has multicast and the number of ranks is no power of
 //! two: others fold or go round then, and the broadcast is nearly free.
 
-use crate::{Ground, Link, Reduce};
+use crate::{CollectiveState, Link, Reduce};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Combines `data` of all ranks, elements of `element` bytes, into `result` of all.
 pub async fn reduce_broadcast<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    let levels = ground.levels(link);
+    let levels = state.levels(link);
     levels.whole.reduce(link, 0, (data, result, element), op).await?;
     levels.whole.bcast(link, 0, result).await
 }

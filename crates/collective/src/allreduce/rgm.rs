@@ -13,7 +13,7 @@
 
 use crate::edges::{Pattern, fan_in_for};
 use crate::landing::payload;
-use crate::{Ground, Link, Reduce, work};
+use crate::{CollectiveState, Link, Reduce, work};
 use weft_channel::multicast::Ends;
 use weft_fabric::{Fabric, Fault, Sge};
 
@@ -22,15 +22,15 @@ use weft_fabric::{Fabric, Fault, Sge};
 /// False, and nothing done, if some rank had no room for slots.
 pub async fn rgm<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     data: Sge,
     result: Sge,
     op: &(impl Reduce + ?Sized),
     fan_in: usize,
 ) -> Result<bool, Fault> {
     let len = data.len();
-    let cast = ground.cast(link).await?;
-    let slots = ground.slots(link, Pattern::Tree(fan_in_for(fan_in, link.size())), len);
+    let cast = state.cast(link).await?;
+    let slots = state.slots(link, Pattern::Tree(fan_in_for(fan_in, link.size())), len);
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };
     let number = cast.numbers(1);
     let mut value = slots.own(0);

@@ -16,19 +16,19 @@
 
 use crate::edges::Pattern;
 use crate::landing::payload;
-use crate::{Ground, Link, Reduce, rank};
+use crate::{CollectiveState, Link, Reduce, rank};
 use weft_fabric::{Fabric, Fault, Sge, Work};
 
 /// Combines `data` of all ranks into `result` of all; at most [`crate::slots::MOST`] bytes. False, and
 /// nothing done, if some rank had no room for slots.
 pub async fn rpe<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     data: Sge,
     result: Sge,
     op: &(impl Reduce + ?Sized),
 ) -> Result<bool, Fault> {
-    let slots = ground.slots(link, Pattern::Exchange, data.len());
+    let slots = state.slots(link, Pattern::Exchange, data.len());
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };
     let (me, size, len) = (link.rank, link.size(), data.len());
     let fabric = link.endpoint.fabric();

@@ -1,29 +1,29 @@
 //! SHM-LAST: all put their data down, and the last rank to come combines them.
 //!
 //! ```text
-//!   0, 1, 2, 3: data ──> own desk;  come        the last: desks ──> combined, on the desk of rank 0;  lets the others go
-//!                                               all:      desk of rank 0 ──> result
+//!   0, 1, 2, 3: data ──> own buffer;  come        the last: buffers ──> combined, in the buffer of rank 0;  lets the others go
+//!                                               all:      buffer of rank 0 ──> result
 //! ```
-//! Cost: 1 meeting ([`crate::shared`]), N - 1 payloads read and combined one behind the other by one rank, and the result read by
-//! all. Chosen for short payloads, where that takes less time than another meeting. Compare Graham and Shipman 2008, section 3.2.
+//! Cost: 1 barrier ([`crate::bounce`]), N - 1 payloads read and combined one behind the other by one rank, and the result read by
+//! all. Chosen for short payloads, where that takes less time than another barrier. Compare Graham and Shipman 2008, section 3.2.
 
 use crate::catalog::Case;
 use crate::costs::Costs;
 use crate::pieces::fold;
-use crate::{Board, Link, Reduce};
+use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
-    let alone =
-        costs.others() * (costs.line() + costs.take(len) + costs.reduce(len)) + costs.put(len);
-    costs.meeting() + alone + costs.work(costs.put(len) + costs.take(len))
+    let alone = costs.others() * (costs.line() + costs.copy_out(len) + costs.reduce(len))
+        + costs.copy_in(len);
+    costs.barrier() + alone + costs.work(costs.copy_in(len) + costs.copy_out(len))
 }
 
-/// Combines `data` of more than two ranks, at most [`crate::shared::DESK`] bytes, into `result` of all.
+/// Combines `data` of more than two ranks, at most [`crate::bounce::BUFFER`] bytes, into `result` of all.
 pub async fn shm_last<F: Fabric>(
     link: &Link<F>,
-    board: &Board<F>,
+    area: &ReleaseGather<F>,
     (data, result): (Sge, Sge),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
@@ -31,16 +31,17 @@ pub async fn shm_last<F: Fabric>(
         result.copy_from(data);
         return Ok(());
     }
-    let hall = board.hall(link, 1, data.len()).await?;
-    hall.put(0, data);
-    let own = || hall.desk_met().part(0, data.len());
-    let operand = async |rank, spare| hall.operand(rank, 0, spare).await;
+    let session = area.bounce(link, 1, data.len()).await?;
+    session.copy_in(0, data);
+    let own = || session.last_buffer().part(0, data.len());
+    let operand = async |rank, spare| session.operand(rank, 0, spare).await;
     let mut last = false;
-    hall.meet_after(async || {
-        last = true;
-        fold(link, 0..link.size(), (own(), result), op, operand).await?;
-        hall.overwrite(0, 0, result).await
-    })
-    .await?;
-    if last { Ok(()) } else { hall.look(0, 0, result).await }
+    session
+        .barrier_after(async || {
+            last = true;
+            fold(link, 0..link.size(), (own(), result), op, operand).await?;
+            session.overwrite(0, 0, result).await
+        })
+        .await?;
+    if last { Ok(()) } else { session.copy_out(0, 0, result).await }
 }

@@ -1,28 +1,29 @@
-//! SHM-PAIR: each of two ranks puts everything down and combines everything, part by part.
+//! SHM-PAIR: each of two ranks copies everything in and combines everything, part by part.
 //!
 //! ```text
-//!   0: part t ──> own desk;  meet;  desk of 1 + own part ──> result
-//!   1: part t ──> own desk;  meet;  desk of 0 + own part ──> result
+//!   0: part t ──> own buffer;  barrier;  buffer of 1 + own part ──> result
+//!   1: part t ──> own buffer;  barrier;  buffer of 0 + own part ──> result
 //! ```
-//! Cost: 1 meeting a part ([`crate::shared`]), and for each rank one payload put down, read and combined: recursive doubling
+//! Cost: 1 barrier a part ([`crate::bounce`]), and for each rank one payload copied in, read and combined: recursive doubling
 //! with one step. Chosen for payloads of which the second half is combined before slices would have been met for.
 
 use crate::catalog::Case;
 use crate::costs::{self, Costs};
 use crate::pieces::{fold, overlap, part};
-use crate::{Board, Link, Reduce};
+use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     let parts = (len / costs::part(model, case.site.near.distance) as f64).ceil().max(1.0);
-    parts * costs.meeting() + costs.work(costs.put(len) + costs.take(len) + costs.reduce(len))
+    parts * costs.barrier()
+        + costs.work(costs.copy_in(len) + costs.copy_out(len) + costs.reduce(len))
 }
 
 /// Combines `data` of both ranks, elements of `unit` bytes, into `result` of both.
 pub async fn shm_pair<F: Fabric>(
     link: &Link<F>,
-    board: &Board<F>,
+    area: &ReleaseGather<F>,
     (data, result): (Sge, Sge),
     unit: usize,
     op: &(impl Reduce + ?Sized),
@@ -31,11 +32,11 @@ pub async fn shm_pair<F: Fabric>(
         result.copy_from(data);
         return Ok(());
     }
-    let most = (board.part(link) / unit.max(1) * unit.max(1)).max(1);
+    let most = (area.part(link) / unit.max(1) * unit.max(1)).max(1);
     let steps = data.len().div_ceil(most).max(1);
-    // What is on the desk belongs to the other rank from the meeting on.
+    // What is in the buffer belongs to the other rank from the barrier on.
     let kept = overlap(data, result).then(|| link.stage(most.min(data.len())));
-    let hall = board.hall(link, steps as u64, most.min(data.len())).await?.taken();
+    let session = area.bounce(link, steps as u64, most.min(data.len())).await?.taken();
     for t in 0..steps {
         let (at, len) = part(data.len(), most, t);
         let mut own = data.part(at, len);
@@ -44,11 +45,11 @@ pub async fn shm_pair<F: Fabric>(
             copy.copy_from(own);
             own = copy;
         }
-        hall.put(0, own);
-        hall.meet().await?;
-        let operand = async |rank, spare| hall.operand(rank, 0, spare).await;
+        session.copy_in(0, own);
+        session.barrier().await?;
+        let operand = async |rank, spare| session.operand(rank, 0, spare).await;
         fold(link, 0..2, (own, result.part(at, len)), op, operand).await?;
-        hall.done_with(0, len);
+        session.done_with(0, len);
     }
     Ok(())
 }

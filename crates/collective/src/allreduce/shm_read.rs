@@ -1,55 +1,55 @@
 //! SHM-READ: each rank combines a slice that it reads from the others' own memory, and reads theirs from their results. Nothing
-//! is put down. Rabenseifner 2004 (reduce-scatter, then allgather), with reads in place of messages; Hashmi et al. 2018.
+//! is copied in. Rabenseifner 2004 (reduce-scatter, then allgather), with reads in place of messages; Hashmi et al. 2018.
 //!
 //! ```text
-//!   show the data;  show the results
+//!   expose the data;  show the results
 //!   rank r, for each block of slice r:   read it from all others;  combine it in the caches;
 //!                                        write it into the root's result, or into the own
-//!   meet;  for all:                      read the others' slices from their results;  meet
+//!   barrier;  for all:                      read the others' slices from their results;  barrier
 //! ```
-//! Cost: 3 meetings ([`crate::shared`]) to the root or 4 for all, and for each rank one payload read and combined, and
+//! Cost: 3 barriers ([`crate::bounce`]) to the root or 4 for all, and for each rank one payload read and combined, and
 //! one slice written or read. Chosen for long payloads, if all ranks may read each other's memory.
 
+use crate::bounce::{BounceSession, Exposed};
 use crate::catalog::Case;
 use crate::costs::{self, Costs};
 use crate::pieces::{fold, overlap, part, slice};
-use crate::shared::{Hall, Shown};
-use crate::{Board, Link, Reduce};
+use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge, Staging};
 
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
     let (costs, slice) = (Costs::of(case, model), case.bytes as f64 / case.ranks as f64);
     let both = costs.read_blocks(slice) + costs.reduce(slice) + costs.read(slice);
-    2.0 * costs.showing() + 2.0 * costs.meeting() + costs.work(costs.others() * both)
+    2.0 * costs.exposing() + 2.0 * costs.barrier() + costs.work(costs.others() * both)
 }
 
 /// Combines `data` of all ranks, elements of `unit` bytes, into `result` of `root`, or of all. Ranks that may not reach each
 /// other's memory do it in slices.
 pub async fn shm_read<F: Fabric>(
     link: &Link<F>,
-    board: &Board<F>,
+    area: &ReleaseGather<F>,
     (data, result): (Sge, Sge),
     root: Option<usize>,
     unit: usize,
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
-    if size == 1 || !board.direct(link).await? {
-        return super::shm_slices(link, board, (data, result), root, unit, op).await;
+    if size == 1 || !area.direct(link).await? {
+        return super::shm_slices(link, area, (data, result), root, unit, op).await;
     }
     let takes = root.is_none_or(|root| root == me);
     let others = || (1..size).map(|i| (me + i) % size);
     let rest = if root.is_some() { 1 } else { 2 };
-    let hall = board.hall(link, 2 + rest, 0).await?;
-    let Some(operands) = hall.show(data, 1 + rest).await? else {
-        drop(hall);
-        return super::shm_slices(link, board, (data, result), root, unit, op).await;
+    let session = area.bounce(link, 2 + rest, 0).await?;
+    let Some(operands) = session.expose(data, 1 + rest).await? else {
+        drop(session);
+        return super::shm_slices(link, area, (data, result), root, unit, op).await;
     };
     // Who takes nothing is written nothing.
-    let Some(results) = hall.show(if takes { result } else { data }, rest).await? else {
-        hall.hide(&operands);
-        drop(hall);
-        return super::shm_slices(link, board, (data, result), root, unit, op).await;
+    let Some(results) = session.expose(if takes { result } else { data }, rest).await? else {
+        session.withdraw(&operands);
+        drop(session);
+        return super::shm_slices(link, area, (data, result), root, unit, op).await;
     };
     let (start, own) = slice(data.len(), unit, me, size);
     let most = block(link, unit).min(own);
@@ -63,24 +63,24 @@ pub async fn shm_read<F: Fabric>(
             // The result of a rank that is not the root may be empty.
             None => result.part(at, len),
         };
-        combine(&hall, &operands, at, (data.part(at, len), sum), op).await?;
+        combine(&session, &operands, at, (data.part(at, len), sum), op).await?;
         match root {
-            Some(root) if root != me => hall.write(&results, root, at, sum).await?,
+            Some(root) if root != me => session.write(&results, root, at, sum).await?,
             // Nobody else reads this rank's own slice of the data.
             _ if aside.is_some() => result.part(at, len).copy_from(sum),
             _ => {}
         }
     }
-    hall.meet().await?;
+    session.barrier().await?;
 
     if root.is_none() {
         for rank in others() {
             let (start, len) = slice(data.len(), unit, rank, size);
-            hall.read(&results, rank, start, result.part(start, len)).await?;
+            session.read(&results, rank, start, result.part(start, len)).await?;
         }
-        hall.meet().await?;
+        session.barrier().await?;
     }
-    [operands, results].iter().for_each(|shown| hall.hide(shown));
+    [operands, results].iter().for_each(|exposed| session.withdraw(exposed));
     Ok(())
 }
 
@@ -90,15 +90,16 @@ pub(crate) fn block<F: Fabric>(link: &Link<F>, unit: usize) -> usize {
     (costs::block(link.endpoint.fabric().copies().model()) / unit * unit).max(unit)
 }
 
-/// `sum` = this rank's `own` and what the others have shown from byte `at` on, combined.
+/// `sum` = this rank's `own` and what the others have exposed from byte `at` on, combined.
 pub(super) async fn combine<F: Fabric>(
-    hall: &Hall<'_, F>,
-    operands: &Shown,
+    session: &BounceSession<'_, F>,
+    operands: &Exposed,
     at: usize,
     (own, sum): (Sge, Sge),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    let operand =
-        async |rank: usize, spare: Sge| hall.read(operands, rank, at, spare).await.map(|()| spare);
-    fold(hall.link, 0..hall.link.size(), (own, sum), op, operand).await
+    let operand = async |rank: usize, spare: Sge| {
+        session.read(operands, rank, at, spare).await.map(|()| spare)
+    };
+    fold(session.link, 0..session.link.size(), (own, sum), op, operand).await
 }

@@ -1,58 +1,58 @@
-//! SHM-READ-STAGED: each rank combines a slice that it reads from the others' own memory, and puts the sum down for all, part
+//! SHM-READ-STAGED: each rank combines a slice that it reads from the others' own memory, and copies the sum in for all, part
 //! by part.
 //!
 //! ```text
-//!   show the data
+//!   expose the data
 //!   rank r, part t of slice r:   read it from all others, block by block;  combine it in the caches;
-//!                                write it into the own result and on the desk
-//!   meet;                        read the others' from their desks
+//!                                write it into the own result and in the buffer
+//!   barrier;                        read the others' from their buffers
 //! ```
-//! Cost: parts + 1 meetings ([`crate::shared`]), and for each rank one payload read and combined, one slice put down, and one
-//! payload read. Desks are mapped, where each page of the program's memory costs beside its bytes: chosen between SHM-SLICES and
+//! Cost: parts + 1 barriers ([`crate::bounce`]), and for each rank one payload read and combined, one slice copied in, and one
+//! payload read. Bounce buffers are mapped, where each page of the program's memory costs beside its bytes: chosen between SHM-SLICES and
 //! SHM-READ.
 
 use super::shm_read::{block, combine};
+use crate::bounce::BUFFER;
 use crate::catalog::Case;
 use crate::costs::Costs;
 use crate::pieces::{overlap, part, slice};
-use crate::shared::DESK;
-use crate::{Board, Link, Reduce};
+use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
     let (costs, slice) = (Costs::of(case, model), case.bytes as f64 / case.ranks as f64);
-    let parts = (slice / DESK as f64).ceil().max(1.0);
-    let both = costs.read_blocks(slice) + costs.reduce(slice) + costs.take(slice);
+    let parts = (slice / BUFFER as f64).ceil().max(1.0);
+    let both = costs.read_blocks(slice) + costs.reduce(slice) + costs.copy_out(slice);
     let lines = costs.others() * costs.line();
-    costs.showing()
-        + parts * (costs.meeting() + lines)
-        + costs.work(costs.others() * both + costs.put_for_all(slice))
+    costs.exposing()
+        + parts * (costs.barrier() + lines)
+        + costs.work(costs.others() * both + costs.copy_in_for_all(slice))
 }
 
-/// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::shared::UNIT_MOST`]), into `result` of all. Ranks
+/// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of all. Ranks
 /// that may not reach each other's memory do it in slices.
 pub async fn shm_read_staged<F: Fabric>(
     link: &Link<F>,
-    board: &Board<F>,
+    area: &ReleaseGather<F>,
     (data, result): (Sge, Sge),
     unit: usize,
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
     let (me, size, unit) = (link.rank, link.size(), unit.max(1));
-    if size == 1 || !board.direct(link).await? {
-        return super::shm_slices(link, board, (data, result), None, unit, op).await;
+    if size == 1 || !area.direct(link).await? {
+        return super::shm_slices(link, area, (data, result), None, unit, op).await;
     }
     let slice_of = |rank| slice(data.len(), unit, rank, size);
     let longest = (0..size).map(|rank| slice_of(rank).1).max().unwrap_or(0);
-    let room = (board.desk(link).await? / unit * unit).min(longest).max(1);
+    let room = (area.buffer_len(link).await? / unit * unit).min(longest).max(1);
     let steps = longest.div_ceil(room).max(1);
     let most = block(link, unit);
-    let hall = board.hall(link, steps as u64 + 1, room).await?;
+    let session = area.bounce(link, steps as u64 + 1, room).await?;
     // Of more than two ranks all read each sum.
-    let hall = if size > 2 { hall.taken() } else { hall };
-    let Some(operands) = hall.show(data, steps as u64).await? else {
-        drop(hall);
-        return super::shm_slices(link, board, (data, result), None, unit, op).await;
+    let session = if size > 2 { session.taken() } else { session };
+    let Some(operands) = session.expose(data, steps as u64).await? else {
+        drop(session);
+        return super::shm_slices(link, area, (data, result), None, unit, op).await;
     };
     let aside = overlap(data, result).then(|| link.stage(most.min(room)));
     for t in 0..steps {
@@ -62,20 +62,20 @@ pub async fn shm_read_staged<F: Fabric>(
             let (offset, len) = part(len, most, b);
             let at = start + from + offset;
             let sum = aside.as_ref().map_or(result.part(at, len), |aside| aside.sge().part(0, len));
-            combine(&hall, &operands, at, (data.part(at, len), sum), op).await?;
-            hall.put_for_all(offset, sum);
+            combine(&session, &operands, at, (data.part(at, len), sum), op).await?;
+            session.copy_in_for_all(offset, sum);
             // Nobody else reads this rank's own slice of the data, nor what others combined in this step.
             if aside.is_some() {
                 result.part(at, len).copy_from(sum);
             }
         }
-        hall.meet().await?;
+        session.barrier().await?;
         for rank in (1..size).map(|i| (me + i) % size) {
             let (start, own) = slice_of(rank);
             let (at, len) = part(own, room, t);
-            hall.look_with_others(rank, 0, result.part(start + at, len)).await?;
+            session.copy_out_shared(rank, 0, result.part(start + at, len)).await?;
         }
     }
-    hall.hide(&operands);
+    session.withdraw(&operands);
     Ok(())
 }

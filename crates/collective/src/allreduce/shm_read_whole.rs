@@ -1,48 +1,48 @@
 //! SHM-READ-WHOLE: each rank reads all others' data from their own memory, and combines everything.
 //!
 //! ```text
-//!   show the data;   block by block: read it from the others' memory, combine it in the caches;   meet
+//!   expose the data;   block by block: read it from the others' memory, combine it in the caches;   barrier
 //! ```
-//! Cost: 2 meetings ([`crate::shared`]), and for each rank N - 1 payloads read and combined. Chosen for two ranks between
+//! Cost: 2 barriers ([`crate::bounce`]), and for each rank N - 1 payloads read and combined. Chosen for two ranks between
 //! which lines travel slowly, where SHM-PAIR has them written, fetched one by one, and written over.
 
 use super::shm_read::block;
 use crate::catalog::Case;
 use crate::costs::Costs;
 use crate::pieces::{fold, overlap, part};
-use crate::{Board, Link, Reduce};
+use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     let all = costs.others() * (costs.read_blocks(len) + costs.reduce(len));
-    costs.showing() + costs.meeting() + costs.work(all)
+    costs.exposing() + costs.barrier() + costs.work(all)
 }
 
-/// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::shared::UNIT_MOST`]), into `result` of all. Ranks
+/// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of all. Ranks
 /// that may not reach each other's memory do it in slices.
 pub async fn shm_read_whole<F: Fabric>(
     link: &Link<F>,
-    board: &Board<F>,
+    area: &ReleaseGather<F>,
     (data, result): (Sge, Sge),
     unit: usize,
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    if link.size() == 1 || !board.direct(link).await? {
-        return super::shm_slices(link, board, (data, result), None, unit, op).await;
+    if link.size() == 1 || !area.direct(link).await? {
+        return super::shm_slices(link, area, (data, result), None, unit, op).await;
     }
-    match read_and_combine(link, board, (data, 0), result, unit, op).await? {
+    match read_and_combine(link, area, (data, 0), result, unit, op).await? {
         true => Ok(()),
-        false => super::shm_slices(link, board, (data, result), None, unit, op).await,
+        false => super::shm_slices(link, area, (data, result), None, unit, op).await,
     }
 }
 
 /// Combines `result.len()` bytes from byte `at` on of the data of all, elements of `unit` bytes, into `result`. Each
-/// rank names bytes of its own; all show as much. All ranks reach each other's memory ([`Board::direct`]).
+/// rank names bytes of its own; all show as much. All ranks reach each other's memory ([`ReleaseGather::direct`]).
 /// False: some rank could not show its own, and nothing is done.
 pub(crate) async fn read_and_combine<F: Fabric>(
     link: &Link<F>,
-    board: &Board<F>,
+    area: &ReleaseGather<F>,
     (data, at): (Sge, usize),
     result: Sge,
     unit: usize,
@@ -53,18 +53,18 @@ pub(crate) async fn read_and_combine<F: Fabric>(
     let aside = overlap(data, result).then(|| link.endpoint.staging().take_for(result));
     let sum = aside.as_ref().map_or(result, |aside| aside.sge());
     let most = block(link, unit);
-    let hall = board.hall(link, 2, 0).await?;
-    let Some(shown) = hall.show(data, 1).await? else { return Ok(false) };
+    let session = area.bounce(link, 2, 0).await?;
+    let Some(exposed) = session.expose(data, 1).await? else { return Ok(false) };
     for t in 0..len.div_ceil(most) {
         let (start, len) = part(len, most, t);
         let operand = async |rank: usize, spare: Sge| {
-            hall.read(&shown, rank, at + start, spare).await.map(|()| spare)
+            session.read(&exposed, rank, at + start, spare).await.map(|()| spare)
         };
         let own = data.part(at + start, len);
         fold(link, 0..link.size(), (own, sum.part(start, len)), op, operand).await?;
     }
-    hall.meet().await?;
-    hall.hide(&shown);
+    session.barrier().await?;
+    session.withdraw(&exposed);
     if aside.is_some() {
         result.copy_from(sum);
     }

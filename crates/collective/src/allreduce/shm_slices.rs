@@ -1,44 +1,44 @@
-//! SHM-SLICES: each rank combines a slice of what all put down. Rabenseifner 2004 (reduce-scatter, then allgather), with reads
+//! SHM-SLICES: each rank combines a slice of what all copied in. Rabenseifner 2004 (reduce-scatter, then allgather), with reads
 //! in place of messages.
 //!
 //! ```text
-//!   in equal segments of at most two thirds of a desk:
-//!   step t        put segment t down;  meet;  read the sums of segment t-1 from everybody's desk;
-//!                 combine slice r of segment t of all desks, on the own desk for step t+1
+//!   in equal segments of at most two thirds of a buffer:
+//!   step t        copy segment t in;  barrier;  read the sums of segment t-1 from everybody's buffer;
+//!                 combine slice r of segment t of all buffers, in the own buffer for step t+1
 //! ```
-//! Cost: segments + 1 meetings ([`crate::shared`]), and for each rank one payload put down, combined, and read. Chosen where
+//! Cost: segments + 1 barriers ([`crate::bounce`]), and for each rank one payload copied in, combined, and read. Chosen where
 //! nothing is gained by reading other ranks' memory in place, or nobody may.
 
+use crate::bounce::{BUFFER, BounceSession, segment};
 use crate::catalog::Case;
 use crate::costs::Costs;
 use crate::pieces::{fold, part, slice};
-use crate::shared::{DESK, Hall, segment};
-use crate::{Board, Link, Reduce};
+use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     let slice = len / case.ranks as f64;
-    combined(case, model) + costs.work(costs.others() * costs.take(slice))
+    combined(case, model) + costs.work(costs.others() * costs.copy_out(slice))
 }
 
 /// The same without the reading of the sums.
 pub fn combined(case: &Case, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     let slice = len / case.ranks as f64;
-    let segments = (len / segment(DESK, case.element) as f64).ceil().max(1.0);
-    // Its part of every slice is put down for one reader, its sum for all.
-    let own = costs.take(slice) + costs.reduce(slice) + costs.put(slice);
+    let segments = (len / segment(BUFFER, case.element) as f64).ceil().max(1.0);
+    // Its part of every slice is copied in for one reader, its sum for all.
+    let own = costs.copy_out(slice) + costs.reduce(slice) + costs.copy_in(slice);
     // Of each slice there is a line more to wait for.
-    (segments + 1.0) * (costs.meeting() + costs.others() * costs.line())
-        + costs.work(costs.others() * own + costs.put_for_all(slice))
+    (segments + 1.0) * (costs.barrier() + costs.others() * costs.line())
+        + costs.work(costs.others() * own + costs.copy_in_for_all(slice))
 }
 
-/// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::shared::UNIT_MOST`]), into `result` of `root`, or of
+/// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of `root`, or of
 /// all.
 pub async fn shm_slices<F: Fabric>(
     link: &Link<F>,
-    board: &Board<F>,
+    area: &ReleaseGather<F>,
     (data, result): (Sge, Sge),
     root: Option<usize>,
     unit: usize,
@@ -53,40 +53,40 @@ pub async fn shm_slices<F: Fabric>(
     let unit = unit.max(1);
     // Two ranks on two processors work at once, in short parts; more ranks are seldom woken.
     let short = match size {
-        2 => (data.len() / 10).max(board.part(link)),
+        2 => (data.len() / 10).max(area.part(link)),
         _ => usize::MAX,
     };
-    let steps = data.len().div_ceil(segment(board.desk(link).await?, unit).min(short)).max(1);
+    let steps = data.len().div_ceil(segment(area.buffer_len(link).await?, unit).min(short)).max(1);
     let most = data.len().div_ceil(steps).next_multiple_of(unit).max(1);
     // Behind the operands; no slice is longer than its share and an element.
     let longest = most.min(data.len());
     let sums_at = longest.next_multiple_of(64);
     let span = sums_at + longest / size + unit;
-    let hall = board.hall(link, steps as u64 + 1, span).await?;
+    let session = area.bounce(link, steps as u64 + 1, span).await?;
     // Each slice of the operands has one reader; the sums have all.
     let crowd = size > 2;
-    let hall = if crowd { hall.taken() } else { hall };
+    let session = if crowd { session.taken() } else { session };
     let aside = crowd.then(|| link.stage(longest / size + unit));
     for t in 0..=steps {
         let (at, len) = part(data.len(), most, t);
         let (start, own) = slice(len, unit, me, size);
         // Nobody else reads this rank's own slice.
-        hall.put(0, data.part(at, start));
+        session.copy_in(0, data.part(at, start));
         let rest = start + own;
-        hall.put(rest, data.part(at + rest, len - rest));
-        hall.meet().await?;
+        session.copy_in(rest, data.part(at + rest, len - rest));
+        session.barrier().await?;
         if takes && t > 0 {
-            take(&hall, (result, sums_at), (most, unit), t - 1).await?;
+            take(&session, (result, sums_at), (most, unit), t - 1).await?;
         }
         let sum = match &aside {
             Some(aside) => aside.sge().part(0, own),
-            None => hall.desk().part(sums_at, own),
+            None => session.next_buffer().part(sums_at, own),
         };
-        let operand = async |rank, spare| hall.operand(rank, start, spare).await;
+        let operand = async |rank, spare| session.operand(rank, start, spare).await;
         fold(link, 0..size, (data.part(at + start, own), sum), op, operand).await?;
-        hall.done_with(start, own);
+        session.done_with(start, own);
         if crowd {
-            hall.put_for_all(sums_at, sum);
+            session.copy_in_for_all(sums_at, sum);
         }
         if takes {
             result.part(at + start, own).copy_from(sum);
@@ -97,19 +97,19 @@ pub async fn shm_slices<F: Fabric>(
 
 /// The others' slices of segment `t`.
 async fn take<F: Fabric>(
-    hall: &Hall<'_, F>,
+    session: &BounceSession<'_, F>,
     (result, sums_at): (Sge, usize),
     (most, unit): (usize, usize),
     t: usize,
 ) -> Result<(), Fault> {
-    let (link, size) = (hall.link, hall.link.size());
+    let (link, size) = (session.link, session.link.size());
     let (at, len) = part(result.len(), most, t);
     for rank in (1..size).map(|i| (link.rank + i) % size) {
         let (start, len) = slice(len, unit, rank, size);
         let into = result.part(at + start, len);
         match size {
-            2 => hall.look(rank, sums_at, into).await?,
-            _ => hall.look_with_others(rank, sums_at, into).await?,
+            2 => session.copy_out(rank, sums_at, into).await?,
+            _ => session.copy_out_shared(rank, sums_at, into).await?,
         }
     }
     Ok(())

@@ -13,7 +13,7 @@
 use super::Journey;
 use crate::edges::Pattern;
 use crate::landing::payload;
-use crate::{Ground, Link, rank, work};
+use crate::{CollectiveState, Link, rank, work};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `out[r]` goes to `into[me]` of rank r; all blocks have the same length, and together at most
@@ -24,7 +24,7 @@ use weft_fabric::{Fabric, Fault, Sge};
 /// If `radix` is below 2.
 pub async fn rds<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     out: &[Sge],
     into: &[Sge],
     radix: usize,
@@ -34,7 +34,7 @@ pub async fn rds<F: Fabric>(
     let radix = rank::radix_for(radix, size);
     let moved = |place, digit| rank::with_digit(size, radix, place, digit);
     let most = rank::places(size, radix).map(|place| moved(place, 1).count()).max().unwrap_or(0);
-    let slots = ground.slots(link, Pattern::Dissemination(radix), most * len);
+    let slots = state.slots(link, Pattern::Dissemination(radix), most * len);
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };
     let nth = |payload: Sge, at: usize| payload.part(at * len, len);
     let journey = Journey::new(link, out, into, radix);

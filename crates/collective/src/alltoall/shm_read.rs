@@ -1,56 +1,56 @@
 //! SHM-READ: every rank reads its blocks from the others' own memory.
 //!
 //! ```text
-//!   name all blocks on the own desk;   meet;   read one from each rank's memory;   meet
+//!   name all blocks in the own buffer;   barrier;   read one from each rank's memory;   barrier
 //! ```
-//! Cost: 2 meetings ([`crate::shared`]), each block read once, page by page. Chosen for long blocks, if all ranks may read each
+//! Cost: 2 barriers ([`crate::bounce`]), each block read once, page by page. Chosen for long blocks, if all ranks may read each
 //! other's memory.
 
+use crate::bounce::NAME;
 use crate::catalog::Case;
 use crate::costs::Costs;
-use crate::shared::NAME;
-use crate::{Board, Link};
+use crate::{Link, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     let each = costs.others() * (costs.read(len) + costs.line());
-    costs.showing() + costs.meeting() + costs.work(each)
+    costs.exposing() + costs.barrier() + costs.work(each)
 }
 
 /// `out[r]` goes to `into[me]` of rank r. All blocks of all ranks have one length. `out` and `into` do not
 /// overlap. Ranks that may not reach each other's memory put blocks down.
 pub async fn shm_read<F: Fabric>(
     link: &Link<F>,
-    board: &Board<F>,
+    area: &ReleaseGather<F>,
     out: &[Sge],
     into: &[Sge],
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
-    if size == 1 || !board.direct(link).await? {
-        return super::shm_staged(link, board, out, into).await;
+    if size == 1 || !area.direct(link).await? {
+        return super::shm_staged(link, area, out, into).await;
     }
-    let hall = board.hall(link, 2, size * NAME).await?;
-    // On the desk, by rank: where its block is.
+    let session = area.bounce(link, 2, size * NAME).await?;
+    // On the buffer, by rank: where its block is.
     let mut regions = Vec::with_capacity(size);
     for &block in out {
-        match hall.name(regions.len(), block) {
+        match session.name(regions.len(), block) {
             Ok(region) => regions.push(region),
             // What cannot be registered now is an answer, not an error.
             Err(_) => break,
         }
     }
     let withdraw = |region| link.endpoint.fabric().withdraw(region);
-    if !hall.meet_if(regions.len() == size, 1).await? {
-        drop(hall);
+    if !session.barrier_if(regions.len() == size, 1).await? {
+        drop(session);
         regions.into_iter().for_each(withdraw);
-        return super::shm_staged(link, board, out, into).await;
+        return super::shm_staged(link, area, out, into).await;
     }
     for rank in (1..size).map(|i| (me + i) % size) {
-        hall.read_named(rank, me, into[rank]).await?;
+        session.read_named(rank, me, into[rank]).await?;
     }
     into[me].copy_from(out[me].part(0, into[me].len()));
-    hall.meet().await?;
+    session.barrier().await?;
     regions.into_iter().for_each(withdraw);
     Ok(())
 }

@@ -1,35 +1,35 @@
-//! SHM-STAGED: every rank reads its blocks from where they were put down.
+//! SHM-STAGED: every rank reads its blocks from where they were copied in.
 //!
 //! ```text
-//!   in parts of a desk / (N - 1) bytes:     put N - 1 parts down;  meet;  read one from each desk
+//!   in parts of a buffer / (N - 1) bytes:     copy N - 1 parts in;  barrier;  read one from each buffer
 //! ```
-//! Cost: a meeting a part ([`crate::shared`]), each block copied and read. Chosen for equal blocks of which a desk has room for
-//! as much as the meeting is worth.
+//! Cost: a barrier a part ([`crate::bounce`]), each block copied and read. Chosen for equal blocks of which a buffer has room for
+//! as much as the barrier is worth.
 
+use crate::bounce::BUFFER;
 use crate::catalog::Case;
 use crate::costs::Costs;
 use crate::pieces::part;
-use crate::shared::DESK;
-use crate::{Board, Link};
+use crate::{Link, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
-    let parts = (len / room(DESK, case.ranks).max(64) as f64).ceil().max(1.0);
-    let each = costs.others() * (costs.put(len) + costs.take(len));
-    parts * (costs.meeting() + costs.others() * costs.line()) + costs.work(each)
+    let parts = (len / room(BUFFER, case.ranks).max(64) as f64).ceil().max(1.0);
+    let each = costs.others() * (costs.copy_in(len) + costs.copy_out(len));
+    parts * (costs.barrier() + costs.others() * costs.line()) + costs.work(each)
 }
 
-/// Bytes of a block that a desk has room for.
-fn room(desk: usize, size: usize) -> usize {
-    desk / (size - 1).max(1) / 64 * 64
+/// Bytes of a block that a buffer has room for.
+fn room(buffer: usize, size: usize) -> usize {
+    buffer / (size - 1).max(1) / 64 * 64
 }
 
 /// `out[r]` goes to `into[me]` of rank r. All blocks of all ranks have one length. `out` and `into` do not
 /// overlap.
 pub async fn shm_staged<F: Fabric>(
     link: &Link<F>,
-    board: &Board<F>,
+    area: &ReleaseGather<F>,
     out: &[Sge],
     into: &[Sge],
 ) -> Result<(), Fault> {
@@ -41,26 +41,27 @@ pub async fn shm_staged<F: Fabric>(
         copy_own();
         return Ok(());
     }
-    let desk = board.desk_for(link, block).await?;
-    let room = room(desk, size).min(block.next_multiple_of(64)).max(64);
+    let buffer = area.buffer_len_for(link, block).await?;
+    let room = room(buffer, size).min(block.next_multiple_of(64)).max(64);
     let steps = block.div_ceil(room).max(1);
-    let hall = board.hall(link, steps as u64, room * (size - 1)).await?.taken();
+    let session = area.bounce(link, steps as u64, room * (size - 1)).await?.taken();
     for t in 0..steps {
         let (at, len) = part(block, room, t);
-        // The desk of rank r has r + 1 first.
+        // The buffer of rank r has r + 1 first.
         for (place, rank) in others().enumerate() {
-            hall.put(place * room, out[rank].part(at, len));
+            session.copy_in(place * room, out[rank].part(at, len));
         }
-        hall.meet_while(|| {
-            if t == 0 {
-                copy_own()
-            }
-        })
-        .await?;
+        session
+            .barrier_while(|| {
+                if t == 0 {
+                    copy_own()
+                }
+            })
+            .await?;
         for rank in others() {
             let place = (me + size - rank - 1) % size;
             let end = into[rank].len().min(at + len).max(at);
-            hall.look(rank, place * room, into[rank].part(at, end - at)).await?;
+            session.copy_out(rank, place * room, into[rank].part(at, end - at)).await?;
         }
     }
     Ok(())

@@ -3,22 +3,22 @@
 //! ```text
 //!   0 ── flag, block ──> line of 1          1 ── flag, block ──> line of 0
 //! ```
-//! Cost: one pair of lines each way ([`crate::Board`]). Chosen for blocks that fit into them.
+//! Cost: one pair of lines each way ([`crate::ReleaseGather`]). Chosen for blocks that fit into them.
 
 pub use crate::allgather::shm_swap::time;
-use crate::{Board, Link};
+use crate::{Link, ReleaseGather};
 use weft_fabric::{Fabric, Fault, Sge};
 
-/// `out[r]`, at most [`crate::board::SAID`] bytes, goes to `into[me]` of rank r. All blocks have one length.
+/// `out[r]`, at most [`crate::release_gather::SAID`] bytes, goes to `into[me]` of rank r. All blocks have one length.
 pub async fn shm_swap<F: Fabric>(
     link: &Link<F>,
-    board: &Board<F>,
+    area: &ReleaseGather<F>,
     out: &[Sge],
     into: &[Sge],
 ) -> Result<(), Fault> {
     let me = link.rank;
     if link.size() == 2 {
-        let (visit, epoch) = board.enter(link).await?;
+        let (visit, epoch) = area.enter(link).await?;
         let other = visit.swap(link, epoch, out[1 - me]).await?;
         let len = other.len().min(into[1 - me].len());
         into[1 - me].part(0, len).copy_from(other.part(0, len));

@@ -11,20 +11,20 @@
 
 use crate::catalog::Case;
 use crate::costs::Costs;
-use crate::{Board, Link};
+use crate::{Link, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault};
 
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
-    Costs::of(case, model).meeting()
+    Costs::of(case, model).barrier()
 }
 
-pub async fn central<F: Fabric>(link: &Link<F>, board: &Board<F>) -> Result<(), Fault> {
+pub async fn central<F: Fabric>(link: &Link<F>, area: &ReleaseGather<F>) -> Result<(), Fault> {
     if link.size() == 1 {
         return Ok(());
     }
-    let (board, epoch) = match board.enter_at_once(link) {
+    let (area, epoch) = match area.enter_at_once(link) {
         Some(entered) => entered,
-        None => board.enter(link).await?,
+        None => area.enter(link).await?,
     };
-    board.meet(link, epoch).await
+    area.barrier(link, epoch).await
 }

@@ -10,12 +10,12 @@
 //! messages.
 
 use crate::edges::Pattern;
-use crate::{Ground, Link, rank};
+use crate::{CollectiveState, Link, rank};
 use weft_fabric::{Fabric, Fault};
 
 /// False, and nothing done, if some rank had no room for slots.
-pub async fn rds<F: Fabric>(link: &Link<F>, ground: &Ground<F>) -> Result<bool, Fault> {
-    let slots = ground.slots(link, Pattern::Dissemination(2), 0);
+pub async fn rds<F: Fabric>(link: &Link<F>, state: &CollectiveState<F>) -> Result<bool, Fault> {
+    let slots = state.slots(link, Pattern::Dissemination(2), 0);
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };
     for round in 0..rank::rounds(link.size()) as usize {
         slots.write(link, round, slots.own(round), 0)?;

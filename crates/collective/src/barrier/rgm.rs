@@ -11,7 +11,7 @@
 //! Chosen for many nodes on networks with multicast.
 
 use crate::edges::{Pattern, fan_in_for};
-use crate::{Ground, Link};
+use crate::{CollectiveState, Link};
 use weft_channel::multicast::Ends;
 use weft_fabric::{Fabric, Fault, Sge};
 
@@ -19,11 +19,11 @@ use weft_fabric::{Fabric, Fault, Sge};
 /// step. False, and nothing done, if some rank had no room for slots.
 pub async fn rgm<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     fan_in: usize,
 ) -> Result<bool, Fault> {
-    let cast = ground.cast(link).await?;
-    let slots = ground.slots(link, Pattern::Tree(fan_in_for(fan_in, link.size())), 0);
+    let cast = state.cast(link).await?;
+    let slots = state.slots(link, Pattern::Tree(fan_in_for(fan_in, link.size())), 0);
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };
     let number = cast.numbers(1);
     for child in 0..slots.count() {

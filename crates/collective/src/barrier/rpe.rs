@@ -12,12 +12,12 @@
 //! matched, no buffer posted. Chosen where writes are quicker than messages and N is a power of two.
 
 use crate::edges::Pattern;
-use crate::{Ground, Link, rank};
+use crate::{CollectiveState, Link, rank};
 use weft_fabric::{Fabric, Fault};
 
 /// False, and nothing done, if some rank had no room for slots.
-pub async fn rpe<F: Fabric>(link: &Link<F>, ground: &Ground<F>) -> Result<bool, Fault> {
-    let slots = ground.slots(link, Pattern::Exchange, 0);
+pub async fn rpe<F: Fabric>(link: &Link<F>, state: &CollectiveState<F>) -> Result<bool, Fault> {
+    let slots = state.slots(link, Pattern::Exchange, 0);
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };
     let (me, size) = (link.rank, link.size());
     let lower = rank::power_below(size);

@@ -8,19 +8,19 @@
 //! slowest member, who says now and then how far it is.
 //! Cost: the length of the data once, whatever N is. Chosen for many nodes on networks with multicast.
 
-use crate::{Ground, Link};
+use crate::{CollectiveState, Link};
 use weft_channel::multicast::Ends;
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `data` of `root` is copied to `data` of everybody, `part` bytes to a multicast.
 pub async fn multicast<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     root: usize,
     data: Sge,
     part: usize,
 ) -> Result<(), Fault> {
-    let cast = ground.cast(link).await?;
+    let cast = state.cast(link).await?;
     let parts = data.len().div_ceil(part).max(1);
     let first = cast.numbers(parts as u64);
     for i in 0..parts {

@@ -10,38 +10,38 @@ use super::flat;
 use crate::catalog::Case;
 use crate::costs::Costs;
 use crate::pieces::part;
-use crate::posts::PIECE;
-use crate::{Board, Link};
+use crate::staging_ring::CHUNK;
+use crate::{Link, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
-    let parts = (len / PIECE as f64).ceil().max(1.0);
-    let first = costs.put_for_all(len.min(PIECE as f64));
+    let parts = (len / CHUNK as f64).ceil().max(1.0);
+    let first = costs.copy_in_for_all(len.min(CHUNK as f64));
     // Each reader is told, and says that it has read.
     let told = parts * 2.0 * costs.others() * costs.line();
-    first + told + costs.work(costs.take(len)).max(costs.put_for_all(len))
+    first + told + costs.work(costs.copy_out(len)).max(costs.copy_in_for_all(len))
 }
 
 /// `data` of `root` is copied to `data` of everybody; same length everywhere.
 pub async fn shm_ring<F: Fabric>(
     link: &Link<F>,
-    board: &Board<F>,
+    area: &ReleaseGather<F>,
     root: usize,
     data: Sge,
 ) -> Result<(), Fault> {
-    let (size, parts) = (link.size(), data.len().div_ceil(PIECE));
+    let (size, parts) = (link.size(), data.len().div_ceil(CHUNK));
     if size == 1 || parts == 0 {
         return Ok(());
     }
-    let Some(post) = board.post(link, parts, data.len()).await? else {
+    let Some(ring) = area.ring(link, parts, data.len()).await? else {
         return flat(link, root, data).await;
     };
     for t in 0..parts {
-        let (at, len) = part(data.len(), PIECE, t);
+        let (at, len) = part(data.len(), CHUNK, t);
         match link.rank == root {
-            true => post.put_for_all(t, data.part(at, len)).await?,
-            false => post.take(t, root, data.part(at, len), false).await?,
+            true => ring.copy_in_for_all(t, data.part(at, len)).await?,
+            false => ring.copy_out(t, root, data.part(at, len), false).await?,
         }
     }
     Ok(())

@@ -1,9 +1,9 @@
 //! The list itself. Within an operation those that were published together stand together.
 
 use super::{Algorithm, Carrier, Method, Need, Only, Operation, Parameter};
-use crate::board::SAID;
+use crate::bounce::{BUFFER, UNIT_MOST};
 use crate::costs::Time;
-use crate::shared::{DESK, UNIT_MOST};
+use crate::release_gather::PAIR_MOST;
 use crate::{
     CENTRAL_MOST, SLOT, allgather, allreduce, alltoall, barrier, bcast, gather, reduce,
     reduce_scatter, scan, scatter, slots,
@@ -74,33 +74,33 @@ const fn shm(time: Time, entry: Algorithm) -> Algorithm {
     Algorithm { time: Some(time), ..entry }
 }
 
-/// What all of those need that meet on a board; and that cut payloads between elements.
+/// What all of those need that meet on a release-gather area; and that cut payloads between elements.
 const TOGETHER: Need = Need::Together(CENTRAL_MOST);
 const ELEMENT: Need = ElementAtMost(UNIT_MOST);
 
 const fn scan_staged(operation: Operation) -> Algorithm {
-    let about = "put down; each rank combines those up to its own";
+    let about = "copied in; each rank combines those up to its own";
     let all = entry(
         operation,
         "SHM-STAGED",
         (Method::Staged, Memory),
         &[TOGETHER, ELEMENT],
         about,
-        "1 meeting a part",
+        "1 barrier a part",
     );
     shm(scan::shm_staged::time, all)
 }
 
 const fn scan_slices(operation: Operation) -> Algorithm {
     const NEEDS: &[Need] = &[TOGETHER, ElementAtMost(UNIT_MOST / 2)];
-    let about = "put down; each rank computes all prefixes of a slice";
+    let about = "copied in; each rank computes all prefixes of a slice";
     let all = entry(
         operation,
         "SHM-SLICES",
         (Method::Slices, Memory),
         NEEDS,
         about,
-        "1 meeting a segment, and 1",
+        "1 barrier a segment, and 1",
     );
     shm(scan::shm_slices::time, all)
 }
@@ -110,7 +110,7 @@ const fn scan_read(operation: Operation) -> Algorithm {
     let about = "each rank computes all prefixes of a slice of the others' own memory";
     shm(
         scan::shm_read::time,
-        entry(operation, "SHM-READ", (Method::Read, Memory), NEEDS, about, "3 meetings"),
+        entry(operation, "SHM-READ", (Method::Read, Memory), NEEDS, about, "3 barriers"),
     )
 }
 
@@ -170,50 +170,50 @@ const TABLE: &[&[Algorithm]] = &[
         "a counter at rank 0; the last to come lets the others go", "1 wake-up a rank"))),
      usual(shm(allreduce::central::time, entry(Allreduce, "CENTRAL", (Method::Central, Memory), &[TOGETHER, AtMost(SLOT)],
         "slots at rank 0; the last to come combines them", "1 wake-up a rank")))],
-    &[shm(allreduce::shm_last::time, entry(Allreduce, "SHM-LAST", (Method::Last, Memory), &[TOGETHER, Many, AtMost(DESK)],
-        "put down; the last to come combines all", "1 meeting, N - 1 payloads by one")),
+    &[shm(allreduce::shm_last::time, entry(Allreduce, "SHM-LAST", (Method::Last, Memory), &[TOGETHER, Many, AtMost(BUFFER)],
+        "copied in; the last to come combines all", "1 barrier, N - 1 payloads by one")),
      shm(allreduce::shm_pair::time, entry(Allreduce, "SHM-PAIR", (Method::Pair, Memory), &[TOGETHER, Two, ELEMENT],
-        "put down part by part; both combine everything", "1 meeting a part"))],
+        "copied in part by part; both combine everything", "1 barrier a part"))],
     &[shm(allreduce::shm_slices::time, entry(Allreduce, "SHM-SLICES", (Method::Slices, Memory), &[TOGETHER, ELEMENT],
-        "put down; each rank combines a slice (Rabenseifner 2004, by reads)", "1 meeting a segment, and 1")),
+        "copied in; each rank combines a slice (Rabenseifner 2004, by reads)", "1 barrier a segment, and 1")),
      shm(allreduce::shm_read::time, entry(Allreduce, "SHM-READ", (Method::Read, Memory), &[TOGETHER, Direct, ELEMENT],
-        "each rank combines a slice of the others' own memory (Rabenseifner 2004, Hashmi 2018)", "4 meetings"))],
+        "each rank combines a slice of the others' own memory (Rabenseifner 2004, Hashmi 2018)", "4 barriers"))],
     &[shm(allreduce::shm_read_staged::time, entry(Allreduce, "SHM-READ-STAGED", (Method::ReadStaged, Memory), &[TOGETHER, Direct, ELEMENT],
-        "each rank combines a slice of the others' own memory, and puts the sum down", "1 meeting a part, and 1")),
+        "each rank combines a slice of the others' own memory, and puts the sum down", "1 barrier a part, and 1")),
      shm(allreduce::shm_read_whole::time, entry(Allreduce, "SHM-READ-WHOLE", (Method::ReadWhole, Memory), &[TOGETHER, Direct, ELEMENT],
-        "each rank combines all of the others' own memory", "2 meetings"))],
+        "each rank combines all of the others' own memory", "2 barriers"))],
     &[shm(reduce::shm_pair::time, entry(Reduce, "SHM-PAIR", (Method::Pair, Memory), &[TOGETHER, Two, ELEMENT],
-        "one puts down, and the other combines at once", "1 meeting a part")),
+        "one copies in, and the other combines at once", "1 barrier a part")),
      shm(reduce::shm_slices::time, entry(Reduce, "SHM-SLICES", (Method::Slices, Memory), &[TOGETHER, ELEMENT],
-        "put down; each rank combines a slice, and the root reads it", "1 meeting a segment, and 1"))],
+        "copied in; each rank combines a slice, and the root reads it", "1 barrier a segment, and 1"))],
     &[shm(reduce::shm_read::time, entry(Reduce, "SHM-READ", (Method::Read, Memory), &[TOGETHER, Direct, ELEMENT],
-        "each rank combines a slice of the others' own memory, and writes it to the root", "3 meetings")),
+        "each rank combines a slice of the others' own memory, and writes it to the root", "3 barriers")),
      shm(reduce::shm_read_whole::time, entry(Reduce, "SHM-READ-WHOLE", (Method::ReadWhole, Memory), &[TOGETHER, Direct, ELEMENT],
-        "the root combines all of the others' own memory", "2 meetings"))],
+        "the root combines all of the others' own memory", "2 barriers"))],
     &[shm(bcast::shm_ring::time, entry(Bcast, "SHM-RING", (Method::StagingRing, Memory), &[TOGETHER],
         "the root fills a staging ring once, from which all read", "2 (N - 1) flags a part")),
      shm(gather::shm_ring::time, entry(Gather, "SHM-RING", (Method::StagingRing, Memory), &[TOGETHER, EqualBlocks],
         "staging rings, from which the root reads", "2 (N - 1) flags a part"))],
     &[shm(scatter::shm_ring::time, entry(Scatter, "SHM-RING", (Method::StagingRing, Memory), &[TOGETHER, EqualBlocks],
         "the root fills a staging ring, from which each reads its own", "2 (N - 1) flags a part")),
-     shm(allgather::shm_swap::time, entry(Allgather, "SHM-SWAP", (Method::Swap, Memory), &[TOGETHER, Two, EqualBlocks, AtMost(SAID)],
+     shm(allgather::shm_swap::time, entry(Allgather, "SHM-SWAP", (Method::Swap, Memory), &[TOGETHER, Two, EqualBlocks, AtMost(PAIR_MOST)],
         "each of two writes to the other, with the news of it", "1 flag"))],
     &[shm(allgather::shm_staged::time, entry(Allgather, "SHM-STAGED", (Method::Staged, Memory), &[TOGETHER],
-        "blocks are put down and read", "1 meeting a part")),
+        "blocks are copied in and read", "1 barrier a part")),
      shm(allgather::shm_read::time, entry(Allgather, "SHM-READ", (Method::Read, Memory), &[TOGETHER, Direct],
-        "blocks are read from the others' own memory", "2 meetings"))],
-    &[shm(alltoall::shm_swap::time, entry(Alltoall, "SHM-SWAP", (Method::Swap, Memory), &[TOGETHER, Two, AtMost(SAID)],
+        "blocks are read from the others' own memory", "2 barriers"))],
+    &[shm(alltoall::shm_swap::time, entry(Alltoall, "SHM-SWAP", (Method::Swap, Memory), &[TOGETHER, Two, AtMost(PAIR_MOST)],
         "each of two writes to the other, with the news of it", "1 flag")),
      shm(alltoall::shm_staged::time, entry(Alltoall, "SHM-STAGED", (Method::Staged, Memory), &[TOGETHER],
-        "blocks are put down and read", "1 meeting a part"))],
+        "blocks are copied in and read", "1 barrier a part"))],
     &[shm(alltoall::shm_read::time, entry(Alltoall, "SHM-READ", (Method::Read, Memory), &[TOGETHER, Direct],
-        "blocks are read from the others' own memory", "2 meetings")),
-     shm(reduce_scatter::shm_swap::time, entry(ReduceScatter, "SHM-SWAP", (Method::Swap, Memory), &[TOGETHER, Two, EqualBlocks, AtMost(2 * SAID)],
+        "blocks are read from the others' own memory", "2 barriers")),
+     shm(reduce_scatter::shm_swap::time, entry(ReduceScatter, "SHM-SWAP", (Method::Swap, Memory), &[TOGETHER, Two, EqualBlocks, AtMost(2 * PAIR_MOST)],
         "each of two writes to the other, with the news of it", "1 flag"))],
     &[shm(reduce_scatter::shm_staged::time, entry(ReduceScatter, "SHM-STAGED", (Method::Staged, Memory), &[TOGETHER, ELEMENT],
-        "put down; each rank combines its block", "1 meeting a part")),
+        "copied in; each rank combines its block", "1 barrier a part")),
      shm(reduce_scatter::shm_read::time, entry(ReduceScatter, "SHM-READ", (Method::Read, Memory), &[TOGETHER, Direct, ELEMENT],
-        "each rank combines its block of the others' own memory", "2 meetings"))],
+        "each rank combines its block of the others' own memory", "2 barriers"))],
     &[scan_staged(Scan), scan_slices(Scan)], &[scan_read(Scan)],
     &[scan_staged(Exscan), scan_slices(Exscan)], &[scan_read(Exscan)],
 

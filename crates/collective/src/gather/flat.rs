@@ -15,7 +15,7 @@ use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 /// Among ranks of one machine.
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
-    costs.work(costs.put(len)) + costs.others() * costs.one_of_many(len, costs.take(len))
+    costs.work(costs.copy_in(len)) + costs.others() * costs.one_of_many(len, costs.copy_out(len))
 }
 
 /// `mine` of every rank goes to `blocks[rank]` of the root (empty elsewhere). Blocks may differ in

@@ -10,8 +10,8 @@ use super::flat;
 use crate::catalog::Case;
 use crate::costs::Costs;
 use crate::pieces::part;
-use crate::posts::PIECE;
-use crate::{Board, CENTRAL_MOST, Link, work};
+use crate::staging_ring::CHUNK;
+use crate::{CENTRAL_MOST, Link, ReleaseGather, work};
 use smallvec::SmallVec;
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
@@ -19,44 +19,44 @@ type Ranks = SmallVec<[usize; CENTRAL_MOST]>;
 
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
-    let parts = (len / PIECE as f64).ceil().max(1.0);
+    let parts = (len / CHUNK as f64).ceil().max(1.0);
     // The root is told of each part, and says that it has read it.
     let told = parts * 2.0 * costs.others() * costs.line();
-    costs.work(costs.put(len)) + told + costs.others() * costs.take(len)
+    costs.work(costs.copy_in(len)) + told + costs.others() * costs.copy_out(len)
 }
 
 /// `mine` of every rank goes to `blocks[rank]` of the root (empty elsewhere), all of one length. The root's own block is
 /// copied unless both name the same memory.
 pub async fn shm_ring<F: Fabric>(
     link: &Link<F>,
-    board: &Board<F>,
+    area: &ReleaseGather<F>,
     root: usize,
     mine: Sge,
     blocks: &[Sge],
 ) -> Result<(), Fault> {
-    let parts = mine.len().div_ceil(PIECE);
+    let parts = mine.len().div_ceil(CHUNK);
     if link.size() == 1 || parts == 0 {
         return flat(link, root, mine, blocks).await;
     }
-    let Some(post) = board.post(link, parts, mine.len()).await? else {
+    let Some(ring) = area.ring(link, parts, mine.len()).await? else {
         return flat(link, root, mine, blocks).await;
     };
     let of = |block: Sge, t| {
-        let (at, len) = part(mine.len(), PIECE, t);
+        let (at, len) = part(mine.len(), CHUNK, t);
         block.part(at, len)
     };
     if link.rank != root {
         for t in 0..parts {
-            post.put_for(t, root, of(mine, t)).await?;
+            ring.copy_in_for(t, root, of(mine, t)).await?;
         }
         return Ok(());
     }
     work::copy(link, mine, blocks[root]);
     for t in 0..parts {
         // Those that have come first: the others' may come meanwhile.
-        let (come, late): (Ranks, Ranks) = post.others().partition(|&from| post.is_there(t, from));
+        let (come, late): (Ranks, Ranks) = ring.others().partition(|&from| ring.is_there(t, from));
         for from in come.into_iter().chain(late) {
-            post.take(t, from, of(blocks[from], t), true).await?;
+            ring.copy_out(t, from, of(blocks[from], t), true).await?;
         }
     }
     Ok(())

@@ -7,20 +7,20 @@
 //! an allgather (Traeff, Gropp and Thakur 2010). Chosen for small blocks of many ranks: messages that one root
 //! takes one after the other take longer than rounds of RDMA writes.
 
-use crate::{Ground, Link, work};
+use crate::{CollectiveState, Link, work};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// `mine` of every rank goes to `blocks[rank]` of the root (empty elsewhere); all have the same length. The
 /// root's own block is copied unless both name the same memory.
 pub async fn through_allgather<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     root: usize,
     mine: Sge,
     blocks: &[Sge],
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
-    let levels = ground.levels(link);
+    let levels = state.levels(link);
     if me == root {
         if blocks[me].ptr() != mine.ptr() {
             blocks[me].copy_from(mine);

@@ -14,8 +14,8 @@ use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
-    let each = costs.one_of_many(len, costs.take(len)) + costs.reduce(len);
-    costs.put(len) + costs.others() * each
+    let each = costs.one_of_many(len, costs.copy_out(len)) + costs.reduce(len);
+    costs.copy_in(len) + costs.others() * each
 }
 
 /// Combines `data` of all ranks into `result` of `root` (ignored elsewhere).

@@ -1,31 +1,31 @@
 //! SHM-PAIR: of two ranks one brings its data and the other combines, at once.
 //!
 //! ```text
-//!   1 puts part t+1 down, while 0, the root, combines part t from 1's desk
+//!   1 copies part t+1 in, while 0, the root, combines part t from 1's buffer
 //! ```
-//! Cost: 1 meeting a part ([`crate::shared`]), and one payload put down by the one, read and combined by the other at the same
+//! Cost: 1 barrier a part ([`crate::bounce`]), and one payload copied in by the one, read and combined by the other at the same
 //! time. Chosen for two ranks and payloads of more than a message.
 
 use crate::catalog::Case;
 use crate::costs::{self, Costs};
 use crate::pieces::{fold, overlap, part};
-use crate::{Board, Link, Reduce};
+use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     let part = costs::part(model, case.site.near.distance) as f64;
     let parts = (len / part).ceil().max(1.0);
-    let first = costs.put(len.min(part));
-    let busy = costs.put(len).max(costs.take(len) + costs.reduce(len));
-    first + parts * costs.meeting() + costs.work(busy)
+    let first = costs.copy_in(len.min(part));
+    let busy = costs.copy_in(len).max(costs.copy_out(len) + costs.reduce(len));
+    first + parts * costs.barrier() + costs.work(busy)
 }
 
-/// Combines `data` of both ranks, elements of `unit` bytes (at most [`crate::shared::UNIT_MOST`]), into `result` of `root`
+/// Combines `data` of both ranks, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of `root`
 /// (ignored elsewhere).
 pub async fn shm_pair<F: Fabric>(
     link: &Link<F>,
-    board: &Board<F>,
+    area: &ReleaseGather<F>,
     root: usize,
     (data, result): (Sge, Sge),
     unit: usize,
@@ -36,22 +36,23 @@ pub async fn shm_pair<F: Fabric>(
         return Ok(());
     }
     let takes = link.rank == root;
-    let most = (board.part(link) / unit.max(1) * unit.max(1)).max(1);
+    let most = (area.part(link) / unit.max(1) * unit.max(1)).max(1);
     let steps = data.len().div_ceil(most).max(1);
     // Part t of the result may lie on part t of the data.
     let in_place = takes && overlap(data, result);
-    let hall = board.hall(link, steps as u64, most.min(data.len())).await?.taken();
+    let session = area.bounce(link, steps as u64, most.min(data.len())).await?.taken();
     for t in 0..steps {
         let (at, len) = part(data.len(), most, t);
         if !takes || in_place {
-            hall.put(0, data.part(at, len));
+            session.copy_in(0, data.part(at, len));
         }
-        hall.meet().await?;
+        session.barrier().await?;
         if takes {
-            let own = if in_place { hall.desk_met().part(0, len) } else { data.part(at, len) };
-            let operand = async |rank, spare| hall.operand(rank, 0, spare).await;
+            let own =
+                if in_place { session.last_buffer().part(0, len) } else { data.part(at, len) };
+            let operand = async |rank, spare| session.operand(rank, 0, spare).await;
             fold(link, 0..2, (own, result.part(at, len)), op, operand).await?;
-            hall.done_with(0, len);
+            session.done_with(0, len);
         }
     }
     Ok(())

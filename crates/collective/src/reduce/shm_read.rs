@@ -1,30 +1,30 @@
 //! SHM-READ: each rank combines a slice that it reads from the others' own memory, and writes the sum into the root's result.
 //!
 //! The picture is that of the allreduce of this name (`allreduce/shm_read.rs`).
-//! Cost: 3 meetings ([`crate::shared`]), and for each rank one payload read and combined, and one slice written. Chosen for long
+//! Cost: 3 barriers ([`crate::bounce`]), and for each rank one payload read and combined, and one slice written. Chosen for long
 //! payloads, if all ranks may read each other's memory.
 
 use crate::allreduce;
 use crate::catalog::Case;
 use crate::costs::Costs;
-use crate::{Board, Link, Reduce};
+use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
     let (costs, slice) = (Costs::of(case, model), case.bytes as f64 / case.ranks as f64);
     let both = costs.others() * (costs.read_blocks(slice) + costs.reduce(slice));
-    2.0 * costs.showing() + costs.meeting() + costs.work(both + costs.read_blocks(slice))
+    2.0 * costs.exposing() + costs.barrier() + costs.work(both + costs.read_blocks(slice))
 }
 
-/// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::shared::UNIT_MOST`]), into `result` of `root`
+/// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of `root`
 /// (ignored elsewhere). Ranks that may not reach each other's memory do it in slices.
 pub async fn shm_read<F: Fabric>(
     link: &Link<F>,
-    board: &Board<F>,
+    area: &ReleaseGather<F>,
     root: usize,
     memory: (Sge, Sge),
     unit: usize,
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    allreduce::shm_read(link, board, memory, Some(root), unit, op).await
+    allreduce::shm_read(link, area, memory, Some(root), unit, op).await
 }

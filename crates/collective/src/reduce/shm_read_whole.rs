@@ -1,39 +1,39 @@
 //! SHM-READ-WHOLE: the root reads all others' data from their own memory, and combines everything.
 //!
 //! ```text
-//!   show the data;   the root, block by block: read it from the others' memory, combine it in the caches;   meet
+//!   expose the data;   the root, block by block: read it from the others' memory, combine it in the caches;   barrier
 //! ```
-//! Cost: 2 meetings ([`crate::shared`]), and N - 1 payloads read and combined by the root. Chosen for two ranks between which
+//! Cost: 2 barriers ([`crate::bounce`]), and N - 1 payloads read and combined by the root. Chosen for two ranks between which
 //! lines travel slowly, and payloads that are too short to be combined in two halves.
 
 use crate::allreduce::{read_and_combine, shm_slices};
 use crate::catalog::Case;
 use crate::costs::Costs;
-use crate::{Board, Link, Reduce};
+use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     let all = costs.others() * (costs.read_blocks(len) + costs.reduce(len));
-    costs.showing() + costs.meeting() + all
+    costs.exposing() + costs.barrier() + all
 }
 
-/// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::shared::UNIT_MOST`]), into `result` of `root`
+/// Combines `data` of all ranks, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), into `result` of `root`
 /// (ignored elsewhere). Ranks that may not reach each other's memory do it in slices.
 pub async fn shm_read_whole<F: Fabric>(
     link: &Link<F>,
-    board: &Board<F>,
+    area: &ReleaseGather<F>,
     root: usize,
     (data, result): (Sge, Sge),
     unit: usize,
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    if link.size() == 1 || !board.direct(link).await? {
-        return shm_slices(link, board, (data, result), Some(root), unit, op).await;
+    if link.size() == 1 || !area.direct(link).await? {
+        return shm_slices(link, area, (data, result), Some(root), unit, op).await;
     }
     let taken = if link.rank == root { result } else { Sge::EMPTY };
-    match read_and_combine(link, board, (data, 0), taken, unit, op).await? {
+    match read_and_combine(link, area, (data, 0), taken, unit, op).await? {
         true => Ok(()),
-        false => shm_slices(link, board, (data, result), Some(root), unit, op).await,
+        false => shm_slices(link, area, (data, result), Some(root), unit, op).await,
     }
 }

@@ -1,40 +1,40 @@
 //! SHM-READ: every rank reads its block of everybody's data from their own memory, and combines.
 //!
 //! ```text
-//!   show the data;   block by block: read it from the others' memory, combine it in the caches;   meet
+//!   expose the data;   block by block: read it from the others' memory, combine it in the caches;   barrier
 //! ```
-//! Cost: 2 meetings ([`crate::shared`]), each block read once, page by page, and combined. Chosen for long blocks, if all ranks
+//! Cost: 2 barriers ([`crate::bounce`]), each block read once, page by page, and combined. Chosen for long blocks, if all ranks
 //! may read each other's memory.
 
 use crate::allreduce::read_and_combine;
 use crate::catalog::Case;
 use crate::costs::Costs;
-use crate::{Board, Link, Reduce};
+use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
     let (costs, block) = (Costs::of(case, model), case.bytes as f64 / case.ranks as f64);
     let each = costs.others() * (costs.read_blocks(block) + costs.reduce(block));
-    costs.showing() + costs.meeting() + costs.work(each)
+    costs.exposing() + costs.barrier() + costs.work(each)
 }
 
-/// `data`, elements of `unit` bytes (at most [`crate::shared::UNIT_MOST`]), consists of one block for each rank, of
+/// `data`, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), consists of one block for each rank, of
 /// `lens[rank]` bytes; the blocks of all ranks for this one are combined into `result`, which may be the
 /// beginning of `data`. Ranks that may not reach each other's memory put blocks down.
 pub async fn shm_read<F: Fabric>(
     link: &Link<F>,
-    board: &Board<F>,
+    area: &ReleaseGather<F>,
     (data, lens): (Sge, &[usize]),
     result: Sge,
     unit: usize,
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    if link.size() == 1 || !board.direct(link).await? {
-        return super::shm_staged(link, board, (data, lens), result, unit, op).await;
+    if link.size() == 1 || !area.direct(link).await? {
+        return super::shm_staged(link, area, (data, lens), result, unit, op).await;
     }
     let at = lens[..link.rank].iter().sum();
-    match read_and_combine(link, board, (data, at), result, unit, op).await? {
+    match read_and_combine(link, area, (data, at), result, unit, op).await? {
         true => Ok(()),
-        false => super::shm_staged(link, board, (data, lens), result, unit, op).await,
+        false => super::shm_staged(link, area, (data, lens), result, unit, op).await,
     }
 }

@@ -1,31 +1,32 @@
-//! SHM-STAGED: every rank reads its block of everybody's data from where they were put down, and combines.
+//! SHM-STAGED: every rank reads its block of everybody's data from where they were copied in, and combines.
 //!
 //! ```text
-//!   in parts of a desk / N bytes:     put N parts down;  meet;  combine one from each desk
+//!   in parts of a buffer / N bytes:     copy N parts in;  barrier;  combine one from each buffer
 //! ```
-//! Cost: a meeting a part ([`crate::shared`]), each block copied once, read and combined. Chosen where blocks are not read in
+//! Cost: a barrier a part ([`crate::bounce`]), each block copied once, read and combined. Chosen where blocks are not read in
 //! place.
 
+use crate::bounce::BUFFER;
 use crate::catalog::Case;
 use crate::costs::Costs;
 use crate::pieces::{fold, overlap, part};
-use crate::shared::DESK;
-use crate::{Board, Link, Reduce};
+use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
     let (costs, block) = (Costs::of(case, model), case.bytes as f64 / case.ranks as f64);
-    let parts = (case.bytes as f64 / DESK as f64).ceil().max(1.0);
-    let each = costs.others() * (costs.put(block) + costs.take(block) + costs.reduce(block));
-    parts * (costs.meeting() + costs.others() * costs.line()) + costs.work(each)
+    let parts = (case.bytes as f64 / BUFFER as f64).ceil().max(1.0);
+    let each =
+        costs.others() * (costs.copy_in(block) + costs.copy_out(block) + costs.reduce(block));
+    parts * (costs.barrier() + costs.others() * costs.line()) + costs.work(each)
 }
 
-/// `data`, elements of `unit` bytes (at most [`crate::shared::UNIT_MOST`]), consists of one block for each rank, of
+/// `data`, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`]), consists of one block for each rank, of
 /// `lens[rank]` bytes; the blocks of all ranks for this one are combined into `result`, which may be the
 /// beginning of `data`.
 pub async fn shm_staged<F: Fabric>(
     link: &Link<F>,
-    board: &Board<F>,
+    area: &ReleaseGather<F>,
     (data, lens): (Sge, &[usize]),
     result: Sge,
     unit: usize,
@@ -37,31 +38,31 @@ pub async fn shm_staged<F: Fabric>(
         return Ok(());
     }
     let most = lens.iter().copied().max().unwrap_or(0);
-    let desk = board.desk(link).await?;
-    let room = (desk / size / unit.max(1) * unit.max(1)).min(most).max(1);
+    let buffer = area.buffer_len(link).await?;
+    let room = (buffer / size / unit.max(1) * unit.max(1)).min(most).max(1);
     let steps = most.div_ceil(room).max(1);
     let own_at: usize = lens[..me].iter().sum();
-    // In place, part t of the result lies on what was put down in step t or before.
+    // In place, part t of the result lies on what was copied in in step t or before.
     let in_place = overlap(data, result);
-    let hall = board.hall(link, steps as u64, room * size).await?.taken();
+    let session = area.bounce(link, steps as u64, room * size).await?.taken();
     for t in 0..steps {
         let mut start = 0;
         for (rank, &len) in lens.iter().enumerate() {
             let (at, len_t) = part(len, room, t);
             if rank != me || in_place {
-                hall.put(rank * room, data.part(start + at, len_t));
+                session.copy_in(rank * room, data.part(start + at, len_t));
             }
             start += len;
         }
-        hall.meet().await?;
+        session.barrier().await?;
         let (at, len) = part(lens[me], room, t);
         let own = match in_place {
-            true => hall.desk_met().part(me * room, len),
+            true => session.last_buffer().part(me * room, len),
             false => data.part(own_at + at, len),
         };
-        let operand = async |rank, spare| hall.operand(rank, me * room, spare).await;
+        let operand = async |rank, spare| session.operand(rank, me * room, spare).await;
         fold(link, 0..size, (own, result.part(at, len)), op, operand).await?;
-        hall.done_with(me * room, len);
+        session.done_with(me * room, len);
     }
     Ok(())
 }

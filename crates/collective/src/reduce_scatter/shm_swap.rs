@@ -3,25 +3,25 @@
 //! ```text
 //!   0 ── flag, block ──> line of 1          1 ── flag, block ──> line of 0
 //! ```
-//! Cost: one pair of lines each way ([`crate::Board`]). Chosen for blocks that fit into them.
+//! Cost: one pair of lines each way ([`crate::ReleaseGather`]). Chosen for blocks that fit into them.
 
 use crate::allreduce::central::combine_pair;
 use crate::catalog::Case;
 use crate::costs::Costs;
-use crate::{Board, Link, Reduce};
+use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
     let (costs, block) = (Costs::of(case, model), case.bytes as f64 / case.ranks as f64);
-    let each = costs.put(block) + costs.take(block) + costs.reduce(block);
-    costs.meeting() + costs.work(each)
+    let each = costs.copy_in(block) + costs.copy_out(block) + costs.reduce(block);
+    costs.barrier() + costs.work(each)
 }
 
-/// `data` consists of two blocks of one length, at most [`crate::board::SAID`] bytes; those for this rank are combined into
+/// `data` consists of two blocks of one length, at most [`crate::release_gather::SAID`] bytes; those for this rank are combined into
 /// `result`, which may be the beginning of `data`.
 pub async fn shm_swap<F: Fabric>(
     link: &Link<F>,
-    board: &Board<F>,
+    area: &ReleaseGather<F>,
     (data, lens): (Sge, &[usize]),
     result: Sge,
     op: &(impl Reduce + ?Sized),
@@ -31,7 +31,7 @@ pub async fn shm_swap<F: Fabric>(
         result.copy_from(data);
         return Ok(());
     }
-    let (visit, epoch) = board.enter(link).await?;
+    let (visit, epoch) = area.enter(link).await?;
     let blocks = [data.part(0, lens[0]), data.part(lens[0], lens[1])];
     let other = visit.swap(link, epoch, blocks[1 - me]).await?;
     combine_pair(link, (blocks[me], other), result, op);

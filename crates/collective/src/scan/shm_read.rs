@@ -1,26 +1,26 @@
 //! SHM-READ: each rank computes all prefixes of a slice that it reads from the others' own memory, and writes them into their
-//! results. Nothing is put down.
+//! results. Nothing is copied in.
 //!
 //! ```text
-//!   show the data;  show the results
+//!   expose the data;  show the results
 //!   rank r, for each block of slice r:   for k = 0, 1, 2 ...    read it from rank k;  combine it with what is below;
 //!                                                               write that into rank k's result
-//!   meet
+//!   barrier
 //! ```
-//! Cost: 3 meetings ([`crate::shared`]), and for each rank one payload read, combined, and written. Chosen for
+//! Cost: 3 barriers ([`crate::bounce`]), and for each rank one payload read, combined, and written. Chosen for
 //! long payloads, if all ranks may read each other's memory.
 
 use crate::allreduce::block;
 use crate::catalog::Case;
 use crate::costs::Costs;
 use crate::pieces::{part, slice};
-use crate::{Board, Link, Reduce};
+use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge, Work};
 
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
     let (costs, slice) = (Costs::of(case, model), case.bytes as f64 / case.ranks as f64);
     let each = 2.0 * costs.read_blocks(slice) + costs.reduce(slice);
-    2.0 * costs.showing() + costs.meeting() + costs.work(costs.others() * each)
+    2.0 * costs.exposing() + costs.barrier() + costs.work(costs.others() * each)
 }
 
 /// `result` of rank r = `data` of ranks 0 to r, elements of `unit` bytes, combined in order; without r's own if
@@ -28,27 +28,27 @@ pub fn time(case: &Case, model: &CopyModel) -> f64 {
 /// other's memory do it in slices.
 pub async fn shm_read<F: Fabric>(
     link: &Link<F>,
-    board: &Board<F>,
+    area: &ReleaseGather<F>,
     (data, result): (Sge, Sge),
     unit: usize,
     exclusive: bool,
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
-    if size == 1 || !board.direct(link).await? {
-        return super::shm_slices(link, board, (data, result), unit, exclusive, op).await;
+    if size == 1 || !area.direct(link).await? {
+        return super::shm_slices(link, area, (data, result), unit, exclusive, op).await;
     }
-    let hall = board.hall(link, 3, 0).await?;
-    let Some(operands) = hall.show(data, 2).await? else {
-        drop(hall);
-        return super::shm_slices(link, board, (data, result), unit, exclusive, op).await;
+    let session = area.bounce(link, 3, 0).await?;
+    let Some(operands) = session.expose(data, 2).await? else {
+        drop(session);
+        return super::shm_slices(link, area, (data, result), unit, exclusive, op).await;
     };
     // Into that of rank 0 nothing is written.
-    let shown = if exclusive && me == 0 { data } else { result };
-    let Some(results) = hall.show(shown, 1).await? else {
-        hall.hide(&operands);
-        drop(hall);
-        return super::shm_slices(link, board, (data, result), unit, exclusive, op).await;
+    let exposed = if exclusive && me == 0 { data } else { result };
+    let Some(results) = session.expose(exposed, 1).await? else {
+        session.withdraw(&operands);
+        drop(session);
+        return super::shm_slices(link, area, (data, result), unit, exclusive, op).await;
     };
     let (start, own) = slice(data.len(), unit, me, size);
     let most = block(link, unit).min(own);
@@ -63,13 +63,13 @@ pub async fn shm_read<F: Fabric>(
                 result.part(at, len).copy_from(value);
                 Ok(())
             }
-            false => hall.write(&results, rank, at, value).await,
+            false => session.write(&results, rank, at, value).await,
         };
         for rank in 0..size {
             // Its result may lie on its data.
             match rank == me {
                 true => next.copy_from(data.part(at, len)),
-                false => hall.read(&operands, rank, at, next).await?,
+                false => session.read(&operands, rank, at, next).await?,
             }
             if exclusive && rank > 0 {
                 give(rank, below).await?;
@@ -84,7 +84,7 @@ pub async fn shm_read<F: Fabric>(
             std::mem::swap(&mut below, &mut next);
         }
     }
-    hall.meet().await?;
-    [operands, results].iter().for_each(|shown| hall.hide(shown));
+    session.barrier().await?;
+    [operands, results].iter().for_each(|exposed| session.withdraw(exposed));
     Ok(())
 }

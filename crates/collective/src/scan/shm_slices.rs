@@ -1,37 +1,37 @@
-//! SHM-SLICES: each rank computes all prefixes of a slice of what all put down.
+//! SHM-SLICES: each rank computes all prefixes of a slice of what all copied in.
 //!
 //! ```text
-//!   in segments of about half a desk:
-//!     step t             put segment t down;  meet;  read the own prefix of all slices of segment t-1;
-//!                        compute all N prefixes of slice r of segment t, on the own desk for step t+1
+//!   in segments of about half a buffer:
+//!     step t             copy segment t in;  barrier;  read the own prefix of all slices of segment t-1;
+//!                        compute all N prefixes of slice r of segment t, in the own buffer for step t+1
 //! ```
-//! Cost: segments + 1 meetings ([`crate::shared`]), and for each rank one payload put down, combined, and read, however many
+//! Cost: segments + 1 barriers ([`crate::bounce`]), and for each rank one payload copied in, combined, and read, however many
 //! ranks there are. Chosen where the last rank would combine too much, and nothing is read in place.
 
+use crate::bounce::BUFFER;
 use crate::catalog::Case;
 use crate::costs::Costs;
 use crate::pieces::{part, slice};
-use crate::shared::DESK;
-use crate::{Board, Link, Reduce};
+use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge, Work};
 
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     let segments = (len / segment(case.ranks, case.element.max(1)) as f64).ceil().max(1.0);
-    let each = costs.put_for_all(len) + 2.0 * costs.take(len) + costs.reduce(len);
-    (segments + 1.0) * (costs.meeting() + costs.others() * costs.line()) + costs.work(each)
+    let each = costs.copy_in_for_all(len) + 2.0 * costs.copy_out(len) + costs.reduce(len);
+    (segments + 1.0) * (costs.barrier() + costs.others() * costs.line()) + costs.work(each)
 }
 
 /// A segment, behind which there are N slices of prefixes, each rounded up to an element.
 fn segment(size: usize, unit: usize) -> usize {
-    ((DESK - size * unit) / 2 / unit * unit).max(unit)
+    ((BUFFER - size * unit) / 2 / unit * unit).max(unit)
 }
 
-/// `result` of rank r = `data` of ranks 0 to r, elements of `unit` bytes (at most [`crate::shared::UNIT_MOST`] / 2),
+/// `result` of rank r = `data` of ranks 0 to r, elements of `unit` bytes (at most [`crate::bounce::UNIT_MOST`] / 2),
 /// combined in order; without r's own if `exclusive`, so that rank 0's is left alone.
 pub async fn shm_slices<F: Fabric>(
     link: &Link<F>,
-    board: &Board<F>,
+    area: &ReleaseGather<F>,
     (data, result): (Sge, Sge),
     unit: usize,
     exclusive: bool,
@@ -49,24 +49,24 @@ pub async fn shm_slices<F: Fabric>(
     let unit = unit.max(1);
     let most = segment(size, unit).min(total);
     let steps = total.div_ceil(most);
-    let hall = board.hall(link, steps as u64 + 1, 2 * most + size * unit).await?;
+    let session = area.bounce(link, steps as u64 + 1, 2 * most + size * unit).await?;
     for t in 0..=steps {
         let (at, len) = part(total, most, t);
-        hall.put(0, data.part(at, len));
-        hall.meet().await?;
+        session.copy_in(0, data.part(at, len));
+        session.barrier().await?;
         if t > 0 && operands > 0 {
             let (at, len) = part(total, most, t - 1);
             for rank in 0..size {
                 let (start, len) = slice(len, unit, rank, size);
                 let place = most + (operands - 1) * len;
-                hall.look(rank, place, result.part(at + start, len)).await?;
+                session.copy_out(rank, place, result.part(at + start, len)).await?;
             }
         }
         let (start, len) = slice(len, unit, me, size);
-        let sums = hall.desk().part(most, len * size);
+        let sums = session.next_buffer().part(most, len * size);
         let place = |rank: usize| sums.part(rank * len, len);
         for rank in (0..size).filter(|_| len > 0) {
-            hall.look(rank, start, place(rank)).await?;
+            session.copy_out(rank, start, place(rank)).await?;
             if rank > 0 {
                 link.endpoint.fabric().charge(Work::Reduce(len));
                 op.combine(place(rank - 1), place(rank));

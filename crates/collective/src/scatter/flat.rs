@@ -15,7 +15,7 @@ use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 /// Among ranks of one machine.
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
-    costs.others() * costs.one_of_many(len, costs.put(len)) + costs.work(costs.take(len))
+    costs.others() * costs.one_of_many(len, costs.copy_in(len)) + costs.work(costs.copy_out(len))
 }
 
 /// `blocks[rank]` of the root (empty elsewhere) goes to `mine` of every rank.

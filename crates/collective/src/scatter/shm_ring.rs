@@ -10,39 +10,39 @@ use super::flat;
 use crate::catalog::Case;
 use crate::costs::Costs;
 use crate::pieces::part;
-use crate::posts;
-use crate::{Board, Link, work};
+use crate::staging_ring;
+use crate::{Link, ReleaseGather, work};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &Case, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
-    let parts = (len / posts::each(case.ranks) as f64).ceil().max(1.0);
+    let parts = (len / staging_ring::each(case.ranks) as f64).ceil().max(1.0);
     let told = parts * 2.0 * costs.others() * costs.line();
-    costs.others() * costs.put(len) + told + costs.work(costs.take(len))
+    costs.others() * costs.copy_in(len) + told + costs.work(costs.copy_out(len))
 }
 
 /// `blocks[rank]` of the root (empty elsewhere), all of one length, goes to `mine` of every rank.
 pub async fn shm_ring<F: Fabric>(
     link: &Link<F>,
-    board: &Board<F>,
+    area: &ReleaseGather<F>,
     root: usize,
     blocks: &[Sge],
     mine: Sge,
 ) -> Result<(), Fault> {
     let len = mine.len();
-    let each = posts::each(link.size());
+    let each = staging_ring::each(link.size());
     let parts = len.div_ceil(each);
     if link.size() == 1 || parts == 0 {
         return flat(link, root, blocks, mine).await;
     }
-    let Some(post) = board.post(link, parts, len).await? else {
+    let Some(ring) = area.ring(link, parts, len).await? else {
         return flat(link, root, blocks, mine).await;
     };
     for t in 0..parts {
         let (at, len) = part(len, each, t);
         match link.rank == root {
-            true => post.put_for_each(t, len, |rank| blocks[rank].part(at, len)).await?,
-            false => post.take(t, root, mine.part(at, len), true).await?,
+            true => ring.copy_in_for_each(t, len, |rank| blocks[rank].part(at, len)).await?,
+            false => ring.copy_out(t, root, mine.part(at, len), true).await?,
         }
     }
     if link.rank == root {

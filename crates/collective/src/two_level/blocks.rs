@@ -2,7 +2,7 @@
 //! message.
 
 use crate::levels::Layout;
-use crate::{Blocks, Ground, Link, work};
+use crate::{Blocks, CollectiveState, Link, work};
 use weft_fabric::{Fabric, Fault, Sge, Staging};
 
 /// A buffer with a block for each rank, node by node.
@@ -34,12 +34,12 @@ impl ByNode {
 /// `mine` of each rank, all of one length, to `blocks[rank]` of the root.
 pub async fn gather<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     root: usize,
     mine: Sge,
     blocks: &[Sge],
 ) -> Result<(), Fault> {
-    let levels = ground.levels(link);
+    let levels = state.levels(link);
     let layout = &levels.layout;
     let (home, _) = layout.places[root];
     let (node, place) = layout.places[link.rank];
@@ -83,12 +83,12 @@ pub async fn gather<F: Fabric>(
 /// `blocks[rank]` of the root, all of one length, to `mine` of each rank.
 pub async fn scatter<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     root: usize,
     blocks: &[Sge],
     mine: Sge,
 ) -> Result<(), Fault> {
-    let levels = ground.levels(link);
+    let levels = state.levels(link);
     let layout = &levels.layout;
     let (home, _) = layout.places[root];
     let (node, place) = layout.places[link.rank];
@@ -125,10 +125,10 @@ pub async fn scatter<F: Fabric>(
 /// Gathered at leaders, by leaders, and broadcast: `blocks[rank]` of each rank to everybody.
 pub async fn allgather<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     blocks: &[Sge],
 ) -> Result<(), Fault> {
-    let levels = ground.levels(link);
+    let levels = state.levels(link);
     let layout = &levels.layout;
     let lens: Vec<usize> = blocks.iter().map(|block| block.len()).collect();
     let mine = blocks[link.rank];
@@ -152,11 +152,11 @@ pub async fn allgather<F: Fabric>(
 /// `out[r]` to rank r, `into[r]` from rank r.
 pub async fn alltoall<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     out: &[Sge],
     into: &[Sge],
 ) -> Result<(), Fault> {
-    let levels = ground.levels(link);
+    let levels = state.levels(link);
     let (layout, len) = (&levels.layout, out[0].len());
     let lens = vec![len; link.size()];
     // What this rank sends and receives, node by node.

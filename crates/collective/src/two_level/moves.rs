@@ -1,11 +1,11 @@
 //! Barrier and broadcast.
 
-use crate::{Ground, Link};
+use crate::{CollectiveState, Link};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// All of a node, all nodes, all of a node.
-pub async fn barrier<F: Fabric>(link: &Link<F>, ground: &Ground<F>) -> Result<(), Fault> {
-    let levels = ground.levels(link);
+pub async fn barrier<F: Fabric>(link: &Link<F>, state: &CollectiveState<F>) -> Result<(), Fault> {
+    let levels = state.levels(link);
     levels.node.barrier(link).await?;
     if let Some(leaders) = &levels.leaders {
         leaders.barrier(link).await?;
@@ -16,11 +16,11 @@ pub async fn barrier<F: Fabric>(link: &Link<F>, ground: &Ground<F>) -> Result<()
 /// On the root's node, between nodes, on the others. `data` of `root` is copied to `data` of everybody.
 pub async fn bcast<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     root: usize,
     data: Sge,
 ) -> Result<(), Fault> {
-    let levels = ground.levels(link);
+    let levels = state.levels(link);
     let (origin, place) = levels.layout.places[root];
     let (node, _) = levels.layout.places[link.rank];
     if node == origin {

@@ -2,7 +2,8 @@
 
 use crate::levels::Levels;
 use crate::{
-    Blocks, Ground, Link, Reduce, allreduce as flat, reduce as rooted, scan as prefix, work,
+    Blocks, CollectiveState, Link, Reduce, allreduce as flat, reduce as rooted, scan as prefix,
+    work,
 };
 use weft_fabric::{Fabric, Fault, Sge};
 
@@ -14,12 +15,12 @@ fn in_order<F: Fabric>(levels: &Levels<F>, op: &(impl Reduce + ?Sized)) -> bool 
 /// `result`: at the root. The root's leader hands the sum on to it.
 pub async fn reduce<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     root: usize,
     (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    let levels = ground.levels(link);
+    let levels = state.levels(link);
     if !in_order(&levels, op) {
         return rooted::binomial(link, root, data, result, op).await;
     }
@@ -45,11 +46,11 @@ pub async fn reduce<F: Fabric>(
 /// Combines `data` of all ranks into `result` of all.
 pub async fn allreduce<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    let levels = ground.levels(link);
+    let levels = state.levels(link);
     if !in_order(&levels, op) {
         return flat::gather_broadcast(link, data, result, op).await;
     }
@@ -64,12 +65,12 @@ pub async fn allreduce<F: Fabric>(
 /// The data node by node, so that each leader gets what its node's ranks shall have.
 pub async fn reduce_scatter<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     (data, lens): (Sge, &[usize]),
     (result, element): (Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    let levels = ground.levels(link);
+    let levels = state.levels(link);
     let blocks = Blocks::of(data, lens.iter().copied());
     if !in_order(&levels, op) {
         return crate::reduce_scatter::reduce_scatterv(link, &blocks, result, op).await;
@@ -104,11 +105,11 @@ pub async fn reduce_scatter<F: Fabric>(
 /// Prefixes within nodes, then what the nodes below have together.
 pub async fn scan<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    let levels = ground.levels(link);
+    let levels = state.levels(link);
     if !levels.layout.is_contiguous() {
         return prefix::recursive_doubling(link, data, result, op).await;
     }
@@ -123,11 +124,11 @@ pub async fn scan<F: Fabric>(
 /// The same without the own data; nothing at rank 0.
 pub async fn exscan<F: Fabric>(
     link: &Link<F>,
-    ground: &Ground<F>,
+    state: &CollectiveState<F>,
     (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    let levels = ground.levels(link);
+    let levels = state.levels(link);
     if !levels.layout.is_contiguous() {
         return prefix::exclusive_recursive_doubling(link, data, result, op).await;
     }

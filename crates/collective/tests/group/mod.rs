@@ -8,7 +8,7 @@ use common::Rank;
 use std::cell::Cell;
 use std::rc::Rc;
 use weft_collective::catalog::{Case, Choice, Operation, Site};
-use weft_collective::{Ground, Link, Reception, Reduce, Via};
+use weft_collective::{CollectiveState, Link, Reception, Reduce, Via};
 use weft_fabric::{Fabric, Sge};
 use weft_p2p::Context;
 
@@ -19,7 +19,7 @@ pub struct Group<'r, F: Fabric> {
     /// This process's rank in the group.
     pub me: usize,
     /// What its algorithms keep.
-    pub ground: Rc<Ground<F>>,
+    pub state: Rc<CollectiveState<F>>,
     context: u64,
     sequence: Cell<i32>,
     /// What carries its links.
@@ -30,9 +30,9 @@ impl<'r, F: Fabric> Group<'r, F> {
     /// The group of `members`, if this process is one.
     pub fn new(rank: &'r Rank<'r, F>, context: u64, members: Vec<u32>) -> Option<Group<'r, F>> {
         let me = members.iter().position(|&m| m as usize == rank.me())?;
-        let ground = Rc::new(Ground::new(rank.engine().arena().clone()));
+        let state = Rc::new(CollectiveState::new(rank.engine().arena().clone()));
         let (members, sequence) = (members.into(), Cell::new(0));
-        Some(Group { rank, members, me, ground, context, sequence, via: Via::Messages })
+        Some(Group { rank, members, me, state, context, sequence, via: Via::Messages })
     }
 
     /// All ranks in their order.

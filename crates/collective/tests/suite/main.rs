@@ -4,10 +4,10 @@
 #[path = "../group/mod.rs"]
 mod group;
 
+mod bounce;
 mod moves;
 mod native;
 mod neighbors;
 mod order;
 mod reductions;
 mod results;
-mod shared;

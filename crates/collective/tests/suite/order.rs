@@ -6,7 +6,7 @@ use crate::group::{Group, Product, Sum, bytes_of, words_of};
 use fastrand::Rng;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use weft_collective::{Choice, Ground, Link, Operation, allreduce, barrier, bcast, run};
+use weft_collective::{Choice, CollectiveState, Link, Operation, allreduce, barrier, bcast, run};
 use weft_fabric::{Fabric, Fault, Staging};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,15 +25,15 @@ fn named(operation: Operation, name: &str) -> Choice {
 
 async fn wait_for_all<F: Fabric>(
     link: Link<F>,
-    ground: Rc<Ground<F>>,
+    state: Rc<CollectiveState<F>>,
     algorithm: Algorithm,
 ) -> Result<(), Fault> {
     match algorithm {
-        Central => run::barrier(&link, &ground, named(Operation::Barrier, "CENTRAL")).await,
+        Central => run::barrier(&link, &state, named(Operation::Barrier, "CENTRAL")).await,
         Dissemination => barrier::dissemination(&link).await,
         PairwiseExchange => barrier::pairwise_exchange(&link).await,
-        Rpe => barrier::rpe(&link, &ground).await.map(|had| assert!(had, "room for slots")),
-        Rds => barrier::rds(&link, &ground).await.map(|had| assert!(had, "room for slots")),
+        Rpe => barrier::rpe(&link, &state).await.map(|had| assert!(had, "room for slots")),
+        Rds => barrier::rds(&link, &state).await.map(|had| assert!(had, "room for slots")),
     }
 }
 
@@ -59,8 +59,7 @@ impl Body for Holding {
                 }
             }
             self.entered.fetch_add(1, Ordering::SeqCst);
-            rank.block_on(wait_for_all(group.link(), group.ground.clone(), self.algorithm))
-                .unwrap();
+            rank.block_on(wait_for_all(group.link(), group.state.clone(), self.algorithm)).unwrap();
             let entered = self.entered.load(Ordering::SeqCst);
             let possible = n * (round + 1)..=n * (round + 2);
             assert!(possible.contains(&entered), "{:?}: {entered} of {n}", self.algorithm);
@@ -102,7 +101,7 @@ fn fold(key: u64, n: usize, f: impl Fn(Vec<u64>, Vec<u64>) -> Vec<u64>) -> Vec<u
 
 fn start<F: Fabric>(group: &Group<F>, key: u64) -> Started {
     let (rank, n) = (group.rank, group.size());
-    let (link, ground) = (group.link(), group.ground.clone());
+    let (link, state) = (group.link(), group.state.clone());
     // All ranks draw the same kind: they agree on the key.
     let kind = Rng::with_seed(key).u8(0..11);
     let data = rank.buffer(&bytes_of(&operand(key, group.me)));
@@ -116,13 +115,13 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Started {
     let (task, expected) = match kind {
         0 | 1 => {
             let algorithm = if kind == 0 { Central } else { Dissemination };
-            let barrier = wait_for_all(link, ground, algorithm);
+            let barrier = wait_for_all(link, state, algorithm);
             (engine.spawn(async move { Ok(barrier.await?) }), None)
         }
         2 | 3 => {
             let central = async move {
                 let (choice, all) = (named(Operation::Allreduce, "CENTRAL"), (data.sge(), out, 32));
-                Ok(run::allreduce(&link, &ground, choice, all, &Product).await?)
+                Ok(run::allreduce(&link, &state, choice, all, &Product).await?)
             };
             (engine.spawn(central), Some(fold(key, n, product)))
         }
@@ -131,7 +130,7 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Started {
             let choice = all[Rng::with_seed(key + 1).usize(0..all.len())];
             let shm = async move {
                 let all = (data.sge(), out, 32);
-                Ok(run::allreduce(&link, &ground, choice, all, &Product).await?)
+                Ok(run::allreduce(&link, &state, choice, all, &Product).await?)
             };
             (engine.spawn(shm), Some(fold(key, n, product)))
         }
@@ -143,12 +142,12 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Started {
         }
         5 | 6 => {
             let algorithm = if kind == 5 { Rpe } else { Rds };
-            let barrier = wait_for_all(link, ground, algorithm);
+            let barrier = wait_for_all(link, state, algorithm);
             (engine.spawn(async move { Ok(barrier.await?) }), None)
         }
         7 => {
             let exchange = async move {
-                assert!(allreduce::rpe(&link, &ground, data.sge(), out, &Sum).await?, "room");
+                assert!(allreduce::rpe(&link, &state, data.sge(), out, &Sum).await?, "room");
                 Ok(())
             };
             (engine.spawn(exchange), Some(fold(key, n, sum)))

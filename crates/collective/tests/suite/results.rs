@@ -87,17 +87,17 @@ fn allreduce<F: Fabric>(
         match algorithm {
             Central => {
                 let choice = Choice::parse(Operation::Allreduce, "CENTRAL").unwrap();
-                run::allreduce(&link, &group.ground, choice, (data, into, 32), op).await
+                run::allreduce(&link, &group.state, choice, (data, into, 32), op).await
             }
             PairwiseExchange => allreduce::pairwise_exchange(&link, data, into, op).await,
             GatherBroadcast => allreduce::gather_broadcast(&link, data, into, op).await,
             Shm(name) | ShmInPlace(name) => {
                 let choice = Choice::parse(Operation::Allreduce, name).unwrap();
                 // The longest element of all operators.
-                run::allreduce(&link, &group.ground, choice, (data, into, 32), op).await
+                run::allreduce(&link, &group.state, choice, (data, into, 32), op).await
             }
             Rpe => {
-                let had = allreduce::rpe(&link, &group.ground, data, into, op).await;
+                let had = allreduce::rpe(&link, &group.state, data, into, op).await;
                 had.map(|had| assert!(had, "room for slots"))
             }
         }
@@ -169,7 +169,7 @@ impl Others {
     /// beside the result or in its place.
     fn shared<F: Fabric>(&self, group: &Group<F>, round: u64, words: usize) {
         let rank = group.rank;
-        let (me, n, ground, unit) = (rank.me(), rank.size(), &*group.ground, 32);
+        let (me, n, state, unit) = (rank.me(), rank.size(), &*group.state, 32);
         let mine = bytes_of(&operand(round, me, words));
         for in_place in [false, true] {
             let buffers = || {
@@ -185,7 +185,7 @@ impl Others {
                 let (_data, from, result) = buffers();
                 let before = bytes(&result);
                 let (link, all) = (group.link(), (from, result.sge(), unit));
-                rank.block_on(run::reduce(&link, ground, choice, root, all, &Product)).unwrap();
+                rank.block_on(run::reduce(&link, state, choice, root, all, &Product)).unwrap();
                 let expected = match me == root {
                     true => bytes_of(&products(round, 0..n, words)),
                     false => before,
@@ -203,8 +203,8 @@ impl Others {
                 let (link, all) = (group.link(), (from, result.sge(), unit));
                 rank.block_on(async {
                     match exclusive {
-                        true => run::exscan(&link, ground, choice, all, &Product).await,
-                        false => run::scan(&link, ground, choice, all, &Product).await,
+                        true => run::exscan(&link, state, choice, all, &Product).await,
+                        false => run::scan(&link, state, choice, all, &Product).await,
                     }
                 })
                 .unwrap();
@@ -225,7 +225,7 @@ impl Others {
                 let into = result.sge().part(0, lens[me]);
                 let (link, data) = (group.link(), (from, &lens[..]));
                 let to = (into, unit);
-                let scatter = run::reduce_scatter(&link, ground, choice, data, to, &Product);
+                let scatter = run::reduce_scatter(&link, state, choice, data, to, &Product);
                 rank.block_on(scatter).unwrap();
                 let expected = &all[4 * bound(me)..4 * bound(me + 1)];
                 assert!(words_of(into) == expected, "{choice}: {words} words");
@@ -288,7 +288,7 @@ impl Moves {
     /// By ranks that read each other's memory, one behind the other.
     fn shared<F: Fabric>(&self, group: &Group<F>, round: u64) {
         let rank = group.rank;
-        let (me, n, ground) = (rank.me(), rank.size(), &*group.ground);
+        let (me, n, state) = (rank.me(), rank.size(), &*group.state);
         let sges =
             |buffers: &[weft_fabric::Staging]| buffers.iter().map(|b| b.sge()).collect::<Vec<_>>();
         for (turn, len) in [10, 3000, 20_000, 140_000, 0, 500].into_iter().enumerate() {
@@ -303,7 +303,7 @@ impl Moves {
                 let blocks: Vec<_> = (0..n).map(own).collect();
                 let (link, mine) = (group.link(), blocks[me].sge());
                 let all = sges(&blocks);
-                rank.block_on(run::allgather(&link, ground, choice, mine, &all)).unwrap();
+                rank.block_on(run::allgather(&link, state, choice, mine, &all)).unwrap();
                 for (r, got) in blocks.iter().enumerate() {
                     assert!(bytes(got) == gathered(r), "{choice}: of {r}, {len} bytes");
                 }
@@ -312,7 +312,7 @@ impl Moves {
             for choice in shm(Operation::Alltoall, n, len, true) {
                 let into: Vec<_> = (0..n).map(|_| rank.empty(len)).collect();
                 let (link, from, to) = (group.link(), sges(&out), sges(&into));
-                rank.block_on(run::alltoall(&link, ground, choice, &from, &to)).unwrap();
+                rank.block_on(run::alltoall(&link, state, choice, &from, &to)).unwrap();
                 for (from, got) in into.iter().enumerate() {
                     assert!(bytes(got) == pattern(key(from, me), len), "{choice}: from {from}");
                 }
@@ -338,7 +338,7 @@ impl Body for Moves {
                 let buffer = if me == root { rank.buffer(&data) } else { rank.empty(data.len()) };
                 rank.block_on(bcast::shm_ring(
                     &group.link(),
-                    &group.ground.board,
+                    &group.state.area,
                     root,
                     buffer.sge(),
                 ))

@@ -15,7 +15,7 @@ use crate::waiting::Call;
 use smallvec::SmallVec;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
-use weft_collective::{Choice, Ground, Link, Operation, run};
+use weft_collective::{Choice, CollectiveState, Link, Operation, run};
 use weft_fabric::{Fault, Sge};
 use weft_process::Asked;
 
@@ -28,7 +28,7 @@ fn at_once(
     call: &'static str,
     operation: Operation,
     asked: Asked,
-    run: impl AsyncFnOnce(&Link<Node>, &Ground<Node>, Choice) -> Result<(), Fault>,
+    run: impl AsyncFnOnce(&Link<Node>, &CollectiveState<Node>, Choice) -> Result<(), Fault>,
 ) -> Outcome {
     Some(comm.run_in_place(&Call::new(call), operation, asked, run).map_err(Error::from))
 }
@@ -76,8 +76,8 @@ impl Whole {
 pub(super) unsafe fn barrier(handle: Comm) -> Outcome {
     let comm = fixed_comm(handle)?;
     tally!("MPI_Barrier", comm);
-    at_once(comm, "MPI_Barrier", Operation::Barrier, Asked::of(0), async |link, ground, choice| {
-        run::barrier(link, ground, choice).await
+    at_once(comm, "MPI_Barrier", Operation::Barrier, Asked::of(0), async |link, state, choice| {
+        run::barrier(link, state, choice).await
     })
 }
 
@@ -94,8 +94,8 @@ pub(super) unsafe fn bcast(
     let data = unsafe { plain(buf, n, ty) }?;
     tally!("MPI_Bcast", comm);
     let asked = Asked::of(data.len());
-    at_once(comm, "MPI_Bcast", Operation::Bcast, asked, async |link, ground, choice| {
-        run::bcast(link, ground, choice, root, data).await
+    at_once(comm, "MPI_Bcast", Operation::Bcast, asked, async |link, state, choice| {
+        run::bcast(link, state, choice, root, data).await
     })
 }
 
@@ -124,8 +124,8 @@ pub(super) unsafe fn gather(
     }
     tally!("MPI_Gather", comm);
     let asked = Asked::of(mine.len());
-    at_once(comm, "MPI_Gather", Operation::Gather, asked, async |link, ground, choice| {
-        run::gather(link, ground, choice, root, mine, &blocks).await
+    at_once(comm, "MPI_Gather", Operation::Gather, asked, async |link, state, choice| {
+        run::gather(link, state, choice, root, mine, &blocks).await
     })
 }
 
@@ -154,8 +154,8 @@ pub(super) unsafe fn scatter(
     }
     tally!("MPI_Scatter", comm);
     let asked = Asked::of(mine.len());
-    at_once(comm, "MPI_Scatter", Operation::Scatter, asked, async |link, ground, choice| {
-        run::scatter(link, ground, choice, root, &blocks, mine).await
+    at_once(comm, "MPI_Scatter", Operation::Scatter, asked, async |link, state, choice| {
+        run::scatter(link, state, choice, root, &blocks, mine).await
     })
 }
 
@@ -181,8 +181,8 @@ pub(super) unsafe fn allgather(
     let mut blocks = List::new();
     into.list(&mut blocks);
     let asked = Asked::of(into.block);
-    at_once(comm, "MPI_Allgather", Operation::Allgather, asked, async |link, ground, choice| {
-        run::allgather(link, ground, choice, mine, &blocks).await
+    at_once(comm, "MPI_Allgather", Operation::Allgather, asked, async |link, state, choice| {
+        run::allgather(link, state, choice, mine, &blocks).await
     })
 }
 
@@ -209,8 +209,8 @@ pub(super) unsafe fn alltoall(
     out.list(&mut sent);
     into.list(&mut received);
     let asked = Asked::of(into.block);
-    at_once(comm, "MPI_Alltoall", Operation::Alltoall, asked, async |link, ground, choice| {
-        run::alltoall(link, ground, choice, &sent, &received).await
+    at_once(comm, "MPI_Alltoall", Operation::Alltoall, asked, async |link, state, choice| {
+        run::alltoall(link, state, choice, &sent, &received).await
     })
 }
 
@@ -234,8 +234,8 @@ pub(super) unsafe fn reduce(
     tally!("MPI_Reduce", comm);
     let (element, commutes) = (element(ty), op.commutes());
     let asked = Asked { bytes: data.len(), element, commutes, equal: true };
-    at_once(comm, "MPI_Reduce", Operation::Reduce, asked, async |link, ground, choice| {
-        run::reduce(link, ground, choice, root, (data, result, element), &*op).await
+    at_once(comm, "MPI_Reduce", Operation::Reduce, asked, async |link, state, choice| {
+        run::reduce(link, state, choice, root, (data, result, element), &*op).await
     })
 }
 
@@ -268,8 +268,8 @@ pub(super) unsafe fn allreduce(
     let (op, _) = reduction(op, ty).ok()?;
     tally!("MPI_Allreduce", comm);
     let asked = Asked { bytes: data.len(), element, commutes: op.commutes(), equal: true };
-    at_once(comm, "MPI_Allreduce", Operation::Allreduce, asked, async |link, ground, choice| {
-        run::allreduce(link, ground, choice, (data, result, element), &*op).await
+    at_once(comm, "MPI_Allreduce", Operation::Allreduce, asked, async |link, state, choice| {
+        run::allreduce(link, state, choice, (data, result, element), &*op).await
     })
 }
 
@@ -287,8 +287,8 @@ pub(super) unsafe fn scan(
     let (op, _) = reduction(op, ty).ok()?;
     tally!("MPI_Scan", comm);
     let asked = Asked { bytes: data.len(), element, commutes: op.commutes(), equal: true };
-    at_once(comm, "MPI_Scan", Operation::Scan, asked, async |link, ground, choice| {
-        run::scan(link, ground, choice, (data, result, element), &*op).await
+    at_once(comm, "MPI_Scan", Operation::Scan, asked, async |link, state, choice| {
+        run::scan(link, state, choice, (data, result, element), &*op).await
     })
 }
 
@@ -306,8 +306,8 @@ pub(super) unsafe fn exscan(
     let (op, _) = reduction(op, ty).ok()?;
     tally!("MPI_Exscan", comm);
     let asked = Asked { bytes: data.len(), element, commutes: op.commutes(), equal: true };
-    at_once(comm, "MPI_Exscan", Operation::Exscan, asked, async |link, ground, choice| {
-        run::exscan(link, ground, choice, (data, result, element), &*op).await
+    at_once(comm, "MPI_Exscan", Operation::Exscan, asked, async |link, state, choice| {
+        run::exscan(link, state, choice, (data, result, element), &*op).await
     })
 }
 
@@ -327,9 +327,9 @@ pub(super) unsafe fn reduce_scatter_block(
     let (element, commutes) = (element(ty), op.commutes());
     let asked = Asked { bytes: data.all.len(), element, commutes, equal: true };
     let call = "MPI_Reduce_scatter_block";
-    at_once(comm, call, Operation::ReduceScatter, asked, async |link, ground, choice| {
+    at_once(comm, call, Operation::ReduceScatter, asked, async |link, state, choice| {
         let lens: SmallVec<[usize; 8]> = SmallVec::from_elem(data.block, link.size());
         let (data, result) = ((data.all, &lens[..]), (result, element));
-        run::reduce_scatter(link, ground, choice, data, result, &*op).await
+        run::reduce_scatter(link, state, choice, data, result, &*op).await
     })
 }

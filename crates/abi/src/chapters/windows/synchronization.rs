@@ -32,7 +32,7 @@ pub(crate) unsafe fn win_fence(assert: c_int, win: Win) -> Result<(), Error> {
     let object = window(win)?;
     let (window, assert) = (&object.window, asserted(assert)?);
     if window.fence_is_a_barrier(assert) {
-        let barrier = async |link: &_, ground: &_, choice| run_barrier(link, ground, choice).await;
+        let barrier = async |link: &_, state: &_, choice| run_barrier(link, state, choice).await;
         let call = Call::new("MPI_Win_fence");
         window.comm().run_in_place(&call, Operation::Barrier, Asked::of(0), barrier)?;
         window.fenced(assert);

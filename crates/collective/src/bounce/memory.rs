@@ -1,34 +1,34 @@
-//! The memory of [`super`]'s desks: made by all ranks at once, and given back when all have read it.
+//! The memory of [`super`]'s buffers: made by all ranks at once, and given back when all have read it.
 
-use super::{DESK, DESKS, MOST, MOST_OF_ALL, READ, STEP};
+use super::{BUFFER, BUFFERS, MOST, MOST_OF_ALL, READ, STEP};
 use crate::Link;
 use crate::SLOT;
-use crate::board::Visit;
-use crate::said::{self, Said};
+use crate::exchanged::{self, Exchanged};
+use crate::release_gather::Session;
 use std::cell::Cell;
 use weft_fabric::{Fabric, Fault, Region, RemoteAddr};
 
-/// The desks of a communicator, and what its ranks know of each other's.
-pub(super) struct Made<F: Fabric> {
+/// The buffers of a communicator, and what its ranks know of each other's.
+pub(super) struct Buffers<F: Fabric> {
     pub(super) endpoint: std::rc::Rc<weft_p2p::Endpoint<F>>,
     pub(super) members: std::rc::Rc<[u32]>,
     pub(super) mine: Region,
     pub(super) all: Vec<RemoteAddr>,
-    /// Bytes of half a rank's memory; meetings have halves in turn.
+    /// Bytes of half a rank's memory; barriers have halves in turn.
     pub(super) half: usize,
     /// Bytes up to which the reader of two ranks takes the lines.
     pub(super) short: usize,
-    /// The last meeting of which this rank has read the desks.
+    /// The last barrier of which this rank has read the buffers.
     pub(super) read: Cell<u64>,
-    /// Tells these desks from others at the same place: the operation that made them.
+    /// Tells these buffers from others at the same place: the operation that made them.
     pub(super) stamp: u64,
-    /// Copies from other's desks that were slow, of each rank: of this one all, of others those that it has heard of.
+    /// Copies from other's buffers that were slow, of each rank: of this one all, of others those that it has heard of.
     pub(super) slow: Box<[Cell<u64>]>,
     /// The next rank to hear of.
     pub(super) ask: Cell<usize>,
 }
 
-impl<F: Fabric> Drop for Made<F> {
+impl<F: Fabric> Drop for Buffers<F> {
     fn drop(&mut self) {
         let (members, all) = (self.members.clone(), std::mem::take(&mut self.all));
         let (mine, last, stamp) = (self.mine, self.read.get(), self.stamp);
@@ -52,29 +52,29 @@ impl<F: Fabric> Drop for Made<F> {
     }
 }
 
-impl<F: Fabric> Made<F> {
-    /// [`MAKING`] meetings from `epoch` on. `None`: some rank has no memory for its own.
+impl<F: Fabric> Buffers<F> {
+    /// [`MAKING`] barriers from `epoch` on. `None`: some rank has no memory for its own.
     pub(super) async fn make(
         link: &Link<F>,
-        turn: &Visit<'_, F>,
+        session: &Session<'_, F>,
         epoch: u64,
         many: bool,
-    ) -> Result<Option<Made<F>>, Fault> {
+    ) -> Result<Option<Buffers<F>>, Fault> {
         let fabric = link.endpoint.fabric();
         link.endpoint.clear_parked();
         let near = crate::share_memory(fabric, &link.members);
-        let room = |half: usize| DESKS + 2 * half;
+        let room = |half: usize| BUFFERS + 2 * half;
         let wished = match many && near {
             true => (MOST_OF_ALL / link.size()).min(MOST) / 2 / STEP * STEP,
-            false => DESK,
+            false => BUFFER,
         };
         let (mine, half) = match near {
-            true => match (wished > DESK).then(|| fabric.allocate_spare(room(wished))) {
+            true => match (wished > BUFFER).then(|| fabric.allocate_spare(room(wished))) {
                 Some(Ok(mine)) => (Some(mine), wished),
-                _ => (fabric.allocate_on_node(room(DESK)).ok(), DESK),
+                _ => (fabric.allocate_on_node(room(BUFFER)).ok(), BUFFER),
             },
             // By name, these algorithms can be had across nodes, too.
-            false => (fabric.allocate(room(DESK)).ok(), DESK),
+            false => (fabric.allocate(room(BUFFER)).ok(), BUFFER),
         };
         let stamp = link.context.0.rotate_left(32) ^ u64::from(link.tag as u32) ^ 1 << 63;
         if let Some(mine) = &mine {
@@ -85,9 +85,9 @@ impl<F: Fabric> Made<F> {
         let here = mine.map_or(RemoteAddr::default(), |mine| mine.remote);
         let facts = [half as u64, super::short(fabric.copies()) as u64];
         let words = [&here.words()[..], &facts].concat();
-        let all = exchange(link, turn, epoch, &words).await?;
+        let all = exchange(link, session, epoch, &words).await?;
         // The operation may end here, and with it the communicator on some ranks.
-        turn.meet(link, epoch + 1).await?;
+        session.barrier(link, epoch + 1).await?;
         let word = |rank: usize, i: usize| all.word(rank, i);
         let least =
             |i: usize| (0..link.size()).map(|rank| word(rank, i)).min().unwrap_or(0) as usize;
@@ -96,7 +96,7 @@ impl<F: Fabric> Made<F> {
             mine.into_iter().for_each(|mine| fabric.withdraw(mine));
             return Ok(None);
         };
-        Ok(Some(Made {
+        Ok(Some(Buffers {
             endpoint: link.endpoint.clone(),
             members: link.members.clone(),
             read: Cell::new(epoch + 1),
@@ -111,29 +111,29 @@ impl<F: Fabric> Made<F> {
     }
 }
 
-/// The meetings of [`Made::make`].
+/// The barriers of [`Buffers::make`].
 pub(super) const MAKING: u64 = 2;
 
-/// A meeting in which each rank says up to eight words to all: slots of `SLOT` bytes by rank. They are read when it is over:
-/// another meeting follows in the same operation.
+/// A barrier in which each rank says up to eight words to all: slots of `SLOT` bytes by rank. They are read when it is over:
+/// another barrier follows in the same operation.
 pub(super) async fn exchange<F: Fabric>(
     link: &Link<F>,
-    turn: &Visit<'_, F>,
+    session: &Session<'_, F>,
     epoch: u64,
     words: &[u64],
-) -> Result<Said, Fault> {
+) -> Result<Exchanged, Fault> {
     let said = link.stage(8 * words.len());
-    said::write(words, said.sge());
+    exchanged::write(words, said.sge());
     let all = link.stage(SLOT * link.size());
-    if turn.is_pair() {
-        let other = turn.swap(link, epoch, said.sge()).await?;
+    if session.is_pair() {
+        let other = session.swap(link, epoch, said.sge()).await?;
         let slot = |rank: usize| all.sge().part(SLOT * rank, said.len());
         slot(link.rank).copy_from(said.sge());
         slot(1 - link.rank).copy_from(other);
-        return Ok(Said::new(all, SLOT));
+        return Ok(Exchanged::new(all, SLOT));
     }
-    turn.contribute(link, epoch, said.sge()).await?;
-    turn.meet(link, epoch).await?;
-    turn.collect(link, epoch, all.sge()).await?;
-    Ok(Said::new(all, SLOT))
+    session.contribute(link, epoch, said.sge()).await?;
+    session.barrier(link, epoch).await?;
+    session.collect(link, epoch, all.sge()).await?;
+    Ok(Exchanged::new(all, SLOT))
 }

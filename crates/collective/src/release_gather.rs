@@ -1,4 +1,4 @@
-//! The memory of the central algorithms: where a communicator's ranks meet.
+//! The memory of the central algorithms: a communicator's release-gather area.
 //!
 //! ```text
 //!   at rank 0      arrivals (64) | contributions [parity][rank], 64 bytes each
@@ -18,15 +18,15 @@
 //! it enters the next also tells whose arrival is the last; nonblocking operations queue for it.
 
 use crate::Link;
+use crate::bounce::BounceBuffers;
 use crate::catalog::{Carrier, Choice, Near};
 use crate::costs;
 use crate::distance;
-use crate::gate::{Gate, Turn};
+use crate::exchanged::{self, Exchanged, no_memory};
 use crate::link::share_memory;
 use crate::posted::Posted;
-use crate::posts::{Post, Posts};
-use crate::said::{self, Said, no_memory};
-use crate::shared::Desks;
+use crate::staging_ring::{RingSession, StagingRings};
+use crate::ticket::{Ticket, Tickets};
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use weft_fabric::{
@@ -37,36 +37,36 @@ use weft_fabric::{
 pub const SLOT: usize = 64;
 
 /// Bytes that one of two ranks may say to the other, beside the flag in the same line pair.
-pub(crate) const SAID: usize = 120;
+pub(crate) const PAIR_MOST: usize = 120;
 /// Where rank 0's word of how far ranks are from each other is, at its place for the flag.
 const DISTANCE: usize = 3 * SLOT;
 /// Where the inboxes of two ranks begin; and from one to the next.
 const INBOX: usize = 4 * SLOT;
-const INBOX_SIZE: usize = 8 + SAID;
+const INBOX_SIZE: usize = 8 + PAIR_MOST;
 
-/// A communicator's board, or the place for it.
-pub struct Board<F: Fabric> {
-    made: OnceCell<Made<F>>,
+/// A communicator's area, or the place for it.
+pub struct ReleaseGather<F: Fabric> {
+    made: OnceCell<Memory<F>>,
     /// Further memory of the algorithms that read each other's.
-    pub(crate) desks: Desks<F>,
+    pub(crate) buffers: BounceBuffers<F>,
     /// And of those in which ranks put pieces down for others.
-    posts: Posts<F>,
-    gate: Gate<F>,
+    rings: StagingRings<F>,
+    tickets: Tickets<F>,
     in_turn: Cell<bool>,
     /// Whole operations, where they may be under way at once.
-    order: Gate<F>,
+    order: Tickets<F>,
 }
 
-impl<F: Fabric> Board<F> {
-    /// `many`: whether a communicator of the process may still have many desks.
+impl<F: Fabric> ReleaseGather<F> {
+    /// `many`: whether a communicator of the process may still have many buffers.
     pub fn new(many: Rc<Cell<bool>>) -> Self {
-        Board {
+        ReleaseGather {
             made: OnceCell::new(),
-            desks: Desks::new(many),
-            posts: Posts::default(),
-            gate: Gate::default(),
+            buffers: BounceBuffers::new(many),
+            rings: StagingRings::default(),
+            tickets: Tickets::default(),
             in_turn: Cell::new(false),
-            order: Gate::default(),
+            order: Tickets::default(),
         }
     }
 
@@ -91,9 +91,9 @@ impl<F: Fabric> Board<F> {
     }
 
     /// What an operation by `choice` has to enter before it does anything else: where operations may be under way at once, and
-    /// it meets others on this board or waits for them. So those that await something before they take their numbers do so in
+    /// it meets others on this area or waits for them. So those that await something before they take their numbers do so in
     /// one order on all ranks.
-    pub(crate) fn order(&self, choice: Choice) -> Option<&Gate<F>> {
+    pub(crate) fn order(&self, choice: Choice) -> Option<&Tickets<F>> {
         (!self.is_in_turn() && choice.algorithm.carrier == Carrier::Memory).then_some(&self.order)
     }
 
@@ -103,7 +103,7 @@ impl<F: Fabric> Board<F> {
     }
 
     /// How far ranks are from each other, as [`crate::distance`] has it. All find the same, right before they enter the
-    /// board for the operation that depends on it.
+    /// area for the operation that depends on it.
     pub(crate) fn distance(&self, link: &Link<F>) -> Distance {
         match self.made.get() {
             Some(made) => self.distance_at(made, link.rank),
@@ -111,15 +111,16 @@ impl<F: Fabric> Board<F> {
         }
     }
 
-    fn distance_at(&self, made: &Made<F>, rank: usize) -> Distance {
+    fn distance_at(&self, made: &Memory<F>, rank: usize) -> Distance {
         let (true, Some(word)) = (self.is_in_turn(), made.distance) else {
             return Distance::Shared;
         };
-        let (next, said) = (self.gate.next(), distance::Word::from_word(said::read(word, 0)));
+        let (next, said) =
+            (self.tickets.next(), distance::Word::from_word(exchanged::read(word, 0)));
         let new =
             if rank == 0 { said.change(next, made.fabric().copies().is_found_far()) } else { None };
         if let Some(new) = new {
-            said::write(&[new.word()], word);
+            exchanged::write(&[new.word()], word);
         }
         if new.unwrap_or(said).is_far(next) { Distance::Apart } else { Distance::Shared }
     }
@@ -134,23 +135,23 @@ impl<F: Fabric> Board<F> {
         link.endpoint.fabric().copies().model()
     }
 
-    /// Waits for this rank's turn with the staging rings: see [`Posts::enter`].
-    pub(crate) async fn post<'b>(
+    /// Waits for this rank's turn with the staging rings: see [`StagingRings::enter`].
+    pub(crate) async fn ring<'b>(
         &'b self,
         link: &'b Link<F>,
         numbers: usize,
         len: usize,
-    ) -> Result<Option<Post<'b, F>>, Fault> {
-        // What is chosen next depends on what the ranks tell each other when they make the board. Where there is no memory for
+    ) -> Result<Option<RingSession<'b, F>>, Fault> {
+        // What is chosen next depends on what the ranks tell each other when they make the area. Where there is no memory for
         // that, for nobody, there is none for this.
         if self.made(link).await.is_err() {
             return Ok(None);
         }
-        self.posts.enter(link, numbers, len).await
+        self.rings.enter(link, numbers, len).await
     }
 
-    /// The board, made now if need be, by an operation that no other runs beside.
-    async fn made(&self, link: &Link<F>) -> Result<&Made<F>, Fault> {
+    /// The area, made now if need be, by an operation that no other runs beside.
+    async fn made(&self, link: &Link<F>) -> Result<&Memory<F>, Fault> {
         if self.made.get().is_none() {
             self.enter_for(link, 0).await?;
         }
@@ -158,22 +159,22 @@ impl<F: Fabric> Board<F> {
     }
 }
 
-/// The board while one operation has it; dropping it lets the next one in.
-pub struct Visit<'b, F: Fabric> {
-    made: &'b Made<F>,
-    _turn: Turn<'b, F>,
+/// The area while one operation has it; dropping it lets the next one in.
+pub struct Session<'b, F: Fabric> {
+    made: &'b Memory<F>,
+    _turn: Ticket<'b, F>,
 }
 
-impl<F: Fabric> std::ops::Deref for Visit<'_, F> {
-    type Target = Made<F>;
+impl<F: Fabric> std::ops::Deref for Session<'_, F> {
+    type Target = Memory<F>;
 
-    fn deref(&self) -> &Made<F> {
+    fn deref(&self) -> &Memory<F> {
         self.made
     }
 }
 
-/// The board once it is made.
-pub struct Made<F: Fabric> {
+/// The area once it is made.
+pub struct Memory<F: Fabric> {
     endpoint: Rc<weft_p2p::Endpoint<F>>,
     mine: Region,
     /// At rank 0 alone.
@@ -191,7 +192,7 @@ pub struct Made<F: Fabric> {
     distance: Option<Sge>,
 }
 
-impl<F: Fabric> Drop for Made<F> {
+impl<F: Fabric> Drop for Memory<F> {
     fn drop(&mut self) {
         let fabric = self.endpoint.fabric();
         let flags = self.inboxes.iter().flatten().chain([&self.flag]);
@@ -203,47 +204,47 @@ impl<F: Fabric> Drop for Made<F> {
     }
 }
 
-impl<F: Fabric> Board<F> {
-    /// The board, made now if need be, and the number of the operation (from 1 on). Waits until this
+impl<F: Fabric> ReleaseGather<F> {
+    /// The area, made now if need be, and the number of the operation (from 1 on). Waits until this
     /// rank has left all operations that it began before.
-    pub async fn enter(&self, link: &Link<F>) -> Result<(Visit<'_, F>, u64), Fault> {
+    pub async fn enter(&self, link: &Link<F>) -> Result<(Session<'_, F>, u64), Fault> {
         match self.enter_at_once(link) {
             Some(entered) => Ok(entered),
             None => self.enter_for(link, 1).await,
         }
     }
 
-    /// [`Board::enter`] where there is nothing to make and to wait for: a blocking operation after the first. Else
+    /// [`ReleaseGather::enter`] where there is nothing to make and to wait for: a blocking operation after the first. Else
     /// nothing is done.
     #[inline]
-    pub fn enter_at_once(&self, link: &Link<F>) -> Option<(Visit<'_, F>, u64)> {
+    pub fn enter_at_once(&self, link: &Link<F>) -> Option<(Session<'_, F>, u64)> {
         let made = self.made.get()?;
-        let (turn, epoch) = self.gate.enter_at_once(link, 1)?;
-        Some((Visit { made, _turn: turn }, epoch))
+        let (turn, epoch) = self.tickets.enter_at_once(link, 1)?;
+        Some((Session { made, _turn: turn }, epoch))
     }
 
-    /// The same for an operation in which the ranks meet several times: each meeting has a number, and
+    /// The same for an operation in which the ranks meet several times: each barrier has a number, and
     /// counts as an operation. Returns the first.
     pub async fn enter_for(
         &self,
         link: &Link<F>,
-        meetings: u64,
-    ) -> Result<(Visit<'_, F>, u64), Fault> {
-        let (turn, epoch) = self.gate.enter_for(link, meetings).await?;
+        barriers: u64,
+    ) -> Result<(Session<'_, F>, u64), Fault> {
+        let (turn, epoch) = self.tickets.enter_for(link, barriers).await?;
         let made = match self.made.get() {
             Some(made) => made,
             None => {
-                let made = Made::make(link, epoch - 1).await?;
+                let made = Memory::make(link, epoch - 1).await?;
                 self.made.get_or_init(|| made)
             }
         };
-        Ok((Visit { made, _turn: turn }, epoch))
+        Ok((Session { made, _turn: turn }, epoch))
     }
 }
 
-impl<F: Fabric> Made<F> {
-    /// `before`: meetings that had numbers already, in operations for which no rank got memory.
-    async fn make(link: &Link<F>, before: u64) -> Result<Made<F>, Fault> {
+impl<F: Fabric> Memory<F> {
+    /// `before`: barriers that had numbers already, in operations for which no rank got memory.
+    async fn make(link: &Link<F>, before: u64) -> Result<Memory<F>, Fault> {
         let (size, fabric) = (link.size(), link.endpoint.fabric());
         // By name, the central algorithms can be had across nodes, too.
         let near = share_memory(fabric, &link.members);
@@ -265,7 +266,7 @@ impl<F: Fabric> Made<F> {
         let each = link.endpoint.ranks_each();
         let facts = [u64::from(has), u64::from(direct), each.into()];
         let facts = [&words(mine)[..], &words(central), &facts].concat();
-        let said = Said::by_all(link, &facts).await?;
+        let said = Exchanged::by_all(link, &facts).await?;
         let fact = |rank: usize, i: usize| said.word(rank, 2 * RemoteAddr::WORDS + i);
         let all = (0..size).all(|rank| fact(rank, 0) == 1);
         let near = Near {
@@ -285,7 +286,7 @@ impl<F: Fabric> Made<F> {
         let inboxes = (size == 2).then(|| [inbox(0), inbox(1)]);
         let endpoint = link.endpoint.clone();
         let posted = Posted::new(endpoint.clone());
-        Ok(Made {
+        Ok(Memory {
             endpoint,
             mine,
             central,
@@ -313,7 +314,7 @@ impl<F: Fabric> Made<F> {
     }
 
     /// Everybody comes, then everybody goes on.
-    pub async fn meet(&self, link: &Link<F>, epoch: u64) -> Result<(), Fault> {
+    pub async fn barrier(&self, link: &Link<F>, epoch: u64) -> Result<(), Fault> {
         if self.is_pair() {
             let flag = self.say(link, epoch, Sge::EMPTY)?;
             return self.hear(flag, epoch).await;
@@ -324,12 +325,12 @@ impl<F: Fabric> Made<F> {
         }
     }
 
-    /// What the other of two ranks [says](Made::say) has come.
+    /// What the other of two ranks [says](Memory::say) has come.
     pub async fn hear(&self, flag: Flag, epoch: u64) -> Result<(), Fault> {
         self.endpoint.until(flag.local, epoch).await
     }
 
-    /// Whether there are two ranks, which [`Made::swap`].
+    /// Whether there are two ranks, which [`Memory::swap`].
     pub fn is_pair(&self) -> bool {
         self.inboxes.is_some()
     }
@@ -386,7 +387,7 @@ impl<F: Fabric> Made<F> {
         self.ranks[rank].offset(SLOT as u64 * (1 + epoch % 2))
     }
 
-    /// Puts this rank's contribution down.
+    /// Writes this rank's contribution.
     pub async fn contribute(&self, link: &Link<F>, epoch: u64, data: Sge) -> Result<(), Fault> {
         let (leader, to) = (link.members[0] as usize, self.contribution(epoch, link.rank));
         self.finish(|fabric, done| fabric.write(leader, data, to, done)).await
@@ -403,24 +404,24 @@ impl<F: Fabric> Made<F> {
         Ok(u64::from_ne_bytes(bytes) + 1 == epoch * self.size as u64)
     }
 
-    /// Ends an operation early, on all ranks alike: one or two meetings, the first of which is `epoch`, instead of so many that
+    /// Ends an operation early, on all ranks alike: one or two barriers, the first of which is `epoch`, instead of so many that
     /// had numbers. An even number is left out, since places alternate: what is written next is not where others may still
     /// read, or wait for, what was said last.
-    pub async fn end_early(&self, link: &Link<F>, epoch: u64, meetings: u64) -> Result<(), Fault> {
-        let held = if meetings == 0 { 0 } else { 2 - meetings % 2 };
-        for meeting in epoch..epoch + held {
-            self.meet(link, meeting).await?;
+    pub async fn end_early(&self, link: &Link<F>, epoch: u64, barriers: u64) -> Result<(), Fault> {
+        let held = if barriers == 0 { 0 } else { 2 - barriers % 2 };
+        for barrier in epoch..epoch + held {
+            self.barrier(link, barrier).await?;
         }
-        self.skip(link, meetings - held).await
+        self.skip(link, barriers - held).await
     }
 
-    /// Counts meetings as over that had numbers and do not take place, on all ranks alike.
-    async fn skip(&self, link: &Link<F>, meetings: u64) -> Result<(), Fault> {
-        if link.rank > 0 || meetings == 0 {
+    /// Counts barriers as over that had numbers and do not take place, on all ranks alike.
+    async fn skip(&self, link: &Link<F>, barriers: u64) -> Result<(), Fault> {
+        if link.rank > 0 || barriers == 0 {
             return Ok(());
         }
         let (me, count, before) =
-            (link.members[0] as usize, meetings * self.size as u64, link.stage(8));
+            (link.members[0] as usize, barriers * self.size as u64, link.stage(8));
         let result = before.sge();
         self.finish(|fabric, done| fabric.fetch_add(me, self.arrivals, count, result, done)).await
     }

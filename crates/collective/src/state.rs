@@ -2,11 +2,11 @@
 
 use crate::arena::Arena;
 use crate::edges::Pattern;
-use crate::gate::{Gate, Turn};
 use crate::levels::Levels;
 use crate::slots::Slots;
 use crate::tally::Tally;
-use crate::{Board, Link, Selection};
+use crate::ticket::{Ticket, Tickets};
+use crate::{Link, ReleaseGather, Selection};
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 use std::rc::Rc;
@@ -14,18 +14,18 @@ use weft_channel::multicast::Multicast;
 use weft_fabric::{Fabric, Fault, GroupId};
 use weft_p2p::Endpoint;
 
-/// One communicator's grounds.
-pub struct Ground<F: Fabric> {
+/// What one communicator keeps for its collective operations.
+pub struct CollectiveState<F: Fabric> {
     /// Where ranks that share memory meet.
-    pub board: Board<F>,
+    pub area: ReleaseGather<F>,
     /// The pool of the process.
     arena: Rc<Arena<F>>,
     slots: RefCell<Vec<Rc<Slots<F>>>>,
     tallies: RefCell<Vec<Rc<Tally<F>>>>,
     selection: RefCell<Rc<Selection>>,
     levels: RefCell<Option<Rc<Levels<F>>>>,
-    compositions: Gate<F>,
-    casts: Gate<F>,
+    compositions: Tickets<F>,
+    casts: Tickets<F>,
     /// Its levels may not use multicast.
     no_multicast: Cell<bool>,
     /// It gets no memory that its ranks share.
@@ -36,17 +36,17 @@ pub struct Ground<F: Fabric> {
 /// Multicast groups of the fabric that communicators share: adapters and switches have few.
 const GROUPS: u64 = 64;
 
-impl<F: Fabric> Ground<F> {
-    pub fn new(arena: Rc<Arena<F>>) -> Ground<F> {
-        Ground {
-            board: Board::new(arena.many_desks()),
+impl<F: Fabric> CollectiveState<F> {
+    pub fn new(arena: Rc<Arena<F>>) -> CollectiveState<F> {
+        CollectiveState {
+            area: ReleaseGather::new(arena.many_buffers()),
             arena,
             slots: RefCell::default(),
             tallies: RefCell::default(),
             selection: RefCell::default(),
             levels: RefCell::default(),
-            compositions: Gate::default(),
-            casts: Gate::default(),
+            compositions: Tickets::default(),
+            casts: Tickets::default(),
             no_multicast: Cell::default(),
             lean: Cell::default(),
             cast: RefCell::default(),
@@ -54,19 +54,19 @@ impl<F: Fabric> Ground<F> {
     }
 
     /// The same for operations that begin one after the other.
-    pub fn in_turn(arena: Rc<Arena<F>>) -> Ground<F> {
-        let ground = Ground::new(arena);
-        ground.board.set_in_turn(true);
-        ground
+    pub fn in_turn(arena: Rc<Arena<F>>) -> CollectiveState<F> {
+        let state = CollectiveState::new(arena);
+        state.area.set_in_turn(true);
+        state
     }
 
     /// An empty one of the same process and selection.
-    pub(crate) fn another(&self) -> Ground<F> {
-        let ground = Ground::new(self.arena.clone());
-        ground.select(self.selection());
-        ground.no_multicast.set(self.no_multicast.get());
-        ground.lean.set(self.lean.get());
-        ground
+    pub(crate) fn another(&self) -> CollectiveState<F> {
+        let state = CollectiveState::new(self.arena.clone());
+        state.select(self.selection());
+        state.no_multicast.set(self.no_multicast.get());
+        state.lean.set(self.lean.get());
+        state
     }
 
     /// Nobody will end the multicast groups of its levels: they have none. Said before they are made.
@@ -74,7 +74,7 @@ impl<F: Fabric> Ground<F> {
         self.no_multicast.set(true);
     }
 
-    /// Unless [`Ground::forbid_multicast`] was called.
+    /// Unless [`CollectiveState::forbid_multicast`] was called.
     pub fn may_multicast(&self) -> bool {
         !self.no_multicast.get()
     }
@@ -154,9 +154,9 @@ impl<F: Fabric> Ground<F> {
         self.compositions.empty().await?;
         let levels = self.levels.take();
         let below = levels.iter().flat_map(|levels| levels.grounds());
-        for ground in below.chain([self]) {
-            ground.casts.empty().await?;
-            let cast = ground.cast.take().and_then(Rc::into_inner);
+        for state in below.chain([self]) {
+            state.casts.empty().await?;
+            let cast = state.cast.take().and_then(Rc::into_inner);
             if let Some(cast) = cast {
                 cast.close().await?;
             }
@@ -164,7 +164,7 @@ impl<F: Fabric> Ground<F> {
         Ok(())
     }
 
-    /// Whether [`Ground::close`] has anything to do.
+    /// Whether [`CollectiveState::close`] has anything to do.
     pub fn has_cast(&self) -> bool {
         // A level's multicast group may be opened by what is still under way.
         self.cast.borrow().is_some() || self.levels.borrow().is_some()
@@ -174,7 +174,7 @@ impl<F: Fabric> Ground<F> {
 /// The levels while a two-level operation is under way.
 pub(crate) struct Composition<'g, F: Fabric> {
     levels: Rc<Levels<F>>,
-    _turn: Turn<'g, F>,
+    _turn: Ticket<'g, F>,
 }
 
 impl<F: Fabric> Deref for Composition<'_, F> {
@@ -188,7 +188,7 @@ impl<F: Fabric> Deref for Composition<'_, F> {
 /// The multicast group while one operation has it.
 pub struct Cast<'g, F: Fabric> {
     cast: Rc<Multicast<Endpoint<F>>>,
-    _turn: Turn<'g, F>,
+    _turn: Ticket<'g, F>,
 }
 
 impl<F: Fabric> Deref for Cast<'_, F> {

@@ -23,8 +23,8 @@ impl Body for Rounds {
             let own = |r: usize| if r == me { rank.buffer(&data(r)) } else { rank.empty(5000) };
             let blocks: Vec<_> = (0..n).map(own).collect();
             let sges: Vec<_> = blocks.iter().map(|b| b.sge()).collect();
-            let (link, board) = (group.link(), &group.ground.board);
-            rank.block_on(allgather::shm_staged(&link, board, sges[me], &sges)).unwrap();
+            let (link, area) = (group.link(), &group.state.area);
+            rank.block_on(allgather::shm_staged(&link, area, sges[me], &sges)).unwrap();
             for (r, got) in blocks.iter().enumerate() {
                 assert!(bytes(got) == data(r), "round {round}, block of {r}");
             }
@@ -38,12 +38,12 @@ impl Body for Rounds {
         }
         let mapped = rank.endpoint().fabric().capabilities(me).coherent_atomics;
         let parked = rank.endpoint().parked();
-        assert!(!mapped || parked <= 4, "{parked} of {ROUNDS} desks have not gone back");
+        assert!(!mapped || parked <= 4, "{parked} of {ROUNDS} buffers have not gone back");
     }
 }
 
 #[test]
-fn desks_go_back_when_all_have_read_them() {
+fn buffers_go_back_when_all_have_read_them() {
     for n in [1, 2, 3, 8] {
         world(n, SETUPS[0], &Rounds);
         world(n, SETUPS[6], &Rounds);
@@ -77,7 +77,7 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Moved {
     }
     let root = if rng.bool() { 0 } else { key as usize % n };
     let kind = rng.u8(0..3);
-    let (link, ground) = (group.link(), group.ground.clone());
+    let (link, state) = (group.link(), group.state.clone());
     let data = |r: usize| pattern(key << 8 | r as u64, len);
     let all = |own: &dyn Fn(usize) -> Staging| -> Vec<Staging> {
         if me == root { (0..n).map(own).collect() } else { Vec::new() }
@@ -89,7 +89,7 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Moved {
             let (mine, blocks) = (rank.buffer(&data(me)), all(&|_| rank.empty(len)));
             let (out, into) = (mine.sge(), sges(&blocks));
             let task = engine.spawn(async move {
-                Ok(run::gather(&link, &ground, ring(Operation::Gather), root, out, &into).await?)
+                Ok(run::gather(&link, &state, ring(Operation::Gather), root, out, &into).await?)
             });
             let buffers = blocks.into_iter().enumerate().map(|(r, b)| (b, data(r))).collect();
             Moved { task, buffers, _others: vec![mine] }
@@ -98,7 +98,7 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Moved {
             let (mine, blocks) = (rank.empty(len), all(&|r| rank.buffer(&data(r))));
             let (into, out) = (mine.sge(), sges(&blocks));
             let task = engine.spawn(async move {
-                Ok(run::scatter(&link, &ground, ring(Operation::Scatter), root, &out, into).await?)
+                Ok(run::scatter(&link, &state, ring(Operation::Scatter), root, &out, into).await?)
             });
             Moved { task, buffers: vec![(mine, data(me))], _others: blocks }
         }
@@ -106,7 +106,7 @@ fn start<F: Fabric>(group: &Group<F>, key: u64) -> Moved {
             let buffer = if me == root { rank.buffer(&data(root)) } else { rank.empty(len) };
             let sge = buffer.sge();
             let task = engine.spawn(async move {
-                Ok(run::bcast(&link, &ground, ring(Operation::Bcast), root, sge).await?)
+                Ok(run::bcast(&link, &state, ring(Operation::Bcast), root, sge).await?)
             });
             Moved { task, buffers: vec![(buffer, data(root))], _others: Vec::new() }
         }
@@ -166,11 +166,11 @@ impl Body for Disagreement {
         for (context, len) in [(0, 65_536), (1, 999_999), (2, 2_000_000)] {
             let all = (0..rank.size() as u32).collect();
             let group = Group::new(rank, 500 + context, all).expect("everybody is a member");
-            let board = &group.ground.board;
+            let area = &group.state.area;
             let data = pattern(context, root_s);
             let bcast = |root: usize, sge: Sge| {
                 let link = group.link();
-                rank.block_on(bcast::shm_ring(&link, board, root, sge))
+                rank.block_on(bcast::shm_ring(&link, area, root, sge))
                     .map_err(|f| f.cause().clone())
             };
             if rank.me() == odd {

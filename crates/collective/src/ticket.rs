@@ -1,7 +1,7 @@
-//! One operation after the other where they share memory: numbers and turns.
+//! One operation after the other where they share memory: first in, first out.
 //!
 //! Operations are numbered in the order of their start, from 1 on, the same on all ranks. One enters
-//! only after this rank has left all before it: blocking ones always find the gate open, nonblocking
+//! only after this rank has left all before it: blocking ones always enter at once, nonblocking
 //! ones queue.
 
 use crate::Link;
@@ -11,7 +11,7 @@ use weft_fabric::{Counter, Fabric, Fault};
 use weft_p2p::Endpoint;
 
 /// Counts the operations that began, and those that this rank has left.
-pub struct Gate<F: Fabric> {
+pub struct Tickets<F: Fabric> {
     begun: Cell<u64>,
     inner: OnceCell<Inner<F>>,
 }
@@ -29,27 +29,27 @@ impl<F: Fabric> Drop for Inner<F> {
     }
 }
 
-impl<F: Fabric> Default for Gate<F> {
+impl<F: Fabric> Default for Tickets<F> {
     fn default() -> Self {
-        Gate { begun: Cell::new(0), inner: OnceCell::new() }
+        Tickets { begun: Cell::new(0), inner: OnceCell::new() }
     }
 }
 
-/// The turn of one operation; dropping it lets the next one in.
-pub struct Turn<'g, F: Fabric>(&'g Inner<F>, u64);
+/// The ticket of one operation; dropping it lets the next one in.
+pub struct Ticket<'g, F: Fabric>(&'g Inner<F>, u64);
 
-impl<F: Fabric> Drop for Turn<'_, F> {
+impl<F: Fabric> Drop for Ticket<'_, F> {
     fn drop(&mut self) {
         self.0.endpoint.fabric().counters().add(self.0.left, self.1);
     }
 }
 
-impl<F: Fabric> Gate<F> {
+impl<F: Fabric> Tickets<F> {
     /// Numbers an operation now, and waits for its turn.
     pub fn enter(
         &self,
         link: &Link<F>,
-    ) -> impl Future<Output = Result<(Turn<'_, F>, u64), Fault>> + use<'_, F> {
+    ) -> impl Future<Output = Result<(Ticket<'_, F>, u64), Fault>> + use<'_, F> {
         self.enter_for(link, 1)
     }
 
@@ -58,7 +58,7 @@ impl<F: Fabric> Gate<F> {
         &self,
         link: &Link<F>,
         numbers: u64,
-    ) -> impl Future<Output = Result<(Turn<'_, F>, u64), Fault>> + use<'_, F> {
+    ) -> impl Future<Output = Result<(Ticket<'_, F>, u64), Fault>> + use<'_, F> {
         let number = self.begun.get() + 1;
         self.begun.set(self.begun.get() + numbers);
         let inner = self.inner(link);
@@ -67,19 +67,19 @@ impl<F: Fabric> Gate<F> {
             if inner.endpoint.fabric().counters().value(inner.left) < before {
                 inner.endpoint.until(inner.left, before).await?;
             }
-            Ok((Turn(inner, numbers), number))
+            Ok((Ticket(inner, numbers), number))
         }
     }
 
-    /// [`Gate::enter_for`] where there is nothing to wait for; else nothing is done.
+    /// [`Tickets::enter_for`] where there is nothing to wait for; else nothing is done.
     #[inline]
-    pub fn enter_at_once(&self, link: &Link<F>, numbers: u64) -> Option<(Turn<'_, F>, u64)> {
+    pub fn enter_at_once(&self, link: &Link<F>, numbers: u64) -> Option<(Ticket<'_, F>, u64)> {
         let (inner, begun) = (self.inner(link), self.begun.get());
         if inner.endpoint.fabric().counters().value(inner.left) < inner.start + begun {
             return None;
         }
         self.begun.set(begun + numbers);
-        Some((Turn(inner, numbers), begun + 1))
+        Some((Ticket(inner, numbers), begun + 1))
     }
 
     /// The number of the next operation.
@@ -88,9 +88,9 @@ impl<F: Fabric> Gate<F> {
     }
 
     /// Counts an operation in that takes its turn at once: others may be under way.
-    pub fn pass(&self, link: &Link<F>) -> Turn<'_, F> {
+    pub fn pass(&self, link: &Link<F>) -> Ticket<'_, F> {
         self.begun.set(self.begun.get() + 1);
-        Turn(self.inner(link), 1)
+        Ticket(self.inner(link), 1)
     }
 
     fn inner(&self, link: &Link<F>) -> &Inner<F> {

@@ -13,22 +13,22 @@ pub(crate) fn no_memory() -> Fault {
 const NO_MEMORY: i32 = 12;
 
 /// What the ranks have said, a record each.
-pub(crate) struct Said {
+pub(crate) struct Exchanged {
     memory: Staging,
     /// Bytes from one record to the next.
     stride: usize,
 }
 
-impl Said {
+impl Exchanged {
     /// Of records that are in `memory` already, or will be before they are looked at.
-    pub fn new(memory: Staging, stride: usize) -> Said {
-        Said { memory, stride }
+    pub fn new(memory: Staging, stride: usize) -> Exchanged {
+        Exchanged { memory, stride }
     }
 
     /// All ranks say as many words, by messages round a ring.
-    pub async fn by_all<F: Fabric>(link: &Link<F>, words: &[u64]) -> Result<Said, Fault> {
+    pub async fn by_all<F: Fabric>(link: &Link<F>, words: &[u64]) -> Result<Exchanged, Fault> {
         let stride = 8 * words.len();
-        let said = Said::new(link.stage(stride * link.size()), stride);
+        let said = Exchanged::new(link.stage(stride * link.size()), stride);
         write(words, said.record(link.rank));
         let records: Vec<Sge> = (0..link.size()).map(|rank| said.record(rank)).collect();
         allgather::ring(link, &records).await?;

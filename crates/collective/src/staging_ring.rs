@@ -1,37 +1,37 @@
-//! Pieces that a rank puts down for one other or for all, and tells them where: rooted operations of ranks that share
-//! memory, in which nobody waits for more than the piece that it wants.
+//! Chunks that a rank copies in for one other or for all, and tells them where: rooted operations of ranks that share
+//! memory, in which nobody waits for more than the chunk that it wants.
 //!
 //! ```text
-//!   each rank   a ring of bytes, in which it puts pieces down
-//!               a line for each other rank:  flag (8) | 7 words, by number modulo 7: what that one has put down here
+//!   each rank   a ring of bytes, in which it copies chunks in
+//!               a line for each other rank:  flag (8) | 7 words, by number modulo 7: what that one has copied in here
 //!               a line for each other rank:  flag (8): how far that one has read
 //!
-//!   writer:     piece k ──copy──> own ring;    word and flag k ──> the readers' lines
+//!   writer:     chunk k ──copy──> own ring;    word and flag k ──> the readers' lines
 //!   reader:     flag >= k;    ring ──copy──> buffer;    flag k ──> the writer's line
 //! ```
-//! Pieces are numbered, the same on all ranks: an operation has as many numbers as its payload has parts, and operations take
-//! them in their order. A word says where the piece is and how long the payload is, so that ranks that do not agree about
+//! Chunks are numbered, the same on all ranks: an operation has as many numbers as its payload has parts, and operations take
+//! them in their order. A word says where the chunk is and how long the payload is, so that ranks that do not agree about
 //! that are told.
 //!
-//! Why nothing is overwritten unread. Before a rank puts down piece k it has heard that all pieces with numbers up to
-//! k - 7 that it had put down have been read ([`AHEAD`]). So the word that it writes over is of a piece that is read; and what is
-//! unread beside the new piece is at most six pieces one behind the other, which the ring has room for: each
+//! Why nothing is overwritten unread. Before a rank copies in chunk k it has heard that all chunks with numbers up to
+//! k - 7 that it had copied in have been read ([`AHEAD`]). So the word that it writes over is of a chunk that is read; and what is
+//! unread beside the new chunk is at most six chunks one behind the other, which the ring has room for: each
 //! number takes at most an eighth of it, and what is left over at the end of the ring is less.
 //!
-//! A piece costs two lines beside its bytes, each one transfer between caches, where a message on the shelf (`weft_p2p`) is
+//! A chunk costs two lines beside its bytes, each one transfer between caches, where a staged message (`weft_p2p`) is
 //! matched, followed and ended by another.
 //!
 //! Ranks that do not agree about a length would count differently from then on. Who finds that out says to all that it has read
-//! everything, so that nobody waits for it, and has no more to do with these posts: each further operation ends with that fault,
-//! and its memory is kept, since others may still write there.
+//! everything, so that nobody waits for it, and has no more to do with these rings: each further operation ends with that fault,
+//! and their memory is kept, since others may still write there.
 //!
 //! Memory: [`RING`] bytes a rank and communicator and two lines for each other rank, made by the first operation that needs
 //! them. Where there is none to spare the ranks agree to do without.
 
 use crate::Link;
-use crate::gate::{Gate, Turn};
+use crate::exchanged::{self, Exchanged};
 use crate::posted::Posted;
-use crate::said::{self, Said};
+use crate::ticket::{Ticket, Tickets};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -40,23 +40,23 @@ use weft_fabric::{
 };
 use weft_intranode::staged;
 
-/// Numbers that a rank may be ahead of the readers of what it puts down: with the flag the words fill a line.
+/// Numbers that a rank may be ahead of the readers of what it copies in: with the flag the words fill a line.
 const AHEAD: usize = 7;
 
-/// Bytes that a rank may put down under one number.
-pub const PIECE: usize = 64 << 10;
+/// Bytes that a rank may copy in under one number.
+pub const CHUNK: usize = 64 << 10;
 
 /// Bytes of a ring.
-const RING: usize = (AHEAD + 1) * PIECE;
+const RING: usize = (AHEAD + 1) * CHUNK;
 
 /// Bytes of a line, and where the words of one are.
 const LINE: usize = 64;
 const WORD: usize = 8;
 
-/// Pieces begin at multiples of this.
+/// Chunks begin at multiples of this.
 const STEP: usize = 64;
 
-/// A word: where the piece begins, in steps, below this bit; the payload's length above.
+/// A word: where the chunk begins, in steps, below this bit; the payload's length above.
 const LENGTH_SHIFT: u32 = 16;
 const _: () = assert!(RING / STEP <= 1 << LENGTH_SHIFT);
 
@@ -65,30 +65,30 @@ const EVERYTHING: u64 = u64::MAX;
 
 /// Bytes for each of `size` ranks but one that go under one number together.
 pub fn each(size: usize) -> usize {
-    PIECE / size / STEP * STEP
+    CHUNK / size / STEP * STEP
 }
 
-/// The posts of a communicator, or the place for them.
-pub(crate) struct Posts<F: Fabric> {
-    gate: Gate<F>,
+/// The rings of a communicator, or the place for them.
+pub(crate) struct StagingRings<F: Fabric> {
+    tickets: Tickets<F>,
     /// `None`: some rank had no memory for them.
-    made: OnceCell<Option<Made<F>>>,
+    made: OnceCell<Option<Rings<F>>>,
 }
 
-impl<F: Fabric> Default for Posts<F> {
+impl<F: Fabric> Default for StagingRings<F> {
     fn default() -> Self {
-        Posts { gate: Gate::default(), made: OnceCell::new() }
+        StagingRings { tickets: Tickets::default(), made: OnceCell::new() }
     }
 }
 
-struct Made<F: Fabric> {
+struct Rings<F: Fabric> {
     endpoint: Rc<weft_p2p::Endpoint<F>>,
     me: usize,
     /// Lines, then the ring.
     mine: Region,
     peers: Vec<Peer>,
-    lap: Cell<Lap>,
-    /// What is put down and not known to be read, the oldest first.
+    cursor: Cell<Cursor>,
+    /// What is copied in and not known to be read, the oldest first.
     unread: RefCell<VecDeque<(u64, Readers)>>,
     /// What is written from, by number modulo [`AHEAD`] and rank: it stays until it is read.
     words: Staging,
@@ -97,27 +97,27 @@ struct Made<F: Fabric> {
     broken: OnceCell<Fault>,
 }
 
-/// Where the pieces of a ring are. Those of one length with one reader each go around in eight places at the ring's beginning,
+/// Where the chunks of a ring are. Those of one length with one reader each go around in eight places at the ring's beginning,
 /// which stay in the caches.
 #[derive(Debug, Clone, Copy, Default)]
-struct Lap {
+struct Cursor {
     /// Where the next may begin, and how long the last was.
     head: usize,
     len: usize,
-    /// Pieces before the last that were as long, one behind the other, and had one reader each.
+    /// Chunks before the last that were as long, one behind the other, and had one reader each.
     alike: usize,
     /// The last ones went around at the beginning.
     is_short: bool,
 }
 
-impl Lap {
-    /// Where the next piece of `len` bytes begins, and of how many numbers before it pieces may be unread then.
+impl Cursor {
+    /// Where the next chunk of `len` bytes begins, and of how many numbers before it chunks may be unread then.
     fn next(&mut self, len: usize, alone: bool) -> (usize, usize) {
         self.alike = if alone && len == self.len { self.alike + 1 } else { 0 };
         self.len = len;
-        // A short lap's pieces are on both sides of the head, where only one that is as long fits between.
+        // A short cursor's chunks are on both sides of the head, where only one that is as long fits between.
         let anew = self.is_short && self.alike == 0;
-        // The last AHEAD pieces were as long and lie one behind the other before the head, and none of them at the beginning.
+        // The last AHEAD chunks were as long and lie one behind the other before the head, and none of them at the beginning.
         let around = self.alike > AHEAD && self.head >= (AHEAD + 1) * len;
         self.is_short = around || self.is_short && !anew;
         let at = if anew || around || self.head + len > RING { 0 } else { self.head };
@@ -130,12 +130,12 @@ impl Lap {
 struct Peer {
     /// Its region.
     at: RemoteAddr,
-    /// What it has put down for this rank, and how far it has read what this one has put down.
+    /// What it has copied in for this rank, and how far it has read what this one has copied in.
     told: Flag,
     read: Flag,
 }
 
-/// Who reads a piece.
+/// Who reads a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Readers {
     One(usize),
@@ -156,7 +156,7 @@ fn is_read(
     }
 }
 
-impl<F: Fabric> Posts<F> {
+impl<F: Fabric> StagingRings<F> {
     /// Waits for this rank's turn, for an operation of so many numbers about payloads of `len` bytes: all ranks say the same.
     /// `None`: there is no memory for it, on any rank.
     pub(crate) async fn enter<'p>(
@@ -164,8 +164,8 @@ impl<F: Fabric> Posts<F> {
         link: &'p Link<F>,
         numbers: usize,
         len: usize,
-    ) -> Result<Option<Post<'p, F>>, Fault> {
-        let (turn, first) = self.gate.enter_for(link, numbers as u64).await?;
+    ) -> Result<Option<RingSession<'p, F>>, Fault> {
+        let (turn, first) = self.tickets.enter_for(link, numbers as u64).await?;
         let made = match self.made.get() {
             Some(made) => made,
             None => {
@@ -176,18 +176,18 @@ impl<F: Fabric> Posts<F> {
         let Some(made) = made else { return Ok(None) };
         match made.broken.get() {
             Some(fault) => Err(fault.clone()),
-            None => Ok(Some(Post { link, made, _turn: turn, first, len })),
+            None => Ok(Some(RingSession { link, made, _turn: turn, first, len })),
         }
     }
 }
 
-impl<F: Fabric> Drop for Posts<F> {
+impl<F: Fabric> Drop for StagingRings<F> {
     fn drop(&mut self) {
         let Some(Some(made)) = self.made.take() else { return };
         // What is parked belongs to the endpoint: it must not keep that.
-        let Made { endpoint, me, mine, peers, unread, broken, .. } = made;
+        let Rings { endpoint, me, mine, peers, unread, broken, .. } = made;
         endpoint.park(move |fabric| {
-            let read = |&piece: &_| is_read(fabric.counters(), &peers, me, piece);
+            let read = |&chunk: &_| is_read(fabric.counters(), &peers, me, chunk);
             // Who has read everything writes no more here; where ranks counted differently, nobody knows.
             let free = broken.get().is_none() && unread.borrow().iter().all(read);
             if free {
@@ -200,7 +200,7 @@ impl<F: Fabric> Drop for Posts<F> {
     }
 }
 
-/// Where the line for what `rank` puts down is, and the one for how far it has read.
+/// Where the line for what `rank` copies in is, and the one for how far it has read.
 fn told(rank: usize) -> usize {
     2 * LINE * rank
 }
@@ -209,7 +209,7 @@ fn read(rank: usize) -> usize {
     2 * LINE * rank + LINE
 }
 
-async fn make<F: Fabric>(link: &Link<F>) -> Result<Option<Made<F>>, Fault> {
+async fn make<F: Fabric>(link: &Link<F>) -> Result<Option<Rings<F>>, Fault> {
     let (size, fabric) = (link.size(), link.endpoint.fabric());
     link.endpoint.clear_parked();
     let len = told(size) + RING;
@@ -221,7 +221,7 @@ async fn make<F: Fabric>(link: &Link<F>) -> Result<Option<Made<F>>, Fault> {
     .ok();
     let here = mine.map_or(RemoteAddr::default(), |mine| mine.remote);
     let facts = [&here.words()[..], &[u64::from(mine.is_some())]].concat();
-    let said = Said::by_all(link, &facts).await?;
+    let said = Exchanged::by_all(link, &facts).await?;
     let all = (0..size).all(|rank| said.word(rank, RemoteAddr::WORDS) == 1);
     let Some(mine) = mine else { return Ok(None) };
     if !all {
@@ -233,12 +233,12 @@ async fn make<F: Fabric>(link: &Link<F>) -> Result<Option<Made<F>>, Fault> {
         told: fabric.flag(&mine, told(rank), true),
         read: fabric.flag(&mine, read(rank), true),
     });
-    Ok(Some(Made {
+    Ok(Some(Rings {
         endpoint: link.endpoint.clone(),
         me: link.rank,
         peers: peers.collect(),
         mine,
-        lap: Cell::default(),
+        cursor: Cell::default(),
         unread: RefCell::new(VecDeque::with_capacity(AHEAD + 1)),
         words: link.stage(8 * AHEAD * size),
         posted: Posted::new(link.endpoint.clone()),
@@ -246,20 +246,20 @@ async fn make<F: Fabric>(link: &Link<F>) -> Result<Option<Made<F>>, Fault> {
     }))
 }
 
-/// One operation's time with the posts.
-pub(crate) struct Post<'p, F: Fabric> {
+/// One operation with the rings.
+pub(crate) struct RingSession<'p, F: Fabric> {
     link: &'p Link<F>,
-    made: &'p Made<F>,
-    _turn: Turn<'p, F>,
+    made: &'p Rings<F>,
+    _turn: Ticket<'p, F>,
     /// The number of its first part.
     first: u64,
     /// Bytes of the payload.
     len: usize,
 }
 
-impl<F: Fabric> Post<'_, F> {
-    /// Puts part `t` down for `reader`, at most [`PIECE`] bytes.
-    pub async fn put_for(&self, t: usize, reader: usize, data: Sge) -> Result<(), Fault> {
+impl<F: Fabric> RingSession<'_, F> {
+    /// Copies part `t` in for `reader`, at most [`CHUNK`] bytes.
+    pub async fn copy_in_for(&self, t: usize, reader: usize, data: Sge) -> Result<(), Fault> {
         let number = self.first + t as u64;
         let at = self.room(number, data.len(), true).await?;
         self.copy(at, data, false);
@@ -268,8 +268,8 @@ impl<F: Fabric> Post<'_, F> {
         self.made.posted.all_done().await
     }
 
-    /// Puts part `t` down for all others, at most [`PIECE`] bytes.
-    pub async fn put_for_all(&self, t: usize, data: Sge) -> Result<(), Fault> {
+    /// Copies part `t` in for all others, at most [`CHUNK`] bytes.
+    pub async fn copy_in_for_all(&self, t: usize, data: Sge) -> Result<(), Fault> {
         let number = self.first + t as u64;
         let at = self.room(number, data.len(), false).await?;
         self.copy(at, data, self.link.endpoint.fabric().copies().is_past_far(data.len()));
@@ -280,8 +280,8 @@ impl<F: Fabric> Post<'_, F> {
         self.made.posted.all_done().await
     }
 
-    /// Puts part `t` of what each other is to have down for it: `each` bytes at most, together at most [`PIECE`].
-    pub async fn put_for_each(
+    /// Copies part `t` of what each other is to have in for it: `each` bytes at most, together at most [`CHUNK`].
+    pub async fn copy_in_for_each(
         &self,
         t: usize,
         each: usize,
@@ -305,13 +305,19 @@ impl<F: Fabric> Post<'_, F> {
         self.made.endpoint.fabric().counters().value(told) >= self.first + t as u64
     }
 
-    /// Copies part `t` of what `from` has put down for this rank, when it is there; `alone` if nobody else reads it.
-    pub async fn take(&self, t: usize, from: usize, into: Sge, alone: bool) -> Result<(), Fault> {
-        let (number, Made { endpoint, peers, mine, .. }) = (self.first + t as u64, self.made);
+    /// Copies part `t` of what `from` has copied in for this rank, when it is there; `alone` if nobody else reads it.
+    pub async fn copy_out(
+        &self,
+        t: usize,
+        from: usize,
+        into: Sge,
+        alone: bool,
+    ) -> Result<(), Fault> {
+        let (number, Rings { endpoint, peers, mine, .. }) = (self.first + t as u64, self.made);
         if !self.is_there(t, from) {
             endpoint.until(peers[from].told.local, number).await?;
         }
-        let word = said::read(mine.local.part(told(from) + WORD + place(number), 8), 0);
+        let word = exchanged::read(mine.local.part(told(from) + WORD + place(number), 8), 0);
         let (len, at) =
             ((word >> LENGTH_SHIFT) as usize, word as usize & ((1 << LENGTH_SHIFT) - 1));
         let peer = self.link.members[from] as usize;
@@ -323,17 +329,17 @@ impl<F: Fabric> Post<'_, F> {
             }
             return Err(fault);
         }
-        let ring = told(self.link.size());
-        let piece = peers[from].at.offset((ring + at * STEP) as u64);
+        let start = told(self.link.size());
+        let chunk = peers[from].at.offset((start + at * STEP) as u64);
         let copies = endpoint.fabric().copies();
-        match endpoint.fabric().mapped(peer, piece, into.len()) {
+        match endpoint.fabric().mapped(peer, chunk, into.len()) {
             _ if into.is_empty() => {}
             Some(seen) if alone => staged::read(copies, into, seen, true),
             Some(seen) => {
                 staged::sense(copies, into, seen);
                 staged::copy_shared(copies, into, seen);
             }
-            None => self.made.posted.finish(|f, done| f.read(peer, into, piece, done)).await?,
+            None => self.made.posted.finish(|f, done| f.read(peer, into, chunk, done)).await?,
         }
         endpoint.fabric().charge(Work::Copy(into.len()));
         self.has_read(number, from).await
@@ -355,19 +361,19 @@ impl<F: Fabric> Post<'_, F> {
         (1..size).map(move |i| (me + i) % size)
     }
 
-    /// Waits until `len` bytes may be put down under `number`, and says where; `alone`: for one reader each, who takes the
+    /// Waits until `len` bytes may be copied in under `number`, and says where; `alone`: for one reader each, who takes the
     /// lines.
     async fn room(&self, number: u64, len: usize, alone: bool) -> Result<usize, Fault> {
-        let mut lap = self.made.lap.get();
-        let (at, unread) = lap.next(len.next_multiple_of(STEP), alone);
+        let mut cursor = self.made.cursor.get();
+        let (at, unread) = cursor.next(len.next_multiple_of(STEP), alone);
         self.await_readers(number.saturating_sub(1 + unread as u64)).await?;
-        self.made.lap.set(lap);
+        self.made.cursor.set(cursor);
         Ok(at)
     }
 
-    /// Waits until all that is put down under numbers up to `last` has been read.
+    /// Waits until all that is copied in under numbers up to `last` has been read.
     async fn await_readers(&self, last: u64) -> Result<(), Fault> {
-        let Made { unread, .. } = self.made;
+        let Rings { unread, .. } = self.made;
         loop {
             let oldest = unread.borrow().front().copied();
             let Some((number, readers)) = oldest.filter(|(number, _)| *number <= last) else {
@@ -386,7 +392,7 @@ impl<F: Fabric> Post<'_, F> {
     }
 
     async fn await_read(&self, rank: usize, number: u64) -> Result<(), Fault> {
-        let Made { endpoint, peers, .. } = self.made;
+        let Rings { endpoint, peers, .. } = self.made;
         let read = peers[rank].read.local;
         match endpoint.fabric().counters().value(read) >= number {
             true => Ok(()),
@@ -408,7 +414,7 @@ impl<F: Fabric> Post<'_, F> {
         debug_assert!(self.len >> (64 - LENGTH_SHIFT) == 0, "{} bytes", self.len);
         let word = (self.len as u64) << LENGTH_SHIFT | (at / STEP) as u64;
         let from = made.words.sge().part(8 * AHEAD * reader + place(number), 8);
-        said::write(&[word], from);
+        exchanged::write(&[word], from);
         let line = made.peers[reader].at.offset(told(link.rank) as u64);
         let (to, flag) =
             (line.offset((WORD + place(number)) as u64), RemoteFlag { at: line, waking: true });
@@ -429,11 +435,11 @@ mod tests {
     #[test]
     fn no_piece_lies_on_one_that_may_be_unread() {
         let mut rng = fastrand::Rng::with_seed(7);
-        let (mut lap, mut usual) = (Lap::default(), 0);
-        // Number, beginning and end of what is put down.
+        let (mut cursor, mut usual) = (Cursor::default(), 0);
+        // Number, beginning and end of what is copied in.
         let mut unread: VecDeque<(u64, usize, usize)> = VecDeque::new();
         let (mut shorts, mut longs) = (0, 0);
-        let lens = [STEP, STEP, 1024, 4096, PIECE - STEP, PIECE];
+        let lens = [STEP, STEP, 1024, 4096, CHUNK - STEP, CHUNK];
         for number in 1..if cfg!(miri) { 2_000 } else { 200_000 } {
             if number % 40 == 1 {
                 usual = rng.usize(0..lens.len());
@@ -442,14 +448,14 @@ mod tests {
             if rng.u8(0..8) == 0 {
                 continue;
             }
-            let (at, before) = lap.next(len, rng.u8(0..50) > 0);
+            let (at, before) = cursor.next(len, rng.u8(0..50) > 0);
             unread.retain(|(other, ..)| *other + before as u64 >= number);
             assert!(at + len <= RING);
             let apart = |&(_, start, end): &_| at + len <= start || end <= at;
             assert!(unread.iter().all(apart), "{number}: {len} bytes at {at} among {unread:?}");
             unread.push_back((number, at, at + len));
-            shorts += usize::from(lap.is_short);
-            longs += usize::from(at + len > RING - PIECE);
+            shorts += usize::from(cursor.is_short);
+            longs += usize::from(at + len > RING - CHUNK);
         }
         assert!(shorts > 100 && longs > 10, "{shorts} {longs}");
     }
