@@ -105,7 +105,7 @@ pub fn start(progress: Progress) -> io::Result<()> {
         let trouble = if multiple {
             Some("WEFT_PROGRESS=signal: the program may have several threads: a helper thread under the lock \
                   moves messages instead".to_owned())
-        } else if !fabric.can_glance() {
+        } else if !fabric.can_peek() {
             Some("WEFT_PROGRESS=signal: what connects the ranks cannot be used in a signal handler: the helper \
                   thread hands over instead".to_owned())
         } else {
@@ -116,7 +116,7 @@ pub fn start(progress: Progress) -> io::Result<()> {
             progress.design = Design::Handover;
         }
     }
-    fabric.rouse_helper_at_ends(progress.ends);
+    fabric.notify_helper_at_ends(progress.ends);
     let place = fabric.helper();
     let helping = Helping { helper: Helper::new(), place, thread: Mutex::new(None), progress };
     if HELPING.set(helping).is_err() {

@@ -13,8 +13,8 @@ use weft_bootstrap::limits::explain;
 use weft_bootstrap::{Bootstrap, OnNode};
 use weft_fabric::wait::{Sleep, WaitPolicy};
 use weft_fabric::{
-    Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric, Fault, Flag, Glance,
-    GroupId, Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words, Work,
+    Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId,
+    Head, Message, Peek, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words, Work,
 };
 use weft_fabric_fault::Faulty;
 use weft_fabric_join::Joined;
@@ -327,12 +327,12 @@ impl Fabric for Node {
         fn idle(&self) -> bool;
         fn sleeper(&self) -> Arc<dyn Sleep>;
         fn helper(&self) -> Arc<dyn Sleep>;
-        fn rouse_helper_at_ends(&self, rouse: bool);
-        fn can_glance(&self) -> bool;
-        fn glance(&self, look: &mut dyn FnMut(&Message) -> Glance) -> bool;
-        fn read_at_once(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool;
-        fn write_at_once(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool;
-        fn send_at_once(&self, peer: usize, head: Head) -> bool;
+        fn notify_helper_at_ends(&self, notify: bool);
+        fn can_peek(&self) -> bool;
+        fn peek(&self, look: &mut dyn FnMut(&Message) -> Peek) -> bool;
+        fn try_read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool;
+        fn try_write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool;
+        fn try_send(&self, peer: usize, head: Head) -> bool;
         fn poll_clock(&self, cx: &mut Context<'_>) -> Poll<()>;
         fn charge(&self, work: Work);
     }

@@ -33,7 +33,7 @@ pub enum Design {
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
     pub design: Design,
-    /// The end of a transfer rouses its receiver's helper.
+    /// The end of a transfer wakes its receiver's helper.
     pub ends: bool,
     /// Of the signal design.
     pub signal: i32,
@@ -79,7 +79,7 @@ impl Progress {
         Ok(Limits {
             rendezvous,
             prepares: self.design == Design::Signal,
-            rouses_at_end: self.design == Design::Locked,
+            notifies_at_end: self.design == Design::Locked,
             ends_by_helper: self.ends,
             ..limits
         })

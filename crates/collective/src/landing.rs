@@ -37,11 +37,11 @@ pub const MARK: usize = 8;
 /// How a payload and the news of it travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// One write, whose last bytes are polled. It rouses nobody.
+    /// One write, whose last bytes are polled. It wakes nobody.
     BottomFill,
-    /// A flag behind the payload, which rouses the receiver.
+    /// A flag behind the payload, which wakes the receiver.
     Flag,
-    /// A write with immediate, which consumes a receive of the receiver and rouses it.
+    /// A write with immediate, which consumes a receive of the receiver and wakes it.
     Immediate,
 }
 

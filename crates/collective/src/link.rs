@@ -220,7 +220,7 @@ impl<F: Fabric> Link<F> {
         data: Sge,
         irecv: fn(&Self, usize, Sge) -> RequestId,
     ) -> impl Future<Output = Result<(), Fault>> + '_ {
-        let receive = match self.recv_at_once(from, data) {
+        let receive = match self.try_recv(from, data) {
             Some(over) => Err(over),
             None => Ok(irecv(self, from, data)),
         };
@@ -234,7 +234,7 @@ impl<F: Fabric> Link<F> {
 
     /// `None`: it is to be posted.
     #[inline(never)]
-    fn recv_at_once(&self, from: usize, data: Sge) -> Option<Result<(), Fault>> {
+    fn try_recv(&self, from: usize, data: Sge) -> Option<Result<(), Fault>> {
         if self.via == Via::Native {
             return None;
         }

@@ -208,7 +208,7 @@ impl<F: Fabric> ReleaseGather<F> {
     /// The area, made now if need be, and the number of the operation (from 1 on). Waits until this
     /// rank has left all operations that it began before.
     pub async fn enter(&self, link: &Link<F>) -> Result<(Session<'_, F>, u64), Fault> {
-        match self.enter_at_once(link) {
+        match self.try_enter(link) {
             Some(entered) => Ok(entered),
             None => self.enter_for(link, 1).await,
         }
@@ -217,9 +217,9 @@ impl<F: Fabric> ReleaseGather<F> {
     /// [`ReleaseGather::enter`] where there is nothing to make and to wait for: a blocking operation after the first. Else
     /// nothing is done.
     #[inline]
-    pub fn enter_at_once(&self, link: &Link<F>) -> Option<(Session<'_, F>, u64)> {
+    pub fn try_enter(&self, link: &Link<F>) -> Option<(Session<'_, F>, u64)> {
         let made = self.made.get()?;
-        let (turn, epoch) = self.tickets.enter_at_once(link, 1)?;
+        let (turn, epoch) = self.tickets.try_enter(link, 1)?;
         Some((Session { made, _turn: turn }, epoch))
     }
 

@@ -4,7 +4,7 @@
 //!   rank p      word ── n adds ── k n      after k operations of n children
 //! ```
 //! One word a parent, whatever the fan-in, where slots are one a child. It is never set back: who waits knows how
-//! often it was used. The adapters add (fetch-and-add, whose result nobody needs), and rouse nobody.
+//! often it was used. The adapters add (fetch-and-add, whose result nobody needs), and wake nobody.
 
 use crate::Link;
 use crate::edges::Pattern;

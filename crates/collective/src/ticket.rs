@@ -73,7 +73,7 @@ impl<F: Fabric> Tickets<F> {
 
     /// [`Tickets::enter_for`] where there is nothing to wait for; else nothing is done.
     #[inline]
-    pub fn enter_at_once(&self, link: &Link<F>, numbers: u64) -> Option<(Ticket<'_, F>, u64)> {
+    pub fn try_enter(&self, link: &Link<F>, numbers: u64) -> Option<(Ticket<'_, F>, u64)> {
         let (inner, begun) = (self.inner(link), self.begun.get());
         if inner.endpoint.fabric().counters().value(inner.left) < inner.start + begun {
             return None;

@@ -91,7 +91,7 @@ impl Op {
     /// # Panics
     /// If the operator is not allowed on the type ([`Op::check`]), `target` is not
     /// [a word](Basic::is_word_at), or a piece of memory is shorter than the elements.
-    pub fn apply_at_once(
+    pub fn try_apply(
         self,
         basic: Basic,
         count: usize,
@@ -123,7 +123,7 @@ impl Op {
 /// what was there before into `former` (MPI_Compare_and_swap).
 ///
 /// # Panics
-/// As for [`Op::apply_at_once`].
+/// As for [`Op::try_apply`].
 pub fn compare_and_swap(basic: Basic, compare: Sge, new: Sge, target: Sge, former: Sge) {
     let size = basic.size();
     assert!(basic.is_word_at(target.ptr()), "no such atomic operation");
@@ -131,7 +131,7 @@ pub fn compare_and_swap(basic: Basic, compare: Sge, new: Sge, target: Sge, forme
     if target.is_phantom() {
         return;
     }
-    // SAFETY: as in `apply_at_once`.
+    // SAFETY: as in `try_apply`.
     unsafe { by_size!(size, exchange(compare.ptr(), new.ptr(), target.ptr(), former.ptr())) }
 }
 
@@ -269,7 +269,7 @@ mod tests {
                 target.read(&mut before);
                 plain.fill(&before);
                 op.apply(basic, Form::Packed, count, input, plain).unwrap();
-                op.apply_at_once(basic, count, input, target, Some(former));
+                op.try_apply(basic, count, input, target, Some(former));
                 let bytes_of = |piece: Sge| {
                     let mut out = vec![0; len];
                     piece.read(&mut out);
@@ -305,7 +305,7 @@ mod tests {
                         let mut one = [1f64];
                         // SAFETY: the word lives as long as the scope, and is only updated at once.
                         let target = unsafe { Sge::new(sum.as_ptr().cast(), 8) };
-                        Op::Sum.apply_at_once(Basic::DOUBLE, 1, sge(&mut one), target, None);
+                        Op::Sum.try_apply(Basic::DOUBLE, 1, sge(&mut one), target, None);
                     }
                 });
             }

@@ -184,7 +184,7 @@ fn a_full_peer_wakes_its_sender<F: Fabric>(place: &dyn Sleep, rank: &Rank<F>) {
     rank.barrier();
 }
 
-/// A datagram rouses its receivers: the sender repeats it only when it was woken by nobody.
+/// A datagram wakes its receivers: the sender repeats it only when it was woken by nobody.
 fn datagrams_wake<F: Fabric>(rank: &Rank<F>) {
     if rank.fabric.capabilities(0).multicast_max == 0 || rank.size() == 1 {
         return;

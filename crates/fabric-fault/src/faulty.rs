@@ -344,7 +344,7 @@ impl<F: Fabric> Fabric for Faulty<F> {
     }
 
     fn helper(&self) -> Arc<dyn Sleep> {
-        // What the main thread has left to be held up rouses nobody.
+        // What the main thread has left to be held up wakes nobody.
         let (inner, pending) = (self.inner.helper(), self.pending.clone());
         Arc::new(Light { inner, most: Duration::from_millis(1), pending })
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use weft_fabric::wait::Sleep;
 use weft_fabric::{
     Capabilities, Cause, Completion, Copies, Counter, Counters, Datagram, Fabric, Fault, Flag,
-    Glance, GroupId, Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words, Work,
+    GroupId, Head, Message, Peek, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words, Work,
 };
 
 /// Which fabric reaches a rank.
@@ -197,7 +197,7 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
     fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag {
         let near = self.near.flag(&address::near_region(*region), offset, waking);
         let at = if address::is_far(region.remote) {
-            // It must know of the flag: whom it rouses, and how.
+            // It must know of the flag: whom it wakes, and how.
             let far = self.far.flag(&address::far_region(*region), offset, waking);
             address::join(near.remote.at, far.remote.at)
         } else {
@@ -394,37 +394,37 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
 
     // Datagrams of the far fabric reach the other ranks of this node, too.
 
-    fn rouse_helper_at_ends(&self, rouse: bool) {
-        self.near.rouse_helper_at_ends(rouse);
-        self.far.rouse_helper_at_ends(rouse);
+    fn notify_helper_at_ends(&self, notify: bool) {
+        self.near.notify_helper_at_ends(notify);
+        self.far.notify_helper_at_ends(notify);
     }
 
-    fn can_glance(&self) -> bool {
-        self.near.can_glance() && self.far.can_glance()
+    fn can_peek(&self) -> bool {
+        self.near.can_peek() && self.far.can_peek()
     }
 
-    fn glance(&self, look: &mut dyn FnMut(&Message) -> Glance) -> bool {
-        let hidden = self.near.glance(&mut |message| {
+    fn peek(&self, look: &mut dyn FnMut(&Message) -> Peek) -> bool {
+        let hidden = self.near.peek(&mut |message| {
             let Message { head, payload, token, .. } = *message;
             look(&self.renumbered(Message { peer: message.peer, head, payload, token }))
         });
-        self.far.glance(look) | hidden
+        self.far.peek(look) | hidden
     }
 
-    fn read_at_once(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {
+    fn try_read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {
         ask!(self, peer,
-            near(n, p) n.read_at_once(p, dst, address::near(src), done),
-            far(f) f.read_at_once(peer, dst, address::far(src), done))
+            near(n, p) n.try_read(p, dst, address::near(src), done),
+            far(f) f.try_read(peer, dst, address::far(src), done))
     }
 
-    fn write_at_once(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool {
+    fn try_write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool {
         ask!(self, peer,
-            near(n, p) n.write_at_once(p, src, address::near(dst), done),
-            far(f) f.write_at_once(peer, src, address::far(dst), done))
+            near(n, p) n.try_write(p, src, address::near(dst), done),
+            far(f) f.try_write(peer, src, address::far(dst), done))
     }
 
-    fn send_at_once(&self, peer: usize, head: Head) -> bool {
-        ask!(self, peer, near(n, p) n.send_at_once(p, head), far(f) f.send_at_once(peer, head))
+    fn try_send(&self, peer: usize, head: Head) -> bool {
+        ask!(self, peer, near(n, p) n.try_send(p, head), far(f) f.try_send(peer, head))
     }
 
     fn join(&self, group: GroupId) {

@@ -12,7 +12,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 use weft_fabric::wait::Doorbell;
-use weft_fabric::{Completion, Datagram, Fault, Glance, GroupId, Head, Message, Posted, Sge};
+use weft_fabric::{Completion, Datagram, Fault, GroupId, Head, Message, Peek, Posted, Sge};
 use weft_intranode::staged;
 
 /// Payloads of several cache lines, in bytes: those are given back so that they are quick to write.
@@ -158,7 +158,7 @@ impl Shm {
         self.send_slowly(peer, head, payload, done)
     }
 
-    /// Sends a message that rouses the peer's helper.
+    /// Sends a message that wakes the peer's helper.
     pub(crate) fn send_solicited_message(
         &self,
         peer: usize,
@@ -167,7 +167,7 @@ impl Shm {
         done: Completion,
     ) -> Posted {
         let posted = self.send_message(peer, head, payload, done);
-        // One that is kept rouses everybody when it leaves.
+        // One that is kept wakes everybody when it leaves.
         self.wake_helper(peer);
         posted
     }
@@ -365,7 +365,7 @@ impl Shm {
     }
 
     /// Shows what has arrived, by peer; a box shows one message at a time. True if one that was left hides others.
-    pub(crate) fn glance_at_messages(&self, look: &mut dyn FnMut(&Message) -> Glance) -> bool {
+    pub(crate) fn peek_at_messages(&self, look: &mut dyn FnMut(&Message) -> Peek) -> bool {
         let mut hidden = false;
         let active = &self.own().active.0;
         for (word, bits) in active.iter().enumerate().take(self.peers.len().div_ceil(64)) {
@@ -378,12 +378,12 @@ impl Shm {
                 }
                 while let Some(message) = self.receive_from(peer) {
                     match look(&message) {
-                        Glance::Taken => self.release_message(&message),
-                        Glance::Left => {
+                        Peek::Taken => self.release_message(&message),
+                        Peek::Left => {
                             hidden |= self.peers[peer].input.has_another();
                             break;
                         }
-                        Glance::Behind => break,
+                        Peek::Behind => break,
                     }
                 }
             }
@@ -392,7 +392,7 @@ impl Shm {
     }
 
     /// Sends a head, if there is room and nothing waits before it.
-    pub(crate) fn push_at_once(&self, peer: usize, head: Head) -> bool {
+    pub(crate) fn try_push(&self, peer: usize, head: Head) -> bool {
         let to = &self.peers[peer];
         let push = || to.output.push(&self.copies, head, Sge::EMPTY);
         let pushed = to.announced.get() && (push() || self.may_refresh(peer) && push());

@@ -21,8 +21,8 @@ use std::time::Duration;
 use weft_bootstrap::Bootstrap;
 use weft_fabric::wait::{Doorbell, Order, Sleep, Token, WaitPolicy, place};
 use weft_fabric::{
-    Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric, Fault, Flag, Glance,
-    GroupId, Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words,
+    Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId,
+    Head, Message, Peek, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words,
 };
 use weft_intranode::Wanted;
 
@@ -451,15 +451,15 @@ impl Fabric for Shm {
         self.release_message(&message);
     }
 
-    fn can_glance(&self) -> bool {
+    fn can_peek(&self) -> bool {
         true
     }
 
-    fn glance(&self, look: &mut dyn FnMut(&Message) -> Glance) -> bool {
-        self.glance_at_messages(look)
+    fn peek(&self, look: &mut dyn FnMut(&Message) -> Peek) -> bool {
+        self.peek_at_messages(look)
     }
 
-    fn read_at_once(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {
+    fn try_read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {
         let read = self.is_open(peer, src, dst.len()) && self.get(peer, dst, src).is_ok();
         if read {
             self.complete(done);
@@ -467,12 +467,12 @@ impl Fabric for Shm {
         read
     }
 
-    fn write_at_once(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool {
+    fn try_write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool {
         self.is_open(peer, dst, src.len()) && self.write(peer, src, dst, done).is_ok()
     }
 
-    fn send_at_once(&self, peer: usize, head: Head) -> bool {
-        self.push_at_once(peer, head)
+    fn try_send(&self, peer: usize, head: Head) -> bool {
+        self.try_push(peer, head)
     }
 
     fn join(&self, group: GroupId) {

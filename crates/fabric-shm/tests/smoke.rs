@@ -173,16 +173,16 @@ fn arenas_are_opened_as_they_grow_and_no_further() {
         let beyond = first.offset(64 << 20);
         let error = shm.write(peer, sge(&mut [1; 8]), beyond, None).unwrap_err();
         assert!(matches!(error.cause(), Cause::Corrupt { .. }), "{error}");
-        assert!(!shm.write_at_once(peer, sge(&mut [1; 8]), beyond, None));
+        assert!(!shm.try_write(peer, sge(&mut [1; 8]), beyond, None));
         world.fence().unwrap();
         // More than what a peer reserves at first, twice, so that it maps the arena anew.
         for (i, len) in [100usize << 20, 300 << 20].into_iter().enumerate() {
             let large = shm.allocate(len).unwrap();
             let last = exchange(world, &format!("large{i}"), large.remote).offset(len as u64 - 8);
             // A signal handler does not open it.
-            assert!(!shm.write_at_once(peer, sge(&mut [3; 8]), last, None));
+            assert!(!shm.try_write(peer, sge(&mut [3; 8]), last, None));
             shm.write(peer, sge(&mut [i as u8 + 5; 8]), last, None).unwrap();
-            assert!(shm.read_at_once(peer, sge(&mut [0; 8]), last, None));
+            assert!(shm.try_read(peer, sge(&mut [0; 8]), last, None));
             world.fence().unwrap();
             let mut got = [0; 8];
             large.local.part(len - 8, 8).read(&mut got);

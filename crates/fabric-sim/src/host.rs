@@ -17,7 +17,7 @@
 //!   `host.poll`. A thread that has said [`Waiting::Sleep`] gives the core back, and is told by an
 //!   interrupt; so is one that sleeps for an [`Event`], after `host.interrupt`. An interrupt itself
 //!   takes no processor time; the switches that it leads to do (`scheduler.switch`). What no event
-//!   announces (plain writes, flags that are not waking) does not rouse a sleeper.
+//!   announces (plain writes, flags that are not waking) does not wake a sleeper.
 //! - [`Sim::compute`] takes so much time of a core, whenever it gets one. A computing thread does
 //!   not look at the fabric. `charge` and the overheads of posts are not interrupted: a thread
 //!   keeps its core until what it has done in one go is over.
@@ -25,7 +25,7 @@
 //!   core, its last one if it can choose, or else that of the lowest thread below it. The policies
 //!   are those of Linux 2.6: see `host/policy.rs`.
 //! - A signal runs the thread's handler `host.signal` after it was sent, or when the thread gets a
-//!   core again; it rouses a sleeping thread. One that is sent while one is pending is taken in by
+//!   core again; it wakes a sleeping thread. One that is sent while one is pending is taken in by
 //!   it, as POSIX has it for standard signals. The handler is a closure: it runs to its end, posts
 //!   and charges, and what it interrupted goes on that much later.
 //! - When a thread has run, those that spin look at what it has done, after `host.poll`; sleeping
@@ -86,7 +86,7 @@ pub enum Event {
     Solicited,
     /// The same, and completions that somebody asked for.
     SolicitedOrDone,
-    /// What rouses a helper on a real network: messages that were sent solicited, and the ends of
+    /// What wakes a helper on a real network: messages that were sent solicited, and the ends of
     /// operations that somebody asked for.
     Helper,
 }
@@ -234,7 +234,7 @@ impl Sim {
         self.state().host_counts(self.rank())
     }
 
-    /// Sleeps until local time `until`, or until roused.
+    /// Sleeps until local time `until`, or until woken.
     fn rest(&self, until: Option<Picoseconds>) -> Poll<()> {
         let state = &mut *self.state();
         let clock = state.clock(self.rank());

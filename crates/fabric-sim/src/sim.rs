@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use weft_fabric::wait::{Doorbell, Sleep};
 use weft_fabric::{
     Capabilities, Cause, Completion, Copies, Counter, Counters, Datagram, Fabric, Fault, Flag,
-    Glance, GroupId, Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
+    GroupId, Head, Message, Peek, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
 };
 
 /// A rank of a simulated cluster. Cheap to clone.
@@ -435,24 +435,24 @@ impl Fabric for Sim {
         self.state().flights.end(message.token as u32);
     }
 
-    fn can_glance(&self) -> bool {
+    fn can_peek(&self) -> bool {
         true
     }
 
-    fn glance(&self, look: &mut dyn FnMut(&Message) -> Glance) -> bool {
-        self.glance_at_messages(look);
+    fn peek(&self, look: &mut dyn FnMut(&Message) -> Peek) -> bool {
+        self.peek_at_messages(look);
         false
     }
 
-    fn read_at_once(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {
+    fn try_read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {
         self.read(peer, dst, src, done).is_ok()
     }
 
-    fn write_at_once(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool {
+    fn try_write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool {
         self.write(peer, src, dst, done).is_ok()
     }
 
-    fn send_at_once(&self, peer: usize, head: Head) -> bool {
+    fn try_send(&self, peer: usize, head: Head) -> bool {
         self.send(peer, head, Sge::EMPTY, None) == Posted::Done
     }
 

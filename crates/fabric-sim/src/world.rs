@@ -205,7 +205,7 @@ impl State {
     #[inline]
     pub fn wake(&mut self, rank: usize, arrival: Arrival) {
         if self.ranks[rank].hosted {
-            self.rouse(rank, arrival);
+            self.notify(rank, arrival);
             return;
         }
         let at = self.ranks[rank].clock.max(self.now + self.prices.poll);

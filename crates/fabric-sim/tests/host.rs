@@ -208,7 +208,7 @@ fn a_blocked_signal_waits_for_unblocking() {
 }
 
 #[test]
-fn a_signal_rouses_a_sleeper_and_waits_for_a_core() {
+fn a_signal_wakes_a_sleeper_and_waits_for_a_core() {
     let (times, _) = alone(&fifo(1), |sim| async move {
         let times = Rc::new(RefCell::new(Vec::new()));
         let (main, helper, handled) = (sim.thread(), sim.clone(), times.clone());

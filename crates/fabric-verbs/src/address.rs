@@ -91,7 +91,7 @@ pub fn is_programs(region: &Region) -> bool {
     bounds & PROGRAM != 0
 }
 
-/// The same place, as a flag that rouses.
+/// The same place, as a flag that wakes.
 pub fn waking(at: RemoteAddr) -> RemoteAddr {
     let Key([bounds, first, second]) = at.key;
     RemoteAddr { key: Key([bounds | WAKE, first, second]), ..at }

@@ -96,7 +96,7 @@ fn own(
         routes: Default::default(),
         connections: 0,
         arrived: VecDeque::with_capacity(size.min(1024)),
-        glanced: Box::default(),
+        peeked: Box::default(),
         waiting: Vec::with_capacity(size.min(64)),
         greeting: Vec::with_capacity(size.min(64)),
         out: Vec::new(),

@@ -110,7 +110,7 @@ impl Sleeper {
         }
     }
 
-    /// Whether there are flags that rouse nobody.
+    /// Whether there are flags that wake nobody.
     pub fn set_silent(&self, silent: bool) {
         self.silent.store(silent, Ordering::Relaxed);
     }

@@ -3,11 +3,11 @@
 use crate::batch::Batch;
 use crate::connection::{Connection, Phase, Record};
 use crate::ffi::*;
-use crate::glance::Glanced;
 use crate::kept::Slab;
 use crate::memory::{Memories, NONE};
 use crate::multicast::Multicast;
 use crate::object::BATCH;
+use crate::peek::Peeked;
 use crate::pool::Pool;
 use crate::rail::{Bounds, GREETER_TAG, MULTICAST_TAG, Rail, Use};
 use crate::wire::{Address, Kind, ROUSE, Tag};
@@ -92,11 +92,11 @@ pub struct State {
     /// Peers that must be told of their credits.
     pub debts: Vec<u32>,
     pub slab: Slab,
-    pub glanced: Box<Glanced>,
+    pub peeked: Box<Peeked>,
     /// One-sided operations whose end somebody asks for.
     pub awaited: usize,
     pub batch: Box<Batch>,
-    /// Addresses of flags that rouse nobody.
+    /// Addresses of flags that wake nobody.
     pub silent: Vec<usize>,
     pub fault: Option<Fault>,
     /// What happened, in words.

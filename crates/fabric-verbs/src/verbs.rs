@@ -3,11 +3,11 @@
 use crate::address;
 use crate::connect;
 use crate::connection::Phase;
-use crate::glance;
 use crate::helper::Place;
 use crate::kept::{Atomic, Tail};
 use crate::memory::{Totals, Uses};
 use crate::onesided;
+use crate::peek;
 use crate::rail::{INLINE_MAX, SEND_MAX};
 use crate::sleep::Sleeper;
 use crate::state::{Core, State};
@@ -23,7 +23,7 @@ use weft_bootstrap::Bootstrap;
 use weft_fabric::wait::Sleep;
 use weft_fabric::{
     Capabilities, Completion, Copies, CopyModel, Counter, Counters, Datagram, Fabric, Fault, Flag,
-    Glance, GroupId, Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge,
+    GroupId, Head, Message, Peek, Posted, Region, RemoteAddr, RemoteFlag, Sge,
 };
 
 /// Longest sleep while a greeting waits for its answer.
@@ -316,7 +316,7 @@ impl Fabric for Verbs {
         let local = unsafe { self.core.counters.adopt(word) };
         let mut at = region.at(offset);
         if waking {
-            // So that atomics on the word rouse, too.
+            // So that atomics on the word wake, too.
             at = address::waking(at);
         }
         Flag { local, remote: RemoteFlag { at, waking } }
@@ -440,28 +440,28 @@ impl Fabric for Verbs {
         self.posting(|state, core| state.release(core, &message));
     }
 
-    fn rouse_helper_at_ends(&self, rouse: bool) {
-        self.sleeper.helping.ignore_ends(!rouse);
+    fn notify_helper_at_ends(&self, notify: bool) {
+        self.sleeper.helping.ignore_ends(!notify);
     }
 
-    fn can_glance(&self) -> bool {
+    fn can_peek(&self) -> bool {
         true
     }
 
-    fn glance(&self, look: &mut dyn FnMut(&Message) -> Glance) -> bool {
-        glance::glance(&self.state, &self.core, look)
+    fn peek(&self, look: &mut dyn FnMut(&Message) -> Peek) -> bool {
+        peek::peek(&self.state, &self.core, look)
     }
 
-    fn read_at_once(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {
-        self.state.borrow_mut().read_at_once(&self.core, peer, dst, src, done)
+    fn try_read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {
+        self.state.borrow_mut().try_read(&self.core, peer, dst, src, done)
     }
 
-    fn write_at_once(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool {
-        self.state.borrow_mut().write_at_once(&self.core, peer, src, dst, done)
+    fn try_write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool {
+        self.state.borrow_mut().try_write(&self.core, peer, src, dst, done)
     }
 
-    fn send_at_once(&self, peer: usize, head: Head) -> bool {
-        self.state.borrow_mut().send_at_once(peer, head)
+    fn try_send(&self, peer: usize, head: Head) -> bool {
+        self.state.borrow_mut().try_send(peer, head)
     }
 
     fn join(&self, group: GroupId) {

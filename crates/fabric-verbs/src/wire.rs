@@ -185,7 +185,7 @@ pub enum Kind {
 /// Most credits of one kind: what fits into a [`Tag`].
 pub const CREDITS_MAX: usize = (1 << 15) - 1;
 
-/// The immediate of a write that only rouses its receiver.
+/// The immediate of a write that only wakes its receiver.
 pub const ROUSE: u32 = 0x5745_4654;
 
 impl Tag {

@@ -1,5 +1,5 @@
 //! Flags after the data of their rail: what was written over it before is there when the flag is, even if the rail
-//! dies meanwhile; and they rouse a sleeper.
+//! dies meanwhile; and they wake a sleeper.
 
 mod common;
 mod side;
@@ -127,7 +127,7 @@ fn rounds(cables: &Cables, early: impl Fn(u64) + Sync) -> usize {
 }
 
 #[test]
-fn flags_come_after_the_data_of_both_rails_and_rouse() {
+fn flags_come_after_the_data_of_both_rails_and_wake() {
     let Some(cables) = Cables::take() else { return };
     let before = carried();
     let waited = rounds(&cables, |_| ());

@@ -79,9 +79,9 @@ fn a_silent_flag_is_seen_by_a_sleeper() {
     });
 }
 
-/// One thread polls the adapters, the other waits for it: a message rouses both, and so does a ring.
+/// One thread polls the adapters, the other waits for it: a message wakes both, and so does a ring.
 #[test]
-fn all_threads_of_a_process_are_roused() {
+fn all_threads_of_a_process_are_woken() {
     two(|verbs, world| {
         let peer = 1 - verbs.rank();
         if verbs.rank() == 1 {
@@ -116,7 +116,7 @@ fn all_threads_of_a_process_are_roused() {
             scope.spawn(sleep);
             scope.spawn(sleep);
             std::thread::sleep(Duration::from_millis(50));
-            // Whoever armed before a ring is roused by it; others take the next.
+            // Whoever armed before a ring is woken by it; others take the next.
             for _ in 0..3 {
                 sleeper.ring();
                 std::thread::sleep(Duration::from_millis(20));

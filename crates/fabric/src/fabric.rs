@@ -1,8 +1,8 @@
 //! The trait itself.
 
 use crate::{
-    Capabilities, Cause, Copies, Counter, Counters, Datagram, Fault, Flag, Glance, GroupId, Head,
-    Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words, wait::Sleep,
+    Capabilities, Cause, Copies, Counter, Counters, Datagram, Fault, Flag, GroupId, Head, Message,
+    Peek, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words, wait::Sleep,
 };
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -169,7 +169,7 @@ pub trait Fabric: 'static {
         done: Completion,
     ) -> Result<(), Fault>;
 
-    /// RDMA write, then one arrival of `immediate` at the peer, visible after the data and rousing
+    /// RDMA write, then one arrival of `immediate` at the peer, visible after the data and waking
     /// it: its counter of [`Fabric::immediate`] advances by one.
     fn write_imm(
         &self,
@@ -270,7 +270,7 @@ pub trait Fabric: 'static {
     ) -> Result<(), Fault>;
 
     /// `count` aligned words of `peer` on which processors do the fabric's atomics, if this process sees them: then
-    /// it may do its own at once. They rouse nobody. In one order with those of others if both are `SeqCst`.
+    /// it may do its own at once. They wake nobody. In one order with those of others if both are `SeqCst`.
     fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<Words> {
         let _ = (peer, at, count);
         None
@@ -279,12 +279,12 @@ pub trait Fabric: 'static {
     // ---- two-sided ----------------------------------------------------------------------------
 
     /// Sends a head and at most [`Capabilities::send_max`] bytes. Reliable, ordered by peer, and
-    /// rouses the peer. On [`Posted::Later`] the fabric keeps `payload` until `done` advances. A
+    /// wakes the peer. On [`Posted::Later`] the fabric keeps `payload` until `done` advances. A
     /// payload of at most [`Capabilities::inline_max`] bytes is copied at once and is never `Later`.
     fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted;
 
     /// The same for a message that the peer's library should act on even while its program computes:
-    /// it rouses the peer's helper, too. Without a mark for it, every message does.
+    /// it wakes the peer's helper, too. Without a mark for it, every message does.
     fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
         self.send(peer, head, payload, done)
     }
@@ -301,33 +301,33 @@ pub trait Fabric: 'static {
     // nothing, take no lock that the program may hold, and move on nothing but what they name.
 
     /// Whether the calls below are there; without them a handler can do nothing.
-    fn can_glance(&self) -> bool {
+    fn can_peek(&self) -> bool {
         false
     }
 
     /// Shows `look` the messages that have arrived: those of one peer in their order. What it has
-    /// [taken](Glance::Taken) is gone; the rest stays for [`Fabric::receive`]. True if there is more that it could
-    /// not be shown, because what was [left](Glance::Left) hides it or for want of room.
-    fn glance(&self, look: &mut dyn FnMut(&Message) -> Glance) -> bool {
+    /// [taken](Peek::Taken) is gone; the rest stays for [`Fabric::receive`]. True if there is more that it could
+    /// not be shown, because what was [left](Peek::Left) hides it or for want of room.
+    fn peek(&self, look: &mut dyn FnMut(&Message) -> Peek) -> bool {
         let _ = look;
         false
     }
 
     /// As [`Fabric::read`] into memory that was [prepared](Fabric::prepare); false if it cannot be posted
     /// at once: then nothing was done.
-    fn read_at_once(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {
+    fn try_read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {
         let _ = (peer, dst, src, done);
         false
     }
 
     /// As [`Fabric::write`] from memory that was prepared; false if it cannot be posted at once.
-    fn write_at_once(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool {
+    fn try_write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool {
         let _ = (peer, src, dst, done);
         false
     }
 
     /// As [`Fabric::send`] of a head alone; false if it cannot leave at once: then nothing was done.
-    fn send_at_once(&self, peer: usize, head: Head) -> bool {
+    fn try_send(&self, peer: usize, head: Head) -> bool {
         let _ = (peer, head);
         false
     }
@@ -340,7 +340,7 @@ pub trait Fabric: 'static {
     fn leave(&self, group: GroupId);
 
     /// One write that every other member sees, or not. At most
-    /// [`Capabilities::multicast_max`] bytes; taken at once. Rouses the members.
+    /// [`Capabilities::multicast_max`] bytes; taken at once. Wakes the members.
     fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault>;
 
     /// The next datagram of a joined group, copied into `into`. Never blocks.
@@ -365,16 +365,16 @@ pub trait Fabric: 'static {
     /// The handle to sleep on; may be used without the lock on the fabric.
     fn sleeper(&self) -> Arc<dyn Sleep>;
 
-    /// Whether the ends of reads and writes that were posted with a completion rouse the helper; they do
+    /// Whether the ends of reads and writes that were posted with a completion wake the helper; they do
     /// unless this says otherwise.
-    fn rouse_helper_at_ends(&self, rouse: bool) {
-        let _ = rouse;
+    fn notify_helper_at_ends(&self, notify: bool) {
+        let _ = notify;
     }
 
     /// Where the helper thread of this process sleeps, if it has one; may be used without the lock on
     /// the fabric. Solicited messages ring there, the end of reads and writes that were posted with a
     /// completion, and room for what is kept back. By default the place where everybody sleeps: then
-    /// everything rouses it.
+    /// everything wakes it.
     fn helper(&self) -> Arc<dyn Sleep> {
         self.sleeper()
     }

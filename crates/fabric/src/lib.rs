@@ -32,5 +32,5 @@ pub use counter::{Counter, Counters, Until, until, until_any};
 pub use fabric::{Completion, Fabric, Work};
 pub use fault::{Cause, Fault};
 pub use memory::{Flag, Key, Region, RemoteAddr, RemoteFlag, SMALL, Sge, Words, copy_small};
-pub use message::{Datagram, Glance, GroupId, Head, Message, Posted};
+pub use message::{Datagram, GroupId, Head, Message, Peek, Posted};
 pub use staging::{Staging, StagingPool};

@@ -235,7 +235,7 @@ impl Deref for Words {
 }
 
 /// A counter in a peer's memory, as that peer's [`crate::Fabric::flag`] can be seen by it. `waking`
-/// flags rouse a sleeping peer on every fabric; silent ones only where
+/// flags wake a sleeping peer on every fabric; silent ones only where
 /// [`crate::Capabilities::flags_wake`] says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteFlag {

@@ -30,9 +30,9 @@ pub struct Message {
     pub token: u64,
 }
 
-/// What [`crate::Fabric::glance`] shall do with a message that it has shown.
+/// What [`crate::Fabric::peek`] shall do with a message that it has shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Glance {
+pub enum Peek {
     /// It was dealt with: release it.
     Taken,
     /// It stays; the next ones of its peer may be shown, too.

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!   memory:     head, one line: produced (8) | asked (8) | -        payload
-//!   producer:   open;  tell the consumer where;  copy a part, produced = its end;  the next ...;   asked?  rouse the consumer
+//!   producer:   open;  tell the consumer where;  copy a part, produced = its end;  the next ...;   asked?  wake the consumer
 //!   consumer:   copy up to produced;  nothing new for a while?  asked = 1, look once more, go and do something else
 //! ```
 //! Contract. One producer and one consumer. The head is reset before the consumer hears of it, and the memory used again
 //! after the consumer is done. What is copied up to `produced` was written before `produced` was (release, acquire). The
 //! last store of `produced` and the look at `asked`, and the store of `asked` and the last look at `produced`, have a
 //! sequentially consistent fence in between on each side: so a consumer that finds something missing and goes away is
-//! roused.
+//! woken.
 //!
 //! Cost: a line that goes to and fro once a part, beside two copies at the same time. The consumer takes the lines to itself
 //! when it has read them ([`crate::Lines::take_lines`]): of short payloads, whose memory is used again soon, and between far
@@ -64,7 +64,7 @@ impl Head {
         self.produced.store(produced, Ordering::Release);
     }
 
-    /// Nothing more will be published. True: the consumer is to be roused.
+    /// Nothing more will be published. True: the consumer is to be woken.
     fn end(&self) -> bool {
         fence(Ordering::SeqCst);
         self.asked.load(Ordering::Relaxed) != 0
@@ -87,7 +87,7 @@ impl Head {
 pub enum Consumed {
     /// All of it.
     Whole,
-    /// So many bytes so far; its producer will rouse this process.
+    /// So many bytes so far; its producer will wake this process.
     Part(usize),
     /// More than there can be.
     Corrupt,
@@ -119,7 +119,7 @@ impl Pipelined<'_> {
         self.head.reset();
     }
 
-    /// Copies `source`, as long as the payload, for the consumer. True: that is to be roused.
+    /// Copies `source`, as long as the payload, for the consumer. True: that is to be woken.
     pub fn produce(&self, source: Sge, copies: &Copies) -> bool {
         let len = source.len();
         let past = copies.is_told_past(len);
@@ -274,7 +274,7 @@ mod loom_tests {
     use loom::sync::Arc;
 
     #[test]
-    fn loom_who_goes_away_is_roused() {
+    fn loom_who_goes_away_is_woken() {
         loom::model(|| {
             let head = Arc::new(Head { produced: AtomicU64::new(9), asked: AtomicU64::new(9) });
             head.reset();

@@ -11,7 +11,7 @@
 //!                      so, too, where ranks share processors       they are in the caches that it comes to
 //! ```
 //! Contract. A place belongs to its sender from when it is taken until the receiver, which is told of it by an offer, gives it
-//! back by Fin. Places are taken around a ring in turn, and given back in any order; no two that are taken overlap.
+//! back by ATS. Places are taken around a ring in turn, and given back in any order; no two that are taken overlap.
 //!
 //! Memory: as many bytes a process as it is told, made by the first payload that needs it, only where memory of the node
 //! is plenty. Without it, or while it is full, payloads go by the cheapest other protocol.

@@ -151,7 +151,7 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     /// Has all who wait for [`Endpoint::arrivals`] look again: for whoever takes what another one may wait for.
-    pub fn rouse_probes(&self) {
+    pub fn notify_probes(&self) {
         self.fabric.counters().add(self.arrivals, 1);
     }
 
@@ -296,21 +296,21 @@ impl<F: Fabric> Endpoint<F> {
                 Kind::Cts => self.on_cts(state, peer, e, message.payload),
                 Kind::Data => self.on_data(state, peer, e, message.payload),
                 Kind::Ack => self.on_ack(state, peer, e),
-                Kind::Fin => self.on_fin(state, peer, e),
+                Kind::Ats => self.on_ats(state, peer, e),
                 Kind::Credit => self.on_credit(state, peer, e),
                 Kind::Cancel => {
                     let done = u64::from(state.matching.take_back(peer, e.request));
                     self.control(peer, Envelope::reply(Kind::Cancelled, e.request, done));
                     Ok(())
                 }
-                Kind::Invite => self.on_invite(state, peer, e, message.payload),
-                Kind::Helped => self.on_helped(state, peer, e),
-                Kind::Here => self.on_here(state, peer, e, message.payload),
-                Kind::Written => self.on_written(state, peer, e),
+                Kind::CoCopyRequest => self.on_co_copy_request(state, peer, e, message.payload),
+                Kind::CoCopyReply => self.on_co_copy_reply(state, peer, e),
+                Kind::Rtr => self.on_rtr(state, peer, e, message.payload),
+                Kind::Atp => self.on_atp(state, peer, e),
                 Kind::CancelWords => self.on_cancel_words(state, peer, e, message.payload),
                 Kind::Cancelled => self.on_cancelled(state, peer, e),
-                // It has roused this process, which looks after what it follows.
-                Kind::Whole => Ok(()),
+                // It has woken this process, which looks after what it follows.
+                Kind::StagedComplete => Ok(()),
             },
         };
         if let Err(what) = outcome {

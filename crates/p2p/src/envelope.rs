@@ -5,7 +5,7 @@
 //!   word 1   context (64)
 //!   word 2   sender's rank in the communicator (32) | sender's request (32)
 //! ```
-//! Replies (Ack, Cts, Data, Fin) carry the request they answer in the low half of word 2 and a
+//! Replies (Ack, CTS, Data, ATS) carry the request they answer in the low half of word 2 and a
 //! number of their own (a request, or an offset) in word 1.
 
 use weft_fabric::{Head, Sge};
@@ -46,7 +46,7 @@ pub enum Kind {
     /// A piece.
     Data = 6,
     /// The payload has been read.
-    Fin = 7,
+    Ats = 7,
     /// Eager payload so far released at the receiver.
     Credit = 8,
     /// Take an `Rts` or `EagerSync` back if it is not matched.
@@ -54,15 +54,15 @@ pub enum Kind {
     /// It was taken back.
     Cancelled = 10,
     /// Help to copy this payload.
-    Invite = 11,
+    CoCopyRequest = 11,
     /// So many pieces were copied.
-    Helped = 12,
+    CoCopyReply = 12,
     /// Write the payload here.
-    Here = 13,
+    Rtr = 13,
     /// It has been written.
-    Written = 14,
+    Atp = 14,
     /// All of a payload is staged, of which its receiver had missed some.
-    Whole = 15,
+    StagedComplete = 15,
     /// Where words of requests are that may be cancelled.
     CancelWords = 16,
 }
@@ -77,15 +77,15 @@ impl Kind {
             Ack,
             Cts,
             Data,
-            Fin,
+            Ats,
             Credit,
             Cancel,
             Cancelled,
-            Invite,
-            Helped,
-            Here,
-            Written,
-            Whole,
+            CoCopyRequest,
+            CoCopyReply,
+            Rtr,
+            Atp,
+            StagedComplete,
             CancelWords,
         ];
         all.into_iter().find(|&k| k as u8 == byte)
@@ -147,7 +147,7 @@ pub fn announced(head: &Head) -> Option<(Announced, Option<u32>)> {
     let e = Envelope::decode(*head)?;
     match e.kind {
         Kind::Rts => Some((Announced::Start, Some(e.rank))),
-        Kind::Fin => Some((Announced::Finish, None)),
+        Kind::Ats => Some((Announced::Finish, None)),
         _ => None,
     }
 }
@@ -225,7 +225,7 @@ mod tests {
             Envelope { kind, word: true, tag: 1, context: Context(2), rank: 3, request: 4 }.encode()
         };
         assert_eq!(announced(&head(Kind::Rts)), Some((Announced::Start, Some(3))));
-        let finish = Envelope::reply(Kind::Fin, 7, 0);
+        let finish = Envelope::reply(Kind::Ats, 7, 0);
         assert_eq!(announced(&finish), Some((Announced::Finish, None)));
         for kind in [Kind::Eager, Kind::EagerSync, Kind::Credit] {
             assert_eq!(announced(&head(kind)), None);

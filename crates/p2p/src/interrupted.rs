@@ -6,9 +6,9 @@
 //!   the program computes ──────────────────────────────────────────────┐     │
 //!                                       handler: match, post the read  <─────┘
 //!   the program computes ──────────────────────────────────────────────>
-//!   MPI_Wait: the read is over, Fin
+//!   MPI_Wait: the read is over, ATS
 //! ```
-//! It polls no future, allocates nothing, registers nothing: it looks at what has arrived ([`Fabric::glance`]) and takes
+//! It polls no future, allocates nothing, registers nothing: it looks at what has arrived ([`Fabric::peek`]) and takes
 //! only what needs no more than a match, a copy and one post. Everything else stays, in its order, for the next call of
 //! [`Endpoint::progress`].
 
@@ -18,7 +18,7 @@ use crate::protocol::written;
 use crate::request::{RequestId, Stage, Status};
 use crate::send::waiting;
 use crate::state::State;
-use weft_fabric::{Fabric, Glance, Key, Message, Region, RemoteAddr, Sge};
+use weft_fabric::{Fabric, Key, Message, Peek, Region, RemoteAddr, Sge};
 use weft_intranode::staging;
 
 impl<F: Fabric> Endpoint<F> {
@@ -26,10 +26,10 @@ impl<F: Fabric> Endpoint<F> {
     pub fn interrupted(&self) -> bool {
         let Ok(mut state) = self.state.try_borrow_mut() else { return false };
         let mut any = false;
-        let hidden = self.fabric.glance(&mut |message| {
+        let hidden = self.fabric.peek(&mut |message| {
             let outcome = self.glance_at(&mut state, message);
-            any |= outcome == Glance::Taken;
-            if outcome == Glance::Behind {
+            any |= outcome == Peek::Taken;
+            if outcome == Peek::Behind {
                 self.behind.set(true);
             }
             outcome
@@ -73,8 +73,8 @@ impl<F: Fabric> Endpoint<F> {
         slot.buffer.len() > at_once
     }
 
-    fn glance_at(&self, state: &mut State, message: &Message) -> Glance {
-        let Some(e) = Envelope::decode(message.head) else { return Glance::Left };
+    fn glance_at(&self, state: &mut State, message: &Message) -> Peek {
+        let Some(e) = Envelope::decode(message.head) else { return Peek::Left };
         let started = match e.kind {
             Kind::Rts => match state.matching.find_posted(e.context, e.rank, e.tag) {
                 // Whether it is void, the helper finds out, and it follows what is still being copied in.
@@ -82,18 +82,18 @@ impl<F: Fabric> Endpoint<F> {
                     let plain = !e.word && !staging::is_staged(e.request);
                     plain && self.start_read(state, index, message, e)
                 }
-                None => return Glance::Left,
+                None => return Peek::Left,
             },
             Kind::Eager | Kind::EagerSync => {
                 match state.matching.find_posted(e.context, e.rank, e.tag) {
                     Some(index) => !e.word && self.take_eager(state, index, message, e),
-                    None => return Glance::Left,
+                    None => return Peek::Left,
                 }
             }
-            Kind::Here => self.start_write(state, message, e),
-            _ => return Glance::Left,
+            Kind::Rtr => self.start_write(state, message, e),
+            _ => return Peek::Left,
         };
-        if started { Glance::Taken } else { Glance::Behind }
+        if started { Peek::Taken } else { Peek::Behind }
     }
 
     /// Posts the read of an offered payload into its receive.
@@ -110,7 +110,7 @@ impl<F: Fabric> Endpoint<F> {
             return false;
         }
         let into = slot.buffer.part(0, fits);
-        if !self.fabric.read_at_once(message.peer, into, remote, slot.counter) {
+        if !self.fabric.try_read(message.peer, into, remote, slot.counter) {
             return false;
         }
         let (bytes, lost) = (fits as u64, len - fits as u64);
@@ -121,21 +121,21 @@ impl<F: Fabric> Endpoint<F> {
         state.matching.match_posted(e.context, e.rank, e.tag);
         state.seldom.read += 1;
         state.seldom.interrupted += 1;
-        if !self.end_at_once(state, index) {
+        if !self.try_end(state, index) {
             state.moving.push(index);
         }
         true
     }
 
     /// Ends a read that was over when it was posted: memory of the same node.
-    fn end_at_once(&self, state: &mut State, index: u32) -> bool {
+    fn try_end(&self, state: &mut State, index: u32) -> bool {
         let slot = &mut state.requests[index];
         let counter = slot.counter.expect("an open request has one");
         let over = self.fabric.counters().value(counter) >= slot.target;
         let peer = slot.peer.expect("matched") as usize;
         let told = over
-            && !self.limits.get().rouses_at_end
-            && self.fabric.send_at_once(peer, Envelope::reply(Kind::Fin, slot.remote, 0));
+            && !self.limits.get().notifies_at_end
+            && self.fabric.try_send(peer, Envelope::reply(Kind::Ats, slot.remote, 0));
         if told {
             slot.stage = Stage::Complete;
         } else if over {
@@ -155,7 +155,7 @@ impl<F: Fabric> Endpoint<F> {
         }
         let slot = &mut state.requests[e.request];
         let from = slot.buffer.part(0, wanted.min(slot.buffer.len()));
-        if !self.fabric.write_at_once(message.peer, from, to, slot.counter) {
+        if !self.fabric.try_write(message.peer, from, to, slot.counter) {
             return false;
         }
         (slot.remote, slot.stage) = (e.context.0 as u32, Stage::Writing);
@@ -177,7 +177,7 @@ impl<F: Fabric> Endpoint<F> {
             return false;
         }
         let ack = Envelope::reply(Kind::Ack, e.request, 0);
-        if e.kind == Kind::EagerSync && !self.fabric.send_at_once(message.peer, ack) {
+        if e.kind == Kind::EagerSync && !self.fabric.try_send(message.peer, ack) {
             return false;
         }
         let found = state.matching.match_posted(e.context, e.rank, e.tag);

@@ -3,16 +3,16 @@
 //! ```text
 //!   eager        sender ── Eager(envelope, payload) ──> receiver          payload within the credit
 //!   synchronous  sender ── EagerSync ──> receiver,  <── Ack ── at the match
-//!   staged       sender ── Rts(place) ──> receiver copies out what the sender copies in, ── Fin ──>
-//!   read         sender ── Rts(envelope, address) ──> receiver reads the sender's memory, ── Fin ──>
+//!   staged       sender ── RTS(place) ──> receiver copies out what the sender copies in, ── ATS ──>
+//!   read         sender ── RTS(envelope, address) ──> receiver reads the sender's memory, ── ATS ──>
 //!   co-copy      the same, but the sender copies too while it waits
-//!   written      sender ── Rts ──>, <── Here(address) ──, ══ write ══>, ── Written ──>
-//!   pieces       sender ── Rts ──>, <── Cts ──, ── Data, Data, ... ──>     where memory cannot be read
+//!   written      sender ── RTS ──>, <── RTR(address) ──, ══ write ══>, ── ATP ──>
+//!   pieces       sender ── RTS ──>, <── CTS ──, ── Data, Data, ... ──>     where memory cannot be read
 //! ```
 //! Which of them a message takes is chosen by what they cost ([`protocol`]).
 //!
 //! What its sender waits for somebody to act on is sent solicited, so that a helper thread acts on it
-//! while the receiver's program computes: EagerSync, Rts, Here, Written, Cts, Data, Helped, Cancel.
+//! while the receiver's program computes: EagerSync, RTS, RTR, ATP, CTS, Data, CoCopyReply, Cancel.
 //!
 //! Messages here are contiguous bytes; packing is done above. One thread at a time.
 

@@ -22,8 +22,8 @@ pub struct Limits {
     /// Memory of large nonblocking operations is registered when they begin, so that a signal handler
     /// may start the transfer: [`crate::Endpoint::interrupted`].
     pub prepares: bool,
-    /// The end of a rendezvous rouses the helper of its sender, too.
-    pub rouses_at_end: bool,
+    /// The end of a rendezvous wakes the helper of its sender, too.
+    pub notifies_at_end: bool,
     /// The helper of a receiver ends the rendezvous when its transfer is over.
     pub ends_by_helper: bool,
 }
@@ -47,7 +47,7 @@ impl Limits {
         rendezvous: Rendezvous::Read,
         protocol: None,
         prepares: false,
-        rouses_at_end: false,
+        notifies_at_end: false,
         ends_by_helper: true,
     };
 }

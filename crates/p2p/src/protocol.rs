@@ -23,7 +23,7 @@ pub(crate) mod striped;
 mod table;
 pub(crate) mod written;
 
-pub(crate) use table::{Ladders, Tables};
+pub(crate) use table::{AllRanges, Tables};
 use weft_fabric::{Capabilities, CopyModel, Distance};
 
 /// What else the two ends of a message do, as far as the caller knows.
@@ -315,7 +315,7 @@ pub fn choose(model: &CopyModel, case: &Case) -> Protocol {
 
 /// The sender's choices by size: up to and with so many bytes each, ascending; the last for all that is larger.
 pub fn limits(model: &CopyModel, path: Path, pattern: Pattern) -> Vec<(usize, Protocol)> {
-    table::Ladder::of(model, path, pattern, choose).steps().to_vec()
+    table::Ranges::of(model, path, pattern, choose).steps().to_vec()
 }
 
 /// The receiver's choice of what it can read.

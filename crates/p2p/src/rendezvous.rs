@@ -55,7 +55,7 @@ impl<F: Fabric> Endpoint<F> {
         if fits == 0 {
             slot.stage = Stage::Complete;
             self.advance(slot);
-            self.control(peer, Envelope::reply(Kind::Fin, offer.request, 0));
+            self.control(peer, Envelope::reply(Kind::Ats, offer.request, 0));
             return;
         }
         let into = slot.buffer.part(0, fits);

@@ -209,7 +209,7 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     /// The receiver has read the payload.
-    pub(crate) fn on_fin(&self, state: &mut State, peer: usize, e: Envelope) -> Outcome {
+    pub(crate) fn on_ats(&self, state: &mut State, peer: usize, e: Envelope) -> Outcome {
         if staging::is_staged(e.request) {
             return state.staging.give(e.request).ok_or("end of rendezvous");
         }

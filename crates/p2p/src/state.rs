@@ -8,7 +8,7 @@ use crate::peers::{Peer, Peers};
 use crate::protocol::co_copy::Claims;
 use crate::protocol::staged::Follower;
 use crate::protocol::striped::Striped;
-use crate::protocol::{Ladders, Path, Place, Tables};
+use crate::protocol::{AllRanges, Path, Place, Tables};
 use crate::request::Requests;
 use std::collections::VecDeque;
 use weft_fabric::{Counter, Distance, Fabric, Fault};
@@ -73,7 +73,7 @@ impl State {
     }
 
     /// The choices for messages of `peer`, by how far the caches are now.
-    pub(crate) fn table<F: Fabric>(&mut self, endpoint: &Endpoint<F>, peer: usize) -> &Ladders {
+    pub(crate) fn table<F: Fabric>(&mut self, endpoint: &Endpoint<F>, peer: usize) -> &AllRanges {
         let number = self.peer(endpoint, peer).table;
         let now = endpoint.fabric.copies().distance();
         if now != self.distance {

@@ -325,8 +325,8 @@ fn written_by_the_sender() {
 }
 
 #[test]
-fn with_ends_that_rouse() {
-    everywhere(Limits { rouses_at_end: true, ..LARGE });
+fn with_ends_that_wake() {
+    everywhere(Limits { notifies_at_end: true, ..LARGE });
 }
 
 /// What handlers take and leave changes no order; that they start transfers is shown in handler.rs.

@@ -175,7 +175,7 @@ impl<F: Fabric> Agreement<F> {
         let key = (from, Name(name.into()));
         mailbox.letters.borrow_mut().entry(key).or_default().push_back(data.to_vec());
         // Others of this process may wait for what was taken, or for their turn.
-        endpoint.rouse_probes();
+        endpoint.notify_probes();
         self.engine.wake_siblings();
         Ok(true)
     }

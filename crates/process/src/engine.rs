@@ -265,20 +265,20 @@ impl<F: Fabric> Engine<F> {
         value
     }
 
-    /// The one loop that waits: looks, moves things on, and climbs the ladder of the wait policy.
+    /// The one loop that waits: looks, moves things on, and backs off as the wait policy says.
     pub fn drive<T>(&self, outside: &dyn Outside, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(value) = look() {
             return value;
         }
         outside.before_wait();
-        let value = self.climb(outside, look);
+        let value = self.wait_loop(outside, look);
         outside.after_wait();
         value
     }
 
     /// It counts as waiting from before its last look: what that look calls may let the lock go, and
     /// a sibling then move on what has been looked at already.
-    fn climb<T>(&self, outside: &dyn Outside, mut look: impl FnMut() -> Option<T>) -> T {
+    fn wait_loop<T>(&self, outside: &dyn Outside, mut look: impl FnMut() -> Option<T>) -> T {
         let mut waiter = Waiter::new(&self.policy);
         let mut stuck = false;
         let mut reach = Reach::Some;

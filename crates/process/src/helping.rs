@@ -73,7 +73,7 @@ impl<F: Fabric> Engine<F> {
         }
     }
 
-    /// Whether what rouses the helper may find something to do for it. Handlers may always have.
+    /// Whether what wakes the helper may find something to do for it. Handlers may always have.
     pub fn awaits_help(&self) -> bool {
         self.helping.wanted.get()
             || self.tasks() > 0

@@ -72,16 +72,16 @@ impl Packed {
     }
 
     /// Changes the words at `target`, each at once.
-    pub(crate) fn apply_at_once(self, basic: Basic, skip: usize, target: Sge, former: Option<Sge>) {
+    pub(crate) fn try_apply(self, basic: Basic, skip: usize, target: Sge, former: Option<Sge>) {
         let part = |piece: Sge| piece.part(skip, target.len());
         let count = target.len() / basic.size();
         match self {
             Packed::Reduce { op: Op::NoOp, .. } => {
                 let into = former.map(part);
-                Op::NoOp.apply_at_once(basic, count, Sge::EMPTY, target, into);
+                Op::NoOp.try_apply(basic, count, Sge::EMPTY, target, into);
             }
             Packed::Reduce { op, origin } => {
-                op.apply_at_once(basic, count, part(origin), target, former.map(part));
+                op.try_apply(basic, count, part(origin), target, former.map(part));
             }
             Packed::Swap { compare, new } => {
                 let former = former.expect("a swap says what was there");
@@ -209,7 +209,7 @@ impl<F: Fabric> Window<F> {
                 let single = way == Way::Single
                     && self.single(rank, || {
                         each_run(place, spot, memory, |skip, run| {
-                            change.apply_at_once(basic, skip, run, former);
+                            change.try_apply(basic, skip, run, former);
                         });
                     });
                 if single {

@@ -33,7 +33,7 @@ pub const TABLE: usize = 2 * LINE;
 pub const EXCLUSION: usize = 3 * LINE;
 /// Whose single element this rank is changing.
 pub const SINGLE: usize = 4 * LINE;
-/// Written to rouse this rank, which looks at what it waits for.
+/// Written to wake this rank, which looks at what it waits for.
 pub const BELL: usize = 5 * LINE;
 /// Tables of one word a rank begin here.
 const TABLES: usize = 6 * LINE;

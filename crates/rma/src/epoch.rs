@@ -70,7 +70,7 @@ impl<F: Fabric> Window<F> {
 
     /// [`Window::enter`] where nothing has to be awaited. False: that is to be called.
     #[inline(always)]
-    pub(crate) fn enter_at_once(&self, rank: usize) -> bool {
+    pub(crate) fn try_enter(&self, rank: usize) -> bool {
         let target = &self.targets[rank];
         if target.access.get() != Access::None {
             return true;

@@ -317,7 +317,7 @@ mod loom_models {
     }
 
     /// Without waiting: whether it was done.
-    fn single_at_once(shared: &Shared, me: usize) -> bool {
+    fn try_single(shared: &Shared, me: usize) -> bool {
         let one = Exclusion { line: &shared.line, target: 0, me };
         one.register();
         let free = one.announce(&shared.own[me]);
@@ -329,7 +329,7 @@ mod loom_models {
     }
 
     /// The same.
-    fn whole_at_once(shared: &Shared, me: usize) -> bool {
+    fn try_whole(shared: &Shared, me: usize) -> bool {
         let one = Exclusion { line: &shared.line, target: 0, me };
         if !one.hold() {
             return false;
@@ -348,7 +348,7 @@ mod loom_models {
         model.preemption_bound = Some(3);
         model.check(|| {
             let shared = shared(3);
-            let others: [fn(&Shared, usize) -> bool; 2] = [single_at_once, whole_at_once];
+            let others: [fn(&Shared, usize) -> bool; 2] = [try_single, try_whole];
             let threads: Vec<_> = (1..)
                 .zip(others)
                 .map(|(me, change)| {
@@ -356,7 +356,7 @@ mod loom_models {
                     thread::spawn(move || u64::from(change(&other, me)))
                 })
                 .collect();
-            let mut wholes = u64::from(whole_at_once(&shared, 0));
+            let mut wholes = u64::from(try_whole(&shared, 0));
             let done: Vec<u64> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
             wholes += done[1];
             let [a, b] = &shared.elements;

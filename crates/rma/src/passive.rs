@@ -68,7 +68,7 @@ impl<F: Fabric> Window<F> {
 
     /// [`Window::lock`] where there is nothing to wait for. False: that is to be called.
     #[inline]
-    pub fn lock_at_once(&self, kind: LockKind, rank: usize, asserted: i32) -> bool {
+    pub fn try_lock(&self, kind: LockKind, rank: usize, asserted: i32) -> bool {
         let target = &self.targets[rank];
         // What is left to tell is of a lock that was asked for at once, and is [`Window::lock`]'s.
         let plain = asserted & assert::NOCHECK == 0
@@ -98,7 +98,7 @@ impl<F: Fabric> Window<F> {
 
     /// [`Window::unlock`] where there is nothing to wait for. False: that is to be called.
     #[inline]
-    pub fn unlock_at_once(&self, rank: usize) -> bool {
+    pub fn try_unlock(&self, rank: usize) -> bool {
         let target = &self.targets[rank];
         let held = target.access.get();
         let ready =

@@ -172,7 +172,7 @@ impl Wish {
 /// Which requests these are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// The service takes them; they rouse its helper.
+    /// The service takes them; they wake its helper.
     Service,
     /// A fence takes them.
     Fence { last: bool },

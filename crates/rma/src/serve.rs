@@ -1,6 +1,6 @@
 //! Operations on memory that no fabric reaches from the origin: the target's own process carries them out,
 //! by its helper where its program computes. Requests are synchronous messages of the window's own
-//! communicator, since those rouse a helper ([`crate::request`]).
+//! communicator, since those wake a helper ([`crate::request`]).
 
 use crate::accumulate::Packed;
 use crate::atomics::Run;

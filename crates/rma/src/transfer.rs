@@ -284,7 +284,7 @@ impl<F: Fabric> Window<F> {
     /// A put of plain bytes to memory that is seen, in an epoch that is open: all there is to do. False:
     /// something else must be done first ([`Window::put`]).
     #[inline(always)]
-    pub fn put_at_once(&self, origin: Sge, rank: usize, disp: i64) -> bool {
+    pub fn try_put(&self, origin: Sge, rank: usize, disp: i64) -> bool {
         match self.seen(rank, disp, origin.len()) {
             Some(place) => {
                 place.copy_from(origin);
@@ -296,7 +296,7 @@ impl<F: Fabric> Window<F> {
 
     /// The same for a get.
     #[inline(always)]
-    pub fn get_at_once(&self, origin: Sge, rank: usize, disp: i64) -> bool {
+    pub fn try_get(&self, origin: Sge, rank: usize, disp: i64) -> bool {
         match self.seen(rank, disp, origin.len()) {
             Some(place) => {
                 origin.copy_from(place);
@@ -315,6 +315,6 @@ impl<F: Fabric> Window<F> {
         let Some(Reach::Seen(memory)) = target.reach.get() else { return None };
         let offset = usize::try_from(disp).ok()?.checked_mul(self.shown[rank].unit as usize)?;
         let inside = offset <= memory.len() && len <= memory.len() - offset;
-        (inside && self.enter_at_once(rank)).then(|| memory.part(offset, len))
+        (inside && self.try_enter(rank)).then(|| memory.part(offset, len))
     }
 }

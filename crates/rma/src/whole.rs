@@ -81,7 +81,7 @@ impl<F: Fabric> Window<F> {
 
     /// Runs `f`, which changes elements of a rank, while nobody else does. False, and it was not run: others do now.
     #[inline(always)]
-    fn whole_at_once(&self, rank: usize, f: impl FnOnce()) -> bool {
+    fn try_whole(&self, rank: usize, f: impl FnOnce()) -> bool {
         let Some(exclusion) = self.exclusion(rank) else { return false };
         if !exclusion.hold() && !held_soon(&exclusion) {
             return false;
@@ -133,7 +133,7 @@ impl<F: Fabric> Window<F> {
         result
     }
 
-    /// Waits until a look finds what it looks for, by the ladder of all waits; whoever changes that rings this rank's bell.
+    /// Waits until a look finds what it looks for, by the backoff of all waits; whoever changes that rings this rank's bell.
     async fn when(&self, mut look: impl FnMut() -> bool) -> Result<(), Error> {
         let mut never = pin!(self.endpoint().until_any(&[]));
         std::future::poll_fn(|cx| match look() {
@@ -144,7 +144,7 @@ impl<F: Fabric> Window<F> {
         .await
     }
 
-    /// Rouses a rank that may sleep in [`Window::when`].
+    /// Wakes a rank that may sleep in [`Window::when`].
     #[cold]
     fn ring(&self, rank: usize) {
         if rank == self.rank() {
@@ -162,7 +162,7 @@ impl<F: Fabric> Window<F> {
     /// An accumulate of elements without gaps on memory that is seen, in an epoch that is open: all there is to do.
     /// What was there goes to `former`. False: nothing was done, and [`Window::accumulate`] is to be called.
     #[inline]
-    pub fn accumulate_at_once(
+    pub fn try_accumulate(
         &self,
         (op, basic): (Op, Basic),
         origin: Sge,
@@ -170,12 +170,12 @@ impl<F: Fabric> Window<F> {
         (rank, disp, len): (usize, i64, usize),
     ) -> bool {
         let packed = Packed::Reduce { op, origin };
-        packed.is_for(basic, len) && self.change_at_once(packed, basic, former, (rank, disp, len))
+        packed.is_for(basic, len) && self.try_change(packed, basic, former, (rank, disp, len))
     }
 
     /// The same for MPI_Compare_and_swap of a word.
     #[inline]
-    pub fn swap_at_once(
+    pub fn try_swap(
         &self,
         basic: Basic,
         (compare, new): (Sge, Sge),
@@ -183,11 +183,11 @@ impl<F: Fabric> Window<F> {
         (rank, disp): (usize, i64),
     ) -> bool {
         let len = basic.size();
-        self.change_at_once(Packed::Swap { compare, new }, basic, Some(former), (rank, disp, len))
+        self.try_change(Packed::Swap { compare, new }, basic, Some(former), (rank, disp, len))
     }
 
     #[inline(always)]
-    fn change_at_once(
+    fn try_change(
         &self,
         packed: Packed,
         basic: Basic,
@@ -214,9 +214,9 @@ impl<F: Fabric> Window<F> {
         let mut done = Ok(());
         let ran = match choice::way(&case) {
             Way::Single => {
-                return self.single(rank, || packed.apply_at_once(basic, 0, memory, former));
+                return self.single(rank, || packed.try_apply(basic, 0, memory, former));
             }
-            Way::Whole => self.whole_at_once(rank, || done = packed.apply(basic, memory, former)),
+            Way::Whole => self.try_whole(rank, || done = packed.apply(basic, memory, former)),
             _ => {
                 done = packed.apply(basic, memory, former);
                 true

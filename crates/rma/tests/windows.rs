@@ -218,7 +218,7 @@ impl Program for Readers {
             // The last rank only reads; the others write twice in three times.
             let writes = comm.rank() + 1 < comm.size() && turn % 3 != 0;
             let kind = if writes { LockKind::Exclusive } else { LockKind::Shared };
-            if rng.bool() || !window.lock_at_once(kind, 0, NOTHING) {
+            if rng.bool() || !window.try_lock(kind, 0, NOTHING) {
                 window.lock(kind, 0, NOTHING).await.unwrap();
             }
             let issued = window.get(&two.buffer(), &at).await.unwrap();
@@ -229,7 +229,7 @@ impl Program for Readers {
                 two.set(&[one + 1, other + 1]);
                 window.put(&two.buffer(), &at).await.unwrap();
             }
-            if rng.bool() || !window.unlock_at_once(0) {
+            if rng.bool() || !window.try_unlock(0) {
                 window.unlock(0).await.unwrap();
             }
         }

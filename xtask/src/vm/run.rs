@@ -255,7 +255,7 @@ impl Session<'_> {
             }
             match self.events.recv_timeout(GLANCE) {
                 Ok((number, frame)) => self.heard(number, frame)?,
-                Err(RecvTimeoutError::Timeout) => self.glance()?,
+                Err(RecvTimeoutError::Timeout) => self.peek()?,
                 Err(RecvTimeoutError::Disconnected) => {}
             }
             self.obey();
@@ -279,7 +279,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn glance(&mut self) -> Result<(), String> {
+    fn peek(&mut self) -> Result<(), String> {
         for number in 0..self.guests.len() {
             let guest = &mut self.guests[number];
             if guest.state != State::Killed && guest.machine.ended() {

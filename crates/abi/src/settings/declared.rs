@@ -293,7 +293,7 @@ pub const SETTINGS: &[Setting] = &[
         about: About(Waiting, Tuner, Each),
         kind: Kind::Choice(&["auto", "0", "1"]),
         default: "auto",
-        doc: "1: the end of a transfer rouses the receiver's helper thread, which tells the sender; 0: the receiver's \
+        doc: "1: the end of a transfer wakes the receiver's helper thread, which tells the sender; 0: the receiver's \
               next MPI call tells it; auto: 1, but 0 with signal",
     },
     Setting {

@@ -91,7 +91,7 @@ impl Note {
         Some(Note { kind: kind_of(word)?, count, mode, low, first, second })
     }
 
-    /// Sends it with a few words, which the fabric copies at once. It rouses a peer's helper, too.
+    /// Sends it with a few words, which the fabric copies at once. It wakes a peer's helper, too.
     pub fn send<F: Fabric>(self, fabric: &F, peer: usize, words: &[u64]) {
         let mut bytes = [0; 8 * WORDS];
         for (at, word) in bytes.chunks_exact_mut(8).zip(words) {

@@ -22,7 +22,7 @@ pub async fn central<F: Fabric>(link: &Link<F>, area: &ReleaseGather<F>) -> Resu
     if link.size() == 1 {
         return Ok(());
     }
-    let (area, epoch) = match area.enter_at_once(link) {
+    let (area, epoch) = match area.try_enter(link) {
         Some(entered) => entered,
         None => area.enter(link).await?,
     };

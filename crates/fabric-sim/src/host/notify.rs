@@ -38,7 +38,7 @@ impl Notify {
         match inner.waiting.pop_front() {
             Some(first) => {
                 inner.given.push((first, clock));
-                state.host(self.sim.rank()).threads[first].rouse(clock);
+                state.host(self.sim.rank()).threads[first].notify(clock);
             }
             None => {
                 inner.rung.get_or_insert(clock);

@@ -64,7 +64,7 @@ pub struct Thread {
     /// When it looks again, if it spins.
     look_at: Picoseconds,
     /// It looks only because another thread has done something.
-    glance: bool,
+    peek: bool,
     /// When it becomes ready, if it sleeps.
     wake_at: Picoseconds,
     /// It asked in this poll to sleep until then.
@@ -105,7 +105,7 @@ pub struct Host {
     pub costs: Costs,
     /// The thread whose code runs.
     pub current: usize,
-    /// When its code began to run, and whether it was for a glance.
+    /// When its code began to run, and whether it was for a peek.
     began: (Picoseconds, bool),
     order: i64,
     pub counts: HostCounts,
@@ -152,7 +152,7 @@ impl Host {
             busy_from: 0,
             left: None,
             look_at: NEVER,
-            glance: false,
+            peek: false,
             wake_at: NEVER,
             rest: None,
             waiting: Waiting::Spin,
@@ -369,7 +369,7 @@ impl Host {
         self.current = thread;
         let me = self.me();
         (me.left, me.rest, me.look_at) = (None, None, NEVER);
-        self.began = (at, std::mem::take(&mut self.me().glance));
+        self.began = (at, std::mem::take(&mut self.me().peek));
     }
 
     /// A thread was polled and waits: it has run until `clock`, and wants to look at `deadline`.
@@ -442,15 +442,15 @@ impl Host {
 
     /// The other threads that spin look at what `thread` has done.
     fn cue(&mut self, thread: usize, clock: Picoseconds, active: bool) {
-        let (at, glance) = self.began;
+        let (at, peek) = self.began;
         // Two that only look at each other would never come to an end.
-        if glance && !active && clock == at {
+        if peek && !active && clock == at {
             return;
         }
         let look_at = clock + self.costs.poll;
         for (i, other) in self.threads.iter_mut().enumerate() {
             if i != thread && other.spins() && other.look_at > look_at {
-                (other.look_at, other.glance) = (look_at, true);
+                (other.look_at, other.peek) = (look_at, true);
             }
         }
     }
@@ -464,12 +464,12 @@ impl Host {
         for thread in self.threads.iter_mut().filter(|thread| thread.place != Place::Over) {
             if thread.spins() {
                 thread.look_at = thread.look_at.min(now + poll);
-                thread.glance = false;
+                thread.peek = false;
             }
             if thread.armed.is_some_and(&raises) {
                 self.counts.interrupts += 1;
                 (thread.armed, thread.fired) = (None, Some(now + interrupt));
-                thread.rouse(now + interrupt);
+                thread.notify(now + interrupt);
             }
         }
     }
@@ -497,12 +497,12 @@ impl Thread {
     pub fn signalled(&mut self, due: Picoseconds) {
         self.signal.get_or_insert(due);
         if self.deliverable().is_some() {
-            self.rouse(due);
+            self.notify(due);
         }
     }
 
     /// If it sleeps, it becomes ready at `at`.
-    pub fn rouse(&mut self, at: Picoseconds) {
+    pub fn notify(&mut self, at: Picoseconds) {
         if self.place == Place::Asleep {
             self.wake_at = self.wake_at.min(at.max(self.since));
         }

@@ -158,7 +158,7 @@ impl State {
 
     /// Something has arrived at a rank with threads.
     #[cold]
-    pub(crate) fn rouse(&mut self, rank: usize, arrival: Arrival) {
+    pub(crate) fn notify(&mut self, rank: usize, arrival: Arrival) {
         let (now, flights) = (self.now, &self.flights);
         let Some(host) = self.rest[rank].host.as_deref_mut() else { return };
         let helpers = match arrival {

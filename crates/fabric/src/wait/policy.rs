@@ -1,4 +1,4 @@
-//! The adaptive ladder: spin while nobody else needs the core, then yield, then sleep.
+//! Adaptive backoff: spin while nobody else needs the core, then yield, then sleep.
 //!
 //! ```text
 //!   poll fails ──> spin ──────────> yield ─────────> sleep
@@ -11,11 +11,11 @@
 //! other's waking all sleep at every step, once one of them has slept: 4 MiB in 128 steps took six times as long
 //! with 20 us. While a neighbour is known who does not yield, [`BRIEF`] is enough.
 //!
-//! A yield that takes longer than [`WaitPolicy::foreign`] means that somebody who does not yield
+//! A yield that takes longer than [`WaitPolicy::preempted`] means that somebody who does not yield
 //! owned the core (another program, a rank that computes, the host of a virtual machine). Giving way
 //! to such a neighbour costs a whole time slice, while a sleeper that is woken preempts it: so yields
-//! are skipped for a while. The while doubles from [`WaitPolicy::distrust`] to
-//! [`WaitPolicy::distrust_most`] as long as long yields go on, and starts anew after
+//! are skipped for a while. The while doubles from [`WaitPolicy::penalty`] to
+//! [`WaitPolicy::penalty_most`] as long as long yields go on, and starts anew after
 //! [`TRUST`] short ones: a single disturbance costs little, a busy neighbour is soon left alone.
 
 use super::home::Home;
@@ -32,7 +32,7 @@ const FOREIGN_MOST: Duration = Duration::from_millis(1);
 /// Short yields in a row that make good for a long one.
 pub const TRUST: u32 = 16;
 
-/// The numbers of the ladder, and what has been learnt about the neighbours. Several threads may
+/// The numbers of the backoff, and what has been learnt about the neighbours. Several threads may
 /// wait by one policy; what they learn is only approximate then, which does no harm.
 #[derive(Debug)]
 pub struct WaitPolicy {
@@ -46,10 +46,10 @@ pub struct WaitPolicy {
     /// (measured on 2 of them: with 8 ranks and 100 us in all, every rank of a broadcast of 16 KiB slept, and it
     /// took 33 us instead of 13; with 100 us each, ranks that have much to receive at once, in scans of 512 bytes, 3.3 us
     /// instead of 0.8).
-    pub foreign: Duration,
+    pub preempted: Duration,
     /// How long no yield is tried after the first such, and at most.
-    pub distrust: Duration,
-    pub distrust_most: Duration,
+    pub penalty: Duration,
+    pub penalty_most: Duration,
     /// Longest sleep without a look around.
     pub nap: Duration,
     /// Local ranks that take turns on a processor, at most; 1: they fit the processors that they may use.
@@ -59,8 +59,8 @@ pub struct WaitPolicy {
     began: Instant,
     /// Nanoseconds since `began` until which no yield is tried.
     no_yield_until: AtomicU64,
-    /// Nanoseconds of the next distrust; 0: the first.
-    next_distrust: AtomicU64,
+    /// Nanoseconds of the next penalty; 0: the first.
+    next_penalty: AtomicU64,
     short_yields: AtomicU32,
     slept: AtomicU64,
     yielded: AtomicU64,
@@ -73,15 +73,15 @@ impl WaitPolicy {
             spin: AtomicU64::new(500_000),
             turns: 4,
             yields: 50,
-            foreign: Duration::from_micros(250),
-            distrust: Duration::from_millis(1),
-            distrust_most: Duration::from_millis(64),
+            preempted: Duration::from_micros(250),
+            penalty: Duration::from_millis(1),
+            penalty_most: Duration::from_millis(64),
             nap: Duration::from_millis(500),
             ranks_each: if fits { 1 } else { 2 },
             home: None,
             began: Instant::now(),
             no_yield_until: AtomicU64::new(0),
-            next_distrust: AtomicU64::new(0),
+            next_penalty: AtomicU64::new(0),
             short_yields: AtomicU32::new(0),
             slept: AtomicU64::new(0),
             yielded: AtomicU64::new(0),
@@ -93,7 +93,7 @@ impl WaitPolicy {
     pub fn for_ranks(ranks: usize, processors: usize) -> WaitPolicy {
         let mut policy = WaitPolicy::new(ranks <= processors);
         policy.ranks_each = ranks.div_ceil(processors.max(1)).max(1) as u32;
-        policy.foreign = (policy.foreign * policy.ranks_each).min(FOREIGN_MOST);
+        policy.preempted = (policy.preempted * policy.ranks_each).min(FOREIGN_MOST);
         policy
     }
 
@@ -131,28 +131,28 @@ impl WaitPolicy {
         of.store(of.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
-    fn distrusts(&self) -> bool {
+    fn is_penalized(&self) -> bool {
         let until = self.no_yield_until.load(Ordering::Relaxed);
         until != 0 && (self.began.elapsed().as_nanos() as u64) < until
     }
 
     /// Learns from a yield that took `took` and ended now.
     fn learn(&self, took: Duration, now: Instant) {
-        if took <= self.foreign {
+        if took <= self.preempted {
             let short = self.short_yields.load(Ordering::Relaxed) + 1;
             self.short_yields.store(short, Ordering::Relaxed);
             if short >= TRUST {
                 self.short_yields.store(0, Ordering::Relaxed);
-                self.next_distrust.store(0, Ordering::Relaxed);
+                self.next_penalty.store(0, Ordering::Relaxed);
             }
             return;
         }
-        let first = self.distrust.as_nanos() as u64;
-        let most = self.distrust_most.as_nanos() as u64;
-        let span = self.next_distrust.load(Ordering::Relaxed).max(first).min(most);
+        let first = self.penalty.as_nanos() as u64;
+        let most = self.penalty_most.as_nanos() as u64;
+        let span = self.next_penalty.load(Ordering::Relaxed).max(first).min(most);
         let until = (now - self.began).as_nanos() as u64 + span;
         self.short_yields.store(0, Ordering::Relaxed);
-        self.next_distrust.store(span * 2, Ordering::Relaxed);
+        self.next_penalty.store(span * 2, Ordering::Relaxed);
         self.no_yield_until.store(until, Ordering::Relaxed);
     }
 }
@@ -166,7 +166,7 @@ pub enum Step {
     Sleep(Duration),
 }
 
-/// The state of one wait on the ladder.
+/// The state of one wait.
 pub struct Waiter<'p> {
     policy: &'p WaitPolicy,
     turns: u32,
@@ -185,7 +185,7 @@ impl<'p> Waiter<'p> {
         Waiter { policy, turns: 0, yields: 0, since: None }
     }
 
-    /// Something moved: start again at the foot of the ladder.
+    /// Something moved: start again at the beginning.
     pub fn progressed(&mut self) {
         self.turns = 0;
         self.yields = 0;
@@ -201,7 +201,7 @@ impl<'p> Waiter<'p> {
             }
             return Step::Again;
         }
-        if self.yields < self.policy.yields && !self.policy.distrusts() {
+        if self.yields < self.policy.yields && !self.policy.is_penalized() {
             self.yields += 1;
             self.timed_yield();
             return Step::Again;
@@ -219,7 +219,7 @@ impl<'p> Waiter<'p> {
             return self.yields == 0;
         }
         let since = *self.since.get_or_insert_with(Instant::now);
-        let most = match self.policy.distrusts() {
+        let most = match self.policy.is_penalized() {
             true => self.policy.spin().min(BRIEF),
             false => self.policy.spin(),
         };
@@ -233,7 +233,7 @@ impl<'p> Waiter<'p> {
         WaitPolicy::count(&self.policy.yielded);
         self.policy.learn(after - before, after);
         if let Some(home) = &self.policy.home
-            && after - before <= self.policy.foreign
+            && after - before <= self.policy.preempted
         {
             home.keep(after);
         }
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn crowded_ranks_spin_a_few_turns_then_yield_then_sleep() {
         let mut policy = WaitPolicy::new(false);
-        policy.foreign = Duration::from_secs(3600);
+        policy.preempted = Duration::from_secs(3600);
         let mut waiter = Waiter::new(&policy);
         for _ in 0..policy.turns {
             assert_eq!(waiter.step(), Step::Again);
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn ranks_of_one_processor_are_no_foreigners() {
-        let foreign = |ranks, processors| WaitPolicy::for_ranks(ranks, processors).foreign;
+        let foreign = |ranks, processors| WaitPolicy::for_ranks(ranks, processors).preempted;
         assert_eq!(foreign(2, 2), Duration::from_micros(250));
         assert_eq!(foreign(3, 2), Duration::from_micros(500));
         assert_eq!(foreign(8, 2), FOREIGN_MOST);
@@ -277,9 +277,9 @@ mod tests {
     fn a_long_yield_is_not_repeated() {
         let mut policy = WaitPolicy::new(false);
         policy.turns = 0;
-        policy.foreign = Duration::ZERO;
-        policy.distrust = Duration::from_secs(3600);
-        policy.distrust_most = policy.distrust;
+        policy.preempted = Duration::ZERO;
+        policy.penalty = Duration::from_secs(3600);
+        policy.penalty_most = policy.penalty;
         let mut waiter = Waiter::new(&policy);
         assert_eq!(waiter.step(), Step::Again);
         assert_eq!(waiter.step(), Step::Sleep(policy.nap));
@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn distrust_doubles_while_long_yields_go_on_and_short_ones_end_it() {
         let policy = WaitPolicy::new(false);
-        let (long, short) = (policy.foreign * 2, policy.foreign / 2);
+        let (long, short) = (policy.preempted * 2, policy.preempted / 2);
         let now = policy.began + Duration::from_secs(1);
         let span = || {
             let until = policy.no_yield_until.load(Ordering::Relaxed);
@@ -303,6 +303,6 @@ mod tests {
             policy.learn(short, now);
         }
         policy.learn(long, now);
-        assert_eq!(span(), policy.distrust);
+        assert_eq!(span(), policy.penalty);
     }
 }

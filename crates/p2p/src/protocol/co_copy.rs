@@ -2,10 +2,10 @@
 //! processors' memory bandwidth adds up.
 //!
 //! ```text
-//!   receiver ── Invite(claims, buffer) ──> sender       both take the next piece by compare-and-swap
+//!   receiver ── CoCopyRequest(claims, buffer) ──> sender       both take the next piece by compare-and-swap
 //!   reads pieces 0, 2, 3, ...                           on the claim word and copy it
-//!            <── Helped(n) ──                           once no piece is left
-//!   all pieces copied ── Fin ──>
+//!            <── CoCopyReply(n) ──                           once no piece is left
+//!   all pieces copied ── ATS ──>
 //! ```
 //! Claim word: number of the sharing (32) | next piece (32), in memory of the receiver. The number
 //! changes when the sharing is over, so that an invitation that is read late finds nothing to take.
@@ -139,7 +139,7 @@ impl<F: Fabric> Endpoint<F> {
         let last = into.len() - piece(pieces - 1, into.len(), units).0;
         let mut words = encode(at, buffer.remote);
         let invite = Envelope {
-            kind: Kind::Invite,
+            kind: Kind::CoCopyRequest,
             word: false,
             tag: (last | units << UNITS_SHIFT) as i32,
             context: Context(u64::from(index) | u64::from(number) << 32),
@@ -237,7 +237,13 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     /// The receiver asks for help.
-    pub(crate) fn on_invite(&self, state: &mut State, peer: usize, e: Envelope, p: Sge) -> Outcome {
+    pub(crate) fn on_co_copy_request(
+        &self,
+        state: &mut State,
+        peer: usize,
+        e: Envelope,
+        p: Sge,
+    ) -> Outcome {
         const WHAT: &str = "invitation";
         if !state.peer(self, peer).shares {
             return Err(WHAT);
@@ -276,14 +282,14 @@ impl<F: Fabric> Endpoint<F> {
         }
         if done > 0 {
             let number = u64::from(number) << 32 | u64::from(done);
-            let head = Envelope::reply(Kind::Helped, index, number);
+            let head = Envelope::reply(Kind::CoCopyReply, index, number);
             self.fabric.send_solicited(peer, head, Sge::EMPTY, None);
         }
         Ok(())
     }
 
     /// The sender has copied some pieces.
-    pub(crate) fn on_helped(&self, state: &mut State, peer: usize, e: Envelope) -> Outcome {
+    pub(crate) fn on_co_copy_reply(&self, state: &mut State, peer: usize, e: Envelope) -> Outcome {
         const WHAT: &str = "report of help";
         let slot = waiting(state, peer, e, Stage::Sharing).ok_or(WHAT)?;
         let shared = slot.shared.ok_or(WHAT)?;
@@ -309,6 +315,6 @@ impl<F: Fabric> Endpoint<F> {
         slot.stage = Stage::Complete;
         self.advance(slot);
         let peer = slot.peer.expect("matched") as usize;
-        self.control(peer, Envelope::reply(Kind::Fin, slot.remote, 0));
+        self.control(peer, Envelope::reply(Kind::Ats, slot.remote, 0));
     }
 }

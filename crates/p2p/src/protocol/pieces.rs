@@ -1,7 +1,7 @@
 //! Pieces: a payload in messages of the fabric, once it is wanted.
 //!
 //! ```text
-//!   sender ── Rts ──> receiver,  <── Cts ── at the match,  ── Data, Data, ... ──>
+//!   sender ── RTS ──> receiver,  <── CTS ── at the match,  ── Data, Data, ... ──>
 //! ```
 //! Cost among ranks that share memory: that of eager messages and two lines more, and both ends copy at the same time. Chosen
 //! where the sender's memory cannot be read and there is no place to stage the payload.

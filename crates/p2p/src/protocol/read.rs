@@ -1,7 +1,7 @@
 //! Read: the receiver reads the payload from the sender's memory.
 //!
 //! ```text
-//!   sender ── Rts(address) ──> receiver, ══ read ══, ── Fin ──>
+//!   sender ── RTS(address) ──> receiver, ══ read ══, ── ATS ──>
 //! ```
 //! Cost among ranks that share memory: a system call, something for each page and one copy, all by the receiver, and a
 //! message back for which the sender waits; elsewhere a round trip of the adapter before the bytes come, over all rails of
@@ -73,11 +73,11 @@ impl<F: Fabric> Endpoint<F> {
         if self.fabric.counters().value(counter) < slot.target {
             return false;
         }
-        let kind = if slot.stage == Stage::Reading { Kind::Fin } else { Kind::Written };
+        let kind = if slot.stage == Stage::Reading { Kind::Ats } else { Kind::Atp };
         slot.stage = Stage::Complete;
         let peer = slot.peer.expect("matched") as usize;
         let head = Envelope::reply(kind, slot.remote, 0);
-        if kind == Kind::Written || self.limits.get().rouses_at_end {
+        if kind == Kind::Atp || self.limits.get().notifies_at_end {
             self.fabric.send_solicited(peer, head, Sge::EMPTY, None);
         } else {
             self.control(peer, head);

@@ -3,9 +3,9 @@
 //! ```text
 //!   sender:    Rts(place) ──>   payload ──copy in──> place      the send is over: the buffer is free
 //!   receiver:                   place ──copy out──> buffer      while it is copied in ([`weft_intranode::pipelined`]),
-//!                                                               <── Fin: the place is free
+//!                                                               <── ATS: the place is free
 //!                                  │ missed some for a while
-//!                                  └──> in the list, looked after by progress; the sender tells by Whole
+//!                                  └──> in the list, looked after by progress; the sender tells by StagedComplete
 //! ```
 //! Cost: the slower of the two copies, a part of the other, a line for each part, and two messages. No system call, and the
 //! sender waits for nobody. Chosen between what is sent at once and what is so long that one copy is cheaper than two.
@@ -22,7 +22,7 @@ use weft_intranode::pipelined::{self, Consumed, HEAD, Pipelined};
 
 pub(super) const ABOUT: &str = "through memory that both see, copied in and out at the same time";
 
-/// What one copy takes beside a helper that is roused to make it, so that to rouse it is worth it.
+/// What one copy takes beside a helper that is woken to make it, so that to wake it is worth it.
 const SWITCHES: f64 = 10.0;
 
 pub(super) fn eligible(case: &Case) -> Result<(), &'static str> {
@@ -51,7 +51,7 @@ pub(super) fn work(model: &CopyModel, case: &Case) -> Work {
     }
 }
 
-/// Bytes of a payload that take so long to copy out that the receiver's helper is roused for it, which copies while the
+/// Bytes of a payload that take so long to copy out that the receiver's helper is woken for it, which copies while the
 /// program computes.
 pub(super) fn worth_a_helper(model: &CopyModel, distance: Distance) -> usize {
     let time = SWITCHES * model.switch;
@@ -87,7 +87,7 @@ impl<F: Fabric> Endpoint<F> {
         let solicited = buffer.len() > state.table(self, to.peer).quiet;
         self.send_rts(state, to, (buffer.len(), at), (request, false), solicited);
         if pipelined.produce(buffer, self.fabric.copies()) {
-            let head = Envelope::reply(Kind::Whole, request, 0);
+            let head = Envelope::reply(Kind::StagedComplete, request, 0);
             self.fabric.send_solicited(to.peer, head, Sge::EMPTY, None);
         }
         true
@@ -145,8 +145,8 @@ impl<F: Fabric> Endpoint<F> {
         let slot = &mut state.requests[index];
         slot.stage = Stage::Complete;
         self.advance(slot);
-        let head = Envelope::reply(Kind::Fin, slot.remote, 0);
-        match self.limits.get().rouses_at_end {
+        let head = Envelope::reply(Kind::Ats, slot.remote, 0);
+        match self.limits.get().notifies_at_end {
             true => _ = self.fabric.send_solicited(peer, head, Sge::EMPTY, None),
             false => self.control(peer, head),
         }

@@ -1,6 +1,6 @@
 //! The choices for one kind of peer, by size: made once, asked for every message that is not short.
 //!
-//! A message costs a comparison with each limit of a [`Ladder`], of which there are few; no cost is computed for it. There is
+//! A message costs a comparison with each limit of a [`Ranges`], of which there are few; no cost is computed for it. There is
 //! a table for either distance of the caches, and the one for the distance that is observed now is asked.
 
 use super::{Case, Path, Pattern, Place, Protocol, choose, choose_to_fetch, eager, staged};
@@ -12,28 +12,28 @@ const LARGEST: usize = 1 << 28;
 
 /// Protocols by size: up to and with so many bytes each, ascending; the last holds for all that is larger.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Ladder(Box<[(usize, Protocol)]>);
+pub(crate) struct Ranges(Box<[(usize, Protocol)]>);
 
-impl Ladder {
+impl Ranges {
     /// What `best` says for each size.
     pub fn of(
         model: &CopyModel,
         path: Path,
         pattern: Pattern,
         best: fn(&CopyModel, &Case) -> Protocol,
-    ) -> Ladder {
+    ) -> Ranges {
         let steps = [eager::most(&path), path.staging];
-        Ladder::new(&steps, |bytes| best(model, &Case { bytes, pattern, path }))
+        Ranges::new(&steps, |bytes| best(model, &Case { bytes, pattern, path }))
     }
 
     /// It changes at `steps`, or between two powers of two, never back to what it was there.
-    fn new(steps: &[usize], best: impl Fn(usize) -> Protocol) -> Ladder {
+    fn new(steps: &[usize], best: impl Fn(usize) -> Protocol) -> Ranges {
         let powers = (0..=LARGEST.ilog2()).map(|power| 1 << power);
         let mut sizes: Vec<usize> = powers.collect();
         let around = steps.iter().flat_map(|&step| [step, step + 1]);
         sizes.extend(around.filter(|size| (1..LARGEST).contains(size)));
         sizes.sort_unstable();
-        let mut ladder: Vec<(usize, Protocol)> = Vec::new();
+        let mut range: Vec<(usize, Protocol)> = Vec::new();
         let mut below = (1, best(1));
         for size in sizes {
             let next = best(size);
@@ -47,13 +47,13 @@ impl Ladder {
                         false => high = middle,
                     }
                 }
-                ladder.push((low, below.1));
+                range.push((low, below.1));
                 below = (high, best(high));
             }
             below = (size, next);
         }
-        ladder.push((usize::MAX, below.1));
-        Ladder(ladder.into())
+        range.push((usize::MAX, below.1));
+        Ranges(range.into())
     }
 
     pub fn at(&self, bytes: usize) -> Protocol {
@@ -71,29 +71,29 @@ impl Ladder {
 pub(crate) struct Table {
     /// Up to so many bytes everything is sent at once, whatever the pattern.
     pub eager: u32,
-    ladders: OnceCell<Box<Ladders>>,
+    ranges: OnceCell<Box<AllRanges>>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Ladders {
-    /// Staged payloads up to here do not rouse the receiver's helper, in bytes.
+pub(crate) struct AllRanges {
+    /// Staged payloads up to here do not wake the receiver's helper, in bytes.
     pub quiet: usize,
     /// By pattern.
-    staged: [Ladder; Pattern::ALL.len()],
+    staged: [Ranges; Pattern::ALL.len()],
     /// While there is no place to stage anything.
-    unstaged: [Ladder; Pattern::ALL.len()],
+    unstaged: [Ranges; Pattern::ALL.len()],
     /// The receiver's.
-    fetched: [Ladder; Pattern::ALL.len()],
+    fetched: [Ranges; Pattern::ALL.len()],
 }
 
 impl Table {
     pub fn new(model: &CopyModel, path: Path) -> Table {
-        Table { eager: sent_at_once(model, path) as u32, ladders: OnceCell::new() }
+        Table { eager: sent_at_once(model, path) as u32, ranges: OnceCell::new() }
     }
 
     /// Of the same `model` and `path`.
-    pub fn ladders(&self, model: &CopyModel, path: Path) -> &Ladders {
-        self.ladders.get_or_init(|| Box::new(Ladders::new(model, path)))
+    pub fn ranges(&self, model: &CopyModel, path: Path) -> &AllRanges {
+        self.ranges.get_or_init(|| Box::new(AllRanges::new(model, path)))
     }
 }
 
@@ -120,16 +120,16 @@ fn sent_at_once(model: &CopyModel, path: Path) -> usize {
     low
 }
 
-impl Ladders {
-    pub fn new(model: &CopyModel, path: Path) -> Ladders {
-        let ladders = |path: Path, best: fn(&CopyModel, &Case) -> Protocol| {
-            Pattern::ALL.map(|pattern| Ladder::of(model, path, pattern, best))
+impl AllRanges {
+    pub fn new(model: &CopyModel, path: Path) -> AllRanges {
+        let ranges = |path: Path, best: fn(&CopyModel, &Case) -> Protocol| {
+            Pattern::ALL.map(|pattern| Ranges::of(model, path, pattern, best))
         };
-        Ladders {
+        AllRanges {
             quiet: staged::worth_a_helper(model, path.distance),
-            staged: ladders(path, choose),
-            unstaged: ladders(Path { staging: 0, ..path }, choose),
-            fetched: ladders(path, choose_to_fetch),
+            staged: ranges(path, choose),
+            unstaged: ranges(Path { staging: 0, ..path }, choose),
+            fetched: ranges(path, choose_to_fetch),
         }
     }
 
@@ -182,9 +182,9 @@ impl Tables {
         self.at(number, distance).1.eager
     }
 
-    pub fn get(&self, model: &CopyModel, number: u32, distance: Distance) -> &Ladders {
+    pub fn get(&self, model: &CopyModel, number: u32, distance: Distance) -> &AllRanges {
         let (path, table) = self.at(number, distance);
-        table.ladders(model, path)
+        table.ranges(model, path)
     }
 
     fn at(&self, number: u32, distance: Distance) -> (Path, &Table) {

@@ -176,9 +176,9 @@ fn every_message_goes_the_cheapest_way() {
                 assert!(Protocol::ALL.iter().all(|&p| cost(p).is_err() || cost(p) >= Ok(least)));
                 assert!(least.is_finite() && least >= 0.0, "{case:?}");
             }
-            let ladder = limits(&model, path, pattern);
-            assert!(ladder.is_sorted_by(|a, b| a.0 < b.0 && a.1 != b.1), "{ladder:?}");
-            for &(most, protocol) in &ladder[..ladder.len() - 1] {
+            let range = limits(&model, path, pattern);
+            assert!(range.is_sorted_by(|a, b| a.0 < b.0 && a.1 != b.1), "{range:?}");
+            for &(most, protocol) in &range[..range.len() - 1] {
                 let case = |bytes| Case { bytes, pattern, path };
                 assert_eq!(choose(&model, &case(most)), protocol, "{most} bytes, {path:?}");
                 assert_ne!(choose(&model, &case(most + 1)), protocol, "{most} bytes, {path:?}");
@@ -191,7 +191,7 @@ fn every_message_goes_the_cheapest_way() {
 #[test]
 fn an_endpoint_asks_the_same() {
     for path in PLACES {
-        let known = Ladders::new(&NEAR, path);
+        let known = AllRanges::new(&NEAR, path);
         let mut tables = Tables::default();
         let number = tables.number(&NEAR, path);
         let eager = tables.eager(number, path.distance) as usize;
@@ -210,12 +210,12 @@ fn an_endpoint_asks_the_same() {
     }
 }
 
-/// A helper is not roused for what it would hardly have begun.
+/// A helper is not woken for what it would hardly have begun.
 #[test]
-fn helpers_are_roused_for_long_copies() {
-    let [near, far] = [USUAL, FAR].map(|path| Ladders::new(&NEAR, path).quiet);
+fn helpers_are_woken_for_long_copies() {
+    let [near, far] = [USUAL, FAR].map(|path| AllRanges::new(&NEAR, path).quiet);
     assert!(near > far, "{near} {far}");
     assert!(NEAR.fetch(near, Distance::Shared) > NEAR.switch);
     let eager = CopyModel { switch: 100.0, ..NEAR };
-    assert!(Ladders::new(&eager, USUAL).quiet < near);
+    assert!(AllRanges::new(&eager, USUAL).quiet < near);
 }

@@ -1,10 +1,10 @@
 //! Written: the receiver says where, the sender writes.
 //!
 //! ```text
-//!   sender ── Rts(envelope) ──> receiver          no address in it: the offer to write
-//!          <── Here(length, address) ──           once it is matched
+//!   sender ── RTS(envelope) ──> receiver          no address in it: the offer to write
+//!          <── RTR(length, address) ──           once it is matched
 //!          ══ write, over all rails ══>
-//!          ── Written ──>                         when the write is acknowledged
+//!          ── ATP ──>                         when the write is acknowledged
 //! ```
 //! Cost: that of reading, by the sender, a message more, and the sender must act once more. Chosen by
 //! [`crate::Rendezvous::Write`] at the sender, as adapters write faster than they read, and many reads at once are not to be
@@ -86,7 +86,7 @@ impl<F: Fabric> Endpoint<F> {
         let mut words = Words::new(&[into.len() as u64, a, b, c, d]);
         let context = Context(index.into());
         let head = Envelope {
-            kind: Kind::Here,
+            kind: Kind::Rtr,
             word: false,
             tag: 0,
             context,
@@ -98,7 +98,7 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     /// The receiver has said where.
-    pub(crate) fn on_here(&self, state: &mut State, peer: usize, e: Envelope, p: Sge) -> Outcome {
+    pub(crate) fn on_rtr(&self, state: &mut State, peer: usize, e: Envelope, p: Sge) -> Outcome {
         let (wanted, to) = decode(p).ok_or("place of a payload")?;
         waiting(state, peer, e, Stage::Offered).ok_or("place of a payload")?;
         state.set_acts(e.request, false);
@@ -129,7 +129,7 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     /// The sender has written.
-    pub(crate) fn on_written(&self, state: &mut State, peer: usize, e: Envelope) -> Outcome {
+    pub(crate) fn on_atp(&self, state: &mut State, peer: usize, e: Envelope) -> Outcome {
         let slot = waiting(state, peer, e, Stage::Landing).ok_or("end of a write")?;
         slot.stage = Stage::Complete;
         if let Some(region) = slot.region.take() {

@@ -179,7 +179,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Programs that compute while their messages move. Where the end of a transfer rouses nobody, helper.c, whose
+    /// Programs that compute while their messages move. Where the end of a transfer wakes nobody, helper.c, whose
     /// senders wait for programs that compute, does not end.
     fn progress(&mut self, parts: &mut Parts) {
         let former = self.environment;

@@ -63,7 +63,7 @@ unsafe fn usual<const SENDS: bool>(
 }
 
 #[inline(always)]
-pub(crate) unsafe fn isend_at_once(
+pub(crate) unsafe fn try_isend(
     buf: *const c_void,
     count: i64,
     datatype: Datatype,
@@ -77,7 +77,7 @@ pub(crate) unsafe fn isend_at_once(
 }
 
 #[inline(always)]
-pub(crate) unsafe fn irecv_at_once(
+pub(crate) unsafe fn try_irecv(
     buf: *mut c_void,
     count: i64,
     datatype: Datatype,

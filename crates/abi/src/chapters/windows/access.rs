@@ -111,7 +111,7 @@ pub(super) unsafe fn plainly(
 
 #[allow(clippy::too_many_arguments)] // MPI's own
 #[inline(always)]
-pub(crate) unsafe fn put_at_once(
+pub(crate) unsafe fn try_put(
     origin_addr: *const c_void,
     origin_count: i64,
     origin_datatype: Datatype,
@@ -125,7 +125,7 @@ pub(crate) unsafe fn put_at_once(
     let to = (target_rank, target_count, target_datatype, win);
     // SAFETY: the caller's buffer; the window copies and does nothing else.
     let Some((window, origin)) = (unsafe { plainly(origin, to) }) else { return false };
-    window.put_at_once(origin, target_rank as usize, target_disp as i64)
+    window.try_put(origin, target_rank as usize, target_disp as i64)
 }
 
 #[allow(clippy::too_many_arguments)] // MPI's own
@@ -182,7 +182,7 @@ pub(crate) unsafe fn rput(
 
 #[allow(clippy::too_many_arguments)] // MPI's own
 #[inline(always)]
-pub(crate) unsafe fn get_at_once(
+pub(crate) unsafe fn try_get(
     origin_addr: *mut c_void,
     origin_count: i64,
     origin_datatype: Datatype,
@@ -196,7 +196,7 @@ pub(crate) unsafe fn get_at_once(
     let from = (target_rank, target_count, target_datatype, win);
     // SAFETY: the caller's buffer; the window copies and does nothing else.
     let Some((window, origin)) = (unsafe { plainly(origin, from) }) else { return false };
-    window.get_at_once(origin, target_rank as usize, target_disp as i64)
+    window.try_get(origin, target_rank as usize, target_disp as i64)
 }
 
 #[allow(clippy::too_many_arguments)] // MPI's own

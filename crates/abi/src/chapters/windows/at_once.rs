@@ -15,7 +15,7 @@ fn operands(op: Op, ty: Datatype) -> Option<(weft_datatype::Op, Basic)> {
 
 #[allow(clippy::too_many_arguments)] // MPI's own
 #[inline(always)]
-pub(crate) unsafe fn accumulate_at_once(
+pub(crate) unsafe fn try_accumulate(
     origin_addr: *const c_void,
     origin_count: i64,
     origin_datatype: Datatype,
@@ -32,12 +32,12 @@ pub(crate) unsafe fn accumulate_at_once(
     let Some((window, origin)) = (unsafe { plainly(origin, to) }) else { return false };
     let Some((op, basic)) = operands(op, target_datatype) else { return false };
     let to = (target_rank as usize, target_disp as i64, origin.len());
-    op != weft_datatype::Op::NoOp && window.accumulate_at_once((op, basic), origin, None, to)
+    op != weft_datatype::Op::NoOp && window.try_accumulate((op, basic), origin, None, to)
 }
 
 #[allow(clippy::too_many_arguments)] // MPI's own
 #[inline(always)]
-pub(crate) unsafe fn get_accumulate_at_once(
+pub(crate) unsafe fn try_get_accumulate(
     origin_addr: *const c_void,
     origin_count: i64,
     origin_datatype: Datatype,
@@ -69,11 +69,11 @@ pub(crate) unsafe fn get_accumulate_at_once(
         }
     };
     let to = (target_rank as usize, target_disp as i64, result.len());
-    window.accumulate_at_once((op, basic), origin, Some(result), to)
+    window.try_accumulate((op, basic), origin, Some(result), to)
 }
 
 #[inline(always)]
-pub(crate) unsafe fn fetch_and_op_at_once(
+pub(crate) unsafe fn try_fetch_and_op(
     origin_addr: *const c_void,
     result_addr: *mut c_void,
     datatype: Datatype,
@@ -84,7 +84,7 @@ pub(crate) unsafe fn fetch_and_op_at_once(
 ) -> bool {
     // SAFETY: one element of each, as there.
     unsafe {
-        get_accumulate_at_once(
+        try_get_accumulate(
             origin_addr,
             1,
             datatype,
@@ -102,7 +102,7 @@ pub(crate) unsafe fn fetch_and_op_at_once(
 }
 
 #[inline(always)]
-pub(crate) unsafe fn compare_and_swap_at_once(
+pub(crate) unsafe fn try_compare_and_swap(
     origin_addr: *const c_void,
     compare_addr: *const c_void,
     result_addr: *mut c_void,
@@ -128,6 +128,6 @@ pub(crate) unsafe fn compare_and_swap_at_once(
             return false;
         };
         let at = (target_rank as usize, target_disp as i64);
-        window.swap_at_once(basic, (compare, new), result, at)
+        window.try_swap(basic, (compare, new), result, at)
     }
 }

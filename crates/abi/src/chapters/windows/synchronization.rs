@@ -118,15 +118,10 @@ fn kind_of(lock_type: c_int) -> Option<LockKind> {
 }
 
 #[inline(always)]
-pub(crate) unsafe fn win_lock_at_once(
-    lock_type: c_int,
-    rank: c_int,
-    assert: c_int,
-    win: Win,
-) -> bool {
+pub(crate) unsafe fn try_win_lock(lock_type: c_int, rank: c_int, assert: c_int, win: Win) -> bool {
     // SAFETY: the window takes a lock and does nothing else.
     match (kind_of(lock_type), assert, unsafe { plainly(rank, win) }) {
-        (Some(kind), 0, Some((window, rank))) => window.lock_at_once(kind, rank, 0),
+        (Some(kind), 0, Some((window, rank))) => window.try_lock(kind, rank, 0),
         _ => false,
     }
 }
@@ -154,9 +149,9 @@ pub(crate) unsafe fn win_lock(
 }
 
 #[inline(always)]
-pub(crate) unsafe fn win_unlock_at_once(rank: c_int, win: Win) -> bool {
+pub(crate) unsafe fn try_win_unlock(rank: c_int, win: Win) -> bool {
     // SAFETY: the window gives a lock back and does nothing else.
-    unsafe { plainly(rank, win) }.is_some_and(|(window, rank)| window.unlock_at_once(rank))
+    unsafe { plainly(rank, win) }.is_some_and(|(window, rank)| window.try_unlock(rank))
 }
 
 #[inline(never)]
@@ -180,15 +175,15 @@ pub(crate) unsafe fn win_unlock_all(win: Win) -> Result<(), Error> {
 }
 
 #[inline(always)]
-pub(crate) unsafe fn win_flush_at_once(rank: c_int, win: Win) -> bool {
+pub(crate) unsafe fn try_win_flush(rank: c_int, win: Win) -> bool {
     // SAFETY: the window is looked at.
     unsafe { plainly(rank, win) }.is_some_and(|(window, rank)| window.is_flushed(rank))
 }
 
 #[inline(always)]
-pub(crate) unsafe fn win_flush_local_at_once(rank: c_int, win: Win) -> bool {
+pub(crate) unsafe fn try_win_flush_local(rank: c_int, win: Win) -> bool {
     // SAFETY: as above.
-    unsafe { win_flush_at_once(rank, win) }
+    unsafe { try_win_flush(rank, win) }
 }
 
 #[inline(never)]

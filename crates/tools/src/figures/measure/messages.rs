@@ -117,7 +117,7 @@ pub fn availability(machine: &Rc<Machine>, bytes: usize, overlap: Overlap, few: 
 }
 
 /// Interrupts of both ranks for one message, while both compute until it is there, and a helper that
-/// is roused runs at once: one that waits for its turn takes several together.
+/// is woken runs at once: one that waits for its turn takes several together.
 pub fn interrupts(machine: &Rc<Machine>, bytes: usize, design: Progress) -> Measured {
     const MESSAGES: usize = 20;
     let machine = &under(&registered(machine), Policy::RoundRobin);

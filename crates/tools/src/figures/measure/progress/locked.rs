@@ -1,5 +1,5 @@
 //! The existing design, in the document's section 3 (Sur et al. 2006): a helper that moves messages
-//! itself, roused by the offer, by the end of the read, and at the sender by the end of the
+//! itself, woken by the offer, by the end of the read, and at the sender by the end of the
 //! rendezvous. It takes the library's lock, which the main thread has in each call.
 //!
 //! ```text
@@ -98,7 +98,7 @@ pub fn start(rank: &Rank, lock: &Rc<Lock>, priority: i32) {
         loop {
             helper.sleep_armed().await;
             lock.take().await;
-            // What comes between a look and the next event would rouse nobody.
+            // What comes between a look and the next event would wake nobody.
             loop {
                 helper.arm(Event::SolicitedOrDone).await;
                 if !endpoint.progress() {

@@ -2,7 +2,7 @@
 //! compares and ours, for ranks of a simulated cluster.
 //!
 //! ```text
-//!                 what rouses the helper             what it does                     main thread in the library
+//!                 what wakes the helper             what it does                     main thread in the library
 //!   none          there is none                                                       polls
 //!   locked        offers, ends, reads that are over  moves messages, under a lock     polls, under the same lock
 //!   signal        offers                             signals the main thread          polls; signals are ignored

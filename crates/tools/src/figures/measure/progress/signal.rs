@@ -2,7 +2,7 @@
 //! thread, which starts the read and goes on with what it computed. No lock.
 //!
 //! Signals are ignored while the main thread is in the library, and while no nonblocking receive is
-//! posted; the helper is roused all the same.
+//! posted; the helper is woken all the same.
 
 use super::Rank;
 use std::cell::Cell;

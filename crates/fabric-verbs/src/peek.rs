@@ -1,4 +1,4 @@
-//! What a signal handler may do ([`weft_fabric::Fabric::glance`]): it takes plain messages from the queue of arrivals, and
+//! What a signal handler may do ([`weft_fabric::Fabric::peek`]): it takes plain messages from the queue of arrivals, and
 //! posts reads into memory that is registered already.
 //!
 //! ```text
@@ -20,7 +20,7 @@ use crate::state::{Core, State};
 use crate::wire::{Kind, Tag};
 use arrayvec::ArrayVec;
 use std::cell::RefCell;
-use weft_fabric::{Completion, Fault, Glance, Head, Message, RemoteAddr, Sge};
+use weft_fabric::{Completion, Fault, Head, Message, Peek, RemoteAddr, Sge};
 
 /// Completions that can be put aside between two polls.
 const ASIDE: usize = 4 * BATCH;
@@ -29,7 +29,7 @@ const TAKEN: usize = 128;
 
 /// What handlers have left to the next poll.
 #[derive(Default)]
-pub struct Glanced {
+pub struct Peeked {
     /// There is something.
     any: bool,
     /// Rail and completion.
@@ -42,11 +42,7 @@ pub struct Glanced {
 
 /// Shows what has arrived. What `look` posts uses the state, too. True if there may be more, for which there was no
 /// room.
-pub fn glance(
-    state: &RefCell<State>,
-    core: &Core,
-    look: &mut dyn FnMut(&Message) -> Glance,
-) -> bool {
+pub fn peek(state: &RefCell<State>, core: &Core, look: &mut dyn FnMut(&Message) -> Peek) -> bool {
     let mut all = true;
     for rail in 0..core.rails {
         all &= state.borrow_mut().collect(core, rail);
@@ -56,29 +52,29 @@ pub fn glance(
         let peer = peer as usize;
         let mut before = NONE;
         let mut buffer = state.borrow_mut().link(peer).inbox.0;
-        while buffer != NONE && !state.borrow().glanced.taken.is_full() {
+        while buffer != NONE && !state.borrow().peeked.taken.is_full() {
             let (message, rail, next) = state.borrow_mut().shown(peer, buffer);
             match look(&message) {
-                Glance::Behind => break,
-                Glance::Left => before = buffer,
-                Glance::Taken => state.borrow_mut().take(core, peer, rail, (before, buffer, next)),
+                Peek::Behind => break,
+                Peek::Left => before = buffer,
+                Peek::Taken => state.borrow_mut().take(core, peer, rail, (before, buffer, next)),
             }
             buffer = next;
         }
     }
-    !all || state.borrow().glanced.taken.is_full()
+    !all || state.borrow().peeked.taken.is_full()
 }
 
 impl State {
     /// Sorts what has arrived; false for want of room.
     fn collect(&mut self, core: &Core, rail: usize) -> bool {
-        while self.glanced.aside.remaining_capacity() >= BATCH {
+        while self.peeked.aside.remaining_capacity() >= BATCH {
             let mut done = [ibv_wc::default(); BATCH];
             let n = self.rails[rail].base.arrivals.poll(&mut done);
             for wc in &done[..n] {
                 if !self.is_plain(core, rail, wc) {
-                    self.glanced.aside.push((rail as u8, *wc));
-                    self.glanced.any = true;
+                    self.peeked.aside.push((rail as u8, *wc));
+                    self.peeked.any = true;
                 }
             }
             if n == 0 {
@@ -122,7 +118,7 @@ impl State {
     /// Takes a message out of an inbox, from between two others.
     fn take(&mut self, core: &Core, peer: usize, rail: usize, place: (u32, u32, u32)) {
         let (before, buffer, next) = place;
-        let State { peers, rails, glanced, debts, .. } = self;
+        let State { peers, rails, peeked, debts, .. } = self;
         let link = peers[peer].as_deref_mut().expect("a connection");
         match before {
             NONE => link.inbox.0 = next,
@@ -132,8 +128,8 @@ impl State {
             link.inbox.1 = before;
         }
         if debts.len() + IDLE_MOST > debts.capacity() {
-            glanced.taken.push((rail as u8, buffer, peer as u32));
-            glanced.any = true;
+            peeked.taken.push((rail as u8, buffer, peer as u32));
+            peeked.any = true;
         } else if rails[rail].give_back(buffer, peer, Use::Message) {
             // The peer goes on only with credits.
             self.repost(core, rail);
@@ -141,7 +137,7 @@ impl State {
     }
 
     /// As a read into memory that is registered, over the first connection; false if it cannot be posted now.
-    pub fn read_at_once(
+    pub fn try_read(
         &mut self,
         core: &Core,
         peer: usize,
@@ -150,11 +146,11 @@ impl State {
         done: Completion,
     ) -> bool {
         let work = |into, target| Work::Read { into, target, done };
-        self.post_at_once(core, (peer, src), (dst, Uses::Writes), done, work)
+        self.try_post(core, (peer, src), (dst, Uses::Writes), done, work)
     }
 
     /// As a write from memory that is registered; the same.
-    pub fn write_at_once(
+    pub fn try_write(
         &mut self,
         core: &Core,
         peer: usize,
@@ -163,10 +159,10 @@ impl State {
         done: Completion,
     ) -> bool {
         let work = |from, target| Work::Write { from, target, tail: Tail::Nothing, done };
-        self.post_at_once(core, (peer, dst), (src, Uses::Reads), done, work)
+        self.try_post(core, (peer, dst), (src, Uses::Reads), done, work)
     }
 
-    fn post_at_once(
+    fn try_post(
         &mut self,
         core: &Core,
         (peer, there): (usize, RemoteAddr),
@@ -188,42 +184,42 @@ impl State {
             return false;
         }
         self.awaited += usize::from(done.is_some());
-        self.ring_at_once(peer);
+        self.try_ring(peer);
         true
     }
 
     /// A head alone, if it can leave now.
-    pub fn send_at_once(&mut self, peer: usize, head: Head) -> bool {
+    pub fn try_send(&mut self, peer: usize, head: Head) -> bool {
         let open = self.peers[peer]
             .as_deref()
             .is_some_and(|link| link.phase == Phase::Open && link.kept_messages.is_empty());
         let sent = open && self.add_message(peer, head, false, Sge::EMPTY);
         if sent {
-            self.ring_at_once(peer);
+            self.try_ring(peer);
         }
         sent
     }
 
     /// As [`State::ring`]; the words for a failure are found later.
-    fn ring_at_once(&mut self, peer: usize) {
-        let State { peers, batch, glanced, .. } = self;
+    fn try_ring(&mut self, peer: usize) {
+        let State { peers, batch, peeked, .. } = self;
         let pair = &peers[peer].as_deref().expect("a connection").pair;
         let errno = batch.post(pair);
         if errno != 0 {
-            glanced.failed = Some((peer, errno.abs()));
-            glanced.any = true;
+            peeked.failed = Some((peer, errno.abs()));
+            peeked.any = true;
         }
     }
 
     /// Does what handlers have left; true if there was something.
     #[inline]
     pub fn follow_up(&mut self, core: &Core) -> bool {
-        self.glanced.any && self.follow(core)
+        self.peeked.any && self.follow(core)
     }
 
     #[cold]
     fn follow(&mut self, core: &Core) -> bool {
-        let Glanced { aside, taken, failed, .. } = std::mem::take(&mut *self.glanced);
+        let Peeked { aside, taken, failed, .. } = std::mem::take(&mut *self.peeked);
         if let Some((peer, errno)) = failed {
             let fault = Fault::system("posting to the adapter", errno);
             self.fail(fault, format!("posting to process {peer} failed"));

@@ -3,20 +3,20 @@
 use crate::flight::{Action, NONE};
 use crate::sim::Sim;
 use crate::trace::Activity;
-use weft_fabric::{Fabric, Glance, Message};
+use weft_fabric::{Fabric, Message, Peek};
 
 impl Sim {
-    /// [`Fabric::glance`]. What is taken costs as much as what is received.
-    pub(crate) fn glance_at_messages(&self, look: &mut dyn FnMut(&Message) -> Glance) {
+    /// [`Fabric::peek`]. What is taken costs as much as what is received.
+    pub(crate) fn peek_at_messages(&self, look: &mut dyn FnMut(&Message) -> Peek) {
         let mut behind = Vec::new();
         let (mut before, mut number) = (NONE, self.state().ranks[self.rank()].first);
         while number != NONE {
             let (message, next) = self.shown(number);
             let stays = behind.contains(&message.peer);
-            match if stays { Glance::Behind } else { look(&message) } {
-                Glance::Taken => self.take(before, number),
-                Glance::Left => before = number,
-                Glance::Behind => {
+            match if stays { Peek::Behind } else { look(&message) } {
+                Peek::Taken => self.take(before, number),
+                Peek::Left => before = number,
+                Peek::Behind => {
                     behind.push(message.peer);
                     before = number;
                 }
