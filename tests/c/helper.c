@@ -1,6 +1,6 @@
 // ranks: 2
 // says: correct
-// env: WEFT_PROGRESS=handover | WEFT_PROGRESS=handover WEFT_CMA=0 | WEFT_PROGRESS=signal | WEFT_PROGRESS=signal WEFT_CMA=0 | WEFT_PROGRESS=signal WEFT_RENDEZVOUS=write WEFT_SHELF=0 | WEFT_PROGRESS=locked | WEFT_PROGRESS=handover WEFT_RENDEZVOUS=write WEFT_SHELF=0 | WEFT_PROGRESS=handover WEFT_FAULT=seed=3,message_delay=0.3,completion_delay=0.3
+// env: WEFT_PROGRESS=handover | WEFT_PROGRESS=handover WEFT_CMA=0 | WEFT_PROGRESS=signal | WEFT_PROGRESS=signal WEFT_CMA=0 | WEFT_PROGRESS=signal WEFT_RENDEZVOUS=write WEFT_STAGING=0 | WEFT_PROGRESS=locked | WEFT_PROGRESS=handover WEFT_RENDEZVOUS=write WEFT_STAGING=0 | WEFT_PROGRESS=handover WEFT_FAULT=seed=3,message_delay=0.3,completion_delay=0.3
 //
 // What a rank that computes is asked for is answered by its helper thread. Each part has a rank that
 // computes, outside of the library, until the other one has finished an operation that needs an

@@ -1,7 +1,7 @@
 // ranks: 2
 // args: 1250
 // says: correct
-// env: WEFT_EAGER=1000 WEFT_SHELF=0 WEFT_PROGRESS=none | WEFT_EAGER=1000 WEFT_SHELF=0 WEFT_PROGRESS=locked | WEFT_EAGER=1000 WEFT_SHELF=0 WEFT_PROGRESS=signal | WEFT_EAGER=1000 WEFT_SHELF=0 WEFT_PROGRESS=signal WEFT_RENDEZVOUS=write | WEFT_EAGER=1000 WEFT_SHELF=0 WEFT_PROGRESS=handover | WEFT_EAGER=1000 WEFT_SHELF=0 WEFT_PROGRESS=handover WEFT_RENDEZVOUS=write
+// env: WEFT_EAGER=1000 WEFT_STAGING=0 WEFT_PROGRESS=none | WEFT_EAGER=1000 WEFT_STAGING=0 WEFT_PROGRESS=locked | WEFT_EAGER=1000 WEFT_STAGING=0 WEFT_PROGRESS=signal | WEFT_EAGER=1000 WEFT_STAGING=0 WEFT_PROGRESS=signal WEFT_RENDEZVOUS=write | WEFT_EAGER=1000 WEFT_STAGING=0 WEFT_PROGRESS=handover | WEFT_EAGER=1000 WEFT_STAGING=0 WEFT_PROGRESS=handover WEFT_RENDEZVOUS=write
 //
 // A program that has other things to do while its messages move: it computes, allocates, prints, takes signals of a
 // timer of its own, and runs other programs. 8 rendezvous each way an iteration, 10,000 in all; the data of every one

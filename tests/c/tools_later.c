@@ -1,6 +1,6 @@
 // ranks: 1 2 4
 // says: correct
-// env: | WEFT_SHELF=0 WEFT_ALLREDUCE=MPI-GB
+// env: | WEFT_STAGING=0 WEFT_ALLREDUCE=MPI-GB
 //
 // Control variables while MPI runs: each either may be written, as its description says, and then counts; or it is read
 // at MPI_Init, and says that it can never be written again. After MPI_Finalize none can.
@@ -123,13 +123,13 @@ static void limits(void)
     CHECK(round_robin(2000) == 1);
     /* Payloads that are read, or written: where nothing is staged. */
     MPI_T_pvar_handle written = counter(session, "weft.p2p.received_written");
-    int shelf = getenv("WEFT_SHELF") == NULL;
+    int staging = getenv("WEFT_STAGING") == NULL;
     round_robin(1 << 19);
     CHECK(value(session, written) == 0);
     OK(set("WEFT_RENDEZVOUS", 1));
     round_robin(1 << 19);
     MPI_Barrier(MPI_COMM_WORLD);
-    CHECK(shelf || value(session, written) > 0, "%llu", value(session, written));
+    CHECK(staging || value(session, written) > 0, "%llu", value(session, written));
     OK(set("WEFT_RENDEZVOUS", 0));
 }
 

@@ -34,7 +34,7 @@ pub enum Node {
 
 /// What is not plain shared memory.
 pub struct Other {
-    kind: Kind,
+    kind: NodeKind,
     /// A message on its way in or out of a call: by a pointer to a local variable, the message of
     /// the other way would lie in memory, too, and not in registers (14 ns of 57).
     passing: Cell<Option<Message>>,
@@ -42,7 +42,7 @@ pub struct Other {
 
 // One a process; boxed as a whole.
 #[allow(clippy::large_enum_variant)]
-enum Kind {
+enum NodeKind {
     /// Shared memory within nodes, verbs between them.
     Joined(Joined<Shm, Verbs>),
     /// Verbs alone, on a node, too.
@@ -69,16 +69,16 @@ impl Node {
             _ => {
                 let options = network::options(&*bootstrap)?;
                 let verbs = Verbs::connect_with(bootstrap, options);
-                Node::other(Kind::Verbs(verbs.map_err(|error| error.to_string())?))
+                Node::other(NodeKind::Verbs(verbs.map_err(|error| error.to_string())?))
             }
         };
         Ok(match plan {
             None => node,
-            Some(plan) => Node::other(Kind::Faulty(Faulty::new(node, plan))),
+            Some(plan) => Node::other(NodeKind::Faulty(Faulty::new(node, plan))),
         })
     }
 
-    fn other(kind: Kind) -> Node {
+    fn other(kind: NodeKind) -> Node {
         Node::Other(Box::new(Other { kind, passing: Cell::new(None) }))
     }
 
@@ -103,7 +103,7 @@ impl Node {
         };
         far.watch(copy(near.descriptor())?);
         far.watch_for_helper(copy(near.helper_descriptor())?);
-        Ok(Node::other(Kind::Joined(Joined::new(near, far, &nodes, counters))))
+        Ok(Node::other(NodeKind::Joined(Joined::new(near, far, &nodes, counters))))
     }
 
     /// How to wait on this machine.
@@ -114,13 +114,13 @@ impl Node {
         };
         match &other.kind {
             // Nodes that are faked share the processors of one.
-            Kind::Joined(_) if std::env::var_os(weft_bootstrap::nodes::SETTING).is_some() => {
+            NodeKind::Joined(_) if std::env::var_os(weft_bootstrap::nodes::SETTING).is_some() => {
                 WaitPolicy::new(false)
             }
-            Kind::Joined(joined) => joined.near().policy(),
+            NodeKind::Joined(joined) => joined.near().policy(),
             // Whoever else is on this node is not known.
-            Kind::Verbs(_) => WaitPolicy::new(false),
-            Kind::Faulty(faulty) => faulty.inner().policy(),
+            NodeKind::Verbs(_) => WaitPolicy::new(false),
+            NodeKind::Faulty(faulty) => faulty.inner().policy(),
         }
     }
 
@@ -131,9 +131,9 @@ impl Node {
             Node::Other(other) => other,
         };
         match &other.kind {
-            Kind::Joined(joined) => Some(joined.near()),
-            Kind::Verbs(_) => None,
-            Kind::Faulty(faulty) => faulty.inner().shm(),
+            NodeKind::Joined(joined) => Some(joined.near()),
+            NodeKind::Verbs(_) => None,
+            NodeKind::Faulty(faulty) => faulty.inner().shm(),
         }
     }
 
@@ -141,9 +141,9 @@ impl Node {
     pub fn verbs(&self) -> Option<&Verbs> {
         let Node::Other(other) = self else { return None };
         match &other.kind {
-            Kind::Joined(joined) => Some(joined.far()),
-            Kind::Verbs(verbs) => Some(verbs),
-            Kind::Faulty(faulty) => faulty.inner().verbs(),
+            NodeKind::Joined(joined) => Some(joined.far()),
+            NodeKind::Verbs(verbs) => Some(verbs),
+            NodeKind::Faulty(faulty) => faulty.inner().verbs(),
         }
     }
 
@@ -158,14 +158,14 @@ impl Node {
             Node::Other(other) => other,
         };
         match &other.kind {
-            Kind::Joined(joined) => {
+            NodeKind::Joined(joined) => {
                 let (near, all) = (joined.near().size(), joined.size());
                 let first =
                     format!("shared memory for {near} of {all} ranks, verbs for the others");
                 std::iter::once(first).chain(joined.far().describe()).collect()
             }
-            Kind::Verbs(verbs) => verbs.describe(),
-            Kind::Faulty(faulty) => {
+            NodeKind::Verbs(verbs) => verbs.describe(),
+            NodeKind::Faulty(faulty) => {
                 let first = "with the faults of WEFT_FAULT".to_owned();
                 std::iter::once(first).chain(faulty.inner().describe()).collect()
             }
@@ -177,9 +177,9 @@ impl Node {
     pub fn trouble(&self) -> Option<String> {
         let Node::Other(other) = self else { return None };
         match &other.kind {
-            Kind::Joined(joined) => joined.far().trouble(),
-            Kind::Verbs(verbs) => verbs.trouble(),
-            Kind::Faulty(faulty) => faulty.inner().trouble(),
+            NodeKind::Joined(joined) => joined.far().trouble(),
+            NodeKind::Verbs(verbs) => verbs.trouble(),
+            NodeKind::Faulty(faulty) => faulty.inner().trouble(),
         }
     }
 }
@@ -194,9 +194,9 @@ macro_rules! pass_on {
                 #[inline(never)]
                 fn elsewhere(other: &Other $(, $argument: $kind)*) $(-> $result)? {
                     match &other.kind {
-                        Kind::Joined(fabric) => fabric.$name($($argument),*),
-                        Kind::Verbs(fabric) => fabric.$name($($argument),*),
-                        Kind::Faulty(fabric) => fabric.$name($($argument),*),
+                        NodeKind::Joined(fabric) => fabric.$name($($argument),*),
+                        NodeKind::Verbs(fabric) => fabric.$name($($argument),*),
+                        NodeKind::Faulty(fabric) => fabric.$name($($argument),*),
                     }
                 }
                 match self {
@@ -370,9 +370,9 @@ impl Other {
     #[inline(never)]
     fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
         match &self.kind {
-            Kind::Joined(fabric) => fabric.send(peer, head, payload, done),
-            Kind::Verbs(fabric) => fabric.send(peer, head, payload, done),
-            Kind::Faulty(fabric) => fabric.send(peer, head, payload, done),
+            NodeKind::Joined(fabric) => fabric.send(peer, head, payload, done),
+            NodeKind::Verbs(fabric) => fabric.send(peer, head, payload, done),
+            NodeKind::Faulty(fabric) => fabric.send(peer, head, payload, done),
         }
     }
 
@@ -380,9 +380,9 @@ impl Other {
     #[inline(never)]
     fn receive(&self, from: Option<usize>) -> bool {
         let message = match &self.kind {
-            Kind::Joined(fabric) => fabric.receive(from),
-            Kind::Verbs(fabric) => fabric.receive(from),
-            Kind::Faulty(fabric) => fabric.receive(from),
+            NodeKind::Joined(fabric) => fabric.receive(from),
+            NodeKind::Verbs(fabric) => fabric.receive(from),
+            NodeKind::Faulty(fabric) => fabric.receive(from),
         };
         let there = message.is_some();
         if there {
@@ -396,9 +396,9 @@ impl Other {
     fn release(&self) {
         let Some(message) = self.passing.take() else { return };
         match &self.kind {
-            Kind::Joined(fabric) => fabric.release(message),
-            Kind::Verbs(fabric) => fabric.release(message),
-            Kind::Faulty(fabric) => fabric.release(message),
+            NodeKind::Joined(fabric) => fabric.release(message),
+            NodeKind::Verbs(fabric) => fabric.release(message),
+            NodeKind::Faulty(fabric) => fabric.release(message),
         }
     }
 }

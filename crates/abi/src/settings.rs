@@ -6,7 +6,7 @@ mod kinds;
 pub mod later;
 
 pub use declared::SETTINGS;
-pub use kinds::{About, Agreement, Audience, Kind, Part, Setting};
+pub use kinds::{About, Agreement, Audience, Part, Setting, SettingKind};
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char};
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -32,38 +32,40 @@ impl Setting {
         let text = text.trim();
         let wrong = |expected: String| format!("{}={text}: {expected}", self.name);
         match self.kind {
-            Kind::Number { least, most } => match text.parse() {
+            SettingKind::Number { least, most } => match text.parse() {
                 Ok(n) if (least..=most).contains(&n) => Ok(Value::Number(n)),
                 _ => Err(wrong(format!("not a whole number from {least} to {most}"))),
             },
-            Kind::Maybe { .. } if text.is_empty() => Ok(Value::Maybe(None)),
-            Kind::Maybe { least, most } => match text.parse() {
+            SettingKind::Maybe { .. } if text.is_empty() => Ok(Value::Maybe(None)),
+            SettingKind::Maybe { least, most } => match text.parse() {
                 Ok(n) if (least..=most).contains(&n) => Ok(Value::Maybe(Some(n))),
                 _ => Err(wrong(format!("not a whole number from {least} to {most}"))),
             },
-            Kind::Words => Ok(Value::Words(text.to_owned())),
-            Kind::Copies => Wanted::parse(text).map(Value::Copies).map_err(wrong),
-            Kind::Algorithm(operation) => match Selection::default().ask_for(operation, text) {
-                Ok(()) => Ok(Value::Words(text.to_owned())),
-                Err(why) => Err(wrong(why)),
-            },
-            Kind::Switch => match text {
+            SettingKind::Words => Ok(Value::Words(text.to_owned())),
+            SettingKind::Copies => Wanted::parse(text).map(Value::Copies).map_err(wrong),
+            SettingKind::Algorithm(operation) => {
+                match Selection::default().ask_for(operation, text) {
+                    Ok(()) => Ok(Value::Words(text.to_owned())),
+                    Err(why) => Err(wrong(why)),
+                }
+            }
+            SettingKind::Switch => match text {
                 "0" => Ok(Value::Number(0)),
                 "1" => Ok(Value::Number(1)),
                 _ => Err(wrong("neither 0 nor 1".to_owned())),
             },
-            Kind::Choice(words) => {
+            SettingKind::Choice(words) => {
                 let place = words.iter().position(|word| word.eq_ignore_ascii_case(text));
                 let expected = || wrong(format!("not one of {}", words.join(", ")));
                 place.map(Value::Place).ok_or_else(expected)
             }
-            Kind::Faults if text.is_empty() => Ok(Value::Faults(None)),
-            Kind::Faults => {
+            SettingKind::Faults if text.is_empty() => Ok(Value::Faults(None)),
+            SettingKind::Faults => {
                 let plan = text.parse::<Plan>().map_err(|e| wrong(e.to_string()))?;
                 Ok(Value::Faults(Some(plan)))
             }
-            Kind::Nodes => weft_bootstrap::nodes::check(text).map(|()| Value::Elsewhere),
-            Kind::File => Ok(Value::Elsewhere),
+            SettingKind::Nodes => weft_bootstrap::nodes::check(text).map(|()| Value::Elsewhere),
+            SettingKind::File => Ok(Value::Elsewhere),
         }
     }
 
@@ -106,7 +108,7 @@ fn written() -> MutexGuard<'static, BTreeMap<&'static str, Option<String>>> {
 pub fn publish() {
     for (name, text) in written().iter() {
         let kind = SETTINGS.iter().find(|s| s.name == *name).map(|s| s.kind);
-        if let (Some(Kind::Nodes | Kind::File), Some(text)) = (kind, text) {
+        if let (Some(SettingKind::Nodes | SettingKind::File), Some(text)) = (kind, text) {
             // SAFETY: std serialises this with other Rust code. The program is in MPI_Init; C code
             // that calls getenv in another thread at this moment has the same trouble with any
             // program that calls setenv.
@@ -130,7 +132,7 @@ fn value(name: &str) -> Result<Value, String> {
 
 /// The setting that names the algorithm of an operation.
 pub fn algorithm(operation: Operation) -> &'static str {
-    let of = |s: &&Setting| matches!(s.kind, Kind::Algorithm(o) if o == operation);
+    let of = |s: &&Setting| matches!(s.kind, SettingKind::Algorithm(o) if o == operation);
     SETTINGS.iter().find(of).expect("every operation has one").name
 }
 
@@ -225,7 +227,7 @@ mod tests {
     #[test]
     fn protocols_have_their_names() {
         let setting = SETTINGS.iter().find(|s| s.name == "WEFT_PROTOCOL").unwrap();
-        let Kind::Choice(names) = setting.kind else { panic!("a choice") };
+        let SettingKind::Choice(names) = setting.kind else { panic!("a choice") };
         assert_eq!(names[1..], weft_p2p::protocol::Protocol::ALL.map(|p| p.name()));
     }
 
@@ -235,7 +237,7 @@ mod tests {
         for (name, value) in [
             ("WEFT_EAGER", limits.eager),
             ("WEFT_CREDIT", limits.credit as usize),
-            ("WEFT_SHELF", limits.staging),
+            ("WEFT_STAGING", limits.staging),
             ("WEFT_STREAM_SEGMENT", sizes.segment),
             ("WEFT_STREAM_WINDOW", sizes.window),
             ("WEFT_STREAM_RENDEZVOUS", sizes.rendezvous),

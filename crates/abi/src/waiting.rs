@@ -6,7 +6,7 @@ use crate::lock;
 use crate::state::state;
 use std::cell::Cell;
 use weft_bootstrap::Pending;
-use weft_process::Outside;
+use weft_process::WaitHooks;
 
 /// The wait of the call `name`.
 pub struct Call {
@@ -23,7 +23,7 @@ impl Call {
     }
 }
 
-impl Outside for Call {
+impl WaitHooks for Call {
     fn unlocked(&self, f: &mut dyn FnMut()) {
         lock::let_others(f)
     }

@@ -249,7 +249,7 @@ pub struct Algorithm {
 
 /// One call, as far as the choice depends on it. All ranks of a communicator see the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Case {
+pub struct SelectionKey {
     pub ranks: usize,
     /// See [`Operation::measure`].
     pub bytes: usize,
@@ -257,17 +257,17 @@ pub struct Case {
     pub element: usize,
     pub commutes: bool,
     pub equal: bool,
-    pub site: Site,
+    pub site: Topology,
 }
 
 /// Where a communicator's ranks are. All of them see the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Site {
+pub struct Topology {
     /// They share memory.
-    pub together: bool,
+    pub same_node: bool,
     /// Nodes, and the most ranks on one of them.
     pub nodes: usize,
-    pub crowd: usize,
+    pub ranks_per_node: usize,
     /// Largest multicast datagram, in bytes; 0: none.
     pub multicast: usize,
     /// They compute with the same arithmetic.
@@ -296,14 +296,14 @@ impl Near {
 
 impl Need {
     /// Whether it holds for `case`, or why not.
-    pub fn check(self, case: &Case) -> Result<(), String> {
-        let Case { ranks, bytes, element, site, .. } = *case;
+    pub fn check(self, case: &SelectionKey) -> Result<(), String> {
+        let SelectionKey { ranks, bytes, element, site, .. } = *case;
         let hold = |holds: bool, why: &dyn Fn() -> String| if holds { Ok(()) } else { Err(why()) };
         let is = |holds: bool, why: &str| if holds { Ok(()) } else { Err(why.to_owned()) };
         match self {
             Need::Commutes => is(case.commutes, "the operator does not commute"),
             Need::Together(most) => {
-                is(site.together, "the ranks do not share memory")?;
+                is(site.same_node, "the ranks do not share memory")?;
                 hold(ranks <= most, &|| format!("{ranks} ranks: at most {most}"))
             }
             Need::Two => hold(ranks == 2, &|| format!("{ranks} ranks: it takes 2")),
@@ -335,7 +335,7 @@ impl Need {
             Need::SameArithmetic => is(site.same_arithmetic, "the nodes differ in arithmetic"),
             Need::Atomics => is(site.atomics, "some rank's adapter does no atomic operations"),
             Need::Nodes => is(
-                site.nodes > 1 && site.crowd > 1,
+                site.nodes > 1 && site.ranks_per_node > 1,
                 "it takes several nodes, one of them with several ranks",
             ),
         }
@@ -344,7 +344,7 @@ impl Need {
 
 impl Algorithm {
     /// Whether it may serve `case`, or why not.
-    pub fn eligible(&self, case: &Case) -> Result<(), String> {
+    pub fn eligible(&self, case: &SelectionKey) -> Result<(), String> {
         self.needs.iter().try_for_each(|need| need.check(case))
     }
 
@@ -354,8 +354,8 @@ impl Algorithm {
     }
 
     /// Nanoseconds that it should take, where the model of copies knows: among ranks that share memory.
-    pub fn predicted(&self, case: &Case, model: &CopyModel) -> Option<f64> {
-        let time = self.time.filter(|_| case.site.together)?;
+    pub fn predicted(&self, case: &SelectionKey, model: &CopyModel) -> Option<f64> {
+        let time = self.time.filter(|_| case.site.same_node)?;
         Some(time(case, model)).filter(|time| time.is_finite())
     }
 
@@ -474,16 +474,17 @@ mod tests {
 
     #[test]
     fn needs_say_why_they_do_not_hold() {
-        let site = Site {
-            together: false,
+        let site = Topology {
+            same_node: false,
             nodes: 4,
-            crowd: 1,
+            ranks_per_node: 1,
             multicast: 0,
             same_arithmetic: true,
             atomics: true,
             near: Near { direct: Some(false), ..Near::default() },
         };
-        let case = Case { ranks: 6, bytes: 100, element: 4, commutes: false, equal: true, site };
+        let case =
+            SelectionKey { ranks: 6, bytes: 100, element: 4, commutes: false, equal: true, site };
         for (need, why) in [
             (Need::Commutes, "the operator does not commute"),
             (Need::Together(64), "the ranks do not share memory"),

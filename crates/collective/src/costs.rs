@@ -10,14 +10,14 @@
 //! A time is one of many operations back to back, on the rank that takes longest. It is to compare algorithms by: what all
 //! have in common (the call, its checks) is in none of them.
 
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use weft_fabric::copies::LINE;
 use weft_fabric::{CopyModel, Distance};
 use weft_p2p::Limits;
 
 /// A pure function of a call and a machine: what an algorithm takes, in nanoseconds. Infinite where it is not to be chosen
 /// without being asked for.
-pub type Time = fn(&Case, &CopyModel) -> f64;
+pub type Time = fn(&SelectionKey, &CopyModel) -> f64;
 
 /// Bytes of another rank's memory that are read by one call: it takes longer to copy them than to ask for them, and they stay
 /// in a processor's own caches until they are combined. An eighth of such a cache, whose rest has what they are combined with.
@@ -47,7 +47,7 @@ pub struct Costs<'m> {
 }
 
 impl<'m> Costs<'m> {
-    pub fn of(case: &Case, model: &'m CopyModel) -> Costs<'m> {
+    pub fn of(case: &SelectionKey, model: &'m CopyModel) -> Costs<'m> {
         let near = case.site.near;
         Costs {
             model,
@@ -158,19 +158,19 @@ const HANDSHAKE: f64 = 4.0;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::{ALGORITHMS, Carrier, Near, Site};
+    use crate::catalog::{ALGORITHMS, Carrier, Near, Topology};
 
-    fn case(ranks: usize, bytes: usize, near: Near) -> Case {
-        let site = Site {
-            together: true,
+    fn case(ranks: usize, bytes: usize, near: Near) -> SelectionKey {
+        let site = Topology {
+            same_node: true,
             nodes: 1,
-            crowd: ranks,
+            ranks_per_node: ranks,
             multicast: 0,
             same_arithmetic: true,
             atomics: true,
             near,
         };
-        Case { ranks, bytes, element: 8, commutes: true, equal: true, site }
+        SelectionKey { ranks, bytes, element: 8, commutes: true, equal: true, site }
     }
 
     /// More bytes never cost less, nor do far caches or shared processors; and what needs to read other ranks' memory is not
@@ -213,7 +213,8 @@ mod tests {
         assert_eq!((block(&model), part(&model, Distance::Shared)), (64 << 10, 8 << 10));
         let small = CopyModel { private: 256 << 10, ..model.clone() };
         assert_eq!(block(&small), 32 << 10);
-        let slow = CopyModel { line: weft_fabric::By { shared: 600.0, apart: 600.0 }, ..model };
+        let slow =
+            CopyModel { line: weft_fabric::ByDistance { shared: 600.0, apart: 600.0 }, ..model };
         assert_eq!(part(&slow, Distance::Apart), 32 << 10);
     }
 }

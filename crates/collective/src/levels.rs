@@ -8,7 +8,7 @@
 //! A level is a group with matching spaces, slots and areas of its own, in which every algorithm of the
 //! catalogue runs: two-level algorithms are compositions, and each level chooses for itself.
 
-use crate::catalog::{Case, Choice, Operation, Site};
+use crate::catalog::{Choice, Operation, SelectionKey, Topology};
 use crate::{CollectiveState, Link, Reception, Reduce, Via, all_do_atomics, run, share_memory};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -64,7 +64,7 @@ pub struct Level<F: Fabric> {
     members: Rc<[u32]>,
     me: usize,
     bit: u64,
-    site: Site,
+    site: Topology,
     state: CollectiveState<F>,
 }
 
@@ -85,12 +85,12 @@ impl<F: Fabric> Levels<F> {
         let fabric = link.endpoint.fabric();
         let layout = Layout::new(link.members.iter().map(|&m| fabric.node(m as usize)));
         let (node, place) = layout.places[link.rank];
-        let level = |ranks: &mut dyn Iterator<Item = usize>, me, bit, nodes, crowd| {
+        let level = |ranks: &mut dyn Iterator<Item = usize>, me, bit, nodes, ranks_per_node| {
             let members: Rc<[u32]> = ranks.map(|rank| link.members[rank]).collect();
-            let site = Site {
-                together: share_memory(fabric, &members) && !state.is_lean(),
+            let site = Topology {
+                same_node: share_memory(fabric, &members) && !state.is_lean(),
                 nodes,
-                crowd,
+                ranks_per_node,
                 // Within a node memory serves; datagrams would reach other nodes, too.
                 multicast: match bit {
                     NODE => 0,
@@ -108,8 +108,8 @@ impl<F: Fabric> Levels<F> {
         let own = level(&mut here.iter().copied(), place, NODE, 1, here.len());
         let leaders = (place == 0)
             .then(|| level(&mut layout.nodes.iter().map(|n| n[0]), node, LEADERS, nodes, 1));
-        let crowd = layout.nodes.iter().map(Vec::len).max().unwrap_or(0);
-        let whole = level(&mut (0..link.size()), link.rank, WHOLE, nodes, crowd);
+        let ranks_per_node = layout.nodes.iter().map(Vec::len).max().unwrap_or(0);
+        let whole = level(&mut (0..link.size()), link.rank, WHOLE, nodes, ranks_per_node);
         Levels { layout, whole, node: own, leaders }
     }
 
@@ -155,7 +155,7 @@ impl<F: Fabric> Level<F> {
         };
         // Steps of compositions may be under way at once: what is known of each other changes between them.
         let (ranks, site) = (self.size(), self.site);
-        let case = Case { ranks, bytes, element, commutes, equal, site };
+        let case = SelectionKey { ranks, bytes, element, commutes, equal, site };
         let model = link.endpoint.fabric().copies().model();
         let choice = self.state.selection().choose(operation, &case, model).choice;
         (view.carried(choice), choice)

@@ -26,8 +26,8 @@ mod link;
 pub mod map;
 pub mod maps;
 pub mod neighbor;
+mod outstanding;
 mod pieces;
-mod posted;
 pub mod rank;
 mod reads;
 pub mod reduce;
@@ -47,7 +47,7 @@ pub mod two_level;
 mod work;
 
 pub use blocks::{Blocks, Packed};
-pub use catalog::{Case, Choice, Operation, Site};
+pub use catalog::{Choice, Operation, SelectionKey, Topology};
 pub use link::{Accumulator, Link, Reception, Reduce, Via, all_do_atomics, share_memory};
 pub use map::Map;
 pub use release_gather::{ReleaseGather, SLOT};

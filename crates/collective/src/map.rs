@@ -12,7 +12,7 @@
 //! measured (`-`: nobody measured), `others` the next best with theirs: they serve where the first is
 //! not eligible, and `weft explain` shows them.
 
-use crate::catalog::{Case, Choice, Operation};
+use crate::catalog::{Choice, Operation, SelectionKey};
 use std::collections::HashSet;
 use std::fmt;
 
@@ -82,7 +82,7 @@ impl Map {
     }
 
     /// The first of the line's algorithms that may serve `case`.
-    pub fn choose(&self, operation: Operation, case: &Case) -> Option<Choice> {
+    pub fn choose(&self, operation: Operation, case: &SelectionKey) -> Option<Choice> {
         let line = self.find(operation, case.ranks, case.bytes)?;
         let eligible = |timed: &&Timed| timed.choice.algorithm.eligible(case).is_ok();
         line.choices.iter().find(eligible).map(|timed| timed.choice)
@@ -176,7 +176,7 @@ impl fmt::Display for Map {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::Site;
+    use crate::catalog::Topology;
 
     const TEXT: &str = "# machine: here\n\
         allreduce 4 0    CENTRAL 0.9   RPE 1.4, MPI-PE 2\n\
@@ -186,24 +186,24 @@ mod tests {
         allreduce 16 0   MPI-GB  -     MPI-PE\n\
         barrier 2 0      MPI-DS  1\n";
 
-    fn case(ranks: usize, bytes: usize, together: bool) -> Case {
-        let site = Site {
-            together,
+    fn case(ranks: usize, bytes: usize, same_node: bool) -> SelectionKey {
+        let site = Topology {
+            same_node,
             nodes: 1,
-            crowd: 1,
+            ranks_per_node: 1,
             multicast: 0,
             same_arithmetic: true,
             atomics: true,
             near: Default::default(),
         };
-        Case { ranks, bytes, element: 4, commutes: true, equal: true, site }
+        SelectionKey { ranks, bytes, element: 4, commutes: true, equal: true, site }
     }
 
     #[test]
     fn a_call_takes_the_line_at_or_below_it() {
         let map = Map::parse(TEXT).unwrap();
-        let name = |ranks, bytes, together| {
-            let choice = map.choose(Operation::Allreduce, &case(ranks, bytes, together));
+        let name = |ranks, bytes, same_node| {
+            let choice = map.choose(Operation::Allreduce, &case(ranks, bytes, same_node));
             choice.map(|choice| choice.to_string())
         };
         assert_eq!(name(4, 8, true).as_deref(), Some("CENTRAL"));

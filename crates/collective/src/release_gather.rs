@@ -24,7 +24,7 @@ use crate::costs;
 use crate::distance;
 use crate::exchanged::{self, Exchanged, no_memory};
 use crate::link::share_memory;
-use crate::posted::Posted;
+use crate::outstanding::Outstanding;
 use crate::staging_ring::{RingSession, StagingRings};
 use crate::ticket::{Ticket, Tickets};
 use std::cell::{Cell, OnceCell};
@@ -185,7 +185,7 @@ pub struct Memory<F: Fabric> {
     /// Of the inboxes, by parity, where there are two ranks.
     inboxes: Option<[Flag; 2]>,
     size: usize,
-    posted: Posted<F>,
+    posted: Outstanding<F>,
     /// What the ranks have told each other, but for how far they are.
     near: Near,
     /// Rank 0's word of that, where it is seen here.
@@ -285,7 +285,7 @@ impl<F: Fabric> Memory<F> {
         let inbox = |parity| fabric.flag(&mine, INBOX + parity * INBOX_SIZE, true);
         let inboxes = (size == 2).then(|| [inbox(0), inbox(1)]);
         let endpoint = link.endpoint.clone();
-        let posted = Posted::new(endpoint.clone());
+        let posted = Outstanding::new(endpoint.clone());
         Ok(Memory {
             endpoint,
             mine,

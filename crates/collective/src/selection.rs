@@ -1,7 +1,7 @@
 //! Which algorithm a call uses: what was asked for by name, what a map says, what the model of copies finds cheapest, what
 //! always serves.
 
-use crate::catalog::{Case, Choice, Operation, Site};
+use crate::catalog::{Choice, Operation, SelectionKey, Topology};
 use crate::map::Map;
 use std::rc::Rc;
 use weft_fabric::CopyModel;
@@ -12,7 +12,7 @@ pub struct Selection {
     forced: [Option<Choice>; Operation::ALL.len()],
     map: Option<Rc<Map>>,
     /// Where the ranks share memory.
-    together: Option<Rc<Map>>,
+    same_node: Option<Rc<Map>>,
 }
 
 /// Why a call uses its algorithm.
@@ -40,18 +40,18 @@ pub struct Chosen {
 impl Selection {
     /// By `map` where nothing is asked for.
     pub fn by(map: Rc<Map>) -> Selection {
-        Selection { map: Some(map.clone()), together: Some(map), ..Selection::default() }
+        Selection { map: Some(map.clone()), same_node: Some(map), ..Selection::default() }
     }
 
     /// By one map where the ranks share memory, and by another where they do not, if nothing is asked
     /// for.
-    pub fn use_maps(&mut self, together: Option<Rc<Map>>, apart: Option<Rc<Map>>) {
-        (self.together, self.map) = (together, apart);
+    pub fn use_maps(&mut self, same_node: Option<Rc<Map>>, apart: Option<Rc<Map>>) {
+        (self.same_node, self.map) = (same_node, apart);
     }
 
     /// What says where nothing is asked for, among ranks at `site`.
-    pub fn map(&self, site: Site) -> Option<&Rc<Map>> {
-        if site.together { self.together.as_ref() } else { self.map.as_ref() }
+    pub fn map(&self, site: Topology) -> Option<&Rc<Map>> {
+        if site.same_node { self.same_node.as_ref() } else { self.map.as_ref() }
     }
 
     /// Asks for an algorithm; `None`: for none any more. Calls for which it is not eligible are
@@ -74,7 +74,7 @@ impl Selection {
     }
 
     /// What serves `case`; `model`: of the machine, where ranks share memory. All ranks have the same.
-    pub fn choose(&self, operation: Operation, case: &Case, model: &CopyModel) -> Chosen {
+    pub fn choose(&self, operation: Operation, case: &SelectionKey, model: &CopyModel) -> Chosen {
         let mut refused = None;
         if let Some(choice) = self.asked(operation) {
             match choice.algorithm.eligible(case) {
@@ -94,20 +94,20 @@ impl Selection {
 }
 
 /// The usual algorithm for ranks that do not share memory: nobody waits in it for a rank to come by.
-pub fn apart(operation: Operation, case: &Case) -> Choice {
-    let site = Site { together: false, ..case.site };
-    usual(operation, &Case { site, ..*case })
+pub fn apart(operation: Operation, case: &SelectionKey) -> Choice {
+    let site = Topology { same_node: false, ..case.site };
+    usual(operation, &SelectionKey { site, ..*case })
 }
 
 /// The one that should take least time among ranks that share memory, if the model knows one; of equals the first.
-fn cheapest(operation: Operation, case: &Case, model: &CopyModel) -> Option<Choice> {
+fn cheapest(operation: Operation, case: &SelectionKey, model: &CopyModel) -> Option<Choice> {
     let able = operation.algorithms().filter(|a| a.eligible(case).is_ok());
     let timed = able.filter_map(|a| Some((a.predicted(case, model)?, a)));
     timed.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, algorithm)| algorithm.usual())
 }
 
 /// The first of the catalogue that is eligible and marked as usual: what serves without a map.
-fn usual(operation: Operation, case: &Case) -> Choice {
+fn usual(operation: Operation, case: &SelectionKey) -> Choice {
     let eligible = operation.algorithms().find(|a| a.usual && a.eligible(case).is_ok());
     eligible.expect("every operation has one that always serves").usual()
 }
@@ -116,17 +116,17 @@ fn usual(operation: Operation, case: &Case) -> Choice {
 mod tests {
     use super::*;
 
-    fn case(commutes: bool) -> Case {
-        let site = Site {
-            together: false,
+    fn case(commutes: bool) -> SelectionKey {
+        let site = Topology {
+            same_node: false,
             nodes: 4,
-            crowd: 1,
+            ranks_per_node: 1,
             multicast: 0,
             same_arithmetic: true,
             atomics: true,
             near: Default::default(),
         };
-        Case { ranks: 4, bytes: 100, element: 4, commutes, equal: true, site }
+        SelectionKey { ranks: 4, bytes: 100, element: 4, commutes, equal: true, site }
     }
 
     #[test]
@@ -156,9 +156,9 @@ mod tests {
         };
         let mut selection = Selection::default();
         selection.use_maps(Some(map("RPE")), Some(map("MPI-GB")));
-        let chosen = |together| {
+        let chosen = |same_node| {
             let mut case = case(true);
-            case.site.together = together;
+            case.site.same_node = same_node;
             selection.choose(Operation::Allreduce, &case, &CopyModel::GENERIC).choice.to_string()
         };
         assert_eq!((chosen(true), chosen(false)), ("RPE".into(), "MPI-GB".into()));

@@ -22,7 +22,7 @@
 use crate::arena::{Arena, Pair, ROOMS};
 use crate::edges::{Edges, Pattern};
 use crate::landing::{Target, Way, payload};
-use crate::posted::Posted;
+use crate::outstanding::Outstanding;
 use crate::ticket::{Ticket, Tickets};
 use crate::{Link, Reception, Reduce, allreduce};
 use std::cell::OnceCell;
@@ -40,11 +40,11 @@ pub struct Slots<F: Fabric> {
     arena: Rc<Arena<F>>,
     tickets: Tickets<F>,
     /// `None`: some rank had no room for them.
-    made: OnceCell<Option<Made<F>>>,
+    made: OnceCell<Option<SlotMemory<F>>>,
 }
 
 /// The slots once they are made.
-struct Made<F: Fabric> {
+struct SlotMemory<F: Fabric> {
     arena: Rc<Arena<F>>,
     slots: Vec<Pair>,
     own: Vec<Pair>,
@@ -53,12 +53,12 @@ struct Made<F: Fabric> {
     /// What no mark of any rank had passed when the slots were taken.
     base: u64,
     /// The writes: also from slots, of what is passed on.
-    posted: Posted<F>,
+    posted: Outstanding<F>,
     /// Of immediates: what had arrived then in each slot, by parity.
     before: Vec<[u64; 2]>,
 }
 
-impl<F: Fabric> Drop for Made<F> {
+impl<F: Fabric> Drop for SlotMemory<F> {
     fn drop(&mut self) {
         let mut pairs: Vec<Pair> = self.slots.drain(..).chain(self.own.drain(..)).collect();
         let arena = Rc::downgrade(&self.arena);
@@ -136,7 +136,7 @@ impl<F: Fabric> Slots<F> {
         Ok(Some(Use { room, reception, made, number, _turn: turn }))
     }
 
-    async fn make(&self, link: &Link<F>) -> Result<Option<Made<F>>, Fault> {
+    async fn make(&self, link: &Link<F>) -> Result<Option<SlotMemory<F>>, Fault> {
         let fabric = link.endpoint.fabric();
         let Edges { from, to } = self.pattern.edges(link.rank, link.size());
         let able = |peer: usize| fabric.capabilities(link.members[peer] as usize);
@@ -158,8 +158,9 @@ impl<F: Fabric> Slots<F> {
             Reception::Marks => Vec::new(),
             Reception::Immediates => slots.iter().map(|pair| pair.arrived(fabric)).collect(),
         };
-        let posted = Posted::new(link.endpoint.clone());
-        let mut made = Made { arena, slots, own, targets: Vec::new(), base: 0, posted, before };
+        let posted = Outstanding::new(link.endpoint.clone());
+        let mut made =
+            SlotMemory { arena, slots, own, targets: Vec::new(), base: 0, posted, before };
 
         // Where a slot is, and its immediate where there is one.
         let length = 8 * (RemoteAddr::WORDS + usize::from(lands == Way::Immediate));
@@ -203,7 +204,7 @@ impl<F: Fabric> Slots<F> {
 pub struct Use<'s, F: Fabric> {
     room: usize,
     reception: Reception,
-    made: &'s Made<F>,
+    made: &'s SlotMemory<F>,
     number: u64,
     _turn: Ticket<'s, F>,
 }

@@ -30,7 +30,7 @@
 
 use crate::Link;
 use crate::exchanged::{self, Exchanged};
-use crate::posted::Posted;
+use crate::outstanding::Outstanding;
 use crate::ticket::{Ticket, Tickets};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
@@ -92,7 +92,7 @@ struct Rings<F: Fabric> {
     unread: RefCell<VecDeque<(u64, Readers)>>,
     /// What is written from, by number modulo [`AHEAD`] and rank: it stays until it is read.
     words: Staging,
-    posted: Posted<F>,
+    posted: Outstanding<F>,
     /// The ranks have counted differently.
     broken: OnceCell<Fault>,
 }
@@ -241,7 +241,7 @@ async fn make<F: Fabric>(link: &Link<F>) -> Result<Option<Rings<F>>, Fault> {
         cursor: Cell::default(),
         unread: RefCell::new(VecDeque::with_capacity(AHEAD + 1)),
         words: link.stage(8 * AHEAD * size),
-        posted: Posted::new(link.endpoint.clone()),
+        posted: Outstanding::new(link.endpoint.clone()),
         broken: OnceCell::new(),
     }))
 }

@@ -16,10 +16,10 @@ use weft_p2p::Endpoint;
 /// The words of one tree on one communicator, or the place for them.
 pub struct Tally<F: Fabric> {
     fan_in: usize,
-    made: OnceCell<Made<F>>,
+    made: OnceCell<TallyMemory<F>>,
 }
 
-struct Made<F: Fabric> {
+struct TallyMemory<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
     /// Of a rank with children.
     word: Option<(Region, Flag)>,
@@ -34,7 +34,7 @@ struct Made<F: Fabric> {
     uses: Cell<u64>,
 }
 
-impl<F: Fabric> Drop for Made<F> {
+impl<F: Fabric> Drop for TallyMemory<F> {
     fn drop(&mut self) {
         let fabric = self.endpoint.fabric();
         fabric.counters().free(self.added);
@@ -54,7 +54,7 @@ impl<F: Fabric> Tally<F> {
         self.fan_in
     }
 
-    async fn make(&self, link: &Link<F>) -> Result<Made<F>, Fault> {
+    async fn make(&self, link: &Link<F>) -> Result<TallyMemory<F>, Fault> {
         let (endpoint, fabric) = (link.endpoint.clone(), link.endpoint.fabric());
         let edges = Pattern::Tree(self.fan_in).edges(link.rank, link.size());
         let word = match edges.from.is_empty() {
@@ -88,7 +88,7 @@ impl<F: Fabric> Tally<F> {
         let start = fabric.counters().value(added);
         let (before, children) = (link.stage(8), edges.from.len() as u64);
         let uses = Cell::new(0);
-        Ok(Made { endpoint, word, children, parent, before, added, start, uses })
+        Ok(TallyMemory { endpoint, word, children, parent, before, added, start, uses })
     }
 
     /// One operation's use: waits for the children, and adds to the parent's word. Operations must not overlap, and

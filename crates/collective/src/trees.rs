@@ -3,22 +3,22 @@
 
 /// Parent and children of a rank. Of the children, the second may be missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct TreeNode {
     pub parent: Option<usize>,
     pub children: [Option<usize>; 2],
 }
 
 /// A chain: `0 -> 1 -> 2 -> ...`.
-pub fn chain(rank: usize, size: usize) -> Place {
+pub fn chain(rank: usize, size: usize) -> TreeNode {
     let child = (rank + 1 < size).then_some(rank + 1);
-    Place { parent: rank.checked_sub(1), children: [child, None] }
+    TreeNode { parent: rank.checked_sub(1), children: [child, None] }
 }
 
 /// The complete binary tree in level order: children `2r + 1` and `2r + 2`.
-pub fn binary(rank: usize, size: usize) -> Place {
+pub fn binary(rank: usize, size: usize) -> TreeNode {
     let child = |c| (c < size).then_some(c);
     let parent = (rank > 0).then(|| (rank - 1) / 2);
-    Place { parent, children: [child(2 * rank + 1), child(2 * rank + 2)] }
+    TreeNode { parent, children: [child(2 * rank + 1), child(2 * rank + 2)] }
 }
 
 /// Which half of the data comes down to a rank of the split binary tree.
@@ -34,7 +34,7 @@ pub enum Side {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Split {
     pub side: Side,
-    pub place: Place,
+    pub place: TreeNode,
     /// With whom it exchanges halves at last; the root, which has both, gives one to a left rank
     /// without a partner.
     pub partner: Option<usize>,
@@ -47,7 +47,7 @@ pub fn split(rank: usize, size: usize) -> Split {
     let lone = (left > right).then_some(left);
     if rank == 0 {
         let children = [(left > 0).then_some(1), (right > 0).then_some(left + 1)];
-        let place = Place { parent: None, children };
+        let place = TreeNode { parent: None, children };
         return Split { side: Side::Root, place, partner: lone };
     }
     let (side, first, ranks) = match rank <= left {
@@ -55,7 +55,7 @@ pub fn split(rank: usize, size: usize) -> Split {
         false => (Side::Right, left + 1, right),
     };
     let at = binary(rank - first, ranks);
-    let place = Place {
+    let place = TreeNode {
         parent: Some(at.parent.map_or(0, |p| p + first)),
         children: at.children.map(|c| c.map(|c| c + first)),
     };
@@ -71,10 +71,10 @@ pub fn split(rank: usize, size: usize) -> Split {
 mod tests {
     use super::*;
 
-    fn is_a_tree(size: usize, place: impl Fn(usize) -> Place) {
+    fn is_a_tree(size: usize, place: impl Fn(usize) -> TreeNode) {
         let mut seen = vec![0; size];
         for rank in 0..size {
-            let Place { parent, children } = place(rank);
+            let TreeNode { parent, children } = place(rank);
             assert_eq!(parent.is_none(), rank == 0);
             // Parents come first, so that there is no cycle.
             assert!(parent.is_none_or(|p| p < rank), "rank {rank} of {size}");

@@ -13,7 +13,7 @@ use weft_fabric::{
 
 /// Which fabric reaches a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Route {
     /// The near one, where it has this rank.
     Near(u32),
     Far,
@@ -26,7 +26,7 @@ pub struct Joined<N: Fabric, R: Fabric> {
     counters: Rc<Counters>,
     /// By rank.
     nodes: Box<[u32]>,
-    places: Box<[Place]>,
+    places: Box<[Route]>,
     /// Rank by near rank.
     ranks: Box<[u32]>,
     /// [`Fabric::receive`] from anybody looks into the far fabric first.
@@ -38,11 +38,11 @@ pub struct Joined<N: Fabric, R: Fabric> {
 macro_rules! ask {
     ($self:ident, $peer:ident, near($n:ident, $p:ident) $near:expr, far($f:ident) $far:expr) => {
         match $self.places[$peer] {
-            Place::Near(at) => {
+            Route::Near(at) => {
                 let ($n, $p) = (&$self.near, at as usize);
                 $near
             }
-            Place::Far => {
+            Route::Far => {
                 let $f = &$self.far;
                 $far
             }
@@ -67,9 +67,9 @@ impl<N: Fabric, R: Fabric> Joined<N, R> {
             (0..nodes.len()).filter(|&r| nodes[r] == nodes[me]).map(|r| r as u32).collect();
         assert_eq!(ranks.len(), near.size(), "the near fabric connects the ranks of the node");
         assert_eq!(ranks[near.rank()] as usize, me, "the near fabric counts in the order of ranks");
-        let mut places = vec![Place::Far; nodes.len()].into_boxed_slice();
+        let mut places = vec![Route::Far; nodes.len()].into_boxed_slice();
         for (at, &rank) in ranks.iter().enumerate() {
-            places[rank as usize] = Place::Near(at as u32);
+            places[rank as usize] = Route::Near(at as u32);
         }
         let sleeper = Arc::new(Both::new(near.sleeper(), far.sleeper()));
         let nodes = nodes.iter().map(|&node| node as u32).collect();
@@ -323,7 +323,7 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
         done: Completion,
     ) -> Result<(), Fault> {
         match self.places[peer] {
-            Place::Near(at) if self.by_processors(target) => {
+            Route::Near(at) if self.by_processors(target) => {
                 let target = address::near(target);
                 let added = self.near.fetch_add(at as usize, target, operand, result, done);
                 added.map_err(|fault| self.named(fault))
@@ -334,7 +334,7 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
 
     fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<Words> {
         match self.places[peer] {
-            Place::Near(rank) if self.by_processors(at) => {
+            Route::Near(rank) if self.by_processors(at) => {
                 self.near.words(rank as usize, address::near(at), count)
             }
             _ => None,
@@ -351,7 +351,7 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
         done: Completion,
     ) -> Result<(), Fault> {
         match self.places[peer] {
-            Place::Near(at) if self.by_processors(target) => {
+            Route::Near(at) if self.by_processors(target) => {
                 let (at, target) = (at as usize, address::near(target));
                 let swapped = self.near.compare_swap(at, target, compare, swap, result, done);
                 swapped.map_err(|fault| self.named(fault))
@@ -387,8 +387,8 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
 
     fn release(&self, message: Message) {
         match self.places[message.peer] {
-            Place::Near(at) => self.near.release(Message { peer: at as usize, ..message }),
-            Place::Far => self.far.release(message),
+            Route::Near(at) => self.near.release(Message { peer: at as usize, ..message }),
+            Route::Far => self.far.release(message),
         }
     }
 

@@ -26,7 +26,7 @@ const KEEP: u64 = 16 << 20;
 const SPARE: u64 = 8;
 
 /// Where an address leads.
-enum Place {
+enum Location {
     /// Memory that is mapped here.
     Here(*mut u8),
     /// An address of the peer.
@@ -157,19 +157,19 @@ impl Shm {
 
     /// Finds `len` bytes at `at` of `peer`.
     #[inline]
-    fn place(&self, peer: usize, at: RemoteAddr, len: usize) -> Result<Place, Fault> {
+    fn place(&self, peer: usize, at: RemoteAddr, len: usize) -> Result<Location, Fault> {
         match at.key {
             ALLOCATED | WITHIN => {
                 let to = &self.peers[peer];
                 let offset = at.addr.wrapping_sub(to.base);
                 let open = to.view.get(offset, len as u64);
                 let open = open.map_or_else(|| self.open_of(peer, offset, len as u64), Ok);
-                Ok(Place::Here(open?))
+                Ok(Location::Here(open?))
             }
             OWN if peer == self.rank => {
-                Ok(Place::Here(std::ptr::with_exposed_provenance_mut(at.addr as usize)))
+                Ok(Location::Here(std::ptr::with_exposed_provenance_mut(at.addr as usize)))
             }
-            OWN => Ok(Place::There(at.addr)),
+            OWN => Ok(Location::There(at.addr)),
             _ => Err(Fault::corrupt(peer, "memory key")),
         }
     }
@@ -180,8 +180,8 @@ impl Shm {
         match self.place(peer, at, len).ok()? {
             // SAFETY: checked to lie in the peer's arena, which is mapped as long as `self`; the caller
             // names it only while the peer keeps it. Elsewhere it is the program's own and exposed.
-            Place::Here(at) => Some(unsafe { Sge::new(at, len) }),
-            Place::There(_) => None,
+            Location::Here(at) => Some(unsafe { Sge::new(at, len) }),
+            Location::There(_) => None,
         }
     }
 
@@ -206,8 +206,8 @@ impl Shm {
         }
         match self.place(peer, at, 8 * count)? {
             // SAFETY: inside the mapping, which lives as long as `self`, and aligned.
-            Place::Here(at) => Ok(unsafe { std::slice::from_raw_parts(at.cast(), count) }),
-            Place::There(_) => Err(Fault::corrupt(peer, "address of a word")),
+            Location::Here(at) => Ok(unsafe { std::slice::from_raw_parts(at.cast(), count) }),
+            Location::There(_) => Err(Fault::corrupt(peer, "address of a word")),
         }
     }
 
@@ -216,14 +216,14 @@ impl Shm {
             return Ok(());
         }
         match self.place(peer, dst, src.len())? {
-            Place::Here(at) => {
+            Location::Here(at) => {
                 // SAFETY: checked to lie in the peer's arena, or our own and exposed.
                 unsafe { Sge::new(at, src.len()) }.want_lines(&self.copies);
                 // SAFETY: the same; `src` is readable. Both may overlap.
                 unsafe { std::ptr::copy(src.ptr(), at, src.len()) };
                 Ok(())
             }
-            Place::There(at) => self.attach(Way::Write, peer, src, at),
+            Location::There(at) => self.attach(Way::Write, peer, src, at),
         }
     }
 
@@ -232,12 +232,12 @@ impl Shm {
             return Ok(());
         }
         match self.place(peer, src, dst.len())? {
-            Place::Here(at) => {
+            Location::Here(at) => {
                 // SAFETY: as in `put`, the other way round.
                 unsafe { std::ptr::copy(at, dst.ptr(), dst.len()) };
                 Ok(())
             }
-            Place::There(at) => self.attach(Way::Read, peer, dst, at),
+            Location::There(at) => self.attach(Way::Read, peer, dst, at),
         }
     }
 

@@ -37,7 +37,7 @@ impl State {
         if self.rails[rail].context.attributes.atomic_cap == IBV_ATOMIC_NONE {
             return Err(Fault::unsupported(peer, "do atomics"));
         }
-        let result: kept::Place = self.place(result.part(0, 8), true)?;
+        let result: kept::LocalMemory = self.place(result.part(0, 8), true)?;
         let work = Work::Atomic { target, what, result, done };
         match link == peer {
             true => self.submit(core, peer, work),

@@ -21,7 +21,7 @@ use crate::ffi::*;
 use crate::kept::{Tail, Work};
 use crate::memory::NONE;
 use crate::state::{Core, State, request_id};
-use crate::wire::{Kind, Tag};
+use crate::wire::{Tag, WireKind};
 use std::collections::VecDeque;
 use std::time::Duration;
 use weft_fabric::{Completion, Fault, RemoteAddr, Sge};
@@ -355,7 +355,7 @@ impl State {
         if !first.has_room(1) {
             return false;
         }
-        let tag: Tag = first.take_credits(Kind::Credits);
+        let tag: Tag = first.take_credits(WireKind::Credits);
         let (number, signaled) = first.note(Record::NOTHING, false);
         // The peer may compute: its helper is to hear.
         let flags = IBV_SEND_SOLICITED | if signaled { IBV_SEND_SIGNALED } else { 0 };

@@ -129,9 +129,9 @@ impl Helping {
 }
 
 /// Where the helper sleeps. One thread at a time; any thread may arm for it, and ring.
-pub struct Place(pub Arc<Sleeper>);
+pub struct SleepPlace(pub Arc<Sleeper>);
 
-impl Sleep for Place {
+impl Sleep for SleepPlace {
     fn arm(&self) -> Token {
         let helping = &self.0.helping;
         helping.announced.fetch_add(1, Ordering::SeqCst);

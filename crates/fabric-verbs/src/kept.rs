@@ -11,7 +11,7 @@ const FIRST: usize = 64;
 
 /// Memory of this process in a one-sided operation.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct LocalMemory {
     pub memory: Sge,
     /// [`NONE`]: not registered; it goes through a buffer of the fabric.
     pub registration: u32,
@@ -50,20 +50,20 @@ pub enum Work {
         done: Completion,
     },
     Write {
-        from: Place,
+        from: LocalMemory,
         target: Target,
         tail: Tail,
         done: Completion,
     },
     Read {
-        into: Place,
+        into: LocalMemory,
         target: Target,
         done: Completion,
     },
     Atomic {
         target: Target,
         what: Atomic,
-        result: Place,
+        result: LocalMemory,
         done: Completion,
     },
 }
@@ -71,7 +71,7 @@ pub enum Work {
 impl Work {
     /// A flag without data.
     pub fn flag(tail: Tail) -> Work {
-        let from = Place { memory: Sge::EMPTY, registration: NONE };
+        let from = LocalMemory { memory: Sge::EMPTY, registration: NONE };
         Work::Write { from, target: Target::NOWHERE, tail, done: None }
     }
 
@@ -92,13 +92,13 @@ struct Entry {
 }
 
 /// The entries of all lists.
-pub struct Slab {
+pub struct WorkSlab {
     entries: Vec<Entry>,
     free: u32,
     used: usize,
 }
 
-/// First come, first served. Its entries are in a [`Slab`].
+/// First come, first served. Its entries are in a [`WorkSlab`].
 #[derive(Debug, Clone, Copy)]
 pub struct List {
     first: u32,
@@ -113,9 +113,9 @@ impl List {
     }
 }
 
-impl Slab {
-    pub fn new() -> Slab {
-        Slab { entries: Vec::with_capacity(FIRST), free: NONE, used: 0 }
+impl WorkSlab {
+    pub fn new() -> WorkSlab {
+        WorkSlab { entries: Vec::with_capacity(FIRST), free: NONE, used: 0 }
     }
 
     /// Entries in all lists.
@@ -166,7 +166,7 @@ mod tests {
         Work::Long { head: Head([number; 3]), solicited: false, payload: Sge::EMPTY, done: None }
     }
 
-    fn front(slab: &Slab, list: &List) -> Option<u64> {
+    fn front(slab: &WorkSlab, list: &List) -> Option<u64> {
         slab.front(list).map(|work| match work {
             Work::Long { head, .. } => head.0[0],
             other => panic!("{other:?}"),
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn lists_keep_their_order_and_share_entries() {
-        let mut slab = Slab::new();
+        let mut slab = WorkSlab::new();
         let (mut a, mut b) = (List::EMPTY, List::EMPTY);
         for round in 0..3 {
             for i in 0..40 {

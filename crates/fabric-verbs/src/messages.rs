@@ -6,12 +6,12 @@ use crate::kept::Work;
 use crate::memory::NONE;
 use crate::rail::{HEAD, INLINE_MAX, SEND_MAX, Use};
 use crate::state::{Core, State, request_id};
-use crate::wire::{Kind, Tag};
+use crate::wire::{Tag, WireKind};
 use weft_fabric::{Completion, Fault, Head, Message, Posted, Sge};
 
 impl Connection {
     /// What the peer may be told that it has room for; it is owed nothing then.
-    pub fn take_credits(&mut self, kind: Kind) -> Tag {
+    pub fn take_credits(&mut self, kind: WireKind) -> Tag {
         let messages = std::mem::take(&mut self.owed_messages);
         let events = std::mem::take(&mut self.owed_events);
         Tag { kind, messages, events }
@@ -140,7 +140,7 @@ impl State {
             pool.part(buffer, HEAD, payload.len()).copy_from(payload);
         }
         link.messages -= 1;
-        let tag = link.take_credits(Kind::Message);
+        let tag = link.take_credits(WireKind::Message);
         let (number, signaled) = link.note(record, eager);
         let flags = if signaled { IBV_SEND_SIGNALED } else { 0 };
         let flags = flags | if solicited { IBV_SEND_SOLICITED } else { 0 };

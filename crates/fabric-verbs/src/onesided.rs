@@ -3,11 +3,11 @@
 use crate::address::{self, Target};
 use crate::connection::{Connection, Phase, Record};
 use crate::ffi::*;
-use crate::kept::{Atomic, Place, Tail, Work};
+use crate::kept::{Atomic, LocalMemory, Tail, Work};
 use crate::memory::{NONE, Uses};
 use crate::rail::{BUFFER, INLINE_MAX};
 use crate::state::{Core, State, request_id};
-use crate::wire::{Kind, ROUSE, Tag};
+use crate::wire::{ROUSE, Tag, WireKind};
 use weft_fabric::{Completion, Fault, RemoteAddr, RemoteFlag, Sge};
 
 /// Largest part of an operation; adapters take at least so much at once.
@@ -16,10 +16,10 @@ pub const PART: usize = 1 << 30;
 impl State {
     /// What the network calls a piece of local memory. Short ones are copied; others are registered
     /// for this operation, unless they lie in something registered.
-    pub fn place(&mut self, memory: Sge, landing: bool) -> Result<Place, Fault> {
+    pub fn place(&mut self, memory: Sge, landing: bool) -> Result<LocalMemory, Fault> {
         let len = memory.len();
         if len <= INLINE_MAX && !landing {
-            return Ok(Place { memory, registration: NONE });
+            return Ok(LocalMemory { memory, registration: NONE });
         }
         let uses = if landing { Uses::Writes } else { Uses::Reads };
         let registration = match self.memories.share(memory, uses) {
@@ -29,7 +29,7 @@ impl State {
             // is kept longer is governed by `Options::keep`.
             None => unsafe { self.memories.acquire(memory, uses) }?,
         };
-        Ok(Place { memory, registration })
+        Ok(LocalMemory { memory, registration })
     }
 
     /// Posts, or keeps.
@@ -74,7 +74,7 @@ impl State {
                 core.complete(done);
                 return Ok(());
             }
-            let from = Place { memory: src, registration: NONE };
+            let from = LocalMemory { memory: src, registration: NONE };
             let target = Target::NOWHERE;
             return self.submit(core, peer, Work::Write { from, target, tail, done });
         }
@@ -92,11 +92,11 @@ impl State {
     }
 
     /// A part of a place; each but the last counts as a user of its own.
-    fn share_part(&mut self, place: Place, memory: Sge, last: bool) -> Place {
+    fn share_part(&mut self, place: LocalMemory, memory: Sge, last: bool) -> LocalMemory {
         if !last {
             self.memories.add_user(place.registration);
         }
-        Place { memory, registration: place.registration }
+        LocalMemory { memory, registration: place.registration }
     }
 
     pub fn read(
@@ -150,14 +150,14 @@ impl State {
     fn add_write(
         &mut self,
         peer: usize,
-        from: Place,
+        from: LocalMemory,
         target: Target,
         tail: Tail,
         done: Completion,
     ) -> bool {
         let State { peers, batch, pool, memories, .. } = self;
         let link = peers[peer].as_deref_mut().expect("a connection");
-        let Place { memory, registration } = from;
+        let LocalMemory { memory, registration } = from;
         let data = !memory.is_empty();
         // A write can carry any immediate but our own.
         let carried = match tail {
@@ -224,7 +224,7 @@ impl State {
                     batch.add(id, IBV_WR_RDMA_WRITE, signal).to(at.at, at.keys[rail]).word(value)
                 }
                 _ => {
-                    let tag = Tag { kind: Kind::Reserved, messages: 0, events: 0 };
+                    let tag = Tag { kind: WireKind::Reserved, messages: 0, events: 0 };
                     batch.control(id, signaled, tag);
                     return true;
                 }
@@ -233,14 +233,20 @@ impl State {
         true
     }
 
-    fn add_read(&mut self, peer: usize, into: Place, target: Target, done: Completion) -> bool {
+    fn add_read(
+        &mut self,
+        peer: usize,
+        into: LocalMemory,
+        target: Target,
+        done: Completion,
+    ) -> bool {
         let State { peers, batch, pool, memories, .. } = self;
         let link = peers[peer].as_deref_mut().expect("a connection");
         if !link.has_room(1) || !batch.has_room(1) {
             return false;
         }
         let mut record = Record { done, ..Record::NOTHING };
-        let Place { memory, registration } = into;
+        let LocalMemory { memory, registration } = into;
         let sge = if registration == NONE {
             let Some(buffer) = pool.take() else { return false };
             (record.buffer, record.landing) = (buffer, Some(memory));
@@ -265,7 +271,7 @@ impl State {
         peer: usize,
         target: Target,
         what: Atomic,
-        result: Place,
+        result: LocalMemory,
         done: Completion,
     ) -> bool {
         let State { peers, batch, pool, memories, .. } = self;
@@ -276,7 +282,7 @@ impl State {
             return false;
         }
         let mut record = Record { done, ..Record::NOTHING };
-        let Place { memory, registration } = result;
+        let LocalMemory { memory, registration } = result;
         let sge = if registration == NONE {
             let Some(buffer) = pool.take() else { return false };
             (record.buffer, record.landing) = (buffer, Some(memory));

@@ -11,13 +11,13 @@
 use crate::address::{self, Target};
 use crate::connection::Phase;
 use crate::ffi::*;
-use crate::kept::{Place, Tail, Work};
+use crate::kept::{LocalMemory, Tail, Work};
 use crate::memory::{NONE, Uses};
 use crate::object::BATCH;
 use crate::onesided::PART;
 use crate::rail::{IDLE_MOST, Use};
 use crate::state::{Core, State};
-use crate::wire::{Kind, Tag};
+use crate::wire::{Tag, WireKind};
 use arrayvec::ArrayVec;
 use std::cell::RefCell;
 use weft_fabric::{Completion, Fault, Head, Message, Peek, RemoteAddr, Sge};
@@ -92,7 +92,7 @@ impl State {
         let plain = wc.status == IBV_WC_SUCCESS
             && wc.opcode != IBV_WC_RECV_RDMA_WITH_IMM
             && wc.wc_flags & IBV_WC_WITH_IMM != 0
-            && tag.kind == Kind::Message
+            && tag.kind == WireKind::Message
             && !core.is_further(number);
         let room = self.arrived.len() < self.arrived.capacity();
         let link = self.link(number);
@@ -168,7 +168,7 @@ impl State {
         (peer, there): (usize, RemoteAddr),
         (memory, uses): (Sge, Uses),
         done: Completion,
-        work: impl FnOnce(Place, Target) -> Work,
+        work: impl FnOnce(LocalMemory, Target) -> Work,
     ) -> bool {
         let Ok(target) = address::decode(peer, there, memory.len()) else { return false };
         let open = self.peers[peer]
@@ -178,7 +178,7 @@ impl State {
             return false;
         }
         let Some(registration) = self.memories.share(memory, uses) else { return false };
-        if !self.add_work(peer, &work(Place { memory, registration }, target)) {
+        if !self.add_work(peer, &work(LocalMemory { memory, registration }, target)) {
             // Whoever prepared the memory uses it, too: this gives nothing back.
             self.memories.release(registration);
             return false;

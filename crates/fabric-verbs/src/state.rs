@@ -3,14 +3,14 @@
 use crate::batch::Batch;
 use crate::connection::{Connection, Phase, Record};
 use crate::ffi::*;
-use crate::kept::Slab;
+use crate::kept::WorkSlab;
 use crate::memory::{Memories, NONE};
 use crate::multicast::Multicast;
 use crate::object::BATCH;
 use crate::peek::Peeked;
 use crate::pool::Pool;
 use crate::rail::{Bounds, GREETER_TAG, MULTICAST_TAG, Rail, Use};
-use crate::wire::{Address, Kind, ROUSE, Tag};
+use crate::wire::{Address, ROUSE, Tag, WireKind};
 use crate::{Options, RAILS_MAX};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -91,7 +91,7 @@ pub struct State {
     pub unmade: Vec<usize>,
     /// Peers that must be told of their credits.
     pub debts: Vec<u32>,
-    pub slab: Slab,
+    pub slab: WorkSlab,
     pub peeked: Box<Peeked>,
     /// One-sided operations whose end somebody asks for.
     pub awaited: usize,
@@ -233,25 +233,25 @@ impl State {
         link.messages += tag.messages;
         link.events += tag.events;
         if wc.wc_flags & IBV_WC_WITH_IMM == 0
-            || tag.kind == Kind::Message && !self.deliver(rail, peer, wc)
+            || tag.kind == WireKind::Message && !self.deliver(rail, peer, wc)
         {
             let what = "message length";
             self.fail(Fault::corrupt(peer, what), format!("{} bytes", wc.byte_len));
             return self.rails[rail].give_back(buffer, peer, Use::Control);
         }
         match tag.kind {
-            Kind::Message => false,
-            Kind::Credits => {
+            WireKind::Message => false,
+            WireKind::Credits => {
                 if wc.byte_len == 8 {
                     self.hear_shut(core, rail, peer, buffer);
                 }
                 self.rails[rail].give_back(buffer, peer, Use::Control)
             }
-            Kind::Reserved => {
+            WireKind::Reserved => {
                 core.counters.add(core.counters.immediate(ROUSE), 1);
                 self.rails[rail].give_back(buffer, peer, Use::Event)
             }
-            Kind::Farewell => {
+            WireKind::Farewell => {
                 self.left(core, peer);
                 self.rails[rail].give_back(buffer, peer, Use::Control)
             }
@@ -286,7 +286,7 @@ impl State {
         if !link.has_room(1) {
             return false;
         }
-        let tag = link.take_credits(Kind::Farewell);
+        let tag = link.take_credits(WireKind::Farewell);
         let (number, _) = link.note(Record::NOTHING, true);
         batch.control(request_id(peer, number), true, tag);
         true
@@ -312,7 +312,7 @@ impl State {
                 if !link.has_room(1) {
                     continue;
                 }
-                let tag = link.take_credits(Kind::Credits);
+                let tag = link.take_credits(WireKind::Credits);
                 let (number, signaled) = link.note(Record::NOTHING, link.further.is_some());
                 if let Some(further) = &mut link.further {
                     further.posted.push_back(None);

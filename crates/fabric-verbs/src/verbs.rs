@@ -3,7 +3,7 @@
 use crate::address;
 use crate::connect;
 use crate::connection::Phase;
-use crate::helper::Place;
+use crate::helper::SleepPlace;
 use crate::kept::{Atomic, Tail};
 use crate::memory::{Totals, Uses};
 use crate::onesided;
@@ -533,6 +533,6 @@ impl Fabric for Verbs {
 
     fn helper(&self) -> Arc<dyn Sleep> {
         self.sleeper.helping.exist();
-        Arc::new(Place(self.sleeper.clone()))
+        Arc::new(SleepPlace(self.sleeper.clone()))
     }
 }

@@ -165,13 +165,13 @@ impl Greeting {
 /// The immediate of whatever is sent (not written): what it is, and credits that come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tag {
-    pub kind: Kind,
+    pub kind: WireKind,
     pub messages: u32,
     pub events: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum WireKind {
     /// Head and payload.
     Message = 0,
     /// Credits alone; or with the number of a rail whose end here is shut.
@@ -195,10 +195,10 @@ impl Tag {
 
     pub fn decode(word: u32) -> Tag {
         let kind = match word >> 30 {
-            0 => Kind::Message,
-            1 => Kind::Credits,
-            2 => Kind::Reserved,
-            _ => Kind::Farewell,
+            0 => WireKind::Message,
+            1 => WireKind::Credits,
+            2 => WireKind::Reserved,
+            _ => WireKind::Farewell,
         };
         Tag { kind, messages: word >> 15 & 0x7fff, events: word & 0x7fff }
     }
@@ -248,7 +248,7 @@ mod tests {
         };
         assert_eq!(Greeting::decode(&greeting.encode()), Some(greeting));
         assert_eq!(Greeting::decode(&[0; GREETING]), None);
-        for kind in [Kind::Message, Kind::Credits, Kind::Reserved, Kind::Farewell] {
+        for kind in [WireKind::Message, WireKind::Credits, WireKind::Reserved, WireKind::Farewell] {
             let tag = Tag { kind, messages: 0x7fff, events: 3 };
             assert_eq!(Tag::decode(tag.encode()), tag);
         }

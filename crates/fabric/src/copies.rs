@@ -25,7 +25,7 @@ mod score;
 mod ways;
 
 pub use fields::{Field, Unit};
-pub use model::{By, CopyModel, Distance, LINE, PAGE};
+pub use model::{ByDistance, CopyModel, Distance, LINE, PAGE};
 pub use ways::Ways;
 
 use score::{SLOW, SLOW_LOOK, Score};
@@ -60,7 +60,7 @@ pub const LEAST: usize = 4 * PAGE;
 #[derive(Debug)]
 pub struct Copies {
     model: Arc<CopyModel>,
-    ways: By<Ways>,
+    ways: ByDistance<Ways>,
     past: Cell<PastCaches>,
     caches: Cell<Caches>,
     /// Each rank has a processor of its own.
@@ -83,7 +83,7 @@ impl Copies {
     pub fn new(model: Arc<CopyModel>) -> Copies {
         let ways = |distance| Ways::of(&model, distance);
         Copies {
-            ways: By { shared: ways(Distance::Shared), apart: ways(Distance::Apart) },
+            ways: ByDistance { shared: ways(Distance::Shared), apart: ways(Distance::Apart) },
             model,
             past: Cell::new(PastCaches::Never),
             caches: Cell::new(Caches::AsFound),
@@ -363,7 +363,7 @@ mod tests {
     /// beginning is always looked at.
     #[test]
     fn long_copies_for_one_go_past_where_that_pays() {
-        let dear = By { shared: 8.0, apart: 36.0 };
+        let dear = ByDistance { shared: 8.0, apart: 36.0 };
         let model = CopyModel { rewrite: dear, rewrite_returned: dear, ..CopyModel::GENERIC };
         let copies = Copies::new(Arc::new(model));
         copies.past_caches(PastCaches::AsFound);
@@ -374,7 +374,7 @@ mod tests {
             copies.note_look(PAGE, Duration::from_micros(10));
         }
         assert!(copies.is_past_for_one(1 << 20) && !copies.is_past_for_one(2 * PAGE - 1));
-        let cheap = By { shared: 0.0, apart: 0.0 };
+        let cheap = ByDistance { shared: 0.0, apart: 0.0 };
         let model = CopyModel { rewrite_returned: cheap, ..CopyModel::GENERIC };
         assert!(!Copies::new(Arc::new(CopyModel { past: 0.2, ..model })).may_be_past());
     }

@@ -27,7 +27,7 @@ mod staging;
 pub mod wait;
 
 pub use capabilities::Capabilities;
-pub use copies::{By, Copies, CopyModel, Distance, Field, Unit};
+pub use copies::{ByDistance, Copies, CopyModel, Distance, Field, Unit};
 pub use counter::{Counter, Counters, Until, until, until_any};
 pub use fabric::{Completion, Fabric, Work};
 pub use fault::{Cause, Fault};

@@ -50,7 +50,7 @@ impl Drop for Staging {
 }
 
 /// Idle buffers of one size.
-type Shelf = RefCell<Vec<Block<u64>>>;
+type FreeList = RefCell<Vec<Block<u64>>>;
 
 /// Larger buffers, in words, go back to the system at once: 128 MiB. Kept, they would hold the memory of
 /// the largest reduction of a program for ever; to touch such a buffer anew costs a copy's time.
@@ -62,7 +62,7 @@ const CLASSES: usize = 25;
 #[derive(Clone, Default)]
 pub struct StagingPool {
     /// By the logarithm of the number of words.
-    idle: Rc<[Shelf; CLASSES]>,
+    idle: Rc<[FreeList; CLASSES]>,
 }
 
 impl StagingPool {
@@ -104,7 +104,7 @@ mod tests {
     fn idle(pool: &StagingPool) -> Vec<usize> {
         pool.idle
             .iter()
-            .flat_map(|shelf| shelf.borrow().iter().map(|b| b.len()).collect::<Vec<_>>())
+            .flat_map(|list| list.borrow().iter().map(|b| b.len()).collect::<Vec<_>>())
             .collect()
     }
 

@@ -167,7 +167,7 @@ unsafe fn copy_past_caches(from: *const u8, to: *mut u8, len: usize) {
 mod tests {
     use super::*;
     use std::sync::Arc;
-    use weft_fabric::{By, CopyModel};
+    use weft_fabric::{ByDistance, CopyModel};
 
     #[test]
     fn lines_keep_what_is_in_them() {
@@ -175,7 +175,7 @@ mod tests {
         // SAFETY: `bytes` outlives it.
         let all = unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) };
         let parts = [all, all.part(3, 1), all.part(63, 130), Sge::EMPTY, Sge::phantom(100)];
-        let asks = By { shared: 0.0, apart: 0.0 };
+        let asks = ByDistance { shared: 0.0, apart: 0.0 };
         let model = CopyModel { rewrite_asked: asks, ..CopyModel::GENERIC };
         let copies = Copies::new(Arc::new(model));
         assert!(copies.ways().asks_ahead);

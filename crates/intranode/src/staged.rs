@@ -154,11 +154,11 @@ mod tests {
     use super::*;
     use std::sync::Arc;
     use weft_fabric::copies::{Caches, PastCaches};
-    use weft_fabric::{By, CopyModel};
+    use weft_fabric::{ByDistance, CopyModel};
 
     /// Models for which each way pays, once near and once far.
     fn models() -> impl Iterator<Item = CopyModel> {
-        let all = |cost| By { shared: cost, apart: cost };
+        let all = |cost| ByDistance { shared: cost, apart: cost };
         (0..16).map(move |bits| {
             let cost = |bit: u32, dear: f64| all(if bits >> bit & 1 == 1 { 0.0 } else { dear });
             CopyModel {
@@ -203,7 +203,7 @@ mod tests {
     /// What pays goes past the caches, and is counted.
     #[test]
     fn what_goes_past_is_counted() {
-        let dear = By { shared: 100.0, apart: 100.0 };
+        let dear = ByDistance { shared: 100.0, apart: 100.0 };
         let model = CopyModel {
             rewrite: dear,
             rewrite_asked: dear,

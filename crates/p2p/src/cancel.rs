@@ -15,7 +15,7 @@
 //! number is kept from others until its envelope is dropped: it names the word.
 
 use crate::endpoint::Endpoint;
-use crate::envelope::{Envelope, Kind, Words};
+use crate::envelope::{Envelope, MessageKind, Words};
 use crate::matching::{Matched, Seen};
 use crate::protocol::Pattern;
 use crate::receive::Want;
@@ -90,7 +90,7 @@ impl<F: Fabric> Endpoint<F> {
         if known.told & 1 << chunk == 0 {
             known.told |= 1 << chunk;
             let mut words = Words::new(&at.words());
-            let head = Envelope::reply(Kind::CancelWords, chunk as u32, 0);
+            let head = Envelope::reply(MessageKind::CancelWords, chunk as u32, 0);
             self.fabric.send(peer, head, words.payload(), None);
         }
         state.requests[request].word = true;
@@ -182,7 +182,7 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     fn drop_void(&self, state: &mut State, matched: Matched) {
-        if matched.kind == Kind::EagerSync {
+        if matched.kind == MessageKind::EagerSync {
             self.owe(state, matched.peer, matched.len);
         }
     }
@@ -209,7 +209,7 @@ impl<F: Fabric> Endpoint<F> {
                 if peer == self.fabric.rank() && state.matching.take_back(peer, id.0) {
                     self.taken_back(state, id.0, peer, eager);
                 } else {
-                    let head = Envelope::reply(Kind::Cancel, id.0, 0);
+                    let head = Envelope::reply(MessageKind::Cancel, id.0, 0);
                     self.fabric.send_solicited(peer, head, Sge::EMPTY, None);
                 }
             }

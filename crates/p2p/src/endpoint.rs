@@ -1,7 +1,7 @@
 //! One process's end of all its point-to-point traffic.
 
 use crate::counts::{Counts, Often, Pending, Seldom};
-use crate::envelope::{Context, Envelope, Kind};
+use crate::envelope::{Context, Envelope, MessageKind};
 use crate::limits::{Limits, Rendezvous};
 use crate::matching::Matching;
 use crate::peers::Peers;
@@ -288,29 +288,31 @@ impl<F: Fabric> Endpoint<F> {
                 None => Err("message of unknown kind"),
             },
             Some(e) => match e.kind {
-                Kind::Eager | Kind::EagerSync => {
+                MessageKind::Eager | MessageKind::EagerSync => {
                     self.on_eager(state, peer, e, message.payload);
                     Ok(())
                 }
-                Kind::Rts => self.on_rts(state, peer, e, message.payload),
-                Kind::Cts => self.on_cts(state, peer, e, message.payload),
-                Kind::Data => self.on_data(state, peer, e, message.payload),
-                Kind::Ack => self.on_ack(state, peer, e),
-                Kind::Ats => self.on_ats(state, peer, e),
-                Kind::Credit => self.on_credit(state, peer, e),
-                Kind::Cancel => {
+                MessageKind::Rts => self.on_rts(state, peer, e, message.payload),
+                MessageKind::Cts => self.on_cts(state, peer, e, message.payload),
+                MessageKind::Data => self.on_data(state, peer, e, message.payload),
+                MessageKind::Ack => self.on_ack(state, peer, e),
+                MessageKind::Ats => self.on_ats(state, peer, e),
+                MessageKind::Credit => self.on_credit(state, peer, e),
+                MessageKind::Cancel => {
                     let done = u64::from(state.matching.take_back(peer, e.request));
-                    self.control(peer, Envelope::reply(Kind::Cancelled, e.request, done));
+                    self.control(peer, Envelope::reply(MessageKind::Cancelled, e.request, done));
                     Ok(())
                 }
-                Kind::CoCopyRequest => self.on_co_copy_request(state, peer, e, message.payload),
-                Kind::CoCopyReply => self.on_co_copy_reply(state, peer, e),
-                Kind::Rtr => self.on_rtr(state, peer, e, message.payload),
-                Kind::Atp => self.on_atp(state, peer, e),
-                Kind::CancelWords => self.on_cancel_words(state, peer, e, message.payload),
-                Kind::Cancelled => self.on_cancelled(state, peer, e),
+                MessageKind::CoCopyRequest => {
+                    self.on_co_copy_request(state, peer, e, message.payload)
+                }
+                MessageKind::CoCopyReply => self.on_co_copy_reply(state, peer, e),
+                MessageKind::Rtr => self.on_rtr(state, peer, e, message.payload),
+                MessageKind::Atp => self.on_atp(state, peer, e),
+                MessageKind::CancelWords => self.on_cancel_words(state, peer, e, message.payload),
+                MessageKind::Cancelled => self.on_cancelled(state, peer, e),
                 // It has woken this process, which looks after what it follows.
-                Kind::StagedComplete => Ok(()),
+                MessageKind::StagedComplete => Ok(()),
             },
         };
         if let Err(what) = outcome {

@@ -32,10 +32,10 @@ pub enum Source {
 /// The kinds of message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum MessageKind {
     /// Envelope and whole payload.
     Eager = 1,
-    /// The same; the receiver answers [`Kind::Ack`] when it is matched.
+    /// The same; the receiver answers [`MessageKind::Ack`] when it is matched.
     EagerSync = 2,
     /// Envelope; the payload waits at the sender.
     Rts = 3,
@@ -67,9 +67,9 @@ pub enum Kind {
     CancelWords = 16,
 }
 
-impl Kind {
-    fn from_byte(byte: u8) -> Option<Kind> {
-        use Kind::*;
+impl MessageKind {
+    fn from_byte(byte: u8) -> Option<MessageKind> {
+        use MessageKind::*;
         let all = [
             Eager,
             EagerSync,
@@ -95,7 +95,7 @@ impl Kind {
 /// A head, decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Envelope {
-    pub kind: Kind,
+    pub kind: MessageKind,
     /// A word of the sender's says whether it is void (`cancel.rs`).
     pub word: bool,
     pub tag: Tag,
@@ -117,7 +117,7 @@ impl Envelope {
     pub fn decode(head: Head) -> Option<Envelope> {
         let [word0, word1, word2] = head.0;
         Some(Envelope {
-            kind: Kind::from_byte(word0 as u8)?,
+            kind: MessageKind::from_byte(word0 as u8)?,
             word: word0 >> 8 & 1 == 1,
             tag: (word0 >> 32) as i32,
             context: Context(word1),
@@ -127,7 +127,7 @@ impl Envelope {
     }
 
     /// A reply about `request` (of the process that gets it), with a number.
-    pub fn reply(kind: Kind, request: u32, number: u64) -> Head {
+    pub fn reply(kind: MessageKind, request: u32, number: u64) -> Head {
         Envelope { kind, word: false, tag: 0, context: Context(number), rank: 0, request }.encode()
     }
 }
@@ -146,8 +146,8 @@ pub enum Announced {
 pub fn announced(head: &Head) -> Option<(Announced, Option<u32>)> {
     let e = Envelope::decode(*head)?;
     match e.kind {
-        Kind::Rts => Some((Announced::Start, Some(e.rank))),
-        Kind::Ats => Some((Announced::Finish, None)),
+        MessageKind::Rts => Some((Announced::Start, Some(e.rank))),
+        MessageKind::Ats => Some((Announced::Finish, None)),
         _ => None,
     }
 }
@@ -195,7 +195,7 @@ impl Words {
 
 /// The first word of an eager message with `tag`: what a waiting receive compares.
 pub fn eager_word(tag: Tag) -> u64 {
-    Kind::Eager as u64 | u64::from(tag as u32) << 32
+    MessageKind::Eager as u64 | u64::from(tag as u32) << 32
 }
 
 #[cfg(test)]
@@ -204,10 +204,10 @@ mod tests {
 
     #[test]
     fn heads_decode_to_what_was_encoded() {
-        for kind in [Kind::Eager, Kind::Rts, Kind::Cancelled] {
+        for kind in [MessageKind::Eager, MessageKind::Rts, MessageKind::Cancelled] {
             let envelope = Envelope {
                 kind,
-                word: kind == Kind::Rts,
+                word: kind == MessageKind::Rts,
                 tag: i32::MAX,
                 context: Context(u64::MAX - 3),
                 rank: 77,
@@ -224,10 +224,10 @@ mod tests {
         let head = |kind| {
             Envelope { kind, word: true, tag: 1, context: Context(2), rank: 3, request: 4 }.encode()
         };
-        assert_eq!(announced(&head(Kind::Rts)), Some((Announced::Start, Some(3))));
-        let finish = Envelope::reply(Kind::Ats, 7, 0);
+        assert_eq!(announced(&head(MessageKind::Rts)), Some((Announced::Start, Some(3))));
+        let finish = Envelope::reply(MessageKind::Ats, 7, 0);
         assert_eq!(announced(&finish), Some((Announced::Finish, None)));
-        for kind in [Kind::Eager, Kind::EagerSync, Kind::Credit] {
+        for kind in [MessageKind::Eager, MessageKind::EagerSync, MessageKind::Credit] {
             assert_eq!(announced(&head(kind)), None);
         }
         assert_eq!(announced(&Head([99, 0, 0])), None);
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn the_compared_word_is_the_encoded_one() {
         let envelope = Envelope {
-            kind: Kind::Eager,
+            kind: MessageKind::Eager,
             word: false,
             tag: 5,
             context: Context(1),

@@ -13,7 +13,7 @@
 //! [`Endpoint::progress`].
 
 use crate::endpoint::Endpoint;
-use crate::envelope::{Envelope, Kind, Words};
+use crate::envelope::{Envelope, MessageKind, Words};
 use crate::protocol::written;
 use crate::request::{RequestId, Stage, Status};
 use crate::send::waiting;
@@ -76,7 +76,7 @@ impl<F: Fabric> Endpoint<F> {
     fn glance_at(&self, state: &mut State, message: &Message) -> Peek {
         let Some(e) = Envelope::decode(message.head) else { return Peek::Left };
         let started = match e.kind {
-            Kind::Rts => match state.matching.find_posted(e.context, e.rank, e.tag) {
+            MessageKind::Rts => match state.matching.find_posted(e.context, e.rank, e.tag) {
                 // Whether it is void, the helper finds out, and it follows what is still being copied in.
                 Some(index) => {
                     let plain = !e.word && !staging::is_staged(e.request);
@@ -84,13 +84,13 @@ impl<F: Fabric> Endpoint<F> {
                 }
                 None => return Peek::Left,
             },
-            Kind::Eager | Kind::EagerSync => {
+            MessageKind::Eager | MessageKind::EagerSync => {
                 match state.matching.find_posted(e.context, e.rank, e.tag) {
                     Some(index) => !e.word && self.take_eager(state, index, message, e),
                     None => return Peek::Left,
                 }
             }
-            Kind::Rtr => self.start_write(state, message, e),
+            MessageKind::Rtr => self.start_write(state, message, e),
             _ => return Peek::Left,
         };
         if started { Peek::Taken } else { Peek::Behind }
@@ -135,7 +135,7 @@ impl<F: Fabric> Endpoint<F> {
         let peer = slot.peer.expect("matched") as usize;
         let told = over
             && !self.limits.get().notifies_at_end
-            && self.fabric.try_send(peer, Envelope::reply(Kind::Ats, slot.remote, 0));
+            && self.fabric.try_send(peer, Envelope::reply(MessageKind::Ats, slot.remote, 0));
         if told {
             slot.stage = Stage::Complete;
         } else if over {
@@ -176,13 +176,13 @@ impl<F: Fabric> Endpoint<F> {
         if !state.may_owe(message.peer, len, self.limits.get().credit) {
             return false;
         }
-        let ack = Envelope::reply(Kind::Ack, e.request, 0);
-        if e.kind == Kind::EagerSync && !self.fabric.try_send(message.peer, ack) {
+        let ack = Envelope::reply(MessageKind::Ack, e.request, 0);
+        if e.kind == MessageKind::EagerSync && !self.fabric.try_send(message.peer, ack) {
             return false;
         }
         let found = state.matching.match_posted(e.context, e.rank, e.tag);
         debug_assert_eq!(found, Some(index));
-        let told = Envelope { kind: Kind::Eager, ..e };
+        let told = Envelope { kind: MessageKind::Eager, ..e };
         self.deliver_eager(state, index, message.peer, told, message.payload);
         true
     }

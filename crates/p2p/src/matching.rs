@@ -13,14 +13,14 @@ mod arrived;
 mod chains;
 mod posted;
 
-use crate::envelope::{Context, Kind, Source, Tag};
+use crate::envelope::{Context, MessageKind, Source, Tag};
 use arrived::Messages;
 use posted::Receives;
 use weft_fabric::{RemoteAddr, Staging};
 
 /// An arrived message: matched, or found by a probe.
 pub struct Matched {
-    pub(crate) kind: Kind,
+    pub(crate) kind: MessageKind,
     pub(crate) word: bool,
     pub(crate) peer: usize,
     /// Sender's rank in the communicator.
@@ -64,7 +64,7 @@ impl Body {
 
 /// An envelope on its way into the queue of unexpected ones.
 pub struct Arrival {
-    pub kind: Kind,
+    pub kind: MessageKind,
     pub word: bool,
     pub context: Context,
     pub rank: u32,

@@ -67,7 +67,7 @@ const SEVERAL: f64 = 2.0;
 
 /// Where the other end of a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum Locality {
     /// It is this process.
     Here,
     /// Processors copy to and from what both see.
@@ -78,7 +78,7 @@ pub enum Place {
 /// What is known of the way to a peer. Sizes in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Path {
-    pub place: Place,
+    pub place: Locality,
     /// All of its memory can be read and written from here.
     pub direct: bool,
     /// Largest payload of one message of the fabric.
@@ -100,16 +100,16 @@ impl Path {
     /// From rank `me` to `peer`, which a fabric reaches so.
     pub fn new(me: usize, peer: usize, to: &Capabilities, limits: &crate::Limits) -> Path {
         let place = match to.synchronous && to.coherent_atomics {
-            true if me == peer => Place::Here,
-            true => Place::SameNode,
-            false => Place::Elsewhere,
+            true if me == peer => Locality::Here,
+            true => Locality::SameNode,
+            false => Locality::Elsewhere,
         };
         Path::at(place, to.direct, to.send_max, limits)
     }
 
     /// To a peer that is there, and whose memory may be reached.
-    pub fn at(place: Place, direct: bool, send_max: usize, limits: &crate::Limits) -> Path {
-        let near = place != Place::Elsewhere;
+    pub fn at(place: Locality, direct: bool, send_max: usize, limits: &crate::Limits) -> Path {
+        let near = place != Locality::Elsewhere;
         Path {
             place,
             direct,
@@ -183,7 +183,7 @@ impl Case {
     /// are out of its own cache by then.
     fn fetch(&self, model: &CopyModel, len: usize) -> f64 {
         match self.path.place {
-            Place::Here => model.copy(len),
+            Locality::Here => model.copy(len),
             _ if self.is_out_of_cache(model) => {
                 (model.memory * len as f64).max(model.fetch(len, self.path.distance))
             }
@@ -194,7 +194,7 @@ impl Case {
     /// To copy `len` bytes to memory that the other end has read.
     fn rewrite(&self, model: &CopyModel, len: usize) -> f64 {
         match self.path.place {
-            Place::Here => model.copy(len),
+            Locality::Here => model.copy(len),
             _ => model.rewrite_for_one(len, self.path.distance),
         }
     }
@@ -202,7 +202,7 @@ impl Case {
     /// To read or write `len` bytes of the other end's own memory.
     fn direct(&self, model: &CopyModel, len: usize) -> f64 {
         let call = model.cma(len, self.path.distance) - model.fetch(len, self.path.distance);
-        let call = if self.path.place == Place::Here { 0.0 } else { call };
+        let call = if self.path.place == Locality::Here { 0.0 } else { call };
         call + self.fetch(model, len)
     }
 
@@ -224,7 +224,7 @@ impl Case {
     /// Whether payloads beyond what goes at once may be moved this way at all.
     fn is_offered(&self) -> Result<(), &'static str> {
         match self.path.place {
-            Place::Elsewhere if self.bytes <= eager::most(&self.path) => {
+            Locality::Elsewhere if self.bytes <= eager::most(&self.path) => {
                 Err("it is short enough to be sent at once")
             }
             _ if self.bytes == 0 => Err("there is nothing to move"),

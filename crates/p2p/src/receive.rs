@@ -1,7 +1,7 @@
 //! The receiving side: posting, matching of what arrives, and the short way for a waiting receive.
 
 use crate::endpoint::Endpoint;
-use crate::envelope::{Context, Envelope, Kind, Source, Tag, eager_word};
+use crate::envelope::{Context, Envelope, MessageKind, Source, Tag, eager_word};
 use crate::matching::{Arrival, Body, Matched, Seen};
 use crate::protocol::Pattern;
 use crate::request::{RequestId, Slot, Stage, Status};
@@ -150,8 +150,8 @@ impl<F: Fabric> Endpoint<F> {
         slot.status = self.deliver(slot.buffer, payload, m.rank, m.tag);
         slot.stage = Stage::Complete;
         self.advance(slot);
-        if m.kind == Kind::EagerSync {
-            self.control(m.peer, Envelope::reply(Kind::Ack, m.request, 0));
+        if m.kind == MessageKind::EagerSync {
+            self.control(m.peer, Envelope::reply(MessageKind::Ack, m.request, 0));
         }
         self.owe(state, m.peer, m.len);
     }
@@ -251,8 +251,8 @@ impl<F: Fabric> Endpoint<F> {
         let len = payload.len() as u64;
         let slot = &mut state.requests[index];
         self.fill(slot, peer, e.rank, e.tag, payload);
-        if e.kind == Kind::EagerSync {
-            self.control(peer, Envelope::reply(Kind::Ack, e.request, 0));
+        if e.kind == MessageKind::EagerSync {
+            self.control(peer, Envelope::reply(MessageKind::Ack, e.request, 0));
         }
         self.owe(state, peer, len);
     }
@@ -268,7 +268,7 @@ impl<F: Fabric> Endpoint<F> {
         entry.owed += len;
         if entry.owed - entry.told > quarter {
             entry.told = entry.owed;
-            let head = Envelope::reply(Kind::Credit, 0, entry.owed);
+            let head = Envelope::reply(MessageKind::Credit, 0, entry.owed);
             self.control(peer, head);
         }
     }

@@ -1,7 +1,7 @@
 //! Rendezvous, the receiver's part: an offer meets its receive, and the payload is moved by what was offered.
 
 use crate::endpoint::Endpoint;
-use crate::envelope::{Envelope, Kind, Words};
+use crate::envelope::{Envelope, MessageKind, Words};
 use crate::matching::{Arrival, Body};
 use crate::protocol::{Protocol, written};
 use crate::receive::Offer;
@@ -34,7 +34,7 @@ impl<F: Fabric> Endpoint<F> {
             return Ok(());
         }
         let Envelope { tag, context, rank, request, word, .. } = e;
-        let (kind, body) = (Kind::Rts, Body::There(remote));
+        let (kind, body) = (MessageKind::Rts, Body::There(remote));
         state.matching.keep(Arrival { kind, word, context, rank, tag, peer, request, len, body });
         self.fabric.counters().add(self.arrivals, 1);
         Ok(())
@@ -55,7 +55,7 @@ impl<F: Fabric> Endpoint<F> {
         if fits == 0 {
             slot.stage = Stage::Complete;
             self.advance(slot);
-            self.control(peer, Envelope::reply(Kind::Ats, offer.request, 0));
+            self.control(peer, Envelope::reply(MessageKind::Ats, offer.request, 0));
             return;
         }
         let into = slot.buffer.part(0, fits);

@@ -2,7 +2,7 @@
 //! answers.
 
 use crate::endpoint::Endpoint;
-use crate::envelope::{Context, Envelope, Kind, Tag, Words};
+use crate::envelope::{Context, Envelope, MessageKind, Tag, Words};
 use crate::limits::Rendezvous;
 use crate::protocol::{Pattern, Protocol, written};
 use crate::request::{RequestId, Stage};
@@ -40,7 +40,7 @@ pub struct Target {
 }
 
 impl Target {
-    pub(crate) fn envelope(&self, kind: Kind, request: u32) -> Envelope {
+    pub(crate) fn envelope(&self, kind: MessageKind, request: u32) -> Envelope {
         let Target { context, rank, tag, .. } = *self;
         Envelope { kind, word: false, tag, context, rank, request }
     }
@@ -200,7 +200,7 @@ impl<F: Fabric> Endpoint<F> {
         state.seldom.bytes_rendezvous += len as u64;
         let [a, b, c, d] = at.words();
         let mut words = Words::new(&[len as u64, a, b, c, d]);
-        let head = Envelope { word, ..to.envelope(Kind::Rts, request) }.encode();
+        let head = Envelope { word, ..to.envelope(MessageKind::Rts, request) }.encode();
         let posted = match solicited {
             false => self.fabric.send(to.peer, head, words.payload(), None),
             true => self.fabric.send_solicited(to.peer, head, words.payload(), None),

@@ -8,7 +8,7 @@ use crate::peers::{Peer, Peers};
 use crate::protocol::co_copy::Claims;
 use crate::protocol::staged::Follower;
 use crate::protocol::striped::Striped;
-use crate::protocol::{AllRanges, Path, Place, Tables};
+use crate::protocol::{AllRanges, Locality, Path, Tables};
 use crate::request::Requests;
 use std::collections::VecDeque;
 use weft_fabric::{Counter, Distance, Fabric, Fault};
@@ -117,8 +117,8 @@ fn described<F: Fabric>(
         table,
         eager: tables.eager(table, distance),
         piece: to.send_max as u32,
-        near: path.place != Place::Elsewhere,
-        shares: path.direct && path.place != Place::Elsewhere,
+        near: path.place != Locality::Elsewhere,
+        shares: path.direct && path.place != Locality::Elsewhere,
         ..known
     }
 }

@@ -11,7 +11,7 @@ use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, GroupId, Sge};
 use weft_fabric_sim::units::Chance;
 use weft_fabric_sim::{Chaos, Options, run};
-use weft_process::{By, Engine};
+use weft_process::{Engine, Executor};
 
 /// Broadcasts and allgathers in two groups at once, the second of which is without rank 0; both
 /// share one group of the fabric.
@@ -181,7 +181,7 @@ fn virtual_time_reaches_what_is_overdue() {
             let other = endpoint.staging().take(8);
             let data = other.sge();
             let group = beside.clone();
-            let task = inside.spawn_by(By::Anybody, async move {
+            let task = inside.spawn_by(Executor::Anybody, async move {
                 match me {
                     1 => Ok(group.send(first, data, Ends::Acknowledged).await?),
                     _ => Ok(group.receive(1, first, data).await?),

@@ -7,7 +7,7 @@ mod common;
 use common::{Body, Rank, SETUPS, Setup, bytes, pattern, want, world};
 use fastrand::Rng;
 use weft_fabric::Fabric;
-use weft_p2p::protocol::{Case, Path, Place, Protocol, choose};
+use weft_p2p::protocol::{Case, Locality, Path, Protocol, choose};
 use weft_p2p::{Limits, Pattern};
 
 const DATA: u64 = 1;
@@ -317,7 +317,7 @@ fn what_was_sent_and_received_is_counted() {
     everywhere(2, &Counted);
 }
 
-/// Payloads of all lengths that go over the shelf, both ways at once, from senders that may be in the middle of one.
+/// Payloads of all lengths that are staged, both ways at once, from senders that may be in the middle of one.
 struct Poured;
 
 impl Body for Poured {
@@ -373,7 +373,7 @@ impl Body for Ways {
                 // A network may have no room for it yet.
                 let waits_for_nobody = matches!(way, Protocol::Eager | Protocol::Staged)
                     && pattern_sent != Pattern::Synchronous
-                    && path.place == Place::SameNode;
+                    && path.place == Locality::SameNode;
                 assert!(send.is_none() || !waits_for_nobody, "{case:?}");
                 send.map(|id| rank.wait(id));
                 let now = rank.endpoint().counts();

@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use weft_collective::{Case, Operation, Selection};
+use weft_collective::{Operation, Selection, SelectionKey};
 use weft_datatype::{Basic, Predefined, Type};
 use weft_fabric::wait::{Step, WaitPolicy, Waiter};
 use weft_fabric::{Fabric, Sge};
@@ -143,7 +143,7 @@ impl<F: Fabric> Rank<F> {
         let Some(choice) = self.plan().algorithm.choice else { return Ok(()) };
         let (ranks, bytes, site) = (self.size(), self.plan().bytes, self.comm.site());
         let element = if operation == Operation::Allreduce { 4 } else { 1 };
-        let case = Case { ranks, bytes, element, commutes: true, equal: true, site };
+        let case = SelectionKey { ranks, bytes, element, commutes: true, equal: true, site };
         let name = choice.algorithm.name;
         let why = |why: String| Error::Refused(format!("{name}: {why}"));
         choice.algorithm.eligible(&case).map_err(why)?;

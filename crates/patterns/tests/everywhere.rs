@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use weft_bootstrap::threads;
 use weft_collective::catalog::Carrier;
-use weft_collective::{Case, Site};
+use weft_collective::{SelectionKey, Topology};
 use weft_fabric::Fabric;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric_shm::Shm;
@@ -88,17 +88,17 @@ fn plans(ranks: usize) -> Vec<Plan> {
 fn ineligible(plan: &Plan, error: &Error) -> bool {
     let (Some(choice), Error::Refused(why)) = (plan.algorithm.choice, error) else { return false };
     let Some(why) = why.strip_prefix(&format!("{}: ", choice.algorithm.name)) else { return false };
-    let site = Site {
-        together: false,
+    let site = Topology {
+        same_node: false,
         nodes: 1,
-        crowd: 1,
+        ranks_per_node: 1,
         multicast: 0,
         same_arithmetic: false,
         atomics: true,
         near: Default::default(),
     };
     let (ranks, bytes) = (plan.ranks, plan.bytes);
-    let case = Case { ranks, bytes, element: 1, commutes: true, equal: true, site };
+    let case = SelectionKey { ranks, bytes, element: 1, commutes: true, equal: true, site };
     choice.algorithm.needs.iter().any(|need| need.check(&case).is_err_and(|text| why == text))
 }
 

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use weft_collective::catalog::{Algorithm, Carrier, Near};
-use weft_collective::{Case, Site};
+use weft_collective::{SelectionKey, Topology};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric_sim::{Machine, Options, run};
 use weft_p2p::Limits;
@@ -73,17 +73,17 @@ fn an_allreduce_takes_what_its_bytes_take() {
 }
 
 /// A network of single ranks, without multicast.
-const EVERYWHERE: Case = {
-    let site = Site {
-        together: false,
+const EVERYWHERE: SelectionKey = {
+    let site = Topology {
+        same_node: false,
         nodes: 6,
-        crowd: 1,
+        ranks_per_node: 1,
         multicast: 0,
         same_arithmetic: true,
         atomics: true,
         near: Near::UNKNOWN,
     };
-    Case { ranks: 0, bytes: 0, element: 1, commutes: true, equal: true, site }
+    SelectionKey { ranks: 0, bytes: 0, element: 1, commutes: true, equal: true, site }
 };
 
 /// All patterns of messages carry that much. The payload of one rank alone would be 12 GB.
@@ -104,7 +104,7 @@ fn memory_is_bounded() {
                     choice.parameter = range.most;
                 }
             }
-            let case = Case { ranks: 6, bytes: plan.bytes, element: 4, ..EVERYWHERE };
+            let case = SelectionKey { ranks: 6, bytes: plan.bytes, element: 4, ..EVERYWHERE };
             if algorithm.choice.is_some_and(|c| c.algorithm.eligible(&case).is_err()) {
                 continue;
             }

@@ -5,7 +5,8 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use weft_collective::catalog::{Near, Need};
 use weft_collective::{
-    Case, Choice, Chosen, Operation, Reason, Selection, Site, all_do_atomics, apart, share_memory,
+    Choice, Chosen, Operation, Reason, Selection, SelectionKey, Topology, all_do_atomics, apart,
+    share_memory,
 };
 use weft_fabric::Fabric;
 
@@ -13,13 +14,13 @@ use weft_fabric::Fabric;
 #[derive(Default)]
 pub struct Choosing {
     selection: RefCell<Rc<Selection>>,
-    site: OnceCell<Site>,
-    recent: [Cell<Option<(Asked, Near, Choice)>>; Operation::ALL.len()],
+    site: OnceCell<Topology>,
+    recent: [Cell<Option<(CallKey, Near, Choice)>>; Operation::ALL.len()],
 }
 
 /// What a choice depends on beside the communicator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
+pub struct CallKey {
     pub bytes: usize,
     /// Bytes of one element of a reduction; 1 elsewhere.
     pub element: usize,
@@ -27,10 +28,10 @@ pub struct Asked {
     pub equal: bool,
 }
 
-impl Asked {
+impl CallKey {
     /// An operation that moves data in blocks of one length.
-    pub fn of(bytes: usize) -> Asked {
-        Asked { bytes, element: 1, commutes: true, equal: true }
+    pub fn of(bytes: usize) -> CallKey {
+        CallKey { bytes, element: 1, commutes: true, equal: true }
     }
 }
 
@@ -51,7 +52,7 @@ impl<F: Fabric> Comm<F> {
     }
 
     /// Where its ranks are; what they tell each other later is not in it.
-    pub fn site(&self) -> Site {
+    pub fn site(&self) -> Topology {
         *self.choosing.site.get_or_init(|| {
             let fabric = self.engine.endpoint().fabric();
             let members = self.group().ranks();
@@ -59,10 +60,10 @@ impl<F: Fabric> Comm<F> {
             let mut nodes: Vec<usize> = members.iter().map(|&m| fabric.node(m as usize)).collect();
             nodes.sort_unstable();
             let crowds = nodes.chunk_by(|a, b| a == b).map(<[usize]>::len);
-            Site {
-                together: share_memory(fabric, members) && !self.state.is_lean(),
+            Topology {
+                same_node: share_memory(fabric, members) && !self.state.is_lean(),
                 nodes: crowds.clone().count(),
-                crowd: crowds.max().unwrap_or(0),
+                ranks_per_node: crowds.max().unwrap_or(0),
                 multicast: if self.state.may_multicast() { multicast } else { 0 },
                 same_arithmetic: fabric.same_arithmetic(),
                 atomics: all_do_atomics(fabric, members),
@@ -77,21 +78,21 @@ impl<F: Fabric> Comm<F> {
     }
 
     /// What serves a call, and why.
-    pub fn chosen(&self, operation: Operation, case: &Case) -> Chosen {
+    pub fn chosen(&self, operation: Operation, case: &SelectionKey) -> Chosen {
         let model = self.engine.endpoint().fabric().copies().model();
         self.choosing.selection.borrow().choose(operation, case, model)
     }
 
-    pub(crate) fn choose(&self, operation: Operation, asked: Asked) -> Choice {
+    pub(crate) fn choose(&self, operation: Operation, asked: CallKey) -> Choice {
         let recent = &self.choosing.recent[operation as usize];
         let near = self.near();
         if let Some((_, _, choice)) = recent.get().filter(|last| (last.0, last.1) == (asked, near))
         {
             return choice;
         }
-        let Asked { bytes, element, commutes, equal } = asked;
-        let site = Site { near, ..self.site() };
-        let case = Case { ranks: self.size(), bytes, element, commutes, equal, site };
+        let CallKey { bytes, element, commutes, equal } = asked;
+        let site = Topology { near, ..self.site() };
+        let case = SelectionKey { ranks: self.size(), bytes, element, commutes, equal, site };
         let Chosen { mut choice, reason, .. } = self.chosen(operation, &case);
         // Ranks wait for each other in it, and one that computes would hold the others up: what runs in
         // the background sends messages, which are kept for it.

@@ -5,9 +5,9 @@
 //! Buffers are by rank where they differ by rank; `None` for the send buffer means in place. In an
 //! intercommunicator ranks are those of the other group, and nothing is in place.
 
-use crate::choosing::Asked;
+use crate::choosing::CallKey;
 use crate::spread::{Pieces, Spread};
-use crate::{Buffer, Comm, Error, Outside, inter};
+use crate::{Buffer, Comm, Error, WaitHooks, inter};
 use smallvec::SmallVec;
 use std::rc::Rc;
 use weft_collective::inter::{Root, Sides, leaders};
@@ -51,7 +51,7 @@ impl<F: Fabric> Comm<F> {
         op: &dyn Reduce,
     ) -> Choice {
         let (bytes, element) = buffer.map_or((0, 1), |b| (b.len(), b.ty().size()));
-        let asked = Asked { bytes, element, commutes: op.commutes(), equal: true };
+        let asked = CallKey { bytes, element, commutes: op.commutes(), equal: true };
         self.choose(operation, asked)
     }
 
@@ -60,9 +60,9 @@ impl<F: Fabric> Comm<F> {
     #[inline]
     pub fn run_in_place(
         &self,
-        outside: &dyn Outside,
+        outside: &dyn WaitHooks,
         operation: Operation,
-        asked: Asked,
+        asked: CallKey,
         run: impl AsyncFnOnce(&Link<F>, &CollectiveState<F>, Choice) -> Result<(), Fault>,
     ) -> Result<(), Error> {
         let link = self.link();
@@ -75,7 +75,7 @@ impl<F: Fabric> Comm<F> {
     pub fn barrier(&self) -> impl Running + use<F> {
         let (link, bridge) = self.links();
         let state = self.state.clone();
-        let choice = self.choose(Operation::Barrier, Asked::of(0));
+        let choice = self.choose(Operation::Barrier, CallKey::of(0));
         async move {
             if let Some(bridge) = bridge {
                 let sides = Sides { local: link, bridge };
@@ -89,7 +89,7 @@ impl<F: Fabric> Comm<F> {
     pub fn bcast(&self, buffer: Buffer, root: Root) -> impl Running + use<F> {
         let (link, bridge) = self.links();
         let state = self.state.clone();
-        let choice = self.choose(Operation::Bcast, Asked::of(buffer.len()));
+        let choice = self.choose(Operation::Bcast, CallKey::of(buffer.len()));
         async move {
             if let Some(bridge) = bridge {
                 let sides = Sides { local: link, bridge };
@@ -215,9 +215,9 @@ impl<F: Fabric> Comm<F> {
         let choice = match lengths {
             Lengths::Equal => {
                 let mine = send.as_ref().or(own.as_ref());
-                self.choose(Operation::Gather, Asked::of(mine.map_or(0, Buffer::len)))
+                self.choose(Operation::Gather, CallKey::of(mine.map_or(0, Buffer::len)))
             }
-            Lengths::Varying => self.choose(Operation::Gatherv, Asked::of(0)),
+            Lengths::Varying => self.choose(Operation::Gatherv, CallKey::of(0)),
         };
         async move {
             if let Some(bridge) = bridge {
@@ -256,9 +256,9 @@ impl<F: Fabric> Comm<F> {
         let choice = match lengths {
             Lengths::Equal => {
                 let mine = receive.as_ref().or(own.as_ref());
-                self.choose(Operation::Scatter, Asked::of(mine.map_or(0, Buffer::len)))
+                self.choose(Operation::Scatter, CallKey::of(mine.map_or(0, Buffer::len)))
             }
-            Lengths::Varying => self.choose(Operation::Scatterv, Asked::of(0)),
+            Lengths::Varying => self.choose(Operation::Scatterv, CallKey::of(0)),
         };
         async move {
             if let Some(bridge) = bridge {
@@ -289,7 +289,7 @@ impl<F: Fabric> Comm<F> {
         let (link, bridge) = self.links();
         let state = self.state.clone();
         let (all, equal) = blocks.bytes();
-        let asked = Asked { equal, ..Asked::of(all / blocks.count()) };
+        let asked = CallKey { equal, ..CallKey::of(all / blocks.count()) };
         let choice = self.choose(Operation::Allgather, asked);
         async move {
             if let Some(bridge) = bridge {
@@ -331,9 +331,9 @@ impl<F: Fabric> Comm<F> {
         let choice = match lengths {
             Lengths::Equal => {
                 let each = receive.bytes().0 / receive.count();
-                self.choose(Operation::Alltoall, Asked::of(each))
+                self.choose(Operation::Alltoall, CallKey::of(each))
             }
-            Lengths::Varying => self.choose(Operation::Alltoallv, Asked::of(0)),
+            Lengths::Varying => self.choose(Operation::Alltoallv, CallKey::of(0)),
         };
         async move {
             if let Some(bridge) = bridge {
@@ -369,7 +369,7 @@ impl<F: Fabric> Comm<F> {
         let state = self.state.clone();
         let equal = counts.as_ref().windows(2).all(|two| two[0] == two[1]);
         let element = send.ty().size();
-        let asked = Asked { bytes: send.len(), element, commutes: op.commutes(), equal };
+        let asked = CallKey { bytes: send.len(), element, commutes: op.commutes(), equal };
         let choice = self.choose(Operation::ReduceScatter, asked);
         async move {
             if let Some(bridge) = bridge {

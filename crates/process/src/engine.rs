@@ -16,7 +16,7 @@ use weft_fabric::{Counter, Fabric};
 use weft_p2p::{Endpoint, Limits};
 
 /// How a waiting thread lets others in: the layer above releases its lock around `f`.
-pub trait Outside {
+pub trait WaitHooks {
     fn unlocked(&self, f: &mut dyn FnMut());
 
     /// No other thread wants in, so that the short way of a receive need not let any in.
@@ -38,7 +38,7 @@ pub trait Outside {
 /// A process with one thread.
 pub struct Single;
 
-impl Outside for Single {
+impl WaitHooks for Single {
     fn unlocked(&self, f: &mut dyn FnMut()) {
         f()
     }
@@ -188,7 +188,7 @@ impl<F: Fabric> Engine<F> {
     fn progress_beside(&self, mine: u32, reach: Reach) -> bool {
         let moved = self.endpoint.progress();
         let moved =
-            if self.has_tasks() { self.run_tasks(By::Program, reach) | moved } else { moved };
+            if self.has_tasks() { self.run_tasks(Executor::Program, reach) | moved } else { moved };
         if moved && self.waiting.get() > mine {
             self.sleeper.ring();
         }
@@ -207,7 +207,7 @@ impl<F: Fabric> Engine<F> {
 
     /// The same as far as the helper may. True if anything moved.
     pub(crate) fn progress_by_helper(&self) -> bool {
-        let moved = self.endpoint.progress() | self.run_tasks(By::Anybody, Reach::All);
+        let moved = self.endpoint.progress() | self.run_tasks(Executor::Anybody, Reach::All);
         if moved {
             self.wake_siblings();
         }
@@ -228,8 +228,8 @@ impl<F: Fabric> Engine<F> {
             std::future::poll_fn(move |cx| {
                 loop {
                     let (moved, more) = engine.endpoint.progress_most();
-                    let moved =
-                        moved | (engine.has_tasks() && engine.run_tasks(By::Program, Reach::All));
+                    let moved = moved
+                        | (engine.has_tasks() && engine.run_tasks(Executor::Program, Reach::All));
                     let counters = engine.endpoint.fabric().counters();
                     let reached = |(c, target)| counters.value(c) >= target;
                     let mut due = wait.is_none_or(reached) || engine.endpoint.fault().is_some();
@@ -251,7 +251,7 @@ impl<F: Fabric> Engine<F> {
     }
 
     /// Runs a future on the caller's stack to its end.
-    pub fn block_on<T>(&self, outside: &dyn Outside, future: impl Future<Output = T>) -> T {
+    pub fn block_on<T>(&self, outside: &dyn WaitHooks, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
         let mut cx = Context::from_waker(Waker::noop());
         let value = self.drive(outside, || match future.as_mut().poll(&mut cx) {
@@ -266,7 +266,7 @@ impl<F: Fabric> Engine<F> {
     }
 
     /// The one loop that waits: looks, moves things on, and backs off as the wait policy says.
-    pub fn drive<T>(&self, outside: &dyn Outside, mut look: impl FnMut() -> Option<T>) -> T {
+    pub fn drive<T>(&self, outside: &dyn WaitHooks, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(value) = look() {
             return value;
         }
@@ -278,7 +278,7 @@ impl<F: Fabric> Engine<F> {
 
     /// It counts as waiting from before its last look: what that look calls may let the lock go, and
     /// a sibling then move on what has been looked at already.
-    fn wait_loop<T>(&self, outside: &dyn Outside, mut look: impl FnMut() -> Option<T>) -> T {
+    fn wait_loop<T>(&self, outside: &dyn WaitHooks, mut look: impl FnMut() -> Option<T>) -> T {
         let mut waiter = Waiter::new(&self.policy);
         let mut stuck = false;
         let mut reach = Reach::Some;
@@ -347,12 +347,12 @@ impl<F: Fabric> Drop for Armed<'_, F> {
 }
 
 mod filed;
-mod recurring;
+mod persistent_task;
 mod tasks;
 use filed::Filed;
-pub use recurring::Recurring;
-pub use tasks::{By, Task, TaskCounts};
+pub use persistent_task::PersistentTask;
 use tasks::{Entry, Reach};
+pub use tasks::{Executor, Task, TaskCounts};
 
 #[cfg(test)]
 mod tests;

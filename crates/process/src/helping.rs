@@ -6,10 +6,10 @@
 //!
 //! Functions of the program (operators, error handlers, attribute callbacks) never run here. Error
 //! handlers and attribute callbacks are called by entry points alone; operators are called by tasks,
-//! and a task is left to the program's threads unless it was started with [`By::Anybody`]. The layer
+//! and a task is left to the program's threads unless it was started with [`Executor::Anybody`]. The layer
 //! above, which calls the functions, must refuse to do so on the helper's thread.
 //!
-//! [`By::Anybody`]: crate::By::Anybody
+//! [`Executor::Anybody`]: crate::Executor::Anybody
 
 use crate::{Active, Engine};
 use std::cell::{Cell, RefCell};
@@ -135,7 +135,7 @@ impl<F: Fabric> Engine<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::By;
+    use crate::Executor;
     use weft_bootstrap::Single;
     use weft_fabric::wait::WaitPolicy;
     use weft_fabric_shm::Shm;
@@ -160,7 +160,7 @@ mod tests {
         let counters = || engine.endpoint().fabric().counters();
         let counter = counters().allocate();
         let start = |by| engine.spawn_by(by, until_one(engine.clone(), counter));
-        let (anybodys, programs) = (start(By::Anybody), start(By::Program));
+        let (anybodys, programs) = (start(Executor::Anybody), start(Executor::Program));
         let default = engine.spawn(until_one(engine.clone(), counter));
         assert!(!engine.help());
         counters().add(counter, 1);
@@ -178,7 +178,7 @@ mod tests {
         let polls = Rc::new(Cell::new(0));
         let counted = polls.clone();
         let task = engine.spawn_by(
-            By::Anybody,
+            Executor::Anybody,
             std::future::poll_fn(move |_| {
                 counted.set(counted.get() + 1);
                 match counted.get() {

@@ -1,7 +1,7 @@
 //! One process's MPI world: communicators, groups, requests, and the engine that moves them on.
 //!
 //! No process-wide state: everything hangs off one [`Engine`], because a simulator holds thousands.
-//! One thread at a time; where the layer above has several, it passes an [`Outside`] through which a
+//! One thread at a time; where the layer above has several, it passes an [`WaitHooks`] through which a
 //! waiting thread lets go.
 
 mod agreement;
@@ -28,11 +28,11 @@ mod topology;
 
 pub use attributes::Attributes;
 pub use buffer::{Buffer, Piece};
-pub use choosing::Asked;
+pub use choosing::CallKey;
 pub use collectives::{Lengths, Running};
 pub use comm::{Comm, Compare, TAG_UB};
 pub use dims::balanced_dims;
-pub use engine::{By, Engine, Outside, Recurring, Single, Task, TaskCounts};
+pub use engine::{Engine, Executor, PersistentTask, Single, Task, TaskCounts, WaitHooks};
 pub use error::{Error, class};
 pub use group::Group;
 pub use info::{Info, KEY_MAX, VALUE_MAX};

@@ -1,7 +1,7 @@
 //! Messages of a communicator: ranks and datatypes around [`weft_p2p`] (MPI 5.0, chapter 3).
 
 use crate::request::truncated;
-use crate::{Active, Buffer, Comm, Error, Outcome, Outside};
+use crate::{Active, Buffer, Comm, Error, Outcome, WaitHooks};
 use std::task::Poll;
 use weft_fabric::{Fabric, Sge};
 use weft_p2p::{Context, Direct, Matched, Mode, RequestId, Source, Status, Target, Want};
@@ -102,7 +102,7 @@ impl<F: Fabric> Comm<F> {
     #[inline]
     pub fn send_run(
         &self,
-        outside: &dyn Outside,
+        outside: &dyn WaitHooks,
         data: Sge,
         to: Destination,
         tag: i32,
@@ -118,7 +118,7 @@ impl<F: Fabric> Comm<F> {
     /// Sends and waits until the buffer may be changed.
     pub fn send(
         &self,
-        outside: &dyn Outside,
+        outside: &dyn WaitHooks,
         buffer: &Buffer,
         to: Destination,
         tag: i32,
@@ -141,7 +141,7 @@ impl<F: Fabric> Comm<F> {
     #[inline]
     pub fn recv_run(
         &self,
-        outside: &dyn Outside,
+        outside: &dyn WaitHooks,
         data: Sge,
         from: Origin,
         tag: Option<i32>,
@@ -179,7 +179,7 @@ impl<F: Fabric> Comm<F> {
     /// Receives and waits.
     pub fn recv(
         &self,
-        outside: &dyn Outside,
+        outside: &dyn WaitHooks,
         buffer: &Buffer,
         from: Origin,
         tag: Option<i32>,
@@ -192,7 +192,7 @@ impl<F: Fabric> Comm<F> {
 
     /// Waits for an operation. The error of a truncated receive has its
     /// status.
-    pub fn finish(&self, outside: &dyn Outside, mut active: Active) -> Result<Status, Error> {
+    pub fn finish(&self, outside: &dyn WaitHooks, mut active: Active) -> Result<Status, Error> {
         let endpoint = self.engine.endpoint();
         let outcome = self.engine.drive(outside, || active.poll(endpoint));
         match outcome.error {
@@ -234,7 +234,7 @@ impl<F: Fabric> Comm<F> {
     /// Waits for a message that a receive would take.
     pub fn probe(
         &self,
-        outside: &dyn Outside,
+        outside: &dyn WaitHooks,
         from: Origin,
         tag: Option<i32>,
     ) -> Result<Status, Error> {

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use weft_collective::Operation;
 use weft_collective::catalog::{Carrier, Method};
 use weft_fabric::Fabric;
-use weft_process::{Active, By, Comm, Recurring};
+use weft_process::{Active, Comm, Executor, PersistentTask};
 
 mod counting;
 use counting::{ALLOCATED, Counting, EXPOSED};
@@ -91,7 +91,7 @@ async fn again<F: Fabric>(comm: Rc<Comm<F>>, calls: Arc<Vec<Call>>, notes: Arc<N
         let prepared = Rc::new(call.prepare(&lane));
         let operation = {
             let (lane, prepared) = (lane.clone(), prepared.clone());
-            Recurring::new(By::Program, move || (prepared.make)(&lane))
+            PersistentTask::new(Executor::Program, move || (prepared.make)(&lane))
         };
         let (mut most, mut grown, mut regions) = ([0; 2], 0, 0);
         for start in 0..STARTS {

@@ -10,13 +10,13 @@
 //! ```
 //! Between nodes the guard costs six round trips an operation, however many elements it has. Which of them it is, is
 //! chosen by [`crate::choice`]; those that meet at an element exclude each other, since all origins find the same
-//! ([`Place::words`], the element's type and place). An accumulate is over when the call returns; so those of one
+//! ([`TargetAddress::words`], the element's type and place). An accumulate is over when the call returns; so those of one
 //! origin are in order, as MPI has it unless a program waives it. What each way costs: [`Way::cost`], `weft explain accumulate`.
 
 use crate::choice::{self, Case, Sight, Way};
-use crate::place::{Place, Reach, Spot};
+use crate::place::{Reach, TargetAddress, TargetLocation};
 use crate::queue::Wanted;
-use crate::request::Wish;
+use crate::request::RmaRequest;
 use crate::transfer::Issued;
 use crate::whole::is_solid;
 use crate::{Window, atomics};
@@ -120,7 +120,7 @@ impl<F: Fabric> Window<F> {
         &self,
         change: Change<'_>,
         result: Option<&Buffer>,
-        spot: &Spot<'_>,
+        spot: &TargetLocation<'_>,
     ) -> Result<Issued, Error> {
         let pool = self.endpoint().staging();
         let pieces = match &change {
@@ -164,7 +164,7 @@ impl<F: Fabric> Window<F> {
         let former = into.as_ref().map(|(piece, _)| piece.sge);
         match place.reach {
             Reach::Served => {
-                self.ask_for(&place, spot, Wish::Change(packed, basic), former).await?;
+                self.ask_for(&place, spot, RmaRequest::Change(packed, basic), former).await?;
             }
             Reach::Scattered => self.change_scattered(spot, basic, packed, former).await?,
             _ => self.change(&place, spot, basic, packed, former).await?,
@@ -176,7 +176,7 @@ impl<F: Fabric> Window<F> {
     }
 
     /// The predefined type of which all elements are.
-    fn element(&self, change: Packed, spot: &Spot) -> Result<Basic, Error> {
+    fn element(&self, change: Packed, spot: &TargetLocation) -> Result<Basic, Error> {
         let Some(basic) = spot.ty.uniform() else {
             let text =
                 "the target datatype of an accumulate has elements of several predefined types";
@@ -191,8 +191,8 @@ impl<F: Fabric> Window<F> {
     /// Changes elements that this process reaches.
     pub(crate) async fn change(
         &self,
-        place: &Place,
-        spot: &Spot<'_>,
+        place: &TargetAddress,
+        spot: &TargetLocation<'_>,
         basic: Basic,
         change: Packed,
         former: Option<Sge>,
@@ -228,7 +228,13 @@ impl<F: Fabric> Window<F> {
         }
     }
 
-    fn case(&self, place: &Place, spot: &Spot, basic: Basic, memory: Option<Sge>) -> Case {
+    fn case(
+        &self,
+        place: &TargetAddress,
+        spot: &TargetLocation,
+        basic: Basic,
+        memory: Option<Sge>,
+    ) -> Case {
         let mut word = true;
         if let Some(memory) = memory {
             each_run(place, spot, memory, |_, run| word &= basic.is_word_at(run.ptr()));
@@ -252,8 +258,8 @@ impl<F: Fabric> Window<F> {
     /// Changes elements while the guard is held.
     pub(crate) async fn change_guarded(
         &self,
-        place: &Place,
-        spot: &Spot<'_>,
+        place: &TargetAddress,
+        spot: &TargetLocation<'_>,
         basic: Basic,
         change: Packed,
         former: Option<Sge>,
@@ -281,8 +287,8 @@ impl<F: Fabric> Window<F> {
 
 /// Changes elements without gaps where they lie.
 fn change_runs(
-    place: &Place,
-    spot: &Spot,
+    place: &TargetAddress,
+    spot: &TargetLocation,
     memory: Sge,
     basic: Basic,
     change: Packed,
@@ -299,7 +305,12 @@ fn change_runs(
 }
 
 /// Calls `f` for each run of a spot's data in memory that is seen, with its place among the packed bytes.
-fn each_run(place: &Place, spot: &Spot, memory: Sge, mut f: impl FnMut(usize, Sge)) {
+fn each_run(
+    place: &TargetAddress,
+    spot: &TargetLocation,
+    memory: Sge,
+    mut f: impl FnMut(usize, Sge),
+) {
     let mut skip = 0;
     spot.ty.runs(spot.count, 0, spot.len(), |offset, len| {
         f(skip, memory.part((place.offset + offset) as usize, len));

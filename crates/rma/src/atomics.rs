@@ -15,7 +15,7 @@
 //! **One domain an element**, which MPI asks for among accumulates of the same predefined type at the same place
 //! (MPI 5.0, section 12.7.1): every origin, the target itself and those on its node too, goes through the fabric,
 //! whose far adapter does atomics on memory that nodes share. Whether is decided by what all origins find alike:
-//! what the target shows ([`crate::shown::Shown::adapters`]), the element's type ([`is_for`]) and its address,
+//! what the target shows ([`crate::exposed::Exposed::adapters`]), the element's type ([`is_for`]) and its address,
 //! a multiple of 8. Operator, count and origin have no say. All else stays under the guard.
 //!
 //! When: windows of MPI_Win_allocate whose ranks do not all share processors, if they are short ([`SHORT`]) or it was
@@ -25,7 +25,7 @@
 
 use crate::Window;
 use crate::accumulate::Packed;
-use crate::place::{Place, Spot};
+use crate::place::{TargetAddress, TargetLocation};
 use crate::window::named;
 use std::rc::Rc;
 use weft_datatype::{Basic, Op, Repr};
@@ -313,8 +313,8 @@ impl<F: Fabric> Window<F> {
     /// Changes elements of a type that [`is_for`] takes, at a place whose words adapters update.
     pub(crate) async fn change_by_adapters(
         &self,
-        place: &Place,
-        spot: &Spot<'_>,
+        place: &TargetAddress,
+        spot: &TargetLocation<'_>,
         basic: Basic,
         packed: Packed,
         former: Option<Sge>,
@@ -339,8 +339,8 @@ impl<F: Fabric> Window<F> {
         let ty = named(basic);
         let change = async {
             for Run { offset, skip, len } in others {
-                let (place, count) = (Place { offset, ..*place }, len / WORD);
-                let spot = Spot { rank: spot.rank, disp: spot.disp, count, ty: &ty };
+                let (place, count) = (TargetAddress { offset, ..*place }, len / WORD);
+                let spot = TargetLocation { rank: spot.rank, disp: spot.disp, count, ty: &ty };
                 let former = former.map(|former| former.part(skip, len));
                 let packed = packed.part(skip, len);
                 self.change_guarded(&place, &spot, basic, packed, former).await?;

@@ -9,7 +9,7 @@ use weft_process::{Buffer, Error, class};
 
 /// The target's side of an operation: `count` elements of `ty` at displacement `disp` of `rank`.
 #[derive(Debug, Clone, Copy)]
-pub struct Spot<'a> {
+pub struct TargetLocation<'a> {
     pub rank: usize,
     /// In units of the target's displacement unit; in a dynamic window an address of the target.
     pub disp: i64,
@@ -17,7 +17,7 @@ pub struct Spot<'a> {
     pub ty: &'a Type,
 }
 
-impl Spot<'_> {
+impl TargetLocation<'_> {
     /// Bytes of data.
     pub fn len(&self) -> usize {
         self.ty.size() * self.count
@@ -43,7 +43,7 @@ pub enum Reach {
 
 /// A place in a rank's memory.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct TargetAddress {
     pub reach: Reach,
     /// The process that `at` is an address of.
     pub peer: usize,
@@ -68,9 +68,9 @@ pub enum Words {
     Adapters,
 }
 
-impl Place {
+impl TargetAddress {
     /// The elements as this process sees them.
-    pub fn view(&self, spot: &Spot) -> Option<Buffer> {
+    pub fn view(&self, spot: &TargetLocation) -> Option<Buffer> {
         match self.reach {
             Reach::Seen(memory) => Buffer::within(memory, self.offset, spot.count, spot.ty.clone()),
             _ => None,
@@ -80,7 +80,7 @@ impl Place {
     /// Calls `f(address, skip, length)` for each run of the packed bytes, in order, until it fails.
     pub fn each_run(
         &self,
-        spot: &Spot,
+        spot: &TargetLocation,
         mut f: impl FnMut(RemoteAddr, usize, usize) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         let (mut done, mut result) = (0, Ok(()));
@@ -96,7 +96,7 @@ impl Place {
 
 impl<F: Fabric> Window<F> {
     /// Finds the memory of a spot. Errors: RMA_RANGE if data lie outside, DISP for a negative displacement.
-    pub(crate) async fn locate(&self, spot: &Spot<'_>) -> Result<Place, Error> {
+    pub(crate) async fn locate(&self, spot: &TargetLocation<'_>) -> Result<TargetAddress, Error> {
         if self.flavor() == Flavor::Dynamic {
             return self.locate_attached(spot).await;
         }
@@ -111,7 +111,7 @@ impl<F: Fabric> Window<F> {
         let Some(offset) = offset.filter(|&offset| inside(spot, offset, shown.len)) else {
             return Err(self.out_of_range(spot, shown.len, shown.unit));
         };
-        Ok(Place {
+        Ok(TargetAddress {
             reach: self.reach(spot.rank),
             peer: self.peer(shown.holder as usize),
             at: shown.memory,
@@ -168,7 +168,7 @@ impl<F: Fabric> Window<F> {
         }
     }
 
-    async fn locate_attached(&self, spot: &Spot<'_>) -> Result<Place, Error> {
+    async fn locate_attached(&self, spot: &TargetLocation<'_>) -> Result<TargetAddress, Error> {
         let (low, len) = spot.ty.span(spot.count)?;
         let first = spot.disp.wrapping_add(low) as u64;
         match self.attached(spot.rank, first, len).await? {
@@ -183,10 +183,10 @@ impl<F: Fabric> Window<F> {
     }
 
     /// An address in an attached piece.
-    pub(crate) fn place_in(&self, rank: usize, piece: &Attached, own: i64) -> Place {
+    pub(crate) fn place_in(&self, rank: usize, piece: &Attached, own: i64) -> TargetAddress {
         let Attached { at, start, len, within } = *piece;
         let peer = self.peer(rank);
-        Place {
+        TargetAddress {
             reach: self.reach_of(peer, at, len as usize, within),
             peer,
             at,
@@ -197,7 +197,7 @@ impl<F: Fabric> Window<F> {
     }
 
     #[cold]
-    fn out_of_range(&self, spot: &Spot, len: u64, unit: u64) -> Error {
+    fn out_of_range(&self, spot: &TargetLocation, len: u64, unit: u64) -> Error {
         let (rank, disp, count) = (spot.rank, spot.disp, spot.count);
         let at = match spot.ty.span(count) {
             Ok((low, span)) => {
@@ -215,7 +215,7 @@ impl<F: Fabric> Window<F> {
 }
 
 /// A place for no data.
-const NOWHERE: Place = Place {
+const NOWHERE: TargetAddress = TargetAddress {
     reach: Reach::Seen(Sge::EMPTY),
     peer: 0,
     at: RemoteAddr::new(0, 0),
@@ -225,7 +225,7 @@ const NOWHERE: Place = Place {
 };
 
 /// Whether all data of a spot at `offset` lie in memory of `len` bytes.
-pub(crate) fn inside(spot: &Spot, offset: i64, len: u64) -> bool {
+pub(crate) fn inside(spot: &TargetLocation, offset: i64, len: u64) -> bool {
     let Ok((low, span)) = spot.ty.span(spot.count) else { return false };
     if span == 0 {
         return true;

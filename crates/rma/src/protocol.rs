@@ -121,7 +121,7 @@ pub fn choose(path: &Path) -> Protocol {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weft_fabric::By;
+    use weft_fabric::ByDistance;
 
     const NODE: Path = Path {
         mapped: true,
@@ -155,7 +155,7 @@ mod tests {
     fn what_is_mapped_is_the_cheapest() {
         let generic = CopyModel::GENERIC;
         let slow = CopyModel { memory: 2.0, past: 3.0, last: 1 << 16, ..generic };
-        let far = CopyModel { rewrite: By { shared: 90.0, apart: 90.0 }, ..generic };
+        let far = CopyModel { rewrite: ByDistance { shared: 90.0, apart: 90.0 }, ..generic };
         for model in [generic, slow, far] {
             for bytes in (0..26).map(|power| 1 << power) {
                 for (direction, distance) in

@@ -11,7 +11,7 @@
 use crate::Window;
 use crate::accumulate::Packed;
 use crate::fence::Design;
-use crate::place::{Place, Reach, Spot};
+use crate::place::{Reach, TargetAddress, TargetLocation};
 use crate::target::Access;
 use crate::transfer::Issued;
 use weft_datatype::{Basic, Op, Type};
@@ -51,7 +51,7 @@ pub enum Wanted {
 
 /// An operation that waits to be issued.
 pub struct Queued {
-    pub place: Place,
+    pub place: TargetAddress,
     rank: usize,
     disp: i64,
     count: usize,
@@ -60,8 +60,8 @@ pub struct Queued {
 }
 
 impl Queued {
-    pub fn spot(&self) -> Spot<'_> {
-        Spot { rank: self.rank, disp: self.disp, count: self.count, ty: &self.ty }
+    pub fn spot(&self) -> TargetLocation<'_> {
+        TargetLocation { rank: self.rank, disp: self.disp, count: self.count, ty: &self.ty }
     }
 
     /// Where what it returns goes in the end.
@@ -84,17 +84,17 @@ impl Queued {
         }
     }
 
-    pub fn wish(&self, pieces: &[Option<Piece>; 2]) -> crate::request::Wish {
-        use crate::request::Wish;
+    pub fn wish(&self, pieces: &[Option<Piece>; 2]) -> crate::request::RmaRequest {
+        use crate::request::RmaRequest;
         let [first, second] = [0, 1].map(|i| pieces[i].as_ref().map_or(Sge::EMPTY, |p| p.sge));
         match self.wanted {
-            Wanted::Put(_) => Wish::Put(first),
-            Wanted::Get(_) => Wish::Get,
+            Wanted::Put(_) => RmaRequest::Put(first),
+            Wanted::Get(_) => RmaRequest::Get,
             Wanted::Reduce { op, basic, .. } => {
-                Wish::Change(Packed::Reduce { op, origin: first }, basic)
+                RmaRequest::Change(Packed::Reduce { op, origin: first }, basic)
             }
             Wanted::Swap { basic, .. } => {
-                Wish::Change(Packed::Swap { compare: first, new: second }, basic)
+                RmaRequest::Change(Packed::Swap { compare: first, new: second }, basic)
             }
         }
     }
@@ -112,15 +112,20 @@ impl<F: Fabric> Window<F> {
     }
 
     /// Whether a put or get waits for its synchronization.
-    pub(crate) fn is_queued(&self, place: &Place, rank: usize) -> bool {
+    pub(crate) fn is_queued(&self, place: &TargetAddress, rank: usize) -> bool {
         let turns = self.options.order == Order::Turns;
         turns && matches!(place.reach, Reach::Direct { synchronous: false, .. })
             || self.is_for_fence(rank)
     }
 
-    pub(crate) fn queue(&self, place: Place, spot: &Spot, wanted: Wanted) -> Issued {
+    pub(crate) fn queue(
+        &self,
+        place: TargetAddress,
+        spot: &TargetLocation,
+        wanted: Wanted,
+    ) -> Issued {
         self.touch(spot.rank);
-        let Spot { rank, disp, count, ty } = *spot;
+        let TargetLocation { rank, disp, count, ty } = *spot;
         let ty = ty.clone();
         let queued = Queued { place, rank, disp, count, ty, wanted };
         self.targets[rank].queue.borrow_mut().push(queued);

@@ -9,7 +9,7 @@
 
 use crate::Window;
 use crate::accumulate::Packed;
-use crate::place::{Place, Spot};
+use crate::place::{TargetAddress, TargetLocation};
 use weft_datatype::{Basic, Op};
 use weft_fabric::{Fabric, Sge, Staging};
 use weft_p2p::{Mode, RequestId, Source, Target, Want};
@@ -32,7 +32,7 @@ pub(crate) mod tags {
 /// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
-pub(crate) enum Kind {
+pub(crate) enum RequestKind {
     Put = 1,
     Get = 2,
     Reduce = 3,
@@ -43,7 +43,7 @@ pub(crate) enum Kind {
 /// The first message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request {
-    pub kind: Kind,
+    pub kind: RequestKind,
     pub op: u64,
     pub basic: u64,
     /// Runs of the target's memory, and their bytes together.
@@ -60,8 +60,15 @@ const WORDS: usize = 7;
 pub(crate) const HEAD: usize = 8 * WORDS;
 
 impl Request {
-    pub const STOP: Request =
-        Request { kind: Kind::Stop, op: 0, basic: 0, runs: 0, bytes: 0, answer: 0, last: false };
+    pub const STOP: Request = Request {
+        kind: RequestKind::Stop,
+        op: 0,
+        basic: 0,
+        runs: 0,
+        bytes: 0,
+        answer: 0,
+        last: false,
+    };
 
     pub fn encode(&self) -> Vec<u8> {
         let Request { kind, op, basic, runs, bytes, answer, last } = *self;
@@ -70,7 +77,7 @@ impl Request {
 
     /// What a peer asks for, if it can be.
     pub fn decode(from: Sge) -> Option<Request> {
-        use Kind::*;
+        use RequestKind::*;
         let [kind, op, basic, runs, bytes, answer, last] = words(from);
         let kind = [Put, Get, Reduce, Swap, Stop].into_iter().find(|&k| k as u64 == kind)?;
         let answer = i32::try_from(answer).ok().filter(|&tag| tag == 0 || tag >= tags::ANSWERS)?;
@@ -89,19 +96,19 @@ impl Request {
     /// Data that come with it.
     pub fn brings(&self) -> usize {
         match self.kind {
-            Kind::Put => self.bytes as usize,
-            Kind::Reduce if self.op() == Some(Op::NoOp) => 0,
-            Kind::Reduce => self.bytes as usize,
-            Kind::Swap => 2 * self.bytes as usize,
-            Kind::Get | Kind::Stop => 0,
+            RequestKind::Put => self.bytes as usize,
+            RequestKind::Reduce if self.op() == Some(Op::NoOp) => 0,
+            RequestKind::Reduce => self.bytes as usize,
+            RequestKind::Swap => 2 * self.bytes as usize,
+            RequestKind::Get | RequestKind::Stop => 0,
         }
     }
 
     /// Data that go back, to whoever waits for them.
     pub fn returns(&self) -> usize {
         match self.kind {
-            Kind::Get | Kind::Reduce | Kind::Swap => self.bytes as usize,
-            Kind::Put | Kind::Stop => 0,
+            RequestKind::Get | RequestKind::Reduce | RequestKind::Swap => self.bytes as usize,
+            RequestKind::Put | RequestKind::Stop => 0,
         }
     }
 }
@@ -122,29 +129,29 @@ pub(crate) fn bytes_of(words: impl IntoIterator<Item = u64>) -> Vec<u8> {
 
 /// An operation's data, packed, as requests carry them.
 #[derive(Clone, Copy)]
-pub(crate) enum Wish {
+pub(crate) enum RmaRequest {
     Put(Sge),
     Get,
     Change(Packed, Basic),
 }
 
-impl Wish {
-    fn kind(self) -> Kind {
+impl RmaRequest {
+    fn kind(self) -> RequestKind {
         match self {
-            Wish::Put(_) => Kind::Put,
-            Wish::Get => Kind::Get,
-            Wish::Change(Packed::Reduce { .. }, _) => Kind::Reduce,
-            Wish::Change(Packed::Swap { .. }, _) => Kind::Swap,
+            RmaRequest::Put(_) => RequestKind::Put,
+            RmaRequest::Get => RequestKind::Get,
+            RmaRequest::Change(Packed::Reduce { .. }, _) => RequestKind::Reduce,
+            RmaRequest::Change(Packed::Swap { .. }, _) => RequestKind::Swap,
         }
     }
 
     /// Handles of operator and element type, 0 for none.
     fn names(self) -> [u64; 2] {
         match self {
-            Wish::Change(Packed::Reduce { op, .. }, basic) => {
+            RmaRequest::Change(Packed::Reduce { op, .. }, basic) => {
                 [op.handle().into(), basic.handle().into()]
             }
-            Wish::Change(Packed::Swap { .. }, basic) => [0, basic.handle().into()],
+            RmaRequest::Change(Packed::Swap { .. }, basic) => [0, basic.handle().into()],
             _ => [0; 2],
         }
     }
@@ -152,17 +159,21 @@ impl Wish {
     /// The data of the packed bytes `skip..skip + take`.
     fn data(self, skip: usize, take: usize) -> [Sge; 2] {
         match self {
-            Wish::Put(data) => [data.part(skip, take), Sge::EMPTY],
-            Wish::Change(Packed::Reduce { op: Op::NoOp, .. }, _) | Wish::Get => [Sge::EMPTY; 2],
-            Wish::Change(Packed::Reduce { origin, .. }, _) => [origin.part(skip, take), Sge::EMPTY],
-            Wish::Change(Packed::Swap { compare, new }, _) => [compare, new],
+            RmaRequest::Put(data) => [data.part(skip, take), Sge::EMPTY],
+            RmaRequest::Change(Packed::Reduce { op: Op::NoOp, .. }, _) | RmaRequest::Get => {
+                [Sge::EMPTY; 2]
+            }
+            RmaRequest::Change(Packed::Reduce { origin, .. }, _) => {
+                [origin.part(skip, take), Sge::EMPTY]
+            }
+            RmaRequest::Change(Packed::Swap { compare, new }, _) => [compare, new],
         }
     }
 
     /// Offsets and lengths of the parts that requests carry, of `len` packed bytes.
     pub fn parts(self, len: usize) -> impl Iterator<Item = (usize, usize)> {
         let most = match self {
-            Wish::Change(_, basic) => MOST / basic.size() * basic.size(),
+            RmaRequest::Change(_, basic) => MOST / basic.size() * basic.size(),
             _ => MOST,
         };
         (0..len).step_by(most).map(move |skip| (skip, most.min(len - skip)))
@@ -179,7 +190,7 @@ pub(crate) enum Way {
 }
 
 /// One request on its way.
-pub(crate) struct Asked {
+pub(crate) struct InFlight {
     sent: [Option<RequestId>; 2],
     /// The answer, and where it lands.
     answer: Option<(RequestId, Staging)>,
@@ -193,12 +204,12 @@ impl<F: Fabric> Window<F> {
     pub(crate) fn ask(
         &self,
         way: Way,
-        place: &Place,
-        spot: &Spot,
-        wish: Wish,
+        place: &TargetAddress,
+        spot: &TargetLocation,
+        wish: RmaRequest,
         (skip, take): (usize, usize),
         answer: bool,
-    ) -> Asked {
+    ) -> InFlight {
         let mut runs = Vec::new();
         spot.ty.runs(spot.count, skip, take, |offset, len| {
             runs.extend([place.own.wrapping_add(offset) as u64, len as u64]);
@@ -235,7 +246,7 @@ impl<F: Fabric> Window<F> {
         let messages = [(tags[0], all.sge().part(0, HEAD)), (tags[1], more)];
         let sent =
             messages.map(|(tag, sge)| endpoint.isend(self.target_of(spot.rank, tag), sge, mode));
-        Asked { sent, answer, _all: all }
+        InFlight { sent, answer, _all: all }
     }
 
     /// Waits until a request has been sent, and for its answer, if there is to be one: its data, in memory
@@ -243,7 +254,7 @@ impl<F: Fabric> Window<F> {
     pub(crate) async fn answered(
         &self,
         rank: usize,
-        asked: Asked,
+        asked: InFlight,
     ) -> Result<Option<Staging>, Error> {
         let endpoint = self.endpoint();
         let answer = match asked.answer {
@@ -292,7 +303,7 @@ mod tests {
         let pool = StagingPool::default();
         let op = u64::from(Op::Sum.handle());
         let request = Request {
-            kind: Kind::Reduce,
+            kind: RequestKind::Reduce,
             op,
             basic: 0x214,
             runs: 2,

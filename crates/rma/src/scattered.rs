@@ -13,9 +13,9 @@
 use crate::Window;
 use crate::accumulate::Packed;
 use crate::attach::{Piece, holding};
-use crate::place::{Place, Reach, Spot, Words};
-use crate::posts::Posts;
-use crate::request::Wish;
+use crate::fragments::Fragments;
+use crate::place::{Reach, TargetAddress, TargetLocation, Words};
+use crate::request::RmaRequest;
 use crate::transfer::Issued;
 use crate::whole::is_solid;
 use weft_channel::rails::Way;
@@ -27,7 +27,7 @@ use weft_process::{Buffer, Error, class};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Part {
     /// Where its first byte is; what is seen is the part alone.
-    pub place: Place,
+    pub place: TargetAddress,
     /// Where it begins among the packed bytes, and its length.
     pub skip: usize,
     pub len: usize,
@@ -37,7 +37,8 @@ impl Part {
     /// Memory of this process: `memory` holds the packed bytes from `skip` on.
     pub fn own(peer: usize, memory: Sge, skip: usize, words: Words) -> Part {
         let at = RemoteAddr::default();
-        let place = Place { reach: Reach::Seen(memory), peer, at, offset: 0, own: 0, words };
+        let place =
+            TargetAddress { reach: Reach::Seen(memory), peer, at, offset: 0, own: 0, words };
         Part { place, skip, len: memory.len() }
     }
 }
@@ -60,7 +61,7 @@ pub(crate) fn cut(
 
 impl<F: Fabric> Window<F> {
     /// The parts of a spot's data. Error: RMA_RANGE if some of them are not attached.
-    pub(crate) async fn parts(&self, spot: &Spot<'_>) -> Result<Vec<Part>, Error> {
+    pub(crate) async fn parts(&self, spot: &TargetLocation<'_>) -> Result<Vec<Part>, Error> {
         let mut runs = Vec::new();
         spot.ty.runs(spot.count, 0, spot.len(), |offset, len| {
             runs.push((spot.disp.wrapping_add(offset) as u64, len as u64));
@@ -92,7 +93,7 @@ impl<F: Fabric> Window<F> {
                 Reach::Seen(memory) => Reach::Seen(memory.part(offset as usize, len)),
                 other => other,
             };
-            let place = Place { reach, at: piece.at.offset(offset), offset: 0, ..place };
+            let place = TargetAddress { reach, at: piece.at.offset(offset), offset: 0, ..place };
             skip += len;
             Part { place, skip: skip - len, len }
         };
@@ -100,14 +101,14 @@ impl<F: Fabric> Window<F> {
     }
 
     /// What asks the target for all of it, where some part of it is not reached otherwise.
-    fn served(&self, spot: &Spot, parts: &[Part]) -> Option<Place> {
+    fn served(&self, spot: &TargetLocation, parts: &[Part]) -> Option<TargetAddress> {
         let any = parts.iter().any(|part| matches!(part.place.reach, Reach::Served));
         any.then(|| self.all_of(spot))
     }
 
     /// The place of data in several regions, as the target names it.
-    pub(crate) fn all_of(&self, spot: &Spot) -> Place {
-        Place {
+    pub(crate) fn all_of(&self, spot: &TargetLocation) -> TargetAddress {
+        TargetAddress {
             reach: Reach::Scattered,
             peer: self.peer(spot.rank),
             at: RemoteAddr::default(),
@@ -120,12 +121,12 @@ impl<F: Fabric> Window<F> {
     pub(crate) async fn put_scattered(
         &self,
         origin: &Buffer,
-        spot: &Spot<'_>,
+        spot: &TargetLocation<'_>,
     ) -> Result<Issued, Error> {
         let parts = self.parts(spot).await?;
         let piece = origin.readable(self.endpoint().staging());
         match self.served(spot, &parts) {
-            Some(all) => self.ask_for(&all, spot, Wish::Put(piece.sge), None).await?,
+            Some(all) => self.ask_for(&all, spot, RmaRequest::Put(piece.sge), None).await?,
             None => self.write_parts(spot.rank, &parts, &[(0, spot.len())], piece.sge).await?,
         }
         Ok(Issued::OVER)
@@ -134,12 +135,12 @@ impl<F: Fabric> Window<F> {
     pub(crate) async fn get_scattered(
         &self,
         origin: &Buffer,
-        spot: &Spot<'_>,
+        spot: &TargetLocation<'_>,
     ) -> Result<Issued, Error> {
         let parts = self.parts(spot).await?;
         let piece = origin.writable(self.endpoint().staging());
         match self.served(spot, &parts) {
-            Some(all) => self.ask_for(&all, spot, Wish::Get, Some(piece.sge)).await?,
+            Some(all) => self.ask_for(&all, spot, RmaRequest::Get, Some(piece.sge)).await?,
             None => self.read_parts(spot.rank, &parts, &[(0, spot.len())], piece.sge).await?,
         }
         piece.unpack(origin, spot.len());
@@ -148,14 +149,14 @@ impl<F: Fabric> Window<F> {
 
     pub(crate) async fn change_scattered(
         &self,
-        spot: &Spot<'_>,
+        spot: &TargetLocation<'_>,
         basic: Basic,
         change: Packed,
         former: Option<Sge>,
     ) -> Result<(), Error> {
         let parts = self.parts(spot).await?;
         match self.served(spot, &parts) {
-            Some(all) => self.ask_for(&all, spot, Wish::Change(change, basic), former).await,
+            Some(all) => self.ask_for(&all, spot, RmaRequest::Change(change, basic), former).await,
             None => self.change_parts(spot.rank, &parts, spot.len(), basic, change, former).await,
         }
     }
@@ -241,7 +242,7 @@ impl<F: Fabric> Window<F> {
                 _ if outcome.is_err() => {}
                 _ => {
                     let posts =
-                        posts.get_or_insert_with(|| Posts::new(self, &part.place, rank, true));
+                        posts.get_or_insert_with(|| Fragments::new(self, &part.place, rank, true));
                     let there = part.place.at.offset(offset as u64);
                     outcome = match way {
                         Way::Write => posts.write(here, there),

@@ -4,8 +4,8 @@
 
 use crate::accumulate::Packed;
 use crate::atomics::Run;
-use crate::place::{Place, Reach, Spot};
-use crate::request::{DONE, HEAD, Kind, REFUSED, Request, Way, Wish, tags, words};
+use crate::place::{Reach, TargetAddress, TargetLocation};
+use crate::request::{DONE, HEAD, REFUSED, Request, RequestKind, RmaRequest, Way, tags, words};
 use crate::scattered::Part;
 use crate::{Flavor, Window, atomics};
 use std::rc::Rc;
@@ -18,9 +18,9 @@ impl<F: Fabric> Window<F> {
     /// Has the target do it; what it returns goes to `result`.
     pub(crate) async fn ask_for(
         &self,
-        place: &Place,
-        spot: &Spot<'_>,
-        wish: Wish,
+        place: &TargetAddress,
+        spot: &TargetLocation<'_>,
+        wish: RmaRequest,
         result: Option<Sge>,
     ) -> Result<(), Error> {
         for (skip, take) in wish.parts(spot.len()) {
@@ -39,7 +39,7 @@ impl<F: Fabric> Window<F> {
         let mut answers = Vec::new();
         loop {
             let (rank, request) = self.next_request(tags::REQUEST, head.sge()).await?;
-            if request.kind == Kind::Stop {
+            if request.kind == RequestKind::Stop {
                 return Ok(());
             }
             self.carry_out(rank, &request, tags::MORE, &mut answers).await?;
@@ -126,22 +126,22 @@ impl<F: Fabric> Window<F> {
         let data = more.part(16 * count, request.brings());
         let result = answer.part(8, request.returns());
         let packed = match request.kind {
-            Kind::Put => {
+            RequestKind::Put => {
                 scatter(&parts, data);
                 return Ok(true);
             }
-            Kind::Get => {
+            RequestKind::Get => {
                 gather(&parts, result);
                 return Ok(true);
             }
-            Kind::Reduce => match request.op() {
+            RequestKind::Reduce => match request.op() {
                 Some(op) => Packed::Reduce { op, origin: data },
                 None => return Ok(false),
             },
-            Kind::Swap => {
+            RequestKind::Swap => {
                 Packed::Swap { compare: data.part(0, bytes), new: data.part(bytes, bytes) }
             }
-            Kind::Stop => return Ok(false),
+            RequestKind::Stop => return Ok(false),
         };
         let basic = request.basic().filter(|&basic| packed.is_for(basic, bytes));
         let Some(basic) = basic else { return Ok(false) };

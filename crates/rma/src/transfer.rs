@@ -2,10 +2,10 @@
 
 use crate::Window;
 use crate::fence::Design;
-use crate::place::{Place, Reach, Spot};
-use crate::posts::Posts;
+use crate::fragments::Fragments;
+use crate::place::{Reach, TargetAddress, TargetLocation};
 use crate::queue::Wanted;
-use crate::request::Wish;
+use crate::request::RmaRequest;
 use crate::target::Kept;
 use std::ops::ControlFlow;
 use weft_fabric::{Counter, Fabric, Sge};
@@ -31,7 +31,7 @@ impl Issued {
 impl<F: Fabric> Window<F> {
     /// Moves `origin`'s data to the target. When it returns, the operation is issued, and over where
     /// memory is shared; `origin` must stay as it is until a synchronization says so.
-    pub async fn put(&self, origin: &Buffer, spot: &Spot<'_>) -> Result<Issued, Error> {
+    pub async fn put(&self, origin: &Buffer, spot: &TargetLocation<'_>) -> Result<Issued, Error> {
         let place = match self.begin(origin, spot, Wanted::Put).await? {
             ControlFlow::Continue(place) => place,
             ControlFlow::Break(issued) => return Ok(issued),
@@ -45,7 +45,7 @@ impl<F: Fabric> Window<F> {
             Reach::Direct { .. } => self.post_put(&place, spot, origin),
             Reach::Served => {
                 let piece = origin.readable(self.endpoint().staging());
-                self.ask_for(&place, spot, Wish::Put(piece.sge), None).await?;
+                self.ask_for(&place, spot, RmaRequest::Put(piece.sge), None).await?;
                 Ok(Issued::OVER)
             }
             Reach::Scattered => self.put_scattered(origin, spot).await,
@@ -55,12 +55,12 @@ impl<F: Fabric> Window<F> {
     /// Posts a put to memory that the fabric reaches.
     pub(crate) fn post_put(
         &self,
-        place: &Place,
-        spot: &Spot,
+        place: &TargetAddress,
+        spot: &TargetLocation,
         origin: &Buffer,
     ) -> Result<Issued, Error> {
         let piece = origin.readable(self.endpoint().staging());
-        let mut posts = Posts::new(self, place, spot.rank, piece.staging.is_some());
+        let mut posts = Fragments::new(self, place, spot.rank, piece.staging.is_some());
         let fabric = self.endpoint().fabric();
         let counted = self.options.fence == Design::Immediate && self.is_of_fence(spot.rank);
         place.each_run(spot, |at, skip, len| {
@@ -78,12 +78,12 @@ impl<F: Fabric> Window<F> {
     /// Posts a get from memory that the fabric reaches.
     pub(crate) fn post_get(
         &self,
-        place: &Place,
-        spot: &Spot,
+        place: &TargetAddress,
+        spot: &TargetLocation,
         origin: &Buffer,
     ) -> Result<Issued, Error> {
         let piece = origin.writable(self.endpoint().staging());
-        let mut posts = Posts::new(self, place, spot.rank, piece.staging.is_some());
+        let mut posts = Fragments::new(self, place, spot.rank, piece.staging.is_some());
         place.each_run(spot, |at, skip, len| posts.read(piece.sge.part(skip, len), at))?;
         if posts.over {
             piece.unpack(origin, spot.len());
@@ -92,7 +92,7 @@ impl<F: Fabric> Window<F> {
     }
 
     /// Moves the target's data to `origin`, which holds them after the next synchronization.
-    pub async fn get(&self, origin: &Buffer, spot: &Spot<'_>) -> Result<Issued, Error> {
+    pub async fn get(&self, origin: &Buffer, spot: &TargetLocation<'_>) -> Result<Issued, Error> {
         let place = match self.begin(origin, spot, Wanted::Get).await? {
             ControlFlow::Continue(place) => place,
             ControlFlow::Break(issued) => return Ok(issued),
@@ -106,7 +106,7 @@ impl<F: Fabric> Window<F> {
             Reach::Direct { .. } => self.post_get(&place, spot, origin),
             Reach::Served => {
                 let piece = origin.writable(self.endpoint().staging());
-                self.ask_for(&place, spot, Wish::Get, Some(piece.sge)).await?;
+                self.ask_for(&place, spot, RmaRequest::Get, Some(piece.sge)).await?;
                 piece.unpack(origin, spot.len());
                 Ok(Issued::OVER)
             }
@@ -118,9 +118,9 @@ impl<F: Fabric> Window<F> {
     async fn begin(
         &self,
         origin: &Buffer,
-        spot: &Spot<'_>,
+        spot: &TargetLocation<'_>,
         wanted: impl FnOnce(Buffer) -> Wanted,
-    ) -> Result<ControlFlow<Issued, Place>, Error> {
+    ) -> Result<ControlFlow<Issued, TargetAddress>, Error> {
         self.same_length(origin.len(), spot, "origin")?;
         self.enter(spot.rank).await?;
         let place = self.locate(spot).await?;
@@ -133,7 +133,12 @@ impl<F: Fabric> Window<F> {
         Ok(ControlFlow::Continue(place))
     }
 
-    pub(crate) fn same_length(&self, origin: usize, spot: &Spot, name: &str) -> Result<(), Error> {
+    pub(crate) fn same_length(
+        &self,
+        origin: usize,
+        spot: &TargetLocation,
+        name: &str,
+    ) -> Result<(), Error> {
         if origin == spot.len() {
             return Ok(());
         }
@@ -148,11 +153,11 @@ impl<F: Fabric> Window<F> {
     /// Writes packed data to where they belong, and waits until they are there.
     pub(crate) async fn write_all(
         &self,
-        place: &Place,
-        spot: &Spot<'_>,
+        place: &TargetAddress,
+        spot: &TargetLocation<'_>,
         data: Sge,
     ) -> Result<(), Error> {
-        let mut posts = Posts::new(self, place, spot.rank, true);
+        let mut posts = Fragments::new(self, place, spot.rank, true);
         place.each_run(spot, |at, skip, len| posts.write(data.part(skip, len), at))?;
         posts.wait().await
     }
@@ -160,11 +165,11 @@ impl<F: Fabric> Window<F> {
     /// Reads packed data from where they lie, and waits until they are here.
     pub(crate) async fn read_all(
         &self,
-        place: &Place,
-        spot: &Spot<'_>,
+        place: &TargetAddress,
+        spot: &TargetLocation<'_>,
         into: Sge,
     ) -> Result<(), Error> {
-        let mut posts = Posts::new(self, place, spot.rank, true);
+        let mut posts = Fragments::new(self, place, spot.rank, true);
         place.each_run(spot, |at, skip, len| posts.read(into.part(skip, len), at))?;
         posts.wait().await
     }

@@ -5,9 +5,9 @@ use crate::attach::Attached;
 use crate::behind::{Ending, RAILS};
 use crate::control::Control;
 use crate::epoch::Epochs;
+use crate::exposed::{self, Exposed};
 use crate::fence::{Arrivals, Design};
 use crate::queue::Order;
-use crate::shown::{self, Shown};
 use crate::target::Target;
 use crate::turns::Turns;
 use std::cell::{Cell, RefCell};
@@ -16,7 +16,7 @@ use std::task::{Context, Poll};
 use weft_datatype::{Basic, Predefined, Type};
 use weft_fabric::{Fabric, Fault, Region, Sge};
 use weft_p2p::Endpoint;
-use weft_process::{Buffer, By, Comm, Error, Spread, Task, class};
+use weft_process::{Buffer, Comm, Error, Executor, Spread, Task, class};
 
 /// By which call a window was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub struct Window<F: Fabric> {
     memory: Sge,
     /// What the fabric lent for it.
     region: Option<Region>,
-    pub(crate) shown: Box<[Shown]>,
+    pub(crate) shown: Box<[Exposed]>,
     pub(crate) targets: Box<[Target]>,
     pub(crate) control: Control<F>,
     pub(crate) epochs: Epochs,
@@ -129,7 +129,7 @@ impl<F: Fabric> Window<F> {
         };
         let immediate = comm.engine().new_immediates(2);
         let words = match &made {
-            Ok((mine, control)) => Shown {
+            Ok((mine, control)) => Exposed {
                 memory: mine.at,
                 control: control.at(),
                 len: mine.memory.len() as u64,
@@ -146,7 +146,7 @@ impl<F: Fabric> Window<F> {
             .encode(),
             // Nothing that a window can have; and what it would have been.
             Err(_) => {
-                let mut words = [u64::MAX; shown::WORDS];
+                let mut words = [u64::MAX; exposed::WORDS];
                 words[0] = brings.len() as u64;
                 words
             }
@@ -160,12 +160,12 @@ impl<F: Fabric> Window<F> {
                 return Err(error);
             }
         };
-        let all: Option<Box<[Shown]>> =
-            told.iter().map(|&words| Shown::decode(words, size)).collect();
+        let all: Option<Box<[Exposed]>> =
+            told.iter().map(|&words| Exposed::decode(words, size)).collect();
         let (mine, control) = made?;
         let Some(all) = all else {
             mine.give_back(fabric);
-            let refused = |words: &[u64; shown::WORDS]| Shown::decode(*words, size).is_none();
+            let refused = |words: &[u64; exposed::WORDS]| Exposed::decode(*words, size).is_none();
             let rank = told.iter().position(refused).unwrap_or(me);
             let text = format_args!(
                 "rank {rank} could not make its part of the window, {} bytes; ask for less there, or start fewer \
@@ -213,7 +213,7 @@ impl<F: Fabric> Window<F> {
             return Ok(());
         }
         let engine = self.comm.engine();
-        let task = engine.spawn_by(By::Anybody, self.clone().serve());
+        let task = engine.spawn_by(Executor::Anybody, self.clone().serve());
         *self.service.borrow_mut() = Some(task);
         engine.want_helper();
         Ok(())

@@ -12,7 +12,7 @@ use weft_fabric::wait::WaitPolicy;
 use weft_fabric_sim::{Chaos, Counts, Machine, Options as SimOptions, Sim, run};
 use weft_p2p::Limits;
 use weft_process::{Buffer, Comm, Engine};
-use weft_rma::{Atomics, Change, Design, LockKind, Memory, Options, Spot, Window};
+use weft_rma::{Atomics, Change, Design, LockKind, Memory, Options, TargetLocation, Window};
 
 fn options(atomics: Atomics) -> Options {
     Options { atomics, ..Options::default() }
@@ -75,7 +75,7 @@ async fn changes(
                 What::Op(op) => Change::Reduce { op, origin: Some(&mine) },
                 What::Swap => Change::Swap { compare: &mine, new: &mine },
             };
-            let spot = Spot { rank: 1, disp: 0, count, ty: &ty };
+            let spot = TargetLocation { rank: 1, disp: 0, count, ty: &ty };
             window.accumulate(change, Some(&was), &spot).await.unwrap();
         }
     }
@@ -174,7 +174,7 @@ impl Program for OneWord {
         let window = allocated(&comm, 48, options(self.0(me))).await;
         let word = ty(AINT);
         let (mine, was) = (Numbers::new(&comm, &[1]), Numbers::new(&comm, &[0]));
-        let at = |index: i64| Spot { rank: 0, disp: 8 * index, count: 1, ty: &word };
+        let at = |index: i64| TargetLocation { rank: 0, disp: 8 * index, count: 1, ty: &word };
         let fetch = async |op: Op, value: i64, index: i64| {
             mine.set(&[value]);
             let buffer = mine.buffer();
@@ -399,7 +399,7 @@ impl Program for Random {
                     };
                     let (origin, result) = (part(&mine), part(&was));
                     let disp = step.disp + first as i64 * EXTENTS[step.kind];
-                    let spot = Spot { rank: step.target, disp, count, ty };
+                    let spot = TargetLocation { rank: step.target, disp, count, ty };
                     let change = Change::Reduce { op: step.op, origin: Some(&origin) };
                     let result = step.fetches.then_some(&result);
                     window.accumulate(change, result, &spot).await.unwrap();
@@ -433,7 +433,7 @@ impl Program for Random {
             }
             // Each reads all words of one step, by an operation that leaves them.
             if let Some((step, _, was)) = held.first() {
-                let at = Spot { rank: step.target, disp: step.disp, count: 1, ty: &word };
+                let at = TargetLocation { rank: step.target, disp: step.disp, count: 1, ty: &word };
                 let one = Buffer::over(was.sge().part(0, 8), word.clone());
                 let get = Change::Reduce { op: Op::NoOp, origin: None };
                 window.lock(LockKind::Shared, step.target, 0).await.unwrap();

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use weft_datatype::Op;
 use weft_fabric::Fabric;
 use weft_process::{Comm, class};
-use weft_rma::{Change, Design, LockKind, Memory, Options, Order, Spot, Window};
+use weft_rma::{Change, Design, LockKind, Memory, Options, Order, TargetLocation, Window};
 
 const NOTHING: i32 = 0;
 const LEN: usize = 12;
@@ -29,7 +29,8 @@ impl Program for Across {
         let base = memory.sge().ptr().expose_provenance();
         let mine = Numbers::new(&comm, &[base as i64]);
         comm.allgather(Some(mine.buffer()), blocks().into()).await.unwrap();
-        let spot = |rank: usize| Spot { rank, disp: places.get()[rank], count: LEN, ty: &word };
+        let spot =
+            |rank: usize| TargetLocation { rank, disp: places.get()[rank], count: LEN, ty: &word };
         // The second border lies within an element.
         let regions = [(40, 96 - 40), (0, 12), (12, 28)];
         for (at, len) in regions {

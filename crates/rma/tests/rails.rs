@@ -12,7 +12,7 @@ use weft_fabric_sim::units::{MICROSECOND, Picoseconds, Rate};
 use weft_fabric_sim::{Chaos, Death, Machine, Options, Sim, run};
 use weft_p2p::Limits;
 use weft_process::{Buffer, Comm, Engine};
-use weft_rma::{Atomics, Change, Ending, Memory, Options as WindowOptions, Spot, Window};
+use weft_rma::{Atomics, Change, Ending, Memory, Options as WindowOptions, TargetLocation, Window};
 
 // ---- random programs --------------------------------------------------------------------------------
 
@@ -126,8 +126,12 @@ async fn program(comm: Rc<Comm<Sim>>, seed: u64) {
             };
             let data = Numbers::new(&comm, &numbers);
             let buffer = data.buffer();
-            let spot =
-                Spot { rank: step.target, disp: step.first as i64, count: step.len, ty: &word };
+            let spot = TargetLocation {
+                rank: step.target,
+                disp: step.first as i64,
+                count: step.len,
+                ty: &word,
+            };
             match step.work {
                 Work::Put => drop(window.put(&buffer, &spot).await.unwrap()),
                 Work::Get => drop(window.get(&buffer, &spot).await.unwrap()),
@@ -232,7 +236,7 @@ fn epoch(machine: &Rc<Machine>, ending: Ending, len: usize) -> f64 {
                 let window = Window::create(&comm, brings, 1, options).await.unwrap();
                 let word = ty(AINT);
                 let data = Buffer::phantom(len / 8, word.clone());
-                let spot = Spot { rank: 1, disp: 0, count: len / 8, ty: &word };
+                let spot = TargetLocation { rank: 1, disp: 0, count: len / 8, ty: &word };
                 let now = || comm.engine().endpoint().fabric().now();
                 let mut shortest = f64::INFINITY;
                 for _ in 0..4 {
@@ -299,7 +303,7 @@ fn the_end_of_an_epoch_is_not_heard_before_data_that_are_repeated() {
                     let start = fabric.now();
                     if comm.rank() == 0 {
                         let (data, word) = (Numbers::new(&comm, &content), ty(AINT));
-                        let spot = Spot { rank: 1, disp: 0, count: LEN, ty: &word };
+                        let spot = TargetLocation { rank: 1, disp: 0, count: LEN, ty: &word };
                         window.start([1].into(), 0).await.unwrap();
                         window.put(&data.buffer(), &spot).await.unwrap();
                         fabric.charge(weft_fabric::Work::Compute(90 * MICROSECOND));
@@ -350,7 +354,7 @@ fn puts(machine: &Rc<Machine>, len: usize, count: usize) -> f64 {
                     let learns = round < ROUNDS;
                     let count_of = if learns { LONG } else { len } / 8;
                     let data = Buffer::phantom(count_of, word.clone());
-                    let spot = Spot { rank: 1, disp: 0, count: count_of, ty: &word };
+                    let spot = TargetLocation { rank: 1, disp: 0, count: count_of, ty: &word };
                     let start = fabric.now();
                     if comm.rank() == 0 {
                         for _ in 0..count {

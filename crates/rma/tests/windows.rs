@@ -7,12 +7,12 @@ use std::rc::Rc;
 use weft_datatype::{Datatype, Op, Width};
 use weft_fabric::Fabric;
 use weft_process::Comm;
-use weft_rma::{Change, Design, Ending, LockKind, Memory, Options, Order, Spot, Window};
+use weft_rma::{Change, Design, Ending, LockKind, Memory, Options, Order, TargetLocation, Window};
 
 const NOTHING: i32 = 0;
 
-fn spot(rank: usize, disp: i64, count: usize, ty: &weft_datatype::Type) -> Spot<'_> {
-    Spot { rank, disp, count, ty }
+fn spot(rank: usize, disp: i64, count: usize, ty: &weft_datatype::Type) -> TargetLocation<'_> {
+    TargetLocation { rank, disp, count, ty }
 }
 
 /// All designs of fences, in both orders; all endings among them.

@@ -8,7 +8,7 @@ use crate::tune::{grid, workload};
 use clap::{Parser, ValueEnum};
 use predict::{Prediction, predict};
 use std::rc::Rc;
-use weft_collective::{Case, Choice, Map, Operation, Reason, Selection, Site, maps};
+use weft_collective::{Choice, Map, Operation, Reason, Selection, SelectionKey, Topology, maps};
 use weft_fabric::CopyModel;
 use weft_fabric_sim::Machine;
 use weft_intranode::{Finding, Wanted};
@@ -45,12 +45,12 @@ pub struct Args {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     Collective(Operation),
-    Message(message::Kind),
+    Message(message::Call),
 }
 
 impl What {
     fn named(name: &str) -> Result<What, String> {
-        let message = message::Kind::named(name).map(What::Message);
+        let message = message::Call::named(name).map(What::Message);
         message.map_or_else(|| Operation::named(name).map(What::Collective), Ok)
     }
 }
@@ -114,7 +114,7 @@ fn collective(args: &Args, operation: Operation) -> Result<String, Failure> {
         selection.ask_for(operation, text).map_err(why)?;
     }
     let commutes = args.op == Op::Commutative;
-    let case = Case { commutes, ..grid::case(operation, ranks, bytes, site) };
+    let case = SelectionKey { commutes, ..grid::case(operation, ranks, bytes, site) };
     let model = model(machine.as_ref()).map_err(request)?;
     let chosen = selection.choose(operation, &case, &model);
     let mut text = format!("{operation} on {ranks} ranks");
@@ -149,7 +149,7 @@ fn model(machine: Option<&Machine>) -> Result<CopyModel, String> {
 }
 
 /// By the map's times, else by the model of copies, if that knows.
-fn predicted(map: &Map, case: &Case, model: &CopyModel, choice: Choice) -> Prediction {
+fn predicted(map: &Map, case: &SelectionKey, model: &CopyModel, choice: Choice) -> Prediction {
     match predict(map, choice.algorithm.operation, (case.ranks, case.bytes), choice) {
         Prediction::Unknown => match choice.algorithm.predicted(case, model) {
             Some(ns) => Prediction::Modelled(ns / 1e3),
@@ -167,7 +167,7 @@ fn named(choice: Choice) -> String {
     }
 }
 
-fn site(machine: Option<&Machine>, ranks: usize) -> Result<Site, Failure> {
+fn site(machine: Option<&Machine>, ranks: usize) -> Result<Topology, Failure> {
     let Some(machine) = machine else { return Ok(crate::tune::real::site(ranks)) };
     let most = machine.nodes.0.saturating_mul(machine.ranks_per_node.0);
     if ranks > most {
@@ -195,10 +195,10 @@ fn find_map(args: &Args, machine: Option<&Machine>) -> Result<Map, String> {
 }
 
 /// Where the ranks are, and where the map comes from.
-fn place(machine: Option<&Machine>, map: &Map, site: Site) -> String {
+fn place(machine: Option<&Machine>, map: &Map, site: Topology) -> String {
     let here = machine.map_or("shm", |m| &m.name);
-    let ranks = if site.together { "share memory" } else { "are on nodes of their own" };
-    let ranks = if site.crowd > 1 && !site.together { "share nodes" } else { ranks };
+    let ranks = if site.same_node { "share memory" } else { "are on nodes of their own" };
+    let ranks = if site.ranks_per_node > 1 && !site.same_node { "share nodes" } else { ranks };
     let mut text = format!("  machine    {here}: the ranks {ranks}");
     text += if site.multicast > 0 { "; multicast\n" } else { "; no multicast\n" };
     text += &format!("  map        measured on {}", map.machine);
@@ -208,7 +208,13 @@ fn place(machine: Option<&Machine>, map: &Map, site: Site) -> String {
     text + "\n"
 }
 
-fn because(reason: Reason, map: &Map, case: &Case, operation: Operation, by: &str) -> String {
+fn because(
+    reason: Reason,
+    map: &Map,
+    case: &SelectionKey,
+    operation: Operation,
+    by: &str,
+) -> String {
     match reason {
         Reason::Asked => format!("it was asked for: {by}"),
         Reason::Map => {
@@ -233,7 +239,7 @@ fn because(reason: Reason, map: &Map, case: &Case, operation: Operation, by: &st
 
 /// All other algorithms: first those with a time, the best first, then those without, then those that
 /// are not eligible.
-fn others(map: &Map, case: &Case, model: &CopyModel, chosen: Choice) -> String {
+fn others(map: &Map, case: &SelectionKey, model: &CopyModel, chosen: Choice) -> String {
     let (ranks, bytes, operation) = (case.ranks, case.bytes, chosen.algorithm.operation);
     let mut able: Vec<(String, Prediction)> = Vec::new();
     let mut unable = String::new();

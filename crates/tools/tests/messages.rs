@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 /// On a machine that nobody has measured, and without settings of whoever runs the tests.
 fn explain(args: &[&str], settings: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weft"));
-    for name in ["WEFT_EAGER", "WEFT_SHELF", "WEFT_CMA", "WEFT_RENDEZVOUS", "WEFT_PROTOCOL"] {
+    for name in ["WEFT_EAGER", "WEFT_STAGING", "WEFT_CMA", "WEFT_RENDEZVOUS", "WEFT_PROTOCOL"] {
         command.env_remove(name);
     }
     command.env("WEFT_COPY_MODEL", "generic").envs(settings.iter().copied());

@@ -31,7 +31,7 @@ const FAULT: &str = "WEFT_FAULT=seed=7,message_delay=0.3,completion_delay=0.3,re
 const SETTINGS: [&[&str]; 6] = [
     &[],
     &["WEFT_CMA=0"],
-    &["WEFT_CREDIT=4096", "WEFT_SHELF=0"],
+    &["WEFT_CREDIT=4096", "WEFT_STAGING=0"],
     &[FAULT],
     &["WEFT_PROGRESS=handover", "WEFT_EAGER=64"],
     &["WEFT_BARRIER=MPI-DS", "WEFT_ALLREDUCE=MPI-PE", "WEFT_CMA=0", FAULT],

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use weft_collective::{Operation, Selection, maps};
-use weft_process::{Active, Buffer, By, Root, Running};
+use weft_process::{Active, Buffer, Executor, Root, Running};
 
 /// The algorithms, and the map, that the settings name.
 pub fn selection() -> Result<Selection, String> {
@@ -35,14 +35,14 @@ pub fn selection() -> Result<Selection, String> {
 /// The setting that names the map.
 pub const MAP: &str = "WEFT_MAP";
 
-/// The maps that serve where none is named: that of shared memory and, unless all ranks are
-/// `together`, that of a network.
-pub fn usual_maps(selection: &mut Selection, together: bool) -> Result<(), String> {
+/// The maps that serve where none is named: that of shared memory and, unless all ranks are of the
+/// `same_node`, that of a network.
+pub fn usual_maps(selection: &mut Selection, same_node: bool) -> Result<(), String> {
     if !settings::words(MAP)?.eq_ignore_ascii_case("auto") {
         return Ok(());
     }
     let load = |name| maps::load(name).map(Rc::new).map_err(|e| e.to_string());
-    let apart = if together { None } else { Some(load(maps::APART)?) };
+    let apart = if same_node { None } else { Some(load(maps::APART)?) };
     selection.use_maps(Some(load(maps::TOGETHER)?), apart);
     Ok(())
 }
@@ -70,7 +70,7 @@ where
 /// and how it is made.
 pub(crate) struct Ready<M> {
     comm: Rc<CommObject>,
-    by: By,
+    by: Executor,
     make: M,
 }
 
@@ -143,7 +143,7 @@ macro_rules! operation {
                 let Ready { comm, by, make } = $prepare($($arg),*)?;
                 // Matched here, not by the order of the starts (MPI 5.0, section 6.13).
                 let lane = comm.lane();
-                let operation = weft_process::Recurring::new(by, move || make.make(lane.clone()));
+                let operation = weft_process::PersistentTask::new(by, move || make.make(lane.clone()));
                 let on = comm.clone();
                 let recipe = move || {
                     tally!($name, &on);
@@ -159,11 +159,11 @@ type Prepared<M> = Result<Ready<M>, Error>;
 
 /// An operation that any thread of the library may move on.
 fn ready<M: Make>(comm: Rc<CommObject>, make: M) -> Prepared<M> {
-    ready_by(By::Anybody, comm, make)
+    ready_by(Executor::Anybody, comm, make)
 }
 
 /// The same for one that may call functions of the program.
-fn ready_by<M: Make>(by: By, comm: Rc<CommObject>, make: M) -> Prepared<M> {
+fn ready_by<M: Make>(by: Executor, comm: Rc<CommObject>, make: M) -> Prepared<M> {
     Ok(Ready { comm, by, make })
 }
 

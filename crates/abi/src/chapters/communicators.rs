@@ -14,7 +14,7 @@ use crate::types::{Comm, Group, Info, Request};
 use crate::waiting::Call;
 use std::ffi::{c_char, c_int};
 use std::rc::Rc;
-use weft_process::{Active, By, Compare};
+use weft_process::{Active, Compare, Executor};
 
 pub(crate) unsafe fn comm_rank(handle: Comm, rank: *mut c_int) -> Result<(), Error> {
     // SAFETY: the caller's pointer.
@@ -241,7 +241,7 @@ pub(crate) unsafe fn comm_disconnect(handle: *mut Comm) -> Result<(), Error> {
 /// What others still need of a communicator is seen to in the background, and in MPI_Finalize.
 fn close(object: &CommObject) {
     if object.must_close() {
-        let task = object.engine().spawn_by(By::Anybody, object.close());
+        let task = object.engine().spawn_by(Executor::Anybody, object.close());
         state().closing.borrow_mut().push(task);
     }
 }

@@ -172,7 +172,7 @@ fn connect(state: &State) -> Result<(), String> {
     let mut limits = Progress::read()?.limits(Limits {
         eager: settings::number("WEFT_EAGER")? as usize,
         credit: settings::number("WEFT_CREDIT")?,
-        staging: settings::number("WEFT_SHELF")? as usize,
+        staging: settings::number("WEFT_STAGING")? as usize,
         protocol: settings::protocol()?,
         ..Limits::default()
     })?;
@@ -198,8 +198,8 @@ fn connect(state: &State) -> Result<(), String> {
         }
     }
     let all: Vec<u32> = (0..nodes.len() as u32).collect();
-    let together = weft_collective::share_memory(&node, &all);
-    crate::chapters::collectives::usual_maps(&mut selection, together)?;
+    let same_node = weft_collective::share_memory(&node, &all);
+    crate::chapters::collectives::usual_maps(&mut selection, same_node)?;
     let mut policy = node.policy();
     later::spin(&policy)?;
     let order = [None, Some(Order::Blocks), Some(Order::Turns)][settings::choice("WEFT_PLACES")?];

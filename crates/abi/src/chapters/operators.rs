@@ -15,7 +15,7 @@ use std::rc::Rc;
 use weft_collective::Reduce;
 use weft_datatype::{Basic, Form};
 use weft_fabric::{Sge, StagingPool};
-use weft_process::By;
+use weft_process::Executor;
 
 pub(crate) unsafe fn op_create(
     user_fn: Callback<UserFunction>,
@@ -167,20 +167,20 @@ impl Reduce for User {
 }
 
 /// A reduction of elements of one type, and who may run it: the helper none of the program's.
-pub type Reduction = (Rc<dyn Reduce>, By);
+pub type Reduction = (Rc<dyn Reduce>, Executor);
 
 /// Reductions of predefined types by predefined operators that were asked for before: programs repeat
 /// themselves, and a small reduction takes less time than an allocation.
 #[derive(Default)]
-pub struct Known([RefCell<Option<Asked>>; Known::PLACES]);
+pub struct Known([RefCell<Option<CallKey>>; Known::PLACES]);
 
-type Asked = (Op, Datatype, Rc<dyn Reduce>);
+type CallKey = (Op, Datatype, Rc<dyn Reduce>);
 
 impl Known {
     /// A power of two; reductions that share a place are made anew in turn.
     const PLACES: usize = 32;
 
-    fn place(&self, op: Op, ty: Datatype) -> &RefCell<Option<Asked>> {
+    fn place(&self, op: Op, ty: Datatype) -> &RefCell<Option<CallKey>> {
         // Handles of one kind differ in their lowest bits.
         &self.0[(op.0.wrapping_mul(5) ^ ty.0) % Known::PLACES]
     }
@@ -193,11 +193,11 @@ pub fn reduction(op: Op, ty: Datatype) -> Result<Reduction, Error> {
     if let Some((known, of, reduce)) = &*place.borrow()
         && (*known, *of) == (op, ty)
     {
-        return Ok((reduce.clone(), By::Anybody));
+        return Ok((reduce.clone(), Executor::Anybody));
     }
     let object = committed(ty, "datatype")?;
     let reduction = new_reduction(op, &object)?;
-    if object.predefined && reduction.1 == By::Anybody {
+    if object.predefined && reduction.1 == Executor::Anybody {
         *place.borrow_mut() = Some((op, ty, reduction.0.clone()));
     }
     Ok(reduction)
@@ -210,7 +210,7 @@ fn new_reduction(handle: Op, ty: &Rc<TypeObject>) -> Result<Reduction, Error> {
             // The process's own pool: a reduction in a loop allocates once.
             let engine = state().engine.get();
             let pool = engine.map_or_else(StagingPool::default, |e| e.endpoint().staging().clone());
-            Ok((Rc::new(User { op: object, ty: ty.clone(), pool }), By::Program))
+            Ok((Rc::new(User { op: object, ty: ty.clone(), pool }), Executor::Program))
         }
         OpObject::Predefined(op) => {
             if let weft_datatype::Op::Replace | weft_datatype::Op::NoOp = op {
@@ -229,7 +229,7 @@ fn new_reduction(handle: Op, ty: &Rc<TypeObject>) -> Result<Reduction, Error> {
                 return Err(Error::new(MPI_ERR_OP, text));
             };
             op.check(basic)?;
-            Ok((Rc::new(Predefined { op: *op, basic }), By::Anybody))
+            Ok((Rc::new(Predefined { op: *op, basic }), Executor::Anybody))
         }
     }
 }

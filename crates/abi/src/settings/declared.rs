@@ -3,13 +3,13 @@
 use super::kinds::Agreement::{All, Each};
 use super::kinds::Audience::{Developer, Tuner, User};
 use super::kinds::Part::{Collective, Fabric, Launch, P2p, Rma, Shm, Verbs, Waiting};
-use super::kinds::{About, Kind, Setting};
+use super::kinds::{About, Setting, SettingKind};
 use crate::table::MOST;
 use weft_collective::Operation;
 
 const fn algorithm_of(operation: Operation, name: &'static str, doc: &'static str) -> Setting {
     let about = About(Collective, User, All);
-    Setting { name, about, kind: Kind::Algorithm(operation), default: "auto", doc }
+    Setting { name, about, kind: SettingKind::Algorithm(operation), default: "auto", doc }
 }
 
 /// All settings of the library.
@@ -17,7 +17,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_EAGER",
         about: About(P2p, User, Each),
-        kind: Kind::Number { least: 0, most: u32::MAX as u64 },
+        kind: SettingKind::Number { least: 0, most: u32::MAX as u64 },
         default: "16384",
         doc: "largest payload in bytes that may be sent at once; ranks of the same machine send shorter ones by what is the \
               cheapest",
@@ -25,14 +25,14 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_CREDIT",
         about: About(P2p, User, All),
-        kind: Kind::Number { least: 0, most: u32::MAX as u64 },
+        kind: SettingKind::Number { least: 0, most: u32::MAX as u64 },
         default: "1048576",
         doc: "eager payload in bytes that one sender may have unreceived at one receiver",
     },
     Setting {
-        name: "WEFT_SHELF",
+        name: "WEFT_STAGING",
         about: About(P2p, User, Each),
-        kind: Kind::Number { least: 0, most: 1 << 30 },
+        kind: SettingKind::Number { least: 0, most: 1 << 30 },
         default: "5242880",
         doc: "bytes of memory through which ranks of the same machine stage payloads of up to a quarter of it, copied in and \
               out at the same time, where that is the cheapest way; taken where there is plenty; 0: none",
@@ -40,14 +40,14 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_OBJECTS",
         about: About(P2p, User, Each),
-        kind: Kind::Number { least: 16, most: MOST as u64 },
+        kind: SettingKind::Number { least: 16, most: MOST as u64 },
         default: "16000000",
         doc: "the most communicators, requests, datatypes and so on, of each kind, that a process may have at once",
     },
     Setting {
         name: "WEFT_SHARED_COMMS",
         about: About(Collective, Tuner, Each),
-        kind: Kind::Maybe { least: 0, most: i32::MAX as u64 },
+        kind: SettingKind::Maybe { least: 0, most: i32::MAX as u64 },
         default: "",
         doc: "the most communicators of a process whose ranks share memory in collective operations, up to 0.7 MiB each; \
               further ones send messages; nothing: what an eighth of the memory has room for",
@@ -55,7 +55,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_PAST_CACHES",
         about: About(Shm, Tuner, Each),
-        kind: Kind::Maybe { least: 0, most: i32::MAX as u64 },
+        kind: SettingKind::Maybe { least: 0, most: i32::MAX as u64 },
         default: "",
         doc: "bytes from which payloads that ranks of the same machine copy go past the caches; nothing: in collective \
               operations of 3 and more ranks 16384 while their readers are found to be slow, as those are whose \
@@ -65,7 +65,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_CACHES",
         about: About(Shm, Tuner, Each),
-        kind: Kind::Choice(&["auto", "near", "far", "changing"]),
+        kind: SettingKind::Choice(&["auto", "near", "far", "changing"]),
         default: "auto",
         doc: "how far the caches of ranks of the same machine are taken to be from each other: near (one in common), far \
               (none: payloads are fetched rather than put down, or go past the caches, as the copy model says), as copies \
@@ -74,7 +74,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_RENDEZVOUS",
         about: About(P2p, User, Each),
-        kind: Kind::Choice(&["read", "write"]),
+        kind: SettingKind::Choice(&["read", "write"]),
         default: "read",
         doc: "how payloads move that are not sent at once: the receiver reads the sender's memory, or the sender \
               writes to the receiver's",
@@ -82,7 +82,9 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_PROTOCOL",
         about: About(P2p, Tuner, Each),
-        kind: Kind::Choice(&["auto", "eager", "staged", "read", "co-copy", "written", "pieces"]),
+        kind: SettingKind::Choice(&[
+            "auto", "eager", "staged", "read", "co-copy", "written", "pieces",
+        ]),
         default: "auto",
         doc: "how messages go, wherever that is possible (weft explain send says what is, and what it costs): the cheapest way \
               by the model of the machine, or always this one: eager, staged, read, co-copy, written, pieces",
@@ -90,7 +92,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_STREAM_SEGMENT",
         about: About(Collective, Tuner, All),
-        kind: Kind::Number { least: 64, most: 16 << 20 },
+        kind: SettingKind::Number { least: 64, most: 16 << 20 },
         default: "65536",
         doc: "streams (collective algorithms without MPI- before their name): bytes of an eager segment, of which a \
               process registers up to 80; the same on all ranks",
@@ -98,21 +100,21 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_STREAM_WINDOW",
         about: About(Collective, Tuner, All),
-        kind: Kind::Number { least: 1, most: 512 },
+        kind: SettingKind::Number { least: 1, most: 512 },
         default: "8",
         doc: "streams: segments of one message that may be under way",
     },
     Setting {
         name: "WEFT_STREAM_RENDEZVOUS",
         about: About(Collective, Tuner, All),
-        kind: Kind::Number { least: 0, most: 1 << 40 },
+        kind: SettingKind::Number { least: 0, most: 1 << 40 },
         default: "262144",
         doc: "streams: largest payload in bytes that goes in segments; above it, the program's memory is registered",
     },
     Setting {
         name: "WEFT_STREAM_BLOCK",
         about: About(Collective, Tuner, All),
-        kind: Kind::Number { least: 4 << 10, most: 1 << 30 },
+        kind: SettingKind::Number { least: 4 << 10, most: 1 << 30 },
         default: "131072",
         doc: "streams: bytes of the program's memory that are registered at once, while others travel; the same on all \
               ranks",
@@ -120,7 +122,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_FENCE",
         about: About(Rma, User, All),
-        kind: Kind::Choice(&["2S", "1S", "1S-BARRIER", "RI", "ACK"]),
+        kind: SettingKind::Choice(&["2S", "1S", "1S-BARRIER", "RI", "ACK"]),
         default: "ACK",
         doc: "how MPI_Win_fence works: queued operations as messages, flags of all pairs, flags and a barrier, \
               counted arrivals, acknowledged writes and a barrier; the hint weft_fence is for one window",
@@ -128,7 +130,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_RMA_ORDER",
         about: About(Rma, User, All),
-        kind: Kind::Choice(&["called", "turns"]),
+        kind: SettingKind::Choice(&["called", "turns"]),
         default: "called",
         doc: "puts and gets on a network are issued as they are called, or queued and issued in turns so that both \
               directions work at once; the hint weft_rma_order is for one window",
@@ -136,7 +138,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_RMA_ENDING",
         about: About(Rma, User, All),
-        kind: Kind::Choice(&["used", "every", "acknowledged"]),
+        kind: SettingKind::Choice(&["used", "every", "acknowledged"]),
         default: "used",
         doc: "how MPI_Win_complete tells a target on a network: by flags behind the data on the rails that were used, \
               on every rail, or by one flag once all data are acknowledged; the hint weft_rma_ending is for one window",
@@ -144,7 +146,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_RMA_ATOMICS",
         about: About(Rma, User, All),
-        kind: Kind::Choice(&["auto", "guarded", "adapter"]),
+        kind: SettingKind::Choice(&["auto", "guarded", "adapter"]),
         default: "auto",
         doc: "how integers of 8 bytes in memory of MPI_Win_allocate are accumulated between nodes: by the atomic \
               operations of the adapters, one element each; under a lock of the target, which suits long accumulates; or \
@@ -154,14 +156,14 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_CMA",
         about: About(Shm, User, All),
-        kind: Kind::Switch,
+        kind: SettingKind::Switch,
         default: "1",
         doc: "0: never read another process's memory directly, copy through shared cells",
     },
     Setting {
         name: "WEFT_COPY_MODEL",
         about: About(Shm, User, All),
-        kind: Kind::Copies,
+        kind: SettingKind::Copies,
         default: "auto",
         doc: "what moving bytes between ranks of one machine costs, by which it is chosen how: auto (as measured on this \
               host and kept in the user's cache directory; the first job measures it in a few milliseconds), measure (again), \
@@ -171,7 +173,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_MAP",
         about: About(Collective, User, All),
-        kind: Kind::Words,
+        kind: SettingKind::Words,
         default: "auto",
         doc: "the map that chooses collective algorithms by ranks and bytes: the name of a shipped one \
               (maps/README.md), a file of `weft tune` (with a / or a . in its name), none, or auto: shm \
@@ -180,7 +182,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_MULTICAST_REPAIR",
         about: About(Collective, Tuner, Each),
-        kind: Kind::Choice(&["unicast", "multicast"]),
+        kind: SettingKind::Choice(&["unicast", "multicast"]),
         default: "unicast",
         doc: "how the root of a multicast answers who lacks some of it: by a message to that one (unicast), or by \
               multicast once more, which serves all that lack it and may be lost again",
@@ -258,14 +260,14 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_SPIN_US",
         about: About(Waiting, Tuner, Each),
-        kind: Kind::Number { least: 0, most: 1_000_000_000 },
+        kind: SettingKind::Number { least: 0, most: 1_000_000_000 },
         default: "500",
         doc: "microseconds to spin before yielding, where the ranks fit the processors",
     },
     Setting {
         name: "WEFT_PLACES",
         about: About(Waiting, Tuner, Each),
-        kind: Kind::Choice(&["none", "blocks", "turns"]),
+        kind: SettingKind::Choice(&["none", "blocks", "turns"]),
         default: "blocks",
         doc: "the processors that ranks keep to where there are more of them on a machine than processors, without being \
               bound: neighbours are together (blocks), or processors have ranks in turn (turns), or as the system puts \
@@ -274,7 +276,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_PROGRESS",
         about: About(Waiting, User, All),
-        kind: Kind::Choice(&["auto", "none", "locked", "signal", "handover"]),
+        kind: SettingKind::Choice(&["auto", "none", "locked", "signal", "handover"]),
         default: "auto",
         doc: "who moves messages while the program computes: nobody (none), a helper thread under a lock (locked), \
               the program's thread in a signal handler (signal), a helper thread while the program's is outside of \
@@ -283,7 +285,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_PROGRESS_SIGNAL",
         about: About(Waiting, User, Each),
-        kind: Kind::Number { least: 1, most: 64 },
+        kind: SettingKind::Number { least: 1, most: 64 },
         default: "23",
         doc: "number of the signal of WEFT_PROGRESS=signal, one that the program neither blocks nor handles; 23 is \
               SIGURG",
@@ -291,7 +293,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_PROGRESS_ENDS",
         about: About(Waiting, Tuner, Each),
-        kind: Kind::Choice(&["auto", "0", "1"]),
+        kind: SettingKind::Choice(&["auto", "0", "1"]),
         default: "auto",
         doc: "1: the end of a transfer wakes the receiver's helper thread, which tells the sender; 0: the receiver's \
               next MPI call tells it; auto: 1, but 0 with signal",
@@ -299,7 +301,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_PROGRESS_POLICY",
         about: About(Waiting, Tuner, Each),
-        kind: Kind::Choice(&["default", "fifo", "rr"]),
+        kind: SettingKind::Choice(&["default", "fifo", "rr"]),
         default: "default",
         doc: "how the system schedules the helper thread: default, fifo or rr (round robin) at the highest \
               permitted priority; where it is not permitted, default",
@@ -307,7 +309,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_VERBOSE",
         about: About(Launch, User, Each),
-        kind: Kind::Switch,
+        kind: SettingKind::Switch,
         default: "0",
         doc: "1: one rank of each node says at MPI_Init what connects the ranks: rails, bounds, and \
               adapters that are not used, with the reason",
@@ -315,7 +317,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_FAULT",
         about: About(Fabric, Developer, Each),
-        kind: Kind::Faults,
+        kind: SettingKind::Faults,
         default: "",
         doc: "for tests: trouble that a network may make, as in seed=7,message_delay=0.3,\
               completion_delay=0.3,reorder=1",
@@ -323,7 +325,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_FABRIC",
         about: About(Fabric, User, All),
-        kind: Kind::Choice(&["auto", "shm", "verbs"]),
+        kind: SettingKind::Choice(&["auto", "shm", "verbs"]),
         default: "auto",
         doc: "how ranks are connected: shm (shared memory, one node), verbs (InfiniBand and RoCE, \
               within a node, too), or auto (shared memory within nodes, verbs between them)",
@@ -331,7 +333,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_DEVICES",
         about: About(Verbs, User, Each),
-        kind: Kind::Words,
+        kind: SettingKind::Words,
         default: "",
         doc: "the adapters to use, in the order of rails, as in mlx5_0,mlx5_1:1 (of a port); nothing: \
               all with an active port. Lists separated by ; are for nodes in turn",
@@ -339,14 +341,14 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_RAILS",
         about: About(Verbs, User, All),
-        kind: Kind::Number { least: 1, most: weft_fabric_verbs::RAILS_MAX as u64 },
+        kind: SettingKind::Number { least: 1, most: weft_fabric_verbs::RAILS_MAX as u64 },
         default: "4",
         doc: "the most rails (adapters, ports or paths) to use",
     },
     Setting {
         name: "WEFT_PATHS",
         about: About(Verbs, Tuner, All),
-        kind: Kind::Number { least: 1, most: 128 },
+        kind: SettingKind::Number { least: 1, most: 128 },
         default: "1",
         doc: "InfiniBand: the most paths of one port that become rails, where the subnet manager gave the port several \
               LIDs (LMC), for ways of their own through the network",
@@ -354,35 +356,35 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_RAIL_WRITE",
         about: About(Rma, Tuner, All),
-        kind: Kind::Number { least: 0, most: u32::MAX as u64 },
+        kind: SettingKind::Number { least: 0, most: u32::MAX as u64 },
         default: "8192",
         doc: "puts and other writes of so many bytes and more are spread over all rails to a peer",
     },
     Setting {
         name: "WEFT_RAIL_READ",
         about: About(Rma, Tuner, All),
-        kind: Kind::Number { least: 0, most: u32::MAX as u64 },
+        kind: SettingKind::Number { least: 0, most: u32::MAX as u64 },
         default: "8192",
         doc: "gets and other reads of so many bytes and more are spread over all rails to a peer",
     },
     Setting {
         name: "WEFT_RAIL_RENDEZVOUS",
         about: About(Rma, Tuner, All),
-        kind: Kind::Number { least: 0, most: u32::MAX as u64 },
+        kind: SettingKind::Number { least: 0, most: u32::MAX as u64 },
         default: "16384",
         doc: "the payload of a message of so many bytes and more is read over all rails to its sender",
     },
     Setting {
         name: "WEFT_RAIL",
         about: About(Verbs, Tuner, All),
-        kind: Kind::Maybe { least: 0, most: weft_fabric_verbs::RAILS_MAX as u64 - 1 },
+        kind: SettingKind::Maybe { least: 0, most: weft_fabric_verbs::RAILS_MAX as u64 - 1 },
         default: "",
         doc: "the rail for all traffic; nothing: messages of a pair of ranks take one, by the sum of the ranks, and long transfers all",
     },
     Setting {
         name: "WEFT_GID_INDEX",
         about: About(Verbs, Tuner, Each),
-        kind: Kind::Maybe { least: 0, most: 255 },
+        kind: SettingKind::Maybe { least: 0, most: 255 },
         default: "",
         doc: "RoCE: entry of the port's table of addresses; nothing: version 2 over IPv4 if there is \
               one, then over IPv6, then version 1",
@@ -390,14 +392,14 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_SERVICE_LEVEL",
         about: About(Verbs, Tuner, Each),
-        kind: Kind::Number { least: 0, most: 15 },
+        kind: SettingKind::Number { least: 0, most: 15 },
         default: "0",
         doc: "InfiniBand: the service level of all traffic",
     },
     Setting {
         name: "WEFT_DATAGRAM_SERVICE_LEVEL",
         about: About(Verbs, Tuner, Each),
-        kind: Kind::Maybe { least: 0, most: 15 },
+        kind: SettingKind::Maybe { least: 0, most: 15 },
         default: "",
         doc: "InfiniBand: the service level of datagrams (multicast, and greetings before connections) apart from the \
               rest, so that fewer are lost under load; nothing: as the rest, and for multicast that of the group",
@@ -405,28 +407,28 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_TRAFFIC_CLASS",
         about: About(Verbs, Tuner, Each),
-        kind: Kind::Number { least: 0, most: 255 },
+        kind: SettingKind::Number { least: 0, most: 255 },
         default: "0",
         doc: "RoCE: the traffic class (DSCP and ECN bits) of all traffic",
     },
     Setting {
         name: "WEFT_MTU",
         about: About(Verbs, Tuner, Each),
-        kind: Kind::Maybe { least: 256, most: 4096 },
+        kind: SettingKind::Maybe { least: 256, most: 4096 },
         default: "",
         doc: "the largest packet in bytes, if less than what the ports have",
     },
     Setting {
         name: "WEFT_CONNECTIONS",
         about: About(Verbs, Tuner, All),
-        kind: Kind::Number { least: 1, most: 1 << 24 },
+        kind: SettingKind::Number { least: 1, most: 1 << 24 },
         default: "4096",
         doc: "the most connections (queue pairs) of one process",
     },
     Setting {
         name: "WEFT_IN_ORDER",
         about: About(Verbs, Tuner, All),
-        kind: Kind::Choice(&["auto", "0", "1"]),
+        kind: SettingKind::Choice(&["auto", "0", "1"]),
         default: "auto",
         doc: "whether adapters place the bytes of a write in ascending order, so that a receiver may \
               poll the last one: auto (by the list of adapters that do), 0 (no), or 1 (yes)",
@@ -434,28 +436,28 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "WEFT_ACK_TIMEOUT",
         about: About(Verbs, Tuner, Each),
-        kind: Kind::Number { least: 1, most: 31 },
+        kind: SettingKind::Number { least: 1, most: 31 },
         default: "16",
         doc: "verbs: the time for one transmission, as exponent: 4.096 us times two to it",
     },
     Setting {
         name: "WEFT_ACK_RETRIES",
         about: About(Verbs, Tuner, Each),
-        kind: Kind::Number { least: 0, most: 6 },
+        kind: SettingKind::Number { least: 0, most: 6 },
         default: "6",
         doc: "verbs: transmissions that are repeated before a peer counts as lost",
     },
     Setting {
         name: "WEFT_PATIENCE",
         about: About(Verbs, Tuner, Each),
-        kind: Kind::Number { least: 1, most: 1_000_000 },
+        kind: SettingKind::Number { least: 1, most: 1_000_000 },
         default: "300",
         doc: "verbs: seconds that a peer may leave the request for a connection unanswered",
     },
     Setting {
         name: "WEFT_KEEPALIVE",
         about: About(Verbs, Tuner, Each),
-        kind: Kind::Number { least: 0, most: 1_000_000 },
+        kind: SettingKind::Number { least: 0, most: 1_000_000 },
         default: "2",
         doc: "verbs: seconds after which a waiting process asks silent peers for a sign of life; 0: \
               never",
@@ -463,7 +465,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: weft_bootstrap::nodes::SETTING,
         about: About(Launch, Developer, All),
-        kind: Kind::Nodes,
+        kind: SettingKind::Nodes,
         default: "",
         doc: "for tests: several nodes on one machine, as a number of ranks a node (2) or the node of \
               each rank (0,0,1,1)",
@@ -471,7 +473,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: weft_bootstrap::PMIX_SETTING,
         about: About(Launch, User, Each),
-        kind: Kind::File,
+        kind: SettingKind::File,
         default: "",
         doc: "the file of libpmix, for launchers that speak PMIx, where it is not found by itself",
     },

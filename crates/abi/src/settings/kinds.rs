@@ -4,7 +4,7 @@ use weft_collective::Operation;
 
 /// What a setting may hold.
 #[derive(Clone, Copy)]
-pub enum Kind {
+pub enum SettingKind {
     /// A whole number in this range.
     Number { least: u64, most: u64 },
     /// 0 or 1.
@@ -63,7 +63,7 @@ pub struct About(pub Part, pub Audience, pub Agreement);
 pub struct Setting {
     pub name: &'static str,
     pub about: About,
-    pub kind: Kind,
+    pub kind: SettingKind,
     pub default: &'static str,
     pub doc: &'static str,
 }

@@ -14,7 +14,7 @@ use weft_fabric::Head;
 pub const HEADER: usize = 32;
 
 /// Kinds of message, in the lowest byte of the head, that belong to multicast.
-pub const KINDS: RangeInclusive<u8> = Kind::Nak as u8..=Kind::Close as u8;
+pub const KINDS: RangeInclusive<u8> = DatagramKind::Nak as u8..=DatagramKind::Close as u8;
 
 const MAGIC: u64 = 0xd7;
 
@@ -92,7 +92,7 @@ impl Title {
 /// Kinds of message. Those of matching are below 0x40.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum DatagramKind {
     /// Segments of a number are missing; the payload says which, from the one in the head.
     Nak = 0x40,
     /// A datagram, as it was sent before.
@@ -106,7 +106,7 @@ pub enum Kind {
 /// A message's head, decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word {
-    pub kind: Kind,
+    pub kind: DatagramKind,
     pub segment: u32,
     /// The sender's place in the group.
     pub place: u32,
@@ -123,7 +123,8 @@ impl Word {
     /// `None` if the kind is of somebody else.
     pub fn decode(head: Head) -> Option<Word> {
         let [first, context, number] = head.0;
-        let kind = [Kind::Nak, Kind::Repair, Kind::Ack, Kind::Close];
+        let kind =
+            [DatagramKind::Nak, DatagramKind::Repair, DatagramKind::Ack, DatagramKind::Close];
         let kind = kind.into_iter().find(|&kind| kind as u8 == first as u8)?;
         let segment = (first >> 8) as u32 & MOST_24;
         Some(Word { kind, segment, place: (first >> 32) as u32, context, number })
@@ -170,7 +171,9 @@ mod tests {
 
     #[test]
     fn heads_decode_to_what_was_encoded() {
-        for kind in [Kind::Nak, Kind::Repair, Kind::Ack, Kind::Close] {
+        for kind in
+            [DatagramKind::Nak, DatagramKind::Repair, DatagramKind::Ack, DatagramKind::Close]
+        {
             let word =
                 Word { kind, segment: MOST_24, place: u32::MAX, context: 9, number: 1 << 50 };
             assert_eq!(Word::decode(word.encode()), Some(word));

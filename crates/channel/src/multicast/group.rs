@@ -1,6 +1,6 @@
 //! One group as its member sees it.
 
-use super::datagram::{Kind, Title, Word};
+use super::datagram::{DatagramKind, Title, Word};
 use super::heard::{Heard, Outcome};
 use super::kept::{Entry, Kept, Recast};
 use super::table::{Repair, Shared};
@@ -36,13 +36,13 @@ pub struct State {
 
 impl Group {
     /// A message's head, from this member.
-    fn word(&self, kind: Kind, segment: u32, number: u64) -> Word {
+    fn word(&self, kind: DatagramKind, segment: u32, number: u64) -> Word {
         Word { kind, segment, place: self.me as u32, context: self.context, number }
     }
 
     /// Says that this member, and those that it has heard from, lack nothing.
     pub fn say_close<F: Fabric>(&self, fabric: &F, place: usize, round: u32) {
-        let head = self.word(Kind::Close, 0, u64::from(round)).encode();
+        let head = self.word(DatagramKind::Close, 0, u64::from(round)).encode();
         fabric.send(self.members[place] as usize, head, Sge::EMPTY, None);
     }
 
@@ -101,7 +101,7 @@ impl Group {
             Recast::Never => {
                 let peer = self.members[word.place as usize] as usize;
                 for segment in asked {
-                    let head = self.word(Kind::Repair, segment, word.number).encode();
+                    let head = self.word(DatagramKind::Repair, segment, word.number).encode();
                     let done = shared.done(fabric);
                     let datagram = entry.datagram(segment);
                     if fabric.send(peer, head, datagram, Some(done)) == Posted::Later {
@@ -127,7 +127,7 @@ impl Group {
             let (segment, bits) = asked.missing();
             let Some(awaited) = &mut asked.awaited else { continue };
             if awaited.deadline <= now {
-                let head = self.word(Kind::Nak, segment, asked.number).encode();
+                let head = self.word(DatagramKind::Nak, segment, asked.number).encode();
                 // It is copied at once: so short a payload always is.
                 let which = shared.pool.take(8);
                 which.sge().fill(&bits.to_le_bytes());
@@ -176,7 +176,7 @@ impl Group {
         let heard = &mut self.state.borrow_mut().heard;
         heard.over(number);
         while let Some(root) = heard.next_owed() {
-            let head = self.word(Kind::Ack, 0, heard.through()).encode();
+            let head = self.word(DatagramKind::Ack, 0, heard.through()).encode();
             fabric.send(self.members[root as usize] as usize, head, Sge::EMPTY, None);
             shared.counts.acks_sent += 1;
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use weft_fabric::{Counter, Counters, Fault, Sge, Staging, StagingPool};
 
 /// A receive under way.
-pub struct Asked {
+pub struct PendingReceive {
     pub number: u64,
     /// The root's place.
     pub root: u32,
@@ -30,9 +30,9 @@ pub struct Awaited {
     pub naks: u32,
 }
 
-impl Asked {
-    pub fn new(number: u64, root: u32, into: Sge, counter: Counter) -> Asked {
-        Asked {
+impl PendingReceive {
+    pub fn new(number: u64, root: u32, into: Sge, counter: Counter) -> PendingReceive {
+        PendingReceive {
             number,
             root,
             into,
@@ -109,7 +109,7 @@ pub struct Heard {
     next: u64,
     /// Given out and not over, in ascending order.
     open: Vec<u64>,
-    pub asked: Vec<Asked>,
+    pub asked: Vec<PendingReceive>,
     stored: Vec<Stored>,
     /// Roots that want to know when everything up to a number is over.
     owed: Vec<(u32, u64)>,
@@ -155,7 +155,7 @@ impl Heard {
     }
 
     /// Begins a receive, with what has come before it; `freed` counts bytes of the store.
-    pub fn ask(&mut self, mut asked: Asked, counters: &Counters, freed: &mut usize) {
+    pub fn ask(&mut self, mut asked: PendingReceive, counters: &Counters, freed: &mut usize) {
         let number = asked.number;
         let before = asked.is_over();
         self.stored.retain(|stored| {
@@ -186,7 +186,7 @@ impl Heard {
         room: &mut usize,
     ) -> Outcome {
         let number = title.number;
-        let asked = |a: &&mut Asked| a.number == number && a.root == title.root;
+        let asked = |a: &&mut PendingReceive| a.number == number && a.root == title.root;
         if let Some(asked) = self.asked.iter_mut().find(asked) {
             if !asked.take(title, data) {
                 return Outcome::Duplicate;

@@ -2,7 +2,7 @@
 
 use super::datagram::{HEADER, MOST_24, Title};
 use super::group::{Group, State};
-use super::heard::{Asked, Awaited};
+use super::heard::{Awaited, PendingReceive};
 use super::table::Multicasts;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -190,7 +190,7 @@ impl<H: Host> Multicast<H> {
         let counters = fabric.counters();
         let counter = counters.allocate();
         let target = counters.value(counter) + 1;
-        let asked = Asked::new(number, root as u32, into, counter);
+        let asked = PendingReceive::new(number, root as u32, into, counter);
         let mut freed = 0;
         {
             let heard = &mut self.group.state.borrow_mut().heard;

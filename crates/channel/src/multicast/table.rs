@@ -1,6 +1,6 @@
 //! All groups of a process: what arrives finds its group, and what is overdue is asked for.
 
-use super::datagram::{HEADER, Kind, Title, Word};
+use super::datagram::{DatagramKind, HEADER, Title, Word};
 use super::group::Group;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -263,7 +263,7 @@ impl Multicasts {
         let Some(group) = groups.iter().find(|group| group.context == word.context) else {
             // Not opened here yet: only the word of the end is needed later, the others are repeated
             // or not sent before. Or ended already: an old question.
-            if word.kind == Kind::Close {
+            if word.kind == DatagramKind::Close {
                 if shared.early.len() >= MOST_EARLY {
                     return Err("word of the end of a multicast group");
                 }
@@ -277,7 +277,7 @@ impl Multicasts {
             return Err("place in a multicast group");
         }
         match word.kind {
-            Kind::Nak => {
+            DatagramKind::Nak => {
                 if payload.len() != 8 {
                     return Err("question for a multicast");
                 }
@@ -285,19 +285,19 @@ impl Multicasts {
                 payload.read(&mut bits);
                 group.answer(fabric, word, u64::from_le_bytes(bits), shared)
             }
-            Kind::Repair => {
+            DatagramKind::Repair => {
                 shared.counts.repairs += 1;
                 let (title, data) = title_of(payload).ok_or("repaired multicast")?;
                 group.accept(fabric, peer, &title, data, shared);
                 Ok(())
             }
-            Kind::Ack => {
+            DatagramKind::Ack => {
                 let (place, members) = (word.place as usize, group.members.len());
                 group.state.borrow_mut().kept.acknowledged(place, members, word.number);
                 fabric.counters().add(group.moved, 1);
                 Ok(())
             }
-            Kind::Close => group.hear_close(fabric, word.place as usize, word.number),
+            DatagramKind::Close => group.hear_close(fabric, word.place as usize, word.number),
         }
     }
 

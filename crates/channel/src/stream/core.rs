@@ -1,11 +1,11 @@
 //! A process's streams: what both directions share.
 
 use super::matching::{Map, Matching};
-use super::pool::{Flags, Place, Places, Tokens};
+use super::pool::{Flags, Places, SegmentSlot, Tokens};
 use super::receive::Receive;
 use super::send::Send;
 use super::slab::Slab;
-use super::wire::{Kind, Note};
+use super::wire::{Note, StreamKind};
 use super::{Counts, Sizes};
 use std::collections::VecDeque;
 use weft_fabric::{Counter, Fabric, Fault, Message, Region, RemoteAddr, Sge, StagingPool};
@@ -36,7 +36,7 @@ pub struct Peer {
     /// Its chunks of places.
     pub chunks: Vec<Option<RemoteAddr>>,
     /// Its places that wait for our next segment.
-    pub standing: VecDeque<Place>,
+    pub standing: VecDeque<SegmentSlot>,
     /// The same by number, which an Open names.
     pub standing_numbers: VecDeque<u16>,
     /// Our chunks that it knows: one bit each.
@@ -59,7 +59,7 @@ pub enum From {
     Program,
     Token(u16),
     /// A place where the segment was received.
-    Place(u16),
+    SegmentSlot(u16),
     Block(Region),
 }
 
@@ -160,7 +160,7 @@ impl Core {
     /// A flight has begun; it may be over.
     pub fn depart<F: Fabric>(&mut self, fabric: &F, flight: Flight) {
         self.sends[flight.send].flying += 1;
-        if let From::Place(place) = flight.from {
+        if let From::SegmentSlot(place) = flight.from {
             self.places.hold(place);
         }
         match fabric.counters().value(flight.counter) >= flight.target {
@@ -174,7 +174,7 @@ impl Core {
         match flight.from {
             From::Program => {}
             From::Token(token) => self.tokens.give(token),
-            From::Place(place) => drop(self.places.unhold(place)),
+            From::SegmentSlot(place) => drop(self.places.unhold(place)),
             From::Block(region) => fabric.withdraw(region),
         }
         self.sends[flight.send].flying -= 1;
@@ -234,16 +234,16 @@ impl Core {
         let note = Note::decode(message.head).ok_or("message of unknown kind")?;
         let (peer, payload) = (message.peer, message.payload);
         match note.kind {
-            Kind::Small => self.on_small(fabric, peer, note, payload),
-            Kind::Open => self.on_open(fabric, peer, note, payload),
-            Kind::Ready => self.on_ready(fabric, peer, note),
-            Kind::Unable => self.on_unable(fabric, peer, note),
-            Kind::Chunk => self.on_chunk(fabric, peer, note, payload),
-            Kind::Grant => self.on_grant(fabric, peer, note),
-            Kind::Address => self.on_address(fabric, peer, note, payload),
-            Kind::Convert => self.on_convert(fabric, peer, note),
-            Kind::Finish => self.on_finish(fabric, peer, note),
-            Kind::Credit => {
+            StreamKind::Small => self.on_small(fabric, peer, note, payload),
+            StreamKind::Open => self.on_open(fabric, peer, note, payload),
+            StreamKind::Ready => self.on_ready(fabric, peer, note),
+            StreamKind::Unable => self.on_unable(fabric, peer, note),
+            StreamKind::Chunk => self.on_chunk(fabric, peer, note, payload),
+            StreamKind::Grant => self.on_grant(fabric, peer, note),
+            StreamKind::Address => self.on_address(fabric, peer, note, payload),
+            StreamKind::Convert => self.on_convert(fabric, peer, note),
+            StreamKind::Finish => self.on_finish(fabric, peer, note),
+            StreamKind::Credit => {
                 let entry = self.peer(fabric, peer);
                 if note.first < entry.released || note.first > entry.sent {
                     return Err("credit of small messages");

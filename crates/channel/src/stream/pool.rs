@@ -146,16 +146,16 @@ impl Places {
 
 /// A place as its sender knows it.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct SegmentSlot {
     pub at: RemoteAddr,
     pub flag: RemoteFlag,
     pub stamp: u64,
 }
 
 /// Place number `place` in the chunk at `chunk`.
-pub fn place_at(chunk: RemoteAddr, place: u16, stamp: u64, segment: usize) -> Place {
+pub fn place_at(chunk: RemoteAddr, place: u16, stamp: u64, segment: usize) -> SegmentSlot {
     let i = usize::from(place) % CHUNK;
-    Place {
+    SegmentSlot {
         at: chunk.offset((CHUNK * LINE + i * segment) as u64),
         flag: RemoteFlag { at: chunk.offset((i * LINE) as u64), waking: true },
         stamp,

@@ -5,7 +5,7 @@ mod grants;
 use super::core::{Core, From, Outcome, clip, piece, pieces};
 use super::matching::{Half, Key};
 use super::pool::Use;
-use super::wire::{Kind, Note, PLACES, RELAYED, unpack, words};
+use super::wire::{Note, PLACES, RELAYED, StreamKind, unpack, words};
 use super::{Mode, To};
 use std::collections::VecDeque;
 use weft_fabric::{Counter, Fabric, Region, Sge, Staging, Work};
@@ -14,7 +14,7 @@ use weft_fabric::{Counter, Fabric, Region, Sge, Staging, Work};
 #[derive(Clone, Copy)]
 enum Landing {
     /// One that stood ready for the peer, or one that was granted for this message.
-    Place {
+    SegmentSlot {
         place: u16,
         stood: bool,
     },
@@ -187,7 +187,7 @@ impl Core {
             entry.owed += 1;
             if entry.owed - entry.told >= quarter {
                 entry.told = entry.owed;
-                Note::new(Kind::Credit, 0, entry.owed, 0).send(fabric, peer, &[]);
+                Note::new(StreamKind::Credit, 0, entry.owed, 0).send(fabric, peer, &[]);
             }
         }
         self.finish_receive(fabric, index);
@@ -237,7 +237,7 @@ impl Core {
         (receive.mode, receive.unit, receive.pieces) = (mode, ours, pieces);
         receive.granted = count;
         receive.idle = note.mode & RELAYED != 0;
-        let stood = |i| Landing::Place { place: unpack(numbers, i), stood: true };
+        let stood = |i| Landing::SegmentSlot { place: unpack(numbers, i), stood: true };
         receive.landings.extend((0..count).map(stood));
         if posted {
             self.begin(f, index);
@@ -253,7 +253,7 @@ impl Core {
         let receive = &self.receives[index];
         if receive.mode == Mode::Blocks && receive.lost() > 0 {
             let (peer, remote) = (receive.peer as usize, receive.remote);
-            Note::new(Kind::Finish, remote, 0, 0).send(fabric, peer, &[]);
+            Note::new(StreamKind::Finish, remote, 0, 0).send(fabric, peer, &[]);
             self.finish_receive(fabric, index);
             return;
         }
@@ -268,7 +268,7 @@ impl Core {
         let mut any = false;
         while let Some(&landing) = self.receives[index].landings.front() {
             let arrived = match landing {
-                Landing::Place { place, .. } => self.places.arrived(fabric, place),
+                Landing::SegmentSlot { place, .. } => self.places.arrived(fabric, place),
                 Landing::Block { flag, stamp, .. } => self.flags.arrived(fabric, flag, stamp),
             };
             if !arrived {
@@ -280,7 +280,7 @@ impl Core {
             let (offset, len) = piece(receive.base, receive.unit, receive.drained, receive.len);
             receive.drained += 1;
             match landing {
-                Landing::Place { place, stood } => {
+                Landing::SegmentSlot { place, stood } => {
                     self.take_segment(fabric, index, place, offset, len);
                     if stood {
                         let peer = self.receives[index].peer as usize;
@@ -327,7 +327,7 @@ impl Core {
             // needed for other messages waits for a receiver.
             if same && send.next < send.pieces && !send.waits && !send.places.is_empty() {
                 let source = if whole.is_phantom() { Sge::phantom(len) } else { memory };
-                if self.write(fabric, child, source, From::Place(place)) {
+                if self.write(fabric, child, source, From::SegmentSlot(place)) {
                     self.counts.forwarded += 1;
                 }
             }

@@ -1,8 +1,8 @@
 //! The sending side: small messages at once, segments into places, blocks written where they belong.
 
 use super::core::{Core, Flight, From, Outcome, piece, pieces};
-use super::pool::{Place, place_at};
-use super::wire::{Kind, Note, PLACES, RELAYED, STANDING, pack, unpack, words};
+use super::pool::{SegmentSlot, place_at};
+use super::wire::{Note, PLACES, RELAYED, STANDING, StreamKind, pack, unpack, words};
 use super::{Mode, To};
 use std::collections::VecDeque;
 use weft_fabric::{Cause, Counter, Fabric, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work};
@@ -29,7 +29,7 @@ pub struct Send {
     held: bool,
     come: bool,
     /// Granted places that are not written to yet.
-    pub places: VecDeque<Place>,
+    pub places: VecDeque<SegmentSlot>,
     /// Writes under way.
     pub flying: usize,
     /// The block that was exposed ahead.
@@ -81,7 +81,7 @@ impl Core {
         }
         self.counts.small += 1;
         let (counter, target) = self.counter(fabric);
-        let head = Note::new(Kind::Small, to.tag, to.context, 0).encode();
+        let head = Note::new(StreamKind::Small, to.tag, to.context, 0).encode();
         if fabric.send(to.peer, head, data, Some(counter)) == Posted::Done {
             self.idle.push(counter);
             return None;
@@ -144,7 +144,7 @@ impl Core {
         (send.next, send.pieces) = (1, 1);
         self.counts.small += 1;
         let (counter, target) = self.counter(fabric);
-        let head = Note::new(Kind::Small, to.tag, to.context, 0).encode();
+        let head = Note::new(StreamKind::Small, to.tag, to.context, 0).encode();
         if fabric.send(to.peer, head, from, Some(counter)) == Posted::Done {
             self.idle.push(counter);
             self.settle_send(fabric, index);
@@ -184,7 +184,7 @@ impl Core {
         let note = Note {
             count: count as u8,
             mode: send.mode as u8 | relayed,
-            ..Note::new(Kind::Open, to.tag, to.context, index.into())
+            ..Note::new(StreamKind::Open, to.tag, to.context, index.into())
         };
         let payload = [data.len() as u64, pack(&numbers), send.unit as u64];
         note.send(fabric, to.peer, &payload);
@@ -223,7 +223,7 @@ impl Core {
             if send.places.is_empty() {
                 if send.relayed {
                     send.relayed = false;
-                    let note = Note::new(Kind::Ready, index, 0, 0);
+                    let note = Note::new(StreamKind::Ready, index, 0, 0);
                     note.send(fabric, send.to.peer, &[]);
                 }
                 return;
@@ -271,7 +271,7 @@ impl Core {
     pub fn write<F: Fabric>(&mut self, fabric: &F, index: u32, source: Sge, from: From) -> bool {
         let (counter, target) = self.counter(fabric);
         let send = &mut self.sends[index];
-        let Place { at, flag, stamp } = send.places.pop_front().expect("looked for");
+        let SegmentSlot { at, flag, stamp } = send.places.pop_front().expect("looked for");
         let peer = send.to.peer;
         match fabric.write_flag(peer, source, at, flag, stamp, Some(counter)) {
             Ok(()) => {
@@ -293,7 +293,7 @@ impl Core {
                 // The program's memory cannot be reached after all: segments can.
                 send.places.clear();
                 send.unable = true;
-                let note = Note::new(Kind::Unable, send.remote, send.next as u64, 0);
+                let note = Note::new(StreamKind::Unable, send.remote, send.next as u64, 0);
                 if let From::Block(region) = from {
                     fabric.withdraw(region);
                 }
@@ -402,7 +402,7 @@ impl Core {
         let at = RemoteAddr::from_words([a, b, c, d]);
         let flag = RemoteFlag { at: RemoteAddr::from_words(flag), waking: true };
         send.remote = remote;
-        send.places.push_back(Place { at, flag, stamp: note.first });
+        send.places.push_back(SegmentSlot { at, flag, stamp: note.first });
         self.push(f, note.low);
         Ok(())
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   word 0   kind (8) | count (8) | mode (8) | unused (8) | tag or request (32)
-//!   word 1, 2   by kind, see [`Kind`]
+//!   word 1, 2   by kind, see [`StreamKind`]
 //! ```
 
 use weft_fabric::{Fabric, Head, Posted, RemoteAddr, Sge};
@@ -10,7 +10,7 @@ use weft_fabric::{Fabric, Head, Posted, RemoteAddr, Sge};
 /// Kinds of message. Their numbers lie beyond those of point-to-point messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum StreamKind {
     /// A whole message. Tag; word 1: context.
     Small = 0x60,
     /// A message is about to come, and its request for places: the early request. Tag, mode, count of
@@ -52,9 +52,9 @@ pub fn is_ours(head: &Head) -> bool {
     kind_of(head.0[0]).is_some()
 }
 
-fn kind_of(word: u64) -> Option<Kind> {
-    use Kind::*;
-    const KINDS: [Kind; 10] =
+fn kind_of(word: u64) -> Option<StreamKind> {
+    use StreamKind::*;
+    const KINDS: [StreamKind; 10] =
         [Small, Open, Chunk, Grant, Address, Convert, Unable, Finish, Credit, Ready];
     let index = usize::from(word as u8).checked_sub(Small as usize)?;
     KINDS.get(index).copied()
@@ -63,7 +63,7 @@ fn kind_of(word: u64) -> Option<Kind> {
 /// A head, decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Note {
-    pub kind: Kind,
+    pub kind: StreamKind,
     pub count: u8,
     pub mode: u8,
     /// Tag, or a request of whom it is sent to.
@@ -73,7 +73,7 @@ pub struct Note {
 }
 
 impl Note {
-    pub fn new(kind: Kind, low: u32, first: u64, second: u64) -> Note {
+    pub fn new(kind: StreamKind, low: u32, first: u64, second: u64) -> Note {
         Note { kind, count: 0, mode: 0, low, first, second }
     }
 
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn heads_decode_to_what_was_encoded_and_nothing_else_is_ours() {
-        for kind in [Kind::Small, Kind::Open, Kind::Address, Kind::Credit] {
+        for kind in [StreamKind::Small, StreamKind::Open, StreamKind::Address, StreamKind::Credit] {
             let note =
                 Note { kind, count: 3, mode: 2, low: u32::MAX - 1, first: 5, second: u64::MAX };
             assert!(is_ours(&note.encode()));

@@ -6,12 +6,12 @@
 //! Cost: 2 barriers ([`crate::bounce`]), each block read N - 1 times, page by page. Chosen for long blocks of few ranks, if all
 //! may read each other's memory.
 
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::{Link, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     costs.exposing() + costs.barrier() + costs.work(costs.others() * costs.read(len))
 }

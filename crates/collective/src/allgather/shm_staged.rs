@@ -7,13 +7,13 @@
 //! place: of more than two ranks the one copy more is little, and buffers stay in the cache.
 
 use crate::bounce::BUFFER;
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::part;
 use crate::{Link, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     let parts = (len / BUFFER as f64).ceil().max(1.0);
     let put = if case.ranks > 2 { costs.copy_in_for_all(len) } else { costs.copy_in(len) };

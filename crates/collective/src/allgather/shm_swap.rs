@@ -5,12 +5,12 @@
 //! ```
 //! Cost: one pair of lines each way ([`crate::ReleaseGather`]). Chosen for blocks that fit into them.
 
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::{Link, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     // The flag's line is in the barrier.
     costs.barrier() + costs.work(costs.copy_in(len) + costs.copy_out(len))

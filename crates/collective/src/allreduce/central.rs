@@ -10,13 +10,13 @@
 //! waits once. The order is the same whoever is last, so the bits are the same from run to run.
 //! Chosen on one machine for at most [`crate::SLOT`] bytes, up to [`crate::CENTRAL_MOST`] ranks.
 
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::overlap;
 use crate::{Accumulator, Link, Reduce, ReleaseGather, SLOT};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge, Work};
 
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     // Of two ranks the data come with the flag; of more, the last to come reads all slots in a row.
     let slots = SLOT as f64 * costs.others();

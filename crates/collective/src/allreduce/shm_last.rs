@@ -7,13 +7,13 @@
 //! Cost: 1 barrier ([`crate::bounce`]), N - 1 payloads read and combined one behind the other by one rank, and the result read by
 //! all. Chosen for short payloads, where that takes less time than another barrier. Compare Graham and Shipman 2008, section 3.2.
 
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::fold;
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     let alone = costs.others() * (costs.line() + costs.copy_out(len) + costs.reduce(len))
         + costs.copy_in(len);

@@ -7,13 +7,13 @@
 //! Cost: 1 barrier a part ([`crate::bounce`]), and for each rank one payload copied in, read and combined: recursive doubling
 //! with one step. Chosen for payloads of which the second half is combined before slices would have been met for.
 
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::{self, Costs};
 use crate::pieces::{fold, overlap, part};
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     let parts = (len / costs::part(model, case.site.near.distance) as f64).ceil().max(1.0);
     parts * costs.barrier()

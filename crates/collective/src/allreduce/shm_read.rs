@@ -11,13 +11,13 @@
 //! one slice written or read. Chosen for long payloads, if all ranks may read each other's memory.
 
 use crate::bounce::{BounceSession, Exposed};
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::{self, Costs};
 use crate::pieces::{fold, overlap, part, slice};
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge, Staging};
 
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, slice) = (Costs::of(case, model), case.bytes as f64 / case.ranks as f64);
     let both = costs.read_blocks(slice) + costs.reduce(slice) + costs.read(slice);
     2.0 * costs.exposing() + 2.0 * costs.barrier() + costs.work(costs.others() * both)

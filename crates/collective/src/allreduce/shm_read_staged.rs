@@ -13,13 +13,13 @@
 
 use super::shm_read::{block, combine};
 use crate::bounce::BUFFER;
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::{overlap, part, slice};
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, slice) = (Costs::of(case, model), case.bytes as f64 / case.ranks as f64);
     let parts = (slice / BUFFER as f64).ceil().max(1.0);
     let both = costs.read_blocks(slice) + costs.reduce(slice) + costs.copy_out(slice);

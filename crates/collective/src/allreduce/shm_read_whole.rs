@@ -7,13 +7,13 @@
 //! which lines travel slowly, where SHM-PAIR has them written, fetched one by one, and written over.
 
 use super::shm_read::block;
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::{fold, overlap, part};
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     let all = costs.others() * (costs.read_blocks(len) + costs.reduce(len));
     costs.exposing() + costs.barrier() + costs.work(all)

@@ -10,20 +10,20 @@
 //! nothing is gained by reading other ranks' memory in place, or nobody may.
 
 use crate::bounce::{BUFFER, BounceSession, segment};
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::{fold, part, slice};
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     let slice = len / case.ranks as f64;
     combined(case, model) + costs.work(costs.others() * costs.copy_out(slice))
 }
 
 /// The same without the reading of the sums.
-pub fn combined(case: &Case, model: &CopyModel) -> f64 {
+pub fn combined(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     let slice = len / case.ranks as f64;
     let segments = (len / segment(BUFFER, case.element) as f64).ceil().max(1.0);
@@ -64,9 +64,9 @@ pub async fn shm_slices<F: Fabric>(
     let span = sums_at + longest / size + unit;
     let session = area.bounce(link, steps as u64 + 1, span).await?;
     // Each slice of the operands has one reader; the sums have all.
-    let crowd = size > 2;
-    let session = if crowd { session.taken() } else { session };
-    let aside = crowd.then(|| link.stage(longest / size + unit));
+    let ranks_per_node = size > 2;
+    let session = if ranks_per_node { session.taken() } else { session };
+    let aside = ranks_per_node.then(|| link.stage(longest / size + unit));
     for t in 0..=steps {
         let (at, len) = part(data.len(), most, t);
         let (start, own) = slice(len, unit, me, size);
@@ -85,7 +85,7 @@ pub async fn shm_slices<F: Fabric>(
         let operand = async |rank, spare| session.operand(rank, start, spare).await;
         fold(link, 0..size, (data.part(at + start, own), sum), op, operand).await?;
         session.done_with(start, own);
-        if crowd {
+        if ranks_per_node {
             session.copy_in_for_all(sums_at, sum);
         }
         if takes {

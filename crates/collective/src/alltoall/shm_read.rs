@@ -7,12 +7,12 @@
 //! other's memory.
 
 use crate::bounce::NAME;
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::{Link, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     let each = costs.others() * (costs.read(len) + costs.line());
     costs.exposing() + costs.barrier() + costs.work(each)

@@ -7,13 +7,13 @@
 //! as much as the barrier is worth.
 
 use crate::bounce::BUFFER;
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::part;
 use crate::{Link, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     let parts = (len / room(BUFFER, case.ranks).max(64) as f64).ceil().max(1.0);
     let each = costs.others() * (costs.copy_in(len) + costs.copy_out(len));

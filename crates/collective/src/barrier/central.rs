@@ -9,12 +9,12 @@
 //! woken once, however many there are: with more ranks than processors, that is what counts.
 //! Chosen on one machine, up to [`crate::CENTRAL_MOST`] ranks.
 
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::{Link, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault};
 
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     Costs::of(case, model).barrier()
 }
 

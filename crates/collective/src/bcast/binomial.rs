@@ -8,13 +8,13 @@
 //! ```
 //! Cost: ceil(log2 N) rounds of the whole length. Chosen for small data.
 
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::{Link, rank};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 /// Among ranks of one machine.
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     // Who passes on has to come to its turn first.
     costs.rounds() * costs.message(len) + (costs.rounds() - 1.0).max(0.0) * costs.turns()

@@ -7,13 +7,13 @@
 //! data, where what counts is that nobody waits for a second hop.
 
 use crate::Link;
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::link::Requests;
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 /// Among ranks of one machine.
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     // The root does not wait for one that is sent at once until it sends the next: that is its half of it.
     let next = if costs.is_eager(len) { 0.5 } else { 1.0 };

@@ -1,7 +1,7 @@
 //! Data in segments down a tree: while a segment is passed on, the next one comes.
 
 use crate::Link;
-use crate::trees::Place;
+use crate::trees::TreeNode;
 use std::collections::VecDeque;
 use weft_fabric::{Fabric, Fault, Sge};
 use weft_p2p::RequestId;
@@ -22,7 +22,7 @@ pub(super) fn segments(data: Sge, segment: usize) -> impl Iterator<Item = Sge> {
 /// being sent is added to `sends`. Goes on behind a fault, and returns the first.
 pub(super) async fn pass<F: Fabric>(
     link: &Link<F>,
-    place: Place,
+    place: TreeNode,
     absolute: impl Fn(usize) -> usize,
     data: Sge,
     segment: usize,

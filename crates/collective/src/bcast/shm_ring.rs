@@ -7,14 +7,14 @@
 //! Chosen for payloads that the root would have to copy for each other rank.
 
 use super::flat;
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::part;
 use crate::staging_ring::CHUNK;
 use crate::{Link, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     let parts = (len / CHUNK as f64).ceil().max(1.0);
     let first = costs.copy_in_for_all(len.min(CHUNK as f64));

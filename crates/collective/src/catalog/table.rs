@@ -179,7 +179,7 @@ const TABLE: &[&[Algorithm]] = &[
      shm(allreduce::shm_read::time, entry(Allreduce, "SHM-READ", (Method::Read, Memory), &[TOGETHER, Direct, ELEMENT],
         "each rank combines a slice of the others' own memory (Rabenseifner 2004, Hashmi 2018)", "4 barriers"))],
     &[shm(allreduce::shm_read_staged::time, entry(Allreduce, "SHM-READ-STAGED", (Method::ReadStaged, Memory), &[TOGETHER, Direct, ELEMENT],
-        "each rank combines a slice of the others' own memory, and puts the sum down", "1 barrier a part, and 1")),
+        "each rank combines a slice of the others' own memory, and copies the sum in", "1 barrier a part, and 1")),
      shm(allreduce::shm_read_whole::time, entry(Allreduce, "SHM-READ-WHOLE", (Method::ReadWhole, Memory), &[TOGETHER, Direct, ELEMENT],
         "each rank combines all of the others' own memory", "2 barriers"))],
     &[shm(reduce::shm_pair::time, entry(Reduce, "SHM-PAIR", (Method::Pair, Memory), &[TOGETHER, Two, ELEMENT],

@@ -6,14 +6,14 @@
 //! Cost: N - 1 messages into the root, each block moved once: on one node, if it is long, by its sender, beside the others.
 //! Chosen for blocks of 1 KiB and more.
 
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::link::Requests;
 use crate::{Link, work};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 /// Among ranks of one machine.
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     costs.work(costs.copy_in(len)) + costs.others() * costs.one_of_many(len, costs.copy_out(len))
 }

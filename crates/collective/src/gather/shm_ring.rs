@@ -7,7 +7,7 @@
 //! that are sent at once and those that their ranks had better write to where they belong (`flat.rs`).
 
 use super::flat;
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::part;
 use crate::staging_ring::CHUNK;
@@ -17,7 +17,7 @@ use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 type Ranks = SmallVec<[usize; CENTRAL_MOST]>;
 
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     let parts = (len / CHUNK as f64).ceil().max(1.0);
     // The root is told of each part, and says that it has read it.

@@ -8,13 +8,13 @@
 //! depend on the root, to which rank 0 hands it.
 //! Cost: ceil(log2 N) rounds of the whole length, one more for another root.
 
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::{Accumulator, Link, Reduce, rank};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 /// Among ranks of one machine.
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     // Who passes on has to come to its turn first.
     let turns = (costs.rounds() - 1.0).max(0.0) * costs.turns();

@@ -6,13 +6,13 @@
 //! Cost: N - 1 messages and combinations at the root. Chosen on one machine for short payloads of few ranks: those that are not
 //! the root hand over and go on.
 
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::{fold, overlap};
 use crate::{Link, Reduce};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     let each = costs.one_of_many(len, costs.copy_out(len)) + costs.reduce(len);
     costs.copy_in(len) + costs.others() * each

@@ -6,13 +6,13 @@
 //! Cost: 1 barrier a part ([`crate::bounce`]), and one payload copied in by the one, read and combined by the other at the same
 //! time. Chosen for two ranks and payloads of more than a message.
 
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::{self, Costs};
 use crate::pieces::{fold, overlap, part};
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     let part = costs::part(model, case.site.near.distance) as f64;
     let parts = (len / part).ceil().max(1.0);

@@ -5,12 +5,12 @@
 //! payloads, if all ranks may read each other's memory.
 
 use crate::allreduce;
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, slice) = (Costs::of(case, model), case.bytes as f64 / case.ranks as f64);
     let both = costs.others() * (costs.read_blocks(slice) + costs.reduce(slice));
     2.0 * costs.exposing() + costs.barrier() + costs.work(both + costs.read_blocks(slice))

@@ -7,12 +7,12 @@
 //! lines travel slowly, and payloads that are too short to be combined in two halves.
 
 use crate::allreduce::{read_and_combine, shm_slices};
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     let all = costs.others() * (costs.read_blocks(len) + costs.reduce(len));
     costs.exposing() + costs.barrier() + all

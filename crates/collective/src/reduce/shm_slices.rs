@@ -6,12 +6,12 @@
 //! root. Chosen for more than two ranks and payloads of more than a message.
 
 use crate::allreduce;
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let costs = Costs::of(case, model);
     let slice = case.bytes as f64 / case.ranks as f64;
     allreduce::combined_in_slices(case, model) + costs.others() * costs.copy_out(slice)

@@ -7,12 +7,12 @@
 //! may read each other's memory.
 
 use crate::allreduce::read_and_combine;
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, block) = (Costs::of(case, model), case.bytes as f64 / case.ranks as f64);
     let each = costs.others() * (costs.read_blocks(block) + costs.reduce(block));
     costs.exposing() + costs.barrier() + costs.work(each)

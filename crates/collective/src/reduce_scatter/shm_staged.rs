@@ -7,13 +7,13 @@
 //! place.
 
 use crate::bounce::BUFFER;
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::{fold, overlap, part};
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, block) = (Costs::of(case, model), case.bytes as f64 / case.ranks as f64);
     let parts = (case.bytes as f64 / BUFFER as f64).ceil().max(1.0);
     let each =

@@ -6,12 +6,12 @@
 //! Cost: one pair of lines each way ([`crate::ReleaseGather`]). Chosen for blocks that fit into them.
 
 use crate::allreduce::central::combine_pair;
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, block) = (Costs::of(case, model), case.bytes as f64 / case.ranks as f64);
     let each = costs.copy_in(block) + costs.copy_out(block) + costs.reduce(block);
     costs.barrier() + costs.work(each)

@@ -5,7 +5,7 @@
 //! ```
 //! Cost: N - 1 rounds of the whole length. The plain form: no rank combines twice.
 
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::overlap;
 use crate::{Link, Reduce};
@@ -13,7 +13,7 @@ use weft_fabric::{CopyModel, Fabric, Fault, Sge, Staging, Work};
 
 /// Among ranks of one machine: ranks below run ahead as far as messages are kept for those above, so that of many operations
 /// each costs a rank its own part alone; longer messages make it wait for the next one.
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     let own = costs.message(len) + costs.copy_in(len) + costs.reduce(len);
     let behind =

@@ -11,13 +11,13 @@
 //! long payloads, if all ranks may read each other's memory.
 
 use crate::allreduce::block;
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::{part, slice};
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge, Work};
 
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, slice) = (Costs::of(case, model), case.bytes as f64 / case.ranks as f64);
     let each = 2.0 * costs.read_blocks(slice) + costs.reduce(slice);
     2.0 * costs.exposing() + costs.barrier() + costs.work(costs.others() * each)

@@ -9,13 +9,13 @@
 //! ranks there are. Chosen where the last rank would combine too much, and nothing is read in place.
 
 use crate::bounce::BUFFER;
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::{part, slice};
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge, Work};
 
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     let segments = (len / segment(case.ranks, case.element.max(1)) as f64).ceil().max(1.0);
     let each = costs.copy_in_for_all(len) + 2.0 * costs.copy_out(len) + costs.reduce(len);

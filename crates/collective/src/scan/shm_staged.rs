@@ -6,13 +6,13 @@
 //! Cost: 1 barrier a part ([`crate::bounce`]) and N payloads combined by the last rank. Chosen for short payloads.
 
 use crate::bounce::BUFFER;
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::{fold, overlap, part};
 use crate::{Link, Reduce, ReleaseGather};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     let parts = (len / BUFFER as f64).ceil().max(1.0);
     let last = costs.others() * (costs.copy_out(len) + costs.reduce(len));

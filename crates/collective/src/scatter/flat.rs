@@ -7,13 +7,13 @@
 //! more than is sent at once. Chosen for blocks of 1 KiB
 //! and more.
 
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::{Link, work};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 /// Among ranks of one machine.
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     costs.others() * costs.one_of_many(len, costs.copy_in(len)) + costs.work(costs.copy_out(len))
 }

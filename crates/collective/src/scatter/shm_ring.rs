@@ -7,14 +7,14 @@
 //! that are sent at once and those that had better be fetched from where they are (`flat.rs`).
 
 use super::flat;
-use crate::catalog::Case;
+use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::part;
 use crate::staging_ring;
 use crate::{Link, ReleaseGather, work};
 use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
-pub fn time(case: &Case, model: &CopyModel) -> f64 {
+pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
     let parts = (len / staging_ring::each(case.ranks) as f64).ceil().max(1.0);
     let told = parts * 2.0 * costs.others() * costs.line();

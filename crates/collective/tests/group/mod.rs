@@ -7,7 +7,7 @@ pub mod common;
 use common::Rank;
 use std::cell::Cell;
 use std::rc::Rc;
-use weft_collective::catalog::{Case, Choice, Operation, Site};
+use weft_collective::catalog::{Choice, Operation, SelectionKey, Topology};
 use weft_collective::{CollectiveState, Link, Reception, Reduce, Via};
 use weft_fabric::{Fabric, Sge};
 use weft_p2p::Context;
@@ -63,16 +63,16 @@ impl<'r, F: Fabric> Group<'r, F> {
 
 /// The algorithms of ranks that share memory for a call with elements of 32 bytes: by name they can be had anywhere.
 pub fn shm(operation: Operation, ranks: usize, bytes: usize, equal: bool) -> Vec<Choice> {
-    let site = Site {
-        together: true,
+    let site = Topology {
+        same_node: true,
         nodes: 1,
-        crowd: ranks,
+        ranks_per_node: ranks,
         multicast: 0,
         same_arithmetic: true,
         atomics: true,
         near: Default::default(),
     };
-    let case = Case { ranks, bytes, element: 32, commutes: false, equal, site };
+    let case = SelectionKey { ranks, bytes, element: 32, commutes: false, equal, site };
     let able = operation.algorithms().filter(|a| a.meets() && a.eligible(&case).is_ok());
     able.map(|a| a.usual()).collect()
 }

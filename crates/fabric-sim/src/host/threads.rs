@@ -20,7 +20,7 @@ pub type Handler = Box<dyn FnMut()>;
 pub type Solicits = Box<dyn Fn(&Head) -> bool>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum ThreadState {
     Core(usize),
     /// Waits for a core.
     Ready,
@@ -40,13 +40,13 @@ pub enum Step {
     /// The slice of the thread on this core is over.
     Expire(usize),
     /// A thread takes a core.
-    Place { core: usize, thread: usize },
+    ThreadState { core: usize, thread: usize },
 }
 
 pub struct Thread {
     /// The main thread's is elsewhere.
     pub task: Option<Task>,
-    pub place: Place,
+    pub place: ThreadState,
     /// Since when it is there.
     since: Picoseconds,
     pub priority: i32,
@@ -141,7 +141,7 @@ impl Host {
         let priority = self.rules.priority(priority);
         self.threads.push(Thread {
             task,
-            place: Place::Asleep,
+            place: ThreadState::Asleep,
             since: 0,
             priority,
             average,
@@ -207,7 +207,7 @@ impl Host {
 
     /// When something happens next that anybody could notice.
     pub fn next_event(&self) -> Picoseconds {
-        let contested = self.threads.iter().any(|t| t.place == Place::Ready);
+        let contested = self.threads.iter().any(|t| t.place == ThreadState::Ready);
         let slices = contested && self.threads.iter().any(Thread::is_busy);
         self.first(slices).map_or(NEVER, |(at, _)| at)
     }
@@ -221,12 +221,12 @@ impl Host {
         };
         for (i, thread) in self.threads.iter().enumerate() {
             let core = match thread.place {
-                Place::Asleep => {
+                ThreadState::Asleep => {
                     offer(thread.wake_at, Step::Wake(i));
                     continue;
                 }
-                Place::Core(core) => core,
-                Place::Ready | Place::Over => continue,
+                ThreadState::Core(core) => core,
+                ThreadState::Ready | ThreadState::Over => continue,
             };
             let free = self.cores[core].free_at;
             if let Some(due) = thread.deliverable() {
@@ -247,7 +247,7 @@ impl Host {
 
     /// Who takes which core next, and when.
     fn placement(&self) -> Option<(Picoseconds, Step)> {
-        let ready = |i: &usize| self.threads[*i].place == Place::Ready;
+        let ready = |i: &usize| self.threads[*i].place == ThreadState::Ready;
         let rank = |i: &usize| {
             let thread = &self.threads[*i];
             (thread.expired, Reverse(thread.level), thread.order)
@@ -267,7 +267,7 @@ impl Host {
             cores.min_by_key(|core| (level(core), from(*core), *core))
         };
         let core = idle.or_else(lower)?;
-        Some((from(core), Step::Place { core, thread }))
+        Some((from(core), Step::ThreadState { core, thread }))
     }
 
     // ---- steps --------------------------------------------------------------------------------
@@ -278,7 +278,7 @@ impl Host {
         let slept = at - thread.since;
         thread.average = rules.slept(thread.priority, thread.average, slept);
         thread.level = rules.level(thread.priority, thread.average);
-        (thread.place, thread.since, thread.order) = (Place::Ready, at, order);
+        (thread.place, thread.since, thread.order) = (ThreadState::Ready, at, order);
         (thread.wake_at, thread.look_at, thread.expired) = (NEVER, at, false);
     }
 
@@ -291,7 +291,7 @@ impl Host {
         thread.slice_left = rules.slice(thread.priority);
         thread.level = rules.level(thread.priority, thread.average);
         thread.expired = rules.expires(thread.priority, thread.average);
-        (thread.place, thread.since, thread.order) = (Place::Ready, at, order);
+        (thread.place, thread.since, thread.order) = (ThreadState::Ready, at, order);
     }
 
     pub fn place(
@@ -307,7 +307,7 @@ impl Host {
             self.order += 1;
             let order = -self.order;
             let preempted = &mut self.threads[running];
-            (preempted.place, preempted.since, preempted.order) = (Place::Ready, at, order);
+            (preempted.place, preempted.since, preempted.order) = (ThreadState::Ready, at, order);
         }
         if self.threads[thread].expired {
             // Nobody has any of a slice left: all begin again.
@@ -325,7 +325,7 @@ impl Host {
     fn put(&mut self, core: usize, thread: usize, start: Picoseconds) {
         self.cores[core] = Core { thread: Some(thread), last: Some(thread), free_at: start };
         let thread = &mut self.threads[thread];
-        (thread.place, thread.since, thread.busy_from) = (Place::Core(core), start, start);
+        (thread.place, thread.since, thread.busy_from) = (ThreadState::Core(core), start, start);
     }
 
     fn back(&mut self) -> i64 {
@@ -351,7 +351,7 @@ impl Host {
     }
 
     fn take_off(&mut self, thread: usize, at: Picoseconds) {
-        let Place::Core(core) = self.threads[thread].place else { return };
+        let ThreadState::Core(core) = self.threads[thread].place else { return };
         self.cores[core].thread = None;
         self.cores[core].free_at = at;
         let rules = self.rules;
@@ -374,7 +374,7 @@ impl Host {
 
     /// A thread was polled and waits: it has run until `clock`, and wants to look at `deadline`.
     pub fn end_poll(&mut self, thread: usize, clock: Picoseconds, deadline: Picoseconds) {
-        let Place::Core(core) = self.threads[thread].place else { return };
+        let ThreadState::Core(core) = self.threads[thread].place else { return };
         self.cores[core].free_at = clock;
         let me = &mut self.threads[thread];
         me.busy_from = clock;
@@ -388,7 +388,7 @@ impl Host {
             let until = me.rest.take().unwrap_or(NEVER).min(deadline);
             self.take_off(thread, clock);
             let me = &mut self.threads[thread];
-            (me.place, me.since, me.wake_at) = (Place::Asleep, clock, until.max(clock));
+            (me.place, me.since, me.wake_at) = (ThreadState::Asleep, clock, until.max(clock));
             self.cue(thread, clock, true);
             return;
         } else {
@@ -401,7 +401,7 @@ impl Host {
     /// A thread's program has ended at `clock`.
     pub fn end(&mut self, thread: usize, clock: Picoseconds) {
         self.take_off(thread, clock);
-        self.threads[thread].place = Place::Over;
+        self.threads[thread].place = ThreadState::Over;
         self.cue(thread, clock, true);
     }
 
@@ -433,7 +433,7 @@ impl Host {
         if me.left.is_none() {
             me.look_at = me.look_at.min(clock);
         }
-        if let Place::Core(core) = me.place {
+        if let ThreadState::Core(core) = me.place {
             self.cores[core].free_at = clock;
         }
         self.cue(thread, clock, true);
@@ -461,7 +461,7 @@ impl Host {
     /// [`Event`] it interrupts those who have armed one.
     pub fn arrived(&mut self, now: Picoseconds, raises: impl Fn(Event) -> bool) {
         let Costs { poll, interrupt, .. } = self.costs;
-        for thread in self.threads.iter_mut().filter(|thread| thread.place != Place::Over) {
+        for thread in self.threads.iter_mut().filter(|thread| thread.place != ThreadState::Over) {
             if thread.spins() {
                 thread.look_at = thread.look_at.min(now + poll);
                 thread.peek = false;
@@ -478,12 +478,12 @@ impl Host {
 impl Thread {
     /// It is waiting in the library, on a core or for one.
     fn spins(&self) -> bool {
-        matches!(self.place, Place::Core(_) | Place::Ready) && self.left.is_none()
+        matches!(self.place, ThreadState::Core(_) | ThreadState::Ready) && self.left.is_none()
     }
 
     /// There is something for it to do, once it has a core.
     fn is_busy(&self) -> bool {
-        let runnable = matches!(self.place, Place::Core(_) | Place::Ready);
+        let runnable = matches!(self.place, ThreadState::Core(_) | ThreadState::Ready);
         let looks = self.left.is_some() || self.look_at < NEVER;
         runnable && (looks || self.deliverable().is_some())
     }
@@ -503,7 +503,7 @@ impl Thread {
 
     /// If it sleeps, it becomes ready at `at`.
     pub fn notify(&mut self, at: Picoseconds) {
-        if self.place == Place::Asleep {
+        if self.place == ThreadState::Asleep {
             self.wake_at = self.wake_at.min(at.max(self.since));
         }
     }

@@ -43,7 +43,9 @@ pub(crate) fn turn<P: Future>(
                 }
             }
             Step::Handle(thread) => call_handler(state, rank, thread),
-            Step::Wake(_) | Step::Expire(_) | Step::Place { .. } => unreachable!("done inside"),
+            Step::Wake(_) | Step::Expire(_) | Step::ThreadState { .. } => {
+                unreachable!("done inside")
+            }
         }
     }
 }
@@ -138,7 +140,7 @@ impl State {
             match step {
                 Step::Wake(thread) => host.wake(thread, at),
                 Step::Expire(core) => host.expire(core, at, trace),
-                Step::Place { core, thread } => host.place(core, thread, at, trace),
+                Step::ThreadState { core, thread } => host.place(core, thread, at, trace),
                 Step::Handle(_) | Step::Poll(_) => {
                     debug_assert!(at == now, "programs run on time");
                     state.clock = at;

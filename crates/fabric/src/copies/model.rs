@@ -15,12 +15,12 @@ pub enum Distance {
 
 /// By distance.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct By<T> {
+pub struct ByDistance<T> {
     pub shared: T,
     pub apart: T,
 }
 
-impl<T: Copy> By<T> {
+impl<T: Copy> ByDistance<T> {
     pub fn at(&self, distance: Distance) -> T {
         match distance {
             Distance::Shared => self.shared,
@@ -33,17 +33,17 @@ impl<T: Copy> By<T> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct CopyModel {
     /// A line that another processor has just written is read here: what a flag takes.
-    pub line: By<f64>,
+    pub line: ByDistance<f64>,
     /// Each line of 64 bytes that another processor has just read is written again, many in a row.
-    pub rewrite: By<f64>,
+    pub rewrite: ByDistance<f64>,
     /// The same if all of them, up to a few pages, are asked for at once before the first is written.
-    pub rewrite_asked: By<f64>,
+    pub rewrite_asked: ByDistance<f64>,
     /// The same if their reader has taken them to itself after it had read them; that, too, is in it.
-    pub rewrite_returned: By<f64>,
+    pub rewrite_returned: ByDistance<f64>,
     /// A byte that lies in another processor's cache is copied to here, many in a row.
-    pub fetch: By<f64>,
+    pub fetch: ByDistance<f64>,
     /// The same from many pages at once, a few lines of each in turn.
-    pub fetch_pages: By<f64>,
+    pub fetch_pages: ByDistance<f64>,
     /// A byte is copied within the own caches.
     pub cached: f64,
     /// A byte is copied from memory to memory.
@@ -77,12 +77,12 @@ pub const LINE: usize = 64;
 impl CopyModel {
     /// A processor that nobody has measured: what holds until one is.
     pub const GENERIC: CopyModel = CopyModel {
-        line: By { shared: 60.0, apart: 200.0 },
-        rewrite: By { shared: 8.0, apart: 30.0 },
-        rewrite_asked: By { shared: 8.0, apart: 30.0 },
-        rewrite_returned: By { shared: 2.5, apart: 6.0 },
-        fetch: By { shared: 0.06, apart: 0.15 },
-        fetch_pages: By { shared: 0.06, apart: 0.15 },
+        line: ByDistance { shared: 60.0, apart: 200.0 },
+        rewrite: ByDistance { shared: 8.0, apart: 30.0 },
+        rewrite_asked: ByDistance { shared: 8.0, apart: 30.0 },
+        rewrite_returned: ByDistance { shared: 2.5, apart: 6.0 },
+        fetch: ByDistance { shared: 0.06, apart: 0.15 },
+        fetch_pages: ByDistance { shared: 0.06, apart: 0.15 },
         cached: 0.03,
         memory: 0.1,
         past: 0.1,
@@ -199,8 +199,8 @@ mod tests {
     #[test]
     fn looks_are_told_apart() {
         let model = CopyModel {
-            line: By { shared: 15.0, apart: 220.0 },
-            fetch: By { shared: 0.03, apart: 0.08 },
+            line: ByDistance { shared: 15.0, apart: 220.0 },
+            fetch: ByDistance { shared: 0.03, apart: 0.08 },
             ..CopyModel::GENERIC
         };
         let slow = |(len, ns): &(usize, u64), handed| {

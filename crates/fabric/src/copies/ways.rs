@@ -46,27 +46,27 @@ impl Ways {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::copies::By;
+    use crate::copies::ByDistance;
 
     /// A processor that gains by asking for many lines and pages at once when they are far.
     const ASKING: CopyModel = CopyModel {
-        rewrite: By { shared: 7.0, apart: 27.0 },
-        rewrite_asked: By { shared: 5.0, apart: 15.0 },
-        rewrite_returned: By { shared: 2.2, apart: 5.0 },
-        fetch: By { shared: 0.03, apart: 0.08 },
-        fetch_pages: By { shared: 0.035, apart: 0.055 },
+        rewrite: ByDistance { shared: 7.0, apart: 27.0 },
+        rewrite_asked: ByDistance { shared: 5.0, apart: 15.0 },
+        rewrite_returned: ByDistance { shared: 2.2, apart: 5.0 },
+        fetch: ByDistance { shared: 0.03, apart: 0.08 },
+        fetch_pages: ByDistance { shared: 0.035, apart: 0.055 },
         cma_page: 80.0,
         ..CopyModel::GENERIC
     };
 
     /// One that does not, writes quickly past the caches, and slowly what another has read; pages cost it much.
     const STREAMING: CopyModel = CopyModel {
-        line: By { shared: 60.0, apart: 260.0 },
-        rewrite: By { shared: 3.0, apart: 36.0 },
-        rewrite_asked: By { shared: 12.0, apart: 60.0 },
-        rewrite_returned: By { shared: 5.0, apart: 36.0 },
-        fetch: By { shared: 0.03, apart: 0.06 },
-        fetch_pages: By { shared: 0.04, apart: 0.12 },
+        line: ByDistance { shared: 60.0, apart: 260.0 },
+        rewrite: ByDistance { shared: 3.0, apart: 36.0 },
+        rewrite_asked: ByDistance { shared: 12.0, apart: 60.0 },
+        rewrite_returned: ByDistance { shared: 5.0, apart: 36.0 },
+        fetch: ByDistance { shared: 0.03, apart: 0.06 },
+        fetch_pages: ByDistance { shared: 0.04, apart: 0.12 },
         memory: 0.08,
         past: 0.04,
         cma_page: 250.0,

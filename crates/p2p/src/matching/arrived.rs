@@ -2,7 +2,7 @@
 
 use super::chains::{Chains, Hash};
 use super::{Arrival, Body, Matched, Seen};
-use crate::envelope::{Context, Kind, Source, Tag};
+use crate::envelope::{Context, MessageKind, Source, Tag};
 use crate::slab::{NONE, Slab};
 use weft_fabric::{Key, RemoteAddr};
 
@@ -79,11 +79,11 @@ impl Wanted {
 }
 
 impl Unexpected {
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> MessageKind {
         match ((self.len_kind & !FLAGS) >> 56) as u8 {
-            kind if kind == Kind::Rts as u8 => Kind::Rts,
-            kind if kind == Kind::EagerSync as u8 => Kind::EagerSync,
-            _ => Kind::Eager,
+            kind if kind == MessageKind::Rts as u8 => MessageKind::Rts,
+            kind if kind == MessageKind::EagerSync as u8 => MessageKind::EagerSync,
+            _ => MessageKind::Eager,
         }
     }
 
@@ -99,7 +99,7 @@ impl Unexpected {
     }
 
     fn may_be_cancelled(&self) -> bool {
-        self.kind() != Kind::Eager
+        self.kind() != MessageKind::Eager
     }
 
     fn is_of(&self, peer: usize, request: u32) -> bool {

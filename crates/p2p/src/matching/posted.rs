@@ -6,7 +6,7 @@ use crate::slab::NONE;
 
 /// A posted receive.
 #[derive(Debug)]
-struct Posted {
+struct PostedReceive {
     wanted: Wanted,
     order: u64,
     request: u32,
@@ -41,10 +41,10 @@ impl Wanted {
     }
 }
 
-impl Default for Posted {
+impl Default for PostedReceive {
     fn default() -> Self {
         let wanted = Wanted::new(Context(0), None, None);
-        Posted { wanted, order: 0, request: NONE }
+        PostedReceive { wanted, order: 0, request: NONE }
     }
 }
 
@@ -69,26 +69,26 @@ const CHUNK: usize = 16;
 /// By the numbers of their requests, so that a receive needs no number of its own here.
 #[derive(Default)]
 #[allow(clippy::vec_box)] // chunks stay where they are when there are more
-struct Slots(Vec<Box<[Posted; CHUNK]>>);
+struct Slots(Vec<Box<[PostedReceive; CHUNK]>>);
 
 impl Slots {
     #[inline(always)]
-    fn at(&self, place: u32) -> &Posted {
+    fn at(&self, place: u32) -> &PostedReceive {
         &self.0[place as usize / CHUNK][place as usize % CHUNK]
     }
 
     #[inline(always)]
-    fn at_mut(&mut self, place: u32) -> &mut Posted {
+    fn at_mut(&mut self, place: u32) -> &mut PostedReceive {
         &mut self.0[place as usize / CHUNK][place as usize % CHUNK]
     }
 
-    fn get(&self, place: u32) -> Option<&Posted> {
+    fn get(&self, place: u32) -> Option<&PostedReceive> {
         self.0.get(place as usize / CHUNK).map(|chunk| &chunk[place as usize % CHUNK])
     }
 
     /// The slot of a request, which may be higher than all before.
     #[inline(always)]
-    fn made(&mut self, place: u32) -> &mut Posted {
+    fn made(&mut self, place: u32) -> &mut PostedReceive {
         if self.0.len() <= place as usize / CHUNK {
             self.grow(place);
         }
@@ -98,7 +98,7 @@ impl Slots {
     #[cold]
     fn grow(&mut self, place: u32) {
         while self.0.len() <= place as usize / CHUNK {
-            self.0.push(Box::new(std::array::from_fn(|_| Posted::default())));
+            self.0.push(Box::new(std::array::from_fn(|_| PostedReceive::default())));
         }
     }
 }
@@ -149,7 +149,7 @@ impl Receives {
         self.order += 1;
         let wanted = Wanted::new(context, rank, tag);
         let place = request;
-        *self.slots.made(place) = Posted { wanted, order: self.order, request };
+        *self.slots.made(place) = PostedReceive { wanted, order: self.order, request };
         self.len += 1;
         self.most = self.most.max(self.len);
         let kind = wanted.kind();

@@ -7,7 +7,7 @@ use weft_fabric::Key;
 
 fn arrival(context: u64, rank: u32, tag: Tag, request: u32) -> Arrival {
     Arrival {
-        kind: Kind::Rts,
+        kind: MessageKind::Rts,
         word: false,
         context: Context(context),
         rank,
@@ -134,7 +134,7 @@ fn names_of_memory_come_back_long_or_short() {
     for at in &names[..3] {
         let taken = m.take(Context(1), Source::Any, None).unwrap();
         let Some(Body::There(found)) = taken.body else { panic!("no name") };
-        assert_eq!((found, taken.kind), (*at, Kind::Rts));
+        assert_eq!((found, taken.kind), (*at, MessageKind::Rts));
     }
     assert!(m.idle());
 }

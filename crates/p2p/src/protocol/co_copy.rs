@@ -15,9 +15,9 @@
 //! Cost: half of the pieces by each end, a system call and a line for each, and three messages. Chosen for long payloads
 //! between ranks with a processor each, of which neither has others to serve.
 
-use super::{Case, Place, Work};
+use super::{Case, Locality, Work};
 use crate::endpoint::Endpoint;
-use crate::envelope::{Context, Envelope, Kind, Words};
+use crate::envelope::{Context, Envelope, MessageKind, Words};
 use crate::receive::Offer;
 use crate::request::Stage;
 use crate::send::{Outcome, waiting};
@@ -88,8 +88,8 @@ pub(super) const ABOUT: &str = "in pieces that both ends copy";
 
 pub(super) fn eligible(case: &Case) -> Result<(), &'static str> {
     match case.path {
-        path if path.place == Place::Elsewhere => Err("the ranks share no memory"),
-        path if path.place == Place::Here => Err("there is one end"),
+        path if path.place == Locality::Elsewhere => Err("the ranks share no memory"),
+        path if path.place == Locality::Here => Err("there is one end"),
         path if !path.direct => Err("the sender's memory cannot be read"),
         path if path.writes => Err("its sender is told to write"),
         path if path.ranks_each > 1 => Err("the two may have one processor"),
@@ -139,7 +139,7 @@ impl<F: Fabric> Endpoint<F> {
         let last = into.len() - piece(pieces - 1, into.len(), units).0;
         let mut words = encode(at, buffer.remote);
         let invite = Envelope {
-            kind: Kind::CoCopyRequest,
+            kind: MessageKind::CoCopyRequest,
             word: false,
             tag: (last | units << UNITS_SHIFT) as i32,
             context: Context(u64::from(index) | u64::from(number) << 32),
@@ -282,7 +282,7 @@ impl<F: Fabric> Endpoint<F> {
         }
         if done > 0 {
             let number = u64::from(number) << 32 | u64::from(done);
-            let head = Envelope::reply(Kind::CoCopyReply, index, number);
+            let head = Envelope::reply(MessageKind::CoCopyReply, index, number);
             self.fabric.send_solicited(peer, head, Sge::EMPTY, None);
         }
         Ok(())
@@ -315,6 +315,6 @@ impl<F: Fabric> Endpoint<F> {
         slot.stage = Stage::Complete;
         self.advance(slot);
         let peer = slot.peer.expect("matched") as usize;
-        self.control(peer, Envelope::reply(Kind::Ats, slot.remote, 0));
+        self.control(peer, Envelope::reply(MessageKind::Ats, slot.remote, 0));
     }
 }

@@ -9,7 +9,7 @@
 
 use super::{Case, Path, Pattern, Work};
 use crate::endpoint::Endpoint;
-use crate::envelope::{Envelope, Kind};
+use crate::envelope::{Envelope, MessageKind};
 use crate::request::{RequestId, Stage};
 use crate::send::{Outcome, Target, describe, waiting};
 use crate::state::State;
@@ -69,7 +69,7 @@ impl<F: Fabric> Endpoint<F> {
         to: Target,
         buffer: Sge,
     ) -> Option<RequestId> {
-        let head = to.envelope(Kind::Eager, 0).encode();
+        let head = to.envelope(MessageKind::Eager, 0).encode();
         match self.fabric.send(to.peer, head, buffer, Some(state.spare_counter)) {
             Posted::Done => None,
             Posted::Later => Some(self.send_later(state, to, buffer)),
@@ -95,7 +95,7 @@ impl<F: Fabric> Endpoint<F> {
         let slot = &mut state.requests[index];
         describe(slot, to, buffer, Stage::Unacknowledged);
         let word = self.open_word(state, to.peer, index);
-        let head = Envelope { word, ..to.envelope(Kind::EagerSync, index) }.encode();
+        let head = Envelope { word, ..to.envelope(MessageKind::EagerSync, index) }.encode();
         let slot = &mut state.requests[index];
         if self.fabric.send_solicited(to.peer, head, buffer, slot.counter) == Posted::Later {
             slot.target += 1;

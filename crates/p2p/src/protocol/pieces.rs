@@ -8,7 +8,7 @@
 
 use super::{Case, Work};
 use crate::endpoint::Endpoint;
-use crate::envelope::{Envelope, Kind};
+use crate::envelope::{Envelope, MessageKind};
 use crate::request::Stage;
 use crate::send::{Outcome, waiting};
 use crate::state::State;
@@ -50,7 +50,7 @@ impl<F: Fabric> Endpoint<F> {
         let mut wanted = (wanted as u64).to_ne_bytes();
         // SAFETY: an inline payload is copied before `send` returns.
         let payload = unsafe { Sge::new(wanted.as_mut_ptr(), wanted.len()) };
-        let head = Envelope::reply(Kind::Cts, request, u64::from(index));
+        let head = Envelope::reply(MessageKind::Cts, request, u64::from(index));
         self.fabric.send_solicited(peer, head, payload, None);
     }
 
@@ -82,7 +82,7 @@ impl<F: Fabric> Endpoint<F> {
         let mut kept = 0;
         for offset in (0..wanted).step_by(piece) {
             let part = slot.buffer.part(offset, piece.min(wanted - offset));
-            let head = Envelope::reply(Kind::Data, e.context.0 as u32, offset as u64);
+            let head = Envelope::reply(MessageKind::Data, e.context.0 as u32, offset as u64);
             let posted = self.fabric.send_solicited(peer, head, part, slot.counter);
             if posted == Posted::Later {
                 kept += 1;

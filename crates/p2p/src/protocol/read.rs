@@ -7,9 +7,9 @@
 //! message back for which the sender waits; elsewhere a round trip of the adapter before the bytes come, over all rails of
 //! them (`striped.rs`). Chosen for long payloads, and where the sender serves others, too.
 
-use super::{Case, Place, Work};
+use super::{Case, Locality, Work};
 use crate::endpoint::Endpoint;
-use crate::envelope::{Envelope, Kind};
+use crate::envelope::{Envelope, MessageKind};
 use crate::request::Stage;
 use crate::state::State;
 use weft_fabric::{CopyModel, Fabric, RemoteAddr, Sge};
@@ -19,7 +19,7 @@ pub(super) const ABOUT: &str = "by the receiver, from the sender's memory";
 pub(super) fn eligible(case: &Case) -> Result<(), &'static str> {
     match case.path {
         path if !path.direct => Err("the sender's memory cannot be read"),
-        path if path.place == Place::Here && super::staged::eligible(case).is_ok() => {
+        path if path.place == Locality::Here && super::staged::eligible(case).is_ok() => {
             Err("who sends to itself may not have asked for it yet")
         }
         path if path.writes => Err("its sender is told to write"),
@@ -73,11 +73,11 @@ impl<F: Fabric> Endpoint<F> {
         if self.fabric.counters().value(counter) < slot.target {
             return false;
         }
-        let kind = if slot.stage == Stage::Reading { Kind::Ats } else { Kind::Atp };
+        let kind = if slot.stage == Stage::Reading { MessageKind::Ats } else { MessageKind::Atp };
         slot.stage = Stage::Complete;
         let peer = slot.peer.expect("matched") as usize;
         let head = Envelope::reply(kind, slot.remote, 0);
-        if kind == Kind::Atp || self.limits.get().notifies_at_end {
+        if kind == MessageKind::Atp || self.limits.get().notifies_at_end {
             self.fabric.send_solicited(peer, head, Sge::EMPTY, None);
         } else {
             self.control(peer, head);

@@ -10,9 +10,9 @@
 //! Cost: the slower of the two copies, a part of the other, a line for each part, and two messages. No system call, and the
 //! sender waits for nobody. Chosen between what is sent at once and what is so long that one copy is cheaper than two.
 
-use super::{Case, Pattern, Place, Work};
+use super::{Case, Locality, Pattern, Work};
 use crate::endpoint::Endpoint;
-use crate::envelope::{Envelope, Kind};
+use crate::envelope::{Envelope, MessageKind};
 use crate::receive::Offer;
 use crate::request::Stage;
 use crate::send::Target;
@@ -27,7 +27,7 @@ const SWITCHES: f64 = 10.0;
 
 pub(super) fn eligible(case: &Case) -> Result<(), &'static str> {
     match case.path {
-        path if path.place == Place::Elsewhere => Err("the ranks share no memory"),
+        path if path.place == Locality::Elsewhere => Err("the ranks share no memory"),
         path if path.staging == 0 => Err("there is no staging memory"),
         _ if case.pattern == Pattern::Synchronous => {
             Err("its sender would not hear that it is matched")
@@ -87,7 +87,7 @@ impl<F: Fabric> Endpoint<F> {
         let solicited = buffer.len() > state.table(self, to.peer).quiet;
         self.send_rts(state, to, (buffer.len(), at), (request, false), solicited);
         if pipelined.produce(buffer, self.fabric.copies()) {
-            let head = Envelope::reply(Kind::StagedComplete, request, 0);
+            let head = Envelope::reply(MessageKind::StagedComplete, request, 0);
             self.fabric.send_solicited(to.peer, head, Sge::EMPTY, None);
         }
         true
@@ -145,7 +145,7 @@ impl<F: Fabric> Endpoint<F> {
         let slot = &mut state.requests[index];
         slot.stage = Stage::Complete;
         self.advance(slot);
-        let head = Envelope::reply(Kind::Ats, slot.remote, 0);
+        let head = Envelope::reply(MessageKind::Ats, slot.remote, 0);
         match self.limits.get().notifies_at_end {
             true => _ = self.fabric.send_solicited(peer, head, Sge::EMPTY, None),
             false => self.control(peer, head),

@@ -3,7 +3,7 @@
 //! A message costs a comparison with each limit of a [`Ranges`], of which there are few; no cost is computed for it. There is
 //! a table for either distance of the caches, and the one for the distance that is observed now is asked.
 
-use super::{Case, Path, Pattern, Place, Protocol, choose, choose_to_fetch, eager, staged};
+use super::{Case, Locality, Path, Pattern, Protocol, choose, choose_to_fetch, eager, staged};
 use std::cell::OnceCell;
 use weft_fabric::{CopyModel, Distance};
 
@@ -150,7 +150,7 @@ impl AllRanges {
 
 /// What goes one way, whose distance alone may change.
 #[derive(Debug)]
-struct Kind {
+struct PathTables {
     path: Path,
     shared: Table,
     apart: Table,
@@ -159,7 +159,7 @@ struct Kind {
 /// Of all kinds of peers that this process has met.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
-    made: Vec<Kind>,
+    made: Vec<PathTables>,
 }
 
 impl Tables {
@@ -171,7 +171,7 @@ impl Tables {
             let table = |distance| Table::new(model, Path { distance, ..path });
             self.made.reserve_exact(1);
             let (shared, apart) = (table(Distance::Shared), table(Distance::Apart));
-            self.made.push(Kind { path, shared, apart });
+            self.made.push(PathTables { path, shared, apart });
             self.made.len() - 1
         });
         number as u32
@@ -191,7 +191,7 @@ impl Tables {
         let kind = &self.made[number as usize];
         // Elsewhere it makes no difference.
         match (kind.path.place, distance) {
-            (Place::SameNode, Distance::Apart) => (Path { distance, ..kind.path }, &kind.apart),
+            (Locality::SameNode, Distance::Apart) => (Path { distance, ..kind.path }, &kind.apart),
             _ => (kind.path, &kind.shared),
         }
     }

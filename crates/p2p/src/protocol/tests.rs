@@ -3,16 +3,16 @@
 use super::*;
 use Pattern::{Forwarded, ManyToOne, OneToMany, Plain, Synchronous};
 use Protocol::{CoCopy, Eager, Pieces, Read, Staged, Written};
-use weft_fabric::By;
+use weft_fabric::ByDistance;
 
 /// Two processors with a cache in common, and a system that reads another's memory quickly.
 const NEAR: CopyModel = CopyModel {
-    line: By { shared: 50.0, apart: 200.0 },
-    rewrite: By { shared: 2.0, apart: 30.0 },
-    rewrite_asked: By { shared: 2.0, apart: 30.0 },
-    rewrite_returned: By { shared: 2.0, apart: 6.0 },
-    fetch: By { shared: 0.05, apart: 0.2 },
-    fetch_pages: By { shared: 0.05, apart: 0.2 },
+    line: ByDistance { shared: 50.0, apart: 200.0 },
+    rewrite: ByDistance { shared: 2.0, apart: 30.0 },
+    rewrite_asked: ByDistance { shared: 2.0, apart: 30.0 },
+    rewrite_returned: ByDistance { shared: 2.0, apart: 6.0 },
+    fetch: ByDistance { shared: 0.05, apart: 0.2 },
+    fetch_pages: ByDistance { shared: 0.05, apart: 0.2 },
     cached: 0.04,
     memory: 0.12,
     past: 0.15,
@@ -32,7 +32,7 @@ const SLOW_MEMORY: CopyModel =
     CopyModel { memory: 1.0, past: 1.0, private: 64 << 10, last: 256 << 10, ..NEAR };
 
 const USUAL: Path = Path {
-    place: Place::SameNode,
+    place: Locality::SameNode,
     direct: true,
     send_max: 16 << 10,
     eager: 16 << 10,
@@ -45,8 +45,8 @@ const USUAL: Path = Path {
 const FAR: Path = Path { distance: Distance::Apart, ..USUAL };
 const NO_CMA: Path = Path { direct: false, ..USUAL };
 const CROWD: Path = Path { ranks_each: 4, ..USUAL };
-const HERE: Path = Path { place: Place::Here, ..USUAL };
-const NETWORK: Path = Path { place: Place::Elsewhere, staging: 0, ..USUAL };
+const HERE: Path = Path { place: Locality::Here, ..USUAL };
+const NETWORK: Path = Path { place: Locality::Elsewhere, staging: 0, ..USUAL };
 const PLACES: [Path; 6] = [USUAL, FAR, NO_CMA, CROWD, HERE, NETWORK];
 
 const ALL: usize = usize::MAX;
@@ -150,7 +150,7 @@ fn every_message_goes_the_cheapest_way() {
     let mut rng = fastrand::Rng::with_seed(9);
     for _ in 0..300 {
         let mut cost = |least: f64, most: f64| least * (most / least).powf(rng.f64());
-        let by = |shared| By { shared, apart: 3.0 * shared };
+        let by = |shared| ByDistance { shared, apart: 3.0 * shared };
         let model = CopyModel {
             line: by(cost(10.0, 500.0)),
             rewrite_returned: by(cost(0.5, 50.0)),

@@ -12,9 +12,9 @@
 //! 2008, section 2.2.
 
 use super::striped::Striped;
-use super::{Case, Pattern, Place, Work};
+use super::{Case, Locality, Pattern, Work};
 use crate::endpoint::Endpoint;
-use crate::envelope::{Context, Envelope, Kind, Words};
+use crate::envelope::{Context, Envelope, MessageKind, Words};
 use crate::receive::Offer;
 use crate::request::Stage;
 use crate::send::{Outcome, waiting};
@@ -27,12 +27,12 @@ pub(super) const ABOUT: &str = "by the sender, to where the receiver wants it";
 pub(super) fn eligible(case: &Case) -> Result<(), &'static str> {
     match case.path {
         path if !path.direct => Err("the receiver's memory cannot be written"),
-        path if path.place == Place::Here && super::staged::eligible(case).is_ok() => {
+        path if path.place == Locality::Here && super::staged::eligible(case).is_ok() => {
             Err("who sends to itself may not have asked for it yet")
         }
         path if path.writes => case.is_offered(),
-        path if path.place == Place::Here => Err("there is one end"),
-        path if path.place == Place::Elsewhere => Err("its receiver is told to read"),
+        path if path.place == Locality::Here => Err("there is one end"),
+        path if path.place == Locality::Elsewhere => Err("its receiver is told to read"),
         _ if case.pattern != Pattern::ManyToOne => {
             Err("its receiver has no others to receive from")
         }
@@ -86,7 +86,7 @@ impl<F: Fabric> Endpoint<F> {
         let mut words = Words::new(&[into.len() as u64, a, b, c, d]);
         let context = Context(index.into());
         let head = Envelope {
-            kind: Kind::Rtr,
+            kind: MessageKind::Rtr,
             word: false,
             tag: 0,
             context,

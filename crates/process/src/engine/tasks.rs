@@ -36,7 +36,7 @@ pub(super) type Running = Pin<Box<dyn Future<Output = Result<(), Error>>>>;
 
 /// Which thread may run a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
+pub enum Executor {
     /// The program's threads alone: it may call functions of the program.
     Program,
     /// The helper, too: it touches nothing but the library and the buffers of its operation.
@@ -44,7 +44,7 @@ pub enum By {
 }
 
 pub(super) struct Entry {
-    by: By,
+    by: Executor,
     /// Place in the order of starting, in which tasks are polled.
     pub(super) order: u64,
     pub(super) wait: Option<(Counter, u64)>,
@@ -82,7 +82,7 @@ impl<F: Fabric> Engine<F> {
     }
 
     /// Polls the tasks whose wait is over, for the helper those that anybody may run. True if anything moved.
-    pub(super) fn run_tasks(&self, by: By, reach: Reach) -> bool {
+    pub(super) fn run_tasks(&self, by: Executor, reach: Reach) -> bool {
         let counters = self.endpoint.fabric().counters();
         let mut moved = false;
         let mut reach = Some(reach);
@@ -105,7 +105,7 @@ impl<F: Fabric> Engine<F> {
             let round = self.run_few(by);
             moved |= round;
             // One task may let the next one go on, and that another. The helper comes back by itself.
-            if !round || by == By::Anybody {
+            if !round || by == Executor::Anybody {
                 return moved;
             }
             reach = None;
@@ -114,7 +114,7 @@ impl<F: Fabric> Engine<F> {
 
     /// The same among those that each round looks at. They are taken out meanwhile, so that what they call may
     /// come back here.
-    fn run_few(&self, by: By) -> bool {
+    fn run_few(&self, by: Executor) -> bool {
         let mut list = std::mem::take(&mut *self.tasks.borrow_mut());
         let counters = self.endpoint.fabric().counters();
         let mut moved = false;
@@ -124,8 +124,8 @@ impl<F: Fabric> Engine<F> {
             if !ready && self.endpoint.fault().is_none() {
                 return true;
             }
-            if by == By::Anybody {
-                if entry.by == By::Program {
+            if by == Executor::Anybody {
+                if entry.by == Executor::Program {
                     return true;
                 }
                 // What does not say what it waits for must not keep the helper awake.
@@ -177,13 +177,13 @@ impl<F: Fabric> Engine<F> {
     /// Starts a nonblocking operation: polled once now, then whenever its wait is over, by the
     /// program's threads alone.
     pub fn spawn(&self, future: impl Future<Output = Result<(), Error>> + 'static) -> Task {
-        self.spawn_by(By::Program, future)
+        self.spawn_by(Executor::Program, future)
     }
 
     /// The same, for a task that may be moved on by whom `by` says.
     pub fn spawn_by(
         &self,
-        by: By,
+        by: Executor,
         future: impl Future<Output = Result<(), Error>> + 'static,
     ) -> Task {
         let task = Task(Rc::default());
@@ -191,7 +191,7 @@ impl<F: Fabric> Engine<F> {
         task
     }
 
-    pub(super) fn begin(&self, by: By, future: Option<Running>, task: &Task) {
+    pub(super) fn begin(&self, by: Executor, future: Option<Running>, task: &Task) {
         self.count(|counts| counts.started += 1);
         let order = self.counts.get().started;
         let mut entry = Entry { by, order, wait: None, future, task: task.clone() };

@@ -26,7 +26,7 @@ impl<'a> Meanwhile<'a> {
     }
 }
 
-impl Outside for Meanwhile<'_> {
+impl WaitHooks for Meanwhile<'_> {
     fn unlocked(&self, f: &mut dyn FnMut()) {
         if self.engine.waiting.get() > 0
             && let Some(sibling) = self.sibling.take()

@@ -3,7 +3,7 @@
 use super::{Greeting, not_cancelled, within};
 use crate::buffer::Piece;
 use crate::messages::NOBODY;
-use crate::{Active, Buffer, By, Comm, Error, External, Outcome, Task, class};
+use crate::{Active, Buffer, Comm, Error, Executor, External, Outcome, Task, class};
 use std::cell::RefCell;
 use std::rc::Rc;
 use weft_fabric::{Counter, Fabric, Sge, Staging};
@@ -53,7 +53,7 @@ impl<F: Fabric> PartitionedReceive<F> {
             messages: RefCell::default(),
             failed: RefCell::default(),
         });
-        let task = engine.spawn_by(By::Anybody, receive(parts.clone()));
+        let task = engine.spawn_by(Executor::Anybody, receive(parts.clone()));
         *self.round.borrow_mut() = Some(Receiving { task, parts });
         Active::External(self.clone())
     }
@@ -129,7 +129,8 @@ impl<F: Fabric> Sender<F> {
             tag,
         });
         let expecting = sender.clone();
-        comm.engine().spawn_by(By::Anybody, async move { expecting.greeted().await.map(|_| ()) });
+        comm.engine()
+            .spawn_by(Executor::Anybody, async move { expecting.greeted().await.map(|_| ()) });
         sender
     }
 

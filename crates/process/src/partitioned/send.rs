@@ -1,7 +1,7 @@
 //! The sender: each partition is a message.
 
 use super::{Greeting, PARTITIONED, not_cancelled, within};
-use crate::{Active, Buffer, By, Comm, Destination, Error, External, Outcome, class};
+use crate::{Active, Buffer, Comm, Destination, Error, Executor, External, Outcome, class};
 use std::cell::RefCell;
 use std::rc::Rc;
 use weft_fabric::Fabric;
@@ -198,7 +198,7 @@ fn greet<F: Fabric>(comm: &Rc<Comm<F>>, greeting: Greeting, to: usize, tag: i32)
     let target = comm.target_in(comm.greetings(), to, tag);
     if let Some(id) = engine.endpoint().isend(target, memory.sge(), Mode::Standard) {
         let endpoint = engine.endpoint().clone();
-        engine.spawn_by(By::Anybody, async move {
+        engine.spawn_by(Executor::Anybody, async move {
             let _kept_until_sent = memory;
             endpoint.wait(id).await?;
             Ok(())

@@ -6,7 +6,7 @@ use super::ops::Op;
 use std::fmt;
 use std::pin::Pin;
 use std::rc::Rc;
-use weft_collective::{Case, Choice, Operation, Site};
+use weft_collective::{Choice, Operation, SelectionKey, Topology};
 use weft_fabric::Fabric;
 use weft_process::{Comm, Error, Lengths, Root, Spread};
 
@@ -91,7 +91,7 @@ impl Call {
     }
 
     /// What the choice depends on, as [`Operation::measure`] says.
-    pub fn case(&self, ranks: usize, site: Site) -> Case {
+    pub fn case(&self, ranks: usize, site: Topology) -> SelectionKey {
         use Operation::*;
         let all: usize = (0..ranks).map(|rank| self.len(rank)).sum();
         let elements = match self.operation() {
@@ -108,7 +108,7 @@ impl Call {
         let equal = !matches!(self.operation(), Allgather | ReduceScatter)
             || (0..ranks).all(|rank| self.len(rank) == first);
         let commutes = !self.reduces() || self.op != Op::Product;
-        Case { ranks, bytes, element, commutes, equal, site }
+        SelectionKey { ranks, bytes, element, commutes, equal, site }
     }
 
     /// Whether data must travel between ranks: between all pairs that an algorithm may use.

@@ -10,7 +10,7 @@
 
 use crate::Window;
 use crate::queue::Queued;
-use crate::request::{Asked, HEAD, Way, tags};
+use crate::request::{HEAD, InFlight, Way, tags};
 use weft_fabric::Fabric;
 use weft_process::Error;
 
@@ -65,7 +65,7 @@ impl<F: Fabric> Window<F> {
         &self,
         queue: &'q [Queued],
         pieces: &[Pieces],
-        asked: &mut Vec<(&'q Queued, usize, usize, Asked)>,
+        asked: &mut Vec<(&'q Queued, usize, usize, InFlight)>,
     ) {
         for (i, (queued, pieces)) in queue.iter().zip(pieces).enumerate() {
             let (spot, wish) = (queued.spot(), queued.wish(pieces));

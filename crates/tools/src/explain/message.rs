@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use weft_fabric::{CopyModel, Distance};
 use weft_fabric_sim::Machine;
 use weft_intranode::{Finding, Origin, Wanted};
-use weft_p2p::protocol::{self as message, Pattern, Place};
+use weft_p2p::protocol::{self as message, Locality, Pattern};
 use weft_p2p::{Limits, Rendezvous};
 use weft_rma::choice::{self, Sight, Way};
 use weft_rma::{Words, protocol as window};
@@ -45,25 +45,25 @@ fn pattern(name: &str) -> Result<Pattern, String> {
 
 /// What goes from one rank to one other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum Call {
     Send,
     Put,
     Get,
     Accumulate,
 }
 
-impl Kind {
-    pub fn named(name: &str) -> Option<Kind> {
-        let all = [Kind::Send, Kind::Put, Kind::Get, Kind::Accumulate];
+impl Call {
+    pub fn named(name: &str) -> Option<Call> {
+        let all = [Call::Send, Call::Put, Call::Get, Call::Accumulate];
         all.into_iter().find(|kind| kind.name() == name)
     }
 
     fn name(self) -> &'static str {
         match self {
-            Kind::Send => "send",
-            Kind::Put => "put",
-            Kind::Get => "get",
-            Kind::Accumulate => "accumulate",
+            Call::Send => "send",
+            Call::Put => "put",
+            Call::Get => "get",
+            Call::Accumulate => "accumulate",
         }
     }
 }
@@ -79,7 +79,7 @@ struct Site {
 }
 
 /// The answer.
-pub fn run(kind: Kind, args: &super::Args) -> Result<String, Failure> {
+pub fn run(kind: Call, args: &super::Args) -> Result<String, Failure> {
     let request = |text: String| Failure::Request(text);
     let (ranks, about) = (args.ranks.unwrap_or(2.max(args.message.peer + 1)), &args.message);
     if about.peer >= ranks {
@@ -113,17 +113,17 @@ pub fn run(kind: Kind, args: &super::Args) -> Result<String, Failure> {
         args.bytes,
         about.peer
     );
-    if kind == Kind::Send && about.pattern != Pattern::Plain {
+    if kind == Call::Send && about.pattern != Pattern::Plain {
         text += &format!(", {}", about.pattern.name());
     }
     text += "\n";
     line(&mut text, "ranks", &describe(&site, machine.as_ref()));
     line(&mut text, "model", &whence);
     match kind {
-        Kind::Send => send(&mut text, &model, &site, args.bytes, about.pattern)?,
-        Kind::Put => one_sided(&mut text, &model, &site, args.bytes, window::Direction::Put),
-        Kind::Get => one_sided(&mut text, &model, &site, args.bytes, window::Direction::Get),
-        Kind::Accumulate => accumulate(&mut text, &model, &site, args.bytes),
+        Call::Send => send(&mut text, &model, &site, args.bytes, about.pattern)?,
+        Call::Put => one_sided(&mut text, &model, &site, args.bytes, window::Direction::Put),
+        Call::Get => one_sided(&mut text, &model, &site, args.bytes, window::Direction::Get),
+        Call::Accumulate => accumulate(&mut text, &model, &site, args.bytes),
     }
     Ok(text)
 }
@@ -200,7 +200,7 @@ fn send(
     let protocols = message::Protocol::ALL;
     let limits = Limits {
         eager: number("WEFT_EAGER", usual.eager)?,
-        staging: number("WEFT_SHELF", usual.staging)?,
+        staging: number("WEFT_STAGING", usual.staging)?,
         ranks_each: site.ranks_each,
         rendezvous: match is_set("WEFT_RENDEZVOUS", "write") {
             true => Rendezvous::Write,
@@ -210,16 +210,16 @@ fn send(
         ..usual
     };
     let place = match site {
-        Site { same_rank: true, .. } => Place::Here,
-        Site { same_node: true, .. } => Place::SameNode,
-        _ => Place::Elsewhere,
+        Site { same_rank: true, .. } => Locality::Here,
+        Site { same_node: true, .. } => Locality::SameNode,
+        _ => Locality::Elsewhere,
     };
     let path = message::Path {
         distance: site.distance,
         ..message::Path::at(place, site.direct, limits.eager, &limits)
     };
     let case = message::Case { bytes, pattern, path };
-    let known = place != Place::Elsewhere;
+    let known = place != Locality::Elsewhere;
     let cost = |p: message::Protocol| p.cost(model, &case).map(|ns| known.then_some(ns));
     let chosen = message::choose(model, &case);
     line(text, "protocol", &format!("{}: {}", chosen.name(), chosen.about()));

@@ -1,6 +1,6 @@
 //! What is measured: at which numbers of ranks and bytes, and which algorithms with which parameters.
 
-use weft_collective::catalog::{Algorithm, Case, Choice, Only, Site};
+use weft_collective::catalog::{Algorithm, Choice, Only, SelectionKey, Topology};
 use weft_collective::{Operation, catalog};
 
 /// Bytes of one rank's block where no rank knows all lengths, so that the map has one line.
@@ -39,17 +39,17 @@ pub fn in_order(operations: &[Operation]) -> Vec<Operation> {
 }
 
 /// One call as the map means it: the operator commutes, blocks are equal.
-pub fn case(operation: Operation, ranks: usize, bytes: usize, site: Site) -> Case {
+pub fn case(operation: Operation, ranks: usize, bytes: usize, site: Topology) -> SelectionKey {
     use Operation::*;
     let element = match operation {
         Reduce | Allreduce | ReduceScatter | Scan | Exscan => super::workload::ELEMENT,
         _ => 1,
     };
-    Case { ranks, bytes, element, commutes: true, equal: true, site }
+    SelectionKey { ranks, bytes, element, commutes: true, equal: true, site }
 }
 
 /// The values of an algorithm's parameter that are tried.
-fn values(algorithm: &Algorithm, case: &Case) -> Vec<usize> {
+fn values(algorithm: &Algorithm, case: &SelectionKey) -> Vec<usize> {
     let Some(parameter) = algorithm.parameter else { return vec![0] };
     let tried: Vec<usize> = match (parameter.what, parameter.only) {
         // More children than other ranks are as many as there are.
@@ -73,7 +73,7 @@ fn values(algorithm: &Algorithm, case: &Case) -> Vec<usize> {
 }
 
 /// All that may serve `case`, each with each value of its parameter.
-pub fn choices(operation: Operation, case: &Case) -> Vec<Choice> {
+pub fn choices(operation: Operation, case: &SelectionKey) -> Vec<Choice> {
     let eligible =
         catalog::ALGORITHMS.iter().filter(|a| a.operation == operation && a.eligible(case).is_ok());
     eligible
@@ -91,10 +91,10 @@ mod tests {
 
     #[test]
     fn parameters_are_tried_as_far_as_they_differ() {
-        let site = Site {
-            together: false,
+        let site = Topology {
+            same_node: false,
             nodes: 16,
-            crowd: 1,
+            ranks_per_node: 1,
             multicast: 2048,
             same_arithmetic: true,
             atomics: true,

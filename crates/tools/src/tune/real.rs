@@ -8,7 +8,7 @@
 //! times: a batch of operations back to back, the root moving on by one rank each time, by the last
 //! rank's clock. The figure is the median over the batches, of which a stranger's work spoils few.
 
-use super::sweep::{Measure, Place};
+use super::sweep::{MapCell, Measure};
 use super::workload::ELEMENT;
 use crate::tree::{SONAME, Tree};
 use clap::Parser;
@@ -17,7 +17,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use weft_client::Library;
 use weft_collective::catalog::Near;
-use weft_collective::{Choice, Operation, Site};
+use weft_collective::{Choice, Operation, Topology};
 use weft_fabric::Distance;
 
 /// Batches of each algorithm.
@@ -25,13 +25,13 @@ const BATCHES: usize = 5;
 
 /// Where ranks of one machine are; of multicast only whether there is any matters. They are taken to reach each other's memory,
 /// to be near, and to have all processors that this process may use.
-pub fn site(ranks: usize) -> Site {
+pub fn site(ranks: usize) -> Topology {
     let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
     let each = ranks.div_ceil(processors).max(1) as u32;
-    Site {
-        together: true,
+    Topology {
+        same_node: true,
         nodes: 1,
-        crowd: ranks,
+        ranks_per_node: ranks,
         multicast: 4096,
         same_arithmetic: true,
         atomics: true,
@@ -64,7 +64,7 @@ impl Here {
 }
 
 impl Measure for Here {
-    fn site(&mut self, ranks: usize) -> Result<Site, String> {
+    fn site(&mut self, ranks: usize) -> Result<Topology, String> {
         Ok(site(ranks))
     }
 
@@ -78,7 +78,7 @@ impl Measure for Here {
 
     fn measure(
         &mut self,
-        place: Place,
+        place: MapCell,
         choices: &[Choice],
         done: &dyn Fn(),
     ) -> Result<Vec<Result<f64, String>>, String> {
@@ -94,7 +94,7 @@ impl Measure for Here {
         command.arg(self.time.to_string()).arg(names.join(","));
         let output = command.output().map_err(|e| format!("{}: {e}", self.mpiexec.display()))?;
         choices.iter().for_each(|_| done());
-        let Place { operation, ranks, bytes } = place;
+        let MapCell { operation, ranks, bytes } = place;
         let said = String::from_utf8_lossy(&output.stdout);
         let times: Vec<f64> = said.lines().filter_map(|line| line.parse().ok()).collect();
         if output.status.success() && times.len() == choices.len() {

@@ -1,9 +1,9 @@
 //! A machine file in virtual time.
 
-use super::sweep::{Measure, Place};
+use super::sweep::{MapCell, Measure};
 use super::workload;
 use std::rc::Rc;
-use weft_collective::{Choice, Map, Selection, Site};
+use weft_collective::{Choice, Map, Selection, Topology};
 use weft_fabric_sim::Machine;
 
 pub struct Simulated {
@@ -13,7 +13,7 @@ pub struct Simulated {
 }
 
 impl Measure for Simulated {
-    fn site(&mut self, ranks: usize) -> Result<Site, String> {
+    fn site(&mut self, ranks: usize) -> Result<Topology, String> {
         workload::site(&self.machine, ranks)
     }
 
@@ -31,11 +31,11 @@ impl Measure for Simulated {
 
     fn measure(
         &mut self,
-        place: Place,
+        place: MapCell,
         choices: &[Choice],
         done: &dyn Fn(),
     ) -> Result<Vec<Result<f64, String>>, String> {
-        let Place { operation, ranks, bytes } = place;
+        let MapCell { operation, ranks, bytes } = place;
         let one = |&choice: &Choice| {
             let mut selection = Selection::by(self.found.clone());
             selection.ask(operation, Some(choice));

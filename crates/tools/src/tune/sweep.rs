@@ -14,7 +14,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 use weft_collective::map::{Line, Timed};
-use weft_collective::{Choice, Map, Operation, Site};
+use weft_collective::{Choice, Map, Operation, Topology};
 
 /// See above.
 const HOPELESS: f64 = 2.5;
@@ -32,7 +32,7 @@ pub struct Grid {
 /// How a place is measured.
 pub trait Measure {
     /// Where `ranks` ranks are.
-    fn site(&mut self, ranks: usize) -> Result<Site, String>;
+    fn site(&mut self, ranks: usize) -> Result<Topology, String>;
 
     /// A difference of less than this, relative, decides nothing: then the algorithm of the
     /// neighbouring cell stays, so that maps are not torn by noise.
@@ -47,7 +47,7 @@ pub trait Measure {
     /// Microseconds of each of `choices`, in their order; an error for one that failed.
     fn measure(
         &mut self,
-        place: Place,
+        place: MapCell,
         choices: &[Choice],
         done: &dyn Fn(),
     ) -> Result<Vec<Result<f64, String>>, String>;
@@ -55,7 +55,7 @@ pub trait Measure {
 
 /// A cell of the map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct MapCell {
     pub operation: Operation,
     pub ranks: usize,
     pub bytes: usize,
@@ -88,7 +88,7 @@ pub fn sweep(machine: &str, grid: &Grid, measure: &mut dyn Measure) -> Result<Sw
             let planned = sizes.len();
             let mut done = 0;
             while let Some(bytes) = sizes.pop_front() {
-                let place = Place { operation, ranks, bytes };
+                let place = MapCell { operation, ranks, bytes };
                 bar.set_message(format!("{operation}, {ranks} ranks, {bytes} bytes"));
                 let all = grid::choices(operation, &grid::case(operation, ranks, bytes, site));
                 let hopeless = |c: &Choice| {
@@ -203,7 +203,7 @@ fn shortened(timed: &[Timed]) -> Vec<Timed> {
     kept
 }
 
-fn total(grid: &Grid, sites: &BTreeMap<usize, Site>) -> u64 {
+fn total(grid: &Grid, sites: &BTreeMap<usize, Topology>) -> u64 {
     let mut sum = 0;
     for &operation in &grid.operations {
         for (&ranks, &site) in sites {

@@ -9,7 +9,7 @@ use super::grid::UNKNOWN;
 use std::cell::Cell;
 use std::pin::Pin;
 use std::rc::Rc;
-use weft_collective::{Operation, Reduce, Selection, Site};
+use weft_collective::{Operation, Reduce, Selection, Topology};
 use weft_datatype::{Basic, Predefined, Type};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, Sge};
@@ -185,7 +185,7 @@ pub fn measure(
 }
 
 /// What algorithms may count on, on the first `ranks` ranks of a machine.
-pub fn site(machine: &Rc<Machine>, ranks: usize) -> Result<Site, String> {
+pub fn site(machine: &Rc<Machine>, ranks: usize) -> Result<Topology, String> {
     let sites = world(machine, ranks, |_, comm| async move { Ok(comm.site()) })?;
     Ok(sites[0])
 }

@@ -17,7 +17,7 @@ use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use weft_collective::{Choice, CollectiveState, Link, Operation, run};
 use weft_fabric::{Fault, Sge};
-use weft_process::Asked;
+use weft_process::CallKey;
 
 type Outcome = Option<Result<(), Error>>;
 
@@ -27,7 +27,7 @@ fn at_once(
     comm: &Rc<CommObject>,
     call: &'static str,
     operation: Operation,
-    asked: Asked,
+    asked: CallKey,
     run: impl AsyncFnOnce(&Link<Node>, &CollectiveState<Node>, Choice) -> Result<(), Fault>,
 ) -> Outcome {
     Some(comm.run_in_place(&Call::new(call), operation, asked, run).map_err(Error::from))
@@ -76,7 +76,7 @@ impl Whole {
 pub(super) unsafe fn barrier(handle: Comm) -> Outcome {
     let comm = fixed_comm(handle)?;
     tally!("MPI_Barrier", comm);
-    at_once(comm, "MPI_Barrier", Operation::Barrier, Asked::of(0), async |link, state, choice| {
+    at_once(comm, "MPI_Barrier", Operation::Barrier, CallKey::of(0), async |link, state, choice| {
         run::barrier(link, state, choice).await
     })
 }
@@ -93,7 +93,7 @@ pub(super) unsafe fn bcast(
     // SAFETY: the caller's buffer.
     let data = unsafe { plain(buf, n, ty) }?;
     tally!("MPI_Bcast", comm);
-    let asked = Asked::of(data.len());
+    let asked = CallKey::of(data.len());
     at_once(comm, "MPI_Bcast", Operation::Bcast, asked, async |link, state, choice| {
         run::bcast(link, state, choice, root, data).await
     })
@@ -123,7 +123,7 @@ pub(super) unsafe fn gather(
         into.list(&mut blocks);
     }
     tally!("MPI_Gather", comm);
-    let asked = Asked::of(mine.len());
+    let asked = CallKey::of(mine.len());
     at_once(comm, "MPI_Gather", Operation::Gather, asked, async |link, state, choice| {
         run::gather(link, state, choice, root, mine, &blocks).await
     })
@@ -153,7 +153,7 @@ pub(super) unsafe fn scatter(
         out.list(&mut blocks);
     }
     tally!("MPI_Scatter", comm);
-    let asked = Asked::of(mine.len());
+    let asked = CallKey::of(mine.len());
     at_once(comm, "MPI_Scatter", Operation::Scatter, asked, async |link, state, choice| {
         run::scatter(link, state, choice, root, &blocks, mine).await
     })
@@ -180,7 +180,7 @@ pub(super) unsafe fn allgather(
     tally!("MPI_Allgather", comm);
     let mut blocks = List::new();
     into.list(&mut blocks);
-    let asked = Asked::of(into.block);
+    let asked = CallKey::of(into.block);
     at_once(comm, "MPI_Allgather", Operation::Allgather, asked, async |link, state, choice| {
         run::allgather(link, state, choice, mine, &blocks).await
     })
@@ -208,7 +208,7 @@ pub(super) unsafe fn alltoall(
     let (mut sent, mut received) = (List::new(), List::new());
     out.list(&mut sent);
     into.list(&mut received);
-    let asked = Asked::of(into.block);
+    let asked = CallKey::of(into.block);
     at_once(comm, "MPI_Alltoall", Operation::Alltoall, asked, async |link, state, choice| {
         run::alltoall(link, state, choice, &sent, &received).await
     })
@@ -233,7 +233,7 @@ pub(super) unsafe fn reduce(
     let (op, _) = reduction(op, ty).ok()?;
     tally!("MPI_Reduce", comm);
     let (element, commutes) = (element(ty), op.commutes());
-    let asked = Asked { bytes: data.len(), element, commutes, equal: true };
+    let asked = CallKey { bytes: data.len(), element, commutes, equal: true };
     at_once(comm, "MPI_Reduce", Operation::Reduce, asked, async |link, state, choice| {
         run::reduce(link, state, choice, root, (data, result, element), &*op).await
     })
@@ -267,7 +267,7 @@ pub(super) unsafe fn allreduce(
     let (data, result, element) = unsafe { operands(sendbuf, recvbuf, n, ty) }?;
     let (op, _) = reduction(op, ty).ok()?;
     tally!("MPI_Allreduce", comm);
-    let asked = Asked { bytes: data.len(), element, commutes: op.commutes(), equal: true };
+    let asked = CallKey { bytes: data.len(), element, commutes: op.commutes(), equal: true };
     at_once(comm, "MPI_Allreduce", Operation::Allreduce, asked, async |link, state, choice| {
         run::allreduce(link, state, choice, (data, result, element), &*op).await
     })
@@ -286,7 +286,7 @@ pub(super) unsafe fn scan(
     let (data, result, element) = unsafe { operands(sendbuf, recvbuf, n, ty) }?;
     let (op, _) = reduction(op, ty).ok()?;
     tally!("MPI_Scan", comm);
-    let asked = Asked { bytes: data.len(), element, commutes: op.commutes(), equal: true };
+    let asked = CallKey { bytes: data.len(), element, commutes: op.commutes(), equal: true };
     at_once(comm, "MPI_Scan", Operation::Scan, asked, async |link, state, choice| {
         run::scan(link, state, choice, (data, result, element), &*op).await
     })
@@ -305,7 +305,7 @@ pub(super) unsafe fn exscan(
     let (data, result, element) = unsafe { operands(sendbuf, recvbuf, n, ty) }?;
     let (op, _) = reduction(op, ty).ok()?;
     tally!("MPI_Exscan", comm);
-    let asked = Asked { bytes: data.len(), element, commutes: op.commutes(), equal: true };
+    let asked = CallKey { bytes: data.len(), element, commutes: op.commutes(), equal: true };
     at_once(comm, "MPI_Exscan", Operation::Exscan, asked, async |link, state, choice| {
         run::exscan(link, state, choice, (data, result, element), &*op).await
     })
@@ -325,7 +325,7 @@ pub(super) unsafe fn reduce_scatter_block(
     let (op, _) = reduction(op, ty).ok()?;
     tally!("MPI_Reduce_scatter_block", comm);
     let (element, commutes) = (element(ty), op.commutes());
-    let asked = Asked { bytes: data.all.len(), element, commutes, equal: true };
+    let asked = CallKey { bytes: data.all.len(), element, commutes, equal: true };
     let call = "MPI_Reduce_scatter_block";
     at_once(comm, call, Operation::ReduceScatter, asked, async |link, state, choice| {
         let lens: SmallVec<[usize; 8]> = SmallVec::from_elem(data.block, link.size());

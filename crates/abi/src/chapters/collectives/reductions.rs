@@ -17,7 +17,7 @@ use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use weft_collective::Reduce;
 use weft_fabric::Sge;
-use weft_process::{Active, By};
+use weft_process::{Active, Executor};
 
 const REDUCE_SEND: [&str; 3] = ["sendbuf", "count", "datatype"];
 const REDUCE_RECV: [&str; 3] = ["recvbuf", "count", "datatype"];
@@ -50,7 +50,7 @@ unsafe fn prepare_reduce(
     let (reduce, by): Reduction = match at_leaf {
         true => reduction(op, datatype)?,
         // The other group reduces.
-        false => (Rc::new(Nothing), By::Anybody),
+        false => (Rc::new(Nothing), Executor::Anybody),
     };
     // SAFETY: the caller's buffers; the receive buffer means something at the root alone.
     let (send, receive) = unsafe {

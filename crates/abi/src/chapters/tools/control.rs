@@ -17,7 +17,7 @@ use crate::arguments::store_text;
 use crate::constants::*;
 use crate::error::Error;
 use crate::settings::later::{Later, Refused, later};
-use crate::settings::{About, Agreement, Audience, Kind, SETTINGS, Setting, Value};
+use crate::settings::{About, Agreement, Audience, SETTINGS, Setting, SettingKind, Value};
 use crate::state::{Phase, state};
 use crate::types::{Datatype, TCvarHandle, TEnum};
 use std::ffi::{c_char, c_int, c_void};
@@ -32,16 +32,16 @@ pub struct Control {
 const TEXT: usize = 4096;
 
 /// The type of an element.
-fn datatype(kind: Kind) -> Datatype {
+fn datatype(kind: SettingKind) -> Datatype {
     match kind {
-        Kind::Number { .. } => MPI_UNSIGNED_LONG_LONG,
-        Kind::Maybe { .. } | Kind::Switch | Kind::Choice(_) => MPI_INT,
-        Kind::Words
-        | Kind::Copies
-        | Kind::Algorithm(_)
-        | Kind::Faults
-        | Kind::Nodes
-        | Kind::File => MPI_CHAR,
+        SettingKind::Number { .. } => MPI_UNSIGNED_LONG_LONG,
+        SettingKind::Maybe { .. } | SettingKind::Switch | SettingKind::Choice(_) => MPI_INT,
+        SettingKind::Words
+        | SettingKind::Copies
+        | SettingKind::Algorithm(_)
+        | SettingKind::Faults
+        | SettingKind::Nodes
+        | SettingKind::File => MPI_CHAR,
     }
 }
 
@@ -204,10 +204,10 @@ unsafe fn written(setting: &Setting, buf: *const c_void, count: usize) -> Result
     let int = || unsafe { buf.cast::<c_int>().read_unaligned() };
     Ok(match setting.kind {
         // SAFETY: by contract.
-        Kind::Number { .. } => unsafe { buf.cast::<u64>().read_unaligned() }.to_string(),
-        Kind::Maybe { .. } if int() == -1 => String::new(),
-        Kind::Maybe { .. } | Kind::Switch => int().to_string(),
-        Kind::Choice(words) => {
+        SettingKind::Number { .. } => unsafe { buf.cast::<u64>().read_unaligned() }.to_string(),
+        SettingKind::Maybe { .. } if int() == -1 => String::new(),
+        SettingKind::Maybe { .. } | SettingKind::Switch => int().to_string(),
+        SettingKind::Choice(words) => {
             let place = usize::try_from(int()).ok().and_then(|place| words.get(place));
             let word = place.ok_or_else(|| {
                 let last = words.len() - 1;
@@ -215,12 +215,12 @@ unsafe fn written(setting: &Setting, buf: *const c_void, count: usize) -> Result
             })?;
             (*word).to_owned()
         }
-        Kind::Words
-        | Kind::Copies
-        | Kind::Algorithm(_)
-        | Kind::Faults
-        | Kind::Nodes
-        | Kind::File => {
+        SettingKind::Words
+        | SettingKind::Copies
+        | SettingKind::Algorithm(_)
+        | SettingKind::Faults
+        | SettingKind::Nodes
+        | SettingKind::File => {
             // SAFETY: by contract; the search stops at the NUL, as if by strnlen.
             let bytes = unsafe {
                 let len = libc::strnlen(buf.cast(), count);
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn every_setting_has_a_type_that_its_bounds_fit() {
         for setting in SETTINGS {
-            let Kind::Maybe { most, .. } = setting.kind else { continue };
+            let SettingKind::Maybe { most, .. } = setting.kind else { continue };
             assert!(c_int::try_from(most).is_ok(), "{}", setting.name);
         }
     }

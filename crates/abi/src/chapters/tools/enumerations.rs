@@ -3,7 +3,7 @@
 use super::{bad_handle, index, ready, texts};
 use crate::constants::MPI_T_ENUM_NULL;
 use crate::error::Error;
-use crate::settings::{Kind, SETTINGS, Setting};
+use crate::settings::{SETTINGS, Setting, SettingKind};
 use crate::types::TEnum;
 use std::ffi::{c_char, c_int};
 
@@ -27,7 +27,7 @@ const FIRST: usize = 0x1000;
 /// The two that several variables or none of the settings use, then one for each setting with words.
 fn all() -> impl Iterator<Item = Enumeration> {
     let words = SETTINGS.iter().filter_map(|s| match s.kind {
-        Kind::Choice(items) => Some(Enumeration { name: s.name, items }),
+        SettingKind::Choice(items) => Some(Enumeration { name: s.name, items }),
         _ => None,
     });
     [SWITCH, FABRIC].into_iter().chain(words)
@@ -46,8 +46,8 @@ pub fn of_fabric() -> TEnum {
 /// The enumeration of a setting's values; null if they are no words.
 pub fn of_setting(setting: &Setting) -> TEnum {
     match setting.kind {
-        Kind::Switch => named(SWITCH.name),
-        Kind::Choice(_) => named(setting.name),
+        SettingKind::Switch => named(SWITCH.name),
+        SettingKind::Choice(_) => named(setting.name),
         _ => MPI_T_ENUM_NULL,
     }
 }
@@ -101,11 +101,11 @@ mod tests {
         for setting in SETTINGS {
             let handle = of_setting(setting);
             match setting.kind {
-                Kind::Choice(words) => {
+                SettingKind::Choice(words) => {
                     let found = enumeration(handle).unwrap();
                     assert_eq!((found.name, found.items), (setting.name, words));
                 }
-                Kind::Switch => assert_eq!(enumeration(handle).unwrap().items.len(), 2),
+                SettingKind::Switch => assert_eq!(enumeration(handle).unwrap().items.len(), 2),
                 _ => assert_eq!(handle, MPI_T_ENUM_NULL),
             }
         }

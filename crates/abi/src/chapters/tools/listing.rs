@@ -2,23 +2,23 @@
 
 use super::categories::name_of;
 use super::gauges::{Source, gauges};
-use crate::settings::{About, Agreement, Kind, SETTINGS};
+use crate::settings::{About, Agreement, SETTINGS, SettingKind};
 use std::ffi::{CString, c_char};
 use std::sync::OnceLock;
 
 /// What a setting may hold, in words.
-fn values(kind: Kind) -> String {
+fn values(kind: SettingKind) -> String {
     match kind {
-        Kind::Number { least, most } => format!("{least} to {most}"),
-        Kind::Maybe { least, most } => format!("{least} to {most}, or none"),
-        Kind::Switch => "0, 1".to_owned(),
-        Kind::Choice(words) => words.join(", "),
-        Kind::Words
-        | Kind::Copies
-        | Kind::Algorithm(_)
-        | Kind::Faults
-        | Kind::Nodes
-        | Kind::File => "text".to_owned(),
+        SettingKind::Number { least, most } => format!("{least} to {most}"),
+        SettingKind::Maybe { least, most } => format!("{least} to {most}, or none"),
+        SettingKind::Switch => "0, 1".to_owned(),
+        SettingKind::Choice(words) => words.join(", "),
+        SettingKind::Words
+        | SettingKind::Copies
+        | SettingKind::Algorithm(_)
+        | SettingKind::Faults
+        | SettingKind::Nodes
+        | SettingKind::File => "text".to_owned(),
     }
 }
 

@@ -12,8 +12,8 @@ use std::ffi::{c_int, c_void};
 use std::rc::Rc;
 use weft_datatype::Type;
 use weft_fabric::Sge;
-use weft_process::{Active, Buffer, By, Status};
-use weft_rma::{Change, Issued, Spot};
+use weft_process::{Active, Buffer, Executor, Status};
+use weft_rma::{Change, Issued, TargetLocation};
 
 const ORIGIN: [&str; 3] = ["origin_addr", "origin_count", "origin_datatype"];
 const RESULT: [&str; 3] = ["result_addr", "result_count", "result_datatype"];
@@ -38,8 +38,8 @@ impl Side {
         Ok(Side { win, object, rank, disp: disp as i64, count, ty })
     }
 
-    fn spot(&self) -> Option<Spot<'_>> {
-        Some(Spot { rank: self.rank?, disp: self.disp, count: self.count, ty: &self.ty })
+    fn spot(&self) -> Option<TargetLocation<'_>> {
+        Some(TargetLocation { rank: self.rank?, disp: self.disp, count: self.count, ty: &self.ty })
     }
 
     /// Runs the operation, and makes a request of it if somebody wants one.
@@ -50,7 +50,10 @@ impl Side {
         &self,
         call: &'static str,
         request: Option<*mut Request>,
-        operation: impl AsyncFnOnce(&super::WindowOf, &Spot<'_>) -> Result<Issued, weft_process::Error>,
+        operation: impl AsyncFnOnce(
+            &super::WindowOf,
+            &TargetLocation<'_>,
+        ) -> Result<Issued, weft_process::Error>,
     ) -> Result<(), Error> {
         if let Some(request) = request {
             room_for_request(request)?;
@@ -65,7 +68,7 @@ impl Side {
             Some(issued) if !window.is_over(issued) => {
                 let again = window.clone();
                 let end = async move { again.until_over(issued).await };
-                Active::Task(window.comm().engine().spawn_by(By::Anybody, end))
+                Active::Task(window.comm().engine().spawn_by(Executor::Anybody, end))
             }
             _ => Active::Done(Status::default()),
         };
@@ -283,7 +286,7 @@ unsafe fn change(
     result: Option<Buffer>,
     request: Option<*mut Request>,
 ) -> Result<(), Error> {
-    let operation = async |window: &super::WindowOf, spot: &Spot<'_>| {
+    let operation = async |window: &super::WindowOf, spot: &TargetLocation<'_>| {
         let change = Change::Reduce { op, origin: origin.as_ref() };
         window.accumulate(change, result.as_ref(), spot).await
     };

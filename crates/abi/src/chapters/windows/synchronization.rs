@@ -13,7 +13,7 @@ use std::rc::Rc;
 use std::sync::atomic::{Ordering, fence};
 use weft_collective::Operation;
 use weft_collective::run::barrier as run_barrier;
-use weft_process::Asked;
+use weft_process::CallKey;
 use weft_rma::LockKind;
 
 const ASSERTIONS: c_int =
@@ -34,7 +34,7 @@ pub(crate) unsafe fn win_fence(assert: c_int, win: Win) -> Result<(), Error> {
     if window.fence_is_a_barrier(assert) {
         let barrier = async |link: &_, state: &_, choice| run_barrier(link, state, choice).await;
         let call = Call::new("MPI_Win_fence");
-        window.comm().run_in_place(&call, Operation::Barrier, Asked::of(0), barrier)?;
+        window.comm().run_in_place(&call, Operation::Barrier, CallKey::of(0), barrier)?;
         window.fenced(assert);
     } else {
         run(&object, "MPI_Win_fence", window.fence(assert))?;

@@ -4,7 +4,7 @@ use super::{Landing, Receive};
 use crate::stream::Mode;
 use crate::stream::core::{Core, Outcome, piece, pieces};
 use crate::stream::pool::{CHUNK, Use};
-use crate::stream::wire::{Kind, Note, PLACES, STANDING, pack};
+use crate::stream::wire::{Note, PLACES, STANDING, StreamKind, pack};
 use weft_fabric::Fabric;
 
 impl Core {
@@ -41,7 +41,9 @@ impl Core {
             let (numbers, count) =
                 self.grant(fabric, peer, remote, wanted.min(PLACES), Use::Landing);
             for &place in &numbers[..count] {
-                self.receives[index].landings.push_back(Landing::Place { place, stood: false });
+                self.receives[index]
+                    .landings
+                    .push_back(Landing::SegmentSlot { place, stood: false });
             }
             self.receives[index].granted += count;
             wanted -= count;
@@ -79,7 +81,7 @@ impl Core {
             }
         }
         if count > 0 {
-            let note = Note::new(Kind::Grant, request, pack(&numbers[..count]), stamp);
+            let note = Note::new(StreamKind::Grant, request, pack(&numbers[..count]), stamp);
             Note { count: count as u8, ..note }.send(fabric, peer, &[]);
             self.counts.grants += 1;
         }
@@ -93,7 +95,11 @@ impl Core {
         let entry = self.peer(fabric, peer);
         if entry.knows >> chunk & 1 == 0 {
             entry.knows |= 1 << chunk;
-            Note::new(Kind::Chunk, 0, chunk as u64, segment).send(fabric, peer, &address.words());
+            Note::new(StreamKind::Chunk, 0, chunk as u64, segment).send(
+                fabric,
+                peer,
+                &address.words(),
+            );
         }
     }
 
@@ -157,7 +163,7 @@ impl Core {
             let mut words = [0; 8];
             words[..4].copy_from_slice(&region.remote.words());
             words[4..].copy_from_slice(&self.flags.remote(flag).words());
-            let note = Note::new(Kind::Address, receive.remote, stamp, number);
+            let note = Note::new(StreamKind::Address, receive.remote, stamp, number);
             note.send(fabric, receive.peer as usize, &words);
         }
         self.convert(fabric, index);
@@ -174,7 +180,7 @@ impl Core {
         receive.unit = self.sizes.segment;
         receive.pieces = pieces(receive.len - receive.base, receive.unit);
         (receive.granted, receive.drained) = (0, 0);
-        let note = Note::new(Kind::Convert, receive.remote, receive.base as u64, 0);
+        let note = Note::new(StreamKind::Convert, receive.remote, receive.base as u64, 0);
         note.send(fabric, receive.peer as usize, &[]);
         self.want_segments(fabric, index);
     }

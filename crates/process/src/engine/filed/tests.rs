@@ -2,7 +2,7 @@
 
 use super::super::tests::engine;
 use super::SOME;
-use crate::{By, Engine, Error, Single, Task, TaskCounts};
+use crate::{Engine, Error, Executor, Single, Task, TaskCounts};
 use std::cell::RefCell;
 use std::rc::Rc;
 use weft_fabric::{Counter, Fabric, RemoteFlag, Sge};
@@ -20,7 +20,7 @@ fn waits(
     end: impl FnOnce(&World) + 'static,
 ) -> Task {
     let own = engine.clone();
-    engine.spawn_by(By::Anybody, async move {
+    engine.spawn_by(Executor::Anybody, async move {
         own.endpoint().until(counter, target).await?;
         end(&own);
         Ok::<(), Error>(())

@@ -17,7 +17,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::time::Duration;
 use weft_collective::arena::Bounds;
-use weft_collective::{Case, Operation, Reduce, Selection, landing};
+use weft_collective::{Operation, Reduce, Selection, SelectionKey, landing};
 use weft_datatype::{Basic, Form, Op, Predefined};
 use weft_fabric::{Cause, Fabric, Sge};
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
@@ -54,7 +54,7 @@ pub(super) fn named(operation: Operation, name: &str) -> Result<Rc<Selection>, S
 /// An error if `operation` of so many bytes cannot be served by what was asked for.
 pub(super) fn served(comm: &Comm<Sim>, operation: Operation, bytes: usize) -> Result<(), String> {
     let (ranks, site) = (comm.size(), comm.site());
-    let case = Case { ranks, bytes, element: 4, commutes: true, equal: true, site };
+    let case = SelectionKey { ranks, bytes, element: 4, commutes: true, equal: true, site };
     match comm.chosen(operation, &case).refused {
         None => Ok(()),
         Some((choice, why)) => Err(format!("{choice}: {why}")),

@@ -9,7 +9,7 @@ use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
 use weft_fabric_sim::{Machine, Options, Sim};
 use weft_p2p::Limits;
 use weft_process::Buffer;
-use weft_rma::{Design, Memory, Spot, Window};
+use weft_rma::{Design, Memory, TargetLocation, Window};
 
 /// Bytes that neighbours of a halo put to each other, and what a step computes meanwhile.
 const FACE: usize = 8 << 10;
@@ -37,7 +37,7 @@ impl Fencing {
     async fn put(&self, to: usize, which: usize, bytes: usize) -> Result<(), String> {
         let data = Buffer::phantom(bytes, self.byte.clone());
         let disp = (which * bytes) as i64;
-        let spot = Spot { rank: to, disp, count: bytes, ty: &self.byte };
+        let spot = TargetLocation { rank: to, disp, count: bytes, ty: &self.byte };
         self.window.put(&data, &spot).await.map(|_| ()).map_err(text)
     }
 

@@ -9,7 +9,7 @@ use weft_datatype::{Basic, Predefined, Type};
 use weft_fabric_sim::{Machine, Options, Sim};
 use weft_p2p::Limits;
 use weft_process::Buffer;
-use weft_rma::{Memory, Spot, Window};
+use weft_rma::{Memory, TargetLocation, Window};
 
 /// Operations of an epoch ("window size", section 4.2).
 const OPERATIONS: usize = 16;
@@ -47,8 +47,8 @@ impl Side {
         Buffer::phantom(self.bytes, self.byte.clone())
     }
 
-    fn spot(&self) -> Spot<'_> {
-        Spot { rank: self.peer(), disp: 0, count: self.bytes, ty: &self.byte }
+    fn spot(&self) -> TargetLocation<'_> {
+        TargetLocation { rank: self.peer(), disp: 0, count: self.bytes, ty: &self.byte }
     }
 
     async fn operations(&self, puts: usize, gets: usize) -> Result<(), String> {

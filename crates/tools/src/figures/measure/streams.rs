@@ -121,7 +121,7 @@ pub fn contenders(
 }
 
 /// All ranks go on at the same moment.
-async fn together(rank: &Rank, latest: &Cell<Picoseconds>) -> Result<(), String> {
+async fn same_node(rank: &Rank, latest: &Cell<Picoseconds>) -> Result<(), String> {
     rank.comm.barrier().await.map_err(text)?;
     latest.set(latest.get().max(rank.sim.clock()));
     // After this, all have said when they were through with the first.
@@ -173,7 +173,7 @@ pub fn collective(
             rank.comm.select(selection);
             served(&rank.comm, operation, bytes)?;
             for round in 0..WARM_UP + rounds {
-                together(&rank, &latest).await?;
+                same_node(&rank, &latest).await?;
                 let start = rank.sim.clock();
                 operate(&rank, operation, bytes).await?;
                 if let Some(round) = round.checked_sub(WARM_UP) {

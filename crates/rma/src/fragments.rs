@@ -2,7 +2,7 @@
 //! what says that it is over.
 
 use crate::Window;
-use crate::place::{Place, Reach};
+use crate::place::{Reach, TargetAddress};
 use crate::target::Kept;
 use crate::transfer::Issued;
 use weft_channel::rails::{Waits, Way};
@@ -10,7 +10,7 @@ use weft_fabric::{Completion, Fabric, Fault, RemoteAddr, Sge};
 use weft_process::{Buffer, Error, Piece};
 
 /// The posts of one operation.
-pub struct Posts<'w, F: Fabric> {
+pub struct Fragments<'w, F: Fabric> {
     window: &'w Window<F>,
     rank: usize,
     peer: usize,
@@ -21,15 +21,21 @@ pub struct Posts<'w, F: Fabric> {
     waits: Waits,
 }
 
-impl<'w, F: Fabric> Posts<'w, F> {
+impl<'w, F: Fabric> Fragments<'w, F> {
     /// `own`: something is to be done when it is over, so it has a counter of its own; so have operations that
     /// may take several rails.
-    pub fn new(window: &'w Window<F>, place: &Place, rank: usize, own: bool) -> Posts<'w, F> {
+    pub fn new(
+        window: &'w Window<F>,
+        place: &TargetAddress,
+        rank: usize,
+        own: bool,
+    ) -> Fragments<'w, F> {
         let (over, rails) = match place.reach {
             Reach::Direct { synchronous, rails } => (synchronous, rails),
             _ => (true, 1),
         };
-        let mut posts = Posts { window, rank, peer: place.peer, over, rails, waits: Waits::new() };
+        let mut posts =
+            Fragments { window, rank, peer: place.peer, over, rails, waits: Waits::new() };
         if (own || rails > 1) && !over {
             posts.add_counter();
         }

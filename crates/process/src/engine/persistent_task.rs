@@ -6,21 +6,21 @@
 //! ```
 //! The operation's own future lies inside that one, so a start allocates nothing.
 
-use super::{By, Engine, Task};
+use super::{Engine, Executor, Task};
 use crate::Error;
 use std::rc::Rc;
 use std::task::Poll;
 use weft_fabric::Fabric;
 
 /// An operation to be started, one start at a time.
-pub struct Recurring {
+pub struct PersistentTask {
     task: Task,
-    by: By,
+    by: Executor,
 }
 
-impl Recurring {
+impl PersistentTask {
     /// `make` makes the operation, anew at each start.
-    pub fn new<R>(by: By, make: impl Fn() -> R + 'static) -> Recurring
+    pub fn new<R>(by: Executor, make: impl Fn() -> R + 'static) -> PersistentTask
     where
         R: Future<Output = Result<(), Error>> + 'static,
     {
@@ -43,7 +43,7 @@ impl Recurring {
             }
         };
         *task.0.parked.borrow_mut() = Some(Box::pin(again));
-        Recurring { task, by }
+        PersistentTask { task, by }
     }
 }
 
@@ -52,8 +52,8 @@ impl<F: Fabric> Engine<F> {
     ///
     /// # Panics
     /// If the start before is not over.
-    pub fn start(&self, operation: &Recurring) -> Task {
-        let Recurring { task, by } = operation;
+    pub fn start(&self, operation: &PersistentTask) -> Task {
+        let PersistentTask { task, by } = operation;
         let future = task.0.parked.borrow_mut().take();
         assert!(future.is_some(), "started again before it was over");
         task.0.over.set(false);

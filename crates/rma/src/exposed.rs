@@ -5,7 +5,7 @@ use weft_fabric::RemoteAddr;
 
 /// Where a rank's memory and its control words are. Exchanged once; sizes in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shown {
+pub struct Exposed {
     /// Where its memory lies, as `holder` names it.
     pub memory: RemoteAddr,
     /// Length of the memory.
@@ -29,7 +29,7 @@ pub struct Shown {
 /// Words that travel.
 pub const WORDS: usize = 2 * RemoteAddr::WORDS + 4;
 
-impl Shown {
+impl Exposed {
     pub fn encode(&self) -> [u64; WORDS] {
         let [a, b, c, d] = self.memory.words();
         let [e, f, g, h] = self.control.words();
@@ -41,11 +41,11 @@ impl Shown {
     }
 
     /// What a peer says, checked: `None` if it cannot be in a window of `size` ranks.
-    pub fn decode(words: [u64; WORDS], size: usize) -> Option<Shown> {
+    pub fn decode(words: [u64; WORDS], size: usize) -> Option<Exposed> {
         let [a, b, c, d, e, f, g, h, len, unit, holder, flags] = words;
         let fits = isize::try_from(len).is_ok() && i64::try_from(unit).is_ok_and(|unit| unit > 0);
         let rails = (flags >> 34) as usize;
-        (fits && holder < size as u64 && (1..=RAILS).contains(&rails)).then_some(Shown {
+        (fits && holder < size as u64 && (1..=RAILS).contains(&rails)).then_some(Exposed {
             memory: RemoteAddr::from_words([a, b, c, d]),
             control: RemoteAddr::from_words([e, f, g, h]),
             len,
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn what_is_shown_is_read_back_and_checked() {
-        let shown = Shown {
+        let shown = Exposed {
             memory: RemoteAddr { addr: 1, key: Key([2, 3, 4]) },
             control: RemoteAddr { addr: 5, key: Key([6, 7, 8]) },
             len: 100,
@@ -78,14 +78,14 @@ mod tests {
             rails: 2,
         };
         let words = shown.encode();
-        assert_eq!(Shown::decode(words, 2), Some(shown));
-        assert_eq!(Shown::decode(words, 1), None, "a holder beyond the window");
+        assert_eq!(Exposed::decode(words, 2), Some(shown));
+        assert_eq!(Exposed::decode(words, 1), None, "a holder beyond the window");
         for (at, wrong) in
             [(8, u64::MAX), (9, 0), (9, u64::MAX), (11, 0), (11, (RAILS as u64 + 1) << 34)]
         {
             let mut words = words;
             words[at] = wrong;
-            assert_eq!(Shown::decode(words, 2), None, "word {at}");
+            assert_eq!(Exposed::decode(words, 2), None, "word {at}");
         }
     }
 }

@@ -6,7 +6,7 @@ use weft_fabric::{Completion, Counter, Fabric, Fault};
 use weft_p2p::Endpoint;
 
 /// Counts what one owner posts: one operation at a time waits for it, but one that was given up may leave a post behind.
-pub(crate) struct Posted<F: Fabric> {
+pub(crate) struct Outstanding<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
     done: Counter,
     count: Cell<u64>,
@@ -14,7 +14,7 @@ pub(crate) struct Posted<F: Fabric> {
     kept: Cell<bool>,
 }
 
-impl<F: Fabric> Drop for Posted<F> {
+impl<F: Fabric> Drop for Outstanding<F> {
     fn drop(&mut self) {
         if !self.kept.get() {
             self.endpoint.fabric().counters().free(self.done);
@@ -22,12 +22,12 @@ impl<F: Fabric> Drop for Posted<F> {
     }
 }
 
-impl<F: Fabric> Posted<F> {
-    pub fn new(endpoint: Rc<Endpoint<F>>) -> Posted<F> {
+impl<F: Fabric> Outstanding<F> {
+    pub fn new(endpoint: Rc<Endpoint<F>>) -> Outstanding<F> {
         let counters = endpoint.fabric().counters();
         let done = counters.allocate();
         let count = Cell::new(counters.value(done));
-        Posted { endpoint, done, count, kept: Cell::new(false) }
+        Outstanding { endpoint, done, count, kept: Cell::new(false) }
     }
 
     /// Does `last` when all that was posted is over: now, or when the endpoint next looks ([`Endpoint::clear_parked`]).
@@ -48,7 +48,7 @@ impl<F: Fabric> Posted<F> {
         });
     }
 
-    /// Posts an operation of whose end [`Posted::all_done`] hears.
+    /// Posts an operation of whose end [`Outstanding::all_done`] hears.
     #[inline]
     pub fn post(
         &self,
