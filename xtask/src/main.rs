@@ -3,6 +3,7 @@
 mod bench;
 mod clean;
 mod demo;
+mod documents;
 mod install;
 mod layers;
 mod test;
@@ -22,7 +23,7 @@ struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// Fail if a crate depends on a crate above it (ARCHITECTURE.md has the order), names a processor or a measured time where a
-    /// model should know it, or has a static under abi.
+    /// model should know it, or has a static under abi; if a document names a path that is not there, or a file is too long.
     Layers,
     /// Build Weft and lay out an MPI installation: bin, lib, include, share/doc/weft.
     Install {
@@ -61,7 +62,9 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Args::parse().command {
-        Command::Layers => layers::check().and_then(|()| clean::check()),
+        Command::Layers => {
+            layers::check().and_then(|()| clean::check()).and_then(|()| documents::check())
+        }
         Command::Install { prefix } => install::install(&prefix),
         Command::Bench(args) => bench::run(args),
         Command::Test(args) => test::run(&args),

@@ -193,6 +193,7 @@ fn build() -> Result<(), String> {
     step(cargo().args(["fmt", "--all", "--check"]))?;
     crate::layers::check()?;
     crate::clean::check()?;
+    crate::documents::check()?;
     step(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     crate::demo::install().map(|_| ())
 }

@@ -1,6 +1,6 @@
 //! What is implemented: the functions at the start of a line in `src/chapters/**/*.rs` that begin
-//! with `pub(crate) unsafe fn`, and the names behind `// implements:` above a macro call. One that ends
-//! in `_at_once` is the part of a function that needs no waiting.
+//! with `pub(crate) unsafe fn`, and the names behind `// implements:` above a macro call. One that begins
+//! with `try_` is the part of a function that needs no waiting.
 
 use crate::data::Abi;
 use std::collections::HashMap;
@@ -10,8 +10,8 @@ use std::path::Path;
 /// From the name of an implementation (`comm_rank`) to its path (`chapters::comm::comm_rank`).
 pub type Done = HashMap<String, String>;
 
-/// The end of the name of an implementation's part that needs no waiting.
-pub const AT_ONCE: &str = "_at_once";
+/// The beginning of the name of an implementation's part that needs no waiting.
+pub const TRY: &str = "try_";
 
 /// `MPI_Comm_rank` is implemented by `comm_rank`, `MPI_T_init_thread` by `t_init_thread`.
 pub fn implementation(name: &str) -> String {
@@ -23,7 +23,7 @@ pub fn scan(dir: &Path, abi: &Abi) -> Done {
     let mut done = Done::new();
     scan_into(dir, "chapters", &mut done);
     for (name, path) in &done {
-        let name = name.strip_suffix(AT_ONCE).unwrap_or(name);
+        let name = name.strip_prefix(TRY).unwrap_or(name);
         if !abi.functions.iter().any(|f| implementation(&f.name) == name) {
             println!("cargo::warning={path} implements no MPI function: make it pub(super)?");
         }

@@ -1,6 +1,6 @@
 //! Writes the Rust side: types, constants, entry points and the coverage table.
 
-use crate::chapters::{AT_ONCE, Done, implementation};
+use crate::chapters::{Done, TRY, implementation};
 use crate::data::{Abi, Callback, Constant, Function, Param};
 use std::fmt::Write;
 
@@ -269,8 +269,7 @@ fn entry_point(out: &mut String, abi: &Abi, done: &Done, f: &Function) -> bool {
     };
     let mut at_once = String::new();
     if let Some(path) = path
-        && let Some(short) =
-            done.get(&format!("{}{AT_ONCE}", path.rsplit("::").next().unwrap_or(path)))
+        && let Some(short) = done.get(&format!("{TRY}{}", path.rsplit("::").next().unwrap_or(path)))
     {
         at_once = format!(" {{ crate::{short}({list}) }}");
     }

@@ -17,6 +17,7 @@ mod sync;
 
 #[cfg(not(loom))]
 mod arena;
+mod bell;
 #[cfg(not(loom))]
 mod cgroup;
 #[cfg(not(loom))]

@@ -1,6 +1,7 @@
 //! The fabric itself: its state, and the trait in terms of `messages` and `memory`.
 
 use crate::arena::Arena;
+use crate::bell::Bell;
 use crate::cgroup;
 use crate::connect::{self, ConnectError};
 use crate::control::Control;
@@ -19,7 +20,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use weft_bootstrap::Bootstrap;
-use weft_fabric::wait::{Doorbell, Order, Sleep, Token, WaitPolicy, place};
+use weft_fabric::wait::{Order, Sleep, WaitPolicy, place};
 use weft_fabric::{
     Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId,
     Head, Message, Peek, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words,
@@ -237,42 +238,6 @@ impl Shm {
         if let Some(counter) = done {
             self.counters.add(counter, 1);
         }
-    }
-}
-
-/// One of the doorbells of a rank, which keeps the segment mapped.
-struct Bell {
-    segment: Arc<Segment>,
-    rank: usize,
-    helper: bool,
-}
-
-impl Bell {
-    fn get(&self) -> &Doorbell {
-        let control = self.segment.control(self.rank);
-        if self.helper { &control.helper } else { &control.doorbell }
-    }
-}
-
-impl Sleep for Bell {
-    fn arm(&self) -> Token {
-        self.get().arm()
-    }
-
-    fn sleep(&self, token: Token, limit: Duration) {
-        self.get().sleep(token, limit);
-    }
-
-    fn disarm(&self) {
-        self.get().disarm();
-    }
-
-    fn ring(&self) {
-        self.get().ring();
-    }
-
-    fn may_have_rung(&self, token: Token) -> bool {
-        self.get().may_have_rung(token)
     }
 }
 

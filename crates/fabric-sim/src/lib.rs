@@ -26,6 +26,7 @@ mod network;
 mod options;
 mod order;
 mod peek;
+mod post;
 mod prices;
 mod queue;
 mod run;

@@ -1,7 +1,6 @@
 //! One rank's handle of the simulated cluster: the fabric.
 
-use crate::flight::{Action, Atomic, Payload, Then};
-use crate::prices::Price;
+use crate::flight::{Action, Atomic, Then};
 use crate::trace::Activity;
 use crate::units::Picoseconds;
 use crate::world::State;
@@ -34,7 +33,7 @@ static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 static BELL: LazyLock<Arc<Doorbell>> = LazyLock::new(|| Arc::new(Doorbell::new()));
 
 /// Largest payload of one message, in bytes.
-const SEND_MAX: usize = 64 << 10;
+pub(crate) const SEND_MAX: usize = 64 << 10;
 
 impl Sim {
     pub(crate) fn new(state: &Rc<RefCell<State>>, rank: usize) -> Sim {
@@ -69,144 +68,6 @@ impl Sim {
     /// Waits until global time has reached local time: what has happened by now can be seen.
     pub async fn catch_up(&self) {
         std::future::poll_fn(|cx| self.poll_clock(cx)).await;
-    }
-}
-
-impl State {
-    /// What an operation costs from `me` to `peer`.
-    pub(crate) fn price(&self, me: usize, peer: usize, of: Price) -> Price {
-        if self.is_local(me, peer) { self.prices.local } else { of }
-    }
-}
-
-impl Sim {
-    /// Posts a write whose end is `then`.
-    fn post_write(
-        &self,
-        rail: Option<usize>,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        then: Then,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        let state = &mut *self.state();
-        state.memory.find(peer, dst, src.len())?;
-        if let Then::Flag(flag, _) = then {
-            state.memory.word(peer, flag.at)?;
-        }
-        let me = self.rank;
-        let local = state.is_local(me, peer);
-        let prices = state.prices;
-        let mut price = state.price(me, peer, prices.write);
-        let len = src.len();
-        if !local && len > prices.inline {
-            price.latency += prices.fetch;
-        }
-        if !local && matches!(then, Then::Immediate(_)) {
-            price.latency += prices.immediate;
-        }
-        state.spend(me, price.overhead, Activity::Post);
-        let at = state.ranks[me].clock;
-        // Data and flag lie apart: two writes, posted together.
-        let pair = len > 0 && matches!(then, Then::Flag(..));
-        if pair && !local {
-            state.spend(me, prices.second.overhead, Activity::Post);
-            price.latency += prices.second.latency;
-        }
-        let wire = match then {
-            Then::Flag(..) => len + 8,
-            _ => len,
-        };
-        let action = Action::Write { src, dst, then, done };
-        // Where bytes come in no order, halves of a packet stand for them.
-        let scattered = !prices.in_order && state.options.chaos.is_some();
-        let unit = if scattered && len <= prices.mtu { len.div_ceil(2) } else { prices.mtu };
-        let flight = if len > unit && !local && !src.is_phantom() {
-            state.launch_packets(rail, at, me, peer, wire, price.latency, unit, action)
-        } else {
-            state.launch_over(rail, at, me, peer, wire, price.latency, action)
-        };
-        if let (Some(rail), Some(flight)) = (rail, flight) {
-            state.behind.posted((me as u32, peer as u32, rail as u8), flight);
-        }
-        Ok(())
-    }
-
-    fn post_read(
-        &self,
-        rail: Option<usize>,
-        peer: usize,
-        dst: Sge,
-        src: RemoteAddr,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        let state = &mut *self.state();
-        state.memory.find(peer, src, dst.len())?;
-        let price = state.price(self.rank, peer, state.prices.read);
-        state.spend(self.rank, price.overhead, Activity::Post);
-        let at = state.ranks[self.rank].clock;
-        let request = Action::ReadRequest { dst, src, done };
-        state.launch_over(rail, at, self.rank, peer, 0, price.latency / 2, request);
-        Ok(())
-    }
-
-    fn post_atomic(
-        &self,
-        peer: usize,
-        target: RemoteAddr,
-        operation: Atomic,
-        result: Sge,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        let state = &mut *self.state();
-        state.memory.word(peer, target)?;
-        let price = state.price(self.rank, peer, state.prices.atomic);
-        state.spend(self.rank, price.overhead, Activity::Post);
-        let at = state.ranks[self.rank].clock;
-        let request = Action::AtomicRequest { target, operation, result, done };
-        state.launch(at, self.rank, peer, 8, price.latency / 2, request);
-        Ok(())
-    }
-}
-
-impl Sim {
-    #[inline]
-    fn send_marked(
-        &self,
-        peer: usize,
-        head: Head,
-        solicited: bool,
-        payload: Sge,
-        done: Completion,
-    ) -> Posted {
-        let state = &mut *self.state();
-        let (me, len) = (self.rank, payload.len());
-        state.ranks[me].home = std::ptr::from_ref(self).addr();
-        let prices = &state.prices;
-        let inline = prices.inline.clamp(64, SEND_MAX);
-        let mut price = state.price(me, peer, prices.send);
-        if len > prices.inline && !state.is_local(me, peer) {
-            price.latency += prices.fetch;
-        }
-        state.spend(me, price.overhead, Activity::Post);
-        let kept = len > inline
-            && state.options.chaos.is_some_and(|chaos| state.rng.f64() < chaos.later.0);
-        let (payload, posted) = if kept {
-            (Payload::Kept(payload), Posted::Later)
-        } else if len == 0 {
-            (Payload::None(Sge::EMPTY), Posted::Done)
-        } else {
-            let time = state.prices.call + state.prices.copy.time(len);
-            state.spend(me, time, Activity::Copy);
-            (Payload::copy(payload, &state.pool), Posted::Done)
-        };
-        let at = state.ranks[me].clock;
-        let done = if kept { done } else { None };
-        let message = Action::Message { head, solicited, payload, done };
-        let flight = state.launch(at, me, peer, len, price.latency, message);
-        state.number(flight);
-        posted
     }
 }
 

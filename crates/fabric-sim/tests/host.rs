@@ -484,32 +484,6 @@ fn a_rank_dies_with_its_threads() {
 }
 
 #[test]
-fn what_threads_and_handlers_own_is_dropped_with_the_run() {
-    for deadlock in [false, true] {
-        let owned = Rc::new(());
-        let outcome = run(&fifo(1), Options::new(2), |sim| {
-            let (a, b, thread) = (owned.clone(), owned.clone(), sim.clone());
-            sim.on_signal(move || drop(a.clone()));
-            async move {
-                let region = sim.allocate(64).unwrap();
-                let never = sim.counters().allocate();
-                thread.clone().spawn(1, async move {
-                    let _owned = b;
-                    until(&thread, never, 1).await.unwrap();
-                    thread.withdraw(region);
-                });
-                if deadlock {
-                    until(&sim, never, 1).await.unwrap();
-                }
-            }
-        });
-        assert_eq!(outcome.is_err(), deadlock);
-        drop(outcome);
-        assert_eq!(Rc::strong_count(&owned), 1);
-    }
-}
-
-#[test]
 fn the_same_seed_gives_the_same_run() {
     let once = |seed| {
         let options = Options { jitter: Time(20 * US), ..Options::new(2).seed(seed).trace() };

@@ -8,6 +8,7 @@ use crate::address;
 use crate::ffi::*;
 use crate::object::{self, Domain, Memory};
 use crate::options::Keep;
+pub use crate::uses::{Totals, Uses};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::Arc;
@@ -55,43 +56,6 @@ struct Registration {
     closed: bool,
     /// When it was last used, for the order of eviction.
     used: u64,
-}
-
-/// What peers and adapters may do with registered memory: each includes those before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Uses {
-    /// Nothing for peers; the adapter sends from it and receives into it.
-    Buffers,
-    /// Read it.
-    Reads,
-    /// Write it, too.
-    Writes,
-    /// Do atomics on it, too.
-    Atomics,
-}
-
-impl Uses {
-    fn access(self) -> i32 {
-        match self {
-            Uses::Buffers => IBV_ACCESS_LOCAL_WRITE,
-            Uses::Reads => IBV_ACCESS_REMOTE_READ,
-            Uses::Writes => {
-                IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ
-            }
-            Uses::Atomics => Uses::Writes.access() | IBV_ACCESS_REMOTE_ATOMIC,
-        }
-    }
-}
-
-/// What the registrations amount to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// In bytes; memory that is registered twice counts twice.
-    pub registered: usize,
-    pub entries: usize,
-    /// Registrations made so far, and uses that found one.
-    pub made: u64,
-    pub found: u64,
 }
 
 /// The registrations of one process.

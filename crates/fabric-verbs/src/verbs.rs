@@ -32,13 +32,10 @@ const WHILE_GREETING: Duration = Duration::from_millis(10);
 /// Calls of `progress` between two looks at the clock.
 const TURNS_PER_LOOK: u32 = 16;
 
-/// How long the end of a fabric waits for the acknowledgement of what it has posted.
-const FAREWELL: Duration = Duration::from_secs(2);
-
 /// The processes of a job, connected through InfiniBand or RoCE.
 pub struct Verbs {
-    state: RefCell<State>,
-    core: Core,
+    pub(crate) state: RefCell<State>,
+    pub(crate) core: Core,
     sleeper: Arc<Sleeper>,
     copies: Copies,
 }
@@ -171,52 +168,6 @@ impl Verbs {
             for rail in 0..state.rails.len() {
                 state.hear(rail);
             }
-        }
-    }
-
-    /// Takes leave of all peers and waits a little until they know.
-    fn farewell(&self) {
-        let state = &mut *self.state.borrow_mut();
-        let end = Instant::now() + FAREWELL;
-        let mut told = vec![false; state.peers.len()];
-        loop {
-            state.poll(&self.core);
-            state.drain_all(&self.core);
-            state.tend(&self.core);
-            // Farewells go over first connections, when all else is over.
-            let quiet = state.is_further_idle(&self.core);
-            let mut waits = !quiet;
-            for (peer, told) in told.iter_mut().enumerate() {
-                let Some(link) = &state.peers[peer] else { continue };
-                if link.phase != Phase::Open {
-                    continue;
-                }
-                if self.core.is_further(peer) {
-                    if link.outstanding() > 0 && !*told {
-                        *told = state.add_probe(peer);
-                        state.ring(peer);
-                    }
-                    continue;
-                }
-                if !*told && link.is_empty() && quiet {
-                    *told = state.add_farewell(peer);
-                    state.ring(peer);
-                }
-                let link = state.link(peer);
-                waits |= link.outstanding() > 0 || !*told;
-            }
-            if !waits || state.fault.is_some() || Instant::now() >= end {
-                return;
-            }
-            std::thread::yield_now();
-        }
-    }
-}
-
-impl Drop for Verbs {
-    fn drop(&mut self) {
-        if !std::thread::panicking() && self.state.borrow().fault.is_none() {
-            self.farewell();
         }
     }
 }

@@ -4,6 +4,8 @@
 //! that end while nobody has anything to do but spin are no events: they are made up for when
 //! something happens, so that a cluster in which everybody spins is at rest, and a deadlock is seen.
 
+mod thread;
+
 use super::policy::Rules;
 use super::{Event, HostCounts, Waiting};
 use crate::trace::{Activity, Span, Trace};
@@ -40,7 +42,7 @@ pub enum Step {
     /// The slice of the thread on this core is over.
     Expire(usize),
     /// A thread takes a core.
-    ThreadState { core: usize, thread: usize },
+    Take { core: usize, thread: usize },
 }
 
 pub struct Thread {
@@ -267,7 +269,7 @@ impl Host {
             cores.min_by_key(|core| (level(core), from(*core), *core))
         };
         let core = idle.or_else(lower)?;
-        Some((from(core), Step::ThreadState { core, thread }))
+        Some((from(core), Step::Take { core, thread }))
     }
 
     // ---- steps --------------------------------------------------------------------------------
@@ -471,40 +473,6 @@ impl Host {
                 (thread.armed, thread.fired) = (None, Some(now + interrupt));
                 thread.notify(now + interrupt);
             }
-        }
-    }
-}
-
-impl Thread {
-    /// It is waiting in the library, on a core or for one.
-    fn spins(&self) -> bool {
-        matches!(self.place, ThreadState::Core(_) | ThreadState::Ready) && self.left.is_none()
-    }
-
-    /// There is something for it to do, once it has a core.
-    fn is_busy(&self) -> bool {
-        let runnable = matches!(self.place, ThreadState::Core(_) | ThreadState::Ready);
-        let looks = self.left.is_some() || self.look_at < NEVER;
-        runnable && (looks || self.deliverable().is_some())
-    }
-
-    /// A signal is pending, and there is a handler that may run: from when on.
-    fn deliverable(&self) -> Option<Picoseconds> {
-        self.signal.filter(|_| !self.blocked && self.handler.is_some())
-    }
-
-    /// A signal that is sent now reaches it at `due`; one that is pending already takes it in.
-    pub fn signalled(&mut self, due: Picoseconds) {
-        self.signal.get_or_insert(due);
-        if self.deliverable().is_some() {
-            self.notify(due);
-        }
-    }
-
-    /// If it sleeps, it becomes ready at `at`.
-    pub fn notify(&mut self, at: Picoseconds) {
-        if self.place == ThreadState::Asleep {
-            self.wake_at = self.wake_at.min(at.max(self.since));
         }
     }
 }

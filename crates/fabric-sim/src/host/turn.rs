@@ -43,7 +43,7 @@ pub(crate) fn turn<P: Future>(
                 }
             }
             Step::Handle(thread) => call_handler(state, rank, thread),
-            Step::Wake(_) | Step::Expire(_) | Step::ThreadState { .. } => {
+            Step::Wake(_) | Step::Expire(_) | Step::Take { .. } => {
                 unreachable!("done inside")
             }
         }
@@ -140,7 +140,7 @@ impl State {
             match step {
                 Step::Wake(thread) => host.wake(thread, at),
                 Step::Expire(core) => host.expire(core, at, trace),
-                Step::ThreadState { core, thread } => host.place(core, thread, at, trace),
+                Step::Take { core, thread } => host.place(core, thread, at, trace),
                 Step::Handle(_) | Step::Poll(_) => {
                     debug_assert!(at == now, "programs run on time");
                     state.clock = at;

@@ -1,0 +1,42 @@
+//! Where a rank, or its helper, sleeps.
+
+use crate::segment::Segment;
+use std::sync::Arc;
+use std::time::Duration;
+use weft_fabric::wait::{Doorbell, Sleep, Token};
+
+/// One of the doorbells of a rank, which keeps the segment mapped.
+pub(crate) struct Bell {
+    pub segment: Arc<Segment>,
+    pub rank: usize,
+    pub helper: bool,
+}
+
+impl Bell {
+    fn get(&self) -> &Doorbell {
+        let control = self.segment.control(self.rank);
+        if self.helper { &control.helper } else { &control.doorbell }
+    }
+}
+
+impl Sleep for Bell {
+    fn arm(&self) -> Token {
+        self.get().arm()
+    }
+
+    fn sleep(&self, token: Token, limit: Duration) {
+        self.get().sleep(token, limit);
+    }
+
+    fn disarm(&self) {
+        self.get().disarm();
+    }
+
+    fn ring(&self) {
+        self.get().ring();
+    }
+
+    fn may_have_rung(&self, token: Token) -> bool {
+        self.get().may_have_rung(token)
+    }
+}

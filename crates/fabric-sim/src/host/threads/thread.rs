@@ -1,0 +1,38 @@
+//! One thread: whether it waits, and what wakes it.
+
+use super::{NEVER, Thread, ThreadState};
+use crate::units::Picoseconds;
+
+impl Thread {
+    /// It is waiting in the library, on a core or for one.
+    pub(super) fn spins(&self) -> bool {
+        matches!(self.place, ThreadState::Core(_) | ThreadState::Ready) && self.left.is_none()
+    }
+
+    /// There is something for it to do, once it has a core.
+    pub(super) fn is_busy(&self) -> bool {
+        let runnable = matches!(self.place, ThreadState::Core(_) | ThreadState::Ready);
+        let looks = self.left.is_some() || self.look_at < NEVER;
+        runnable && (looks || self.deliverable().is_some())
+    }
+
+    /// A signal is pending, and there is a handler that may run: from when on.
+    pub(super) fn deliverable(&self) -> Option<Picoseconds> {
+        self.signal.filter(|_| !self.blocked && self.handler.is_some())
+    }
+
+    /// A signal that is sent now reaches it at `due`; one that is pending already takes it in.
+    pub fn signalled(&mut self, due: Picoseconds) {
+        self.signal.get_or_insert(due);
+        if self.deliverable().is_some() {
+            self.notify(due);
+        }
+    }
+
+    /// If it sleeps, it becomes ready at `at`.
+    pub fn notify(&mut self, at: Picoseconds) {
+        if self.place == ThreadState::Asleep {
+            self.wake_at = self.wake_at.min(at.max(self.since));
+        }
+    }
+}
