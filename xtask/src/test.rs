@@ -138,31 +138,39 @@ pub struct Tally {
     pub not_run: Vec<String>,
 }
 
-/// Runs the stages in order; the first failure ends it.
+/// Runs the stages in order, all of them: a failure is told at once and again at the end. Only without a build there is nothing
+/// to go on with.
 pub fn run(args: &Args) -> Result<(), String> {
     let stages: Vec<Stage> =
         ALL.into_iter().filter(|s| args.only.is_empty() || args.only.contains(s)).collect();
     let mut tally = Tally::default();
-    let (mut times, start) = (Vec::new(), Instant::now());
+    let (mut times, mut failed, start) = (Vec::new(), Vec::new(), Instant::now());
     for (i, &stage) in stages.iter().enumerate() {
         let (count, so_far) = (stages.len(), start.elapsed().as_secs());
         let budget = stage.budget();
         let n = i + 1;
         println!("\n==== stage {n} of {count}: {stage:?}, after {so_far} s; budget {budget} s");
         let began = Instant::now();
-        match stage {
-            Stage::Build => build()?,
-            Stage::Unit => unit(&mut tally)?,
-            Stage::Simulator => simulator(&mut tally)?,
-            Stage::Verbs => verbs::run(&mut tally)?,
-            Stage::Loom => loom(&mut tally)?,
-            Stage::Miri => miri(&mut tally)?,
-            Stage::Programs => c_programs::run(&mut tally)?,
-            Stage::Python => python::run(&mut tally)?,
-            Stage::Launchers => launchers::run(&mut tally)?,
-            Stage::Cluster => cluster::run(&mut tally)?,
+        let result = match stage {
+            Stage::Build => build(),
+            Stage::Unit => unit(&mut tally),
+            Stage::Simulator => simulator(&mut tally),
+            Stage::Verbs => verbs::run(&mut tally),
+            Stage::Loom => loom(&mut tally),
+            Stage::Miri => miri(&mut tally),
+            Stage::Programs => c_programs::run(&mut tally),
+            Stage::Python => python::run(&mut tally),
+            Stage::Launchers => launchers::run(&mut tally),
+            Stage::Cluster => cluster::run(&mut tally),
+        };
+        if let Err(error) = result {
+            println!("\n==== {stage:?} FAILED: {error}");
+            failed.push((stage, error));
         }
         times.push((stage, began.elapsed()));
+        if failed.iter().any(|(stage, _)| *stage == Stage::Build) {
+            break;
+        }
     }
     println!();
     for (stage, time) in times {
@@ -174,8 +182,10 @@ pub fn run(args: &Args) -> Result<(), String> {
     for reason in &tally.not_run {
         println!("NOT RUN: {reason}");
     }
-    println!("{} passed, 0 failed, {} skipped", tally.passed, tally.not_run.len());
-    Ok(())
+    let (passed, skipped) = (tally.passed, tally.not_run.len());
+    println!("{passed} passed, {} stages failed, {skipped} skipped", failed.len());
+    let told: Vec<_> = failed.iter().map(|(stage, error)| format!("{stage:?}: {error}")).collect();
+    if told.is_empty() { Ok(()) } else { Err(told.join("\n")) }
 }
 
 fn cargo() -> Command {

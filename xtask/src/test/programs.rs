@@ -63,15 +63,28 @@ fn from_messages(messages: &str) -> Vec<Program> {
     messages.lines().filter_map(program).collect()
 }
 
+/// Seconds that the tests of one program may take.
+const LONGEST: &str = "900";
+
+/// The exit codes of timeout(1) for one that took longer, and for one that had to be killed.
+const TIMED_OUT: i32 = 124;
+const KILLED: i32 = 137;
+
 /// Runs those whose crate is `wanted`, all of them whatever fails, and counts their tests.
 pub fn run(wanted: impl Fn(&str) -> bool, tally: &mut Tally) -> Result<(), String> {
     let (mut passed, mut failed) = (0, Vec::new());
     for program in all()?.iter().filter(|program| wanted(&program.package)) {
         println!("\n-- {}: {}", program.package, program.name);
-        let mut command = Command::new(&program.path);
+        // One that hangs is a failure of its own, not of all that come after it.
+        let mut command = Command::new("timeout");
+        command.args(["--foreground", "--kill-after=10", LONGEST]).arg(&program.path);
         match tools::captured_code(command.current_dir(&program.folder))? {
             // A file of tests may have none on this machine.
             (0, output) => passed += tools::count_cargo_tests(&output).unwrap_or(0),
+            (TIMED_OUT | KILLED, _) => {
+                failed
+                    .push(format!("{}: {} (no end in {LONGEST} s)", program.package, program.name));
+            }
             (code, _) => failed.push(format!("{}: {} ({code})", program.package, program.name)),
         }
     }
