@@ -17,6 +17,7 @@ mod sync;
 
 #[cfg(not(loom))]
 mod arena;
+#[cfg(not(loom))]
 mod bell;
 #[cfg(not(loom))]
 mod cgroup;
