@@ -1,10 +1,15 @@
-//! What documents and sizes promise: every path that a document names is there, and no file is longer than a sitting.
+//! What documents and sizes promise: every path that a document names and every link is there, the book has all its pages, and
+//! no file is longer than a sitting.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The documents whose paths are looked up.
+/// The documents whose paths are looked up, beside the pages of the book.
 const DOCUMENTS: [&str; 3] = ["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"];
+
+/// Where the pages of the book are, and the one that lists them.
+const BOOK: &str = "book/src";
+const SUMMARY: &str = "book/src/SUMMARY.md";
 
 /// Folders at which a path of a document may begin.
 const ROOTS: [&str; 9] =
@@ -41,13 +46,27 @@ fn paths(text: &str) -> Vec<(usize, String)> {
     all.flat_map(|(line, path)| expanded(&path).into_iter().map(move |one| (line, one))).collect()
 }
 
-/// Source files below `folder`.
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), String> {
+/// The links of a document to files, with their lines; none to the web, and none in code.
+fn links(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with("    ")) {
+        for part in line.split("](").skip(1) {
+            let target = part.split([')', '#']).next().unwrap_or("");
+            if !target.is_empty() && !target.contains("://") {
+                found.push((number + 1, target.to_owned()));
+            }
+        }
+    }
+    found
+}
+
+/// Files below `folder` whose names end in `.ending`.
+fn sources(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) -> Result<(), String> {
     let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     for path in entries.flatten().map(|entry| entry.path()) {
         if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {
-            sources(&path, found)?;
-        } else if path.extension().is_some_and(|end| end == "rs") {
+            sources(&path, ending, found)?;
+        } else if path.extension().is_some_and(|end| end == ending) {
             found.push(path);
         }
     }
@@ -60,16 +79,29 @@ pub fn check() -> Result<(), String> {
     let read =
         |path: &Path| fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()));
     let mut faults = Vec::new();
-    for document in DOCUMENTS {
-        for (line, path) in paths(&read(&root.join(document))?) {
-            if !root.join(path.trim_end_matches('/')).exists() {
-                faults.push(format!("{document}:{line}: there is no {path}"));
-            }
+    let mut documents: Vec<PathBuf> = DOCUMENTS.iter().map(|name| root.join(name)).collect();
+    let mut pages = Vec::new();
+    sources(&root.join(BOOK), "md", &mut pages)?;
+    let summary = read(&root.join(SUMMARY))?;
+    for page in &pages {
+        let name = page.file_name().unwrap_or_default().to_string_lossy();
+        if !page.ends_with(SUMMARY) && !summary.contains(&format!("({name})")) {
+            faults.push(format!("{SUMMARY} does not list {name}"));
+        }
+    }
+    documents.extend(pages);
+    for document in documents {
+        let (text, folder) = (read(&document)?, document.parent().unwrap_or(&root));
+        let paths = paths(&text).into_iter().map(|(line, path)| (line, root.join(path)));
+        let links = links(&text).into_iter().map(|(line, path)| (line, folder.join(path)));
+        for (line, path) in paths.chain(links).filter(|(_, path)| !path.exists()) {
+            let document = document.strip_prefix(&root).unwrap_or(&document).display();
+            faults.push(format!("{document}:{line}: there is no {}", path.display()));
         }
     }
     let mut files = Vec::new();
     for folder in ["crates", "xtask"] {
-        sources(&root.join(folder), &mut files)?;
+        sources(&root.join(folder), "rs", &mut files)?;
     }
     for file in files {
         let lines = read(&file)?.lines().count();
@@ -95,5 +127,11 @@ mod tests {
         let found = paths("see `crates/a/{b,c}.rs` and `x/y`\n`machines/*.toml`, `xtask/src`");
         let found: Vec<_> = found.iter().map(|(line, path)| (*line, path.as_str())).collect();
         assert_eq!(found, [(1, "crates/a/b.rs"), (1, "crates/a/c.rs"), (2, "xtask/src")]);
+    }
+
+    #[test]
+    fn links_are_found() {
+        let found = links("[a](b.md#c), [d](https://e)\n    [f](g)\n![h](i.svg)");
+        assert_eq!(found, [(1, "b.md".to_owned()), (3, "i.svg".to_owned())]);
     }
 }

@@ -96,7 +96,7 @@ pub fn table(settings: &[Setting], strangers: &[String]) -> String {
     out
 }
 
-/// The rows of the table in the README.
+/// The rows of the table in the book.
 pub fn markdown(settings: &[Setting]) -> String {
     let row = |s: &Setting| {
         let default = if s.default.is_empty() { "none" } else { &s.default };

@@ -142,9 +142,9 @@ fn weft_info_shows_each_setting_with_its_source() {
     );
 }
 
-/// The README's table is the settings' own: what is missing is printed as it has to be.
+/// The book's table is the settings' own: what is missing is printed as it has to be.
 #[test]
-fn the_readme_lists_the_settings() {
+fn the_book_lists_the_settings() {
     library();
     let tree = weft_tools::tree::Tree {
         include: Path::new(WEFT).with_file_name("include"),
@@ -152,10 +152,10 @@ fn the_readme_lists_the_settings() {
     };
     let about = weft_tools::library::ask(&tree.library()).unwrap();
     let rows = weft_tools::settings::markdown(&weft_tools::settings::all(&about.settings).unwrap());
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let readme = fs::read_to_string(readme).unwrap();
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../book/src/settings.md");
+    let page = fs::read_to_string(page).unwrap();
     let table = format!("| name | default | |\n|---|---|---|\n{rows}\n");
-    assert!(readme.contains(&table), "the table in README.md must be:\n{table}");
+    assert!(page.contains(&table), "the table in book/src/settings.md must be:\n{table}");
 }
 
 /// An installation under `prefix`, of what is in the build tree.
