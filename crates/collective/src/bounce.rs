@@ -100,7 +100,7 @@ const BUFFERS: usize = 256;
 
 /// The buffers of a communicator, or the place for them.
 pub(crate) struct BounceBuffers<F: Fabric> {
-    made: OnceCell<Buffers<F>>,
+    made: OnceCell<Box<Buffers<F>>>,
     /// An operation that makes them has been started.
     begun: Cell<bool>,
     /// Whether a communicator of the process may still have many.
@@ -185,7 +185,7 @@ impl<F: Fabric> ReleaseGather<F> {
             match Buffers::make(link, &session, epoch, many).await? {
                 Some(made) => {
                     next.set(epoch + MAKING);
-                    let _ = self.buffers.made.set(made);
+                    let _ = self.buffers.made.set(Box::new(made));
                 }
                 None => {
                     // Others have begun already where they do not wait for each other: they fail as well.

@@ -46,7 +46,8 @@ const INBOX_SIZE: usize = 8 + PAIR_MOST;
 
 /// A communicator's area, or the place for it.
 pub struct ReleaseGather<F: Fabric> {
-    made: OnceCell<Memory<F>>,
+    /// Boxed: most communicators of a simulated world have none.
+    made: OnceCell<Box<Memory<F>>>,
     /// Further memory of the algorithms that read each other's.
     pub(crate) buffers: BounceBuffers<F>,
     /// And of those in which ranks put pieces down for others.
@@ -235,7 +236,7 @@ impl<F: Fabric> ReleaseGather<F> {
             Some(made) => made,
             None => {
                 let made = Memory::make(link, epoch - 1).await?;
-                self.made.get_or_init(|| made)
+                self.made.get_or_init(|| Box::new(made))
             }
         };
         Ok((Session { made, _turn: turn }, epoch))

@@ -72,7 +72,7 @@ pub fn each(size: usize) -> usize {
 pub(crate) struct StagingRings<F: Fabric> {
     tickets: Tickets<F>,
     /// `None`: some rank had no memory for them.
-    made: OnceCell<Option<Rings<F>>>,
+    made: OnceCell<Option<Box<Rings<F>>>>,
 }
 
 impl<F: Fabric> Default for StagingRings<F> {
@@ -169,7 +169,7 @@ impl<F: Fabric> StagingRings<F> {
         let made = match self.made.get() {
             Some(made) => made,
             None => {
-                let made = make(link).await?;
+                let made = make(link).await?.map(Box::new);
                 self.made.get_or_init(|| made)
             }
         };
@@ -185,7 +185,7 @@ impl<F: Fabric> Drop for StagingRings<F> {
     fn drop(&mut self) {
         let Some(Some(made)) = self.made.take() else { return };
         // What is parked belongs to the endpoint: it must not keep that.
-        let Rings { endpoint, me, mine, peers, unread, broken, .. } = made;
+        let Rings { endpoint, me, mine, peers, unread, broken, .. } = *made;
         endpoint.park(move |fabric| {
             let read = |&chunk: &_| is_read(fabric.counters(), &peers, me, chunk);
             // Who has read everything writes no more here; where ranks counted differently, nobody knows.

@@ -15,8 +15,12 @@ use weft_fabric::Fabric;
 pub struct Choosing {
     selection: RefCell<Rc<Selection>>,
     site: OnceCell<Topology>,
-    recent: [Cell<Option<(CallKey, Near, Choice)>>; Operation::ALL.len()],
+    /// Boxed one by one: few operations are used on most communicators, of which a simulated world has very many.
+    recent: [OnceCell<Box<Last>>; Operation::ALL.len()],
 }
+
+/// The last choice for an operation, and what it was for.
+type Last = Cell<Option<(CallKey, Near, Choice)>>;
 
 /// What a choice depends on beside the communicator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +52,7 @@ impl<F: Fabric> Comm<F> {
         }
         self.state.select(selection.clone());
         *self.choosing.selection.borrow_mut() = selection;
-        self.choosing.recent.iter().for_each(|last| last.set(None));
+        self.choosing.recent.iter().filter_map(OnceCell::get).for_each(|last| last.set(None));
     }
 
     /// Where its ranks are; what they tell each other later is not in it.
@@ -86,8 +90,8 @@ impl<F: Fabric> Comm<F> {
     pub(crate) fn choose(&self, operation: Operation, asked: CallKey) -> Choice {
         let recent = &self.choosing.recent[operation as usize];
         let near = self.near();
-        if let Some((_, _, choice)) = recent.get().filter(|last| (last.0, last.1) == (asked, near))
-        {
+        let last = recent.get().and_then(|last| last.get());
+        if let Some((_, _, choice)) = last.filter(|last| (last.0, last.1) == (asked, near)) {
             return choice;
         }
         let CallKey { bytes, element, commutes, equal } = asked;
@@ -100,7 +104,7 @@ impl<F: Fabric> Comm<F> {
         if meets && !self.is_foreground() {
             choice = apart(operation, &case);
         }
-        recent.set(Some((asked, near, choice)));
+        recent.get_or_init(Box::default).set(Some((asked, near, choice)));
         if choice.algorithm.needs.contains(&Need::Multicast) {
             // A root that computes repairs what is lost.
             self.engine.want_helper();
