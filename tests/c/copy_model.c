@@ -52,6 +52,14 @@ static int threads(void)
     return count;
 }
 
+/* A thread that has ended is counted until the system has put it away, which takes a moment where there is one processor. */
+static int threads_left(void)
+{
+    int count = threads();
+    for (int i = 0; i < 1000 && count > 1; i++, count = threads()) usleep(1000);
+    return count;
+}
+
 int main(int argc, char **argv)
 {
     cpu_set_t before, after;
@@ -61,7 +69,7 @@ int main(int argc, char **argv)
     begin(&argc, &argv);
     double took = now() - start;
     sched_getaffinity(0, sizeof after, &after);
-    CHECK(CPU_EQUAL(&before, &after) && threads() == 1, "%d threads", threads());
+    CHECK(CPU_EQUAL(&before, &after) && threads_left() == 1, "%d threads", threads());
 
     MPI_T_pvar_session session;
     number own[COSTS], first[COSTS];

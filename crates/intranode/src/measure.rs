@@ -254,7 +254,8 @@ fn watched() -> bool {
     TOOLS.iter().any(|tool| maps.contains(tool))
 }
 
-#[cfg(test)]
+// Files, processors and signals of the system, which Miri has not.
+#[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
 

@@ -191,7 +191,8 @@ fn text(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-#[cfg(test)]
+// Files, processors and signals of the system, which Miri has not.
+#[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
 

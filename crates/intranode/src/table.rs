@@ -152,7 +152,8 @@ fn digits(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
 }
 
-#[cfg(test)]
+// Files, processors and signals of the system, which Miri has not.
+#[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
 

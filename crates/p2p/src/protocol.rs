@@ -323,5 +323,6 @@ pub fn choose_to_fetch(model: &CopyModel, case: &Case) -> Protocol {
     cheapest(model, case, &[Protocol::Read, Protocol::CoCopy]).unwrap_or(Protocol::Read)
 }
 
-#[cfg(test)]
+// Numbers alone, and many of them: nothing for Miri.
+#[cfg(all(test, not(miri)))]
 mod tests;
