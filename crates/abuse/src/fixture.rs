@@ -348,6 +348,8 @@ impl<'a> World<'a> {
         let stem = match kind {
             Kind::Datatype => "Type_free",
             Kind::Op => "Op_free",
+            // A send that was over at once has the handle of all such sends, which nobody can tell a freed one by.
+            Kind::Request => "Start",
             _ => "",
         };
         let handle = match kind {
