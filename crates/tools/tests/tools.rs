@@ -154,7 +154,7 @@ fn the_book_lists_the_settings() {
     let rows = weft_tools::settings::markdown(&weft_tools::settings::all(&about.settings).unwrap());
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../book/src/settings.md");
     let page = fs::read_to_string(page).unwrap();
-    let table = format!("| name | default | |\n|---|---|---|\n{rows}\n");
+    let table = format!("| name | default | |\n|---|---|---|\n{rows}");
     assert!(page.contains(&table), "the table in book/src/settings.md must be:\n{table}");
 }
 
