@@ -21,7 +21,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use weft_fabric::CopyModel;
 
 /// Changes with what is measured, and how.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// A file has a tenth of it.
 const MOST_BYTES: u64 = 64 << 10;
@@ -268,8 +268,8 @@ mod tests {
         write(&path, &kept(), &machine).unwrap();
         let whole = fs::read_to_string(&path).unwrap();
         for (from, to) in [
-            ("format = 1", "format = 0"),
-            ("format = 1", "format = 1\nmore = 2"),
+            ("format = 2", "format = 1"),
+            ("format = 2", "format = 2\nmore = 2"),
             ("cached = ", "cached = -"),
             ("cached = ", "cashed = "),
             ("\"memory\"", "\"memories\""),

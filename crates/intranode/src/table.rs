@@ -56,6 +56,7 @@ pub struct Table {
     rewrite_returned: Pair<Number<TIME>>,
     fetch: Pair<Number<RATE>>,
     fetch_pages: Pair<Number<RATE>>,
+    cma_fetch: Pair<Number<RATE>>,
     cached: Number<RATE>,
     memory: Number<RATE>,
     past: Number<RATE>,
@@ -91,6 +92,8 @@ impl Table {
         step("fetch.apart", &mut fetch.apart.0);
         step("fetch_pages.shared", &mut fetch_pages.shared.0);
         step("fetch_pages.apart", &mut fetch_pages.apart.0);
+        step("cma_fetch.shared", &mut self.cma_fetch.shared.0);
+        step("cma_fetch.apart", &mut self.cma_fetch.apart.0);
         step("cached", &mut self.cached.0);
         step("memory", &mut self.memory.0);
         step("past", &mut self.past.0);
@@ -115,6 +118,7 @@ impl Table {
             rewrite_returned: pair,
             fetch: Pair { shared: rate, apart: rate },
             fetch_pages: Pair { shared: rate, apart: rate },
+            cma_fetch: Pair { shared: rate, apart: rate },
             cached: rate,
             memory: rate,
             past: rate,

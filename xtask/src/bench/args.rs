@@ -5,7 +5,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 pub struct Args {
     /// Benchmarks to run (all if none is named): latency, bandwidth, bidirectional, message_rate,
-    /// latency_multiple, barrier, bcast, reduce, allreduce, gather, scatter, scatterv, allgather,
+    /// latency_multiple, latency_fresh, barrier, bcast, reduce, allreduce, gather, scatter, scatterv, allgather,
     /// alltoall, alltoallv, reduce_scatter_block, scan, put_flush, put_lock, put_pscw, put_fence,
     /// get_flush, get_lock, get_pscw, get_fence, accumulate_char, accumulate_double, put_window,
     /// get_window, put_bidirectional, put_get_interleaved, overlap_put, overlap_receiver, overlap_sender, fence_empty, fence_put, fence_neighbors, halo_onesided, halo_twosided,

@@ -1,12 +1,13 @@
 //! Which programs are run on how many ranks, at which sizes.
 
 /// The benchmarks that can be asked for, in the order of the table.
-pub const NAMES: [&str; 51] = [
+pub const NAMES: [&str; 52] = [
     "latency",
     "bandwidth",
     "bidirectional",
     "message_rate",
     "latency_multiple",
+    "latency_fresh",
     "barrier",
     "bcast",
     "reduce",
@@ -137,7 +138,9 @@ pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<Case>, String> {
             cases.push(Case { loaded, ..Case::new(program, ranks, sizes, seconds) });
         };
         match program {
-            "latency" | "latency_multiple" => add(2, false, "8,64,512,4K,32K,256K,2M", 1.0),
+            "latency" | "latency_multiple" | "latency_fresh" => {
+                add(2, false, "8,64,512,4K,32K,256K,2M", 1.0)
+            }
             "bandwidth" => {
                 add(2, false, "4K,16K,64K,256K,1M,4M", 1.0);
                 let sizes = "64K,256K,1M".to_owned();

@@ -22,6 +22,7 @@ type Entry = (&'static str, usize, &'static str, (&'static str, &'static [&'stat
 const ROWS: &[Entry] = &[
     ("latency", 2, "8,128,8K,64K,1M", PLAIN),
     ("latency_multiple", 2, "8", PLAIN),
+    ("latency_fresh", 2, "8K,64K,1M", PLAIN),
     ("message_rate", 2, "8,1K", WINDOW),
     ("bidirectional", 2, "64K,1M", WINDOW),
     ("accumulate_char", 2, "8,1K,64K,1M", PLAIN),

@@ -18,6 +18,7 @@ pub(super) fn check_form(file: &Document) -> Result<(), MachineError> {
         ("copies.rewrite_asked", Form::Table("{ shared = MICROSECONDS, apart = MICROSECONDS }")),
         ("copies.rewrite_returned", Form::Table("{ shared = MICROSECONDS, apart = MICROSECONDS }")),
         ("copies.fetch_pages", Form::Table("{ shared = MB/S, apart = MB/S }")),
+        ("copies.cma_fetch", Form::Table("{ shared = MB/S, apart = MB/S }")),
         ("copies.fetch", Form::Table("{ shared = MB/S, apart = MB/S }")),
         ("evidence", Form::Table("[evidence], once")),
         ("rail.burst", Form::Table("{ messages = COUNT, gap = MICROSECONDS }")),

@@ -98,7 +98,7 @@ macro_rules! field {
 impl CopyModel {
     /// All numbers.
     #[rustfmt::skip]
-    pub const FIELDS: [Field; 23] = [
+    pub const FIELDS: [Field; 25] = [
         field!("line.shared", Time, line.shared,
             "a rank sees a flag that another has just set, whose processor shares a cache with its own"),
         field!("line.apart", Time, line.apart, "the same where the processors share no cache"),
@@ -118,6 +118,9 @@ impl CopyModel {
         field!("fetch_pages.shared", Rate, fetch_pages.shared,
             "the same from many pages in turn, where a cache is shared"),
         field!("fetch_pages.apart", Rate, fetch_pages.apart, "the same where the processors share no cache"),
+        field!("cma_fetch.shared", Rate, cma_fetch.shared,
+            "the system reads that in another process's memory (CMA), pages apart, where a cache is shared"),
+        field!("cma_fetch.apart", Rate, cma_fetch.apart, "the same where the processors share no cache"),
         field!("cached", Rate, cached, "copying within a processor's own caches"),
         field!("memory", Rate, memory, "copying from memory to memory"),
         field!("past", Rate, past, "copying by stores that go past the caches"),
@@ -184,7 +187,7 @@ mod tests {
             bad[3] = wrong.to_bits();
             assert_eq!(CopyModel::from_words(bad), None, "{wrong}");
         }
-        assert_eq!(CopyModel::from_words([0; 23]), None);
+        assert_eq!(CopyModel::from_words([0; CopyModel::FIELDS.len()]), None);
     }
 
     #[test]

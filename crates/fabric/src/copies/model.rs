@@ -44,6 +44,8 @@ pub struct CopyModel {
     pub fetch: ByDistance<f64>,
     /// The same from many pages at once, a few lines of each in turn.
     pub fetch_pages: ByDistance<f64>,
+    /// The same by the system, out of another process's memory, beside its pages.
+    pub cma_fetch: ByDistance<f64>,
     /// A byte is copied within the own caches.
     pub cached: f64,
     /// A byte is copied from memory to memory.
@@ -83,6 +85,7 @@ impl CopyModel {
         rewrite_returned: ByDistance { shared: 2.5, apart: 6.0 },
         fetch: ByDistance { shared: 0.06, apart: 0.15 },
         fetch_pages: ByDistance { shared: 0.06, apart: 0.15 },
+        cma_fetch: ByDistance { shared: 0.06, apart: 0.15 },
         cached: 0.03,
         memory: 0.1,
         past: 0.1,
@@ -123,7 +126,8 @@ impl CopyModel {
 
     /// Nanoseconds to read or write `len` bytes of another process's own memory by a system call.
     pub fn cma(&self, len: usize, distance: Distance) -> f64 {
-        self.cma_call + self.cma_page * len.div_ceil(PAGE) as f64 + self.fetch(len, distance)
+        let rate = if len <= self.last { self.cma_fetch.at(distance) } else { self.memory };
+        self.cma_call + self.cma_page * len.div_ceil(PAGE) as f64 + rate * len as f64
     }
 
     /// Nanoseconds for each line that another has read to be written again, asked for or not; and if it has one reader, that
@@ -141,7 +145,7 @@ impl CopyModel {
         let fetch = self.fetch.at(distance);
         let through = self.cached + self.rewrite_one(distance) / LINE as f64 + fetch;
         let put = through.min(self.past + self.memory);
-        self.cma_page / PAGE as f64 + fetch < GAIN * put
+        self.cma_page / PAGE as f64 + self.cma_fetch.at(distance) < GAIN * put
     }
 
     /// Whether a page that the system reads in another process costs more than to copy one in the caches. Then payloads of any

@@ -55,6 +55,7 @@ mod tests {
         rewrite_returned: ByDistance { shared: 2.2, apart: 5.0 },
         fetch: ByDistance { shared: 0.03, apart: 0.08 },
         fetch_pages: ByDistance { shared: 0.035, apart: 0.055 },
+        cma_fetch: ByDistance { shared: 0.03, apart: 0.08 },
         cma_page: 80.0,
         ..CopyModel::GENERIC
     };
@@ -67,6 +68,7 @@ mod tests {
         rewrite_returned: ByDistance { shared: 5.0, apart: 36.0 },
         fetch: ByDistance { shared: 0.03, apart: 0.06 },
         fetch_pages: ByDistance { shared: 0.04, apart: 0.12 },
+        cma_fetch: ByDistance { shared: 0.03, apart: 0.06 },
         memory: 0.08,
         past: 0.04,
         cma_page: 250.0,

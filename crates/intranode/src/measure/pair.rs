@@ -8,7 +8,7 @@
 //! whatever one did before is seen by the other after, and the partner touches shared memory only between `asked` and `done`.
 //! Neither waits beyond its end; the asker says when it is over.
 
-use super::alone::block;
+use super::alone::{block, cma_reads};
 use super::{Outcome, bind, sampled, timed, within};
 use crate::interleaved;
 use crate::lines::ask_for_lines;
@@ -202,6 +202,20 @@ impl Meeting {
         ask_for_lines(unsafe { Sge::new(first, size_of_val(&*self.lines)) });
     }
 
+    /// Nanoseconds for each byte that the system reads of what the partner has written: what it takes beyond reading it once
+    /// more, out of the own caches. The pages are in both.
+    fn cma_fetch(&self, to: &mut [u8], cached: f64) -> Outcome {
+        if !cma_reads(to, &*self.bytes.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Outcome::Absent;
+        }
+        self.sampled(16, 400, || {
+            self.ask(Ask::WriteBytes)?;
+            let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+            let [first, again] = [(); 2].map(|()| timed(|| _ = cma_reads(to, &bytes)));
+            Ok(((first - again) / BYTES as f64).max(0.0) + cached)
+        })
+    }
+
     /// Nanoseconds for each byte that the partner has written.
     fn fetch(&self, to: &mut [u8], copy: impl Fn(&mut [u8], &[u8])) -> Result<f64, Late> {
         self.ask(Ask::WriteBytes)?;
@@ -260,13 +274,13 @@ fn with_partner<T>(
 }
 
 /// What is measured of two processors.
-pub const NAMES: [&str; 6] =
-    ["line", "rewrite", "rewrite_asked", "rewrite_returned", "fetch", "fetch_pages"];
+pub const NAMES: [&str; 7] =
+    ["line", "rewrite", "rewrite_asked", "rewrite_returned", "fetch", "fetch_pages", "cma_fetch"];
 
-/// Measures it.
-pub fn measure((one, other): (usize, usize), end: Instant) -> [Outcome; NAMES.len()] {
+/// Measures it; `cached`: nanoseconds for each byte that is copied in the own caches.
+pub fn measure((one, other): (usize, usize), cached: f64, end: Instant) -> [Outcome; NAMES.len()] {
     const ABSENT: [Outcome; NAMES.len()] = [Outcome::Absent; NAMES.len()];
-    let end = within(end, 2500);
+    let end = within(end, 2900);
     let Some((meeting, mut to)) = Meeting::new(false, end).zip(block(BYTES, 4)) else {
         return ABSENT;
     };
@@ -283,6 +297,7 @@ pub fn measure((one, other): (usize, usize), end: Instant) -> [Outcome; NAMES.le
             meeting.sampled(16, 400, || meeting.rewrite(Ask::ReturnLines, |_| ())),
             meeting.sampled(16, 400, || meeting.fetch(&mut to, <[u8]>::copy_from_slice)),
             meeting.sampled(16, 400, || meeting.fetch(&mut to, copy_pages)),
+            meeting.cma_fetch(&mut to, cached),
         ])
     });
     had.unwrap_or(ABSENT)

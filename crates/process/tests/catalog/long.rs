@@ -67,7 +67,10 @@ fn longer_data_that_are_combined_where_they_are() {
     for n in [2, 3, 7] {
         let calls: Vec<_> = combine().flat_map(|a| calls::of(a, n, &LONGER)).collect();
         share(n, "", Blocking, calls.clone(), &notes);
-        simulate(&together(n), Options::new(n), Blocking, calls, &notes);
+        // Of seven it takes minutes, and finds what it finds of three.
+        if n < 7 {
+            simulate(&together(n), Options::new(n), Blocking, calls, &notes);
+        }
     }
     let served = notes.served.lock().unwrap();
     let reads = combine().filter(|a| a.name.starts_with("SHM-READ"));

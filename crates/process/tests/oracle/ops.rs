@@ -79,13 +79,15 @@ impl Reduce for Op {
     fn combine(&self, left: Sge, right: Sge) {
         assert!(left.len() == right.len() && left.len().is_multiple_of(self.unit()), "whole ones");
         // Without memory of its own: tests count allocations.
-        let (mut a, mut b) = ([0; 32], [0; 32]);
-        let (a, b) = (&mut a[..self.unit()], &mut b[..self.unit()]);
-        for at in (0..left.len()).step_by(self.unit()) {
-            left.part(at, a.len()).read(a);
-            right.part(at, b.len()).read(b);
-            self.element(a, b);
-            right.part(at, b.len()).fill(b);
+        let (mut a, mut b) = ([0; 1024], [0; 1024]);
+        for at in (0..left.len()).step_by(a.len()) {
+            let some = a.len().min(left.len() - at);
+            let (a, b) = (&mut a[..some], &mut b[..some]);
+            left.part(at, some).read(a);
+            right.part(at, some).read(b);
+            let pairs = a.chunks_exact(self.unit()).zip(b.chunks_exact_mut(self.unit()));
+            pairs.for_each(|(left, right)| self.element(left, right));
+            right.part(at, some).fill(b);
         }
     }
 

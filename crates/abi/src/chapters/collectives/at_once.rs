@@ -12,6 +12,7 @@ use crate::node::{CommObject, Node};
 use crate::state::state;
 use crate::types::{Comm, Datatype, Op};
 use crate::waiting::Call;
+use crate::widen::{Counts, Displs};
 use smallvec::SmallVec;
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
@@ -211,6 +212,121 @@ pub(super) unsafe fn alltoall(
     let asked = CallKey::of(into.block);
     at_once(comm, "MPI_Alltoall", Operation::Alltoall, asked, async |link, state, choice| {
         run::alltoall(link, state, choice, &sent, &received).await
+    })
+}
+
+/// Blocks of their own length and place, in elements; `None` as for [`plain`].
+///
+/// # Safety
+/// As for [`plain`]; the arrays have one entry a rank.
+#[inline(always)]
+unsafe fn varying(
+    blocks: &mut List,
+    ranks: usize,
+    (buf, counts, displs): (*const c_void, Counts, Displs),
+    ty: Datatype,
+) -> Option<()> {
+    if counts.is_null() || displs.is_null() || buf.addr() <= MPI_IN_PLACE {
+        return None;
+    }
+    let extent = element(ty) as isize;
+    for rank in 0..ranks {
+        // SAFETY: by contract.
+        let block = unsafe {
+            let at = buf.wrapping_byte_offset((displs.get(rank) as isize).wrapping_mul(extent));
+            plain(at, counts.get(rank), ty)?
+        };
+        blocks.push(block);
+    }
+    Some(())
+}
+
+pub(super) unsafe fn gatherv(
+    sendbuf: *const c_void,
+    sendcount: i64,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: Counts,
+    displs: Displs,
+    recvtype: Datatype,
+    root: c_int,
+    handle: Comm,
+) -> Outcome {
+    let comm = fixed_comm(handle)?;
+    let (me, root) = (comm.rank(), a_rank(comm, root)?);
+    // SAFETY: the caller's buffers.
+    let mine = unsafe { plain(sendbuf, sendcount, sendtype) }?;
+    let mut blocks = List::new();
+    if me == root {
+        // SAFETY: the caller's buffers.
+        unsafe { varying(&mut blocks, comm.size(), (recvbuf, recvcounts, displs), recvtype) }?;
+        if blocks[me].len() != mine.len() {
+            return None;
+        }
+    }
+    tally!("MPI_Gatherv", comm);
+    let asked = CallKey::of(0);
+    at_once(comm, "MPI_Gatherv", Operation::Gatherv, asked, async |link, state, choice| {
+        run::gather(link, state, choice, root, mine, &blocks).await
+    })
+}
+
+pub(super) unsafe fn scatterv(
+    sendbuf: *const c_void,
+    sendcounts: Counts,
+    displs: Displs,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcount: i64,
+    recvtype: Datatype,
+    root: c_int,
+    handle: Comm,
+) -> Outcome {
+    let comm = fixed_comm(handle)?;
+    let (me, root) = (comm.rank(), a_rank(comm, root)?);
+    // SAFETY: the caller's buffers.
+    let mine = unsafe { plain(recvbuf, recvcount, recvtype) }?;
+    let mut blocks = List::new();
+    if me == root {
+        // SAFETY: the caller's buffers.
+        unsafe { varying(&mut blocks, comm.size(), (sendbuf, sendcounts, displs), sendtype) }?;
+        if blocks[me].len() != mine.len() {
+            return None;
+        }
+    }
+    tally!("MPI_Scatterv", comm);
+    let asked = CallKey::of(0);
+    at_once(comm, "MPI_Scatterv", Operation::Scatterv, asked, async |link, state, choice| {
+        run::scatter(link, state, choice, root, &blocks, mine).await
+    })
+}
+
+pub(super) unsafe fn alltoallv(
+    sendbuf: *const c_void,
+    sendcounts: Counts,
+    sdispls: Displs,
+    sendtype: Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: Counts,
+    rdispls: Displs,
+    recvtype: Datatype,
+    handle: Comm,
+) -> Outcome {
+    let comm = fixed_comm(handle)?;
+    let (me, ranks) = (comm.rank(), comm.size());
+    let (mut out, mut into) = (List::new(), List::new());
+    // SAFETY: the caller's buffers.
+    unsafe {
+        varying(&mut out, ranks, (sendbuf, sendcounts, sdispls), sendtype)?;
+        varying(&mut into, ranks, (recvbuf, recvcounts, rdispls), recvtype)?;
+    }
+    if out[me].len() != into[me].len() {
+        return None;
+    }
+    tally!("MPI_Alltoallv", comm);
+    let asked = CallKey::of(0);
+    at_once(comm, "MPI_Alltoallv", Operation::Alltoallv, asked, async |link, state, choice| {
+        run::alltoall(link, state, choice, &out, &into).await
     })
 }
 

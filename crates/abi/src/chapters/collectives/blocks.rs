@@ -189,7 +189,7 @@ unsafe fn prepare_gatherv(
 operation!("MPI_Gatherv" gatherv igatherv gatherv_init
     (sendbuf: *const c_void, sendcount: i64, sendtype: Datatype, recvbuf: *mut c_void,
      recvcounts: Counts, displs: Displs, recvtype: Datatype, root: c_int, handle: Comm)
-    prepare_gatherv);
+    prepare_gatherv, at once by at_once::gatherv);
 
 unsafe fn prepare_scatter(
     sendbuf: *const c_void,
@@ -268,7 +268,7 @@ unsafe fn prepare_scatterv(
 operation!("MPI_Scatterv" scatterv iscatterv scatterv_init
     (sendbuf: *const c_void, sendcounts: Counts, displs: Displs, sendtype: Datatype,
      recvbuf: *mut c_void, recvcount: i64, recvtype: Datatype, root: c_int, handle: Comm)
-    prepare_scatterv);
+    prepare_scatterv, at once by at_once::scatterv);
 
 unsafe fn prepare_allgather(
     sendbuf: *const c_void,
@@ -394,7 +394,7 @@ unsafe fn prepare_alltoallv(
 operation!("MPI_Alltoallv" alltoallv ialltoallv alltoallv_init
     (sendbuf: *const c_void, sendcounts: Counts, sdispls: Displs, sendtype: Datatype,
      recvbuf: *mut c_void, recvcounts: Counts, rdispls: Displs, recvtype: Datatype,
-     handle: Comm) prepare_alltoallv);
+     handle: Comm) prepare_alltoallv, at once by at_once::alltoallv);
 
 unsafe fn prepare_alltoallw(
     sendbuf: *const c_void,
