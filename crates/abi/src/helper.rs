@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use weft_fabric::Fabric;
+use weft_fabric::FabricExt;
 use weft_fabric::wait::{Helper, HelperCounts, Sleep, Turn};
 
 struct Helping {

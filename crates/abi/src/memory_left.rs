@@ -8,7 +8,7 @@ use std::fs::read_to_string;
 pub fn memory_left() -> u64 {
     let ranks = crate::state::state().engine.get().map_or(1, |engine| {
         let fabric = engine.endpoint().fabric();
-        use weft_fabric::Fabric;
+        use weft_fabric::{Fabric, FabricExt};
         let here = fabric.node(fabric.rank());
         (0..fabric.size()).filter(|&rank| fabric.node(rank) == here).count().max(1) as u64
     });

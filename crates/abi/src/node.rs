@@ -6,16 +6,10 @@ use crate::settings;
 use std::cell::Cell;
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::time::Instant;
 use weft_bootstrap::limits::explain;
 use weft_bootstrap::{Bootstrap, OnNode};
-use weft_fabric::wait::{Sleep, WaitPolicy};
-use weft_fabric::{
-    Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId,
-    Head, Message, Peek, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words, Work,
-};
+use weft_fabric::wait::WaitPolicy;
+use weft_fabric::{Completion, Counters, Fabric, FabricExt, Facets, Head, Message, Posted, Sge};
 use weft_fabric_fault::Faulty;
 use weft_fabric_join::Joined;
 use weft_fabric_shm::{FENCES, Options, Shm};
@@ -184,23 +178,31 @@ impl Node {
     }
 }
 
-/// Methods that the fabric inside answers. What is not shared memory stays out of line, so that it
-/// takes no room in the short ways of that.
+/// Methods that the fabric inside answers, of the core or of its optional parts. What is not shared memory stays out of line,
+/// so that it takes no room in the short ways of that.
 macro_rules! pass_on {
-    ($(fn $name:ident(&self $(, $argument:ident: $kind:ty)* $(,)?) $(-> $result:ty)?;)*) => {
+    ($($methods:tt)*) => { pass_on_by! { Fabric: $($methods)* } };
+}
+
+macro_rules! pass_part_on {
+    ($($methods:tt)*) => { pass_on_by! { FabricExt: $($methods)* } };
+}
+
+macro_rules! pass_on_by {
+    ($by:ident: $(fn $name:ident(&self $(, $argument:ident: $kind:ty)* $(,)?) $(-> $result:ty)?;)*) => {
         $(
             #[inline]
             fn $name(&self $(, $argument: $kind)*) $(-> $result)? {
                 #[inline(never)]
                 fn elsewhere(other: &Other $(, $argument: $kind)*) $(-> $result)? {
                     match &other.kind {
-                        NodeKind::Joined(fabric) => fabric.$name($($argument),*),
-                        NodeKind::Verbs(fabric) => fabric.$name($($argument),*),
-                        NodeKind::Faulty(fabric) => fabric.$name($($argument),*),
+                        NodeKind::Joined(fabric) => $by::$name(fabric $(, $argument)*),
+                        NodeKind::Verbs(fabric) => $by::$name(fabric $(, $argument)*),
+                        NodeKind::Faulty(fabric) => $by::$name(fabric $(, $argument)*),
                     }
                 }
                 match self {
-                    Node::Shm(fabric) => fabric.$name($($argument),*),
+                    Node::Shm(fabric) => $by::$name(fabric $(, $argument)*),
                     Node::Other(other) => elsewhere(other $(, $argument)*),
                 }
             }
@@ -208,134 +210,30 @@ macro_rules! pass_on {
     };
 }
 
-/// Every method, also those with a default: a fabric may have its own.
 impl Fabric for Node {
-    pass_on! {
-        fn rank(&self) -> usize;
-        fn size(&self) -> usize;
-        fn capabilities(&self, peer: usize) -> Capabilities;
-        fn copies(&self) -> &Copies;
-        fn node(&self, peer: usize) -> usize;
-        fn same_arithmetic(&self) -> bool;
-        fn now(&self) -> Instant;
-        fn counters(&self) -> &Counters;
-        fn poll_any(
-            &self,
-            waits: &[(Counter, u64)],
-            deadline: Option<Instant>,
-            cx: &mut Context<'_>,
-        ) -> Poll<Result<usize, Fault>>;
-        fn fault(&self) -> Option<Fault>;
-        fn allocate(&self, len: usize) -> Result<Region, Fault>;
-        fn allocate_on_node(&self, len: usize) -> Result<Region, Fault>;
-        fn allocate_spare(&self, len: usize) -> Result<Region, Fault>;
-        fn expose(&self, memory: Sge) -> Result<Region, Fault>;
-        fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault>;
-        fn adopt(&self, memory: Sge) -> Result<Region, Fault>;
-        fn withdraw(&self, region: Region);
-        fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag;
-        fn write(
-            &self,
-            peer: usize,
-            src: Sge,
-            dst: RemoteAddr,
-            done: Completion,
-        ) -> Result<(), Fault>;
-        fn write_flag(
-            &self,
-            peer: usize,
-            src: Sge,
-            dst: RemoteAddr,
-            flag: RemoteFlag,
-            value: u64,
-            done: Completion,
-        ) -> Result<(), Fault>;
-        fn write_imm(
-            &self,
-            peer: usize,
-            src: Sge,
-            dst: RemoteAddr,
-            immediate: u32,
-            done: Completion,
-        ) -> Result<(), Fault>;
-        fn immediate(&self, immediate: u32) -> Counter;
-        fn read(
-            &self,
-            peer: usize,
-            dst: Sge,
-            src: RemoteAddr,
-            done: Completion,
-        ) -> Result<(), Fault>;
-        fn mapped(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge>;
-        fn write_over(
-            &self,
-            rail: usize,
-            peer: usize,
-            src: Sge,
-            dst: RemoteAddr,
-            done: Completion,
-        ) -> Result<(), Fault>;
-        fn read_over(
-            &self,
-            rail: usize,
-            peer: usize,
-            dst: Sge,
-            src: RemoteAddr,
-            done: Completion,
-        ) -> Result<(), Fault>;
-        fn write_flag_after(
-            &self,
-            rail: usize,
-            peer: usize,
-            flag: RemoteFlag,
-            value: u64,
-        ) -> Result<bool, Fault>;
-        fn rail_works(&self, rail: usize, peer: usize) -> bool;
-        fn shown(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge>;
-        fn lies_within(&self, memory: Sge) -> bool;
-        fn fetch_add(
-            &self,
-            peer: usize,
-            target: RemoteAddr,
-            operand: u64,
-            result: Sge,
-            done: Completion,
-        ) -> Result<(), Fault>;
-        fn compare_swap(
-            &self,
-            peer: usize,
-            target: RemoteAddr,
-            compare: u64,
-            swap: u64,
-            result: Sge,
-            done: Completion,
-        ) -> Result<(), Fault>;
-        fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<Words>;
-        fn send_solicited(
-            &self,
-            peer: usize,
-            head: Head,
-            payload: Sge,
-            done: Completion,
-        ) -> Posted;
-        fn join(&self, group: GroupId);
-        fn leave(&self, group: GroupId);
-        fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault>;
-        fn receive_multicast(&self, into: Sge) -> Option<Datagram>;
-        fn progress(&self) -> bool;
-        fn keeps_back(&self) -> bool;
-        fn idle(&self) -> bool;
-        fn sleeper(&self) -> Arc<dyn Sleep>;
-        fn helper(&self) -> Arc<dyn Sleep>;
-        fn notify_helper_at_ends(&self, notify: bool);
-        fn can_peek(&self) -> bool;
-        fn peek(&self, look: &mut dyn FnMut(&Message) -> Peek) -> bool;
-        fn try_read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool;
-        fn try_write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool;
-        fn try_send(&self, peer: usize, head: Head) -> bool;
-        fn poll_clock(&self, cx: &mut Context<'_>) -> Poll<()>;
-        fn charge(&self, work: Work);
+    /// Where the fabric inside lacks a part, its answer is what holds without it; but for what a signal handler may do.
+    #[inline(always)]
+    fn facets(&self) -> Facets<'_> {
+        let peeks = match self {
+            Node::Shm(fabric) => fabric.can_peek(),
+            Node::Other(other) => other.can_peek(),
+        };
+        Facets {
+            mapped_memory: Some(self),
+            registration: Some(self),
+            rails: Some(self),
+            immediates: Some(self),
+            signal_safe: if peeks { Some(self) } else { None },
+            helper: Some(self),
+            multicast: Some(self),
+            nodes: Some(self),
+            simulated: None,
+        }
     }
+
+    weft_fabric::methods!(Fabric, pass_on);
+    weft_fabric::methods!(Memory, pass_on);
+    weft_fabric::methods!(OneSided, pass_on);
 
     #[inline(always)]
     fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
@@ -366,7 +264,48 @@ impl Fabric for Node {
     }
 }
 
+impl weft_fabric::MappedMemory for Node {
+    weft_fabric::methods!(MappedMemory, pass_part_on);
+}
+
+impl weft_fabric::Registration for Node {
+    weft_fabric::methods!(Registration, pass_part_on);
+}
+
+impl weft_fabric::Rails for Node {
+    weft_fabric::methods!(Rails, pass_part_on);
+}
+
+impl weft_fabric::Immediates for Node {
+    weft_fabric::methods!(Immediates, pass_part_on);
+}
+
+impl weft_fabric::SignalSafe for Node {
+    weft_fabric::methods!(SignalSafe, pass_part_on);
+}
+
+impl weft_fabric::Helper for Node {
+    weft_fabric::methods!(Helper, pass_part_on);
+}
+
+impl weft_fabric::Multicast for Node {
+    weft_fabric::methods!(Multicast, pass_part_on);
+}
+
+impl weft_fabric::Nodes for Node {
+    weft_fabric::methods!(Nodes, pass_part_on);
+}
+
 impl Other {
+    #[inline(never)]
+    fn can_peek(&self) -> bool {
+        match &self.kind {
+            NodeKind::Joined(fabric) => fabric.can_peek(),
+            NodeKind::Verbs(fabric) => fabric.can_peek(),
+            NodeKind::Faulty(fabric) => fabric.can_peek(),
+        }
+    }
+
     #[inline(never)]
     fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
         match &self.kind {

@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::time::Instant;
-use weft_fabric::{Counter, Counters, Fabric, Fault, RemoteAddr, Sge};
+use weft_fabric::{Counter, Counters, Fabric, FabricExt, Fault, RemoteAddr, Sge};
 
 /// Which way data go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -44,7 +44,7 @@ use crate::release_gather::Session;
 use crate::{Link, ReleaseGather};
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
-use weft_fabric::{Copies, Distance, Fabric, Fault, RemoteAddr, Sge, Work, copies};
+use weft_fabric::{Copies, Distance, Fabric, FabricExt, Fault, RemoteAddr, Sge, Work, copies};
 use weft_intranode::{pipelined, staged};
 
 /// Bytes that a rank may copy in for one barrier, at least.

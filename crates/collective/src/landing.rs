@@ -28,7 +28,8 @@
 
 use std::fmt;
 use weft_fabric::{
-    Capabilities, Completion, Counter, Fabric, Fault, Region, RemoteAddr, RemoteFlag, Sge,
+    Capabilities, Completion, Counter, Fabric, FabricExt, Fault, Region, RemoteAddr, RemoteFlag,
+    Sge,
 };
 
 /// Bytes of the mark.

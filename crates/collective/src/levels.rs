@@ -12,7 +12,7 @@ use crate::catalog::{Choice, Operation, SelectionKey, Topology};
 use crate::{CollectiveState, Link, Reception, Reduce, Via, all_do_atomics, run, share_memory};
 use std::pin::Pin;
 use std::rc::Rc;
-use weft_fabric::{Fabric, Fault, Sge};
+use weft_fabric::{Fabric, FabricExt, Fault, Sge};
 use weft_p2p::Context;
 
 /// Bits of a context beside those of a communicator.

@@ -7,7 +7,7 @@ use crate::catalog::{Carrier, Choice};
 use smallvec::SmallVec;
 use std::rc::Rc;
 use weft_channel::stream::{Id, To};
-use weft_fabric::{Fabric, Fault, Sge, Staging, Work};
+use weft_fabric::{Fabric, FabricExt, Fault, Sge, Staging, Work};
 use weft_p2p::{Context, Direct, Endpoint, Pattern, RequestId, Source, Status, Tag, Target, Want};
 
 /// One collective operation's view of its communicator. All its messages carry `tag`, so that

@@ -2,7 +2,7 @@
 
 use crate::{Link, Reduce};
 use std::ops::Range;
-use weft_fabric::{Fabric, Fault, Sge, Work};
+use weft_fabric::{Fabric, FabricExt, Fault, Sge, Work};
 
 /// Bytes from which two operands are combined as they are. Shorter ones are copied first: where one comes from another
 /// processor's cache, a copy asks for more of its lines at once. A quarter of a first-level cache, so that it finds them there.

@@ -10,7 +10,7 @@
 use crate::{Blocks, Link, allgather, barrier};
 use std::collections::VecDeque;
 use weft_channel::rails::{Waits, Way};
-use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge};
+use weft_fabric::{Fabric, FabricExt, Fault, Region, RemoteAddr, Sge};
 
 /// The memory of all ranks.
 pub(crate) struct Reads<'l, F: Fabric> {

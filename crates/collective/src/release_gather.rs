@@ -30,7 +30,8 @@ use crate::ticket::{Ticket, Tickets};
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use weft_fabric::{
-    Completion, CopyModel, Distance, Fabric, Fault, Flag, Region, RemoteAddr, RemoteFlag, Sge,
+    Completion, CopyModel, Distance, Fabric, FabricExt, Fault, Flag, Region, RemoteAddr,
+    RemoteFlag, Sge,
 };
 
 /// Bytes that one rank may contribute.

@@ -27,7 +27,7 @@ use crate::ticket::{Ticket, Tickets};
 use crate::{Link, Reception, Reduce, allreduce};
 use std::cell::OnceCell;
 use std::rc::Rc;
-use weft_fabric::{Fabric, Fault, RemoteAddr, Sge, Work};
+use weft_fabric::{Fabric, FabricExt, Fault, RemoteAddr, Sge, Work};
 
 /// Largest payload, in bytes.
 pub const MOST: usize = ROOMS[ROOMS.len() - 1];

@@ -36,7 +36,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use weft_fabric::{
-    Counters, Fabric, Fault, Flag, Region, RemoteAddr, RemoteFlag, Sge, Staging, Work,
+    Counters, Fabric, FabricExt, Fault, Flag, Region, RemoteAddr, RemoteFlag, Sge, Staging, Work,
 };
 use weft_intranode::staged;
 

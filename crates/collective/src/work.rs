@@ -2,7 +2,7 @@
 //! what comes between.
 
 use crate::{Link, Reduce};
-use weft_fabric::{Fabric, Sge, Staging, Work};
+use weft_fabric::{Fabric, FabricExt, Sge, Staging, Work};
 
 /// Copies `from` to `to` unless they are the same memory. What has no memory is never the same.
 pub(crate) fn copy<F: Fabric>(link: &Link<F>, from: Sge, to: Sge) {

@@ -1,7 +1,7 @@
 //! One-sided operations.
 
 use crate::rank::{Rank, pattern, sge};
-use weft_fabric::{Cause, Fabric, Head, Key, RemoteAddr, RemoteFlag, Sge};
+use weft_fabric::{Cause, Fabric, FabricExt, Head, Key, RemoteAddr, RemoteFlag, Sge};
 
 /// Lengths around the limits that fabrics have.
 const LENGTHS: [usize; 9] = [0, 1, 7, 8, 63, 64, 4097, 65_536, 300_001];

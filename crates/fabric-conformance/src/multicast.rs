@@ -1,7 +1,7 @@
 //! Unreliable multicast: datagrams may be lost, repeated and reordered, but are whole.
 
 use crate::rank::{Rank, pattern, sge};
-use weft_fabric::{Datagram, Fabric, GroupId, Head};
+use weft_fabric::{Datagram, Fabric, FabricExt, GroupId, Head};
 
 const GROUP: GroupId = GroupId(7);
 const OTHER: GroupId = GroupId(8);

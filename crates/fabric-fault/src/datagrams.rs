@@ -2,7 +2,7 @@
 
 use crate::faulty::Faulty;
 use std::cell::RefCell;
-use weft_fabric::{Datagram, Fabric, GroupId, Sge};
+use weft_fabric::{Datagram, Fabric, FabricExt, GroupId, Sge};
 
 #[derive(Default)]
 pub(crate) struct Datagrams {

@@ -11,8 +11,8 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use weft_fabric::wait::{Sleep, Token};
 use weft_fabric::{
-    Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId,
-    Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
+    Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric, FabricExt, Facets,
+    Fault, Flag, GroupId, Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words, Work,
 };
 
 /// A fabric with faults.
@@ -131,6 +131,22 @@ impl Sleep for Light {
 }
 
 impl<F: Fabric> Fabric for Faulty<F> {
+    /// What the fabric inside has, but for calls of signal handlers, which would see messages too early.
+    fn facets(&self) -> Facets<'_> {
+        let inner = self.inner.facets();
+        Facets {
+            mapped_memory: inner.mapped_memory.map(|_| self as _),
+            registration: Some(self),
+            rails: inner.rails.map(|_| self as _),
+            immediates: inner.immediates.map(|_| self as _),
+            signal_safe: None,
+            helper: Some(self),
+            multicast: inner.multicast.map(|_| self as _),
+            nodes: inner.nodes.map(|_| self as _),
+            simulated: inner.simulated.map(|_| self as _),
+        }
+    }
+
     fn rank(&self) -> usize {
         self.inner.rank()
     }
@@ -153,18 +169,6 @@ impl<F: Fabric> Fabric for Faulty<F> {
         capabilities
     }
 
-    fn node(&self, peer: usize) -> usize {
-        self.inner.node(peer)
-    }
-
-    fn same_arithmetic(&self) -> bool {
-        self.inner.same_arithmetic()
-    }
-
-    fn now(&self) -> Instant {
-        self.inner.now()
-    }
-
     fn counters(&self) -> &Counters {
         self.inner.counters()
     }
@@ -183,32 +187,8 @@ impl<F: Fabric> Fabric for Faulty<F> {
         self.inner.expose(memory)
     }
 
-    fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault> {
-        self.register()?;
-        self.inner.prepare(memory, lands)
-    }
-
-    fn adopt(&self, memory: Sge) -> Result<Region, Fault> {
-        self.inner.adopt(memory)
-    }
-
-    fn allocate_on_node(&self, len: usize) -> Result<Region, Fault> {
-        self.take_memory()?;
-        self.inner.allocate_on_node(len)
-    }
-
-    fn allocate_spare(&self, len: usize) -> Result<Region, Fault> {
-        self.take_memory()?;
-        self.inner.allocate_spare(len)
-    }
-
     fn withdraw(&self, region: Region) {
         self.inner.withdraw(region);
-    }
-
-    // What is seen is not delayed; so it is hidden but from programs that ask for it.
-    fn shown(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
-        self.inner.shown(peer, at, len)
     }
 
     fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag {
@@ -229,21 +209,6 @@ impl<F: Fabric> Fabric for Faulty<F> {
         done: Completion,
     ) -> Result<(), Fault> {
         self.write_late(peer, src, dst, Late::Flag(flag, value), done)
-    }
-
-    fn write_imm(
-        &self,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        immediate: u32,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        self.write_late(peer, src, dst, Late::Immediate(immediate), done)
-    }
-
-    fn immediate(&self, immediate: u32) -> Counter {
-        self.inner.immediate(immediate)
     }
 
     fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
@@ -282,33 +247,12 @@ impl<F: Fabric> Fabric for Faulty<F> {
         self.inner.send(peer, head, payload, done)
     }
 
-    fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
-        self.inner.send_solicited(peer, head, payload, done)
-    }
-
     fn receive(&self, from: Option<usize>) -> Option<Message> {
         self.receive_late(from)
     }
 
     fn release(&self, message: Message) {
         self.messages.release(&message);
-    }
-
-    fn join(&self, group: GroupId) {
-        self.inner.join(group);
-    }
-
-    fn leave(&self, group: GroupId) {
-        self.inner.leave(group);
-        self.datagrams.forget(group);
-    }
-
-    fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
-        self.inner.multicast(group, src)
-    }
-
-    fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
-        self.receive_multicast_badly(into)
     }
 
     fn progress(&self) -> bool {
@@ -326,6 +270,154 @@ impl<F: Fabric> Fabric for Faulty<F> {
         self.writes.held() == 0 && self.inner.idle()
     }
 
+    fn sleeper(&self) -> Arc<dyn Sleep> {
+        let (inner, pending) = (self.inner.sleeper(), self.pending.clone());
+        Arc::new(Light { inner, most: Duration::MAX, pending })
+    }
+}
+
+impl<F: Fabric> weft_fabric::MappedMemory for Faulty<F> {
+    fn allocate_on_node(&self, len: usize) -> Result<Region, Fault> {
+        self.take_memory()?;
+        self.inner.allocate_on_node(len)
+    }
+
+    fn allocate_spare(&self, len: usize) -> Result<Region, Fault> {
+        self.take_memory()?;
+        self.inner.allocate_spare(len)
+    }
+
+    fn lies_within(&self, _memory: Sge) -> bool {
+        false
+    }
+
+    fn mapped(&self, _peer: usize, _at: RemoteAddr, _len: usize) -> Option<Sge> {
+        None
+    }
+
+    // What is seen is not delayed; so it is hidden but from programs that ask for it.
+    fn shown(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
+        self.inner.shown(peer, at, len)
+    }
+
+    fn words(&self, _peer: usize, _at: RemoteAddr, _count: usize) -> Option<Words> {
+        None
+    }
+}
+
+impl<F: Fabric> weft_fabric::Registration for Faulty<F> {
+    fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault> {
+        self.register()?;
+        self.inner.prepare(memory, lands)
+    }
+
+    fn adopt(&self, memory: Sge) -> Result<Region, Fault> {
+        self.inner.adopt(memory)
+    }
+}
+
+/// Writes are late on every rail, so that none can be promised to come after those before it.
+impl<F: Fabric> weft_fabric::Rails for Faulty<F> {
+    fn write_over(
+        &self,
+        _rail: usize,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.write(peer, src, dst, done)
+    }
+
+    fn read_over(
+        &self,
+        rail: usize,
+        peer: usize,
+        dst: Sge,
+        src: RemoteAddr,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.pass_on(done, |done| self.inner.read_over(rail, peer, dst, src, done))
+    }
+
+    fn write_flag_after(
+        &self,
+        _rail: usize,
+        _peer: usize,
+        _flag: RemoteFlag,
+        _value: u64,
+    ) -> Result<bool, Fault> {
+        Ok(false)
+    }
+
+    fn rail_works(&self, rail: usize, peer: usize) -> bool {
+        self.inner.rail_works(rail, peer)
+    }
+}
+
+impl<F: Fabric> weft_fabric::Immediates for Faulty<F> {
+    fn write_imm(
+        &self,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        immediate: u32,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.write_late(peer, src, dst, Late::Immediate(immediate), done)
+    }
+
+    fn immediate(&self, immediate: u32) -> Counter {
+        self.inner.immediate(immediate)
+    }
+}
+
+impl<F: Fabric> weft_fabric::Helper for Faulty<F> {
+    fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+        self.inner.send_solicited(peer, head, payload, done)
+    }
+
+    fn helper(&self) -> Arc<dyn Sleep> {
+        // What the main thread has left to be held up wakes nobody.
+        let (inner, pending) = (self.inner.helper(), self.pending.clone());
+        Arc::new(Light { inner, most: Duration::from_millis(1), pending })
+    }
+
+    fn notify_helper_at_ends(&self, notify: bool) {
+        self.inner.notify_helper_at_ends(notify);
+    }
+}
+
+impl<F: Fabric> weft_fabric::Multicast for Faulty<F> {
+    fn join(&self, group: GroupId) {
+        self.inner.join(group);
+    }
+
+    fn leave(&self, group: GroupId) {
+        self.inner.leave(group);
+        self.datagrams.forget(group);
+    }
+
+    fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
+        self.inner.multicast(group, src)
+    }
+
+    fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
+        self.receive_multicast_badly(into)
+    }
+}
+
+impl<F: Fabric> weft_fabric::Nodes for Faulty<F> {
+    fn node(&self, peer: usize) -> usize {
+        self.inner.node(peer)
+    }
+
+    fn same_arithmetic(&self) -> bool {
+        self.inner.same_arithmetic()
+    }
+}
+
+impl<F: Fabric> weft_fabric::Simulated for Faulty<F> {
     fn poll_any(
         &self,
         waits: &[(Counter, u64)],
@@ -338,15 +430,8 @@ impl<F: Fabric> Fabric for Faulty<F> {
         }
     }
 
-    fn sleeper(&self) -> Arc<dyn Sleep> {
-        let (inner, pending) = (self.inner.sleeper(), self.pending.clone());
-        Arc::new(Light { inner, most: Duration::MAX, pending })
-    }
-
-    fn helper(&self) -> Arc<dyn Sleep> {
-        // What the main thread has left to be held up wakes nobody.
-        let (inner, pending) = (self.inner.helper(), self.pending.clone());
-        Arc::new(Light { inner, most: Duration::from_millis(1), pending })
+    fn now(&self) -> Instant {
+        self.inner.now()
     }
 
     fn poll_clock(&self, cx: &mut Context<'_>) -> Poll<()> {

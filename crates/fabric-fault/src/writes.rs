@@ -6,7 +6,7 @@
 
 use crate::faulty::Faulty;
 use std::cell::{OnceCell, RefCell};
-use weft_fabric::{Completion, Counter, Fabric, Fault, RemoteAddr, RemoteFlag, Sge};
+use weft_fabric::{Completion, Counter, Fabric, FabricExt, Fault, RemoteAddr, RemoteFlag, Sge};
 
 /// What follows the data of a write.
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,7 @@
 //! Protocols that rely on more than the contract fail under faults.
 
 use weft_bootstrap::threads;
-use weft_fabric::{Fabric, GroupId, RemoteAddr, Sge};
+use weft_fabric::{Fabric, FabricExt, GroupId, RemoteAddr, Sge};
 use weft_fabric_conformance::{Maker, Rank, run};
 use weft_fabric_fault::{Faulty, Plan};
 use weft_fabric_shm::Shm;

@@ -7,8 +7,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use weft_fabric::wait::Sleep;
 use weft_fabric::{
-    Capabilities, Cause, Completion, Copies, Counter, Counters, Datagram, Fabric, Fault, Flag,
-    GroupId, Head, Message, Peek, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words, Work,
+    Capabilities, Cause, Completion, Copies, Counter, Counters, Datagram, Fabric, FabricExt,
+    Facets, Fault, Flag, GroupId, Head, Message, Peek, Posted, Region, RemoteAddr, RemoteFlag, Sge,
+    Words,
 };
 
 /// Which fabric reaches a rank.
@@ -118,6 +119,25 @@ impl<N: Fabric, R: Fabric> Joined<N, R> {
 }
 
 impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
+    fn facets(&self) -> Facets<'_> {
+        Facets {
+            mapped_memory: Some(self),
+            registration: Some(self),
+            rails: Some(self),
+            immediates: Some(self),
+            // A handler sees both or nothing.
+            signal_safe: if self.near.can_peek() && self.far.can_peek() {
+                Some(self)
+            } else {
+                None
+            },
+            helper: Some(self),
+            multicast: Some(self),
+            nodes: Some(self),
+            simulated: None,
+        }
+    }
+
     fn rank(&self) -> usize {
         self.far.rank()
     }
@@ -140,14 +160,6 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
         capabilities
     }
 
-    fn node(&self, peer: usize) -> usize {
-        self.nodes[peer] as usize
-    }
-
-    fn same_arithmetic(&self) -> bool {
-        self.far.same_arithmetic()
-    }
-
     fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -161,30 +173,9 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
         self.extend(near, self.far.adopt(near.local))
     }
 
-    fn allocate_on_node(&self, len: usize) -> Result<Region, Fault> {
-        let near = self.near.allocate(len)?;
-        Ok(Region { remote: address::near_only(near.remote), ..near })
-    }
-
-    fn allocate_spare(&self, len: usize) -> Result<Region, Fault> {
-        let near = self.near.allocate_spare(len)?;
-        Ok(Region { remote: address::near_only(near.remote), ..near })
-    }
-
     fn expose(&self, memory: Sge) -> Result<Region, Fault> {
         let near = self.near.expose(memory)?;
         self.extend(near, self.far.expose(memory))
-    }
-
-    fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault> {
-        match self.far.prepare(memory, lands)? {
-            Some(far) => self.extend(self.near.expose(memory)?, Ok(far)).map(Some),
-            None => Ok(None),
-        }
-    }
-
-    fn lies_within(&self, memory: Sge) -> bool {
-        self.near.lies_within(memory)
     }
 
     fn withdraw(&self, region: Region) {
@@ -233,31 +224,139 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
         })
     }
 
-    fn write_imm(
-        &self,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        immediate: u32,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        ask!(self, peer,
-            near(n, p) n
-                .write_imm(p, src, address::near(dst), immediate, done)
-                .map_err(|e| self.named(e)),
-            far(f) f.write_imm(peer, src, address::far(dst), immediate, done))
-    }
-
-    fn immediate(&self, immediate: u32) -> Counter {
-        self.counters.immediate(immediate)
-    }
-
     fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
         ask!(self, peer,
             near(n, p) n.read(p, dst, address::near(src), done).map_err(|e| self.named(e)),
             far(f) f.read(peer, dst, address::far(src), done))
     }
 
+    fn fetch_add(
+        &self,
+        peer: usize,
+        target: RemoteAddr,
+        operand: u64,
+        result: Sge,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        match self.places[peer] {
+            Route::Near(at) if self.by_processors(target) => {
+                let target = address::near(target);
+                let added = self.near.fetch_add(at as usize, target, operand, result, done);
+                added.map_err(|fault| self.named(fault))
+            }
+            _ => self.far.fetch_add(peer, address::far(target), operand, result, done),
+        }
+    }
+
+    fn compare_swap(
+        &self,
+        peer: usize,
+        target: RemoteAddr,
+        compare: u64,
+        swap: u64,
+        result: Sge,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        match self.places[peer] {
+            Route::Near(at) if self.by_processors(target) => {
+                let (at, target) = (at as usize, address::near(target));
+                let swapped = self.near.compare_swap(at, target, compare, swap, result, done);
+                swapped.map_err(|fault| self.named(fault))
+            }
+            _ => self.far.compare_swap(peer, address::far(target), compare, swap, result, done),
+        }
+    }
+
+    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+        ask!(self, peer,
+            near(n, p) n.send(p, head, payload, done),
+            far(f) f.send(peer, head, payload, done))
+    }
+
+    fn receive(&self, from: Option<usize>) -> Option<Message> {
+        if let Some(peer) = from {
+            return ask!(self, peer,
+                near(n, p) n.receive(Some(p)).map(|m| self.renumbered(m)),
+                far(f) f.receive(Some(peer)));
+        }
+        // In turns, so that neither starves the other.
+        let far_first = self.far_first.replace(!self.far_first.get());
+        let near = || self.near.receive(None).map(|m| self.renumbered(m));
+        let far = || self.far.receive(None);
+        if far_first { far().or_else(near) } else { near().or_else(far) }
+    }
+
+    fn release(&self, message: Message) {
+        match self.places[message.peer] {
+            Route::Near(at) => self.near.release(Message { peer: at as usize, ..message }),
+            Route::Far => self.far.release(message),
+        }
+    }
+
+    fn progress(&self) -> bool {
+        self.near.progress() | self.far.progress()
+    }
+
+    fn keeps_back(&self) -> bool {
+        self.near.keeps_back() || self.far.keeps_back()
+    }
+
+    fn idle(&self) -> bool {
+        self.near.idle() && self.far.idle()
+    }
+
+    fn sleeper(&self) -> Arc<dyn Sleep> {
+        self.sleeper.clone()
+    }
+}
+
+impl<N: Fabric, R: Fabric> weft_fabric::MappedMemory for Joined<N, R> {
+    fn allocate_on_node(&self, len: usize) -> Result<Region, Fault> {
+        let near = self.near.allocate(len)?;
+        Ok(Region { remote: address::near_only(near.remote), ..near })
+    }
+
+    fn allocate_spare(&self, len: usize) -> Result<Region, Fault> {
+        let near = self.near.allocate_spare(len)?;
+        Ok(Region { remote: address::near_only(near.remote), ..near })
+    }
+
+    fn lies_within(&self, memory: Sge) -> bool {
+        self.near.lies_within(memory)
+    }
+
+    fn mapped(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
+        ask!(self, peer, near(n, p) n.mapped(p, address::near(at), len), far(f) f.mapped(peer, address::far(at), len))
+    }
+
+    fn shown(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
+        ask!(self, peer, near(n, p) n.shown(p, address::near(at), len), far(f) f.shown(peer, address::far(at), len))
+    }
+
+    fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<Words> {
+        match self.places[peer] {
+            Route::Near(rank) if self.by_processors(at) => {
+                self.near.words(rank as usize, address::near(at), count)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl<N: Fabric, R: Fabric> weft_fabric::Registration for Joined<N, R> {
+    fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault> {
+        match self.far.prepare(memory, lands)? {
+            Some(far) => self.extend(self.near.expose(memory)?, Ok(far)).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn adopt(&self, _memory: Sge) -> Result<Region, Fault> {
+        Err(Fault::unsupported(self.rank(), "adopt another fabric's memory"))
+    }
+}
+
+impl<N: Fabric, R: Fabric> weft_fabric::Rails for Joined<N, R> {
     fn write_over(
         &self,
         rail: usize,
@@ -305,104 +404,30 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
     fn rail_works(&self, rail: usize, peer: usize) -> bool {
         ask!(self, peer, near(_n, _p) true, far(f) f.rail_works(rail, peer))
     }
+}
 
-    fn mapped(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
-        ask!(self, peer, near(n, p) n.mapped(p, address::near(at), len), far(f) f.mapped(peer, address::far(at), len))
-    }
-
-    fn shown(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
-        ask!(self, peer, near(n, p) n.shown(p, address::near(at), len), far(f) f.shown(peer, address::far(at), len))
-    }
-
-    fn fetch_add(
+impl<N: Fabric, R: Fabric> weft_fabric::Immediates for Joined<N, R> {
+    fn write_imm(
         &self,
         peer: usize,
-        target: RemoteAddr,
-        operand: u64,
-        result: Sge,
+        src: Sge,
+        dst: RemoteAddr,
+        immediate: u32,
         done: Completion,
     ) -> Result<(), Fault> {
-        match self.places[peer] {
-            Route::Near(at) if self.by_processors(target) => {
-                let target = address::near(target);
-                let added = self.near.fetch_add(at as usize, target, operand, result, done);
-                added.map_err(|fault| self.named(fault))
-            }
-            _ => self.far.fetch_add(peer, address::far(target), operand, result, done),
-        }
-    }
-
-    fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<Words> {
-        match self.places[peer] {
-            Route::Near(rank) if self.by_processors(at) => {
-                self.near.words(rank as usize, address::near(at), count)
-            }
-            _ => None,
-        }
-    }
-
-    fn compare_swap(
-        &self,
-        peer: usize,
-        target: RemoteAddr,
-        compare: u64,
-        swap: u64,
-        result: Sge,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        match self.places[peer] {
-            Route::Near(at) if self.by_processors(target) => {
-                let (at, target) = (at as usize, address::near(target));
-                let swapped = self.near.compare_swap(at, target, compare, swap, result, done);
-                swapped.map_err(|fault| self.named(fault))
-            }
-            _ => self.far.compare_swap(peer, address::far(target), compare, swap, result, done),
-        }
-    }
-
-    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
         ask!(self, peer,
-            near(n, p) n.send(p, head, payload, done),
-            far(f) f.send(peer, head, payload, done))
+            near(n, p) n
+                .write_imm(p, src, address::near(dst), immediate, done)
+                .map_err(|e| self.named(e)),
+            far(f) f.write_imm(peer, src, address::far(dst), immediate, done))
     }
 
-    fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
-        ask!(self, peer,
-            near(n, p) n.send_solicited(p, head, payload, done),
-            far(f) f.send_solicited(peer, head, payload, done))
+    fn immediate(&self, immediate: u32) -> Counter {
+        self.counters.immediate(immediate)
     }
+}
 
-    fn receive(&self, from: Option<usize>) -> Option<Message> {
-        if let Some(peer) = from {
-            return ask!(self, peer,
-                near(n, p) n.receive(Some(p)).map(|m| self.renumbered(m)),
-                far(f) f.receive(Some(peer)));
-        }
-        // In turns, so that neither starves the other.
-        let far_first = self.far_first.replace(!self.far_first.get());
-        let near = || self.near.receive(None).map(|m| self.renumbered(m));
-        let far = || self.far.receive(None);
-        if far_first { far().or_else(near) } else { near().or_else(far) }
-    }
-
-    fn release(&self, message: Message) {
-        match self.places[message.peer] {
-            Route::Near(at) => self.near.release(Message { peer: at as usize, ..message }),
-            Route::Far => self.far.release(message),
-        }
-    }
-
-    // Datagrams of the far fabric reach the other ranks of this node, too.
-
-    fn notify_helper_at_ends(&self, notify: bool) {
-        self.near.notify_helper_at_ends(notify);
-        self.far.notify_helper_at_ends(notify);
-    }
-
-    fn can_peek(&self) -> bool {
-        self.near.can_peek() && self.far.can_peek()
-    }
-
+impl<N: Fabric, R: Fabric> weft_fabric::SignalSafe for Joined<N, R> {
     fn peek(&self, look: &mut dyn FnMut(&Message) -> Peek) -> bool {
         let hidden = self.near.peek(&mut |message| {
             let Message { head, payload, token, .. } = *message;
@@ -426,7 +451,28 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
     fn try_send(&self, peer: usize, head: Head) -> bool {
         ask!(self, peer, near(n, p) n.try_send(p, head), far(f) f.try_send(peer, head))
     }
+}
 
+impl<N: Fabric, R: Fabric> weft_fabric::Helper for Joined<N, R> {
+    fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+        ask!(self, peer,
+            near(n, p) n.send_solicited(p, head, payload, done),
+            far(f) f.send_solicited(peer, head, payload, done))
+    }
+
+    fn helper(&self) -> Arc<dyn Sleep> {
+        Arc::new(Both::new(self.near.helper(), self.far.helper()))
+    }
+
+    // Datagrams of the far fabric reach the other ranks of this node, too.
+
+    fn notify_helper_at_ends(&self, notify: bool) {
+        self.near.notify_helper_at_ends(notify);
+        self.far.notify_helper_at_ends(notify);
+    }
+}
+
+impl<N: Fabric, R: Fabric> weft_fabric::Multicast for Joined<N, R> {
     fn join(&self, group: GroupId) {
         self.far.join(group);
     }
@@ -442,28 +488,14 @@ impl<N: Fabric, R: Fabric> Fabric for Joined<N, R> {
     fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
         self.far.receive_multicast(into)
     }
+}
 
-    fn progress(&self) -> bool {
-        self.near.progress() | self.far.progress()
+impl<N: Fabric, R: Fabric> weft_fabric::Nodes for Joined<N, R> {
+    fn node(&self, peer: usize) -> usize {
+        self.nodes[peer] as usize
     }
 
-    fn keeps_back(&self) -> bool {
-        self.near.keeps_back() || self.far.keeps_back()
-    }
-
-    fn idle(&self) -> bool {
-        self.near.idle() && self.far.idle()
-    }
-
-    fn sleeper(&self) -> Arc<dyn Sleep> {
-        self.sleeper.clone()
-    }
-
-    fn helper(&self) -> Arc<dyn Sleep> {
-        Arc::new(Both::new(self.near.helper(), self.far.helper()))
-    }
-
-    fn charge(&self, work: Work) {
-        self.far.charge(work);
+    fn same_arithmetic(&self) -> bool {
+        self.far.same_arithmetic()
     }
 }

@@ -22,8 +22,8 @@ use std::time::Duration;
 use weft_bootstrap::Bootstrap;
 use weft_fabric::wait::{Order, Sleep, WaitPolicy, place};
 use weft_fabric::{
-    Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId,
-    Head, Message, Peek, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words,
+    Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric, Facets, Fault, Flag,
+    GroupId, Head, Message, Peek, Posted, Region, RemoteAddr, RemoteFlag, Sge, Words,
 };
 use weft_intranode::Wanted;
 
@@ -212,7 +212,7 @@ impl Shm {
         self.bell.get()?.as_ref()?.descriptor(Sleeper::Main)
     }
 
-    /// The same for the doorbell of [`Fabric::helper`].
+    /// The same for the doorbell of [`FabricExt::helper`].
     pub fn helper_descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.bell.get()?.as_ref()?.descriptor(Sleeper::Helper)
     }
@@ -242,6 +242,20 @@ impl Shm {
 }
 
 impl Fabric for Shm {
+    fn facets(&self) -> Facets<'_> {
+        Facets {
+            mapped_memory: Some(self),
+            registration: None,
+            rails: None,
+            immediates: Some(self),
+            signal_safe: Some(self),
+            helper: Some(self),
+            multicast: Some(self),
+            nodes: None,
+            simulated: None,
+        }
+    }
+
     fn rank(&self) -> usize {
         self.rank
     }
@@ -283,16 +297,8 @@ impl Fabric for Shm {
         self.allocate_region(len)
     }
 
-    fn allocate_spare(&self, len: usize) -> Result<Region, Fault> {
-        self.allocate_spare_region(len)
-    }
-
     fn expose(&self, memory: Sge) -> Result<Region, Fault> {
         Ok(self.expose_region(memory))
-    }
-
-    fn lies_within(&self, memory: Sge) -> bool {
-        self.is_within(memory)
     }
 
     fn withdraw(&self, region: Region) {
@@ -326,33 +332,10 @@ impl Fabric for Shm {
         Ok(())
     }
 
-    fn write_imm(
-        &self,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        immediate: u32,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        self.put(peer, src, dst)?;
-        self.announce(peer, immediate);
-        self.complete(done);
-        Ok(())
-    }
-
-    fn immediate(&self, immediate: u32) -> Counter {
-        self.counters.immediate(immediate)
-    }
-
     fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
         self.get(peer, dst, src)?;
         self.complete(done);
         Ok(())
-    }
-
-    #[inline]
-    fn mapped(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
-        self.view(peer, at, len)
     }
 
     fn fetch_add(
@@ -368,12 +351,6 @@ impl Fabric for Shm {
         self.wake(peer);
         self.complete(done);
         Ok(())
-    }
-
-    fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<Words> {
-        let first = NonNull::from(self.words_at(peer, at, count).ok()?).cast();
-        // SAFETY: checked to lie in the segment, which is the mapping.
-        Some(unsafe { Words::new(first, count, self.segment.clone()) })
     }
 
     fn compare_swap(
@@ -399,10 +376,6 @@ impl Fabric for Shm {
         self.send_message(peer, head, payload, done)
     }
 
-    fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
-        self.send_solicited_message(peer, head, payload, done)
-    }
-
     #[inline(always)]
     fn receive(&self, from: Option<usize>) -> Option<Message> {
         match from {
@@ -416,10 +389,73 @@ impl Fabric for Shm {
         self.release_message(&message);
     }
 
-    fn can_peek(&self) -> bool {
-        true
+    #[inline]
+    fn progress(&self) -> bool {
+        self.drain_backlogs() | self.collect_immediates()
     }
 
+    fn idle(&self) -> bool {
+        self.backlogs.get() == 0
+    }
+
+    fn sleeper(&self) -> Arc<dyn Sleep> {
+        Arc::new(Bell { segment: self.segment.clone(), rank: self.rank, helper: false })
+    }
+    fn keeps_back(&self) -> bool {
+        !self.idle()
+    }
+}
+
+impl weft_fabric::MappedMemory for Shm {
+    fn allocate_on_node(&self, len: usize) -> Result<Region, Fault> {
+        self.allocate(len)
+    }
+
+    fn allocate_spare(&self, len: usize) -> Result<Region, Fault> {
+        self.allocate_spare_region(len)
+    }
+
+    fn lies_within(&self, memory: Sge) -> bool {
+        self.is_within(memory)
+    }
+
+    #[inline]
+    fn mapped(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
+        self.view(peer, at, len)
+    }
+
+    fn shown(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
+        self.view(peer, at, len)
+    }
+
+    fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<Words> {
+        let first = NonNull::from(self.words_at(peer, at, count).ok()?).cast();
+        // SAFETY: checked to lie in the segment, which is the mapping.
+        Some(unsafe { Words::new(first, count, self.segment.clone()) })
+    }
+}
+
+impl weft_fabric::Immediates for Shm {
+    fn write_imm(
+        &self,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        immediate: u32,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.put(peer, src, dst)?;
+        self.announce(peer, immediate);
+        self.complete(done);
+        Ok(())
+    }
+
+    fn immediate(&self, immediate: u32) -> Counter {
+        self.counters.immediate(immediate)
+    }
+}
+
+impl weft_fabric::SignalSafe for Shm {
     fn peek(&self, look: &mut dyn FnMut(&Message) -> Peek) -> bool {
         self.peek_at_messages(look)
     }
@@ -439,7 +475,21 @@ impl Fabric for Shm {
     fn try_send(&self, peer: usize, head: Head) -> bool {
         self.try_push(peer, head)
     }
+}
 
+impl weft_fabric::Helper for Shm {
+    fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+        self.send_solicited_message(peer, head, payload, done)
+    }
+
+    fn helper(&self) -> Arc<dyn Sleep> {
+        Arc::new(Bell { segment: self.segment.clone(), rank: self.rank, helper: true })
+    }
+
+    fn notify_helper_at_ends(&self, _notify: bool) {}
+}
+
+impl weft_fabric::Multicast for Shm {
     fn join(&self, group: GroupId) {
         let mut groups = self.groups.borrow_mut();
         if !groups.contains(&group) {
@@ -457,22 +507,5 @@ impl Fabric for Shm {
 
     fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
         self.listen(into)
-    }
-
-    #[inline]
-    fn progress(&self) -> bool {
-        self.drain_backlogs() | self.collect_immediates()
-    }
-
-    fn idle(&self) -> bool {
-        self.backlogs.get() == 0
-    }
-
-    fn sleeper(&self) -> Arc<dyn Sleep> {
-        Arc::new(Bell { segment: self.segment.clone(), rank: self.rank, helper: false })
-    }
-
-    fn helper(&self) -> Arc<dyn Sleep> {
-        Arc::new(Bell { segment: self.segment.clone(), rank: self.rank, helper: true })
     }
 }

@@ -2,7 +2,7 @@
 #![cfg(not(any(loom, miri)))]
 
 use weft_bootstrap::{Bootstrap, threads};
-use weft_fabric::{Cause, CopyModel, Fabric, Head, Posted, RemoteAddr, Sge};
+use weft_fabric::{Cause, CopyModel, Fabric, FabricExt, Head, Posted, RemoteAddr, Sge};
 use weft_fabric_shm::{ConnectError, Options, Shm};
 use weft_intranode::Wanted;
 

@@ -115,7 +115,7 @@ impl std::error::Error for Found {}
 /// `options` give ranks, deaths and the rest; where they have no chaos, it is [`Chaos::rough`]. The
 /// environment variable `WEFT_SIM_SEED` replaces `seeds` by one seed: it replays what was found.
 ///
-/// A program that polls memory must let time pass in each turn: [`weft_fabric::Fabric::charge`],
+/// A program that polls memory must let time pass in each turn: [`weft_fabric::FabricExt::charge`],
 /// then [`Sim::catch_up`]. Memory of its operations must outlive them in every schedule, also in the
 /// wrong ones: that of [`weft_fabric::Fabric::allocate`] does.
 ///

@@ -6,7 +6,7 @@ use crate::trace::Activity;
 use weft_fabric::{Fabric, Message, Peek};
 
 impl Sim {
-    /// [`Fabric::peek`]. What is taken costs as much as what is received.
+    /// [`FabricExt::peek`]. What is taken costs as much as what is received.
     pub(crate) fn peek_at_messages(&self, look: &mut dyn FnMut(&Message) -> Peek) {
         let mut behind = Vec::new();
         let (mut before, mut number) = (NONE, self.state().ranks[self.rank()].first);

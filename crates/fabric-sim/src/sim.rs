@@ -11,8 +11,9 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use weft_fabric::wait::{Doorbell, Sleep};
 use weft_fabric::{
-    Capabilities, Cause, Completion, Copies, Counter, Counters, Datagram, Fabric, Fault, Flag,
-    GroupId, Head, Message, Peek, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
+    Capabilities, Cause, Completion, Copies, Counter, Counters, Datagram, Fabric, FabricExt,
+    Facets, Fault, Flag, GroupId, Head, Message, Peek, Posted, Region, RemoteAddr, RemoteFlag, Sge,
+    Work,
 };
 
 /// A rank of a simulated cluster. Cheap to clone.
@@ -72,20 +73,26 @@ impl Sim {
 }
 
 impl Fabric for Sim {
+    fn facets(&self) -> Facets<'_> {
+        Facets {
+            mapped_memory: None,
+            registration: None,
+            rails: Some(self),
+            immediates: Some(self),
+            signal_safe: Some(self),
+            helper: Some(self),
+            multicast: Some(self),
+            nodes: Some(self),
+            simulated: Some(self),
+        }
+    }
+
     fn rank(&self) -> usize {
         self.rank
     }
 
     fn size(&self) -> usize {
         self.size
-    }
-
-    fn node(&self, peer: usize) -> usize {
-        peer / self.look().machine.ranks_per_node.0
-    }
-
-    fn same_arithmetic(&self) -> bool {
-        !self.look().machine.mixed_arithmetic
     }
 
     fn copies(&self) -> &Copies {
@@ -112,37 +119,8 @@ impl Fabric for Sim {
         }
     }
 
-    fn now(&self) -> Instant {
-        *ORIGIN + Duration::from_nanos(self.clock() / 1000)
-    }
-
     fn counters(&self) -> &Counters {
         &self.counters
-    }
-
-    fn poll_any(
-        &self,
-        waits: &[(Counter, u64)],
-        deadline: Option<Instant>,
-        _cx: &mut Context<'_>,
-    ) -> Poll<Result<usize, Fault>> {
-        if let Some(i) = waits.iter().position(|&(c, target)| self.counters.value(c) >= target) {
-            return Poll::Ready(Ok(i));
-        }
-        let mut state = self.state();
-        if state.ranks[self.rank].failed
-            && let Some(fault) = &state.rest[self.rank].fault
-        {
-            return Poll::Ready(Err(fault.clone()));
-        }
-        if let Some(at) = deadline {
-            let at = at.saturating_duration_since(*ORIGIN).as_nanos() as Picoseconds * 1000;
-            if state.ranks[self.rank].clock >= at {
-                return Poll::Ready(Err(Cause::TimedOut.into()));
-            }
-            state.schedule(self.rank, at);
-        }
-        Poll::Pending
     }
 
     fn fault(&self) -> Option<Fault> {
@@ -192,25 +170,70 @@ impl Fabric for Sim {
         self.post_write(None, peer, src, dst, Then::Flag(flag, value), done)
     }
 
-    fn write_imm(
-        &self,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        immediate: u32,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        self.post_write(None, peer, src, dst, Then::Immediate(immediate), done)
-    }
-
-    fn immediate(&self, immediate: u32) -> Counter {
-        self.counters.immediate(immediate)
-    }
-
     fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
         self.post_read(None, peer, dst, src, done)
     }
 
+    fn fetch_add(
+        &self,
+        peer: usize,
+        target: RemoteAddr,
+        operand: u64,
+        result: Sge,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.post_atomic(peer, target, Atomic::Add(operand), result, done)
+    }
+
+    fn compare_swap(
+        &self,
+        peer: usize,
+        target: RemoteAddr,
+        compare: u64,
+        swap: u64,
+        result: Sge,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.post_atomic(peer, target, Atomic::Swap { compare, swap }, result, done)
+    }
+
+    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+        self.send_marked(peer, head, false, payload, done)
+    }
+
+    fn receive(&self, from: Option<usize>) -> Option<Message> {
+        let state = &mut *self.state();
+        let number = state.take_message(self.rank, from)?;
+        let peer = state.flights[number].from as usize;
+        if state.prices.descriptor > 0 && !state.is_local(self.rank, peer) {
+            state.spend(self.rank, state.prices.descriptor, Activity::Receive);
+        }
+        let Action::Message { head, payload, .. } = &state.flights[number].action else {
+            unreachable!("an inbox holds messages")
+        };
+        Some(Message { peer, head: *head, payload: payload.sge(), token: u64::from(number) })
+    }
+
+    fn release(&self, message: Message) {
+        self.state().flights.end(message.token as u32);
+    }
+
+    fn progress(&self) -> bool {
+        false
+    }
+
+    fn sleeper(&self) -> Arc<dyn Sleep> {
+        BELL.clone()
+    }
+    fn keeps_back(&self) -> bool {
+        !self.idle()
+    }
+    fn idle(&self) -> bool {
+        true
+    }
+}
+
+impl weft_fabric::Rails for Sim {
     fn write_over(
         &self,
         rail: usize,
@@ -247,59 +270,26 @@ impl Fabric for Sim {
     fn rail_works(&self, rail: usize, peer: usize) -> bool {
         self.look().rail_works(rail, self.rank, peer)
     }
+}
 
-    fn fetch_add(
+impl weft_fabric::Immediates for Sim {
+    fn write_imm(
         &self,
         peer: usize,
-        target: RemoteAddr,
-        operand: u64,
-        result: Sge,
+        src: Sge,
+        dst: RemoteAddr,
+        immediate: u32,
         done: Completion,
     ) -> Result<(), Fault> {
-        self.post_atomic(peer, target, Atomic::Add(operand), result, done)
+        self.post_write(None, peer, src, dst, Then::Immediate(immediate), done)
     }
 
-    fn compare_swap(
-        &self,
-        peer: usize,
-        target: RemoteAddr,
-        compare: u64,
-        swap: u64,
-        result: Sge,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        self.post_atomic(peer, target, Atomic::Swap { compare, swap }, result, done)
+    fn immediate(&self, immediate: u32) -> Counter {
+        self.counters.immediate(immediate)
     }
+}
 
-    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
-        self.send_marked(peer, head, false, payload, done)
-    }
-
-    fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
-        self.send_marked(peer, head, true, payload, done)
-    }
-
-    fn receive(&self, from: Option<usize>) -> Option<Message> {
-        let state = &mut *self.state();
-        let number = state.take_message(self.rank, from)?;
-        let peer = state.flights[number].from as usize;
-        if state.prices.descriptor > 0 && !state.is_local(self.rank, peer) {
-            state.spend(self.rank, state.prices.descriptor, Activity::Receive);
-        }
-        let Action::Message { head, payload, .. } = &state.flights[number].action else {
-            unreachable!("an inbox holds messages")
-        };
-        Some(Message { peer, head: *head, payload: payload.sge(), token: u64::from(number) })
-    }
-
-    fn release(&self, message: Message) {
-        self.state().flights.end(message.token as u32);
-    }
-
-    fn can_peek(&self) -> bool {
-        true
-    }
-
+impl weft_fabric::SignalSafe for Sim {
     fn peek(&self, look: &mut dyn FnMut(&Message) -> Peek) -> bool {
         self.peek_at_messages(look);
         false
@@ -316,7 +306,21 @@ impl Fabric for Sim {
     fn try_send(&self, peer: usize, head: Head) -> bool {
         self.send(peer, head, Sge::EMPTY, None) == Posted::Done
     }
+}
 
+impl weft_fabric::Helper for Sim {
+    fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+        self.send_marked(peer, head, true, payload, done)
+    }
+
+    fn helper(&self) -> Arc<dyn Sleep> {
+        self.sleeper()
+    }
+
+    fn notify_helper_at_ends(&self, _notify: bool) {}
+}
+
+impl weft_fabric::Multicast for Sim {
     fn join(&self, group: GroupId) {
         let state = &mut *self.state();
         let mine = &mut state.rest[self.rank].groups;
@@ -365,13 +369,46 @@ impl Fabric for Sim {
         into.part(0, len).copy_from(payload.sge().part(0, len));
         Some(Datagram { source: source as usize, group, len })
     }
+}
 
-    fn progress(&self) -> bool {
-        false
+impl weft_fabric::Nodes for Sim {
+    fn node(&self, peer: usize) -> usize {
+        peer / self.look().machine.ranks_per_node.0
     }
 
-    fn sleeper(&self) -> Arc<dyn Sleep> {
-        BELL.clone()
+    fn same_arithmetic(&self) -> bool {
+        !self.look().machine.mixed_arithmetic
+    }
+}
+
+impl weft_fabric::Simulated for Sim {
+    fn poll_any(
+        &self,
+        waits: &[(Counter, u64)],
+        deadline: Option<Instant>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Result<usize, Fault>> {
+        if let Some(i) = waits.iter().position(|&(c, target)| self.counters.value(c) >= target) {
+            return Poll::Ready(Ok(i));
+        }
+        let mut state = self.state();
+        if state.ranks[self.rank].failed
+            && let Some(fault) = &state.rest[self.rank].fault
+        {
+            return Poll::Ready(Err(fault.clone()));
+        }
+        if let Some(at) = deadline {
+            let at = at.saturating_duration_since(*ORIGIN).as_nanos() as Picoseconds * 1000;
+            if state.ranks[self.rank].clock >= at {
+                return Poll::Ready(Err(Cause::TimedOut.into()));
+            }
+            state.schedule(self.rank, at);
+        }
+        Poll::Pending
+    }
+
+    fn now(&self) -> Instant {
+        *ORIGIN + Duration::from_nanos(self.clock() / 1000)
     }
 
     fn poll_clock(&self, _cx: &mut Context<'_>) -> Poll<()> {

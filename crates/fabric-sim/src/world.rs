@@ -4,7 +4,7 @@
 //! A rank is polled when its local clock and global time agree, and may run ahead while it is
 //! polled: it posts, copies and computes in local time. It sees what has arrived by global time, so
 //! a wait is exact; a look that does not wait must first let global time catch up
-//! ([`weft_fabric::Fabric::poll_clock`]).
+//! ([`weft_fabric::FabricExt::poll_clock`]).
 
 use crate::behind::Behind;
 use crate::deaths::Turns;

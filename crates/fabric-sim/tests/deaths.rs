@@ -7,7 +7,9 @@ use machine::machine;
 use std::future::poll_fn;
 use std::task::Poll;
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric::{Fabric, Fault, GroupId, Head, RemoteAddr, RemoteFlag, Sge, Work, until};
+use weft_fabric::{
+    Fabric, FabricExt, Fault, GroupId, Head, RemoteAddr, RemoteFlag, Sge, Work, until,
+};
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
 use weft_fabric_sim::{Chaos, Death, Options, Sim, Stopped, explore, run};
 use weft_p2p::Limits;

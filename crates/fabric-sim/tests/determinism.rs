@@ -9,7 +9,7 @@ use std::process::Command;
 use std::rc::Rc;
 use weft_collective::{Link, Reception, Reduce, Via, allreduce, alltoall, barrier, bcast};
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric::{Fabric, GroupId, RemoteAddr, RemoteFlag, Sge, Staging, Work};
+use weft_fabric::{Fabric, FabricExt, GroupId, RemoteAddr, RemoteFlag, Sge, Staging, Work};
 use weft_fabric_sim::units::Time;
 use weft_fabric_sim::{Chaos, Options, Outcome, Sim, run};
 use weft_p2p::{Context, Limits};

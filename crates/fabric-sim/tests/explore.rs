@@ -7,7 +7,7 @@ use machine::machine;
 use std::future::poll_fn;
 use std::process::Command;
 use std::task::Poll;
-use weft_fabric::{Fabric, Head, Sge, Work};
+use weft_fabric::{Fabric, FabricExt, Head, Sge, Work};
 use weft_fabric_sim::explore::{Explored, Found, Reason};
 use weft_fabric_sim::units::Time;
 use weft_fabric_sim::{Death, Options, Sim, Stopped, explore};

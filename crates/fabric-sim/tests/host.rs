@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use weft_fabric::{Counter, Fabric, Head, Region, Sge, Work, until};
+use weft_fabric::{Counter, Fabric, FabricExt, Head, Region, Sge, Work, until};
 use weft_fabric_sim::machine::Policy;
 use weft_fabric_sim::units::{MICROSECOND, Time};
 use weft_fabric_sim::{Event, HostCounts, Machine, Options, Outcome, Sim, Stopped, Waiting, run};

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use weft_fabric::{Fabric, Head, Sge, Work};
+use weft_fabric::{Fabric, FabricExt, Head, Sge, Work};
 use weft_fabric_sim::units::MICROSECOND;
 use weft_fabric_sim::{Machine, Options, Sim, run};
 

@@ -1,4 +1,4 @@
-//! What a signal handler may do ([`weft_fabric::Fabric::peek`]): it takes plain messages from the queue of arrivals, and
+//! What a signal handler may do ([`weft_fabric::FabricExt::peek`]): it takes plain messages from the queue of arrivals, and
 //! posts reads into memory that is registered already.
 //!
 //! ```text

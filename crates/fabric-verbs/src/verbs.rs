@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 use weft_bootstrap::Bootstrap;
 use weft_fabric::wait::Sleep;
 use weft_fabric::{
-    Capabilities, Completion, Copies, CopyModel, Counter, Counters, Datagram, Fabric, Fault, Flag,
-    GroupId, Head, Message, Peek, Posted, Region, RemoteAddr, RemoteFlag, Sge,
+    Capabilities, Completion, Copies, CopyModel, Counter, Counters, Datagram, Fabric, Facets,
+    Fault, Flag, GroupId, Head, Message, Peek, Posted, Region, RemoteAddr, RemoteFlag, Sge,
 };
 
 /// Longest sleep while a greeting waits for its answer.
@@ -98,7 +98,7 @@ impl Verbs {
         self.sleeper.watch(other);
     }
 
-    /// The same for sleeps at [`Fabric::helper`].
+    /// The same for sleeps at [`FabricExt::helper`].
     pub fn watch_for_helper(&self, other: OwnedFd) {
         self.sleeper.helping.watch(other);
     }
@@ -173,16 +173,26 @@ impl Verbs {
 }
 
 impl Fabric for Verbs {
+    fn facets(&self) -> Facets<'_> {
+        Facets {
+            mapped_memory: None,
+            registration: Some(self),
+            rails: Some(self),
+            immediates: Some(self),
+            signal_safe: Some(self),
+            helper: Some(self),
+            multicast: Some(self),
+            nodes: Some(self),
+            simulated: None,
+        }
+    }
+
     fn rank(&self) -> usize {
         self.core.rank
     }
 
     fn size(&self) -> usize {
         self.core.addresses.len()
-    }
-
-    fn same_arithmetic(&self) -> bool {
-        self.core.same_arithmetic
     }
 
     fn copies(&self) -> &Copies {
@@ -229,18 +239,6 @@ impl Fabric for Verbs {
         // SAFETY: whoever made the `Sge` promised that the memory lives until it is withdrawn; what
         // is kept longer is governed by `Options::keep`.
         unsafe { self.state.borrow_mut().memories.expose(memory, Uses::Reads) }
-    }
-
-    fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault> {
-        let uses = if lands { Uses::Writes } else { Uses::Reads };
-        // SAFETY: whoever made the `Sge` promised that the memory outlives the operations, which are the last users;
-        // what is kept longer is governed by `Options::keep`.
-        unsafe { self.state.borrow_mut().memories.expose(memory, uses) }.map(Some)
-    }
-
-    fn adopt(&self, memory: Sge) -> Result<Region, Fault> {
-        // SAFETY: as in `expose`.
-        unsafe { self.state.borrow_mut().memories.expose(memory, Uses::Atomics) }
     }
 
     fn withdraw(&self, region: Region) {
@@ -290,61 +288,8 @@ impl Fabric for Verbs {
         self.posting_for(done, |state, core| state.write(core, peer, src, dst, tail, done))
     }
 
-    fn write_imm(
-        &self,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        immediate: u32,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        let tail = Tail::Immediate(immediate);
-        self.posting_for(done, |state, core| state.write(core, peer, src, dst, tail, done))
-    }
-
-    fn immediate(&self, immediate: u32) -> Counter {
-        self.core.counters.immediate(immediate)
-    }
-
     fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
         self.posting_for(done, |state, core| state.read(core, peer, dst, src, done))
-    }
-
-    fn write_over(
-        &self,
-        rail: usize,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        self.posting_for(done, |state, core| state.write_over(core, rail, peer, src, dst, done))
-    }
-
-    fn read_over(
-        &self,
-        rail: usize,
-        peer: usize,
-        dst: Sge,
-        src: RemoteAddr,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        self.posting_for(done, |state, core| state.read_over(core, rail, peer, dst, src, done))
-    }
-
-    fn write_flag_after(
-        &self,
-        rail: usize,
-        peer: usize,
-        flag: RemoteFlag,
-        value: u64,
-    ) -> Result<bool, Fault> {
-        let tail = onesided::flag(peer, flag, value)?;
-        self.posting_for(None, |state, core| state.flag_after(core, rail, peer, tail))
-    }
-
-    fn rail_works(&self, rail: usize, peer: usize) -> bool {
-        self.state.borrow().rail_works(&self.core, rail, peer)
     }
 
     fn fetch_add(
@@ -377,10 +322,6 @@ impl Fabric for Verbs {
         self.posting(|state, core| state.send(core, peer, head, false, payload, done))
     }
 
-    fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
-        self.posting(|state, core| state.send(core, peer, head, true, payload, done))
-    }
-
     #[inline]
     fn receive(&self, from: Option<usize>) -> Option<Message> {
         self.state.borrow_mut().receive(from)
@@ -389,46 +330,6 @@ impl Fabric for Verbs {
     #[inline]
     fn release(&self, message: Message) {
         self.posting(|state, core| state.release(core, &message));
-    }
-
-    fn notify_helper_at_ends(&self, notify: bool) {
-        self.sleeper.helping.ignore_ends(!notify);
-    }
-
-    fn can_peek(&self) -> bool {
-        true
-    }
-
-    fn peek(&self, look: &mut dyn FnMut(&Message) -> Peek) -> bool {
-        peek::peek(&self.state, &self.core, look)
-    }
-
-    fn try_read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {
-        self.state.borrow_mut().try_read(&self.core, peer, dst, src, done)
-    }
-
-    fn try_write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool {
-        self.state.borrow_mut().try_write(&self.core, peer, src, dst, done)
-    }
-
-    fn try_send(&self, peer: usize, head: Head) -> bool {
-        self.state.borrow_mut().try_send(peer, head)
-    }
-
-    fn join(&self, group: GroupId) {
-        self.posting(|state, core| state.join(core, group));
-    }
-
-    fn leave(&self, group: GroupId) {
-        self.state.borrow_mut().leave(group);
-    }
-
-    fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
-        self.posting(|state, core| state.multicast(core, group, src))
-    }
-
-    fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
-        self.posting(|state, core| state.receive_multicast(core, into))
     }
 
     #[inline]
@@ -481,9 +382,136 @@ impl Fabric for Verbs {
     fn sleeper(&self) -> Arc<dyn Sleep> {
         self.sleeper.clone()
     }
+}
+
+impl weft_fabric::Registration for Verbs {
+    fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault> {
+        let uses = if lands { Uses::Writes } else { Uses::Reads };
+        // SAFETY: whoever made the `Sge` promised that the memory outlives the operations, which are the last users;
+        // what is kept longer is governed by `Options::keep`.
+        unsafe { self.state.borrow_mut().memories.expose(memory, uses) }.map(Some)
+    }
+
+    fn adopt(&self, memory: Sge) -> Result<Region, Fault> {
+        // SAFETY: as in `expose`.
+        unsafe { self.state.borrow_mut().memories.expose(memory, Uses::Atomics) }
+    }
+}
+
+impl weft_fabric::Rails for Verbs {
+    fn write_over(
+        &self,
+        rail: usize,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.posting_for(done, |state, core| state.write_over(core, rail, peer, src, dst, done))
+    }
+
+    fn read_over(
+        &self,
+        rail: usize,
+        peer: usize,
+        dst: Sge,
+        src: RemoteAddr,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.posting_for(done, |state, core| state.read_over(core, rail, peer, dst, src, done))
+    }
+
+    fn write_flag_after(
+        &self,
+        rail: usize,
+        peer: usize,
+        flag: RemoteFlag,
+        value: u64,
+    ) -> Result<bool, Fault> {
+        let tail = onesided::flag(peer, flag, value)?;
+        self.posting_for(None, |state, core| state.flag_after(core, rail, peer, tail))
+    }
+
+    fn rail_works(&self, rail: usize, peer: usize) -> bool {
+        self.state.borrow().rail_works(&self.core, rail, peer)
+    }
+}
+
+impl weft_fabric::Immediates for Verbs {
+    fn write_imm(
+        &self,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        immediate: u32,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        let tail = Tail::Immediate(immediate);
+        self.posting_for(done, |state, core| state.write(core, peer, src, dst, tail, done))
+    }
+
+    fn immediate(&self, immediate: u32) -> Counter {
+        self.core.counters.immediate(immediate)
+    }
+}
+
+impl weft_fabric::SignalSafe for Verbs {
+    fn peek(&self, look: &mut dyn FnMut(&Message) -> Peek) -> bool {
+        peek::peek(&self.state, &self.core, look)
+    }
+
+    fn try_read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {
+        self.state.borrow_mut().try_read(&self.core, peer, dst, src, done)
+    }
+
+    fn try_write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool {
+        self.state.borrow_mut().try_write(&self.core, peer, src, dst, done)
+    }
+
+    fn try_send(&self, peer: usize, head: Head) -> bool {
+        self.state.borrow_mut().try_send(peer, head)
+    }
+}
+
+impl weft_fabric::Helper for Verbs {
+    fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+        self.posting(|state, core| state.send(core, peer, head, true, payload, done))
+    }
 
     fn helper(&self) -> Arc<dyn Sleep> {
         self.sleeper.helping.exist();
         Arc::new(SleepPlace(self.sleeper.clone()))
+    }
+
+    fn notify_helper_at_ends(&self, notify: bool) {
+        self.sleeper.helping.ignore_ends(!notify);
+    }
+}
+
+impl weft_fabric::Multicast for Verbs {
+    fn join(&self, group: GroupId) {
+        self.posting(|state, core| state.join(core, group));
+    }
+
+    fn leave(&self, group: GroupId) {
+        self.state.borrow_mut().leave(group);
+    }
+
+    fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
+        self.posting(|state, core| state.multicast(core, group, src))
+    }
+
+    fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
+        self.posting(|state, core| state.receive_multicast(core, into))
+    }
+}
+
+impl weft_fabric::Nodes for Verbs {
+    fn node(&self, _peer: usize) -> usize {
+        0
+    }
+
+    fn same_arithmetic(&self) -> bool {
+        self.core.same_arithmetic
     }
 }

@@ -8,7 +8,7 @@ use side::*;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
-use weft_fabric::{Counter, Fabric, Flag, RemoteFlag, Sge};
+use weft_fabric::{Counter, Fabric, FabricExt, Flag, RemoteFlag, Sge};
 use weft_fabric_verbs::Verbs;
 
 /// Rounds of one connection.

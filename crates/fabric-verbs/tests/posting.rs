@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
-use weft_fabric::{Fabric, Head, Posted, RemoteAddr, RemoteFlag, Sge};
+use weft_fabric::{Fabric, FabricExt, Head, Posted, RemoteAddr, RemoteFlag, Sge};
 use weft_fabric_verbs::ffi::*;
 use weft_fabric_verbs::{Table, Verbs};
 

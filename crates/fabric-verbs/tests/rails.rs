@@ -7,7 +7,7 @@ use side::*;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use weft_channel::rails::{Rails, Waits, Way};
-use weft_fabric::{Fabric, Sge};
+use weft_fabric::{Fabric, FabricExt, Sge};
 
 #[test]
 fn both_rails_carry_and_every_byte_is_right() {

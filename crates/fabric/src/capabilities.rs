@@ -21,13 +21,13 @@ pub struct Capabilities {
     /// Bytes within one MTU become visible in ascending order, so that a reader may poll the last
     /// byte of the payload ("bottom fill").
     pub in_order_placement: bool,
-    /// fetch-add and compare-swap on the peer's memory from [`crate::Fabric::allocate_on_node`] are
+    /// fetch-add and compare-swap on the peer's memory from [`crate::FabricExt::allocate_on_node`] are
     /// atomic also against its processor. On other memory they are if this holds for all ranks.
     pub coherent_atomics: bool,
     /// fetch-add and compare-swap on the peer's memory from [`crate::Fabric::allocate`] are there, and atomic
     /// against each other. All ranks find the same of a peer.
     pub atomics: bool,
-    /// Reads, writes, and atomics on memory from [`crate::Fabric::allocate_on_node`] are carried out
+    /// Reads, writes, and atomics on memory from [`crate::FabricExt::allocate_on_node`] are carried out
     /// by this processor and are over when the call returns: two ends that wait for one copy may share the work.
     pub synchronous: bool,
     /// Number of independent paths (adapters, ports) to this peer.

@@ -1,7 +1,7 @@
 //! Counters: the only thing that is ever waited for.
 
 use crate::block::Block;
-use crate::{Fabric, Fault};
+use crate::{Fabric, FabricExt, Fault};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::future::Future;

@@ -10,26 +10,31 @@
 //! 3. Memory that the fabric may touch after a call returns is named by an [`Sge`], whose
 //!    constructor is `unsafe`: whoever builds one promises that it outlives the operation.
 //!
-//! See `skeleton.rs` for what a new fabric has to fill in.
+//! See `crates/fabric-conformance/src/skeleton.rs` for what a new fabric has to fill in.
 
 pub mod block;
 mod capabilities;
 pub mod copies;
 mod counter;
+mod ext;
 mod fabric;
+mod facets;
 mod fault;
 mod memory;
 mod message;
-// Compiled with the tests only, so that it stays a fabric while the trait changes.
-#[cfg(test)]
-mod skeleton;
+mod methods;
 mod staging;
 pub mod wait;
 
 pub use capabilities::Capabilities;
 pub use copies::{ByDistance, Copies, CopyModel, Distance, Field, Unit};
 pub use counter::{Counter, Counters, Until, until, until_any};
-pub use fabric::{Completion, Fabric, Work};
+pub use ext::FabricExt;
+pub use fabric::{Completion, Fabric};
+pub use facets::{
+    Facets, Helper, Immediates, MappedMemory, Multicast, Nodes, Rails, Registration, SignalSafe,
+    Simulated, Work,
+};
 pub use fault::{Cause, Fault};
 pub use memory::{Flag, Key, Region, RemoteAddr, RemoteFlag, SMALL, Sge, Words, copy_small};
 pub use message::{Datagram, GroupId, Head, Message, Peek, Posted};

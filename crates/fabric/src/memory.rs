@@ -202,7 +202,7 @@ impl RemoteAddr {
     }
 }
 
-/// Words of a peer that this process sees ([`crate::Fabric::words`]), and which stay mapped while it has this.
+/// Words of a peer that this process sees ([`crate::FabricExt::words`]), and which stay mapped while it has this.
 #[derive(Clone)]
 pub struct Words {
     first: NonNull<AtomicU64>,

@@ -30,7 +30,7 @@ pub struct Message {
     pub token: u64,
 }
 
-/// What [`crate::Fabric::peek`] shall do with a message that it has shown.
+/// What [`crate::FabricExt::peek`] shall do with a message that it has shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peek {
     /// It was dealt with: release it.

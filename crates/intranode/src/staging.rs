@@ -18,7 +18,7 @@
 
 use crate::pipelined::{HEAD, SHORT};
 use std::collections::VecDeque;
-use weft_fabric::{Fabric, Region, RemoteAddr, Sge};
+use weft_fabric::{Fabric, FabricExt, Region, RemoteAddr, Sge};
 
 /// Bytes of a pool, if nobody says otherwise: several payloads as long as may be staged.
 pub const USUAL: usize = 5 << 20;

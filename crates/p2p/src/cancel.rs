@@ -22,7 +22,7 @@ use crate::receive::Want;
 use crate::request::{RequestId, Stage};
 use crate::send::{Outcome, Target};
 use crate::state::State;
-use weft_fabric::{Fabric, Fault, Region, RemoteAddr, Sge};
+use weft_fabric::{Fabric, FabricExt, Fault, Region, RemoteAddr, Sge};
 
 /// What a word says.
 const OPEN: u64 = 0;

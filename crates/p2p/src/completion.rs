@@ -4,7 +4,7 @@ use crate::endpoint::Endpoint;
 use crate::request::{RequestId, Requests, Slot, Stage, Status};
 use crate::state::State;
 use std::cell::RefMut;
-use weft_fabric::{Counter, Fabric, Work};
+use weft_fabric::{Counter, Fabric, FabricExt, Work};
 
 impl<F: Fabric> Endpoint<F> {
     /// A fresh request, with its counter and the value that will mean "over".

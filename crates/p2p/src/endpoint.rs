@@ -17,7 +17,7 @@ use std::task::{Context as Cx, Poll};
 use weft_channel::multicast::Multicasts;
 use weft_channel::rails::Rails;
 use weft_channel::stream::{self, Stream};
-use weft_fabric::{Counter, Distance, Fabric, Fault, Head, Message, Sge, StagingPool};
+use weft_fabric::{Counter, Distance, Fabric, FabricExt, Fault, Head, Message, Sge, StagingPool};
 use weft_intranode::staging::Pool;
 
 /// Messages of one sweep.

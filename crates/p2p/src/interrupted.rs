@@ -8,7 +8,7 @@
 //!   the program computes ──────────────────────────────────────────────>
 //!   MPI_Wait: the read is over, ATS
 //! ```
-//! It polls no future, allocates nothing, registers nothing: it looks at what has arrived ([`Fabric::peek`]) and takes
+//! It polls no future, allocates nothing, registers nothing: it looks at what has arrived ([`FabricExt::peek`]) and takes
 //! only what needs no more than a match, a copy and one post. Everything else stays, in its order, for the next call of
 //! [`Endpoint::progress`].
 
@@ -18,7 +18,7 @@ use crate::protocol::written;
 use crate::request::{RequestId, Stage, Status};
 use crate::send::waiting;
 use crate::state::State;
-use weft_fabric::{Fabric, Key, Message, Peek, Region, RemoteAddr, Sge};
+use weft_fabric::{Fabric, FabricExt, Key, Message, Peek, Region, RemoteAddr, Sge};
 use weft_intranode::staging;
 
 impl<F: Fabric> Endpoint<F> {

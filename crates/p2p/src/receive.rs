@@ -6,7 +6,7 @@ use crate::matching::{Arrival, Body, Matched, Seen};
 use crate::protocol::Pattern;
 use crate::request::{RequestId, Slot, Stage, Status};
 use crate::state::State;
-use weft_fabric::{Fabric, Fault, Message, RemoteAddr, Sge, Work};
+use weft_fabric::{Fabric, FabricExt, Fault, Message, RemoteAddr, Sge, Work};
 
 /// Which messages a receive or probe takes.
 #[derive(Debug, Clone, Copy)]

@@ -7,7 +7,7 @@ use crate::limits::Rendezvous;
 use crate::protocol::{Pattern, Protocol, written};
 use crate::request::{RequestId, Stage};
 use crate::state::State;
-use weft_fabric::{Fabric, Fault, Key, Posted, RemoteAddr, Sge};
+use weft_fabric::{Fabric, FabricExt, Fault, Key, Posted, RemoteAddr, Sge};
 use weft_intranode::staging;
 
 /// How a send may complete (MPI 5.0, section 3.4). Ready and buffered sends are standard ones here.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use weft_channel::multicast::{Ends, Limits, Multicast};
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric::{Fabric, GroupId, Sge};
+use weft_fabric::{Fabric, FabricExt, GroupId, Sge};
 use weft_fabric_sim::units::Chance;
 use weft_fabric_sim::{Chaos, Options, run};
 use weft_process::{Engine, Executor};

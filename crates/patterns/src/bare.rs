@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::task::Poll;
 use std::time::Instant;
 use weft_fabric::{
-    Cause, Completion, Counter, Fabric, Fault, Head, Message, RemoteAddr, Sge, until,
+    Cause, Completion, Counter, Fabric, FabricExt, Fault, Head, Message, RemoteAddr, Sge, until,
 };
 
 /// Waits until `look` sees something, or the deadline passes (`None`).

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::laps::{Laps, Measured};
 use crate::rank::Rank;
 use std::time::Duration;
-use weft_fabric::{Fabric, GroupId, Head};
+use weft_fabric::{Fabric, FabricExt, GroupId, Head};
 
 pub static ABOUT: About = About {
     own: &[Algorithm::new("datagram", "unreliable, repeated if an answer is missing")],

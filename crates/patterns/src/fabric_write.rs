@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::laps::{Laps, Measured};
 use crate::rank::Rank;
 use weft_collective::landing::{self, Landing, MARK, Target, Way};
-use weft_fabric::{Fabric, until};
+use weft_fabric::{Fabric, FabricExt, until};
 
 pub static ABOUT: About = About {
     own: &[

@@ -14,7 +14,7 @@ use std::time::Duration;
 use weft_collective::{Operation, Selection, SelectionKey};
 use weft_datatype::{Basic, Predefined, Type};
 use weft_fabric::wait::{Step, WaitPolicy, Waiter};
-use weft_fabric::{Fabric, Sge};
+use weft_fabric::{Fabric, FabricExt, Sge};
 use weft_p2p::{Limits, Mode};
 use weft_process::{Active, Buffer, Comm, Destination, Engine, Group, Origin, Single};
 

@@ -18,7 +18,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 use weft_collective::Reduce;
 use weft_datatype::{Basic, Predefined};
-use weft_fabric::{Cause, Fabric, Fault, Sge};
+use weft_fabric::{Cause, Fabric, FabricExt, Fault, Sge};
 use weft_process::Buffer;
 
 /// What instants are counted from in messages between the ranks of this process.

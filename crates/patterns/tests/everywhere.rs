@@ -251,13 +251,28 @@ mod careless {
     use std::sync::Arc;
     use std::time::Instant;
     use weft_fabric::{
-        Capabilities, Completion, Copies, Counter, Counters, Datagram, Fault, Flag, GroupId, Head,
-        Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, StagingPool, Work, wait::Sleep,
+        Capabilities, Completion, Copies, Counter, Counters, Datagram, FabricExt, Facets, Fault,
+        Flag, GroupId, Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, StagingPool,
+        Work, wait::Sleep,
     };
 
     pub struct Careless(pub Sim, pub StagingPool);
 
     impl Fabric for Careless {
+        fn facets(&self) -> Facets<'_> {
+            Facets {
+                mapped_memory: None,
+                registration: None,
+                rails: None,
+                immediates: Some(self),
+                signal_safe: None,
+                helper: None,
+                multicast: Some(self),
+                nodes: None,
+                simulated: Some(self),
+            }
+        }
+
         fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
             let copy = self.1.take(payload.len());
             copy.sge().copy_from(payload);
@@ -281,19 +296,8 @@ mod careless {
         fn copies(&self) -> &Copies {
             self.0.copies()
         }
-        fn now(&self) -> Instant {
-            self.0.now()
-        }
         fn counters(&self) -> &Counters {
             self.0.counters()
-        }
-        fn poll_any(
-            &self,
-            waits: &[(Counter, u64)],
-            deadline: Option<Instant>,
-            cx: &mut std::task::Context<'_>,
-        ) -> std::task::Poll<Result<usize, Fault>> {
-            self.0.poll_any(waits, deadline, cx)
         }
         fn allocate(&self, len: usize) -> Result<Region, Fault> {
             self.0.allocate(len)
@@ -320,19 +324,6 @@ mod careless {
             done: Completion,
         ) -> Result<(), Fault> {
             self.0.write_flag(p, s, d, flag, value, done)
-        }
-        fn write_imm(
-            &self,
-            p: usize,
-            s: Sge,
-            d: RemoteAddr,
-            immediate: u32,
-            done: Completion,
-        ) -> Result<(), Fault> {
-            self.0.write_imm(p, s, d, immediate, done)
-        }
-        fn immediate(&self, immediate: u32) -> Counter {
-            self.0.immediate(immediate)
         }
         fn read(&self, p: usize, d: Sge, s: RemoteAddr, done: Completion) -> Result<(), Fault> {
             self.0.read(p, d, s, done)
@@ -364,26 +355,78 @@ mod careless {
         fn release(&self, message: Message) {
             self.0.release(message)
         }
-        fn join(&self, group: GroupId) {
-            self.0.join(group)
-        }
-        fn leave(&self, group: GroupId) {
-            self.0.leave(group)
-        }
-        fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
-            self.0.multicast(group, src)
-        }
-        fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
-            self.0.receive_multicast(into)
-        }
         fn progress(&self) -> bool {
             self.0.progress()
         }
         fn sleeper(&self) -> Arc<dyn Sleep> {
             self.0.sleeper()
         }
+        fn fault(&self) -> Option<Fault> {
+            None
+        }
+        fn keeps_back(&self) -> bool {
+            !self.idle()
+        }
+        fn idle(&self) -> bool {
+            true
+        }
+    }
+
+    impl weft_fabric::Immediates for Careless {
+        fn write_imm(
+            &self,
+            p: usize,
+            s: Sge,
+            d: RemoteAddr,
+            immediate: u32,
+            done: Completion,
+        ) -> Result<(), Fault> {
+            FabricExt::write_imm(&self.0, p, s, d, immediate, done)
+        }
+
+        fn immediate(&self, immediate: u32) -> Counter {
+            FabricExt::immediate(&self.0, immediate)
+        }
+    }
+
+    impl weft_fabric::Multicast for Careless {
+        fn join(&self, group: GroupId) {
+            FabricExt::join(&self.0, group)
+        }
+
+        fn leave(&self, group: GroupId) {
+            FabricExt::leave(&self.0, group)
+        }
+
+        fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
+            FabricExt::multicast(&self.0, group, src)
+        }
+
+        fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
+            FabricExt::receive_multicast(&self.0, into)
+        }
+    }
+
+    impl weft_fabric::Simulated for Careless {
+        fn poll_any(
+            &self,
+            waits: &[(Counter, u64)],
+            deadline: Option<Instant>,
+            cx: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<Result<usize, Fault>> {
+            FabricExt::poll_any(&self.0, waits, deadline, cx)
+        }
+
+        fn now(&self) -> Instant {
+            FabricExt::now(&self.0)
+        }
+
+        fn poll_clock(&self, cx: &mut std::task::Context<'_>) -> std::task::Poll<()> {
+            FabricExt::poll_clock(&self.0, cx)
+        }
+
         fn charge(&self, work: Work) {
-            self.0.charge(work)
+            FabricExt::charge(&self.0, work)
         }
     }
 }

@@ -8,7 +8,7 @@ use weft_collective::{
     Choice, Chosen, Operation, Reason, Selection, SelectionKey, Topology, all_do_atomics, apart,
     share_memory,
 };
-use weft_fabric::Fabric;
+use weft_fabric::{Fabric, FabricExt};
 
 /// A communicator's selection, and the last choice for each operation: programs repeat themselves.
 #[derive(Default)]

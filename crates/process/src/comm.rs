@@ -8,7 +8,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use weft_collective::levels::LEVELS;
 use weft_collective::{CollectiveState, Link, Reception, Via};
-use weft_fabric::{Fabric, Work};
+use weft_fabric::{Fabric, FabricExt, Work};
 use weft_p2p::Context;
 
 /// Largest tag (attribute MPI_TAG_UB).

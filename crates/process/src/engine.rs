@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use weft_collective::arena::{Arena, Bounds};
 use weft_fabric::wait::{Sleep, Step, Token, WaitPolicy, Waiter};
-use weft_fabric::{Counter, Fabric};
+use weft_fabric::{Counter, Fabric, FabricExt};
 use weft_p2p::{Endpoint, Limits};
 
 /// How a waiting thread lets others in: the layer above releases its lock around `f`.

@@ -3,7 +3,7 @@
 use crate::request::truncated;
 use crate::{Active, Buffer, Comm, Error, Outcome, WaitHooks};
 use std::task::Poll;
-use weft_fabric::{Fabric, Sge};
+use weft_fabric::{Fabric, FabricExt, Sge};
 use weft_p2p::{Context, Direct, Matched, Mode, RequestId, Source, Status, Target, Want};
 
 /// Where a message goes.

@@ -5,7 +5,7 @@ use fastrand::Rng;
 use std::rc::Rc;
 use weft_datatype::{Basic, Predefined};
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric::{Fabric, Staging};
+use weft_fabric::{FabricExt, Staging};
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds, Rate};
 use weft_fabric_sim::{Death, Machine, Options, Outcome, Sim, run};
 use weft_p2p::{Limits, Mode};

@@ -21,7 +21,7 @@ use crate::transfer::Issued;
 use crate::whole::is_solid;
 use crate::{Window, atomics};
 use weft_datatype::{Basic, Form, Op, compare_and_swap};
-use weft_fabric::{Fabric, Sge, Work};
+use weft_fabric::{Fabric, FabricExt, Sge, Work};
 use weft_process::{Buffer, Error, class};
 
 /// What is done to the target's elements.

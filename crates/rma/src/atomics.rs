@@ -29,7 +29,7 @@ use crate::place::{TargetAddress, TargetLocation};
 use crate::window::named;
 use std::rc::Rc;
 use weft_datatype::{Basic, Op, Repr};
-use weft_fabric::{Completion, Counter, Fabric, Fault, RemoteAddr, Sge, Work};
+use weft_fabric::{Completion, Counter, Fabric, FabricExt, Fault, RemoteAddr, Sge, Work};
 use weft_p2p::Endpoint;
 use weft_process::Error;
 

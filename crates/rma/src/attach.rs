@@ -13,7 +13,7 @@
 use crate::control::{TABLE, word};
 use crate::{Flavor, Window};
 use std::cell::RefCell;
-use weft_fabric::{Fabric, Region, RemoteAddr, Sge};
+use weft_fabric::{Fabric, FabricExt, Region, RemoteAddr, Sge};
 use weft_process::{Error, class};
 
 /// Attached memory, as an origin finds it.

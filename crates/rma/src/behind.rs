@@ -10,7 +10,7 @@
 //! ```
 //! Cost until the target knows: a latency for `used` and `every`, three for `acknowledged`; a flag a rail. What
 //! is read is waited for first: a flag does not come after a read at its target. Where a fabric promises no order
-//! ([`Fabric::write_flag_after`]), and of operations that are over when they are posted, it is `acknowledged`.
+//! ([`FabricExt::write_flag_after`]), and of operations that are over when they are posted, it is `acknowledged`.
 //! Source: Vishnu et al. 2005, section 3.2 ("multiple synchronization messages") and figure 4.
 //!
 //! The word `completed` is epochs x 256 + the set of rails whose own words are to be awaited. Words are written
@@ -20,7 +20,7 @@ use crate::Window;
 use crate::control::Table;
 use crate::place::Reach;
 use std::str::FromStr;
-use weft_fabric::{Fabric, Fault};
+use weft_fabric::{Fabric, FabricExt, Fault};
 use weft_process::Error;
 
 /// By what an access epoch ends at its targets.

@@ -13,7 +13,7 @@
 
 use std::cell::OnceCell;
 use std::rc::Rc;
-use weft_fabric::{Counter, Fabric, Fault, Region, RemoteAddr, RemoteFlag};
+use weft_fabric::{Counter, Fabric, FabricExt, Fault, Region, RemoteAddr, RemoteFlag};
 use weft_p2p::Endpoint;
 
 /// Which of the two ticket locks.

@@ -6,7 +6,7 @@ use crate::place::{Reach, TargetAddress};
 use crate::target::Kept;
 use crate::transfer::Issued;
 use weft_channel::rails::{Waits, Way};
-use weft_fabric::{Completion, Fabric, Fault, RemoteAddr, Sge};
+use weft_fabric::{Completion, Fabric, FabricExt, Fault, RemoteAddr, Sge};
 use weft_process::{Buffer, Error, Piece};
 
 /// The posts of one operation.

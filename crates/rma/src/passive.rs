@@ -6,7 +6,7 @@ use crate::control::{self, Lock};
 use crate::epoch::Fenced;
 use crate::target::Access;
 use crate::ticket::{AtOnce, Near, TicketLock};
-use weft_fabric::{Fabric, RemoteAddr, Words};
+use weft_fabric::{Fabric, FabricExt, RemoteAddr, Words};
 use weft_process::Error;
 
 /// How a rank is locked.

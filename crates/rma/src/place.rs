@@ -4,7 +4,7 @@ use crate::attach::Piece as Attached;
 use crate::protocol::{self, Protocol};
 use crate::{Flavor, Window};
 use weft_datatype::Type;
-use weft_fabric::{Fabric, Fault, RemoteAddr, Sge};
+use weft_fabric::{Fabric, FabricExt, Fault, RemoteAddr, Sge};
 use weft_process::{Buffer, Error, class};
 
 /// The target's side of an operation: `count` elements of `ty` at displacement `disp` of `rank`.

@@ -20,7 +20,7 @@ use crate::transfer::Issued;
 use crate::whole::is_solid;
 use weft_channel::rails::Way;
 use weft_datatype::Basic;
-use weft_fabric::{Fabric, RemoteAddr, Sge, Work};
+use weft_fabric::{Fabric, FabricExt, RemoteAddr, Sge, Work};
 use weft_process::{Buffer, Error, class};
 
 /// A part of an operation's data that lies in one region.

@@ -8,7 +8,7 @@ use crate::queue::Wanted;
 use crate::request::RmaRequest;
 use crate::target::Kept;
 use std::ops::ControlFlow;
-use weft_fabric::{Counter, Fabric, Sge};
+use weft_fabric::{Counter, Fabric, FabricExt, Sge};
 use weft_process::{Buffer, Error, class};
 
 /// An operation that was issued: what a request waits for.

@@ -14,7 +14,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weft_datatype::{Basic, Predefined, Type};
-use weft_fabric::{Fabric, Fault, Region, Sge};
+use weft_fabric::{Fabric, FabricExt, Fault, Region, Sge};
 use weft_p2p::Endpoint;
 use weft_process::{Buffer, Comm, Error, Executor, Spread, Task, class};
 

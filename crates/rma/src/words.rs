@@ -3,7 +3,7 @@
 use crate::Window;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::SeqCst;
-use weft_fabric::{Counter, Fabric, Fault, RemoteAddr, Sge, Staging};
+use weft_fabric::{Counter, Fabric, FabricExt, Fault, RemoteAddr, Sge, Staging};
 use weft_p2p::Endpoint;
 
 /// Adds to a word of `peer`; what it was.

@@ -5,7 +5,7 @@ mod common;
 use common::*;
 use std::rc::Rc;
 use weft_datatype::{Datatype, Op, Width};
-use weft_fabric::Fabric;
+use weft_fabric::{Fabric, FabricExt};
 use weft_process::Comm;
 use weft_rma::{Change, Design, Ending, LockKind, Memory, Options, Order, TargetLocation, Window};
 

@@ -7,7 +7,7 @@ use super::table::{Repair, Shared};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Instant;
-use weft_fabric::{Counter, Fabric, Fault, GroupId, Posted, Sge, Work};
+use weft_fabric::{Counter, Fabric, FabricExt, Fault, GroupId, Posted, Sge, Work};
 
 /// What all members agreed on, and what this one knows.
 pub struct Group {

@@ -6,7 +6,7 @@ use super::heard::{Awaited, PendingReceive};
 use super::table::Multicasts;
 use std::cell::RefCell;
 use std::rc::Rc;
-use weft_fabric::{Counter, Fabric, Fault, GroupId, Sge, Work};
+use weft_fabric::{Counter, Fabric, FabricExt, Fault, GroupId, Sge, Work};
 
 /// Who moves things on while an operation waits: the layer above, which also hands over what arrives.
 pub trait Host {

@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
-use weft_fabric::{Counter, Fabric, GroupId, Message, Sge, Staging, StagingPool};
+use weft_fabric::{Counter, Fabric, FabricExt, GroupId, Message, Sge, Staging, StagingPool};
 
 /// How a root answers those who lack a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

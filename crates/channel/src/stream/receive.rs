@@ -8,7 +8,7 @@ use super::pool::Use;
 use super::wire::{Note, PLACES, RELAYED, StreamKind, unpack, words};
 use super::{Mode, To};
 use std::collections::VecDeque;
-use weft_fabric::{Counter, Fabric, Region, Sge, Staging, Work};
+use weft_fabric::{Counter, Fabric, FabricExt, Region, Sge, Staging, Work};
 
 /// Where the next piece will be.
 #[derive(Clone, Copy)]

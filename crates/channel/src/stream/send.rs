@@ -5,7 +5,9 @@ use super::pool::{SegmentSlot, place_at};
 use super::wire::{Note, PLACES, RELAYED, STANDING, StreamKind, pack, unpack, words};
 use super::{Mode, To};
 use std::collections::VecDeque;
-use weft_fabric::{Cause, Counter, Fabric, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work};
+use weft_fabric::{
+    Cause, Counter, Fabric, FabricExt, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
+};
 
 /// A send under way.
 #[derive(Default)]

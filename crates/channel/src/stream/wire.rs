@@ -5,7 +5,7 @@
 //!   word 1, 2   by kind, see [`StreamKind`]
 //! ```
 
-use weft_fabric::{Fabric, Head, Posted, RemoteAddr, Sge};
+use weft_fabric::{Fabric, FabricExt, Head, Posted, RemoteAddr, Sge};
 
 /// Kinds of message. Their numbers lie beyond those of point-to-point messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

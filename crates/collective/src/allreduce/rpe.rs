@@ -17,7 +17,7 @@
 use crate::edges::Pattern;
 use crate::landing::payload;
 use crate::{CollectiveState, Link, Reduce, rank};
-use weft_fabric::{Fabric, Fault, Sge, Work};
+use weft_fabric::{Fabric, FabricExt, Fault, Sge, Work};
 
 /// Combines `data` of all ranks into `result` of all; at most [`crate::slots::MOST`] bytes. False, and
 /// nothing done, if some rank had no room for slots.

@@ -6,7 +6,7 @@ use crate::SLOT;
 use crate::exchanged::{self, Exchanged};
 use crate::release_gather::Session;
 use std::cell::Cell;
-use weft_fabric::{Fabric, Fault, Region, RemoteAddr};
+use weft_fabric::{Fabric, FabricExt, Fault, Region, RemoteAddr};
 
 /// The buffers of a communicator, and what its ranks know of each other's.
 pub(super) struct Buffers<F: Fabric> {

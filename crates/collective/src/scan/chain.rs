@@ -9,7 +9,7 @@ use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::overlap;
 use crate::{Link, Reduce};
-use weft_fabric::{CopyModel, Fabric, Fault, Sge, Staging, Work};
+use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Sge, Staging, Work};
 
 /// Among ranks of one machine: ranks below run ahead as far as messages are kept for those above, so that of many operations
 /// each costs a rank its own part alone; longer messages make it wait for the next one.

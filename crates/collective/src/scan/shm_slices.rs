@@ -13,7 +13,7 @@ use crate::catalog::SelectionKey;
 use crate::costs::Costs;
 use crate::pieces::{part, slice};
 use crate::{Link, Reduce, ReleaseGather};
-use weft_fabric::{CopyModel, Fabric, Fault, Sge, Work};
+use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Sge, Work};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);

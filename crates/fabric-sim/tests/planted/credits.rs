@@ -2,7 +2,7 @@
 //! the receiver has read it and said so. That a write is complete says only that it has arrived.
 
 use crate::{addresses, check, message, set_word, tell, word};
-use weft_fabric::{Fabric, RemoteFlag, Work, until};
+use weft_fabric::{Fabric, FabricExt, RemoteFlag, Work, until};
 use weft_fabric_sim::Sim;
 
 const SLOTS: u64 = 3;

@@ -4,7 +4,7 @@
 
 use crate::machine::in_order;
 use crate::{addresses, check, check_on, message, set_word, tell, word};
-use weft_fabric::{Fabric, RemoteFlag, Work, until};
+use weft_fabric::{Fabric, FabricExt, RemoteFlag, Work, until};
 use weft_fabric_sim::Sim;
 
 const ROUNDS: u64 = 4;

@@ -4,7 +4,7 @@ use crate::{check, message, set_word, tell, word};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
-use weft_fabric::{Counter, Fabric, GroupId, Head, Sge, until};
+use weft_fabric::{Counter, Fabric, FabricExt, GroupId, Head, Sge, until};
 use weft_fabric_sim::Sim;
 
 const GROUP: GroupId = GroupId(1);

@@ -17,8 +17,8 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use weft_fabric::wait::{Sleep, Token};
 use weft_fabric::{
-    Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId,
-    Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
+    Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric, FabricExt, Facets,
+    Fault, Flag, GroupId, Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
 };
 use weft_fabric_sim::{Cluster, Machine, Options, Sim};
 
@@ -242,23 +242,24 @@ impl Sleep for Bed {
 }
 
 impl Fabric for Turns {
+    fn facets(&self) -> Facets<'_> {
+        Facets {
+            mapped_memory: None,
+            registration: None,
+            rails: None,
+            immediates: Some(self),
+            signal_safe: None,
+            helper: None,
+            multicast: Some(self),
+            nodes: None,
+            simulated: Some(self),
+        }
+    }
+
     fn progress(&self) -> bool {
         self.world.pass(self.rank, Phase::Polls);
         let rings = self.world.lock().rings[self.rank];
         self.seen.replace(rings) != rings
-    }
-
-    fn now(&self) -> Instant {
-        self.sim.now()
-    }
-
-    fn poll_any(
-        &self,
-        waits: &[(Counter, u64)],
-        deadline: Option<Instant>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<usize, Fault>> {
-        self.sim.poll_any(waits, deadline, cx)
     }
 
     fn sleeper(&self) -> Arc<dyn Sleep> {
@@ -323,21 +324,6 @@ impl Fabric for Turns {
         self.sim.write_flag(peer, src, dst, flag, value, done)
     }
 
-    fn write_imm(
-        &self,
-        peer: usize,
-        src: Sge,
-        dst: RemoteAddr,
-        immediate: u32,
-        done: Completion,
-    ) -> Result<(), Fault> {
-        self.sim.write_imm(peer, src, dst, immediate, done)
-    }
-
-    fn immediate(&self, immediate: u32) -> Counter {
-        self.sim.immediate(immediate)
-    }
-
     fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
         self.sim.read(peer, dst, src, done)
     }
@@ -377,27 +363,68 @@ impl Fabric for Turns {
         self.sim.release(message);
     }
 
-    fn join(&self, group: GroupId) {
-        self.sim.join(group);
-    }
-
-    fn leave(&self, group: GroupId) {
-        self.sim.leave(group);
-    }
-
-    fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
-        self.sim.multicast(group, src)
-    }
-
-    fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
-        self.sim.receive_multicast(into)
-    }
-
     fn idle(&self) -> bool {
         self.sim.idle()
     }
+    fn keeps_back(&self) -> bool {
+        !self.idle()
+    }
+}
+
+impl weft_fabric::Immediates for Turns {
+    fn write_imm(
+        &self,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        immediate: u32,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        FabricExt::write_imm(&*self.sim, peer, src, dst, immediate, done)
+    }
+
+    fn immediate(&self, immediate: u32) -> Counter {
+        FabricExt::immediate(&*self.sim, immediate)
+    }
+}
+
+impl weft_fabric::Multicast for Turns {
+    fn join(&self, group: GroupId) {
+        FabricExt::join(&*self.sim, group);
+    }
+
+    fn leave(&self, group: GroupId) {
+        FabricExt::leave(&*self.sim, group);
+    }
+
+    fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
+        FabricExt::multicast(&*self.sim, group, src)
+    }
+
+    fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
+        FabricExt::receive_multicast(&*self.sim, into)
+    }
+}
+
+impl weft_fabric::Simulated for Turns {
+    fn poll_any(
+        &self,
+        waits: &[(Counter, u64)],
+        deadline: Option<Instant>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<usize, Fault>> {
+        FabricExt::poll_any(&*self.sim, waits, deadline, cx)
+    }
+
+    fn now(&self) -> Instant {
+        FabricExt::now(&*self.sim)
+    }
+
+    fn poll_clock(&self, _cx: &mut Context<'_>) -> Poll<()> {
+        Poll::Ready(())
+    }
 
     fn charge(&self, work: Work) {
-        self.sim.charge(work);
+        FabricExt::charge(&*self.sim, work);
     }
 }

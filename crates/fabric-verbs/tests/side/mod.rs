@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use weft_bootstrap::{Bootstrap, ThreadBootstrap, threads};
-use weft_fabric::{Counter, Fabric, Head, Posted, Region, RemoteAddr, Sge};
+use weft_fabric::{Counter, Fabric, FabricExt, Head, Posted, Region, RemoteAddr, Sge};
 use weft_fabric_verbs::{Options, Verbs};
 
 /// The rail that is not the one of the first connection of ranks 0 and 1.

@@ -1,7 +1,7 @@
 //! A helper thread: asleep in the kernel, woken by solicited messages, at work while the main thread
 //! is outside the library and something is outstanding.
 //!
-//! Contract. The helper sleeps at a place of its own, [`crate::Fabric::helper`]; peers ring there only
+//! Contract. The helper sleeps at a place of its own, [`crate::FabricExt::helper`]; peers ring there only
 //! while it is announced ([`Sleep::arm`]). It works only by the [`Handover`], and only if the main thread
 //! has left with something outstanding. What is solicited while the main thread is inside is the main
 //! thread's own business until it leaves:

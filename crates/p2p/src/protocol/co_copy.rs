@@ -22,7 +22,7 @@ use crate::receive::Offer;
 use crate::request::Stage;
 use crate::send::{Outcome, waiting};
 use crate::state::State;
-use weft_fabric::{CopyModel, Fabric, Fault, Region, RemoteAddr, Sge};
+use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Region, RemoteAddr, Sge};
 
 /// Pieces are multiples of this, in bytes: a few pages, so that a system call moves more than one.
 const UNIT: usize = 16 << 10;

@@ -13,7 +13,7 @@ use crate::envelope::{Envelope, MessageKind};
 use crate::request::{RequestId, Stage};
 use crate::send::{Outcome, Target, describe, waiting};
 use crate::state::State;
-use weft_fabric::{CopyModel, Fabric, Posted, Sge};
+use weft_fabric::{CopyModel, Fabric, FabricExt, Posted, Sge};
 
 pub(super) const ABOUT: &str = "with its envelope, through the receiver's ring";
 

@@ -12,7 +12,7 @@ use crate::envelope::{Envelope, MessageKind};
 use crate::request::Stage;
 use crate::send::{Outcome, waiting};
 use crate::state::State;
-use weft_fabric::{CopyModel, Fabric, Posted, Sge};
+use weft_fabric::{CopyModel, Fabric, FabricExt, Posted, Sge};
 
 pub(super) const ABOUT: &str = "in messages, once it is wanted";
 

@@ -12,7 +12,7 @@ use crate::endpoint::Endpoint;
 use crate::envelope::{Envelope, MessageKind};
 use crate::request::Stage;
 use crate::state::State;
-use weft_fabric::{CopyModel, Fabric, RemoteAddr, Sge};
+use weft_fabric::{CopyModel, Fabric, FabricExt, RemoteAddr, Sge};
 
 pub(super) const ABOUT: &str = "by the receiver, from the sender's memory";
 

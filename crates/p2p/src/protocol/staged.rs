@@ -17,7 +17,7 @@ use crate::receive::Offer;
 use crate::request::Stage;
 use crate::send::Target;
 use crate::state::State;
-use weft_fabric::{CopyModel, Distance, Fabric, Fault, RemoteAddr, Sge};
+use weft_fabric::{CopyModel, Distance, Fabric, FabricExt, Fault, RemoteAddr, Sge};
 use weft_intranode::pipelined::{self, Consumed, HEAD, Pipelined};
 
 pub(super) const ABOUT: &str = "through memory that both see, copied in and out at the same time";

@@ -11,7 +11,7 @@ use crate::endpoint::Endpoint;
 use crate::request::Stage;
 use crate::state::State;
 use weft_channel::rails::{Waits, Way};
-use weft_fabric::{Fabric, RemoteAddr, Sge};
+use weft_fabric::{Fabric, FabricExt, RemoteAddr, Sge};
 
 /// A request whose payload is on its way over several rails.
 pub(crate) struct Striped {

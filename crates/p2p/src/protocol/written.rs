@@ -20,7 +20,7 @@ use crate::request::Stage;
 use crate::send::{Outcome, waiting};
 use crate::state::State;
 use weft_channel::rails::{Waits, Way};
-use weft_fabric::{CopyModel, Fabric, Key, RemoteAddr, Sge};
+use weft_fabric::{CopyModel, Fabric, FabricExt, Key, RemoteAddr, Sge};
 
 pub(super) const ABOUT: &str = "by the sender, to where the receiver wants it";
 

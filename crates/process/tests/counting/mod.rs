@@ -1,14 +1,7 @@
 //! Shared memory that counts what is registered: regions that are allocated or exposed.
 
 use std::cell::Cell;
-use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::time::Instant;
-use weft_fabric::wait::Sleep;
-use weft_fabric::{
-    Capabilities, Completion, Copies, Counter, Counters, Datagram, Fabric, Fault, Flag, GroupId,
-    Head, Message, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
-};
+use weft_fabric::{Fabric, FabricExt, Facets, Fault, Flag, Region, RemoteAddr, Sge, Words};
 use weft_fabric_shm::Shm;
 
 thread_local! {
@@ -20,90 +13,82 @@ thread_local! {
 pub struct Counting(pub Shm);
 
 macro_rules! pass {
-    ($(fn $name:ident($($arg:ident: $ty:ty),*) $(-> $result:ty)?;)*) => {$(
+    ($($methods:tt)*) => { pass_by! { Fabric: $($methods)* } };
+}
+
+macro_rules! pass_part {
+    ($($methods:tt)*) => { pass_by! { FabricExt: $($methods)* } };
+}
+
+macro_rules! pass_by {
+    ($by:ident: $(fn $name:ident(&self $(, $arg:ident: $ty:ty)*) $(-> $result:ty)?;)*) => {$(
         fn $name(&self, $($arg: $ty),*) $(-> $result)? {
-            self.0.$name($($arg),*)
+            $by::$name(&self.0 $(, $arg)*)
         }
     )*};
 }
 
 macro_rules! count {
-    ($(fn $name:ident($arg:ident: $ty:ty) in $count:ident;)*) => {$(
+    ($by:ident: $(fn $name:ident($arg:ident: $ty:ty) in $count:ident;)*) => {$(
         fn $name(&self, $arg: $ty) -> Result<Region, Fault> {
             $count.set($count.get() + 1);
-            self.0.$name($arg)
+            $by::$name(&self.0, $arg)
         }
     )*};
 }
 
-type Done = Result<(), Fault>;
-
 impl Fabric for Counting {
-    count! {
+    /// Those of shared memory; but that there is memory to spare, and words, is not said.
+    fn facets(&self) -> Facets<'_> {
+        Facets {
+            mapped_memory: Some(self),
+            immediates: Some(self),
+            helper: Some(self),
+            multicast: Some(self),
+            ..Facets::NONE
+        }
+    }
+
+    count! { Fabric:
         fn allocate(len: usize) in ALLOCATED;
-        fn allocate_on_node(len: usize) in ALLOCATED;
         fn expose(memory: Sge) in EXPOSED;
-        fn adopt(memory: Sge) in EXPOSED;
     }
 
     pass! {
-        fn rank() -> usize;
-        fn size() -> usize;
-        fn copies() -> &Copies;
-        fn capabilities(peer: usize) -> Capabilities;
-        fn node(peer: usize) -> usize;
-        fn same_arithmetic() -> bool;
-        fn mapped(peer: usize, at: RemoteAddr, len: usize) -> Option<Sge>;
-        fn write_over(
-            r: usize, p: usize, s: Sge, d: RemoteAddr, done: Completion
-        ) -> Done;
-        fn read_over(
-            r: usize, p: usize, d: Sge, s: RemoteAddr, done: Completion
-        ) -> Done;
-        fn write_flag_after(
-            r: usize, p: usize, flag: RemoteFlag, value: u64
-        ) -> Result<bool, Fault>;
-        fn rail_works(rail: usize, peer: usize) -> bool;
-        fn shown(peer: usize, at: RemoteAddr, len: usize) -> Option<Sge>;
-        fn lies_within(memory: Sge) -> bool;
-        fn now() -> Instant;
-        fn counters() -> &Counters;
-        fn fault() -> Option<Fault>;
-        fn withdraw(region: Region);
-        fn flag(region: &Region, offset: usize, waking: bool) -> Flag;
-        fn write(p: usize, s: Sge, d: RemoteAddr, done: Completion) -> Done;
-        fn write_flag(
-            p: usize, s: Sge, d: RemoteAddr, flag: RemoteFlag, value: u64, done: Completion
-        ) -> Done;
-        fn write_imm(p: usize, s: Sge, d: RemoteAddr, immediate: u32, done: Completion) -> Done;
-        fn immediate(immediate: u32) -> Counter;
-        fn read(p: usize, d: Sge, s: RemoteAddr, done: Completion) -> Done;
-        fn fetch_add(p: usize, t: RemoteAddr, add: u64, result: Sge, done: Completion) -> Done;
-        fn compare_swap(
-            p: usize, t: RemoteAddr, compare: u64, swap: u64, result: Sge, done: Completion
-        ) -> Done;
-        fn send(peer: usize, head: Head, payload: Sge, done: Completion) -> Posted;
-        fn send_solicited(peer: usize, head: Head, payload: Sge, done: Completion) -> Posted;
-        fn receive(from: Option<usize>) -> Option<Message>;
-        fn release(message: Message);
-        fn join(group: GroupId);
-        fn leave(group: GroupId);
-        fn multicast(group: GroupId, src: Sge) -> Done;
-        fn receive_multicast(into: Sge) -> Option<Datagram>;
-        fn progress() -> bool;
-        fn idle() -> bool;
-        fn sleeper() -> Arc<dyn Sleep>;
-        fn helper() -> Arc<dyn Sleep>;
-        fn poll_clock(cx: &mut Context<'_>) -> Poll<()>;
-        fn charge(work: Work);
+        fn withdraw(&self, region: Region);
+        fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag;
     }
 
-    fn poll_any(
-        &self,
-        waits: &[(Counter, u64)],
-        deadline: Option<Instant>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<usize, Fault>> {
-        self.0.poll_any(waits, deadline, cx)
+    weft_fabric::methods!(Fabric, pass);
+    weft_fabric::methods!(OneSided, pass);
+    weft_fabric::methods!(Messages, pass);
+}
+
+impl weft_fabric::MappedMemory for Counting {
+    count! { FabricExt:
+        fn allocate_on_node(len: usize) in ALLOCATED;
+        fn allocate_spare(len: usize) in ALLOCATED;
     }
+
+    pass_part! {
+        fn lies_within(&self, memory: Sge) -> bool;
+        fn mapped(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge>;
+        fn shown(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge>;
+    }
+
+    fn words(&self, _peer: usize, _at: RemoteAddr, _count: usize) -> Option<Words> {
+        None
+    }
+}
+
+impl weft_fabric::Immediates for Counting {
+    weft_fabric::methods!(Immediates, pass_part);
+}
+
+impl weft_fabric::Helper for Counting {
+    weft_fabric::methods!(Helper, pass_part);
+}
+
+impl weft_fabric::Multicast for Counting {
+    weft_fabric::methods!(Multicast, pass_part);
 }

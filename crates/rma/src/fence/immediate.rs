@@ -14,7 +14,7 @@ use crate::Window;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use weft_datatype::{Basic, Form, Op};
-use weft_fabric::{Fabric, Sge};
+use weft_fabric::{Fabric, FabricExt, Sge};
 use weft_process::{Buffer, Error};
 
 /// Arrivals of writes with immediate.

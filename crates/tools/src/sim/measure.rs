@@ -4,7 +4,7 @@ use super::Failure;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Instant;
-use weft_fabric::Fabric;
+use weft_fabric::FabricExt;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric_sim::units::{Picoseconds, Time};
 use weft_fabric_sim::{Machine, Options, Trace, run};

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use weft_collective::{Operation, Reduce, Selection, Topology};
 use weft_datatype::{Basic, Predefined, Type};
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric::{Fabric, Sge};
+use weft_fabric::{FabricExt, Sge};
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
 use weft_fabric_sim::{Machine, Options, Sim, run};
 use weft_p2p::Limits;

@@ -16,7 +16,7 @@ use std::time::Duration;
 use weft_collective::{Operation, Selection};
 use weft_datatype::{Basic, Form, Op, Predefined};
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric::{Fabric, Sge};
+use weft_fabric::{FabricExt, Sge};
 use weft_fabric_sim::{Machine, Options, run};
 use weft_p2p::Limits;
 use weft_process::{Buffer, Comm, Engine};

@@ -5,7 +5,7 @@ use crate::multicast::{Ends, Host, Limits, Multicast, Multicasts, Repair};
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
-use weft_fabric::{Counter, Fabric, Fault, GroupId, Head, Sge, Staging, StagingPool};
+use weft_fabric::{Counter, Fabric, FabricExt, Fault, GroupId, Head, Sge, Staging, StagingPool};
 
 /// Hands over what arrives. Words of kind 1 advance `told`.
 pub struct Bare<F> {

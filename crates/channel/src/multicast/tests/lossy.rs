@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use weft_bootstrap::threads;
-use weft_fabric::{Fabric, Sge};
+use weft_fabric::{Fabric, FabricExt, Sge};
 use weft_fabric_fault::{Faulty, Plan};
 use weft_fabric_shm::Shm;
 use weft_fabric_sim::units::{Chance, Time};

@@ -19,7 +19,7 @@ use std::time::Duration;
 use weft_collective::arena::Bounds;
 use weft_collective::{Operation, Reduce, Selection, SelectionKey, landing};
 use weft_datatype::{Basic, Form, Op, Predefined};
-use weft_fabric::{Cause, Fabric, Sge};
+use weft_fabric::{Cause, Fabric, FabricExt, Sge};
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
 use weft_fabric_sim::{Machine, Options, Outcome, Sim};
 use weft_p2p::Limits;

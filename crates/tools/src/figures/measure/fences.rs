@@ -4,7 +4,7 @@
 use super::{Measured, Rank, WARM_UP, each, mean, text, world};
 use std::rc::Rc;
 use weft_datatype::{Basic, Predefined, Type};
-use weft_fabric::{Fabric, Work};
+use weft_fabric::{FabricExt, Work};
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
 use weft_fabric_sim::{Machine, Options, Sim};
 use weft_p2p::Limits;

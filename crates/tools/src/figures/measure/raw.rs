@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::task::Poll;
 use weft_fabric::{
-    Counter, Fabric, GroupId, Head, Message, Region, RemoteAddr, RemoteFlag, Sge, until,
+    Counter, Fabric, FabricExt, GroupId, Head, Message, Region, RemoteAddr, RemoteFlag, Sge, until,
 };
 use weft_fabric_sim::units::Chance;
 use weft_fabric_sim::{Machine, Options, Sim, run};

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use weft_channel::stream::Sizes;
 use weft_collective::{Link, Operation, Reception, Via};
 use weft_datatype::{Basic, Predefined};
-use weft_fabric::{Fabric, Sge, Work};
+use weft_fabric::{FabricExt, Sge, Work};
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
 use weft_fabric_sim::{Machine, Options};
 use weft_p2p::{Context, Limits};

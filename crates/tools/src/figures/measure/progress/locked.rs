@@ -16,7 +16,7 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
-use weft_fabric::{Fabric, Work};
+use weft_fabric::{FabricExt, Work};
 use weft_fabric_sim::units::Picoseconds;
 use weft_fabric_sim::{Event, Notify, Sim};
 use weft_p2p::announced;

@@ -7,7 +7,7 @@
 use super::Rank;
 use std::cell::Cell;
 use std::rc::Rc;
-use weft_fabric::Fabric;
+use weft_fabric::{Fabric, FabricExt};
 use weft_fabric_sim::Event;
 use weft_p2p::{Announced, announced};
 

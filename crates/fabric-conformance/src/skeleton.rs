@@ -1,0 +1,307 @@
+//! A fabric to copy when a new one is added: the core alone, whole, for one process that talks to itself. It passes the core's
+//! part of this suite.
+//!
+//! Copy this file to `src/lib.rs` of a new crate `weft-fabric-NAME`, give the crate its row in `xtask/src/layers.rs`, replace
+//! what stands at each mark by the network, in the order of their numbers, and run [`crate::core_tests!`] on two and more
+//! ranks of it. Then come the optional parts ([`Facets`]), one by one, with [`crate::tests!`].
+//!
+//! | mark | what goes there |
+//! |---|---|
+//! | `(###) 1` | connect: exchange addresses by the bootstrap, bring queues up, check both ends |
+//! | `(###) 2` | capabilities: measured or asked for, never guessed |
+//! | `(###) 3` | memory: allocate and register; expose; withdraw and deregister |
+//! | `(###) 4` | one-sided operations: check addresses, post, and keep back what finds no room |
+//! | `(###) 5` | messages: head and payload in one buffer; credits; release gives them back |
+//! | `(###) 6` | the optional parts that the network has |
+//! | `(###) 7` | progress: completion queues to counters, backlogs to queues, faults to `fault` |
+//! | `(###) 8` | sleeping: what interrupts a sleep, and silent flags that do not |
+
+use std::alloc::{Layout, alloc_zeroed};
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use weft_fabric::block::Block;
+use weft_fabric::wait::{Doorbell, Sleep};
+use weft_fabric::{
+    Capabilities, Completion, Copies, CopyModel, Counters, Fabric, Facets, Fault, Flag, Head,
+    Message, Posted, Region, RemoteAddr, RemoteFlag, Sge,
+};
+
+/// Largest payload of one message, in bytes.
+const SEND_MAX: usize = 4096;
+
+/// What the system says when there is no memory.
+const ENOMEM: i32 = 12;
+
+struct Skeleton {
+    counters: Counters,
+    copies: Copies,
+    doorbell: Arc<Doorbell>,
+    /// What peers may reach, by key, and whether it was allocated here; and keys that were given.
+    regions: RefCell<HashMap<u64, (Sge, bool)>>,
+    keys: Cell<u64>,
+    /// Allocated memory that went back. It stays mapped, as counters in it must.
+    free: RefCell<Vec<Sge>>,
+    /// Messages on their way to ourselves, and the last that was handed out.
+    loopback: RefCell<VecDeque<(Head, Box<[u8]>)>>,
+    lent: RefCell<HashMap<u64, Block<u8>>>,
+}
+
+impl Skeleton {
+    /// (###) 1: take a `&mut dyn Bootstrap`; `put` our address, `fence`, `get` those of the peers,
+    /// connect, and `fence` again. Errors name the peer, the adapter and what to do.
+    fn connect() -> Skeleton {
+        Skeleton {
+            counters: Counters::new(),
+            copies: Copies::new(Arc::new(CopyModel::GENERIC)),
+            doorbell: Arc::new(Doorbell::new()),
+            regions: RefCell::default(),
+            keys: Cell::new(0),
+            free: RefCell::default(),
+            loopback: RefCell::default(),
+            lent: RefCell::default(),
+        }
+    }
+
+    fn name(&self, local: Sge, allocated: bool) -> Region {
+        self.keys.set(self.keys.get() + 1);
+        self.regions.borrow_mut().insert(self.keys.get(), (local, allocated));
+        Region { local, remote: RemoteAddr::new(self.keys.get(), local.ptr().addr() as u64) }
+    }
+
+    /// `len` bytes at `at`, if a peer may reach them: it may have sent anything.
+    fn find(&self, at: RemoteAddr, len: usize) -> Result<Sge, Fault> {
+        let regions = self.regions.borrow();
+        let region = regions.get(&at.words()[0]).filter(|_| at.words()[2..] == [0, 0]);
+        let found = region.and_then(|(region, _)| {
+            let offset = usize::try_from(at.addr).ok()?.checked_sub(region.ptr().addr())?;
+            (offset.checked_add(len)? <= region.len()).then(|| region.part(offset, len))
+        });
+        found.ok_or_else(|| Fault::corrupt(0, "an address that was not given"))
+    }
+
+    fn word(&self, at: RemoteAddr) -> Result<&AtomicU64, Fault> {
+        let word = self.find(at, 8)?.ptr().cast::<AtomicU64>();
+        match word.is_aligned() {
+            // SAFETY: it lies in a region, which is mapped, and is aligned.
+            true => Ok(unsafe { &*word }),
+            false => Err(Fault::corrupt(0, "a word that is not aligned")),
+        }
+    }
+
+    fn complete(&self, done: Completion) {
+        if let Some(counter) = done {
+            self.counters.add(counter, 1);
+        }
+    }
+}
+
+impl Fabric for Skeleton {
+    fn facets(&self) -> Facets<'_> {
+        // (###) 6: the core is enough to begin with.
+        Facets::NONE
+    }
+
+    fn rank(&self) -> usize {
+        0
+    }
+
+    fn size(&self) -> usize {
+        1
+    }
+
+    fn copies(&self) -> &Copies {
+        // A network has nothing to say of it; shared memory measures.
+        &self.copies
+    }
+
+    fn capabilities(&self, _peer: usize) -> Capabilities {
+        // (###) 2: every field by its documentation. When in doubt, the weaker answer: `mtu: 0`,
+        // `in_order_placement: false`, `flags_wake: false`.
+        Capabilities {
+            fabric: "skeleton",
+            send_max: SEND_MAX,
+            inline_max: SEND_MAX,
+            mtu: 0,
+            multicast_max: 0,
+            direct: true,
+            in_order_placement: false,
+            coherent_atomics: false,
+            atomics: true,
+            synchronous: false,
+            rails: 1,
+            flags_wake: false,
+        }
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        None
+    }
+
+    fn allocate(&self, len: usize) -> Result<Region, Fault> {
+        // (###) 3: zeroed, 64-byte aligned, reserved before it is handed out. `expose` registers
+        // the program's memory (through a cache, if that is slow); `withdraw` undoes either.
+        let again = self.free.borrow().iter().position(|memory| memory.len() == len);
+        if let Some(at) = again {
+            let memory = self.free.borrow_mut().swap_remove(at);
+            memory.fill(&vec![0; len]);
+            return Ok(self.name(memory, true));
+        }
+        let refused = || Fault::system("allocating memory", ENOMEM);
+        let layout = Layout::from_size_align(len.max(1), 64).map_err(|_| refused())?;
+        // SAFETY: the layout is not empty.
+        let memory = unsafe { alloc_zeroed(layout) };
+        if memory.is_null() {
+            return Err(refused());
+        }
+        // SAFETY: that many bytes, which stay to the end of the process.
+        Ok(self.name(unsafe { Sge::new(memory, len) }, true))
+    }
+
+    fn expose(&self, memory: Sge) -> Result<Region, Fault> {
+        Ok(self.name(memory, false))
+    }
+
+    fn withdraw(&self, region: Region) {
+        let named = self.regions.borrow_mut().remove(&region.remote.words()[0]);
+        if let Some((memory, true)) = named {
+            self.free.borrow_mut().push(memory);
+        }
+    }
+
+    fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag {
+        // (###) 3, continued: a waking flag of a network that raises no event for a plain write carries the number of an
+        // immediate in its key.
+        let word = region.local.part(offset, 8).ptr().cast::<AtomicU64>();
+        let word = NonNull::new(word).expect("memory");
+        // SAFETY: allocated memory stays mapped.
+        let local = unsafe { self.counters.adopt(word) };
+        Flag { local, remote: RemoteFlag { at: region.at(offset), waking } }
+    }
+
+    fn write(
+        &self,
+        _peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        // (###) 4: keys and addresses come from peers: check what the adapter does not. Never wait
+        // for room: keep the operation back and let `progress` post it.
+        self.find(dst, src.len())?.copy_from(src);
+        self.complete(done);
+        Ok(())
+    }
+
+    fn write_flag(
+        &self,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        flag: RemoteFlag,
+        value: u64,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        let word = self.word(flag.at)?;
+        self.write(peer, src, dst, done)?;
+        word.store(value, Ordering::Release);
+        self.doorbell.wake();
+        Ok(())
+    }
+
+    fn read(&self, _peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
+        dst.copy_from(self.find(src, dst.len())?);
+        self.complete(done);
+        Ok(())
+    }
+
+    fn fetch_add(
+        &self,
+        _peer: usize,
+        target: RemoteAddr,
+        operand: u64,
+        result: Sge,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        let before = self.word(target)?.fetch_add(operand, Ordering::AcqRel);
+        result.fill(&before.to_ne_bytes());
+        self.complete(done);
+        self.doorbell.wake();
+        Ok(())
+    }
+
+    fn compare_swap(
+        &self,
+        _peer: usize,
+        target: RemoteAddr,
+        compare: u64,
+        swap: u64,
+        result: Sge,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        let (ok, failed) = (Ordering::AcqRel, Ordering::Acquire);
+        let before = self.word(target)?.compare_exchange(compare, swap, ok, failed);
+        result.fill(&before.unwrap_or_else(|found| found).to_ne_bytes());
+        self.complete(done);
+        self.doorbell.wake();
+        Ok(())
+    }
+
+    fn send(&self, _peer: usize, head: Head, payload: Sge, _done: Completion) -> Posted {
+        // (###) 5: into a registered buffer of the peer's, in order, within its credits; `Later`
+        // if there is none and the payload is longer than `inline_max`. Wake the peer.
+        let mut copy = vec![0; payload.len()].into_boxed_slice();
+        payload.read(&mut copy);
+        self.loopback.borrow_mut().push_back((head, copy));
+        self.doorbell.wake();
+        Posted::Done
+    }
+
+    fn receive(&self, _from: Option<usize>) -> Option<Message> {
+        let (head, copy) = self.loopback.borrow_mut().pop_front()?;
+        let copy = Block::new(copy);
+        // SAFETY: the bytes stay where they are, in `lent`, until release.
+        let payload = unsafe { Sge::new(copy.first().as_ptr(), copy.len()) };
+        self.keys.set(self.keys.get() + 1);
+        let token = self.keys.get();
+        self.lent.borrow_mut().insert(token, copy);
+        Some(Message { peer: 0, head, payload, token })
+    }
+
+    fn release(&self, message: Message) {
+        // (###) 5, continued: the buffer goes back to the queue, and its credit to the sender.
+        self.lent.borrow_mut().remove(&message.token);
+    }
+
+    fn progress(&self) -> bool {
+        // (###) 7: nearly free when there is nothing to do; it is called at every poll.
+        false
+    }
+
+    fn keeps_back(&self) -> bool {
+        !self.idle()
+    }
+
+    fn idle(&self) -> bool {
+        true
+    }
+
+    fn sleeper(&self) -> Arc<dyn Sleep> {
+        // (###) 8: a network sleeps in `poll` over its completion channel and an eventfd; what is
+        // published after `arm` must end the sleep.
+        self.doorbell.clone()
+    }
+}
+
+mod conforms {
+    use super::Skeleton;
+    use crate::Maker;
+
+    crate::core_tests!(|| -> Vec<Maker<Skeleton>> { vec![Box::new(Skeleton::connect)] });
+}
