@@ -117,6 +117,15 @@ impl<'m> Costs<'m> {
         self.model.reduce * len
     }
 
+    /// Of whole payloads, one after the other: what a processor's own caches do not hold comes from the cache behind them, both
+    /// operands and where the sum goes.
+    pub fn reduce_whole(&self, len: f64) -> f64 {
+        let fits = 3.0 * len <= self.model.private as f64;
+        let fetched =
+            if fits { 0.0 } else { 3.0 * self.model.fetch(len as usize, Distance::Shared) };
+        self.reduce(len).max(fetched)
+    }
+
     /// Reads or writes in one call.
     pub fn read(&self, len: f64) -> f64 {
         if self.direct { self.model.cma(len as usize, self.distance) } else { f64::INFINITY }
@@ -134,6 +143,20 @@ impl<'m> Costs<'m> {
             return self.line() + self.copy_in(len) + self.copy_out(len);
         }
         HANDSHAKE * self.line() + self.copy_in(len).max(self.copy_out(len)).min(self.read(len))
+    }
+
+    /// Messages along a binomial tree, and what each receiver does `then`. In a round all pairs are at work, and ranks that take
+    /// turns on a processor have both ends' work one after the other.
+    pub fn binomial(&self, len: f64, then: f64) -> f64 {
+        let ends = (self.copy_in(len) + self.copy_out(len)).min(self.read(len));
+        let processors = self.ranks / self.each;
+        let round = |k: i32| {
+            let pairs = 2f64.powi(k).min(self.ranks / 2.0);
+            (self.message(len) + then).max(pairs * (ends + then) / processors)
+        };
+        // Who passes on has to come to its turn first.
+        let turns = (self.rounds() - 1.0).max(0.0) * self.turns();
+        (0..self.rounds() as i32).map(round).sum::<f64>() + turns
     }
 
     /// One of many messages that one rank sends or receives at once: `own` is its part of the copies, of which the others make

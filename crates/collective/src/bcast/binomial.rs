@@ -16,8 +16,7 @@ use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 /// Among ranks of one machine.
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
-    // Who passes on has to come to its turn first.
-    costs.rounds() * costs.message(len) + (costs.rounds() - 1.0).max(0.0) * costs.turns()
+    costs.binomial(len, 0.0)
 }
 
 /// `data` of `root` is copied to `data` of everybody; same length everywhere.

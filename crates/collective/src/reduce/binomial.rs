@@ -16,9 +16,7 @@ use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 /// Among ranks of one machine.
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
-    // Who passes on has to come to its turn first.
-    let turns = (costs.rounds() - 1.0).max(0.0) * costs.turns();
-    costs.rounds() * (costs.message(len) + costs.reduce(len)) + turns
+    costs.binomial(len, costs.reduce_whole(len))
 }
 
 /// Combines `data` of all ranks into `result` of `root` (ignored elsewhere).

@@ -14,7 +14,7 @@ use weft_fabric::{CopyModel, Fabric, Fault, Sge};
 
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
-    let each = costs.one_of_many(len, costs.copy_out(len)) + costs.reduce(len);
+    let each = costs.one_of_many(len, costs.copy_out(len)) + costs.reduce_whole(len);
     costs.copy_in(len) + costs.others() * each
 }
 

@@ -15,10 +15,10 @@ use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Sge, Staging, Work};
 /// each costs a rank its own part alone; longer messages make it wait for the next one.
 pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     let (costs, len) = (Costs::of(case, model), case.bytes as f64);
-    let own = costs.message(len) + costs.copy_in(len) + costs.reduce(len);
+    let own = costs.message(len) + costs.copy_in(len) + costs.reduce_whole(len);
     let behind =
         if costs.is_eager(len) || case.site.near.each > 1 { 0.0 } else { costs.others() - 1.0 };
-    costs.work(own) + behind / 2.0 * (costs.message(len) + costs.reduce(len))
+    costs.work(own) + behind / 2.0 * (costs.message(len) + costs.reduce_whole(len))
 }
 
 /// `result` of rank r = `data` of ranks 0 to r, combined in order.
