@@ -81,7 +81,7 @@ fn grain(len: usize, rails: usize) -> usize {
 
 /// One direction of one rail.
 #[derive(Default)]
-struct Lane {
+struct Load {
     /// Fragments under way: what counts their end, and their bytes.
     under_way: VecDeque<(Counter, u64, u64)>,
     /// Bytes of them together.
@@ -92,7 +92,7 @@ struct Lane {
     rate: f64,
 }
 
-impl Lane {
+impl Load {
     fn observe(&mut self, counters: &Counters, now: Instant) {
         let Some((since, mut ended)) = self.busy else { return };
         self.under_way.retain(|&(counter, value, bytes)| {
@@ -115,7 +115,7 @@ impl Lane {
 /// The rails of a process, and what is under way on them.
 #[derive(Default)]
 pub struct Rails {
-    lanes: RefCell<Vec<[Lane; 2]>>,
+    loads: RefCell<Vec<[Load; 2]>>,
     turn: Cell<usize>,
     thresholds: Cell<Thresholds>,
 }
@@ -140,8 +140,8 @@ impl Rails {
     pub fn next(&self, way: Way, rails: usize, works: impl Fn(usize) -> bool) -> usize {
         let turn = self.turn.get();
         self.turn.set(turn.wrapping_add(1));
-        let lanes = self.lanes.borrow();
-        let rate = |rail: usize| lanes.get(rail).map_or(0.0, |lanes| lanes[way as usize].rate);
+        let loads = self.loads.borrow();
+        let rate = |rail: usize| loads.get(rail).map_or(0.0, |loads| loads[way as usize].rate);
         let best = (0..rails).filter(|&rail| works(rail)).map(rate).fold(0.0, f64::max);
         let slow = |rail: usize| rate(rail) > 0.0 && rate(rail) < 0.5 * best;
         let mut turns = (0..rails).map(|step| (turn + step) % rails);
@@ -156,18 +156,18 @@ impl Rails {
         rails: usize,
         works: impl Fn(usize) -> bool,
     ) -> Fragments {
-        let mut lanes = self.lanes.borrow_mut();
-        if lanes.len() < rails {
-            lanes.resize_with(rails, Default::default);
+        let mut loads = self.loads.borrow_mut();
+        if loads.len() < rails {
+            loads.resize_with(rails, Default::default);
         }
         let usable: SmallVec<[usize; 4]> = (0..rails).filter(|&rail| works(rail)).collect();
         if usable.is_empty() {
             return SmallVec::from_slice(&[Fragment { rail: 0, offset: 0, len }]);
         }
-        let lane = |rail: usize| &lanes[rail][way as usize];
+        let load_of = |rail: usize| &loads[rail][way as usize];
         // Rails whose rate nobody knows count as the average of the others.
         let known: SmallVec<[f64; 4]> =
-            usable.iter().map(|&rail| lane(rail).rate).filter(|&rate| rate > 0.0).collect();
+            usable.iter().map(|&rail| load_of(rail).rate).filter(|&rate| rate > 0.0).collect();
         let usual = match known.len() {
             0 => 1.0,
             n => known.iter().sum::<f64>() / n as f64,
@@ -175,9 +175,9 @@ impl Rails {
         // Equal rails are never seen to be quite equal, and unequal shares would keep that up.
         let best = known.iter().copied().fold(0.0, f64::max);
         let equal = known.iter().all(|&rate| rate > SAME * best);
-        let seen = |rail: usize| lane(rail).rate > 0.0 && !equal;
-        let weight = |rail: usize| if seen(rail) { lane(rail).rate } else { usual };
-        let load = |rail: usize| lane(rail).load as f64;
+        let seen = |rail: usize| load_of(rail).rate > 0.0 && !equal;
+        let weight = |rail: usize| if seen(rail) { load_of(rail).rate } else { usual };
+        let load = |rail: usize| load_of(rail).load as f64;
         let (all, weights) = usable
             .iter()
             .fold((len as f64, 0.0), |(l, w), &rail| (l + load(rail), w + weight(rail)));
@@ -278,31 +278,31 @@ impl Rails {
         (counter, value): (Counter, u64),
         now: Instant,
     ) {
-        let lane = &mut self.lanes.borrow_mut()[fragment.rail][way as usize];
+        let load_of = &mut self.loads.borrow_mut()[fragment.rail][way as usize];
         let bytes = fragment.len as u64;
-        lane.under_way.push_back((counter, value, bytes));
-        lane.load += bytes;
-        lane.busy.get_or_insert((now, 0));
+        load_of.under_way.push_back((counter, value, bytes));
+        load_of.load += bytes;
+        load_of.busy.get_or_insert((now, 0));
     }
 
     /// Looks which fragments are over by `now`.
     pub fn observe(&self, counters: &Counters, now: Instant) {
-        for lane in self.lanes.borrow_mut().iter_mut().flatten() {
-            lane.observe(counters, now);
+        for load_of in self.loads.borrow_mut().iter_mut().flatten() {
+            load_of.observe(counters, now);
         }
     }
 
     /// What the rails wait for with their last fragments: who looks at each of these times sees how fast they
     /// are.
     pub fn ends(&self) -> SmallVec<[(Counter, u64); 4]> {
-        let lanes = self.lanes.borrow();
-        let last = lanes.iter().flatten().filter_map(|lane| lane.under_way.back());
+        let loads = self.loads.borrow();
+        let last = loads.iter().flatten().filter_map(|load_of| load_of.under_way.back());
         last.map(|&(counter, value, _)| (counter, value)).collect()
     }
 
     /// Bytes a second that each rail was seen to carry; 0 where that is not known.
     pub fn rates(&self, way: Way) -> Vec<f64> {
-        self.lanes.borrow().iter().map(|lanes| lanes[way as usize].rate).collect()
+        self.loads.borrow().iter().map(|loads| loads[way as usize].rate).collect()
     }
 }
 

@@ -124,7 +124,7 @@ pub enum Carrier {
     /// Memory that the ranks share.
     Memory,
     /// Whatever the levels of a composition choose.
-    Levels,
+    Hierarchy,
 }
 
 /// What an algorithm does; the same method may be carried in several ways.

@@ -2,7 +2,7 @@
 
 use crate::arena::Arena;
 use crate::edges::Pattern;
-use crate::levels::Levels;
+use crate::hierarchy::Hierarchy;
 use crate::slots::Slots;
 use crate::tally::Tally;
 use crate::ticket::{Ticket, Tickets};
@@ -23,14 +23,14 @@ pub struct CollectiveState<F: Fabric> {
     slots: RefCell<Vec<Rc<Slots<F>>>>,
     tallies: RefCell<Vec<Rc<Tally<F>>>>,
     selection: RefCell<Rc<Selection>>,
-    levels: RefCell<Option<Rc<Levels<F>>>>,
+    hierarchy: RefCell<Option<Rc<Hierarchy<F>>>>,
     compositions: Tickets<F>,
-    casts: Tickets<F>,
+    multicasts: Tickets<F>,
     /// Its levels may not use multicast.
     no_multicast: Cell<bool>,
     /// It gets no memory that its ranks share.
     lean: Cell<bool>,
-    cast: RefCell<Option<Rc<Multicast<Endpoint<F>>>>>,
+    group: RefCell<Option<Rc<Multicast<Endpoint<F>>>>>,
 }
 
 /// Multicast groups of the fabric that communicators share: adapters and switches have few.
@@ -44,12 +44,12 @@ impl<F: Fabric> CollectiveState<F> {
             slots: RefCell::default(),
             tallies: RefCell::default(),
             selection: RefCell::default(),
-            levels: RefCell::default(),
+            hierarchy: RefCell::default(),
             compositions: Tickets::default(),
-            casts: Tickets::default(),
+            multicasts: Tickets::default(),
             no_multicast: Cell::default(),
             lean: Cell::default(),
-            cast: RefCell::default(),
+            group: RefCell::default(),
         }
     }
 
@@ -100,10 +100,11 @@ impl<F: Fabric> CollectiveState<F> {
     }
 
     /// The ranks of this node, and the leaders of all nodes, for one operation.
-    pub(crate) fn levels(&self, link: &Link<F>) -> Composition<'_, F> {
-        let mut levels = self.levels.borrow_mut();
-        let levels = levels.get_or_insert_with(|| Rc::new(Levels::new(link, self))).clone();
-        Composition { levels, _turn: self.compositions.pass(link) }
+    pub(crate) fn hierarchy(&self, link: &Link<F>) -> Composition<'_, F> {
+        let mut hierarchy = self.hierarchy.borrow_mut();
+        let hierarchy =
+            hierarchy.get_or_insert_with(|| Rc::new(Hierarchy::new(link, self))).clone();
+        Composition { hierarchy, _turn: self.compositions.pass(link) }
     }
 
     /// The slots of `pattern` for payloads of `len` bytes, which are received as `link` says.
@@ -133,18 +134,18 @@ impl<F: Fabric> CollectiveState<F> {
     }
 
     /// The multicast group, for one operation after the other: they must not overlap.
-    pub async fn cast(&self, link: &Link<F>) -> Result<Cast<'_, F>, Fault> {
-        let (turn, _) = self.casts.enter(link).await?;
-        if let Some(cast) = &*self.cast.borrow() {
-            return Ok(Cast { cast: cast.clone(), _turn: turn });
+    pub async fn multicast(&self, link: &Link<F>) -> Result<MulticastSession<'_, F>, Fault> {
+        let (turn, _) = self.multicasts.enter(link).await?;
+        if let Some(group) = &*self.group.borrow() {
+            return Ok(MulticastSession { group: group.clone(), _turn: turn });
         }
-        // The operation's name is known to all, and no other's: a communicator has several grounds.
+        // The operation's name is known to all, and no other's: a communicator has several states.
         let context = mix(link.context.0 ^ mix(link.tag as u64));
         let group = GroupId((context % GROUPS) as u32);
         let (endpoint, members) = (&link.endpoint, link.members.clone());
-        let cast = Rc::new(Multicast::open(endpoint, group, context, members, link.rank)?);
-        *self.cast.borrow_mut() = Some(cast.clone());
-        Ok(Cast { cast, _turn: turn })
+        let group = Rc::new(Multicast::open(endpoint, group, context, members, link.rank)?);
+        *self.group.borrow_mut() = Some(group.clone());
+        Ok(MulticastSession { group, _turn: turn })
     }
 
     /// Ends it, when the operations that have begun are over: the last lost multicast is repaired before
@@ -152,50 +153,50 @@ impl<F: Fabric> CollectiveState<F> {
     pub async fn close(&self) -> Result<(), Fault> {
         // A communicator may be freed while nonblocking operations on it are under way.
         self.compositions.empty().await?;
-        let levels = self.levels.take();
-        let below = levels.iter().flat_map(|levels| levels.grounds());
+        let hierarchy = self.hierarchy.take();
+        let below = hierarchy.iter().flat_map(|hierarchy| hierarchy.states());
         for state in below.chain([self]) {
-            state.casts.empty().await?;
-            let cast = state.cast.take().and_then(Rc::into_inner);
-            if let Some(cast) = cast {
-                cast.close().await?;
+            state.multicasts.empty().await?;
+            let group = state.group.take().and_then(Rc::into_inner);
+            if let Some(group) = group {
+                group.close().await?;
             }
         }
         Ok(())
     }
 
     /// Whether [`CollectiveState::close`] has anything to do.
-    pub fn has_cast(&self) -> bool {
+    pub fn has_multicast(&self) -> bool {
         // A level's multicast group may be opened by what is still under way.
-        self.cast.borrow().is_some() || self.levels.borrow().is_some()
+        self.group.borrow().is_some() || self.hierarchy.borrow().is_some()
     }
 }
 
 /// The levels while a two-level operation is under way.
 pub(crate) struct Composition<'g, F: Fabric> {
-    levels: Rc<Levels<F>>,
+    hierarchy: Rc<Hierarchy<F>>,
     _turn: Ticket<'g, F>,
 }
 
 impl<F: Fabric> Deref for Composition<'_, F> {
-    type Target = Levels<F>;
+    type Target = Hierarchy<F>;
 
-    fn deref(&self) -> &Levels<F> {
-        &self.levels
+    fn deref(&self) -> &Hierarchy<F> {
+        &self.hierarchy
     }
 }
 
 /// The multicast group while one operation has it.
-pub struct Cast<'g, F: Fabric> {
-    cast: Rc<Multicast<Endpoint<F>>>,
+pub struct MulticastSession<'g, F: Fabric> {
+    group: Rc<Multicast<Endpoint<F>>>,
     _turn: Ticket<'g, F>,
 }
 
-impl<F: Fabric> Deref for Cast<'_, F> {
+impl<F: Fabric> Deref for MulticastSession<'_, F> {
     type Target = Multicast<Endpoint<F>>;
 
     fn deref(&self) -> &Self::Target {
-        &self.cast
+        &self.group
     }
 }
 

@@ -2,7 +2,7 @@
 //! other, so what goes through both is not atomic.
 //!
 //! ```text
-//!   process t   rail t mod r   on the first connection where that one takes it, else on the further one over it
+//!   process t   rail t mod r   on the first connection where that one takes it, else on the secondary one over it
 //! ```
 //! There is no other way for them: where that rail carries nothing, they fail; if it dies, so does what is under way,
 //! since nobody knows whether it was applied.
@@ -41,12 +41,12 @@ impl State {
         let work = Work::Atomic { target, what, result, done };
         match link == peer {
             true => self.submit(core, peer, work),
-            false => self.submit_further(core, link, work),
+            false => self.submit_secondary(core, link, work),
         }
     }
 
-    /// Posts over further connection `link` and no other, or keeps until that is open.
-    fn submit_further(&mut self, core: &Core, link: usize, work: Work) -> Result<(), Fault> {
+    /// Posts over secondary connection `link` and no other, or keeps until that is open.
+    fn submit_secondary(&mut self, core: &Core, link: usize, work: Work) -> Result<(), Fault> {
         let peer = core.peer_of(link);
         if !self.reach(core, peer) {
             return Err(Fault::lost(peer));

@@ -1,11 +1,11 @@
 //! How the processes of a job come to know each other's adapters.
 //!
 //! Each opens its rails and publishes their addresses, or why it could not; after the fence all read
-//! all. Connections are made later, by greetings, between those that need one.
+//! all. Connections are made later, by connect requests, between those that need one.
 
 use crate::ConnectError;
+use crate::connect_request::random;
 use crate::device::{self, Context, Link, Port};
-use crate::greeting::random;
 use crate::memlock::Memlock;
 use crate::memory::Memories;
 use crate::multicast::{self, Multicast};
@@ -98,7 +98,7 @@ fn own(
         arrived: VecDeque::with_capacity(size.min(1024)),
         peeked: Box::default(),
         waiting: Vec::with_capacity(size.min(64)),
-        greeting: Vec::with_capacity(size.min(64)),
+        connecting: Vec::with_capacity(size.min(64)),
         out: Vec::new(),
         unmade: Vec::new(),
         debts: Vec::with_capacity(64),

@@ -1,11 +1,11 @@
 //! One end of a connection: its queue pair, what was posted to it, what it may post.
 
-use crate::further::Further;
 use crate::kept::List;
 use crate::memory::NONE;
 use crate::object::{Handle, QueuePair};
 use crate::rail::DEPTH;
-use crate::wire::Greeting;
+use crate::secondary::Secondary;
+use crate::wire::ConnectRequest;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use weft_fabric::{Completion, Sge};
@@ -35,8 +35,8 @@ impl Record {
 /// How far a connection is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Greetings are exchanged; nothing may be posted.
-    Greeting,
+    /// Connect requests are exchanged; nothing may be posted.
+    Connecting,
     Open,
     /// The peer has taken its leave.
     Gone,
@@ -44,7 +44,7 @@ pub enum Phase {
     Lost,
 }
 
-/// Why and since when a greeting is under way.
+/// Why and since when a connect request is under way.
 #[derive(Debug, Clone, Copy)]
 pub struct Asking {
     pub since: Instant,
@@ -79,7 +79,7 @@ pub struct Connection {
     /// The first packet number of this end.
     pub psn: u32,
     /// What the peer said of its end.
-    pub theirs: Option<Greeting>,
+    pub theirs: Option<ConnectRequest>,
 
     /// Messages, and events, that the peer has room for.
     pub messages: u32,
@@ -105,8 +105,8 @@ pub struct Connection {
     pub waiting: bool,
     /// Something has completed since the last look of the keepalive.
     pub lively: bool,
-    /// What it has as a further connection.
-    pub further: Option<Box<Further>>,
+    /// What it has as a secondary connection.
+    pub secondary: Option<Box<Secondary>>,
 }
 
 impl Connection {
@@ -117,7 +117,7 @@ impl Connection {
             path: None,
             rail,
             inline,
-            phase: Phase::Greeting,
+            phase: Phase::Connecting,
             asking: Asking { since: now, waited: Duration::ZERO, looked: now, next: now, pause },
             psn,
             theirs: None,
@@ -134,7 +134,7 @@ impl Connection {
             kept_work: List::EMPTY,
             waiting: false,
             lively: true,
-            further: None,
+            secondary: None,
         }
     }
 
@@ -186,8 +186,8 @@ impl Connection {
     fn pop(&mut self) -> Option<Record> {
         let record = self.window.pop_front()?;
         self.first = self.first.wrapping_add(1);
-        if let Some(further) = &mut self.further {
-            further.posted.pop_front();
+        if let Some(secondary) = &mut self.secondary {
+            secondary.posted.pop_front();
         }
         Some(record)
     }

@@ -1,4 +1,4 @@
-//! A queue pair for datagrams (UD): for greetings, and for multicast.
+//! A queue pair for datagrams (UD): for connect requests, and for multicast.
 
 use crate::ConnectError;
 use crate::device::Port;
@@ -130,7 +130,7 @@ impl Datagrams {
             len += part.len();
         }
         let mut sge = memories.sge(self.registration, self.rail, self.slot(slot).part(0, len));
-        // A greeting is answered by the helper, too.
+        // A connect request is answered by the helper, too.
         let greets = self.tag == GREETER_TAG;
         let target = ibv_ud { ah: to.raw(), remote_qpn: number, remote_qkey: QKEY };
         let mut wr = ibv_send_wr {

@@ -11,11 +11,11 @@ pub fn describe(core: &Core, state: &State) -> Vec<String> {
     }
     let bounds = core.bounds;
     lines.push(format!(
-        "connections: {} of at most {}, and {} on further rails, made when first needed; each costs {} receive buffers of {} \
+        "connections: {} of at most {}, and {} on secondary rails, made when first needed; each costs {} receive buffers of {} \
          bytes ({} KiB) and {DEPTH} requests",
         state.connections,
         bounds.connections,
-        state.further_open(core),
+        state.secondary_open(core),
         bounds.buffers(),
         BUFFER,
         (bounds.buffers() * BUFFER) >> 10,

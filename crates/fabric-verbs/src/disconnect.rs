@@ -5,27 +5,27 @@ use crate::verbs::Verbs;
 use std::time::{Duration, Instant};
 
 /// How long the end of a fabric waits for the acknowledgement of what it has posted.
-const FAREWELL: Duration = Duration::from_secs(2);
+const LONGEST_DISCONNECT: Duration = Duration::from_secs(2);
 
 impl Verbs {
     /// Takes leave of all peers and waits a little until they know.
-    fn farewell(&self) {
+    fn send_disconnects(&self) {
         let state = &mut *self.state.borrow_mut();
-        let end = Instant::now() + FAREWELL;
+        let end = Instant::now() + LONGEST_DISCONNECT;
         let mut told = vec![false; state.peers.len()];
         loop {
             state.poll(&self.core);
             state.drain_all(&self.core);
             state.tend(&self.core);
-            // Farewells go over first connections, when all else is over.
-            let quiet = state.is_further_idle(&self.core);
+            // Disconnects go over first connections, when all else is over.
+            let quiet = state.is_secondary_idle(&self.core);
             let mut waits = !quiet;
             for (peer, told) in told.iter_mut().enumerate() {
                 let Some(link) = &state.peers[peer] else { continue };
                 if link.phase != Phase::Open {
                     continue;
                 }
-                if self.core.is_further(peer) {
+                if self.core.is_secondary(peer) {
                     if link.outstanding() > 0 && !*told {
                         *told = state.add_probe(peer);
                         state.ring(peer);
@@ -33,7 +33,7 @@ impl Verbs {
                     continue;
                 }
                 if !*told && link.is_empty() && quiet {
-                    *told = state.add_farewell(peer);
+                    *told = state.add_disconnect(peer);
                     state.ring(peer);
                 }
                 let link = state.link(peer);
@@ -50,7 +50,7 @@ impl Verbs {
 impl Drop for Verbs {
     fn drop(&mut self) {
         if !std::thread::panicking() && self.state.borrow().fault.is_none() {
-            self.farewell();
+            self.send_disconnects();
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Contract. Both places share the queues and their channels; an adapter raises one event for one
 //! arming, whoever armed, and whoever takes it takes it from the other.
 //!
-//! - The program's threads ask for any completion, the helper for solicited arrivals and greetings;
+//! - The program's threads ask for any completion, the helper for solicited arrivals and connect requests;
 //!   if an operation is awaited here, for its end; and while something is kept back or a connection is
 //!   being made, for everything: credits, room in the window.
 //! - An arming for everything stands until its event, also if the other side asks for less then.
@@ -25,7 +25,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use weft_fabric::wait::{Sleep, Token};
 
-/// Longest sleep while something is kept back or a greeting waits for its answer.
+/// Longest sleep while something is kept back or a connect request waits for its answer.
 const WHILE_BUSY: Duration = Duration::from_millis(10);
 
 /// The helper's share of a [`Sleeper`].

@@ -36,9 +36,9 @@ impl State {
     pub fn submit(&mut self, core: &Core, to: usize, work: Work) -> Result<(), Fault> {
         self.awaited += usize::from(work.is_awaited());
         let open = |link: &Connection| link.phase == Phase::Open;
-        // A further one may have been shut while the parts before were posted.
-        let further = core.is_further(to) && self.peers[to].as_deref().is_some_and(open);
-        let peer = if further { to } else { core.peer_of(to) };
+        // A secondary one may have been shut while the parts before were posted.
+        let secondary = core.is_secondary(to) && self.peers[to].as_deref().is_some_and(open);
+        let peer = if secondary { to } else { core.peer_of(to) };
         if let Some(link) = &self.peers[peer]
             && link.phase == Phase::Open
             && link.kept_work.is_empty()
@@ -136,12 +136,12 @@ impl State {
             }
             Work::Short { .. } | Work::Long { .. } => unreachable!("messages are kept elsewhere"),
         };
-        if added && let Some(further) = &mut self.link(peer).further {
-            further.posted.push_back(Some(*work));
+        if added && let Some(secondary) = &mut self.link(peer).secondary {
+            secondary.posted.push_back(Some(*work));
             if let Work::Atomic { target, .. } = work
                 && target.wake
             {
-                further.posted.push_back(None);
+                secondary.posted.push_back(None);
             }
         }
         added
@@ -177,8 +177,8 @@ impl State {
         }
         let inline = registration == NONE && memory.len() <= link.inline;
         let mut last = Record { done, ..Record::NOTHING };
-        // The end of a further one is looked for when it is taken out.
-        let mut eager = link.further.is_some();
+        // The end of a secondary one is looked for when it is taken out.
+        let mut eager = link.secondary.is_some();
         if data && registration == NONE && !inline {
             eager |= pool.is_low();
             let Some(buffer) = pool.take() else { return false };
@@ -324,8 +324,8 @@ impl State {
         let (number, _) = link.note(Record::NOTHING, true);
         let id = request_id(peer, number);
         batch.add(id, IBV_WR_RDMA_WRITE, IBV_SEND_SIGNALED).to(0, 0).inline(Sge::EMPTY);
-        if let Some(further) = &mut link.further {
-            further.posted.push_back(None);
+        if let Some(secondary) = &mut link.secondary {
+            secondary.posted.push_back(None);
         }
         true
     }

@@ -31,7 +31,7 @@ pub struct Options {
     pub gid_index: Option<u8>,
     /// Service level of all traffic, 0 to 15.
     pub service_level: u8,
-    /// Service level of datagrams (multicast, and the greetings before a connection), 0 to 15; `None`: as all
+    /// Service level of datagrams (multicast, and the connect requests before a connection), 0 to 15; `None`: as all
     /// others; for multicast on InfiniBand that of the group, which the subnet manager chose.
     pub datagram_service_level: Option<u8>,
     /// Traffic class (DSCP and ECN bits) of all traffic, for RoCE.

@@ -16,7 +16,7 @@ use crate::wire::RailAddress;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Traffic {
     Connections,
-    /// Greetings and multicast.
+    /// Connect requests and multicast.
     Datagrams,
 }
 
@@ -158,10 +158,10 @@ mod tests {
         let peer = address(&port);
         let level = |options: &Options| {
             let ways = [Traffic::Connections, Traffic::Datagrams];
-            let [connections, greetings] = ways.map(|t| to_rail(&port, options, &peer, t).sl);
+            let [connections, requests] = ways.map(|t| to_rail(&port, options, &peer, t).sl);
             let group = to(&port, options, ([1; 16], 0, true), Traffic::Datagrams).sl;
             let joined = of_group(options, ibv_ah_attr { sl: 6, ..ibv_ah_attr::default() }).sl;
-            [connections, greetings, group, joined]
+            [connections, requests, group, joined]
         };
         assert_eq!(level(&Options::default()), [0, 0, 0, 6]);
         let all = Options { service_level: 3, ..Options::default() };

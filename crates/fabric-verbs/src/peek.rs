@@ -93,7 +93,7 @@ impl State {
             && wc.opcode != IBV_WC_RECV_RDMA_WITH_IMM
             && wc.wc_flags & IBV_WC_WITH_IMM != 0
             && tag.kind == WireKind::Message
-            && !core.is_further(number);
+            && !core.is_secondary(number);
         let room = self.arrived.len() < self.arrived.capacity();
         let link = self.link(number);
         if !plain || link.phase != Phase::Open || !(link.listed || room) {
@@ -174,7 +174,7 @@ impl State {
         let open = self.peers[peer]
             .as_deref()
             .is_some_and(|link| link.phase == Phase::Open && link.kept_work.is_empty());
-        if !open || memory.len() > PART || core.is_further(peer) {
+        if !open || memory.len() > PART || core.is_secondary(peer) {
             return false;
         }
         let Some(registration) = self.memories.share(memory, uses) else { return false };

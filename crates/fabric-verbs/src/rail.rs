@@ -8,7 +8,7 @@ use crate::multicast;
 use crate::object::{self, BATCH, Channel, CompletionQueue, Domain, Ends, QueuePair, SharedQueue};
 use crate::options::Options;
 use crate::path::{self, Traffic};
-use crate::wire::{GREETING, RailAddress};
+use crate::wire::{CONNECT_REQUEST, RailAddress};
 use crate::{ConnectError, RAILS_MAX};
 use std::ptr;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ pub const INLINE_MAX: usize = 104;
 /// Work requests that a queue pair holds.
 pub const DEPTH: usize = 64;
 /// Receive buffers of a connection beside those for messages and events: at most two returns of
-/// credits for messages, two for events, a farewell, and the end of each further rail are under way at once.
+/// credits for messages, two for events, a disconnect, and the end of each secondary rail are under way at once.
 pub const RESERVE: usize = 5 + (RAILS_MAX - 1);
 
-/// Flags that may be under way to a peer over a further connection.
+/// Flags that may be under way to a peer over a secondary connection.
 const FLAGS: usize = 8;
 
 /// Bytes of a buffer for one message.
@@ -83,14 +83,14 @@ impl Bounds {
         self.messages + self.events + RESERVE
     }
 
-    /// Events that a peer may send by a further connection: flags alone.
-    pub fn further_events(&self) -> usize {
+    /// Events that a peer may send by a secondary connection: flags alone.
+    pub fn secondary_events(&self) -> usize {
         self.events.min(FLAGS)
     }
 
-    /// Receive buffers of a further connection: for events, and for two returns of credits.
-    pub fn further_buffers(&self) -> usize {
-        self.further_events() + 2
+    /// Receive buffers of a secondary connection: for events, and for two returns of credits.
+    pub fn secondary_buffers(&self) -> usize {
+        self.secondary_events() + 2
     }
 }
 
@@ -138,8 +138,8 @@ const TOGETHER: usize = 8;
 /// Most buffers that are idle: a batch of completions may add to what is collected.
 pub const IDLE_MOST: usize = TOGETHER + BATCH;
 
-/// Greetings that can wait to be read.
-const GREETINGS: Sizes = Sizes { received: 256, sent: 64, payload: GREETING };
+/// Connect requests that can wait to be read.
+const CONNECT_REQUESTS: Sizes = Sizes { received: 256, sent: 64, payload: CONNECT_REQUEST };
 
 impl Rail {
     pub fn new(
@@ -155,8 +155,10 @@ impl Rail {
         let all = bounds.connections * bounds.buffers();
         let base = Arc::new(Base {
             arrivals: queue(all)?,
-            departures: queue(bounds.connections * DEPTH + GREETINGS.sent + multicast::SENT)?,
-            datagrams: queue(GREETINGS.received + multicast::RECEIVED)?,
+            departures: queue(
+                bounds.connections * DEPTH + CONNECT_REQUESTS.sent + multicast::SENT,
+            )?,
+            datagrams: queue(CONNECT_REQUESTS.received + multicast::RECEIVED)?,
             channel,
         });
         let shared = object::shared_queue(&domain, all)?;
@@ -166,7 +168,7 @@ impl Rail {
             receive: &base.datagrams,
             shared: None,
         };
-        let greeter = Datagrams::new(&ends, port, number, memories, GREETINGS, GREETER_TAG)?;
+        let greeter = Datagrams::new(&ends, port, number, memories, CONNECT_REQUESTS, GREETER_TAG)?;
         let attributes = &context.attributes;
         let reads = attributes.max_qp_rd_atom.min(attributes.max_qp_init_rd_atom).clamp(1, 16);
         let together = (bounds.messages.min(bounds.events) / 4).clamp(1, TOGETHER);

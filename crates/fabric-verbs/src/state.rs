@@ -71,7 +71,7 @@ pub type Routes = HashMap<u32, u32, BuildHasherDefault<Spread>>;
 
 // The order of the fields is that of their end: queue pairs before what they are made of.
 pub struct State {
-    /// By number of the connection: first ones by rank, then further ones, see [`Core::link_over`].
+    /// By number of the connection: first ones by rank, then secondary ones, see [`Core::link_over`].
     pub peers: Vec<Option<Box<Connection>>>,
     pub multicast: Option<Multicast>,
     pub rails: Vec<Rail>,
@@ -83,11 +83,11 @@ pub struct State {
     pub arrived: VecDeque<u32>,
     /// Connections for which something is kept.
     pub waiting: Vec<u32>,
-    /// Connections for which greetings are exchanged.
-    pub greeting: Vec<u32>,
-    /// Further connections that are shut, and not yet done with.
+    /// Connections for which connect requests are exchanged.
+    pub connecting: Vec<u32>,
+    /// Secondary connections that are shut, and not yet done with.
     pub out: Vec<u32>,
-    /// Further connections that cannot be made.
+    /// Secondary connections that cannot be made.
     pub unmade: Vec<usize>,
     /// Peers that must be told of their credits.
     pub debts: Vec<u32>,
@@ -165,7 +165,7 @@ impl State {
                 self.departed(core, (wc.wr_id >> 32) as usize, wc.wr_id as u32);
             } else {
                 let (link, number) = ((wc.wr_id >> 32) as usize, wc.wr_id as u32);
-                match core.is_further(link) {
+                match core.is_secondary(link) {
                     true => self.rail_failed(core, link, number, wc.status),
                     false => self.broken(core, link, wc.status),
                 }
@@ -217,7 +217,7 @@ impl State {
             }
             return self.rails[rail].give_back(buffer, core.rank, Use::Control);
         };
-        if self.link(peer).phase == Phase::Greeting {
+        if self.link(peer).phase == Phase::Connecting {
             // Whoever sends has heard of us.
             self.settle(core, peer);
         }
@@ -251,7 +251,7 @@ impl State {
                 core.counters.add(core.counters.immediate(ROUSE), 1);
                 self.rails[rail].give_back(buffer, peer, Use::Event)
             }
-            WireKind::Farewell => {
+            WireKind::Disconnect => {
                 self.left(core, peer);
                 self.rails[rail].give_back(buffer, peer, Use::Control)
             }
@@ -279,14 +279,14 @@ impl State {
         self.pay(core);
     }
 
-    /// Collects the farewell to `peer`, if there is room for it.
-    pub fn add_farewell(&mut self, peer: usize) -> bool {
+    /// Collects the disconnect to `peer`, if there is room for it.
+    pub fn add_disconnect(&mut self, peer: usize) -> bool {
         let State { peers, batch, .. } = self;
         let link = peers[peer].as_deref_mut().expect("a connection");
         if !link.has_room(1) {
             return false;
         }
-        let tag = link.take_credits(WireKind::Farewell);
+        let tag = link.take_credits(WireKind::Disconnect);
         let (number, _) = link.note(Record::NOTHING, true);
         batch.control(request_id(peer, number), true, tag);
         true
@@ -296,7 +296,7 @@ impl State {
     #[inline]
     pub fn is_busy(&self, core: &Core) -> bool {
         let kept = self.slab.used() > 0 || !self.out.is_empty();
-        kept || !self.greeting.is_empty() && self.is_greeting(core)
+        kept || !self.connecting.is_empty() && self.is_connecting(core)
     }
 
     /// Sends credits to those who are owed many, unless a message has carried them.
@@ -313,9 +313,9 @@ impl State {
                     continue;
                 }
                 let tag = link.take_credits(WireKind::Credits);
-                let (number, signaled) = link.note(Record::NOTHING, link.further.is_some());
-                if let Some(further) = &mut link.further {
-                    further.posted.push_back(None);
+                let (number, signaled) = link.note(Record::NOTHING, link.secondary.is_some());
+                if let Some(secondary) = &mut link.secondary {
+                    secondary.posted.push_back(None);
                 }
                 batch.control(request_id(peer, number), signaled, tag);
                 self.ring(peer);
@@ -328,7 +328,7 @@ impl State {
 
     /// `peer` has taken its leave: what is still meant for it is lost.
     fn left(&mut self, core: &Core, peer: usize) {
-        self.leave_further(core.size(), peer);
+        self.leave_secondary(core.size(), peer);
         let link = self.link(peer);
         link.phase = Phase::Gone;
         if !link.is_empty() {

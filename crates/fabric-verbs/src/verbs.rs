@@ -26,8 +26,8 @@ use weft_fabric::{
     Fault, Flag, GroupId, Head, Message, Peek, Posted, Region, RemoteAddr, RemoteFlag, Sge,
 };
 
-/// Longest sleep while a greeting waits for its answer.
-const WHILE_GREETING: Duration = Duration::from_millis(10);
+/// Longest sleep while a connect request waits for its answer.
+const WHILE_CONNECTING: Duration = Duration::from_millis(10);
 
 /// Calls of `progress` between two looks at the clock.
 const TURNS_PER_LOOK: u32 = 16;
@@ -113,9 +113,9 @@ impl Verbs {
         self.state.borrow().connections
     }
 
-    /// Further connections that are open: one of each peer and rail that writes and reads go over beside the first.
-    pub fn further_connections(&self) -> usize {
-        self.state.borrow().further_open(&self.core)
+    /// Secondary connections that are open: one of each peer and rail that writes and reads go over beside the first.
+    pub fn secondary_connections(&self) -> usize {
+        self.state.borrow().secondary_open(&self.core)
     }
 
     /// Multicast datagrams that found no room here, to be sent or to be kept.
@@ -146,7 +146,7 @@ impl Verbs {
         self.posting(post)
     }
 
-    /// What is done by the clock: greetings are repeated, silent peers asked.
+    /// What is done by the clock: connect requests are repeated, silent peers asked.
     #[cold]
     fn look_at_the_clock(&self, state: &mut State) {
         let now = Instant::now();
@@ -154,8 +154,8 @@ impl Verbs {
         let keepalive = self.core.options.keepalive;
         // Twice an interval, so that a peer that falls silent right after a look is asked within it.
         let look = keepalive / 2;
-        let limit = match (!state.is_greeting(&self.core), keepalive.is_zero()) {
-            (false, _) => WHILE_GREETING,
+        let limit = match (!state.is_connecting(&self.core), keepalive.is_zero()) {
+            (false, _) => WHILE_CONNECTING,
             (true, false) => look,
             (true, true) => Duration::MAX,
         };

@@ -1,5 +1,5 @@
 //! What processes tell each other outside of the connections: the address that each publishes
-//! through the launcher, the greeting that makes a connection, and the immediate of a message.
+//! through the launcher, the connect request that makes a connection, and the immediate of a message.
 
 use crate::RAILS_MAX;
 use crate::device::Link;
@@ -20,7 +20,7 @@ pub struct RailAddress {
     pub mtu: u16,
     pub lid: u16,
     pub gid: ibv_gid,
-    /// The queue pair for greetings.
+    /// The queue pair for connect requests.
     pub number: u32,
 }
 
@@ -95,31 +95,31 @@ impl Address {
 
 /// What one end tells the other of its queue pair, again and again until both are ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Greeting {
+pub struct ConnectRequest {
     pub nonce: u64,
     pub from: u32,
     pub to: u32,
     pub number: u32,
     /// First packet number that will be sent.
     pub psn: u32,
-    /// What the other may have unreceived at the sender of the greeting: messages, and immediates.
+    /// What the other may have unreceived at the sender of the connect request: messages, and immediates.
     pub messages: u16,
     pub events: u16,
     pub rail: u8,
-    /// Reads and atomics that may be under way towards the sender of the greeting.
+    /// Reads and atomics that may be under way towards the sender of the connect request.
     pub reads: u8,
-    /// The sender has had a greeting: its end can receive.
+    /// The sender has had a connect request: its end can receive.
     pub heard: bool,
     /// The sender needs no answer.
     pub settled: bool,
 }
 
-/// Bytes of a greeting.
-pub const GREETING: usize = 48;
+/// Bytes of a connect request.
+pub const CONNECT_REQUEST: usize = 48;
 
-impl Greeting {
-    pub fn encode(&self) -> [u8; GREETING] {
-        let mut bytes = [0; GREETING];
+impl ConnectRequest {
+    pub fn encode(&self) -> [u8; CONNECT_REQUEST] {
+        let mut bytes = [0; CONNECT_REQUEST];
         let mut at = 0;
         let mut put = |field: &[u8]| {
             bytes[at..at + field.len()].copy_from_slice(field);
@@ -137,12 +137,12 @@ impl Greeting {
         bytes
     }
 
-    pub fn decode(bytes: &[u8]) -> Option<Greeting> {
+    pub fn decode(bytes: &[u8]) -> Option<ConnectRequest> {
         let mut from = Reader(bytes);
         if u64::from_le_bytes(from.take()?) != MAGIC {
             return None;
         }
-        let mut greeting = Greeting {
+        let mut request = ConnectRequest {
             nonce: u64::from_le_bytes(from.take()?),
             from: u32::from_le_bytes(from.take()?),
             to: u32::from_le_bytes(from.take()?),
@@ -156,9 +156,9 @@ impl Greeting {
             settled: false,
         };
         let [rail, reads, heard, settled] = from.take()?;
-        (greeting.rail, greeting.reads) = (rail, reads);
-        (greeting.heard, greeting.settled) = (heard != 0, settled != 0);
-        Some(greeting)
+        (request.rail, request.reads) = (rail, reads);
+        (request.heard, request.settled) = (heard != 0, settled != 0);
+        Some(request)
     }
 }
 
@@ -179,7 +179,7 @@ pub enum WireKind {
     /// One arrival of the immediate [`ROUSE`], which writes use for themselves.
     Reserved = 2,
     /// The sender leaves; its end of the connection will go.
-    Farewell = 3,
+    Disconnect = 3,
 }
 
 /// Most credits of one kind: what fits into a [`Tag`].
@@ -198,7 +198,7 @@ impl Tag {
             0 => WireKind::Message,
             1 => WireKind::Credits,
             2 => WireKind::Reserved,
-            _ => WireKind::Farewell,
+            _ => WireKind::Disconnect,
         };
         Tag { kind, messages: word >> 15 & 0x7fff, events: word & 0x7fff }
     }
@@ -232,8 +232,8 @@ mod tests {
     }
 
     #[test]
-    fn greetings_and_tags_survive_the_wire() {
-        let greeting = Greeting {
+    fn connect_requests_and_tags_survive_the_wire() {
+        let request = ConnectRequest {
             nonce: u64::MAX,
             from: 1,
             to: 2,
@@ -246,9 +246,10 @@ mod tests {
             heard: true,
             settled: false,
         };
-        assert_eq!(Greeting::decode(&greeting.encode()), Some(greeting));
-        assert_eq!(Greeting::decode(&[0; GREETING]), None);
-        for kind in [WireKind::Message, WireKind::Credits, WireKind::Reserved, WireKind::Farewell] {
+        assert_eq!(ConnectRequest::decode(&request.encode()), Some(request));
+        assert_eq!(ConnectRequest::decode(&[0; CONNECT_REQUEST]), None);
+        for kind in [WireKind::Message, WireKind::Credits, WireKind::Reserved, WireKind::Disconnect]
+        {
             let tag = Tag { kind, messages: 0x7fff, events: 3 };
             assert_eq!(Tag::decode(tag.encode()), tag);
         }

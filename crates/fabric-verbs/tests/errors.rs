@@ -196,7 +196,7 @@ fn a_withdrawn_region_is_refused_by_the_adapter() {
             common::exchange(world, "at", region.remote);
             verbs.withdraw(region);
             world.fence().unwrap();
-            // Answers the greeting, until the other end fails.
+            // Answers the connect request, until the other end fails.
             let _ = take(&verbs);
             world.fence().unwrap();
         },

@@ -29,12 +29,12 @@ fn both_rails_carry_and_every_byte_is_right() {
     pair(&cables, |_| (), first, |_| ());
 }
 
-/// A further rail dies in the middle of a round, by `kill`.
+/// A secondary rail dies in the middle of a round, by `kill`.
 fn death(cables: &Cables, kill: impl Fn() + Send + Sync) {
     let died = |side: &Side, peer| {
         side.until("the dead rail is out", || !side.verbs.rail_works(FURTHER, peer));
         assert!(side.verbs.rail_works(1 - FURTHER, peer));
-        assert_eq!(side.verbs.further_connections(), 0);
+        assert_eq!(side.verbs.secondary_connections(), 0);
         let text = side.verbs.describe().join("\n");
         assert!(text.contains(&format!("rail {FURTHER} is not used any more")), "{text}");
     };

@@ -75,7 +75,7 @@ impl<F: Fabric> Rank<F> {
         assert_eq!(fabric.size(), world.plan().ranks, "ranks of the fabric and of the plan");
         let engine = Engine::new(fabric, policy, limits);
         let comm = Comm::world_of(&engine, world.0.everybody.clone());
-        let aside = comm.background().clone();
+        let aside = comm.nonblocking_context().clone();
         Rank { world: world.clone(), engine, comm, aside, meeting: Meeting::default() }
     }
 

@@ -153,7 +153,7 @@ fn two_levels_run_on_nodes_of_several_ranks() {
         let mut done = 0;
         for ranks in [6, 8, 13] {
             let levels = |plan: &Plan| {
-                plan.algorithm.choice.is_some_and(|c| c.algorithm.carrier == Carrier::Levels)
+                plan.algorithm.choice.is_some_and(|c| c.algorithm.carrier == Carrier::Hierarchy)
             };
             for plan in plans(ranks).into_iter().filter(levels) {
                 let (laps, _) =

@@ -47,7 +47,7 @@ impl<F: Fabric> Comm<F> {
 
     /// All ranks must select the same.
     pub fn select(&self, selection: Rc<Selection>) {
-        if let Some(view) = self.background.get() {
+        if let Some(view) = self.nonblocking_context.get() {
             view.select(selection.clone());
         }
         self.state.select(selection.clone());

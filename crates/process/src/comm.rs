@@ -6,7 +6,7 @@ use crate::topology::Topology;
 use crate::{Attributes, Buffer, Engine, Error, Group, Info};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
-use weft_collective::levels::LEVELS;
+use weft_collective::hierarchy::LEVELS;
 use weft_collective::{CollectiveState, Link, Reception, Via};
 use weft_fabric::{Fabric, FabricExt, Work};
 use weft_p2p::Context;
@@ -35,13 +35,13 @@ pub struct Comm<F: Fabric> {
     rank: usize,
     sequence: Cell<u32>,
     /// The tag of all its collective operations, for one persistent operation's view of it.
-    lane: Cell<Option<i32>>,
+    persistent: Cell<Option<i32>>,
     /// Which numbers those are: a bit of [`tags`].
     numbers: Cell<i32>,
-    pub(crate) background: OnceCell<Rc<Comm<F>>>,
-    /// Of lanes that may multicast: somebody must end their groups.
-    lanes: RefCell<Vec<Rc<CollectiveState<F>>>>,
-    lanes_made: Cell<usize>,
+    pub(crate) nonblocking_context: OnceCell<Rc<Comm<F>>>,
+    /// Of contexts that may multicast: somebody must end their groups.
+    persistent_contexts: RefCell<Vec<Rc<CollectiveState<F>>>>,
+    persistent_made: Cell<usize>,
     /// Which algorithms it uses.
     pub(crate) choosing: Choosing,
     /// What its algorithms keep.
@@ -70,8 +70,8 @@ impl Drop for Roomy {
     }
 }
 
-/// So many lanes of a communicator may multicast. A request is freed by each rank when it likes, so that
-/// the multicast group of its lane ends with the communicator, and a program may initialize any number.
+/// So many contexts of a communicator may multicast. A request is freed by each rank when it likes, so that
+/// the multicast group of its context ends with the communicator, and a program may initialize any number.
 const CASTING_LANES: usize = 64;
 
 /// Contexts of the two communicators that every process has, and of what is said before there is a
@@ -88,7 +88,7 @@ pub(crate) mod tags {
     /// The number is that of a nonblocking operation.
     pub const BACKGROUND: i32 = 1 << 27;
     /// The number is that of a persistent operation among those that were initialized.
-    pub const LANES: i32 = 1 << 28;
+    pub const PERSISTENT: i32 = 1 << 28;
     /// Between the groups of an intercommunicator.
     pub const BRIDGE: i32 = 1 << 29;
 }
@@ -110,11 +110,11 @@ impl<F: Fabric> Comm<F> {
             remote,
             rank,
             sequence: Cell::new(0),
-            lane: Cell::new(None),
+            persistent: Cell::new(None),
             numbers: Cell::new(0),
-            background: OnceCell::new(),
-            lanes: RefCell::default(),
-            lanes_made: Cell::new(0),
+            nonblocking_context: OnceCell::new(),
+            persistent_contexts: RefCell::default(),
+            persistent_made: Cell::new(0),
             choosing: Choosing::default(),
             state: Rc::new(CollectiveState::in_turn(engine.arena().clone())),
             name: RefCell::new(name.to_owned()),
@@ -217,7 +217,7 @@ impl<F: Fabric> Comm<F> {
         self.sequence.set(sequence.wrapping_add(1));
         self.engine.endpoint().fabric().charge(Work::Entry);
         let number = (sequence & tags::NUMBERS as u32) as i32 | self.numbers.get();
-        let tag = self.lane.get().unwrap_or(number);
+        let tag = self.persistent.get().unwrap_or(number);
         self.link_with(self.group.ranks(), tag)
     }
 
@@ -246,8 +246,8 @@ impl<F: Fabric> Comm<F> {
     /// The view of the communicator for its nonblocking operations, which are numbered by themselves and
     /// have a release-gather area of their own. MPI has ranks start blocking and nonblocking ones in one order, but
     /// programs that do not, as long as each kind is in order, work with other libraries.
-    pub fn background(&self) -> &Rc<Comm<F>> {
-        self.background.get_or_init(|| {
+    pub fn nonblocking_context(&self) -> &Rc<Comm<F>> {
+        self.nonblocking_context.get_or_init(|| {
             let (group, remote) = (self.group.clone(), self.remote.clone());
             let view = Comm::new(&self.engine, self.id, group, remote, "");
             view.numbers.set(tags::BACKGROUND);
@@ -259,57 +259,57 @@ impl<F: Fabric> Comm<F> {
     }
 
     /// A view of the communicator for one persistent operation, with a tag and a release-gather area of its own:
-    /// ranks make their lanes in one order, and use them in any (MPI 5.0, section 6.13). On a lane the
+    /// ranks make their contexts in one order, and use them in any (MPI 5.0, section 6.13). On a context the
     /// operation runs again and again; its messages are matched in their order. The first
     /// [`CASTING_LANES`] may multicast.
-    pub fn lane(&self) -> Rc<Comm<F>> {
+    pub fn persistent_context(&self) -> Rc<Comm<F>> {
         let (group, remote) = (self.group.clone(), self.remote.clone());
-        let lane = Comm::new(&self.engine, self.id, group, remote, "");
+        let context = Comm::new(&self.engine, self.id, group, remote, "");
         // Counted alike on all ranks: algorithms are chosen by it, too.
-        let made = self.lanes_made.replace(self.lanes_made.get() + 1);
-        lane.lane.set(Some(made as i32 & tags::NUMBERS | tags::LANES));
+        let made = self.persistent_made.replace(self.persistent_made.get() + 1);
+        context.persistent.set(Some(made as i32 & tags::NUMBERS | tags::PERSISTENT));
         if made < CASTING_LANES {
-            let mut lanes = self.lanes.borrow_mut();
+            let mut contexts = self.persistent_contexts.borrow_mut();
             // Of one that its request has left, and that has not multicast, nothing is to be ended.
-            lanes.retain(|state| Rc::strong_count(state) > 1 || state.has_cast());
-            lanes.push(lane.state.clone());
+            contexts.retain(|state| Rc::strong_count(state) > 1 || state.has_multicast());
+            contexts.push(context.state.clone());
         } else {
-            lane.state.forbid_multicast();
+            context.state.forbid_multicast();
         }
-        lane.state.area.set_in_turn(false);
-        lane.state.set_lean(self.state.is_lean());
-        lane.select(self.selection());
-        lane
+        context.state.area.set_in_turn(false);
+        context.state.set_lean(self.state.is_lean());
+        context.select(self.selection());
+        context
     }
 
     /// Whether it is what blocking operations use.
     pub(crate) fn is_foreground(&self) -> bool {
-        self.numbers.get() == 0 && !self.is_lane()
+        self.numbers.get() == 0 && !self.is_persistent_context()
     }
 
     /// Whether it is the view of a persistent operation.
-    pub(crate) fn is_lane(&self) -> bool {
-        self.lane.get().is_some()
+    pub(crate) fn is_persistent_context(&self) -> bool {
+        self.persistent.get().is_some()
     }
 
     /// Whether [`Comm::close`] has anything to do.
     pub fn must_close(&self) -> bool {
-        self.grounds().any(|state| state.has_cast())
+        self.states().any(|state| state.has_multicast())
     }
 
     /// Those of all its views, in one order on all ranks.
-    fn grounds(&self) -> impl Iterator<Item = Rc<CollectiveState<F>>> + use<F> {
-        let background = self.background.get().map(|view| view.state.clone());
-        let lanes = self.lanes.borrow().clone();
-        [Some(self.state.clone()), background].into_iter().flatten().chain(lanes)
+    fn states(&self) -> impl Iterator<Item = Rc<CollectiveState<F>>> + use<F> {
+        let nonblocking = self.nonblocking_context.get().map(|view| view.state.clone());
+        let contexts = self.persistent_contexts.borrow().clone();
+        [Some(self.state.clone()), nonblocking].into_iter().flatten().chain(contexts)
     }
 
     /// The last operation, before the communicator is freed: what multicast has lost is repaired before
     /// anybody forgets it. Collective, where multicast was used; it waits for what is under way.
     pub fn close(&self) -> impl Future<Output = Result<(), Error>> + use<F> {
-        let grounds = self.grounds();
+        let states = self.states();
         async move {
-            for state in grounds {
+            for state in states {
                 state.close().await?;
             }
             Ok(())

@@ -1,7 +1,7 @@
 //! Partitioned communication (MPI 5.0, chapter 4): one message in parts that become ready one by one.
 //!
 //! ```text
-//!   MPI_Psend_init ── greeting: 3 partitions, 12 bytes, context C ──▶ MPI_Precv_init
+//!   MPI_Psend_init ── handshake: 3 partitions, 12 bytes, context C ──▶ MPI_Precv_init
 //!
 //!   sender, 3 partitions of 4 bytes             receiver, 2 partitions of 6 bytes
 //!     ┌────┐ MPI_Pready(0)
@@ -17,8 +17,8 @@
 //! eager or by rendezvous, in whatever order they come and however the receiver divides the buffer. If
 //! its datatype has gaps, they land beside it and are unpacked one by one.
 //!
-//! The two sides find each other by the greeting alone. It travels in a matching space of the
-//! communicator's own for that, so that it meets greetings only, and those of one sender and tag in
+//! The two sides find each other by the handshake alone. It travels in a matching space of the
+//! communicator's own for that, so that it meets handshakes only, and those of one sender and tag in
 //! the order in which the requests were made. It names the context of the messages, which is this
 //! pair's alone: `MPI_ANY_TAG` elsewhere takes none of them, and a partition's number is its tag.
 //!
@@ -36,12 +36,12 @@ use crate::{Comm, Error, class};
 use weft_fabric::Fabric;
 use weft_p2p::Context;
 
-/// In contexts of greetings and of partitions. Ranks, in the bits below, do not reach it.
+/// In contexts of handshakes and of partitions. Ranks, in the bits below, do not reach it.
 pub(crate) const PARTITIONED: u64 = 1 << 63;
 
 /// What the sender says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Greeting {
+struct Handshake {
     partitions: usize,
     /// Of all partitions together.
     bytes: usize,
@@ -49,11 +49,11 @@ struct Greeting {
     context: Context,
 }
 
-impl Greeting {
+impl Handshake {
     const LEN: usize = 24;
 
-    fn encode(self) -> [u8; Greeting::LEN] {
-        let mut bytes = [0; Greeting::LEN];
+    fn encode(self) -> [u8; Handshake::LEN] {
+        let mut bytes = [0; Handshake::LEN];
         let words = [self.partitions as u64, self.bytes as u64, self.context.0];
         for (at, word) in bytes.chunks_exact_mut(8).zip(words) {
             at.copy_from_slice(&word.to_ne_bytes());
@@ -62,14 +62,14 @@ impl Greeting {
     }
 
     /// `None` if it makes no sense.
-    fn decode(bytes: &[u8; Greeting::LEN]) -> Option<Greeting> {
+    fn decode(bytes: &[u8; Handshake::LEN]) -> Option<Handshake> {
         let word = |i: usize| u64::from_ne_bytes(bytes[8 * i..][..8].try_into().expect("8 bytes"));
         let (partitions, bytes, context) = (word(0), word(1), word(2));
         let sound = (1..=i32::MAX as u64).contains(&partitions)
             && bytes.is_multiple_of(partitions)
             && bytes <= isize::MAX as u64
             && context & PARTITIONED != 0;
-        sound.then_some(Greeting {
+        sound.then_some(Handshake {
             partitions: partitions as usize,
             bytes: bytes as usize,
             context: Context(context),
@@ -78,8 +78,8 @@ impl Greeting {
 }
 
 impl<F: Fabric> Comm<F> {
-    /// Where greetings meet.
-    fn greetings(&self) -> Context {
+    /// Where handshakes meet.
+    fn handshakes(&self) -> Context {
         Context(self.context().0 | PARTITIONED)
     }
 }
@@ -104,20 +104,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_greeting_is_read_as_it_was_written_and_nonsense_refused() {
+    fn a_handshake_is_read_as_it_was_written_and_nonsense_refused() {
         let context = Context(PARTITIONED | 77);
-        let greeting = Greeting { partitions: 3, bytes: 12, context };
-        assert_eq!(Greeting::decode(&greeting.encode()), Some(greeting));
-        let empty = Greeting { bytes: 0, ..greeting };
-        assert_eq!(Greeting::decode(&empty.encode()), Some(empty));
-        let foreign = Greeting { context: Context(77), ..greeting };
+        let handshake = Handshake { partitions: 3, bytes: 12, context };
+        assert_eq!(Handshake::decode(&handshake.encode()), Some(handshake));
+        let empty = Handshake { bytes: 0, ..handshake };
+        assert_eq!(Handshake::decode(&empty.encode()), Some(empty));
+        let foreign = Handshake { context: Context(77), ..handshake };
         for wrong in [
-            Greeting { partitions: 0, ..greeting },
-            Greeting { partitions: 1 << 40, bytes: 0, ..greeting },
-            Greeting { bytes: 13, ..greeting },
+            Handshake { partitions: 0, ..handshake },
+            Handshake { partitions: 1 << 40, bytes: 0, ..handshake },
+            Handshake { bytes: 13, ..handshake },
             foreign,
         ] {
-            assert_eq!(Greeting::decode(&wrong.encode()), None, "{wrong:?}");
+            assert_eq!(Handshake::decode(&wrong.encode()), None, "{wrong:?}");
         }
     }
 }

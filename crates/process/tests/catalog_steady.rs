@@ -85,13 +85,13 @@ fn lists(operation: Operation) -> u64 {
 /// Every call as a persistent operation, started again and again.
 async fn again<F: Fabric>(comm: Rc<Comm<F>>, calls: Arc<Vec<Call>>, notes: Arc<Notes>) {
     for (number, call) in calls.iter().enumerate() {
-        let lane = comm.lane();
-        let served = ask(&lane, call, &notes);
+        let context = comm.persistent_context();
+        let served = ask(&context, call, &notes);
         notes.doing(comm.rank(), format!("{call:?}"));
-        let prepared = Rc::new(call.prepare(&lane));
+        let prepared = Rc::new(call.prepare(&context));
         let operation = {
-            let (lane, prepared) = (lane.clone(), prepared.clone());
-            PersistentTask::new(Executor::Program, move || (prepared.make)(&lane))
+            let (context, prepared) = (context.clone(), prepared.clone());
+            PersistentTask::new(Executor::Program, move || (prepared.make)(&context))
         };
         let (mut most, mut grown, mut regions) = ([0; 2], 0, 0);
         for start in 0..STARTS {
@@ -101,7 +101,7 @@ async fn again<F: Fabric>(comm: Rc<Comm<F>>, calls: Arc<Vec<Call>>, notes: Arc<N
             comm.barrier().await.expect("no error");
             notes.arrive(number);
             let before = counts();
-            let task = lane.engine().start(&operation);
+            let task = context.engine().start(&operation);
             comm.finished(Active::Task(task)).await.expect("no error");
             let who = || format!("start {start}, served by {served}: {call:?}");
             let after = counts();

@@ -120,24 +120,24 @@ impl<F: Fabric> Window<F> {
         &self,
         change: Change<'_>,
         result: Option<&Buffer>,
-        spot: &TargetLocation<'_>,
+        location: &TargetLocation<'_>,
     ) -> Result<Issued, Error> {
         let pool = self.endpoint().staging();
         let pieces = match &change {
             Change::Reduce { origin, .. } => {
                 if let Some(origin) = origin {
-                    self.same_length(origin.len(), spot, "origin")?;
+                    self.same_length(origin.len(), location, "origin")?;
                 }
                 [origin.map(|origin| origin.readable(pool)), None]
             }
             Change::Swap { compare, new } => [*compare, *new].map(|b| Some(b.readable(pool))),
         };
         if let Some(result) = result {
-            self.same_length(result.len(), spot, "result")?;
+            self.same_length(result.len(), location, "result")?;
         }
-        self.enter(spot.rank).await?;
-        let place = self.locate(spot).await?;
-        if spot.is_empty() {
+        self.enter(location.rank).await?;
+        let place = self.locate(location).await?;
+        if location.is_empty() {
             return Ok(Issued::OVER);
         }
         let [first, second] =
@@ -146,8 +146,8 @@ impl<F: Fabric> Window<F> {
             Change::Reduce { op, .. } => Packed::Reduce { op: *op, origin: first },
             Change::Swap { .. } => Packed::Swap { compare: first, new: second },
         };
-        let basic = self.element(packed, spot)?;
-        if self.is_for_fence(spot.rank) {
+        let basic = self.element(packed, location)?;
+        if self.is_for_fence(location.rank) {
             let result = result.cloned();
             let wanted = match change {
                 Change::Reduce { op, origin } => {
@@ -158,26 +158,26 @@ impl<F: Fabric> Window<F> {
                     Wanted::Swap { basic, compare, new, result }
                 }
             };
-            return Ok(self.queue(place, spot, wanted));
+            return Ok(self.queue(place, location, wanted));
         }
         let into = result.map(|result| (result.writable(pool), result));
         let former = into.as_ref().map(|(piece, _)| piece.sge);
         match place.reach {
             Reach::Served => {
-                self.ask_for(&place, spot, RmaRequest::Change(packed, basic), former).await?;
+                self.ask_for(&place, location, RmaRequest::Change(packed, basic), former).await?;
             }
-            Reach::Scattered => self.change_scattered(spot, basic, packed, former).await?,
-            _ => self.change(&place, spot, basic, packed, former).await?,
+            Reach::Scattered => self.change_scattered(location, basic, packed, former).await?,
+            _ => self.change(&place, location, basic, packed, former).await?,
         }
         if let Some((piece, result)) = into {
-            piece.unpack(result, spot.len());
+            piece.unpack(result, location.len());
         }
         Ok(Issued::OVER)
     }
 
     /// The predefined type of which all elements are.
-    fn element(&self, change: Packed, spot: &TargetLocation) -> Result<Basic, Error> {
-        let Some(basic) = spot.ty.uniform() else {
+    fn element(&self, change: Packed, location: &TargetLocation) -> Result<Basic, Error> {
+        let Some(basic) = location.ty.uniform() else {
             let text =
                 "the target datatype of an accumulate has elements of several predefined types";
             return Err(self.wrong(class::TYPE, text));
@@ -192,7 +192,7 @@ impl<F: Fabric> Window<F> {
     pub(crate) async fn change(
         &self,
         place: &TargetAddress,
-        spot: &TargetLocation<'_>,
+        location: &TargetLocation<'_>,
         basic: Basic,
         change: Packed,
         former: Option<Sge>,
@@ -201,43 +201,49 @@ impl<F: Fabric> Window<F> {
             Reach::Seen(memory) => Some(memory),
             _ => None,
         };
-        let rank = spot.rank;
-        let way = choice::way(&self.case(place, spot, basic, memory));
+        let rank = location.rank;
+        let way = choice::way(&self.case(place, location, basic, memory));
         match (way, memory) {
-            (Way::Adapters, _) => self.change_by_adapters(place, spot, basic, change, former).await,
+            (Way::Adapters, _) => {
+                self.change_by_adapters(place, location, basic, change, former).await
+            }
             (Way::Single | Way::Whole, Some(memory)) => {
                 let single = way == Way::Single
                     && self.single(rank, || {
-                        each_run(place, spot, memory, |skip, run| {
+                        each_run(place, location, memory, |skip, run| {
                             change.try_apply(basic, skip, run, former);
                         });
                     });
                 if single {
                     return Ok(());
                 }
-                self.whole(rank, || change_runs(place, spot, memory, basic, change, former)).await?
+                self.whole(rank, || change_runs(place, location, memory, basic, change, former))
+                    .await?
             }
             (Way::Alone, Some(memory)) if is_solid(basic) => {
-                change_runs(place, spot, memory, basic, change, former)
+                change_runs(place, location, memory, basic, change, former)
             }
             // Other threads of this process may be in the same epoch.
             (Way::Alone, _) => {
-                self.guards.take(self.change_guarded(place, spot, basic, change, former)).await
+                self.guards.take(self.change_guarded(place, location, basic, change, former)).await
             }
-            _ => self.guarded(rank, self.change_guarded(place, spot, basic, change, former)).await,
+            _ => {
+                self.guarded(rank, self.change_guarded(place, location, basic, change, former))
+                    .await
+            }
         }
     }
 
     fn case(
         &self,
         place: &TargetAddress,
-        spot: &TargetLocation,
+        location: &TargetLocation,
         basic: Basic,
         memory: Option<Sge>,
     ) -> Case {
         let mut word = true;
         if let Some(memory) = memory {
-            each_run(place, spot, memory, |_, run| word &= basic.is_word_at(run.ptr()));
+            each_run(place, location, memory, |_, run| word &= basic.is_word_at(run.ptr()));
         }
         let sight = match place.reach {
             Reach::Seen(_) => Sight::Seen,
@@ -245,13 +251,13 @@ impl<F: Fabric> Window<F> {
             Reach::Served | Reach::Scattered => Sight::Served,
         };
         Case {
-            elements: spot.len() / basic.size(),
+            elements: location.len() / basic.size(),
             solid: is_solid(basic),
             word,
             adapter: atomics::is_for(basic),
             sight,
             words: place.words,
-            alone: self.is_alone(spot.rank),
+            alone: self.is_alone(location.rank),
         }
     }
 
@@ -259,16 +265,16 @@ impl<F: Fabric> Window<F> {
     pub(crate) async fn change_guarded(
         &self,
         place: &TargetAddress,
-        spot: &TargetLocation<'_>,
+        location: &TargetLocation<'_>,
         basic: Basic,
         change: Packed,
         former: Option<Sge>,
     ) -> Result<(), Error> {
-        let bytes = spot.len();
+        let bytes = location.len();
         let elements = self.endpoint().staging().take(bytes);
         let elements = elements.sge();
         self.endpoint().fabric().charge(Work::Reduce(bytes));
-        if let Some(view) = place.view(spot) {
+        if let Some(view) = place.view(location) {
             view.pack_to(elements);
             change.apply(basic, elements, former)?;
             if change.changes() {
@@ -276,10 +282,10 @@ impl<F: Fabric> Window<F> {
             }
             return Ok(());
         }
-        self.read_all(place, spot, elements).await?;
+        self.read_all(place, location, elements).await?;
         change.apply(basic, elements, former)?;
         if change.changes() {
-            self.write_all(place, spot, elements).await?;
+            self.write_all(place, location, elements).await?;
         }
         Ok(())
     }
@@ -288,14 +294,14 @@ impl<F: Fabric> Window<F> {
 /// Changes elements without gaps where they lie.
 fn change_runs(
     place: &TargetAddress,
-    spot: &TargetLocation,
+    location: &TargetLocation,
     memory: Sge,
     basic: Basic,
     change: Packed,
     former: Option<Sge>,
 ) -> Result<(), Error> {
     let mut result = Ok(());
-    each_run(place, spot, memory, |skip, run| {
+    each_run(place, location, memory, |skip, run| {
         if result.is_ok() {
             let former = former.map(|former| former.part(skip, run.len()));
             result = change.part(skip, run.len()).apply(basic, run, former);
@@ -304,15 +310,15 @@ fn change_runs(
     result
 }
 
-/// Calls `f` for each run of a spot's data in memory that is seen, with its place among the packed bytes.
+/// Calls `f` for each run of a location's data in memory that is seen, with its place among the packed bytes.
 fn each_run(
     place: &TargetAddress,
-    spot: &TargetLocation,
+    location: &TargetLocation,
     memory: Sge,
     mut f: impl FnMut(usize, Sge),
 ) {
     let mut skip = 0;
-    spot.ty.runs(spot.count, 0, spot.len(), |offset, len| {
+    location.ty.runs(location.count, 0, location.len(), |offset, len| {
         f(skip, memory.part((place.offset + offset) as usize, len));
         skip += len;
     });

@@ -314,21 +314,21 @@ impl<F: Fabric> Window<F> {
     pub(crate) async fn change_by_adapters(
         &self,
         place: &TargetAddress,
-        spot: &TargetLocation<'_>,
+        location: &TargetLocation<'_>,
         basic: Basic,
         packed: Packed,
         former: Option<Sge>,
     ) -> Result<(), Error> {
         let mut runs = smallvec::SmallVec::<[Run; 1]>::new();
         let mut skip = 0;
-        spot.ty.runs(spot.count, 0, spot.len(), |offset, len| {
+        location.ty.runs(location.count, 0, location.len(), |offset, len| {
             runs.push(Run { offset: place.offset.wrapping_add(offset), skip, len });
             skip += len;
         });
         let (words, others) = aligned(place.at, runs.into_iter());
         if words.is_empty() {
-            let change = self.change_guarded(place, spot, basic, packed, former);
-            return self.guarded(spot.rank, change).await;
+            let change = self.change_guarded(place, location, basic, packed, former);
+            return self.guarded(location.rank, change).await;
         }
         let change = Change { peer: place.peer, base: place.at, basic, packed, former };
         change.run(self.endpoint(), &words).await?;
@@ -340,14 +340,15 @@ impl<F: Fabric> Window<F> {
         let change = async {
             for Run { offset, skip, len } in others {
                 let (place, count) = (TargetAddress { offset, ..*place }, len / WORD);
-                let spot = TargetLocation { rank: spot.rank, disp: spot.disp, count, ty: &ty };
+                let location =
+                    TargetLocation { rank: location.rank, disp: location.disp, count, ty: &ty };
                 let former = former.map(|former| former.part(skip, len));
                 let packed = packed.part(skip, len);
-                self.change_guarded(&place, &spot, basic, packed, former).await?;
+                self.change_guarded(&place, &location, basic, packed, former).await?;
             }
             Ok(())
         };
-        self.guarded(spot.rank, change).await
+        self.guarded(location.rank, change).await
     }
 }
 

@@ -70,9 +70,11 @@ pub enum Words {
 
 impl TargetAddress {
     /// The elements as this process sees them.
-    pub fn view(&self, spot: &TargetLocation) -> Option<Buffer> {
+    pub fn view(&self, location: &TargetLocation) -> Option<Buffer> {
         match self.reach {
-            Reach::Seen(memory) => Buffer::within(memory, self.offset, spot.count, spot.ty.clone()),
+            Reach::Seen(memory) => {
+                Buffer::within(memory, self.offset, location.count, location.ty.clone())
+            }
             _ => None,
         }
     }
@@ -80,11 +82,11 @@ impl TargetAddress {
     /// Calls `f(address, skip, length)` for each run of the packed bytes, in order, until it fails.
     pub fn each_run(
         &self,
-        spot: &TargetLocation,
+        location: &TargetLocation,
         mut f: impl FnMut(RemoteAddr, usize, usize) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         let (mut done, mut result) = (0, Ok(()));
-        spot.ty.runs(spot.count, 0, spot.len(), |offset, len| {
+        location.ty.runs(location.count, 0, location.len(), |offset, len| {
             if result.is_ok() {
                 result = f(self.at.offset(self.offset.wrapping_add(offset) as u64), done, len);
                 done += len;
@@ -95,24 +97,30 @@ impl TargetAddress {
 }
 
 impl<F: Fabric> Window<F> {
-    /// Finds the memory of a spot. Errors: RMA_RANGE if data lie outside, DISP for a negative displacement.
-    pub(crate) async fn locate(&self, spot: &TargetLocation<'_>) -> Result<TargetAddress, Error> {
+    /// Finds the memory of a location. Errors: RMA_RANGE if data lie outside, DISP for a negative displacement.
+    pub(crate) async fn locate(
+        &self,
+        location: &TargetLocation<'_>,
+    ) -> Result<TargetAddress, Error> {
         if self.flavor() == Flavor::Dynamic {
-            return self.locate_attached(spot).await;
+            return self.locate_attached(location).await;
         }
-        let shown = &self.shown[spot.rank];
-        let offset = spot.disp.checked_mul(shown.unit as i64);
-        if spot.disp < 0 {
+        let shown = &self.shown[location.rank];
+        let offset = location.disp.checked_mul(shown.unit as i64);
+        if location.disp < 0 {
             return Err(self.wrong(
                 class::DISP,
-                format_args!("target_disp = {} of rank {} is negative", spot.disp, spot.rank),
+                format_args!(
+                    "target_disp = {} of rank {} is negative",
+                    location.disp, location.rank
+                ),
             ));
         }
-        let Some(offset) = offset.filter(|&offset| inside(spot, offset, shown.len)) else {
-            return Err(self.out_of_range(spot, shown.len, shown.unit));
+        let Some(offset) = offset.filter(|&offset| inside(location, offset, shown.len)) else {
+            return Err(self.out_of_range(location, shown.len, shown.unit));
         };
         Ok(TargetAddress {
-            reach: self.reach(spot.rank),
+            reach: self.reach(location.rank),
             peer: self.peer(shown.holder as usize),
             at: shown.memory,
             offset,
@@ -168,16 +176,16 @@ impl<F: Fabric> Window<F> {
         }
     }
 
-    async fn locate_attached(&self, spot: &TargetLocation<'_>) -> Result<TargetAddress, Error> {
-        let (low, len) = spot.ty.span(spot.count)?;
-        let first = spot.disp.wrapping_add(low) as u64;
-        match self.attached(spot.rank, first, len).await? {
-            Some(piece) => Ok(self.place_in(spot.rank, &piece, spot.disp)),
-            None if spot.is_empty() => Ok(NOWHERE),
+    async fn locate_attached(&self, location: &TargetLocation<'_>) -> Result<TargetAddress, Error> {
+        let (low, len) = location.ty.span(location.count)?;
+        let first = location.disp.wrapping_add(low) as u64;
+        match self.attached(location.rank, first, len).await? {
+            Some(piece) => Ok(self.place_in(location.rank, &piece, location.disp)),
+            None if location.is_empty() => Ok(NOWHERE),
             None => {
                 // Whether all of it is attached is said now.
-                self.parts(spot).await?;
-                Ok(self.all_of(spot))
+                self.parts(location).await?;
+                Ok(self.all_of(location))
             }
         }
     }
@@ -197,9 +205,9 @@ impl<F: Fabric> Window<F> {
     }
 
     #[cold]
-    fn out_of_range(&self, spot: &TargetLocation, len: u64, unit: u64) -> Error {
-        let (rank, disp, count) = (spot.rank, spot.disp, spot.count);
-        let at = match spot.ty.span(count) {
+    fn out_of_range(&self, location: &TargetLocation, len: u64, unit: u64) -> Error {
+        let (rank, disp, count) = (location.rank, location.disp, location.count);
+        let at = match location.ty.span(count) {
             Ok((low, span)) => {
                 let first = i128::from(disp) * i128::from(unit) + i128::from(low);
                 format!("bytes {first} to {}", first + span as i128 - 1)
@@ -224,9 +232,9 @@ const NOWHERE: TargetAddress = TargetAddress {
     words: Words::Guarded,
 };
 
-/// Whether all data of a spot at `offset` lie in memory of `len` bytes.
-pub(crate) fn inside(spot: &TargetLocation, offset: i64, len: u64) -> bool {
-    let Ok((low, span)) = spot.ty.span(spot.count) else { return false };
+/// Whether all data of a location at `offset` lie in memory of `len` bytes.
+pub(crate) fn inside(location: &TargetLocation, offset: i64, len: u64) -> bool {
+    let Ok((low, span)) = location.ty.span(location.count) else { return false };
     if span == 0 {
         return true;
     }

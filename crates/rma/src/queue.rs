@@ -60,7 +60,7 @@ pub struct Queued {
 }
 
 impl Queued {
-    pub fn spot(&self) -> TargetLocation<'_> {
+    pub fn location(&self) -> TargetLocation<'_> {
         TargetLocation { rank: self.rank, disp: self.disp, count: self.count, ty: &self.ty }
     }
 
@@ -121,11 +121,11 @@ impl<F: Fabric> Window<F> {
     pub(crate) fn queue(
         &self,
         place: TargetAddress,
-        spot: &TargetLocation,
+        location: &TargetLocation,
         wanted: Wanted,
     ) -> Issued {
-        self.touch(spot.rank);
-        let TargetLocation { rank, disp, count, ty } = *spot;
+        self.touch(location.rank);
+        let TargetLocation { rank, disp, count, ty } = *location;
         let ty = ty.clone();
         let queued = Queued { place, rank, disp, count, ty, wanted };
         self.targets[rank].queue.borrow_mut().push(queued);
@@ -151,8 +151,12 @@ impl<F: Fabric> Window<F> {
             }
             for queued in put.iter().chain(&get) {
                 match &queued.wanted {
-                    Wanted::Put(origin) => self.post_put(&queued.place, &queued.spot(), origin)?,
-                    Wanted::Get(origin) => self.post_get(&queued.place, &queued.spot(), origin)?,
+                    Wanted::Put(origin) => {
+                        self.post_put(&queued.place, &queued.location(), origin)?
+                    }
+                    Wanted::Get(origin) => {
+                        self.post_get(&queued.place, &queued.location(), origin)?
+                    }
                     _ => unreachable!("accumulates are queued for fences alone"),
                 };
             }

@@ -199,19 +199,19 @@ pub(crate) struct InFlight {
 }
 
 impl<F: Fabric> Window<F> {
-    /// Sends a request for the packed bytes `skip..skip + take` of a spot. `answer`: somebody wants to know
+    /// Sends a request for the packed bytes `skip..skip + take` of a location. `answer`: somebody wants to know
     /// how it ends, or its data.
     pub(crate) fn ask(
         &self,
         way: Way,
         place: &TargetAddress,
-        spot: &TargetLocation,
+        location: &TargetLocation,
         wish: RmaRequest,
         (skip, take): (usize, usize),
         answer: bool,
     ) -> InFlight {
         let mut runs = Vec::new();
-        spot.ty.runs(spot.count, skip, take, |offset, len| {
+        location.ty.runs(location.count, skip, take, |offset, len| {
             runs.extend([place.own.wrapping_add(offset) as u64, len as u64]);
         });
         let [op, basic] = wish.names();
@@ -227,7 +227,7 @@ impl<F: Fabric> Window<F> {
         let (endpoint, pool) = (self.endpoint(), self.endpoint().staging());
         let answer = answer.then(|| {
             let into = pool.take(8 + request.returns());
-            (endpoint.irecv(&self.want_of(spot.rank, request.answer), into.sge()), into)
+            (endpoint.irecv(&self.want_of(location.rank, request.answer), into.sge()), into)
         });
         let (head, runs) = (request.encode(), bytes_of(runs));
         let all = pool.take(HEAD + runs.len() + request.brings());
@@ -244,8 +244,8 @@ impl<F: Fabric> Window<F> {
             Way::Fence { .. } => ([tags::FENCE, tags::FENCE_MORE], Mode::Standard),
         };
         let messages = [(tags[0], all.sge().part(0, HEAD)), (tags[1], more)];
-        let sent =
-            messages.map(|(tag, sge)| endpoint.isend(self.target_of(spot.rank, tag), sge, mode));
+        let sent = messages
+            .map(|(tag, sge)| endpoint.isend(self.target_of(location.rank, tag), sge, mode));
         InFlight { sent, answer, _all: all }
     }
 

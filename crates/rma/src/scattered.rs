@@ -60,15 +60,15 @@ pub(crate) fn cut(
 }
 
 impl<F: Fabric> Window<F> {
-    /// The parts of a spot's data. Error: RMA_RANGE if some of them are not attached.
-    pub(crate) async fn parts(&self, spot: &TargetLocation<'_>) -> Result<Vec<Part>, Error> {
+    /// The parts of a location's data. Error: RMA_RANGE if some of them are not attached.
+    pub(crate) async fn parts(&self, location: &TargetLocation<'_>) -> Result<Vec<Part>, Error> {
         let mut runs = Vec::new();
-        spot.ty.runs(spot.count, 0, spot.len(), |offset, len| {
-            runs.push((spot.disp.wrapping_add(offset) as u64, len as u64));
+        location.ty.runs(location.count, 0, location.len(), |offset, len| {
+            runs.push((location.disp.wrapping_add(offset) as u64, len as u64));
         });
         let mut found = Vec::with_capacity(runs.len());
         let missing = self
-            .with_attached(spot.rank, |pieces| {
+            .with_attached(location.rank, |pieces| {
                 let mut runs = runs.iter();
                 runs.find_map(|&run| {
                     cut(pieces, run, |piece, at, len| found.push((*piece, at, len))).err()
@@ -79,15 +79,15 @@ impl<F: Fabric> Window<F> {
             let text = format!(
                 "{} bytes of data at address {:#x} of rank {}: it has not attached all of them \
                  (MPI_Win_attach), of those at {at:#x} the first is missing",
-                spot.len(),
-                spot.disp,
-                spot.rank
+                location.len(),
+                location.disp,
+                location.rank
             );
             return Err(self.wrong(class::RMA_RANGE, text));
         }
         let mut skip = 0;
         let part = |(piece, at, len): (Piece, u64, u64)| {
-            let (place, len) = (self.place_in(spot.rank, &piece, at as i64), len as usize);
+            let (place, len) = (self.place_in(location.rank, &piece, at as i64), len as usize);
             let offset = at - piece.start;
             let reach = match place.reach {
                 Reach::Seen(memory) => Reach::Seen(memory.part(offset as usize, len)),
@@ -101,19 +101,19 @@ impl<F: Fabric> Window<F> {
     }
 
     /// What asks the target for all of it, where some part of it is not reached otherwise.
-    fn served(&self, spot: &TargetLocation, parts: &[Part]) -> Option<TargetAddress> {
+    fn served(&self, location: &TargetLocation, parts: &[Part]) -> Option<TargetAddress> {
         let any = parts.iter().any(|part| matches!(part.place.reach, Reach::Served));
-        any.then(|| self.all_of(spot))
+        any.then(|| self.all_of(location))
     }
 
     /// The place of data in several regions, as the target names it.
-    pub(crate) fn all_of(&self, spot: &TargetLocation) -> TargetAddress {
+    pub(crate) fn all_of(&self, location: &TargetLocation) -> TargetAddress {
         TargetAddress {
             reach: Reach::Scattered,
-            peer: self.peer(spot.rank),
+            peer: self.peer(location.rank),
             at: RemoteAddr::default(),
             offset: 0,
-            own: spot.disp,
+            own: location.disp,
             words: Words::Guarded,
         }
     }
@@ -121,13 +121,15 @@ impl<F: Fabric> Window<F> {
     pub(crate) async fn put_scattered(
         &self,
         origin: &Buffer,
-        spot: &TargetLocation<'_>,
+        location: &TargetLocation<'_>,
     ) -> Result<Issued, Error> {
-        let parts = self.parts(spot).await?;
+        let parts = self.parts(location).await?;
         let piece = origin.readable(self.endpoint().staging());
-        match self.served(spot, &parts) {
-            Some(all) => self.ask_for(&all, spot, RmaRequest::Put(piece.sge), None).await?,
-            None => self.write_parts(spot.rank, &parts, &[(0, spot.len())], piece.sge).await?,
+        match self.served(location, &parts) {
+            Some(all) => self.ask_for(&all, location, RmaRequest::Put(piece.sge), None).await?,
+            None => {
+                self.write_parts(location.rank, &parts, &[(0, location.len())], piece.sge).await?
+            }
         }
         Ok(Issued::OVER)
     }
@@ -135,29 +137,36 @@ impl<F: Fabric> Window<F> {
     pub(crate) async fn get_scattered(
         &self,
         origin: &Buffer,
-        spot: &TargetLocation<'_>,
+        location: &TargetLocation<'_>,
     ) -> Result<Issued, Error> {
-        let parts = self.parts(spot).await?;
+        let parts = self.parts(location).await?;
         let piece = origin.writable(self.endpoint().staging());
-        match self.served(spot, &parts) {
-            Some(all) => self.ask_for(&all, spot, RmaRequest::Get, Some(piece.sge)).await?,
-            None => self.read_parts(spot.rank, &parts, &[(0, spot.len())], piece.sge).await?,
+        match self.served(location, &parts) {
+            Some(all) => self.ask_for(&all, location, RmaRequest::Get, Some(piece.sge)).await?,
+            None => {
+                self.read_parts(location.rank, &parts, &[(0, location.len())], piece.sge).await?
+            }
         }
-        piece.unpack(origin, spot.len());
+        piece.unpack(origin, location.len());
         Ok(Issued::OVER)
     }
 
     pub(crate) async fn change_scattered(
         &self,
-        spot: &TargetLocation<'_>,
+        location: &TargetLocation<'_>,
         basic: Basic,
         change: Packed,
         former: Option<Sge>,
     ) -> Result<(), Error> {
-        let parts = self.parts(spot).await?;
-        match self.served(spot, &parts) {
-            Some(all) => self.ask_for(&all, spot, RmaRequest::Change(change, basic), former).await,
-            None => self.change_parts(spot.rank, &parts, spot.len(), basic, change, former).await,
+        let parts = self.parts(location).await?;
+        match self.served(location, &parts) {
+            Some(all) => {
+                self.ask_for(&all, location, RmaRequest::Change(change, basic), former).await
+            }
+            None => {
+                self.change_parts(location.rank, &parts, location.len(), basic, change, former)
+                    .await
+            }
         }
     }
 

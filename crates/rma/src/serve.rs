@@ -19,13 +19,13 @@ impl<F: Fabric> Window<F> {
     pub(crate) async fn ask_for(
         &self,
         place: &TargetAddress,
-        spot: &TargetLocation<'_>,
+        location: &TargetLocation<'_>,
         wish: RmaRequest,
         result: Option<Sge>,
     ) -> Result<(), Error> {
-        for (skip, take) in wish.parts(spot.len()) {
-            let asked = self.ask(Way::Service, place, spot, wish, (skip, take), true);
-            let answer = self.answered(spot.rank, asked).await?;
+        for (skip, take) in wish.parts(location.len()) {
+            let asked = self.ask(Way::Service, place, location, wish, (skip, take), true);
+            let answer = self.answered(location.rank, asked).await?;
             if let (Some(result), Some(answer)) = (result, answer) {
                 result.part(skip, take).copy_from(answer.sge().part(8, take));
             }

@@ -31,24 +31,28 @@ impl Issued {
 impl<F: Fabric> Window<F> {
     /// Moves `origin`'s data to the target. When it returns, the operation is issued, and over where
     /// memory is shared; `origin` must stay as it is until a synchronization says so.
-    pub async fn put(&self, origin: &Buffer, spot: &TargetLocation<'_>) -> Result<Issued, Error> {
-        let place = match self.begin(origin, spot, Wanted::Put).await? {
+    pub async fn put(
+        &self,
+        origin: &Buffer,
+        location: &TargetLocation<'_>,
+    ) -> Result<Issued, Error> {
+        let place = match self.begin(origin, location, Wanted::Put).await? {
             ControlFlow::Continue(place) => place,
             ControlFlow::Break(issued) => return Ok(issued),
         };
         match place.reach {
             Reach::Seen(_) => {
-                let view = place.view(spot).expect("a place that is seen");
+                let view = place.view(location).expect("a place that is seen");
                 origin.copy_to(&view, self.endpoint().staging());
                 Ok(Issued::OVER)
             }
-            Reach::Direct { .. } => self.post_put(&place, spot, origin),
+            Reach::Direct { .. } => self.post_put(&place, location, origin),
             Reach::Served => {
                 let piece = origin.readable(self.endpoint().staging());
-                self.ask_for(&place, spot, RmaRequest::Put(piece.sge), None).await?;
+                self.ask_for(&place, location, RmaRequest::Put(piece.sge), None).await?;
                 Ok(Issued::OVER)
             }
-            Reach::Scattered => self.put_scattered(origin, spot).await,
+            Reach::Scattered => self.put_scattered(origin, location).await,
         }
     }
 
@@ -56,18 +60,18 @@ impl<F: Fabric> Window<F> {
     pub(crate) fn post_put(
         &self,
         place: &TargetAddress,
-        spot: &TargetLocation,
+        location: &TargetLocation,
         origin: &Buffer,
     ) -> Result<Issued, Error> {
         let piece = origin.readable(self.endpoint().staging());
-        let mut posts = Fragments::new(self, place, spot.rank, piece.staging.is_some());
+        let mut posts = Fragments::new(self, place, location.rank, piece.staging.is_some());
         let fabric = self.endpoint().fabric();
-        let counted = self.options.fence == Design::Immediate && self.is_of_fence(spot.rank);
-        place.each_run(spot, |at, skip, len| {
+        let counted = self.options.fence == Design::Immediate && self.is_of_fence(location.rank);
+        place.each_run(location, |at, skip, len| {
             let from = piece.sge.part(skip, len);
             if counted && !posts.over {
                 // Each run says by itself that it has arrived.
-                let immediate = self.count_sent(spot.rank);
+                let immediate = self.count_sent(location.rank);
                 return posts.post(|done| fabric.write_imm(place.peer, from, at, immediate, done));
             }
             posts.write(from, at)
@@ -79,38 +83,42 @@ impl<F: Fabric> Window<F> {
     pub(crate) fn post_get(
         &self,
         place: &TargetAddress,
-        spot: &TargetLocation,
+        location: &TargetLocation,
         origin: &Buffer,
     ) -> Result<Issued, Error> {
         let piece = origin.writable(self.endpoint().staging());
-        let mut posts = Fragments::new(self, place, spot.rank, piece.staging.is_some());
-        place.each_run(spot, |at, skip, len| posts.read(piece.sge.part(skip, len), at))?;
+        let mut posts = Fragments::new(self, place, location.rank, piece.staging.is_some());
+        place.each_run(location, |at, skip, len| posts.read(piece.sge.part(skip, len), at))?;
         if posts.over {
-            piece.unpack(origin, spot.len());
+            piece.unpack(origin, location.len());
         }
         Ok(posts.keep(Some(piece), Some(origin.clone())))
     }
 
     /// Moves the target's data to `origin`, which holds them after the next synchronization.
-    pub async fn get(&self, origin: &Buffer, spot: &TargetLocation<'_>) -> Result<Issued, Error> {
-        let place = match self.begin(origin, spot, Wanted::Get).await? {
+    pub async fn get(
+        &self,
+        origin: &Buffer,
+        location: &TargetLocation<'_>,
+    ) -> Result<Issued, Error> {
+        let place = match self.begin(origin, location, Wanted::Get).await? {
             ControlFlow::Continue(place) => place,
             ControlFlow::Break(issued) => return Ok(issued),
         };
         match place.reach {
             Reach::Seen(_) => {
-                let view = place.view(spot).expect("a place that is seen");
+                let view = place.view(location).expect("a place that is seen");
                 view.copy_to(origin, self.endpoint().staging());
                 Ok(Issued::OVER)
             }
-            Reach::Direct { .. } => self.post_get(&place, spot, origin),
+            Reach::Direct { .. } => self.post_get(&place, location, origin),
             Reach::Served => {
                 let piece = origin.writable(self.endpoint().staging());
-                self.ask_for(&place, spot, RmaRequest::Get, Some(piece.sge)).await?;
-                piece.unpack(origin, spot.len());
+                self.ask_for(&place, location, RmaRequest::Get, Some(piece.sge)).await?;
+                piece.unpack(origin, location.len());
                 Ok(Issued::OVER)
             }
-            Reach::Scattered => self.get_scattered(origin, spot).await,
+            Reach::Scattered => self.get_scattered(origin, location).await,
         }
     }
 
@@ -118,17 +126,17 @@ impl<F: Fabric> Window<F> {
     async fn begin(
         &self,
         origin: &Buffer,
-        spot: &TargetLocation<'_>,
+        location: &TargetLocation<'_>,
         wanted: impl FnOnce(Buffer) -> Wanted,
     ) -> Result<ControlFlow<Issued, TargetAddress>, Error> {
-        self.same_length(origin.len(), spot, "origin")?;
-        self.enter(spot.rank).await?;
-        let place = self.locate(spot).await?;
-        if spot.is_empty() {
+        self.same_length(origin.len(), location, "origin")?;
+        self.enter(location.rank).await?;
+        let place = self.locate(location).await?;
+        if location.is_empty() {
             return Ok(ControlFlow::Break(Issued::OVER));
         }
-        if self.is_queued(&place, spot.rank) {
-            return Ok(ControlFlow::Break(self.queue(place, spot, wanted(origin.clone()))));
+        if self.is_queued(&place, location.rank) {
+            return Ok(ControlFlow::Break(self.queue(place, location, wanted(origin.clone()))));
         }
         Ok(ControlFlow::Continue(place))
     }
@@ -136,16 +144,16 @@ impl<F: Fabric> Window<F> {
     pub(crate) fn same_length(
         &self,
         origin: usize,
-        spot: &TargetLocation,
+        location: &TargetLocation,
         name: &str,
     ) -> Result<(), Error> {
-        if origin == spot.len() {
+        if origin == location.len() {
             return Ok(());
         }
         let text = format!(
             "the {name}'s data are {origin} bytes and the target's {}: both sides of an operation have as \
              many",
-            spot.len()
+            location.len()
         );
         Err(self.wrong(class::TRUNCATE, text))
     }
@@ -154,11 +162,11 @@ impl<F: Fabric> Window<F> {
     pub(crate) async fn write_all(
         &self,
         place: &TargetAddress,
-        spot: &TargetLocation<'_>,
+        location: &TargetLocation<'_>,
         data: Sge,
     ) -> Result<(), Error> {
-        let mut posts = Fragments::new(self, place, spot.rank, true);
-        place.each_run(spot, |at, skip, len| posts.write(data.part(skip, len), at))?;
+        let mut posts = Fragments::new(self, place, location.rank, true);
+        place.each_run(location, |at, skip, len| posts.write(data.part(skip, len), at))?;
         posts.wait().await
     }
 
@@ -166,11 +174,11 @@ impl<F: Fabric> Window<F> {
     pub(crate) async fn read_all(
         &self,
         place: &TargetAddress,
-        spot: &TargetLocation<'_>,
+        location: &TargetLocation<'_>,
         into: Sge,
     ) -> Result<(), Error> {
-        let mut posts = Fragments::new(self, place, spot.rank, true);
-        place.each_run(spot, |at, skip, len| posts.read(into.part(skip, len), at))?;
+        let mut posts = Fragments::new(self, place, location.rank, true);
+        place.each_run(location, |at, skip, len| posts.read(into.part(skip, len), at))?;
         posts.wait().await
     }
 

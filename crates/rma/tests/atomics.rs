@@ -75,8 +75,8 @@ async fn changes(
                 What::Op(op) => Change::Reduce { op, origin: Some(&mine) },
                 What::Swap => Change::Swap { compare: &mine, new: &mine },
             };
-            let spot = TargetLocation { rank: 1, disp: 0, count, ty: &ty };
-            window.accumulate(change, Some(&was), &spot).await.unwrap();
+            let location = TargetLocation { rank: 1, disp: 0, count, ty: &ty };
+            window.accumulate(change, Some(&was), &location).await.unwrap();
         }
     }
     let time = (fabric.now() - start).as_secs_f64() * 1e9;
@@ -399,10 +399,10 @@ impl Program for Random {
                     };
                     let (origin, result) = (part(&mine), part(&was));
                     let disp = step.disp + first as i64 * EXTENTS[step.kind];
-                    let spot = TargetLocation { rank: step.target, disp, count, ty };
+                    let location = TargetLocation { rank: step.target, disp, count, ty };
                     let change = Change::Reduce { op: step.op, origin: Some(&origin) };
                     let result = step.fetches.then_some(&result);
-                    window.accumulate(change, result, &spot).await.unwrap();
+                    window.accumulate(change, result, &location).await.unwrap();
                     first += count;
                 }
                 held.push((step.clone(), mine, was));

@@ -29,7 +29,7 @@ impl Program for Across {
         let base = memory.sge().ptr().expose_provenance();
         let mine = Numbers::new(&comm, &[base as i64]);
         comm.allgather(Some(mine.buffer()), blocks().into()).await.unwrap();
-        let spot =
+        let location =
             |rank: usize| TargetLocation { rank, disp: places.get()[rank], count: LEN, ty: &word };
         // The second border lies within an element.
         let regions = [(40, 96 - 40), (0, 12), (12, 28)];
@@ -39,11 +39,11 @@ impl Program for Across {
         comm.barrier().await.unwrap();
         let (data, got) = (Numbers::new(&comm, &of(me)), Numbers::new(&comm, &[0; LEN]));
         window.fence(NOTHING).await.unwrap();
-        window.put(&data.buffer(), &spot(right)).await.unwrap();
+        window.put(&data.buffer(), &location(right)).await.unwrap();
         window.fence(NOTHING).await.unwrap();
         assert_eq!(memory.get(), of(left));
         comm.barrier().await.unwrap();
-        window.get(&got.buffer(), &spot(right)).await.unwrap();
+        window.get(&got.buffer(), &location(right)).await.unwrap();
         window.fence(NOTHING).await.unwrap();
         assert_eq!(got.get(), of(me));
         comm.barrier().await.unwrap();
@@ -52,10 +52,10 @@ impl Program for Across {
         let change = || Change::Reduce { op: Op::Sum, origin: Some(&ones) };
         window.lock_all(NOTHING).await.unwrap();
         for _ in 0..3 {
-            window.accumulate(change(), None, &spot(0)).await.unwrap();
+            window.accumulate(change(), None, &location(0)).await.unwrap();
         }
         let was = got.buffer();
-        window.accumulate(change(), Some(&was), &spot(0)).await.unwrap();
+        window.accumulate(change(), Some(&was), &location(0)).await.unwrap();
         window.unlock_all().await.unwrap();
         let before = got.get()[0] - value(size - 1, 0);
         assert!((3..4 * size as i64).contains(&before), "{before}");
@@ -70,9 +70,9 @@ impl Program for Across {
         comm.barrier().await.unwrap();
         window.lock(LockKind::Shared, right, NOTHING).await.unwrap();
         let refused = [
-            window.put(&data.buffer(), &spot(right)).await,
-            window.get(&got.buffer(), &spot(right)).await,
-            window.accumulate(change(), None, &spot(right)).await,
+            window.put(&data.buffer(), &location(right)).await,
+            window.get(&got.buffer(), &location(right)).await,
+            window.accumulate(change(), None, &location(right)).await,
         ];
         for error in refused.map(Result::unwrap_err) {
             assert_eq!(error.class(), class::RMA_RANGE, "{}", error.text());

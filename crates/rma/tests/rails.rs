@@ -126,18 +126,18 @@ async fn program(comm: Rc<Comm<Sim>>, seed: u64) {
             };
             let data = Numbers::new(&comm, &numbers);
             let buffer = data.buffer();
-            let spot = TargetLocation {
+            let location = TargetLocation {
                 rank: step.target,
                 disp: step.first as i64,
                 count: step.len,
                 ty: &word,
             };
             match step.work {
-                Work::Put => drop(window.put(&buffer, &spot).await.unwrap()),
-                Work::Get => drop(window.get(&buffer, &spot).await.unwrap()),
+                Work::Put => drop(window.put(&buffer, &location).await.unwrap()),
+                Work::Get => drop(window.get(&buffer, &location).await.unwrap()),
                 Work::Sum => {
                     let add = Change::Reduce { op: Op::Sum, origin: Some(&buffer) };
-                    window.accumulate(add, None, &spot).await.unwrap();
+                    window.accumulate(add, None, &location).await.unwrap();
                 }
             }
             held.push((*step, data));
@@ -236,7 +236,7 @@ fn epoch(machine: &Rc<Machine>, ending: Ending, len: usize) -> f64 {
                 let window = Window::create(&comm, brings, 1, options).await.unwrap();
                 let word = ty(AINT);
                 let data = Buffer::phantom(len / 8, word.clone());
-                let spot = TargetLocation { rank: 1, disp: 0, count: len / 8, ty: &word };
+                let location = TargetLocation { rank: 1, disp: 0, count: len / 8, ty: &word };
                 let now = || comm.engine().endpoint().fabric().now();
                 let mut shortest = f64::INFINITY;
                 for _ in 0..4 {
@@ -244,7 +244,7 @@ fn epoch(machine: &Rc<Machine>, ending: Ending, len: usize) -> f64 {
                     let start = now();
                     if comm.rank() == 0 {
                         window.start([1].into(), 0).await.unwrap();
-                        window.put(&data, &spot).await.unwrap();
+                        window.put(&data, &location).await.unwrap();
                         window.complete().await.unwrap();
                     } else {
                         window.post([0].into(), 0).unwrap();
@@ -303,9 +303,9 @@ fn the_end_of_an_epoch_is_not_heard_before_data_that_are_repeated() {
                     let start = fabric.now();
                     if comm.rank() == 0 {
                         let (data, word) = (Numbers::new(&comm, &content), ty(AINT));
-                        let spot = TargetLocation { rank: 1, disp: 0, count: LEN, ty: &word };
+                        let location = TargetLocation { rank: 1, disp: 0, count: LEN, ty: &word };
                         window.start([1].into(), 0).await.unwrap();
-                        window.put(&data.buffer(), &spot).await.unwrap();
+                        window.put(&data.buffer(), &location).await.unwrap();
                         fabric.charge(weft_fabric::Work::Compute(90 * MICROSECOND));
                         std::future::poll_fn(|cx| fabric.poll_clock(cx)).await;
                         window.complete().await.unwrap();
@@ -354,11 +354,11 @@ fn puts(machine: &Rc<Machine>, len: usize, count: usize) -> f64 {
                     let learns = round < ROUNDS;
                     let count_of = if learns { LONG } else { len } / 8;
                     let data = Buffer::phantom(count_of, word.clone());
-                    let spot = TargetLocation { rank: 1, disp: 0, count: count_of, ty: &word };
+                    let location = TargetLocation { rank: 1, disp: 0, count: count_of, ty: &word };
                     let start = fabric.now();
                     if comm.rank() == 0 {
                         for _ in 0..count {
-                            window.put(&data, &spot).await.unwrap();
+                            window.put(&data, &location).await.unwrap();
                         }
                         window.flush(1).await.unwrap();
                     }

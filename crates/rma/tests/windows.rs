@@ -11,7 +11,7 @@ use weft_rma::{Change, Design, Ending, LockKind, Memory, Options, Order, TargetL
 
 const NOTHING: i32 = 0;
 
-fn spot(rank: usize, disp: i64, count: usize, ty: &weft_datatype::Type) -> TargetLocation<'_> {
+fn location(rank: usize, disp: i64, count: usize, ty: &weft_datatype::Type) -> TargetLocation<'_> {
     TargetLocation { rank, disp, count, ty }
 }
 
@@ -69,11 +69,11 @@ impl Program for Rings {
                 column.commit();
                 // Fences: a put with gaps, and a get without.
                 window.fence(NOTHING).await.unwrap();
-                window.put(&two.buffer(), &spot(right, 1, 1, &column)).await.unwrap();
+                window.put(&two.buffer(), &location(right, 1, 1, &column)).await.unwrap();
                 window.fence(NOTHING).await.unwrap();
                 let from = left as i64;
                 assert_eq!(numbers(window.memory()), [0, from + 1, 0, from + 101]);
-                window.get(&got.buffer(), &spot(right, 1, 1, &column)).await.unwrap();
+                window.get(&got.buffer(), &location(right, 1, 1, &column)).await.unwrap();
                 window.fence(weft_rma::assert::NOSUCCEED).await.unwrap();
                 assert_eq!(got.get(), [me as i64 + 1, me as i64 + 101]);
                 // Post and start.
@@ -81,7 +81,7 @@ impl Program for Rings {
                     window.post([left].into(), NOTHING).unwrap();
                     window.start([right].into(), NOTHING).await.unwrap();
                     two.set(&[round, me as i64]);
-                    window.put(&two.buffer(), &spot(right, 0, 2, &word)).await.unwrap();
+                    window.put(&two.buffer(), &location(right, 0, 2, &word)).await.unwrap();
                     window.complete().await.unwrap();
                     window.wait().await.unwrap();
                     assert_eq!(numbers(window.memory())[..2], [round, left as i64]);
@@ -91,7 +91,7 @@ impl Program for Rings {
                 for kind in [LockKind::Shared, LockKind::Exclusive] {
                     window.lock(kind, right, NOTHING).await.unwrap();
                     let issued =
-                        window.get(&got.buffer(), &spot(right, 0, 2, &word)).await.unwrap();
+                        window.get(&got.buffer(), &location(right, 0, 2, &word)).await.unwrap();
                     window.until_over(issued).await.unwrap();
                     assert!(window.is_over(issued));
                     assert_eq!(got.get(), [2, me as i64]);
@@ -100,9 +100,9 @@ impl Program for Rings {
                 comm.barrier().await.unwrap();
                 window.lock_all(NOTHING).await.unwrap();
                 two.set(&[7, 8]);
-                window.put(&two.buffer(), &spot(left, 2, 2, &word)).await.unwrap();
+                window.put(&two.buffer(), &location(left, 2, 2, &word)).await.unwrap();
                 window.flush(left).await.unwrap();
-                window.get(&got.buffer(), &spot(left, 2, 2, &word)).await.unwrap();
+                window.get(&got.buffer(), &location(left, 2, 2, &word)).await.unwrap();
                 window.flush_all().await.unwrap();
                 assert_eq!(got.get(), [7, 8]);
                 window.unlock_all().await.unwrap();
@@ -141,7 +141,7 @@ impl Program for Sums {
                 window.lock_all(NOTHING).await.unwrap();
                 let mut last = -1;
                 for _ in 0..TIMES {
-                    let at = spot(0, 1, 1, &word);
+                    let at = location(0, 1, 1, &word);
                     window.accumulate(add(), Some(&was_there), &at).await.unwrap();
                     assert!(was.get()[0] > last, "a word that grows");
                     last = was.get()[0];
@@ -151,7 +151,7 @@ impl Program for Sums {
                 // Read, add, write: only the lock makes it exact.
                 for _ in 0..TIMES {
                     window.lock(LockKind::Exclusive, 0, NOTHING).await.unwrap();
-                    let at = spot(0, 2, 1, &word);
+                    let at = location(0, 2, 1, &word);
                     let issued = window.get(&was_there, &at).await.unwrap();
                     window.until_over(issued).await.unwrap();
                     let more = Numbers::new(&comm, &[was.get()[0] + 1]);
@@ -164,7 +164,7 @@ impl Program for Sums {
                 let (compare, new) = (compare.buffer(), new.buffer());
                 window.lock(LockKind::Shared, 0, NOTHING).await.unwrap();
                 let swap = Change::Swap { compare: &compare, new: &new };
-                let at = spot(0, 0, 1, &word);
+                let at = location(0, 0, 1, &word);
                 window.accumulate(swap, Some(&was_there), &at).await.unwrap();
                 let won = i64::from(was.get()[0] == 0);
                 let change = Change::Reduce { op: Op::NoOp, origin: None };
@@ -212,7 +212,7 @@ impl Program for Readers {
         window.memory().fill(&[0; 16]);
         comm.barrier().await.unwrap();
         let (word, two) = (ty(AINT), Numbers::new(&comm, &[0, 0]));
-        let at = spot(0, 0, 2, &word);
+        let at = location(0, 0, 2, &word);
         let mut rng = fastrand::Rng::with_seed(comm.rank() as u64);
         for turn in 0..TIMES {
             // The last rank only reads; the others write twice in three times.
@@ -275,8 +275,9 @@ impl Program for Attaching {
             window.lock(LockKind::Shared, right, NOTHING).await.unwrap();
             let address = places.get()[right];
             let value = Numbers::new(&comm, &[round]);
-            window.put(&value.buffer(), &spot(right, address + 8, 1, &word)).await.unwrap();
-            let outside = window.put(&value.buffer(), &spot(right, address + 16, 1, &word)).await;
+            window.put(&value.buffer(), &location(right, address + 8, 1, &word)).await.unwrap();
+            let outside =
+                window.put(&value.buffer(), &location(right, address + 16, 1, &word)).await;
             if pieces.is_empty() {
                 assert_eq!(outside.unwrap_err().class(), weft_process::class::RMA_RANGE);
             }
@@ -330,8 +331,8 @@ impl Program for Long {
         ragged.commit();
         window.fence(NOTHING).await.unwrap();
         for _ in 0..3 {
-            window.put(&data.buffer(), &spot(right, 0, LEN, &word)).await.unwrap();
-            window.get(&got.buffer(), &spot(me, LEN as i64, LEN, &word)).await.unwrap();
+            window.put(&data.buffer(), &location(right, 0, LEN, &word)).await.unwrap();
+            window.get(&got.buffer(), &location(me, LEN as i64, LEN, &word)).await.unwrap();
             window.fence(NOTHING).await.unwrap();
             let all = numbers(window.memory());
             assert!((0..LEN).all(|i| all[i] == value(left, i)), "{me} of {size}");
@@ -339,9 +340,9 @@ impl Program for Long {
         // Nobody writes while another still looks.
         comm.barrier().await.unwrap();
         window.lock_all(NOTHING).await.unwrap();
-        window.put(&data.buffer(), &spot(right, 0, 1, &ragged)).await.unwrap();
+        window.put(&data.buffer(), &location(right, 0, 1, &ragged)).await.unwrap();
         window.flush(right).await.unwrap();
-        let issued = window.get(&got.buffer(), &spot(right, 0, 1, &ragged)).await.unwrap();
+        let issued = window.get(&got.buffer(), &location(right, 0, 1, &ragged)).await.unwrap();
         window.until_over(issued).await.unwrap();
         assert_eq!(got.get(), mine);
         window.unlock_all().await.unwrap();

@@ -36,7 +36,7 @@ fn carrier(carrier: Carrier) -> &'static str {
         Carrier::Atomics => "atomics of the adapters, RDMA writes",
         Carrier::Reads => "RDMA reads",
         Carrier::Memory => "shared memory",
-        Carrier::Levels => "two levels",
+        Carrier::Hierarchy => "two levels",
     }
 }
 

@@ -6,7 +6,7 @@
 //!   Study      which runs make the table                           study
 //!   measure    one run in virtual time                             measure
 //!   table      rows and columns, and the CSV file                  table
-//!   timeline   one run as an SVG: lanes, spans, arrows             timeline
+//!   timeline   one run as an SVG: contexts, spans, arrows             timeline
 //! ```
 
 pub mod measure;

@@ -1,5 +1,5 @@
 //! Collective communication (MPI 5.0, chapter 6): each operation once, run in place, in the
-//! background, or again and again.
+//! nonblocking_context, or again and again.
 
 use crate::arguments::{buffer, comm, count, optional_info, root};
 use crate::chapters::messages::{persist, start};
@@ -66,7 +66,7 @@ where
     }
 }
 
-/// An operation whose arguments are right: on which communicator, who may run it in the background,
+/// An operation whose arguments are right: on which communicator, who may run it in the nonblocking_context,
 /// and how it is made.
 pub(crate) struct Ready<M> {
     comm: Rc<CommObject>,
@@ -126,7 +126,7 @@ macro_rules! operation {
             unsafe {
                 let Ready { comm, by, make } = $prepare($($arg),*)?;
                 tally!($name, &comm);
-                let task = comm.engine().spawn_by(by, make.make(comm.background().clone()));
+                let task = comm.engine().spawn_by(by, make.make(comm.nonblocking_context().clone()));
                 start(request, &comm, Active::Task(task), RequestKind::Collective)
             }
         }
@@ -142,8 +142,8 @@ macro_rules! operation {
             unsafe {
                 let Ready { comm, by, make } = $prepare($($arg),*)?;
                 // Matched here, not by the order of the starts (MPI 5.0, section 6.13).
-                let lane = comm.lane();
-                let operation = weft_process::PersistentTask::new(by, move || make.make(lane.clone()));
+                let context = comm.persistent_context();
+                let operation = weft_process::PersistentTask::new(by, move || make.make(context.clone()));
                 let on = comm.clone();
                 let recipe = move || {
                     tally!($name, &on);

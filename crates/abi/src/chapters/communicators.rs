@@ -238,7 +238,7 @@ pub(crate) unsafe fn comm_disconnect(handle: *mut Comm) -> Result<(), Error> {
     Ok(())
 }
 
-/// What others still need of a communicator is seen to in the background, and in MPI_Finalize.
+/// What others still need of a communicator is seen to in the nonblocking_context, and in MPI_Finalize.
 fn close(object: &CommObject) {
     if object.must_close() {
         let task = object.engine().spawn_by(Executor::Anybody, object.close());

@@ -401,7 +401,7 @@ pub const SETTINGS: &[Setting] = &[
         about: About(Verbs, Tuner, Each),
         kind: SettingKind::Maybe { least: 0, most: 15 },
         default: "",
-        doc: "InfiniBand: the service level of datagrams (multicast, and greetings before connections) apart from the \
+        doc: "InfiniBand: the service level of datagrams (multicast, and the connect requests before connections) apart from the \
               rest, so that fewer are lost under load; nothing: as the rest, and for multicast that of the group",
     },
     Setting {

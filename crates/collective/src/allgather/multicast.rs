@@ -19,6 +19,6 @@ pub async fn multicast<F: Fabric>(
     state: &CollectiveState<F>,
     blocks: &[Sge],
 ) -> Result<(), Fault> {
-    let cast = state.cast(link).await?;
-    cast.everyone(blocks, AT_ONCE).await
+    let group = state.multicast(link).await?;
+    group.everyone(blocks, AT_ONCE).await
 }

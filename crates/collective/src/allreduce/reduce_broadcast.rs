@@ -17,7 +17,7 @@ pub async fn reduce_broadcast<F: Fabric>(
     (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    let levels = state.levels(link);
-    levels.whole.reduce(link, 0, (data, result, element), op).await?;
-    levels.whole.bcast(link, 0, result).await
+    let hierarchy = state.hierarchy(link);
+    hierarchy.whole.reduce(link, 0, (data, result, element), op).await?;
+    hierarchy.whole.bcast(link, 0, result).await
 }

@@ -29,10 +29,10 @@ pub async fn rgm<F: Fabric>(
     fan_in: usize,
 ) -> Result<bool, Fault> {
     let len = data.len();
-    let cast = state.cast(link).await?;
+    let group = state.multicast(link).await?;
     let slots = state.slots(link, Pattern::Tree(fan_in_for(fan_in, link.size())), len);
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };
-    let number = cast.numbers(1);
+    let number = group.numbers(1);
     let mut value = slots.own(0);
     slots.put(link, value, data);
     for child in 0..slots.count() {
@@ -42,13 +42,13 @@ pub async fn rgm<F: Fabric>(
         value = other;
     }
     if link.rank == 0 {
-        cast.heard(number);
-        cast.send(number, payload(value, len), Ends::Heard).await?;
+        group.heard(number);
+        group.send(number, payload(value, len), Ends::Heard).await?;
         slots.get(link, value, result);
     } else {
         slots.write(link, 0, value, len)?;
-        cast.receive(0, number, result).await?;
-        cast.heard(number);
+        group.receive(0, number, result).await?;
+        group.heard(number);
     }
     Ok(true)
 }

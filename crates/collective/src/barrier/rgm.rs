@@ -22,20 +22,20 @@ pub async fn rgm<F: Fabric>(
     state: &CollectiveState<F>,
     fan_in: usize,
 ) -> Result<bool, Fault> {
-    let cast = state.cast(link).await?;
+    let group = state.multicast(link).await?;
     let slots = state.slots(link, Pattern::Tree(fan_in_for(fan_in, link.size())), 0);
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };
-    let number = cast.numbers(1);
+    let number = group.numbers(1);
     for child in 0..slots.count() {
         slots.landed(link, child).await?;
     }
     if link.rank == 0 {
-        cast.heard(number);
-        cast.send(number, Sge::EMPTY, Ends::Heard).await?;
+        group.heard(number);
+        group.send(number, Sge::EMPTY, Ends::Heard).await?;
     } else {
         slots.write(link, 0, slots.own(0), 0)?;
-        cast.receive(0, number, Sge::EMPTY).await?;
-        cast.heard(number);
+        group.receive(0, number, Sge::EMPTY).await?;
+        group.heard(number);
     }
     Ok(true)
 }

@@ -20,16 +20,16 @@ pub async fn multicast<F: Fabric>(
     data: Sge,
     part: usize,
 ) -> Result<(), Fault> {
-    let cast = state.cast(link).await?;
+    let group = state.multicast(link).await?;
     let parts = data.len().div_ceil(part).max(1);
-    let first = cast.numbers(parts as u64);
+    let first = group.numbers(parts as u64);
     for i in 0..parts {
         let at = i * part;
         let (number, some) = (first + i as u64, data.part(at, part.min(data.len() - at)));
         if link.rank == root {
-            cast.send(number, some, Ends::Acknowledged).await?;
+            group.send(number, some, Ends::Acknowledged).await?;
         } else {
-            cast.receive(root, number, some).await?;
+            group.receive(root, number, some).await?;
         }
     }
     Ok(())

@@ -59,7 +59,7 @@ const AT_ONCE: Parameter = number("number of messages at once", 16, 1, 1 << 20);
 const fn two_level(operation: Operation, needs: &'static [Need]) -> Algorithm {
     let about = "within nodes, between their leaders, within nodes";
     let cost = "that of its steps";
-    entry(operation, "TWO-LEVEL", (Method::TwoLevel, Carrier::Levels), needs, about, cost)
+    entry(operation, "TWO-LEVEL", (Method::TwoLevel, Carrier::Hierarchy), needs, about, cost)
 }
 
 /// Kini 2003, section 4.1.3: 2^k - 1 children at each step, best 7 (figure 4.7).
@@ -286,7 +286,7 @@ const TABLE: &[&[Algorithm]] = &[
         "the root straight to everybody, over streams (CollGM 3.4)", "N - 1 messages at the root")],
     messages!(Gather "BINOMIAL" Binomial {EqualBlocks} false "a binomial tree (CollGM 3.4)",
         "ceil(log2 N) rounds"),
-    &[entry(Gather, "ALLGATHER", (Method::Allgather, Carrier::Levels), &[EqualBlocks],
+    &[entry(Gather, "ALLGATHER", (Method::Allgather, Carrier::Hierarchy), &[EqualBlocks],
         "the map's allgather, of which all but the root forget the result", "that of an allgather")],
     messages!(Gatherv "FLAT" Flat {} true "everybody straight to the root", "N - 1 messages at the root"),
     messages!(Gatherv "BINOMIAL" Binomial {} false "a binomial tree, lengths first",
@@ -368,7 +368,7 @@ const TABLE: &[&[Algorithm]] = &[
     messages!(Allreduce "CIRCULANT" Circulant {Commutes} false
         "reduced and scattered, then gathered on circulant graphs (Traff 2024)",
         "2 ceil(log2 N) rounds, 2 n bytes"),
-    &[entry(Allreduce, "REDUCE-BCAST", (Method::ReduceBroadcast, Carrier::Levels), &[],
+    &[entry(Allreduce, "REDUCE-BCAST", (Method::ReduceBroadcast, Carrier::Hierarchy), &[],
         "the map's reduce, then its bcast", "that of both")],
     messages!(ReduceScatter "REDUCE-SCATTERV" ReduceScatterv {} true "reduced to rank 0, which scatters",
         "ceil(log2 N) rounds, then N - 1 messages"),

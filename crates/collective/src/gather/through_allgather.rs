@@ -20,16 +20,16 @@ pub async fn through_allgather<F: Fabric>(
     blocks: &[Sge],
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
-    let levels = state.levels(link);
+    let hierarchy = state.hierarchy(link);
     if me == root {
         if blocks[me].ptr() != mine.ptr() {
             blocks[me].copy_from(mine);
         }
-        return levels.whole.allgather(link, blocks).await;
+        return hierarchy.whole.allgather(link, blocks).await;
     }
     let memory = work::stage(link, mine, size * mine.len());
     let block = |rank| memory.sge().part(rank * mine.len(), mine.len());
     let all: Vec<Sge> = (0..size).map(block).collect();
     all[me].copy_from(mine);
-    levels.whole.allgather(link, &all).await
+    hierarchy.whole.allgather(link, &all).await
 }

@@ -1,7 +1,7 @@
 //! Operations on blocks: what the ranks of a node have or shall have travels between nodes as one
 //! message.
 
-use crate::levels::Layout;
+use crate::hierarchy::Layout;
 use crate::{Blocks, CollectiveState, Link, work};
 use weft_fabric::{Fabric, Fault, Sge, Staging};
 
@@ -39,19 +39,19 @@ pub async fn gather<F: Fabric>(
     mine: Sge,
     blocks: &[Sge],
 ) -> Result<(), Fault> {
-    let levels = state.levels(link);
-    let layout = &levels.layout;
+    let hierarchy = state.hierarchy(link);
+    let layout = &hierarchy.layout;
     let (home, _) = layout.places[root];
     let (node, place) = layout.places[link.rank];
     if node != home {
         let here = layout.nodes[node].len();
         if place != 0 {
-            return levels.node.gather(link, mine, &[]).await;
+            return hierarchy.node.gather(link, mine, &[]).await;
         }
         let room = work::stage(link, mine, here * mine.len());
         let parts: Vec<Sge> =
             (0..here).map(|i| room.sge().part(i * mine.len(), mine.len())).collect();
-        levels.node.gather(link, mine, &parts).await?;
+        hierarchy.node.gather(link, mine, &parts).await?;
         return link.send(root, room.sge()).await;
     }
     if link.rank != root {
@@ -88,20 +88,20 @@ pub async fn scatter<F: Fabric>(
     blocks: &[Sge],
     mine: Sge,
 ) -> Result<(), Fault> {
-    let levels = state.levels(link);
-    let layout = &levels.layout;
+    let hierarchy = state.hierarchy(link);
+    let layout = &hierarchy.layout;
     let (home, _) = layout.places[root];
     let (node, place) = layout.places[link.rank];
     if node != home {
         let here = layout.nodes[node].len();
         if place != 0 {
-            return levels.node.scatterv(link, &[], mine).await;
+            return hierarchy.node.scatterv(link, &[], mine).await;
         }
         let room = work::stage(link, mine, here * mine.len());
         link.recv(root, room.sge()).await?;
         let parts: Vec<Sge> =
             (0..here).map(|i| room.sge().part(i * mine.len(), mine.len())).collect();
-        return levels.node.scatterv(link, &parts, mine).await;
+        return hierarchy.node.scatterv(link, &parts, mine).await;
     }
     if link.rank != root {
         return link.recv(root, mine).await;
@@ -128,18 +128,18 @@ pub async fn allgather<F: Fabric>(
     state: &CollectiveState<F>,
     blocks: &[Sge],
 ) -> Result<(), Fault> {
-    let levels = state.levels(link);
-    let layout = &levels.layout;
+    let hierarchy = state.hierarchy(link);
+    let layout = &hierarchy.layout;
     let lens: Vec<usize> = blocks.iter().map(|block| block.len()).collect();
     let mine = blocks[link.rank];
     let all = ByNode::new(link, layout, mine, &lens);
     let (node, place) = layout.places[link.rank];
     let here: Vec<Sge> = layout.nodes[node].iter().map(|&rank| all.ranks[rank]).collect();
-    levels.node.gatherv(link, mine, if place == 0 { &here } else { &[] }).await?;
-    if let Some(leaders) = &levels.leaders {
+    hierarchy.node.gatherv(link, mine, if place == 0 { &here } else { &[] }).await?;
+    if let Some(leaders) = &hierarchy.leaders {
         leaders.allgather(link, &all.nodes).await?;
     }
-    levels.node.bcast(link, 0, all.memory.sge()).await?;
+    hierarchy.node.bcast(link, 0, all.memory.sge()).await?;
     for (rank, &block) in blocks.iter().enumerate() {
         if rank != link.rank {
             work::copy(link, all.ranks[rank], block);
@@ -156,8 +156,8 @@ pub async fn alltoall<F: Fabric>(
     out: &[Sge],
     into: &[Sge],
 ) -> Result<(), Fault> {
-    let levels = state.levels(link);
-    let (layout, len) = (&levels.layout, out[0].len());
+    let hierarchy = state.hierarchy(link);
+    let (layout, len) = (&hierarchy.layout, out[0].len());
     let lens = vec![len; link.size()];
     // What this rank sends and receives, node by node.
     let sends = ByNode::new(link, layout, out[0], &lens);
@@ -167,14 +167,14 @@ pub async fn alltoall<F: Fabric>(
     let comes = ByNode::new(link, layout, out[0], &lens);
     let (node, place) = layout.places[link.rank];
     let (here, all) = (layout.nodes[node].len(), lens.len() * len);
-    if let (Some(leaders), 0) = (&levels.leaders, place) {
+    if let (Some(leaders), 0) = (&hierarchy.leaders, place) {
         let (gathered, scattered) =
             (work::stage(link, out[0], here * all), work::stage(link, out[0], here * all));
         let rows = |room: &Staging| -> Vec<Sge> {
             (0..here).map(|i| room.sge().part(i * all, all)).collect()
         };
         let (out_rows, in_rows) = (rows(&gathered), rows(&scattered));
-        levels.node.gather(link, sends.memory.sge(), &out_rows).await?;
+        hierarchy.node.gather(link, sends.memory.sge(), &out_rows).await?;
         // Between nodes: for each of our ranks what the other node's ranks get, and back.
         let (leaving, coming) =
             (work::stage(link, out[0], here * all), work::stage(link, out[0], here * all));
@@ -204,10 +204,10 @@ pub async fn alltoall<F: Fabric>(
             }
             start += ranks.len() * len;
         }
-        levels.node.scatterv(link, &in_rows, comes.memory.sge()).await?;
+        hierarchy.node.scatterv(link, &in_rows, comes.memory.sge()).await?;
     } else {
-        levels.node.gather(link, sends.memory.sge(), &[]).await?;
-        levels.node.scatterv(link, &[], comes.memory.sge()).await?;
+        hierarchy.node.gather(link, sends.memory.sge(), &[]).await?;
+        hierarchy.node.scatterv(link, &[], comes.memory.sge()).await?;
     }
     for (&from, &to) in comes.ranks.iter().zip(into) {
         work::copy(link, from, to);

@@ -5,12 +5,12 @@ use weft_fabric::{Fabric, Fault, Sge};
 
 /// All of a node, all nodes, all of a node.
 pub async fn barrier<F: Fabric>(link: &Link<F>, state: &CollectiveState<F>) -> Result<(), Fault> {
-    let levels = state.levels(link);
-    levels.node.barrier(link).await?;
-    if let Some(leaders) = &levels.leaders {
+    let hierarchy = state.hierarchy(link);
+    hierarchy.node.barrier(link).await?;
+    if let Some(leaders) = &hierarchy.leaders {
         leaders.barrier(link).await?;
     }
-    levels.node.barrier(link).await
+    hierarchy.node.barrier(link).await
 }
 
 /// On the root's node, between nodes, on the others. `data` of `root` is copied to `data` of everybody.
@@ -20,17 +20,17 @@ pub async fn bcast<F: Fabric>(
     root: usize,
     data: Sge,
 ) -> Result<(), Fault> {
-    let levels = state.levels(link);
-    let (origin, place) = levels.layout.places[root];
-    let (node, _) = levels.layout.places[link.rank];
+    let hierarchy = state.hierarchy(link);
+    let (origin, place) = hierarchy.layout.places[root];
+    let (node, _) = hierarchy.layout.places[link.rank];
     if node == origin {
-        levels.node.bcast(link, place, data).await?;
+        hierarchy.node.bcast(link, place, data).await?;
     }
-    if let Some(leaders) = &levels.leaders {
+    if let Some(leaders) = &hierarchy.leaders {
         leaders.bcast(link, origin, data).await?;
     }
     if node != origin {
-        levels.node.bcast(link, 0, data).await?;
+        hierarchy.node.bcast(link, 0, data).await?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Reductions: within nodes, between their leaders, and back.
 
-use crate::levels::Levels;
+use crate::hierarchy::Hierarchy;
 use crate::{
     Blocks, CollectiveState, Link, Reduce, allreduce as flat, reduce as rooted, scan as prefix,
     work,
@@ -8,8 +8,8 @@ use crate::{
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Whether the order of operands is kept, or does not matter.
-fn in_order<F: Fabric>(levels: &Levels<F>, op: &(impl Reduce + ?Sized)) -> bool {
-    op.commutes() || levels.layout.is_contiguous()
+fn in_order<F: Fabric>(hierarchy: &Hierarchy<F>, op: &(impl Reduce + ?Sized)) -> bool {
+    op.commutes() || hierarchy.layout.is_contiguous()
 }
 
 /// `result`: at the root. The root's leader hands the sum on to it.
@@ -20,17 +20,17 @@ pub async fn reduce<F: Fabric>(
     (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    let levels = state.levels(link);
-    if !in_order(&levels, op) {
+    let hierarchy = state.hierarchy(link);
+    if !in_order(&hierarchy, op) {
         return rooted::binomial(link, root, data, result, op).await;
     }
     let (node, leader) = {
-        let (node, _) = levels.layout.places[root];
-        (node, levels.layout.nodes[node][0])
+        let (node, _) = hierarchy.layout.places[root];
+        (node, hierarchy.layout.nodes[node][0])
     };
     let sum = work::stage(link, data, data.len());
-    levels.node.reduce(link, 0, (data, sum.sge(), element), op).await?;
-    let Some(leaders) = &levels.leaders else {
+    hierarchy.node.reduce(link, 0, (data, sum.sge(), element), op).await?;
+    let Some(leaders) = &hierarchy.leaders else {
         return if link.rank == root { link.recv(leader, result).await } else { Ok(()) };
     };
     let whole = if link.rank == root {
@@ -50,16 +50,16 @@ pub async fn allreduce<F: Fabric>(
     (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    let levels = state.levels(link);
-    if !in_order(&levels, op) {
+    let hierarchy = state.hierarchy(link);
+    if !in_order(&hierarchy, op) {
         return flat::gather_broadcast(link, data, result, op).await;
     }
     let sum = work::stage(link, data, data.len());
-    levels.node.reduce(link, 0, (data, sum.sge(), element), op).await?;
-    if let Some(leaders) = &levels.leaders {
+    hierarchy.node.reduce(link, 0, (data, sum.sge(), element), op).await?;
+    if let Some(leaders) = &hierarchy.leaders {
         leaders.allreduce(link, (sum.sge(), result, element), op).await?;
     }
-    levels.node.bcast(link, 0, result).await
+    hierarchy.node.bcast(link, 0, result).await
 }
 
 /// The data node by node, so that each leader gets what its node's ranks shall have.
@@ -70,12 +70,12 @@ pub async fn reduce_scatter<F: Fabric>(
     (result, element): (Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    let levels = state.levels(link);
+    let hierarchy = state.hierarchy(link);
     let blocks = Blocks::of(data, lens.iter().copied());
-    if !in_order(&levels, op) {
+    if !in_order(&hierarchy, op) {
         return crate::reduce_scatter::reduce_scatterv(link, &blocks, result, op).await;
     }
-    let layout = &levels.layout;
+    let layout = &hierarchy.layout;
     let sorted = (!layout.is_contiguous()).then(|| {
         let room = work::stage(link, data, data.len());
         let mut at = 0;
@@ -87,9 +87,9 @@ pub async fn reduce_scatter<F: Fabric>(
     });
     let data = sorted.as_ref().map_or(data, |room| room.sge());
     let sum = work::stage(link, data, data.len());
-    levels.node.reduce(link, 0, (data, sum.sge(), element), op).await?;
-    let Some(leaders) = &levels.leaders else {
-        return levels.node.scatterv(link, &[], result).await;
+    hierarchy.node.reduce(link, 0, (data, sum.sge(), element), op).await?;
+    let Some(leaders) = &hierarchy.leaders else {
+        return hierarchy.node.scatterv(link, &[], result).await;
     };
     let (node, _) = layout.places[link.rank];
     let of_node = |ranks: &Vec<usize>| ranks.iter().map(|&rank| lens[rank]).sum();
@@ -99,7 +99,7 @@ pub async fn reduce_scatter<F: Fabric>(
     let here = layout.nodes[node].iter().map(|&rank| lens[rank]);
     let cut = Blocks::of(share.sge(), here);
     let cut: Vec<Sge> = (0..cut.count()).map(|i| cut.block(i)).collect();
-    levels.node.scatterv(link, &cut, result).await
+    hierarchy.node.scatterv(link, &cut, result).await
 }
 
 /// Prefixes within nodes, then what the nodes below have together.
@@ -109,12 +109,12 @@ pub async fn scan<F: Fabric>(
     (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    let levels = state.levels(link);
-    if !levels.layout.is_contiguous() {
+    let hierarchy = state.hierarchy(link);
+    if !hierarchy.layout.is_contiguous() {
         return prefix::recursive_doubling(link, data, result, op).await;
     }
-    let below = below(link, &levels, (data, element), op).await?;
-    levels.node.scan(link, (data, result, element), false, op).await?;
+    let below = below(link, &hierarchy, (data, element), op).await?;
+    hierarchy.node.scan(link, (data, result, element), false, op).await?;
     if let Some(below) = below {
         work::combine(link, op, below.sge(), result);
     }
@@ -128,13 +128,13 @@ pub async fn exscan<F: Fabric>(
     (data, result, element): (Sge, Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<(), Fault> {
-    let levels = state.levels(link);
-    if !levels.layout.is_contiguous() {
+    let hierarchy = state.hierarchy(link);
+    if !hierarchy.layout.is_contiguous() {
         return prefix::exclusive_recursive_doubling(link, data, result, op).await;
     }
-    let below = below(link, &levels, (data, element), op).await?;
-    levels.node.scan(link, (data, result, element), true, op).await?;
-    let (_, place) = levels.layout.places[link.rank];
+    let below = below(link, &hierarchy, (data, element), op).await?;
+    hierarchy.node.scan(link, (data, result, element), true, op).await?;
+    let (_, place) = hierarchy.layout.places[link.rank];
     match below {
         Some(below) if place == 0 => work::copy(link, below.sge(), result),
         Some(below) => work::combine(link, op, below.sge(), result),
@@ -146,19 +146,19 @@ pub async fn exscan<F: Fabric>(
 /// What the ranks of all nodes below have together; `None` on the first node.
 async fn below<F: Fabric>(
     link: &Link<F>,
-    levels: &Levels<F>,
+    hierarchy: &Hierarchy<F>,
     (data, element): (Sge, usize),
     op: &(impl Reduce + ?Sized),
 ) -> Result<Option<weft_fabric::Staging>, Fault> {
-    let (node, _) = levels.layout.places[link.rank];
+    let (node, _) = hierarchy.layout.places[link.rank];
     let (sum, below) = (work::stage(link, data, data.len()), work::stage(link, data, data.len()));
-    levels.node.reduce(link, 0, (data, sum.sge(), element), op).await?;
-    if let Some(leaders) = &levels.leaders {
+    hierarchy.node.reduce(link, 0, (data, sum.sge(), element), op).await?;
+    if let Some(leaders) = &hierarchy.leaders {
         leaders.scan(link, (sum.sge(), below.sge(), element), true, op).await?;
     }
     if node == 0 {
         return Ok(None);
     }
-    levels.node.bcast(link, 0, below.sge()).await?;
+    hierarchy.node.bcast(link, 0, below.sge()).await?;
     Ok(Some(below))
 }

@@ -173,7 +173,7 @@ impl Side {
         number.unwrap()
     }
 
-    /// Rank 0: opens the further rail.
+    /// Rank 0: opens the secondary rail.
     pub fn open(&self) {
         let done = self.verbs.counters().allocate();
         let from = self.source.local.part(0, 8);
@@ -181,13 +181,13 @@ impl Side {
         let mut posted = self.verbs.counters().value(done);
         self.tell(READY);
         assert_eq!(self.hear(), READY);
-        self.until("the further rail opens", || {
+        self.until("the secondary rail opens", || {
             if self.verbs.counters().value(done) == posted {
                 self.verbs.write_over(0, 1, from, self.theirs, Some(done)).unwrap();
                 self.verbs.write_over(1, 1, from, self.theirs, Some(done)).unwrap();
                 posted += 2;
             }
-            self.verbs.further_connections() == 1
+            self.verbs.secondary_connections() == 1
         });
         self.until("writes", || self.verbs.counters().value(done) == posted);
         assert!(self.verbs.rail_works(0, 1) && self.verbs.rail_works(1, 1));

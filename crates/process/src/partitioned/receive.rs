@@ -1,6 +1,6 @@
 //! The receiver: a receive for each message, at its place in the buffer.
 
-use super::{Greeting, not_cancelled, within};
+use super::{Handshake, not_cancelled, within};
 use crate::buffer::Piece;
 use crate::messages::NOBODY;
 use crate::{Active, Buffer, Comm, Error, Executor, External, Outcome, Task, class};
@@ -27,7 +27,7 @@ struct Receiving<F: Fabric> {
 }
 
 impl<F: Fabric> PartitionedReceive<F> {
-    /// Local; the greeting may come at any time. `buffer` holds all partitions, a multiple of
+    /// Local; the handshake may come at any time. `buffer` holds all partitions, a multiple of
     /// `partitions` elements. Nobody (`None`) sends nothing.
     pub fn new(
         comm: &Rc<Comm<F>>,
@@ -99,11 +99,11 @@ impl<F: Fabric> External for PartitionedReceive<F> {
 /// What is known of the other side.
 struct Sender<F: Fabric> {
     endpoint: Rc<Endpoint<F>>,
-    /// The receive of the greeting, and when it may be over.
+    /// The receive of the handshake, and when it may be over.
     request: RequestId,
     wait: (Counter, u64),
     memory: Staging,
-    greeting: RefCell<Option<Result<Greeting, Error>>>,
+    handshake: RefCell<Option<Result<Handshake, Error>>>,
     /// Its messages, but for their context and tag.
     want: Want,
     rank: usize,
@@ -111,43 +111,43 @@ struct Sender<F: Fabric> {
 }
 
 impl<F: Fabric> Sender<F> {
-    /// Posts the receive of the greeting. Somebody has to take it even if the request is freed first:
+    /// Posts the receive of the handshake. Somebody has to take it even if the request is freed first:
     /// it would meet the next one.
     fn expect(comm: &Rc<Comm<F>>, rank: usize, tag: i32) -> Rc<Sender<F>> {
         let endpoint = comm.engine().endpoint();
-        let memory = endpoint.staging().take(Greeting::LEN);
-        let want = comm.want_in(comm.greetings(), rank, tag);
+        let memory = endpoint.staging().take(Handshake::LEN);
+        let want = comm.want_in(comm.handshakes(), rank, tag);
         let request = endpoint.irecv(&want, memory.sge());
         let sender = Rc::new(Sender {
             endpoint: endpoint.clone(),
             request,
             wait: endpoint.wait_of(request),
             memory,
-            greeting: RefCell::default(),
+            handshake: RefCell::default(),
             want,
             rank,
             tag,
         });
         let expecting = sender.clone();
         comm.engine()
-            .spawn_by(Executor::Anybody, async move { expecting.greeted().await.map(|_| ()) });
+            .spawn_by(Executor::Anybody, async move { expecting.handshaken().await.map(|_| ()) });
         sender
     }
 
-    async fn greeted(&self) -> Result<Greeting, Error> {
+    async fn handshaken(&self) -> Result<Handshake, Error> {
         loop {
-            if let Some(greeting) = &*self.greeting.borrow() {
-                return greeting.clone();
+            if let Some(handshake) = &*self.handshake.borrow() {
+                return handshake.clone();
             }
             if let Some(status) = self.endpoint.finish(self.request) {
-                let mut bytes = [0; Greeting::LEN];
+                let mut bytes = [0; Handshake::LEN];
                 self.memory.sge().read(&mut bytes);
-                let whole = status.bytes == Greeting::LEN as u64 && status.lost == 0;
-                let greeting = Greeting::decode(&bytes).filter(|_| whole);
+                let whole = status.bytes == Handshake::LEN as u64 && status.lost == 0;
+                let handshake = Handshake::decode(&bytes).filter(|_| whole);
                 let (peer, tag) = (self.rank, self.tag);
-                let text = || format!("rank {peer} sent a senseless greeting with tag {tag}");
-                let greeting = greeting.ok_or_else(|| Error::new(class::INTERN, text()));
-                *self.greeting.borrow_mut() = Some(greeting);
+                let text = || format!("rank {peer} sent a senseless handshake with tag {tag}");
+                let handshake = handshake.ok_or_else(|| Error::new(class::INTERN, text()));
+                *self.handshake.borrow_mut() = Some(handshake);
                 continue;
             }
             self.endpoint.until(self.wait.0, self.wait.1).await?;
@@ -161,7 +161,7 @@ struct Parts<F: Fabric> {
     buffer: Buffer,
     /// The buffer itself, or memory beside it if it has gaps.
     piece: Piece,
-    /// Once the greeting has come, the receives by number; `None`: over, its bytes in their place.
+    /// Once the handshake has come, the receives by number; `None`: over, its bytes in their place.
     messages: RefCell<Vec<Option<RequestId>>>,
     failed: RefCell<Option<Error>>,
 }
@@ -175,16 +175,16 @@ async fn receive<F: Fabric>(parts: Rc<Parts<F>>) -> Result<(), Error> {
 impl<F: Fabric> Parts<F> {
     async fn receive(&self) -> Result<(), Error> {
         let endpoint = &self.sender.endpoint;
-        let greeting = self.sender.greeted().await?;
-        self.check(greeting)?;
-        let each = greeting.bytes / greeting.partitions;
+        let handshake = self.sender.handshaken().await?;
+        self.check(handshake)?;
+        let each = handshake.bytes / handshake.partitions;
         let post = |i: usize| {
             let tag = Some(i as i32);
-            let want = Want { context: greeting.context, tag, ..self.sender.want };
+            let want = Want { context: handshake.context, tag, ..self.sender.want };
             Some(endpoint.irecv(&want, self.place(i, each)))
         };
-        *self.messages.borrow_mut() = (0..greeting.partitions).map(post).collect();
-        for i in 0..greeting.partitions {
+        *self.messages.borrow_mut() = (0..handshake.partitions).map(post).collect();
+        for i in 0..handshake.partitions {
             while !self.look(i)? {
                 let id = self.messages.borrow()[i];
                 let (counter, target) = endpoint.wait_of(id.expect("a look found it open"));
@@ -195,9 +195,9 @@ impl<F: Fabric> Parts<F> {
     }
 
     /// The sender must send what is awaited.
-    fn check(&self, greeting: Greeting) -> Result<(), Error> {
+    fn check(&self, handshake: Handshake) -> Result<(), Error> {
         let (room, Sender { rank, tag, .. }) = (self.buffer.len(), &*self.sender);
-        let Greeting { bytes, partitions, .. } = greeting;
+        let Handshake { bytes, partitions, .. } = handshake;
         if bytes == room {
             return Ok(());
         }

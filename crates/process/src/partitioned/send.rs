@@ -1,6 +1,6 @@
 //! The sender: each partition is a message.
 
-use super::{Greeting, PARTITIONED, not_cancelled, within};
+use super::{Handshake, PARTITIONED, not_cancelled, within};
 use crate::{Active, Buffer, Comm, Destination, Error, Executor, External, Outcome, class};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -29,7 +29,7 @@ struct Sending {
 }
 
 impl<F: Fabric> PartitionedSend<F> {
-    /// Local, but it sends the greeting. `buffer` holds all partitions, a multiple of `partitions`
+    /// Local, but it sends the handshake. `buffer` holds all partitions, a multiple of `partitions`
     /// elements.
     pub fn new(
         comm: &Rc<Comm<F>>,
@@ -41,7 +41,7 @@ impl<F: Fabric> PartitionedSend<F> {
         assert!(partitions > 0 && buffer.count().is_multiple_of(partitions));
         let context = Context(PARTITIONED | comm.engine().new_context() << 1 | 1);
         if let Destination::Rank(to) = to {
-            greet(comm, Greeting { partitions, bytes: buffer.len(), context }, to, tag);
+            greet(comm, Handshake { partitions, bytes: buffer.len(), context }, to, tag);
         }
         let (comm, round) = (comm.clone(), RefCell::new(None));
         Rc::new(PartitionedSend { comm, buffer, partitions, to, context, round })
@@ -190,12 +190,12 @@ impl<F: Fabric> External for PartitionedSend<F> {
     }
 }
 
-/// Sends a greeting and forgets it.
-fn greet<F: Fabric>(comm: &Rc<Comm<F>>, greeting: Greeting, to: usize, tag: i32) {
+/// Sends a handshake and forgets it.
+fn greet<F: Fabric>(comm: &Rc<Comm<F>>, handshake: Handshake, to: usize, tag: i32) {
     let engine = comm.engine();
-    let memory = engine.endpoint().staging().take(Greeting::LEN);
-    memory.sge().fill(&greeting.encode());
-    let target = comm.target_in(comm.greetings(), to, tag);
+    let memory = engine.endpoint().staging().take(Handshake::LEN);
+    memory.sge().fill(&handshake.encode());
+    let target = comm.target_in(comm.handshakes(), to, tag);
     if let Some(id) = engine.endpoint().isend(target, memory.sge(), Mode::Standard) {
         let endpoint = engine.endpoint().clone();
         engine.spawn_by(Executor::Anybody, async move {

@@ -33,7 +33,7 @@ fn simulated(ranks: impl Iterator<Item = usize>) {
         simulate(machine, Options::new(n), Blocking, calls::all(n, &SMALL), &notes);
     }
     use Carrier::*;
-    all_served(&notes, &[Messages, Streams, Writes, Immediates, Atomics, Reads, Levels]);
+    all_served(&notes, &[Messages, Streams, Writes, Immediates, Atomics, Reads, Hierarchy]);
     let refused = notes.refused.lock().unwrap();
     assert!(refused.contains("the operator does not commute"), "{refused:?}");
     assert!(refused.contains("the ranks do not share memory"), "{refused:?}");

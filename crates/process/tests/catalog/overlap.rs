@@ -24,7 +24,7 @@ struct Under<F: Fabric> {
     prepared: Prepared<F>,
     task: Task,
     /// Of a persistent operation.
-    lane: Option<Rc<Comm<F>>>,
+    context: Option<Rc<Comm<F>>>,
 }
 
 struct Rank<F: Fabric> {
@@ -42,16 +42,16 @@ impl<F: Fabric> Rank<F> {
         }
     }
 
-    fn start(&mut self, number: usize, view: &Rc<Comm<F>>, lane: bool) {
+    fn start(&mut self, number: usize, view: &Rc<Comm<F>>, context: bool) {
         let choice = ask(view, &self.calls[number], &self.notes);
-        if lane {
+        if context {
             self.notes.served_again.lock().expect("no panic").insert(name(choice));
         }
         let prepared = self.calls[number].prepare(view);
         self.notes.arrive(number);
         let task = view.engine().spawn((prepared.make)(view));
-        let lane = lane.then(|| view.clone());
-        self.under.push(Under { number, round: 1, prepared, task, lane });
+        let context = context.then(|| view.clone());
+        self.under.push(Under { number, round: 1, prepared, task, context });
     }
 
     /// Ends the `i`-th operation under way, and starts it again if it is persistent and has starts
@@ -61,11 +61,11 @@ impl<F: Fabric> Rank<F> {
         self.notes.doing(self.comm.rank(), format!("waits for {:?}", self.calls[one.number]));
         self.comm.finished(Active::Task(one.task.clone())).await.expect("no error");
         self.check(&one.prepared, one.number, one.round);
-        let Some(lane) = one.lane.clone().filter(|_| one.round < STARTS) else { return };
+        let Some(context) = one.context.clone().filter(|_| one.round < STARTS) else { return };
         one.prepared.memories.iter().for_each(|memory| memory.reset());
         one.round += 1;
         self.notes.arrive(one.number);
-        one.task = lane.engine().spawn((one.prepared.make)(&lane));
+        one.task = context.engine().spawn((one.prepared.make)(&context));
         self.under.push(one);
     }
 
@@ -89,22 +89,23 @@ impl<F: Fabric> Rank<F> {
                     (prepared.make)(&comm).await.expect("no error");
                     self.check(&prepared, number, 1);
                 }
-                1 => self.start(number, &comm.background().clone(), false),
-                _ => self.start(number, &comm.lane(), true),
+                1 => self.start(number, &comm.nonblocking_context().clone(), false),
+                _ => self.start(number, &comm.persistent_context(), true),
             }
             // Which persistent one goes on is the same everywhere; of the others, each rank takes any.
             if alike.bool() {
-                let mut lanes: Vec<_> = self.under.iter().filter(|u| u.lane.is_some()).collect();
-                lanes.sort_by_key(|u| u.number);
-                if !lanes.is_empty() {
-                    let number = lanes[alike.usize(..lanes.len())].number;
+                let mut contexts: Vec<_> =
+                    self.under.iter().filter(|u| u.context.is_some()).collect();
+                contexts.sort_by_key(|u| u.number);
+                if !contexts.is_empty() {
+                    let number = contexts[alike.usize(..contexts.len())].number;
                     let i = self.under.iter().position(|u| u.number == number);
                     self.finish(i.expect("it is under way")).await;
                 }
             }
             while self.under.len() > AT_ONCE {
                 let others: Vec<_> =
-                    (0..self.under.len()).filter(|&i| self.under[i].lane.is_none()).collect();
+                    (0..self.under.len()).filter(|&i| self.under[i].context.is_none()).collect();
                 let i = match own.choice(others) {
                     Some(i) => i,
                     // The same everywhere: only persistent ones are under way here, so also there.
@@ -113,7 +114,7 @@ impl<F: Fabric> Rank<F> {
                 self.finish(i).await;
             }
         }
-        while let Some(i) = (0..self.under.len()).find(|&i| self.under[i].lane.is_none()) {
+        while let Some(i) = (0..self.under.len()).find(|&i| self.under[i].context.is_none()) {
             self.finish(i).await;
         }
         while !self.under.is_empty() {
@@ -189,7 +190,8 @@ struct Many;
 
 impl Program for Many {
     async fn run<F: Fabric>(self, comm: Rc<Comm<F>>, _: Arc<Vec<Call>>, _: Arc<Notes>) {
-        let casts: Vec<bool> = (0..70).map(|_| comm.lane().site().multicast > 0).collect();
+        let casts: Vec<bool> =
+            (0..70).map(|_| comm.persistent_context().site().multicast > 0).collect();
         assert_eq!(casts.iter().position(|&casts| !casts), Some(64), "counted alike on all ranks");
         assert!(!casts[64..].contains(&true));
         assert!(!comm.must_close(), "nothing was multicast");

@@ -49,7 +49,7 @@ impl<F: Fabric> Window<F> {
             origins -= u32::from(request.last);
         }
         for (queued, skip, take, asked) in asked {
-            let answer = self.answered(queued.spot().rank, asked).await?;
+            let answer = self.answered(queued.location().rank, asked).await?;
             if let (Some(result), Some(answer)) = (queued.result(), answer) {
                 result.unpack_at(skip, answer.sge().part(8, take));
             }
@@ -68,13 +68,13 @@ impl<F: Fabric> Window<F> {
         asked: &mut Vec<(&'q Queued, usize, usize, InFlight)>,
     ) {
         for (i, (queued, pieces)) in queue.iter().zip(pieces).enumerate() {
-            let (spot, wish) = (queued.spot(), queued.wish(pieces));
+            let (location, wish) = (queued.location(), queued.wish(pieces));
             let answer = queued.result().is_some();
-            let mut parts = wish.parts(spot.len()).peekable();
+            let mut parts = wish.parts(location.len()).peekable();
             while let Some((skip, take)) = parts.next() {
                 let last = i + 1 == queue.len() && parts.peek().is_none();
                 let way = Way::Fence { last };
-                let sent = self.ask(way, &queued.place, &spot, wish, (skip, take), answer);
+                let sent = self.ask(way, &queued.place, &location, wish, (skip, take), answer);
                 asked.push((queued, skip, take, sent));
             }
         }

@@ -1,4 +1,4 @@
-//! One repetition as a picture: a lane a rank, what it is busy with, and what travels.
+//! One repetition as a picture: a context a rank, what it is busy with, and what travels.
 //!
 //! ```text
 //!   title, parameters, legend
@@ -23,21 +23,21 @@ use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
 use weft_fabric_sim::{Activity, Arrow, Machine, Span, Trace, Travel};
 use weft_patterns::{Payload, Plan};
 
-/// More lanes, or more arrows, are no picture.
+/// More contexts, or more arrows, are no picture.
 const MOST_RANKS: usize = 256;
 const MOST_ARROWS: usize = 20_000;
 
 /// So many arrows are drawn at full strength.
 const ARROWS_FULL: f64 = 300.0;
 
-/// Of the whole, in pixels, and of what lies around the lanes.
+/// Of the whole, in pixels, and of what lies around the contexts.
 const WIDTH: f64 = 1280.0;
 const LEFT: f64 = 66.0;
 const RIGHT: f64 = 22.0;
 const TOP: f64 = 84.0;
 const BOTTOM: f64 = 54.0;
-/// All lanes together, and the least and most of one.
-const LANES: f64 = 900.0;
+/// All contexts together, and the least and most of one.
+const PERSISTENT: f64 = 900.0;
 const LANE: (f64, f64) = (6.0, 36.0);
 
 /// Colours of Okabe and Ito, distinct also to the colour-blind.
@@ -114,24 +114,24 @@ struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    fn lane(&self) -> f64 {
-        (LANES / self.plan.ranks as f64).clamp(LANE.0, LANE.1)
+    fn persistent_context(&self) -> f64 {
+        (PERSISTENT / self.plan.ranks as f64).clamp(LANE.0, LANE.1)
     }
 
     fn height(&self) -> f64 {
-        self.lane() * self.plan.ranks as f64
+        self.persistent_context() * self.plan.ranks as f64
     }
 
-    /// Where a time is, in pixels; before the beginning it is left of the lanes.
+    /// Where a time is, in pixels; before the beginning it is left of the contexts.
     fn x(&self, at: Picoseconds) -> f64 {
         let width = WIDTH - LEFT - RIGHT;
         let since = at as f64 - self.from as f64;
         LEFT + width * since / (self.to - self.from) as f64
     }
 
-    /// The middle of a rank's lane.
+    /// The middle of a rank's context.
     fn y(&self, rank: u32) -> f64 {
-        TOP + self.lane() * (f64::from(rank) + 0.5)
+        TOP + self.persistent_context() * (f64::from(rank) + 0.5)
     }
 
     /// Microseconds since the beginning.
@@ -142,13 +142,13 @@ impl Scene<'_> {
     fn picture(&self) -> Document {
         let height = TOP + self.height() + BOTTOM;
         let paper = rectangle(0.0, 0.0, WIDTH, height).set("fill", "white");
-        let lanes = rectangle(LEFT, TOP, WIDTH - LEFT - RIGHT, self.height());
-        let clip = ClipPath::new().set("id", "lanes").add(lanes);
+        let contexts = rectangle(LEFT, TOP, WIDTH - LEFT - RIGHT, self.height());
+        let clip = ClipPath::new().set("id", "contexts").add(contexts);
         let mut marks = Definitions::new().add(clip);
         for what in self.kinds_of_travel() {
             marks.append(head(what));
         }
-        let mut drawn = Group::new().set("clip-path", "url(#lanes)");
+        let mut drawn = Group::new().set("clip-path", "url(#contexts)");
         for span in self.spans() {
             drawn.append(self.span(span));
         }
@@ -234,7 +234,7 @@ impl Scene<'_> {
         heading
     }
 
-    /// Ticks with their times, and lines through all lanes.
+    /// Ticks with their times, and lines through all contexts.
     fn axis(&self) -> Group {
         let bottom = TOP + self.height();
         let step = tick(self.to - self.from);
@@ -253,9 +253,9 @@ impl Scene<'_> {
         axis.add(edge).add(name.set("text-anchor", "middle"))
     }
 
-    /// The names of the lanes, as many as are legible.
+    /// The names of the contexts, as many as are legible.
     fn names(&self) -> Group {
-        let every = (13.0 / self.lane()).ceil() as usize;
+        let every = (13.0 / self.persistent_context()).ceil() as usize;
         let mut names = Group::new().set("text-anchor", "end");
         for rank in (0..self.plan.ranks).step_by(every) {
             let name = if every == 1 && self.plan.ranks <= 32 {
@@ -275,7 +275,7 @@ impl Scene<'_> {
         let (name, colour) = busy(span.activity);
         // Waits are background; what is short is seen all the same.
         let share = if span.activity == Activity::Wait { 0.35 } else { 0.7 };
-        let height = self.lane() * share;
+        let height = self.persistent_context() * share;
         let (x, end) = (self.x(span.start), self.x(span.end));
         let (start, stop) = (self.us(span.start), self.us(span.end));
         let length = stop - start;

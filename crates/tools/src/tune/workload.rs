@@ -165,7 +165,7 @@ pub fn measure(
         let (selection, types, latest) = (selection.clone(), types.clone(), latest.clone());
         async move {
             comm.select(selection);
-            let aside = comm.background().clone();
+            let aside = comm.nonblocking_context().clone();
             let mut begin = SLACK;
             for lap in 0..=WARM_UP {
                 until(&sim, begin).await;

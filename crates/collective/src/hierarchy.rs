@@ -1,4 +1,4 @@
-//! Levels of a communicator whose ranks are on several nodes: the ranks of this node, and one leader of
+//! Hierarchy of a communicator whose ranks are on several nodes: the ranks of this node, and one leader of
 //! each node; and all ranks once more, for compositions of whole operations.
 //!
 //! ```text
@@ -69,7 +69,7 @@ pub struct Level<F: Fabric> {
 }
 
 /// All levels.
-pub struct Levels<F: Fabric> {
+pub struct Hierarchy<F: Fabric> {
     pub layout: Layout,
     /// All ranks, as those of the communicator.
     pub whole: Level<F>,
@@ -80,8 +80,8 @@ pub struct Levels<F: Fabric> {
 
 type Step<'s> = Pin<Box<dyn Future<Output = Result<(), Fault>> + 's>>;
 
-impl<F: Fabric> Levels<F> {
-    pub(crate) fn new(link: &Link<F>, state: &CollectiveState<F>) -> Levels<F> {
+impl<F: Fabric> Hierarchy<F> {
+    pub(crate) fn new(link: &Link<F>, state: &CollectiveState<F>) -> Hierarchy<F> {
         let fabric = link.endpoint.fabric();
         let layout = Layout::new(link.members.iter().map(|&m| fabric.node(m as usize)));
         let (node, place) = layout.places[link.rank];
@@ -110,11 +110,11 @@ impl<F: Fabric> Levels<F> {
             .then(|| level(&mut layout.nodes.iter().map(|n| n[0]), node, LEADERS, nodes, 1));
         let ranks_per_node = layout.nodes.iter().map(Vec::len).max().unwrap_or(0);
         let whole = level(&mut (0..link.size()), link.rank, WHOLE, nodes, ranks_per_node);
-        Levels { layout, whole, node: own, leaders }
+        Hierarchy { layout, whole, node: own, leaders }
     }
 
     /// Grounds whose multicast groups must end.
-    pub(crate) fn grounds(&self) -> impl Iterator<Item = &CollectiveState<F>> {
+    pub(crate) fn states(&self) -> impl Iterator<Item = &CollectiveState<F>> {
         [Some(&self.whole), Some(&self.node), self.leaders.as_ref()]
             .into_iter()
             .flatten()

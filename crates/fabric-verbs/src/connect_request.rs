@@ -1,12 +1,12 @@
 //! How two processes come to be connected, when one of them first has something for the other.
 //!
 //! ```text
-//!   A: makes its end ──── greeting (number of the end) ───>  B: makes its end, which can receive
-//!   A's end can receive  <─── greeting, heard ─────────────
-//!   A may send           ──── greeting, heard, settled ───>  B may send
+//!   A: makes its end ──── connect request (number of the end) ───>  B: makes its end, which can receive
+//!   A's end can receive  <─── connect request, heard ─────────────
+//!   A may send           ──── connect request, heard, settled ───>  B may send
 //! ```
-//! Greetings are datagrams between addresses that all have published; whoever is not settled repeats
-//! its own, with growing pauses. Both may begin at once: there is one end on each side, and a greeting
+//! Connect requests are datagrams between addresses that all have published; whoever is not settled repeats
+//! its own, with growing pauses. Both may begin at once: there is one end on each side, and a connect request
 //! says all of it. What arrives on the connection itself also says that the peer has heard.
 
 use crate::connection::{Connection, Phase};
@@ -16,15 +16,15 @@ use crate::object::{self, BATCH};
 use crate::path::Traffic;
 use crate::rail::MULTICAST_TAG;
 use crate::state::{Core, State};
-use crate::wire::Greeting;
+use crate::wire::ConnectRequest;
 use std::hash::{BuildHasher, Hasher};
 use std::time::{Duration, Instant};
 use weft_fabric::{Fault, Sge};
 
-/// Longest pause between two greetings.
+/// Longest pause between two connect requests.
 const PAUSE_MOST: Duration = Duration::from_millis(500);
-/// The same for further connections, which nobody waits for.
-const PAUSE_FURTHER: Duration = Duration::from_secs(4);
+/// The same for secondary connections, which nobody waits for.
+const PAUSE_SECONDARY: Duration = Duration::from_secs(4);
 
 /// A number that differs from process to process and from call to call.
 pub fn random() -> u64 {
@@ -37,7 +37,7 @@ impl State {
     pub fn begin(&mut self, core: &Core, link: usize) -> bool {
         match self.make_end(core, link) {
             Ok(()) => true,
-            Err((_, why)) if core.is_further(link) => {
+            Err((_, why)) if core.is_secondary(link) => {
                 self.give_up(core, link, &why);
                 false
             }
@@ -49,13 +49,13 @@ impl State {
     }
 
     fn make_end(&mut self, core: &Core, link: usize) -> Result<(), (Fault, String)> {
-        let (at, peer, further) = (link, core.peer_of(link), core.is_further(link));
+        let (at, peer, secondary) = (link, core.peer_of(link), core.is_secondary(link));
         let system = |error: crate::ConnectError| {
             let errno = error.errno();
             let fault = Fault::system("connecting with a process", errno);
             (fault, format!("connecting with process {peer}: {error}"))
         };
-        if !further && self.connections == core.bounds.connections {
+        if !secondary && self.connections == core.bounds.connections {
             let what = "connecting with one more process (the adapter or an option allows no more)";
             let why = format!("there are {} connections already", self.connections);
             return Err((Fault::system(what, libc::ENOBUFS), why));
@@ -67,8 +67,8 @@ impl State {
             let why = format!("connecting with process {peer}: {fault}");
             (fault, why)
         };
-        let count = match further {
-            true => core.bounds.further_buffers(),
+        let count = match secondary {
+            true => core.bounds.secondary_buffers(),
             false => core.bounds.buffers(),
         };
         rail.grow(number, count, &mut self.memories).map_err(wrap)?;
@@ -76,7 +76,7 @@ impl State {
         let now = Instant::now();
         let psn = random() as u32 & 0x00ff_ffff;
         let mut link = Connection::new(pair, inline, number, psn, now);
-        link.further = further.then(Box::default);
+        link.secondary = secondary.then(Box::default);
         self.routes[number].insert(link.pair.number(), at as u32);
         if peer == core.rank {
             let own = link.pair.number();
@@ -87,23 +87,23 @@ impl State {
         } else {
             let mut path = rail.path(&to, Traffic::Datagrams);
             link.path = Some(object::handle(&rail.domain, &mut path).map_err(system)?);
-            self.greeting.push(at as u32);
+            self.connecting.push(at as u32);
         }
         self.peers[at] = Some(Box::new(link));
-        self.connections += usize::from(!further);
+        self.connections += usize::from(!secondary);
         if peer != core.rank {
             self.greet(core, at, now);
         }
         Ok(())
     }
 
-    /// Sends our greeting (again). A lost one is repeated.
+    /// Sends our connect request (again). A lost one is repeated.
     fn greet(&mut self, core: &Core, link: usize, now: Instant) {
         let (at, peer) = (link, core.peer_of(link));
         let State { peers, rails, memories, .. } = self;
         let link = peers[at].as_deref_mut().expect("an end");
         let rail = &mut rails[link.rail];
-        let greeting = Greeting {
+        let request = ConnectRequest {
             nonce: core.nonce,
             from: core.rank as u32,
             to: peer as u32,
@@ -114,9 +114,9 @@ impl State {
             rail: link.rail as u8,
             reads: rail.reads,
             heard: link.theirs.is_some(),
-            settled: link.phase != Phase::Greeting,
+            settled: link.phase != Phase::Connecting,
         };
-        let mut bytes = greeting.encode();
+        let mut bytes = request.encode();
         // SAFETY: copied before `send` returns.
         let part = unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) };
         let number = core.addresses[peer].rails[link.rail].number;
@@ -124,7 +124,7 @@ impl State {
             rail.greeter.send(memories, path, number, &[part]);
         }
         link.asking.next = now + link.asking.pause;
-        let most = if at == peer { PAUSE_MOST } else { PAUSE_FURTHER };
+        let most = if at == peer { PAUSE_MOST } else { PAUSE_SECONDARY };
         link.asking.pause = (link.asking.pause * 2).min(most);
     }
 
@@ -139,33 +139,39 @@ impl State {
             }
             let greeter = &self.rails[rail].greeter;
             let slot = greeter.slot_of(wc.wr_id);
-            let mut bytes = [0; crate::wire::GREETING];
+            let mut bytes = [0; crate::wire::CONNECT_REQUEST];
             let whole = wc.status == IBV_WC_SUCCESS && wc.byte_len as usize == GRH + bytes.len();
             if let Some(part) = greeter.received(slot, wc.byte_len).filter(|_| whole) {
                 part.read(&mut bytes);
             }
             greeter.listen(slot, &self.memories);
-            if let Some(greeting) = Greeting::decode(&bytes) {
-                self.greeted(core, rail, wc.src_qp, greeting);
+            if let Some(request) = ConnectRequest::decode(&bytes) {
+                self.take_connect_request(core, rail, wc.src_qp, request);
             }
         }
         n > 0
     }
 
-    fn greeted(&mut self, core: &Core, rail: usize, source: u32, greeting: Greeting) {
-        let peer = greeting.from as usize;
+    fn take_connect_request(
+        &mut self,
+        core: &Core,
+        rail: usize,
+        source: u32,
+        request: ConnectRequest,
+    ) {
+        let peer = request.from as usize;
         // Another job's, or nobody's.
-        let ours = greeting.nonce == core.nonce
-            && greeting.to as usize == core.rank
+        let ours = request.nonce == core.nonce
+            && request.to as usize == core.rank
             && peer < core.addresses.len()
             && peer != core.rank
-            && greeting.rail as usize == rail
+            && request.rail as usize == rail
             && core.addresses[peer].rails[rail].number == source;
         if !ours {
             return;
         }
         let at = core.link_over(peer, rail);
-        // Whoever asks for a further one has a first one, which is known here, too.
+        // Whoever asks for a secondary one has a first one, which is known here, too.
         let known = core.rail_of(at) == rail && (at == peer || self.peers[peer].is_some());
         if !known || self.peers[at].is_none() && !self.begin(core, at) {
             return;
@@ -177,7 +183,7 @@ impl State {
         }
         if link.theirs.is_none() {
             let to = &core.addresses[peer].rails[rail];
-            let Greeting { number, psn, reads, .. } = greeting;
+            let ConnectRequest { number, psn, reads, .. } = request;
             let connected = rails[rail].connect(&link.pair, link.psn, to, number, psn, reads);
             if let Err(error) = connected {
                 let why = format!("connecting with process {peer}: {error}");
@@ -187,14 +193,14 @@ impl State {
                 }
                 return;
             }
-            link.theirs = Some(greeting);
-            link.messages += u32::from(greeting.messages);
-            link.events += u32::from(greeting.events);
+            link.theirs = Some(request);
+            link.messages += u32::from(request.messages);
+            link.events += u32::from(request.events);
         }
-        if greeting.heard && link.phase == Phase::Greeting {
+        if request.heard && link.phase == Phase::Connecting {
             self.settle(core, at);
         }
-        if !greeting.settled {
+        if !request.settled {
             self.greet(core, at, Instant::now());
         }
     }
@@ -202,18 +208,18 @@ impl State {
     /// The peer can receive: what was kept for it may go.
     pub fn settle(&mut self, core: &Core, peer: usize) {
         let link = self.link(peer);
-        // Without its greeting nothing could have come.
+        // Without its connect request nothing could have come.
         if link.theirs.is_some() {
             link.phase = Phase::Open;
-            self.greeting.retain(|&other| other != peer as u32);
+            self.connecting.retain(|&other| other != peer as u32);
             self.drain(core, peer);
         }
     }
 
-    /// Repeats greetings whose time has come, and gives up on those who never answer.
+    /// Repeats connect requests whose time has come, and gives up on those who never answer.
     pub fn greet_again(&mut self, core: &Core, now: Instant) {
-        for i in (0..self.greeting.len()).rev() {
-            let peer = self.greeting[i] as usize;
+        for i in (0..self.connecting.len()).rev() {
+            let peer = self.connecting[i] as usize;
             let link = self.link(peer);
             let waited = link.asking.wait(now);
             if now < link.asking.next {
@@ -228,7 +234,7 @@ impl State {
                     waited.as_secs()
                 );
                 self.fail(Fault::lost(peer), why);
-                self.greeting.swap_remove(i);
+                self.connecting.swap_remove(i);
                 continue;
             }
             self.greet(core, peer, now);

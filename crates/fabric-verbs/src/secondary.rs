@@ -1,9 +1,9 @@
-//! Further connections with a peer: one on each rail besides that of the first, for writes, reads and flags after them,
+//! Secondary connections with a peer: one on each rail besides that of the first, for writes, reads and flags after them,
 //! and for atomics whose target has its adapter for them there ([`crate::atomics`]).
 //!
 //! ```text
 //!   first connection      messages, flags, immediates; whatever another one does not take
-//!   further connection    `write_over`, `read_over`, `write_flag_after`: each is one request, and remembered until it
+//!   secondary connection    `write_over`, `read_over`, `write_flag_after`: each is one request, and remembered until it
 //!                         has completed
 //! ```
 //! One is made when it is first asked for, and used when it is open. One that fails is taken out for good, and what
@@ -29,9 +29,9 @@ use weft_fabric::{Completion, Fault, RemoteAddr, Sge};
 /// A rail whose peer has not answered for so long counts as one that does not work, until it answers.
 pub const TRIAL: Duration = Duration::from_secs(2);
 
-/// What the end of a further connection has beside that of a first.
+/// What the end of a secondary connection has beside that of a first.
 #[derive(Default)]
-pub struct Further {
+pub struct Secondary {
     /// Of each request in the window, what to repeat; nothing for a probe.
     pub posted: VecDeque<Option<Work>>,
     /// What was flushed, in order.
@@ -44,7 +44,7 @@ pub struct Further {
     heard: bool,
 }
 
-/// How far the first connection is with what it took in place of a further one.
+/// How far the first connection is with what it took in place of a secondary one.
 #[derive(Clone, Copy)]
 enum Passed {
     Kept,
@@ -54,8 +54,8 @@ enum Passed {
 impl Core {
     /// Events that a peer may have under way to this process by connection `link`.
     pub fn events_by(&self, link: usize) -> usize {
-        match self.is_further(link) {
-            true => self.bounds.further_events(),
+        match self.is_secondary(link) {
+            true => self.bounds.secondary_events(),
             false => self.bounds.events,
         }
     }
@@ -69,7 +69,7 @@ impl Core {
         if peer == self.rank || self.options.rail.is_some() { 1 } else { self.rails }
     }
 
-    /// The number of the connection with `peer` over `rail`: its rank for the first, `size` more for each further one.
+    /// The number of the connection with `peer` over `rail`: its rank for the first, `size` more for each secondary one.
     pub fn link_over(&self, peer: usize, rail: usize) -> usize {
         let rails = self.rails_to(peer);
         if rails == 1 {
@@ -90,7 +90,7 @@ impl Core {
         (self.rail_to(self.peer_of(link)) + link / self.size()) % self.rails
     }
 
-    pub fn is_further(&self, link: usize) -> bool {
+    pub fn is_secondary(&self, link: usize) -> bool {
         link >= self.size()
     }
 }
@@ -98,14 +98,14 @@ impl Core {
 impl Connection {
     /// Takes the record of request `number`, which has failed, if it is the oldest; and what to repeat.
     fn failed(&mut self, number: u32) -> Option<(Record, Option<Work>)> {
-        let work = self.further.as_ref()?.posted.front().copied()?;
+        let work = self.secondary.as_ref()?.posted.front().copied()?;
         let record = self.oldest(number)?;
         Some((record, work))
     }
 }
 
 impl State {
-    /// The connection that takes an operation over `rail`: a further one if it is open, else the first.
+    /// The connection that takes an operation over `rail`: a secondary one if it is open, else the first.
     fn way(&mut self, core: &Core, rail: usize, peer: usize) -> usize {
         let link = core.link_over(peer, rail);
         if link == peer {
@@ -142,8 +142,8 @@ impl State {
                 true => Passed::Posted(first.latest()),
                 false => Passed::Kept,
             };
-            if let Some(Some(further)) = self.peers[asked].as_mut().map(|it| &mut it.further) {
-                further.passed = Some(passed);
+            if let Some(Some(secondary)) = self.peers[asked].as_mut().map(|it| &mut it.secondary) {
+                secondary.passed = Some(passed);
             }
         }
         Ok(())
@@ -168,7 +168,7 @@ impl State {
         }
         let repeats = self.out.contains(&(link as u32));
         match self.link(link).phase {
-            Phase::Greeting => {}
+            Phase::Connecting => {}
             Phase::Lost if !repeats => {}
             Phase::Open => {
                 let work = Work::flag(tail);
@@ -187,9 +187,9 @@ impl State {
         self.write(core, peer, Sge::EMPTY, RemoteAddr::default(), tail, None).map(|()| true)
     }
 
-    /// Whether further connection `link` is open while the first has not done what it took in its place.
+    /// Whether secondary connection `link` is open while the first has not done what it took in its place.
     fn has_passed(&mut self, link: usize, peer: usize) -> bool {
-        let passed = |it: &Connection| it.further.as_ref().and_then(|further| further.passed);
+        let passed = |it: &Connection| it.secondary.as_ref().and_then(|secondary| secondary.passed);
         let it = self.link(link);
         let (open, Some(passed)) = (it.phase == Phase::Open, passed(it)) else { return false };
         let first = self.link(peer);
@@ -198,8 +198,8 @@ impl State {
             Passed::Kept => Some(Passed::Posted(first.latest())),
             Passed::Posted(number) => first.is_outstanding(number).then_some(passed),
         };
-        if let Some(further) = &mut self.link(link).further {
-            further.passed = left;
+        if let Some(secondary) = &mut self.link(link).secondary {
+            secondary.passed = left;
         }
         open && left.is_some()
     }
@@ -225,14 +225,14 @@ impl State {
         let link = core.link_over(peer, rail);
         match &self.peers[link] {
             None => !self.unmade.contains(&link),
-            Some(it) if it.phase == Phase::Greeting && link != peer => {
+            Some(it) if it.phase == Phase::Connecting && link != peer => {
                 it.asking.since.elapsed() < TRIAL
             }
-            Some(it) => matches!(it.phase, Phase::Greeting | Phase::Open),
+            Some(it) => matches!(it.phase, Phase::Connecting | Phase::Open),
         }
     }
 
-    /// Further connection `link` cannot be made.
+    /// Secondary connection `link` cannot be made.
     #[cold]
     pub fn give_up(&mut self, core: &Core, link: usize, why: &str) {
         self.unmade.push(link);
@@ -243,7 +243,7 @@ impl State {
         ));
     }
 
-    /// Request `number` of further connection `link` has failed.
+    /// Request `number` of secondary connection `link` has failed.
     #[cold]
     pub fn rail_failed(&mut self, core: &Core, link: usize, number: u32, status: i32) {
         // They complete in order: those before are over.
@@ -256,8 +256,8 @@ impl State {
                 self.pool.give_back(record.buffer);
             }
             let it = self.link(link);
-            if let (Some(further), Some(work)) = (&mut it.further, work) {
-                further.repeat.push(work);
+            if let (Some(secondary), Some(work)) = (&mut it.secondary, work) {
+                secondary.repeat.push(work);
             }
         }
         let peer = core.peer_of(link);
@@ -274,16 +274,16 @@ impl State {
         self.shut(core, link, &why);
     }
 
-    /// Shuts this end of further connection `link`: nothing comes or goes by it any more.
+    /// Shuts this end of secondary connection `link`: nothing comes or goes by it any more.
     #[cold]
     pub fn shut(&mut self, core: &Core, link: usize, why: &str) {
-        let State { peers, greeting, notes, out, .. } = self;
+        let State { peers, connecting, notes, out, .. } = self;
         let it = peers[link].as_deref_mut().expect("a connection");
         if matches!(it.phase, Phase::Lost | Phase::Gone) {
             return;
         }
         it.phase = Phase::Lost;
-        greeting.retain(|&other| other != link as u32);
+        connecting.retain(|&other| other != link as u32);
         let mut attributes = ibv_qp_attr { qp_state: IBV_QPS_ERR, ..ibv_qp_attr::default() };
         // What refuses it has failed altogether, and says so.
         let _ = it.pair.modify(&mut attributes, IBV_QP_STATE);
@@ -305,8 +305,8 @@ impl State {
         let Some(it) = self.peers[link].as_deref_mut() else {
             return self.give_up(core, link, "it has failed there");
         };
-        if let Some(further) = &mut it.further {
-            further.heard = true;
+        if let Some(secondary) = &mut it.secondary {
+            secondary.heard = true;
         }
         self.shut(core, link, &format!("process {peer} has lost it"));
     }
@@ -319,12 +319,12 @@ impl State {
             let link = self.out[i] as usize;
             let peer = core.peer_of(link);
             match self.link(peer).phase {
-                Phase::Greeting => continue,
+                Phase::Connecting => continue,
                 Phase::Open => moved |= self.tell(core, link),
                 Phase::Gone | Phase::Lost => {
                     self.out.swap_remove(i);
                     let it = self.link(link);
-                    let repeats = it.further.as_ref().is_some_and(|f| !f.repeat.is_empty());
+                    let repeats = it.secondary.as_ref().is_some_and(|f| !f.repeat.is_empty());
                     if repeats || it.is_awaited() || !it.kept_work.is_empty() {
                         let why = format!("process {peer} has left before it took what was sent");
                         self.fail(Fault::lost(peer), why);
@@ -333,7 +333,8 @@ impl State {
                 }
             }
             let it = self.link(link);
-            let ready = it.further.as_ref().is_some_and(|further| further.told && further.heard);
+            let ready =
+                it.secondary.as_ref().is_some_and(|secondary| secondary.told && secondary.heard);
             if ready && it.outstanding() == 0 {
                 self.out.swap_remove(i);
                 self.repeat(core, link);
@@ -345,13 +346,13 @@ impl State {
 
     /// Tells the peer that this end of `link` is shut, unless it knows, if there is room.
     fn tell(&mut self, core: &Core, link: usize) -> bool {
-        let further = self.link(link).further.as_ref();
-        if further.is_none_or(|further| further.told) {
+        let secondary = self.link(link).secondary.as_ref();
+        if secondary.is_none_or(|secondary| secondary.told) {
             return false;
         }
         let peer = core.peer_of(link);
         let State { peers, batch, .. } = self;
-        let first = peers[peer].as_deref_mut().expect("a further one has a first");
+        let first = peers[peer].as_deref_mut().expect("a secondary one has a first");
         if !first.has_room(1) {
             return false;
         }
@@ -364,8 +365,8 @@ impl State {
             .immediate(tag.encode())
             .word(core.rail_of(link) as u64);
         self.ring(peer);
-        if let Some(further) = &mut self.link(link).further {
-            further.told = true;
+        if let Some(secondary) = &mut self.link(link).secondary {
+            secondary.told = true;
         }
         true
     }
@@ -375,14 +376,14 @@ impl State {
         let peer = core.peer_of(link);
         let it = self.link(link);
         let mut works =
-            it.further.as_mut().map(|f| std::mem::take(&mut f.repeat)).unwrap_or_default();
+            it.secondary.as_mut().map(|f| std::mem::take(&mut f.repeat)).unwrap_or_default();
         let State { peers, slab, .. } = self;
         let it = peers[link].as_deref_mut().expect("looked at above");
         while let Some(&work) = slab.front(&it.kept_work) {
             slab.pop(&mut it.kept_work);
             works.push(work);
         }
-        let first = peers[peer].as_deref_mut().expect("a further one has a first");
+        let first = peers[peer].as_deref_mut().expect("a secondary one has a first");
         let mut unsure = false;
         for &work in &works {
             match work {
@@ -401,34 +402,34 @@ impl State {
     }
 
     /// Whether a connection is being made that somebody waits for, or that may open soon.
-    pub fn is_greeting(&self, core: &Core) -> bool {
-        self.greeting.iter().any(|&link| {
+    pub fn is_connecting(&self, core: &Core) -> bool {
+        self.connecting.iter().any(|&link| {
             let it = self.peers[link as usize].as_deref();
             let young = |it: &Connection| it.asking.since.elapsed() < TRIAL;
-            !core.is_further(link as usize) || it.is_some_and(young)
+            !core.is_secondary(link as usize) || it.is_some_and(young)
         })
     }
 
-    /// Further connections in use.
-    pub fn further_open(&self, core: &Core) -> usize {
+    /// Secondary connections in use.
+    pub fn secondary_open(&self, core: &Core) -> usize {
         let open = |it: &&Connection| it.phase == Phase::Open;
         self.peers[core.size()..].iter().flatten().map(|it| &**it).filter(open).count()
     }
 
-    /// No further connection has anything under way.
-    pub fn is_further_idle(&self, core: &Core) -> bool {
+    /// No secondary connection has anything under way.
+    pub fn is_secondary_idle(&self, core: &Core) -> bool {
         let quiet = |it: &Connection| it.phase != Phase::Open || it.outstanding() == 0;
         self.out.is_empty() && self.peers[core.size()..].iter().flatten().all(|it| quiet(it))
     }
 
     /// The first connection with `peer` is over: so are the others.
-    pub fn leave_further(&mut self, size: usize, peer: usize) {
+    pub fn leave_secondary(&mut self, size: usize, peer: usize) {
         for link in (peer..self.peers.len()).step_by(size).skip(1) {
             let Some(it) = self.peers[link].as_deref_mut() else { continue };
             if it.phase != Phase::Lost {
                 it.phase = Phase::Gone;
             }
-            self.greeting.retain(|&other| other != link as u32);
+            self.connecting.retain(|&other| other != link as u32);
         }
     }
 }
