@@ -76,16 +76,16 @@ impl Stage {
     /// The seconds that the stage may take on two processors. All together are at most an hour.
     fn budget(self) -> u64 {
         match self {
-            Stage::Build => 300,
-            Stage::Unit => 840,
-            Stage::Simulator => 240,
+            Stage::Build => 270,
+            Stage::Unit => 870,
+            Stage::Simulator => 200,
             Stage::Verbs => 300,
-            Stage::Loom => 150,
-            Stage::Miri => 240,
-            Stage::Programs => 480,
-            Stage::Python => 600,
-            Stage::Launchers => 150,
-            Stage::Cluster => 300,
+            Stage::Loom => 180,
+            Stage::Miri => 480,
+            Stage::Programs => 420,
+            Stage::Python => 450,
+            Stage::Launchers => 100,
+            Stage::Cluster => 330,
         }
     }
 }
