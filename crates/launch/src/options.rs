@@ -208,23 +208,135 @@ fn words(option: &str, value: &OsStr) -> Result<Option<Vec<String>>, String> {
     Ok(Some(words))
 }
 
+/// A number of processes, of at most `most`.
+fn count(option: &str, value: &OsStr, most: usize, what: &str) -> Result<usize, String> {
+    let count = text(value).parse().ok().filter(|count| (1..=most).contains(count));
+    count.ok_or_else(|| format!("{option}: {value:?} is not a number of processes {what}"))
+}
+
+/// What is read so far.
+struct Reading<'g> {
+    options: Options,
+    /// Variables of all programs.
+    global: Vec<(OsString, OsString)>,
+    /// Processes of each host.
+    each: Option<usize>,
+    /// Looks a variable up.
+    get: &'g dyn Fn(&str) -> Option<OsString>,
+}
+
+impl Reading<'_> {
+    /// Takes the option that was `given`, of `app` or of all; `value` is what follows it. Some ask for no job, but for another
+    /// command.
+    fn take(
+        &mut self,
+        given: &str,
+        option: Meaning,
+        app: &mut App,
+        mut value: impl FnMut() -> Result<OsString, String>,
+    ) -> Result<Option<Command>, String> {
+        let options = &mut self.options;
+        match option {
+            Meaning::Count => {
+                let range = format!("from 1 to {MAX_RANKS}");
+                app.count = count(given, &value()?, MAX_RANKS, &range)?;
+            }
+            Meaning::Export => app.environment.extend(export(&value()?, self.get)?),
+            Meaning::Env => app.environment.push((value()?, value()?)),
+            Meaning::GlobalEnv => self.global.push((value()?, value()?)),
+            Meaning::Directory => app.directory = Some(value()?),
+            Meaning::Bind => {
+                let value = value()?;
+                options.bind = match text(&value).as_str() {
+                    "core" => Bind::Core,
+                    "none" => Bind::None,
+                    "share" => Bind::Share,
+                    _ => return Err(format!("{given}: {value:?} is not core, none or share")),
+                };
+            }
+            Meaning::ReportBindings => options.report_bindings = true,
+            Meaning::Tag => options.tag_output = true,
+            Meaning::Timeout => options.timeout = Some(seconds(given, &value()?)?),
+            Meaning::Grace => options.grace = seconds(given, &value()?)?,
+            Meaning::Hosts => {
+                let list = text(&value()?);
+                hosts::list(&list, &mut options.hosts)
+                    .map_err(|error| format!("{given} {list}: {error}"))?;
+            }
+            Meaning::HostFile => {
+                let path = text(&value()?);
+                let lines = std::fs::read_to_string(&path)
+                    .map_err(|error| format!("{given} {path}: {error}"))?;
+                hosts::file(&path, &lines, &mut options.hosts)?;
+            }
+            Meaning::PerHost => self.each = Some(count(given, &value()?, usize::MAX, "a host")?),
+            Meaning::MapBy => {
+                // Other policies place ranks within a machine, which --bind-to does.
+                options.map = match text(&value()?).split(':').next() {
+                    Some("node") => Map::Node,
+                    _ => Map::Slot,
+                };
+            }
+            Meaning::LaunchAgent => options.launch_agent = words(given, &value()?)?,
+            Meaning::LaunchTimeout => options.launch_timeout = seconds(given, &value()?)?,
+            Meaning::Agent => return Ok(Some(Command::Agent)),
+            Meaning::Ignored(values) => {
+                for _ in 0..values {
+                    value()?;
+                }
+            }
+            Meaning::Help => return Ok(Some(Command::Help)),
+            Meaning::Version => return Ok(Some(Command::Version)),
+        }
+        Ok(None)
+    }
+
+    /// Checks the whole, and gives the programs and hosts what was said for all.
+    fn finish(self) -> Result<Options, String> {
+        let Reading { mut options, global, each, .. } = self;
+        if options.size() > MAX_RANKS {
+            return Err(format!("{} processes, limit {MAX_RANKS}", options.size()));
+        }
+        for app in &mut options.apps {
+            app.environment.splice(0..0, global.iter().cloned());
+            for (name, value) in &app.environment {
+                let bytes = name.as_bytes();
+                if bytes.is_empty() || bytes.contains(&b'=') {
+                    return Err(format!(
+                        "-env: {name:?} (value {value:?}) is not the name of a variable"
+                    ));
+                }
+            }
+        }
+        for host in &mut options.hosts {
+            host.slots = each.unwrap_or(host.slots);
+        }
+        if options.launch_agent.is_none() && options.hosts.iter().all(|host| is_local(&host.name)) {
+            options.hosts.clear();
+        }
+        // A time-out of nothing is none, so that WEFT_TIMEOUT can be overridden.
+        options.timeout = options.timeout.filter(|timeout| !timeout.is_zero());
+        Ok(options)
+    }
+}
+
 /// Reads a command line (without `mpiexec` itself); `get` looks a variable up.
 pub fn parse(
     arguments: impl IntoIterator<Item = OsString>,
     get: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<Command, String> {
     let mut arguments = arguments.into_iter().peekable();
-    let mut options = Options {
+    let options = Options {
         grace: Duration::from_secs(1),
         launch_timeout: LAUNCH_TIMEOUT,
         ..Options::default()
     };
-    let (mut global, mut each) = (Vec::new(), None);
+    let mut reading = Reading { options, global: Vec::new(), each: None, get };
     if let Some(value) = get("WEFT_RSH").filter(|value| !value.is_empty()) {
-        options.launch_agent = words("WEFT_RSH", &value)?;
+        reading.options.launch_agent = words("WEFT_RSH", &value)?;
     }
     if let Some(value) = get("WEFT_TIMEOUT").filter(|value| !value.is_empty()) {
-        options.timeout = Some(seconds("WEFT_TIMEOUT", &value)?);
+        reading.options.timeout = Some(seconds("WEFT_TIMEOUT", &value)?);
     }
     loop {
         let mut app = App { count: 1, ..App::default() };
@@ -241,73 +353,12 @@ pub fn parse(
             let Some(&(_, option)) = NAMES.iter().find(|(n, _)| *n == name) else {
                 return Err(format!("unknown option {given:?}; mpiexec --help lists them"));
             };
-            let mut value = || {
+            let value = || {
                 let value = inline.take().or_else(|| arguments.next());
                 value.ok_or_else(|| format!("option {given} needs a value"))
             };
-            match option {
-                Meaning::Count => {
-                    let value = value()?;
-                    let count = text(&value).parse().ok();
-                    let count = count.filter(|count| (1..=MAX_RANKS).contains(count));
-                    app.count = count.ok_or_else(|| {
-                        format!(
-                            "{given}: {value:?} is not a number of processes from 1 to {MAX_RANKS}"
-                        )
-                    })?;
-                }
-                Meaning::Export => app.environment.extend(export(&value()?, get)?),
-                Meaning::Env => app.environment.push((value()?, value()?)),
-                Meaning::GlobalEnv => global.push((value()?, value()?)),
-                Meaning::Directory => app.directory = Some(value()?),
-                Meaning::Bind => {
-                    let value = value()?;
-                    options.bind = match text(&value).as_str() {
-                        "core" => Bind::Core,
-                        "none" => Bind::None,
-                        "share" => Bind::Share,
-                        _ => return Err(format!("{given}: {value:?} is not core, none or share")),
-                    };
-                }
-                Meaning::ReportBindings => options.report_bindings = true,
-                Meaning::Tag => options.tag_output = true,
-                Meaning::Timeout => options.timeout = Some(seconds(&given, &value()?)?),
-                Meaning::Grace => options.grace = seconds(&given, &value()?)?,
-                Meaning::Hosts => {
-                    let list = text(&value()?);
-                    hosts::list(&list, &mut options.hosts)
-                        .map_err(|error| format!("{given} {list}: {error}"))?;
-                }
-                Meaning::HostFile => {
-                    let path = text(&value()?);
-                    let lines = std::fs::read_to_string(&path)
-                        .map_err(|error| format!("{given} {path}: {error}"))?;
-                    hosts::file(&path, &lines, &mut options.hosts)?;
-                }
-                Meaning::PerHost => {
-                    let value = value()?;
-                    let count = text(&value).parse().ok().filter(|&count| count > 0);
-                    each = Some(count.ok_or_else(|| {
-                        format!("{given}: {value:?} is not a number of processes a host")
-                    })?);
-                }
-                Meaning::MapBy => {
-                    // Other policies place ranks within a machine, which --bind-to does.
-                    options.map = match text(&value()?).split(':').next() {
-                        Some("node") => Map::Node,
-                        _ => Map::Slot,
-                    };
-                }
-                Meaning::LaunchAgent => options.launch_agent = words(&given, &value()?)?,
-                Meaning::LaunchTimeout => options.launch_timeout = seconds(&given, &value()?)?,
-                Meaning::Agent => return Ok(Command::Agent),
-                Meaning::Ignored(values) => {
-                    for _ in 0..values {
-                        value()?;
-                    }
-                }
-                Meaning::Help => return Ok(Command::Help),
-                Meaning::Version => return Ok(Command::Version),
+            if let Some(command) = reading.take(&given, option, &mut app, value)? {
+                return Ok(command);
             }
         }
         let mut more = false;
@@ -321,34 +372,11 @@ pub fn parse(
         if app.command.is_empty() {
             return Err("no program to run; mpiexec --help tells how".into());
         }
-        options.apps.push(app);
+        reading.options.apps.push(app);
         if !more {
-            break;
+            return Ok(Command::Run(reading.finish()?.into()));
         }
     }
-    if options.size() > MAX_RANKS {
-        return Err(format!("{} processes, limit {MAX_RANKS}", options.size()));
-    }
-    for app in &mut options.apps {
-        app.environment.splice(0..0, global.iter().cloned());
-        for (name, value) in &app.environment {
-            let bytes = name.as_bytes();
-            if bytes.is_empty() || bytes.contains(&b'=') {
-                return Err(format!(
-                    "-env: {name:?} (value {value:?}) is not the name of a variable"
-                ));
-            }
-        }
-    }
-    for host in &mut options.hosts {
-        host.slots = each.unwrap_or(host.slots);
-    }
-    if options.launch_agent.is_none() && options.hosts.iter().all(|host| is_local(&host.name)) {
-        options.hosts.clear();
-    }
-    // A time-out of nothing is none, so that WEFT_TIMEOUT can be overridden.
-    options.timeout = options.timeout.filter(|timeout| !timeout.is_zero());
-    Ok(Command::Run(options.into()))
 }
 
 #[cfg(test)]
