@@ -2,7 +2,7 @@
 
 use crate::basic::PAIRS;
 use crate::mpi::{self, Array, Mpi};
-use crate::types::{Datatype, Shape, Spread};
+use crate::types::{Datatype, Shape, Spread, Type};
 
 /// The handle of a committed datatype, which the caller frees with [`release`].
 pub fn construct(mpi: &Mpi, ty: &Datatype) -> Result<usize, String> {
@@ -96,16 +96,7 @@ fn build(mpi: &Mpi, ty: &Datatype) -> Result<usize, String> {
             around(child, "MPI_Type_create_hindexed_block", &args, true)
         }
         Shape::Struct { blocks, at, children } => {
-            let (lengths, places) = (counts(blocks), bytes(at));
-            let inner: Vec<usize> =
-                children.iter().map(|child| build(mpi, child)).collect::<Result<_, _>>()?;
-            let list = inner.as_ptr() as usize;
-            let args = [blocks.len(), lengths.address(), places.address(), list];
-            let made = mpi.make("MPI_Type_create_struct", large, &args)?;
-            for (child, handle) in children.iter().zip(inner) {
-                release(mpi, child, handle)?;
-            }
-            Ok(made)
+            structure(mpi, large, [&counts(blocks), &bytes(at)], children)
         }
         Shape::Subarray { sizes, subsizes, starts, fortran, child } => {
             let arrays = [counts(sizes), counts(subsizes), counts(starts)];
@@ -129,6 +120,24 @@ fn build(mpi: &Mpi, ty: &Datatype) -> Result<usize, String> {
             around(child, "MPI_Type_create_resized", &[n(*lb), n(*extent)], false)
         }
     }
+}
+
+/// A datatype of several, of lengths and at places.
+fn structure(
+    mpi: &Mpi,
+    large: bool,
+    [lengths, places]: [&Array; 2],
+    children: &[Type],
+) -> Result<usize, String> {
+    let inner: Vec<usize> =
+        children.iter().map(|child| build(mpi, child)).collect::<Result<_, _>>()?;
+    let list = inner.as_ptr() as usize;
+    let args = [children.len(), lengths.address(), places.address(), list];
+    let made = mpi.make("MPI_Type_create_struct", large, &args)?;
+    for (child, handle) in children.iter().zip(inner) {
+        release(mpi, child, handle)?;
+    }
+    Ok(made)
 }
 
 fn order(fortran: bool) -> usize {

@@ -57,13 +57,7 @@ impl Stage<'_, '_> {
             *if scatters { &mut to } else { &mut from } = mpi::IN_PLACE;
         }
         let large = c.large[rank];
-        let program = self.program;
-        let comm = &program.comms[c.comm];
-        let root = match comm.first {
-            Some(_) if rank == c.root => mpi::ROOT as usize,
-            Some(_) if comm.group(rank) == comm.group(c.root) => mpi::PROC_NULL as usize,
-            _ => comm.rank_of(c.root),
-        };
+        let root = self.root(c, rank);
         Ok(match c.kind {
             Barrier => Vec::new(),
             Bcast => {
@@ -109,19 +103,7 @@ impl Stage<'_, '_> {
                 args
             }
             Reduce | Allreduce | Scan | Exscan | ReduceScatterBlock | ReduceScatter => {
-                let received = send.is_empty() || c.kind == ReduceScatterBlock;
-                let [count, ty] = self.single(if received { recv } else { send })?;
-                let op = self.operator(c)?;
-                if c.kind == ReduceScatter {
-                    let shares: Vec<i64> = match send.is_empty() {
-                        true => recv.iter().map(|p| p.count).collect(),
-                        false => comm.group(rank).map(|s| c.recv[s][0].count).collect(),
-                    };
-                    let counts = Array::new(large, shares);
-                    let list = counts.address();
-                    self.live[item].arrays.push(counts);
-                    return Ok(vec![from, to, list, ty, op]);
-                }
+                let [count, ty, op] = self.reduction(item, c, rank)?;
                 let mut args = vec![from, to, count, ty, op];
                 if c.kind.rooted() {
                     args.push(root);
@@ -129,6 +111,36 @@ impl Stage<'_, '_> {
                 args
             }
         })
+    }
+
+    /// The argument `root`, which is MPI's own word for it on an intercommunicator.
+    fn root(&self, c: &Collective, rank: usize) -> usize {
+        let comm = &self.program.comms[c.comm];
+        match comm.first {
+            Some(_) if rank == c.root => mpi::ROOT as usize,
+            Some(_) if comm.group(rank) == comm.group(c.root) => mpi::PROC_NULL as usize,
+            _ => comm.rank_of(c.root),
+        }
+    }
+
+    /// Count, or the list of counts, datatype and operator of a reduction.
+    fn reduction(&mut self, item: usize, c: &Collective, rank: usize) -> Outcome<[usize; 3]> {
+        let (send, recv) = (&c.send[rank], &c.recv[rank]);
+        let received = send.is_empty() || c.kind == Kind::ReduceScatterBlock;
+        let [count, ty] = self.single(if received { recv } else { send })?;
+        let op = self.operator(c)?;
+        if c.kind != Kind::ReduceScatter {
+            return Ok([count, ty, op]);
+        }
+        let group = self.program.comms[c.comm].group(rank);
+        let shares: Vec<i64> = match send.is_empty() {
+            true => recv.iter().map(|p| p.count).collect(),
+            false => group.map(|s| c.recv[s][0].count).collect(),
+        };
+        let counts = Array::new(c.large[rank], shares);
+        let list = counts.address();
+        self.live[item].arrays.push(counts);
+        Ok([list, ty, op])
     }
 
     /// Count and datatype of the first piece; what is not significant is zero and a datatype.

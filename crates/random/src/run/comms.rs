@@ -40,14 +40,7 @@ impl Session<'_> {
             How::DupWithInfo => {
                 lib.make("MPI_Comm_dup_with_info", false, &[from, mpi::INFO_NULL])?
             }
-            How::Idup => {
-                let (mut made, mut request) = (0usize, mpi::REQUEST_NULL);
-                let made_at = std::ptr::from_mut(&mut made) as usize;
-                let request_at = std::ptr::from_mut(&mut request) as usize;
-                lib.call("MPI_Comm_idup", &[from, made_at, request_at])?;
-                lib.call("MPI_Wait", &[request_at, 0])?;
-                std::hint::black_box(made)
-            }
+            How::Idup => idup(lib, from)?,
             How::Split(all) => {
                 let (color, key) = all[seat];
                 let color = color.unwrap_or(mpi::UNDEFINED);
@@ -81,16 +74,11 @@ impl Session<'_> {
             How::FromGroups { sides, leaders, name } => {
                 let mine = sides.iter().position(|side| side.contains(&seat));
                 let Some(mine) = mine else { return Ok(None) };
-                with_group(lib, from, Some(&sides[mine]), |local| {
-                    // Only a leader has to know the other group.
-                    let leads = sides[mine][leaders[mine]] == seat;
-                    with_group(lib, from, leads.then_some(&sides[1 - mine]), |remote| {
-                        let (name, [a, b]) = (text(name), [leaders[mine], leaders[1 - mine]]);
-                        let name = name.as_ptr() as usize;
-                        let args = [local, a, remote, b, name, mpi::INFO_NULL, mpi::ERRORS_RETURN];
-                        lib.make("MPI_Intercomm_create_from_groups", false, &args)
-                    })
-                })?
+                // Only a leader has to know the other group.
+                let leads = sides[mine][leaders[mine]] == seat;
+                let groups = [Some(&sides[mine]), leads.then_some(&sides[1 - mine])];
+                let leaders = [leaders[mine], leaders[1 - mine]];
+                from_groups(lib, from, groups, leaders, name)?
             }
             How::Cart { dims, periodic } => {
                 let sizes = Array::new(false, dims.iter().map(|d| *d as i64));
@@ -198,6 +186,33 @@ impl Session<'_> {
 /// A C string.
 fn text(name: &str) -> Vec<u8> {
     [name.as_bytes(), &[0]].concat()
+}
+
+fn idup(lib: &Mpi, from: usize) -> Outcome<usize> {
+    let (mut made, mut request) = (0usize, mpi::REQUEST_NULL);
+    let made_at = std::ptr::from_mut(&mut made) as usize;
+    let request_at = std::ptr::from_mut(&mut request) as usize;
+    lib.call("MPI_Comm_idup", &[from, made_at, request_at])?;
+    lib.call("MPI_Wait", &[request_at, 0])?;
+    Ok(std::hint::black_box(made))
+}
+
+/// An intercommunicator from the local group and the remote one, with their leaders.
+fn from_groups(
+    lib: &Mpi,
+    from: usize,
+    groups: [Option<&Vec<usize>>; 2],
+    [a, b]: [usize; 2],
+    name: &str,
+) -> Outcome<usize> {
+    with_group(lib, from, groups[0], |local| {
+        with_group(lib, from, groups[1], |remote| {
+            let name = text(name);
+            let name = name.as_ptr() as usize;
+            let args = [local, a, remote, b, name, mpi::INFO_NULL, mpi::ERRORS_RETURN];
+            lib.make("MPI_Intercomm_create_from_groups", false, &args)
+        })
+    })
 }
 
 /// Calls with a group of these ranks of a communicator, or with the empty group.

@@ -142,89 +142,138 @@ pub fn finish(
     requests: &mut [usize],
     done: &mut [Option<Status>],
 ) -> Outcome {
-    let n = requests.len();
-    let list = requests.as_mut_ptr() as usize;
-    let one = |i: usize| list + i * size_of::<usize>();
+    let mut order: Vec<usize> = (0..requests.len()).collect();
+    rng.shuffle(&mut order);
+    match way {
+        0 | 1 => all(mpi, way == 1, requests, done),
+        2 | 3 => any(mpi, way == 3, requests, done),
+        4 | 5 => some(mpi, way == 5, requests, done),
+        6 => waited(mpi, order, requests, done),
+        7 => tested(mpi, order, requests, done),
+        _ => looked_at(mpi, order, requests, done),
+    }
+}
+
+/// By MPI_Waitall or MPI_Testall.
+fn all(mpi: &Mpi, tests: bool, requests: &mut [usize], done: &mut [Option<Status>]) -> Outcome {
+    let (n, list) = (requests.len(), requests.as_mut_ptr() as usize);
     let mut statuses = vec![Status::default(); n];
     let all = statuses.as_mut_ptr() as usize;
-    let mut indices = vec![-1i32; n];
-    let some = indices.as_mut_ptr() as usize;
-    let mut order: Vec<usize> = (0..n).collect();
-    rng.shuffle(&mut order);
-    let (mut flag, mut index, mut status) = (0i32, -1i32, Status::default());
-    match way {
-        0 => mpi.call("MPI_Waitall", &[n, list, all])?,
-        1 => loop {
+    let mut flag = 0i32;
+    if !tests {
+        mpi.call("MPI_Waitall", &[n, list, all])?;
+    } else {
+        loop {
             mpi.call("MPI_Testall", &[n, list, at(&mut flag), all])?;
             if flag != 0 {
                 break;
             }
             std::thread::yield_now();
-        },
-        2 => {
-            for _ in 0..n {
-                mpi.call("MPI_Waitany", &[n, list, at(&mut index), at(&mut status)])?;
-                report(done, i64::from(index), status)?;
-            }
-        }
-        3 => {
-            while done.iter().any(Option::is_none) {
-                let args = [n, list, at(&mut index), at(&mut flag), at(&mut status)];
-                mpi.call("MPI_Testany", &args)?;
-                if flag != 0 {
-                    report(done, i64::from(index), status)?;
-                } else {
-                    std::thread::yield_now();
-                }
-            }
-        }
-        4 | 5 => {
-            let name = if way == 4 { "MPI_Waitsome" } else { "MPI_Testsome" };
-            while done.iter().any(Option::is_none) {
-                mpi.call(name, &[n, list, at(&mut index), some, all])?;
-                if index < 0 {
-                    return Err(format!("{name}: no active request, but some were not reported"));
-                }
-                for i in 0..index as usize {
-                    report(done, i64::from(indices[i]), statuses[i])?;
-                }
-                if index == 0 {
-                    std::thread::yield_now();
-                }
-            }
-        }
-        6 => {
-            for i in order {
-                mpi.call("MPI_Wait", &[one(i), at(&mut status)])?;
-                report(done, i as i64, status)?;
-            }
-        }
-        7 => {
-            while let Some(i) = order.pop() {
-                mpi.call("MPI_Test", &[one(i), at(&mut flag), at(&mut status)])?;
-                if flag != 0 {
-                    report(done, i as i64, status)?;
-                } else {
-                    order.insert(0, i);
-                    std::thread::yield_now();
-                }
-            }
-        }
-        _ => {
-            for i in order {
-                flag = 0;
-                while flag == 0 {
-                    let args = [requests[i], at(&mut flag), at(&mut status)];
-                    mpi.call("MPI_Request_get_status", &args)?;
-                    std::thread::yield_now();
-                }
-                report(done, i as i64, status)?;
-                mpi.call("MPI_Wait", &[one(i), at(&mut status)])?;
-            }
         }
     }
-    if way < 2 {
-        done.iter_mut().zip(&statuses).for_each(|(d, s)| *d = Some(*s));
+    done.iter_mut().zip(&statuses).for_each(|(d, s)| *d = Some(*s));
+    Ok(())
+}
+
+/// By MPI_Waitany or MPI_Testany.
+fn any(mpi: &Mpi, tests: bool, requests: &mut [usize], done: &mut [Option<Status>]) -> Outcome {
+    let (n, list) = (requests.len(), requests.as_mut_ptr() as usize);
+    let (mut flag, mut index, mut status) = (0i32, -1i32, Status::default());
+    if !tests {
+        for _ in 0..n {
+            mpi.call("MPI_Waitany", &[n, list, at(&mut index), at(&mut status)])?;
+            report(done, i64::from(index), status)?;
+        }
+        return Ok(());
+    }
+    while done.iter().any(Option::is_none) {
+        let args = [n, list, at(&mut index), at(&mut flag), at(&mut status)];
+        mpi.call("MPI_Testany", &args)?;
+        if flag != 0 {
+            report(done, i64::from(index), status)?;
+        } else {
+            std::thread::yield_now();
+        }
+    }
+    Ok(())
+}
+
+/// By MPI_Waitsome or MPI_Testsome.
+fn some(mpi: &Mpi, tests: bool, requests: &mut [usize], done: &mut [Option<Status>]) -> Outcome {
+    let (n, list) = (requests.len(), requests.as_mut_ptr() as usize);
+    let mut statuses = vec![Status::default(); n];
+    let all = statuses.as_mut_ptr() as usize;
+    let mut indices = vec![-1i32; n];
+    let some = indices.as_mut_ptr() as usize;
+    let mut count = -1i32;
+    let name = if tests { "MPI_Testsome" } else { "MPI_Waitsome" };
+    while done.iter().any(Option::is_none) {
+        mpi.call(name, &[n, list, at(&mut count), some, all])?;
+        if count < 0 {
+            return Err(format!("{name}: no active request, but some were not reported"));
+        }
+        for i in 0..count as usize {
+            report(done, i64::from(indices[i]), statuses[i])?;
+        }
+        if count == 0 {
+            std::thread::yield_now();
+        }
+    }
+    Ok(())
+}
+
+/// One after the other by MPI_Wait.
+fn waited(
+    mpi: &Mpi,
+    order: Vec<usize>,
+    requests: &mut [usize],
+    done: &mut [Option<Status>],
+) -> Outcome {
+    for i in order {
+        let mut status = Status::default();
+        mpi.call("MPI_Wait", &[at(&mut requests[i]), at(&mut status)])?;
+        report(done, i as i64, status)?;
+    }
+    Ok(())
+}
+
+/// One after the other by MPI_Test, again and again.
+fn tested(
+    mpi: &Mpi,
+    mut order: Vec<usize>,
+    requests: &mut [usize],
+    done: &mut [Option<Status>],
+) -> Outcome {
+    let (mut flag, mut status) = (0i32, Status::default());
+    while let Some(i) = order.pop() {
+        mpi.call("MPI_Test", &[at(&mut requests[i]), at(&mut flag), at(&mut status)])?;
+        if flag != 0 {
+            report(done, i as i64, status)?;
+        } else {
+            order.insert(0, i);
+            std::thread::yield_now();
+        }
+    }
+    Ok(())
+}
+
+/// One after the other: MPI_Request_get_status until it is over, and MPI_Wait for what must be over then.
+fn looked_at(
+    mpi: &Mpi,
+    order: Vec<usize>,
+    requests: &mut [usize],
+    done: &mut [Option<Status>],
+) -> Outcome {
+    let mut status = Status::default();
+    for i in order {
+        let mut flag = 0i32;
+        while flag == 0 {
+            let args = [requests[i], at(&mut flag), at(&mut status)];
+            mpi.call("MPI_Request_get_status", &args)?;
+            std::thread::yield_now();
+        }
+        report(done, i as i64, status)?;
+        mpi.call("MPI_Wait", &[at(&mut requests[i]), at(&mut status)])?;
     }
     Ok(())
 }
