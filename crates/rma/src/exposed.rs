@@ -29,6 +29,13 @@ pub struct Exposed {
 /// Words that travel.
 pub const WORDS: usize = 2 * RemoteAddr::WORDS + 4;
 
+/// What a rank tells that could not make its part of `len` bytes: no [`Exposed`] has such words.
+pub fn nothing(len: usize) -> [u64; WORDS] {
+    let mut words = [u64::MAX; WORDS];
+    words[0] = len as u64;
+    words
+}
+
 impl Exposed {
     pub fn encode(&self) -> [u64; WORDS] {
         let [a, b, c, d] = self.memory.words();

@@ -118,13 +118,7 @@ impl<F: Fabric> Window<F> {
         let rails = rails.max().unwrap_or(1).clamp(1, RAILS);
         // What fails here fails for all: they learn of it together.
         let made = match Mine::of(&comm, &brings, &endpoint).await {
-            Ok(mine) => match Control::new(&endpoint, size, rails, one_node) {
-                Ok(control) => Ok((mine, control)),
-                Err(fault) => {
-                    mine.give_back(fabric);
-                    Err(fault.into())
-                }
-            },
+            Ok(mine) => mine.with(Control::new(&endpoint, size, rails, one_node), fabric),
             Err(error) => Err(error),
         };
         let immediate = comm.engine().new_immediates(2);
@@ -144,12 +138,7 @@ impl<F: Fabric> Window<F> {
                     && options.atomics.by_adapters(mine.memory.len()),
             }
             .encode(),
-            // Nothing that a window can have; and what it would have been.
-            Err(_) => {
-                let mut words = [u64::MAX; exposed::WORDS];
-                words[0] = brings.len() as u64;
-                words
-            }
+            Err(_) => exposed::nothing(brings.len()),
         };
         let told = match gather(&comm, words).await {
             Ok(told) => told,
@@ -165,14 +154,7 @@ impl<F: Fabric> Window<F> {
         let (mine, control) = made?;
         let Some(all) = all else {
             mine.give_back(fabric);
-            let refused = |words: &[u64; exposed::WORDS]| Exposed::decode(*words, size).is_none();
-            let rank = told.iter().position(refused).unwrap_or(me);
-            let text = format_args!(
-                "rank {rank} could not make its part of the window, {} bytes; ask for less there, or start fewer \
-                 processes on its node",
-                told[rank][0]
-            );
-            return Err(Error::new(class::NO_MEM, text));
+            return Err(failed_elsewhere(&told, me));
         };
         let window = Rc::new(Window {
             flavor: brings.flavor(),
@@ -409,11 +391,38 @@ impl Mine {
         Ok(Mine { memory, at, region: region.ok(), holder: Some(0), within: true })
     }
 
+    /// With control words; without them the memory is given back.
+    fn with<F: Fabric>(
+        self,
+        control: Result<Control<F>, Fault>,
+        fabric: &F,
+    ) -> Result<(Mine, Control<F>), Error> {
+        match control {
+            Ok(control) => Ok((self, control)),
+            Err(fault) => {
+                self.give_back(fabric);
+                Err(fault.into())
+            }
+        }
+    }
+
     fn give_back<F: Fabric>(self, fabric: &F) {
         if let Some(region) = self.region {
             fabric.withdraw(region);
         }
     }
+}
+
+/// The error of a rank that has its part, where another one has none.
+fn failed_elsewhere(told: &[[u64; exposed::WORDS]], me: usize) -> Error {
+    let failed = |words: &[u64; exposed::WORDS]| Exposed::decode(*words, told.len()).is_none();
+    let rank = told.iter().position(failed).unwrap_or(me);
+    let text = format_args!(
+        "rank {rank} could not make its part of the window, {} bytes; ask for less there, or start fewer \
+         processes on its node",
+        told[rank][0]
+    );
+    Error::new(class::NO_MEM, text)
 }
 
 fn out_of_memory(len: u64) -> Error {
