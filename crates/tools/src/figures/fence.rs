@@ -114,8 +114,8 @@ fn one_sided_overlap(lab: &Lab) -> Result<Value, String> {
     Ok(Value::Word("more".to_owned()))
 }
 
-pub fn document() -> Document {
-    let checks: [Shown; 10] = [
+fn checks() -> Vec<Check> {
+    let all: [Shown; 10] = [
         ("Latency of Fence (Zero-put); fastest design; 64 nodes", |lab| fastest(lab, Fence::Alone)),
         ("slowest design; 64 nodes", |lab| slowest(lab, Fence::Alone)),
         ("Fence-RI against Fence-1S-Barrier; 64 nodes, one put each", |lab| {
@@ -138,8 +138,57 @@ pub fn document() -> Document {
             one_sided_overlap,
         ),
     ];
+    all.into_iter().map(|(row, run)| Check { row, simulate: Simulate::Runs(run) }).collect()
+}
+
+fn figures() -> Vec<Figure> {
     let percent = Axis { label: "Overlap", unit: "%", doubling: false };
     let bytes = Axis { label: "Message", unit: "bytes", doubling: true };
+    vec![
+        figure(
+            "fence-overlap",
+            "Overlap",
+            "\"Overlap\"",
+            Fence::Overlap,
+            (bytes, percent),
+            "A put and its fence between two nodes; computation that takes as long between them.",
+        ),
+        figure(
+            "fence-zero",
+            "Latency of fence",
+            "\"Latency of Fence (Zero-put)\"",
+            Fence::Alone,
+            (RANKS, TIME),
+            "Fences, one after the other.",
+        ),
+        figure(
+            "fence-put",
+            "Latency of fence with a put",
+            "\"Latency of Fence with Put Operations\"",
+            Fence::Put,
+            (RANKS, TIME),
+            "Each process puts 64 bytes to the next one between two fences.",
+        ),
+        figure(
+            "fence-puts",
+            "Latency of fence with puts to 8 neighbours",
+            "\"Latency of Fence with Multiple Put Operations\"",
+            Fence::Puts,
+            (RANKS, TIME),
+            "Each process puts 64 bytes to each of the next eight between two fences.",
+        ),
+        figure(
+            "fence-halo",
+            "Halo exchange",
+            "\"Halo Communication Pattern\"",
+            Fence::Halo,
+            (RANKS, TIME),
+            "Four faces of 8 KiB on a torus, 60 us of computation before the fence.",
+        ),
+    ]
+}
+
+pub fn document() -> Document {
     Document {
         id: "fence",
         paper: "Fence",
@@ -147,53 +196,9 @@ pub fn document() -> Document {
         machines: &[MACHINE],
         about: "The four designs and ours, from the shipped windows. The slides give orders and no times; what \
                 their bars stand for is not in their text: puts here are of 64 bytes, faces of the halo of 8 KiB.",
-        figures: vec![
-            figure(
-                "fence-overlap",
-                "Overlap",
-                "\"Overlap\"",
-                Fence::Overlap,
-                (bytes, percent),
-                "A put and its fence between two nodes; computation that takes as long between them.",
-            ),
-            figure(
-                "fence-zero",
-                "Latency of fence",
-                "\"Latency of Fence (Zero-put)\"",
-                Fence::Alone,
-                (RANKS, TIME),
-                "Fences, one after the other.",
-            ),
-            figure(
-                "fence-put",
-                "Latency of fence with a put",
-                "\"Latency of Fence with Put Operations\"",
-                Fence::Put,
-                (RANKS, TIME),
-                "Each process puts 64 bytes to the next one between two fences.",
-            ),
-            figure(
-                "fence-puts",
-                "Latency of fence with puts to 8 neighbours",
-                "\"Latency of Fence with Multiple Put Operations\"",
-                Fence::Puts,
-                (RANKS, TIME),
-                "Each process puts 64 bytes to each of the next eight between two fences.",
-            ),
-            figure(
-                "fence-halo",
-                "Halo exchange",
-                "\"Halo Communication Pattern\"",
-                Fence::Halo,
-                (RANKS, TIME),
-                "Four faces of 8 KiB on a torus, 60 us of computation before the fence.",
-            ),
-        ],
+        figures: figures(),
         maps: Vec::new(),
-        checks: checks
-            .into_iter()
-            .map(|(row, run)| Check { row, simulate: Simulate::Runs(run) })
-            .collect(),
+        checks: checks(),
         headlines: vec![Headline {
             name: "halo exchange, Fence-RI against Fence-2S",
             machine: MACHINE,

@@ -50,6 +50,30 @@ fn size(bytes: usize) -> String {
     }
 }
 
+/// The algorithms and at how many places each is the best, in that order.
+fn shares<'m>(lines: &[&'m Line]) -> Vec<(&'m str, usize)> {
+    let mut names: Vec<(&str, usize)> = Vec::new();
+    for line in lines {
+        let name = line.choices[0].choice.algorithm.name;
+        match names.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => names.push((name, 1)),
+        }
+    }
+    names.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
+    names
+}
+
+/// What stands at an axis beside a row or a column of cells.
+fn name_of(all: &[usize], at: &SegmentValue<u32>, show: fn(usize) -> String) -> String {
+    match at {
+        SegmentValue::CenterOf(i) | SegmentValue::Exact(i) => {
+            all.get(*i as usize).map_or(String::new(), |&n| show(n))
+        }
+        SegmentValue::Last => String::new(),
+    }
+}
+
 fn draw(
     text: &mut String,
     map: &Map,
@@ -61,16 +85,7 @@ fn draw(
     let mut bytes: Vec<usize> = lines.iter().map(|l| l.bytes).collect();
     bytes.sort_unstable();
     bytes.dedup();
-    // In the order of the share that they have.
-    let mut names: Vec<(&str, usize)> = Vec::new();
-    for line in lines {
-        let name = line.choices[0].choice.algorithm.name;
-        match names.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, count)) => *count += 1,
-            None => names.push((name, 1)),
-        }
-    }
-    names.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
+    let names = shares(lines);
     let (across, up) = (ranks.len() as u32, bytes.len() as u32);
     let cells = (CELL.0 * across.max(5), CELL.1 * up.max(names.len() as u32 * 3 / 4).max(6));
     let whole = (cells.0 + AROUND.0 + LEGEND, cells.1 + AROUND.1);
@@ -84,13 +99,6 @@ fn draw(
         .x_label_area_size(40)
         .y_label_area_size(70)
         .build_cartesian_2d((0..across).into_segmented(), (0..up).into_segmented())?;
-    let at = |i: &SegmentValue<u32>| match i {
-        SegmentValue::CenterOf(i) | SegmentValue::Exact(i) => Some(*i as usize),
-        SegmentValue::Last => None,
-    };
-    let name_of = |all: &[usize], i: &SegmentValue<u32>, show: fn(usize) -> String| {
-        at(i).and_then(|i| all.get(i)).map_or(String::new(), |&n| show(n))
-    };
     chart
         .configure_mesh()
         .disable_mesh()

@@ -70,9 +70,13 @@ fn over_bytes(
     }
 }
 
-fn figures() -> Vec<Figure> {
-    use Operation::{Alltoall, Bcast, Gather, Scatter};
-    let transfer = |id, title, place, workload, rows| Figure {
+/// A transfer of 32 MiB, over the size of its segments.
+fn transfer(
+    (id, title, place): (&'static str, &'static str, &'static str),
+    workload: Workload,
+    row: &'static str,
+) -> Figure {
+    Figure {
         id,
         title,
         place,
@@ -86,9 +90,34 @@ fn figures() -> Vec<Figure> {
             x: segments(),
         }],
         marks: Vec::new(),
-        rows,
+        rows: vec![row],
         note: "",
+    }
+}
+
+fn barriers() -> Figure {
+    let curve = |name| Series {
+        name,
+        machine: MACHINE,
+        workload: Workload::Barrier(name),
+        over: None,
+        x: barrier_nodes(),
     };
+    Figure {
+        id: "collgm-barrier",
+        title: "Barrier",
+        place: "section 3.4, no figure there",
+        x: Axis { label: "Nodes", unit: "", doubling: true },
+        y: LATENCY,
+        series: ["RECURSIVE-DOUBLING", "BRUCK", "MPI-PE", "MPI-DS"].map(curve).into(),
+        marks: Vec::new(),
+        rows: vec![checks::BARRIER],
+        note: "MPI-PE and MPI-DS are what Open MPI's tuned module does.",
+    }
+}
+
+fn figures() -> Vec<Figure> {
+    use Operation::{Alltoall, Bcast, Gather, Scatter};
     let broadcasts = [
         "BINOMIAL",
         "SPLIT-BINARY",
@@ -101,18 +130,18 @@ fn figures() -> Vec<Figure> {
     let alltoalls = ["LINEAR", "PAIRWISE", "BRUCK", "MPI-LINEAR", "MPI-PAIRWISE", "MPI-BRUCK"];
     vec![
         transfer(
-            "collgm-3",
-            "32 MiB by segment size",
-            "figure 3",
+            ("collgm-3", "32 MiB by segment size", "figure 3"),
             Workload::Segments,
-            vec![checks::BEST_SEGMENT],
+            checks::BEST_SEGMENT,
         ),
         transfer(
-            "collgm-3-blocks",
-            "32 MiB by rendezvous, by block of registration",
-            "section 3.3, no figure there",
+            (
+                "collgm-3-blocks",
+                "32 MiB by rendezvous, by block of registration",
+                "section 3.3, no figure there",
+            ),
             Workload::Blocks,
-            vec![checks::BLOCK],
+            checks::BLOCK,
         ),
         over_bytes(
             ("collgm-6", "Alltoall, 16 nodes", "figure 6"),
@@ -156,25 +185,7 @@ fn figures() -> Vec<Figure> {
             64 << 10,
             &[checks::SCATTER_64],
         ),
-        Figure {
-            id: "collgm-barrier",
-            title: "Barrier",
-            place: "section 3.4, no figure there",
-            x: Axis { label: "Nodes", unit: "", doubling: true },
-            y: LATENCY,
-            series: ["RECURSIVE-DOUBLING", "BRUCK", "MPI-PE", "MPI-DS"]
-                .map(|name| Series {
-                    name,
-                    machine: MACHINE,
-                    workload: Workload::Barrier(name),
-                    over: None,
-                    x: barrier_nodes(),
-                })
-                .into(),
-            marks: Vec::new(),
-            rows: vec![checks::BARRIER],
-            note: "MPI-PE and MPI-DS are what Open MPI's tuned module does.",
-        },
+        barriers(),
     ]
 }
 

@@ -147,19 +147,7 @@ fn more_orders() -> Vec<Check> {
             Ok(order("RDMA write", &pairs))
         }),
         runs(super::CONSTANT, constant_factor),
-        runs(super::MOSTLY_RGM, |lab| {
-            let sizes = SECOND.all_sizes();
-            let mut best = 0;
-            for &nodes in &sizes {
-                let time = |name| Ok((name, SECOND.time(lab, Barrier(name), nodes)?));
-                let times = BARRIERS.map(time).into_iter().collect::<Result<Vec<_>, String>>()?;
-                best += usize::from(fastest(&times) == "RGM");
-            }
-            Ok(Value::Word(match 2 * best > sizes.len() {
-                true => "RGM".to_owned(),
-                false => format!("RGM at {best} of {} sizes", sizes.len()),
-            }))
-        }),
+        runs(super::MOSTLY_RGM, mostly),
         runs(super::PENALIZED, penalized),
         runs(super::RPE_ABOVE_RGM, |lab| {
             let of = |name| SECOND.largest(lab, sums(&SECOND, "MPI-GB", name));
@@ -200,24 +188,42 @@ fn more_orders() -> Vec<Check> {
             }
             Ok(order("RPE and RGM", &pairs))
         }),
-        runs(super::FAN_IN_EVERYWHERE, |lab| {
-            let mut best = Vec::new();
-            for nodes in SECOND.all_sizes() {
-                let mut times = Vec::new();
-                for (name, _) in FAN_INS.into_iter().filter(|(_, fan_in)| *fan_in < nodes) {
-                    times.push((name, SECOND.time(lab, Barrier(name), nodes)?));
-                }
-                // Where 7 is not possible, or another one is level with it, nothing speaks against it.
-                let seven = times.iter().find(|(name, _)| *name == "RGM:7").map(|(_, time)| *time);
-                let least = fastest(&times);
-                let ahead = times.iter().find(|(name, _)| *name == least).map(|(_, time)| *time);
-                if let (Some(seven), Some(least_time)) = (seven, ahead) {
-                    best.push((nodes, if seven <= least_time { "7" } else { &least[4..] }));
-                }
-            }
-            Ok(Value::Word(grouped(&best)))
-        }),
+        runs(super::FAN_IN_EVERYWHERE, best_everywhere),
     ]
+}
+
+/// How often RGM is the fastest barrier of the second cluster.
+fn mostly(lab: &Lab) -> Answer {
+    let sizes = SECOND.all_sizes();
+    let mut best = 0;
+    for &nodes in &sizes {
+        let time = |name| Ok((name, SECOND.time(lab, Barrier(name), nodes)?));
+        let times = BARRIERS.map(time).into_iter().collect::<Result<Vec<_>, String>>()?;
+        best += usize::from(fastest(&times) == "RGM");
+    }
+    Ok(Value::Word(match 2 * best > sizes.len() {
+        true => "RGM".to_owned(),
+        false => format!("RGM at {best} of {} sizes", sizes.len()),
+    }))
+}
+
+/// The best fan-in at each group size of the second cluster.
+fn best_everywhere(lab: &Lab) -> Answer {
+    let mut best = Vec::new();
+    for nodes in SECOND.all_sizes() {
+        let mut times = Vec::new();
+        for (name, _) in FAN_INS.into_iter().filter(|(_, fan_in)| *fan_in < nodes) {
+            times.push((name, SECOND.time(lab, Barrier(name), nodes)?));
+        }
+        // Where 7 is not possible, or another one is level with it, nothing speaks against it.
+        let seven = times.iter().find(|(name, _)| *name == "RGM:7").map(|(_, time)| *time);
+        let least = fastest(&times);
+        let ahead = times.iter().find(|(name, _)| *name == least).map(|(_, time)| *time);
+        if let (Some(seven), Some(least_time)) = (seven, ahead) {
+            best.push((nodes, if seven <= least_time { "7" } else { &least[4..] }));
+        }
+    }
+    Ok(Value::Word(grouped(&best)))
 }
 
 /// Whether RPE is ahead of MPI-PE by the same factor at all group sizes of both clusters. A picture shows it to

@@ -156,8 +156,122 @@ fn endings(id: &'static str, title: &'static str, machine: &'static str) -> Figu
     }
 }
 
+/// The rows of the peaks on one rail and on two.
+fn peaks(one: usize, two: usize) -> [Option<&'static str>; 2] {
+    [Some(PEAKS[one].1), Some(PEAKS[two].1)]
+}
+
+/// Figures 6 to 11.
+fn puts() -> Vec<Figure> {
+    vec![
+        medium_sizes(pair(
+            "multirail-6",
+            "MPI_Put bandwidth, IA32",
+            "figure 6",
+            (IA32, Test::Put),
+            peaks(1, 0),
+        )),
+        pair(
+            "multirail-7",
+            "MPI_Put bandwidth, EM64T",
+            "figure 7",
+            (EM64T, Test::Put),
+            peaks(3, 2),
+        ),
+        pair(
+            "multirail-8",
+            "MPI_Put bidirectional bandwidth, IA32",
+            "figure 8",
+            (IA32, Test::BothPut),
+            peaks(5, 4),
+        ),
+        pair(
+            "multirail-9",
+            "MPI_Put bidirectional bandwidth, EM64T",
+            "figure 9",
+            (EM64T, Test::BothPut),
+            peaks(7, 6),
+        ),
+        pair(
+            "multirail-10",
+            "MPI_Put latency, IA32",
+            "figure 10",
+            (IA32, Test::PutLatency),
+            [None, None],
+        ),
+        pair(
+            "multirail-11",
+            "MPI_Put latency, EM64T",
+            "figure 11",
+            (EM64T, Test::PutLatency),
+            [None, None],
+        ),
+    ]
+}
+
+/// Figures 12 to 15.
+fn gets() -> Vec<Figure> {
+    vec![
+        pair(
+            "multirail-12",
+            "MPI_Get bandwidth, IA32",
+            "figure 12",
+            (IA32, Test::Get),
+            peaks(9, 8),
+        ),
+        pair(
+            "multirail-13",
+            "MPI_Get bandwidth, EM64T",
+            "figure 13",
+            (EM64T, Test::Get),
+            peaks(11, 10),
+        ),
+        pair(
+            "multirail-14",
+            "MPI_Get latency, IA32",
+            "figure 14",
+            (IA32, Test::GetLatency),
+            [None, None],
+        ),
+        pair(
+            "multirail-15",
+            "MPI_Get latency, EM64T",
+            "figure 15",
+            (EM64T, Test::GetLatency),
+            [None, None],
+        ),
+    ]
+}
+
+/// Figures 18 and 19, and ours of the ends of epochs.
+fn others() -> Vec<Figure> {
+    vec![
+        interleaved(
+            "multirail-18",
+            "Interleaved puts and gets, IA32",
+            "figure 18",
+            IA32,
+            INTERLEAVED_IA32,
+            &[IN_ORDER_PEAK, TURNS_PEAK],
+        ),
+        interleaved(
+            "multirail-19",
+            "Interleaved puts and gets, EM64T",
+            "figure 19",
+            EM64T,
+            INTERLEAVED_EM64T,
+            &[
+                IN_ORDER_PEAK_ONE,
+                TURNS_PEAK,
+                "interleaved throughput of one rail reordered against two rails in order; EM64T",
+            ],
+        ),
+        endings("multirail-flags-ia32", "Ends of epochs, IA32", IA32),
+        endings("multirail-flags-em64t", "Ends of epochs, EM64T", EM64T),
+    ]
+}
+
 pub fn document() -> Document {
-    let peaks = |one, two| [Some(one), Some(two)];
     Document {
         id: "multirail",
         paper: "Multi-rail",
@@ -167,100 +281,7 @@ pub fn document() -> Document {
                 the machine with its first one alone. An epoch ends at its target by flags behind the data, on the rails \
                 that were used; the document sends one on every rail, and both are drawn, with one flag after all \
                 acknowledgements.",
-        figures: vec![
-            medium_sizes(pair(
-                "multirail-6",
-                "MPI_Put bandwidth, IA32",
-                "figure 6",
-                (IA32, Test::Put),
-                peaks(PEAKS[1].1, PEAKS[0].1),
-            )),
-            pair(
-                "multirail-7",
-                "MPI_Put bandwidth, EM64T",
-                "figure 7",
-                (EM64T, Test::Put),
-                peaks(PEAKS[3].1, PEAKS[2].1),
-            ),
-            pair(
-                "multirail-8",
-                "MPI_Put bidirectional bandwidth, IA32",
-                "figure 8",
-                (IA32, Test::BothPut),
-                peaks(PEAKS[5].1, PEAKS[4].1),
-            ),
-            pair(
-                "multirail-9",
-                "MPI_Put bidirectional bandwidth, EM64T",
-                "figure 9",
-                (EM64T, Test::BothPut),
-                peaks(PEAKS[7].1, PEAKS[6].1),
-            ),
-            pair(
-                "multirail-10",
-                "MPI_Put latency, IA32",
-                "figure 10",
-                (IA32, Test::PutLatency),
-                [None, None],
-            ),
-            pair(
-                "multirail-11",
-                "MPI_Put latency, EM64T",
-                "figure 11",
-                (EM64T, Test::PutLatency),
-                [None, None],
-            ),
-            pair(
-                "multirail-12",
-                "MPI_Get bandwidth, IA32",
-                "figure 12",
-                (IA32, Test::Get),
-                peaks(PEAKS[9].1, PEAKS[8].1),
-            ),
-            pair(
-                "multirail-13",
-                "MPI_Get bandwidth, EM64T",
-                "figure 13",
-                (EM64T, Test::Get),
-                peaks(PEAKS[11].1, PEAKS[10].1),
-            ),
-            pair(
-                "multirail-14",
-                "MPI_Get latency, IA32",
-                "figure 14",
-                (IA32, Test::GetLatency),
-                [None, None],
-            ),
-            pair(
-                "multirail-15",
-                "MPI_Get latency, EM64T",
-                "figure 15",
-                (EM64T, Test::GetLatency),
-                [None, None],
-            ),
-            interleaved(
-                "multirail-18",
-                "Interleaved puts and gets, IA32",
-                "figure 18",
-                IA32,
-                INTERLEAVED_IA32,
-                &[IN_ORDER_PEAK, TURNS_PEAK],
-            ),
-            interleaved(
-                "multirail-19",
-                "Interleaved puts and gets, EM64T",
-                "figure 19",
-                EM64T,
-                INTERLEAVED_EM64T,
-                &[
-                    IN_ORDER_PEAK_ONE,
-                    TURNS_PEAK,
-                    "interleaved throughput of one rail reordered against two rails in order; EM64T",
-                ],
-            ),
-            endings("multirail-flags-ia32", "Ends of epochs, IA32", IA32),
-            endings("multirail-flags-em64t", "Ends of epochs, EM64T", EM64T),
-        ],
+        figures: [puts(), gets(), others()].into_iter().flatten().collect(),
         maps: Vec::new(),
         checks: checks::checks(),
         headlines: [IA32, EM64T]

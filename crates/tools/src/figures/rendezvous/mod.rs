@@ -174,19 +174,24 @@ impl Matrices {
     }
 }
 
-fn figures() -> Vec<Figure> {
-    let overlap_note =
-        "Sandia Micro-Benchmark: a message is started, the program computes, then waits.";
-    let plain = |id, title, place, axes: (Axis, Axis), series, rows, note| {
-        let (x, y) = axes;
-        Figure { id, title, place, x, y, series, marks: Vec::new(), rows, note }
-    };
+/// A figure without marks.
+fn plain(
+    id: &'static str,
+    title: &'static str,
+    place: &'static str,
+    (x, y): (Axis, Axis),
+    series: Vec<Series>,
+    rows: Vec<&'static str>,
+    note: &'static str,
+) -> Figure {
+    Figure { id, title, place, x, y, series, marks: Vec::new(), rows, note }
+}
+
+/// Figures 2 to 4: the designs, one against the other.
+fn designs() -> Vec<Figure> {
     let of_size = |design| {
         let what = cannon(Team::Single, design, Part::Total);
         Workload::CannonOfSize(FEW_NODES, what)
-    };
-    let by_policy = |of: fn(Policy) -> Workload, x: Vec<usize>| {
-        policies().map(|(name, policy)| curve(name, of(policy), x.clone())).to_vec()
     };
     vec![
         plain(
@@ -199,7 +204,9 @@ fn figures() -> Vec<Figure> {
                 &matrices(),
                 of_size,
             ),
-            vec!["gain of an interrupt at the completion of the read; 4 nodes, matrix multiplication"],
+            vec![
+                "gain of an interrupt at the completion of the read; 4 nodes, matrix multiplication",
+            ],
             "Cannon's algorithm on 4 nodes, a rank each; signals when a payload is offered, and also \
              when its read is over, so that the end of the rendezvous is sent at once.",
         ),
@@ -244,6 +251,15 @@ fn figures() -> Vec<Figure> {
             "Messages and computation of class B in the order of SP, in small: not the program itself. The \
              document's bars are times normalized to no-async, the reciprocal of these.",
         ),
+    ]
+}
+
+/// Figures 5 to 8: what of a processor is left to the program.
+fn availability() -> Vec<Figure> {
+    let by_policy = |of: fn(Policy) -> Workload, x: Vec<usize>| {
+        policies().map(|(name, policy)| curve(name, of(policy), x.clone())).to_vec()
+    };
+    vec![
         Figure {
             marks: vec![
                 Mark { row: RECEIVER, series: BASE, x: LARGE },
@@ -256,7 +272,7 @@ fn figures() -> Vec<Figure> {
                 (BYTES, AVAILABILITY),
                 overlaps(Side::Receiver),
                 vec![checks::GROWS],
-                overlap_note,
+                "Sandia Micro-Benchmark: a message is started, the program computes, then waits.",
             )
         },
         Figure {
@@ -294,6 +310,12 @@ fn figures() -> Vec<Figure> {
             vec!["overlap under the default policy as iterations grow; 256 KiB"],
             "As figure 7, messages of 256 KiB.",
         ),
+    ]
+}
+
+/// Figures 9 to 12: matrix multiplication, with threads and without.
+fn products() -> Vec<Figure> {
+    vec![
         Matrices {
             id: "rendezvous-9",
             title: "Matrix multiplication, MPI+OpenMP, varying system size",
@@ -363,22 +385,34 @@ fn figures() -> Vec<Figure> {
             note: "Four ranks a node, 2048 x 2048 doubles.",
         }
         .on_nodes(),
-        plain(
-            "rendezvous-ranks",
-            "Time steps with large faces, up to 1,024 ranks",
-            "section 7, future work",
-            (Axis { label: "Ranks", unit: "", doubling: true }, TIME),
-            [BASE, NEW, EXISTING, OURS]
-                .into_iter()
-                .zip([Progress::None, Progress::Signal, Progress::Locked, Progress::Handover])
-                .map(|(name, design)| curve(name, Workload::Halos(design), MANY.to_vec()))
-                .collect(),
-            Vec::new(),
-            "Simulated only: 256 KiB to each of four neighbours on a torus, about 1.5 ms of computation that \
-             differs by rank and step, a barrier every fourth step. What is not moved on while a rank computes holds \
-             its neighbours up, and they theirs.",
-        ),
     ]
+}
+
+/// What the document leaves to later work.
+fn neighbours() -> Figure {
+    plain(
+        "rendezvous-ranks",
+        "Time steps with large faces, up to 1,024 ranks",
+        "section 7, future work",
+        (Axis { label: "Ranks", unit: "", doubling: true }, TIME),
+        [BASE, NEW, EXISTING, OURS]
+            .into_iter()
+            .zip([Progress::None, Progress::Signal, Progress::Locked, Progress::Handover])
+            .map(|(name, design)| curve(name, Workload::Halos(design), MANY.to_vec()))
+            .collect(),
+        Vec::new(),
+        "Simulated only: 256 KiB to each of four neighbours on a torus, about 1.5 ms of computation that \
+         differs by rank and step, a barrier every fourth step. What is not moved on while a rank computes holds \
+         its neighbours up, and they theirs.",
+    )
+}
+
+fn figures() -> Vec<Figure> {
+    let mut all = designs();
+    all.extend(availability());
+    all.extend(products());
+    all.push(neighbours());
+    all
 }
 
 fn headlines() -> Vec<Headline> {
