@@ -133,83 +133,75 @@ pub fn cases(asked: &[String], seconds: f64) -> Result<Vec<Case>, String> {
         if !asked.is_empty() && !asked.iter().any(|a| a == program) {
             continue;
         }
-        let mut add = |ranks, loaded, sizes: &str, factor: f64| {
-            let (seconds, sizes) = (seconds * factor, sizes.to_owned());
-            cases.push(Case { loaded, ..Case::new(program, ranks, sizes, seconds) });
+        let case = |&(ranks, loaded, sizes, factor): &Run| {
+            let (seconds, sizes) = (seconds * factor, String::from(sizes));
+            Case { loaded, ..Case::new(program, ranks, sizes, seconds) }
         };
-        match program {
-            "latency" | "latency_multiple" | "latency_fresh" => {
-                add(2, false, "8,64,512,4K,32K,256K,2M", 1.0)
-            }
-            "bandwidth" => {
-                add(2, false, "4K,16K,64K,256K,1M,4M", 1.0);
-                let sizes = "64K,256K,1M".to_owned();
-                cases.push(Case {
-                    about: "64 receives with buffers of their own",
-                    options: &["--separate", "--window", "64"],
-                    ..Case::new(program, 2, sizes, seconds)
-                });
-            }
-            "bidirectional" => add(2, false, "4K,16K,64K,256K,1M,4M", 1.0),
-            "message_rate" => add(2, false, "8,64,512", 1.0),
-            "pack_vector" | "pack_nested" | "pack_indexed" | "pack_struct" => {
-                add(1, false, "4K,64K,1M,16M", 1.0);
-            }
-            "reduce_local" => add(1, false, "64,4K,64K,1M,16M", 1.0),
-            "put_bidirectional" | "put_get_interleaved" => add(2, false, "4K,64K,1M", 1.0),
-            "accumulate_char" | "accumulate_double" => add(2, false, "8,1K,64K,1M", 1.0),
-            "overlap_put" => add(2, false, "8,4K,64K,1M", 3.0),
-            "overlap_receiver" | "overlap_sender" => add(2, false, "8K,64K,256K,1M,4M", 2.0),
-            "fence_empty" => {
-                add(2, false, "0", 1.0);
-                add(4, false, "0", 2.5);
-            }
-            "fence_put" | "fence_neighbors" => {
-                add(2, false, "8,1K,64K", 1.0);
-                add(4, false, "8,1K", 2.5);
-            }
-            // Of an edge, and of one rank's part of the table.
-            "halo_onesided" | "halo_twosided" => {
-                add(2, false, "64,512,4K", 1.0);
-                add(4, false, "64,512,4K", 2.5);
-            }
-            "stencil_overlap" => {
-                add(2, false, "512,4K,16K", 2.0);
-                add(4, false, "512,4K", 5.0);
-            }
-            // Of a matrix's dimension, and of the points of an edge of a cell; on squares of ranks.
-            "cannon" | "cannon_threads" => add(4, false, "128,256,512", 2.5),
-            "sweeps" => add(4, false, "16,32,64", 2.5),
-            "hash_onesided" | "hash_twosided" => {
-                add(2, false, "64K,1M", 1.0);
-                add(4, false, "64K", 2.5);
-            }
-            rma if rma.starts_with("put_") || rma.starts_with("get_") => {
-                add(2, false, "8,1K,64K,1M", 1.0);
-            }
-            "idle" => add(2, false, "0", 10.0),
-            // Stalls of whole time slices are what is measured with more ranks than processors:
-            // that takes longer.
-            "barrier" => {
-                add(2, false, "0", 1.0);
-                add(4, false, "0", 5.0);
-                add(8, false, "0", 5.0);
-                add(8, true, "0", 10.0);
-            }
-            "allreduce" => {
-                add(2, false, "8,512,4K,64K,1M", 1.0);
-                add(4, false, "8", 5.0);
-                add(8, false, "8", 5.0);
-                add(8, true, "8", 10.0);
-            }
-            _ => {
-                add(2, false, "8,512,4K,64K,1M", 1.0);
-                add(4, false, "8,4K", 2.5);
-                add(8, false, "8,4K", 2.5);
-            }
+        cases.extend(runs(program).iter().map(case));
+        if program == "bandwidth" {
+            let sizes = "64K,256K,1M".to_owned();
+            cases.push(Case {
+                about: "64 receives with buffers of their own",
+                options: &["--separate", "--window", "64"],
+                ..Case::new(program, 2, sizes, seconds)
+            });
         }
     }
     Ok(cases)
+}
+
+/// Ranks, whether busy loops run beside them, sizes, and how much longer than usual each size takes.
+type Run = (usize, bool, &'static str, f64);
+
+/// How a benchmark is run.
+fn runs(program: &str) -> &'static [Run] {
+    match program {
+        "latency" | "latency_multiple" | "latency_fresh" => {
+            &[(2, false, "8,64,512,4K,32K,256K,2M", 1.0)]
+        }
+        "bandwidth" | "bidirectional" => &[(2, false, "4K,16K,64K,256K,1M,4M", 1.0)],
+        "message_rate" => &[(2, false, "8,64,512", 1.0)],
+        "pack_vector" | "pack_nested" | "pack_indexed" | "pack_struct" => {
+            &[(1, false, "4K,64K,1M,16M", 1.0)]
+        }
+        "reduce_local" => &[(1, false, "64,4K,64K,1M,16M", 1.0)],
+        "put_bidirectional" | "put_get_interleaved" => &[(2, false, "4K,64K,1M", 1.0)],
+        "accumulate_char" | "accumulate_double" => &[(2, false, "8,1K,64K,1M", 1.0)],
+        "overlap_put" => &[(2, false, "8,4K,64K,1M", 3.0)],
+        "overlap_receiver" | "overlap_sender" => &[(2, false, "8K,64K,256K,1M,4M", 2.0)],
+        "fence_empty" => &[(2, false, "0", 1.0), (4, false, "0", 2.5)],
+        "fence_put" | "fence_neighbors" => &[(2, false, "8,1K,64K", 1.0), (4, false, "8,1K", 2.5)],
+        // Of an edge, and of one rank's part of the table.
+        "halo_onesided" | "halo_twosided" => {
+            &[(2, false, "64,512,4K", 1.0), (4, false, "64,512,4K", 2.5)]
+        }
+        "stencil_overlap" => &[(2, false, "512,4K,16K", 2.0), (4, false, "512,4K", 5.0)],
+        // Of a matrix's dimension, and of the points of an edge of a cell; on squares of ranks.
+        "cannon" | "cannon_threads" => &[(4, false, "128,256,512", 2.5)],
+        "sweeps" => &[(4, false, "16,32,64", 2.5)],
+        "hash_onesided" | "hash_twosided" => &[(2, false, "64K,1M", 1.0), (4, false, "64K", 2.5)],
+        rma if rma.starts_with("put_") || rma.starts_with("get_") => {
+            &[(2, false, "8,1K,64K,1M", 1.0)]
+        }
+        "idle" => &[(2, false, "0", 10.0)],
+        // Stalls of whole time slices are what is measured with more ranks than processors:
+        // that takes longer.
+        "barrier" => &[
+            (2, false, "0", 1.0),
+            (4, false, "0", 5.0),
+            (8, false, "0", 5.0),
+            (8, true, "0", 10.0),
+        ],
+        "allreduce" => &[
+            (2, false, "8,512,4K,64K,1M", 1.0),
+            (4, false, "8", 5.0),
+            (8, false, "8", 5.0),
+            (8, true, "8", 10.0),
+        ],
+        _ => {
+            &[(2, false, "8,512,4K,64K,1M", 1.0), (4, false, "8,4K", 2.5), (8, false, "8,4K", 2.5)]
+        }
+    }
 }
 
 /// Every collective operation asked for (all if `asked` is empty) on 2, 4 and 8 ranks at sizes from 8

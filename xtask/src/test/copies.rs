@@ -51,6 +51,10 @@ impl Jobs {
     fn kept(&self) -> Result<String, String> {
         fs::read_to_string(self.file()?).map_err(|e| e.to_string())
     }
+
+    fn forget(&self) -> Result<(), String> {
+        fs::remove_dir_all(&self.cache).map_err(|e| e.to_string())
+    }
 }
 
 fn judge(line: &str, output: &Output) -> Result<Costs, String> {
@@ -81,8 +85,17 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let cache = out.join("copies-cache");
     let _ = fs::remove_dir_all(&cache);
     let jobs = Jobs { mpiexec: prefix.join("bin/mpiexec"), program: out.join("copy_model"), cache };
+    measured_once(&jobs, tally)?;
+    replaced(&jobs, tally)?;
+    at_once(&jobs, tally)?;
+    kept_nowhere(&jobs, &out, tally)?;
+    one_processor(&jobs, tally)?;
+    forbidden(&jobs, tally)?;
+    named(&jobs, &out, tally)
+}
 
-    // The first job measures, the second finds that.
+/// The first job measures, the second finds that.
+fn measured_once(jobs: &Jobs, tally: &mut Tally) -> Result<(), String> {
     let first = jobs.run(&mut jobs.command(&[], &[]))?;
     let kept = jobs.kept()?;
     let late = !kept.contains("late = []");
@@ -94,8 +107,11 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let same = second.iter().all(|(name, &value)| near(value, first[name]));
     check(late || same, "kept, but other numbers", &(&first, &second))?;
     ok("a model is measured by the first job and found by the second", tally);
+    Ok(())
+}
 
-    // What is no model of this machine is replaced.
+/// What is no model of this machine is replaced.
+fn replaced(jobs: &Jobs, tally: &mut Tally) -> Result<(), String> {
     let file = jobs.file()?;
     let whole = jobs.kept()?;
     let other = whole.replace("processor = \"", "processor = \"Other ");
@@ -108,9 +124,12 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         check(now != text && now.contains("processor = \""), what, &now)?;
         ok(&format!("{what} model is replaced"), tally);
     }
+    Ok(())
+}
 
-    // Jobs that begin at once leave one file, which is whole.
-    fs::remove_dir_all(&jobs.cache).map_err(|e| e.to_string())?;
+/// Jobs that begin at once leave one file, which is whole.
+fn at_once(jobs: &Jobs, tally: &mut Tally) -> Result<(), String> {
+    jobs.forget()?;
     let start = |_| jobs.command(&[], &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let started: Result<Vec<Child>, _> = (0..4).map(start).collect();
     for job in started.map_err(|e| e.to_string())? {
@@ -119,17 +138,23 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     }
     check(jobs.kept()?.contains("processor = \""), "a whole file", &jobs.kept())?;
     ok("four jobs at once leave one model", tally);
+    Ok(())
+}
 
-    // Where nothing can be kept.
+/// Where nothing can be kept.
+fn kept_nowhere(jobs: &Jobs, out: &Path, tally: &mut Tally) -> Result<(), String> {
     let blocked = out.join("copies-blocked");
     fs::write(&blocked, "no directory").map_err(|e| e.to_string())?;
     jobs.run(jobs.command(&[], &[]).env("XDG_CACHE_HOME", &blocked))?;
     jobs.run(jobs.command(&[], &[]).env_remove("XDG_CACHE_HOME").env("HOME", &blocked))?;
     jobs.run(jobs.command(&["env", "-u", "HOME"], &[]).env("XDG_CACHE_HOME", "/proc/none"))?;
     ok("jobs without a cache directory", tally);
+    Ok(())
+}
 
-    // One processor: pairs are not measured, and are when there are two.
-    fs::remove_dir_all(&jobs.cache).map_err(|e| e.to_string())?;
+/// One processor: pairs are not measured, and are when there are two.
+fn one_processor(jobs: &Jobs, tally: &mut Tally) -> Result<(), String> {
+    jobs.forget()?;
     let processor = first_processor().ok_or("no processor allowed")?.to_string();
     jobs.run(&mut jobs.command(&["taskset", "-c", &processor], &[]))?;
     let alone = jobs.kept()?;
@@ -138,31 +163,37 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         // On a busy machine only by force.
         jobs.run(jobs.command(&[], &[]).env("WEFT_COPY_MODEL", "measure"))?;
         let pairs = jobs.kept()?;
-        let absent = pairs.lines().find(|line| line.starts_with("absent")).unwrap_or_default();
+        let absent = absent(&pairs);
         let both = absent.contains("line.shared") && absent.contains("line.apart");
         check(!both, "with more processors a pair is measured", &pairs)?;
     }
     ok("on one processor, then on all", tally);
+    Ok(())
+}
 
-    // The system forbids to read another process's memory.
-    fs::remove_dir_all(&jobs.cache).map_err(|e| e.to_string())?;
+/// The system forbids to read another process's memory.
+fn forbidden(jobs: &Jobs, tally: &mut Tally) -> Result<(), String> {
+    jobs.forget()?;
     let mut forbidden = jobs.command(&[], &["forbid"]);
     let output = forbidden.output().map_err(|e| e.to_string())?;
     judge(&text(&forbidden), &output)?;
     if String::from_utf8_lossy(&output.stdout).contains("cannot forbid") {
         tally.not_run.push("a job without CMA: no seccomp here".to_owned());
-    } else {
-        let kept = jobs.kept()?;
-        let absent = kept.lines().find(|line| line.starts_with("absent")).unwrap_or_default();
-        check(absent.contains("cma_call") && absent.contains("cma_page"), "no CMA", &kept)?;
-        // It is not tried again by each job.
-        jobs.run(&mut jobs.command(&[], &["forbid"]))?;
-        let late = !kept.contains("late = []");
-        check(late || jobs.kept()? == kept, "measured again", &kept)?;
-        ok("where CMA is forbidden", tally);
+        return Ok(());
     }
+    let kept = jobs.kept()?;
+    let absent = absent(&kept);
+    check(absent.contains("cma_call") && absent.contains("cma_page"), "no CMA", &kept)?;
+    // It is not tried again by each job.
+    jobs.run(&mut jobs.command(&[], &["forbid"]))?;
+    let late = !kept.contains("late = []");
+    check(late || jobs.kept()? == kept, "measured again", &kept)?;
+    ok("where CMA is forbidden", tally);
+    Ok(())
+}
 
-    // A file that the user names, and one that is not there.
+/// A file that the user names, and one that is not there.
+fn named(jobs: &Jobs, out: &Path, tally: &mut Tally) -> Result<(), String> {
     let mine = out.join("copies-mine.toml");
     fs::write(&mine, "[copies]\nswitch = 7\n").map_err(|e| e.to_string())?;
     let costs = jobs.run(jobs.command(&[], &[]).env("WEFT_COPY_MODEL", &mine))?;
@@ -173,6 +204,11 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     check(!output.status.success() && said.contains("/none.toml"), "a file that is none", &said)?;
     ok("a model from a file", tally);
     Ok(())
+}
+
+/// The line of a kept model that names what was not measured.
+fn absent(kept: &str) -> &str {
+    kept.lines().find(|line| line.starts_with("absent")).unwrap_or_default()
 }
 
 fn first_processor() -> Option<usize> {
