@@ -61,7 +61,7 @@ fn links(text: &str) -> Vec<(usize, String)> {
 }
 
 /// Files below `folder` whose names end in `.ending`.
-fn sources(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) -> Result<(), String> {
+pub fn sources(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) -> Result<(), String> {
     let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     for path in entries.flatten().map(|entry| entry.path()) {
         if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {

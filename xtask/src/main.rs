@@ -4,6 +4,7 @@ mod bench;
 mod clean;
 mod demo;
 mod documents;
+mod house;
 mod install;
 mod layers;
 mod test;
@@ -23,7 +24,8 @@ struct Args {
 #[derive(Subcommand)]
 enum Command {
     /// Fail if a crate depends on a crate above it (ARCHITECTURE.md has the order), names a processor or a measured time where a
-    /// model should know it, or has a static under abi; if a document names a path that is not there, or a file is too long.
+    /// model should know it, or has a static under abi; if a document names a path that is not there, a file or a function is
+    /// too long, or a text stands in two files.
     Layers,
     /// Build Weft and lay out an MPI installation: bin, lib, include, share/doc/weft.
     Install {
@@ -63,7 +65,8 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::Layers => {
-            layers::check().and_then(|()| clean::check()).and_then(|()| documents::check())
+            let rules = [layers::check, clean::check, documents::check, house::check];
+            rules.into_iter().try_for_each(|check| check())
         }
         Command::Install { prefix } => install::install(&prefix),
         Command::Bench(args) => bench::run(args),

@@ -204,6 +204,7 @@ fn build() -> Result<(), String> {
     crate::layers::check()?;
     crate::clean::check()?;
     crate::documents::check()?;
+    crate::house::check()?;
     step(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     crate::demo::install().map(|_| ())
 }
