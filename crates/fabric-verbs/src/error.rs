@@ -105,42 +105,59 @@ impl ConnectError {
     }
 }
 
+fn no_library(f: &mut fmt::Formatter<'_>, name: &str, error: &str) -> fmt::Result {
+    let package = match name.starts_with("librdmacm") {
+        true => "it (Debian, Ubuntu: librdmacm1; Red Hat, Fedora: librdmacm)",
+        false => {
+            "rdma-core's libibverbs, version 25 or later (Debian, Ubuntu: libibverbs1 and \
+             ibverbs-providers; Red Hat, Fedora: libibverbs)"
+        }
+    };
+    write!(f, "{name} cannot be loaded ({error}); install {package}")
+}
+
+/// `kernel`: the adapters that the kernel has; `files`: there are files to open them by.
+fn no_device(f: &mut fmt::Formatter<'_>, kernel: &[String], files: bool) -> fmt::Result {
+    let all = kernel.join(", ");
+    match (kernel.is_empty(), files) {
+        (true, _) => f.write_str(
+            "this machine has no InfiniBand or RoCE adapter (nothing in \
+             /sys/class/infiniband); is the adapter's kernel module loaded? In a container, \
+             /dev/infiniband must be passed in",
+        ),
+        (false, false) => write!(
+            f,
+            "the kernel has {all} in /sys/class/infiniband, but there is no file \
+             /dev/infiniband/uverbs*; load the module ib_uverbs (`modprobe ib_uverbs`), or, in a \
+             container, pass the files in (docker: --device /dev/infiniband/uverbs0 --ulimit \
+             memlock=-1)"
+        ),
+        (false, true) => write!(
+            f,
+            "the kernel has {all} in /sys/class/infiniband, but libibverbs has no driver for it; \
+             install them (Debian, Ubuntu: ibverbs-providers; Red Hat, Fedora: libibverbs)"
+        ),
+    }
+}
+
+fn system(f: &mut fmt::Formatter<'_>, what: &str, device: &str, error: &io::Error) -> fmt::Result {
+    write!(f, "connecting through verbs: {what} on {device}: {error}")?;
+    match error.raw_os_error() {
+        Some(libc::ENOMEM) => {
+            write!(f, " (the limit on locked memory may be too small: `ulimit -l`)")
+        }
+        Some(libc::EMFILE) => write!(f, " (raise `ulimit -n`)"),
+        _ => Ok(()),
+    }
+}
+
 impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use ConnectError::*;
         match self {
             Bootstrap(error) => write!(f, "connecting through verbs: {error}"),
-            NoLibrary { name, error } if name.starts_with("librdmacm") => write!(
-                f,
-                "{name} cannot be loaded ({error}); install it (Debian, Ubuntu: librdmacm1; Red \
-                 Hat, Fedora: librdmacm)"
-            ),
-            NoLibrary { name, error } => write!(
-                f,
-                "{name} cannot be loaded ({error}); install rdma-core's libibverbs, version 25 or \
-                 later (Debian, Ubuntu: libibverbs1 and ibverbs-providers; Red Hat, Fedora: \
-                 libibverbs)"
-            ),
-            NoDevice { kernel, .. } if kernel.is_empty() => write!(
-                f,
-                "this machine has no InfiniBand or RoCE adapter (nothing in \
-                 /sys/class/infiniband); is the adapter's kernel module loaded? In a container, \
-                 /dev/infiniband must be passed in"
-            ),
-            NoDevice { kernel, files: false } => write!(
-                f,
-                "the kernel has {} in /sys/class/infiniband, but there is no file \
-                 /dev/infiniband/uverbs*; load the module ib_uverbs (`modprobe ib_uverbs`), or, in a \
-                 container, pass the files in (docker: --device /dev/infiniband/uverbs0 --ulimit \
-                 memlock=-1)",
-                kernel.join(", ")
-            ),
-            NoDevice { kernel, files: true } => write!(
-                f,
-                "the kernel has {} in /sys/class/infiniband, but libibverbs has no driver for it; \
-                 install them (Debian, Ubuntu: ibverbs-providers; Red Hat, Fedora: libibverbs)",
-                kernel.join(", ")
-            ),
+            NoLibrary { name, error } => no_library(f, name, error),
+            NoDevice { kernel, files } => no_device(f, kernel, *files),
             OtherKind { device } => write!(
                 f,
                 "{device} is neither InfiniBand nor RoCE (iWARP, EFA or another kind), which Weft \
@@ -199,16 +216,7 @@ impl fmt::Display for ConnectError {
             Option { name, value, allowed } => {
                 write!(f, "the option `{name}` is {value}, but must be {allowed}")
             }
-            System { what, device, error } => {
-                write!(f, "connecting through verbs: {what} on {device}: {error}")?;
-                match error.raw_os_error() {
-                    Some(libc::ENOMEM) => {
-                        write!(f, " (the limit on locked memory may be too small: `ulimit -l`)")
-                    }
-                    Some(libc::EMFILE) => write!(f, " (raise `ulimit -n`)"),
-                    _ => Ok(()),
-                }
-            }
+            System { what, device, error } => system(f, what, device, error),
         }
     }
 }

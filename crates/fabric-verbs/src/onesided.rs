@@ -1,6 +1,7 @@
 //! Writes, reads and atomics.
 
 use crate::address::{self, Target};
+use crate::batch::Batch;
 use crate::connection::{Connection, Phase, Record};
 use crate::ffi::*;
 use crate::kept::{Atomic, LocalMemory, Tail, Work};
@@ -212,23 +213,7 @@ impl State {
         }
         if separate {
             let (number, signaled) = link.note(last, eager);
-            let signal = if signaled { IBV_SEND_SIGNALED } else { 0 };
-            let id = request_id(peer, number);
-            match tail {
-                Tail::Flag { at, value } if at.wake => batch
-                    .add(id, IBV_WR_RDMA_WRITE_WITH_IMM, signal)
-                    .immediate(ROUSE)
-                    .to(at.at, at.keys[rail])
-                    .word(value),
-                Tail::Flag { at, value } => {
-                    batch.add(id, IBV_WR_RDMA_WRITE, signal).to(at.at, at.keys[rail]).word(value)
-                }
-                _ => {
-                    let tag = Tag { kind: WireKind::Reserved, messages: 0, events: 0 };
-                    batch.control(id, signaled, tag);
-                    return true;
-                }
-            };
+            add_tail(batch, request_id(peer, number), rail, signaled, tail);
         }
         true
     }
@@ -340,6 +325,24 @@ pub fn flag(peer: usize, flag: RemoteFlag, value: u64) -> Result<Tail, Fault> {
 /// Offsets and lengths of the parts of an operation.
 fn parts(len: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..len).step_by(PART).map(move |offset| (offset, PART.min(len - offset)))
+}
+
+/// What follows the data of a write by a request of its own: a flag, or the immediate that is our own.
+fn add_tail(batch: &mut Batch, id: u64, rail: usize, signaled: bool, tail: Tail) {
+    let signal = if signaled { IBV_SEND_SIGNALED } else { 0 };
+    match tail {
+        Tail::Flag { at, value } if at.wake => {
+            let request = batch.add(id, IBV_WR_RDMA_WRITE_WITH_IMM, signal);
+            request.immediate(ROUSE).to(at.at, at.keys[rail]).word(value);
+        }
+        Tail::Flag { at, value } => {
+            batch.add(id, IBV_WR_RDMA_WRITE, signal).to(at.at, at.keys[rail]).word(value);
+        }
+        _ => {
+            let tag = Tag { kind: WireKind::Reserved, messages: 0, events: 0 };
+            batch.control(id, signaled, tag);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -205,7 +205,7 @@ impl Meeting {
     /// Nanoseconds for each byte that the system reads of what the partner has written: what it takes beyond reading it once
     /// more, out of the own caches. The pages are in both.
     fn cma_fetch(&self, to: &mut [u8], cached: f64) -> Outcome {
-        if !cma_reads(to, &*self.bytes.lock().unwrap_or_else(PoisonError::into_inner)) {
+        if !cma_reads(to, &self.bytes.lock().unwrap_or_else(PoisonError::into_inner)) {
             return Outcome::Absent;
         }
         self.sampled(16, 400, || {
