@@ -40,7 +40,7 @@ enum Command {
     /// Run the tests that depend on chance for longer: 100 killed jobs, and more.
     Soak(test::SoakArgs),
     /// Take each function's effect away in turn: some C program must notice.
-    Hollow(test::hollow::Args),
+    Mutation(test::mutation::Args),
     /// Build Weft, build mpi4py with it, and run ringtest and the examples on 4 ranks.
     Demo(demo::Args),
     /// Run a command in a small virtual machine with soft-RoCE: real verbs without RDMA hardware.
@@ -72,7 +72,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(args),
         Command::Test(args) => test::run(&args),
         Command::Soak(args) => test::soak(&args),
-        Command::Hollow(args) => test::hollow::run(&args),
+        Command::Mutation(args) => test::mutation::run(&args),
         Command::Demo(args) => demo::run(args),
         Command::Vm(args) => return vm::main(&args),
         Command::VmCluster(args) => test::cluster::inside(&args),

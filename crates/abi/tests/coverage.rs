@@ -1,6 +1,6 @@
 //! Every function of the standard is implemented and called by a C program that checks itself, but
 //! for the families that are named here. Whether a program would notice a function that does
-//! nothing is not seen here: `cargo xtask hollow` tries that.
+//! nothing is not seen here: `cargo xtask mutation` tries that.
 #![cfg(not(miri))]
 
 mod common;

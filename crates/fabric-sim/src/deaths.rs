@@ -6,8 +6,8 @@
 //! receiver takes them by their numbers. Where two nodes have no rail in common any more, their
 //! ranks are lost to each other.
 
-use crate::flight::Action;
-use crate::flight::Flight;
+use crate::in_flight::Action;
+use crate::in_flight::Flight;
 use crate::options::{Death, Options};
 use crate::units::Picoseconds;
 use crate::world::State;

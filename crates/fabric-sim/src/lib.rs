@@ -13,18 +13,18 @@
 //!   Machine                     a TOML file: latencies, gaps, rates             machine
 //! ```
 
-mod behind;
 mod cluster;
 mod deaths;
+mod event;
 pub mod explore;
-mod flight;
-mod happen;
 mod host;
+mod in_flight;
 pub mod machine;
 mod memory;
 mod network;
 mod options;
 mod order;
+mod ordered_flag;
 mod peek;
 mod post;
 mod prices;

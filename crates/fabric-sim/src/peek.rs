@@ -1,6 +1,6 @@
 //! What a simulated signal handler may do beside posting: look at the messages that have arrived, and take some.
 
-use crate::flight::{Action, NONE};
+use crate::in_flight::{Action, NONE};
 use crate::sim::Sim;
 use crate::trace::Activity;
 use weft_fabric::{Fabric, Message, Peek};

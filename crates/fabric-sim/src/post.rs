@@ -1,6 +1,6 @@
 //! Writes, reads, atomics and messages as they are posted: what they cost the rank, and what travels.
 
-use crate::flight::{Action, Atomic, Payload, Then};
+use crate::in_flight::{Action, Atomic, Payload, Then};
 use crate::prices::Price;
 use crate::sim::{SEND_MAX, Sim};
 use crate::trace::Activity;

@@ -1,6 +1,6 @@
 //! One rank's handle of the simulated cluster: the fabric.
 
-use crate::flight::{Action, Atomic, Then};
+use crate::in_flight::{Action, Atomic, Then};
 use crate::trace::Activity;
 use crate::units::Picoseconds;
 use crate::world::State;

@@ -1,6 +1,6 @@
 //! How flights begin and end: posts, launches over ports and buses, and the next event.
 
-use crate::flight::{Action, Flight};
+use crate::in_flight::{Action, Flight};
 use crate::units::Picoseconds;
 use crate::world::{POLLS, State};
 use weft_fabric::{GroupId, Staging};

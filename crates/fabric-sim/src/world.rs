@@ -6,14 +6,14 @@
 //! a wait is exact; a look that does not wait must first let global time catch up
 //! ([`weft_fabric::FabricExt::poll_clock`]).
 
-use crate::behind::Behind;
 use crate::deaths::Turns;
-use crate::flight::{Action, Flights, NONE};
 use crate::host::{Arrival, Host, HostCounts};
+use crate::in_flight::{Action, Flights, NONE};
 use crate::machine::Machine;
 use crate::memory::Memory;
 use crate::network::Network;
 use crate::options::Options;
+use crate::ordered_flag::OrderedFlags;
 use crate::prices::Prices;
 use crate::queue::{NUMBER_BITS, Queue};
 use crate::trace::{Activity, Span, Trace};
@@ -98,7 +98,7 @@ pub(crate) struct State {
     /// Where a rail may die.
     pub turns: Option<Box<Turns>>,
     /// Of what is written over paths.
-    pub behind: Behind,
+    pub behind: OrderedFlags,
     pub trace: Option<Trace>,
     pub counts: Counts,
     /// Of ranks whose threads are over.
@@ -148,7 +148,7 @@ impl State {
             members: BTreeMap::new(),
             rng: fastrand::Rng::with_seed(options.seed),
             turns: Turns::of(&options),
-            behind: Behind::default(),
+            behind: OrderedFlags::default(),
             trace: options.trace.then(Trace::default),
             counts: Counts::default(),
             host_counts: BTreeMap::new(),

@@ -9,9 +9,9 @@
 
 use crate::connection::Phase;
 use crate::ffi::IBV_ATOMIC_NONE;
-use crate::kept::{Atomic, Work};
+use crate::pending::{Atomic, Work};
 use crate::state::{Core, State};
-use crate::{address, kept};
+use crate::{address, pending};
 use weft_fabric::{Completion, Fault, RemoteAddr, Sge};
 
 impl Core {
@@ -37,7 +37,7 @@ impl State {
         if self.rails[rail].context.attributes.atomic_cap == IBV_ATOMIC_NONE {
             return Err(Fault::unsupported(peer, "do atomics"));
         }
-        let result: kept::LocalMemory = self.place(result.part(0, 8), true)?;
+        let result: pending::LocalMemory = self.place(result.part(0, 8), true)?;
         let work = Work::Atomic { target, what, result, done };
         match link == peer {
             true => self.submit(core, peer, work),

@@ -102,7 +102,7 @@ fn own(
         out: Vec::new(),
         unmade: Vec::new(),
         debts: Vec::with_capacity(64),
-        slab: crate::kept::WorkSlab::new(),
+        slab: crate::pending::WorkSlab::new(),
         awaited: 0,
         batch: crate::batch::Batch::new(),
         silent: Vec::new(),

@@ -1,8 +1,8 @@
 //! One end of a connection: its queue pair, what was posted to it, what it may post.
 
-use crate::kept::List;
 use crate::memory::NONE;
 use crate::object::{Handle, QueuePair};
+use crate::pending::List;
 use crate::rail::DEPTH;
 use crate::secondary::Secondary;
 use crate::wire::ConnectRequest;

@@ -26,7 +26,6 @@ mod error;
 pub mod ffi;
 mod helper;
 mod interfaces;
-mod kept;
 #[cfg(test)]
 mod layout;
 mod library;
@@ -42,6 +41,7 @@ mod onesided;
 mod options;
 mod path;
 mod peek;
+mod pending;
 mod pool;
 mod rail;
 mod secondary;

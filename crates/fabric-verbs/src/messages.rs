@@ -2,8 +2,8 @@
 
 use crate::connection::{Connection, Phase, Record};
 use crate::ffi::*;
-use crate::kept::Work;
 use crate::memory::NONE;
+use crate::pending::Work;
 use crate::rail::{HEAD, INLINE_MAX, SEND_MAX, Use};
 use crate::state::{Core, State, request_id};
 use crate::wire::{Tag, WireKind};

@@ -4,11 +4,11 @@ use crate::address::{self, Target};
 use crate::batch::Batch;
 use crate::connection::{Connection, Phase, Record};
 use crate::ffi::*;
-use crate::kept::{Atomic, LocalMemory, Tail, Work};
 use crate::memory::{NONE, Uses};
+use crate::pending::{Atomic, LocalMemory, Tail, Work};
 use crate::rail::{BUFFER, INLINE_MAX};
 use crate::state::{Core, State, request_id};
-use crate::wire::{ROUSE, Tag, WireKind};
+use crate::wire::{Tag, WAKE, WireKind};
 use weft_fabric::{Completion, Fault, RemoteAddr, RemoteFlag, Sge};
 
 /// Largest part of an operation; adapters take at least so much at once.
@@ -162,7 +162,7 @@ impl State {
         let data = !memory.is_empty();
         // A write can carry any immediate but our own.
         let carried = match tail {
-            Tail::Immediate(immediate) if immediate != ROUSE => Some(immediate),
+            Tail::Immediate(immediate) if immediate != WAKE => Some(immediate),
             _ => None,
         };
         let separate = !matches!(tail, Tail::Nothing) && carried.is_none();
@@ -293,7 +293,7 @@ impl State {
             let flags = if signaled { IBV_SEND_SIGNALED } else { 0 };
             batch
                 .add(request_id(peer, number), IBV_WR_RDMA_WRITE_WITH_IMM, flags)
-                .immediate(ROUSE)
+                .immediate(WAKE)
                 .inline(Sge::EMPTY);
         }
         true
@@ -333,7 +333,7 @@ fn add_tail(batch: &mut Batch, id: u64, rail: usize, signaled: bool, tail: Tail)
     match tail {
         Tail::Flag { at, value } if at.wake => {
             let request = batch.add(id, IBV_WR_RDMA_WRITE_WITH_IMM, signal);
-            request.immediate(ROUSE).to(at.at, at.keys[rail]).word(value);
+            request.immediate(WAKE).to(at.at, at.keys[rail]).word(value);
         }
         Tail::Flag { at, value } => {
             batch.add(id, IBV_WR_RDMA_WRITE, signal).to(at.at, at.keys[rail]).word(value);

@@ -11,10 +11,10 @@
 use crate::address::{self, Target};
 use crate::connection::Phase;
 use crate::ffi::*;
-use crate::kept::{LocalMemory, Tail, Work};
 use crate::memory::{NONE, Uses};
 use crate::object::BATCH;
 use crate::onesided::PART;
+use crate::pending::{LocalMemory, Tail, Work};
 use crate::rail::{IDLE_MOST, Use};
 use crate::state::{Core, State};
 use crate::wire::{Tag, WireKind};

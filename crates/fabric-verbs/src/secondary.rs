@@ -18,8 +18,8 @@
 
 use crate::connection::{Connection, Phase, Record};
 use crate::ffi::*;
-use crate::kept::{Tail, Work};
 use crate::memory::NONE;
+use crate::pending::{Tail, Work};
 use crate::state::{Core, State, request_id};
 use crate::wire::{Tag, WireKind};
 use std::collections::VecDeque;

@@ -3,14 +3,14 @@
 use crate::batch::Batch;
 use crate::connection::{Connection, Phase, Record};
 use crate::ffi::*;
-use crate::kept::WorkSlab;
 use crate::memory::{Memories, NONE};
 use crate::multicast::Multicast;
 use crate::object::BATCH;
 use crate::peek::Peeked;
+use crate::pending::WorkSlab;
 use crate::pool::Pool;
 use crate::rail::{Bounds, GREETER_TAG, MULTICAST_TAG, Rail, Use};
-use crate::wire::{Address, ROUSE, Tag, WireKind};
+use crate::wire::{Address, Tag, WAKE, WireKind};
 use crate::{Options, RAILS_MAX};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -223,7 +223,7 @@ impl State {
         }
         let immediate = u32::from_be(wc.imm_data);
         if wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM {
-            if immediate != ROUSE {
+            if immediate != WAKE {
                 core.counters.add(core.counters.immediate(immediate), 1);
             }
             return self.rails[rail].give_back(buffer, peer, Use::Event);
@@ -248,7 +248,7 @@ impl State {
                 self.rails[rail].give_back(buffer, peer, Use::Control)
             }
             WireKind::Reserved => {
-                core.counters.add(core.counters.immediate(ROUSE), 1);
+                core.counters.add(core.counters.immediate(WAKE), 1);
                 self.rails[rail].give_back(buffer, peer, Use::Event)
             }
             WireKind::Disconnect => {

@@ -176,7 +176,7 @@ pub enum WireKind {
     Message = 0,
     /// Credits alone; or with the number of a rail whose end here is shut.
     Credits = 1,
-    /// One arrival of the immediate [`ROUSE`], which writes use for themselves.
+    /// One arrival of the immediate [`WAKE`], which writes use for themselves.
     Reserved = 2,
     /// The sender leaves; its end of the connection will go.
     Disconnect = 3,
@@ -186,7 +186,7 @@ pub enum WireKind {
 pub const CREDITS_MAX: usize = (1 << 15) - 1;
 
 /// The immediate of a write that only wakes its receiver.
-pub const ROUSE: u32 = 0x5745_4654;
+pub const WAKE: u32 = 0x5745_4654;
 
 impl Tag {
     pub fn encode(self) -> u32 {

@@ -1,15 +1,15 @@
 //! How to wait without burning the machine: the adaptive policy, and the doorbell to sleep on.
 
+mod affinity;
 mod bias;
 mod doorbell;
 mod handover;
 mod helper;
-mod home;
 mod policy;
 
+pub use affinity::{Affinity, Order, place};
 pub use bias::Bias;
 pub use doorbell::{Doorbell, Sleep, Token};
 pub use handover::{Handover, Help, Inside};
 pub use helper::{Helper, HelperCounts, Turn};
-pub use home::{Home, Order, place};
 pub use policy::{Step, WaitPolicy, Waiter};

@@ -1,6 +1,6 @@
 //! What each rank of a window shows to the others when the window is made.
 
-use crate::behind::RAILS;
+use crate::ordered_flag::RAILS;
 use weft_fabric::RemoteAddr;
 
 /// Where a rank's memory and its control words are. Exchanged once; sizes in bytes.

@@ -30,7 +30,6 @@
 mod accumulate;
 mod atomics;
 mod attach;
-mod behind;
 pub mod choice;
 mod control;
 mod epoch;
@@ -39,6 +38,7 @@ mod exclusion;
 mod exposed;
 mod fence;
 mod fragments;
+mod ordered_flag;
 mod passive;
 mod place;
 mod post;
@@ -57,9 +57,9 @@ mod words;
 
 pub use accumulate::Change;
 pub use atomics::Atomics;
-pub use behind::Ending;
 pub use epoch::assert;
 pub use fence::Design;
+pub use ordered_flag::Ending;
 pub use passive::LockKind;
 pub use place::{TargetLocation, Words};
 pub use queue::Order;

@@ -14,9 +14,9 @@
 
 use crate::Window;
 use crate::assert;
-use crate::behind::encode;
 use crate::control::Table;
 use crate::epoch::Fenced;
+use crate::ordered_flag::encode;
 use crate::target::Access;
 use std::cell::Cell;
 use std::rc::Rc;

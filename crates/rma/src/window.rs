@@ -2,11 +2,11 @@
 
 use crate::atomics::Atomics;
 use crate::attach::Attached;
-use crate::behind::{Ending, RAILS};
 use crate::control::Control;
 use crate::epoch::Epochs;
 use crate::exposed::{self, Exposed};
 use crate::fence::{Arrivals, Design};
+use crate::ordered_flag::{Ending, RAILS};
 use crate::queue::Order;
 use crate::target::Target;
 use crate::turns::Turns;

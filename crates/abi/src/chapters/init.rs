@@ -17,7 +17,7 @@ use weft_bootstrap::calls::Occupied;
 use weft_bootstrap::limits;
 use weft_channel::multicast::Repair;
 use weft_fabric::Fabric;
-use weft_fabric::wait::{Home, Order};
+use weft_fabric::wait::{Affinity, Order};
 use weft_p2p::Limits;
 
 pub(crate) unsafe fn init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> Result<(), Error> {
@@ -204,7 +204,7 @@ fn connect(state: &State) -> Result<(), String> {
     later::spin(&policy)?;
     let order = [None, Some(Order::Blocks), Some(Order::Turns)][settings::choice("WEFT_PLACES")?];
     policy.home =
-        order.zip(node.shm()).and_then(|(order, shm)| shm.own_processor(order)).map(Home::new);
+        order.zip(node.shm()).and_then(|(order, shm)| shm.own_processor(order)).map(Affinity::new);
     limits.ranks_each = policy.ranks_each;
     let engine = Engine::new(node, policy, limits);
     later::rails(&engine)?;

@@ -3,7 +3,7 @@
 use super::policy::Rules;
 use super::threads::{Costs, Host, NEVER, Step};
 use super::{Arrival, Event, HostCounts};
-use crate::flight::Action;
+use crate::in_flight::Action;
 use crate::units::Picoseconds;
 use crate::world::State;
 use std::cell::RefCell;

@@ -18,7 +18,7 @@
 //! [`WaitPolicy::penalty_most`] as long as long yields go on, and starts anew after
 //! [`TRUST`] short ones: a single disturbance costs little, a busy neighbour is soon left alone.
 
-use super::home::Home;
+use super::affinity::Affinity;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -55,7 +55,7 @@ pub struct WaitPolicy {
     /// Local ranks that take turns on a processor, at most; 1: they fit the processors that they may use.
     pub ranks_each: u32,
     /// The processor that the rank keeps to, if it shares one.
-    pub home: Option<Home>,
+    pub home: Option<Affinity>,
     began: Instant,
     /// Nanoseconds since `began` until which no yield is tried.
     no_yield_until: AtomicU64,
@@ -119,7 +119,7 @@ impl WaitPolicy {
 
     /// How often the rank went to its own processor so far.
     pub fn went_home(&self) -> u64 {
-        self.home.as_ref().map_or(0, Home::went)
+        self.home.as_ref().map_or(0, Affinity::went)
     }
 
     /// Yields so far.

@@ -27,7 +27,7 @@ const SETTLED: u32 = 32;
 
 /// A rank's place among those of its machine, kept by the thread that made it.
 #[derive(Debug)]
-pub struct Home {
+pub struct Affinity {
     processor: usize,
     thread: ThreadId,
     began: Instant,
@@ -56,10 +56,10 @@ pub fn place(order: Order, rank: usize, ranks: usize, processors: &[usize]) -> u
     }]
 }
 
-impl Home {
+impl Affinity {
     /// The calling thread's, on this processor.
-    pub fn new(processor: usize) -> Home {
-        Home {
+    pub fn new(processor: usize) -> Affinity {
+        Affinity {
             processor,
             thread: std::thread::current().id(),
             began: Instant::now(),
@@ -153,7 +153,7 @@ mod tests {
 
     /// The times at which a rank goes in 100 seconds, in ms, if it is found where `at_home` says.
     fn went(at_home: impl Fn(u64) -> bool) -> Vec<u64> {
-        let home = Home::new(0);
+        let home = Affinity::new(0);
         let went = Cell::new(Vec::new());
         for ms in 0..100_000 {
             let now = ms * 1_000_000;
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn another_thread_stays_where_it_is() {
-        let home = Home::new(0);
+        let home = Affinity::new(0);
         std::thread::scope(|scope| {
             scope.spawn(|| home.look(1, |_| false, |_| panic!("another thread's place")));
         });

@@ -1,6 +1,6 @@
 //! The order of what is written over one path: a flag that is to come after it waits at its target until it has.
 
-use crate::flight::{Action, Then};
+use crate::in_flight::{Action, Then};
 use crate::units::Picoseconds;
 use crate::world::State;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -20,13 +20,13 @@ struct Lane {
 
 /// Writes over paths, by number.
 #[derive(Default)]
-pub(crate) struct Behind {
+pub(crate) struct OrderedFlags {
     lanes: HashMap<Path, Lane>,
     /// Those under way, by flight.
     numbers: HashMap<u32, (Path, u64)>,
 }
 
-impl Behind {
+impl OrderedFlags {
     /// A write over `path` has been posted as `flight`.
     pub fn posted(&mut self, path: Path, flight: u32) {
         let lane = self.lanes.entry(path).or_default();

@@ -1,7 +1,7 @@
 //! What happens when a flight is due: messages enter inboxes, writes are placed, counters advance.
 
-use crate::flight::{Action, Flight, NO_RAIL, NONE, Payload, Then};
 use crate::host::Arrival;
+use crate::in_flight::{Action, Flight, NO_RAIL, NONE, Payload, Then};
 use crate::trace::{Arrow, Travel};
 use crate::units::Picoseconds;
 use crate::world::State;

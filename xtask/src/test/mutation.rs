@@ -107,7 +107,7 @@ pub fn run(args: &Args) -> Result<(), String> {
 
 /// The first program, from the shortest on, that fails when this function does nothing.
 fn noticed(prefix: &Path, programs: &[Program], name: &str) -> Result<Option<String>, String> {
-    let library = hollow(name)?;
+    let library = mutated(name)?;
     let by = programs
         .iter()
         .filter(|p| p.calls.contains(name))
@@ -118,7 +118,7 @@ fn noticed(prefix: &Path, programs: &[Program], name: &str) -> Result<Option<Str
 }
 
 /// A library with this function alone, which does nothing.
-fn hollow(name: &str) -> Result<PathBuf, String> {
+fn mutated(name: &str) -> Result<PathBuf, String> {
     let out = folder()?;
     let (source, library) = (out.join(format!("{name}.c")), out.join(format!("{name}.so")));
     let text = format!("long {name}(void) {{ return 0; }}\n");
@@ -144,7 +144,7 @@ fn programs(prefix: &Path) -> Result<Vec<Program>, String> {
         // On as many ranks as it asks for, up to four: most is said between several.
         let most = plan.ranks.iter().copied().filter(|&n| n <= 4).max();
         let ranks = if alone.contains(&source) { 1 } else { most.unwrap_or(plan.ranks[0]) };
-        let path = folder()?.join(format!("hollow-{name}"));
+        let path = folder()?.join(format!("mutated-{name}"));
         super::c_programs::compile(prefix, &source, &path)?;
         let began = Instant::now();
         // Some run under settings of their own only.

@@ -1,0 +1,193 @@
+//! What two fabrics joined can do beyond the core of a fabric.
+
+use super::*;
+
+impl<N: Fabric, R: Fabric> weft_fabric::MappedMemory for Joined<N, R> {
+    fn allocate_on_node(&self, len: usize) -> Result<Region, Fault> {
+        let near = self.near.allocate(len)?;
+        Ok(Region { remote: address::near_only(near.remote), ..near })
+    }
+
+    fn allocate_spare(&self, len: usize) -> Result<Region, Fault> {
+        let near = self.near.allocate_spare(len)?;
+        Ok(Region { remote: address::near_only(near.remote), ..near })
+    }
+
+    fn lies_within(&self, memory: Sge) -> bool {
+        self.near.lies_within(memory)
+    }
+
+    fn mapped(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
+        ask!(self, peer, near(n, p) n.mapped(p, address::near(at), len), far(f) f.mapped(peer, address::far(at), len))
+    }
+
+    fn shown(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
+        ask!(self, peer, near(n, p) n.shown(p, address::near(at), len), far(f) f.shown(peer, address::far(at), len))
+    }
+
+    fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<Words> {
+        match self.places[peer] {
+            Route::Near(rank) if self.by_processors(at) => {
+                self.near.words(rank as usize, address::near(at), count)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl<N: Fabric, R: Fabric> weft_fabric::Registration for Joined<N, R> {
+    fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault> {
+        match self.far.prepare(memory, lands)? {
+            Some(far) => self.extend(self.near.expose(memory)?, Ok(far)).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn adopt(&self, _memory: Sge) -> Result<Region, Fault> {
+        Err(Fault::unsupported(self.rank(), "adopt another fabric's memory"))
+    }
+}
+
+impl<N: Fabric, R: Fabric> weft_fabric::Rails for Joined<N, R> {
+    fn write_over(
+        &self,
+        rail: usize,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        ask!(self, peer,
+            near(n, p) n.write(p, src, address::near(dst), done).map_err(|e| self.named(e)),
+            far(f) f.write_over(rail, peer, src, address::far(dst), done))
+    }
+
+    fn read_over(
+        &self,
+        rail: usize,
+        peer: usize,
+        dst: Sge,
+        src: RemoteAddr,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        ask!(self, peer,
+            near(n, p) n.read(p, dst, address::near(src), done).map_err(|e| self.named(e)),
+            far(f) f.read_over(rail, peer, dst, address::far(src), done))
+    }
+
+    fn write_flag_after(
+        &self,
+        rail: usize,
+        peer: usize,
+        flag: RemoteFlag,
+        value: u64,
+    ) -> Result<bool, Fault> {
+        ask!(self, peer,
+        near(n, p) {
+            let flag = RemoteFlag { at: address::near(flag.at), ..flag };
+            n.write_flag_after(rail, p, flag, value).map_err(|e| self.named(e))
+        },
+        far(f) {
+            let flag = RemoteFlag { at: address::far(flag.at), ..flag };
+            f.write_flag_after(rail, peer, flag, value)
+        })
+    }
+
+    fn rail_works(&self, rail: usize, peer: usize) -> bool {
+        ask!(self, peer, near(_n, _p) true, far(f) f.rail_works(rail, peer))
+    }
+}
+
+impl<N: Fabric, R: Fabric> weft_fabric::Immediates for Joined<N, R> {
+    fn write_imm(
+        &self,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        immediate: u32,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        ask!(self, peer,
+            near(n, p) n
+                .write_imm(p, src, address::near(dst), immediate, done)
+                .map_err(|e| self.named(e)),
+            far(f) f.write_imm(peer, src, address::far(dst), immediate, done))
+    }
+
+    fn immediate(&self, immediate: u32) -> Counter {
+        self.counters.immediate(immediate)
+    }
+}
+
+impl<N: Fabric, R: Fabric> weft_fabric::SignalSafe for Joined<N, R> {
+    fn peek(&self, look: &mut dyn FnMut(&Message) -> Peek) -> bool {
+        let hidden = self.near.peek(&mut |message| {
+            let Message { head, payload, token, .. } = *message;
+            look(&self.renumbered(Message { peer: message.peer, head, payload, token }))
+        });
+        self.far.peek(look) | hidden
+    }
+
+    fn try_read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {
+        ask!(self, peer,
+            near(n, p) n.try_read(p, dst, address::near(src), done),
+            far(f) f.try_read(peer, dst, address::far(src), done))
+    }
+
+    fn try_write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool {
+        ask!(self, peer,
+            near(n, p) n.try_write(p, src, address::near(dst), done),
+            far(f) f.try_write(peer, src, address::far(dst), done))
+    }
+
+    fn try_send(&self, peer: usize, head: Head) -> bool {
+        ask!(self, peer, near(n, p) n.try_send(p, head), far(f) f.try_send(peer, head))
+    }
+}
+
+impl<N: Fabric, R: Fabric> weft_fabric::Helper for Joined<N, R> {
+    fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+        ask!(self, peer,
+            near(n, p) n.send_solicited(p, head, payload, done),
+            far(f) f.send_solicited(peer, head, payload, done))
+    }
+
+    fn helper(&self) -> Arc<dyn Sleep> {
+        Arc::new(Both::new(self.near.helper(), self.far.helper()))
+    }
+
+    // Datagrams of the far fabric reach the other ranks of this node, too.
+
+    fn notify_helper_at_ends(&self, notify: bool) {
+        self.near.notify_helper_at_ends(notify);
+        self.far.notify_helper_at_ends(notify);
+    }
+}
+
+impl<N: Fabric, R: Fabric> weft_fabric::Multicast for Joined<N, R> {
+    fn join(&self, group: GroupId) {
+        self.far.join(group);
+    }
+
+    fn leave(&self, group: GroupId) {
+        self.far.leave(group);
+    }
+
+    fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
+        self.far.multicast(group, src)
+    }
+
+    fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
+        self.far.receive_multicast(into)
+    }
+}
+
+impl<N: Fabric, R: Fabric> weft_fabric::Nodes for Joined<N, R> {
+    fn node(&self, peer: usize) -> usize {
+        self.nodes[peer] as usize
+    }
+
+    fn same_arithmetic(&self) -> bool {
+        self.far.same_arithmetic()
+    }
+}

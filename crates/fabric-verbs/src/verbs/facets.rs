@@ -1,0 +1,135 @@
+//! What verbs can do beyond the core of a fabric.
+
+use super::*;
+
+impl weft_fabric::Registration for Verbs {
+    fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault> {
+        let uses = if lands { Uses::Writes } else { Uses::Reads };
+        // SAFETY: whoever made the `Sge` promised that the memory outlives the operations, which are the last users;
+        // what is kept longer is governed by `Options::keep`.
+        unsafe { self.state.borrow_mut().memories.expose(memory, uses) }.map(Some)
+    }
+
+    fn adopt(&self, memory: Sge) -> Result<Region, Fault> {
+        // SAFETY: as in `expose`.
+        unsafe { self.state.borrow_mut().memories.expose(memory, Uses::Atomics) }
+    }
+}
+
+impl weft_fabric::Rails for Verbs {
+    fn write_over(
+        &self,
+        rail: usize,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.posting_for(done, |state, core| state.write_over(core, rail, peer, src, dst, done))
+    }
+
+    fn read_over(
+        &self,
+        rail: usize,
+        peer: usize,
+        dst: Sge,
+        src: RemoteAddr,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.posting_for(done, |state, core| state.read_over(core, rail, peer, dst, src, done))
+    }
+
+    fn write_flag_after(
+        &self,
+        rail: usize,
+        peer: usize,
+        flag: RemoteFlag,
+        value: u64,
+    ) -> Result<bool, Fault> {
+        let tail = onesided::flag(peer, flag, value)?;
+        self.posting_for(None, |state, core| state.flag_after(core, rail, peer, tail))
+    }
+
+    fn rail_works(&self, rail: usize, peer: usize) -> bool {
+        self.state.borrow().rail_works(&self.core, rail, peer)
+    }
+}
+
+impl weft_fabric::Immediates for Verbs {
+    fn write_imm(
+        &self,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        immediate: u32,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        let tail = Tail::Immediate(immediate);
+        self.posting_for(done, |state, core| state.write(core, peer, src, dst, tail, done))
+    }
+
+    fn immediate(&self, immediate: u32) -> Counter {
+        self.core.counters.immediate(immediate)
+    }
+}
+
+impl weft_fabric::SignalSafe for Verbs {
+    fn peek(&self, look: &mut dyn FnMut(&Message) -> Peek) -> bool {
+        peek::peek(&self.state, &self.core, look)
+    }
+
+    fn try_read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {
+        self.state.borrow_mut().try_read(&self.core, peer, dst, src, done)
+    }
+
+    fn try_write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool {
+        self.state.borrow_mut().try_write(&self.core, peer, src, dst, done)
+    }
+
+    fn try_send(&self, peer: usize, head: Head) -> bool {
+        self.state.borrow_mut().try_send(peer, head)
+    }
+}
+
+impl weft_fabric::Helper for Verbs {
+    fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+        self.posting(|state, core| state.send(core, peer, head, true, payload, done))
+    }
+
+    fn helper(&self) -> Arc<dyn Sleep> {
+        self.sleeper.helping.exist();
+        Arc::new(SleepPlace(self.sleeper.clone()))
+    }
+
+    fn notify_helper_at_ends(&self, notify: bool) {
+        self.sleeper.helping.ignore_ends(!notify);
+    }
+}
+
+impl weft_fabric::Multicast for Verbs {
+    fn join(&self, group: GroupId) {
+        self.posting(|state, core| state.join(core, group));
+    }
+
+    fn leave(&self, group: GroupId) {
+        self.state.borrow_mut().leave(group);
+    }
+
+    fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
+        self.posting(|state, core| state.multicast(core, group, src))
+    }
+
+    fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
+        self.posting(|state, core| state.receive_multicast(core, into))
+    }
+}
+
+impl weft_fabric::Nodes for Verbs {
+    fn node(&self, _peer: usize) -> usize {
+        0
+    }
+
+    fn same_arithmetic(&self) -> bool {
+        self.core.same_arithmetic
+    }
+}
