@@ -1,4 +1,4 @@
-//! Lays out an MPI installation: bin/, lib/, include/, share/doc/weft/.
+//! Lays out an MPI installation: bin/, lib/, include/, share/doc/weft/, share/man/.
 
 use crate::root;
 use std::fs;
@@ -64,6 +64,9 @@ pub fn install(prefix: &Path) -> Result<(), String> {
             copy(&from, &doc.join(name), 0o644)?;
         }
     }
+    if absent.is_empty() {
+        crate::manual::install(&prefix)?;
+    }
     println!("Weft is installed in {}; try {}/weft info", prefix.display(), bin.display());
     for (package, programs) in absent {
         eprintln!("NOTE: {} not installed: there is no package {package}", programs.join(", "));
@@ -111,7 +114,7 @@ fn link(target: &str, name: &Path) -> Result<(), String> {
 }
 
 /// Makes `to` by making a new file beside it and renaming that.
-fn replace(to: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), String> {
+pub fn replace(to: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), String> {
     let mut new = to.as_os_str().to_owned();
     new.push(format!(".new-{}", std::process::id()));
     let new = PathBuf::from(new);

@@ -7,6 +7,7 @@ mod documents;
 mod house;
 mod install;
 mod layers;
+mod manual;
 mod test;
 mod vm;
 
@@ -27,7 +28,7 @@ enum Command {
     /// model should know it, or has a static under abi; if a document names a path that is not there, a file or a function is
     /// too long, or a text stands in two files.
     Layers,
-    /// Build Weft and lay out an MPI installation: bin, lib, include, share/doc/weft.
+    /// Build Weft and lay out an MPI installation: bin, lib, include, share/doc/weft, share/man.
     Install {
         /// The directory to install into.
         #[arg(long, value_name = "DIR")]

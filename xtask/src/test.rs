@@ -9,6 +9,7 @@ mod counts;
 mod instructions;
 mod jobs;
 mod launchers;
+mod man;
 mod memory;
 pub(crate) mod mutation;
 mod programs;

@@ -129,6 +129,7 @@ fn plan(language: Language, tree: &Tree, compiler: Option<OsString>, args: &[OsS
             let tool = language.tool();
             Plan::Print(format!("{tool}: Weft {version}, MPI 5.0 standard ABI").into())
         }
+        Some(Show::Help) => Plan::Print(help(language).into()),
         Some(Show::Command) => {
             let links = links(&rest) || rest.is_empty();
             let link = if links { link } else { vec![] };
@@ -139,6 +140,23 @@ fn plan(language: Language, tree: &Tree, compiler: Option<OsString>, args: &[OsS
             Plan::Run(compiler.chain(rest).chain(compile).chain(link).collect())
         }
     }
+}
+
+/// What the wrapper does beside the compiler, for `-help` and for its manual page.
+fn help(language: Language) -> String {
+    let name = match language {
+        Language::C => "C",
+        Language::Cxx => "C++",
+    };
+    let words = [
+        ("TOOL", language.tool()),
+        ("LANGUAGE", name),
+        ("OPTION", language.option()),
+        ("VARIABLE", language.variable()),
+        ("DEFAULT", language.default_compiler()),
+    ];
+    let text = include_str!("wrapper.txt").trim_end().to_owned();
+    words.iter().fold(text, |text, (word, value)| text.replace(&format!("{{{word}}}"), value))
 }
 
 /// Questions that build systems ask, in the words of MPICH's and of Open MPI's wrappers.
@@ -154,9 +172,14 @@ enum Show {
     LibraryDirectories,
     Libraries,
     Version,
+    Help,
 }
 
 fn question(arg: &str) -> Option<Show> {
+    // With two dashes it is the compiler's.
+    if arg == "-help" {
+        return Some(Show::Help);
+    }
     // One dash or two; `_` or `-` between words.
     let word = arg.strip_prefix("--").or_else(|| arg.strip_prefix('-'))?.replace('_', "-");
     Some(match word.as_str() {
@@ -169,6 +192,7 @@ fn question(arg: &str) -> Option<Show> {
         "showme:libdirs" => Show::LibraryDirectories,
         "showme:libs" => Show::Libraries,
         "showme:version" => Show::Version,
+        "showme:help" => Show::Help,
         _ => return None,
     })
 }
@@ -287,6 +311,17 @@ mod tests {
         assert_eq!(mpicc("-showme:incdirs"), "print /p/include");
         assert_eq!(mpicc("-showme:libdirs"), "print /p/lib");
         assert_eq!(mpicc("-showme:libs"), "print mpi_abi");
+    }
+
+    #[test]
+    fn help_with_one_dash_is_the_wrappers_and_with_two_the_compilers() {
+        let help = mpicc("-help");
+        for words in ["print Usage: mpicc [", "-cc=COMPILER", "WEFT_CC; else cc)", " C programs"] {
+            assert!(help.contains(words), "{words}: {help}");
+        }
+        assert!(!help.contains('{'), "{help}");
+        assert!(planned(Language::Cxx, None, "-showme:help").contains("WEFT_CXX"));
+        assert_eq!(mpicc("--help"), "run cc --help -I/p/include");
     }
 
     #[test]

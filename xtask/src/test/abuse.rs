@@ -2,6 +2,7 @@
 //! with faults planted on purpose, which must be found.
 
 use super::Tally;
+use std::collections::HashSet;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -33,7 +34,10 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         ));
     }
     println!("ok   bad arguments: {} faults planted on purpose were found", FOUND.len());
-    let (output, text) = run(&["--limit", "20"])?;
+    let (output, text) = run(&["--limit", "20", "--verbose"])?;
+    let (verbose, summary): (Vec<&str>, Vec<&str>) =
+        text.lines().partition(|line| line.starts_with("error: ") || line.starts_with("success: "));
+    let text = summary.join("\n");
     let Some(told) = text.lines().find_map(|l| l.strip_prefix("correct: ")) else {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(format!("bad arguments: {}\n{text}{said}", output.status));
@@ -42,6 +46,34 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         return Err(format!("bad arguments: {}\n{text}", output.status));
     }
     println!("ok   bad arguments: {told}");
-    tally.passed += 2;
+    crate::manual::confirm(&raised(&verbose))?;
+    println!("ok   bad arguments raise what the manual pages say");
+    tally.passed += 3;
     Ok(())
+}
+
+/// The classes that one bad argument raised: by the function, the argument and the class.
+fn raised<'a>(lines: &[&'a str]) -> HashSet<(&'a str, &'a str, &'a str)> {
+    let one = |line: &&'a str| {
+        let (function, rest) = line.strip_prefix("error: ")?.split_once('(')?;
+        let (argument, rest) = rest.split_once(" = ")?;
+        let (call, rest) = rest.split_once("): ")?;
+        let class = rest.split([':', ' ']).next()?;
+        (!call.contains(" = ")).then_some((function, argument, class))
+    };
+    lines.iter().filter_map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_one_bad_argument_raised_is_read() {
+        let lines = [
+            "error: MPI_Send(tag = Number(3)): MPI_ERR_TAG: invalid tag: MPI_Send: x",
+            "error: MPI_Send(comm = Null, tag = Number(3)): MPI_ERR_COMM: invalid",
+            "success: MPI_Send(dest = Number(0))",
+        ];
+        let raised: Vec<_> = super::raised(&lines).into_iter().collect();
+        assert_eq!(raised, [("MPI_Send", "tag", "MPI_ERR_TAG")]);
+    }
 }

@@ -1,6 +1,6 @@
 //! `weft`: looks at the installation and at the machine, and simulates others.
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -18,7 +18,7 @@ use weft_tools::variables;
 
 /// Weft, an MPI library: what is installed, and what it makes of this machine.
 #[derive(Parser)]
-#[command(version)]
+#[command(name = "weft", version)]
 struct Args {
     #[command(subcommand)]
     command: Command,
@@ -48,6 +48,12 @@ enum Command {
     TuneRank(tune::real::Rank),
     /// Say which algorithm a collective operation would use, at what cost, and why.
     Explain(Box<explain::Args>),
+    /// Write the manual pages of this command and of its parts.
+    #[command(hide = true)]
+    Manual {
+        /// The directory that they go to.
+        to: std::path::PathBuf,
+    },
 }
 
 #[derive(clap::Args)]
@@ -68,6 +74,7 @@ struct FiguresArgs {
 
 fn main() -> ExitCode {
     let text = match Args::parse().command {
+        Command::Manual { to } => manual(&to).map_err(|why| (why, 1)),
         Command::Info { algorithms: true, .. } => Ok(algorithms::list()),
         Command::Info { coverage, variables, .. } => {
             info(coverage, variables).map_err(|why| (why, 1))
@@ -98,6 +105,12 @@ fn main() -> ExitCode {
         }
         _ => ExitCode::SUCCESS,
     }
+}
+
+/// Pages in the form of man(1), one a command.
+fn manual(to: &std::path::Path) -> Result<String, String> {
+    let pages = clap_mangen::generate_to(Args::command(), to);
+    pages.map(|()| String::new()).map_err(|e| format!("{}: {e}", to.display()))
 }
 
 fn info(list_functions: bool, list_variables: bool) -> Result<String, String> {

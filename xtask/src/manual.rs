@@ -1,0 +1,108 @@
+//! Manual pages: one for each MPI function, from the data that the ABI is generated from, and one for each command, from what
+//! the command itself says of its options.
+
+mod commands;
+mod data;
+mod kinds;
+mod page;
+mod siblings;
+#[cfg(test)]
+mod tests;
+
+use crate::install::replace;
+use data::{Data, Function};
+use page::{Maker, NOT_BUILT};
+use std::collections::HashSet;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Writes the pages of all functions and commands into `share/man` of an installation.
+pub fn install(prefix: &Path) -> Result<(), String> {
+    let man = prefix.join("share/man");
+    let (commands, functions) = (man.join("man1"), man.join("man3"));
+    for dir in [&commands, &functions] {
+        fs::create_dir_all(dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
+    }
+    let bin = prefix.join("bin");
+    for (name, text) in pages(&Data::read()?, &not_built(&bin.join("weft"))?)? {
+        replace(&functions.join(name), |new| fs::write(new, &text))?;
+    }
+    commands::install(&bin, &commands)
+}
+
+/// The page of each function, by its file's name; a form with large counts has a link to the page of the one without.
+fn pages(data: &Data, not_built: &HashSet<String>) -> Result<Vec<(String, String)>, String> {
+    let maker = Maker::new(data)?;
+    let page = |function: &Function| {
+        let text = match data.small(&function.name) {
+            Some(small) => link(3, &small.name),
+            None => maker.page(function, not_built.contains(&function.name))?,
+        };
+        Ok((format!("{}.3", function.name), text))
+    };
+    data.functions.iter().map(page).collect()
+}
+
+/// A page that is another's.
+fn link(section: u8, name: &str) -> String {
+    format!(".so man{section}/{name}.{section}\n")
+}
+
+/// The functions that the library has as a name alone: `weft info --coverage` says which.
+fn not_built(weft: &Path) -> Result<HashSet<String>, String> {
+    let list = said(weft, &["info", "--coverage"])?;
+    Ok(list.lines().filter_map(|line| line.trim().strip_prefix("- ")).map(str::to_owned).collect())
+}
+
+/// What a command prints.
+fn said(program: &Path, args: &[&str]) -> Result<String, String> {
+    let name = program.display();
+    let output = Command::new(program).args(args).output();
+    let output = output.map_err(|e| format!("cannot run {name}: {e}"))?;
+    if !output.status.success() {
+        return Err(format!("{name} {}: {}", args.join(" "), output.status));
+    }
+    String::from_utf8(output.stdout).map_err(|e| format!("{name} {}: {e}", args.join(" ")))
+}
+
+/// Compares the errors that pages name with those that were `raised`, by function, argument and class. Nobody calls a function with
+/// what is no request where it would wait for it, and files are not built.
+pub fn confirm(raised: &HashSet<(&str, &str, &str)>) -> Result<(), String> {
+    let data = Data::read()?;
+    let mut faults = Vec::new();
+    let mut confirmed = 0;
+    let built = |name: &str| {
+        raised.iter().any(|(function, _, class)| *function == name && *class != NOT_BUILT)
+    };
+    for function in
+        data.functions.iter().filter(|f| built(&f.name) && data.small(&f.name).is_none())
+    {
+        for argument in function.arguments.iter().filter(|a| a.meaning.kind != "REQUEST") {
+            for class in argument.meaning.errors.split_whitespace() {
+                let claim = (function.name.as_str(), argument.name.as_str(), class);
+                if raised.contains(&claim) {
+                    confirmed += 1;
+                } else {
+                    faults.push(format!("{}: a wrong {} raises no {class}", claim.0, claim.1));
+                }
+            }
+        }
+    }
+    if confirmed < 1000 {
+        faults.push(format!("no more than {confirmed} errors were raised as pages say"));
+    }
+    if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+}
+
+/// What groff says of a page that it cannot set without doubts; `None` where there is no groff. Links are looked up in `man`.
+pub fn complaints(page: &str, man: &Path) -> Option<String> {
+    let mut groff = Command::new("groff");
+    groff.args(["-man", "-Tutf8", "-ww", "-z", "-"]).current_dir(man);
+    groff.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = groff.spawn().ok()?;
+    child.stdin.take()?.write_all(page.as_bytes()).ok()?;
+    let output = child.wait_with_output().ok()?;
+    Some(String::from_utf8_lossy(&output.stderr).into_owned())
+}

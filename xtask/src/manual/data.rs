@@ -1,0 +1,126 @@
+//! The standard's functions as data: `crates/abi/data/{functions,parameters,purposes}.csv`.
+
+use crate::root;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::collections::HashMap;
+
+/// What is known of an argument, whatever its C type.
+#[derive(Deserialize, Clone)]
+pub struct Meaning {
+    function: String,
+    parameter: String,
+    /// The kind of argument, in the standard's own words: `COMMUNICATOR`, `RANK`.
+    pub kind: String,
+    /// `in`, `out` or `inout`.
+    pub direction: String,
+    /// The length of an array or of a string, if it has a name; `*` where it has none.
+    pub length: String,
+    /// The classes of the errors that wrong values of it raise, with a blank between.
+    pub errors: String,
+}
+
+pub struct Argument {
+    pub name: String,
+    /// Its C declaration: `const int recvcounts[]`.
+    pub declaration: String,
+    pub meaning: Meaning,
+}
+
+pub struct Function {
+    /// With its `MPI_`.
+    pub name: String,
+    pub returns: String,
+    /// The C parameter list, which may be `void` or end in `...`.
+    pub parameters: String,
+    pub arguments: Vec<Argument>,
+    /// The version of the standard that deprecated it: `MPI-4.0`.
+    pub deprecated: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    name: String,
+    returns: String,
+    parameters: String,
+    since_or_deprecated: String,
+}
+
+#[derive(Deserialize)]
+struct Purpose {
+    function: String,
+    purpose: String,
+}
+
+pub struct Data {
+    pub functions: Vec<Function>,
+    index: HashMap<String, usize>,
+    purposes: HashMap<String, String>,
+}
+
+impl Data {
+    pub fn read() -> Result<Data, String> {
+        let meanings: Vec<Meaning> = rows("parameters.csv")?;
+        let key = |of: &Meaning| (of.function.clone(), of.parameter.clone());
+        let meanings: HashMap<_, _> = meanings.into_iter().map(|of| (key(&of), of)).collect();
+        let functions = rows::<Row>("functions.csv")?.into_iter();
+        let functions: Vec<_> =
+            functions.map(|row| function(row, &meanings)).collect::<Result<_, _>>()?;
+        let index = functions.iter().enumerate().map(|(i, f)| (f.name.clone(), i)).collect();
+        let purposes = rows::<Purpose>("purposes.csv")?.into_iter();
+        let purposes = purposes.map(|row| (row.function, row.purpose)).collect();
+        Ok(Data { functions, index, purposes })
+    }
+
+    pub fn function(&self, name: &str) -> Option<&Function> {
+        self.index.get(name).map(|&i| &self.functions[i])
+    }
+
+    /// The form without large counts of a form with them.
+    pub fn small(&self, name: &str) -> Option<&Function> {
+        self.function(name.strip_suffix("_c")?)
+    }
+
+    /// The form with large counts.
+    pub fn large(&self, name: &str) -> Option<&Function> {
+        self.function(&format!("{name}_c"))
+    }
+
+    /// What a function does, in a few words, where the list has it.
+    pub fn purpose(&self, name: &str) -> Option<&str> {
+        self.purposes.get(name).map(String::as_str)
+    }
+}
+
+/// The rows of a file of the ABI's data.
+fn rows<T: DeserializeOwned>(name: &str) -> Result<Vec<T>, String> {
+    let path = root().join("crates/abi/data").join(name);
+    let wrong = |e| format!("{}: {e}", path.display());
+    let mut reader = csv::Reader::from_path(&path).map_err(wrong)?;
+    reader.deserialize().collect::<Result<_, _>>().map_err(wrong)
+}
+
+fn function(row: Row, meanings: &HashMap<(String, String), Meaning>) -> Result<Function, String> {
+    let Row { name, returns, parameters, since_or_deprecated } = row;
+    let declarations = parameters.split(',').map(str::trim);
+    let declarations = declarations.filter(|text| !matches!(*text, "void" | "..."));
+    // The list has a form with large counts only where it differs.
+    let small = name.strip_suffix("_c").unwrap_or(&name);
+    let argument = |declaration: &str| {
+        let argument = name_of(declaration);
+        let find = |function: &str| meanings.get(&(function.to_owned(), argument.to_owned()));
+        let meaning = find(&name).or_else(|| find(small)).cloned();
+        let meaning = meaning.ok_or(format!("parameters.csv has no {argument} of {name}"))?;
+        let declaration = declaration.to_owned();
+        Ok(Argument { name: argument.to_owned(), declaration, meaning })
+    };
+    let arguments = declarations.map(argument).collect::<Result<_, String>>()?;
+    let deprecated = since_or_deprecated.strip_prefix("deprecated: ").map(str::to_owned);
+    Ok(Function { name, returns, parameters, arguments, deprecated })
+}
+
+/// The name in a C declaration.
+fn name_of(declaration: &str) -> &str {
+    let named = declaration.split('[').next().unwrap_or(declaration);
+    named.rsplit([' ', '*']).next().unwrap_or(named)
+}

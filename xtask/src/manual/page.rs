@@ -1,0 +1,269 @@
+//! The page of one function, with that of its form with large counts.
+
+use super::data::{Argument, Data, Function};
+use super::kinds;
+use super::siblings::{self, Form};
+use roff::{Inline, Roff, bold, italic, roman};
+use std::collections::HashMap;
+
+/// Characters of a line of the synopsis, at most.
+const WIDTH: usize = 76;
+
+/// What a function raises that is a name alone.
+pub const NOT_BUILT: &str = "MPI_ERR_UNSUPPORTED_OPERATION";
+
+/// Begins a page: `manual` stands in the middle of its first line.
+pub fn begin(name: &str, section: &str, manual: &str) -> Roff {
+    let mut page = Roff::new();
+    let version = format!("Weft {}", env!("CARGO_PKG_VERSION"));
+    // Without a date, so that the same sources make the same page.
+    page.control("TH", [name, section, "\"\"", &version, manual]);
+    page
+}
+
+/// Makes the pages of functions, and knows what they have in common.
+pub struct Maker<'a> {
+    data: &'a Data,
+    /// Error classes, and what they mean.
+    meanings: HashMap<String, String>,
+}
+
+impl<'a> Maker<'a> {
+    pub fn new(data: &'a Data) -> Result<Maker<'a>, String> {
+        Ok(Maker { data, meanings: kinds::meanings()? })
+    }
+
+    /// The text of a function's page.
+    pub fn page(&self, function: &Function, not_built: bool) -> Result<String, String> {
+        let name = function.name.as_str();
+        let large = self.data.large(name);
+        let purpose = siblings::purpose(self.data, name)?;
+        let mut page = begin(name, "3", "MPI 5.0");
+        page.control("SH", ["NAME"]);
+        let names: Vec<&str> =
+            [Some(name), large.map(|f| f.name.as_str())].into_iter().flatten().collect();
+        page.text([roman(format!("{} - {purpose}", names.join(", ")))]);
+        synopsis(&mut page, function, large);
+        self.arguments(&mut page, function, large)?;
+        page.control("SH", ["DESCRIPTION"]);
+        page.text([roman(self.description(name, &purpose))]);
+        self.errors(&mut page, function, large, not_built)?;
+        notes(&mut page, function);
+        page.control("SH", ["SEE ALSO"]);
+        let mut also = Vec::new();
+        for other in siblings::see_also(self.data, name) {
+            also.extend([bold(other), roman("(3), ")]);
+        }
+        also.extend([bold("mpicc"), roman("(1), "), bold("mpiexec"), roman("(1)")]);
+        page.text(also);
+        Ok(page.render())
+    }
+
+    fn description(&self, name: &str, purpose: &str) -> String {
+        let mut text = format!("{}{}.", purpose[..1].to_uppercase(), &purpose[1..]);
+        if let Some((base, form)) = siblings::base(self.data, name) {
+            text.push(' ');
+            text.push_str(&match form {
+                Form::Nonblocking => format!(
+                    "This is the nonblocking form of {base}: it begins the operation and returns a request, \
+                     which MPI_Wait or MPI_Test ends."
+                ),
+                Form::Persistent => format!(
+                    "This is the persistent form of {base}: it makes a request, which MPI_Start starts and \
+                     MPI_Wait or MPI_Test ends, any number of times."
+                ),
+                Form::WithRequest => format!(
+                    "This is {base} with a request of its own, which MPI_Wait or MPI_Test ends."
+                ),
+                Form::Begin => format!("This is the first half of {base}; {base}_end is the other."),
+                Form::End => format!("This is the second half of {base}; {base}_begin is the other."),
+            });
+        }
+        if self.data.large(name).is_some() {
+            text.push_str(&format!(" {name}_c is the same with larger numbers."));
+        }
+        text
+    }
+
+    fn arguments(
+        &self,
+        page: &mut Roff,
+        function: &Function,
+        large: Option<&Function>,
+    ) -> Result<(), String> {
+        let all = arguments(function, large);
+        if all.is_empty() {
+            return Ok(());
+        }
+        page.control("SH", ["ARGUMENTS"]);
+        for argument in all {
+            page.control("TP", []);
+            let direction = &argument.meaning.direction;
+            page.text([bold(&argument.name), roman(" ("), italic(direction), roman(")")]);
+            let only = if function.arguments.iter().any(|a| a.name == argument.name) {
+                String::new()
+            } else {
+                format!("; of {}_c alone", function.name)
+            };
+            page.text([roman(format!("{}{only}", kinds::words(argument)?))]);
+        }
+        Ok(())
+    }
+
+    fn errors(
+        &self,
+        page: &mut Roff,
+        function: &Function,
+        large: Option<&Function>,
+        not_built: bool,
+    ) -> Result<(), String> {
+        page.control("SH", ["ERRORS"]);
+        let name = function.name.as_str();
+        if function.returns != "int" || name.ends_with("_toint") {
+            page.text([roman(format!(
+                "It returns its result, {}, and no error code.",
+                function.returns
+            ))]);
+            return Ok(());
+        }
+        let tool = name.starts_with("MPI_T_");
+        page.text(raised(function, tool));
+        if not_built {
+            page.control("TP", []);
+            page.text([bold(NOT_BUILT)]);
+            page.text([roman("always: this version of Weft has not built the function")]);
+            return Ok(());
+        }
+        // The first function of the interface works before it is there.
+        let mut classes: Vec<(&str, Vec<&str>)> = Vec::new();
+        if tool && name != "MPI_T_init_thread" {
+            classes.push(("MPI_T_ERR_NOT_INITIALIZED", Vec::new()));
+        }
+        for argument in arguments(function, large) {
+            for class in argument.meaning.errors.split_whitespace() {
+                match classes.iter_mut().find(|(other, _)| *other == class) {
+                    Some((_, names)) => names.push(&argument.name),
+                    None => classes.push((class, vec![&argument.name])),
+                }
+            }
+        }
+        for (class, names) in classes {
+            let meaning = self.meanings.get(class).ok_or(format!("no words for {class}"))?;
+            page.control("TP", []);
+            page.text([bold(class)]);
+            let colon = if names.is_empty() { "" } else { ": " };
+            page.text([roman(format!("{meaning}{colon}{}", names.join(", ")))]);
+        }
+        page.control("PP", []);
+        page.text([roman("Other classes come from the operation itself.")]);
+        Ok(())
+    }
+}
+
+/// The arguments of a function, and those that only its form with large counts has.
+fn arguments<'a>(function: &'a Function, large: Option<&'a Function>) -> Vec<&'a Argument> {
+    let more = large.iter().flat_map(|large| &large.arguments);
+    let more = more.filter(|a| !function.arguments.iter().any(|other| other.name == a.name));
+    function.arguments.iter().chain(more).collect()
+}
+
+fn synopsis(page: &mut Roff, function: &Function, large: Option<&Function>) {
+    page.control("SH", ["SYNOPSIS"]);
+    page.control("nf", []);
+    page.text([bold("#include <mpi.h>")]);
+    for form in [Some(function), large].into_iter().flatten() {
+        page.control("sp", []);
+        for line in prototype(form) {
+            page.text([bold(line)]);
+        }
+    }
+    page.control("fi", []);
+}
+
+/// A C prototype, in lines that a terminal shows whole.
+fn prototype(function: &Function) -> Vec<String> {
+    let begin = format!("{} {}(", function.returns, function.name);
+    let indent = " ".repeat(begin.len().min(WIDTH / 2));
+    let (mut lines, mut line) = (Vec::new(), begin.clone());
+    let mut rest = function.parameters.split(',').map(str::trim).peekable();
+    while let Some(parameter) = rest.next() {
+        let end = if rest.peek().is_some() { "," } else { ");" };
+        let blank = if line.ends_with(['(', ' ']) { "" } else { " " };
+        if line.len() + blank.len() + parameter.len() + end.len() > WIDTH && line != begin {
+            lines.push(std::mem::replace(&mut line, indent.clone()));
+            line.push_str(&format!("{parameter}{end}"));
+        } else {
+            line.push_str(&format!("{blank}{parameter}{end}"));
+        }
+    }
+    lines.push(line);
+    lines
+}
+
+/// The rule for all functions: what is returned, and whose handler is called before.
+fn raised(function: &Function, tool: bool) -> Vec<Inline> {
+    let mut text = vec![roman("It returns "), bold("MPI_SUCCESS"), roman(" or an error code.")];
+    if tool {
+        text.push(roman(" No error handler is called."));
+        return text;
+    }
+    text.push(roman(" Before it returns an error code, "));
+    match owner(function) {
+        Owner::Argument(kind, name) => {
+            text.extend([roman(format!("the error handler of the {kind} ")), bold(name)]);
+            text.push(roman(" is called"));
+        }
+        Owner::Request => text.push(roman("the error handler of what the request belongs to is called")),
+        Owner::File => text.push(roman("the error handler of the file is called")),
+        Owner::None => text.push(roman(
+            "the error handler of MPI_COMM_SELF, if the program has set that, or else that of MPI_COMM_WORLD is called",
+        )),
+    }
+    let first = if matches!(owner(function), Owner::File) { "returns" } else { "ends the job" };
+    text.push(roman(format!("; the one that is there from the beginning {first}. ")));
+    text.extend([bold("MPI_Error_class"), roman("(3) has the class of a code, ")]);
+    text.extend([bold("MPI_Error_string"), roman("(3) its words.")]);
+    text
+}
+
+/// Whose error handler is called.
+enum Owner<'a> {
+    /// That of an argument: what it is, and its name.
+    Argument(&'static str, &'a str),
+    Request,
+    File,
+    None,
+}
+
+/// As the library has it: `owner` in `crates/abi/build/rust.rs`.
+fn owner(function: &Function) -> Owner<'_> {
+    let name = function.name.as_str();
+    let of_files = ["MPI_File_", "MPI_Register_datarep"].iter().any(|s| name.starts_with(s));
+    if of_files && name != "MPI_File_create_errhandler" {
+        return Owner::File;
+    }
+    let used = |argument: &&Argument| argument.meaning.direction != "out";
+    for argument in function.arguments.iter().filter(used) {
+        let object = match argument.meaning.kind.as_str() {
+            "COMMUNICATOR" => "communicator",
+            "WINDOW" => "window",
+            "SESSION" => "session",
+            _ => continue,
+        };
+        return Owner::Argument(object, &argument.name);
+    }
+    let one = |a: &Argument| matches!(a.meaning.kind.as_str(), "REQUEST" | "MESSAGE");
+    if function.arguments.iter().filter(used).any(one) { Owner::Request } else { Owner::None }
+}
+
+fn notes(page: &mut Roff, function: &Function) {
+    page.control("SH", ["NOTES"]);
+    if let Some(since) = &function.deprecated {
+        page.text([roman(format!("Deprecated since {since}."))]);
+        page.control("PP", []);
+    }
+    page.text([
+        bold(format!("P{}", function.name)),
+        roman(" is its name for profiling libraries."),
+    ]);
+}

@@ -1,0 +1,168 @@
+//! How functions belong together, by their names: the nonblocking form of another, its persistent form, and so on.
+
+use super::data::Data;
+
+/// What a function is to the one that its name is made from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    Nonblocking,
+    Persistent,
+    /// A one-sided operation with a request.
+    WithRequest,
+    /// The first half of a collective access to a file.
+    Begin,
+    End,
+}
+
+/// The function that another is a form of: `MPI_Iallreduce` of `MPI_Allreduce`, `MPI_Send_init` of `MPI_Send`.
+pub fn base(data: &Data, name: &str) -> Option<(String, Form)> {
+    // What has words of its own stands for itself: `MPI_Rsend` is no form of `MPI_Send`.
+    if data.purpose(name).is_some() {
+        return None;
+    }
+    let known = |base: String, form| data.purpose(&base).is_some().then_some((base, form));
+    let ends = [("_init", Form::Persistent), ("_begin", Form::Begin), ("_end", Form::End)];
+    for (end, form) in ends {
+        let stem = name.strip_suffix(end).map(str::to_owned);
+        if let Some(found) = stem.and_then(|stem| known(stem, form)) {
+            return Some(found);
+        }
+    }
+    let rest = name.strip_prefix("MPI_")?;
+    if let Some(rest) = rest.strip_prefix('I')
+        && let Some(found) = known(format!("MPI_{}", capital(rest)), Form::Nonblocking)
+    {
+        return Some(found);
+    }
+    if let Some(rest) = rest.strip_prefix('R')
+        && let Some(found) = known(format!("MPI_{}", capital(rest)), Form::WithRequest)
+    {
+        return Some(found);
+    }
+    known(name.replacen("_i", "_", 1), Form::Nonblocking)
+}
+
+fn capital(word: &str) -> String {
+    word[..1].to_uppercase() + &word[1..]
+}
+
+/// What a function does, in a few words.
+pub fn purpose(data: &Data, name: &str) -> Result<String, String> {
+    if let Some(words) = data.purpose(name) {
+        return Ok(words.to_owned());
+    }
+    if let Some((base, form)) = base(data, name)
+        && let Some(words) = data.purpose(&base)
+    {
+        return Ok(match form {
+            Form::Nonblocking => format!("{words}; nonblocking"),
+            Form::Persistent => format!("{words}; persistent"),
+            Form::WithRequest => format!("{words}; with a request"),
+            Form::Begin => format!("{words}; begin"),
+            Form::End => format!("{words}; end"),
+        });
+    }
+    if let Some(object) = name.strip_suffix("_toint") {
+        return Ok(format!("the integer of {}", object_of(object)));
+    }
+    if let Some(object) = name.strip_suffix("_fromint") {
+        return Ok(format!("{} by its integer", object_of(object)));
+    }
+    Err(format!("purposes.csv has no {name}"))
+}
+
+/// What `MPI_Win` is called.
+fn object_of(name: &str) -> &str {
+    match name {
+        "MPI_Comm" => "a communicator's handle",
+        "MPI_Errhandler" => "an error handler's handle",
+        "MPI_File" => "a file's handle",
+        "MPI_Group" => "a group's handle",
+        "MPI_Info" => "an info object's handle",
+        "MPI_Message" => "a message's handle",
+        "MPI_Op" => "an operator's handle",
+        "MPI_Request" => "a request's handle",
+        "MPI_Session" => "a session's handle",
+        "MPI_Type" => "a datatype's handle",
+        "MPI_Win" => "a window's handle",
+        _ => "a handle",
+    }
+}
+
+/// Words of names that stand for each other.
+const PAIRS: [(&str, &str); 21] = [
+    ("accept", "connect"),
+    ("alloc", "free"),
+    ("attach", "detach"),
+    ("begin", "end"),
+    ("create", "free"),
+    ("excl", "incl"),
+    ("finalize", "init"),
+    ("flush", "flush_local"),
+    ("get", "set"),
+    ("get", "put"),
+    ("get_attr", "delete_attr"),
+    ("open", "close"),
+    ("Open", "Close"),
+    ("Pack", "Unpack"),
+    ("Publish", "Unpublish"),
+    ("read", "write"),
+    ("rank", "size"),
+    ("start", "complete"),
+    ("start", "stop"),
+    ("post", "wait"),
+    ("toint", "fromint"),
+];
+
+/// Pairs that go with what follows: `MPI_Win_lock_all` and `MPI_Win_unlock_all`.
+const STARTS: [(&str, &str); 8] = [
+    ("MPI_Init", "MPI_Finalize"),
+    ("MPI_Alloc_mem", "MPI_Free_mem"),
+    ("MPI_Win_lock", "MPI_Win_unlock"),
+    ("MPI_Wait", "MPI_Test"),
+    ("MPI_Send", "MPI_Recv"),
+    ("MPI_Mprobe", "MPI_Mrecv"),
+    ("MPI_Psend_init", "MPI_Precv_init"),
+    ("MPI_Type_create", "MPI_Type_commit"),
+];
+
+/// What to read beside the page of `name`: other forms of the same operation, and those that undo it.
+pub fn see_also(data: &Data, name: &str) -> Vec<String> {
+    let stem = base(data, name).map_or_else(|| name.to_owned(), |(base, _)| base);
+    let other_form = |f: &str| f == stem || base(data, f).is_some_and(|(other, _)| other == stem);
+    let swapped = partners(name);
+    let word = |f: &str| f.strip_suffix(['v', 'w']).is_some_and(|less| less == name);
+    let related = |f: &str| {
+        other_form(f) || word(f) || name.strip_suffix(['v', 'w']) == Some(f) || {
+            swapped.iter().any(|partner| partner == f)
+        }
+    };
+    let names = data.functions.iter().map(|f| f.name.as_str());
+    let names = names.filter(|&f| f != name && data.small(f).is_none() && related(f));
+    names.map(str::to_owned).collect()
+}
+
+/// Names that could be the partners of `name`; not all of them are functions.
+fn partners(name: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let both = |pairs: &'static [(&str, &str)]| {
+        pairs.iter().flat_map(|&(one, other)| [(one, other), (other, one)])
+    };
+    let words = format!("{name}_");
+    for (one, other) in both(&PAIRS) {
+        let part = format!("_{one}_");
+        if words.contains(&part) {
+            let swapped = words.replacen(&part, &format!("_{other}_"), 1);
+            found.push(swapped.trim_end_matches('_').to_owned());
+        }
+    }
+    for (one, other) in both(&STARTS) {
+        if let Some(rest) = name.strip_prefix(one) {
+            found.push(format!("{other}{rest}"));
+            if rest.starts_with('_') {
+                found.push(other.to_owned());
+            }
+        }
+    }
+    found
+}
