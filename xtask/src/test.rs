@@ -2,6 +2,7 @@
 
 mod abuse;
 mod accesses;
+mod book;
 mod c_programs;
 pub(crate) mod cluster;
 mod copies;

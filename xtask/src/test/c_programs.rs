@@ -83,6 +83,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     let prefix = crate::demo::install()?;
     programs(&prefix, tally)?;
     examples(&prefix, &folder()?, tally)?;
+    super::book::run(&prefix, tally)?;
     super::man::run(&prefix, tally)?;
     let times = 10;
     super::jobs::kills(&prefix, &folder()?.join("halo"), times)?;

@@ -48,3 +48,15 @@ pub(super) fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     tally.passed += 1;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `cargo test -p xtask man:: -- --ignored`, after an installation in target/weft.
+    #[test]
+    #[ignore = "a part of cargo xtask test --only programs, which installs the library"]
+    fn man_shows_pages() {
+        run(&crate::demo::prefix(), &mut Tally::default()).unwrap();
+    }
+}
