@@ -156,6 +156,13 @@ fn partners(name: &str) -> Vec<String> {
             found.push(swapped.trim_end_matches('_').to_owned());
         }
     }
+    // Nonblocking forms that have words of their own: `MPI_Iprobe`.
+    if let Some(rest) = name.strip_prefix("MPI_I") {
+        found.push(format!("MPI_{}", capital(rest)));
+    }
+    if let Some(rest) = name.strip_prefix("MPI_") {
+        found.push(format!("MPI_I{}", rest.to_lowercase()));
+    }
     for (one, other) in both(&STARTS) {
         if let Some(rest) = name.strip_prefix(one) {
             found.push(format!("{other}{rest}"));

@@ -60,6 +60,8 @@ fn a_page_says_what_the_data_say() {
     );
     expect("MPI_Waitall", &["request (array of count)", "what the request belongs to"]);
     expect("MPI_Win_lock", &["\\fBMPI_ERR_LOCKTYPE\\fR", "\\fBMPI_Win_unlock\\fR(3)"]);
+    expect("MPI_Iprobe", &["\\fBMPI_Probe\\fR(3)"]);
+    expect("MPI_Probe", &["\\fBMPI_Iprobe\\fR(3)"]);
     expect("MPI_Attr_get", &["Deprecated since MPI\\-2.0."]);
     expect("MPI_File_open", &["\\fBMPI_ERR_UNSUPPORTED_OPERATION\\fR\nalways"]);
     assert!(!page(&pages, "MPI_Wait").contains("UNSUPPORTED"));
