@@ -1,6 +1,6 @@
 //! What is implemented: the functions at the start of a line in `src/chapters/**/*.rs` that begin
-//! with `pub(crate) unsafe fn`, and the names behind `// implements:` above a macro call. One that begins
-//! with `try_` is the part of a function that needs no waiting.
+//! with `pub(crate) unsafe fn`, and what macros define that are called there: `operation!("MPI_Scan" scan iscan scan_init (...)`.
+//! One that begins with `try_` is the part of a function that needs no waiting.
 
 use crate::data::Abi;
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ pub fn implementation(name: &str) -> String {
 pub fn scan(dir: &Path, abi: &Abi) -> Done {
     println!("cargo::rerun-if-changed={}", dir.display());
     let mut done = Done::new();
-    scan_into(dir, "chapters", &mut done);
+    scan_into(dir, "chapters", abi, &mut done);
     for (name, path) in &done {
         let name = name.strip_prefix(TRY).unwrap_or(name);
         if !abi.functions.iter().any(|f| implementation(&f.name) == name) {
@@ -31,16 +31,31 @@ pub fn scan(dir: &Path, abi: &Abi) -> Done {
     done
 }
 
-/// The implementations that a line begins, or that a macro call below it defines.
-fn implementations(line: &str) -> Vec<String> {
-    if let Some(names) = line.strip_prefix("// implements: ") {
-        return names.split_whitespace().map(str::to_owned).collect();
+/// The implementations that a text defines: by functions, and by macros called at the start of a line, whose first words are
+/// the names.
+fn implementations(text: &str, abi: &Abi) -> Vec<String> {
+    let mut names = Vec::new();
+    for line in text.match_indices('\n').map(|(at, _)| &text[at + 1..]) {
+        if let Some(rest) = line.strip_prefix("pub(crate) unsafe fn ") {
+            names.push(rest.split(['(', '<']).next().unwrap_or_default().to_owned());
+        } else if let Some(words) = macro_call(line) {
+            let is_one =
+                |word: &&str| abi.functions.iter().any(|f| implementation(&f.name) == **word);
+            names.extend(words.split([' ', ',', '\n']).filter(is_one).map(str::to_owned));
+        }
     }
-    let Some(rest) = line.strip_prefix("pub(crate) unsafe fn ") else { return Vec::new() };
-    vec![rest.split(['(', '<']).next().unwrap_or_default().to_owned()]
+    names
 }
 
-fn scan_into(dir: &Path, module: &str, done: &mut Done) {
+/// What a macro's call begins with, up to the first bracket within; `None`: the text begins with no call.
+fn macro_call(text: &str) -> Option<&str> {
+    let (name, _) = text.lines().next()?.split_once("!(")?;
+    let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+    let inside = &text[name.len() + 2..];
+    is_name.then(|| inside.split(['(', ')']).next().unwrap_or_default())
+}
+
+fn scan_into(dir: &Path, module: &str, abi: &Abi, done: &mut Done) {
     let entries = fs::read_dir(dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
     let mut paths: Vec<_> = entries.flatten().map(|e| e.path()).collect();
     paths.sort();
@@ -48,10 +63,10 @@ fn scan_into(dir: &Path, module: &str, done: &mut Done) {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let module = format!("{module}::{stem}");
         if path.is_dir() {
-            scan_into(&path, &module, done);
+            scan_into(&path, &module, abi, done);
         } else if path.extension().is_some_and(|e| e == "rs") {
             let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{stem}.rs: {e}"));
-            for name in text.lines().flat_map(implementations) {
+            for name in implementations(&text, abi) {
                 let full = format!("{module}::{name}");
                 if let Some(other) = done.insert(name, full.clone()) {
                     panic!("{full} is also implemented as {other}");

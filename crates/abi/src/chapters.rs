@@ -2,8 +2,8 @@
 //!
 //! `MPI_Comm_rank` is implemented by `pub(crate) unsafe fn comm_rank`, at the start of a line:
 //! the build finds it there and wires it. Functions with and without `_c` share one implementation
-//! with wide types, unless the `_c` form has its own. A macro's implementations are named in a comment
-//! `// implements: ...` above its call. Helpers are not `pub(crate) unsafe fn`.
+//! with wide types, unless the `_c` form has its own. A macro that is called at the start of
+//! a line has the names of what it implements first. Helpers are not `pub(crate) unsafe fn`.
 
 pub(crate) mod buffered;
 pub(crate) mod caching;

@@ -176,7 +176,6 @@ unsafe fn prepare_barrier(handle: Comm) -> Prepared<impl Make> {
     ready(comm(handle)?, |c: Rc<CommObject>| c.barrier())
 }
 
-// implements: barrier ibarrier barrier_init
 operation!("MPI_Barrier" barrier ibarrier barrier_init (handle: Comm) prepare_barrier,
     at once by at_once::barrier);
 
@@ -199,7 +198,6 @@ unsafe fn prepare_bcast(
     ready(comm, move |c: Rc<CommObject>| c.bcast(data.clone(), root))
 }
 
-// implements: bcast ibcast bcast_init
 operation!("MPI_Bcast" bcast ibcast bcast_init
     (buf: *mut c_void, n: i64, datatype: Datatype, root: c_int, handle: Comm) prepare_bcast,
     at once by at_once::bcast);

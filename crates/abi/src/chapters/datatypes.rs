@@ -82,11 +82,8 @@ macro_rules! of_numbers {
     };
 }
 
-// implements: type_contiguous type_contiguous_c
 of_numbers!(type_contiguous type_contiguous_c contiguous_of (count));
-// implements: type_vector type_vector_c
 of_numbers!(type_vector type_vector_c vector (count, blocklength, stride));
-// implements: type_create_hvector type_create_hvector_c
 of_numbers!(type_create_hvector type_create_hvector_c hvector (count, blocklength, stride));
 
 pub(crate) unsafe fn type_create_resized(

@@ -18,25 +18,15 @@ macro_rules! in_table {
     };
 }
 
-// implements: comm_toint comm_fromint
 in_table!(comm_toint comm_fromint Comm comms);
-// implements: errhandler_toint errhandler_fromint
 in_table!(errhandler_toint errhandler_fromint Errhandler errhandlers);
-// implements: group_toint group_fromint
 in_table!(group_toint group_fromint Group groups);
-// implements: info_toint info_fromint
 in_table!(info_toint info_fromint Info infos);
-// implements: message_toint message_fromint
 in_table!(message_toint message_fromint Message messages);
-// implements: op_toint op_fromint
 in_table!(op_toint op_fromint Op ops);
-// implements: request_toint request_fromint
 in_table!(request_toint request_fromint Request requests);
-// implements: session_toint session_fromint
 in_table!(session_toint session_fromint Session sessions);
-// implements: type_toint type_fromint
 in_table!(type_toint type_fromint Datatype types);
-// implements: win_toint win_fromint
 in_table!(win_toint win_fromint Win wins);
 
 /// Conversions of a class of which there are only predefined handles.
@@ -52,5 +42,4 @@ macro_rules! predefined {
     };
 }
 
-// implements: file_toint file_fromint
 predefined!(file_toint file_fromint File);

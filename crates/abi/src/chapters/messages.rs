@@ -187,11 +187,8 @@ macro_rules! sends {
     };
 }
 
-// implements: send isend send_init
 sends!("MPI_Send", Mode::Standard, send, isend, send_init);
-// implements: ssend issend ssend_init
 sends!("MPI_Ssend", Mode::Synchronous, ssend, issend, ssend_init);
-// implements: rsend irsend rsend_init
 sends!("MPI_Rsend", Mode::Standard, rsend, irsend, rsend_init);
 
 pub(crate) unsafe fn recv(

@@ -144,7 +144,6 @@ fn root_in_place(at_root: bool, in_place: bool) -> Result<(), Error> {
     Ok(())
 }
 
-// implements: gather igather gather_init
 operation!("MPI_Gather" gather igather gather_init
     (sendbuf: *const c_void, sendcount: i64, sendtype: Datatype, recvbuf: *mut c_void,
      recvcount: i64, recvtype: Datatype, root: c_int, handle: Comm) prepare_gather, at once by at_once::gather);
@@ -185,7 +184,6 @@ unsafe fn prepare_gatherv(
     })
 }
 
-// implements: gatherv igatherv gatherv_init
 operation!("MPI_Gatherv" gatherv igatherv gatherv_init
     (sendbuf: *const c_void, sendcount: i64, sendtype: Datatype, recvbuf: *mut c_void,
      recvcounts: Counts, displs: Displs, recvtype: Datatype, root: c_int, handle: Comm)
@@ -223,7 +221,6 @@ unsafe fn prepare_scatter(
     })
 }
 
-// implements: scatter iscatter scatter_init
 operation!("MPI_Scatter" scatter iscatter scatter_init
     (sendbuf: *const c_void, sendcount: i64, sendtype: Datatype, recvbuf: *mut c_void,
      recvcount: i64, recvtype: Datatype, root: c_int, handle: Comm) prepare_scatter, at once by at_once::scatter);
@@ -264,7 +261,6 @@ unsafe fn prepare_scatterv(
     })
 }
 
-// implements: scatterv iscatterv scatterv_init
 operation!("MPI_Scatterv" scatterv iscatterv scatterv_init
     (sendbuf: *const c_void, sendcounts: Counts, displs: Displs, sendtype: Datatype,
      recvbuf: *mut c_void, recvcount: i64, recvtype: Datatype, root: c_int, handle: Comm)
@@ -289,7 +285,6 @@ unsafe fn prepare_allgather(
     ready(comm, move |c: Rc<CommObject>| c.allgather(send.clone(), into.clone()))
 }
 
-// implements: allgather iallgather allgather_init
 operation!("MPI_Allgather" allgather iallgather allgather_init
     (sendbuf: *const c_void, sendcount: i64, sendtype: Datatype, recvbuf: *mut c_void,
      recvcount: i64, recvtype: Datatype, handle: Comm) prepare_allgather, at once by at_once::allgather);
@@ -325,7 +320,6 @@ unsafe fn prepare_allgatherv(
     ready(comm, move |c: Rc<CommObject>| c.allgather(send.clone(), into.clone()))
 }
 
-// implements: allgatherv iallgatherv allgatherv_init
 operation!("MPI_Allgatherv" allgatherv iallgatherv allgatherv_init
     (sendbuf: *const c_void, sendcount: i64, sendtype: Datatype, recvbuf: *mut c_void,
      recvcounts: Counts, displs: Displs, recvtype: Datatype, handle: Comm) prepare_allgatherv);
@@ -354,7 +348,6 @@ unsafe fn prepare_alltoall(
     ready(comm, move |c: Rc<CommObject>| c.alltoall(out.clone(), into.clone(), Lengths::Equal))
 }
 
-// implements: alltoall ialltoall alltoall_init
 operation!("MPI_Alltoall" alltoall ialltoall alltoall_init
     (sendbuf: *const c_void, sendcount: i64, sendtype: Datatype, recvbuf: *mut c_void,
      recvcount: i64, recvtype: Datatype, handle: Comm) prepare_alltoall, at once by at_once::alltoall);
@@ -390,7 +383,6 @@ unsafe fn prepare_alltoallv(
     ready(comm, move |c: Rc<CommObject>| c.alltoall(out.clone(), into.clone(), Lengths::Varying))
 }
 
-// implements: alltoallv ialltoallv alltoallv_init
 operation!("MPI_Alltoallv" alltoallv ialltoallv alltoallv_init
     (sendbuf: *const c_void, sendcounts: Counts, sdispls: Displs, sendtype: Datatype,
      recvbuf: *mut c_void, recvcounts: Counts, rdispls: Displs, recvtype: Datatype,
@@ -424,7 +416,6 @@ unsafe fn prepare_alltoallw(
     ready(comm, move |c: Rc<CommObject>| c.alltoall(out.clone(), into.clone(), Lengths::Varying))
 }
 
-// implements: alltoallw ialltoallw alltoallw_init
 operation!("MPI_Alltoallw" alltoallw ialltoallw alltoallw_init
     (sendbuf: *const c_void, sendcounts: Counts, sdispls: Displs, sendtypes: *const Datatype,
      recvbuf: *mut c_void, recvcounts: Counts, rdispls: Displs, recvtypes: *const Datatype,

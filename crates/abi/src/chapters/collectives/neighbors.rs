@@ -134,7 +134,6 @@ unsafe fn prepare_neighbor_allgather(
     gather(comm, neighbors, send, receive)
 }
 
-// implements: neighbor_allgather ineighbor_allgather neighbor_allgather_init
 operation!("MPI_Neighbor_allgather" neighbor_allgather ineighbor_allgather neighbor_allgather_init
     (sendbuf: *const c_void, sendcount: i64, sendtype: Datatype, recvbuf: *mut c_void,
      recvcount: i64, recvtype: Datatype, handle: Comm) prepare_neighbor_allgather);
@@ -161,7 +160,6 @@ unsafe fn prepare_neighbor_allgatherv(
     gather(comm, neighbors, send, receive)
 }
 
-// implements: neighbor_allgatherv ineighbor_allgatherv neighbor_allgatherv_init
 operation!("MPI_Neighbor_allgatherv" neighbor_allgatherv ineighbor_allgatherv
     neighbor_allgatherv_init
     (sendbuf: *const c_void, sendcount: i64, sendtype: Datatype, recvbuf: *mut c_void,
@@ -188,7 +186,6 @@ unsafe fn prepare_neighbor_alltoall(
     exchange(comm, neighbors, send, receive)
 }
 
-// implements: neighbor_alltoall ineighbor_alltoall neighbor_alltoall_init
 operation!("MPI_Neighbor_alltoall" neighbor_alltoall ineighbor_alltoall neighbor_alltoall_init
     (sendbuf: *const c_void, sendcount: i64, sendtype: Datatype, recvbuf: *mut c_void,
      recvcount: i64, recvtype: Datatype, handle: Comm) prepare_neighbor_alltoall);
@@ -216,7 +213,6 @@ unsafe fn prepare_neighbor_alltoallv(
     exchange(comm, neighbors, send, receive)
 }
 
-// implements: neighbor_alltoallv ineighbor_alltoallv neighbor_alltoallv_init
 operation!("MPI_Neighbor_alltoallv" neighbor_alltoallv ineighbor_alltoallv neighbor_alltoallv_init
     (sendbuf: *const c_void, sendcounts: Counts, sdispls: Displs, sendtype: Datatype,
      recvbuf: *mut c_void, recvcounts: Counts, rdispls: Displs, recvtype: Datatype,
@@ -247,7 +243,6 @@ unsafe fn prepare_neighbor_alltoallw(
     exchange(comm, neighbors, send, receive)
 }
 
-// implements: neighbor_alltoallw ineighbor_alltoallw neighbor_alltoallw_init
 operation!("MPI_Neighbor_alltoallw" neighbor_alltoallw ineighbor_alltoallw neighbor_alltoallw_init
     (sendbuf: *const c_void, sendcounts: Counts, sdispls: *const isize,
      sendtypes: *const Datatype, recvbuf: *mut c_void, recvcounts: Counts,

@@ -72,7 +72,6 @@ unsafe fn prepare_reduce(
     })
 }
 
-// implements: reduce ireduce reduce_init
 operation!("MPI_Reduce" reduce ireduce reduce_init
     (sendbuf: *const c_void, recvbuf: *mut c_void, n: i64, datatype: Datatype, op: Op,
      root: c_int, handle: Comm) prepare_reduce, at once by at_once::reduce);
@@ -97,7 +96,6 @@ unsafe fn prepare_allreduce(
     })
 }
 
-// implements: allreduce iallreduce allreduce_init
 operation!("MPI_Allreduce" allreduce iallreduce allreduce_init
     (sendbuf: *const c_void, recvbuf: *mut c_void, n: i64, datatype: Datatype, op: Op,
      handle: Comm) prepare_allreduce, at once by at_once::allreduce);
@@ -147,11 +145,9 @@ unsafe fn prepare_exscan(
     unsafe { prepare_scan_of(true, sendbuf, recvbuf, n, datatype, op, handle) }
 }
 
-// implements: scan iscan scan_init
 operation!("MPI_Scan" scan iscan scan_init
     (sendbuf: *const c_void, recvbuf: *mut c_void, n: i64, datatype: Datatype, op: Op,
      handle: Comm) prepare_scan, at once by at_once::scan);
-// implements: exscan iexscan exscan_init
 operation!("MPI_Exscan" exscan iexscan exscan_init
     (sendbuf: *const c_void, recvbuf: *mut c_void, n: i64, datatype: Datatype, op: Op,
      handle: Comm) prepare_exscan, at once by at_once::exscan);
@@ -213,11 +209,9 @@ unsafe fn prepare_reduce_scatter_block(
     unsafe { prepare_reduce_scatter_of(sendbuf, recvbuf, counts, datatype, op, comm) }
 }
 
-// implements: reduce_scatter ireduce_scatter reduce_scatter_init
 operation!("MPI_Reduce_scatter" reduce_scatter ireduce_scatter reduce_scatter_init
     (sendbuf: *const c_void, recvbuf: *mut c_void, counts: Counts, datatype: Datatype, op: Op,
      handle: Comm) prepare_reduce_scatter);
-// implements: reduce_scatter_block ireduce_scatter_block reduce_scatter_block_init
 operation!("MPI_Reduce_scatter_block" reduce_scatter_block ireduce_scatter_block
     reduce_scatter_block_init
     (sendbuf: *const c_void, recvbuf: *mut c_void, n: i64, datatype: Datatype, op: Op,
