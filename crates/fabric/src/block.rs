@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 pub struct Block<T>(NonNull<[T]>);
 
 impl<T> Block<T> {
+    /// Allocates once, for as many elements as `content` yields; they never move after that.
     pub fn new(content: impl IntoIterator<Item = T>) -> Block<T> {
         let boxed: Box<[T]> = content.into_iter().collect();
         Block(NonNull::from(Box::leak(boxed)))
@@ -22,6 +23,7 @@ impl<T> Block<T> {
         self.0.len()
     }
 
+    /// Whether it holds no element.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

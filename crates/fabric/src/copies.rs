@@ -36,6 +36,7 @@ use std::time::Duration;
 /// Which copies for others go past the caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PastCaches {
+    /// All stores go through the caches, however long the copy.
     Never,
     /// Those of so many bytes and more.
     From(usize),
@@ -46,8 +47,11 @@ pub enum PastCaches {
 /// How far caches are taken to be from each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caches {
+    /// Judged by what this rank measures while it reads what others wrote.
     AsFound,
+    /// Every rank shares its last cache level with every other; nothing is measured.
     Near,
+    /// No rank shares a cache with another; nothing is measured.
     Far,
     /// For tests: now and then the other way.
     Changing,
@@ -99,6 +103,7 @@ impl Copies {
         }
     }
 
+    /// The machine's costs by which this rank decides, unchanged since [`Copies::new`].
     pub fn model(&self) -> &CopyModel {
         &self.model
     }

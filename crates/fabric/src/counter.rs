@@ -64,6 +64,7 @@ const NOBODY: u64 = u64::MAX;
 const ADOPTED: u64 = u64::MAX - 1;
 
 impl Counters {
+    /// An empty table, which allocates its first words when a counter is asked for.
     pub fn new() -> Counters {
         Counters::default()
     }

@@ -45,16 +45,22 @@ pub trait FabricExt: Fabric {
         }
     }
 
+    /// The time by which deadlines are measured: the system's clock, or simulated time where there
+    /// is one.
     #[inline]
     fn now(&self) -> Instant {
         self.facets().simulated.map_or_else(Instant::now, |simulated| simulated.now())
     }
 
+    /// Resolves when global simulated time has reached this process's; at once on the system's
+    /// clock.
     #[inline]
     fn poll_clock(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.facets().simulated.map_or(Poll::Ready(()), |simulated| simulated.poll_clock(cx))
     }
 
+    /// Lets simulated time pass for `work`; on the system's clock work takes its own time, and this
+    /// does nothing.
     #[inline]
     fn charge(&self, work: Work) {
         if let Some(simulated) = self.facets().simulated {
@@ -62,16 +68,22 @@ pub trait FabricExt: Fabric {
         }
     }
 
+    /// The number of the node that `peer` runs on; 0 for everybody on a fabric that knows one node
+    /// only.
     #[inline]
     fn node(&self, peer: usize) -> usize {
         self.facets().nodes.map_or(0, |nodes| nodes.node(peer))
     }
 
+    /// Whether equal operands give equal bits on all processes; true where the fabric knows nothing
+    /// else.
     #[inline]
     fn same_arithmetic(&self) -> bool {
         self.facets().nodes.is_none_or(|nodes| nodes.same_arithmetic())
     }
 
+    /// Allocates `len` zeroed bytes for peers of this node; memory from [`Fabric::allocate`] where
+    /// no cheaper kind exists. Errors are those of [`Fabric::allocate`].
     #[inline]
     fn allocate_on_node(&self, len: usize) -> Result<Region, Fault> {
         match self.facets().mapped_memory {
@@ -80,6 +92,8 @@ pub trait FabricExt: Fabric {
         }
     }
 
+    /// Allocates `len` bytes for this node that the caller can do without: also refused, where the
+    /// fabric can tell, if the node has little memory left.
     #[inline]
     fn allocate_spare(&self, len: usize) -> Result<Region, Fault> {
         match self.facets().mapped_memory {
@@ -88,26 +102,36 @@ pub trait FabricExt: Fabric {
         }
     }
 
+    /// Whether `memory` was allocated by this fabric in this process, so that peers of the node may
+    /// see it; false where nobody sees another's memory.
     #[inline]
     fn lies_within(&self, memory: Sge) -> bool {
         self.facets().mapped_memory.is_some_and(|mapped| mapped.lies_within(memory))
     }
 
+    /// `len` bytes of `peer`'s memory in this process's address space, valid while the peer keeps
+    /// them; `None` if they must be read through the fabric.
     #[inline]
     fn mapped(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
         self.facets().mapped_memory?.mapped(peer, at, len)
     }
 
+    /// As [`FabricExt::mapped`], for a program that must see the memory itself: also on a wrapper
+    /// that hides memory from the layers above.
     #[inline]
     fn shown(&self, peer: usize, at: RemoteAddr, len: usize) -> Option<Sge> {
         self.facets().mapped_memory?.shown(peer, at, len)
     }
 
+    /// `count` aligned 64-bit words of `peer` for atomics by this processor, which wake nobody;
+    /// `None` if only the fabric reaches them.
     #[inline]
     fn words(&self, peer: usize, at: RemoteAddr, count: usize) -> Option<Words> {
         self.facets().mapped_memory?.words(peer, at, count)
     }
 
+    /// Registers `memory` once for many operations on parts of it, to be withdrawn by the caller;
+    /// `None` where parts cost no more than the whole. `lands`: reads write to it.
     #[inline]
     fn prepare(&self, memory: Sge, lands: bool) -> Result<Option<Region>, Fault> {
         match self.facets().registration {
@@ -116,6 +140,8 @@ pub trait FabricExt: Fabric {
         }
     }
 
+    /// Lets peers reach memory that another fabric of this process allocated, flags and atomics
+    /// included. [`Cause::Unsupported`] without registration.
     fn adopt(&self, memory: Sge) -> Result<Region, Fault> {
         match self.facets().registration {
             Some(registration) => registration.adopt(memory),
@@ -123,6 +149,7 @@ pub trait FabricExt: Fabric {
         }
     }
 
+    /// Writes `src` to `dst` by way of path `rail`; the number is ignored where there is one path.
     #[inline]
     fn write_over(
         &self,
@@ -138,6 +165,7 @@ pub trait FabricExt: Fabric {
         }
     }
 
+    /// Reads `src` into `dst` by way of path `rail`; the number is ignored where there is one path.
     #[inline]
     fn read_over(
         &self,
@@ -153,6 +181,8 @@ pub trait FabricExt: Fabric {
         }
     }
 
+    /// Sets `flag` behind all earlier writes over path `rail`. False: nothing was done, and the
+    /// caller waits for those writes first, as it must on a fabric with one path.
     #[inline]
     fn write_flag_after(
         &self,
@@ -167,11 +197,14 @@ pub trait FabricExt: Fabric {
         }
     }
 
+    /// Whether path `rail` to `peer` works as far as is known here; true where there is one path.
     #[inline]
     fn rail_works(&self, rail: usize, peer: usize) -> bool {
         self.facets().rails.is_none_or(|rails| rails.rail_works(rail, peer))
     }
 
+    /// Writes `src` to `dst`, then advances the peer's counter for `immediate` by one.
+    /// [`Cause::Unsupported`] where the network has no immediates.
     #[inline]
     fn write_imm(
         &self,
@@ -195,31 +228,43 @@ pub trait FabricExt: Fabric {
         }
     }
 
+    /// Whether a signal handler can do anything on this fabric: without it all the calls for
+    /// handlers refuse.
     #[inline]
     fn can_peek(&self) -> bool {
         self.facets().signal_safe.is_some()
     }
 
+    /// Shows `look` what has arrived, for a signal handler. True if more has arrived than could be
+    /// shown; false, and nothing is shown, where handlers can do nothing.
     #[inline]
     fn peek(&self, look: &mut dyn FnMut(&Message) -> Peek) -> bool {
         self.facets().signal_safe.is_some_and(|safe| safe.peek(look))
     }
 
+    /// A read that is posted now or not at all, from a signal handler; `dst` must be prepared.
+    /// False: nothing was done, and `done` will not advance.
     #[inline]
     fn try_read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> bool {
         self.facets().signal_safe.is_some_and(|safe| safe.try_read(peer, dst, src, done))
     }
 
+    /// A write that is posted now or not at all, from a signal handler; `src` must be prepared.
+    /// False: nothing was done, and `done` will not advance.
     #[inline]
     fn try_write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> bool {
         self.facets().signal_safe.is_some_and(|safe| safe.try_write(peer, src, dst, done))
     }
 
+    /// Sends a head without payload now or not at all, from a signal handler. False: nothing was
+    /// sent.
     #[inline]
     fn try_send(&self, peer: usize, head: Head) -> bool {
         self.facets().signal_safe.is_some_and(|safe| safe.try_send(peer, head))
     }
 
+    /// Sends a message that also wakes the peer's helper thread; a usual [`Fabric::send`] where
+    /// helpers have no place of their own.
     #[inline]
     fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
         match self.facets().helper {
@@ -228,28 +273,37 @@ pub trait FabricExt: Fabric {
         }
     }
 
+    /// Where this process's helper thread sleeps: [`Fabric::sleeper`] if helpers have no place of
+    /// their own.
     fn helper(&self) -> Arc<dyn Sleep> {
         self.facets().helper.map_or_else(|| self.sleeper(), |helper| helper.helper())
     }
 
+    /// Whether completed reads and writes wake the helper; without effect where it has no place of
+    /// its own.
     fn notify_helper_at_ends(&self, notify: bool) {
         if let Some(helper) = self.facets().helper {
             helper.notify_helper_at_ends(notify);
         }
     }
 
+    /// Joins a multicast group, whose earlier datagrams may be missed; does nothing where there is
+    /// no multicast.
     fn join(&self, group: GroupId) {
         if let Some(multicast) = self.facets().multicast {
             multicast.join(group);
         }
     }
 
+    /// Leaves a multicast group; does nothing where there is no multicast.
     fn leave(&self, group: GroupId) {
         if let Some(multicast) = self.facets().multicast {
             multicast.leave(group);
         }
     }
 
+    /// Sends one unreliable datagram to the other members, copying `src` before it returns.
+    /// [`Cause::Unsupported`] where there is no multicast.
     fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
         match self.facets().multicast {
             Some(multicast) => multicast.multicast(group, src),
@@ -257,6 +311,8 @@ pub trait FabricExt: Fabric {
         }
     }
 
+    /// Copies the next datagram of a joined group into `into`, without blocking; `None` if there is
+    /// none.
     #[inline]
     fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
         self.facets().multicast?.receive_multicast(into)

@@ -19,14 +19,23 @@ use std::time::Instant;
 /// The parts that a fabric has. A new fabric begins with [`Facets::NONE`].
 #[derive(Clone, Copy)]
 pub struct Facets<'f> {
+    /// Memory of peers that this process can address itself.
     pub mapped_memory: Option<&'f dyn MappedMemory>,
+    /// Registering memory ahead of its use, and memory of another fabric.
     pub registration: Option<&'f dyn Registration>,
+    /// A choice among several paths to a peer.
     pub rails: Option<&'f dyn Rails>,
+    /// Writes that count their arrival at the peer.
     pub immediates: Option<&'f dyn Immediates>,
+    /// Calls that a signal handler may make.
     pub signal_safe: Option<&'f dyn SignalSafe>,
+    /// A place to sleep for a helper thread.
     pub helper: Option<&'f dyn Helper>,
+    /// Unreliable datagrams to a group.
     pub multicast: Option<&'f dyn Multicast>,
+    /// Which processes share a node, and whether their arithmetic agrees.
     pub nodes: Option<&'f dyn Nodes>,
+    /// A clock of the fabric's own; there only in simulations.
     pub simulated: Option<&'f dyn Simulated>,
 }
 
@@ -195,6 +204,7 @@ pub trait Multicast {
     /// Joins a group; datagrams sent before may or may not be seen.
     fn join(&self, group: GroupId);
 
+    /// Leaves a group: none of its datagrams is received after that.
     fn leave(&self, group: GroupId);
 
     /// One write that every other member sees, or not. At most

@@ -16,25 +16,59 @@ pub struct Fault(Box<Cause>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cause {
     /// The process `rank` (of this fabric) is gone; nothing sent to it will arrive.
-    PeerLost { rank: usize },
+    PeerLost {
+        /// In `0..size` of the fabric.
+        rank: usize,
+    },
     /// The operation was withdrawn by this process.
     Cancelled,
     /// The communicator's context was revoked.
     Revoked,
     /// A peer handed us an offset, length or state that cannot be; `what` names it.
-    Corrupt { rank: usize, what: &'static str },
+    Corrupt {
+        /// The peer whose data it was.
+        rank: usize,
+        /// A noun: what was wrong.
+        what: &'static str,
+    },
     /// This fabric has no way to do `what` towards `rank` (see [`crate::Capabilities`]).
-    Unsupported { rank: usize, what: &'static str },
+    Unsupported {
+        /// The other end; this process's own rank where no peer is meant.
+        rank: usize,
+        /// A verb and its object: what was asked for.
+        what: &'static str,
+    },
     /// The operating system refused `what` with `errno`.
-    System { what: &'static str, errno: i32 },
+    System {
+        /// The call or the purpose of it.
+        what: &'static str,
+        /// The system's error number.
+        errno: i32,
+    },
     /// No room for `asked` bytes that peers reach: `bound` leaves `left` of them. `memory`: it is a
     /// bound on memory; else on the address space that is kept for such memory.
-    NoRoom { asked: u64, left: u64, memory: bool, bound: String },
+    NoRoom {
+        /// Bytes of the request.
+        asked: u64,
+        /// Bytes that could still have been had.
+        left: u64,
+        /// Memory itself is short, not the addresses kept for it.
+        memory: bool,
+        /// What sets the limit, in words.
+        bound: String,
+    },
     /// The deadline of a wait passed.
     TimedOut,
     /// A message was longer than the operation expected, in bytes; `rank` is the sender's in the
     /// communicator.
-    Truncated { rank: usize, expected: u64, got: u64 },
+    Truncated {
+        /// The sender, as the communicator counts.
+        rank: usize,
+        /// Bytes that there was room for.
+        expected: u64,
+        /// Bytes of the message.
+        got: u64,
+    },
 }
 
 impl Fault {
@@ -73,6 +107,7 @@ impl Fault {
         *self.0 == cause
     }
 
+    /// What to decide by, rather than by the message that [`fmt::Display`] gives.
     pub fn cause(&self) -> &Cause {
         &self.0
     }

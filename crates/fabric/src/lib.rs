@@ -12,6 +12,8 @@
 //!
 //! See `crates/fabric-conformance/src/skeleton.rs` for what a new fabric has to fill in.
 
+#![warn(missing_docs)]
+
 pub mod block;
 mod capabilities;
 pub mod copies;

@@ -41,6 +41,7 @@ impl Sge {
         self.ptr.is_null()
     }
 
+    /// The first byte; null for a phantom, dangling for [`Sge::EMPTY`].
     pub const fn ptr(self) -> *mut u8 {
         self.ptr
     }
@@ -50,6 +51,7 @@ impl Sge {
         self.len
     }
 
+    /// Whether its length is zero; its pointer means nothing then.
     pub const fn is_empty(self) -> bool {
         self.len == 0
     }
@@ -172,7 +174,9 @@ impl Key {
 /// fabric likes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RemoteAddr {
+    /// Virtual address of the owner or offset into a region, in bytes; only the fabric knows which.
     pub addr: u64,
+    /// What the fabric needs beside `addr` to reach and check the memory.
     pub key: Key,
 }
 
@@ -239,7 +243,9 @@ impl Deref for Words {
 /// [`crate::Capabilities::flags_wake`] says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteFlag {
+    /// The 8-byte aligned word that is written.
     pub at: RemoteAddr,
+    /// Whether a write to it must wake a sleeping peer on every fabric.
     pub waking: bool,
 }
 
@@ -265,7 +271,9 @@ impl Region {
 /// A flag inside a region: the local counter to wait for, and its name for peers.
 #[derive(Debug, Clone, Copy)]
 pub struct Flag {
+    /// What the owner waits for; it takes the value that a peer last wrote.
     pub local: Counter,
+    /// What the owner sends to peers, for them to write to it.
     pub remote: RemoteFlag,
 }
 

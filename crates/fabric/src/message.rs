@@ -22,6 +22,7 @@ pub enum Posted {
 pub struct Message {
     /// Sender's rank in this fabric.
     pub peer: usize,
+    /// What the sender passed to [`crate::Fabric::send`], unread by the fabric.
     pub head: Head,
     /// The payload, readable until release. The sender has no business with it any more, but a
     /// faulty sender may still change it: copy before checking.
@@ -50,6 +51,7 @@ pub struct GroupId(pub u32);
 pub struct Datagram {
     /// Sender's rank in this fabric.
     pub source: usize,
+    /// The joined group that it was sent to.
     pub group: GroupId,
     /// Bytes written to the caller's buffer.
     pub len: usize,

@@ -32,6 +32,7 @@ impl Staging {
         self.len
     }
 
+    /// Whether it was taken with a length of zero; it holds no memory then.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -49,7 +49,9 @@ impl Unit {
 pub struct Field {
     /// As files have it: `line.shared`.
     pub name: &'static str,
+    /// Decides how [`Field::shown`] and [`Field::put`] convert, and what range is allowed.
     pub unit: Unit,
+    /// What the number costs or counts, in words, for people who read a table of them.
     pub meaning: &'static str,
     get: fn(&CopyModel) -> f64,
     set: fn(&mut CopyModel, f64),

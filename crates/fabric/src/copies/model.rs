@@ -16,11 +16,14 @@ pub enum Distance {
 /// By distance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ByDistance<T> {
+    /// The value between processors with a common last cache level.
     pub shared: T,
+    /// The value between processors without a common cache.
     pub apart: T,
 }
 
 impl<T: Copy> ByDistance<T> {
+    /// Picks the value that holds at `distance`.
     pub fn at(&self, distance: Distance) -> T {
         match distance {
             Distance::Shared => self.shared,

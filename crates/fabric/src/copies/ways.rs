@@ -15,12 +15,14 @@ pub struct Ways {
     pub interleaves: bool,
     /// That the one reader of lines takes them to itself, for them to come back quickly.
     pub gives_back: bool,
-    /// Copies of so many bytes and more go past the caches: for several readers, and for one that gives lines back.
+    /// Least bytes from which a copy for several readers goes past the caches; `usize::MAX`: none does.
     pub past_many: usize,
+    /// Least bytes for a copy with one reader, which may give lines back; `usize::MAX`: none does.
     pub past_one: usize,
 }
 
 impl Ways {
+    /// Derives the choices from a model's costs between processors at `distance`.
     pub fn of(model: &CopyModel, distance: Distance) -> Ways {
         let rewrite = model.rewrite_best(distance);
         let one = model.rewrite_one(distance);

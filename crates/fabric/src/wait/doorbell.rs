@@ -67,6 +67,7 @@ pub struct Doorbell {
 }
 
 impl Doorbell {
+    /// A doorbell at which nobody sleeps.
     pub fn new() -> Doorbell {
         Doorbell::default()
     }

@@ -54,6 +54,7 @@ impl Default for Handover {
 }
 
 impl Handover {
+    /// Neither thread is inside. Asks the system once whether cheap fences are to be had.
     pub fn new() -> Handover {
         Handover {
             inside: AtomicBool::new(false),

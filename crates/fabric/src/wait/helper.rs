@@ -74,6 +74,7 @@ impl Default for Helper {
 }
 
 impl Helper {
+    /// Not announced yet, and the main thread is outside of the library.
     pub fn new() -> Helper {
         Helper {
             handover: Handover::new(),
@@ -305,6 +306,8 @@ impl Helper {
         place.ring();
     }
 
+    /// How often it worked, was refused and signalled so far; read without a lock, so that they may
+    /// be of different moments.
     pub fn counts(&self) -> HelperCounts {
         HelperCounts {
             rounds: self.rounds.load(Ordering::Relaxed),

@@ -47,8 +47,9 @@ pub struct WaitPolicy {
     /// took 33 us instead of 13; with 100 us each, ranks that have much to receive at once, in scans of 512 bytes, 3.3 us
     /// instead of 0.8).
     pub preempted: Duration,
-    /// How long no yield is tried after the first such, and at most.
+    /// How long no yield is tried after the first such.
     pub penalty: Duration,
+    /// The longest time without yields, up to which `penalty` doubles while long ones go on.
     pub penalty_most: Duration,
     /// Longest sleep without a look around.
     pub nap: Duration,
@@ -102,6 +103,7 @@ impl WaitPolicy {
         Duration::from_nanos(self.spin.load(Ordering::Relaxed))
     }
 
+    /// Changes the limit for waits that begin or go on from now, in any thread.
     pub fn set_spin(&self, spin: Duration) {
         self.spin.store(spin.as_nanos() as u64, Ordering::Relaxed);
     }
@@ -181,6 +183,7 @@ const LOOKS: u32 = 64;
 const TURNS_PER_LOOK: u32 = 64;
 
 impl<'p> Waiter<'p> {
+    /// A wait that has just begun, and will spin first.
     pub fn new(policy: &'p WaitPolicy) -> Waiter<'p> {
         Waiter { policy, turns: 0, yields: 0, since: None }
     }
