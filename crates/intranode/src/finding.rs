@@ -62,7 +62,10 @@ pub enum Origin {
 /// A model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
+    /// The costs to decide by, complete: what is not known stands there as [`CopyModel::GENERIC`]
+    /// has it.
     pub model: CopyModel,
+    /// For reports: whether the costs are this machine's, and since when.
     pub origin: Origin,
     /// Fields that are generic all the same.
     pub generic: BTreeSet<String>,

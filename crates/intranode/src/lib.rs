@@ -13,6 +13,8 @@
 //! Which of it pays is not known here but to the fabric's [`weft_fabric::Copies`]: a model of the machine, and what this rank
 //! has seen since.
 
+#![warn(missing_docs)]
+
 #[cfg(not(loom))]
 pub mod finding;
 mod interleaved;

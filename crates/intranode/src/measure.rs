@@ -32,11 +32,13 @@ const LEAST_SAMPLES: usize = 3;
 /// What came of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
+    /// What was had; the rest as [`CopyModel::GENERIC`] has it.
     pub model: CopyModel,
     /// Fields that could not be measured here: no such pair of processors, or a call that is not permitted.
     pub absent: BTreeSet<String>,
     /// Fields for which there was no time.
     pub late: BTreeSet<String>,
+    /// How long the whole measurement lasted.
     pub took: Duration,
 }
 

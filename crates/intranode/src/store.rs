@@ -95,7 +95,9 @@ fn of_processor(text: &str) -> (String, String) {
 /// A measured model, and when it was.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kept {
+    /// The numbers, rounded to four digits if they come from a file.
     pub measured: Measured,
+    /// When the measurement ended; to the second if it comes from a file.
     pub when: SystemTime,
 }
 

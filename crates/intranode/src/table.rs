@@ -142,6 +142,7 @@ impl Table {
         table
     }
 
+    /// The costs that this table gives, in nanoseconds and bytes.
     pub fn model(&self) -> CopyModel {
         let mut model = CopyModel::GENERIC;
         self.clone().each(|name, value| {
