@@ -33,8 +33,9 @@ pub struct Often {
 /// Counts that only large messages advance, and those without credit.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Seldom {
-    /// Messages offered (rendezvous), and their payload in bytes.
+    /// Messages offered (rendezvous).
     pub rendezvous: u64,
+    /// Payload that went by rendezvous, in bytes.
     pub bytes_rendezvous: u64,
     /// Those of them whose payload was staged.
     pub staged: u64,
@@ -42,10 +43,11 @@ pub struct Seldom {
     pub out_of_credit: u64,
     /// Those of them that the receiver could not read, so that they were sent in pieces.
     pub sent_pieces: u64,
-    /// Offered messages that were received: read from the sender's memory, copied by both ends, in
-    /// pieces.
+    /// Offered messages that were received by reading the sender's memory.
     pub read: u64,
+    /// Offered messages of which both ends copied pieces.
     pub shared: u64,
+    /// Offered messages that came in pieces, because their sender's memory cannot be read.
     pub pieces: u64,
     /// Those that their sender wrote.
     pub written: u64,
@@ -56,12 +58,15 @@ pub struct Seldom {
 /// An operation under way, for the report of a hang.
 #[derive(Debug, Clone, Copy)]
 pub struct Pending {
+    /// It receives; else it sends.
     pub receive: bool,
+    /// The matching space, which tells whose operation it is.
     pub context: Context,
     /// In the fabric; `None`: any.
     pub peer: Option<usize>,
     /// `None`: any.
     pub tag: Option<Tag>,
+    /// Payload of a send, or room of a receive.
     pub bytes: u64,
 }
 

@@ -47,6 +47,8 @@ pub struct Endpoint<F: Fabric> {
 }
 
 impl<F: Fabric> Endpoint<F> {
+    /// Takes over `fabric`, all of whose messages it receives from now on; some of its counters are
+    /// allocated here.
     pub fn new(fabric: F, limits: Limits) -> Endpoint<F> {
         let arrivals = fabric.counters().allocate();
         let mut requests: Requests = Slab::new();
@@ -115,10 +117,12 @@ impl<F: Fabric> Endpoint<F> {
         self.next_immediate.replace(self.next_immediate.get() + count)
     }
 
+    /// For what is done without messages: memory, counters, one-sided operations.
     pub fn fabric(&self) -> &F {
         &self.fabric
     }
 
+    /// The numbers in force, a copy: later changes do not show in it.
     pub fn limits(&self) -> Limits {
         self.limits.get()
     }
@@ -185,6 +189,7 @@ impl<F: Fabric> Endpoint<F> {
         self.state.borrow().peers.len()
     }
 
+    /// What was sent and received since the endpoint was made.
     pub fn counts(&self) -> Counts {
         let state = self.state.borrow();
         Counts { often: state.often, seldom: state.seldom }

@@ -23,9 +23,12 @@ pub type Tag = i32;
 pub enum Source {
     /// `rank` in the communicator, which is `peer` in the fabric.
     Rank {
+        /// The sender's rank in the communicator, which its envelope carries.
         rank: u32,
+        /// The sender's rank in the fabric.
         peer: usize,
     },
+    /// The first to arrive, whoever sent it.
     Any,
 }
 

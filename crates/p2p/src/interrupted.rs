@@ -45,6 +45,7 @@ impl<F: Fabric> Endpoint<F> {
         self.behind.replace(false)
     }
 
+    /// Whether a signal handler has left something, without taking notice of it.
     pub fn is_behind(&self) -> bool {
         self.behind.get()
     }

@@ -16,6 +16,8 @@
 //!
 //! Messages here are contiguous bytes; packing is done above. One thread at a time.
 
+#![warn(missing_docs)]
+
 mod cancel;
 mod completion;
 mod counts;

@@ -39,6 +39,7 @@ pub enum Rendezvous {
 }
 
 impl Limits {
+    /// What holds where nobody chooses: 16 KiB at once, receivers read what is larger.
     pub const USUAL: Limits = Limits {
         eager: 16 << 10,
         credit: 1 << 20,

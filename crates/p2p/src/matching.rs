@@ -25,6 +25,7 @@ pub struct Matched {
     pub(crate) peer: usize,
     /// Sender's rank in the communicator.
     pub rank: u32,
+    /// What the sender tagged it with, also where the receive took any tag.
     pub tag: Tag,
     /// Length of the message in bytes.
     pub len: u64,

@@ -29,6 +29,7 @@ use weft_fabric::{Capabilities, CopyModel, Distance};
 /// What else the two ends of a message do, as far as the caller knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pattern {
+    /// Nothing else is known: a standard send to one receiver.
     #[default]
     Plain,
     /// It is over only once it is matched (MPI 5.0, section 3.4).
@@ -43,6 +44,7 @@ pub enum Pattern {
 }
 
 impl Pattern {
+    /// Each once, for tables and tests that go through them.
     pub const ALL: [Pattern; 5] = [
         Pattern::Plain,
         Pattern::Synchronous,
@@ -51,6 +53,7 @@ impl Pattern {
         Pattern::Forwarded,
     ];
 
+    /// For settings and reports, in lower case.
     pub fn name(self) -> &'static str {
         match self {
             Pattern::Plain => "plain",
@@ -72,12 +75,14 @@ pub enum Locality {
     Here,
     /// Processors copy to and from what both see.
     SameNode,
+    /// On another node, or behind a fabric whose operations this processor does not carry out.
     Elsewhere,
 }
 
 /// What is known of the way to a peer. Sizes in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Path {
+    /// Decides which protocols are possible at all.
     pub place: Locality,
     /// All of its memory can be read and written from here.
     pub direct: bool,
@@ -89,6 +94,7 @@ pub struct Path {
     pub staging: usize,
     /// Ranks that take turns on a processor; 1: each has its own.
     pub ranks_each: u32,
+    /// How far its processor's caches are taken to be from this one's.
     pub distance: Distance,
     /// Who offers a payload wants to write it.
     pub writes: bool,
@@ -127,19 +133,28 @@ impl Path {
 /// A message, as far as its protocol depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Case {
+    /// Length of the payload.
     pub bytes: usize,
+    /// What the sender or receiver does beside this message.
     pub pattern: Pattern,
+    /// The way from the sender to the receiver.
     pub path: Path,
 }
 
 /// The ways of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
+    /// The payload goes with its envelope, and the sender need not wait for the receiver.
     Eager,
+    /// Sender and receiver copy in turn, part by part, through memory that both see.
     Staged,
+    /// The receiver copies straight from the sender's memory, which stays in use until then.
     Read,
+    /// Both processors copy pieces straight from the one memory to the other.
     CoCopy,
+    /// The sender copies straight to the receiver's memory, once that has been named.
     Written,
+    /// The payload is cut into messages of the fabric, for peers whose memory is out of reach.
     Pieces,
 }
 
@@ -148,6 +163,7 @@ pub enum Protocol {
 pub struct Work {
     /// Of the sender's processor: copies, calls, messages.
     pub sender: f64,
+    /// Of the receiver's processor: copies, calls, messages.
     pub receiver: f64,
     /// Until the payload is there both wait so long for lines of each other.
     pub latency: f64,
@@ -244,6 +260,7 @@ impl Protocol {
         Protocol::Pieces,
     ];
 
+    /// For settings and reports, in lower case.
     pub fn name(self) -> &'static str {
         match self {
             Protocol::Eager => "eager",

@@ -11,7 +11,9 @@ use weft_fabric::{Fabric, FabricExt, Fault, Message, RemoteAddr, Sge, Work};
 /// Which messages a receive or probe takes.
 #[derive(Debug, Clone, Copy)]
 pub struct Want {
+    /// The matching space: messages of others are never taken.
     pub context: Context,
+    /// One sender, or any.
     pub source: Source,
     /// `None`: any.
     pub tag: Option<Tag>,

@@ -15,11 +15,13 @@ pub struct RequestId(pub u32);
 pub struct Status {
     /// Sender's rank in the communicator; of a send: meaningless.
     pub source: i32,
+    /// The message's tag, also where the receive took any.
     pub tag: Tag,
     /// Bytes received.
     pub bytes: u64,
     /// Bytes of the message that found no room in the buffer.
     pub lost: u64,
+    /// It was taken back before it was matched; nothing was moved.
     pub cancelled: bool,
     /// A peer's message made no sense; the operation was given up.
     pub corrupt: bool,

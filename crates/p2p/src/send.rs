@@ -13,6 +13,7 @@ use weft_intranode::staging;
 /// How a send may complete (MPI 5.0, section 3.4). Ready and buffered sends are standard ones here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
+    /// Completes as soon as its buffer may be used again, received or not.
     Standard,
     /// Completes only once it is matched.
     Synchronous,
@@ -31,11 +32,13 @@ impl From<Mode> for Pattern {
 /// Where a message goes and what it carries besides its payload.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
+    /// The matching space at the receiver.
     pub context: Context,
     /// Receiver in the fabric.
     pub peer: usize,
     /// Sender's rank in the communicator.
     pub rank: u32,
+    /// What the receiver may select it by; not negative.
     pub tag: Tag,
 }
 
