@@ -77,10 +77,12 @@ impl<N: Fabric, R: Fabric> Joined<N, R> {
         Joined { near, far, counters, nodes, places, ranks, far_first: Cell::new(false), sleeper }
     }
 
+    /// The fabric that connects the ranks of this node, which it numbers among themselves.
     pub fn near(&self) -> &N {
         &self.near
     }
 
+    /// The fabric that connects all ranks, and carries what goes to other nodes.
     pub fn far(&self) -> &R {
         &self.far
     }

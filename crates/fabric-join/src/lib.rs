@@ -7,6 +7,8 @@
 //! Every pair of ranks uses one fabric for everything, so there is one order of messages between
 //! them. Both fabrics count in one table, so a wait need not know who ends it.
 
+#![warn(missing_docs)]
+
 mod address;
 mod joined;
 mod sleeper;
