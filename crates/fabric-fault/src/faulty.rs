@@ -37,6 +37,8 @@ const ENOMEM: i32 = 12;
 const DELAY_MAX: u64 = 20;
 
 impl<F: Fabric> Faulty<F> {
+    /// Wraps `inner`, which misbehaves by `plan` from now on; each rank draws its own faults from
+    /// the plan's seed.
     pub fn new(inner: F, plan: Plan) -> Faulty<F> {
         let rank = inner.rank() as u64;
         let seed = plan.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(rank);

@@ -3,6 +3,8 @@
 //! late; the bytes of a write become visible in any order and only then its flag; completions are
 //! late; a source is read as late as allowed; memory of the program cannot be registered.
 
+#![warn(missing_docs)]
+
 mod datagrams;
 mod faulty;
 mod messages;

@@ -56,7 +56,9 @@ impl Default for Plan {
 /// An entry of a plan that cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanError {
+    /// The entry as it was written.
     pub entry: String,
+    /// What may stand there, in words.
     pub expected: &'static str,
 }
 
