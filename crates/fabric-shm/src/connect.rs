@@ -31,13 +31,31 @@ pub enum ConnectError {
     /// The launcher's services failed.
     Bootstrap(BootstrapError),
     /// The job has processes on other machines.
-    OtherMachine { rank: usize },
+    OtherMachine {
+        /// The lowest such process, as the job counts.
+        rank: usize,
+    },
     /// More ranks than the segment has room for.
-    TooManyRanks { ranks: usize, limit: usize },
+    TooManyRanks {
+        /// Processes that the job has on this machine.
+        ranks: usize,
+        /// The most that shared memory connects.
+        limit: usize,
+    },
     /// The limits on this process leave no room for the segment.
-    NoRoom { limit: u64, ranks: usize },
+    NoRoom {
+        /// Bytes that this process may have in one segment.
+        limit: u64,
+        /// Processes that the segment was to connect.
+        ranks: usize,
+    },
     /// The operating system refused `what`.
-    System { what: &'static str, error: io::Error },
+    System {
+        /// What was being done, in words.
+        what: &'static str,
+        /// Why it could not be.
+        error: io::Error,
+    },
     /// The lowest rank failed, for this reason.
     Lowest(String),
     /// The segment that was received is not what was announced.

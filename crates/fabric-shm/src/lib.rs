@@ -5,6 +5,8 @@
 //! and written in place; the program's own memory is reached by cross-memory attach where the system
 //! permits it. Whoever idles sleeps on a doorbell in the segment.
 
+#![warn(missing_docs)]
+
 // Under the model checker only the lock-free parts exist, and only its models use them.
 #[cfg_attr(all(loom, not(test)), allow(dead_code))]
 mod multicast;
