@@ -7,6 +7,8 @@
 //! The lowest byte of a message's head says whose it is: below 0x40 matching, 0x40 to 0x4f
 //! [`multicast`], 0x60 to 0x6f [`stream`].
 
+#![warn(missing_docs)]
+
 pub mod multicast;
 pub mod rails;
 pub mod stream;

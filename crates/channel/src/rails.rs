@@ -24,15 +24,20 @@ use weft_fabric::{Counter, Counters, Fabric, FabricExt, Fault, RemoteAddr, Sge};
 /// Which way data go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
+    /// From this process to the peer.
     Write = 0,
+    /// From the peer to this process.
     Read = 1,
 }
 
 /// A part of an operation: its rail, where it begins, its length in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fragment {
+    /// The path to take, below [`weft_fabric::Capabilities::rails`].
     pub rail: usize,
+    /// Bytes of the operation that come before this part.
     pub offset: usize,
+    /// Bytes of this part.
     pub len: usize,
 }
 
@@ -42,7 +47,9 @@ pub type Fragments = SmallVec<[Fragment; 4]>;
 /// Lengths from which operations are fragmented, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Thresholds {
+    /// One-sided writes.
     pub write: usize,
+    /// One-sided reads.
     pub read: usize,
     /// The payload of a message, which its receiver reads.
     pub rendezvous: usize,
@@ -121,10 +128,12 @@ pub struct Rails {
 }
 
 impl Rails {
+    /// The lengths in force, a copy.
     pub fn thresholds(&self) -> Thresholds {
         self.thresholds.get()
     }
 
+    /// Changes the lengths for operations that begin from now on.
     pub fn set_thresholds(&self, thresholds: Thresholds) {
         self.thresholds.set(thresholds);
     }

@@ -125,9 +125,11 @@ impl Sizes {
 /// What happened so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Messages sent: small, in segments, in blocks.
+    /// Messages sent that are small: whole, with their head.
     pub small: u64,
+    /// Messages sent in segments.
     pub segmented: u64,
+    /// Messages sent in blocks, straight from the program's memory.
     pub blocks: u64,
     /// Messages received.
     pub received: u64,
@@ -135,21 +137,25 @@ pub struct Counts {
     pub pieces: u64,
     /// Messages and segments that were passed on from where they were received.
     pub forwarded: u64,
-    /// Bytes copied from the program's memory into segments, and to it from where they were received.
+    /// Bytes copied from the program's memory into segments.
     pub copied_in: u64,
+    /// Bytes copied to the program's memory from where they were received.
     pub copied_out: u64,
     /// Messages that asked for more places as they began.
     pub early: u64,
     /// Messages that had to stop after they had begun, until places were granted.
     pub stalls: u64,
-    /// Sends that found no token, and receives that found no place.
+    /// Sends that found no token.
     pub no_token: u64,
+    /// Receives that found no place.
     pub hungry: u64,
     /// Heads that granted places.
     pub grants: u64,
-    /// Small messages kept because nobody had asked for them yet, their bytes, and larger messages.
+    /// Small messages kept because nobody had asked for them yet.
     pub saved: u64,
+    /// Bytes of those small messages.
     pub saved_bytes: u64,
+    /// Larger messages whose sender had to wait because nobody had asked for them yet.
     pub waited: u64,
     /// Messages that turned from blocks to segments, because memory could not be registered.
     pub converted: u64,
@@ -178,7 +184,9 @@ impl Mode {
 pub struct To {
     /// In the fabric.
     pub peer: usize,
+    /// Separates the messages of unlike users; both ends say one number.
     pub context: u64,
+    /// Tells the operation within its context; both ends say one number.
     pub tag: u32,
 }
 
@@ -234,6 +242,7 @@ impl Stream {
         self.sizes.get().unwrap_or_default().checked()
     }
 
+    /// What happened so far; zeros before the first message.
     pub fn counts(&self) -> Counts {
         let core = self.core.borrow();
         let Some(core) = core.as_ref() else { return Counts::default() };

@@ -10,10 +10,13 @@ use weft_fabric::{Counter, Fabric, FabricExt, Fault, GroupId, Sge, Work};
 
 /// Who moves things on while an operation waits: the layer above, which also hands over what arrives.
 pub trait Host {
+    /// The network that carries the datagrams and the messages that repair them.
     type Fabric: Fabric;
 
+    /// Where a member posts what it sends.
     fn fabric(&self) -> &Self::Fabric;
 
+    /// All groups of this process, which share counts and the store for early datagrams.
     fn multicasts(&self) -> &Multicasts;
 
     /// Waits until `counter >= target`.

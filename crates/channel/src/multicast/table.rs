@@ -21,8 +21,9 @@ pub enum Repair {
 /// Numbers that govern multicast. They may differ between processes.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// The shortest wait before a member asks for what it has not got, and the longest.
+    /// The shortest wait before a member asks for what it has not got.
     pub least: Duration,
+    /// The wait doubles up to this while no answer comes.
     pub most: Duration,
     /// How many multicasts a root may be ahead of the slowest member, where nothing else bounds it.
     pub window: usize,
@@ -30,6 +31,7 @@ pub struct Limits {
     pub kept: usize,
     /// Datagrams of all groups that nobody has asked for yet, in bytes.
     pub store: usize,
+    /// How this process, as a root, answers a member that lacks something.
     pub repair: Repair,
 }
 
@@ -49,19 +51,21 @@ impl Default for Limits {
 /// What has happened so far, in all groups, ended ones among them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Multicasts, and their datagrams.
+    /// Multicasts that this process sent as a root.
     pub sent: u64,
+    /// Datagrams of those multicasts, each once, without repairs.
     pub datagrams_sent: u64,
     /// Datagrams that came, whatever became of them; repairs by message are not among them.
     pub datagrams: u64,
     /// Questions for what has not come in time (it may be lost, or not sent yet).
     pub naks_sent: u64,
+    /// Questions of other members to this process as a root.
     pub naks_heard: u64,
     /// Those of them that named nothing that is kept.
     pub naks_ignored: u64,
-    /// Datagrams sent, and received, as reliable messages; and those received that were multicast again, if they
-    /// were news.
+    /// Datagrams that this process sent once more as reliable messages.
     pub repairs_sent: u64,
+    /// Datagrams received as reliable messages, and those multicast again that were news.
     pub repairs: u64,
     /// Datagrams multicast again.
     pub recasts_sent: u64,
@@ -143,6 +147,7 @@ pub struct Multicasts {
 }
 
 impl Multicasts {
+    /// No group is open yet. `limits` hold for all that will be.
     pub fn new(limits: Limits) -> Multicasts {
         let pool = StagingPool::default();
         let shared = Shared {
@@ -165,6 +170,7 @@ impl Multicasts {
         }
     }
 
+    /// What happened so far, all groups together.
     pub fn counts(&self) -> Counts {
         self.shared.borrow().counts
     }
@@ -174,6 +180,7 @@ impl Multicasts {
         self.groups.borrow().len()
     }
 
+    /// Whether no group is open, so that there are no datagrams to look for.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
