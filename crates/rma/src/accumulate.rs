@@ -28,9 +28,19 @@ use weft_process::{Buffer, Error, class};
 #[derive(Clone)]
 pub enum Change<'a> {
     /// `target = origin op target`; for [`Op::NoOp`] there is no origin.
-    Reduce { op: Op, origin: Option<&'a Buffer> },
+    Reduce {
+        /// Must be defined for the target's elements.
+        op: Op,
+        /// The left operands, as many elements as at the target; read only.
+        origin: Option<&'a Buffer>,
+    },
     /// The one element becomes `new` if it equals `compare`.
-    Swap { compare: &'a Buffer, new: &'a Buffer },
+    Swap {
+        /// What the element must be for the swap to happen.
+        compare: &'a Buffer,
+        /// What it becomes then.
+        new: &'a Buffer,
+    },
 }
 
 /// The same with its data packed.

@@ -46,6 +46,7 @@ pub enum Atomics {
 }
 
 impl Atomics {
+    /// Each once, for settings and tests that go through them.
     pub const ALL: [Atomics; 3] = [Atomics::Auto, Atomics::Guarded, Atomics::Adapter];
 
     /// Whether adapters update the words of a part of a window of `len` bytes.
@@ -57,6 +58,7 @@ impl Atomics {
         }
     }
 
+    /// The word by which a setting chooses it; its case does not matter there.
     pub fn name(self) -> &'static str {
         match self {
             Atomics::Auto => "auto",

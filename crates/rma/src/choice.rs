@@ -37,6 +37,7 @@ pub struct Case {
     pub word: bool,
     /// Adapters do, where they lie as they should.
     pub adapter: bool,
+    /// Who can reach the target's memory at all.
     pub sight: Sight,
     /// Who updates words of that memory.
     pub words: Words,
@@ -62,9 +63,11 @@ pub enum Way {
 }
 
 impl Way {
+    /// Each once, for reports that go through them.
     pub const ALL: [Way; 6] =
         [Way::Served, Way::Adapters, Way::Alone, Way::Single, Way::Whole, Way::Guarded];
 
+    /// For reports, in lower case.
     pub fn name(self) -> &'static str {
         match self {
             Way::Served => "served",

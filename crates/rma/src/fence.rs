@@ -36,11 +36,13 @@ pub enum Design {
     Barrier,
     /// Fence-RI.
     Immediate,
+    /// Each origin waits until its own operations are acknowledged, then all meet in a barrier.
     #[default]
     Acknowledged,
 }
 
 impl Design {
+    /// Each once, for settings and tests that go through them.
     pub const ALL: [Design; 5] = [
         Design::TwoSided,
         Design::Pairwise,
@@ -49,6 +51,7 @@ impl Design {
         Design::Acknowledged,
     ];
 
+    /// The word by which a setting chooses it; its case does not matter there.
     pub fn name(self) -> &'static str {
         match self {
             Design::TwoSided => "2S",

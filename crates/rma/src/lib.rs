@@ -27,6 +27,8 @@
 //!
 //! Waiting is for counters alone: the end of posted operations, and flags that peers set.
 
+#![warn(missing_docs)]
+
 mod accumulate;
 mod atomics;
 mod attach;

@@ -36,8 +36,10 @@ pub enum Ending {
 }
 
 impl Ending {
+    /// Each once, for settings and tests that go through them.
     pub const ALL: [Ending; 3] = [Ending::Used, Ending::Every, Ending::Acknowledged];
 
+    /// The word by which a setting chooses it; its case does not matter there.
     pub fn name(self) -> &'static str {
         match self {
             Ending::Used => "used",

@@ -12,7 +12,9 @@ use weft_process::Error;
 /// How a rank is locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockKind {
+    /// Others may hold shared locks of that rank at the same time (MPI_LOCK_SHARED).
     Shared,
+    /// No other lock of that rank is held meanwhile (MPI_LOCK_EXCLUSIVE).
     Exclusive,
 }
 

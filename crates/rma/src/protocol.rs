@@ -15,7 +15,9 @@ use weft_fabric::{CopyModel, Distance};
 /// What is moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
+    /// From the origin to the target.
     Put,
+    /// From the target to the origin.
     Get,
 }
 
@@ -30,6 +32,7 @@ pub struct Path {
     pub direct: bool,
     /// This processor carries out what the fabric does: the ranks share a node.
     pub synchronous: bool,
+    /// How far the caches of the target's processor are from this one's.
     pub distance: Distance,
     /// Ranks that take turns on a processor; 1: each has its own.
     pub ranks_each: u32,
@@ -38,24 +41,33 @@ pub struct Path {
 /// An operation, as far as its way depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Case {
+    /// Which end's memory is read and which is written.
     pub direction: Direction,
+    /// Length of the data.
     pub bytes: usize,
+    /// How the target's memory can be reached from here.
     pub path: Path,
 }
 
 /// The ways of a put or a get, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
+    /// This processor copies, for it sees the target's memory.
     Mapped,
+    /// The operating system copies between the two processes' memory.
     System,
+    /// A network adapter moves the data, without the target's process.
     Adapter,
+    /// The target's process is sent a request; takes as long as it stays out of the library.
     Served,
 }
 
 impl Protocol {
+    /// Each once, the best first: the first that is eligible is taken.
     pub const ALL: [Protocol; 4] =
         [Protocol::Mapped, Protocol::System, Protocol::Adapter, Protocol::Served];
 
+    /// For reports, in lower case.
     pub fn name(self) -> &'static str {
         match self {
             Protocol::Mapped => "mapped",

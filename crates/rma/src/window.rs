@@ -21,9 +21,13 @@ use weft_process::{Buffer, Comm, Error, Executor, Spread, Task, class};
 /// By which call a window was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flavor {
+    /// MPI_Win_create: each rank exposes memory that the program owns.
     Create,
+    /// MPI_Win_allocate: the window owns its memory until it is freed.
     Allocate,
+    /// MPI_Win_allocate_shared: the window owns memory that all its ranks see.
     Shared,
+    /// MPI_Win_create_dynamic: memory is attached and detached later.
     Dynamic,
 }
 
@@ -33,9 +37,21 @@ pub enum Memory {
     /// The program's own (MPI_Win_create).
     Own(Sge),
     /// So many bytes, to be allocated; aligned to `align`, a power of two.
-    Allocate { len: usize, align: usize },
+    Allocate {
+        /// Bytes of this rank; ranks may differ.
+        len: usize,
+        /// Bytes.
+        align: usize,
+    },
     /// The same in memory that all ranks see, one after the other if `contiguous`.
-    Share { len: usize, align: usize, contiguous: bool },
+    Share {
+        /// Bytes of this rank; ranks may differ.
+        len: usize,
+        /// Bytes, a power of two: of the whole if `contiguous`, else of each rank's part.
+        align: usize,
+        /// The parts of all ranks make one piece, without gaps between them.
+        contiguous: bool,
+    },
     /// Nothing yet (MPI_Win_create_dynamic).
     Nothing,
 }
@@ -63,9 +79,13 @@ impl Memory {
 /// How a window works; the same at all its ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Options {
+    /// How [`Window::fence`] learns that operations are over.
     pub fence: Design,
+    /// When puts and gets are issued to the fabric.
     pub order: Order,
+    /// How a target learns that an access epoch (MPI_Win_start to MPI_Win_complete) is over.
     pub ending: Ending,
+    /// Whether adapters or the target's guard make accumulates exclude each other.
     pub atomics: Atomics,
 }
 
@@ -247,6 +267,7 @@ impl<F: Fabric> Window<F> {
         &self.comm
     }
 
+    /// Decides what [`Window::memory`] may be and whether memory can be attached.
     pub fn flavor(&self) -> Flavor {
         self.flavor
     }
@@ -256,10 +277,12 @@ impl<F: Fabric> Window<F> {
         self.memory
     }
 
+    /// This process, as the window's communicator counts.
     pub fn rank(&self) -> usize {
         self.comm.rank()
     }
 
+    /// Number of ranks of the window.
     pub fn size(&self) -> usize {
         self.shown.len()
     }
