@@ -14,10 +14,15 @@ pub struct Basic(u8);
 pub enum Class {
     /// C integers; `MPI_CHAR` too, as all libraries have it.
     CInteger,
+    /// `MPI_INTEGER` and its kinds of a fixed size.
     FortranInteger,
+    /// Real numbers of C and of Fortran.
     Floating,
+    /// Truth values of C, C++ and Fortran.
     Logical,
+    /// Complex numbers of C, C++ and Fortran.
     Complex,
+    /// `MPI_BYTE`: bitwise operators are the only ones that reduce it.
     Byte,
     /// `MPI_AINT`, `MPI_COUNT`, `MPI_OFFSET`.
     MultiLanguage,
@@ -30,34 +35,53 @@ pub enum Class {
 /// How the machine holds a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repr {
+    /// Signed, 1 byte.
     I8,
+    /// Signed, 2 bytes.
     I16,
+    /// Signed, 4 bytes.
     I32,
+    /// Signed, 8 bytes.
     I64,
+    /// Signed, 16 bytes.
     I128,
+    /// Unsigned, 1 byte.
     U8,
+    /// Unsigned, 2 bytes.
     U16,
+    /// Unsigned, 4 bytes.
     U32,
+    /// Unsigned, 8 bytes.
     U64,
     /// IEEE binary16.
     F16,
+    /// IEEE binary32.
     F32,
+    /// IEEE binary64.
     F64,
     /// x87 extended: 10 bytes of 16.
     F80,
     /// IEEE binary128.
     F128,
-    /// Two of the given kind; also what is inside a complex number.
+    /// A real and an imaginary part in IEEE binary16, 2 bytes each.
     ComplexF16,
+    /// A real and an imaginary part of 4 bytes each.
     ComplexF32,
+    /// A real and an imaginary part of 8 bytes each.
     ComplexF64,
+    /// A real and an imaginary part in x87 extended, 16 bytes each.
     ComplexF80,
+    /// A real and an imaginary part in IEEE binary128, 16 bytes each.
     ComplexF128,
-    /// Truth values of 1, 2, 4, 8 or 16 bytes: zero is false.
+    /// A truth value of 1 byte: zero is false, as for the longer ones.
     Bool8,
+    /// A truth value of 2 bytes.
     Bool16,
+    /// A truth value of 4 bytes.
     Bool32,
+    /// A truth value of 8 bytes.
     Bool64,
+    /// A truth value of 16 bytes.
     Bool128,
     /// Value and index, by their handles less 0x200.
     Pair(u8, u8),
@@ -169,11 +193,17 @@ const TABLE: [Option<Entry>; 256] = {
 };
 
 impl Basic {
+    /// `MPI_BYTE`: 8 bits that are never converted.
     pub const BYTE: Basic = Basic(0x47);
+    /// `MPI_CHAR`: a C character, on which this library reduces as on an integer.
     pub const CHAR: Basic = Basic(0x43);
+    /// `MPI_INT`: C's `int`, 4 bytes.
     pub const INT: Basic = Basic(0x09);
+    /// `MPI_FLOAT`: C's `float`, 4 bytes.
     pub const FLOAT: Basic = Basic(0x10);
+    /// `MPI_DOUBLE`: C's `double`, 8 bytes.
     pub const DOUBLE: Basic = Basic(0x14);
+    /// `MPI_PACKED`: bytes that `MPI_Pack` has written.
     pub const PACKED: Basic = Basic(0x07);
 
     /// The predefined type of this ABI handle value; none for `MPI_DATATYPE_NULL` and for values
@@ -230,11 +260,13 @@ impl Basic {
         }
     }
 
+    /// Decides which operators MPI defines on it.
     #[inline]
     pub const fn class(self) -> Class {
         self.entry().class
     }
 
+    /// Decides how it is computed with and converted.
     #[inline]
     pub const fn repr(self) -> Repr {
         self.entry().repr

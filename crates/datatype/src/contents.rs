@@ -6,22 +6,39 @@ use crate::Type;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Combiner {
+    /// A predefined type, which no call has made.
     Named = 101,
+    /// `MPI_Type_dup`: another handle for an equal type.
     Dup = 102,
+    /// `MPI_Type_contiguous`: elements one after the other.
     Contiguous = 103,
+    /// `MPI_Type_vector`: equal blocks, their stride in elements.
     Vector = 104,
+    /// `MPI_Type_create_hvector`: equal blocks, their stride in bytes.
     Hvector = 105,
+    /// `MPI_Type_indexed`: blocks of any length, displacements in elements.
     Indexed = 106,
+    /// `MPI_Type_create_hindexed`: blocks of any length, displacements in bytes.
     Hindexed = 107,
+    /// `MPI_Type_create_indexed_block`: blocks of one length, displacements in elements.
     IndexedBlock = 108,
+    /// `MPI_Type_create_hindexed_block`: blocks of one length, displacements in bytes.
     HindexedBlock = 109,
+    /// `MPI_Type_create_struct`: blocks of different types, displacements in bytes.
     Struct = 110,
+    /// `MPI_Type_create_subarray`: a box cut out of an array.
     Subarray = 111,
+    /// `MPI_Type_create_darray`: one process's part of a distributed array.
     Darray = 112,
+    /// `MPI_Type_create_f90_real`: a real number of a precision and range.
     F90Real = 113,
+    /// `MPI_Type_create_f90_complex`: a complex number of a precision and range.
     F90Complex = 114,
+    /// `MPI_Type_create_f90_integer`: an integer of a range.
     F90Integer = 115,
+    /// `MPI_Type_create_resized`: other bounds around the data.
     Resized = 116,
+    /// `MPI_Type_get_value_index`: a value with its index.
     ValueIndex = 117,
 }
 
@@ -29,7 +46,9 @@ pub enum Combiner {
 /// back in different arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Width {
+    /// Counts were `int`s; addresses stand in an array of their own.
     Int,
+    /// Counts and displacements were `MPI_Count`s.
     Large,
 }
 

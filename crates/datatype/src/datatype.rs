@@ -180,6 +180,7 @@ impl Datatype {
         self.committed.set(true);
     }
 
+    /// Whether the type may be used in communication.
     pub fn committed(&self) -> bool {
         self.committed.get()
     }
@@ -189,6 +190,7 @@ impl Datatype {
         self.name.borrow().clone()
     }
 
+    /// Sets what [`Datatype::name`] returns, for the program's own use.
     pub fn set_name(&self, name: &str) {
         name.clone_into(&mut self.name.borrow_mut());
     }

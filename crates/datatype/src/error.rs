@@ -9,20 +9,59 @@ use std::fmt;
 pub enum Error {
     /// `argument` (its entry `index`, if it is an array) is `value`, but `rule`. `MPI_ERR_ARG`, or
     /// `MPI_ERR_COUNT` where the argument is the count.
-    Argument { argument: &'static str, index: Option<usize>, value: i64, rule: &'static str },
+    Argument {
+        /// Its name in the MPI standard.
+        argument: &'static str,
+        /// Where in the array, from 0.
+        index: Option<usize>,
+        /// What the caller passed.
+        value: i64,
+        /// What it breaks, as the second half of a sentence.
+        rule: &'static str,
+    },
     /// Arrays that must be as long as the count are not. `MPI_ERR_ARG`.
-    Length { argument: &'static str, len: usize, expected: usize },
+    Length {
+        /// Its name in the MPI standard.
+        argument: &'static str,
+        /// Entries that it has.
+        len: usize,
+        /// Entries that it must have.
+        expected: usize,
+    },
     /// `what` leaves the range of a signed 64-bit number. `MPI_ERR_ARG`.
-    Overflow { what: &'static str },
+    Overflow {
+        /// The property of the type, in words.
+        what: &'static str,
+    },
     /// A number of type `basic` does not fit into the `bytes` that it has outside.
     /// `MPI_ERR_CONVERSION`.
-    Conversion { basic: Basic, value: i64, bytes: usize },
+    Conversion {
+        /// Its type in memory.
+        basic: Basic,
+        /// The number itself.
+        value: i64,
+        /// Its size in `external32`.
+        bytes: usize,
+    },
     /// The type would be made of types nested deeper than `limit`. `MPI_ERR_INTERN`.
-    Depth { limit: usize },
+    Depth {
+        /// The most levels that a type may have.
+        limit: usize,
+    },
     /// MPI does not define `op` on `basic`. `MPI_ERR_OP`.
-    Undefined { op: Op, basic: Basic },
+    Undefined {
+        /// The operator that was asked for.
+        op: Op,
+        /// The type of its operands.
+        basic: Basic,
+    },
     /// MPI defines `op` on `basic`, but this build cannot compute it. `MPI_ERR_OP`.
-    Unsupported { op: Op, basic: Basic },
+    Unsupported {
+        /// The operator that was asked for.
+        op: Op,
+        /// The type of its operands, which this processor has no arithmetic for.
+        basic: Basic,
+    },
 }
 
 impl fmt::Display for Error {

@@ -8,6 +8,8 @@
 //! Packed data are the data bytes in type map order, without gaps, in the machine's own
 //! representation. Sizes and displacements are bytes in 64 bits; what does not fit is an error.
 
+#![warn(missing_docs)]
+
 mod arrays;
 mod atomic;
 mod basic;

@@ -6,23 +6,38 @@ use crate::{Basic, Class, Error, Repr};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Op {
+    /// The sum of numbers; of integers modulo their size.
     Sum = 0x21,
+    /// The smaller number.
     Min = 0x22,
+    /// The larger number.
     Max = 0x23,
+    /// The product of numbers; of integers modulo their size.
     Prod = 0x24,
+    /// Each bit that is set in both operands.
     BitAnd = 0x28,
+    /// Each bit that is set in either operand.
     BitOr = 0x29,
+    /// Each bit that differs between the operands.
     BitXor = 0x2a,
+    /// True if both operands are, where any number but zero is true.
     LogicalAnd = 0x30,
+    /// True if either operand is, where any number but zero is true.
     LogicalOr = 0x31,
+    /// True if exactly one operand is, where any number but zero is true.
     LogicalXor = 0x32,
+    /// The pair of the smaller value; of equal values that with the smaller index.
     MinLoc = 0x38,
+    /// The pair of the larger value; of equal values that with the smaller index.
     MaxLoc = 0x39,
+    /// The origin's operand in place of the target's; for one-sided operations only.
     Replace = 0x3c,
+    /// The target's operand as it is; for one-sided operations only.
     NoOp = 0x3d,
 }
 
 impl Op {
+    /// Each once, in the order of their handles.
     pub const ALL: [Op; 14] = [
         Op::Sum,
         Op::Min,
@@ -46,10 +61,12 @@ impl Op {
         Op::ALL.into_iter().find(|op| op.handle() == handle)
     }
 
+    /// The ABI's value of the operator's handle.
     pub const fn handle(self) -> u32 {
         self as u32
     }
 
+    /// As MPI spells its constant.
     pub const fn name(self) -> &'static str {
         match self {
             Op::Sum => "MPI_SUM",

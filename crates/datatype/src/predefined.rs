@@ -8,6 +8,7 @@ pub struct Predefined {
 }
 
 impl Predefined {
+    /// Makes all predefined types; types of one table are never shared with another.
     pub fn new() -> Predefined {
         let of = |handle| Basic::of_handle(handle).map(Datatype::named);
         Predefined { types: (0x200..0x300).map(of).collect() }
