@@ -7,6 +7,7 @@ pub struct Attributes {
 }
 
 impl Attributes {
+    /// The value set for `key`; `None` if none is set (MPI_Comm_get_attr and its kin).
     pub fn get(&self, key: i32) -> Option<usize> {
         self.values.iter().find(|(k, _)| *k == key).map(|&(_, v)| v)
     }
@@ -22,6 +23,8 @@ impl Attributes {
         }
     }
 
+    /// Takes the value of `key` out, for the layer above to call its delete callback on; the others
+    /// keep their order.
     pub fn remove(&mut self, key: i32) -> Option<usize> {
         let at = self.values.iter().position(|(k, _)| *k == key)?;
         Some(self.values.remove(at).1)

@@ -50,10 +50,12 @@ impl Buffer {
         Buffer { base: std::ptr::null_mut(), count, ty }
     }
 
+    /// Elements of [`Buffer::ty`], not bytes.
     pub fn count(&self) -> usize {
         self.count
     }
 
+    /// The type of one element, which the buffer keeps alive.
     pub fn ty(&self) -> &Type {
         &self.ty
     }
@@ -63,6 +65,7 @@ impl Buffer {
         self.ty.size() * self.count
     }
 
+    /// Whether no bytes are to be moved: no elements, or elements without data.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -141,7 +144,9 @@ impl Buffer {
 
 /// A buffer's data in one piece: its own memory, or a staging buffer beside it.
 pub struct Piece {
+    /// The data without gaps, valid as long as the buffer's memory and `staging` are.
     pub sge: Sge,
+    /// Holds the packed data, which `sge` names; `None` if `sge` is the program's own memory.
     pub staging: Option<Staging>,
 }
 

@@ -25,10 +25,13 @@ type Last = Cell<Option<(CallKey, Near, Choice)>>;
 /// What a choice depends on beside the communicator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallKey {
+    /// Bytes as [`Operation::measure`] counts them for the operation.
     pub bytes: usize,
     /// Bytes of one element of a reduction; 1 elsewhere.
     pub element: usize,
+    /// Whether the operator of a reduction commutes; true elsewhere.
     pub commutes: bool,
+    /// Whether the blocks of all ranks have one length; true where there are no blocks.
     pub equal: bool,
 }
 

@@ -39,7 +39,9 @@ fn in_group(root: Root) -> usize {
 /// Whether the blocks of an operation have one length, as all ranks know, or each its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lengths {
+    /// One length, so that a choice may depend on it.
     Equal,
+    /// Each its own, as in the `v` forms of MPI: most ranks know only some of them.
     Varying,
 }
 
@@ -72,6 +74,8 @@ impl<F: Fabric> Comm<F> {
         Ok(self.engine.block_on(outside, running)?)
     }
 
+    /// Ends on no rank before all have started it (MPI 5.0, section 6.3); between two groups,
+    /// before all of the other one have.
     pub fn barrier(&self) -> impl Running + use<F> {
         let (link, bridge) = self.links();
         let state = self.state.clone();
@@ -86,6 +90,8 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
+    /// Sends `buffer` of the root to all others', which must have room for as many bytes (MPI 5.0,
+    /// section 6.4).
     pub fn bcast(&self, buffer: Buffer, root: Root) -> impl Running + use<F> {
         let (link, bridge) = self.links();
         let state = self.state.clone();
@@ -142,6 +148,8 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
+    /// Combines what all ranks `send` into everybody's `receive`; `send`: `None` in place, where
+    /// `receive` has the operand (MPI 5.0, section 6.9.6).
     pub fn allreduce(
         &self,
         send: Option<Buffer>,

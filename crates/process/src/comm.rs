@@ -17,9 +17,14 @@ pub const TAG_UB: i32 = i32::MAX;
 /// How two groups or communicators compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compare {
+    /// One and the same communicator; of groups, the same members in the same order.
     Ident,
+    /// Of communicators alone: members and order agree, but messages of one do not match the
+    /// other's.
     Congruent,
+    /// Members agree, but in another order.
     Similar,
+    /// Members differ, or one is an intercommunicator and the other is not.
     Unequal,
 }
 
@@ -46,8 +51,13 @@ pub struct Comm<F: Fabric> {
     pub(crate) choosing: Choosing,
     /// What its algorithms keep.
     pub(crate) state: Rc<CollectiveState<F>>,
+    /// Shown in messages; empty until MPI_Comm_set_name (MPI 5.0, section 7.8), but for the two
+    /// that every process has.
     pub name: RefCell<String>,
+    /// Values by key that the program caches (MPI 5.0, section 7.7); the layer above calls their
+    /// callbacks.
     pub attributes: RefCell<Attributes>,
+    /// How its ranks are arranged (MPI 5.0, chapter 8); `None`: without a virtual topology.
     pub topology: RefCell<Option<Topology>>,
     /// What the program says about how it uses it.
     pub hints: RefCell<Info>,
@@ -164,10 +174,13 @@ impl<F: Fabric> Comm<F> {
         Comm::new(engine, SELF, Group::new(vec![me]), None, "MPI_COMM_SELF")
     }
 
+    /// This process's rank in [`Comm::group`].
     pub fn rank(&self) -> usize {
         self.rank
     }
 
+    /// Number of processes in [`Comm::group`]; those on the other side of an intercommunicator do
+    /// not count.
     pub fn size(&self) -> usize {
         self.group.size()
     }
@@ -188,6 +201,7 @@ impl<F: Fabric> Comm<F> {
         &self.peers
     }
 
+    /// What moves its operations on, which it keeps alive.
     pub fn engine(&self) -> &Rc<Engine<F>> {
         &self.engine
     }
@@ -316,6 +330,7 @@ impl<F: Fabric> Comm<F> {
         }
     }
 
+    /// How it compares to `other` (MPI_Comm_compare; MPI 5.0, section 7.4.1): not collective.
     pub fn compare(&self, other: &Comm<F>) -> Compare {
         if self.id == other.id {
             return Compare::Ident;

@@ -17,6 +17,7 @@ use weft_p2p::{Endpoint, Limits};
 
 /// How a waiting thread lets others in: the layer above releases its lock around `f`.
 pub trait WaitHooks {
+    /// Calls `f` once with the lock released, and returns when it has the lock again.
     fn unlocked(&self, f: &mut dyn FnMut());
 
     /// No other thread wants in, so that the short way of a receive need not let any in.
@@ -78,6 +79,8 @@ const NUMBERS: u64 = 1 << 59;
 const DIRECT_TURNS: u32 = 512;
 
 impl<F: Fabric> Engine<F> {
+    /// An engine that owns `fabric`; `limits` are those of its messages, and collective operations
+    /// write within the usual [`Bounds`].
     pub fn new(fabric: F, policy: WaitPolicy, limits: Limits) -> Rc<Engine<F>> {
         Engine::with_bounds(fabric, policy, limits, Bounds::default())
     }
@@ -109,6 +112,7 @@ impl<F: Fabric> Engine<F> {
         })
     }
 
+    /// Messages of the process, and the fabric below them.
     pub fn endpoint(&self) -> &Rc<Endpoint<F>> {
         &self.endpoint
     }
@@ -118,6 +122,7 @@ impl<F: Fabric> Engine<F> {
         &self.arena
     }
 
+    /// How long a wait spins and yields before it sleeps.
     pub fn policy(&self) -> &WaitPolicy {
         &self.policy
     }

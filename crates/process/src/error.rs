@@ -48,10 +48,12 @@ impl Error {
         self.0.status.as_ref()
     }
 
+    /// One of [`class`], or the code of the program's function if [`Error::is_returned`].
     pub fn class(&self) -> i32 {
         self.0.class
     }
 
+    /// What is wrong in a user's words, without the class.
     pub fn text(&self) -> &str {
         &self.0.text
     }
@@ -92,46 +94,88 @@ impl From<weft_datatype::Error> for Error {
 
 /// The error classes of the standard ABI (MPI 5.0, section 9.4) that Weft raises.
 pub mod class {
+    /// A buffer is null where data are needed, too small, in use, or in place where it must not be.
     pub const BUFFER: i32 = 1;
+    /// A count is negative, or more than the memory or the type can have.
     pub const COUNT: i32 = 2;
+    /// A datatype's handle is none, or the type does not fit the call or is not committed.
     pub const TYPE: i32 = 3;
+    /// A tag is negative or beyond [`TAG_UB`](crate::TAG_UB), and no wildcard that the call takes.
     pub const TAG: i32 = 4;
+    /// A communicator's handle is none, or it is of the wrong kind for the call.
     pub const COMM: i32 = 5;
+    /// A rank is outside the group that the call counts in.
     pub const RANK: i32 = 6;
+    /// A request's handle is none, or the request is in a state in which the call cannot be made.
     pub const REQUEST: i32 = 7;
+    /// A root is no rank of the communicator.
     pub const ROOT: i32 = 8;
+    /// A group's handle is none, or its members do not fit the call.
     pub const GROUP: i32 = 9;
+    /// An operator's handle is none, or it is not defined for the datatype.
     pub const OP: i32 = 10;
+    /// A communicator has no virtual topology, or none that the call can use.
     pub const TOPOLOGY: i32 = 11;
+    /// The dimensions of a grid are invalid, or do not make the number of processes.
     pub const DIMS: i32 = 12;
+    /// Some other argument is invalid; the text names it.
     pub const ARG: i32 = 13;
+    /// An error of which nothing more is known.
     pub const UNKNOWN: i32 = 14;
+    /// A message was longer than the memory that its receiver gave for it.
     pub const TRUNCATE: i32 = 15;
+    /// An error that no other class describes, as a transfer that was revoked or timed out.
     pub const OTHER: i32 = 16;
+    /// Weft itself is at fault, or what a peer sent makes no sense.
     pub const INTERN: i32 = 17;
+    /// In a status of a call on several requests: this one has neither failed nor completed.
     pub const PENDING: i32 = 18;
+    /// Of a call on several requests: the error of each is in its status (MPI 5.0, section 3.7.5).
     pub const IN_STATUS: i32 = 19;
+    /// The assertion of a synchronization of a window or file is invalid.
     pub const ASSERT: i32 = 22;
+    /// Nothing is attached to a window where memory is to be detached.
     pub const BASE: i32 = 24;
+    /// Data cannot be converted to the representation that was asked for, or from it.
     pub const CONVERSION: i32 = 25;
+    /// A displacement is negative, or its unit is invalid.
     pub const DISP: i32 = 26;
+    /// A key is empty or longer than [`KEY_MAX`](crate::KEY_MAX) bytes.
     pub const INFO_KEY: i32 = 31;
+    /// There is no such key in the info object that a key is to be deleted from.
     pub const INFO_NOKEY: i32 = 32;
+    /// A value is longer than [`VALUE_MAX`](crate::VALUE_MAX) bytes, or means nothing for its key.
     pub const INFO_VALUE: i32 = 33;
+    /// An info object's handle is none.
     pub const INFO: i32 = 34;
+    /// An attribute key is none, is freed, or belongs to another kind of object.
     pub const KEYVAL: i32 = 36;
+    /// The lock of a window is neither shared nor exclusive.
     pub const LOCKTYPE: i32 = 37;
+    /// No service of this name has been published.
     pub const NAME: i32 = 38;
+    /// Memory, or room in a table of bounded size, is used up.
     pub const NO_MEM: i32 = 39;
+    /// Memory cannot be attached to a window, as it overlaps what is attached already.
     pub const RMA_ATTACH: i32 = 46;
+    /// Accesses to a window conflict.
     pub const RMA_CONFLICT: i32 = 47;
+    /// An access lies outside the target's window.
     pub const RMA_RANGE: i32 = 48;
+    /// Memory cannot be shared, as the ranks of the window are not all on one node.
     pub const RMA_SHARED: i32 = 49;
+    /// A call on a window is made outside an epoch that allows it.
     pub const RMA_SYNC: i32 = 50;
+    /// A size in bytes is negative.
     pub const SIZE: i32 = 52;
+    /// Weft does not offer the function, or not for this object.
     pub const UNSUPPORTED_OPERATION: i32 = 55;
+    /// A window was not made by the function that the call needs, as one that is not dynamic.
     pub const RMA_FLAVOR: i32 = 57;
+    /// A peer has ended, or cannot be reached any more.
     pub const PROC_ABORTED: i32 = 58;
+    /// A result does not fit the variable that the program gave for it.
     pub const VALUE_TOO_LARGE: i32 = 59;
+    /// An error handler's handle is none, or it is for another kind of object.
     pub const ERRHANDLER: i32 = 61;
 }

@@ -23,6 +23,7 @@ impl Group {
         Group { session, ..self }
     }
 
+    /// Handle of the session that it is derived from; 0: from none.
     pub fn session(&self) -> usize {
         self.session
     }
@@ -32,10 +33,12 @@ impl Group {
         Group::new(ranks).of_session(self.session)
     }
 
+    /// The members' ranks in the world, by rank in this group.
     pub fn ranks(&self) -> &Rc<[u32]> {
         &self.ranks
     }
 
+    /// Number of members, which is 0 for MPI_GROUP_EMPTY.
     pub fn size(&self) -> usize {
         self.ranks.len()
     }
@@ -54,6 +57,8 @@ impl Group {
         }
     }
 
+    /// [`Compare::Ident`], [`Compare::Similar`] or [`Compare::Unequal`] (MPI_Group_compare); the
+    /// sessions they are from do not matter.
     pub fn compare(&self, other: &Group) -> Compare {
         if self.ranks == other.ranks {
             return Compare::Ident;

@@ -1,7 +1,8 @@
 //! Info objects: ordered key-value pairs of strings (MPI 5.0, chapter 10).
 
-/// Longest key and value in bytes, without the terminating zero (MPI_MAX_INFO_KEY and _VAL less 1).
+/// Most bytes of a key, without the terminating zero: MPI_MAX_INFO_KEY less 1.
 pub const KEY_MAX: usize = 255;
+/// Most bytes of a value, without the terminating zero: MPI_MAX_INFO_VAL less 1.
 pub const VALUE_MAX: usize = 1023;
 
 /// Key-value pairs in the order of their first setting.
@@ -11,10 +12,13 @@ pub struct Info {
 }
 
 impl Info {
+    /// The value of `key`, in which upper and lower case differ.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.pairs.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
     }
 
+    /// Sets the value of `key`, in its old place if it has one; the caller has checked both
+    /// lengths.
     pub fn set(&mut self, key: &str, value: &str) {
         match self.pairs.iter_mut().find(|(k, _)| k == key) {
             Some((_, v)) => *v = value.to_owned(),
@@ -29,10 +33,12 @@ impl Info {
         self.pairs.len() != before
     }
 
+    /// Number of pairs (MPI_Info_get_nkeys).
     pub fn len(&self) -> usize {
         self.pairs.len()
     }
 
+    /// Whether no key is set.
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }

@@ -4,6 +4,8 @@
 //! One thread at a time; where the layer above has several, it passes an [`WaitHooks`] through which a
 //! waiting thread lets go.
 
+#![warn(missing_docs)]
+
 mod agreement;
 mod attributes;
 mod buffer;

@@ -9,6 +9,7 @@ use weft_p2p::{Context, Direct, Matched, Mode, RequestId, Source, Status, Target
 /// Where a message goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Destination {
+    /// A place in [`Comm::peers`], which must be in range.
     Rank(usize),
     /// MPI_PROC_NULL.
     Nobody,
@@ -17,6 +18,7 @@ pub enum Destination {
 /// Where a message comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
+    /// One sender: its place in [`Comm::peers`], which must be in range.
     Rank(usize),
     /// MPI_ANY_SOURCE.
     Any,

@@ -11,7 +11,9 @@ use weft_fabric::{Fabric, Sge};
 /// buffer, in their order; `None` beyond the edge of a grid (MPI_PROC_NULL).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Neighbors {
+    /// The rank that each block of the receive buffer comes from.
     pub sources: Vec<Option<usize>>,
+    /// The rank that each block of the send buffer goes to.
     pub destinations: Vec<Option<usize>>,
     /// What goes out in one direction comes in from the other.
     grid: bool,

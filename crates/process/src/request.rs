@@ -10,11 +10,14 @@ use weft_p2p::{Endpoint, RequestId, Status};
 /// How an operation ended: its status, and its error if it failed.
 #[derive(Debug, Clone)]
 pub struct Outcome {
+    /// What the program's MPI_Status is filled from.
     pub status: Status,
+    /// `None`: it succeeded.
     pub error: Option<Error>,
 }
 
 impl Outcome {
+    /// A success of which the status says nothing, as of a send.
     pub fn done() -> Outcome {
         Outcome::of(Status::default())
     }
@@ -30,6 +33,7 @@ pub trait External {
     /// Ends it if it is over, once.
     fn poll(&self) -> Option<Outcome>;
 
+    /// Whether it is over, without ending it.
     fn is_over(&self) -> bool;
 
     /// The status if it is over, without ending it; the error is that of looking.
@@ -46,17 +50,23 @@ pub trait External {
 pub enum Active {
     /// Over when it was started.
     Done(Status),
+    /// A message that goes out: its buffer is read until it is over.
     Send {
+        /// The endpoint's number for it, which is used up when it is ended.
         id: RequestId,
         /// Keeps packed data until the send is over. Boxed, as is what a receive keeps: few have any, and requests are small.
         _piece: Option<Box<Piece>>,
     },
+    /// A message to come: its buffer is the library's until it is over.
     Receive {
+        /// The endpoint's number for it, until it has been ended.
         id: RequestId,
         /// Where received data go that did not go straight to their place.
         unpack: Option<Box<(Piece, Buffer)>>,
     },
+    /// An operation that the engine moves on, as a nonblocking collective one.
     Task(Task),
+    /// An operation that the layer above, or a partitioned one's own state, moves on.
     External(Rc<dyn External>),
 }
 

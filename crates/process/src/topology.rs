@@ -3,8 +3,11 @@
 /// What a communicator's ranks are arranged as.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Topology {
+    /// A grid (MPI 5.0, section 8.5.1).
     Cartesian(Cartesian),
+    /// A graph that each rank has given whole (MPI 5.0, section 8.5.3).
     Graph(Graph),
+    /// A graph of which a rank knows its own edges alone (MPI 5.0, section 8.5.4).
     Distributed(Neighborhood),
 }
 
@@ -13,6 +16,7 @@ pub enum Topology {
 pub struct Graph {
     /// Where the neighbours of each rank end in `edges`.
     pub index: Vec<usize>,
+    /// Neighbours of rank 0, then those of rank 1, and so on.
     pub edges: Vec<usize>,
     /// Two nodes with more edges from the first to the second than back, if there are such.
     pub lopsided: Option<(usize, usize)>,
@@ -46,8 +50,11 @@ impl Graph {
 /// What one rank knows of a distributed graph: its neighbours and the weights of the edges.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Neighborhood {
+    /// Ranks with an edge to this one, and its weight; once for each edge.
     pub sources: Vec<(usize, i32)>,
+    /// Ranks that an edge from this one leads to, and its weight; once for each edge.
     pub destinations: Vec<(usize, i32)>,
+    /// Whether the program gave weights; if not, those of the edges mean nothing.
     pub weighted: bool,
 }
 
@@ -71,7 +78,9 @@ impl Neighborhood {
 /// A grid, row-major: the last dimension varies fastest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cartesian {
+    /// Points in each dimension.
     pub dims: Vec<usize>,
+    /// Whether each dimension wraps around; as many as `dims`.
     pub periods: Vec<bool>,
 }
 
@@ -81,6 +90,8 @@ impl Cartesian {
         self.dims.iter().product()
     }
 
+    /// The place of `rank`, one coordinate a dimension, each below its number of points
+    /// (MPI_Cart_coords).
     pub fn coords(&self, rank: usize) -> Vec<usize> {
         let mut rest = rank;
         let mut coords: Vec<usize> = self

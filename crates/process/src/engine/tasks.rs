@@ -22,6 +22,7 @@ pub(super) struct TaskState {
 }
 
 impl Task {
+    /// Whether it has ended, well or not; nothing more of its buffers is read or written then.
     pub fn is_over(&self) -> bool {
         self.0.over.get()
     }
