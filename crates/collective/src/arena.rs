@@ -80,6 +80,7 @@ impl Pair {
         landing::size(room).next_multiple_of(LINE)
     }
 
+    /// The landing for operations whose number has this parity: 0 for even ones.
     pub fn landing(&self, parity: usize) -> &Landing {
         &self.landings[parity]
     }
@@ -124,6 +125,7 @@ impl<F: Fabric> Arena<F> {
         self.many_buffers.clone()
     }
 
+    /// The sizes that it was made with.
     pub fn bounds(&self) -> Bounds {
         self.bounds
     }

@@ -76,6 +76,7 @@ impl Blocks {
 
 /// Blocks in a temporary buffer, for those that lie apart.
 pub struct Packed {
+    /// By rank, side by side; their memory goes back to the pool with this.
     pub blocks: Blocks,
     _memory: Staging,
 }

@@ -3,9 +3,11 @@
 //! Selection is data: [`crate::Map`] says for every operation, number of processes and size which
 //! algorithm is used, and this list says which names it may use and when they are not eligible.
 
+mod method;
 mod table;
 
 use crate::costs::Time;
+pub use method::Method;
 use std::fmt;
 pub use table::ALGORITHMS;
 use weft_fabric::{CopyModel, Distance};
@@ -14,23 +16,39 @@ use weft_fabric::{CopyModel, Distance};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Operation {
+    /// MPI_Barrier (MPI 5.0, section 6.3).
     Barrier,
+    /// MPI_Bcast (MPI 5.0, section 6.4).
     Bcast,
+    /// MPI_Gather: blocks of one length, as all ranks know (MPI 5.0, section 6.5).
     Gather,
+    /// MPI_Gatherv: blocks of lengths that the root alone knows (MPI 5.0, section 6.5).
     Gatherv,
+    /// MPI_Scatter: blocks of one length, as all ranks know (MPI 5.0, section 6.6).
     Scatter,
+    /// MPI_Scatterv: blocks of lengths that the root alone knows (MPI 5.0, section 6.6).
     Scatterv,
+    /// MPI_Allgather and MPI_Allgatherv (MPI 5.0, section 6.7).
     Allgather,
+    /// MPI_Alltoall: blocks of one length, as all ranks know (MPI 5.0, section 6.8).
     Alltoall,
+    /// MPI_Alltoallv and MPI_Alltoallw: a rank knows the lengths of its own blocks (MPI 5.0,
+    /// section 6.8).
     Alltoallv,
+    /// MPI_Reduce (MPI 5.0, section 6.9.1).
     Reduce,
+    /// MPI_Allreduce (MPI 5.0, section 6.9.6).
     Allreduce,
+    /// MPI_Reduce_scatter and MPI_Reduce_scatter_block (MPI 5.0, section 6.10).
     ReduceScatter,
+    /// MPI_Scan: operands of the ranks up to one's own count (MPI 5.0, section 6.11.1).
     Scan,
+    /// MPI_Exscan: operands of the ranks below alone count (MPI 5.0, section 6.11.2).
     Exscan,
 }
 
 impl Operation {
+    /// All of them; `operation as usize` is its place here.
     pub const ALL: [Operation; 14] = {
         use Operation::*;
         [
@@ -127,56 +145,16 @@ pub enum Carrier {
     Hierarchy,
 }
 
-/// What an algorithm does; the same method may be carried in several ways.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Method {
-    Allgather,
-    Binary,
-    Binomial,
-    Bruck,
-    Central,
-    Chain,
-    Circulant,
-    Dissemination,
-    FetchAdd,
-    Flat,
-    GatherBroadcast,
-    GatherMulticast,
-    Halving,
-    KNomial,
-    Last,
-    Linear,
-    NWay,
-    Neighbors,
-    Pair,
-    Pairwise,
-    PairwiseExchange,
-    Rabenseifner,
-    Read,
-    ReadStaged,
-    ReadWhole,
-    RecursiveDoubling,
-    ReduceBroadcast,
-    ReduceScatterv,
-    Ring,
-    ScatterAllgather,
-    ScatterDoubling,
-    Slices,
-    SplitBinary,
-    Staged,
-    StagingRing,
-    Swap,
-    Swing,
-    TwoLevel,
-}
-
 /// A number that may follow an algorithm's name: `RGM:7`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parameter {
     /// What it is: `fan-in`, `radix`, `segment in bytes`.
     pub what: &'static str,
+    /// What holds if the name comes without a number.
     pub default: usize,
+    /// Smallest value that is allowed.
     pub least: usize,
+    /// Largest value that is allowed.
     pub most: usize,
     /// Only these values, besides the range.
     pub only: Only,
@@ -185,6 +163,7 @@ pub struct Parameter {
 /// Which values of a parameter there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Only {
+    /// Every one of the range.
     All,
     /// 2^k - 1.
     OneLessThanPowers,
@@ -197,8 +176,9 @@ pub enum Need {
     Commutes,
     /// All ranks share memory, and are at most so many.
     Together(usize),
-    /// Two ranks; more than two.
+    /// Two ranks.
     Two,
+    /// More than two ranks.
     Many,
     /// All ranks reach each other's own memory.
     Direct,
@@ -229,12 +209,17 @@ pub enum Need {
 /// One algorithm for one operation.
 #[derive(Debug, Clone, Copy)]
 pub struct Algorithm {
+    /// What it serves; a name may mean another algorithm in another operation.
     pub operation: Operation,
     /// As its source calls it.
     pub name: &'static str,
+    /// What its ranks do, whatever carries it.
     pub method: Method,
+    /// How its data travel.
     pub carrier: Carrier,
+    /// `None`: its name takes no number.
     pub parameter: Option<Parameter>,
+    /// All must hold; the first that does not is what a user is told.
     pub needs: &'static [Need],
     /// Serves where no map says anything, if it is eligible: the first of those that are.
     pub usual: bool,
@@ -250,13 +235,17 @@ pub struct Algorithm {
 /// One call, as far as the choice depends on it. All ranks of a communicator see the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SelectionKey {
+    /// Number of ranks, of the communicator or of a level of its hierarchy.
     pub ranks: usize,
     /// See [`Operation::measure`].
     pub bytes: usize,
     /// Bytes of one element of a reduction; 1 elsewhere.
     pub element: usize,
+    /// Whether the operator of a reduction commutes; true elsewhere.
     pub commutes: bool,
+    /// Whether all ranks' blocks have one length; true where there are no blocks.
     pub equal: bool,
+    /// Where the ranks are.
     pub site: Topology,
 }
 
@@ -265,8 +254,9 @@ pub struct SelectionKey {
 pub struct Topology {
     /// They share memory.
     pub same_node: bool,
-    /// Nodes, and the most ranks on one of them.
+    /// Number of nodes.
     pub nodes: usize,
+    /// The most ranks on one node.
     pub ranks_per_node: usize,
     /// Largest multicast datagram, in bytes; 0: none.
     pub multicast: usize,
@@ -368,7 +358,9 @@ impl Algorithm {
 /// An algorithm and its parameter (0 where it has none).
 #[derive(Debug, Clone, Copy)]
 pub struct Choice {
+    /// An entry of [`ALGORITHMS`].
     pub algorithm: &'static Algorithm,
+    /// Within the algorithm's range, in the unit of [`Parameter::what`].
     pub parameter: usize,
 }
 

@@ -29,7 +29,9 @@ fn skips(size: usize) -> Vec<usize> {
 /// back, for the first ones. Backwards it is a round of an allgather.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Round {
+    /// How far away the partners are, in ranks.
     pub skip: usize,
+    /// Blocks of which there are sums before the round.
     pub all: usize,
 }
 

@@ -47,6 +47,8 @@ pub struct Costs<'m> {
 }
 
 impl<'m> Costs<'m> {
+    /// For the ranks of `case` on the machine of `model`. Until they have told each other, each counts
+    /// as alone on its processor, and as one that may not read the others' own memory.
     pub fn of(case: &SelectionKey, model: &'m CopyModel) -> Costs<'m> {
         let near = case.site.near;
         Costs {
@@ -58,6 +60,7 @@ impl<'m> Costs<'m> {
         }
     }
 
+    /// Nanoseconds until a rank sees what another has just written: what a flag takes.
     pub fn line(&self) -> f64 {
         self.model.line.at(self.distance)
     }
@@ -101,18 +104,22 @@ impl<'m> Costs<'m> {
         returned.min(self.copy_in_for_all(len))
     }
 
+    /// Nanoseconds to copy `len` bytes into a staging buffer that all others read.
     pub fn copy_in_for_all(&self, len: f64) -> f64 {
         self.model.rewrite(len as usize, self.distance)
     }
 
+    /// Nanoseconds to copy `len` bytes out of a buffer that another rank has just written.
     pub fn copy_out(&self, len: f64) -> f64 {
         self.model.fetch(len as usize, self.distance)
     }
 
+    /// Nanoseconds to copy `len` bytes within a rank's own memory.
     pub fn copy(&self, len: f64) -> f64 {
         self.model.copy(len as usize)
     }
 
+    /// Nanoseconds to combine `len` bytes with as many, both in the caches.
     pub fn reduce(&self, len: f64) -> f64 {
         self.model.reduce * len
     }

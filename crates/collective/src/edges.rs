@@ -29,6 +29,7 @@ pub struct Edges {
 }
 
 impl Pattern {
+    /// Whom `rank` of `size` ranks writes to, and who writes to it.
     pub fn edges(self, rank: usize, size: usize) -> Edges {
         match self {
             Pattern::Exchange => exchange(rank, size),

@@ -70,9 +70,11 @@ pub struct Level<F: Fabric> {
 
 /// All levels.
 pub struct Hierarchy<F: Fabric> {
+    /// Which ranks are on which node.
     pub layout: Layout,
     /// All ranks, as those of the communicator.
     pub whole: Level<F>,
+    /// The ranks of this rank's node.
     pub node: Level<F>,
     /// At leaders.
     pub leaders: Option<Level<F>>,
@@ -161,12 +163,15 @@ impl<F: Fabric> Level<F> {
         (view.carried(choice), choice)
     }
 
+    /// Ends on no rank of the level before all of them have come; `link` is the communicator's, as
+    /// everywhere here.
     pub async fn barrier(&self, link: &Link<F>) -> Result<(), Fault> {
         let (link, choice) = self.prepare(link, Operation::Barrier, Call::of(0));
         let step: Step = Box::pin(run::barrier(&link, &self.state, choice));
         step.await
     }
 
+    /// `data` of the level's rank `root` to all others of it.
     pub async fn bcast(&self, link: &Link<F>, root: usize, data: Sge) -> Result<(), Fault> {
         let (link, choice) = self.prepare(link, Operation::Bcast, Call::of(data.len()));
         let step: Step = Box::pin(run::bcast(&link, &self.state, choice, root, data));
@@ -194,6 +199,8 @@ impl<F: Fabric> Level<F> {
         step.await
     }
 
+    /// The block of each rank to all of the level; `blocks` by rank there, of which the own one
+    /// holds the data.
     pub async fn allgather(&self, link: &Link<F>, blocks: &[Sge]) -> Result<(), Fault> {
         let equal = blocks.iter().all(|b| b.len() == blocks[0].len());
         let bytes = blocks.iter().map(|b| b.len()).sum::<usize>() / blocks.len();
@@ -204,6 +211,8 @@ impl<F: Fabric> Level<F> {
         step.await
     }
 
+    /// `out[r]` to rank r of the level, `into[r]` from it; the two ends of each pair agree on the
+    /// length.
     pub async fn alltoallv(&self, link: &Link<F>, out: &[Sge], into: &[Sge]) -> Result<(), Fault> {
         let (link, choice) = self.prepare(link, Operation::Alltoallv, Call::of(0));
         let step: Step = Box::pin(run::alltoall(&link, &self.state, choice, out, into));
@@ -225,6 +234,8 @@ impl<F: Fabric> Level<F> {
         step.await
     }
 
+    /// `data` of all ranks of the level, combined into everybody's `result`; `element`: bytes of
+    /// one.
     pub async fn allreduce(
         &self,
         link: &Link<F>,
@@ -238,6 +249,8 @@ impl<F: Fabric> Level<F> {
         step.await
     }
 
+    /// Combines `data` of all ranks of the level, blocks of `lens` bytes by rank there, and puts each
+    /// rank's block into its `result`; `element`: bytes of one.
     pub async fn reduce_scatter(
         &self,
         link: &Link<F>,

@@ -62,8 +62,13 @@ impl Way {
 pub enum Obstacle {
     /// Bytes become visible in any order.
     AnyOrder,
-    /// Payload and mark have so many bytes, and one packet carries at most so many.
-    TooLong { bytes: usize, most: usize },
+    /// Payload and mark do not fit one packet.
+    TooLong {
+        /// Bytes of both together.
+        bytes: usize,
+        /// Bytes that one packet carries.
+        most: usize,
+    },
 }
 
 impl fmt::Display for Obstacle {

@@ -3,6 +3,8 @@
 //!
 //! Buffers are contiguous bytes; packing is done above. All ranks name the same algorithm.
 
+#![warn(missing_docs)]
+
 pub mod allgather;
 pub mod allreduce;
 pub mod alltoall;

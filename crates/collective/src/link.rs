@@ -13,13 +13,20 @@ use weft_p2p::{Context, Direct, Endpoint, Pattern, RequestId, Source, Status, Ta
 /// One collective operation's view of its communicator. All its messages carry `tag`, so that
 /// operations under way at once do not meet.
 pub struct Link<F: Fabric> {
+    /// What its messages go through; the fabric and the staging memory of the process are behind
+    /// it.
     pub endpoint: Rc<Endpoint<F>>,
     /// Rank in the communicator to rank in the fabric.
     pub members: Rc<[u32]>,
+    /// This process's rank in the communicator.
     pub rank: usize,
+    /// The matching space of its messages, apart from those of the program.
     pub context: Context,
+    /// Tells the operation's messages from those of others under way.
     pub tag: Tag,
+    /// Chosen with the algorithm, by [`Link::carried`].
     pub via: Via,
+    /// Of writes into slots; of no concern to messages.
     pub reception: Reception,
 }
 
@@ -153,6 +160,10 @@ impl<F: Fabric> Link<F> {
         }
     }
 
+    /// Waits until a request that this link has started is over.
+    ///
+    /// # Errors
+    /// A fault of the fabric, or one of truncation if a message was longer than its receive.
     pub async fn wait(&self, request: RequestId) -> Result<(), Fault> {
         let (rank, expected, lost) = match self.via {
             Via::Messages => {

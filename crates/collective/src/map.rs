@@ -27,9 +27,11 @@ pub struct Map {
 /// One cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
+    /// Cells of other operations do not count for a call.
     pub operation: Operation,
     /// From so many on.
     pub ranks: usize,
+    /// From so many on, as [`Operation::measure`] counts them.
     pub bytes: usize,
     /// The best first.
     pub choices: Vec<Timed>,
@@ -38,6 +40,7 @@ pub struct Line {
 /// An algorithm and what it took.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Timed {
+    /// The algorithm, with its parameter.
     pub choice: Choice,
     /// Microseconds.
     pub us: Option<f64>,
@@ -46,7 +49,9 @@ pub struct Timed {
 /// What is wrong with a map, and in which line (from 1 on; 0: none in particular).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MapError {
+    /// From 1 on, as editors count; 0: the map as a whole.
     pub line: usize,
+    /// In a user's words, without the place.
     pub what: String,
 }
 
@@ -68,6 +73,7 @@ impl Map {
         Map { machine: machine.to_owned(), lines }
     }
 
+    /// All cells, by operation, then ranks, then bytes.
     pub fn lines(&self) -> &[Line] {
         &self.lines
     }

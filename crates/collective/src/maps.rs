@@ -18,14 +18,17 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("em64t", include_str!("../../../maps/em64t.map")),
 ];
 
-/// What serves ranks that share memory, and those that do not, unless another map is named.
+/// The map that serves ranks that share memory, unless another is named.
 pub const TOGETHER: &str = "shm";
+/// The map that serves ranks that do not share memory, unless another is named.
 pub const APART: &str = "ndr";
 
 /// Why there is no map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadError {
+    /// The name that was asked for, or the shipped file's.
     pub file: String,
+    /// What is wrong, and in which line.
     pub error: MapError,
 }
 

@@ -111,7 +111,9 @@ pub fn with_digit(
 /// another radix): the first `size % groups` groups have one more than the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fold {
+    /// Number of ranks.
     pub size: usize,
+    /// Number of groups, at most one a rank.
     pub groups: usize,
 }
 

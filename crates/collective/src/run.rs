@@ -25,6 +25,7 @@ macro_rules! in_order {
     };
 }
 
+/// Ends on no rank before all have come.
 pub async fn barrier<F: Fabric>(
     link: &Link<F>,
     state: &CollectiveState<F>,
@@ -62,6 +63,7 @@ pub async fn barrier<F: Fabric>(
     }
 }
 
+/// `data` of `root` to all others' `data`, of one length.
 pub async fn bcast<F: Fabric>(
     link: &Link<F>,
     state: &CollectiveState<F>,
@@ -337,6 +339,8 @@ pub async fn reduce_scatter<F: Fabric>(
     }
 }
 
+/// Combines `data` of ranks 0 to r, in their order, into `result` of rank r; `element`: bytes of
+/// one.
 pub async fn scan<F: Fabric>(
     link: &Link<F>,
     state: &CollectiveState<F>,
@@ -357,6 +361,8 @@ pub async fn scan<F: Fabric>(
     }
 }
 
+/// Combines `data` of the ranks below r, in their order, into `result` of rank r; that of rank 0 means
+/// nothing. `element`: bytes of one.
 pub async fn exscan<F: Fabric>(
     link: &Link<F>,
     state: &CollectiveState<F>,

@@ -31,7 +31,9 @@ pub enum Reason {
 /// A choice and its reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chosen {
+    /// What serves the call.
     pub choice: Choice,
+    /// What decided for it.
     pub reason: Reason,
     /// What was asked for, and why it does not serve this call.
     pub refused: Option<(Choice, String)>,

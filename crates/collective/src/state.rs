@@ -37,6 +37,8 @@ pub struct CollectiveState<F: Fabric> {
 const GROUPS: u64 = 64;
 
 impl<F: Fabric> CollectiveState<F> {
+    /// Empty: memory comes from `arena` when an algorithm first needs some. Operations may be under
+    /// way at once.
     pub fn new(arena: Rc<Arena<F>>) -> CollectiveState<F> {
         CollectiveState {
             area: ReleaseGather::new(arena.many_buffers()),
@@ -85,6 +87,7 @@ impl<F: Fabric> CollectiveState<F> {
         self.lean.set(lean);
     }
 
+    /// Whether it does without memory that its ranks share.
     pub fn is_lean(&self) -> bool {
         self.lean.get()
     }

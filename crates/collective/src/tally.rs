@@ -46,10 +46,13 @@ impl<F: Fabric> Drop for TallyMemory<F> {
 }
 
 impl<F: Fabric> Tally<F> {
+    /// Without memory yet: the first [`Tally::count`] makes it, with all ranks. `fan_in`: most
+    /// children at each step.
     pub fn new(fan_in: usize) -> Tally<F> {
         Tally { fan_in, made: OnceCell::new() }
     }
 
+    /// Most children of a rank at each step of the tree.
     pub fn fan_in(&self) -> usize {
         self.fan_in
     }

@@ -18,6 +18,8 @@ pub fn time(case: &SelectionKey, model: &CopyModel) -> f64 {
     Costs::of(case, model).barrier()
 }
 
+/// Ends on no rank before all have come. The ranks share memory, and meet in `area`, which all of
+/// them use in one order.
 pub async fn central<F: Fabric>(link: &Link<F>, area: &ReleaseGather<F>) -> Result<(), Fault> {
     if link.size() == 1 {
         return Ok(());

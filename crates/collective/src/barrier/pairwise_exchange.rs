@@ -13,6 +13,8 @@
 use crate::{Link, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
+/// Ends on no rank before all have come; ranks beyond the largest power of two only tell a partner
+/// and wait for it.
 pub async fn pairwise_exchange<F: Fabric>(link: &Link<F>) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     let lower = rank::power_below(size);
