@@ -5,7 +5,7 @@
 //!   allreduce    node 0: 0 <- 1, 2      leaders: 0 <=> 3      node 0: 0 -> 1, 2
 //!                node 1: 3 <- 4                               node 1: 3 -> 4
 //! ```
-//! Each step is a collective operation of one level ([`crate::levels`]), which chooses its algorithm by
+//! Each step is a collective operation of one level ([`crate::hierarchy`]), which chooses its algorithm by
 //! itself. Cost: that of the steps; each node's port carries what one rank would send, not what all of its
 //! ranks would. Chosen where nodes have several ranks.
 //!
