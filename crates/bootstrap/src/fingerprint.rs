@@ -24,6 +24,8 @@ pub struct Fingerprint {
 pub struct Difference {
     /// Formats: name, the other's value, the own one.
     pub formats: Vec<[String; 3]>,
+    /// The same operands may give other bits there: data may be exchanged, but algorithms in which
+    /// several processes compute the same are out.
     pub arithmetic: bool,
 }
 

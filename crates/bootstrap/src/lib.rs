@@ -1,6 +1,8 @@
 //! How the processes of a job find each other before there is a fabric: rank, size, and a
 //! key-value space that becomes readable to all at a fence.
 
+#![warn(missing_docs)]
+
 pub mod calls;
 mod channel;
 mod client;

@@ -12,6 +12,7 @@ pub struct OnNode<'b> {
 }
 
 impl<'b> OnNode<'b> {
+    /// Narrows `job`, which stays borrowed as long as this is used; no fence is counted yet.
     pub fn new(job: &'b mut dyn Bootstrap) -> OnNode<'b> {
         let nodes = job.nodes();
         let mine = nodes[job.rank()];

@@ -28,23 +28,47 @@ pub type Entry = (u32, String, Vec<u8>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
     /// From a process: "I am `rank`"; the token proves that `mpiexec` started it.
-    Hello { token: u128, rank: u32 },
+    Hello {
+        /// Secret of the job, from the process's environment.
+        token: u128,
+        /// Rank in the job that the process claims to have.
+        rank: u32,
+    },
     /// From a process: it has put these values, and waits for all.
-    Fence { entries: Vec<Entry> },
+    Fence {
+        /// All that the process has put since its last fence.
+        entries: Vec<Entry>,
+    },
     /// From a process: it leaves MPI in good order.
     Finalized,
     /// From a process: end the job.
-    Abort { code: i32, message: String },
+    Abort {
+        /// Exit code asked for the job.
+        code: i32,
+        /// The reason in words for the user, at most [`MAX_VALUE`] bytes.
+        message: String,
+    },
     /// From `mpiexec`: welcome. `generation` counts the MPI programs that this rank (a script,
     /// perhaps) has run one after the other. `nodes`: in the order of the ranks, a node and how many
     /// ranks in a row run there. The report's memory comes with it.
-    Welcome { generation: u32, nodes: Vec<(u32, u32)> },
+    Welcome {
+        /// How many programs of this rank came before; each has its own keys in the key-value space.
+        generation: u32,
+        /// Runs of ranks: number of the node, and how many ranks follow each other there.
+        nodes: Vec<(u32, u32)>,
+    },
     /// From `mpiexec`: an ancestor of yours is this rank, so be a world of one.
     Alone,
     /// From `mpiexec`: you cannot join, for this reason.
-    Refused { reason: String },
+    Refused {
+        /// Words for the user, at most [`MAX_VALUE`] bytes.
+        reason: String,
+    },
     /// From `mpiexec`: all have come to the fence; these are the new values.
-    Fenced { entries: Vec<Entry> },
+    Fenced {
+        /// What all processes have put since the fence before, in no promised order.
+        entries: Vec<Entry>,
+    },
 }
 
 /// Appends fields to a frame.
