@@ -8,6 +8,8 @@
 //! where `makers(n)` returns `n` closures, each of which makes the fabric of one rank in its own
 //! thread. Each check becomes a `#[test]`.
 
+#![warn(missing_docs)]
+
 mod memory;
 mod messages;
 mod multicast;

@@ -6,6 +6,8 @@ use weft_fabric::{Cause, Fabric, FabricExt, Head, Key, RemoteAddr, RemoteFlag, S
 /// Lengths around the limits that fabrics have.
 const LENGTHS: [usize; 9] = [0, 1, 7, 8, 63, 64, 4097, 65_536, 300_001];
 
+/// Allocated memory has the length asked for, begins at a multiple of 64 bytes, and is zero even where
+/// it was used before; an exabyte is refused with a fault.
 pub fn allocated_memory_is_zero_and_used_again<F: Fabric>(rank: &Rank<F>) {
     for _ in 0..3 {
         let mut regions = Vec::new();
@@ -65,6 +67,8 @@ fn neighbours<F: Fabric>(rank: &Rank<F>) -> (usize, usize) {
     ((rank.rank() + 1) % size, (rank.rank() + size - 1) % size)
 }
 
+/// An immediate's counter starts with those that came before anybody asked for it; where it counts, the
+/// data are there, and no message is mistaken for one.
 pub fn immediates_are_counted_even_before_they_are_asked_for<F: Fabric>(rank: &Rank<F>) {
     let (to, _) = neighbours(rank);
     let len = 5000;
@@ -133,6 +137,8 @@ pub fn atomics_are_atomic<F: Fabric>(rank: &Rank<F>) {
     rank.fabric.withdraw(region);
 }
 
+/// Every byte of a neighbour's memory can be read and written, allocated or exposed; a fabric that does
+/// not reach exposed memory says so and refuses at the post.
 pub fn reads_and_writes_reach_exposed_memory<F: Fabric>(rank: &Rank<F>) {
     let (to, from) = neighbours(rank);
     let direct = rank.fabric.capabilities(to).direct;

@@ -3,6 +3,8 @@
 use crate::rank::{Rank, pattern, sge};
 use weft_fabric::{Fabric, Head, Posted, Sge};
 
+/// Ranks are numbered from 0 on, and the limits that a fabric tells of a peer fit together and
+/// never change.
 pub fn ranks_know_who_they_are<F: Fabric>(rank: &Rank<F>) {
     let fabric = &rank.fabric;
     assert_eq!(fabric.size(), rank.size());

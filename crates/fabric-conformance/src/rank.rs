@@ -71,16 +71,20 @@ impl Drop for Guard<'_> {
 
 /// One rank in one thread.
 pub struct Rank<'t, F> {
+    /// What is checked; it is dropped in the thread that made it, when all ranks have done their
+    /// checks.
     pub fabric: F,
     table: &'t Table,
     size: usize,
 }
 
 impl<F: Fabric> Rank<'_, F> {
+    /// Its number in the world, as the fabric tells it.
     pub fn rank(&self) -> usize {
         self.fabric.rank()
     }
 
+    /// Ranks of the world: as many as there were makers, whatever the fabric tells.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -176,10 +180,14 @@ impl<F: Fabric> Rank<'_, F> {
         (Some(counter), self.fabric.counters().value(counter))
     }
 
+    /// Waits until the counter of [`completion`](Self::completion) has come to `value`; the bytes
+    /// of its operations are the caller's again.
     pub fn finish(&self, done: Completion, value: u64) {
         self.reach(done.expect("a counter"), value);
     }
 
+    /// Gives the counter of [`completion`](Self::completion) back, when no operation that names it
+    /// is under way.
     pub fn forget(&self, done: Completion) {
         self.fabric.counters().free(done.expect("a counter"));
     }

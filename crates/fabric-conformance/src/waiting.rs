@@ -12,6 +12,8 @@ use weft_fabric::{Cause, Fabric, FabricExt, GroupId, Head, RemoteFlag, Sge, unti
 /// A sleep that lasts this long was not ended by a ring.
 const LIMIT: Duration = Duration::from_secs(30);
 
+/// A wait whose deadline is past ends with [`Cause::TimedOut`], unless its counter has reached the
+/// value; then it ends well, however late.
 pub fn a_deadline_ends_a_wait<F: Fabric>(rank: &Rank<F>) {
     let counter = rank.fabric.counters().allocate();
     let value = rank.fabric.counters().value(counter);
