@@ -1,6 +1,8 @@
 //! A library of MPI's standard ABI as any program meets it: loaded when the program runs, its functions
 //! found by name. For programs that test a library, ours or another one.
 
+#![warn(missing_docs)]
+
 /// A loaded library.
 pub struct Library(libloading::Library);
 
