@@ -13,6 +13,8 @@
 //! they have to say goes over the agent's standard input and output ([`frames`]), so no port is open
 //! and no secret is on a command line; where that ends, the agent ends its ranks.
 
+#![warn(missing_docs)]
+
 mod agent;
 mod clock;
 mod cores;
