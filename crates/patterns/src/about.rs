@@ -8,6 +8,7 @@ use weft_collective::{Choice, Operation};
 pub struct Algorithm {
     /// As its source calls it.
     pub name: &'static str,
+    /// What it does, in a few words for lists and titles.
     pub about: &'static str,
     /// What a collective operation is asked for; `None`: what it would take by itself.
     pub choice: Option<Choice>,
@@ -31,6 +32,7 @@ const AUTO: Algorithm = Algorithm::new("auto", "what the library would choose");
 /// A pattern's description.
 #[derive(Debug, Clone, Copy)]
 pub struct About {
+    /// What a [`Plan`](crate::Plan) asks for it by, in lower case with hyphens.
     pub name: &'static str,
     /// One line.
     pub what: &'static str,
@@ -46,6 +48,7 @@ pub struct About {
     pub fans_in: bool,
     /// It runs on the bare fabric, without messages and communicators.
     pub bare: bool,
+    /// Which figure, in which unit, its repetitions make.
     pub measured: Measured,
     /// Messages, or writes, that a repetition on so many ranks takes, about: how much work it is to
     /// simulate, and how much memory its payload needs.

@@ -3,6 +3,7 @@
 use std::fmt;
 use weft_fabric::Fault;
 
+/// What ended a pattern, in words that a tool can print as they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
     /// The parameters do not fit the pattern, the number of ranks or the fabric: names the value
@@ -11,7 +12,14 @@ pub enum Error {
     /// An operation failed.
     Failed(String),
     /// Data did not arrive as they were sent.
-    Wrong { rank: usize, lap: usize, what: &'static str },
+    Wrong {
+        /// The rank that looked and did not find what it expected.
+        rank: usize,
+        /// Repetition, from 0, those to warm up included.
+        lap: usize,
+        /// Which of its data, as the pattern calls them.
+        what: &'static str,
+    },
 }
 
 impl fmt::Display for Error {

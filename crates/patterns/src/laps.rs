@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 /// an operation has a root, not every rank begins it, or not every rank's end counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Laps {
+    /// When this rank began each measured repetition, in their order.
     pub starts: Vec<Instant>,
+    /// When this rank was through with each measured repetition, in their order.
     pub ends: Vec<Instant>,
 }
 
@@ -22,7 +24,10 @@ pub enum Measured {
     /// not, to the last end. All clocks must be one: threads of one process, or virtual time.
     Span,
     /// MB/s (10^6 bytes a second): so many times the payload in a lap.
-    Rate { payloads: usize },
+    Rate {
+        /// How many payloads of the plan cross the wire in a repetition.
+        payloads: usize,
+    },
 }
 
 impl Measured {

@@ -14,6 +14,8 @@
 //! A pattern is one file: an `ABOUT` and an `async fn play`. Its name goes into the list in
 //! `registry.rs`, and all tools know it.
 
+#![warn(missing_docs)]
+
 mod about;
 mod bare;
 mod data;

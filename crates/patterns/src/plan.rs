@@ -18,18 +18,23 @@ pub enum Payload {
 /// What to run.
 #[derive(Debug, Clone)]
 pub struct Plan {
+    /// The pattern, from the registry.
     pub about: &'static About,
+    /// Ranks that take part: all that the fabric has.
     pub ranks: usize,
+    /// The way to do it: one of those that the pattern has.
     pub algorithm: Algorithm,
     /// Payload of one message, or of one rank's block, in bytes.
     pub bytes: usize,
     /// How many send to one.
     pub fan_in: usize,
-    /// Repetitions before those that are measured, and those.
+    /// Repetitions that come first and are not measured.
     pub warm_up: usize,
+    /// Repetitions that are measured: at least 1.
     pub repeat: usize,
     /// All ranks begin each repetition at one instant, where else one follows the other.
     pub isolated: bool,
+    /// Whether data are really written and compared.
     pub payload: Payload,
 }
 

@@ -50,6 +50,7 @@ impl World {
         Ok(World(Rc::new(Shared { plan, everybody, byte, int, on_lap })))
     }
 
+    /// What is run, checked when the world was made.
     pub fn plan(&self) -> &Plan {
         &self.0.plan
     }
@@ -79,6 +80,7 @@ impl<F: Fabric> Rank<F> {
         Rank { world: world.clone(), engine, comm, aside, meeting: Meeting::default() }
     }
 
+    /// The plan of its world, by which all its ranks play.
     pub fn plan(&self) -> &Plan {
         self.world.plan()
     }
