@@ -134,6 +134,7 @@ impl Cluster {
         self.state.borrow().now
     }
 
+    /// What has happened so far.
     pub fn counts(&self) -> Counts {
         self.state.borrow().counts
     }

@@ -50,13 +50,17 @@ pub struct Explored {
 pub enum Reason {
     /// The rank returned this error.
     Failed(String),
+    /// The rank panicked, with this text.
     Panicked(String),
     /// The rank waits, among others.
     Stopped(Stopped),
     /// The rank returned one value, and the first rank another.
     Disagrees {
+        /// What the rank returned, as `{:?}` prints it.
         value: String,
+        /// The first rank that has not died.
         first: usize,
+        /// What that rank returned, as `{:?}` prints it.
         other: String,
     },
 }
@@ -64,19 +68,24 @@ pub enum Reason {
 /// A wrong schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
+    /// The rank that failed or differs; where nobody can go on, the first that waits.
     pub rank: usize,
+    /// What was wrong with it.
     pub reason: Reason,
-    /// Virtual time.
+    /// Virtual time in picoseconds: the rank's own clock where it failed, else that of the cluster.
     pub at: Picoseconds,
 }
 
 /// The first seed whose schedule is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
+    /// What to set `WEFT_SIM_SEED` to, to see it again.
     pub seed: u64,
+    /// The error that its schedule has shown.
     pub failure: Failure,
-    /// Longest delays of the run, and the smallest such for which the seed still fails.
+    /// Longest delay of the run ([`Chaos::most`]).
     pub most: Time,
+    /// The smallest such bound, found by halving down to about 1 ns, under which the seed still fails.
     pub least: Time,
 }
 

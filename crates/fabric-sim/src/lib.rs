@@ -13,6 +13,8 @@
 //!   Machine                     a TOML file: latencies, gaps, rates             machine
 //! ```
 
+#![warn(missing_docs)]
+
 mod cluster;
 mod deaths;
 mod event;

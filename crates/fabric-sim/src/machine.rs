@@ -41,13 +41,16 @@ pub struct Machine {
     /// Messages wait for ports and buses; `false`: everything has the network to itself.
     #[serde(default = "yes")]
     pub contention: bool,
+    /// Processor, memory and operating system of every node.
     pub host: Host,
     /// Paths out of a node, each an adapter port. At least one.
     pub rail: Vec<Rail>,
+    /// What rails share, by name; empty where no bus is narrower than its rails.
     #[serde(default)]
     pub bus: Vec<Bus>,
     /// Between ranks of one node (and of a rank with itself).
     pub local: Local,
+    /// Datagrams to groups; nothing: the machine has none, and they are refused as unsupported.
     pub multicast: Option<Multicast>,
     /// What copies between ranks of one node cost, for algorithms that choose by it; nothing: as on a processor that nobody
     /// has measured.
@@ -56,6 +59,7 @@ pub struct Machine {
     /// How threads of a rank share its processor.
     #[serde(default)]
     pub scheduler: Scheduler,
+    /// What the numbers were fitted to, and which of them are assumed.
     #[serde(default)]
     pub evidence: Evidence,
 }
@@ -88,6 +92,7 @@ pub struct Host {
     /// Registration of memory: a call, and each page of 4096 bytes.
     #[serde(default)]
     pub registration: Time,
+    /// What each page of exposed memory adds to the call.
     #[serde(default)]
     pub registration_page: Time,
     /// From an adapter's event to the first instruction of who waits for it.
@@ -114,6 +119,7 @@ fn flops() -> Rate {
 pub struct Rail {
     /// Name of the [`Bus`] that it hangs on, if that is narrower than the rail.
     pub bus: Option<String>,
+    /// Of one direction; traffic out of the port does not slow traffic into it, unless a bus does.
     pub bandwidth: Rate,
     /// Largest packet in bytes: parts of a message beyond it arrive in any order.
     pub mtu: Count,
@@ -134,11 +140,15 @@ pub struct Rail {
     /// Bytes of a packet become visible in ascending order.
     #[serde(default)]
     pub in_order: bool,
+    /// A write of an empty payload to another node.
     pub write: Cost,
     /// A read: `latency` is there and back.
     pub read: Cost,
+    /// An atomic operation on 8 bytes: `latency` is there and back.
     pub atomic: Cost,
+    /// A message without payload, as far as the receiver's adapter.
     pub send: Cost,
+    /// What the receiver's processor has to do for a message.
     pub receive: Receive,
     /// A second write posted together with a first (data, then flag): what it adds.
     pub second: Cost,
@@ -155,7 +165,9 @@ pub struct Rail {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Burst {
+    /// How many messages may come at once before the slower pace begins.
     pub messages: Count,
+    /// Time between messages at that slower pace.
     pub gap: Time,
 }
 
@@ -163,7 +175,9 @@ pub struct Burst {
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
+    /// How long the processor is busy with the post, and the rank does nothing else.
     pub overhead: Time,
+    /// From the end of the post to the arrival, while the processor is free again.
     pub latency: Time,
 }
 
@@ -182,11 +196,14 @@ pub struct Receive {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bus {
+    /// What [`Rail::bus`] calls it.
     pub name: String,
-    /// Limits of traffic out of the node, into it, and of both together.
+    /// Limit of traffic out of the node; at least one of the three limits is given.
     pub out: Option<Rate>,
+    /// Limit of traffic into the node; called `in` in the file.
     #[serde(rename = "in")]
     pub into: Option<Rate>,
+    /// Limit of traffic in both directions together, where they take turns.
     pub both: Option<Rate>,
 }
 
@@ -194,8 +211,11 @@ pub struct Bus {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Local {
+    /// How long the processor of the rank that posts is busy.
     pub overhead: Time,
+    /// From the end of the post until the other rank can see an empty payload.
     pub latency: Time,
+    /// How fast payload moves, added to the latency.
     pub bandwidth: Rate,
     /// Atomics of one rank are seen by the others' processors at once, so that algorithms of shared memory serve within a node.
     #[serde(default)]
@@ -206,7 +226,9 @@ pub struct Local {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Multicast {
+    /// How long the sender's processor is busy, however many receive.
     pub overhead: Time,
+    /// From the end of the post to the arrival at a group with one receiver.
     pub latency: Time,
     /// Added for each receiver beyond the first.
     #[serde(default)]
@@ -232,6 +254,7 @@ fn queue() -> Count {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Scheduler {
+    /// Which of the threads that want to run, runs.
     pub policy: Policy,
     /// A thread that has run so long gives way to one of its priority.
     pub slice: Time,

@@ -7,6 +7,7 @@ use crate::units::{Chance, Picoseconds, Time};
 pub struct Chaos {
     /// An operation is held up on its way, by up to `most`.
     pub delay: Chance,
+    /// Longest delay of one operation; delays are spread evenly up to it.
     pub most: Time,
     /// The fabric keeps a payload that is not inline for a while ([`weft_fabric::Posted::Later`]).
     pub later: Chance,
@@ -32,10 +33,13 @@ impl Chaos {
 /// Something that dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Death {
+    /// This rank; the others of its node live on, and all learn of it after [`Options::detection`].
     Rank(usize),
     /// One port of one node.
     Rail {
+        /// Number of the node, from 0.
         node: usize,
+        /// Number of the rail, from 0, in the order of the machine file.
         rail: usize,
     },
 }
@@ -43,11 +47,13 @@ pub enum Death {
 /// One run.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// How many, from 1 to what the machine has room for; nodes are filled in order.
     pub ranks: usize,
     /// The same seed gives the same run, bit for bit.
     pub seed: u64,
     /// Every operation takes up to so much longer, evenly spread.
     pub jitter: Time,
+    /// What goes differently by chance; nothing: an undisturbed fabric.
     pub chaos: Option<Chaos>,
     /// What dies, and when.
     pub deaths: Vec<(Picoseconds, Death)>,
@@ -60,6 +66,8 @@ pub struct Options {
 }
 
 impl Options {
+    /// A run without trouble: seed 1, no jitter, chaos, deaths, trace or limit; deaths that are
+    /// added are known after 1 ms.
     pub fn new(ranks: usize) -> Options {
         Options {
             ranks,
@@ -73,14 +81,17 @@ impl Options {
         }
     }
 
+    /// Chooses the numbers by which chance decides; with equal options an equal seed repeats a run.
     pub fn seed(self, seed: u64) -> Options {
         Options { seed, ..self }
     }
 
+    /// Lets chance disturb the run, by `seed`.
     pub fn chaos(self, chaos: Chaos) -> Options {
         Options { chaos: Some(chaos), ..self }
     }
 
+    /// Asks for [`Outcome::trace`](crate::Outcome::trace), which grows with the run.
     pub fn trace(self) -> Options {
         Options { trace: true, ..self }
     }

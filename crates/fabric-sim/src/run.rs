@@ -40,9 +40,11 @@ pub struct Outcome<T> {
     pub results: Vec<Option<T>>,
     /// When each rank was through, in local time; 0 for one that died.
     pub ends: Vec<Picoseconds>,
+    /// How many operations and events there were.
     pub counts: Counts,
     /// By rank: what its threads have cost, where it has more than one that waits.
     pub hosts: Vec<HostCounts>,
+    /// What each rank did when, if [`Options::trace`] was set.
     pub trace: Option<Trace>,
 }
 
@@ -57,13 +59,37 @@ impl<T> Outcome<T> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stopped {
     /// No rank can go on: nothing is under way any more.
-    Deadlock { at: Picoseconds, waiting: Vec<usize> },
+    Deadlock {
+        /// Global time in picoseconds.
+        at: Picoseconds,
+        /// Living ranks that are not through, in ascending order.
+        waiting: Vec<usize>,
+    },
     /// Virtual time has reached [`Options::limit`].
-    Limit { at: Picoseconds, waiting: Vec<usize> },
+    Limit {
+        /// Global time in picoseconds.
+        at: Picoseconds,
+        /// Living ranks that are not through, in ascending order.
+        waiting: Vec<usize>,
+    },
     /// The machine cannot hold so many ranks, or none were asked for.
-    Ranks { asked: usize, most: usize },
+    Ranks {
+        /// What [`Options::ranks`] said.
+        asked: usize,
+        /// Nodes of the machine, times its ranks on a node.
+        most: usize,
+    },
     /// There is no such rank, node or rail to die.
-    Death { death: Death, ranks: usize, nodes: usize, rails: usize },
+    Death {
+        /// Which of [`Options::deaths`] names something that is not there.
+        death: Death,
+        /// How many ranks the run has.
+        ranks: usize,
+        /// How many nodes the ranks of the run fill.
+        nodes: usize,
+        /// How many rails each node has.
+        rails: usize,
+    },
 }
 
 impl fmt::Display for Stopped {

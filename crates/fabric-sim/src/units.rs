@@ -15,10 +15,12 @@ pub const MICROSECOND: Picoseconds = 1_000_000;
 pub struct Time(pub Picoseconds);
 
 impl Time {
+    /// Rounded to a picosecond; what is negative becomes 0.
     pub fn from_us(us: f64) -> Time {
         Time((us * MICROSECOND as f64).round() as u64)
     }
 
+    /// In microseconds, for output and for machine files.
     pub fn us(self) -> f64 {
         self.0 as f64 / MICROSECOND as f64
     }
@@ -34,6 +36,7 @@ impl Rate {
     /// No time at all, for any number of bytes.
     pub const INFINITE: Rate = Rate { picoseconds_per_mib: 0 };
 
+    /// A rate of 10^6 bytes a second, rounded in picoseconds per mebibyte.
     pub fn from_mb_per_s(rate: f64) -> Rate {
         // 10^12 ps/s over 10^6 bytes/MB is 10^6 ps a byte at 1 MB/s.
         Rate { picoseconds_per_mib: (1e6 * 1_048_576.0 / rate).round() as u64 }

@@ -32,17 +32,23 @@ const NEVER: Picoseconds = Picoseconds::MAX;
 /// What happened in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Messages that reached an inbox, and writes, reads, atomics and datagrams that were done.
+    /// Messages that reached an inbox.
     pub messages: u64,
+    /// Writes whose bytes were placed.
     pub writes: u64,
     /// Writes among them that came with immediate.
     pub immediates: u64,
+    /// Reads whose answer came back.
     pub reads: u64,
+    /// Atomics whose result came back.
     pub atomics: u64,
+    /// Datagrams that a receiver got, counted once for each receiver.
     pub datagrams: u64,
+    /// Datagrams that a receiver missed, by chance, for want of room or of a way.
     pub lost_datagrams: u64,
-    /// Events handled and ranks polled.
+    /// Events handled: whatever was due at a time, arrivals and turns of ranks among them.
     pub events: u64,
+    /// How often a rank's program was polled.
     pub polls: u64,
 }
 

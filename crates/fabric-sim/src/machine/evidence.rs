@@ -39,6 +39,7 @@ pub enum Role {
 }
 
 impl Role {
+    /// All roles, from what proves most to what proves least.
     pub const ALL: [Role; 4] = [Role::HeldOut, Role::Informed, Role::ByConstruction, Role::Fitted];
 
     /// As pages and lists call it.

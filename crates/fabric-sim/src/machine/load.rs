@@ -22,9 +22,11 @@ pub const NAMES: &[(&str, &str)] = &[
 /// Why a machine file cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MachineError {
+    /// The path of the file (`machines/NAME.toml` for those in [`NAMES`]), or a name that there is not.
     pub file: String,
     /// Line in the file, from 1, where one is to blame.
     pub line: Option<usize>,
+    /// What is wrong, and what is allowed, for the user.
     pub problem: String,
 }
 
