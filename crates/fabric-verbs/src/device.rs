@@ -59,6 +59,7 @@ impl Drop for Context {
 /// The kind of network behind a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Link {
+    /// A network with switches of its own, where a subnet manager hands out the addresses.
     InfiniBand,
     /// RoCE.
     Ethernet,
@@ -73,7 +74,9 @@ impl fmt::Display for Link {
 /// An address of a port, and where it stands in the port's table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gid {
+    /// Place in the port's table of addresses, from 0.
     pub index: u8,
+    /// Its 16 bytes, those of an IPv6 address, in network order.
     pub bytes: ibv_gid,
 }
 
@@ -100,9 +103,11 @@ const IN_ORDER: [&str; 1] = ["mlx5_core"];
 /// One port of one adapter, as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Port {
+    /// The adapter as the kernel calls it: `mlx5_0`.
     pub device: String,
     /// From 1.
     pub number: u8,
+    /// The kind of network, by which it is addressed.
     pub link: Link,
     /// `active`, `down`, `initializing` or `armed`.
     pub state: &'static str,
@@ -114,20 +119,23 @@ pub struct Port {
     pub lmc: u8,
     /// Which of them is this rail's.
     pub path: u8,
+    /// The address that peers reach it by; `None`: only its LID.
     pub gid: Option<Gid>,
     /// The network interface (RoCE), where sysfs says it.
     pub interface: Option<String>,
     /// As the kernel words it: `100 Gb/sec (4X EDR)`.
     pub rate: String,
-    /// The NUMA node that the adapter is attached to, and its distance from the nearest on which
-    /// this process may run (10: the same), where sysfs says them.
+    /// The NUMA node that the adapter is attached to, where sysfs says it.
     pub numa: Option<usize>,
+    /// Distance of that node from the nearest on which this process may run, as the firmware tells
+    /// it where it does; 10 is the same node.
     pub distance: Option<u32>,
     /// The kernel module, where sysfs says it.
     pub driver: Option<String>,
 }
 
 impl Port {
+    /// Whether its link carries data now.
     pub fn is_active(&self) -> bool {
         self.state == STATES[IBV_PORT_ACTIVE as usize]
     }

@@ -11,40 +11,135 @@ pub enum ConnectError {
     /// The launcher's services failed.
     Bootstrap(BootstrapError),
     /// libibverbs is not there, or too old.
-    NoLibrary { name: &'static str, error: String },
+    NoLibrary {
+        /// The file that the loader was asked for.
+        name: &'static str,
+        /// What the loader said.
+        error: String,
+    },
     /// The machine has no adapter that the library knows; these the kernel knows, and whether it has
     /// files to open them by.
-    NoDevice { kernel: Vec<String>, files: bool },
+    NoDevice {
+        /// Names from sysfs; empty: the kernel has none, either.
+        kernel: Vec<String>,
+        /// There are files `/dev/infiniband/uverbs*`.
+        files: bool,
+    },
     /// The adapter is neither InfiniBand nor RoCE.
-    OtherKind { device: String },
+    OtherKind {
+        /// The adapter as the kernel calls it.
+        device: String,
+    },
     /// The wanted adapter does not exist; these do.
-    NoSuchDevice { wanted: String, found: Vec<String> },
+    NoSuchDevice {
+        /// What the option asked for: an adapter, or an adapter and a port.
+        wanted: String,
+        /// Ports that can be opened, by what the option may call them.
+        found: Vec<String>,
+    },
     /// These devices exist, but may not be opened.
-    NoPermission { denied: Vec<Denied> },
+    NoPermission {
+        /// All of them, so that the user hears one remedy.
+        denied: Vec<Denied>,
+    },
     /// The device exists, but not the file to open it by.
-    NoFile { device: String, path: String },
+    NoFile {
+        /// The adapter as the kernel calls it.
+        device: String,
+        /// The file that is missing.
+        path: String,
+    },
     /// No port can be a rail, for these reasons.
-    NoActivePort { reasons: Vec<String> },
+    NoActivePort {
+        /// One for each port or adapter, each with what to do.
+        reasons: Vec<String>,
+    },
     /// The port has no address at the wanted index.
-    NoGid { port: String, index: u8, length: usize },
+    NoGid {
+        /// The port by [`Port::name`](crate::Port::name).
+        port: String,
+        /// What the option `gid_index` asked for.
+        index: u8,
+        /// Entries of the port's table of addresses, empty ones included.
+        length: usize,
+    },
     /// The port has no network interface with an IPv4 address, by which groups are joined.
-    NoInterface { port: String },
+    NoInterface {
+        /// The port by [`Port::name`](crate::Port::name).
+        port: String,
+    },
     /// The limit on locked memory is too small.
-    Memlock { limit: u64, needed: u64 },
+    Memlock {
+        /// What this process may lock at most, in bytes.
+        limit: u64,
+        /// What its rails and the buffers of one peer take, in bytes.
+        needed: u64,
+    },
     /// The adapter cannot do what is needed.
-    Lacks { device: String, what: &'static str },
+    Lacks {
+        /// The adapter as the kernel calls it.
+        device: String,
+        /// The missing ability, in words that follow "cannot do".
+        what: &'static str,
+    },
     /// A peer's rail cannot be reached from the rail of the same number here.
-    Incompatible { rail: usize, here: String, rank: usize, there: String, why: &'static str },
+    Incompatible {
+        /// Number of the rail, from 0, at either process.
+        rail: usize,
+        /// Kind and address of the own rail.
+        here: String,
+        /// Rank of the peer in the job.
+        rank: usize,
+        /// Kind and address of the peer's rail.
+        there: String,
+        /// What keeps them apart, in words.
+        why: &'static str,
+    },
     /// A peer could not use verbs, for this reason.
-    Peer { rank: usize, host: String, reason: String },
+    Peer {
+        /// Rank of the first process that has said so.
+        rank: usize,
+        /// The machine of that process.
+        host: String,
+        /// Its own error, in words with what to do there.
+        reason: String,
+    },
     /// A peer's data mean something else here: formats or versions differ, as said.
-    Differs { rank: usize, host: String, own: usize, here: String, what: String },
+    Differs {
+        /// Rank of the peer in the job.
+        rank: usize,
+        /// The peer's machine.
+        host: String,
+        /// Rank of this process in the job.
+        own: usize,
+        /// The machine of this process.
+        here: String,
+        /// The formats that differ, each with both values.
+        what: String,
+    },
     /// A peer published something that is no address of this version.
-    Mismatch { rank: usize },
+    Mismatch {
+        /// Rank of the first process of which that is so.
+        rank: usize,
+    },
     /// The value of an option is not possible.
-    Option { name: &'static str, value: String, allowed: String },
+    Option {
+        /// As [`Options`](crate::Options) calls it.
+        name: &'static str,
+        /// What it was set to.
+        value: String,
+        /// What it may be, in words that follow "must be".
+        allowed: String,
+    },
     /// The operating system refused `what`.
-    System { what: &'static str, device: String, error: io::Error },
+    System {
+        /// What was under way, in words.
+        what: &'static str,
+        /// What it was done on: an adapter, or a device of the kernel.
+        device: String,
+        /// The system's number of the error, and its words.
+        error: io::Error,
+    },
 }
 
 /// An adapter that may not be opened: its name, and its file with mode, owner and group.

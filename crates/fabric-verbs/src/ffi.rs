@@ -4,6 +4,8 @@
 //! that end in fields which nobody reads here are declared up to the last one that is read, and are
 //! never made on this side. `layout.rs` compares all of it with the system's header.
 #![allow(non_camel_case_types)]
+// The names are rdma-core's, whose manual pages say what they are.
+#![allow(missing_docs)]
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 

@@ -12,6 +12,8 @@
 //! - Memory is registered when it is allocated or exposed; short pieces of other memory go through
 //!   buffers, long ones are registered for the operation ([`Options::keep`] keeps registrations).
 
+#![warn(missing_docs)]
+
 mod address;
 mod atomics;
 mod batch;

@@ -82,10 +82,15 @@ functions! {
 /// between ([`crate::Options::interpose`]).
 #[derive(Clone, Copy)]
 pub struct Table {
+    /// Puts work requests into the send queue of a queue pair: 0, or the number of an error (`ENOMEM`: it is full).
     pub post_send: PostSend,
+    /// Hands buffers to one queue pair for what arrives there.
     pub post_recv: PostRecv,
+    /// Hands buffers to a receive queue that all connections of a rail share.
     pub post_srq_recv: PostSrqRecv,
+    /// Takes completions without waiting: how many, or a negative number for an error.
     pub poll_cq: PollCq,
+    /// Asks for one event at the next completion, so that a sleeper is woken.
     pub req_notify_cq: ReqNotifyCq,
 }
 

@@ -33,8 +33,10 @@ impl Uses {
 pub struct Totals {
     /// In bytes; memory that is registered twice counts twice.
     pub registered: usize,
+    /// Registrations that exist now, in use or kept for later.
     pub entries: usize,
-    /// Registrations made so far, and uses that found one.
+    /// Registrations made so far, those that are gone included.
     pub made: u64,
+    /// Uses that found a registration to share, so that none was made.
     pub found: u64,
 }
