@@ -52,22 +52,6 @@ impl Facets<'_> {
         nodes: None,
         simulated: None,
     };
-
-    /// Names of the parts that are there.
-    pub fn names(&self) -> Vec<&'static str> {
-        let all = [
-            ("mapped memory", self.mapped_memory.is_some()),
-            ("registration", self.registration.is_some()),
-            ("rails", self.rails.is_some()),
-            ("immediates", self.immediates.is_some()),
-            ("signal-safe calls", self.signal_safe.is_some()),
-            ("helper", self.helper.is_some()),
-            ("multicast", self.multicast.is_some()),
-            ("nodes", self.nodes.is_some()),
-            ("simulated time", self.simulated.is_some()),
-        ];
-        all.into_iter().filter(|(_, there)| *there).map(|(name, _)| name).collect()
-    }
 }
 
 /// Memory that several processes of a node see. Without it: all memory is the same, and nobody sees another's.
