@@ -3,6 +3,8 @@
 //! Product code is what lies in `src` of a crate, without what is built for tests alone. What is still known to break a rule is
 //! counted here, and the counts only fall: fewer than the count is a fault, too, until the count says so.
 
+mod circles;
+
 use crate::documents::sources;
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -20,6 +22,20 @@ const RUN: usize = 12;
 /// Functions that are longer, and repetitions, that are still known.
 const KNOWN_LONG: usize = 0;
 const KNOWN_REPEATED: usize = 0;
+
+/// Files in circles that leave their folder, which are still known, by crate.
+const KNOWN_CIRCLES: [(&str, usize); 10] = [
+    ("crates/abi", 48),
+    ("crates/channel", 5),
+    ("crates/collective", 123),
+    ("crates/fabric-shm", 10),
+    ("crates/fabric-sim", 8),
+    ("crates/p2p", 17),
+    ("crates/process", 14),
+    ("crates/rma", 21),
+    ("crates/tools", 11),
+    ("xtask", 24),
+];
 
 /// A file with its path from the root.
 struct Source {
@@ -285,6 +301,10 @@ pub fn check() -> Result<(), String> {
     let all = product()?;
     let mut faults = judge(long(&all), KNOWN_LONG, "KNOWN_LONG");
     faults.extend(judge(repeated(&all), KNOWN_REPEATED, "KNOWN_REPEATED"));
+    for (name, circles) in circles::between_folders(&all) {
+        let known = KNOWN_CIRCLES.iter().find(|(known, _)| *known == name);
+        faults.extend(judge(circles, known.map_or(0, |known| known.1), "KNOWN_CIRCLES"));
+    }
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
 }
 

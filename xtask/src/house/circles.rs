@@ -1,0 +1,273 @@
+//! Arrows between files point one way: no circle of files that use each other leaves its folder.
+//!
+//! ```text
+//!   protocol.rs ◀──▶ protocol/eager.rs      one folder: a module and its parts may know each other
+//!   protocol/eager.rs ──▶ matching.rs       an arrow
+//!   matching.rs ──▶ protocol.rs             with the arrow above, a circle that leaves the folder: a fault
+//! ```
+//! A file uses another one if it names it in a path that begins with `crate`, `super` or a module of its own, in macros, too.
+//! What the root of a crate passes on by `pub use` counts as a use of where it comes from, and the root itself as nothing.
+
+use super::Source;
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::str::FromStr;
+
+/// The files of one crate: by module path, the place in the list of all.
+struct Tree<'s> {
+    files: BTreeMap<Vec<String>, usize>,
+    /// Names that the root passes on, with their paths.
+    passed: HashMap<String, Vec<String>>,
+    all: &'s [Source],
+}
+
+/// The crate of a file, and the path of its module in it.
+fn module(file: &str) -> Option<(&str, Vec<String>)> {
+    let (name, rest) = file.split_once("/src/")?;
+    let mut path: Vec<String> = rest.trim_end_matches(".rs").split('/').map(String::from).collect();
+    let last = path.last()?;
+    if last == "mod" || (path.len() == 1 && (last == "lib" || last == "main")) {
+        path.pop();
+    }
+    Some((name, path))
+}
+
+/// A path as it is written, with the line of its first word.
+type Named = (usize, Vec<String>);
+
+/// All paths in `tokens`: `a::{b, c::d}` gives `a::b` and `a::c::d`.
+fn paths(tokens: TokenStream, into: &mut Vec<Named>) {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let mut at = 0;
+    while at < tokens.len() {
+        match &tokens[at] {
+            TokenTree::Ident(first) => {
+                let line = first.span().start().line;
+                at = path(&tokens, at, line, Vec::new(), into);
+            }
+            TokenTree::Group(group) => {
+                paths(group.stream(), into);
+                at += 1;
+            }
+            TokenTree::Punct(_) if is_colons(&tokens, at) => {
+                // What goes on behind `<T as X>` or `::` is somebody else's.
+                at += 2;
+                while matches!(tokens.get(at), Some(TokenTree::Ident(_))) {
+                    at += 1;
+                    at += if is_colons(&tokens, at) { 2 } else { 0 };
+                }
+            }
+            _ => at += 1,
+        }
+    }
+}
+
+fn is_colons(tokens: &[TokenTree], at: usize) -> bool {
+    let colon =
+        |at: usize| matches!(tokens.get(at), Some(TokenTree::Punct(p)) if p.as_char() == ':');
+    colon(at) && colon(at + 1)
+}
+
+/// The path that goes on at `at`, behind `before`; returns what comes after it.
+fn path(
+    tokens: &[TokenTree],
+    mut at: usize,
+    line: usize,
+    mut before: Vec<String>,
+    into: &mut Vec<Named>,
+) -> usize {
+    loop {
+        match tokens.get(at) {
+            Some(TokenTree::Ident(word)) => before.push(word.to_string()),
+            Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace => {
+                let inner: Vec<TokenTree> = group.stream().into_iter().collect();
+                let comma = |t: &TokenTree| matches!(t, TokenTree::Punct(p) if p.as_char() == ',');
+                for one in inner.split(comma).filter(|one| !one.is_empty()) {
+                    path(one, 0, line, before.clone(), into);
+                }
+                return at + 1;
+            }
+            _ => break,
+        }
+        at += 1;
+        if !is_colons(tokens, at) {
+            break;
+        }
+        at += 2;
+    }
+    into.push((line, before));
+    at
+}
+
+fn named(source: &Source) -> Vec<Named> {
+    let mut found = Vec::new();
+    let tokens = TokenStream::from_str(&source.text).unwrap_or_default();
+    paths(tokens, &mut found);
+    found.retain(|(line, _)| !source.found.tests.iter().any(|range| range.contains(line)));
+    found
+}
+
+impl<'s> Tree<'s> {
+    fn of(all: &'s [Source], files: BTreeMap<Vec<String>, usize>) -> Tree<'s> {
+        let mut tree = Tree { files, passed: HashMap::new(), all };
+        if let Some(&root) = tree.files.get(&Vec::new()) {
+            for (_, path) in named(&all[root]) {
+                let path: Vec<String> = path.into_iter().filter(|word| word != "crate").collect();
+                if let [first, .., last] = &path[..]
+                    && tree.files.contains_key(std::slice::from_ref(first))
+                {
+                    tree.passed.insert(last.clone(), path);
+                }
+            }
+        }
+        tree
+    }
+
+    /// The file that `path`, written in module `own`, leads to.
+    fn leads(&self, own: &[String], path: &[String]) -> Option<usize> {
+        let mut words = path.iter().peekable();
+        let mut at: Vec<String> = match path[0].as_str() {
+            "crate" => words.next().map(|_| Vec::new())?,
+            "self" => words.next().map(|_| own.to_vec())?,
+            "super" => own.to_vec(),
+            first => {
+                let child: Vec<String> = own.iter().cloned().chain([first.to_owned()]).collect();
+                // A word alone is a name of something else, or the module's declaration.
+                self.files.get(&child).filter(|_| path.len() > 1)?;
+                own.to_vec()
+            }
+        };
+        while words.next_if(|word| *word == "super").is_some() {
+            at.pop();
+        }
+        if at.is_empty()
+            && let Some(whole) = words.peek().and_then(|word| self.passed.get(*word))
+            && !self.files.contains_key(std::slice::from_ref(*words.peek()?))
+        {
+            return self.leads(&[], whole);
+        }
+        for word in words {
+            at.push(word.clone());
+            if !self.files.contains_key(&at) {
+                at.pop();
+                break;
+            }
+        }
+        self.files.get(&at).copied()
+    }
+
+    /// The folder of a module: its own, if it has parts there.
+    fn folder(&self, path: &[String]) -> Vec<String> {
+        let parts = |other: &Vec<String>| other.len() > path.len() && other.starts_with(path);
+        let own = if self.files.keys().any(parts) { path } else { &path[..path.len() - 1] };
+        own.to_vec()
+    }
+
+    /// Circles that leave their folder: the files of each.
+    fn circles(&self) -> Vec<Vec<&'s str>> {
+        let modules: Vec<&Vec<String>> =
+            self.files.keys().filter(|path| !path.is_empty()).collect();
+        let place: HashMap<usize, usize> =
+            modules.iter().enumerate().map(|(at, path)| (self.files[*path], at)).collect();
+        let arrows: Vec<BTreeSet<usize>> = modules
+            .iter()
+            .map(|own| {
+                let used = named(&self.all[self.files[*own]]);
+                let used = used.iter().filter_map(|(_, path)| self.leads(own, path));
+                used.filter_map(|file| place.get(&file).copied()).collect()
+            })
+            .collect();
+        let reached: Vec<BTreeSet<usize>> =
+            (0..modules.len()).map(|from| reach(&arrows, from)).collect();
+        let mut told = BTreeSet::new();
+        let mut circles = Vec::new();
+        for from in 0..modules.len() {
+            let circle: Vec<usize> =
+                reached[from].iter().copied().filter(|&to| reached[to].contains(&from)).collect();
+            let folders: BTreeSet<_> = circle.iter().map(|&at| self.folder(modules[at])).collect();
+            if folders.len() > 1 && circle.iter().all(|at| !told.contains(at)) {
+                told.extend(circle.iter().copied());
+                circles.push(
+                    circle
+                        .iter()
+                        .map(|&at| self.all[self.files[modules[at]]].file.as_str())
+                        .collect(),
+                );
+            }
+        }
+        circles
+    }
+}
+
+/// All that can be reached from `from` by one arrow or more.
+fn reach(arrows: &[BTreeSet<usize>], from: usize) -> BTreeSet<usize> {
+    let mut found = BTreeSet::new();
+    let mut open: Vec<usize> = arrows[from].iter().copied().collect();
+    while let Some(next) = open.pop() {
+        if found.insert(next) {
+            open.extend(arrows[next].iter().copied());
+        }
+    }
+    found
+}
+
+/// By crate, the files in circles that leave their folder, a line each.
+pub(super) fn between_folders(all: &[Source]) -> Vec<(&str, Vec<String>)> {
+    let mut crates: BTreeMap<&str, BTreeMap<Vec<String>, usize>> = BTreeMap::new();
+    for (at, source) in all.iter().enumerate() {
+        if let Some((name, path)) = module(&source.file) {
+            crates.entry(name).or_default().insert(path, at);
+        }
+    }
+    let mut all_told = Vec::new();
+    for (name, files) in crates {
+        let mut told = Vec::new();
+        for circle in Tree::of(all, files).circles() {
+            told.extend(circle.iter().map(|file| {
+                format!("{file}: in a circle of {} files that leaves its folder", circle.len())
+            }));
+        }
+        all_told.push((name, told));
+    }
+    all_told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::house::Found;
+
+    fn told(files: &[(&str, &str)]) -> Vec<String> {
+        let source = |&(file, text): &(&str, &str)| Source {
+            file: format!("c/src/{file}"),
+            text: text.to_owned(),
+            found: Found::of(text).unwrap(),
+        };
+        let all: Vec<Source> = files.iter().map(source).collect();
+        between_folders(&all).into_iter().flat_map(|(_, told)| told).collect()
+    }
+
+    #[test]
+    fn a_module_and_its_parts_may_know_each_other() {
+        let root = ("lib.rs", "mod a;\npub use a::A;\n");
+        let module = ("a.rs", "mod b;\npub struct A;\nfn f() { b::f(); }\n");
+        assert!(told(&[root, module, ("a/b.rs", "use super::A;\nfn f() {}\n")]).is_empty());
+    }
+
+    #[test]
+    fn a_circle_through_another_folder_is_told_with_its_files() {
+        let root = ("lib.rs", "mod a;\nmod c;\npub use a::A;\n");
+        let module = ("a.rs", "mod b;\npub struct A;\n");
+        let part = ("a/b.rs", "use crate::c::{self, D};\n");
+        // By the root, in a macro, and in code for tests alone, which does not count.
+        let circle = told(&[root, module, part, ("c.rs", "m!(crate::A);\npub struct D;\n")]);
+        assert!(circle.is_empty(), "nothing leads from a to its part: {circle:?}");
+        let module = ("a.rs", "mod b;\npub struct A;\nuse b::B;\n");
+        let circle = told(&[root, module, part, ("c.rs", "m!(crate::A);\npub struct D;\n")]);
+        let files = ["a.rs", "a/b.rs", "c.rs"];
+        let line = |file| format!("c/src/{file}: in a circle of 3 files that leaves its folder");
+        assert_eq!(circle, files.map(line));
+        let tests = ("c.rs", "#[cfg(test)]\nmod tests {\n    use crate::A;\n}\n");
+        assert!(told(&[root, module, part, tests]).is_empty());
+    }
+}
