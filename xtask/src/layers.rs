@@ -9,7 +9,7 @@ const LAYERS: &[&[&str]] = &[
     &["weft-bootstrap"],
     &["weft-fabric"],
     &["weft-intranode"],
-    &["weft-fabric-shm", "weft-fabric-sim", "weft-fabric-verbs"],
+    &["weft-fabric-ofi", "weft-fabric-shm", "weft-fabric-sim", "weft-fabric-verbs"],
     &["weft-fabric-fault"],
     &["weft-fabric-join"],
     &["weft-fabric-conformance"],

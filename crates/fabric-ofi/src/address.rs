@@ -1,0 +1,130 @@
+//! How a [`RemoteAddr`] names memory: enough to post at once, and to find a wrong address before the provider does.
+//!
+//! ```text
+//!   addr     virtual address at the owner
+//!   key 0    63 62   61        60 .. 58   57 .. 48   47 ........................... 0
+//!            free    program   zero       check      length of the registration
+//!   key 1    the provider's key                      key 2: first byte of the registration, as an address at the owner
+//! ```
+//! `check` is a digest of all the rest: it catches mistakes. Malice finds no key: where the provider lets us choose, keys are 64
+//! random bits. The two free bits are zero, for a fabric that has this one in it.
+
+use weft_fabric::{Fault, Key, RemoteAddr};
+
+/// The program's memory: no flags and no atomics.
+const PROGRAM: u64 = 1 << 61;
+
+/// Lengths and addresses end here.
+const TOP: u64 = 1 << 48;
+
+/// A registration as peers know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Named {
+    pub key: u64,
+    pub start: u64,
+    pub len: u64,
+    pub program: bool,
+}
+
+/// A checked address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target {
+    pub key: u64,
+    /// Virtual address at the owner.
+    pub at: u64,
+    /// Distance from the start of the registration, in bytes.
+    pub offset: u64,
+}
+
+impl Target {
+    /// The place `bytes` further on.
+    pub fn further(self, bytes: usize) -> Target {
+        Target { at: self.at + bytes as u64, offset: self.offset + bytes as u64, ..self }
+    }
+}
+
+impl Named {
+    fn check(&self) -> u64 {
+        let mixed = self.key.rotate_left(29) ^ self.start.rotate_left(7) ^ self.len;
+        let mixed = (mixed ^ u64::from(self.program)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        1 + (mixed >> 32) % 1023
+    }
+
+    /// The name of the byte at address `at`.
+    pub fn encode(&self, at: u64) -> RemoteAddr {
+        debug_assert!(self.len < TOP && self.start < TOP);
+        let kind = if self.program { PROGRAM } else { 0 };
+        let first = kind | self.check() << 48 | self.len;
+        RemoteAddr { addr: at, key: Key([first, self.key, self.start]) }
+    }
+
+    /// The registration of an address, if such a one can be.
+    pub fn of(at: RemoteAddr) -> Option<Named> {
+        let Key([first, key, start]) = at.key;
+        let (program, len) = (first & PROGRAM != 0, first & (TOP - 1));
+        let named = Named { key, start, len, program };
+        let whole = first == (first & PROGRAM) | named.check() << 48 | len;
+        (whole && start < TOP).then_some(named)
+    }
+}
+
+/// Whether memory up to `end` can be named.
+pub fn can_name(end: usize) -> bool {
+    (end as u64) < TOP
+}
+
+/// Checks that `len` bytes at `at` of process `rank` can exist.
+pub fn decode(rank: usize, at: RemoteAddr, len: usize) -> Result<Target, Fault> {
+    let named = Named::of(at).ok_or_else(|| Fault::corrupt(rank, "memory key"))?;
+    let end = named.start + named.len;
+    let inside = at.addr.checked_add(len as u64).is_some_and(|last| last <= end);
+    if !inside || at.addr < named.start {
+        return Err(Fault::corrupt(rank, "remote address"));
+    }
+    Ok(Target { key: named.key, at: at.addr, offset: at.addr - named.start })
+}
+
+/// Checks the address of an aligned word that a fabric allocated.
+pub fn decode_word(rank: usize, at: RemoteAddr) -> Result<Target, Fault> {
+    let target = decode(rank, at, 8)?;
+    if !target.at.is_multiple_of(8) {
+        return Err(Fault::corrupt(rank, "address of a word"));
+    }
+    if Named::of(at).is_some_and(|named| named.program) {
+        let what = "do atomics on memory that it did not allocate";
+        return Err(Fault::unsupported(rank, what));
+    }
+    Ok(target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMED: Named = Named { key: !5, start: 0x7f00_0000_1000, len: 4096, program: false };
+
+    #[test]
+    fn what_is_encoded_is_decoded() {
+        let at = NAMED.encode(NAMED.start + 64);
+        let target = Target { key: !5, at: NAMED.start + 64, offset: 64 };
+        assert_eq!(decode(1, at, 4032), Ok(target));
+        assert!(decode_word(1, at).is_ok() && decode_word(1, at.offset(4)).is_err());
+        let Key([first, ..]) = at.key;
+        assert_eq!(first >> 62, 0, "the bits that are left free");
+        let program = Named { program: true, ..NAMED };
+        assert!(decode_word(1, program.encode(program.start)).is_err());
+        assert!(decode(1, program.encode(program.start), 8).is_ok());
+    }
+
+    #[test]
+    fn wrong_addresses_are_refused() {
+        let at = NAMED.encode(NAMED.start + 64);
+        let bad = |at, len| decode(0, at, len).is_err();
+        assert!(bad(RemoteAddr { addr: 1 << 62, ..at }, 8), "beyond");
+        assert!(bad(RemoteAddr { addr: u64::MAX - 3, ..at }, 8), "around the end");
+        assert!(bad(RemoteAddr { addr: NAMED.start - 8, ..at }, 8), "before");
+        assert!(bad(RemoteAddr { key: Key::NONE, ..at }, 0), "no key");
+        assert!(bad(RemoteAddr { key: Key([5; 3]), ..at }, 8), "another key");
+        assert!(bad(at, 4033), "one too far");
+    }
+}

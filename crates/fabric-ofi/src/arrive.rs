@@ -1,0 +1,162 @@
+//! What arrives: messages stand in line for the layer above, all else is done at once.
+
+use crate::requests::Request;
+use crate::state::{Core, State};
+use crate::wire::{ADDRESS, HEADER, Header, Kind, decode_address};
+use crate::work::Work;
+use std::sync::atomic::{AtomicU64, Ordering};
+use weft_fabric::{Fault, Head, Message, Sge};
+
+impl State {
+    /// Something has arrived in a buffer: it must prove to be of this job before anything is done with it.
+    pub fn arrival(&mut self, core: &Core, buffer: u32, len: usize) {
+        let memory = self.receiving.memory(buffer);
+        let mut bytes = [0; HEADER];
+        let whole = (HEADER..=memory.len()).contains(&len);
+        if whole {
+            memory.read(&mut bytes);
+        }
+        let Some(header) = Header::decode(&bytes, core.secret, core.size()).filter(|_| whole)
+        else {
+            self.strangers += 1;
+            self.receiving.give_back(buffer);
+            return;
+        };
+        let rank = header.rank as usize;
+        let room = core.credits;
+        let peer = self.peer(core, rank);
+        // No more than were ever given out.
+        peer.credits = (peer.credits + usize::from(header.credits)).min(room);
+        if header.kind == Kind::Message {
+            peer.inbox.push_back((buffer, len - HEADER));
+            if !std::mem::replace(&mut peer.listed, true) {
+                self.arrived.push_back(header.rank);
+            }
+            return;
+        }
+        let body = memory.part(HEADER, len - HEADER);
+        if let Err(fault) = self.act(core, rank, &header, body) {
+            let why = format!("process {rank} on {}: {fault}", core.places[rank].host);
+            self.fail(fault, why);
+        }
+        self.receiving.give_back(buffer);
+    }
+
+    /// Does what a peer asks for.
+    fn act(&mut self, core: &Core, rank: usize, header: &Header, body: Sge) -> Result<(), Fault> {
+        let short = || Fault::corrupt(rank, "message");
+        let [first, second, third] = header.words;
+        match header.kind {
+            Kind::Message | Kind::Credits => {}
+            Kind::Place => {
+                if body.len() < 2 * ADDRESS {
+                    return Err(short());
+                }
+                let data = body.part(2 * ADDRESS, body.len() - 2 * ADDRESS);
+                if !data.is_empty() {
+                    let at = decode_address(body).ok_or_else(short)?;
+                    self.memory.find(rank, at, data.len())?.copy_from(data);
+                }
+                if second == 0 {
+                    let at = decode_address(body.part(ADDRESS, ADDRESS)).ok_or_else(short)?;
+                    word(self.memory.find_word(rank, at)?).store(third, Ordering::Release);
+                } else {
+                    let counter = core.counters.immediate(third as u32);
+                    core.counters.add(counter, 1);
+                }
+                self.answer(core, rank, first, 0);
+            }
+            Kind::FetchAdd | Kind::CompareSwap => {
+                let at = decode_address(body).ok_or_else(short)?;
+                let word = word(self.memory.find_word(rank, at)?);
+                let before = atomically(word, header.kind, [second, third]);
+                self.answer(core, rank, first, before);
+            }
+            Kind::Reply => match self.requests.answered(rank, first) {
+                Some(Request::Reply(result, done)) => {
+                    if let Some(result) = result {
+                        result.fill(&second.to_ne_bytes());
+                    }
+                    core.complete(done);
+                }
+                _ => return Err(Fault::corrupt(rank, "reply")),
+            },
+            Kind::Leave => self.peer(core, rank).left = true,
+        }
+        Ok(())
+    }
+
+    /// Answers who waits, if anybody does.
+    fn answer(&mut self, core: &Core, rank: usize, ticket: u64, value: u64) {
+        if ticket != 0 {
+            self.submit(core, rank, Work::Tell { kind: Kind::Reply, words: [ticket, value, 0] });
+        }
+    }
+
+    pub fn receive(&mut self, core: &Core, from: Option<usize>) -> Option<Message> {
+        match from {
+            Some(peer) if peer == core.rank => self.receive_own(core),
+            Some(peer) => self.take_message(peer),
+            None => {
+                if let Some(message) = self.receive_own(core) {
+                    return Some(message);
+                }
+                loop {
+                    let peer = *self.arrived.front()? as usize;
+                    let message = self.take_message(peer);
+                    self.arrived.pop_front();
+                    let it = self.peer(core, peer);
+                    it.listed = !it.inbox.is_empty();
+                    if it.listed {
+                        self.arrived.push_back(peer as u32);
+                    }
+                    if message.is_some() {
+                        return message;
+                    }
+                }
+            }
+        }
+    }
+
+    fn take_message(&mut self, rank: usize) -> Option<Message> {
+        let (buffer, len) = self.peers[rank].as_mut()?.inbox.pop_front()?;
+        let mut bytes = [0; HEADER];
+        self.receiving.memory(buffer).read(&mut bytes);
+        let word = |i: usize| u64::from_le_bytes(std::array::from_fn(|k| bytes[16 + 8 * i + k]));
+        let head = Head([word(0), word(1), word(2)]);
+        Some(Message { peer: rank, head, payload: self.payload(buffer, len), token: buffer.into() })
+    }
+
+    /// A message of our own: it lies in a buffer as all others.
+    fn receive_own(&mut self, core: &Core) -> Option<Message> {
+        self.loopback.front()?;
+        let buffer = self.receiving.take(&core.objects).ok()?;
+        let (head, copy) = self.loopback.pop_front()?;
+        let payload = self.payload(buffer, copy.len());
+        payload.fill(&copy);
+        Some(Message { peer: core.rank, head, payload, token: buffer.into() })
+    }
+
+    pub fn release(&mut self, core: &Core, message: &Message) {
+        self.receiving.give_back(message.token as u32);
+        if message.peer != core.rank {
+            self.peer(core, message.peer).owed += 1;
+            self.settle(core, message.peer);
+        }
+    }
+}
+
+/// An aligned word in memory that peers reach.
+pub fn word<'m>(memory: Sge) -> &'m AtomicU64 {
+    // SAFETY: it was found in allocated memory, which stays mapped, and is aligned; all touch it by atomics.
+    unsafe { &*memory.ptr().cast::<AtomicU64>() }
+}
+
+/// Adds the first operand, or swaps in the second where the first is found; what was there before.
+pub fn atomically(word: &AtomicU64, kind: Kind, [first, second]: [u64; 2]) -> u64 {
+    if kind == Kind::FetchAdd {
+        return word.fetch_add(first, Ordering::AcqRel);
+    }
+    let swapped = word.compare_exchange(first, second, Ordering::AcqRel, Ordering::Acquire);
+    swapped.unwrap_or_else(|found| found)
+}

@@ -1,0 +1,236 @@
+//! Which provider and which interface: what the library offers here, in the order in which it is tried.
+
+use crate::ConnectError;
+use crate::ffi::*;
+use crate::library::Library;
+use crate::options::Options;
+use std::ffi::{CStr, CString, c_char};
+use std::ptr;
+
+/// Providers that are chosen without being asked for, best first: those of special networks, then the one that every machine has.
+pub const PROVIDERS: [&str; 6] = ["cxi", "efa", "opx", "psm2", "verbs;ofi_rxm", "tcp"];
+
+/// Interfaces that lead to no other host: bridges and ends of cables to containers and virtual machines.
+const VIRTUAL: [&str; 8] = ["docker", "br-", "virbr", "veth", "cni", "flannel", "tailscale", "wg"];
+
+/// The loopback interface.
+const LOOPBACK: &str = "lo";
+
+/// What may be sent and received, by messages and by remote memory access.
+const CAPS: u64 =
+    FI_MSG | FI_RMA | FI_READ | FI_WRITE | FI_RECV | FI_TRANSMIT | FI_REMOTE_READ | FI_REMOTE_WRITE;
+
+/// Rules of registration that this crate can follow.
+pub const MR_MODES: i32 =
+    FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+
+/// A list that the library has made.
+pub struct Infos {
+    library: Library,
+    first: *mut fi_info,
+}
+
+impl Drop for Infos {
+    fn drop(&mut self) {
+        // SAFETY: made by the library, and nobody has it any more.
+        unsafe { (self.library.freeinfo)(self.first) };
+    }
+}
+
+/// One way to the network.
+pub struct Offer {
+    /// As libfabric names it.
+    pub provider: String,
+    /// The interface, or the adapter.
+    pub domain: String,
+    /// What those who reach each other without a router have in common: of IP, the network.
+    pub network: String,
+    pub info: *mut fi_info,
+}
+
+/// What this machine offers.
+pub struct Offers {
+    pub library: Library,
+    pub list: Vec<Offer>,
+    /// Keeps what [`Offer::info`] points to.
+    _infos: Infos,
+}
+
+/// A text of the library's, empty for none.
+fn text(from: *const c_char) -> String {
+    if from.is_null() {
+        return String::new();
+    }
+    // SAFETY: the library's texts end with a zero.
+    unsafe { CStr::from_ptr(from) }.to_string_lossy().into_owned()
+}
+
+/// Whether `name` is the provider `wanted`, alone or below a layer of libfabric's own.
+fn is(name: &str, wanted: &str) -> bool {
+    name == wanted || name.strip_prefix(wanted).is_some_and(|rest| rest.starts_with(';'))
+}
+
+fn place(provider: &str) -> Option<usize> {
+    PROVIDERS.iter().position(|known| is(provider, known))
+}
+
+impl Offer {
+    /// # Safety
+    /// `info` is of a list that the library gave and that lives.
+    unsafe fn of(info: *mut fi_info) -> Offer {
+        // SAFETY: the library fills the attributes of all that it offers.
+        let (fabric, domain) = unsafe { (&*(*info).fabric_attr, &*(*info).domain_attr) };
+        Offer {
+            provider: text(fabric.prov_name),
+            domain: text(domain.name),
+            network: text(fabric.name),
+            info,
+        }
+    }
+
+    /// Whether it leads to other hosts, as far as its name tells.
+    pub fn leads_out(&self) -> bool {
+        let within =
+            self.domain == LOOPBACK || VIRTUAL.iter().any(|prefix| self.domain.starts_with(prefix));
+        !within && !self.network.starts_with("fe80:")
+    }
+
+    /// Whether it leads nowhere but to this host, which is enough for a job on one.
+    pub fn is_loopback(&self) -> bool {
+        self.domain == LOOPBACK && self.network.starts_with("127.")
+    }
+
+    pub fn name(&self) -> String {
+        format!("{} {} ({})", self.provider, self.domain, self.network)
+    }
+}
+
+/// What is asked for; with `order`, sends after writes in their order, too.
+fn ask(library: Library, provider: Option<&str>, order: u64) -> Result<Infos, isize> {
+    // SAFETY: of null it makes an empty one, with all attributes, or null.
+    let hints = unsafe { (library.dupinfo)(ptr::null()) };
+    if hints.is_null() {
+        return Err(libc::ENOMEM as isize);
+    }
+    let hints = Infos { library, first: hints };
+    // SAFETY: just made, and nobody else has it.
+    unsafe {
+        let info = &mut *hints.first;
+        info.caps = CAPS;
+        info.mode = FI_CONTEXT | FI_CONTEXT2;
+        (*info.ep_attr).kind = FI_EP_RDM;
+        (*info.tx_attr).msg_order = order;
+        (*info.rx_attr).msg_order = order;
+        let domain = &mut *info.domain_attr;
+        (domain.mr_mode, domain.threading) = (MR_MODES, FI_THREAD_SAFE);
+        (domain.resource_mgmt, domain.av_type) = (FI_RM_ENABLED, FI_AV_TABLE);
+        if let Some(name) = provider.and_then(|name| CString::new(name).ok()) {
+            // The library frees it with the rest.
+            (*info.fabric_attr).prov_name = libc::strdup(name.as_ptr());
+        }
+    }
+    let mut first = ptr::null_mut();
+    // SAFETY: the hints are whole; the result is ours to free.
+    let error =
+        unsafe { (library.getinfo)(API, ptr::null(), ptr::null(), 0, hints.first, &mut first) };
+    if error == 0 && !first.is_null() { Ok(Infos { library, first }) } else { Err(error as isize) }
+}
+
+/// All that the library offers of what is wanted, in the order of preference.
+pub fn offers(options: &Options) -> Result<Offers, ConnectError> {
+    let library = Library::load(options.library.as_deref())?;
+    let wanted = || match &options.provider {
+        Some(name) => format!("provider {name} with reliable datagrams and remote memory access"),
+        None => "reliable datagrams with remote memory access".to_owned(),
+    };
+    let provider = options.provider.as_deref();
+    let infos = ask(library, provider, FI_ORDER_SAS | FI_ORDER_SAW)
+        .or_else(|_| ask(library, provider, FI_ORDER_SAS))
+        .map_err(|_| ConnectError::NoOffer { wanted: wanted(), found: everything(library) })?;
+    let mut list: Vec<Offer> = Vec::new();
+    let mut at = infos.first;
+    while !at.is_null() {
+        // SAFETY: an element of the list, which `infos` keeps.
+        let offer = unsafe { Offer::of(at) };
+        // SAFETY: as above.
+        at = unsafe { (*at).next };
+        let known = list.iter().any(|one| one.name() == offer.name());
+        let fits = match provider {
+            Some(wanted) => is(&offer.provider, wanted),
+            None => place(&offer.provider).is_some(),
+        };
+        if fits && !known {
+            list.push(offer);
+        }
+    }
+    let domains = &options.interfaces;
+    if !domains.is_empty() {
+        let found: Vec<String> = list.iter().map(Offer::name).collect();
+        list.retain(|offer| domains.contains(&offer.domain));
+        if list.is_empty() {
+            let wanted = format!("interface {}", domains.join(" or "));
+            return Err(ConnectError::NoOffer { wanted, found });
+        }
+    }
+    let rank = |offer: &Offer| {
+        let named = domains.iter().position(|domain| *domain == offer.domain);
+        (named, place(&offer.provider), !offer.leads_out(), offer.network.contains(':'))
+    };
+    list.sort_by_key(rank);
+    if list.is_empty() {
+        return Err(ConnectError::NoOffer { wanted: wanted(), found: everything(library) });
+    }
+    Ok(Offers { library, list, _infos: infos })
+}
+
+/// The names of all that the library has, whether it fits or not.
+fn everything(library: Library) -> Vec<String> {
+    let mut first = ptr::null_mut();
+    // SAFETY: no hints; the result is ours to free.
+    let error =
+        unsafe { (library.getinfo)(API, ptr::null(), ptr::null(), 0, ptr::null(), &mut first) };
+    if error != 0 || first.is_null() {
+        return Vec::new();
+    }
+    let infos = Infos { library, first };
+    let mut names = Vec::new();
+    let mut at = infos.first;
+    while !at.is_null() {
+        // SAFETY: an element of the list, which `infos` keeps.
+        unsafe {
+            names.push(text((*(*at).fabric_attr).prov_name));
+            at = (*at).next;
+        }
+    }
+    names.sort();
+    names.dedup();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn offer(provider: &str, domain: &str, network: &str) -> Offer {
+        let [provider, domain, network] = [provider, domain, network].map(str::to_owned);
+        Offer { provider, domain, network, info: ptr::null_mut() }
+    }
+
+    #[test]
+    fn a_provider_is_known_below_a_layer() {
+        assert!(is("tcp", "tcp") && is("tcp;ofi_rxm", "tcp") && !is("tcpx", "tcp"));
+        assert!(!is("verbs", "verbs;ofi_rxm"));
+        assert_eq!(place("tcp;ofi_rxm"), Some(PROVIDERS.len() - 1));
+        assert_eq!(place("shm"), None);
+    }
+
+    #[test]
+    fn interfaces_within_a_host_lead_nowhere() {
+        for name in ["lo", "docker0", "br-12ab", "veth9", "virbr0"] {
+            assert!(!offer("tcp", name, "10.0.0.0/8").leads_out(), "{name}");
+        }
+        assert!(offer("tcp", "eth0", "10.0.0.0/8").leads_out());
+        assert!(!offer("tcp", "eth0", "fe80::/64").leads_out(), "of one cable only");
+        assert!(offer("tcp", "lo", "127.0.0.1/32").is_loopback());
+    }
+}

@@ -1,0 +1,44 @@
+//! Any network that libfabric reaches: Ethernet over TCP on every machine, and by the same code AWS EFA, HPE Slingshot, Omni-Path
+//! and verbs.
+//!
+//! ```text
+//!   send ────────────────▶ a message of the provider, in a buffer of ours, within the peer's credits
+//!   write with a flag ───▶ short: one message, which the target's process puts in its place
+//!                          else: a write, and a message behind it
+//!   write, read ─────────▶ the provider's remote memory access
+//!   fetch-add, swap ─────▶ a message, and the answer of the target's process
+//! ```
+//! So of a provider nothing is needed but ordered messages and plain reads and writes. What costs a round trip elsewhere (a flag
+//! behind data, where the provider keeps no such order) costs one here, too, and nothing where it does.
+//!
+//! The library is the machine's, loaded at run time: it has the vendor's providers. See `choose.rs` for which is taken.
+//!
+//! Who may connect: a message counts only with the secret of the job, and remote memory access needs a key of 64 random bits;
+//! both travel between the processes by the launcher's means. What is sent is neither encrypted nor signed.
+
+#![warn(missing_docs)]
+
+mod address;
+mod agree;
+mod arrive;
+mod buffers;
+mod choose;
+mod connect;
+mod error;
+mod ffi;
+mod library;
+mod memory;
+mod object;
+mod ofi;
+mod options;
+mod random;
+mod requests;
+mod sleep;
+mod state;
+mod wire;
+mod work;
+
+pub use choose::PROVIDERS;
+pub use error::ConnectError;
+pub use ofi::Ofi;
+pub use options::Options;

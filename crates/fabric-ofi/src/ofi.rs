@@ -1,0 +1,415 @@
+//! The fabric.
+
+use crate::ConnectError;
+use crate::address;
+use crate::arrive::word;
+use crate::buffers::BUFFER;
+use crate::connect;
+use crate::options::Options;
+use crate::requests::Tail;
+use crate::state::{Core, State};
+use crate::wire::Kind;
+use crate::work::{INLINE_MAX, PLACE_MAX, SEND_MAX, Work, check, parts};
+use std::cell::RefCell;
+use std::os::fd::OwnedFd;
+use std::ptr::NonNull;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use weft_bootstrap::Bootstrap;
+use weft_fabric::wait::Sleep;
+use weft_fabric::{
+    Capabilities, Completion, Copies, CopyModel, Counters, Fabric, Facets, Fault, Flag, Head,
+    Message, Posted, Region, RemoteAddr, RemoteFlag, Sge,
+};
+
+mod facets;
+
+/// One process's end of a network of libfabric.
+pub struct Ofi {
+    core: Core,
+    copies: Copies,
+    state: RefCell<State>,
+    leave: Duration,
+}
+
+impl Ofi {
+    /// Connects the processes of a job, which all call this, with options of their own.
+    pub fn connect(bootstrap: &mut dyn Bootstrap, options: Options) -> Result<Ofi, ConnectError> {
+        Ofi::connect_counting(bootstrap, options, Rc::new(Counters::new()))
+    }
+
+    /// As [`Ofi::connect`], with counters that another fabric of this process counts in, too.
+    pub fn connect_counting(
+        bootstrap: &mut dyn Bootstrap,
+        options: Options,
+        counters: Rc<Counters>,
+    ) -> Result<Ofi, ConnectError> {
+        let (core, state) = connect::connect(bootstrap, &options, counters)?;
+        let copies = Copies::new(Arc::new(CopyModel::GENERIC));
+        Ok(Ofi { core, copies, state: RefCell::new(state), leave: options.leave })
+    }
+
+    /// Ends sleeps when `other` is readable, too: what another fabric of this process is rung by.
+    pub fn watch(&self, other: OwnedFd) {
+        self.core.sleeper.watch(other);
+    }
+
+    /// Why the fabric reports a fault, with host, address and interface; `None` while there is none.
+    pub fn trouble(&self) -> Option<String> {
+        self.state.borrow().trouble.clone()
+    }
+
+    /// What is used and why, in lines for the user.
+    pub fn describe(&self) -> Vec<String> {
+        let (core, state) = (&self.core, &*self.state.borrow());
+        let facts = &core.objects.facts;
+        let peers = state.peers.iter().flatten().count();
+        let buffers = state.sending.count() + state.receiving.count();
+        let (registrations, bytes) = state.memory.totals();
+        let sleeps = match core.objects.wait {
+            Some(_) => "sleeps on the provider's descriptor",
+            None => {
+                "looks every 50 us to 1 ms while it sleeps, since the provider has no descriptor"
+            }
+        };
+        let mut lines = vec![
+            format!(
+                "libfabric {}: {} on {}, network {} ({})",
+                core.objects.library.version(),
+                facts.provider,
+                facts.domain,
+                facts.network,
+                core.why
+            ),
+            format!("address: {}; {sleeps}", core.places[core.rank].address),
+            format!(
+                "peers: {peers} of {}; {} messages of up to {SEND_MAX} bytes for each; {buffers} buffers of {BUFFER} bytes ({} KiB)",
+                core.size() - 1,
+                core.credits,
+                (buffers * BUFFER) >> 10
+            ),
+            format!("registered memory: {} KiB in {registrations} pieces", bytes >> 10),
+        ];
+        if state.strangers > 0 {
+            lines.push(format!("{} messages of strangers, dropped", state.strangers));
+        }
+        lines
+    }
+
+    fn posting<R>(&self, post: impl FnOnce(&mut State, &Core) -> R) -> R {
+        post(&mut self.state.borrow_mut(), &self.core)
+    }
+
+    /// A write and what comes behind it, in this process.
+    fn write_here(
+        &self,
+        src: Sge,
+        dst: Option<RemoteAddr>,
+        tail: Option<Tail>,
+    ) -> Result<(), Fault> {
+        let (core, state) = (&self.core, &*self.state.borrow());
+        let flag = match tail {
+            Some(Tail::Flag(at, value)) => Some((state.memory.find_word(core.rank, at)?, value)),
+            _ => None,
+        };
+        if let Some(dst) = dst {
+            state.memory.find(core.rank, dst, src.len())?.copy_from(src);
+        }
+        if let Some((memory, value)) = flag {
+            word(memory).store(value, Ordering::Release);
+        }
+        if let Some(Tail::Immediate(number)) = tail {
+            let counter = core.counters.immediate(number);
+            core.counters.add(counter, 1);
+        }
+        core.sleeper.ring();
+        Ok(())
+    }
+
+    fn write_with(
+        &self,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        tail: Option<Tail>,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        if let Some(tail) = tail {
+            check(peer, tail)?;
+        }
+        let target = match (src.is_empty(), tail) {
+            // A flag alone names no other place; an immediate does, and it must be right.
+            (true, Some(Tail::Flag(..)) | None) => None,
+            _ => Some(address::decode(peer, dst, src.len())?),
+        };
+        if peer == self.core.rank {
+            self.write_here(src, target.map(|_| dst), tail)?;
+            self.core.complete(done);
+            return Ok(());
+        }
+        let Some(target) = target else {
+            return match tail {
+                Some(tail) => self.posting(|state, core| {
+                    state.ask(
+                        core,
+                        peer,
+                        Work::Place { src: Box::default(), dst: None, tail, done },
+                    )
+                }),
+                None => {
+                    self.core.complete(done);
+                    Ok(())
+                }
+            };
+        };
+        if let Some(tail) = tail
+            && src.len() <= PLACE_MAX
+        {
+            let mut copy = vec![0; src.len()].into_boxed_slice();
+            src.read(&mut copy);
+            let work = Work::Place { src: copy, dst: Some(dst), tail, done };
+            return self.posting(|state, core| state.ask(core, peer, work));
+        }
+        let most = self.core.objects.facts.transfer_max;
+        self.posting(|state, core| {
+            for (offset, len) in parts(src.len(), most) {
+                let last = offset + len == src.len();
+                let (tail, done) = if last { (tail, done) } else { (None, None) };
+                let dst = target.further(offset);
+                state.ask(
+                    core,
+                    peer,
+                    Work::Write { src: src.part(offset, len), dst, tail, done },
+                )?;
+            }
+            Ok(())
+        })
+    }
+
+    fn atomic(
+        &self,
+        peer: usize,
+        kind: Kind,
+        at: RemoteAddr,
+        operands: [u64; 2],
+        result: Sge,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        address::decode_word(peer, at)?;
+        if peer != self.core.rank {
+            let work = Work::Atomic { kind, at, operands, result, done };
+            return self.posting(|state, core| state.ask(core, peer, work));
+        }
+        let word = word(self.state.borrow().memory.find_word(peer, at)?);
+        result.fill(&crate::arrive::atomically(word, kind, operands).to_ne_bytes());
+        self.core.complete(done);
+        self.core.sleeper.ring();
+        Ok(())
+    }
+
+    /// Tells all peers that nothing more will come, and waits a little until all have said so, too: an end that closes while
+    /// something is under way might take that with it.
+    fn say_leave(&self) {
+        let end = Instant::now() + self.leave;
+        let state = &mut *self.state.borrow_mut();
+        let core = &self.core;
+        let mut told = vec![false; core.size()];
+        loop {
+            state.poll(core);
+            state.drain_all(core);
+            let mut waits = state.requests.open() > 0;
+            for (rank, told) in told.iter_mut().enumerate() {
+                let Some(peer) = &state.peers[rank] else { continue };
+                if peer.lost {
+                    continue;
+                }
+                waits |= !peer.left;
+                if !std::mem::replace(told, true) {
+                    state.submit(core, rank, Work::Tell { kind: Kind::Leave, words: [0; 3] });
+                }
+            }
+            if (!waits && state.waiting.is_empty())
+                || state.fault.is_some()
+                || Instant::now() >= end
+            {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Ofi {
+    fn drop(&mut self) {
+        if !std::thread::panicking() && self.state.borrow().fault.is_none() {
+            self.say_leave();
+        }
+        self.core.objects.shut();
+    }
+}
+
+impl Fabric for Ofi {
+    fn facets(&self) -> Facets<'_> {
+        Facets {
+            registration: Some(self),
+            immediates: Some(self),
+            nodes: Some(self),
+            ..Facets::NONE
+        }
+    }
+
+    fn rank(&self) -> usize {
+        self.core.rank
+    }
+
+    fn size(&self) -> usize {
+        self.core.size()
+    }
+
+    fn capabilities(&self, _peer: usize) -> Capabilities {
+        Capabilities {
+            fabric: "ofi",
+            send_max: SEND_MAX,
+            inline_max: INLINE_MAX,
+            mtu: 0,
+            multicast_max: 0,
+            direct: true,
+            in_order_placement: false,
+            // The target's processor does them.
+            coherent_atomics: true,
+            atomics: true,
+            synchronous: false,
+            rails: 1,
+            // A flag is a message, and whoever sleeps hears of messages.
+            flags_wake: true,
+        }
+    }
+
+    fn copies(&self) -> &Copies {
+        &self.copies
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.core.counters
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        self.state.borrow().fault.clone()
+    }
+
+    fn allocate(&self, len: usize) -> Result<Region, Fault> {
+        self.state.borrow_mut().memory.allocate(len)
+    }
+
+    fn expose(&self, memory: Sge) -> Result<Region, Fault> {
+        self.state.borrow_mut().memory.expose(memory)
+    }
+
+    fn withdraw(&self, region: Region) {
+        self.state.borrow_mut().memory.withdraw(region);
+    }
+
+    fn flag(&self, region: &Region, offset: usize, waking: bool) -> Flag {
+        let word = region.local.part(offset, 8).ptr().cast();
+        let word = NonNull::new(word).expect("memory");
+        // SAFETY: allocated memory stays mapped as long as this fabric.
+        let local = unsafe { self.core.counters.adopt(word) };
+        Flag { local, remote: RemoteFlag { at: region.at(offset), waking } }
+    }
+
+    fn write(&self, peer: usize, src: Sge, dst: RemoteAddr, done: Completion) -> Result<(), Fault> {
+        self.write_with(peer, src, dst, None, done)
+    }
+
+    fn write_flag(
+        &self,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        flag: RemoteFlag,
+        value: u64,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.write_with(peer, src, dst, Some(Tail::Flag(flag.at, value)), done)
+    }
+
+    fn read(&self, peer: usize, dst: Sge, src: RemoteAddr, done: Completion) -> Result<(), Fault> {
+        if dst.is_empty() {
+            self.core.complete(done);
+            return Ok(());
+        }
+        let target = address::decode(peer, src, dst.len())?;
+        if peer == self.core.rank {
+            dst.copy_from(self.state.borrow().memory.find(peer, src, dst.len())?);
+            self.core.complete(done);
+            return Ok(());
+        }
+        let most = self.core.objects.facts.transfer_max;
+        self.posting(|state, core| {
+            for (offset, len) in parts(dst.len(), most) {
+                let done = if offset + len == dst.len() { done } else { None };
+                let (dst, src) = (dst.part(offset, len), target.further(offset));
+                state.ask(core, peer, Work::Read { dst, src, done })?;
+            }
+            Ok(())
+        })
+    }
+
+    fn fetch_add(
+        &self,
+        peer: usize,
+        target: RemoteAddr,
+        operand: u64,
+        result: Sge,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.atomic(peer, Kind::FetchAdd, target, [operand, 0], result, done)
+    }
+
+    fn compare_swap(
+        &self,
+        peer: usize,
+        target: RemoteAddr,
+        compare: u64,
+        swap: u64,
+        result: Sge,
+        done: Completion,
+    ) -> Result<(), Fault> {
+        self.atomic(peer, Kind::CompareSwap, target, [compare, swap], result, done)
+    }
+
+    fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+        let posted = self.posting(|state, core| state.send(core, peer, head, payload, done));
+        if peer == self.core.rank {
+            self.core.sleeper.ring();
+        }
+        posted
+    }
+
+    fn receive(&self, from: Option<usize>) -> Option<Message> {
+        self.posting(|state, core| state.receive(core, from))
+    }
+
+    fn release(&self, message: Message) {
+        self.posting(|state, core| state.release(core, &message));
+    }
+
+    fn progress(&self) -> bool {
+        self.posting(|state, core| state.look(core))
+    }
+
+    fn keeps_back(&self) -> bool {
+        !self.state.borrow().waiting.is_empty()
+    }
+
+    fn idle(&self) -> bool {
+        let state = self.state.borrow();
+        state.waiting.is_empty() && state.requests.open() == 0
+    }
+
+    fn sleeper(&self) -> Arc<dyn Sleep> {
+        self.core.sleeper.clone()
+    }
+}

@@ -1,0 +1,36 @@
+//! What may be chosen about an [`crate::Ofi`].
+
+use std::time::Duration;
+use weft_bootstrap::Fingerprint;
+
+/// Choices; the defaults suit most machines.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Provider, as libfabric names it: `"tcp"`, `"efa"`, `"cxi"`, `"verbs;ofi_rxm"`, `"udp;ofi_rxd"`. `None`: the first that is
+    /// there in [`crate::PROVIDERS`].
+    pub provider: Option<String>,
+    /// Interfaces or domains to use, as libfabric names domains (`"eth0"`), best first. Empty: those on whose network the other
+    /// hosts are, too.
+    pub interfaces: Vec<String>,
+    /// File of the library; `None`: the machine's `libfabric.so.1`.
+    pub library: Option<String>,
+    /// Messages that one peer may have on their way to this process or unreceived here, 4 to 16384.
+    pub credits: usize,
+    /// How long the end waits for what other processes still have to hear or say.
+    pub leave: Duration,
+    /// What this process's bytes mean; all must mean the same.
+    pub fingerprint: Fingerprint,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            provider: None,
+            interfaces: Vec::new(),
+            library: None,
+            credits: 64,
+            leave: Duration::from_secs(2),
+            fingerprint: Fingerprint::own(&[]),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What has been posted and is not over: by the pointer that the provider hands back, or by the number that a peer does.
+
+use crate::object::Registration;
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use weft_fabric::block::Block;
+use weft_fabric::{Completion, RemoteAddr, Sge};
+
+/// Requests that are made at a time.
+const CHUNK: usize = 64;
+
+/// What comes behind a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tail {
+    /// A flag there takes this value.
+    Flag(RemoteAddr, u64),
+    /// An immediate is counted there.
+    Immediate(u32),
+}
+
+pub enum Request {
+    Free,
+    /// A buffer for what arrives.
+    Receive(u32),
+    /// A message of ours in a buffer.
+    Send(u32),
+    /// A write; behind it, where the provider keeps no order, its tail.
+    Write(Option<Tail>, Completion, Option<Registration>),
+    Read(Completion, Option<Registration>),
+    /// An answer of the peer is awaited: where its value goes (8 bytes), if anywhere.
+    Reply(Option<Sge>, Completion),
+}
+
+/// The provider writes to the first field as long as the operation is under way.
+#[repr(C)]
+struct Slot {
+    context: [u64; 8],
+    number: u32,
+    /// How often the slot was used, so that an old number finds nothing.
+    turn: u32,
+    peer: u32,
+    request: Request,
+}
+
+#[derive(Default)]
+pub struct Requests {
+    chunks: Vec<Block<Slot>>,
+    free: Vec<u32>,
+    /// Those under way that are neither free nor receives.
+    open: usize,
+}
+
+impl Requests {
+    fn slot(&self, number: u32) -> NonNull<Slot> {
+        let chunk = &self.chunks[number as usize / CHUNK];
+        // SAFETY: inside the chunk.
+        unsafe { chunk.first().add(number as usize % CHUNK) }
+    }
+
+    /// Notes a request towards `peer`, and returns its number.
+    pub fn add(&mut self, peer: usize, request: Request) -> u32 {
+        if self.free.is_empty() {
+            let first = (self.chunks.len() * CHUNK) as u32;
+            let slot =
+                |number| Slot { context: [0; 8], number, turn: 0, peer: 0, request: Request::Free };
+            self.chunks.push(Block::new((first..first + CHUNK as u32).map(slot)));
+            self.free.extend((first..first + CHUNK as u32).rev());
+        }
+        let number = self.free.pop().expect("has just grown");
+        self.open += usize::from(!matches!(request, Request::Receive(_)));
+        // SAFETY: a free slot, which nobody else has a pointer to.
+        let slot = unsafe { self.slot(number).as_mut() };
+        slot.turn = slot.turn.wrapping_add(1).max(1);
+        (slot.peer, slot.request) = (peer as u32, request);
+        number
+    }
+
+    /// What the provider is given.
+    pub fn context(&self, number: u32) -> *mut c_void {
+        self.slot(number).as_ptr().cast()
+    }
+
+    /// The number of what the provider hands back; `None` for null.
+    pub fn number(&self, context: *mut c_void) -> Option<u32> {
+        let slot = NonNull::new(context.cast::<Slot>())?;
+        // SAFETY: the provider hands back what it was given; slots stay.
+        Some(unsafe { (*slot.as_ptr()).number })
+    }
+
+    /// What a peer is told to answer with; never zero.
+    pub fn ticket(&self, number: u32) -> u64 {
+        // SAFETY: slots stay; this is the one thread that reads and writes these fields.
+        let turn = unsafe { (*self.slot(number).as_ptr()).turn };
+        u64::from(turn) << 32 | u64::from(number)
+    }
+
+    /// The request that `peer` answers with `ticket`, if there is such a one.
+    pub fn answered(&mut self, peer: usize, ticket: u64) -> Option<Request> {
+        let number = ticket as u32;
+        if number as usize >= self.chunks.len() * CHUNK {
+            return None;
+        }
+        // SAFETY: as above.
+        let slot = unsafe { self.slot(number).as_ref() };
+        let meant = slot.turn == (ticket >> 32) as u32 && slot.peer as usize == peer;
+        (meant && matches!(slot.request, Request::Reply(..))).then(|| self.take(number).1)
+    }
+
+    /// Ends a request: its peer, and what it was.
+    pub fn take(&mut self, number: u32) -> (usize, Request) {
+        // SAFETY: as above.
+        let slot = unsafe { self.slot(number).as_mut() };
+        let request = std::mem::replace(&mut slot.request, Request::Free);
+        self.open -= usize::from(!matches!(request, Request::Receive(_) | Request::Free));
+        self.free.push(number);
+        (slot.peer as usize, request)
+    }
+
+    /// How many are under way, not counting buffers for what arrives.
+    pub fn open(&self) -> usize {
+        self.open
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_finds_its_request_once() {
+        let mut requests = Requests::default();
+        let number = requests.add(3, Request::Reply(None, None));
+        let ticket = requests.ticket(number);
+        assert_eq!(requests.number(requests.context(number)), Some(number));
+        assert!(requests.answered(2, ticket).is_none(), "of another peer");
+        assert!(requests.answered(3, ticket ^ 1 << 40).is_none(), "of another turn");
+        assert!(requests.answered(3, u64::MAX).is_none(), "no such slot");
+        assert!(requests.answered(3, ticket).is_some());
+        assert!(requests.answered(3, ticket).is_none(), "twice");
+        assert_eq!(requests.open(), 0);
+        let again = requests.add(3, Request::Read(None, None));
+        assert_eq!(again, number);
+        assert!(requests.answered(3, requests.ticket(again)).is_none(), "of another kind");
+    }
+}

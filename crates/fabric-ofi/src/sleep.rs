@@ -1,0 +1,151 @@
+//! Where a process sleeps: one `poll` over the provider's descriptor and one by which its own threads ring.
+//!
+//! Contract. Several threads may sleep; one of them, the leader, polls, and the others wait for the doorbell, which the leader
+//! rings for whatever ends its poll. Before it polls, the leader asks the provider (`fi_trywait`) whether what has come would
+//! show: else it does not sleep, and the next look is a real one.
+//!
+//! A provider without a descriptor is looked at every 50 us to 1 ms; so is one that has no room for what is kept, as it says
+//! nothing when there is room again.
+
+use crate::object::Objects;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::time::TimeSpec;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+use weft_fabric::wait::{Doorbell, Sleep, Token};
+
+/// First and longest nap.
+const NAP: Duration = Duration::from_micros(50);
+const NAP_MOST: Duration = Duration::from_millis(1);
+
+pub struct Sleeper {
+    objects: Arc<Objects>,
+    doorbell: Doorbell,
+    /// Rung by threads of this process; others watch it, too.
+    own: EventFd,
+    /// What another fabric of this process is rung by.
+    other: OnceLock<OwnedFd>,
+    leader: Mutex<()>,
+    sleepers: AtomicU32,
+    /// Something is kept for which the provider has no room.
+    naps: AtomicBool,
+    /// Naps in a row that nothing has ended.
+    idle: AtomicU32,
+    /// The provider has something that only a look moves on.
+    must_look: AtomicBool,
+}
+
+impl Sleeper {
+    pub fn new(objects: Arc<Objects>) -> io::Result<Sleeper> {
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        Ok(Sleeper {
+            objects,
+            doorbell: Doorbell::new(),
+            own: EventFd::from_value_and_flags(0, flags)?,
+            other: OnceLock::new(),
+            leader: Mutex::new(()),
+            sleepers: AtomicU32::new(0),
+            naps: AtomicBool::new(false),
+            idle: AtomicU32::new(0),
+            must_look: AtomicBool::new(false),
+        })
+    }
+
+    /// Ends sleeps when `other` is readable, too; it is emptied then. Only the first one counts.
+    pub fn watch(&self, other: OwnedFd) {
+        let _ = self.other.set(other);
+    }
+
+    pub fn set_naps(&self, naps: bool) {
+        self.naps.store(naps, Ordering::Relaxed);
+    }
+
+    /// Whether a look is due whatever else holds.
+    #[inline]
+    pub fn take_must_look(&self) -> bool {
+        self.must_look.load(Ordering::Relaxed) && self.must_look.swap(false, Ordering::Relaxed)
+    }
+
+    fn longest(&self, limit: Duration) -> Duration {
+        if self.objects.wait.is_some() && !self.naps.load(Ordering::Relaxed) {
+            return limit;
+        }
+        let doublings = self.idle.load(Ordering::Relaxed).min(8);
+        limit.min((NAP * (1 << doublings)).min(NAP_MOST))
+    }
+
+    /// Polls as the leader; true if something ended it before its time.
+    fn lead(&self, longest: Duration) -> bool {
+        let entry = |fd| PollFd::new(fd, PollFlags::POLLIN);
+        let mut all = vec![entry(self.own.as_fd())];
+        if let Some(other) = self.other.get() {
+            all.push(entry(other.as_fd()));
+        }
+        let rung = all.len();
+        if let Some(fd) = self.objects.wait {
+            // SAFETY: the queue's, which is open as long as `objects`.
+            all.push(entry(unsafe { BorrowedFd::borrow_raw(fd) }));
+        }
+        let ready = ppoll(&mut all, Some(TimeSpec::from_duration(longest)), None).unwrap_or(0) > 0;
+        for bell in all[..rung].iter().filter(|bell| bell.any().unwrap_or(false)) {
+            let mut bytes = [0u8; 64];
+            while nix::unistd::read(bell.as_fd(), &mut bytes).is_ok_and(|count| count > 0) {}
+        }
+        if all[rung..].iter().any(|queue| queue.any().unwrap_or(false)) {
+            self.must_look.store(true, Ordering::Relaxed);
+        }
+        ready
+    }
+}
+
+impl Sleep for Sleeper {
+    fn arm(&self) -> Token {
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        // The look that follows is the last before the sleep.
+        self.must_look.store(true, Ordering::Relaxed);
+        self.doorbell.arm()
+    }
+
+    fn sleep(&self, token: Token, limit: Duration) {
+        let longest = self.longest(limit);
+        let Ok(_leader) = self.leader.try_lock() else {
+            self.doorbell.sleep(token, longest);
+            return;
+        };
+        // Rings since `arm`: those of threads also wrote to the descriptor, those of an earlier leader did not.
+        let now = self.doorbell.arm();
+        self.doorbell.disarm();
+        if now != token {
+            return;
+        }
+        if self.objects.wait.is_some() && !self.objects.may_sleep() {
+            self.must_look.store(true, Ordering::Relaxed);
+            return;
+        }
+        if self.lead(longest) {
+            self.idle.store(0, Ordering::Relaxed);
+        } else {
+            self.idle.fetch_add(1, Ordering::Relaxed);
+            self.must_look.store(true, Ordering::Relaxed);
+        }
+        // The others sleep until now; one of them leads next.
+        if self.sleepers.load(Ordering::SeqCst) > 1 {
+            self.doorbell.ring();
+        }
+    }
+
+    fn disarm(&self) {
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        self.doorbell.disarm();
+    }
+
+    fn ring(&self) {
+        self.doorbell.ring();
+        // A full count is readable, too.
+        let _ = self.own.write(1);
+    }
+}

@@ -1,0 +1,328 @@
+//! What one process knows of its peers, and what it does when nobody looks: completions, arrivals, what was kept.
+
+use crate::buffers::Buffers;
+use crate::ffi::*;
+use crate::memory::Memory;
+use crate::object::Objects;
+use crate::requests::{Request, Requests};
+use crate::sleep::Sleeper;
+use crate::wire::Kind;
+use crate::work::Work;
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use weft_fabric::{Completion, Counters, Fault, Head, Sge};
+
+/// Buffers that wait for what arrives, of all peers together.
+const POSTED: usize = 64;
+
+/// Completions that are taken at a time.
+const BATCH: usize = 16;
+
+/// Looks that are left out, at most, while nothing comes: each is a system call or two with some providers, and who waits for
+/// a rank of the own node looks millions of times a second.
+const REST_MOST: u32 = 16;
+
+/// Where a peer is, for people.
+pub struct Where {
+    pub host: String,
+    pub address: String,
+}
+
+/// What does not change.
+pub struct Core {
+    pub objects: Arc<Objects>,
+    pub sleeper: Arc<Sleeper>,
+    pub counters: Rc<Counters>,
+    pub rank: usize,
+    /// The job's.
+    pub secret: u64,
+    /// By rank: the provider's number of its address.
+    pub numbers: Vec<u64>,
+    pub places: Vec<Where>,
+    /// Messages that a peer may have sent and not had back.
+    pub credits: usize,
+    pub same_arithmetic: bool,
+    /// Why this provider and this interface.
+    pub why: String,
+}
+
+impl Core {
+    pub fn size(&self) -> usize {
+        self.numbers.len()
+    }
+
+    #[inline]
+    pub fn complete(&self, done: Completion) {
+        if let Some(counter) = done {
+            self.counters.add(counter, 1);
+        }
+    }
+}
+
+/// What is kept of a peer with which something was exchanged.
+pub struct Peer {
+    /// Messages that may still be sent.
+    pub credits: usize,
+    /// Credits that it will be given with what is sent next.
+    pub owed: u16,
+    /// Buffers of messages that have arrived.
+    pub inbox: VecDeque<(u32, usize)>,
+    /// It stands among those that have messages.
+    pub listed: bool,
+    /// Messages that found no room, and all else.
+    pub kept_messages: VecDeque<Work>,
+    pub kept_work: VecDeque<Work>,
+    /// It stands among those for whom something is kept.
+    pub waiting: bool,
+    /// It has said that nothing more will come.
+    pub left: bool,
+    /// It is lost: nothing is posted to it.
+    pub lost: bool,
+}
+
+/// What changes.
+pub struct State {
+    pub peers: Vec<Option<Box<Peer>>>,
+    pub memory: Memory,
+    pub requests: Requests,
+    pub sending: Buffers,
+    pub receiving: Buffers,
+    /// Buffers that the provider has for what arrives.
+    pub posted: usize,
+    /// Peers with messages, in the order of their turns.
+    pub arrived: VecDeque<u32>,
+    /// Peers for whom something is kept.
+    pub waiting: Vec<u32>,
+    /// Messages to ourselves.
+    pub loopback: VecDeque<(Head, Box<[u8]>)>,
+    pub fault: Option<Fault>,
+    /// The fault in words, with host and address.
+    pub trouble: Option<String>,
+    /// What came without the secret of the job.
+    pub strangers: u64,
+    /// Looks that are left out before the next, and how many were after the last one.
+    rest: Cell<u32>,
+    resting: Cell<u32>,
+}
+
+impl State {
+    pub fn new(core: &Core) -> State {
+        State {
+            peers: (0..core.size()).map(|_| None).collect(),
+            memory: Memory::new(core.objects.clone()),
+            requests: Requests::default(),
+            sending: Buffers::default(),
+            receiving: Buffers::default(),
+            posted: 0,
+            arrived: VecDeque::new(),
+            waiting: Vec::new(),
+            loopback: VecDeque::new(),
+            fault: None,
+            trouble: None,
+            strangers: 0,
+            rest: Cell::new(0),
+            resting: Cell::new(0),
+        }
+    }
+
+    /// The peer, from now on known.
+    #[inline]
+    pub fn peer(&mut self, core: &Core, rank: usize) -> &mut Peer {
+        self.peers[rank].get_or_insert_with(|| {
+            Box::new(Peer {
+                credits: core.credits,
+                owed: 0,
+                inbox: VecDeque::new(),
+                listed: false,
+                kept_messages: VecDeque::new(),
+                kept_work: VecDeque::new(),
+                waiting: false,
+                left: false,
+                lost: false,
+            })
+        })
+    }
+
+    /// The job cannot go on: the first reason counts.
+    #[cold]
+    pub fn fail(&mut self, fault: Fault, why: String) {
+        if self.fault.is_none() {
+            (self.fault, self.trouble) = (Some(fault), Some(why));
+        }
+    }
+
+    /// `peer` is not reached any more, for a reason that the library gave.
+    #[cold]
+    pub fn lose(&mut self, core: &Core, rank: usize, what: &str, reason: &str) {
+        let peer = self.peer(core, rank);
+        let (known, left) = (std::mem::replace(&mut peer.lost, true), peer.left);
+        peer.kept_messages.clear();
+        peer.kept_work.clear();
+        if known || left {
+            return;
+        }
+        let Where { host, address } = &core.places[rank];
+        let facts = &core.objects.facts;
+        let why = format!(
+            "process {rank} on {host}, at {address} from {} through {}: {what}: {reason}; the process or its host has ended, or \
+             nothing leads there from this interface (WEFT_OFI_INTERFACES names another)",
+            facts.domain, facts.provider
+        );
+        self.fail(Fault::lost(rank), why);
+    }
+
+    /// Gives the provider buffers for what arrives.
+    pub fn repost(&mut self, core: &Core) -> Result<(), Fault> {
+        while self.posted < POSTED {
+            let buffer = self.receiving.take(&core.objects)?;
+            let number = self.requests.add(core.rank, Request::Receive(buffer));
+            let memory = self.receiving.memory(buffer);
+            let (context, any) = (self.requests.context(number), u64::MAX);
+            let descriptor = self.receiving.descriptor(buffer);
+            // SAFETY: the endpoint is open; the buffer is the provider's until the request ends.
+            let posted = unsafe {
+                let ep = core.objects.ep();
+                let (at, len) = (memory.ptr().cast(), memory.len());
+                ((*(*ep).msg).recv)(ep, at, len, descriptor, any, context)
+            };
+            if posted != 0 {
+                self.requests.take(number);
+                self.receiving.give_back(buffer);
+                // There is no room now; those that are posted are enough to go on.
+                return if posted == -FI_EAGAIN && self.posted > 0 {
+                    Ok(())
+                } else {
+                    Err(Fault::system("posting a receive buffer", -posted as i32))
+                };
+            }
+            self.posted += 1;
+        }
+        Ok(())
+    }
+
+    /// A look that costs next to nothing when nothing has come for a while.
+    #[inline]
+    pub fn look(&mut self, core: &Core) -> bool {
+        let rest = self.rest.get();
+        if rest > 0 && self.waiting.is_empty() && !core.sleeper.take_must_look() {
+            self.rest.set(rest - 1);
+            return false;
+        }
+        let moved = self.poll(core) | self.drain_all(core);
+        let next = if moved { 0 } else { (self.resting.get() + 1).min(REST_MOST) };
+        self.resting.set(next);
+        self.rest.set(next);
+        moved
+    }
+
+    /// Takes what is over and what has arrived.
+    pub fn poll(&mut self, core: &Core) -> bool {
+        let mut moved = false;
+        loop {
+            let nothing = fi_cq_msg_entry { op_context: std::ptr::null_mut(), flags: 0, len: 0 };
+            let mut entries = [nothing; BATCH];
+            let cq = core.objects.cq;
+            // SAFETY: the queue is open; it writes at most `BATCH` entries of its format.
+            let count = unsafe { ((*(*cq).ops).read)(cq, entries.as_mut_ptr().cast(), BATCH) };
+            match count {
+                1.. => {
+                    for entry in &entries[..count as usize] {
+                        if let Some(number) = self.requests.number(entry.op_context) {
+                            self.over(core, number, entry.len);
+                        }
+                    }
+                    moved = true;
+                    if count as usize == BATCH {
+                        continue;
+                    }
+                }
+                0 => {}
+                count if count == -FI_EAGAIN => {}
+                count if count == -FI_EAVAIL => {
+                    self.poll_error(core);
+                    moved = true;
+                    continue;
+                }
+                count => {
+                    let why = core.objects.library.explain(count);
+                    self.fail(Fault::system("fi_cq_read", -count as i32), why);
+                }
+            }
+            break;
+        }
+        if moved && let Err(fault) = self.repost(core) {
+            let why = fault.to_string();
+            self.fail(fault, why);
+        }
+        moved
+    }
+
+    /// Takes the error that stands at the head of the queue.
+    #[cold]
+    fn poll_error(&mut self, core: &Core) {
+        // SAFETY: zero is a value of all fields.
+        let mut entry: fi_cq_err_entry = unsafe { std::mem::zeroed() };
+        let cq = core.objects.cq;
+        // SAFETY: the queue is open; one entry is written.
+        let count = unsafe { ((*(*cq).ops).readerr)(cq, &mut entry, 0) };
+        if count <= 0 {
+            return;
+        }
+        let Some(number) = self.requests.number(entry.op_context) else { return };
+        let (peer, request) = self.requests.take(number);
+        let what = match request {
+            Request::Receive(buffer) => {
+                // Nobody's fault that we know of: longer than our messages, or cancelled.
+                self.posted -= 1;
+                self.receiving.give_back(buffer);
+                return;
+            }
+            Request::Send(buffer) => {
+                self.sending.give_back(buffer);
+                "a message"
+            }
+            Request::Write(..) => "a write",
+            Request::Read(..) => "a read",
+            Request::Reply(..) | Request::Free => return,
+        };
+        let reason = core.objects.explain(&entry);
+        self.lose(core, peer, what, &reason);
+    }
+
+    /// A request has ended well; `len`: bytes that arrived.
+    fn over(&mut self, core: &Core, number: u32, len: usize) {
+        let (peer, request) = self.requests.take(number);
+        match request {
+            Request::Receive(buffer) => {
+                self.posted -= 1;
+                self.arrival(core, buffer, len);
+            }
+            Request::Send(buffer) => self.sending.give_back(buffer),
+            Request::Write(None, done, registration) | Request::Read(done, registration) => {
+                drop(registration);
+                core.complete(done);
+            }
+            Request::Write(Some(tail), done, registration) => {
+                drop(registration);
+                let nothing = Box::default();
+                self.submit(core, peer, Work::Place { src: nothing, dst: None, tail, done });
+            }
+            Request::Reply(..) | Request::Free => {}
+        }
+    }
+
+    /// Tells a peer how many messages it may send if it has been waiting for half of them.
+    pub fn settle(&mut self, core: &Core, rank: usize) {
+        let half = (core.credits / 2).max(1);
+        if usize::from(self.peer(core, rank).owed) >= half {
+            self.submit(core, rank, Work::Tell { kind: Kind::Credits, words: [0; 3] });
+        }
+    }
+
+    /// The payload of a buffer.
+    pub fn payload(&self, buffer: u32, len: usize) -> Sge {
+        self.receiving.memory(buffer).part(crate::wire::HEADER, len)
+    }
+}

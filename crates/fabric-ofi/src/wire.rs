@@ -1,0 +1,145 @@
+//! What travels in messages of the provider.
+//!
+//! ```text
+//!   0      8      12    13   14        16            40
+//!   secret rank   kind  0    credits   three words   body
+//! ```
+//! The secret is the job's: what comes without it is dropped before anything else is looked at. `credits`: so many messages more
+//! may be sent to the sender of this one.
+//!
+//! | kind | words | body |
+//! |---|---|---|
+//! | message | its head | its payload |
+//! | credits | | |
+//! | place | reply, tail, value | address of the data, address of the flag, the data |
+//! | fetch-add, compare-swap | reply, operand (compare), swap | address of the word |
+//! | reply | reply, value, 1 if refused | |
+//! | leave | | |
+//!
+//! `reply` numbers who waits at the origin; 0: nobody. A place is a short write with a flag or an immediate behind it: as one
+//! message it needs no order between writes and messages, which not every provider has. The target does the atomics with its
+//! processor, so that they are atomic against all others.
+
+use weft_fabric::{RemoteAddr, Sge};
+
+/// Bytes before the body.
+pub const HEADER: usize = 40;
+
+/// Bytes of an address in a body.
+pub const ADDRESS: usize = 8 * RemoteAddr::WORDS;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Message,
+    Credits,
+    Place,
+    FetchAdd,
+    CompareSwap,
+    Reply,
+    Leave,
+}
+
+impl Kind {
+    const ALL: [Kind; 7] = [
+        Kind::Message,
+        Kind::Credits,
+        Kind::Place,
+        Kind::FetchAdd,
+        Kind::CompareSwap,
+        Kind::Reply,
+        Kind::Leave,
+    ];
+
+    fn code(self) -> u8 {
+        // Zero is none.
+        1 + self as u8
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    pub secret: u64,
+    pub rank: u32,
+    pub kind: Kind,
+    pub credits: u16,
+    pub words: [u64; 3],
+}
+
+impl Header {
+    pub fn encode(&self) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        bytes[..8].copy_from_slice(&self.secret.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.rank.to_le_bytes());
+        bytes[12] = self.kind.code();
+        bytes[14..16].copy_from_slice(&self.credits.to_le_bytes());
+        for (to, word) in bytes[16..].chunks_exact_mut(8).zip(self.words) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// `None`: it is not of this job, whose secret and size these are.
+    pub fn decode(bytes: &[u8; HEADER], secret: u64, size: usize) -> Option<Header> {
+        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
+        if word(0) != secret {
+            return None;
+        }
+        let second = word(8);
+        let rank = second as u32;
+        let kind = *Kind::ALL.get(usize::from((second >> 32) as u8).checked_sub(1)?)?;
+        let credits = (second >> 48) as u16;
+        ((rank as usize) < size).then(|| Header {
+            secret,
+            rank,
+            kind,
+            credits,
+            words: [word(16), word(24), word(32)],
+        })
+    }
+}
+
+pub fn encode_address(at: RemoteAddr) -> [u8; ADDRESS] {
+    let mut bytes = [0; ADDRESS];
+    for (to, word) in bytes.chunks_exact_mut(8).zip(at.words()) {
+        to.copy_from_slice(&word.to_le_bytes());
+    }
+    bytes
+}
+
+/// The address at the start of `body`, if that is long enough.
+pub fn decode_address(body: Sge) -> Option<RemoteAddr> {
+    let mut bytes = [0; ADDRESS];
+    if body.len() < ADDRESS {
+        return None;
+    }
+    body.read(&mut bytes);
+    let word = |i: usize| u64::from_le_bytes(std::array::from_fn(|k| bytes[8 * i + k]));
+    Some(RemoteAddr::from_words(std::array::from_fn(word)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_come_back() {
+        for kind in Kind::ALL {
+            let header =
+                Header { secret: 77, rank: 3, kind, credits: 500, words: [1, u64::MAX, 3] };
+            assert_eq!(Header::decode(&header.encode(), 77, 4), Some(header));
+        }
+    }
+
+    #[test]
+    fn what_is_not_of_the_job_is_refused() {
+        let header = Header { secret: 77, rank: 3, kind: Kind::Leave, credits: 0, words: [0; 3] };
+        let bytes = header.encode();
+        assert_eq!(Header::decode(&bytes, 78, 4), None, "another secret");
+        assert_eq!(Header::decode(&bytes, 77, 3), None, "no such rank");
+        for kind in [0, 8, 255] {
+            let mut bytes = bytes;
+            bytes[12] = kind;
+            assert_eq!(Header::decode(&bytes, 77, 4), None, "no such kind");
+        }
+    }
+}

@@ -1,0 +1,426 @@
+//! What is posted, and what is kept because there is no room: messages of a peer in their order, all else in its own.
+
+use crate::address::{self, Target};
+use crate::buffers::BUFFER;
+use crate::ffi::*;
+use crate::object::Registration;
+use crate::random::random;
+use crate::requests::{Request, Tail};
+use crate::state::{Core, State};
+use crate::wire::{ADDRESS, HEADER, Header, Kind, encode_address};
+use std::ptr;
+use weft_fabric::{Completion, Fault, Head, Posted, RemoteAddr, Sge};
+
+/// Longest payload of a message, in bytes.
+pub const SEND_MAX: usize = BUFFER - HEADER;
+
+/// Longest payload of a message that is copied when it has to be kept, in bytes.
+pub const INLINE_MAX: usize = 256;
+
+/// Longest write that goes as one message with its tail, in bytes.
+pub const PLACE_MAX: usize = SEND_MAX - 2 * ADDRESS;
+
+/// The payload of a kept message.
+pub enum Payload {
+    Copied(Box<[u8]>),
+    /// The caller's, until the counter advances.
+    Lent(Sge, Completion),
+}
+
+/// One thing to post.
+pub enum Work {
+    Message {
+        head: Head,
+        payload: Payload,
+    },
+    /// A short write and its tail; without an address, the tail alone.
+    Place {
+        src: Box<[u8]>,
+        dst: Option<RemoteAddr>,
+        tail: Tail,
+        done: Completion,
+    },
+    Write {
+        src: Sge,
+        dst: Target,
+        tail: Option<Tail>,
+        done: Completion,
+    },
+    Read {
+        dst: Sge,
+        src: Target,
+        done: Completion,
+    },
+    Atomic {
+        kind: Kind,
+        at: RemoteAddr,
+        operands: [u64; 2],
+        result: Sge,
+        done: Completion,
+    },
+    Tell {
+        kind: Kind,
+        words: [u64; 3],
+    },
+}
+
+impl State {
+    /// Posts a message of the provider: true if it is on its way, or if the peer is lost.
+    fn post(
+        &mut self,
+        core: &Core,
+        peer: usize,
+        kind: Kind,
+        words: [u64; 3],
+        body: &[Sge],
+    ) -> bool {
+        let Ok(buffer) = self.sending.take(&core.objects) else { return false };
+        let owed = self.peer(core, peer).owed;
+        let header =
+            Header { secret: core.secret, rank: core.rank as u32, kind, credits: owed, words };
+        let memory = self.sending.memory(buffer);
+        memory.fill(&header.encode());
+        let mut len = HEADER;
+        for &part in body {
+            memory.part(len, part.len()).copy_from(part);
+            len += part.len();
+        }
+        let (ep, to) = (core.objects.ep(), core.numbers[peer]);
+        let at = memory.ptr().cast_const().cast();
+        let injected = len <= core.objects.facts.inject_max;
+        let posted = if injected {
+            // SAFETY: the endpoint is open; the bytes are copied before the call returns.
+            unsafe { ((*(*ep).msg).inject)(ep, at, len, to) }
+        } else {
+            let number = self.requests.add(peer, Request::Send(buffer));
+            let context = self.requests.context(number);
+            let descriptor = self.sending.descriptor(buffer);
+            // SAFETY: the endpoint is open; the buffer is the provider's until the request ends.
+            let posted = unsafe { ((*(*ep).msg).send)(ep, at, len, descriptor, to, context) };
+            if posted != 0 {
+                self.requests.take(number);
+            }
+            posted
+        };
+        if injected || posted != 0 {
+            self.sending.give_back(buffer);
+        }
+        match posted {
+            0 => {
+                let it = self.peer(core, peer);
+                it.owed -= owed;
+                true
+            }
+            posted if posted == -FI_EAGAIN => false,
+            posted => {
+                let reason = core.objects.library.explain(posted);
+                self.lose(core, peer, "a message", &reason);
+                true
+            }
+        }
+    }
+
+    /// Posts a message within the peer's credits; false: there is no room.
+    #[inline]
+    fn post_message(&mut self, core: &Core, peer: usize, head: Head, payload: Sge) -> bool {
+        if self.peer(core, peer).credits == 0 {
+            return false;
+        }
+        let posted = self.post(core, peer, Kind::Message, head.0, &[payload]);
+        self.peer(core, peer).credits -= usize::from(posted);
+        posted
+    }
+
+    pub fn send(
+        &mut self,
+        core: &Core,
+        to: usize,
+        head: Head,
+        payload: Sge,
+        done: Completion,
+    ) -> Posted {
+        let len = payload.len();
+        assert!(len <= SEND_MAX, "a payload of {len} bytes exceeds the {SEND_MAX} of send_max");
+        if to == core.rank {
+            let mut copy = vec![0; len].into_boxed_slice();
+            payload.read(&mut copy);
+            self.loopback.push_back((head, copy));
+            return Posted::Done;
+        }
+        if self.refuses(core, to).is_some() {
+            return Posted::Done;
+        }
+        if self.peer(core, to).kept_messages.is_empty()
+            && self.post_message(core, to, head, payload)
+        {
+            return Posted::Done;
+        }
+        // Who only sends may not come to `progress`: what is kept must not grow for that.
+        self.poll(core);
+        self.drain(core, to);
+        if self.peer(core, to).kept_messages.is_empty()
+            && self.post_message(core, to, head, payload)
+        {
+            return Posted::Done;
+        }
+        let (payload, posted) = if len <= INLINE_MAX {
+            let mut copy = vec![0; len].into_boxed_slice();
+            payload.read(&mut copy);
+            (Payload::Copied(copy), Posted::Done)
+        } else {
+            (Payload::Lent(payload, done), Posted::Later)
+        };
+        self.peer(core, to).kept_messages.push_back(Work::Message { head, payload });
+        self.wait_for(core, to);
+        posted
+    }
+
+    /// Why nothing can be posted to a peer, if nothing can.
+    fn refuses(&mut self, core: &Core, rank: usize) -> Option<Fault> {
+        let peer = self.peer(core, rank);
+        if peer.left && !peer.lost {
+            let why = format!("process {rank} on {} has left already", core.places[rank].host);
+            self.fail(Fault::lost(rank), why);
+            return Some(Fault::lost(rank));
+        }
+        peer.lost.then(|| Fault::lost(rank))
+    }
+
+    /// Posts, or keeps.
+    pub fn submit(&mut self, core: &Core, peer: usize, work: Work) {
+        if self.peer(core, peer).lost {
+            return;
+        }
+        if !self.peer(core, peer).kept_work.is_empty() {
+            self.drain(core, peer);
+        }
+        if !self.peer(core, peer).kept_work.is_empty() || !self.add(core, peer, &work) {
+            self.peer(core, peer).kept_work.push_back(work);
+            self.wait_for(core, peer);
+        }
+    }
+
+    /// As [`State::submit`], for what the program asks for: refused when the peer is gone.
+    pub fn ask(&mut self, core: &Core, peer: usize, work: Work) -> Result<(), Fault> {
+        match self.refuses(core, peer) {
+            Some(fault) => Err(fault),
+            None => {
+                self.submit(core, peer, work);
+                Ok(())
+            }
+        }
+    }
+
+    fn wait_for(&mut self, core: &Core, rank: usize) {
+        if !std::mem::replace(&mut self.peer(core, rank).waiting, true) {
+            self.waiting.push(rank as u32);
+        }
+    }
+
+    /// Posts one thing; false: there is no room.
+    fn add(&mut self, core: &Core, peer: usize, work: &Work) -> bool {
+        match *work {
+            Work::Message { head, ref payload } => match *payload {
+                Payload::Copied(ref bytes) => self.post_message(core, peer, head, named(bytes)),
+                Payload::Lent(payload, done) => {
+                    let posted = self.post_message(core, peer, head, payload);
+                    if posted {
+                        core.complete(done);
+                    }
+                    posted
+                }
+            },
+            Work::Place { ref src, dst, tail, done } => {
+                self.place(core, peer, src, dst, tail, done)
+            }
+            Work::Write { src, dst, tail, done } => {
+                self.transfer(core, peer, src, dst, Some(tail), done)
+            }
+            Work::Read { dst, src, done } => self.transfer(core, peer, dst, src, None, done),
+            Work::Atomic { kind, at, operands: [first, second], result, done } => {
+                let number = self.requests.add(peer, Request::Reply(Some(result), done));
+                let words = [self.requests.ticket(number), first, second];
+                let posted = self.post(core, peer, kind, words, &[named(&encode_address(at))]);
+                if !posted {
+                    self.requests.take(number);
+                }
+                posted
+            }
+            Work::Tell { kind, words } => self.post(core, peer, kind, words, &[]),
+        }
+    }
+
+    fn place(
+        &mut self,
+        core: &Core,
+        peer: usize,
+        src: &[u8],
+        dst: Option<RemoteAddr>,
+        tail: Tail,
+        done: Completion,
+    ) -> bool {
+        let number = done.is_some().then(|| self.requests.add(peer, Request::Reply(None, done)));
+        let ticket = number.map_or(0, |number| self.requests.ticket(number));
+        let (words, flag) = match tail {
+            Tail::Flag(at, value) => ([ticket, 0, value], at),
+            Tail::Immediate(number) => ([ticket, 1, number.into()], RemoteAddr::default()),
+        };
+        let (dst, flag) = (encode_address(dst.unwrap_or_default()), encode_address(flag));
+        let body = [named(&dst), named(&flag), named(src)];
+        let posted = self.post(core, peer, Kind::Place, words, &body);
+        if !posted && let Some(number) = number {
+            self.requests.take(number);
+        }
+        posted
+    }
+
+    /// Registers local memory for one transfer, where the provider wants that.
+    fn register(&self, core: &Core, memory: Sge) -> Result<Option<Registration>, Fault> {
+        if !core.objects.facts.has(FI_MR_LOCAL) {
+            return Ok(None);
+        }
+        let access = FI_READ | FI_WRITE;
+        // SAFETY: whoever made the `Sge` promised that the memory outlives the operation.
+        let made =
+            unsafe { core.objects.register(memory.ptr(), memory.len(), access, random() >> 1) };
+        made.map(Some)
+    }
+
+    /// Posts a write with what comes behind it, or (`None`) a read.
+    fn transfer(
+        &mut self,
+        core: &Core,
+        peer: usize,
+        local: Sge,
+        remote: Target,
+        write: Option<Option<Tail>>,
+        done: Completion,
+    ) -> bool {
+        let registration = match self.register(core, local) {
+            Ok(registration) => registration,
+            Err(fault) => {
+                let why = fault.to_string();
+                self.fail(fault, why);
+                return true;
+            }
+        };
+        let descriptor = registration.as_ref().map_or(ptr::null_mut(), Registration::descriptor);
+        let facts = &core.objects.facts;
+        let at = if facts.has(FI_MR_VIRT_ADDR) { remote.at } else { remote.offset };
+        // Where messages follow writes, the tail goes at once, and its answer ends the operation.
+        let (now, later) = match write {
+            Some(Some(tail)) if facts.sends_follow_writes => (Some(tail), None),
+            Some(tail) => (None, tail),
+            None => (None, None),
+        };
+        let own = if now.is_some() { None } else { done };
+        let request = match write {
+            Some(_) => Request::Write(later, own, registration),
+            None => Request::Read(own, registration),
+        };
+        let number = self.requests.add(peer, request);
+        let context = self.requests.context(number);
+        let (ep, to) = (core.objects.ep(), core.numbers[peer]);
+        let (ptr, len) = (local.ptr(), local.len());
+        let posted = if write.is_some() {
+            let iov = libc::iovec { iov_base: ptr.cast(), iov_len: len };
+            let rma = fi_rma_iov { addr: at, len, key: remote.key };
+            let mut descriptor = descriptor;
+            let message = fi_msg_rma {
+                msg_iov: &iov,
+                desc: &mut descriptor,
+                iov_count: 1,
+                addr: to,
+                rma_iov: &rma,
+                rma_iov_count: 1,
+                context,
+                data: 0,
+            };
+            // SAFETY: the endpoint is open; whoever made the `Sge` promised that the memory outlives the operation.
+            unsafe { ((*(*ep).rma).writemsg)(ep, &message, FI_DELIVERY_COMPLETE) }
+        } else {
+            // SAFETY: as above.
+            unsafe {
+                ((*(*ep).rma).read)(ep, ptr.cast(), len, descriptor, to, at, remote.key, context)
+            }
+        };
+        if posted != 0 {
+            self.requests.take(number);
+        }
+        match posted {
+            0 => {
+                if let Some(tail) = now {
+                    // In its order behind the write, whatever else is kept.
+                    let work = Work::Place { src: Box::default(), dst: None, tail, done };
+                    if !self.add(core, peer, &work) {
+                        self.peer(core, peer).kept_work.push_front(work);
+                        self.wait_for(core, peer);
+                    }
+                }
+                true
+            }
+            posted if posted == -FI_EAGAIN => false,
+            posted => {
+                let reason = core.objects.library.explain(posted);
+                self.lose(core, peer, "a transfer", &reason);
+                true
+            }
+        }
+    }
+
+    /// Moves on what is kept for `rank`; true if anything moved.
+    pub fn drain(&mut self, core: &Core, rank: usize) -> bool {
+        let mut moved = false;
+        while let Some(work) = self.peer(core, rank).kept_messages.pop_front() {
+            if !self.add(core, rank, &work) {
+                self.peer(core, rank).kept_messages.push_front(work);
+                break;
+            }
+            moved = true;
+        }
+        while let Some(work) = self.peer(core, rank).kept_work.pop_front() {
+            // A tail that finds no room is put to the front by its write, which is gone then.
+            if !self.add(core, rank, &work) {
+                self.peer(core, rank).kept_work.push_front(work);
+                break;
+            }
+            moved = true;
+        }
+        moved
+    }
+
+    /// Moves on what is kept for anybody.
+    pub fn drain_all(&mut self, core: &Core) -> bool {
+        let mut moved = false;
+        for i in (0..self.waiting.len()).rev() {
+            let rank = self.waiting[i] as usize;
+            moved |= self.drain(core, rank);
+            let peer = self.peer(core, rank);
+            if peer.kept_messages.is_empty() && peer.kept_work.is_empty() {
+                peer.waiting = false;
+                self.waiting.swap_remove(i);
+            }
+        }
+        core.sleeper.set_naps(!self.waiting.is_empty());
+        moved
+    }
+}
+
+/// Bytes that are copied before the call returns.
+fn named(bytes: &[u8]) -> Sge {
+    // SAFETY: only read, while they are borrowed.
+    unsafe { Sge::new(bytes.as_ptr().cast_mut(), bytes.len()) }
+}
+
+/// The parts of a transfer of `len` bytes: offset and length.
+pub fn parts(len: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..len).step_by(most).map(move |offset| (offset, most.min(len - offset)))
+}
+
+/// Checks the address of what a tail sets.
+pub fn check(rank: usize, tail: Tail) -> Result<(), Fault> {
+    match tail {
+        Tail::Flag(at, _) => address::decode_word(rank, at).map(|_| ()),
+        Tail::Immediate(_) => Ok(()),
+    }
+}
