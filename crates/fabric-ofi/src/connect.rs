@@ -6,6 +6,7 @@
 use crate::ConnectError;
 use crate::agree::{self, Agreed, host};
 use crate::choose::{self, Offers};
+use crate::helper::HelperPlace;
 use crate::object::Objects;
 use crate::options::Options;
 use crate::random::random;
@@ -119,12 +120,14 @@ pub fn connect(
     let secret = all.iter().fold(0, mix);
     let objects = Arc::new(objects);
     let refused = |error: std::io::Error| {
-        Fault::system("making an eventfd", error.raw_os_error().unwrap_or(0))
+        Fault::system("making a descriptor to sleep on", error.raw_os_error().unwrap_or(0))
     };
     let sleeper = Arc::new(Sleeper::new(objects.clone()).map_err(refused)?);
+    let helper = Arc::new(HelperPlace::new(sleeper.clone()).map_err(refused)?);
     let core = Core {
         objects,
         sleeper,
+        helper,
         counters,
         rank,
         secret,

@@ -26,6 +26,7 @@ mod choose;
 mod connect;
 mod error;
 mod ffi;
+mod helper;
 mod library;
 mod memory;
 mod object;

@@ -56,6 +56,11 @@ impl Ofi {
         self.core.sleeper.watch(other);
     }
 
+    /// The same for sleeps of the helper thread.
+    pub fn watch_for_helper(&self, other: OwnedFd) {
+        self.core.helper.watch(other);
+    }
+
     /// Why the fabric reports a fault, with host, address and interface; `None` while there is none.
     pub fn trouble(&self) -> Option<String> {
         self.state.borrow().trouble.clone()
@@ -255,6 +260,7 @@ impl Fabric for Ofi {
         Facets {
             registration: Some(self),
             immediates: Some(self),
+            helper: Some(self),
             nodes: Some(self),
             ..Facets::NONE
         }

@@ -20,7 +20,7 @@ use weft_fabric::wait::{Doorbell, Sleep, Token};
 
 /// First and longest nap.
 const NAP: Duration = Duration::from_micros(50);
-const NAP_MOST: Duration = Duration::from_millis(1);
+pub const NAP_MOST: Duration = Duration::from_millis(1);
 
 pub struct Sleeper {
     objects: Arc<Objects>,
@@ -70,8 +70,24 @@ impl Sleeper {
         self.must_look.load(Ordering::Relaxed) && self.must_look.swap(false, Ordering::Relaxed)
     }
 
+    /// The next look is a real one.
+    pub fn look_next(&self) {
+        self.must_look.store(true, Ordering::Relaxed);
+    }
+
+    /// The provider's descriptor, if it has one.
+    pub fn provider(&self) -> Option<BorrowedFd<'_>> {
+        // SAFETY: the queue's, which is open as long as `objects`.
+        self.objects.wait.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) })
+    }
+
+    /// Whether something may come that shows at no descriptor.
+    pub fn needs_naps(&self) -> bool {
+        self.objects.wait.is_none() || self.naps.load(Ordering::Relaxed)
+    }
+
     fn longest(&self, limit: Duration) -> Duration {
-        if self.objects.wait.is_some() && !self.naps.load(Ordering::Relaxed) {
+        if !self.needs_naps() {
             return limit;
         }
         let doublings = self.idle.load(Ordering::Relaxed).min(8);
@@ -86,27 +102,27 @@ impl Sleeper {
             all.push(entry(other.as_fd()));
         }
         let rung = all.len();
-        if let Some(fd) = self.objects.wait {
-            // SAFETY: the queue's, which is open as long as `objects`.
-            all.push(entry(unsafe { BorrowedFd::borrow_raw(fd) }));
-        }
+        all.extend(self.provider().map(entry));
         let ready = ppoll(&mut all, Some(TimeSpec::from_duration(longest)), None).unwrap_or(0) > 0;
-        for bell in all[..rung].iter().filter(|bell| bell.any().unwrap_or(false)) {
-            let mut bytes = [0u8; 64];
-            while nix::unistd::read(bell.as_fd(), &mut bytes).is_ok_and(|count| count > 0) {}
-        }
+        all[..rung].iter().filter(|bell| bell.any().unwrap_or(false)).for_each(drain);
         if all[rung..].iter().any(|queue| queue.any().unwrap_or(false)) {
-            self.must_look.store(true, Ordering::Relaxed);
+            self.look_next();
         }
         ready
     }
+}
+
+/// Empties what somebody has rung by.
+pub fn drain(bell: &PollFd<'_>) {
+    let mut bytes = [0u8; 64];
+    while nix::unistd::read(bell.as_fd(), &mut bytes).is_ok_and(|count| count > 0) {}
 }
 
 impl Sleep for Sleeper {
     fn arm(&self) -> Token {
         self.sleepers.fetch_add(1, Ordering::SeqCst);
         // The look that follows is the last before the sleep.
-        self.must_look.store(true, Ordering::Relaxed);
+        self.look_next();
         self.doorbell.arm()
     }
 
@@ -123,14 +139,14 @@ impl Sleep for Sleeper {
             return;
         }
         if self.objects.wait.is_some() && !self.objects.may_sleep() {
-            self.must_look.store(true, Ordering::Relaxed);
+            self.look_next();
             return;
         }
         if self.lead(longest) {
             self.idle.store(0, Ordering::Relaxed);
         } else {
             self.idle.fetch_add(1, Ordering::Relaxed);
-            self.must_look.store(true, Ordering::Relaxed);
+            self.look_next();
         }
         // The others sleep until now; one of them leads next.
         if self.sleepers.load(Ordering::SeqCst) > 1 {

@@ -2,6 +2,7 @@
 
 use crate::buffers::Buffers;
 use crate::ffi::*;
+use crate::helper::HelperPlace;
 use crate::memory::Memory;
 use crate::object::Objects;
 use crate::requests::{Request, Requests};
@@ -34,6 +35,7 @@ pub struct Where {
 pub struct Core {
     pub objects: Arc<Objects>,
     pub sleeper: Arc<Sleeper>,
+    pub helper: Arc<HelperPlace>,
     pub counters: Rc<Counters>,
     pub rank: usize,
     /// The job's.

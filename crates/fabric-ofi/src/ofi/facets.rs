@@ -1,7 +1,7 @@
 //! What it can do beyond the core of a fabric.
 
 use super::*;
-use weft_fabric::{Counter, Immediates, Nodes, Registration};
+use weft_fabric::{Counter, Helper, Immediates, Nodes, Registration};
 
 impl Registration for Ofi {
     fn prepare(&self, _memory: Sge, _lands: bool) -> Result<Option<Region>, Fault> {
@@ -28,6 +28,19 @@ impl Immediates for Ofi {
     fn immediate(&self, immediate: u32) -> Counter {
         self.core.counters.immediate(immediate)
     }
+}
+
+impl Helper for Ofi {
+    fn send_solicited(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
+        self.send(peer, head, payload, done)
+    }
+
+    fn helper(&self) -> Arc<dyn Sleep> {
+        self.core.helper.clone()
+    }
+
+    // All that arrives wakes the helper, the ends of operations as well.
+    fn notify_helper_at_ends(&self, _notify: bool) {}
 }
 
 impl Nodes for Ofi {

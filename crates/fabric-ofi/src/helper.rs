@@ -1,0 +1,107 @@
+//! Where the helper thread sleeps.
+//!
+//! Contract. One thread sleeps here at a time; any thread may arm for it, and ring. Nothing but rings wakes it while it is not
+//! armed for: the program's thread is inside then, and takes everything. `arm` puts the provider's descriptor into an epoll set
+//! for one event, which takes effect for a thread that is asleep already; so what is there, or comes, after `arm` ends the sleep.
+//! Where the provider has no descriptor, sleeps are naps as long as somebody has armed.
+//!
+//! It cannot be told what a message is for, so all that arrives wakes it, not only what was solicited.
+
+use crate::sleep::{NAP_MOST, Sleeper, drain};
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::time::TimeSpec;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use weft_fabric::wait::{Sleep, Token};
+
+/// The helper's place beside the [`Sleeper`] of the program's threads.
+pub struct HelperPlace {
+    sleeper: Arc<Sleeper>,
+    /// The provider's descriptor, for one event after each `arm`.
+    armed: Epoll,
+    own: EventFd,
+    /// What another fabric of this process rings its helper by.
+    other: OnceLock<OwnedFd>,
+    announced: AtomicU32,
+    rings: AtomicU32,
+}
+
+impl HelperPlace {
+    pub fn new(sleeper: Arc<Sleeper>) -> io::Result<HelperPlace> {
+        let armed = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        if let Some(fd) = sleeper.provider() {
+            armed.add(fd, EpollEvent::new(EpollFlags::EPOLLONESHOT, 0))?;
+        }
+        let own = EventFd::from_value_and_flags(0, EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
+        let (other, announced, rings) = Default::default();
+        Ok(HelperPlace { sleeper, armed, own, other, announced, rings })
+    }
+
+    /// As [`Sleeper::watch`].
+    pub fn watch(&self, other: OwnedFd) {
+        let _ = self.other.set(other);
+    }
+
+    fn wait_for_event(&self, fd: BorrowedFd<'_>) {
+        let mut event = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLONESHOT, 0);
+        // It was put in when this was made, so nothing can go wrong.
+        let _ = self.armed.modify(fd, &mut event);
+    }
+}
+
+impl Sleep for HelperPlace {
+    fn arm(&self) -> Token {
+        self.announced.fetch_add(1, Ordering::SeqCst);
+        let token = Token(self.rings.load(Ordering::SeqCst));
+        // The look that follows must be a real one.
+        self.sleeper.look_next();
+        if let Some(fd) = self.sleeper.provider() {
+            self.wait_for_event(fd);
+        }
+        token
+    }
+
+    fn sleep(&self, token: Token, limit: Duration) {
+        if self.rings.load(Ordering::SeqCst) != token.0 {
+            return;
+        }
+        let naps = self.announced.load(Ordering::SeqCst) > 0 && self.sleeper.needs_naps();
+        let limit = if naps { limit.min(NAP_MOST) } else { limit };
+        let entry = |fd| PollFd::new(fd, PollFlags::POLLIN);
+        let mut all = vec![entry(self.armed.0.as_fd()), entry(self.own.as_fd())];
+        all.extend(self.other.get().map(|other| entry(other.as_fd())));
+        let ready = ppoll(&mut all, Some(TimeSpec::from_duration(limit)), None);
+        if !matches!(ready, Ok(count) if count > 0) {
+            if naps {
+                self.sleeper.look_next();
+            }
+            return;
+        }
+        all[1..].iter().filter(|bell| bell.any().unwrap_or(false)).for_each(drain);
+        if all[0].any().unwrap_or(false) {
+            // Takes the one event.
+            let mut events = [EpollEvent::empty()];
+            let _ = self.armed.wait(&mut events, 0u8);
+            self.sleeper.look_next();
+        }
+    }
+
+    fn disarm(&self) {
+        self.announced.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn ring(&self) {
+        self.rings.fetch_add(1, Ordering::SeqCst);
+        // A full count is readable, too.
+        let _ = self.own.write(1);
+    }
+
+    fn may_have_rung(&self, token: Token) -> bool {
+        self.rings.load(Ordering::SeqCst) != token.0
+    }
+}
