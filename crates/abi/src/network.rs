@@ -1,28 +1,53 @@
-//! What the settings say about verbs.
+//! What the settings say about networks.
 
 use crate::constants::{MPI_ABI_SUBVERSION, MPI_ABI_VERSION};
 use crate::settings;
 use std::time::Duration;
 use weft_bootstrap::{Bootstrap, Fingerprint};
-use weft_fabric_verbs::Options;
 
-/// The adapters of node `node`: lists for several nodes are used in turn.
+/// The adapters or interfaces of node `node`: lists for several nodes are used in turn.
 fn devices(text: &str, node: usize) -> Vec<String> {
     let lists: Vec<&str> = text.split(';').collect();
     let names = lists[node % lists.len()].split(',').map(str::trim);
     names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// The options of this process. An error is in words.
-pub fn options(bootstrap: &dyn Bootstrap) -> Result<Options, String> {
-    of_node(bootstrap.nodes()[bootstrap.rank()])
+/// What the bytes of this process mean.
+fn fingerprint() -> Fingerprint {
+    Fingerprint::own(&[
+        ("Weft", env!("CARGO_PKG_VERSION")),
+        ("MPI ABI", &format!("{MPI_ABI_VERSION}.{MPI_ABI_SUBVERSION}")),
+    ])
 }
 
-/// The options of a process on node `node`.
-pub fn of_node(node: usize) -> Result<Options, String> {
+/// The options of verbs for this process. An error is in words.
+pub fn verbs(bootstrap: &dyn Bootstrap) -> Result<weft_fabric_verbs::Options, String> {
+    verbs_of_node(bootstrap.nodes()[bootstrap.rank()])
+}
+
+/// The options of libfabric for this process. An error is in words.
+pub fn ofi(bootstrap: &dyn Bootstrap) -> Result<weft_fabric_ofi::Options, String> {
+    ofi_of_node(bootstrap.nodes()[bootstrap.rank()])
+}
+
+/// The options of libfabric for a process on node `node`.
+pub fn ofi_of_node(node: usize) -> Result<weft_fabric_ofi::Options, String> {
+    let given = |name| settings::words(name).map(|text| (!text.is_empty()).then_some(text));
+    Ok(weft_fabric_ofi::Options {
+        provider: given("WEFT_OFI_PROVIDER")?,
+        interfaces: devices(&settings::words("WEFT_OFI_INTERFACES")?, node),
+        library: given("WEFT_OFI_LIBRARY")?,
+        credits: settings::number("WEFT_OFI_CREDITS")? as usize,
+        fingerprint: fingerprint(),
+        ..weft_fabric_ofi::Options::default()
+    })
+}
+
+/// The options of verbs for a process on node `node`.
+pub fn verbs_of_node(node: usize) -> Result<weft_fabric_verbs::Options, String> {
     let seconds = |name| settings::number(name).map(Duration::from_secs);
     let small = |name| settings::number(name).map(|n| n as u8);
-    Ok(Options {
+    Ok(weft_fabric_verbs::Options {
         devices: devices(&settings::words("WEFT_DEVICES")?, node),
         paths: settings::number("WEFT_PATHS")? as usize,
         rails: settings::number("WEFT_RAILS")? as usize,
@@ -41,11 +66,8 @@ pub fn of_node(node: usize) -> Result<Options, String> {
         retries: small("WEFT_ACK_RETRIES")?,
         patience: seconds("WEFT_PATIENCE")?,
         keepalive: seconds("WEFT_KEEPALIVE")?,
-        fingerprint: Fingerprint::own(&[
-            ("Weft", env!("CARGO_PKG_VERSION")),
-            ("MPI ABI", &format!("{MPI_ABI_VERSION}.{MPI_ABI_SUBVERSION}")),
-        ]),
-        ..Options::default()
+        fingerprint: fingerprint(),
+        ..weft_fabric_verbs::Options::default()
     })
 }
 

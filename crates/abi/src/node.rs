@@ -1,18 +1,15 @@
-//! The fabric of a real process, chosen by where the ranks are: shared memory on one node, verbs
+//! The fabric of a real process, chosen by where the ranks are: shared memory on one node, a network
 //! between nodes, either with the faults that `WEFT_FAULT` asks for.
 
-use crate::network;
-use crate::settings;
+mod connect;
+
 use std::cell::Cell;
-use std::os::fd::BorrowedFd;
-use std::rc::Rc;
-use weft_bootstrap::limits::explain;
-use weft_bootstrap::{Bootstrap, OnNode};
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric::{Completion, Counters, Fabric, FabricExt, Facets, Head, Message, Posted, Sge};
+use weft_fabric::{Completion, Fabric, FabricExt, Facets, Head, Message, Posted, Sge};
 use weft_fabric_fault::Faulty;
 use weft_fabric_join::Joined;
-use weft_fabric_shm::{FENCES, Options, Shm};
+use weft_fabric_ofi::Ofi;
+use weft_fabric_shm::Shm;
 use weft_fabric_verbs::Verbs;
 
 pub type Engine = weft_process::Engine<Node>;
@@ -29,6 +26,8 @@ pub enum Node {
 /// What is not plain shared memory.
 pub struct Other {
     kind: NodeKind,
+    /// Why this network, where it was chosen by itself.
+    why: Option<String>,
     /// A message on its way in or out of a call: by a pointer to a local variable, the message of
     /// the other way would lie in memory, too, and not in registers (14 ns of 57).
     passing: Cell<Option<Message>>,
@@ -38,66 +37,32 @@ pub struct Other {
 #[allow(clippy::large_enum_variant)]
 enum NodeKind {
     /// Shared memory within nodes, verbs between them.
-    Joined(Joined<Shm, Verbs>),
+    JoinedVerbs(Joined<Shm, Verbs>),
+    /// Shared memory within nodes, a network of libfabric between them.
+    JoinedOfi(Joined<Shm, Ofi>),
     /// Verbs alone, on a node, too.
     Verbs(Verbs),
+    /// A network of libfabric alone, on a node, too.
+    Ofi(Ofi),
     Faulty(Faulty<Node>),
 }
 
+/// `$value` of the fabric inside.
+macro_rules! inside {
+    ($kind:expr, $fabric:ident => $value:expr) => {
+        match $kind {
+            NodeKind::JoinedVerbs($fabric) => $value,
+            NodeKind::JoinedOfi($fabric) => $value,
+            NodeKind::Verbs($fabric) => $value,
+            NodeKind::Ofi($fabric) => $value,
+            NodeKind::Faulty($fabric) => $value,
+        }
+    };
+}
+
 impl Node {
-    /// Joins the ranks of the job, which all call this. An error is in words.
-    pub fn connect(bootstrap: &mut dyn Bootstrap) -> Result<Node, String> {
-        let options = Options {
-            cma: settings::number("WEFT_CMA")? != 0,
-            copies: settings::copies()?,
-            ..Options::default()
-        };
-        let plan = settings::faults()?;
-        let nodes = bootstrap.nodes();
-        let node = match settings::choice("WEFT_FABRIC")? {
-            0 if nodes.iter().any(|&node| node != nodes[0]) => Node::join(bootstrap, options)?,
-            0 | 1 => {
-                let shm = Shm::connect_with(bootstrap, options);
-                Node::Shm(shm.map_err(|error| error.to_string())?)
-            }
-            _ => {
-                let options = network::options(&*bootstrap)?;
-                let verbs = Verbs::connect_with(bootstrap, options);
-                Node::other(NodeKind::Verbs(verbs.map_err(|error| error.to_string())?))
-            }
-        };
-        Ok(match plan {
-            None => node,
-            Some(plan) => Node::other(NodeKind::Faulty(Faulty::new(node, plan))),
-        })
-    }
-
-    fn other(kind: NodeKind) -> Node {
-        Node::Other(Box::new(Other { kind, passing: Cell::new(None) }))
-    }
-
-    fn join(bootstrap: &mut dyn Bootstrap, options: Options) -> Result<Node, String> {
-        let network = network::options(&*bootstrap)?;
-        let nodes = bootstrap.nodes();
-        let counters = Rc::new(Counters::new());
-        // Whoever fails first still takes part in the fences of the others.
-        let near = {
-            let mut node = OnNode::new(bootstrap);
-            let options = Options { polls: true, ..options };
-            let near = Shm::connect_counting(&mut node, options, counters.clone());
-            node.fence_up_to(FENCES).map_err(|error| error.to_string())?;
-            near
-        };
-        let far = Verbs::connect_counting(bootstrap, network, counters.clone());
-        let (near, far) =
-            (near.map_err(|error| error.to_string())?, far.map_err(|error| error.to_string())?);
-        let copy = |bell: Option<BorrowedFd<'_>>| {
-            let bell = bell.ok_or("no doorbell in shared memory")?;
-            bell.try_clone_to_owned().map_err(|error| format!("a doorbell: {}", explain(&error)))
-        };
-        far.watch(copy(near.descriptor())?);
-        far.watch_for_helper(copy(near.helper_descriptor())?);
-        Ok(Node::other(NodeKind::Joined(Joined::new(near, far, &nodes, counters))))
+    fn other(kind: NodeKind, why: Option<String>) -> Node {
+        Node::Other(Box::new(Other { kind, why, passing: Cell::new(None) }))
     }
 
     /// How to wait on this machine.
@@ -108,12 +73,13 @@ impl Node {
         };
         match &other.kind {
             // Nodes that are faked share the processors of one.
-            NodeKind::Joined(_) if std::env::var_os(weft_bootstrap::nodes::SETTING).is_some() => {
+            NodeKind::JoinedVerbs(_) | NodeKind::JoinedOfi(_) if connect::nodes_are_faked() => {
                 WaitPolicy::new(false)
             }
-            NodeKind::Joined(joined) => joined.near().policy(),
+            NodeKind::JoinedVerbs(joined) => joined.near().policy(),
+            NodeKind::JoinedOfi(joined) => joined.near().policy(),
             // Whoever else is on this node is not known.
-            NodeKind::Verbs(_) => WaitPolicy::new(false),
+            NodeKind::Verbs(_) | NodeKind::Ofi(_) => WaitPolicy::new(false),
             NodeKind::Faulty(faulty) => faulty.inner().policy(),
         }
     }
@@ -125,19 +91,32 @@ impl Node {
             Node::Other(other) => other,
         };
         match &other.kind {
-            NodeKind::Joined(joined) => Some(joined.near()),
-            NodeKind::Verbs(_) => None,
+            NodeKind::JoinedVerbs(joined) => Some(joined.near()),
+            NodeKind::JoinedOfi(joined) => Some(joined.near()),
+            NodeKind::Verbs(_) | NodeKind::Ofi(_) => None,
             NodeKind::Faulty(faulty) => faulty.inner().shm(),
         }
     }
 
-    /// The network that connects ranks, if one does.
+    /// Verbs, if it connects ranks.
     pub fn verbs(&self) -> Option<&Verbs> {
         let Node::Other(other) = self else { return None };
         match &other.kind {
-            NodeKind::Joined(joined) => Some(joined.far()),
+            NodeKind::JoinedVerbs(joined) => Some(joined.far()),
             NodeKind::Verbs(verbs) => Some(verbs),
             NodeKind::Faulty(faulty) => faulty.inner().verbs(),
+            NodeKind::JoinedOfi(_) | NodeKind::Ofi(_) => None,
+        }
+    }
+
+    /// The network of libfabric, if one connects ranks.
+    pub fn ofi(&self) -> Option<&Ofi> {
+        let Node::Other(other) = self else { return None };
+        match &other.kind {
+            NodeKind::JoinedOfi(joined) => Some(joined.far()),
+            NodeKind::Ofi(ofi) => Some(ofi),
+            NodeKind::Faulty(faulty) => faulty.inner().ofi(),
+            NodeKind::JoinedVerbs(_) | NodeKind::Verbs(_) => None,
         }
     }
 
@@ -151,30 +130,32 @@ impl Node {
             }
             Node::Other(other) => other,
         };
-        match &other.kind {
-            NodeKind::Joined(joined) => {
-                let (near, all) = (joined.near().size(), joined.size());
-                let first =
-                    format!("shared memory for {near} of {all} ranks, verbs for the others");
-                std::iter::once(first).chain(joined.far().describe()).collect()
-            }
+        let within = |near: &Shm, network: &str| {
+            let (near, all) = (near.size(), self.size());
+            vec![format!("shared memory for {near} of {all} ranks, {network} for the others")]
+        };
+        let mut lines = match &other.kind {
+            NodeKind::JoinedVerbs(joined) => within(joined.near(), "verbs"),
+            NodeKind::JoinedOfi(joined) => within(joined.near(), "libfabric"),
+            NodeKind::Verbs(_) | NodeKind::Ofi(_) => Vec::new(),
+            NodeKind::Faulty(_) => vec!["with the faults of WEFT_FAULT".to_owned()],
+        };
+        lines.extend(other.why.clone());
+        lines.extend(match &other.kind {
+            NodeKind::JoinedVerbs(joined) => joined.far().describe(),
+            NodeKind::JoinedOfi(joined) => joined.far().describe(),
             NodeKind::Verbs(verbs) => verbs.describe(),
-            NodeKind::Faulty(faulty) => {
-                let first = "with the faults of WEFT_FAULT".to_owned();
-                std::iter::once(first).chain(faulty.inner().describe()).collect()
-            }
-        }
+            NodeKind::Ofi(ofi) => ofi.describe(),
+            NodeKind::Faulty(faulty) => faulty.inner().describe(),
+        });
+        lines
     }
 
     /// Says of the fault, if there is one, what the network knows: the host, how long was tried, and
     /// the likely causes.
     pub fn trouble(&self) -> Option<String> {
-        let Node::Other(other) = self else { return None };
-        match &other.kind {
-            NodeKind::Joined(joined) => joined.far().trouble(),
-            NodeKind::Verbs(verbs) => verbs.trouble(),
-            NodeKind::Faulty(faulty) => faulty.inner().trouble(),
-        }
+        let verbs = || self.verbs().and_then(Verbs::trouble);
+        self.ofi().map_or_else(verbs, Ofi::trouble)
     }
 }
 
@@ -195,11 +176,7 @@ macro_rules! pass_on_by {
             fn $name(&self $(, $argument: $kind)*) $(-> $result)? {
                 #[inline(never)]
                 fn elsewhere(other: &Other $(, $argument: $kind)*) $(-> $result)? {
-                    match &other.kind {
-                        NodeKind::Joined(fabric) => $by::$name(fabric $(, $argument)*),
-                        NodeKind::Verbs(fabric) => $by::$name(fabric $(, $argument)*),
-                        NodeKind::Faulty(fabric) => $by::$name(fabric $(, $argument)*),
-                    }
+                    inside!(&other.kind, fabric => $by::$name(fabric $(, $argument)*))
                 }
                 match self {
                     Node::Shm(fabric) => $by::$name(fabric $(, $argument)*),
@@ -299,30 +276,18 @@ impl weft_fabric::Nodes for Node {
 impl Other {
     #[inline(never)]
     fn can_peek(&self) -> bool {
-        match &self.kind {
-            NodeKind::Joined(fabric) => fabric.can_peek(),
-            NodeKind::Verbs(fabric) => fabric.can_peek(),
-            NodeKind::Faulty(fabric) => fabric.can_peek(),
-        }
+        inside!(&self.kind, fabric => fabric.can_peek())
     }
 
     #[inline(never)]
     fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> Posted {
-        match &self.kind {
-            NodeKind::Joined(fabric) => fabric.send(peer, head, payload, done),
-            NodeKind::Verbs(fabric) => fabric.send(peer, head, payload, done),
-            NodeKind::Faulty(fabric) => fabric.send(peer, head, payload, done),
-        }
+        inside!(&self.kind, fabric => fabric.send(peer, head, payload, done))
     }
 
     /// Whether there is a message, in `passing`.
     #[inline(never)]
     fn receive(&self, from: Option<usize>) -> bool {
-        let message = match &self.kind {
-            NodeKind::Joined(fabric) => fabric.receive(from),
-            NodeKind::Verbs(fabric) => fabric.receive(from),
-            NodeKind::Faulty(fabric) => fabric.receive(from),
-        };
+        let message = inside!(&self.kind, fabric => fabric.receive(from));
         let there = message.is_some();
         if there {
             self.passing.set(message);
@@ -334,10 +299,6 @@ impl Other {
     #[inline(never)]
     fn release(&self) {
         let Some(message) = self.passing.take() else { return };
-        match &self.kind {
-            NodeKind::Joined(fabric) => fabric.release(message),
-            NodeKind::Verbs(fabric) => fabric.release(message),
-            NodeKind::Faulty(fabric) => fabric.release(message),
-        }
+        inside!(&self.kind, fabric => fabric.release(message))
     }
 }

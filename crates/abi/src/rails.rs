@@ -31,7 +31,7 @@ pub extern "C" fn weft_rails() -> *const c_char {
     static TEXT: OnceLock<CString> = OnceLock::new();
     let build = || {
         let look = |options| Survey::look(&options).map_err(|error| error.to_string());
-        let survey = network::of_node(0).and_then(look);
+        let survey = network::verbs_of_node(0).and_then(look);
         let clean = |text: &str| text.replace(['\t', '\n', '\0'], " ");
         let line = |(word, text): &(String, String)| format!("{word}\t{}\n", clean(text));
         let text: String = lines(survey).iter().map(line).collect();

@@ -4,6 +4,7 @@
 mod declared;
 mod kinds;
 pub mod later;
+mod networks;
 
 pub use declared::SETTINGS;
 pub use kinds::{About, Agreement, Audience, Part, Setting, SettingKind};
@@ -255,7 +256,7 @@ mod tests {
             ("WEFT_EAGER", "-1", "not a whole number from 0"),
             ("WEFT_CREDIT", "99999999999", "to 4294967295"),
             ("WEFT_GID_INDEX", "x", "not a whole number from 0 to 255"),
-            ("WEFT_FABRIC", "tcp", "not one of auto, shm, verbs"),
+            ("WEFT_FABRIC", "tcp", "not one of auto, shm, verbs, ofi, shm+verbs, shm+ofi"),
             ("WEFT_CMA", "yes", "neither 0 nor 1"),
             ("WEFT_COPY_MODEL", "kept", "neither auto, measure, generic nor the path of a file"),
             ("WEFT_BARRIER", "fast", "no algorithm \"fast\" for barrier; known: CENTRAL, "),

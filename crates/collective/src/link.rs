@@ -56,10 +56,7 @@ pub enum Reception {
 /// Whether `members` share memory, so that the central algorithms serve them best. All of them find
 /// the same.
 pub fn share_memory<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
-    members.iter().all(|&peer| {
-        let able = fabric.capabilities(peer as usize);
-        able.coherent_atomics && able.flags_wake
-    })
+    members.iter().all(|&peer| fabric.capabilities(peer as usize).shares_memory)
 }
 
 /// Whether the adapters of all `members` do atomic operations. All of them find the same.

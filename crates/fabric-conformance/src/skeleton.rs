@@ -128,6 +128,7 @@ impl Fabric for Skeleton {
             multicast_max: 0,
             direct: true,
             in_order_placement: false,
+            shares_memory: false,
             coherent_atomics: false,
             atomics: true,
             synchronous: false,

@@ -41,5 +41,5 @@ mod work;
 
 pub use choose::PROVIDERS;
 pub use error::ConnectError;
-pub use ofi::Ofi;
+pub use ofi::{Ofi, Usage};
 pub use options::Options;

@@ -26,6 +26,21 @@ use weft_fabric::{
 
 mod facets;
 
+/// What one process's end has taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    /// Processes with which something was exchanged: connections, where the provider makes some.
+    pub peers: usize,
+    /// Bytes of its own buffers.
+    pub buffers: usize,
+    /// Bytes that are registered with the provider, buffers among them.
+    pub registered: usize,
+    /// Pieces of memory that are.
+    pub registrations: usize,
+    /// Messages that did not belong to the job, dropped.
+    pub strangers: u64,
+}
+
 /// One process's end of a network of libfabric.
 pub struct Ofi {
     core: Core,
@@ -68,16 +83,12 @@ impl Ofi {
 
     /// What is used and why, in lines for the user.
     pub fn describe(&self) -> Vec<String> {
-        let (core, state) = (&self.core, &*self.state.borrow());
+        let core = &self.core;
         let facts = &core.objects.facts;
-        let peers = state.peers.iter().flatten().count();
-        let buffers = state.sending.count() + state.receiving.count();
-        let (registrations, bytes) = state.memory.totals();
+        let Usage { peers, buffers, registered, registrations, strangers } = self.usage();
         let sleeps = match core.objects.wait {
             Some(_) => "sleeps on the provider's descriptor",
-            None => {
-                "looks every 50 us to 1 ms while it sleeps, since the provider has no descriptor"
-            }
+            None => "naps of 50 us to 1 ms, since the provider has no descriptor to sleep on",
         };
         let mut lines = vec![
             format!(
@@ -90,17 +101,30 @@ impl Ofi {
             ),
             format!("address: {}; {sleeps}", core.places[core.rank].address),
             format!(
-                "peers: {peers} of {}; {} messages of up to {SEND_MAX} bytes for each; {buffers} buffers of {BUFFER} bytes ({} KiB)",
+                "peers: {peers} of {}, each with room for {} messages of up to {SEND_MAX} bytes; buffers: {} KiB",
                 core.size() - 1,
                 core.credits,
-                (buffers * BUFFER) >> 10
+                buffers >> 10
             ),
-            format!("registered memory: {} KiB in {registrations} pieces", bytes >> 10),
+            format!("registered memory: {} KiB in {registrations} pieces", registered >> 10),
         ];
-        if state.strangers > 0 {
-            lines.push(format!("{} messages of strangers, dropped", state.strangers));
+        if strangers > 0 {
+            lines.push(format!("{strangers} messages of strangers, dropped"));
         }
         lines
+    }
+
+    /// What it has taken until now.
+    pub fn usage(&self) -> Usage {
+        let state = self.state.borrow();
+        let (registrations, registered) = state.memory.totals();
+        Usage {
+            peers: state.peers.iter().flatten().count(),
+            buffers: (state.sending.count() + state.receiving.count()) * BUFFER,
+            registered,
+            registrations,
+            strangers: state.strangers,
+        }
     }
 
     fn posting<R>(&self, post: impl FnOnce(&mut State, &Core) -> R) -> R {
@@ -284,6 +308,7 @@ impl Fabric for Ofi {
             direct: true,
             in_order_placement: false,
             // The target's processor does them.
+            shares_memory: false,
             coherent_atomics: true,
             atomics: true,
             synchronous: false,

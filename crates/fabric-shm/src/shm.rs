@@ -279,6 +279,7 @@ impl Fabric for Shm {
             multicast_max: MULTICAST_MAX,
             direct: self.reaches(peer),
             in_order_placement: false,
+            shares_memory: true,
             coherent_atomics: true,
             atomics: true,
             synchronous: true,

@@ -111,6 +111,7 @@ impl Fabric for Sim {
             multicast_max: state.machine.multicast.as_ref().map_or(0, |m| m.largest.0),
             direct: true,
             in_order_placement: prices.in_order || local,
+            shares_memory: local && state.machine.local.shared,
             coherent_atomics: local && state.machine.local.shared,
             atomics: true,
             synchronous: false,

@@ -216,6 +216,7 @@ impl Fabric for Verbs {
             direct: true,
             // It is the adapter at the other end that places; and both ends must agree.
             in_order_placement: rail.in_order() && there.in_order,
+            shares_memory: false,
             coherent_atomics: false,
             // Through the one rail that carries them.
             atomics: core.addresses[peer].rails[peer % core.rails].atomics,

@@ -21,6 +21,9 @@ pub struct Capabilities {
     /// Bytes within one MTU become visible in ascending order, so that a reader may poll the last
     /// byte of the payload ("bottom fill").
     pub in_order_placement: bool,
+    /// The peer is on this node, and what one of both allocates by [`crate::FabricExt::allocate_on_node`] the other reaches by
+    /// loads and stores, or as fast.
+    pub shares_memory: bool,
     /// fetch-add and compare-swap on the peer's memory from [`crate::FabricExt::allocate_on_node`] are
     /// atomic also against its processor. On other memory they are if this holds for all ranks.
     pub coherent_atomics: bool,

@@ -37,6 +37,7 @@ pub enum Part {
     Fabric,
     Shm,
     Verbs,
+    Ofi,
     Launch,
 }
 
@@ -60,6 +61,7 @@ pub enum Agreement {
 pub struct About(pub Part, pub Audience, pub Agreement);
 
 /// A setting.
+#[derive(Clone, Copy)]
 pub struct Setting {
     pub name: &'static str,
     pub about: About,

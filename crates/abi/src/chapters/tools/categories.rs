@@ -29,6 +29,7 @@ const CATEGORIES: &[Category] = &[
     category("weft.fabric", 0, Part::Fabric, "what connects the ranks"),
     category("weft.fabric.shm", 5, Part::Shm, "shared memory"),
     category("weft.fabric.verbs", 5, Part::Verbs, "InfiniBand and RoCE"),
+    category("weft.fabric.ofi", 5, Part::Ofi, "libfabric: Ethernet and other networks"),
     category("weft.launch", 0, Part::Launch, "how the job starts"),
 ];
 

@@ -18,7 +18,14 @@ const SWITCH: Enumeration = Enumeration { name: "weft.switch", items: &["off", "
 /// What connects the ranks.
 const FABRIC: Enumeration = Enumeration {
     name: "weft.fabric.kind",
-    items: &["nothing yet", "shared memory", "shared memory and verbs", "verbs"],
+    items: &[
+        "nothing yet",
+        "shared memory",
+        "shared memory and verbs",
+        "verbs",
+        "shared memory and libfabric",
+        "libfabric",
+    ],
 };
 
 /// Handles are the places in the list of all, from here on: above MPI's predefined ones.

@@ -4,7 +4,7 @@
 use crate::constants::*;
 use crate::node::{CommObject, Engine, Node};
 use crate::settings::Audience::{self, Developer, Tuner, User};
-use crate::settings::Part::{self, Collective, Fabric, P2p, Shm, Verbs, Waiting};
+use crate::settings::Part::{self, Collective, Fabric, Ofi, P2p, Shm, Verbs, Waiting};
 use crate::state::state;
 use std::ffi::c_int;
 use std::sync::OnceLock;
@@ -310,11 +310,14 @@ fn node(engine: &Engine) -> &Node {
 
 /// Place of what connects the ranks among the items of its enumeration.
 fn kind(engine: &Engine) -> u64 {
-    match (node(engine).shm(), node(engine).verbs()) {
-        (None, None) => 0,
-        (Some(_), None) => 1,
-        (Some(_), Some(_)) => 2,
-        (None, Some(_)) => 3,
+    let node = node(engine);
+    match (node.shm().is_some(), node.verbs().is_some(), node.ofi().is_some()) {
+        (false, false, false) => 0,
+        (true, false, false) => 1,
+        (true, true, _) => 2,
+        (false, true, _) => 3,
+        (true, false, true) => 4,
+        (false, false, true) => 5,
     }
 }
 
@@ -373,6 +376,24 @@ fn fabrics(all: &mut Vec<Gauge>) {
          "uses of memory that found it registered"),
         ("datagrams_lost", Tuner, Counter, verbs!(v => v.datagrams_lost()),
          "multicast datagrams that found no room here, to be sent or to be kept"),
+    ]);
+    /// A number of libfabric's network, 0 without.
+    macro_rules! ofi {
+        ($use:ident) => {
+            Source::Process(|e| node(e).ofi().map_or(0, |ofi| ofi.usage().$use as u64))
+        };
+    }
+    #[rustfmt::skip]
+    add(all, Ofi, [
+        ("peers", User, Level, ofi!(peers),
+         "processes with which something was exchanged: connections, where the provider makes some"),
+        ("buffers", User, Level, ofi!(buffers), "memory of the library's own buffers, in bytes"),
+        ("registered", User, Level, ofi!(registered),
+         "memory that is registered with the provider, in bytes"),
+        ("registrations", Tuner, Level, ofi!(registrations),
+         "pieces of memory that are registered with the provider"),
+        ("strangers", User, Counter, ofi!(strangers),
+         "messages of processes that do not belong to the job, dropped"),
     ]);
 }
 

@@ -1,0 +1,215 @@
+//! What connects the ranks of a job: by `WEFT_FABRIC`, and by where they are.
+//!
+//! ```text
+//!   one node ──────────────► shared memory
+//!   several ─┬─ each has an active port ──► shared memory and verbs
+//!            └─ else ─────────────────────► shared memory and libfabric
+//! ```
+
+use super::{Node, NodeKind};
+use crate::network;
+use crate::settings;
+use std::fmt::Display;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::rc::Rc;
+use weft_bootstrap::limits::explain;
+use weft_bootstrap::{Bootstrap, OnNode};
+use weft_fabric::Counters;
+use weft_fabric_fault::Faulty;
+use weft_fabric_join::Joined;
+use weft_fabric_ofi::Ofi;
+use weft_fabric_shm::{FENCES, Options, Shm};
+use weft_fabric_verbs::Verbs;
+
+/// Key under which the first rank of each node publishes what is wrong with verbs there; empty: nothing.
+const KEY: &str = "network";
+
+/// What connects nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Network {
+    Verbs,
+    Ofi,
+}
+
+/// What `WEFT_FABRIC` asks for, in the order of its words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Auto,
+    Shm,
+    Alone(Network),
+    Between(Network),
+}
+
+impl Asked {
+    const ALL: [Asked; 6] = [
+        Asked::Auto,
+        Asked::Shm,
+        Asked::Alone(Network::Verbs),
+        Asked::Alone(Network::Ofi),
+        Asked::Between(Network::Verbs),
+        Asked::Between(Network::Ofi),
+    ];
+}
+
+/// Whether several nodes are one machine, by the setting for tests.
+pub fn nodes_are_faked() -> bool {
+    std::env::var_os(weft_bootstrap::nodes::SETTING).is_some()
+}
+
+fn words(error: impl Display) -> String {
+    error.to_string()
+}
+
+impl Node {
+    /// Joins the ranks of the job, which all call this. An error is in words.
+    pub fn connect(bootstrap: &mut dyn Bootstrap) -> Result<Node, String> {
+        let options = Options {
+            cma: settings::number("WEFT_CMA")? != 0,
+            copies: settings::copies()?,
+            ..Options::default()
+        };
+        let plan = settings::faults()?;
+        let nodes = bootstrap.nodes();
+        let one = nodes.iter().all(|&node| node == nodes[0]);
+        let node = match Asked::ALL[settings::choice("WEFT_FABRIC")?] {
+            Asked::Alone(Network::Verbs) => {
+                let options = network::verbs(&*bootstrap)?;
+                let verbs = Verbs::connect_with(bootstrap, options).map_err(words)?;
+                Node::other(NodeKind::Verbs(verbs), None)
+            }
+            Asked::Alone(Network::Ofi) => {
+                let options = network::ofi(&*bootstrap)?;
+                let ofi = Ofi::connect(bootstrap, options).map_err(words)?;
+                Node::other(NodeKind::Ofi(ofi), None)
+            }
+            Asked::Auto if !one => {
+                let (network, why) = choose(bootstrap, &nodes)?;
+                join(bootstrap, options, network, Some(why))?
+            }
+            Asked::Between(network) if !one => join(bootstrap, options, network, None)?,
+            Asked::Auto | Asked::Shm | Asked::Between(_) => {
+                Node::Shm(Shm::connect_with(bootstrap, options).map_err(words)?)
+            }
+        };
+        Ok(match plan {
+            None => node,
+            Some(plan) => Node::other(NodeKind::Faulty(Faulty::new(node, plan)), None),
+        })
+    }
+}
+
+/// What is wrong with verbs on this node, if anything is.
+fn trouble_with_verbs(bootstrap: &dyn Bootstrap) -> Result<Option<String>, String> {
+    let ports = match weft_fabric_verbs::ports(&network::verbs(bootstrap)?) {
+        Ok(ports) => ports,
+        Err(error) => return Ok(Some(error.to_string())),
+    };
+    let active = ports.iter().any(|port| port.is_usable());
+    Ok((!active).then(|| "no port of InfiniBand or RoCE is active".to_owned()))
+}
+
+/// The network that all nodes have, and why.
+fn choose(bootstrap: &mut dyn Bootstrap, nodes: &[usize]) -> Result<(Network, String), String> {
+    let first = |rank: usize| nodes[..rank].iter().all(|&node| node != nodes[rank]);
+    let leaders: Vec<usize> = (0..nodes.len()).filter(|&rank| first(rank)).collect();
+    if leaders.contains(&bootstrap.rank()) {
+        let trouble = trouble_with_verbs(&*bootstrap)?;
+        let host = nix::unistd::gethostname().unwrap_or_default();
+        let on = |what: String| format!("{}: {what}", host.to_string_lossy());
+        let value = trouble.map_or_else(String::new, on);
+        bootstrap.put(KEY, value.as_bytes()).map_err(words)?;
+    }
+    bootstrap.fence().map_err(words)?;
+    for &leader in &leaders {
+        let trouble = bootstrap.get(leader, KEY).map_err(words)?;
+        if !trouble.is_empty() {
+            let trouble = String::from_utf8_lossy(&trouble).into_owned();
+            return Ok((Network::Ofi, format!("not verbs, because of {trouble}")));
+        }
+    }
+    Ok((Network::Verbs, "verbs, since each node has an active port".to_owned()))
+}
+
+/// A copy of what shared memory is rung by, for the network's sleeps.
+fn doorbell(bell: Option<BorrowedFd<'_>>) -> Result<OwnedFd, String> {
+    let bell = bell.ok_or("no doorbell in shared memory")?;
+    bell.try_clone_to_owned().map_err(|error| format!("a doorbell: {}", explain(&error)))
+}
+
+/// Shared memory within nodes, `network` between them.
+fn join(
+    bootstrap: &mut dyn Bootstrap,
+    options: Options,
+    network: Network,
+    why: Option<String>,
+) -> Result<Node, String> {
+    let nodes = bootstrap.nodes();
+    let counters = Rc::new(Counters::new());
+    // Whoever fails first still takes part in the fences of the others.
+    let near = {
+        let mut node = OnNode::new(bootstrap);
+        let options = Options { polls: true, ..options };
+        let near = Shm::connect_counting(&mut node, options, counters.clone());
+        node.fence_up_to(FENCES).map_err(words)?;
+        near
+    };
+    macro_rules! joined {
+        ($network:ident, $options:expr, $kind:ident, $why:expr) => {{
+            let options = $options;
+            let far = $network::connect_counting(bootstrap, options, counters.clone());
+            let (near, far) = (near.map_err(words)?, far.map_err($why)?);
+            far.watch(doorbell(near.descriptor())?);
+            far.watch_for_helper(doorbell(near.helper_descriptor())?);
+            NodeKind::$kind(Joined::new(near, far, &nodes, counters))
+        }};
+    }
+    let kind = match network {
+        Network::Verbs => joined!(Verbs, network::verbs(&*bootstrap)?, JoinedVerbs, words),
+        Network::Ofi => {
+            let reason = |error| match &why {
+                Some(why) => format!("{error} ({why})"),
+                None => words(error),
+            };
+            joined!(Ofi, network::ofi(&*bootstrap)?, JoinedOfi, reason)
+        }
+    };
+    Ok(Node::other(kind, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{SETTINGS, SettingKind};
+
+    #[test]
+    fn each_word_of_the_setting_has_its_meaning() {
+        let setting = SETTINGS.iter().find(|s| s.name == "WEFT_FABRIC").unwrap();
+        let SettingKind::Choice(words) = setting.kind else { panic!("a choice") };
+        let name = |asked| match asked {
+            Asked::Auto => "auto",
+            Asked::Shm => "shm",
+            Asked::Alone(Network::Verbs) => "verbs",
+            Asked::Alone(Network::Ofi) => "ofi",
+            Asked::Between(Network::Verbs) => "shm+verbs",
+            Asked::Between(Network::Ofi) => "shm+ofi",
+        };
+        assert_eq!(words, Asked::ALL.map(name));
+    }
+
+    #[test]
+    fn one_node_without_an_adapter_is_enough_against_verbs() {
+        // Two nodes, both here: what the one has, the other has.
+        let find = |mut bootstrap: weft_bootstrap::ThreadBootstrap| {
+            choose(&mut bootstrap, &[0, 0, 1]).unwrap()
+        };
+        let threads = weft_bootstrap::threads(3).into_iter();
+        let all: Vec<_> = threads.map(|member| std::thread::spawn(move || find(member))).collect();
+        let found: Vec<_> = all.into_iter().map(|thread| thread.join().unwrap()).collect();
+        assert!(found.iter().all(|one| *one == found[0]), "{found:?}");
+        assert!(found[0].1.starts_with(if found[0].0 == Network::Ofi {
+            "not verbs"
+        } else {
+            "verbs"
+        }));
+    }
+}

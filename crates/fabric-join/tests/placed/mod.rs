@@ -1,0 +1,71 @@
+//! Threads of a test on nodes of its own choice.
+
+use std::rc::Rc;
+use weft_bootstrap::{Bootstrap, BootstrapError, OnNode, ThreadBootstrap};
+use weft_fabric::Counters;
+use weft_fabric_shm::{FENCES, Options, Shm};
+
+/// A thread of the test that believes to be on a node.
+pub struct Placed {
+    pub world: ThreadBootstrap,
+    pub nodes: &'static [usize],
+}
+
+impl Bootstrap for Placed {
+    fn rank(&self) -> usize {
+        self.world.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.world.size()
+    }
+
+    fn nodes(&self) -> Vec<usize> {
+        self.nodes.to_vec()
+    }
+
+    fn job(&self) -> &str {
+        self.world.job()
+    }
+
+    fn put(&mut self, key: &str, value: &[u8]) -> Result<(), BootstrapError> {
+        self.world.put(key, value)
+    }
+
+    fn get(&mut self, rank: usize, key: &str) -> Result<Vec<u8>, BootstrapError> {
+        self.world.get(rank, key)
+    }
+
+    fn fence(&mut self) -> Result<(), BootstrapError> {
+        self.world.fence()
+    }
+
+    fn finalized(&mut self) -> Result<(), BootstrapError> {
+        self.world.finalized()
+    }
+
+    fn abort(&mut self, code: i32, message: &str) {
+        self.world.abort(code, message);
+    }
+}
+
+/// Shared memory among those of its node, and the counters of both fabrics.
+pub fn near(world: &mut Placed) -> (Shm, Rc<Counters>) {
+    let counters = Rc::new(Counters::new());
+    let mut node = OnNode::new(world);
+    let options = Options { polls: true, ..Options::default() };
+    let near = Shm::connect_counting(&mut node, options, counters.clone()).unwrap();
+    node.fence_up_to(FENCES).unwrap();
+    (near, counters)
+}
+
+/// The network's sleeps end, too, when shared memory rings.
+macro_rules! watch {
+    ($near:expr, $far:expr) => {
+        $far.watch($near.descriptor().expect("asked for").try_clone_to_owned().unwrap());
+        let bell = $near.helper_descriptor().expect("asked for");
+        $far.watch_for_helper(bell.try_clone_to_owned().unwrap());
+    };
+}
+
+pub(crate) use watch;
