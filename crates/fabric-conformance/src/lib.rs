@@ -32,7 +32,8 @@ pub use messages::{
 pub use multicast::{datagrams_reach_members_only, datagrams_survive_a_flood_whole};
 pub use rank::{Rank, run};
 pub use waiting::{
-    a_deadline_ends_a_wait, helpers_are_woken_by_what_is_theirs, sleepers_are_woken_by_everything,
+    a_deadline_ends_a_wait, a_sleep_without_limit_lasts, helpers_are_woken_by_what_is_theirs,
+    sleepers_are_woken_by_everything,
 };
 
 /// Makes the fabric of one rank, in the thread that will use it.
@@ -49,6 +50,7 @@ macro_rules! tests {
             datagrams_reach_members_only
             datagrams_survive_a_flood_whole
             helpers_are_woken_by_what_is_theirs
+            a_sleep_without_limit_lasts
         );
     };
     ($makers:expr; $($check:ident)*) => {

@@ -4,6 +4,7 @@ use crate::rank::{Rank, sge};
 use std::cell::Cell;
 use std::future::Future;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use weft_fabric::wait::Sleep;
@@ -114,6 +115,48 @@ pub fn sleepers_are_woken_by_everything<F: Fabric>(rank: &Rank<F>) {
     datagrams_wake(rank);
     rank.barrier();
     fabric.withdraw(region);
+}
+
+/// A sleep without limit, with nothing to come, lasts: whoever sleeps takes no processor. Naps of a millisecond are allowed.
+pub fn a_sleep_without_limit_lasts<F: Fabric>(rank: &Rank<F>) {
+    const TIME: Duration = Duration::from_millis(100);
+    /// One for each millisecond, and some more.
+    const MOST: u32 = 200;
+    if rank.fabric.facets().simulated.is_some() {
+        // Nobody sleeps there: time goes on.
+        return;
+    }
+    let quiet = || while rank.fabric.progress() {};
+    for place in [rank.fabric.sleeper(), rank.fabric.helper()] {
+        rank.barrier();
+        quiet();
+        let over = AtomicBool::new(false);
+        let count = || {
+            let mut rounds = 0;
+            while !over.load(Ordering::SeqCst) {
+                let token = place.arm();
+                if !over.load(Ordering::SeqCst) {
+                    place.sleep(token, Duration::MAX);
+                    rounds += 1;
+                }
+                place.disarm();
+            }
+            rounds
+        };
+        let rounds = std::thread::scope(|scope| {
+            let thread = scope.spawn(count);
+            std::thread::sleep(TIME);
+            over.store(true, Ordering::SeqCst);
+            while !thread.is_finished() {
+                place.ring();
+                std::thread::yield_now();
+            }
+            thread.join().expect("it does not panic")
+        });
+        let most = MOST + u32::try_from(rank.size()).unwrap();
+        assert!(rounds <= most, "{rounds} sleeps in {TIME:?}");
+    }
+    rank.barrier();
 }
 
 /// A helper's place hears of solicited messages, of the ends of reads, and of room for what is kept

@@ -7,11 +7,10 @@
 //!
 //! It cannot be told what a message is for, so all that arrives wakes it, not only what was solicited.
 
-use crate::sleep::{NAP_MOST, Sleeper, drain};
-use nix::poll::{PollFd, PollFlags, ppoll};
+use crate::sleep::{NAP_MOST, Sleeper, any_ready, drain};
+use nix::poll::{PollFd, PollFlags};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use nix::sys::time::TimeSpec;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -75,8 +74,7 @@ impl Sleep for HelperPlace {
         let entry = |fd| PollFd::new(fd, PollFlags::POLLIN);
         let mut all = vec![entry(self.armed.0.as_fd()), entry(self.own.as_fd())];
         all.extend(self.other.get().map(|other| entry(other.as_fd())));
-        let ready = ppoll(&mut all, Some(TimeSpec::from_duration(limit)), None);
-        if !matches!(ready, Ok(count) if count > 0) {
+        if !any_ready(&mut all, limit) {
             if naps {
                 self.sleeper.look_next();
             }

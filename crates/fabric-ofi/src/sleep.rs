@@ -22,6 +22,9 @@ use weft_fabric::wait::{Doorbell, Sleep, Token};
 const NAP: Duration = Duration::from_micros(50);
 pub const NAP_MOST: Duration = Duration::from_millis(1);
 
+/// Longer sleeps have no end of their own.
+const FOREVER: Duration = Duration::from_secs(1 << 30);
+
 pub struct Sleeper {
     objects: Arc<Objects>,
     doorbell: Doorbell,
@@ -103,13 +106,20 @@ impl Sleeper {
         }
         let rung = all.len();
         all.extend(self.provider().map(entry));
-        let ready = ppoll(&mut all, Some(TimeSpec::from_duration(longest)), None).unwrap_or(0) > 0;
+        let ready = any_ready(&mut all, longest);
         all[..rung].iter().filter(|bell| bell.any().unwrap_or(false)).for_each(drain);
         if all[rung..].iter().any(|queue| queue.any().unwrap_or(false)) {
             self.look_next();
         }
         ready
     }
+}
+
+/// Whether one of `all` became readable within `limit`.
+pub fn any_ready(all: &mut [PollFd<'_>], limit: Duration) -> bool {
+    // The system takes no longer time than a signed number of seconds holds; nobody waits that long.
+    let limit = (limit < FOREVER).then(|| TimeSpec::from_duration(limit));
+    ppoll(all, limit, None).unwrap_or(0) > 0
 }
 
 /// Empties what somebody has rung by.
