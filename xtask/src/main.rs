@@ -8,6 +8,7 @@ mod house;
 mod install;
 mod layers;
 mod manual;
+mod net;
 mod test;
 mod vm;
 
@@ -46,6 +47,11 @@ enum Command {
     Demo(demo::Args),
     /// Run a command in a small virtual machine with soft-RoCE: real verbs without RDMA hardware.
     Vm(vm::Args),
+    /// Run a command on two to eight hosts made of network namespaces: Ethernet between hosts without any.
+    Net(net::Args),
+    /// Inside the namespaces: make the hosts and run the command.
+    #[command(hide = true)]
+    NetInside(net::Args),
     /// Inside the virtual machine: run what the host and weft-vm-run send.
     #[command(hide = true)]
     VmAgent,
@@ -76,6 +82,8 @@ fn main() -> ExitCode {
         Command::Mutation(args) => test::mutation::run(&args),
         Command::Demo(args) => demo::run(args),
         Command::Vm(args) => return vm::main(&args),
+        Command::Net(args) => return net::main(&args),
+        Command::NetInside(args) => return net::inside(&args),
         Command::VmCluster(args) => test::cluster::inside(&args),
         Command::VmKini(args) => test::verbs::kini::inside(&args),
         Command::VmAgent => vm::agent::serve(),

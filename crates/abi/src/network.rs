@@ -30,6 +30,10 @@ pub fn ofi(bootstrap: &dyn Bootstrap) -> Result<weft_fabric_ofi::Options, String
     ofi_of_node(bootstrap.nodes()[bootstrap.rank()])
 }
 
+fn seconds(name: &str) -> Result<Duration, String> {
+    settings::number(name).map(Duration::from_secs)
+}
+
 /// The options of libfabric for a process on node `node`.
 pub fn ofi_of_node(node: usize) -> Result<weft_fabric_ofi::Options, String> {
     let given = |name| settings::words(name).map(|text| (!text.is_empty()).then_some(text));
@@ -38,6 +42,8 @@ pub fn ofi_of_node(node: usize) -> Result<weft_fabric_ofi::Options, String> {
         interfaces: devices(&settings::words("WEFT_OFI_INTERFACES")?, node),
         library: given("WEFT_OFI_LIBRARY")?,
         credits: settings::number("WEFT_OFI_CREDITS")? as usize,
+        keepalive: seconds("WEFT_KEEPALIVE")?,
+        patience: seconds("WEFT_OFI_TIMEOUT")?,
         fingerprint: fingerprint(),
         ..weft_fabric_ofi::Options::default()
     })
@@ -45,7 +51,6 @@ pub fn ofi_of_node(node: usize) -> Result<weft_fabric_ofi::Options, String> {
 
 /// The options of verbs for a process on node `node`.
 pub fn verbs_of_node(node: usize) -> Result<weft_fabric_verbs::Options, String> {
-    let seconds = |name| settings::number(name).map(Duration::from_secs);
     let small = |name| settings::number(name).map(|n| n as u8);
     Ok(weft_fabric_verbs::Options {
         devices: devices(&settings::words("WEFT_DEVICES")?, node),

@@ -25,6 +25,7 @@ impl State {
         let rank = header.rank as usize;
         let room = core.credits;
         let peer = self.peer(core, rank);
+        peer.signs.heard = true;
         // No more than were ever given out.
         peer.credits = (peer.credits + usize::from(header.credits)).min(room);
         if header.kind == Kind::Message {
@@ -81,6 +82,7 @@ impl State {
                 }
                 _ => return Err(Fault::corrupt(rank, "reply")),
             },
+            Kind::Ask => self.submit(core, rank, Work::Tell { kind: Kind::Credits, words: [0; 3] }),
             Kind::Leave => self.peer(core, rank).left = true,
         }
         Ok(())

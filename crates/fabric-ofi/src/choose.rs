@@ -174,7 +174,9 @@ pub fn offers(options: &Options) -> Result<Offers, ConnectError> {
     }
     let rank = |offer: &Offer| {
         let named = domains.iter().position(|domain| *domain == offer.domain);
-        (named, place(&offer.provider), !offer.leads_out(), offer.network.contains(':'))
+        let number = nix::net::if_::if_nametoindex(&*offer.domain).unwrap_or(u32::MAX);
+        let newer = offer.network.contains(':');
+        (named, place(&offer.provider), !offer.leads_out(), newer, number)
     };
     list.sort_by_key(rank);
     if list.is_empty() {

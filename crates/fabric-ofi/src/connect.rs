@@ -11,6 +11,7 @@ use crate::object::Objects;
 use crate::options::Options;
 use crate::random::random;
 use crate::sleep::Sleeper;
+use crate::sockets;
 use crate::state::{Core, State, Where};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -112,7 +113,9 @@ pub fn connect(
     let numbers = all.iter().map(|told| objects.insert(&told.name)).collect::<Result<_, _>>()?;
     let place =
         |told: &Published| Where { host: told.place.clone(), address: objects.show(&told.name) };
-    let places = all.iter().map(place).collect();
+    let places: Vec<Where> = all.iter().map(place).collect();
+    let provider = &objects.facts.provider;
+    let ips = places.iter().map(|place| sockets::address(provider, &place.address)).collect();
     // All shares, so that it is as good as the best of them.
     let mix = |secret: u64, told: &Published| {
         (secret.rotate_left(1) ^ told.share).wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -133,6 +136,9 @@ pub fn connect(
         secret,
         numbers,
         places,
+        ips,
+        keepalive: options.keepalive,
+        patience: options.patience,
         credits: options.credits,
         same_arithmetic: agreed.same_arithmetic,
         why: agreed.why,

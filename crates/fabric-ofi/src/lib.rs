@@ -20,6 +20,7 @@
 
 mod address;
 mod agree;
+mod alive;
 mod arrive;
 mod buffers;
 mod choose;
@@ -35,6 +36,7 @@ mod options;
 mod random;
 mod requests;
 mod sleep;
+mod sockets;
 mod state;
 mod wire;
 mod work;

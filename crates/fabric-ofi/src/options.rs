@@ -18,6 +18,11 @@ pub struct Options {
     pub credits: usize,
     /// How long the end waits for what other processes still have to hear or say.
     pub leave: Duration,
+    /// How long a peer may be silent before a process that waits asks it for a sign of life; zero: it is never asked.
+    pub keepalive: Duration,
+    /// How long the host of a peer may leave something unacknowledged, or a request for a connection unanswered, before the peer
+    /// is lost. Of providers that speak TCP; others have times of their own.
+    pub patience: Duration,
     /// What this process's bytes mean; all must mean the same.
     pub fingerprint: Fingerprint,
 }
@@ -30,6 +35,8 @@ impl Default for Options {
             library: None,
             credits: 64,
             leave: Duration::from_secs(2),
+            keepalive: Duration::from_secs(2),
+            patience: Duration::from_secs(30),
             fingerprint: Fingerprint::own(&[]),
         }
     }

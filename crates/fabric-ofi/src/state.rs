@@ -1,5 +1,6 @@
 //! What one process knows of its peers, and what it does when nobody looks: completions, arrivals, what was kept.
 
+use crate::alive::Signs;
 use crate::buffers::Buffers;
 use crate::ffi::*;
 use crate::helper::HelperPlace;
@@ -11,8 +12,10 @@ use crate::wire::Kind;
 use crate::work::Work;
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use weft_fabric::{Completion, Counters, Fault, Head, Sge};
 
 /// Buffers that wait for what arrives, of all peers together.
@@ -43,6 +46,12 @@ pub struct Core {
     /// By rank: the provider's number of its address.
     pub numbers: Vec<u64>,
     pub places: Vec<Where>,
+    /// By rank: the address of its endpoint, of providers that speak TCP.
+    pub ips: Vec<Option<SocketAddr>>,
+    /// How long a peer may be silent before who waits asks for a sign of life; zero: it never does.
+    pub keepalive: Duration,
+    /// How long a peer's host may leave something unacknowledged.
+    pub patience: Duration,
     /// Messages that a peer may have sent and not had back.
     pub credits: usize,
     pub same_arithmetic: bool,
@@ -82,6 +91,7 @@ pub struct Peer {
     pub left: bool,
     /// It is lost: nothing is posted to it.
     pub lost: bool,
+    pub signs: Signs,
 }
 
 /// What changes.
@@ -102,6 +112,8 @@ pub struct State {
     pub fault: Option<Fault>,
     /// The fault in words, with host and address.
     pub trouble: Option<String>,
+    /// When peers are looked at next.
+    pub next_look: Instant,
     /// What came without the secret of the job.
     pub strangers: u64,
     /// Looks that are left out before the next, and how many were after the last one.
@@ -123,6 +135,7 @@ impl State {
             loopback: VecDeque::new(),
             fault: None,
             trouble: None,
+            next_look: Instant::now() + core.keepalive,
             strangers: 0,
             rest: Cell::new(0),
             resting: Cell::new(0),
@@ -143,6 +156,7 @@ impl State {
                 waiting: false,
                 left: false,
                 lost: false,
+                signs: Signs::new(),
             })
         })
     }
@@ -160,6 +174,7 @@ impl State {
     pub fn lose(&mut self, core: &Core, rank: usize, what: &str, reason: &str) {
         let peer = self.peer(core, rank);
         let (known, left) = (std::mem::replace(&mut peer.lost, true), peer.left);
+        let silent = peer.signs.silent().as_secs();
         peer.kept_messages.clear();
         peer.kept_work.clear();
         if known || left {
@@ -168,8 +183,9 @@ impl State {
         let Where { host, address } = &core.places[rank];
         let facts = &core.objects.facts;
         let why = format!(
-            "process {rank} on {host}, at {address} from {} through {}: {what}: {reason}; the process or its host has ended, or \
-             nothing leads there from this interface (WEFT_OFI_INTERFACES names another)",
+            "process {rank} on {host}, at {address} from {} through {}: {what}: {reason}; nothing came from it for {silent} s: the \
+             process or its host has ended, a cable is out, a firewall drops what is sent, or nothing leads there from this \
+             interface (WEFT_OFI_INTERFACES names another)",
             facts.domain, facts.provider
         );
         self.fail(Fault::lost(rank), why);
@@ -216,6 +232,9 @@ impl State {
         let next = if moved { 0 } else { (self.resting.get() + 1).min(REST_MOST) };
         self.resting.set(next);
         self.rest.set(next);
+        if next >= REST_MOST / 4 {
+            self.look_at_peers(core);
+        }
         moved
     }
 
@@ -296,6 +315,11 @@ impl State {
     /// A request has ended well; `len`: bytes that arrived.
     fn over(&mut self, core: &Core, number: u32, len: usize) {
         let (peer, request) = self.requests.take(number);
+        if let (Request::Write(..) | Request::Read(..), Some(peer)) =
+            (&request, &mut self.peers[peer])
+        {
+            peer.signs.heard = true;
+        }
         match request {
             Request::Receive(buffer) => {
                 self.posted -= 1;

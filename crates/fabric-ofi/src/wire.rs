@@ -14,9 +14,10 @@
 //! | place | reply, tail, value | address of the data, address of the flag, the data |
 //! | fetch-add, compare-swap | reply, operand (compare), swap | address of the word |
 //! | reply | reply, value, 1 if refused | |
+//! | ask | | |
 //! | leave | | |
 //!
-//! `reply` numbers who waits at the origin; 0: nobody. A place is a short write with a flag or an immediate behind it: as one
+//! Who is asked answers by credits. `reply` numbers who waits at the origin; 0: nobody. A place is a short write with a flag or an immediate behind it: as one
 //! message it needs no order between writes and messages, which not every provider has. The target does the atomics with its
 //! processor, so that they are atomic against all others.
 
@@ -36,17 +37,19 @@ pub enum Kind {
     FetchAdd,
     CompareSwap,
     Reply,
+    Ask,
     Leave,
 }
 
 impl Kind {
-    const ALL: [Kind; 7] = [
+    const ALL: [Kind; 8] = [
         Kind::Message,
         Kind::Credits,
         Kind::Place,
         Kind::FetchAdd,
         Kind::CompareSwap,
         Kind::Reply,
+        Kind::Ask,
         Kind::Leave,
     ];
 
@@ -136,7 +139,7 @@ mod tests {
         let bytes = header.encode();
         assert_eq!(Header::decode(&bytes, 78, 4), None, "another secret");
         assert_eq!(Header::decode(&bytes, 77, 3), None, "no such rank");
-        for kind in [0, 8, 255] {
+        for kind in [0, 9, 255] {
             let mut bytes = bytes;
             bytes[12] = kind;
             assert_eq!(Header::decode(&bytes, 77, 4), None, "no such kind");

@@ -145,8 +145,7 @@ pub const NETWORKS: &[Setting] = &[
         about: About(Verbs, Tuner, Each),
         kind: SettingKind::Number { least: 0, most: 1_000_000 },
         default: "2",
-        doc: "verbs: seconds after which a waiting process asks silent peers for a sign of life; 0: \
-              never",
+        doc: "seconds after which a waiting process asks silent peers for a sign of life; 0: never",
     },
     Setting {
         name: "WEFT_OFI_PROVIDER",
@@ -170,6 +169,14 @@ pub const NETWORKS: &[Setting] = &[
         kind: SettingKind::Words,
         default: "",
         doc: "the file of libfabric; nothing: libfabric.so.1 as the system finds it",
+    },
+    Setting {
+        name: "WEFT_OFI_TIMEOUT",
+        about: About(Ofi, User, All),
+        kind: SettingKind::Number { least: 1, most: 32_000 },
+        default: "30",
+        doc: "libfabric over TCP: seconds that the host of a peer may leave something unacknowledged, or a request for a \
+              connection unanswered, before the peer is lost; a cable that is back before loses nothing",
     },
     Setting {
         name: "WEFT_OFI_CREDITS",

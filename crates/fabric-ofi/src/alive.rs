@@ -1,0 +1,96 @@
+//! Whether peers are still there, asked by who waits and hears nothing.
+//!
+//! A peer may compute for hours and answer nothing, so silence alone proves nothing. Where the provider speaks TCP the kernels of
+//! both hosts know more: connections are told to probe, and to end when nothing is acknowledged for so long ([`crate::sockets`]).
+//!
+//! ```text
+//!   silent for `keepalive` ──► ask once (a message that wants an answer) ──► silent again: look at the connection
+//!        there                 the peer computes, its host lives: go on
+//!        being made            for longer than `patience`: lost
+//!        gone, at two looks    the kernel has given it up: lost
+//! ```
+//! Other providers report what they have given up by themselves.
+
+use crate::sockets::{Link, Sockets};
+use crate::state::{Core, State};
+use crate::wire::Kind;
+use crate::work::Work;
+use std::time::{Duration, Instant};
+
+/// What is known of a peer's life.
+pub struct Signs {
+    /// Something came since the last look.
+    pub heard: bool,
+    /// It was asked, and nothing came since.
+    asked: bool,
+    /// Looks in a row that found no connection.
+    gone: u8,
+    /// When it was last heard, or first spoken to.
+    since: Instant,
+}
+
+impl Signs {
+    pub fn new() -> Signs {
+        Signs { heard: false, asked: false, gone: 0, since: Instant::now() }
+    }
+
+    /// How long nothing has come, to the precision of looks.
+    pub fn silent(&self) -> Duration {
+        self.since.elapsed()
+    }
+}
+
+/// Looks without a connection after which a peer is lost: one may fall between the end of a connection and the start of the next.
+const GONE: u8 = 2;
+
+/// What to do about a silent peer.
+enum Step {
+    Ask,
+    Lose(&'static str),
+}
+
+impl State {
+    /// Looks at all peers if it is time. Whoever waits comes here when nothing has moved for a while.
+    #[cold]
+    pub fn look_at_peers(&mut self, core: &Core) {
+        let now = Instant::now();
+        if core.keepalive.is_zero() || now < self.next_look || self.fault.is_some() {
+            return;
+        }
+        self.next_look = now + core.keepalive;
+        let mut steps = Vec::new();
+        let mut sockets = None;
+        for (rank, peer) in self.peers.iter_mut().enumerate() {
+            let Some(peer) = peer.as_mut().filter(|peer| !peer.left && !peer.lost) else {
+                continue;
+            };
+            let signs = &mut peer.signs;
+            if std::mem::take(&mut signs.heard) {
+                (signs.asked, signs.gone, signs.since) = (false, 0, now);
+            } else if !std::mem::replace(&mut signs.asked, true) {
+                steps.push((rank, Step::Ask));
+            } else {
+                let sockets = sockets.get_or_insert_with(|| Sockets::own(core));
+                let late = now.duration_since(signs.since) > core.patience;
+                match sockets.to(core, rank) {
+                    Link::Unknown | Link::There => signs.gone = 0,
+                    Link::BeingMade if !late => {}
+                    Link::BeingMade => steps
+                        .push((rank, Step::Lose("it does not answer requests for a connection"))),
+                    Link::Gone => {
+                        signs.gone += 1;
+                        if signs.gone >= GONE {
+                            steps.push((rank, Step::Lose("it does not acknowledge what is sent")));
+                        }
+                    }
+                }
+            }
+        }
+        for (rank, step) in steps {
+            match step {
+                Step::Ask => self.submit(core, rank, Work::Tell { kind: Kind::Ask, words: [0; 3] }),
+                Step::Lose(what) => self.lose(core, rank, "a sign of life", what),
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The TCP connections of this process's endpoint, which libfabric makes and does not show: found among the process's descriptors
+//! by their addresses, told when to give up, and looked at.
+
+use crate::state::Core;
+use nix::sys::socket::sockopt::{
+    KeepAlive, TcpKeepCount, TcpKeepIdle, TcpKeepInterval, TcpUserTimeout,
+};
+use nix::sys::socket::{SockaddrStorage, getpeername, getsockname, setsockopt};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{BorrowedFd, RawFd};
+
+/// The state of the way to a peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Link {
+    /// The provider does not speak TCP.
+    Unknown,
+    There,
+    /// The peer's host has not answered yet.
+    BeingMade,
+    Gone,
+}
+
+/// Probes of a connection on which nothing is sent, before it counts as broken.
+const PROBES: u32 = 5;
+
+/// The connections at one moment.
+pub struct Sockets {
+    /// Whether the provider's addresses are those of TCP.
+    tcp: bool,
+    /// The other ends.
+    there: Vec<SocketAddr>,
+    /// Those that have not answered.
+    being_made: Vec<SocketAddr>,
+}
+
+fn ip(address: SockaddrStorage) -> Option<SocketAddr> {
+    let four = address.as_sockaddr_in().map(|a| SocketAddr::from((a.ip(), a.port())));
+    four.or_else(|| address.as_sockaddr_in6().map(|a| SocketAddr::from((a.ip(), a.port()))))
+}
+
+/// The same address, whatever version of IP a socket was made for.
+fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// Both ends of a connection of this process; `None`: the descriptor is something else.
+fn ends(fd: RawFd) -> Option<(SocketAddr, SocketAddr)> {
+    let own = ip(getsockname::<SockaddrStorage>(fd).ok()?)?;
+    let other = ip(getpeername::<SockaddrStorage>(fd).ok()?)?;
+    Some((plain(own), plain(other)))
+}
+
+/// Tells a connection when to give up. It goes on with the system's times where that is refused.
+fn limit(fd: RawFd, core: &Core) {
+    // SAFETY: open a moment ago, and libfabric closes none in the middle of a call of ours.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    let seconds = |time: std::time::Duration| {
+        u32::try_from(time.as_secs().max(1)).unwrap_or(u32::MAX).min(32_000)
+    };
+    let patience = seconds(core.patience);
+    let _ = setsockopt(&fd, TcpUserTimeout, &patience.saturating_mul(1000));
+    let _ = setsockopt(&fd, TcpKeepIdle, &seconds(core.keepalive));
+    let _ = setsockopt(&fd, TcpKeepInterval, &(patience / PROBES).max(1));
+    let _ = setsockopt(&fd, TcpKeepCount, &PROBES);
+    let _ = setsockopt(&fd, KeepAlive, &true);
+}
+
+/// The other ends of connections in a table of the kernel (`/proc/net/tcp`) that have sent a request and heard nothing.
+fn unanswered(table: &str) -> Vec<SocketAddr> {
+    const SYN_SENT: &str = "02";
+    let address = |text: &str| {
+        let (ip, port) = text.split_once(':')?;
+        let words: Vec<u32> = (0..ip.len())
+            .step_by(8)
+            .map(|at| u32::from_str_radix(ip.get(at..at + 8)?, 16).ok())
+            .collect::<Option<_>>()?;
+        // In the byte order of the machine, a word at a time.
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let ip = match bytes.len() {
+            4 => IpAddr::from(<[u8; 4]>::try_from(&bytes[..]).ok()?),
+            _ => IpAddr::from(<[u8; 16]>::try_from(&bytes[..]).ok()?),
+        };
+        Some(plain(SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?)))
+    };
+    let line = |line: &str| {
+        let mut words = line.split_whitespace().skip(2);
+        let (other, state) = (words.next()?, words.next()?);
+        (state == SYN_SENT).then(|| address(other)).flatten()
+    };
+    table.lines().skip(1).filter_map(line).collect()
+}
+
+impl Sockets {
+    /// Finds them, and tells each when to give up.
+    pub fn own(core: &Core) -> Sockets {
+        let mut all = Sockets { tcp: false, there: Vec::new(), being_made: Vec::new() };
+        let Some(own) = core.ips[core.rank] else { return all };
+        all.tcp = true;
+        let Ok(descriptors) = std::fs::read_dir("/proc/self/fd") else { return all };
+        let numbers =
+            descriptors.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        for fd in numbers.collect::<Vec<RawFd>>() {
+            let Some((here, there)) = ends(fd) else { continue };
+            // Ours to a peer's endpoint, or a peer's to ours.
+            if here == own || core.ips.contains(&Some(there)) {
+                limit(fd, core);
+                all.there.push(there);
+            }
+        }
+        for table in ["/proc/self/net/tcp", "/proc/self/net/tcp6"] {
+            all.being_made.extend(unanswered(&std::fs::read_to_string(table).unwrap_or_default()));
+        }
+        all
+    }
+
+    /// The way to a peer. Connections that its host's ranks have made to us cannot be told apart: one of them is as good.
+    pub fn to(&self, core: &Core, rank: usize) -> Link {
+        let Some(peer) = core.ips[rank].filter(|_| self.tcp) else { return Link::Unknown };
+        if self.there.iter().any(|there| there.ip() == peer.ip()) {
+            Link::There
+        } else if self.being_made.contains(&peer) {
+            Link::BeingMade
+        } else {
+            Link::Gone
+        }
+    }
+}
+
+/// The address of an endpoint of a provider that speaks TCP, from what the library shows of it.
+pub fn address(provider: &str, shown: &str) -> Option<SocketAddr> {
+    if !provider.starts_with("tcp") {
+        return None;
+    }
+    shown.parse().ok().map(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn requests_without_answer_are_found_in_the_kernels_table() {
+        let table = "  sl  local_address rem_address   st tx_queue\n   \
+            0: 0100007F:1F90 00000000:0000 0A 00000000:00000000\n   \
+            1: 01004D0A:B2C2 02004D0A:873B 02 00000001:00000000\n   \
+            2: 01004D0A:B2C2 03004D0A:873B 01 00000000:00000000\n";
+        assert_eq!(unanswered(table), ["10.77.0.2:34619".parse().unwrap()]);
+        let six = "head\n 0: 000077FD000000000000000001000000:0016 000077FD000000000000000002000000:0017 02 0\n";
+        assert_eq!(unanswered(six), ["[fd77::2]:23".parse().unwrap()]);
+    }
+
+    #[test]
+    fn both_ends_of_a_connection_are_found() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap();
+        let stream = TcpStream::connect(at).unwrap();
+        assert_eq!(ends(stream.as_raw_fd()), Some((stream.local_addr().unwrap(), at)));
+        assert_eq!(ends(listener.as_raw_fd()), None, "nobody is at the other end");
+        assert_eq!(ends(0).is_some(), false);
+    }
+
+    #[test]
+    fn addresses_are_those_of_tcp() {
+        assert_eq!(address("tcp;ofi_rxm", "10.0.0.1:5"), Some("10.0.0.1:5".parse().unwrap()));
+        assert_eq!(address("tcp;ofi_rxm", "[fd77::1]:5"), Some("[fd77::1]:5".parse().unwrap()));
+        assert_eq!(address("udp;ofi_rxd", "10.0.0.1:5"), None);
+        assert_eq!(address("tcp;ofi_rxm", "what"), None);
+    }
+}

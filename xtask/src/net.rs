@@ -1,0 +1,154 @@
+//! `cargo xtask net -- COMMAND`: hosts made of network namespaces on this machine, connected by cables (veth) and a switch a
+//! cable (bridge), so that what crosses hosts is tested without any.
+//!
+//! ```text
+//!                 switch 0: 10.77.0.0/24, fd77:0::/64
+//!        eth0 ───────┬─────────┬──────── eth0
+//!   node0          eth0      eth0          node3      host names by /etc/hosts: nodeI on cable 0,
+//!        eth1      node1    node2        eth1         nodeI-1 on cable 1
+//!          └─────────┴────┬────┴──────────┘
+//!                 switch 1: 10.77.1.0/24, fd77:1::/64
+//! ```
+//! Everything lies in a process namespace: when its first process ends or is killed, all others are, too, and with them the
+//! hosts, the cables and the mounts. Nothing has a name outside, and no packet leaves.
+
+mod host;
+mod inside;
+
+pub use inside::run as inside;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+/// Exit code for: this machine cannot run it; as that of `cargo xtask vm`.
+pub const NOT_RUN: u8 = crate::vm::NOT_RUN;
+
+/// The hosts and the command.
+#[derive(clap::Args, Clone)]
+#[command(
+    after_help = "COMMAND runs on node0. It finds the hosts' names in WEFT_NET_HOSTS, and in its PATH: `net-run HOST WORDS` (a launch \
+agent with ssh's arguments; WEFT_RSH names it), `net-cut HOST CABLE` and `net-join HOST CABLE`, `net-kill HOST`.\nExit codes: COMMAND's \
+own; 77 this machine cannot run it (a line NOT RUN says why); 124 COMMAND took too long; 125 the hosts could not be made."
+)]
+pub struct Args {
+    /// Hosts.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(2..=8))]
+    pub hosts: u8,
+    /// Cables of each host.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2))]
+    pub cables: u8,
+    /// What a cable carries each way, as tc(8) writes it: 1gbit.
+    #[arg(long, value_name = "RATE")]
+    pub rate: Option<String>,
+    /// How long a packet takes on a cable: 100us.
+    #[arg(long, value_name = "TIME")]
+    pub delay: Option<String>,
+    /// Part of the packets that a cable loses: 1%.
+    #[arg(long, value_name = "PERCENT")]
+    pub loss: Option<String>,
+    /// IPv6 addresses alone.
+    #[arg(long)]
+    pub ipv6: bool,
+    /// Seconds that COMMAND may take.
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    pub timeout: u64,
+    /// The command and its arguments.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub command: Vec<String>,
+}
+
+/// The programs that make hosts, and Debian's package of each.
+const TOOLS: [(&str, &str); 4] =
+    [("unshare", "util-linux"), ("nsenter", "util-linux"), ("ip", "iproute2"), ("tc", "iproute2")];
+
+/// Why this machine cannot run it, as far as can be seen from outside.
+fn missing() -> Option<String> {
+    if !nix::unistd::geteuid().is_root() {
+        return Some("network namespaces need root".to_owned());
+    }
+    let absent = |tool: &str| {
+        !Command::new(tool)
+            .arg("--help")
+            .output()
+            .is_ok_and(|o| !o.stderr.is_empty() || !o.stdout.is_empty())
+    };
+    let (tool, package) = TOOLS.into_iter().find(|(tool, _)| absent(tool))?;
+    Some(format!("the program {tool} is not there (Debian's package {package})"))
+}
+
+/// Becomes COMMAND between its hosts; returns where that cannot be.
+pub fn main(args: &Args) -> ExitCode {
+    if let Some(reason) = missing() {
+        eprintln!("NOT RUN: {reason}");
+        return ExitCode::from(NOT_RUN);
+    }
+    let own = match std::env::current_exe() {
+        Ok(own) => own,
+        Err(error) => {
+            eprintln!("net: this program's path: {error}");
+            return ExitCode::from(crate::vm::FAILED);
+        }
+    };
+    let mut command = Command::new("unshare");
+    command.args([
+        "--net",
+        "--mount",
+        "--ipc",
+        "--pid",
+        "--fork",
+        "--kill-child=KILL",
+        "--mount-proc",
+        "--",
+    ]);
+    command.arg(own).arg("net-inside").args(args.words());
+    // The caller's process is the one that whoever ends the caller ends.
+    let error = command.exec();
+    eprintln!("NOT RUN: unshare: {error}");
+    ExitCode::from(NOT_RUN)
+}
+
+impl Args {
+    /// The same as words of a command line.
+    fn words(&self) -> Vec<String> {
+        let mut words = vec![
+            format!("--hosts={}", self.hosts),
+            format!("--cables={}", self.cables),
+            format!("--timeout={}", self.timeout),
+        ];
+        for (name, value) in [("rate", &self.rate), ("delay", &self.delay), ("loss", &self.loss)] {
+            words.extend(value.iter().map(|value| format!("--{name}={value}")));
+        }
+        words.extend(self.ipv6.then(|| "--ipv6".to_owned()));
+        words.push("--".to_owned());
+        words.extend(self.command.iter().cloned());
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Whole {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn words_come_back() {
+        let given = ["net", "--hosts", "4", "--delay", "1ms", "--ipv6", "--", "sh", "-c", "exit 3"];
+        let first = Whole::parse_from(given).args;
+        let again = Whole::parse_from(std::iter::once("net".to_owned()).chain(first.words())).args;
+        assert_eq!((again.hosts, again.cables, again.ipv6), (4, 2, true));
+        assert_eq!((again.delay, again.rate), (Some("1ms".to_owned()), None));
+        assert_eq!(again.command, ["sh", "-c", "exit 3"]);
+    }
+
+    #[test]
+    fn numbers_of_hosts_have_bounds() {
+        for bad in [["--hosts", "1"], ["--hosts", "9"], ["--cables", "3"]] {
+            assert!(Whole::try_parse_from(["net"].into_iter().chain(bad).chain(["true"])).is_err());
+        }
+    }
+}

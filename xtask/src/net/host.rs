@@ -1,0 +1,129 @@
+//! One host, and its cables.
+
+use super::Args;
+use std::process::{Child, Command, Stdio};
+
+/// A command that must go well; an error says what it said.
+pub fn done(words: &[&str]) -> Result<(), String> {
+    let output = Command::new(words[0]).args(&words[1..]).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("{}: {error}", words[0]))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(format!("`{}`: {}", words.join(" "), said.trim()))
+}
+
+/// The switch that ends cable `cable` of each host.
+pub fn switch(cable: u8) -> String {
+    format!("switch{cable}")
+}
+
+/// The switch's end of a cable.
+pub fn port(host: u8, cable: u8) -> String {
+    format!("node{host}-{cable}")
+}
+
+/// Addresses of a host on a cable, as ip(8) writes them.
+pub fn addresses(host: u8, cable: u8, ipv6: bool) -> Vec<String> {
+    let (four, six) =
+        (format!("10.77.{cable}.{}/24", host + 1), format!("fd77:{cable}::{}/64", host + 1));
+    if ipv6 { vec![six] } else { vec![four, six] }
+}
+
+/// A host, as long as the process that holds its namespaces lives.
+pub struct Host {
+    pub holder: Child,
+}
+
+impl Host {
+    /// The namespaces of a host. The first shares this one's processes and mounts: what is started from here runs on it.
+    pub fn start(number: u8) -> Result<Host, String> {
+        let mut command = Command::new("unshare");
+        command.args(["--net", "--uts", "--ipc"]);
+        let mut script = format!("hostname node{number}; ");
+        if number > 0 {
+            command.args(["--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc"]);
+            script += "mount -t tmpfs tmpfs /dev/shm; ";
+        }
+        script += "ip link set lo up; echo ready; exec sleep infinity";
+        command.args(["--", "sh", "-c", &script]).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut holder = command.spawn().map_err(|error| format!("unshare: {error}"))?;
+        let mut said = [0; 6];
+        let stdout = holder.stdout.as_mut().expect("asked for");
+        std::io::Read::read_exact(stdout, &mut said)
+            .map_err(|error| format!("node{number} did not start: {error}"))?;
+        Ok(Host { holder })
+    }
+
+    /// The process that holds the namespaces: with a process namespace, the first one in it.
+    pub fn pid(&self) -> Result<String, String> {
+        let own = self.holder.id();
+        let children =
+            std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap_or_default();
+        Ok(children.split_whitespace().next().map_or_else(|| own.to_string(), str::to_owned))
+    }
+
+    /// Plugs in cable `cable`.
+    pub fn plug(&self, number: u8, cable: u8, args: &Args) -> Result<(), String> {
+        let (pid, port, switch, end) =
+            (self.pid()?, port(number, cable), switch(cable), format!("eth{cable}"));
+        done(&["ip", "link", "add", &port, "type", "veth", "peer", "name", &end, "netns", &pid])?;
+        done(&["ip", "link", "set", &port, "master", &switch, "up"])?;
+        let there = ["nsenter", "-t", &pid, "-n"];
+        let on_host = |words: &[&str]| done(&[&there[..], words].concat());
+        for address in addresses(number, cable, args.ipv6) {
+            // Nobody else has it: no time is spent on asking.
+            let nodad: &[&str] = if address.contains("::") { &["nodad"] } else { &[] };
+            on_host(&[&["ip", "address", "add", &address, "dev", &end], nodad].concat())?;
+        }
+        on_host(&["ip", "link", "set", &end, "up"])?;
+        let Some(shape) = shape(args) else { return Ok(()) };
+        let add = |dev: &str| -> Vec<String> {
+            let words = format!("tc qdisc add dev {dev} root {shape}");
+            words.split(' ').map(str::to_owned).collect()
+        };
+        let (out, back) = (add(&end), add(&port));
+        on_host(&out.iter().map(String::as_str).collect::<Vec<_>>())?;
+        done(&back.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+}
+
+/// What a cable does to packets, for tc(8). Delay and loss need the kernel's netem, a rate alone does not.
+fn shape(args: &Args) -> Option<String> {
+    let word = |name: &str, value: &Option<String>| {
+        value.as_ref().map(|value| format!(" {name} {value}")).unwrap_or_default()
+    };
+    match (&args.rate, &args.delay, &args.loss) {
+        (None, None, None) => None,
+        (Some(rate), None, None) => Some(format!("tbf rate {rate} burst 256kb latency 20ms")),
+        (rate, delay, loss) => {
+            let all = [word("rate", rate), word("delay", delay), word("loss", loss)].concat();
+            Some(format!("netem limit 10000{all}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_alone_needs_no_netem() {
+        let mut args = Args {
+            hosts: 2,
+            cables: 1,
+            rate: None,
+            delay: None,
+            loss: None,
+            ipv6: false,
+            timeout: 1,
+            command: Vec::new(),
+        };
+        assert_eq!(shape(&args), None);
+        args.rate = Some("1gbit".to_owned());
+        assert!(shape(&args).unwrap().starts_with("tbf rate 1gbit "));
+        args.loss = Some("1%".to_owned());
+        assert_eq!(shape(&args).unwrap(), "netem limit 10000 rate 1gbit loss 1%");
+    }
+}

@@ -1,0 +1,133 @@
+//! Within the namespaces: makes the switches, the hosts and the helpers of COMMAND, and runs it.
+
+use super::host::{self, Host, done};
+use super::{Args, NOT_RUN};
+use crate::vm::{FAILED, TIMED_OUT};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// What COMMAND finds in its PATH, and the process of each host (`NAME.pid`). A mount of its own.
+const FOLDER: &str = "/run/weft-net";
+
+/// The helpers: name and shell script. They run on node0, whose processes and mounts are those of the switches; so the switches'
+/// network is that of process 1.
+const HELPERS: [(&str, &str); 4] = [
+    // As ssh: options, the host, and words for a shell there, in an environment of its own.
+    (
+        "net-run",
+        r#"while :; do case "$1" in -o|-p|-l|-i|-F) shift 2;; -*) shift;; *) break;; esac; done
+host=${1%-[01]}; shift
+pid=$(cat "/run/weft-net/$host.pid") || { echo "net-run: no host $host" >&2; exit 255; }
+case $host in node0) spaces="-n -u -i";; *) spaces=-a;; esac
+exec nsenter -t "$pid" $spaces -- env -i HOME="$HOME" USER=root LOGNAME=root SHELL=/bin/sh \
+    PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin sh -c "cd; $*""#,
+    ),
+    ("net-cut", r#"exec nsenter -t 1 -n ip link set "$1-$2" down"#),
+    ("net-join", r#"exec nsenter -t 1 -n ip link set "$1-$2" up"#),
+    ("net-kill", r#"exec kill -9 "$(cat "/run/weft-net/$1.pid")""#),
+];
+
+/// The mounts that are this run's own: its folder, its shared memory, its names of hosts.
+fn mounts(args: &Args) -> Result<(), String> {
+    done(&["mount", "--make-rprivate", "/"])?;
+    fs::create_dir_all(FOLDER).map_err(|error| format!("{FOLDER}: {error}"))?;
+    done(&["mount", "-t", "tmpfs", "tmpfs", FOLDER])?;
+    done(&["mount", "-t", "tmpfs", "tmpfs", "/dev/shm"])?;
+    let mut names = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
+    for host in 0..args.hosts {
+        for cable in 0..args.cables {
+            let all = host::addresses(host, cable, args.ipv6);
+            let address = all[0].split('/').next().unwrap_or_default();
+            let name =
+                if cable == 0 { format!("node{host}") } else { format!("node{host}-{cable}") };
+            names += &format!("{address} {name}\n");
+        }
+    }
+    let write = |name: &str, text: &str, mode: u32| {
+        let path = Path::new(FOLDER).join(name);
+        let written = fs::write(&path, text)
+            .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(mode)));
+        written.map_err(|error| format!("{}: {error}", path.display()))
+    };
+    write("hosts", &names, 0o644)?;
+    done(&["mount", "--bind", &format!("{FOLDER}/hosts"), "/etc/hosts"])?;
+    HELPERS.iter().try_for_each(|(name, text)| write(name, &format!("#!/bin/sh\n{text}\n"), 0o755))
+}
+
+/// The switches and the hosts.
+fn hosts(args: &Args) -> Result<Vec<Host>, String> {
+    done(&["ip", "link", "set", "lo", "up"])?;
+    for cable in 0..args.cables {
+        let switch = host::switch(cable);
+        done(&["ip", "link", "add", &switch, "type", "bridge"])?;
+        done(&["ip", "link", "set", &switch, "up"])?;
+    }
+    let mut all = Vec::new();
+    for number in 0..args.hosts {
+        let host = Host::start(number)?;
+        for cable in 0..args.cables {
+            host.plug(number, cable, args)?;
+        }
+        let path = format!("{FOLDER}/node{number}.pid");
+        fs::write(&path, host.pid()?).map_err(|error| format!("{path}: {error}"))?;
+        all.push(host);
+    }
+    Ok(all)
+}
+
+fn start(args: &Args, first: &Host) -> Result<Child, String> {
+    let names: Vec<String> = (0..args.hosts).map(|host| format!("node{host}")).collect();
+    let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/bin:/bin:/usr/sbin:/sbin".to_owned());
+    let mut command = Command::new("nsenter");
+    command.args(["-t", &first.pid()?, "-n", "-u", "-i", "--"]).args(&args.command);
+    command.env("WEFT_NET_HOSTS", names.join(" ")).env("WEFT_RSH", format!("{FOLDER}/net-run"));
+    command.env("PATH", format!("{FOLDER}:{path}"));
+    command.spawn().map_err(|error| format!("nsenter: {error}"))
+}
+
+/// Waits for `child`; `None` after so many seconds. All other processes that end are this one's children, too: it is the first.
+fn ended(child: &mut Child, seconds: u64) -> Result<Option<ExitStatus>, String> {
+    let end = Instant::now() + Duration::from_secs(seconds);
+    loop {
+        if let Some(status) = child.try_wait().map_err(|error| format!("waiting: {error}"))? {
+            return Ok(Some(status));
+        }
+        if Instant::now() >= end {
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Makes the hosts and runs COMMAND on the first; its exit code. When this process ends, the kernel ends all others.
+pub fn run(args: &Args) -> ExitCode {
+    let made = mounts(args).and_then(|()| hosts(args));
+    let hosts = match made {
+        Ok(hosts) => hosts,
+        Err(error) => {
+            // A kernel without a part, or a container that may not.
+            eprintln!("NOT RUN: hosts of network namespaces: {error}");
+            return ExitCode::from(NOT_RUN);
+        }
+    };
+    let status = start(args, &hosts[0]).and_then(|mut child| ended(&mut child, args.timeout));
+    match status {
+        Ok(Some(status)) => {
+            let code = status.code().or_else(|| {
+                std::os::unix::process::ExitStatusExt::signal(&status).map(|signal| 128 + signal)
+            });
+            ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED))
+        }
+        Ok(None) => {
+            eprintln!("net: no end within {} s", args.timeout);
+            ExitCode::from(TIMED_OUT)
+        }
+        Err(error) => {
+            eprintln!("net: {error}");
+            ExitCode::from(FAILED)
+        }
+    }
+}
