@@ -52,6 +52,9 @@ enum Command {
     /// Inside the namespaces: make the hosts and run the command.
     #[command(hide = true)]
     NetInside(net::Args),
+    /// Between hosts made of namespaces: run the tests of programs over Ethernet.
+    #[command(hide = true)]
+    NetTests(test::network::Inside),
     /// Inside the virtual machine: run what the host and weft-vm-run send.
     #[command(hide = true)]
     VmAgent,
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         Command::Vm(args) => return vm::main(&args),
         Command::Net(args) => return net::main(&args),
         Command::NetInside(args) => return net::inside(&args),
+        Command::NetTests(args) => test::network::inside(&args),
         Command::VmCluster(args) => test::cluster::inside(&args),
         Command::VmKini(args) => test::verbs::kini::inside(&args),
         Command::VmAgent => vm::agent::serve(),

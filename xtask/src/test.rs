@@ -13,6 +13,7 @@ mod launchers;
 mod man;
 mod memory;
 pub(crate) mod mutation;
+pub(crate) mod network;
 mod programs;
 mod python;
 mod random;
@@ -51,6 +52,8 @@ pub enum Stage {
     Launchers,
     /// Programs over verbs: in the virtual machine, with and without loss; on two machines, one of which dies.
     Cluster,
+    /// Programs over Ethernet, through libfabric: on hosts made of network namespaces, with cables that go out and strangers.
+    Network,
 }
 
 /// Which tests to run.
@@ -61,7 +64,7 @@ pub struct Args {
     only: Vec<Stage>,
 }
 
-const ALL: [Stage; 10] = [
+const ALL: [Stage; 11] = [
     Stage::Build,
     Stage::Unit,
     Stage::Simulator,
@@ -72,22 +75,24 @@ const ALL: [Stage; 10] = [
     Stage::Python,
     Stage::Launchers,
     Stage::Cluster,
+    Stage::Network,
 ];
 
 impl Stage {
     /// The seconds that the stage may take on two processors. All together are at most an hour.
     fn budget(self) -> u64 {
         match self {
-            Stage::Build => 270,
-            Stage::Unit => 870,
-            Stage::Simulator => 200,
-            Stage::Verbs => 300,
-            Stage::Loom => 180,
-            Stage::Miri => 480,
+            Stage::Build => 220,
+            Stage::Unit => 800,
+            Stage::Simulator => 160,
+            Stage::Verbs => 260,
+            Stage::Loom => 150,
+            Stage::Miri => 410,
             Stage::Programs => 420,
-            Stage::Python => 450,
+            Stage::Python => 420,
             Stage::Launchers => 100,
-            Stage::Cluster => 330,
+            Stage::Cluster => 260,
+            Stage::Network => 400,
         }
     }
 }
@@ -164,6 +169,7 @@ pub fn run(args: &Args) -> Result<(), String> {
             Stage::Python => python::run(&mut tally),
             Stage::Launchers => launchers::run(&mut tally),
             Stage::Cluster => cluster::run(&mut tally),
+            Stage::Network => network::run(&mut tally),
         };
         if let Err(error) = result {
             println!("\n==== {stage:?} FAILED: {error}");
@@ -215,16 +221,18 @@ fn build() -> Result<(), String> {
 const SIMULATOR: &[&str] = &["weft-fabric-sim", "weft-patterns", "weft-tools"];
 /// Crates whose tests need an adapter.
 const VERBS: &[&str] = &["weft-fabric-verbs", "weft-fabric-join"];
+/// The crate whose tests need libfabric.
+const OFI: &str = "weft-fabric-ofi";
 
 fn unit(tally: &mut Tally) -> Result<(), String> {
-    let elsewhere = |name: &str| SIMULATOR.contains(&name) || VERBS.contains(&name);
-    programs::run(|name| !elsewhere(name), tally)?;
+    let elsewhere = |name: &str| SIMULATOR.contains(&name) || VERBS.contains(&name) || name == OFI;
+    programs::run(|program| !elsewhere(&program.package), tally)?;
     // Examples in the documentation, which are no programs of their own.
     step(cargo().args(["test", "--workspace", "--doc", "--quiet"]))
 }
 
 fn simulator(tally: &mut Tally) -> Result<(), String> {
-    programs::run(|name| SIMULATOR.contains(&name), tally)
+    programs::run(|program| SIMULATOR.contains(&program.package.as_str()), tally)
 }
 
 fn loom(tally: &mut Tally) -> Result<(), String> {

@@ -388,6 +388,10 @@ impl<F: Fabric> weft_fabric::Helper for Faulty<F> {
     fn notify_helper_at_ends(&self, notify: bool) {
         self.inner.notify_helper_at_ends(notify);
     }
+
+    fn moves_by_progress(&self) -> bool {
+        self.inner.moves_by_progress()
+    }
 }
 
 impl<F: Fabric> weft_fabric::Multicast for Faulty<F> {

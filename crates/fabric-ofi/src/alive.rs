@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 pub struct Signs {
     /// Something came since the last look.
     pub heard: bool,
+    /// Something has ever come.
+    ever: bool,
     /// It was asked, and nothing came since.
     asked: bool,
     /// Looks in a row that found no connection.
@@ -31,7 +33,15 @@ pub struct Signs {
 
 impl Signs {
     pub fn new() -> Signs {
-        Signs { heard: false, asked: false, gone: 0, since: Instant::now() }
+        Signs { heard: false, ever: false, asked: false, gone: 0, since: Instant::now() }
+    }
+
+    fn why_gone(&self) -> &'static str {
+        if self.ever {
+            "it has ended, or does not acknowledge what is sent"
+        } else {
+            "it refuses connections, or ends them"
+        }
     }
 
     /// How long nothing has come, to the precision of looks.
@@ -67,6 +77,7 @@ impl State {
             let signs = &mut peer.signs;
             if std::mem::take(&mut signs.heard) {
                 (signs.asked, signs.gone, signs.since) = (false, 0, now);
+                signs.ever = true;
             } else if !std::mem::replace(&mut signs.asked, true) {
                 steps.push((rank, Step::Ask));
             } else {
@@ -80,7 +91,7 @@ impl State {
                     Link::Gone => {
                         signs.gone += 1;
                         if signs.gone >= GONE {
-                            steps.push((rank, Step::Lose("it does not acknowledge what is sent")));
+                            steps.push((rank, Step::Lose(signs.why_gone())));
                         }
                     }
                 }

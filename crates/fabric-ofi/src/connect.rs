@@ -19,7 +19,7 @@ use weft_bootstrap::{Bootstrap, BootstrapError};
 use weft_fabric::{Counters, Fault};
 
 /// Key under which each process publishes: `+`, its share of the job's secret (8 bytes), the length of its host's name (1 byte),
-/// the name, and its address; or `-` and its host, a line's end and a reason.
+/// the name, and its address; or `-` and its host, a line's end and a reason; or nothing, where only others lack something.
 const KEY: &str = "ofi";
 
 /// Bytes of a share.
@@ -90,7 +90,11 @@ pub fn connect(
     };
     let value = own.as_ref().map_err(ToString::to_string);
     let value = value.and_then(|objects| encode(share, objects).map_err(|e| e.to_string()));
-    let value = value.unwrap_or_else(|error| format!("-{}\n{error}", host()).into_bytes());
+    let value = match (value, &own) {
+        (Ok(value), _) => value,
+        (Err(_), Err(ConnectError::Bootstrap(_))) => Vec::new(),
+        (Err(error), _) => format!("-{}\n{error}", host()).into_bytes(),
+    };
     bootstrap.put(KEY, &value)?;
     bootstrap.fence()?;
     let all: Vec<_> = (0..size)
@@ -100,10 +104,10 @@ pub fn connect(
     let own = match (own, agreed) {
         (Ok(objects), Some(agreed)) => (objects, agreed),
         (Err(ConnectError::Bootstrap(_)), _) => {
-            return Err(all
-                .into_iter()
-                .find_map(Result::err)
-                .unwrap_or_else(|| BootstrapError("no process has libfabric".to_owned()).into()));
+            let of_a_peer = |error: &ConnectError| matches!(error, ConnectError::Peer { .. });
+            let told = all.into_iter().filter_map(Result::err).find(of_a_peer);
+            let nobody = || BootstrapError("no process has libfabric".to_owned()).into();
+            return Err(told.unwrap_or_else(nobody));
         }
         (Err(error), _) => return Err(error),
         (Ok(_), None) => unreachable!("nothing is opened without an agreement"),

@@ -30,6 +30,8 @@ pub struct Memory {
     entries: HashMap<u64, Entry>,
     /// Allocations that were given back, by their length. They stay mapped, since counters lie in them.
     free: HashMap<usize, Vec<Sge>>,
+    /// Pieces of the program's memory that peers may reach.
+    pub exposed: usize,
     /// All that was ever allocated.
     allocated: Vec<(*mut u8, Layout)>,
 }
@@ -47,7 +49,8 @@ fn no_memory() -> Fault {
 
 impl Memory {
     pub fn new(objects: Arc<Objects>) -> Memory {
-        Memory { objects, entries: HashMap::new(), free: HashMap::new(), allocated: Vec::new() }
+        let (entries, free, exposed, allocated) = Default::default();
+        Memory { objects, entries, free, exposed, allocated }
     }
 
     /// How many registrations there are, and of how many bytes.
@@ -79,6 +82,7 @@ impl Memory {
         let key = registration.key();
         let named = Named { key, start: start as u64, len: memory.len() as u64, program };
         let entry = Entry { memory, program, allocated, _registration: registration };
+        self.exposed += usize::from(program);
         self.entries.insert(key, entry);
         Ok(Region { local: memory, remote: named.encode(start as u64) })
     }
@@ -124,9 +128,9 @@ impl Memory {
 
     pub fn withdraw(&mut self, region: Region) {
         let Key([_, key, _]) = region.remote.key;
-        if let Some(entry) = self.entries.remove(&key)
-            && entry.allocated
-        {
+        let Some(entry) = self.entries.remove(&key) else { return };
+        self.exposed -= usize::from(entry.program);
+        if entry.allocated {
             self.free.entry(entry.memory.len()).or_default().push(entry.memory);
         }
     }

@@ -158,7 +158,7 @@ mod tests {
         let stream = TcpStream::connect(at).unwrap();
         assert_eq!(ends(stream.as_raw_fd()), Some((stream.local_addr().unwrap(), at)));
         assert_eq!(ends(listener.as_raw_fd()), None, "nobody is at the other end");
-        assert_eq!(ends(0).is_some(), false);
+        assert!(ends(0).is_none());
     }
 
     #[test]

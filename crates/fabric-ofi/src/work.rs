@@ -20,6 +20,9 @@ pub const INLINE_MAX: usize = 256;
 /// Longest write that goes as one message with its tail, in bytes.
 pub const PLACE_MAX: usize = SEND_MAX - 2 * ADDRESS;
 
+/// Operations under way at most: the provider takes memory for each, several KiB with some. The end of one makes room.
+const OPEN_MOST: usize = 256;
+
 /// The payload of a kept message.
 pub enum Payload {
     Copied(Box<[u8]>),
@@ -296,6 +299,9 @@ impl State {
         write: Option<Option<Tail>>,
         done: Completion,
     ) -> bool {
+        if self.requests.open() >= OPEN_MOST {
+            return false;
+        }
         let registration = match self.register(core, local) {
             Ok(registration) => registration,
             Err(fault) => {
@@ -401,7 +407,8 @@ impl State {
                 self.waiting.swap_remove(i);
             }
         }
-        core.sleeper.set_naps(!self.waiting.is_empty());
+        // The end of an operation is heard, room at the provider is not.
+        core.sleeper.set_naps(!self.waiting.is_empty() && self.requests.open() < OPEN_MOST);
         moved
     }
 }

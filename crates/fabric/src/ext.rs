@@ -287,6 +287,11 @@ pub trait FabricExt: Fabric {
         }
     }
 
+    /// Bytes may be on their way that only this process's progress moves; never where helpers have no place of their own.
+    fn moves_by_progress(&self) -> bool {
+        self.facets().helper.is_some_and(|helper| helper.moves_by_progress())
+    }
+
     /// Joins a multicast group, whose earlier datagrams may be missed; does nothing where there is
     /// no multicast.
     fn join(&self, group: GroupId) {

@@ -181,6 +181,10 @@ pub trait Helper {
     /// Whether the ends of reads and writes that were posted with a completion wake the helper; they do
     /// unless this says otherwise.
     fn notify_helper_at_ends(&self, notify: bool);
+
+    /// Bytes may be on their way that only this process's progress moves: of its own operations, or of peers that read and write
+    /// memory of the program. Never where adapters or peers' processors move them.
+    fn moves_by_progress(&self) -> bool;
 }
 
 /// Unreliable multicast. Without it ([`crate::Capabilities::multicast_max`] is zero): sending is refused, nothing comes.

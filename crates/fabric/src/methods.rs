@@ -197,6 +197,7 @@ macro_rules! methods {
             ) -> $crate::Posted;
             fn helper(&self) -> ::std::sync::Arc<dyn $crate::wait::Sleep>;
             fn notify_helper_at_ends(&self, notify: bool);
+            fn moves_by_progress(&self) -> bool;
         }
     };
     (Multicast, $each:ident) => {

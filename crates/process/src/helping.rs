@@ -14,7 +14,7 @@
 use crate::{Active, Engine};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use weft_fabric::Fabric;
+use weft_fabric::{Fabric, FabricExt};
 
 type Handler<F> = Rc<dyn Fn(&Engine<F>) -> bool>;
 
@@ -79,6 +79,7 @@ impl<F: Fabric> Engine<F> {
             || self.tasks() > 0
             || self.endpoint().awaits_help()
             || self.endpoint().fabric().keeps_back()
+            || self.endpoint().fabric().moves_by_progress()
     }
 
     /// The same of what only [`Engine::help`] does, not [`Endpoint::interrupted`].
@@ -89,6 +90,7 @@ impl<F: Fabric> Engine<F> {
             || self.tasks() > 0
             || self.endpoint().awaits_more_than_a_handler()
             || self.endpoint().fabric().keeps_back()
+            || self.endpoint().fabric().moves_by_progress()
     }
 
     /// From here on the first large nonblocking operation asks for a helper, too.

@@ -1,6 +1,7 @@
 //! One host, and its cables.
 
 use super::Args;
+use std::io::Read;
 use std::process::{Child, Command, Stdio};
 
 /// A command that must go well; an error says what it said.
@@ -48,11 +49,16 @@ impl Host {
         }
         script += "ip link set lo up; echo ready; exec sleep infinity";
         command.args(["--", "sh", "-c", &script]).stdin(Stdio::null()).stdout(Stdio::piped());
+        // What it says of its own end is of no interest.
+        command.stderr(Stdio::piped());
         let mut holder = command.spawn().map_err(|error| format!("unshare: {error}"))?;
         let mut said = [0; 6];
         let stdout = holder.stdout.as_mut().expect("asked for");
-        std::io::Read::read_exact(stdout, &mut said)
-            .map_err(|error| format!("node{number} did not start: {error}"))?;
+        if stdout.read_exact(&mut said).is_err() {
+            let mut why = String::new();
+            let _ = holder.stderr.take().expect("asked for").read_to_string(&mut why);
+            return Err(format!("node{number} did not start: {}", why.trim()));
+        }
         Ok(Host { holder })
     }
 

@@ -70,14 +70,24 @@ const LONGEST: &str = "900";
 const TIMED_OUT: i32 = 124;
 const KILLED: i32 = 137;
 
-/// Runs those whose crate is `wanted`, all of them whatever fails, and counts their tests.
-pub fn run(wanted: impl Fn(&str) -> bool, tally: &mut Tally) -> Result<(), String> {
+/// Runs those that are `wanted`, all of them whatever fails, and counts their tests.
+pub fn run(wanted: impl Fn(&Program) -> bool, tally: &mut Tally) -> Result<(), String> {
+    run_with(wanted, &[], tally)
+}
+
+/// As [`run`], with these variables.
+pub fn run_with(
+    wanted: impl Fn(&Program) -> bool,
+    environment: &[(&str, &str)],
+    tally: &mut Tally,
+) -> Result<(), String> {
     let (mut passed, mut failed) = (0, Vec::new());
-    for program in all()?.iter().filter(|program| wanted(&program.package)) {
+    for program in all()?.iter().filter(|program| wanted(program)) {
         println!("\n-- {}: {}", program.package, program.name);
         // One that hangs is a failure of its own, not of all that come after it.
         let mut command = Command::new("timeout");
         command.args(["--foreground", "--kill-after=10", LONGEST]).arg(&program.path);
+        command.envs(environment.iter().copied());
         match tools::captured_code(command.current_dir(&program.folder))? {
             // A file of tests may have none on this machine.
             (0, output) => passed += tools::count_cargo_tests(&output).unwrap_or(0),

@@ -99,6 +99,18 @@ impl<'a> Random<'a> {
     }
 }
 
+/// Adds the words of so many programs to a launch elsewhere.
+pub(super) fn words(
+    command: &mut Command,
+    program: &Path,
+    prefix: &Path,
+    programs: u64,
+    seed: &str,
+) {
+    command.arg(program).arg("--library").arg(prefix.join("lib/libmpi_abi.so.1"));
+    command.args(["--seed", seed, "--programs", &programs.to_string()]);
+}
+
 /// A thousand programs, of the same seeds each time.
 pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let random = Random::build(prefix)?;

@@ -162,6 +162,10 @@ impl<N: Fabric, R: Fabric> weft_fabric::Helper for Joined<N, R> {
         self.near.notify_helper_at_ends(notify);
         self.far.notify_helper_at_ends(notify);
     }
+
+    fn moves_by_progress(&self) -> bool {
+        self.near.moves_by_progress() || self.far.moves_by_progress()
+    }
 }
 
 impl<N: Fabric, R: Fabric> weft_fabric::Multicast for Joined<N, R> {

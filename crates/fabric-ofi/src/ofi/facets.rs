@@ -41,6 +41,12 @@ impl Helper for Ofi {
 
     // All that arrives wakes the helper, the ends of operations as well.
     fn notify_helper_at_ends(&self, _notify: bool) {}
+
+    // The usual providers move bytes when they are looked at, by messages of their own.
+    fn moves_by_progress(&self) -> bool {
+        let state = self.state.borrow();
+        state.memory.exposed > 0 || state.requests.open() > 0
+    }
 }
 
 impl Nodes for Ofi {

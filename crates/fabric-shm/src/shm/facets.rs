@@ -83,6 +83,10 @@ impl weft_fabric::Helper for Shm {
     }
 
     fn notify_helper_at_ends(&self, _notify: bool) {}
+
+    fn moves_by_progress(&self) -> bool {
+        false
+    }
 }
 
 impl weft_fabric::Multicast for Shm {

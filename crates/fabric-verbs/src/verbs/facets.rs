@@ -104,6 +104,10 @@ impl weft_fabric::Helper for Verbs {
     fn notify_helper_at_ends(&self, notify: bool) {
         self.sleeper.helping.ignore_ends(!notify);
     }
+
+    fn moves_by_progress(&self) -> bool {
+        false
+    }
 }
 
 impl weft_fabric::Multicast for Verbs {

@@ -1,0 +1,122 @@
+//! Ranks on hosts that only Ethernet connects: the fabric of libfabric alone, then programs on hosts made of network namespaces
+//! (`cargo xtask net`), with cables that go out, hosts that die, firewalls and strangers.
+//!
+//! This is the outer side, which builds and counts. Within, the same program runs as `net-tests`.
+
+mod hosts;
+mod trouble;
+
+use super::c_programs::{self, compile};
+use super::cluster::parts::{self, Parts};
+use super::python::{self, Mpi4py};
+use super::{Tally, programs, tools};
+use crate::{net, root};
+use clap::Args;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Seconds that all programs between hosts may take together.
+const TIMEOUT: &str = "900";
+
+/// Programs of tests/c that run between hosts, and what each is given.
+const PROGRAMS: &[(&str, &[&str])] = &[
+    ("hello", &[]),
+    ("ring", &[]),
+    ("halo", &["300"]),
+    ("collectives", &["1"]),
+    ("neighbors", &[]),
+    ("semantics", &[]),
+    ("out_of_order", &["1000"]),
+    ("flood", &["2000"]),
+    ("partitioned", &[]),
+    ("windows", &[]),
+    ("windows_asleep", &[]),
+    ("counters", &["10"]),
+    ("overlap_stress", &["20"]),
+    ("helper", &["1"]),
+    ("split_type", &[]),
+    ("interrupted", &[]),
+    ("threads", &[]),
+    ("tools_fabric", &[]),
+    ("kini", &[]),
+];
+
+/// What `net-tests` needs to know.
+#[derive(Args)]
+pub struct Inside {
+    /// An installation of Weft.
+    #[arg(long)]
+    prefix: PathBuf,
+    /// The folder of the compiled programs.
+    #[arg(long)]
+    programs: PathBuf,
+    /// The program of random programs.
+    #[arg(long)]
+    random: PathBuf,
+    /// A Python with an mpi4py that our mpicc built.
+    #[arg(long)]
+    python: PathBuf,
+    /// mpi4py's source, with its tests.
+    #[arg(long)]
+    sdist: PathBuf,
+    /// Only the parts with this text in their names; to look into one of them.
+    #[arg(long, default_value = "")]
+    only: String,
+}
+
+/// Between the hosts: runs everything, and fails if anything did.
+pub fn inside(inside: &Inside) -> Result<(), String> {
+    let mut parts = Parts::new(&inside.only);
+    hosts::run(inside, &mut parts)?;
+    trouble::run(inside, &mut parts)?;
+    parts.end()
+}
+
+/// The fabric's own tests, alone and below shared memory.
+fn fabric(tally: &mut Tally) -> Result<(), String> {
+    let wanted = |p: &programs::Program| {
+        p.package == super::OFI || (p.package == "weft-fabric-join" && p.name == "ofi")
+    };
+    programs::run_with(wanted, &[("WEFT_TEST_OFI", "1")], tally)
+}
+
+pub fn run(tally: &mut Tally) -> Result<(), String> {
+    if !have_library() {
+        let reason = "libfabric.so.1 is not there (Debian's package libfabric1)";
+        tally.not_run.push(format!("tests of libfabric: {reason}"));
+        return Ok(());
+    }
+    fabric(tally)?;
+    let prefix = crate::demo::install()?;
+    let programs = c_programs::folder()?;
+    for (name, _) in PROGRAMS {
+        let source = root().join("tests/c").join(name).with_extension("c");
+        compile(&prefix, &source, &programs.join(name))?;
+    }
+    let random = crate::install::build(std::iter::once("weft-random"))?.join("weft-random");
+    let Mpi4py { python, sdist } = python::mpi4py(&prefix)?;
+    let xtask = std::env::current_exe().map_err(|e| format!("this program's path: {e}"))?;
+    let mut command = Command::new(&xtask);
+    command.args(["net", "--hosts", "4", "--timeout", TIMEOUT, "--"]).arg(&xtask).arg("net-tests");
+    let paths = [&prefix, &programs, &random, &python, &sdist];
+    for (name, path) in
+        ["--prefix", "--programs", "--random", "--python", "--sdist"].iter().zip(paths)
+    {
+        command.arg(name).arg(path);
+    }
+    match tools::captured_code(&mut command)? {
+        (0, output) => tally.passed += parts::count(&output)?,
+        (code, _) if code == i32::from(net::NOT_RUN) => {
+            let reason = "hosts cannot be made here; the line `NOT RUN` above says why";
+            tally.not_run.push(format!("programs between hosts: {reason}"));
+        }
+        (code, _) => return Err(format!("the tests between hosts ended with {code}")),
+    }
+    Ok(())
+}
+
+/// Whether the system's loader finds libfabric.
+fn have_library() -> bool {
+    let output = Command::new("/sbin/ldconfig").arg("-p").output();
+    output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("libfabric.so.1"))
+}

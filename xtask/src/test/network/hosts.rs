@@ -1,0 +1,188 @@
+//! Programs between hosts: over TCP of both versions of IP, and over datagrams that libfabric makes reliable itself.
+
+use super::{Inside, PROGRAMS, Parts};
+use crate::test::{python, random};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// Hosts and their slots.
+pub const TWO: &str = "node0:2,node1:2";
+const FOUR: &str = "node0,node1,node2,node3";
+
+/// Seconds that a program may take.
+const LIMIT: &str = "120";
+
+/// Random programs of one launch, and launches: hosts, ranks, and settings.
+const RANDOM: u64 = 50;
+const LAUNCHES: [(&str, &str, &[&str]); 6] = [
+    (TWO, "4", &[]),
+    (FOUR, "4", &[]),
+    (FOUR, "8", &[]),
+    (TWO, "4", &["WEFT_PROGRESS=handover", "WEFT_EAGER=64"]),
+    (TWO, "3", &["WEFT_RENDEZVOUS=write", "WEFT_OFI_CREDITS=4"]),
+    (
+        TWO,
+        "4",
+        &["WEFT_FENCE=RI", "WEFT_FAULT=seed=7,message_delay=0.3,completion_delay=0.3,reorder=1"],
+    ),
+];
+
+/// Designs that run by name between hosts; those that need multicast take what the automatic choice takes.
+const DESIGNS: &[(&str, &[&str])] = &[
+    ("kini", &["WEFT_BARRIER=RDS"]),
+    ("kini", &["WEFT_BARRIER=RPE", "WEFT_ALLREDUCE=RPE"]),
+    ("kini", &["WEFT_BARRIER=RGM", "WEFT_ALLREDUCE=RGM"]),
+    ("collectives 1", &["WEFT_ALLTOALL=RDS", "WEFT_ALLGATHER=RDS"]),
+    ("windows", &["WEFT_FENCE=2S"]),
+    ("windows", &["WEFT_FENCE=1S"]),
+    ("windows", &["WEFT_FENCE=1S-BARRIER"]),
+    ("windows", &["WEFT_FENCE=RI"]),
+    ("windows", &["WEFT_RMA_ORDER=turns", "WEFT_RMA_ENDING=every"]),
+    ("helper 1", &["WEFT_PROGRESS=signal", "WEFT_PROGRESS_ENDS=1", "WEFT_RENDEZVOUS=write"]),
+    ("helper 1", &["WEFT_PROGRESS=locked"]),
+];
+
+/// mpiexec on these hosts.
+pub fn mpiexec(inside: &Inside, hosts: &str, ranks: &str) -> Command {
+    let mut command = Command::new(inside.prefix.join("bin/mpiexec"));
+    command.args(["--timeout", LIMIT, "--hosts", hosts, "-n", ranks]).stdin(Stdio::null());
+    // From outside it would reach the hosts' ranks.
+    command.env_remove("WEFT_NODES").env("LD_LIBRARY_PATH", inside.prefix.join("lib"));
+    command
+}
+
+pub fn both(output: &Output) -> String {
+    [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned()).concat()
+}
+
+/// Settings as `NAME=VALUE`.
+pub fn set(command: &mut Command, settings: &[&str]) {
+    command.envs(settings.iter().filter_map(|setting| setting.split_once('=')));
+}
+
+/// What it printed, if it ended well and said `says`.
+pub fn said(command: &mut Command, says: &str) -> Result<String, String> {
+    let output = command.output().map_err(|e| format!("mpiexec: {e}"))?;
+    let text = both(&output);
+    match output.status.success() && text.contains(says) {
+        true => Ok(text),
+        false => Err(format!("{}, should say '{says}':\n{text}", output.status)),
+    }
+}
+
+fn says(program: &str) -> &'static str {
+    match program {
+        "hello" => "rank 3 of 4",
+        "ring" => "sum 6",
+        _ => "correct",
+    }
+}
+
+/// A program, its words in `line`.
+fn program(inside: &Inside, parts: &mut Parts, line: &str, hosts: &str, settings: &[&str]) {
+    let mut words = line.split(' ');
+    let name = words.next().unwrap_or_default();
+    // Two ranks only, or any number.
+    let ranks =
+        if name == "threads" || name == "tools_fabric" || name == "helper" { "2" } else { "4" };
+    let hosts = if ranks == "2" { "node0,node1" } else { hosts };
+    parts.test(&format!("{line} on {hosts} {}", settings.join(" ")), || {
+        let mut command = mpiexec(inside, hosts, ranks);
+        command.arg(inside.programs.join(name)).args(words);
+        set(&mut command, settings);
+        said(&mut command, says(name)).map(|_| String::new())
+    });
+}
+
+pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
+    parts.part("what connects hosts", |parts| {
+        connections(inside, parts);
+        Ok(())
+    })?;
+    parts.part("programs over TCP", |parts| {
+        for (name, args) in PROGRAMS {
+            let line = [&[*name][..], args].concat().join(" ");
+            program(inside, parts, &line, TWO, &[]);
+        }
+        Ok(())
+    })?;
+    parts.part("programs over reliable datagrams", |parts| {
+        for name in ["ring", "halo 20", "collectives 1", "semantics", "windows", "flood 300"] {
+            program(inside, parts, name, TWO, &["WEFT_OFI_PROVIDER=udp;ofi_rxd"]);
+        }
+        Ok(())
+    })?;
+    parts.part("designs by name", |parts| {
+        for (line, settings) in DESIGNS {
+            program(inside, parts, line, TWO, settings);
+        }
+        Ok(())
+    })?;
+    parts.part("random programs between hosts", |parts| {
+        for (hosts, ranks, settings) in LAUNCHES {
+            let name = format!(
+                "{RANDOM} random programs, {ranks} ranks on {hosts} {}",
+                settings.join(" ")
+            );
+            parts.test(&name, || {
+                let mut command = mpiexec(inside, hosts, ranks);
+                set(&mut command, settings);
+                random::words(&mut command, &inside.random, &inside.prefix, RANDOM, ranks);
+                said(&mut command, "correct: ").map(|_| String::new())
+            });
+        }
+        Ok(())
+    })?;
+    parts.part("mpi4py between hosts", |parts| {
+        for hosts in [TWO, FOUR] {
+            parts.test(&format!("mpi4py's tests on {hosts}"), || mpi4py(inside, hosts));
+        }
+        Ok(())
+    })
+}
+
+/// What is chosen, and that it is told.
+fn connections(inside: &Inside, parts: &mut Parts) {
+    let cases: [(&str, &[&str], &str); 4] = [
+        ("the first network that all have", &[], "tcp;ofi_rxm on eth0, network 10.77.0.0/24"),
+        ("why not verbs", &[], "not verbs, because of node0: "),
+        (
+            "an interface by its name",
+            &["WEFT_OFI_INTERFACES=eth1"],
+            "on eth1, network 10.77.1.0/24",
+        ),
+        ("another provider", &["WEFT_OFI_PROVIDER=udp;ofi_rxd"], "udp;ofi_rxd on eth0"),
+    ];
+    for (what, settings, expected) in cases {
+        parts.test(&format!("connected by {what}"), || {
+            let mut command = mpiexec(inside, TWO, "4");
+            command.arg(inside.programs.join("hello")).env("WEFT_VERBOSE", "1");
+            set(&mut command, settings);
+            said(&mut command, expected).map(|_| String::new())
+        });
+    }
+    parts.test("hosts that have nothing in common are named", || {
+        let mut command = mpiexec(inside, "node0,node1", "2");
+        command.arg(inside.programs.join("hello")).env("WEFT_OFI_INTERFACES", "eth0;eth7");
+        let text = failed(&mut command)?;
+        let named = text.contains("node1") && text.contains("eth7");
+        if named { Ok(String::new()) } else { Err(format!("not named:\n{text}")) }
+    });
+}
+
+/// What it printed, if it failed.
+pub fn failed(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|e| format!("mpiexec: {e}"))?;
+    let text = both(&output);
+    if output.status.success() { Err(format!("it did not fail:\n{text}")) } else { Ok(text) }
+}
+
+fn mpi4py(inside: &Inside, hosts: &str) -> Result<String, String> {
+    let mut command = mpiexec(inside, hosts, "4");
+    command.arg(&inside.python).args(python::suite_words(Path::new(&inside.sdist), &[]));
+    let text = said(&mut command, "OK")?;
+    match python::ran(&text) {
+        n @ python::MOST.. => Ok(format!("{n} ran")),
+        n => Err(format!("only {n} ran:\n{text}")),
+    }
+}

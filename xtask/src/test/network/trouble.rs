@@ -1,0 +1,236 @@
+//! What goes wrong between hosts: cables, firewalls, strangers, hosts that die. Nothing may hang, and the error names the peer.
+
+use super::hosts::{TWO, both, failed, mpiexec};
+use super::{Inside, Parts};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Seconds after which a silent host is lost, in these tests.
+const PATIENCE: u64 = 4;
+
+/// From a cut to the end of the job, at most: the library's own seconds, its looks, and a slow machine.
+const LATEST: Duration = Duration::from_secs(PATIENCE + 26);
+
+/// Connections of strangers, of each kind, to each port.
+const STRANGERS: usize = 250;
+
+/// Descriptors that a process may have more after strangers than before: connections that are being looked at.
+const DESCRIPTORS: usize = 40;
+
+/// A helper of `cargo xtask net`.
+fn net(words: &[&str]) -> Result<(), String> {
+    let output = Command::new(words[0]).args(&words[1..]).stdin(Stdio::null()).output();
+    let output = output.map_err(|e| format!("{}: {e}", words[0]))?;
+    if output.status.success() { Ok(()) } else { Err(format!("{words:?}: {}", both(&output))) }
+}
+
+/// A job that has begun to exchange.
+struct Running {
+    child: Child,
+    out: BufReader<ChildStdout>,
+}
+
+/// A halo exchange of `steps` steps on two hosts, under way.
+fn halo(inside: &Inside, steps: &str) -> Result<Running, String> {
+    let mut command = mpiexec(inside, TWO, "4");
+    command
+        .arg(inside.programs.join("halo"))
+        .arg(steps)
+        .env("WEFT_OFI_TIMEOUT", PATIENCE.to_string());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|e| format!("mpiexec: {e}"))?;
+    let mut out = BufReader::new(child.stdout.take().expect("asked for"));
+    let mut line = String::new();
+    out.read_line(&mut line).map_err(|e| format!("mpiexec's output: {e}"))?;
+    if line.trim() != "running" {
+        return Err(format!("halo began with '{line}'"));
+    }
+    Ok(Running { child, out })
+}
+
+impl Running {
+    /// Its end: what it said, and whether it ended well.
+    fn end(mut self) -> Result<(bool, String), String> {
+        let (mut text, mut errors) = (String::new(), String::new());
+        let mut err = self.child.stderr.take().expect("asked for");
+        std::thread::scope(|scope| {
+            scope.spawn(|| err.read_to_string(&mut errors));
+            self.out.read_to_string(&mut text)
+        })
+        .map_err(|e| format!("mpiexec's output: {e}"))?;
+        let status = self.child.wait().map_err(|e| format!("mpiexec: {e}"))?;
+        Ok((status.success(), text + &errors))
+    }
+}
+
+/// The job must end in time with an error that says all of `words`.
+fn ends(job: Running, words: &[&str]) -> Result<String, String> {
+    let began = Instant::now();
+    let (well, text) = job.end()?;
+    let took = began.elapsed();
+    match words.iter().find(|word| !text.contains(**word)) {
+        _ if well => Err(format!("the job ended well:\n{text}")),
+        Some(word) => Err(format!("does not say '{word}':\n{text}")),
+        None if took > LATEST => Err(format!("the job ended after {took:?}:\n{text}")),
+        None => Ok(format!("ended after {:.1} s", took.as_secs_f64())),
+    }
+}
+
+pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
+    parts.part("cables", |parts| {
+        parts.test("a cable that is out for a second loses nothing", || {
+            let job = halo(inside, "2000")?;
+            net(&["net-cut", "node1", "0"])?;
+            std::thread::sleep(Duration::from_secs(1));
+            net(&["net-join", "node1", "0"])?;
+            match job.end()? {
+                (true, text) if text.contains("correct") => Ok(String::new()),
+                (_, text) => Err(text),
+            }
+        });
+        parts.test("a cable that stays out: the peer is named", || {
+            let job = halo(inside, "1000000")?;
+            net(&["net-cut", "node1", "0"])?;
+            let ended =
+                ends(job, &["on node1", "eth0", "nothing came from it for", "a cable is out"]);
+            net(&["net-join", "node1", "0"])?;
+            ended
+        });
+        Ok(())
+    })?;
+    parts.part("firewalls", |parts| {
+        for (verdict, words) in [
+            ("drop", "nothing came from it for"),
+            ("reject with tcp reset", "it refuses connections"),
+        ] {
+            parts.test(&format!("a firewall from the start: {verdict}"), || {
+                firewall(inside, verdict, words)
+            });
+        }
+        Ok(())
+    })?;
+    parts.part("strangers", |parts| {
+        parts.test("bytes of strangers at every port", || strangers(inside));
+        Ok(())
+    })?;
+    // The last one: the host does not come back.
+    parts.part("hosts", |parts| {
+        parts.test("a host dies: it is named", || {
+            let job = halo(inside, "1000000")?;
+            net(&["net-kill", "node1"])?;
+            ends(job, &["node1 is lost"])
+        });
+        Ok(())
+    })
+}
+
+/// Rules on the second host that keep the ranks' network out, but not the launcher.
+fn firewall(inside: &Inside, verdict: &str, words: &str) -> Result<String, String> {
+    let there = |rule: &str| net(&["net-run", "node1", &format!("nft '{rule}'")]);
+    there("add table inet weft")?;
+    there("add chain inet weft in { type filter hook input priority 0 ; }")?;
+    there(&format!("add rule inet weft in tcp flags syn / syn,ack {verdict}"))?;
+    let began = Instant::now();
+    let mut command = mpiexec(inside, "node0,node1", "2");
+    command.arg(inside.programs.join("ring")).env("WEFT_OFI_TIMEOUT", PATIENCE.to_string());
+    let result = failed(&mut command);
+    there("delete table inet weft")?;
+    let (text, took) = (result?, began.elapsed());
+    if took > LATEST || !text.contains("on node1") || !text.contains(words) {
+        return Err(format!("after {took:?}, should say 'on node1' and '{words}':\n{text}"));
+    }
+    Ok(format!("ended after {:.1} s", took.as_secs_f64()))
+}
+
+/// Ports on which somebody listens on a host.
+fn ports(host: &str) -> Result<Vec<u16>, String> {
+    let output = Command::new("net-run").args([host, "cat /proc/self/net/tcp"]).output();
+    let output = output.map_err(|e| format!("net-run: {e}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    const LISTENS: &str = "0A";
+    let port = |line: &str| {
+        let mut words = line.split_whitespace();
+        let port = words.nth(1)?.split_once(':')?.1;
+        (words.nth(1)? == LISTENS).then(|| u16::from_str_radix(port, 16).ok()).flatten()
+    };
+    let mut found: Vec<u16> = text.lines().filter_map(port).collect();
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+/// Open descriptors of all processes of a program here, together.
+fn descriptors(program: &str) -> usize {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let count = |process: std::fs::DirEntry| {
+        let name = std::fs::read_to_string(process.path().join("comm")).ok()?;
+        let open = std::fs::read_dir(process.path().join("fd")).ok()?;
+        (name.trim() == program).then(|| open.count())
+    };
+    processes.filter_map(count).sum()
+}
+
+/// Bytes that look random, the same each time.
+fn noise(seed: u64, bytes: &mut [u8]) {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    for byte in bytes {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        *byte = state as u8;
+    }
+}
+
+/// One stranger: connects and says nothing, something, or much, and goes or stays a while.
+fn visit(at: SocketAddr, seed: u64) -> Option<TcpStream> {
+    let mut stream = TcpStream::connect_timeout(&at, Duration::from_secs(2)).ok()?;
+    stream.set_write_timeout(Some(Duration::from_millis(200))).ok()?;
+    let mut bytes = vec![0; [0, 1, 40, 4000][seed as usize % 4]];
+    noise(seed, &mut bytes);
+    // It may have been closed already.
+    let _ = stream.write_all(&bytes);
+    seed.is_multiple_of(3).then_some(stream)
+}
+
+/// While ranks exchange, strangers connect to all that listens on both hosts.
+fn strangers(inside: &Inside) -> Result<String, String> {
+    let before = ports("node1")?;
+    let job = halo(inside, "4000")?;
+    let open = descriptors("halo");
+    let mut all = Vec::new();
+    for (host, ip) in [("node0", "10.77.0.1"), ("node1", "10.77.0.2")] {
+        let found = ports(host)?;
+        all.extend(found.into_iter().map(|port| format!("{ip}:{port}")));
+    }
+    if all.len() <= 2 * before.len() {
+        return Err(format!("nobody listens: {all:?}"));
+    }
+    let mut stay = Vec::new();
+    let mut visits = 0;
+    for address in &all {
+        let at = address.parse().map_err(|e| format!("{address}: {e}"))?;
+        for seed in 0..STRANGERS as u64 {
+            visits += 1;
+            stay.extend(visit(at, seed));
+        }
+    }
+    let stayed = stay.len();
+    drop(stay);
+    std::thread::sleep(Duration::from_millis(500));
+    let after = descriptors("halo");
+    match job.end()? {
+        (true, text) if text.contains("correct") => {}
+        (_, text) => return Err(text),
+    }
+    if after > open + DESCRIPTORS {
+        return Err(format!(
+            "{open} descriptors before, {after} after {visits} strangers had gone"
+        ));
+    }
+    Ok(format!(
+        "{visits} connections to {} ports, {stayed} at a time; descriptors {open}, then {after}",
+        all.len()
+    ))
+}
