@@ -1,170 +1,161 @@
-//! The control words of one rank: memory of the fabric on which peers do flags and atomics. They lie apart
-//! from the window's own memory, so they are the same wherever that is.
+//! What the ranks of a window tell each other beside the data: words of one rank that the others write and add to without it,
+//! and messages that ask it to do what nobody else can.
 //!
 //! ```text
-//!   word   0        8        16       24          32       40     48, each of n' words, the power of two not below n
-//!          | lock   | guard  | table  | exclusion | single | bell | slots: lock, guard | grants: lock, guard | posted, two | completed, two | rails, two each |
-//!            ticket locks      dynamic  accumulates                 by ticket modulo n'  by target             by target     by origin        by origin
+//!   layout.rs           which word is where: locks, the table of attached memory, flags of epochs
+//!   own_words.rs        this rank's, and the flags in them that it waits for
+//!   remote_atomics.rs   another rank's: by this processor where it sees them, else by the fabric
+//!   change.rs           what an accumulate does, packed
+//!   request.rs          what a target-assisted request says
+//!   messages.rs         how it is sent and answered, and how a rank serves others
 //! ```
-//! The lock is MPI_Win_lock's, the guard that of accumulates. Slots belong to the target's locks; grants
-//! are flags for this rank's waits for the locks of others. Words never go back: they count. Posted and
-//! completed are two words each, by parity, since flags may overtake each other: a rank tells count k + 1 only
-//! once the other has heard k - 1 ([`crate::post`]). Each rail but the first has two words an origin, too ([`crate::behind`]).
+//! Contract: a word is written by whoever the layout says and never goes back. Nothing here knows an epoch or a window's
+//! memory; what a request does is carried out by whoever serves ([`crate::access::target_assisted`]).
 
-use std::cell::OnceCell;
+pub mod change;
+pub mod layout;
+pub mod messages;
+mod own_words;
+pub mod remote_atomics;
+pub mod request;
+
+pub use self::own_words::OwnWords;
+
+use self::layout::{BELL, Table, word};
+use crate::core::Core;
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
-use weft_fabric::{Counter, Fabric, FabricExt, Fault, Region, RemoteAddr, RemoteFlag};
-use weft_p2p::Endpoint;
+use weft_fabric::{Counter, Fabric, FabricExt, Fault, RemoteAddr, RemoteFlag, Sge, Words};
 
-/// Which of the two ticket locks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lock {
-    /// MPI_Win_lock.
-    Window = 0,
-    /// Accumulates.
-    Guard = 1,
-}
-
-/// Words of a cache line.
-const LINE: usize = 8;
-/// Where the header of a dynamic window's table begins; what it is stands in [`crate::attach`].
-pub const TABLE: usize = 2 * LINE;
-/// Who changes this rank's elements: [`crate::exclusion`].
-pub const EXCLUSION: usize = 3 * LINE;
-/// Whose single element this rank is changing.
-pub const SINGLE: usize = 4 * LINE;
-/// Written to wake this rank, which looks at what it waits for.
-pub const BELL: usize = 5 * LINE;
-/// Tables of one word a rank begin here.
-const TABLES: usize = 6 * LINE;
-
-/// A table of one word a rank.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Table {
-    Slots(Lock),
-    Grants(Lock),
-    /// By target and parity: exposure epochs that it has granted to this rank.
-    Posted(u64),
-    /// By origin and parity: access epochs that it has completed.
-    Completed(u64),
-    /// The same behind the data of one rail, from 1 on.
-    Rail(usize, u64),
-}
-
-impl Table {
-    #[inline]
-    fn number(self) -> usize {
-        match self {
-            Table::Slots(lock) => lock as usize,
-            Table::Grants(lock) => 2 + lock as usize,
-            Table::Posted(count) => 4 + (count % 2) as usize,
-            Table::Completed(count) => 6 + (count % 2) as usize,
-            Table::Rail(rail, count) => 6 + 2 * rail + (count % 2) as usize,
-        }
-    }
-
-    /// The index of a word in the control words of a window of `size` ranks.
-    #[inline]
-    pub fn word(self, size: usize, index: usize) -> usize {
-        debug_assert!(index < row(size));
-        TABLES + self.number() * row(size) + index
-    }
-}
-
-/// Words of a table: a power of two, so that a slot is found without a division.
-#[inline]
-pub fn row(size: usize) -> usize {
-    size.next_power_of_two().max(LINE)
-}
-
-/// Words of all but the rails'.
-pub fn words(size: usize) -> usize {
-    words_of(size, 1)
-}
-
-/// Words of all, with so many rails.
-fn words_of(size: usize, rails: usize) -> usize {
-    TABLES + (6 + 2 * rails) * row(size)
-}
-
-/// Word `index` of the control words at `base`.
-pub fn word(base: RemoteAddr, index: usize) -> RemoteAddr {
-    base.offset(8 * index as u64)
-}
-
-/// This rank's own.
-pub struct Control<F: Fabric> {
-    endpoint: Rc<Endpoint<F>>,
-    region: Region,
-    size: usize,
+/// One rank's control words.
+struct Remote {
+    at: RemoteAddr,
+    /// Rails that have words of their own among them; at least 1.
     rails: usize,
-    /// Flags that this rank waits for, once it does: grants, posted, completed, rails.
-    flags: Box<[Box<[OnceCell<Counter>]>]>,
+    /// Themselves, if this process sees them.
+    seen: OnceCell<Option<Words>>,
+}
+
+/// The control words of all ranks of a window, and the requests among them.
+pub struct Control<F: Fabric> {
+    core: Rc<Core<F>>,
+    own: OwnWords<F>,
+    ranks: Box<[Remote]>,
+    /// Answers that were asked for: their tags ([`messages`]).
+    answers: Cell<i32>,
 }
 
 impl<F: Fabric> Control<F> {
-    /// For a window of `size` ranks, to which so many rails lead; `near`: all of them share processors, which then do
-    /// the atomics.
+    /// `ranks`: where each rank's control words are, and how many rails have words there.
     pub fn new(
-        endpoint: &Rc<Endpoint<F>>,
-        size: usize,
-        rails: usize,
-        near: bool,
-    ) -> Result<Control<F>, Fault> {
-        let bytes = 8 * words_of(size, rails);
-        let region = match near {
-            true => endpoint.fabric().allocate_on_node(bytes)?,
-            false => endpoint.fabric().allocate(bytes)?,
+        core: Rc<Core<F>>,
+        own: OwnWords<F>,
+        ranks: impl Iterator<Item = (RemoteAddr, usize)>,
+    ) -> Control<F> {
+        let remote = |(at, rails)| Remote { at, rails, seen: OnceCell::new() };
+        Control { core, own, ranks: ranks.map(remote).collect(), answers: Cell::new(0) }
+    }
+
+    /// This rank's.
+    pub fn own(&self) -> &OwnWords<F> {
+        &self.own
+    }
+
+    /// Ranks of the window.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.ranks.len()
+    }
+
+    /// This rank in the window.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.core.rank()
+    }
+
+    /// Rails that have words of their own at a rank.
+    pub fn rails(&self, rank: usize) -> usize {
+        self.ranks[rank].rails
+    }
+
+    /// The control words of a rank, if this process sees them.
+    #[inline]
+    pub fn seen(&self, rank: usize) -> Option<&Words> {
+        let remote = &self.ranks[rank];
+        let look = || {
+            let peer = self.core.peer(rank);
+            self.core.fabric().words(peer, remote.at, layout::words(self.ranks.len()))
         };
-        let row = |_| (0..size).map(|_| OnceCell::new()).collect();
-        let flags = (0..4 + 2 * rails).map(row).collect();
-        Ok(Control { endpoint: endpoint.clone(), region, size, rails, flags })
+        remote.seen.get_or_init(look).as_ref()
     }
 
-    /// Rails that have words.
-    pub fn rails(&self) -> usize {
-        self.rails
+    /// Adds to a rank's word; what it was.
+    pub async fn add(&self, rank: usize, index: usize, operand: u64) -> Result<u64, Fault> {
+        if let Some(words) = self.seen(rank) {
+            return Ok(remote_atomics::add_seen(&words[index], operand));
+        }
+        let (peer, at) = self.find(rank, index);
+        remote_atomics::add(self.core.endpoint(), peer, at, operand).await
     }
 
-    pub fn at(&self) -> RemoteAddr {
-        self.region.remote
+    /// Replaces a rank's word if it is `old`; what it was.
+    pub async fn swap(&self, rank: usize, index: usize, old: u64, new: u64) -> Result<u64, Fault> {
+        if let Some(words) = self.seen(rank) {
+            return Ok(remote_atomics::swap_seen(&words[index], old, new));
+        }
+        let (peer, at) = self.find(rank, index);
+        remote_atomics::swap(self.core.endpoint(), peer, at, old, new).await
     }
 
-    /// Word `index` as this rank's own fabric names it.
-    pub fn own(&self, index: usize) -> RemoteAddr {
-        self.region.at(8 * index)
+    /// Reads `count` words of a rank from `index` on, in no order with what others write.
+    pub async fn read(&self, rank: usize, index: usize, count: usize) -> Result<Vec<u64>, Fault> {
+        let (peer, at) = self.find(rank, index);
+        remote_atomics::read(self.core.endpoint(), peer, at, count).await
     }
 
-    /// `count` words from `index` on.
-    pub fn local(&self, index: usize, count: usize) -> weft_fabric::Sge {
-        self.region.local.part(8 * index, 8 * count)
+    fn find(&self, rank: usize, index: usize) -> (usize, RemoteAddr) {
+        (self.core.peer(rank), word(self.ranks[rank].at, index))
     }
 
-    /// The counter that is word `index` of one of the tables that this rank waits on.
+    /// The counter of this rank's own flag that `index` tells it by.
     pub fn flag(&self, table: Table, index: usize) -> Counter {
-        let which = table.number().checked_sub(2).expect("slots are no flags");
-        *self.flags[which][index].get_or_init(|| {
-            let offset = 8 * table.word(self.size, index);
-            self.endpoint.fabric().flag(&self.region, offset, true).local
-        })
+        self.own.flag(table, index)
     }
 
-    /// The bell of the peer whose control words are at `base`.
-    pub fn bell(base: RemoteAddr) -> RemoteFlag {
-        RemoteFlag { at: word(base, BELL), waking: true }
+    /// Waits until one of this rank's flags has come to `value`.
+    pub async fn until(&self, flag: Counter, value: u64) -> Result<(), Fault> {
+        self.core.endpoint().until(flag, value).await
     }
 
-    /// That flag as the peer names it whose control words are at `base`.
-    pub fn remote(&self, base: RemoteAddr, table: Table, index: usize) -> RemoteFlag {
-        RemoteFlag { at: word(base, table.word(self.size, index)), waking: true }
+    /// What a rank says cannot be.
+    #[cold]
+    pub fn corrupt(&self, rank: usize, what: &'static str) -> Fault {
+        Fault::corrupt(self.core.peer(rank), what)
     }
-}
 
-impl<F: Fabric> Drop for Control<F> {
-    fn drop(&mut self) {
-        let fabric = self.endpoint.fabric();
-        let flags = self.flags.iter().flat_map(|table| table.iter().filter_map(OnceCell::get));
-        flags.for_each(|&flag| fabric.counters().release(flag));
-        fabric.withdraw(self.region);
+    /// Word `index` of one of a rank's tables, as this process writes it.
+    pub fn remote_flag(&self, rank: usize, table: Table, index: usize) -> RemoteFlag {
+        let at = word(self.ranks[rank].at, table.word(self.ranks.len(), index));
+        RemoteFlag { at, waking: true }
+    }
+
+    /// Writes this rank's word of one of a rank's tables, which may sleep for it.
+    pub fn tell(&self, rank: usize, table: Table, index: usize, value: u64) -> Result<(), Fault> {
+        let flag = self.remote_flag(rank, table, index);
+        let (fabric, peer) = (self.core.fabric(), self.core.peer(rank));
+        fabric.write_flag(peer, Sge::EMPTY, flag.at, flag, value, None)
+    }
+
+    /// Wakes a rank that may sleep while it looks for a change of words.
+    #[cold]
+    pub fn ring(&self, rank: usize) {
+        if rank == self.rank() {
+            return self.core.comm().engine().wake_siblings();
+        }
+        let Some(remote) = self.ranks.get(rank) else { return };
+        let bell = RemoteFlag { at: word(remote.at, BELL), waking: true };
+        let (fabric, nothing) = (self.core.fabric(), Sge::EMPTY);
+        // Who cannot be rung has ended: the fault is found by whoever waits for it.
+        let _ = fabric.write_flag(self.core.peer(rank), nothing, bell.at, bell, 1, None);
     }
 }

@@ -9,8 +9,8 @@ use weft_fabric_sim::Machine;
 use weft_intranode::{Finding, Origin, Wanted};
 use weft_p2p::protocol::{self as message, Locality, Pattern};
 use weft_p2p::{Limits, Rendezvous};
-use weft_rma::choice::{self, Sight, Way};
-use weft_rma::{Words, protocol as window};
+use weft_rma::accumulate_protocol::{self, Sight, Way};
+use weft_rma::{AtomicityDomain, protocol as window};
 
 /// What messages are asked about besides.
 #[derive(clap::Args, Debug)]
@@ -274,17 +274,17 @@ fn one_sided(
 /// Of elements of 8 bytes if they can be, else of single bytes.
 fn accumulate(text: &mut String, model: &CopyModel, site: &Site, bytes: usize) {
     let (near, size) = (site.same_node, if bytes.is_multiple_of(8) { 8 } else { 1 });
-    let case = choice::Case {
+    let case = accumulate_protocol::Case {
         elements: bytes / size,
         solid: true,
         word: true,
         adapter: !near && size == 8,
         sight: if near { Sight::Seen } else { Sight::Direct },
-        words: if near { Words::Processors } else { Words::Adapters },
+        domain: if near { AtomicityDomain::Processors } else { AtomicityDomain::Adapters },
         alone: false,
     };
     let cost = |way: Way| if near { way.cost(model, bytes, site.distance) } else { None };
-    let chosen = choice::way(&case);
+    let chosen = accumulate_protocol::way(&case);
     line(text, "window", "of MPI_Win_allocate, shared locks or fences");
     line(text, "elements", &format!("{} of {size} bytes", case.elements));
     line(text, "protocol", &format!("{}: {}", chosen.name(), chosen.why()));

@@ -109,7 +109,7 @@ pub(crate) unsafe fn win_set_name(handle: Win, name: *const c_char) -> Result<()
     let object = window(handle)?;
     // SAFETY: the caller's string.
     let name = unsafe { object_name(name, "win_name") }?;
-    *object.window.name.borrow_mut() = name;
+    object.window.set_name(name);
     Ok(())
 }
 
@@ -125,7 +125,7 @@ pub(crate) unsafe fn win_get_name(
     }
     let object = window(handle)?;
     // SAFETY: the caller's buffers.
-    unsafe { return_name(&object.window.name.borrow(), name, resultlen, "win_name") }
+    unsafe { return_name(&object.window.name(), name, resultlen, "win_name") }
 }
 
 pub(crate) unsafe fn win_set_errhandler(handle: Win, errhandler: Errhandler) -> Result<(), Error> {

@@ -1,0 +1,112 @@
+//! Access to the memory of ranks: put, get, accumulate and their like (MPI 5.0, section 12.3), what is in flight of them, and
+//! its completion.
+//!
+//! ```text
+//!   put_get.rs                MPI_Put, get: by the reach of the place they act on
+//!     fragments.rs            what one operation posts: over one rail or several
+//!     several_regions.rs      data in several attached regions, of accumulates, too
+//!     target_assisted.rs      what this rank does of its own memory for others that cannot reach it
+//!   accumulate.rs             MPI_Accumulate, get_accumulate, fetch_and_op, compare_and_swap
+//!     accumulate_protocol.rs  which way: single, whole, adapters, alone, guarded, served, and what each costs
+//!     adapter_atomics.rs      by the adapters of a network
+//!   deferred.rs               operations that wait until their epoch's synchronization issues them
+//!   in_flight.rs              operations that were issued, and their completion
+//!   immediates.rs             those that the target's adapter counts
+//! ```
+//! Contract: an operation enters its epoch, finds its place and is issued; it is over when its call returns, or once
+//! [`Access::drain`] says so. Nothing here opens or ends an epoch.
+
+mod accumulate;
+pub mod accumulate_protocol;
+pub mod adapter_atomics;
+pub mod deferred;
+mod fragments;
+mod immediates;
+mod in_flight;
+mod put_get;
+mod several_regions;
+mod target_assisted;
+
+pub use self::accumulate::Change;
+pub use self::immediates::Immediates;
+pub use self::in_flight::{InFlight, Issued};
+
+use self::deferred::Deferred;
+use crate::control::Control;
+use crate::core::Core;
+use crate::locks::Locks;
+use crate::memory::Memory;
+use std::rc::Rc;
+use weft_fabric::Fabric;
+use weft_process::Error;
+
+/// What one process does on the memory of a window.
+pub struct Access<F: Fabric> {
+    core: Rc<Core<F>>,
+    control: Rc<Control<F>>,
+    memory: Rc<Memory<F>>,
+    locks: Rc<Locks<F>>,
+    in_flight: InFlight<F>,
+    deferred: Deferred,
+    immediates: Immediates,
+}
+
+impl<F: Fabric> Access<F> {
+    /// Nothing is under way.
+    pub fn new(
+        core: Rc<Core<F>>,
+        control: Rc<Control<F>>,
+        memory: Rc<Memory<F>>,
+        locks: Rc<Locks<F>>,
+    ) -> Access<F> {
+        let (in_flight, ranks) = (InFlight::new(core.clone()), core.size());
+        let (deferred, immediates) = (Deferred::new(ranks), Immediates::new(ranks));
+        Access { core, control, memory, locks, in_flight, deferred, immediates }
+    }
+
+    /// What was issued.
+    pub fn in_flight(&self) -> &InFlight<F> {
+        &self.in_flight
+    }
+
+    /// Puts that the targets' adapters count.
+    pub fn immediates(&self) -> &Immediates {
+        &self.immediates
+    }
+
+    /// Waits until what was issued to a rank is over there, and here.
+    pub async fn drain(&self, rank: usize) -> Result<(), Error> {
+        self.drain_to(rank, u64::MAX).await
+    }
+
+    async fn drain_to(&self, rank: usize, number: u64) -> Result<(), Error> {
+        self.issue_deferred(rank)?;
+        self.in_flight.drain(rank, number).await
+    }
+
+    /// Waits for all that was issued.
+    pub async fn drain_all(&self) -> Result<(), Error> {
+        loop {
+            // It stays in the list until all is over: another thread may ask for the same.
+            let Some(rank) = self.in_flight.any_touched() else { return Ok(()) };
+            self.drain(rank).await?;
+            self.in_flight.untouch(rank);
+        }
+    }
+
+    /// Waits for one operation, and for those at the same rank before it.
+    pub async fn until_over(&self, issued: Issued) -> Result<(), Error> {
+        self.drain_to(issued.rank, issued.number).await
+    }
+
+    /// Whether it is over by now.
+    pub fn is_over(&self, issued: Issued) -> bool {
+        self.in_flight.has_settled(issued.rank, issued.number) || self.is_idle(issued.rank)
+    }
+
+    /// Nothing is under way to a rank.
+    #[inline]
+    pub fn is_idle(&self, rank: usize) -> bool {
+        self.in_flight.is_idle(rank) && self.deferred.is_empty(rank)
+    }
+}

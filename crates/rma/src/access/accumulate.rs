@@ -1,0 +1,299 @@
+//! Accumulates (MPI 5.0, section 12.3.4): each element is updated as if alone.
+//!
+//! ```text
+//!   single     one word: the processor updates it at once                      (one node, memory of the fabric)
+//!   whole      else: one exclusion for all of it, and a vectorised reduction   (the same: [`crate::locks`])
+//!   adapters   adapters do, integers of 8 bytes: [`super::adapter_atomics`]            (between nodes, memory of the fabric)
+//!   alone      reduced without regard to others                                (the lock is held exclusively)
+//!   guarded    the rank's guard is taken, the data read, reduced, written back, the guard given back
+//!   served     as whole or guarded, by the rank's own process
+//! ```
+//! Between nodes the guard costs six round trips an operation, however many elements it has. Which of them it is, is
+//! chosen by [`super::accumulate_protocol`]; those that meet at an element exclude each other, since all origins find the same
+//! ([`TargetAddress::domain`], the element's type and place). An accumulate is over when the call returns; so those of one
+//! origin are in order, as MPI has it unless a program waives it. What each way costs: [`Way::cost`], `weft explain accumulate`.
+
+use super::accumulate_protocol::{self, Case, Sight, Way, is_solid};
+use super::deferred::Wanted;
+use super::in_flight::Issued;
+use super::{Access, adapter_atomics};
+use crate::control::change::Packed;
+use crate::control::request::RmaRequest;
+use crate::core::target_location::TargetLocation;
+use crate::memory::target_address::{AtomicityDomain, Reach, TargetAddress};
+use weft_datatype::{Basic, Op};
+use weft_fabric::{Fabric, FabricExt, Sge, Work};
+use weft_process::{Buffer, Error, class};
+
+/// What is done to the target's elements.
+#[derive(Clone)]
+pub enum Change<'a> {
+    /// `target = origin op target`; for [`Op::NoOp`] there is no origin.
+    Reduce {
+        /// Must be defined for the target's elements.
+        op: Op,
+        /// The left operands, as many elements as at the target; read only.
+        origin: Option<&'a Buffer>,
+    },
+    /// The one element becomes `new` if it equals `compare`.
+    Swap {
+        /// What the element must be for the swap to happen.
+        compare: &'a Buffer,
+        /// What it becomes then.
+        new: &'a Buffer,
+    },
+}
+
+impl<F: Fabric> Access<F> {
+    /// Changes the target's elements; what they were before goes to `result`, if somebody asks. Errors:
+    /// TYPE if the target's data are not all of one predefined type, OP if the operator is not for it.
+    pub async fn accumulate(
+        &self,
+        change: Change<'_>,
+        result: Option<&Buffer>,
+        location: &TargetLocation<'_>,
+    ) -> Result<Issued, Error> {
+        let pool = self.core.endpoint().staging();
+        let pieces = match &change {
+            Change::Reduce { origin, .. } => {
+                if let Some(origin) = origin {
+                    self.core.same_length(origin.len(), location, "origin")?;
+                }
+                [origin.map(|origin| origin.readable(pool)), None]
+            }
+            Change::Swap { compare, new } => [*compare, *new].map(|b| Some(b.readable(pool))),
+        };
+        if let Some(result) = result {
+            self.core.same_length(result.len(), location, "result")?;
+        }
+        self.locks.enter(location.rank).await?;
+        let place = self.memory.locate(location).await?;
+        if location.is_empty() {
+            return Ok(Issued::OVER);
+        }
+        let [first, second] =
+            [&pieces[0], &pieces[1]].map(|p| p.as_ref().map_or(Sge::EMPTY, |p| p.sge));
+        let packed = match &change {
+            Change::Reduce { op, .. } => Packed::Reduce { op: *op, origin: first },
+            Change::Swap { .. } => Packed::Swap { compare: first, new: second },
+        };
+        let basic = self.element(packed, location)?;
+        if self.core.is_for_fence(location.rank) {
+            let result = result.cloned();
+            let wanted = match change {
+                Change::Reduce { op, origin } => {
+                    Wanted::Reduce { op, basic, origin: origin.cloned(), result }
+                }
+                Change::Swap { compare, new } => {
+                    let (compare, new) = (compare.clone(), new.clone());
+                    Wanted::Swap { basic, compare, new, result }
+                }
+            };
+            return Ok(self.defer(place, location, wanted));
+        }
+        let into = result.map(|result| (result.writable(pool), result));
+        let former = into.as_ref().map(|(piece, _)| piece.sge);
+        match place.reach {
+            Reach::Served => {
+                let wish = RmaRequest::Change(packed, basic);
+                self.control.ask_for(place.own, location, wish, former).await?;
+            }
+            Reach::Scattered => self.change_scattered(location, basic, packed, former).await?,
+            _ => self.change(&place, location, basic, packed, former).await?,
+        }
+        if let Some((piece, result)) = into {
+            piece.unpack(result, location.len());
+        }
+        Ok(Issued::OVER)
+    }
+
+    /// Changes elements without gaps in memory that is seen, in an epoch that is open: all there is to do. What was there
+    /// goes to `former`. False: nothing was done, and [`Access::accumulate`] is to be called.
+    #[inline(always)]
+    pub fn try_change(
+        &self,
+        packed: Packed,
+        basic: Basic,
+        former: Option<Sge>,
+        (rank, memory): (usize, Sge),
+    ) -> bool {
+        let exposed = self.memory.exposed(rank);
+        let domain = self.memory.by_processors(exposed.within);
+        if exposed.adapters || domain != AtomicityDomain::Processors {
+            return false;
+        }
+        let case = Case {
+            elements: memory.len() / basic.size(),
+            solid: true,
+            word: basic.is_word_at(memory.ptr()),
+            adapter: false,
+            sight: Sight::Seen,
+            domain: AtomicityDomain::Processors,
+            alone: self.core.open.is_alone(rank),
+        };
+        let mut done = Ok(());
+        let ran = match accumulate_protocol::way(&case) {
+            Way::Single => {
+                return self.locks.single(rank, || packed.try_apply(basic, 0, memory, former));
+            }
+            Way::Whole => self.locks.try_whole(rank, || done = packed.apply(basic, memory, former)),
+            _ => {
+                done = packed.apply(basic, memory, former);
+                true
+            }
+        };
+        ran && done.is_ok()
+    }
+
+    /// The predefined type of which all elements are.
+    fn element(&self, change: Packed, location: &TargetLocation) -> Result<Basic, Error> {
+        let Some(basic) = location.ty.uniform() else {
+            let text =
+                "the target datatype of an accumulate has elements of several predefined types";
+            return Err(self.core.wrong(class::TYPE, text));
+        };
+        if let Packed::Reduce { op, .. } = change {
+            op.check(basic)?;
+        }
+        Ok(basic)
+    }
+
+    /// Changes elements that this process reaches.
+    pub(super) async fn change(
+        &self,
+        place: &TargetAddress,
+        location: &TargetLocation<'_>,
+        basic: Basic,
+        change: Packed,
+        former: Option<Sge>,
+    ) -> Result<(), Error> {
+        let memory = match place.reach {
+            Reach::Seen(memory) => Some(memory),
+            _ => None,
+        };
+        let rank = location.rank;
+        let way = accumulate_protocol::way(&self.case(place, location, basic, memory));
+        match (way, memory) {
+            (Way::Adapters, _) => {
+                self.change_by_adapters(place, location, basic, change, former).await
+            }
+            (Way::Single | Way::Whole, Some(memory)) => {
+                let single = way == Way::Single
+                    && self.locks.single(rank, || {
+                        each_run(place, location, memory, |skip, run| {
+                            change.try_apply(basic, skip, run, former);
+                        });
+                    });
+                if single {
+                    return Ok(());
+                }
+                self.locks
+                    .whole(rank, || change_runs(place, location, memory, basic, change, former))
+                    .await?
+            }
+            (Way::Alone, Some(memory)) if is_solid(basic) => {
+                change_runs(place, location, memory, basic, change, former)
+            }
+            // Other threads of this process may be in the same epoch.
+            (Way::Alone, _) => {
+                self.locks
+                    .one_by_one(self.change_guarded(place, location, basic, change, former))
+                    .await
+            }
+            _ => {
+                self.locks
+                    .guarded(rank, self.change_guarded(place, location, basic, change, former))
+                    .await
+            }
+        }
+    }
+
+    fn case(
+        &self,
+        place: &TargetAddress,
+        location: &TargetLocation,
+        basic: Basic,
+        memory: Option<Sge>,
+    ) -> Case {
+        let mut word = true;
+        if let Some(memory) = memory {
+            each_run(place, location, memory, |_, run| word &= basic.is_word_at(run.ptr()));
+        }
+        let sight = match place.reach {
+            Reach::Seen(_) => Sight::Seen,
+            Reach::Direct { .. } => Sight::Direct,
+            Reach::Served | Reach::Scattered => Sight::Served,
+        };
+        Case {
+            elements: location.len() / basic.size(),
+            solid: is_solid(basic),
+            word,
+            adapter: adapter_atomics::is_for(basic),
+            sight,
+            domain: place.domain,
+            alone: self.core.open.is_alone(location.rank),
+        }
+    }
+
+    /// Changes elements while the guard is held.
+    pub(super) async fn change_guarded(
+        &self,
+        place: &TargetAddress,
+        location: &TargetLocation<'_>,
+        basic: Basic,
+        change: Packed,
+        former: Option<Sge>,
+    ) -> Result<(), Error> {
+        let bytes = location.len();
+        let elements = self.core.endpoint().staging().take(bytes);
+        let elements = elements.sge();
+        self.core.fabric().charge(Work::Reduce(bytes));
+        if let Some(view) = place.view(location) {
+            view.pack_to(elements);
+            change.apply(basic, elements, former)?;
+            if change.changes() {
+                view.unpack_from(elements);
+            }
+            return Ok(());
+        }
+        self.read_all(place, location, elements).await?;
+        change.apply(basic, elements, former)?;
+        if change.changes() {
+            self.write_all(place, location, elements).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Changes elements without gaps where they lie.
+fn change_runs(
+    place: &TargetAddress,
+    location: &TargetLocation,
+    memory: Sge,
+    basic: Basic,
+    change: Packed,
+    former: Option<Sge>,
+) -> Result<(), Error> {
+    let mut result = Ok(());
+    each_run(place, location, memory, |skip, run| {
+        if result.is_ok() {
+            let former = former.map(|former| former.part(skip, run.len()));
+            result = change.part(skip, run.len()).apply(basic, run, former);
+        }
+    });
+    result
+}
+
+/// Calls `f` for each run of a location's data in memory that is seen, with its place among the packed bytes.
+fn each_run(
+    place: &TargetAddress,
+    location: &TargetLocation,
+    memory: Sge,
+    mut f: impl FnMut(usize, Sge),
+) {
+    let mut skip = 0;
+    location.ty.runs(location.count, 0, location.len(), |offset, len| {
+        f(skip, memory.part((place.offset + offset) as usize, len));
+        skip += len;
+    });
+}

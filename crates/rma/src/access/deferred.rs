@@ -1,0 +1,160 @@
+//! Operations that are deferred until their epoch's synchronization issues them: all of them in an epoch of
+//! Fence-2S; puts and gets on a network where a program asks for both directions of it at once.
+//!
+//! ```text
+//!   as called      put put put put get get get get      puts fill one direction, then gets the other
+//!   in turns       put get put get put get put get      both at once: the document's reordering
+//! ```
+//! Source: Vishnu et al. 2005, section 3.2 ("reordering" at the direct one-sided layer) and figures 16 to 19.
+//! MPI orders nothing within an epoch, but accumulates, which are never reordered.
+
+use super::Access;
+use super::in_flight::Issued;
+use crate::control::change::Packed;
+use crate::control::request::RmaRequest;
+use crate::core::target_location::TargetLocation;
+use crate::memory::target_address::{Reach, TargetAddress};
+use crate::options::Order;
+use std::cell::RefCell;
+use weft_datatype::{Basic, Op, Type};
+use weft_fabric::{Fabric, Sge};
+use weft_process::{Buffer, Error, Piece};
+
+/// What a deferred operation does.
+#[derive(Clone)]
+pub enum Wanted {
+    Put(Buffer),
+    Get(Buffer),
+    Reduce { op: Op, basic: Basic, origin: Option<Buffer>, result: Option<Buffer> },
+    Swap { basic: Basic, compare: Buffer, new: Buffer, result: Option<Buffer> },
+}
+
+/// An operation that waits to be issued.
+pub struct DeferredOp {
+    pub place: TargetAddress,
+    rank: usize,
+    disp: i64,
+    count: usize,
+    ty: Type,
+    pub wanted: Wanted,
+}
+
+impl DeferredOp {
+    pub fn location(&self) -> TargetLocation<'_> {
+        TargetLocation { rank: self.rank, disp: self.disp, count: self.count, ty: &self.ty }
+    }
+
+    /// Where what it returns goes in the end.
+    pub fn result(&self) -> Option<&Buffer> {
+        match &self.wanted {
+            Wanted::Put(_) => None,
+            Wanted::Get(origin) => Some(origin),
+            Wanted::Reduce { result, .. } | Wanted::Swap { result, .. } => result.as_ref(),
+        }
+    }
+
+    /// The data that it brings, packed.
+    pub fn pieces(&self, pool: &weft_fabric::StagingPool) -> [Option<Piece>; 2] {
+        let piece = |buffer: &Buffer| Some(buffer.readable(pool));
+        match &self.wanted {
+            Wanted::Put(origin) => [piece(origin), None],
+            Wanted::Get(_) => [None, None],
+            Wanted::Reduce { origin, .. } => [origin.as_ref().and_then(piece), None],
+            Wanted::Swap { compare, new, .. } => [piece(compare), piece(new)],
+        }
+    }
+
+    /// What a target is asked for, with its data in `pieces`.
+    pub fn wish(&self, pieces: &[Option<Piece>; 2]) -> RmaRequest {
+        let [first, second] = [0, 1].map(|i| pieces[i].as_ref().map_or(Sge::EMPTY, |p| p.sge));
+        match self.wanted {
+            Wanted::Put(_) => RmaRequest::Put(first),
+            Wanted::Get(_) => RmaRequest::Get,
+            Wanted::Reduce { op, basic, .. } => {
+                RmaRequest::Change(Packed::Reduce { op, origin: first }, basic)
+            }
+            Wanted::Swap { basic, .. } => {
+                RmaRequest::Change(Packed::Swap { compare: first, new: second }, basic)
+            }
+        }
+    }
+}
+
+/// What waits to be issued, by rank.
+pub struct Deferred(Box<[RefCell<Vec<DeferredOp>>]>);
+
+impl Deferred {
+    pub fn new(ranks: usize) -> Deferred {
+        Deferred((0..ranks).map(|_| RefCell::default()).collect())
+    }
+
+    #[inline]
+    pub fn is_empty(&self, rank: usize) -> bool {
+        self.0[rank].borrow().is_empty()
+    }
+
+    /// What waits at a rank: whoever takes it issues it, in its order.
+    pub fn take(&self, rank: usize) -> Vec<DeferredOp> {
+        std::mem::take(&mut *self.0[rank].borrow_mut())
+    }
+
+    fn push(&self, operation: DeferredOp) {
+        self.0[operation.rank].borrow_mut().push(operation);
+    }
+}
+
+impl<F: Fabric> Access<F> {
+    /// Whether a put or get waits for its synchronization.
+    pub(super) fn is_deferred(&self, place: &TargetAddress, rank: usize) -> bool {
+        let turns = self.core.options.order == Order::Turns;
+        turns && matches!(place.reach, Reach::Direct { synchronous: false, .. })
+            || self.core.is_for_fence(rank)
+    }
+
+    pub(super) fn defer(
+        &self,
+        place: TargetAddress,
+        location: &TargetLocation,
+        wanted: Wanted,
+    ) -> Issued {
+        let TargetLocation { rank, disp, count, ty } = *location;
+        self.in_flight.touch(rank);
+        let ty = ty.clone();
+        self.deferred.push(DeferredOp { place, rank, disp, count, ty, wanted });
+        match self.core.is_for_fence(rank) {
+            true => Issued::OVER,
+            false => Issued::with_all(rank),
+        }
+    }
+
+    /// The operations that wait for a fence, by rank; nothing waits any more.
+    pub fn take_deferred(&self) -> impl Iterator<Item = Vec<DeferredOp>> {
+        let touched = self.in_flight.take_touched().into_iter();
+        touched.map(|rank| self.deferred.take(rank)).filter(|waiting| !waiting.is_empty())
+    }
+
+    /// Issues the puts and gets that wait at a rank, in turns.
+    pub fn issue_deferred(&self, rank: usize) -> Result<(), Error> {
+        if self.deferred.is_empty(rank) {
+            return Ok(());
+        }
+        let waiting = self.deferred.take(rank).into_iter();
+        let (puts, gets): (Vec<_>, Vec<_>) =
+            waiting.partition(|operation| matches!(operation.wanted, Wanted::Put(_)));
+        let (mut puts, mut gets) = (puts.into_iter(), gets.into_iter());
+        loop {
+            let (put, get) = (puts.next(), gets.next());
+            if put.is_none() && get.is_none() {
+                return Ok(());
+            }
+            for DeferredOp { place, rank, disp, count, ty, wanted } in put.iter().chain(&get) {
+                let location = TargetLocation { rank: *rank, disp: *disp, count: *count, ty };
+                match wanted {
+                    Wanted::Put(origin) => self.post_put(place, &location, origin)?,
+                    Wanted::Get(origin) => self.post_get(place, &location, origin)?,
+                    _ => unreachable!("accumulates are deferred for fences alone"),
+                };
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What one operation posts: whole or in fragments, over one rail or several ([`weft_channel::rails`]), and
+//! what says that it is over.
+
+use super::in_flight::{Entry, InFlight, Issued};
+use crate::control::layout::RAILS;
+use crate::memory::target_address::{Reach, TargetAddress};
+use weft_channel::rails::{Waits, Way};
+use weft_fabric::{Completion, Fabric, FabricExt, Fault, RemoteAddr, Sge};
+use weft_process::{Buffer, Error, Piece};
+
+/// The posts of one operation.
+pub struct Fragments<'w, F: Fabric> {
+    in_flight: &'w InFlight<F>,
+    rank: usize,
+    peer: usize,
+    /// Operations are over when they are posted.
+    pub over: bool,
+    rails: usize,
+    /// Counters of its own; else the target's.
+    waits: Waits,
+}
+
+impl<'w, F: Fabric> Fragments<'w, F> {
+    /// `own`: something is to be done when it is over, so it has a counter of its own; so have operations that
+    /// may take several rails.
+    pub fn new(
+        in_flight: &'w InFlight<F>,
+        place: &TargetAddress,
+        rank: usize,
+        own: bool,
+    ) -> Fragments<'w, F> {
+        let (over, rails) = match place.reach {
+            Reach::Direct { synchronous, rails } => (synchronous, rails),
+            _ => (true, 1),
+        };
+        let mut posts =
+            Fragments { in_flight, rank, peer: place.peer, over, rails, waits: Waits::new() };
+        if (own || rails > 1) && !over {
+            posts.add_counter();
+        }
+        posts
+    }
+
+    fn fabric(&self) -> &'w F {
+        self.in_flight.core().fabric()
+    }
+
+    /// A counter for a post, which must reach one more.
+    fn add_counter(&mut self) {
+        let counters = self.fabric().counters();
+        let counter = counters.allocate();
+        self.waits.push((counter, counters.value(counter)));
+    }
+
+    /// Posts one part, which counts once.
+    pub fn post(&mut self, f: impl FnOnce(Completion) -> Result<(), Fault>) -> Result<(), Fault> {
+        if self.over {
+            return f(None);
+        }
+        if let Some((counter, value)) = self.waits.last_mut() {
+            *value += 1;
+            return f(Some(*counter));
+        }
+        f(Some(self.in_flight.one_more(self.rank)))
+    }
+
+    pub fn write(&mut self, from: Sge, to: RemoteAddr) -> Result<(), Fault> {
+        let (fabric, peer) = (self.fabric(), self.peer);
+        self.spread(Way::Write, from, to, |rail, from, to, done| {
+            fabric.write_over(rail, peer, from, to, done)
+        })
+    }
+
+    pub fn read(&mut self, into: Sge, from: RemoteAddr) -> Result<(), Fault> {
+        let (fabric, peer) = (self.fabric(), self.peer);
+        self.in_flight.set_reads(self.rank, !self.over);
+        self.spread(Way::Read, into, from, |rail, into, from, done| {
+            fabric.read_over(rail, peer, into, from, done)
+        })
+    }
+
+    /// Posts a piece on one rail, or fragments of it on several.
+    fn spread(
+        &mut self,
+        way: Way,
+        here: Sge,
+        there: RemoteAddr,
+        post: impl Fn(usize, Sge, RemoteAddr, Completion) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        if self.rails < 2 {
+            self.used(way, 0);
+            return self.post(|done| post(0, here, there, done));
+        }
+        let (fabric, rails) = (self.fabric(), self.in_flight.core().endpoint().rails());
+        let peer = self.peer;
+        let works = |rail: usize| fabric.rail_works(rail, peer);
+        if !rails.fragments(way, here.len()) {
+            let rail = rails.next(way, self.rails, works);
+            self.used(way, rail);
+            return self.post(|done| post(rail, here, there, done));
+        }
+        (0..self.rails).for_each(|rail| self.used(way, rail));
+        rails.stripe(fabric, way, (peer, self.rails), (here, there), &mut self.waits)
+    }
+
+    #[inline]
+    fn used(&self, way: Way, rail: usize) {
+        if way == Way::Write && !self.over {
+            self.in_flight.uses_rail(self.rank, rail, RAILS);
+        }
+    }
+
+    /// Remembers what was posted until it is over; then `unpack` gets the data of `piece`.
+    pub fn keep(self, piece: Option<Piece>, unpack: Option<Buffer>) -> Issued {
+        if self.over {
+            return Issued::OVER;
+        }
+        let piece = piece.filter(|piece| piece.staging.is_some());
+        let unpack = unpack.filter(|_| piece.is_some());
+        self.in_flight.keep(self.rank, Entry { waits: self.waits, piece, unpack })
+    }
+
+    /// Waits until what was posted is over; it has counters of its own.
+    pub async fn wait(self) -> Result<(), Error> {
+        let counters = self.fabric().counters();
+        for &(counter, value) in &self.waits {
+            while counters.value(counter) < value {
+                self.in_flight.until(counter, value).await?;
+            }
+        }
+        self.waits.iter().for_each(|&(counter, _)| counters.free(counter));
+        Ok(())
+    }
+}

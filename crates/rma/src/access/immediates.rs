@@ -1,0 +1,53 @@
+//! Puts that the target's adapter counts: writes with immediate, for Fence-RI ([`crate::epochs::fence`]).
+
+use std::cell::{Cell, RefCell};
+
+/// Writes with immediate of this process, in the epoch of fences that is open.
+pub struct Immediates {
+    /// 0 or 1: the immediate of this epoch.
+    parity: Cell<u32>,
+    /// By rank; empty until there is one.
+    sent: RefCell<Vec<u32>>,
+    ranks: usize,
+}
+
+impl Immediates {
+    pub fn new(ranks: usize) -> Immediates {
+        Immediates { parity: Cell::default(), sent: RefCell::default(), ranks }
+    }
+
+    /// One more write to a rank; which of its two immediates it carries.
+    pub fn count(&self, rank: usize) -> u32 {
+        let mut sent = self.sent.borrow_mut();
+        sent.resize(self.ranks, 0);
+        sent[rank] += 1;
+        self.parity.get()
+    }
+
+    /// The writes to each rank in this epoch.
+    pub fn take(&self) -> Vec<u32> {
+        std::mem::take(&mut *self.sent.borrow_mut())
+    }
+
+    /// The next epoch counts apart; which immediate this one had.
+    pub fn next_epoch(&self) -> u32 {
+        self.parity.replace(1 - self.parity.get())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn epochs_count_apart() {
+        let writes = Immediates::new(3);
+        assert_eq!([writes.count(2), writes.count(2)], [0, 0]);
+        assert_eq!(writes.take(), [0, 0, 2]);
+        assert_eq!((writes.next_epoch(), writes.count(0)), (0, 1));
+        assert_eq!(
+            (writes.take(), writes.next_epoch(), writes.next_epoch()),
+            (vec![1, 0, 0], 1, 0)
+        );
+    }
+}

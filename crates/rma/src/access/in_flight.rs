@@ -1,0 +1,235 @@
+//! Operations that were issued to the fabric and may not be over, by rank, and their completion.
+//!
+//! ```text
+//!   issued ── needs nothing afterwards ──▶ counted by the rank's one counter
+//!          └─ memory to give back, data to unpack, several rails ──▶ an entry with counters of its own
+//!   drain: the first entry's counters ── its data unpacked ── the next
+//! ```
+//! Contract: entries of a rank end in the order in which they were issued, as far as others see; what an operation still reads
+//! or lands in is kept until then.
+
+use crate::core::Core;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use weft_channel::rails::Waits;
+use weft_fabric::{Counter, Fabric, FabricExt};
+use weft_process::{Buffer, Error, Piece};
+
+/// An operation that was issued: what a request waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Issued {
+    pub(super) rank: usize,
+    /// How many at that rank come before it, with it. 0: it is over.
+    pub(super) number: u64,
+}
+
+impl Issued {
+    pub(super) const OVER: Issued = Issued { rank: 0, number: 0 };
+
+    /// It is over when all at the rank is.
+    pub(super) fn with_all(rank: usize) -> Issued {
+        Issued { rank, number: u64::MAX }
+    }
+}
+
+/// An operation that was issued and may not be over.
+pub struct Entry {
+    /// It is over when each of these counters has its value. None: when all is over that was posted to the
+    /// rank without a counter of its own.
+    pub waits: Waits,
+    /// Memory that it still reads, or lands in, and where the data go from there.
+    pub piece: Option<Piece>,
+    pub unpack: Option<Buffer>,
+}
+
+#[derive(Default)]
+struct ByRank {
+    entries: RefCell<VecDeque<Entry>>,
+    /// Counts completions of operations that need nothing afterwards, and its value once all are over.
+    done: OnceCell<Counter>,
+    due: Cell<u64>,
+    /// Entries made, and those of them that ended.
+    issued: Cell<u64>,
+    settled: Cell<u64>,
+    /// It is in the list of those with operations under way.
+    touched: Cell<bool>,
+    /// Rails of puts that may not be over, and whether there are gets among what may not be over.
+    rails: Cell<u16>,
+    reads: Cell<bool>,
+}
+
+/// What one process has in flight on a window.
+pub struct InFlight<F: Fabric> {
+    core: Rc<Core<F>>,
+    ranks: Box<[ByRank]>,
+    /// Ranks to which operations were issued since the last synchronization of all.
+    touched: RefCell<Vec<usize>>,
+}
+
+impl<F: Fabric> InFlight<F> {
+    pub fn new(core: Rc<Core<F>>) -> InFlight<F> {
+        let ranks = (0..core.size()).map(|_| ByRank::default()).collect();
+        InFlight { core, ranks, touched: RefCell::default() }
+    }
+
+    pub fn core(&self) -> &Rc<Core<F>> {
+        &self.core
+    }
+
+    /// Nothing is in flight to a rank.
+    #[inline]
+    pub fn is_idle(&self, rank: usize) -> bool {
+        self.ranks[rank].entries.borrow().is_empty()
+    }
+
+    /// Whether so many entries of a rank have ended.
+    pub fn has_settled(&self, rank: usize, number: u64) -> bool {
+        self.ranks[rank].settled.get() >= number
+    }
+
+    /// One more is posted to a rank that needs nothing afterwards: the counter that it advances when it is over.
+    pub fn one_more(&self, rank: usize) -> Counter {
+        let of = &self.ranks[rank];
+        let counter = *of.done.get_or_init(|| {
+            let counters = self.core.fabric().counters();
+            let counter = counters.allocate();
+            of.due.set(counters.value(counter));
+            counter
+        });
+        of.due.set(of.due.get() + 1);
+        counter
+    }
+
+    /// Remembers what was posted until it is over.
+    pub fn keep(&self, rank: usize, entry: Entry) -> Issued {
+        let of = &self.ranks[rank];
+        self.touch(rank);
+        let plain = |entry: &Entry| entry.waits.is_empty();
+        let mut entries = of.entries.borrow_mut();
+        // What needs nothing afterwards is one entry.
+        if !(plain(&entry) && entries.back().is_some_and(plain)) {
+            entries.push_back(entry);
+            of.issued.set(of.issued.get() + 1);
+        }
+        Issued { rank, number: of.issued.get() }
+    }
+
+    /// The rank has operations under way.
+    pub fn touch(&self, rank: usize) {
+        if !self.ranks[rank].touched.replace(true) {
+            self.touched.borrow_mut().push(rank);
+        }
+    }
+
+    /// Nothing is under way to any rank.
+    pub fn is_untouched(&self) -> bool {
+        self.touched.borrow().is_empty()
+    }
+
+    /// A rank with operations under way.
+    pub fn any_touched(&self) -> Option<usize> {
+        self.touched.borrow().last().copied()
+    }
+
+    /// All that was under way to a rank is over.
+    pub fn untouch(&self, rank: usize) {
+        if self.ranks[rank].touched.replace(false) {
+            self.touched.borrow_mut().retain(|&other| other != rank);
+        }
+    }
+
+    /// The ranks with operations under way, which are somebody else's to end from now on.
+    pub fn take_touched(&self) -> Vec<usize> {
+        let touched = std::mem::take(&mut *self.touched.borrow_mut());
+        touched.iter().for_each(|&rank| self.ranks[rank].touched.set(false));
+        touched
+    }
+
+    /// Puts to a rank travel over a rail, of which `most` are told apart.
+    #[inline]
+    pub fn uses_rail(&self, rank: usize, rail: usize, most: usize) {
+        let rails = &self.ranks[rank].rails;
+        // One that has no place in the set is beyond it.
+        rails.set(rails.get() | 1u16.checked_shl(rail as u32).unwrap_or(1 << most));
+    }
+
+    /// The set of them, and whether there are gets, among what may not be over.
+    pub fn rails(&self, rank: usize) -> (u16, bool) {
+        (self.ranks[rank].rails.get(), self.ranks[rank].reads.get())
+    }
+
+    /// A get was posted to a rank, which may not be over.
+    pub fn set_reads(&self, rank: usize, reads: bool) {
+        self.ranks[rank].reads.set(reads);
+    }
+
+    /// Waits until `number` entries of a rank have ended, or all.
+    pub async fn drain(&self, rank: usize, number: u64) -> Result<(), Error> {
+        let of = &self.ranks[rank];
+        while of.settled.get() < number {
+            let Some(wait) = self.first_wait(rank) else {
+                of.rails.set(0);
+                of.reads.set(false);
+                return Ok(());
+            };
+            if let Some((counter, value)) = wait {
+                self.until(counter, value).await?;
+            }
+            self.settle(rank);
+        }
+        Ok(())
+    }
+
+    /// Waits for a counter, or until a rail has nothing more to do: the time of that says how fast it is.
+    pub async fn until(&self, counter: Counter, value: u64) -> Result<(), Error> {
+        let (endpoint, rails) = (self.core.endpoint(), self.core.endpoint().rails());
+        let mut waits = rails.ends();
+        if waits.is_empty() {
+            return Ok(endpoint.until(counter, value).await?);
+        }
+        waits.push((counter, value));
+        endpoint.until_any(&waits).await?;
+        rails.observe(endpoint.fabric().counters(), endpoint.fabric().now());
+        Ok(())
+    }
+
+    /// What the first operation at a rank waits for, if it waits; `None`: there is none.
+    fn first_wait(&self, rank: usize) -> Option<Option<(Counter, u64)>> {
+        let of = &self.ranks[rank];
+        let counters = self.core.fabric().counters();
+        let entries = of.entries.borrow();
+        let first = entries.front()?;
+        // Operations may end in any order: of those without a counter of their own, the last counts.
+        let plain = first.waits.is_empty().then(|| Some((*of.done.get()?, of.due.get())));
+        let waits = plain.flatten();
+        let missing = |&&(counter, value): &&(Counter, u64)| counters.value(counter) < value;
+        Some(first.waits.iter().chain(&waits).find(missing).copied())
+    }
+
+    /// Ends the operations at a rank that are over.
+    fn settle(&self, rank: usize) {
+        let of = &self.ranks[rank];
+        let fabric = self.core.fabric();
+        while let Some(None) = self.first_wait(rank) {
+            let entry = of.entries.borrow_mut().pop_front().expect("looked at");
+            of.settled.set(of.settled.get() + 1);
+            if let (Some(piece), Some(buffer)) = (&entry.piece, &entry.unpack) {
+                piece.unpack(buffer, buffer.len());
+            }
+            if !entry.waits.is_empty() {
+                self.core.endpoint().rails().observe(fabric.counters(), fabric.now());
+                entry.waits.iter().for_each(|&(counter, _)| fabric.counters().free(counter));
+            }
+        }
+    }
+
+    /// The counters go back to the fabric; nothing is in flight.
+    pub fn withdraw(&self) {
+        for of in &self.ranks {
+            if let Some(&counter) = of.done.get() {
+                self.core.fabric().counters().free(counter);
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Put and get (MPI 5.0, sections 12.3.1 and 12.3.2).
+
+use super::Access;
+use super::deferred::Wanted;
+use super::fragments::Fragments;
+use super::in_flight::Issued;
+use crate::control::request::RmaRequest;
+use crate::core::target_location::TargetLocation;
+use crate::memory::target_address::{Reach, TargetAddress};
+use crate::options::Design;
+use std::ops::ControlFlow;
+use weft_fabric::{Fabric, FabricExt, Sge};
+use weft_process::{Buffer, Error};
+
+impl<F: Fabric> Access<F> {
+    /// Moves `origin`'s data to the target. When it returns, the operation is issued, and over where
+    /// memory is shared; `origin` must stay as it is until a synchronization says so.
+    pub async fn put(
+        &self,
+        origin: &Buffer,
+        location: &TargetLocation<'_>,
+    ) -> Result<Issued, Error> {
+        let place = match self.begin(origin, location, Wanted::Put).await? {
+            ControlFlow::Continue(place) => place,
+            ControlFlow::Break(issued) => return Ok(issued),
+        };
+        match place.reach {
+            Reach::Seen(_) => {
+                let view = place.view(location).expect("a place that is seen");
+                origin.copy_to(&view, self.core.endpoint().staging());
+                Ok(Issued::OVER)
+            }
+            Reach::Direct { .. } => self.post_put(&place, location, origin),
+            Reach::Served => {
+                let piece = origin.readable(self.core.endpoint().staging());
+                self.control.ask_for(place.own, location, RmaRequest::Put(piece.sge), None).await?;
+                Ok(Issued::OVER)
+            }
+            Reach::Scattered => self.put_scattered(origin, location).await,
+        }
+    }
+
+    /// Posts a put to memory that the fabric reaches.
+    pub(super) fn post_put(
+        &self,
+        place: &TargetAddress,
+        location: &TargetLocation,
+        origin: &Buffer,
+    ) -> Result<Issued, Error> {
+        let piece = origin.readable(self.core.endpoint().staging());
+        let mut posts =
+            Fragments::new(&self.in_flight, place, location.rank, piece.staging.is_some());
+        let fabric = self.core.fabric();
+        let counted = self.core.options.fence == Design::Immediate
+            && self.core.open.is_of_fence(location.rank);
+        place.each_run(location, |at, skip, len| {
+            let from = piece.sge.part(skip, len);
+            if counted && !posts.over {
+                // Each run says by itself that it has arrived.
+                let first = self.memory.exposed(location.rank).immediate;
+                let immediate = first + self.immediates.count(location.rank);
+                return posts.post(|done| fabric.write_imm(place.peer, from, at, immediate, done));
+            }
+            posts.write(from, at)
+        })?;
+        Ok(posts.keep(Some(piece), None))
+    }
+
+    /// Posts a get from memory that the fabric reaches.
+    pub(super) fn post_get(
+        &self,
+        place: &TargetAddress,
+        location: &TargetLocation,
+        origin: &Buffer,
+    ) -> Result<Issued, Error> {
+        let piece = origin.writable(self.core.endpoint().staging());
+        let mut posts =
+            Fragments::new(&self.in_flight, place, location.rank, piece.staging.is_some());
+        place.each_run(location, |at, skip, len| posts.read(piece.sge.part(skip, len), at))?;
+        if posts.over {
+            piece.unpack(origin, location.len());
+        }
+        Ok(posts.keep(Some(piece), Some(origin.clone())))
+    }
+
+    /// Moves the target's data to `origin`, which holds them after the next synchronization.
+    pub async fn get(
+        &self,
+        origin: &Buffer,
+        location: &TargetLocation<'_>,
+    ) -> Result<Issued, Error> {
+        let place = match self.begin(origin, location, Wanted::Get).await? {
+            ControlFlow::Continue(place) => place,
+            ControlFlow::Break(issued) => return Ok(issued),
+        };
+        match place.reach {
+            Reach::Seen(_) => {
+                let view = place.view(location).expect("a place that is seen");
+                view.copy_to(origin, self.core.endpoint().staging());
+                Ok(Issued::OVER)
+            }
+            Reach::Direct { .. } => self.post_get(&place, location, origin),
+            Reach::Served => {
+                let piece = origin.writable(self.core.endpoint().staging());
+                self.control.ask_for(place.own, location, RmaRequest::Get, Some(piece.sge)).await?;
+                piece.unpack(origin, location.len());
+                Ok(Issued::OVER)
+            }
+            Reach::Scattered => self.get_scattered(origin, location).await,
+        }
+    }
+
+    /// Checks an operation: where it acts, unless there is nothing to do, or nothing yet.
+    async fn begin(
+        &self,
+        origin: &Buffer,
+        location: &TargetLocation<'_>,
+        wanted: impl FnOnce(Buffer) -> Wanted,
+    ) -> Result<ControlFlow<Issued, TargetAddress>, Error> {
+        self.core.same_length(origin.len(), location, "origin")?;
+        self.locks.enter(location.rank).await?;
+        let place = self.memory.locate(location).await?;
+        if location.is_empty() {
+            return Ok(ControlFlow::Break(Issued::OVER));
+        }
+        if self.is_deferred(&place, location.rank) {
+            return Ok(ControlFlow::Break(self.defer(place, location, wanted(origin.clone()))));
+        }
+        Ok(ControlFlow::Continue(place))
+    }
+
+    /// Writes packed data to where they belong, and waits until they are there.
+    pub(super) async fn write_all(
+        &self,
+        place: &TargetAddress,
+        location: &TargetLocation<'_>,
+        data: Sge,
+    ) -> Result<(), Error> {
+        let mut posts = Fragments::new(&self.in_flight, place, location.rank, true);
+        place.each_run(location, |at, skip, len| posts.write(data.part(skip, len), at))?;
+        posts.wait().await
+    }
+
+    /// Reads packed data from where they lie, and waits until they are here.
+    pub(super) async fn read_all(
+        &self,
+        place: &TargetAddress,
+        location: &TargetLocation<'_>,
+        into: Sge,
+    ) -> Result<(), Error> {
+        let mut posts = Fragments::new(&self.in_flight, place, location.rank, true);
+        place.each_run(location, |at, skip, len| posts.read(into.part(skip, len), at))?;
+        posts.wait().await
+    }
+}

@@ -1,0 +1,248 @@
+//! Operations whose data lie in several regions that their target attached ([`crate::memory::regions`]).
+//!
+//! Such an operation is over when its call returns. Elements that lie across regions are updated under the guard; so
+//! does every origin, since all find the same regions. Cost: one transfer a part; accumulates as under the guard, but
+//! for elements that lie in one region, which are those of an operation in that region alone.
+
+use super::Access;
+use super::accumulate_protocol::is_solid;
+use super::fragments::Fragments;
+use super::in_flight::Issued;
+use crate::control::change::Packed;
+use crate::control::request::RmaRequest;
+use crate::core::target_location::TargetLocation;
+use crate::memory::regions::Part;
+use crate::memory::target_address::{AtomicityDomain, Reach};
+use weft_channel::rails::Way;
+use weft_datatype::Basic;
+use weft_fabric::{Fabric, FabricExt, Sge, Work};
+use weft_process::{Buffer, Error};
+
+impl<F: Fabric> Access<F> {
+    pub(super) async fn put_scattered(
+        &self,
+        origin: &Buffer,
+        location: &TargetLocation<'_>,
+    ) -> Result<Issued, Error> {
+        let parts = self.memory.parts(location).await?;
+        let piece = origin.readable(self.core.endpoint().staging());
+        match served(location, &parts) {
+            Some(own) => {
+                self.control.ask_for(own, location, RmaRequest::Put(piece.sge), None).await?
+            }
+            None => {
+                self.write_parts(location.rank, &parts, &[(0, location.len())], piece.sge).await?
+            }
+        }
+        Ok(Issued::OVER)
+    }
+
+    pub(super) async fn get_scattered(
+        &self,
+        origin: &Buffer,
+        location: &TargetLocation<'_>,
+    ) -> Result<Issued, Error> {
+        let parts = self.memory.parts(location).await?;
+        let piece = origin.writable(self.core.endpoint().staging());
+        match served(location, &parts) {
+            Some(own) => {
+                self.control.ask_for(own, location, RmaRequest::Get, Some(piece.sge)).await?
+            }
+            None => {
+                self.read_parts(location.rank, &parts, &[(0, location.len())], piece.sge).await?
+            }
+        }
+        piece.unpack(origin, location.len());
+        Ok(Issued::OVER)
+    }
+
+    pub(super) async fn change_scattered(
+        &self,
+        location: &TargetLocation<'_>,
+        basic: Basic,
+        change: Packed,
+        former: Option<Sge>,
+    ) -> Result<(), Error> {
+        let parts = self.memory.parts(location).await?;
+        match served(location, &parts) {
+            Some(own) => {
+                self.control.ask_for(own, location, RmaRequest::Change(change, basic), former).await
+            }
+            None => {
+                self.change_parts(location.rank, &parts, location.len(), basic, change, former)
+                    .await
+            }
+        }
+    }
+
+    /// Changes `bytes` of packed elements, which lie in `parts`.
+    pub(super) async fn change_parts(
+        &self,
+        rank: usize,
+        parts: &[Part],
+        bytes: usize,
+        basic: Basic,
+        change: Packed,
+        former: Option<Sge>,
+    ) -> Result<(), Error> {
+        let mut inside = Vec::new();
+        let rest = within(parts, bytes, basic, |skip, run| inside.push((skip, run)));
+        if !inside.is_empty() {
+            let changed = self.locks.whole(rank, || {
+                inside.iter().try_for_each(|&(skip, run)| {
+                    let former = former.map(|former| former.part(skip, run.len()));
+                    change.part(skip, run.len()).apply(basic, run, former)
+                })
+            });
+            changed.await??;
+        }
+        if rest.is_empty() {
+            return Ok(());
+        }
+        let guarded = async {
+            let elements = self.core.endpoint().staging().take(bytes);
+            let elements = elements.sge();
+            self.core.fabric().charge(Work::Reduce(bytes));
+            self.read_parts(rank, parts, &rest, elements).await?;
+            for &(skip, len) in &rest {
+                let former = former.map(|former| former.part(skip, len));
+                change.part(skip, len).apply(basic, elements.part(skip, len), former)?;
+            }
+            if change.changes() {
+                self.write_parts(rank, parts, &rest, elements).await?;
+            }
+            Ok(())
+        };
+        self.locks.guarded(rank, guarded).await
+    }
+
+    /// Writes some of the packed bytes to where they belong, and waits until they are there.
+    async fn write_parts(
+        &self,
+        rank: usize,
+        parts: &[Part],
+        ranges: &[(usize, usize)],
+        data: Sge,
+    ) -> Result<(), Error> {
+        self.move_parts(Way::Write, rank, parts, ranges, data).await
+    }
+
+    /// Reads some of the packed bytes from where they lie, and waits until they are here.
+    async fn read_parts(
+        &self,
+        rank: usize,
+        parts: &[Part],
+        ranges: &[(usize, usize)],
+        into: Sge,
+    ) -> Result<(), Error> {
+        self.move_parts(Way::Read, rank, parts, ranges, into).await
+    }
+
+    async fn move_parts(
+        &self,
+        way: Way,
+        rank: usize,
+        parts: &[Part],
+        ranges: &[(usize, usize)],
+        data: Sge,
+    ) -> Result<(), Error> {
+        let mut posts = None;
+        let mut outcome = Ok(());
+        common(parts, ranges, |part, skip, len| {
+            let (offset, here) = (skip - part.skip, data.part(skip, len));
+            match (part.place.reach, way) {
+                (Reach::Seen(memory), Way::Write) => memory.part(offset, len).copy_from(here),
+                (Reach::Seen(memory), Way::Read) => here.copy_from(memory.part(offset, len)),
+                _ if outcome.is_err() => {}
+                _ => {
+                    let posts = posts.get_or_insert_with(|| {
+                        Fragments::new(&self.in_flight, &part.place, rank, true)
+                    });
+                    let there = part.place.at.offset(offset as u64);
+                    outcome = match way {
+                        Way::Write => posts.write(here, there),
+                        Way::Read => posts.read(here, there),
+                    };
+                }
+            }
+        });
+        outcome?;
+        match posts {
+            Some(posts) => posts.wait().await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// Where the target is asked for all of it, as it names the place, since some part of it is not reached otherwise.
+fn served(location: &TargetLocation, parts: &[Part]) -> Option<i64> {
+    let any = parts.iter().any(|part| matches!(part.place.reach, Reach::Served));
+    any.then_some(location.disp)
+}
+
+/// Calls `f` for the elements that lie each in one of `parts` whose words processors update, and where they begin among
+/// the packed bytes; returns the ranges of packed bytes, of whole elements, that are left.
+fn within(
+    parts: &[Part],
+    bytes: usize,
+    basic: Basic,
+    mut f: impl FnMut(usize, Sge),
+) -> Vec<(usize, usize)> {
+    let (mut rest, mut done, size) = (Vec::new(), 0, basic.size());
+    for part in parts {
+        let (first, end) = (part.skip.next_multiple_of(size), (part.skip + part.len) / size * size);
+        let Reach::Seen(memory) = part.place.reach else { continue };
+        if part.place.domain != AtomicityDomain::Processors || first >= end || !is_solid(basic) {
+            continue;
+        }
+        f(first, memory.part(first - part.skip, end - first));
+        rest.extend((first > done).then_some((done, first - done)));
+        done = end;
+    }
+    rest.extend((bytes > done).then_some((done, bytes - done)));
+    rest
+}
+
+/// Calls `f` for what each part has in common with each of the ranges, both in order: the part, and those packed bytes.
+fn common(parts: &[Part], ranges: &[(usize, usize)], mut f: impl FnMut(&Part, usize, usize)) {
+    let (mut parts, mut ranges) = (parts.iter().peekable(), ranges.iter().peekable());
+    while let (Some(&part), Some(&&(skip, len))) = (parts.peek(), ranges.peek()) {
+        let (from, to) = (part.skip.max(skip), (part.skip + part.len).min(skip + len));
+        if from < to {
+            f(part, from, to - from);
+        }
+        match part.skip + part.len <= skip + len {
+            true => drop(parts.next()),
+            false => drop(ranges.next()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_whole_elements() {
+        let memory = |len| weft_fabric::StagingPool::default().take(len);
+        let (a, b) = (memory(64), memory(64));
+        let word = Basic::of_handle(0x201).expect("MPI_AINT");
+        let part = |memory: Sge, skip, domain| Part::own(0, memory, skip, domain);
+        // An element of 8 bytes lies across: 4 bytes in each.
+        let (one, two) = (a.sge().part(0, 20), b.sge().part(4, 28));
+        for (domain, whole) in
+            [(AtomicityDomain::Processors, true), (AtomicityDomain::Guarded, false)]
+        {
+            let parts = [part(one, 0, domain), part(two, 20, domain)];
+            let mut seen = Vec::new();
+            let rest = within(&parts, 48, word, |skip, run| seen.push((skip, run.len())));
+            match whole {
+                true => assert_eq!((seen, rest), (vec![(0, 16), (24, 24)], vec![(16, 8)])),
+                false => assert_eq!((seen, rest), (vec![], vec![(0, 48)])),
+            }
+            let mut met = Vec::new();
+            common(&parts, &[(16, 8), (40, 8)], |part, skip, len| met.push((part.skip, skip, len)));
+            assert_eq!(met, [(0, 16, 4), (20, 20, 4), (20, 40, 8)]);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What this rank does of its own memory for origins whose fabric does not reach it: the requests of [`crate::control::messages`],
+//! by its helper where its program computes.
+
+use super::Access;
+use super::adapter_atomics::{self, Run};
+use crate::control::change::Packed;
+use crate::control::request::{Request, RequestKind, words};
+use crate::core::Flavor;
+use crate::memory::regions::Part;
+use crate::memory::target_address::Reach;
+use weft_datatype::Basic;
+use weft_fabric::{Fabric, Sge};
+use weft_process::Error;
+
+impl<F: Fabric> Access<F> {
+    /// Carries requests out until [`crate::control::Control::stop_serving`].
+    pub async fn serve(&self) -> Result<(), Error> {
+        let fulfil = async |request: &Request, more: Sge, answer: Sge| {
+            self.fulfil(request, more, answer).await
+        };
+        self.control.serve(fulfil).await
+    }
+
+    /// Does what a request asks for; the data it returns begin 8 bytes in. False: it asks for what cannot be.
+    pub async fn fulfil(&self, request: &Request, more: Sge, answer: Sge) -> Result<bool, Error> {
+        let count = request.runs as usize;
+        let mut parts = Vec::with_capacity(count);
+        let mut runs = Vec::with_capacity(count);
+        let (mut total, bytes) = (0, request.bytes as usize);
+        for i in 0..count {
+            let [at, len] = words(more.part(16 * i, 16));
+            let fits = len <= (bytes - total) as u64;
+            if !fits || !self.own_memory(at, len, total, &mut parts) {
+                return Ok(false);
+            }
+            runs.push(Run { offset: at as i64, skip: total, len: len as usize });
+            total += len as usize;
+        }
+        if total != bytes {
+            return Ok(false);
+        }
+        let data = more.part(16 * count, request.brings());
+        let result = answer.part(8, request.returns());
+        let packed = match request.kind {
+            RequestKind::Put => {
+                scatter(&parts, data);
+                return Ok(true);
+            }
+            RequestKind::Get => {
+                gather(&parts, result);
+                return Ok(true);
+            }
+            RequestKind::Reduce => match request.op() {
+                Some(op) => Packed::Reduce { op, origin: data },
+                None => return Ok(false),
+            },
+            RequestKind::Swap => {
+                Packed::Swap { compare: data.part(0, bytes), new: data.part(bytes, bytes) }
+            }
+            RequestKind::Stop => return Ok(false),
+        };
+        let basic = request.basic().filter(|&basic| packed.is_for(basic, bytes));
+        let Some(basic) = basic else { return Ok(false) };
+        if self.memory.exposed(self.core.rank()).adapters && adapter_atomics::is_for(basic) {
+            return self.fulfil_by_adapters(basic, packed, runs, result).await;
+        }
+        self.change_parts(self.core.rank(), &parts, bytes, basic, packed, Some(result)).await?;
+        Ok(true)
+    }
+
+    /// The same for elements of this rank that adapters update, whoever asks; offsets of `runs` are those of
+    /// [`Access::own_memory`].
+    async fn fulfil_by_adapters(
+        &self,
+        basic: Basic,
+        packed: Packed,
+        runs: Vec<Run>,
+        result: Sge,
+    ) -> Result<bool, Error> {
+        if runs.iter().any(|run| !run.len.is_multiple_of(basic.size())) {
+            return Ok(false);
+        }
+        let me = self.core.rank();
+        let (peer, base) = (self.core.peer(me), self.memory.exposed(me).memory);
+        let (words, others) = adapter_atomics::aligned(base, runs.into_iter());
+        let former = (!result.is_empty()).then_some(result);
+        let change = adapter_atomics::Change { peer, base, basic, packed, former };
+        change.run(self.core.endpoint(), &words).await?;
+        if others.is_empty() {
+            return Ok(true);
+        }
+        let change = async {
+            for Run { offset, skip, len } in others {
+                let elements = self.memory.own().part(offset as usize, len);
+                let former = former.map(|former| former.part(skip, len));
+                packed.part(skip, len).apply(basic, elements, former)?;
+            }
+            Ok(true)
+        };
+        self.locks.guarded(self.core.rank(), change).await
+    }
+
+    /// Adds `len` bytes of this rank's memory, at an offset in its part of the window, or at an address of a dynamic
+    /// window, as a peer names it, to the parts of packed bytes; they begin at `skip` there. False: it has no such.
+    fn own_memory(&self, at: u64, len: u64, mut skip: usize, parts: &mut Vec<Part>) -> bool {
+        let peer = self.core.peer(self.core.rank());
+        if self.core.flavor == Flavor::Dynamic {
+            return self.memory.own_attached(at, len, |memory, piece| {
+                parts.push(Part::own(peer, memory, skip, self.memory.by_processors(piece.within)));
+                skip += memory.len();
+            });
+        }
+        let (memory, shown) = (self.memory.own(), self.memory.exposed(self.core.rank()));
+        let inside = (memory.len() as u64).checked_sub(at).is_some_and(|room| len <= room);
+        if inside {
+            let words = self.memory.by_processors(shown.within);
+            parts.push(Part::own(peer, memory.part(at as usize, len as usize), skip, words));
+        }
+        inside
+    }
+}
+
+/// The memory of a part of this rank.
+fn seen(part: &Part) -> Sge {
+    match part.place.reach {
+        Reach::Seen(memory) => memory,
+        _ => unreachable!("this rank's own"),
+    }
+}
+
+/// Copies packed data to their places.
+fn scatter(parts: &[Part], data: Sge) {
+    parts.iter().for_each(|part| seen(part).copy_from(data.part(part.skip, part.len)));
+}
+
+/// Packs data from their places.
+fn gather(parts: &[Part], into: Sge) {
+    parts.iter().for_each(|part| into.part(part.skip, part.len).copy_from(seen(part)));
+}

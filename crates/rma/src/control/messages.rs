@@ -1,0 +1,250 @@
+//! Requests on their way: sent and answered, and received and carried out.
+//!
+//! Who sends them: operations on memory that no fabric reaches, which the target's service takes, by its helper where its
+//! program computes; and Fence-2S, whose requests are taken by the target's fence. They are messages of the window's own
+//! communicator; those to a service are synchronous, since such messages wake a helper.
+
+use super::Control;
+use super::request::{
+    ANSWERS, DONE, HEAD, REFUSED, Request, RequestKind, RmaRequest, bytes_of, words,
+};
+use crate::core::target_location::TargetLocation;
+use weft_fabric::{Fabric, Fault, Sge, Staging};
+use weft_p2p::{Mode, RequestId, Source, Target, Want};
+use weft_process::{Error, class};
+
+/// Who takes a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taker {
+    /// The service; its helper is woken.
+    Service,
+    /// A fence.
+    Fence,
+}
+
+impl Taker {
+    /// Tag of a head.
+    fn head(self) -> i32 {
+        match self {
+            Taker::Service => 1,
+            Taker::Fence => 2,
+        }
+    }
+
+    /// Tag of what follows it.
+    fn more(self) -> i32 {
+        match self {
+            Taker::Service => 3,
+            Taker::Fence => 4,
+        }
+    }
+
+    fn mode(self) -> Mode {
+        match self {
+            Taker::Service => Mode::Synchronous,
+            Taker::Fence => Mode::Standard,
+        }
+    }
+}
+
+/// A part of an operation that its target is asked for.
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    pub location: &'a TargetLocation<'a>,
+    /// Of the first element: an offset in the target's part of the window, or an address of a dynamic window.
+    pub own: i64,
+    pub wish: RmaRequest,
+    /// Which of the packed bytes: offset and length.
+    pub part: (usize, usize),
+    /// The last one of an epoch.
+    pub last: bool,
+}
+
+/// One request on its way.
+pub struct InFlight {
+    sent: [Option<RequestId>; 2],
+    /// The answer, and where it lands.
+    answer: Option<(RequestId, Staging)>,
+    /// What is sent.
+    _all: Staging,
+}
+
+/// Answers on their way to who asked.
+#[derive(Default)]
+pub struct Answers(Vec<(RequestId, Staging)>);
+
+impl<F: Fabric> Control<F> {
+    /// Sends a request. `answer`: somebody wants to know how it ends, or its data.
+    pub fn ask(&self, taker: Taker, asked: Asked<'_>, answer: bool) -> InFlight {
+        let Asked { location, own, wish, part: (skip, take), last } = asked;
+        let mut runs = Vec::new();
+        location.ty.runs(location.count, skip, take, |offset, len| {
+            runs.extend([own.wrapping_add(offset) as u64, len as u64]);
+        });
+        let [op, basic] = wish.names();
+        let request = Request {
+            kind: wish.kind(),
+            op,
+            basic,
+            runs: runs.len() as u64 / 2,
+            bytes: take as u64,
+            answer: if answer { self.next_answer() } else { 0 },
+            last,
+        };
+        let (endpoint, pool) = (self.core.endpoint(), self.core.endpoint().staging());
+        let answer = answer.then(|| {
+            let into = pool.take(8 + request.returns());
+            (endpoint.irecv(&self.want_of(location.rank, request.answer), into.sge()), into)
+        });
+        let (head, runs) = (request.encode(), bytes_of(runs));
+        let all = pool.take(HEAD + runs.len() + request.brings());
+        all.sge().fill(&head);
+        let more = all.sge().part(HEAD, all.len() - HEAD);
+        more.fill(&runs);
+        let mut at = runs.len();
+        for data in wish.data(skip, take) {
+            more.part(at, data.len()).copy_from(data);
+            at += data.len();
+        }
+        let messages = [(taker.head(), all.sge().part(0, HEAD)), (taker.more(), more)];
+        let sent = messages.map(|(tag, sge)| {
+            endpoint.isend(self.target_of(location.rank, tag), sge, taker.mode())
+        });
+        InFlight { sent, answer, _all: all }
+    }
+
+    /// Waits until a request has been sent, and for its answer, if there is to be one: its data, in memory
+    /// that they begin at byte 8 of. Error: RMA_RANGE if the target refused it.
+    pub async fn answered(&self, rank: usize, asked: InFlight) -> Result<Option<Staging>, Error> {
+        let endpoint = self.core.endpoint();
+        let answer = match asked.answer {
+            Some((id, into)) => {
+                endpoint.wait(id).await?;
+                Some(into)
+            }
+            None => None,
+        };
+        for request in asked.sent.into_iter().flatten() {
+            endpoint.wait(request).await?;
+        }
+        match &answer {
+            Some(into) if words(into.sge()) != [DONE] => {
+                let text = format!("rank {rank} refused an operation: its memory is not there");
+                Err(self.core.wrong(class::RMA_RANGE, text))
+            }
+            _ => Ok(answer),
+        }
+    }
+
+    /// Has a target's service do a whole operation; what it returns goes to `result`. `own`: as for [`Asked`].
+    pub async fn ask_for(
+        &self,
+        own: i64,
+        location: &TargetLocation<'_>,
+        wish: RmaRequest,
+        result: Option<Sge>,
+    ) -> Result<(), Error> {
+        for (skip, take) in wish.parts(location.len()) {
+            let asked = Asked { location, own, wish, part: (skip, take), last: false };
+            let asked = self.ask(Taker::Service, asked, true);
+            let answer = self.answered(location.rank, asked).await?;
+            if let (Some(result), Some(answer)) = (result, answer) {
+                result.part(skip, take).copy_from(answer.sge().part(8, take));
+            }
+        }
+        Ok(())
+    }
+
+    /// Carries requests to this rank's service out by `perform` ([`Control::take_one`]), until [`Control::stop_serving`].
+    pub async fn serve(
+        &self,
+        perform: impl AsyncFn(&Request, Sge, Sge) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        let mut answers = Answers::default();
+        while self.take_one(Taker::Service, &mut answers, &perform).await?.is_some() {}
+        Ok(())
+    }
+
+    /// Receives the next request and carries it out: `perform` gets it, the runs and data that come with it, and memory
+    /// for its answer, whose data begin 8 bytes in; false: it asks for what cannot be. The answer is added to those on their way.
+    /// `None`: the service is to end.
+    pub async fn take_one(
+        &self,
+        taker: Taker,
+        answers: &mut Answers,
+        perform: impl AsyncFn(&Request, Sge, Sge) -> Result<bool, Error>,
+    ) -> Result<Option<Request>, Error> {
+        let endpoint = self.core.endpoint();
+        let (rank, request) = self.next_request(taker).await?;
+        if request.kind == RequestKind::Stop && taker == Taker::Service {
+            return Ok(None);
+        }
+        answers.0.retain(|(id, _)| endpoint.finish(*id).is_none());
+        let pool = endpoint.staging();
+        let rest = pool.take(16 * request.runs as usize + request.brings());
+        endpoint.recv(self.want_of(rank, taker.more()), rest.sge()).await?;
+        let answer = pool.take(8 + request.returns());
+        let verdict = match perform(&request, rest.sge(), answer.sge()).await? {
+            true => DONE,
+            false => REFUSED,
+        };
+        if request.answer != 0 {
+            answer.sge().fill(&verdict.to_ne_bytes());
+            let to = self.target_of(rank, request.answer);
+            let sent = endpoint.isend(to, answer.sge(), Mode::Standard);
+            answers.0.extend(sent.map(|id| (id, answer)));
+        }
+        Ok(Some(request))
+    }
+
+    /// The next request, and whose it is.
+    async fn next_request(&self, taker: Taker) -> Result<(usize, Request), Error> {
+        let head = self.core.endpoint().staging().take(HEAD);
+        let context = self.core.comm().context();
+        let want = Want { context, source: Source::Any, tag: Some(taker.head()) };
+        let status = self.core.endpoint().recv(want, head.sge()).await?;
+        let rank = status.source as usize;
+        let request = Request::decode(head.sge()).filter(|_| status.bytes == HEAD as u64);
+        match request {
+            Some(request) => Ok((rank, request)),
+            None => Err(Fault::corrupt(self.core.peer(rank), "one-sided request").into()),
+        }
+    }
+
+    /// Waits until answers have been sent.
+    pub async fn all_answered(&self, answers: Answers) -> Result<(), Error> {
+        for (answer, _memory) in answers.0 {
+            self.core.endpoint().wait(answer).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends this rank's own service: nobody asks any more.
+    pub async fn stop_serving(&self) -> Result<(), Error> {
+        let endpoint = self.core.endpoint();
+        let head = endpoint.staging().take(HEAD);
+        head.sge().fill(&Request::STOP.encode());
+        let to = self.target_of(self.core.rank(), Taker::Service.head());
+        let sent = endpoint.isend(to, head.sge(), Mode::Standard);
+        if let Some(sent) = sent {
+            endpoint.wait(sent).await?;
+        }
+        Ok(())
+    }
+
+    fn next_answer(&self) -> i32 {
+        let number = self.answers.get();
+        self.answers.set((number + 1) % (1 << 28));
+        ANSWERS + number
+    }
+
+    fn want_of(&self, rank: usize, tag: i32) -> Want {
+        let source = Source::Rank { rank: rank as u32, peer: self.core.peer(rank) };
+        Want { context: self.core.comm().context(), source, tag: Some(tag) }
+    }
+
+    fn target_of(&self, rank: usize, tag: i32) -> Target {
+        let context = self.core.comm().context();
+        Target { context, peer: self.core.peer(rank), rank: self.core.rank() as u32, tag }
+    }
+}

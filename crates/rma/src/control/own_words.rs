@@ -1,0 +1,69 @@
+//! This rank's own control words: memory of the fabric, apart from the window's, and the flags in it that this rank waits for.
+
+use super::layout::{Table, words_of};
+use std::cell::OnceCell;
+use std::rc::Rc;
+use weft_fabric::{Counter, Fabric, FabricExt, Fault, Region, RemoteAddr};
+use weft_p2p::Endpoint;
+
+/// This rank's own control words: memory of the fabric on which peers do flags and atomics.
+pub struct OwnWords<F: Fabric> {
+    endpoint: Rc<Endpoint<F>>,
+    region: Region,
+    size: usize,
+    rails: usize,
+    /// Flags that this rank waits for, once it does: grants, posted, completed, rails.
+    flags: Box<[Box<[OnceCell<Counter>]>]>,
+}
+
+impl<F: Fabric> OwnWords<F> {
+    /// For a window of `size` ranks, to which so many rails lead; `near`: all of them share processors, which then do
+    /// the atomics.
+    pub fn new(
+        endpoint: &Rc<Endpoint<F>>,
+        size: usize,
+        rails: usize,
+        near: bool,
+    ) -> Result<OwnWords<F>, Fault> {
+        let bytes = 8 * words_of(size, rails);
+        let region = match near {
+            true => endpoint.fabric().allocate_on_node(bytes)?,
+            false => endpoint.fabric().allocate(bytes)?,
+        };
+        let row = |_| (0..size).map(|_| OnceCell::new()).collect();
+        let flags = (0..4 + 2 * rails).map(row).collect();
+        Ok(OwnWords { endpoint: endpoint.clone(), region, size, rails, flags })
+    }
+
+    /// Rails that have words.
+    pub fn rails(&self) -> usize {
+        self.rails
+    }
+
+    pub fn at(&self) -> RemoteAddr {
+        self.region.remote
+    }
+
+    /// `count` words from `index` on.
+    pub fn local(&self, index: usize, count: usize) -> weft_fabric::Sge {
+        self.region.local.part(8 * index, 8 * count)
+    }
+
+    /// The counter that is word `index` of one of the tables that this rank waits on.
+    pub fn flag(&self, table: Table, index: usize) -> Counter {
+        let which = table.number().checked_sub(2).expect("slots are no flags");
+        *self.flags[which][index].get_or_init(|| {
+            let offset = 8 * table.word(self.size, index);
+            self.endpoint.fabric().flag(&self.region, offset, true).local
+        })
+    }
+}
+
+impl<F: Fabric> Drop for OwnWords<F> {
+    fn drop(&mut self) {
+        let fabric = self.endpoint.fabric();
+        let flags = self.flags.iter().flat_map(|table| table.iter().filter_map(OnceCell::get));
+        flags.for_each(|&flag| fabric.counters().release(flag));
+        fabric.withdraw(self.region);
+    }
+}

@@ -1,0 +1,202 @@
+//! What a request says that the target's own process carries out.
+//!
+//! ```text
+//!   head (kind, operator, runs, bytes, answer) │ more: runs, data          one tag for heads, one for the rest
+//!   answer: how it ended │ data                                            a tag of its own; none if nobody waits
+//! ```
+//! At most [`MOST`] bytes at once, so that neither side needs memory for the whole. What a peer says is checked when it is
+//! read ([`Request::decode`]).
+
+use super::change::Packed;
+use weft_datatype::{Basic, Op};
+use weft_fabric::Sge;
+
+/// Largest part of an operation, in packed bytes: a multiple of every element.
+pub const MOST: usize = 1 << 20;
+
+/// Tags of answers begin here; requests have those below.
+pub const ANSWERS: i32 = 16;
+
+/// What a request asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u64)]
+pub enum RequestKind {
+    Put = 1,
+    Get = 2,
+    Reduce = 3,
+    Swap = 4,
+    Stop = 5,
+}
+
+/// The first message.
+#[derive(Debug, Clone, Copy)]
+pub struct Request {
+    pub kind: RequestKind,
+    pub op: u64,
+    pub basic: u64,
+    /// Runs of the target's memory, and their bytes together.
+    pub runs: u64,
+    pub bytes: u64,
+    /// Tag of the answer; 0: nobody waits for one.
+    pub answer: i32,
+    /// The last one of an epoch.
+    pub last: bool,
+}
+
+const WORDS: usize = 7;
+/// Its length in bytes.
+pub const HEAD: usize = 8 * WORDS;
+
+impl Request {
+    pub const STOP: Request = Request {
+        kind: RequestKind::Stop,
+        op: 0,
+        basic: 0,
+        runs: 0,
+        bytes: 0,
+        answer: 0,
+        last: false,
+    };
+
+    pub fn encode(&self) -> Vec<u8> {
+        let Request { kind, op, basic, runs, bytes, answer, last } = *self;
+        bytes_of([kind as u64, op, basic, runs, bytes, answer as u64, u64::from(last)])
+    }
+
+    /// What a peer asks for, if it can be.
+    pub fn decode(from: Sge) -> Option<Request> {
+        use RequestKind::*;
+        let [kind, op, basic, runs, bytes, answer, last] = words(from);
+        let kind = [Put, Get, Reduce, Swap, Stop].into_iter().find(|&k| k as u64 == kind)?;
+        let answer = i32::try_from(answer).ok().filter(|&tag| tag == 0 || tag >= ANSWERS)?;
+        let fits = bytes <= MOST as u64 && runs <= bytes && last <= 1;
+        fits.then_some(Request { kind, op, basic, runs, bytes, answer, last: last == 1 })
+    }
+
+    pub fn op(&self) -> Option<Op> {
+        Op::of_handle(u32::try_from(self.op).ok()?)
+    }
+
+    pub fn basic(&self) -> Option<Basic> {
+        Basic::of_handle(u32::try_from(self.basic).ok()?)
+    }
+
+    /// Data that come with it.
+    pub fn brings(&self) -> usize {
+        match self.kind {
+            RequestKind::Put => self.bytes as usize,
+            RequestKind::Reduce if self.op() == Some(Op::NoOp) => 0,
+            RequestKind::Reduce => self.bytes as usize,
+            RequestKind::Swap => 2 * self.bytes as usize,
+            RequestKind::Get | RequestKind::Stop => 0,
+        }
+    }
+
+    /// Data that go back, to whoever waits for them.
+    pub fn returns(&self) -> usize {
+        match self.kind {
+            RequestKind::Get | RequestKind::Reduce | RequestKind::Swap => self.bytes as usize,
+            RequestKind::Put | RequestKind::Stop => 0,
+        }
+    }
+}
+
+/// The first word of an answer.
+pub const DONE: u64 = 0;
+pub const REFUSED: u64 = 1;
+
+pub fn words<const N: usize>(from: Sge) -> [u64; N] {
+    let mut bytes = vec![0; 8 * N];
+    from.part(0, 8 * N).read(&mut bytes);
+    std::array::from_fn(|i| u64::from_ne_bytes(bytes[8 * i..][..8].try_into().expect("8 bytes")))
+}
+
+pub fn bytes_of(words: impl IntoIterator<Item = u64>) -> Vec<u8> {
+    words.into_iter().flat_map(u64::to_ne_bytes).collect()
+}
+
+/// An operation's data, packed, as requests carry them.
+#[derive(Clone, Copy)]
+pub enum RmaRequest {
+    Put(Sge),
+    Get,
+    Change(Packed, Basic),
+}
+
+impl RmaRequest {
+    pub fn kind(self) -> RequestKind {
+        match self {
+            RmaRequest::Put(_) => RequestKind::Put,
+            RmaRequest::Get => RequestKind::Get,
+            RmaRequest::Change(Packed::Reduce { .. }, _) => RequestKind::Reduce,
+            RmaRequest::Change(Packed::Swap { .. }, _) => RequestKind::Swap,
+        }
+    }
+
+    /// Handles of operator and element type, 0 for none.
+    pub fn names(self) -> [u64; 2] {
+        match self {
+            RmaRequest::Change(Packed::Reduce { op, .. }, basic) => {
+                [op.handle().into(), basic.handle().into()]
+            }
+            RmaRequest::Change(Packed::Swap { .. }, basic) => [0, basic.handle().into()],
+            _ => [0; 2],
+        }
+    }
+
+    /// The data of the packed bytes `skip..skip + take`.
+    pub fn data(self, skip: usize, take: usize) -> [Sge; 2] {
+        match self {
+            RmaRequest::Put(data) => [data.part(skip, take), Sge::EMPTY],
+            RmaRequest::Change(Packed::Reduce { op: Op::NoOp, .. }, _) | RmaRequest::Get => {
+                [Sge::EMPTY; 2]
+            }
+            RmaRequest::Change(Packed::Reduce { origin, .. }, _) => {
+                [origin.part(skip, take), Sge::EMPTY]
+            }
+            RmaRequest::Change(Packed::Swap { compare, new }, _) => [compare, new],
+        }
+    }
+
+    /// Offsets and lengths of the parts that requests carry, of `len` packed bytes.
+    pub fn parts(self, len: usize) -> impl Iterator<Item = (usize, usize)> {
+        let most = match self {
+            RmaRequest::Change(_, basic) => MOST / basic.size() * basic.size(),
+            _ => MOST,
+        };
+        (0..len).step_by(most).map(move |skip| (skip, most.min(len - skip)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weft_fabric::StagingPool;
+
+    #[test]
+    fn requests_are_read_back_and_checked() {
+        let pool = StagingPool::default();
+        let op = u64::from(Op::Sum.handle());
+        let request = Request {
+            kind: RequestKind::Reduce,
+            op,
+            basic: 0x214,
+            runs: 2,
+            bytes: 16,
+            answer: 99,
+            last: true,
+        };
+        let memory = pool.take(HEAD);
+        memory.sge().fill(&request.encode());
+        let back = Request::decode(memory.sge()).unwrap();
+        assert_eq!((back.encode(), back.brings(), back.returns()), (request.encode(), 16, 16));
+        let good = words::<WORDS>(memory.sge());
+        let wrong = [(0, 9), (3, 17), (4, MOST as u64 + 1), (5, 3), (5, u64::MAX), (6, 2)];
+        for (word, value) in wrong {
+            let mut words = good;
+            words[word] = value;
+            memory.sge().fill(&bytes_of(words));
+            assert!(Request::decode(memory.sge()).is_none(), "word {word} = {value}");
+        }
+    }
+}

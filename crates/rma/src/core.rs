@@ -1,0 +1,122 @@
+//! What every part of a window shares: its communicator and fabric, by which call it was made and how it works, and which
+//! epochs are open.
+//!
+//! Contract: nothing here waits, sends, or knows a part. A part keeps one `Rc` of it.
+
+pub mod assert;
+pub mod exchange;
+pub mod open_epochs;
+pub mod target_location;
+
+use self::open_epochs::OpenEpochs;
+use self::target_location::TargetLocation;
+use crate::options::Options;
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+use weft_fabric::Fabric;
+use weft_p2p::Endpoint;
+use weft_process::{Comm, Error, class};
+
+/// By which call a window was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flavor {
+    /// MPI_Win_create: each rank exposes memory that the program owns.
+    Create,
+    /// MPI_Win_allocate: the window owns its memory until it is freed.
+    Allocate,
+    /// MPI_Win_allocate_shared: the window owns memory that all its ranks see.
+    Shared,
+    /// MPI_Win_create_dynamic: memory is attached and detached later.
+    Dynamic,
+}
+
+/// What the parts of one window share.
+pub struct Core<F: Fabric> {
+    comm: Rc<Comm<F>>,
+    pub flavor: Flavor,
+    pub options: Options,
+    /// All ranks see memory of the fabric, and share processors.
+    pub one_node: bool,
+    /// Set by the program; empty until then.
+    pub name: RefCell<String>,
+    pub open: OpenEpochs,
+}
+
+impl<F: Fabric> Core<F> {
+    /// `comm` is the window's own.
+    pub fn new(comm: Rc<Comm<F>>, flavor: Flavor, options: Options) -> Core<F> {
+        let fabric = comm.engine().endpoint().fabric();
+        let one_node = comm.group().ranks().iter().all(|&peer| {
+            let able = fabric.capabilities(peer as usize);
+            able.coherent_atomics && able.synchronous
+        });
+        let open = OpenEpochs::new(comm.size());
+        Core { comm, flavor, options, one_node, name: RefCell::default(), open }
+    }
+
+    pub fn comm(&self) -> &Rc<Comm<F>> {
+        &self.comm
+    }
+
+    pub fn endpoint(&self) -> &Rc<Endpoint<F>> {
+        self.comm.engine().endpoint()
+    }
+
+    pub fn fabric(&self) -> &F {
+        self.endpoint().fabric()
+    }
+
+    /// This process, as the window's communicator counts.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.comm.rank()
+    }
+
+    /// Number of ranks of the window.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.open.ranks()
+    }
+
+    /// The process of a rank in the fabric.
+    #[inline]
+    pub fn peer(&self, rank: usize) -> usize {
+        self.comm.group().ranks()[rank] as usize
+    }
+
+    /// What reports call the window.
+    pub fn label(&self) -> String {
+        let name = self.name.borrow();
+        if name.is_empty() { format!("window {:#x}", self.comm.id()) } else { name.clone() }
+    }
+
+    /// An error of synchronization, in a user's words.
+    #[cold]
+    pub fn sync(&self, what: impl fmt::Display) -> Error {
+        self.wrong(class::RMA_SYNC, what)
+    }
+
+    #[cold]
+    pub fn wrong(&self, class: i32, what: impl fmt::Display) -> Error {
+        Error::new(class, format_args!("{}: {what}", self.label()))
+    }
+
+    /// Error: TRUNCATE if an operation's data at this side, `origin` bytes called `name`, are not as many as at the target.
+    pub fn same_length(
+        &self,
+        origin: usize,
+        location: &TargetLocation,
+        name: &str,
+    ) -> Result<(), Error> {
+        if origin == location.len() {
+            return Ok(());
+        }
+        let text = format!(
+            "the {name}'s data are {origin} bytes and the target's {}: both sides of an operation have as \
+             many",
+            location.len()
+        );
+        Err(self.wrong(class::TRUNCATE, text))
+    }
+}

@@ -1,0 +1,282 @@
+//! Which epochs of this process are open on a window, and what they allow (MPI 5.0, section 12.5).
+//!
+//! ```text
+//!   fence          closed ── fence ──▶ open ── operation ──▶ used ── fence ──▶ open         all ranks
+//!   start          the ranks of its group, until complete                                   by rank: started
+//!   lock           that rank, until unlock                                                  by rank: shared, exclusive, unchecked
+//!   lock_all       all ranks; each one's lock is taken at the first operation on it         by rank: joined
+//! ```
+//! Contract: state alone. What opens and ends epochs is in [`crate::epochs`] and [`crate::locks`].
+
+use super::Core;
+use crate::options::Design;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use weft_fabric::Fabric;
+use weft_process::Error;
+
+/// How far the epochs of fences are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fenced {
+    #[default]
+    Closed,
+    /// A fence may have opened one: it has if an operation follows.
+    Open,
+    /// Operations were issued in it.
+    Used,
+}
+
+/// By what this process may access a rank's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Access {
+    /// By a fence or by MPI_Win_lock_all, if at all.
+    #[default]
+    None,
+    /// MPI_Win_start.
+    Started,
+    /// MPI_Win_lock.
+    Shared,
+    Exclusive,
+    /// MPI_Win_lock with MPI_MODE_NOCHECK: no lock is held.
+    Unchecked,
+}
+
+impl Access {
+    /// MPI_Win_lock gave it.
+    #[inline]
+    pub fn is_locked(self) -> bool {
+        !matches!(self, Access::None | Access::Started)
+    }
+}
+
+#[derive(Default)]
+struct ByRank {
+    access: Cell<Access>,
+    /// MPI_Win_lock_all's share of its lock is held.
+    joined: Cell<bool>,
+}
+
+/// The epochs of this process on one window.
+pub struct OpenEpochs {
+    ranks: Box<[ByRank]>,
+    pub fence: Cell<Fenced>,
+    /// Ranks of MPI_Win_start.
+    pub started: RefCell<Option<Rc<[usize]>>>,
+    /// Ranks of MPI_Win_post.
+    pub posted: RefCell<Option<Rc<[usize]>>>,
+    /// MPI_Win_lock_all, and whether with MPI_MODE_NOCHECK.
+    pub all: Cell<Option<bool>>,
+    /// Ranks locked by MPI_Win_lock.
+    locks: Cell<usize>,
+}
+
+/// Whether an operation may be issued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    Open,
+    /// Once the rank's lock is held: MPI_Win_lock_all has not asked for it yet.
+    Join,
+    Closed,
+}
+
+impl OpenEpochs {
+    pub fn new(ranks: usize) -> OpenEpochs {
+        OpenEpochs {
+            ranks: (0..ranks).map(|_| ByRank::default()).collect(),
+            fence: Cell::default(),
+            started: RefCell::default(),
+            posted: RefCell::default(),
+            all: Cell::default(),
+            locks: Cell::default(),
+        }
+    }
+
+    #[inline]
+    pub fn ranks(&self) -> usize {
+        self.ranks.len()
+    }
+
+    #[inline]
+    pub fn access(&self, rank: usize) -> Access {
+        self.ranks[rank].access.get()
+    }
+
+    pub fn set_access(&self, rank: usize, access: Access) {
+        self.ranks[rank].access.set(access);
+    }
+
+    /// MPI_Win_lock holds a rank's lock, or need not.
+    pub fn locked(&self, rank: usize, access: Access) {
+        self.set_access(rank, access);
+        self.locks.set(self.locks.get() + 1);
+    }
+
+    pub fn unlocked(&self, rank: usize) {
+        self.set_access(rank, Access::None);
+        self.locks.set(self.locks.get() - 1);
+    }
+
+    /// Ranks locked by MPI_Win_lock.
+    pub fn locks(&self) -> usize {
+        self.locks.get()
+    }
+
+    /// MPI_Win_lock_all's share of a rank's lock is held, or given back.
+    pub fn set_joined(&self, rank: usize, joined: bool) {
+        self.ranks[rank].joined.set(joined);
+    }
+
+    pub fn is_joined(&self, rank: usize) -> bool {
+        self.ranks[rank].joined.get()
+    }
+
+    /// An operation on a rank is about to be issued.
+    #[inline(always)]
+    pub fn enter(&self, rank: usize) -> Entry {
+        let of = &self.ranks[rank];
+        if of.access.get() != Access::None {
+            return Entry::Open;
+        }
+        if let Some(unchecked) = self.all.get() {
+            return if unchecked || of.joined.get() { Entry::Open } else { Entry::Join };
+        }
+        let fenced = self.fence.get();
+        if fenced == Fenced::Open {
+            self.fence.set(Fenced::Used);
+        }
+        if fenced != Fenced::Closed { Entry::Open } else { Entry::Closed }
+    }
+
+    /// Whether MPI_Win_lock or MPI_Win_lock_all opened the epoch of operations on a rank.
+    #[inline]
+    pub fn is_passive(&self, rank: usize) -> bool {
+        self.access(rank).is_locked() || self.all.get().is_some()
+    }
+
+    /// Whether this process alone may access a rank's memory now.
+    #[inline(always)]
+    pub fn is_alone(&self, rank: usize) -> bool {
+        self.access(rank) == Access::Exclusive
+    }
+
+    /// Whether the epoch of an operation on a rank is a fence's.
+    pub fn is_of_fence(&self, rank: usize) -> bool {
+        self.access(rank) == Access::None && self.all.get().is_none()
+    }
+
+    /// The open epochs in words; `None`: there are none.
+    pub fn in_words(&self) -> Option<String> {
+        if self.started.borrow().is_some() {
+            return Some(
+                "an access epoch (MPI_Win_start) is open: MPI_Win_complete ends it".into(),
+            );
+        }
+        if self.posted.borrow().is_some() {
+            return Some("an exposure epoch (MPI_Win_post) is open: MPI_Win_wait ends it".into());
+        }
+        if self.all.get().is_some() {
+            return Some("all ranks are locked: MPI_Win_unlock_all ends it".into());
+        }
+        if self.locks() > 0 {
+            let held = |of: &ByRank| of.access.get().is_locked();
+            let rank = self.ranks.iter().position(held).unwrap_or(0);
+            return Some(format!("rank {rank} is locked: MPI_Win_unlock ends it"));
+        }
+        if self.fence.get() == Fenced::Used {
+            return Some(
+                "operations were issued after the last MPI_Win_fence: another ends them".into(),
+            );
+        }
+        None
+    }
+
+    /// Why there is no epoch for an operation on a rank.
+    fn outside(&self) -> String {
+        match (&*self.started.borrow(), self.locks()) {
+            (Some(ranks), _) => {
+                format!("MPI_Win_start opened an access epoch to {} others, not to it", ranks.len())
+            }
+            (None, 0) => "MPI_Win_fence, MPI_Win_start or MPI_Win_lock opens one".to_owned(),
+            (None, locks) => format!("{locks} other ranks are locked: MPI_Win_lock opens one"),
+        }
+    }
+}
+
+impl<F: Fabric> Core<F> {
+    /// Whether a fence issues the operations on a rank that are called now.
+    pub fn is_for_fence(&self, rank: usize) -> bool {
+        self.options.fence == Design::TwoSided && self.open.is_of_fence(rank)
+    }
+
+    /// The error of an operation on a rank without an epoch.
+    #[cold]
+    pub fn outside(&self, rank: usize) -> Error {
+        let why = self.open.outside();
+        self.sync(format_args!("an operation on rank {rank} outside of an access epoch: {why}"))
+    }
+
+    /// An access epoch other than of fences is about to be opened.
+    pub fn may_open(&self, call: &str) -> Result<(), Error> {
+        if self.open.fence.get() == Fenced::Used {
+            let text = "while operations are under way that MPI_Win_fence must end";
+            return Err(self.sync(format_args!("{call} {text}")));
+        }
+        if self.open.all.get().is_some() {
+            return Err(
+                self.sync(format_args!("{call} between MPI_Win_lock_all and MPI_Win_unlock_all"))
+            );
+        }
+        Ok(())
+    }
+
+    /// The same for an epoch that must be the only one with locks or MPI_Win_start.
+    pub fn may_open_alone(&self, call: &str) -> Result<(), Error> {
+        self.may_open(call)?;
+        if self.open.started.borrow().is_some() || self.open.locks() > 0 {
+            let why = self.open.in_words().unwrap_or_default();
+            return Err(self.sync(format_args!("{call}: {why}")));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_needs_an_epoch() {
+        let open = OpenEpochs::new(2);
+        assert_eq!((open.enter(0), open.in_words()), (Entry::Closed, None));
+        open.set_access(1, Access::Started);
+        assert_eq!((open.enter(0), open.enter(1)), (Entry::Closed, Entry::Open));
+        open.set_access(1, Access::None);
+        open.fence.set(Fenced::Open);
+        assert_eq!(open.in_words(), None, "a fence alone is no epoch");
+        assert_eq!((open.enter(0), open.fence.get()), (Entry::Open, Fenced::Used));
+        assert!(open.is_of_fence(0) && open.in_words().unwrap().contains("MPI_Win_fence"));
+    }
+
+    #[test]
+    fn lock_all_takes_a_lock_at_the_first_operation() {
+        let open = OpenEpochs::new(2);
+        open.all.set(Some(false));
+        assert_eq!(open.enter(1), Entry::Join);
+        open.set_joined(1, true);
+        assert_eq!((open.enter(1), open.enter(0)), (Entry::Open, Entry::Join));
+        open.all.set(Some(true));
+        assert_eq!(open.enter(0), Entry::Open, "nobody else is promised to lock");
+        assert!(open.is_passive(0) && !open.is_of_fence(0));
+    }
+
+    #[test]
+    fn locks_are_counted_and_named() {
+        let open = OpenEpochs::new(3);
+        open.locked(2, Access::Exclusive);
+        assert!(open.is_alone(2) && open.is_passive(2) && !open.is_passive(1));
+        assert!(open.in_words().unwrap().contains("rank 2 is locked"));
+        assert!(open.outside().contains("1 other ranks are locked"));
+        open.unlocked(2);
+        assert_eq!((open.locks(), open.in_words()), (0, None));
+    }
+}

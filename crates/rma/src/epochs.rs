@@ -1,0 +1,54 @@
+//! Epochs of active target communication: how they begin and end (MPI 5.0, sections 12.5.1 and 12.5.2). Those of passive
+//! target are begun and ended by locks ([`crate::locks`]).
+//!
+//! ```text
+//!   fence.rs                      MPI_Win_fence: five designs, one a file in fence/
+//!   post_start_complete_wait.rs   MPI_Win_post, start, complete, wait, test
+//!   flags.rs                      "posted" and "completed" between two ranks: counted, told, heard
+//!   ordered_flag.rs               "completed" behind the data on their way, on each rail
+//! ```
+//! Contract: an epoch is open from the moment that [`crate::core::open_epochs`] says so; when the call that ends it returns,
+//! what was issued in it is over at both sides.
+
+pub mod fence;
+mod flags;
+pub mod ordered_flag;
+pub mod post_start_complete_wait;
+
+use self::fence::Fence;
+use self::flags::Flags;
+use crate::access::Access;
+use crate::control::Control;
+use crate::core::Core;
+use crate::memory::Memory;
+use std::rc::Rc;
+use weft_fabric::Fabric;
+
+/// The active target epochs of one window.
+pub struct Epochs<F: Fabric> {
+    core: Rc<Core<F>>,
+    memory: Rc<Memory<F>>,
+    access: Rc<Access<F>>,
+    flags: Rc<Flags<F>>,
+    fence: Fence<F>,
+}
+
+impl<F: Fabric> Epochs<F> {
+    /// None is open.
+    pub fn new(
+        core: Rc<Core<F>>,
+        control: Rc<Control<F>>,
+        memory: Rc<Memory<F>>,
+        access: Rc<Access<F>>,
+    ) -> Epochs<F> {
+        let flags = Rc::new(Flags::new(core.clone(), control.clone()));
+        let first = memory.exposed(core.rank()).immediate;
+        let fence = Fence::new(core.clone(), control, access.clone(), flags.clone(), first);
+        Epochs { core, memory, access, flags, fence }
+    }
+
+    /// Fences.
+    pub fn fence(&self) -> &Fence<F> {
+        &self.fence
+    }
+}

@@ -1,0 +1,97 @@
+//! Fence (MPI 5.0, section 12.5.1): five designs, one a file. Four are those of Santhanaraman et al. 2009
+//! ("Design Alternatives for Implementing Fence Synchronization"); the fifth is the usual one.
+//!
+//! ```text
+//!                 when operations are issued    their end at the target        the next epoch begins after
+//!   2S            at the fence, as messages     the last message of an origin  that
+//!   1S            at once                       a flag of every other rank     a flag of every other rank
+//!   1S-BARRIER    at once                       a flag of every other rank     a barrier
+//!   RI            at once                       arrivals counted by target     a barrier
+//!   ACK           at once                       acknowledged to the origin     the same barrier
+//! ```
+
+mod acknowledged;
+mod barrier;
+mod expected;
+mod immediate;
+mod pairwise;
+mod two_sided;
+
+use self::immediate::Arrivals;
+use super::flags::Flags;
+use crate::access::Access;
+use crate::control::Control;
+use crate::core::open_epochs::Fenced;
+use crate::core::{Core, assert};
+use crate::options::Design;
+use std::rc::Rc;
+use weft_fabric::Fabric;
+use weft_process::Error;
+
+/// The fences of one window.
+pub struct Fence<F: Fabric> {
+    core: Rc<Core<F>>,
+    control: Rc<Control<F>>,
+    access: Rc<Access<F>>,
+    flags: Rc<Flags<F>>,
+    arrivals: Arrivals,
+}
+
+impl<F: Fabric> Fence<F> {
+    /// `first`: the first of this rank's two immediates.
+    pub fn new(
+        core: Rc<Core<F>>,
+        control: Rc<Control<F>>,
+        access: Rc<Access<F>>,
+        flags: Rc<Flags<F>>,
+        first: u32,
+    ) -> Fence<F> {
+        Fence { core, control, access, flags, arrivals: Arrivals::new(first) }
+    }
+
+    /// Whether a barrier of the window's communicator is all that [`Fence::run`] has left to do. Then whoever has run one
+    /// says so by [`Fence::ended`].
+    #[inline]
+    pub fn is_a_barrier(&self, asserted: i32) -> bool {
+        let before = self.core.open.fence.get();
+        self.core.options.fence == Design::Acknowledged
+            && asserted & assert::NOPRECEDE == 0
+            && (before == Fenced::Used || self.core.open.in_words().is_none())
+            && self.access.in_flight().is_untouched()
+    }
+
+    /// A fence has ended.
+    pub fn ended(&self, asserted: i32) {
+        let last = asserted & assert::NOSUCCEED != 0;
+        self.core.open.fence.set(if last { Fenced::Closed } else { Fenced::Open });
+    }
+
+    /// Ends the epoch of the fence before, here and at all targets, and opens another.
+    pub async fn run(&self, asserted: i32) -> Result<(), Error> {
+        let before = self.core.open.fence.get();
+        if before != Fenced::Used
+            && let Some(why) = self.core.open.in_words()
+        {
+            return Err(self.core.sync(format_args!("MPI_Win_fence: {why}")));
+        }
+        let first = asserted & assert::NOPRECEDE != 0;
+        let last = asserted & assert::NOSUCCEED != 0;
+        if first && before == Fenced::Used {
+            let text = "MPI_Win_fence with MPI_MODE_NOPRECEDE, but operations were issued";
+            return Err(self.core.sync(text));
+        }
+        // Nobody has an epoch that this one ends: all say so, or all know it.
+        let opens = first || before == Fenced::Closed;
+        if !(first && last) {
+            match self.core.options.fence {
+                Design::TwoSided => self.fence_two_sided(opens).await?,
+                Design::Pairwise => self.fence_pairwise(opens).await?,
+                Design::Barrier => self.fence_barrier(opens).await?,
+                Design::Immediate => self.fence_immediate(opens).await?,
+                Design::Acknowledged => self.fence_acknowledged().await?,
+            }
+        }
+        self.ended(asserted);
+        Ok(())
+    }
+}

@@ -1,0 +1,20 @@
+//! Fence-1S-Barrier: as Fence-1S, but a barrier says that the next epoch may begin.
+//!
+//! ```text
+//!   own operations over ── "over" to each other rank ── until each has said so ── barrier
+//! ```
+//! Cost: n - 1 flags from every rank, and a barrier. Source: Santhanaraman et al. 2009, "Fence-Imm Opt Design". Chosen by
+//! name only.
+
+use super::Fence;
+use weft_fabric::Fabric;
+use weft_process::Error;
+
+impl<F: Fabric> Fence<F> {
+    pub(super) async fn fence_barrier(&self, opens: bool) -> Result<(), Error> {
+        if !opens {
+            self.all_over().await?;
+        }
+        self.core.comm().barrier().await
+    }
+}

@@ -1,0 +1,70 @@
+//! Fence-2S: operations are queued, and sent as messages by the fence that ends their epoch.
+//!
+//! ```text
+//!   put, get, accumulate: queued
+//!   fence: ranks that it has operations for ── added up ── so many will send to me
+//!          requests to each of them, the last one says so; others' requests carried out, until so many last ones
+//! ```
+//! The first fence does nothing. Cost: an allreduce of 4 n bytes (beyond 512 ranks a reduce-scatter), one request an operation; no flags and no
+//! barrier, but nothing moves while the program computes. Source: Santhanaraman et al. 2009, "Fence-2S". Chosen by name only.
+
+use super::Fence;
+use crate::access::deferred::DeferredOp;
+use crate::control::messages::{Answers, Asked, InFlight, Taker};
+use crate::control::request::Request;
+use weft_fabric::{Fabric, Sge};
+use weft_process::Error;
+
+/// A deferred operation's data on their way: packed until the end.
+type Pieces = [Option<weft_process::Piece>; 2];
+
+/// A request on its way: its operation, and which of the packed bytes it is for.
+type Sent<'q> = (&'q DeferredOp, (usize, usize), InFlight);
+
+impl<F: Fabric> Fence<F> {
+    pub(super) async fn fence_two_sided(&self, opens: bool) -> Result<(), Error> {
+        if opens {
+            return Ok(());
+        }
+        let waiting: Vec<Vec<DeferredOp>> = self.access.take_deferred().collect();
+        let mut counts = vec![0; self.core.size()];
+        waiting.iter().for_each(|of_rank| counts[of_rank[0].location().rank] = 1);
+        let mut origins = self.expected(counts).await?;
+        let pool = self.core.endpoint().staging();
+        let packed = |of_rank: &Vec<DeferredOp>| of_rank.iter().map(|op| op.pieces(pool)).collect();
+        let pieces: Vec<Vec<Pieces>> = waiting.iter().map(packed).collect();
+        let mut sent = Vec::new();
+        for (of_rank, pieces) in waiting.iter().zip(&pieces) {
+            self.send_all(of_rank, pieces, &mut sent);
+        }
+        let fulfil = async |request: &Request, more: Sge, answer: Sge| {
+            self.access.fulfil(request, more, answer).await
+        };
+        let mut answers = Answers::default();
+        while origins > 0 {
+            let request = self.control.take_one(Taker::Fence, &mut answers, fulfil).await?;
+            origins -= u32::from(request.is_some_and(|request| request.last));
+        }
+        for (operation, (skip, take), sent) in sent {
+            let answer = self.control.answered(operation.location().rank, sent).await?;
+            if let (Some(result), Some(answer)) = (operation.result(), answer) {
+                result.unpack_at(skip, answer.sge().part(8, take));
+            }
+        }
+        self.control.all_answered(answers).await
+    }
+
+    /// Sends one rank's requests.
+    fn send_all<'q>(&self, of_rank: &'q [DeferredOp], pieces: &[Pieces], sent: &mut Vec<Sent<'q>>) {
+        for (i, (operation, pieces)) in of_rank.iter().zip(pieces).enumerate() {
+            let (location, wish) = (operation.location(), operation.wish(pieces));
+            let (own, answer) = (operation.place.own, operation.result().is_some());
+            let mut parts = wish.parts(location.len()).peekable();
+            while let Some(part) = parts.next() {
+                let last = i + 1 == of_rank.len() && parts.peek().is_none();
+                let asked = Asked { location: &location, own, wish, part, last };
+                sent.push((operation, part, self.control.ask(Taker::Fence, asked, answer)));
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What two ranks tell each other of their epochs: "posted" to an origin, "completed" to a target, each counted.
+//!
+//! Flags count epochs, by parity in one of two words for each pair of ranks and direction.
+//!
+//! Why two words suffice although a flag may be overtaken by the next: whoever tells count k + 1 knows that
+//! the other has heard k - 1. A rank posts again once it has waited for the epoch before, whose origin had
+//! heard of it; it completes again once the target, which had waited for the epoch before, posted again; and
+//! of two fences in a row ([`super::fence`]), the first is over for a rank that has come to the second.
+
+use super::ordered_flag::encode;
+use crate::control::Control;
+use crate::control::layout::Table;
+use crate::core::Core;
+use std::cell::Cell;
+use std::rc::Rc;
+use weft_fabric::Fabric;
+use weft_process::Error;
+
+/// What was told to one rank, and what was heard of it.
+#[derive(Default)]
+struct ByRank {
+    /// Exposures granted to it, and access epochs to it that were completed.
+    posted: Cell<u64>,
+    completed: Cell<u64>,
+    /// Both as it told them.
+    started: Cell<u64>,
+    awaited: Cell<u64>,
+}
+
+/// One more; the new value.
+fn advance(count: &Cell<u64>) -> u64 {
+    count.set(count.get() + 1);
+    count.get()
+}
+
+/// The flags between this rank and each other one.
+pub struct Flags<F: Fabric> {
+    pub core: Rc<Core<F>>,
+    pub control: Rc<Control<F>>,
+    ranks: Box<[ByRank]>,
+}
+
+impl<F: Fabric> Flags<F> {
+    /// Nothing was told.
+    pub fn new(core: Rc<Core<F>>, control: Rc<Control<F>>) -> Flags<F> {
+        let ranks = (0..core.size()).map(|_| ByRank::default()).collect();
+        Flags { core, control, ranks }
+    }
+
+    /// Tells a rank that this one has posted to it once more.
+    pub fn tell_posted(&self, rank: usize) -> Result<(), Error> {
+        let count = advance(&self.ranks[rank].posted);
+        Ok(self.control.tell(rank, Table::Posted(count), self.core.rank(), count)?)
+    }
+
+    /// This rank has posted once more, which the other need not be told.
+    pub fn count_posted(&self, rank: usize) {
+        advance(&self.ranks[rank].posted);
+    }
+
+    /// Waits until a rank has posted to this one once more.
+    pub async fn hear_posted(&self, rank: usize) -> Result<(), Error> {
+        let count = advance(&self.ranks[rank].started);
+        let flag = self.control.flag(Table::Posted(count), rank);
+        Ok(self.control.until(flag, count).await?)
+    }
+
+    /// A rank has posted once more, or will, and this one need not hear it.
+    pub fn count_started(&self, rank: usize) {
+        advance(&self.ranks[rank].started);
+    }
+
+    /// Tells a rank that this one has completed once more.
+    pub fn tell_completed(&self, rank: usize) -> Result<(), Error> {
+        let count = advance(&self.ranks[rank].completed);
+        let value = encode(count, 0);
+        Ok(self.control.tell(rank, Table::Completed(count), self.core.rank(), value)?)
+    }
+
+    /// The epoch that this rank completes next at another one.
+    pub fn next_completed(&self, rank: usize) -> u64 {
+        self.ranks[rank].completed.get() + 1
+    }
+
+    /// That one is completed, and was told.
+    pub fn count_completed(&self, rank: usize) {
+        advance(&self.ranks[rank].completed);
+    }
+
+    /// Waits until a rank has completed once more.
+    pub async fn hear_completed(&self, rank: usize) -> Result<(), Error> {
+        let count = advance(&self.ranks[rank].awaited);
+        self.hear_epoch(rank, count).await
+    }
+
+    /// Whether each of `ranks` has completed once more by now; then it is heard.
+    pub fn are_completed(&self, ranks: &[usize]) -> bool {
+        let over = ranks.iter().all(|&rank| {
+            let next = self.ranks[rank].awaited.get() + 1;
+            self.is_heard(rank, next)
+        });
+        if over {
+            ranks.iter().for_each(|&rank| _ = advance(&self.ranks[rank].awaited));
+        }
+        over
+    }
+}

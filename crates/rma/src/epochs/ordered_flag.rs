@@ -1,0 +1,125 @@
+//! How a target learns that an access epoch is over (MPI_Win_complete): by flags behind the data, on the rails
+//! that carry them.
+//!
+//! ```text
+//!   acknowledged   rail 0  data ──▶ ◀── ack            flag ──▶     one flag, once all is acknowledged
+//!                  rail 1  data ──▶ ◀── ack
+//!   used           rail 0  data ──▶ flag: rails = {1} ──▶           a flag behind the data of each rail that has some;
+//!                  rail 1  data ──▶ flag ──▶                        the first says which others there are
+//!   every          the same on all rails, whether they have data or not: the document's way
+//! ```
+//! Cost until the target knows: a latency for `used` and `every`, three for `acknowledged`; a flag a rail. What
+//! is read is waited for first: a flag does not come after a read at its target. Where a fabric promises no order
+//! ([`FabricExt::write_flag_after`]), and of operations that are over when they are posted, it is `acknowledged`.
+//! Source: Vishnu et al. 2005, section 3.2 ("multiple synchronization messages") and figure 4.
+//!
+//! The word `completed` is epochs x 256 + the set of rails whose own words are to be awaited. Words are written
+//! again if a rail dies, always with the same value and before a later one: so they are no counts of arrivals.
+
+use super::flags::Flags;
+use crate::access::Access;
+use crate::control::layout::{RAILS, Table};
+use crate::memory::Memory;
+use crate::memory::target_address::Reach;
+use crate::options::Ending;
+use weft_fabric::{Fabric, FabricExt};
+use weft_process::Error;
+
+/// What the word `completed` says: so many epochs, and rails to hear of.
+pub fn encode(count: u64, rails: u8) -> u64 {
+    count << 8 | u64::from(rails)
+}
+
+/// Rails of a set, ascending.
+fn each(rails: u8) -> impl Iterator<Item = usize> {
+    (0..RAILS).filter(move |rail| rails >> rail & 1 == 1)
+}
+
+impl<F: Fabric> Flags<F> {
+    /// Tells a rank that this one has completed once more, behind the data on their way. False: nothing was
+    /// told, since that is to come after the end of what was issued.
+    pub fn tell_behind(
+        &self,
+        memory: &Memory<F>,
+        access: &Access<F>,
+        rank: usize,
+    ) -> Result<bool, Error> {
+        access.issue_deferred(rank)?;
+        let Some(Reach::Direct { rails, .. }) = memory.known_reach(rank) else { return Ok(false) };
+        let (used, reads) = access.in_flight().rails(rank);
+        let set = match self.core.options.ending {
+            Ending::Acknowledged => return Ok(false),
+            Ending::Used => used,
+            Ending::Every => used | ((1 << rails) - 1),
+        };
+        // A rail without a word there leaves nothing to do but to wait.
+        let within = set >> self.control.rails(rank) == 0;
+        if used == 0 || reads || !within {
+            return Ok(false);
+        }
+        let (count, set) = (self.next_completed(rank), set as u8);
+        let (fabric, peer) = (self.core.fabric(), self.core.peer(rank));
+        let lead = set.trailing_zeros() as usize;
+        let others = set & !(1 << lead);
+        let flag = |table| self.control.remote_flag(rank, table, self.core.rank());
+        for rail in each(others) {
+            let word = flag(Table::Rail(rail, count));
+            if !fabric.write_flag_after(rail, peer, word, encode(count, 0))? {
+                return Ok(false);
+            }
+        }
+        // What others were told by now is true as well if this fails: their data are there.
+        let value = encode(count, others);
+        if !fabric.write_flag_after(lead, peer, flag(Table::Completed(count)), value)? {
+            return Ok(false);
+        }
+        self.count_completed(rank);
+        Ok(true)
+    }
+
+    /// Rails to hear of before epoch `count` of a rank is over; `None`: it is not known yet.
+    fn behind(&self, rank: usize, count: u64) -> Option<u8> {
+        let flag = self.control.flag(Table::Completed(count), rank);
+        let value = self.core.fabric().counters().value(flag);
+        (value >= encode(count, 0)).then_some(value as u8)
+    }
+
+    /// Waits until epoch `count` of a rank is over.
+    pub async fn hear_epoch(&self, rank: usize, count: u64) -> Result<(), Error> {
+        let flag = self.control.flag(Table::Completed(count), rank);
+        self.control.until(flag, encode(count, 0)).await?;
+        for rail in each(self.behind(rank, count).unwrap_or(0)) {
+            if rail == 0 || rail >= self.control.own().rails() {
+                return Err(self.control.corrupt(rank, "set of rails").into());
+            }
+            let flag = self.control.flag(Table::Rail(rail, count), rank);
+            self.control.until(flag, encode(count, 0)).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether epoch `count` of a rank is over by now.
+    pub fn is_heard(&self, rank: usize, count: u64) -> bool {
+        let counters = self.core.fabric().counters();
+        let there = |rail: usize| {
+            let known = rail > 0 && rail < self.control.own().rails();
+            known && {
+                let flag = self.control.flag(Table::Rail(rail, count), rank);
+                counters.value(flag) >= encode(count, 0)
+            }
+        };
+        self.behind(rank, count).is_some_and(|rails| each(rails).all(there))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_of_rails_stands_behind_the_count() {
+        assert_eq!(each(0b1000_0110).collect::<Vec<_>>(), [1, 2, 7]);
+        assert!(encode(3, 0xff) < encode(4, 0));
+        assert_eq!(encode(3, 0b10) as u8, 0b10);
+    }
+}

@@ -1,0 +1,98 @@
+//! Locks of ranks: those of MPI_Win_lock (MPI 5.0, section 12.5.3), and what makes accumulates exclude each other (section
+//! 12.7.1). They lie among the control words of the rank that they belong to, which does nothing for them.
+//!
+//! ```text
+//!   passive_target.rs    MPI_Win_lock, unlock, lock_all, unlock_all, flush: what they ask of the locks
+//!   ticket_lock.rs       a fair lock for many and for one: the window's, and the guard of accumulates
+//!   exclusion.rs         the exclusion of accumulates where processors see the memory; exclusion_waits.rs: taking it
+//!   fifo.rs              this process's operations one after the other, before they ask for one of its tickets
+//! ```
+//! Contract: who holds a lock is alone, or with others that share it, at that rank; nothing here waits for operations, which
+//! whoever unlocks has done before.
+
+mod exclusion;
+mod exclusion_waits;
+mod fifo;
+mod passive_target;
+mod ticket_lock;
+
+pub use self::passive_target::LockKind;
+
+use self::fifo::Fifo;
+use self::ticket_lock::{MappedTicketLock, TicketLock, Turn};
+use crate::control::Control;
+use crate::control::layout::Lock;
+use crate::core::Core;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use weft_fabric::Fabric;
+use weft_process::Error;
+
+/// What this process has of one rank's locks.
+#[derive(Default)]
+struct ByRank {
+    /// The ticket of its lock, while that is held.
+    ticket: Cell<u64>,
+    /// That lock was tried for and taken or given back, and somebody has to be told.
+    tell: Cell<Option<Turn>>,
+    /// This process is among those that announce updates of single elements of it.
+    announces: Cell<bool>,
+}
+
+/// The locks of one window.
+pub struct Locks<F: Fabric> {
+    core: Rc<Core<F>>,
+    control: Rc<Control<F>>,
+    ranks: Box<[ByRank]>,
+    /// Ranks whose locks were taken for MPI_Win_lock_all.
+    joined: RefCell<Vec<usize>>,
+    /// This process's operations that need a guard, and those that ask for a lock of MPI_Win_lock_all.
+    guards: Fifo<F>,
+    joins: Fifo<F>,
+}
+
+impl<F: Fabric> Locks<F> {
+    /// Nothing is locked.
+    pub fn new(core: Rc<Core<F>>, control: Rc<Control<F>>) -> Locks<F> {
+        let (guards, joins) = (Fifo::new(core.comm()), Fifo::new(core.comm()));
+        let ranks = (0..core.size()).map(|_| ByRank::default()).collect();
+        Locks { core, control, ranks, joined: RefCell::default(), guards, joins }
+    }
+
+    /// One of the locks of a rank.
+    fn lock_of(&self, which: Lock, rank: usize) -> TicketLock<'_, F> {
+        TicketLock { control: &self.control, which, target: rank }
+    }
+
+    /// The lock of MPI_Win_lock, where there is no need to wait for the fabric.
+    #[inline]
+    fn mapped_lock(&self, rank: usize) -> Option<MappedTicketLock<'_>> {
+        let words = self.control.seen(rank)?;
+        Some(MappedTicketLock { words, which: Lock::Window, size: self.control.size() })
+    }
+
+    /// Runs `f` while the guard of a rank is held, after what this process runs under guards already.
+    pub async fn guarded<R>(
+        &self,
+        rank: usize,
+        f: impl Future<Output = Result<R, Error>>,
+    ) -> Result<R, Error> {
+        let guarded = async {
+            let guard = self.lock_of(Lock::Guard, rank);
+            let ticket = guard.acquire(false).await?;
+            let result = f.await;
+            guard.release(false, ticket).await?;
+            result
+        };
+        self.one_by_one(guarded).await
+    }
+
+    /// Runs `f` after what this process runs under guards already: an exclusive lock needs no guard, but other threads may be in
+    /// the same epoch.
+    pub async fn one_by_one<R>(
+        &self,
+        f: impl Future<Output = Result<R, Error>>,
+    ) -> Result<R, Error> {
+        self.guards.take(f).await
+    }
+}

@@ -1,0 +1,130 @@
+//! Taking the exclusion of a target ([`super::exclusion`]) whose words this process sees: at once, or asleep until it is free.
+
+use super::Locks;
+use super::exclusion::{self, Exclusion};
+use crate::control::layout::{EXCLUSION, SINGLE};
+use std::pin::pin;
+use std::sync::atomic::AtomicU64;
+use std::task::Poll;
+use weft_fabric::Fabric;
+use weft_process::{Error, class};
+
+/// The exclusion of a target whose words this process sees.
+type MappedExclusion<'w> = Exclusion<'w, AtomicU64>;
+
+/// Looks for the end of single updates before others are let in: such an update takes some ten nanoseconds.
+const LOOKS: usize = 100;
+
+/// Tries for the exclusion before the queue: as long as a short operation of somebody else.
+const TRIES: usize = 20;
+
+#[cold]
+fn held_soon(exclusion: &MappedExclusion<'_>) -> bool {
+    (0..TRIES).any(|_| {
+        std::hint::spin_loop();
+        exclusion.hold()
+    })
+}
+
+impl<F: Fabric> Locks<F> {
+    /// `None`: this process does not see the target's control words.
+    #[inline(always)]
+    fn exclusion(&self, rank: usize) -> Option<MappedExclusion<'_>> {
+        let words = self.control.seen(rank)?;
+        let line = &words[EXCLUSION..EXCLUSION + exclusion::WORDS];
+        Some(Exclusion { line, target: rank, me: self.control.rank() })
+    }
+
+    #[inline(always)]
+    fn is_announced(&self, exclusion: &MappedExclusion<'_>) -> bool {
+        exclusion
+            .is_announced(self.control.size(), |origin| Some(&self.control.seen(origin)?[SINGLE]))
+    }
+
+    /// Runs `f`, which updates one word of a rank at once. False, and it was not run: somebody holds the exclusion.
+    #[inline(always)]
+    pub fn single(&self, rank: usize, f: impl FnOnce()) -> bool {
+        let (Some(exclusion), Some(own)) =
+            (self.exclusion(rank), self.control.seen(self.control.rank()))
+        else {
+            return false;
+        };
+        if !self.ranks[rank].announces.replace(true) {
+            exclusion.register();
+        }
+        let own = &own[SINGLE];
+        let free = exclusion.announce(own);
+        if free {
+            f();
+        }
+        if let Some(holder) = exclusion.recall(own) {
+            self.control.ring(holder);
+        }
+        free
+    }
+
+    /// Runs `f`, which changes elements of a rank, while nobody else does. False, and it was not run: others do now.
+    #[inline(always)]
+    pub fn try_whole(&self, rank: usize, f: impl FnOnce()) -> bool {
+        let Some(exclusion) = self.exclusion(rank) else { return false };
+        if !exclusion.hold() && !held_soon(&exclusion) {
+            return false;
+        }
+        let free = !self.is_announced(&exclusion) || self.falls_silent(&exclusion);
+        if free {
+            f();
+        }
+        self.give_back(&exclusion);
+        free
+    }
+
+    #[cold]
+    fn falls_silent(&self, exclusion: &MappedExclusion<'_>) -> bool {
+        (0..LOOKS).any(|_| {
+            std::hint::spin_loop();
+            !self.is_announced(exclusion)
+        })
+    }
+
+    #[inline(always)]
+    fn give_back(&self, exclusion: &MappedExclusion<'_>) {
+        if let Some(first) = exclusion.give_back() {
+            self.control.ring(first);
+        }
+    }
+
+    /// Runs `f`, which changes elements of a rank, while nobody else does.
+    pub async fn whole<R>(&self, rank: usize, f: impl FnOnce() -> R) -> Result<R, Error> {
+        let Some(exclusion) = self.exclusion(rank) else {
+            let text = "a rank's control words are not seen, although its memory is";
+            return Err(self.core.wrong(class::INTERN, text));
+        };
+        if !exclusion.hold() {
+            let first = async {
+                exclusion.come_first();
+                let mut tried = 0;
+                let taken = self.when(|| {
+                    tried += 1;
+                    exclusion.hold_first(tried)
+                });
+                taken.await.inspect_err(|_| exclusion.leave())
+            };
+            self.guarded(rank, first).await?;
+        }
+        let silent = self.when(|| !self.is_announced(&exclusion)).await;
+        let result = silent.map(|()| f());
+        self.give_back(&exclusion);
+        result
+    }
+
+    /// Waits until a look finds what it looks for, by the backoff of all waits; whoever changes that rings this rank's bell.
+    async fn when(&self, mut look: impl FnMut() -> bool) -> Result<(), Error> {
+        let mut never = pin!(self.core.endpoint().until_any(&[]));
+        std::future::poll_fn(|cx| match look() {
+            true => Poll::Ready(Ok(())),
+            // Nothing but a fault ends this.
+            false => never.as_mut().poll(cx).map_err(Error::from),
+        })
+        .await
+    }
+}

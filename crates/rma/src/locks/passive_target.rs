@@ -1,0 +1,202 @@
+//! Passive target: lock, unlock and flush (MPI 5.0, sections 12.5.3 and 12.5.4).
+
+use super::Locks;
+use super::ticket_lock::Tried;
+use crate::control::layout::Lock;
+use crate::core::assert;
+use crate::core::open_epochs::{Access, Entry, Fenced};
+use weft_fabric::Fabric;
+use weft_process::Error;
+
+/// How a rank is locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockKind {
+    /// Others may hold shared locks of that rank at the same time (MPI_LOCK_SHARED).
+    Shared,
+    /// No other lock of that rank is held meanwhile (MPI_LOCK_EXCLUSIVE).
+    Exclusive,
+}
+
+impl LockKind {
+    fn access(self) -> Access {
+        match self {
+            LockKind::Shared => Access::Shared,
+            LockKind::Exclusive => Access::Exclusive,
+        }
+    }
+}
+
+impl<F: Fabric> Locks<F> {
+    /// [`Locks::lock`] where there is nothing to wait for. False: that is to be called.
+    #[inline]
+    pub fn try_lock(&self, kind: LockKind, rank: usize, asserted: i32) -> bool {
+        let (of, open) = (&self.ranks[rank], &self.core.open);
+        // What is left to tell is of a lock that was tried for, and is [`Locks::lock`]'s.
+        let plain = asserted & assert::NOCHECK == 0
+            && open.access(rank) == Access::None
+            && of.tell.get().is_none()
+            && open.fence.get() != Fenced::Used
+            && open.all.get().is_none();
+        if !plain {
+            return false;
+        }
+        let Some(lock) = self.mapped_lock(rank) else { return false };
+        match lock.try_acquire(kind == LockKind::Shared) {
+            Tried::Not => false,
+            Tried::Tell(ticket, turn) => {
+                of.ticket.set(ticket);
+                of.tell.set(Some(turn));
+                false
+            }
+            Tried::Done(ticket) => {
+                of.ticket.set(ticket);
+                open.locked(rank, kind.access());
+                true
+            }
+        }
+    }
+
+    /// [`Locks::unlock`] where there is nothing to wait for. False: that is to be called.
+    #[inline]
+    pub fn try_unlock(&self, rank: usize) -> bool {
+        let of = &self.ranks[rank];
+        let held = self.core.open.access(rank);
+        if !matches!(held, Access::Shared | Access::Exclusive) || of.tell.get().is_some() {
+            return false;
+        }
+        let Some(lock) = self.mapped_lock(rank) else { return false };
+        match lock.try_release(held == Access::Shared, of.ticket.get()) {
+            Tried::Not => false,
+            Tried::Tell(_, turn) => {
+                of.tell.set(Some(turn));
+                false
+            }
+            Tried::Done(_) => {
+                self.core.open.unlocked(rank);
+                true
+            }
+        }
+    }
+
+    /// Waits for the lock of a rank. Errors: RMA_SYNC in an epoch with which it cannot be.
+    pub async fn lock(&self, kind: LockKind, rank: usize, asserted: i32) -> Result<(), Error> {
+        self.core.may_open("MPI_Win_lock")?;
+        match self.core.open.access(rank) {
+            Access::None => {}
+            Access::Started => {
+                let text = format!("MPI_Win_lock of rank {rank} in the epoch of MPI_Win_start");
+                return Err(self.core.sync(text));
+            }
+            _ => {
+                let text = format_args!("MPI_Win_lock: rank {rank} is locked already");
+                return Err(self.core.sync(text));
+            }
+        }
+        let held = if asserted & assert::NOCHECK != 0 {
+            Access::Unchecked
+        } else {
+            let (lock, of) = (self.lock_of(Lock::Window, rank), &self.ranks[rank]);
+            match of.tell.take() {
+                // Taken when it was tried for.
+                Some(turn) => lock.pass(turn).await?,
+                None => of.ticket.set(lock.acquire(kind == LockKind::Shared).await?),
+            }
+            kind.access()
+        };
+        self.core.open.locked(rank, held);
+        Ok(())
+    }
+
+    /// Error: RMA_SYNC unless MPI_Win_lock locked a rank.
+    pub fn may_unlock(&self, rank: usize) -> Result<(), Error> {
+        if self.core.open.access(rank).is_locked() {
+            return Ok(());
+        }
+        Err(self.core.sync(format_args!("MPI_Win_unlock: rank {rank} is not locked")))
+    }
+
+    /// Gives the lock of a rank back, where all that was issued is over.
+    pub async fn unlock(&self, rank: usize) -> Result<(), Error> {
+        self.may_unlock(rank)?;
+        let held = self.core.open.access(rank);
+        let (lock, of) = (self.lock_of(Lock::Window, rank), &self.ranks[rank]);
+        match of.tell.take() {
+            // Given back when that was tried.
+            Some(turn) => lock.pass(turn).await?,
+            None if held == Access::Unchecked => {}
+            None => lock.release(held == Access::Shared, of.ticket.get()).await?,
+        }
+        self.core.open.unlocked(rank);
+        Ok(())
+    }
+
+    /// Allows access to all ranks. Each rank's lock is asked for, shared, by the first operation on it.
+    pub fn lock_all(&self, asserted: i32) -> Result<(), Error> {
+        self.core.may_open_alone("MPI_Win_lock_all")?;
+        self.core.open.all.set(Some(asserted & assert::NOCHECK != 0));
+        Ok(())
+    }
+
+    /// An operation on `rank` is about to be issued. Where MPI_Win_lock_all has not yet asked for that
+    /// rank's lock, it is taken now. Error: RMA_SYNC outside of an epoch.
+    #[inline]
+    pub async fn enter(&self, rank: usize) -> Result<(), Error> {
+        match self.core.open.enter(rank) {
+            Entry::Open => Ok(()),
+            Entry::Join => self.join(rank).await,
+            Entry::Closed => Err(self.core.outside(rank)),
+        }
+    }
+
+    /// An operation comes to a rank in an epoch of MPI_Win_lock_all for the first time.
+    #[cold]
+    async fn join(&self, rank: usize) -> Result<(), Error> {
+        let open = &self.core.open;
+        let join = async {
+            // Another thread may have been here first.
+            if !open.is_joined(rank) {
+                let ticket = self.lock_of(Lock::Window, rank).acquire(true).await?;
+                self.ranks[rank].ticket.set(ticket);
+                open.set_joined(rank, true);
+                self.joined.borrow_mut().push(rank);
+            }
+            Ok(())
+        };
+        self.joins.take(join).await
+    }
+
+    /// Error: RMA_SYNC without MPI_Win_lock_all.
+    pub fn may_unlock_all(&self) -> Result<(), Error> {
+        match self.core.open.all.get() {
+            Some(_) => Ok(()),
+            None => Err(self.core.sync("MPI_Win_unlock_all without MPI_Win_lock_all")),
+        }
+    }
+
+    /// Gives the locks of all ranks back, where all that was issued is over.
+    pub async fn unlock_all(&self) -> Result<(), Error> {
+        let joined = std::mem::take(&mut *self.joined.borrow_mut());
+        for rank in joined {
+            self.lock_of(Lock::Window, rank).release(true, self.ranks[rank].ticket.get()).await?;
+            self.core.open.set_joined(rank, false);
+        }
+        self.core.open.all.set(None);
+        Ok(())
+    }
+
+    /// Error: RMA_SYNC unless a rank is locked, so that it may be flushed.
+    pub fn may_flush(&self, rank: usize) -> Result<(), Error> {
+        if self.core.open.is_passive(rank) {
+            return Ok(());
+        }
+        Err(self.core.sync(format_args!("MPI_Win_flush: rank {rank} is not locked")))
+    }
+
+    /// Error: RMA_SYNC unless some rank is locked.
+    pub fn may_flush_all(&self) -> Result<(), Error> {
+        if self.core.open.locks() == 0 && self.core.open.all.get().is_none() {
+            return Err(self.core.sync("MPI_Win_flush_all: no rank is locked"));
+        }
+        Ok(())
+    }
+}

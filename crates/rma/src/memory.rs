@@ -1,0 +1,137 @@
+//! The memory of a window: this rank's own part, what the others expose, and where in it an operation acts (MPI 5.0, sections
+//! 12.2 and 12.3).
+//!
+//! ```text
+//!   allocation.rs       this rank's part is made: MPI_Win_create, allocate, allocate_shared
+//!   exposed.rs          what each rank tells of its part when the window is made
+//!   attached.rs         the memory of dynamic windows: MPI_Win_attach, detach
+//!   placement.rs        from rank, displacement and datatype to a TargetAddress (target_address.rs)
+//!   regions.rs          the same for data in several attached regions
+//!   protocol.rs         how puts and gets reach memory: mapped, system, adapter, served
+//! ```
+//! Contract: says where memory is and how it is reached, and moves no data. What it says of a rank's part never changes.
+
+pub mod allocation;
+pub mod attached;
+pub mod exposed;
+mod placement;
+pub mod protocol;
+pub mod regions;
+pub mod target_address;
+
+use self::allocation::OwnMemory;
+use self::attached::Attached;
+use self::exposed::Exposed;
+use self::target_address::Reach;
+use crate::control::Control;
+use crate::core::{Core, Flavor};
+use crate::options::Design;
+use std::cell::{Cell, OnceCell};
+use std::rc::Rc;
+use weft_fabric::{Fabric, FabricExt, Region, Sge};
+
+/// One rank's part of the window.
+struct ByRank {
+    exposed: Exposed,
+    reach: OnceCell<Reach>,
+    /// The part, if that is seen and operations need not wait for a fence that issues them; nothing until `reach` is known.
+    mapped: Cell<Sge>,
+}
+
+/// The memory of one window.
+pub struct Memory<F: Fabric> {
+    core: Rc<Core<F>>,
+    control: Rc<Control<F>>,
+    /// This rank's part, and what the fabric lent for it.
+    own: Sge,
+    region: Option<Region>,
+    ranks: Box<[ByRank]>,
+    attached: Attached,
+}
+
+impl<F: Fabric> Memory<F> {
+    /// Of this rank, and of all as they exposed it.
+    pub fn new(
+        core: Rc<Core<F>>,
+        control: Rc<Control<F>>,
+        own: OwnMemory,
+        all: impl Iterator<Item = Exposed>,
+    ) -> Memory<F> {
+        let rank =
+            |exposed| ByRank { exposed, reach: OnceCell::new(), mapped: Cell::new(Sge::EMPTY) };
+        let OwnMemory { memory: own, region, .. } = own;
+        let (ranks, attached) = (all.map(rank).collect(), Attached::default());
+        Memory { core, control, own, region, ranks, attached }
+    }
+
+    /// This rank's part; of a dynamic window nothing.
+    pub fn own(&self) -> Sge {
+        self.own
+    }
+
+    /// What a rank exposed.
+    #[inline]
+    pub fn exposed(&self, rank: usize) -> &Exposed {
+        &self.ranks[rank].exposed
+    }
+
+    /// How this process reaches the window's part of a rank; found out once.
+    #[inline]
+    pub fn reach(&self, rank: usize) -> Reach {
+        let part = &self.ranks[rank];
+        *part.reach.get_or_init(|| {
+            let reach = self.look(rank);
+            if let Reach::Seen(memory) = reach
+                && self.core.options.fence != Design::TwoSided
+            {
+                part.mapped.set(memory);
+            }
+            reach
+        })
+    }
+
+    /// The same, if it was asked for before.
+    pub fn known_reach(&self, rank: usize) -> Option<Reach> {
+        self.ranks[rank].reach.get().copied()
+    }
+
+    fn look(&self, rank: usize) -> Reach {
+        if rank == self.core.rank() {
+            return Reach::Seen(self.own);
+        }
+        let Exposed { memory: at, len, holder, within, .. } = *self.exposed(rank);
+        let (peer, len) = (self.core.peer(holder as usize), len as usize);
+        if self.core.flavor == Flavor::Shared
+            && let Some(memory) = self.core.fabric().shown(peer, at, len)
+        {
+            return Reach::Seen(memory);
+        }
+        self.reach_of(peer, at, len, within)
+    }
+
+    /// `len` bytes at a displacement of a rank, where an operation may act at once. `None`: [`Memory::locate`] says more.
+    #[inline(always)]
+    pub fn mapped(&self, rank: usize, disp: i64, len: usize) -> Option<Sge> {
+        let part = self.ranks.get(rank)?;
+        let memory = part.mapped.get();
+        let offset = usize::try_from(disp).ok()?.checked_mul(part.exposed.unit as usize)?;
+        let inside = offset <= memory.len() && len <= memory.len() - offset;
+        inside.then(|| memory.part(offset, len))
+    }
+
+    /// Whether a rank's own process alone reaches its memory.
+    pub fn needs_service(&self, rank: usize) -> bool {
+        let reachable = self.exposed(rank).within && self.core.flavor != Flavor::Dynamic;
+        rank != self.core.rank()
+            && !reachable
+            && !self.core.fabric().capabilities(self.core.peer(rank)).direct
+    }
+
+    /// Everything of this rank goes back to the fabric.
+    pub fn withdraw(&self) {
+        self.withdraw_attached();
+        if let Some(region) = self.region {
+            self.core.fabric().withdraw(region);
+        }
+    }
+}

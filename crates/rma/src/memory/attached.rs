@@ -1,0 +1,252 @@
+//! Memory of dynamic windows: attached and detached by its rank alone, found by the others when they need
+//! it (MPI 5.0, section 12.2.4).
+//!
+//! ```text
+//!   control words   | version | entries | where the table is |        version odd: being changed
+//!   the table       | start, length, how to reach it | ...             memory of the fabric, made anew to grow
+//! ```
+//! An origin reads the version before each operation, and the table where it has changed since. Cost: one
+//! atomic read an operation; three reads more after a change. Memory: 64 bytes a region at its rank, and at each
+//! origin that accesses it. Limit: [`REGIONS`] a rank, besides what the fabric can register.
+//! What lies in several regions: [`super::regions`].
+
+use super::{Memory, regions};
+use crate::control::layout::TABLE;
+use crate::control::remote_atomics;
+use crate::core::Flavor;
+use std::cell::RefCell;
+use weft_fabric::{Fabric, FabricExt, Region, RemoteAddr, Sge};
+use weft_process::{Error, class};
+
+/// Attached memory, as an origin finds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    pub at: RemoteAddr,
+    /// Its address in the target, and its length.
+    pub start: u64,
+    pub len: u64,
+    pub within: bool,
+}
+
+const WORDS: usize = 8;
+/// Version, entries, place of the table.
+const HEADER: usize = 2 + RemoteAddr::WORDS;
+
+impl Piece {
+    fn encode(&self) -> [u64; WORDS] {
+        let [a, b, c, d] = self.at.words();
+        [self.start, self.len, a, b, c, d, u64::from(self.within), 0]
+    }
+
+    fn decode(words: &[u64]) -> Piece {
+        let at = RemoteAddr::from_words([words[2], words[3], words[4], words[5]]);
+        Piece { start: words[0], len: words[1], at, within: words[6] == 1 }
+    }
+
+    fn holds(&self, first: u64, len: usize) -> bool {
+        first
+            .checked_sub(self.start)
+            .is_some_and(|offset| offset <= self.len && len as u64 <= self.len - offset)
+    }
+}
+
+/// The piece that holds the byte at an address, of those in order.
+pub fn holding(pieces: &[Piece], at: u64) -> Option<&Piece> {
+    let next = pieces.partition_point(|piece| piece.start <= at);
+    let piece = &pieces[next.checked_sub(1)?];
+    (at - piece.start < piece.len).then_some(piece)
+}
+
+/// What this rank has attached.
+#[derive(Default)]
+pub struct Attached {
+    own: RefCell<Own>,
+    /// What others have, by rank, as it was at a version; in order.
+    known: RefCell<Vec<(u64, Vec<Piece>)>>,
+}
+
+#[derive(Default)]
+struct Own {
+    /// In order of their addresses.
+    pieces: Vec<Piece>,
+    /// Of the pieces, in their order.
+    regions: Vec<Region>,
+    table: Option<Region>,
+    /// Tables that somebody may still read.
+    former: Vec<Region>,
+}
+
+impl<F: Fabric> Memory<F> {
+    /// Makes memory part of this rank's window.
+    pub async fn attach(&self, memory: Sge) -> Result<(), Error> {
+        self.only_dynamic("MPI_Win_attach")?;
+        if memory.is_empty() {
+            return Ok(());
+        }
+        let (start, len) = (memory.ptr().expose_provenance() as u64, memory.len() as u64);
+        let (place, other) = {
+            let pieces = &self.attached.own.borrow().pieces;
+            if pieces.len() >= REGIONS {
+                let text = format!(
+                    "MPI_Win_attach: {REGIONS} regions are attached, the most there can be"
+                );
+                return Err(self.core.wrong(class::RMA_ATTACH, text));
+            }
+            let place = pieces.partition_point(|piece| piece.start < start);
+            let beside = [place.checked_sub(1).map(|before| &pieces[before]), pieces.get(place)];
+            let overlaps = |p: &&Piece| start < p.start + p.len && p.start < start + len;
+            (place, beside.into_iter().flatten().find(overlaps).copied())
+        };
+        if let Some(Piece { start: at, len: its, .. }) = other {
+            let text = format!(
+                "MPI_Win_attach of {len} bytes at {start:#x}: it overlaps {its} bytes at {at:#x}, which \
+                 are attached"
+            );
+            return Err(self.core.wrong(class::RMA_ATTACH, text));
+        }
+        let fabric = self.core.fabric();
+        let region = fabric.expose(memory)?;
+        let piece = Piece { at: region.remote, start, len, within: fabric.lies_within(memory) };
+        {
+            let own = &mut *self.attached.own.borrow_mut();
+            own.pieces.insert(place, piece);
+            own.regions.insert(place, region);
+        }
+        self.publish().await
+    }
+
+    /// Takes it out; `base` is where it was attached.
+    pub async fn detach(&self, base: usize) -> Result<(), Error> {
+        self.only_dynamic("MPI_Win_detach")?;
+        let region = {
+            let own = &mut *self.attached.own.borrow_mut();
+            let Ok(at) = own.pieces.binary_search_by_key(&(base as u64), |piece| piece.start)
+            else {
+                let text = format!("MPI_Win_detach: nothing is attached at {base:#x}");
+                return Err(self.core.wrong(class::BASE, text));
+            };
+            own.pieces.remove(at);
+            own.regions.remove(at)
+        };
+        self.publish().await?;
+        self.core.fabric().withdraw(region);
+        Ok(())
+    }
+
+    fn only_dynamic(&self, call: &str) -> Result<(), Error> {
+        if self.core.flavor == Flavor::Dynamic {
+            return Ok(());
+        }
+        let text = format!("{call} on a window that MPI_Win_create_dynamic did not make");
+        Err(self.core.wrong(class::RMA_FLAVOR, text))
+    }
+
+    /// Writes the table anew for the others to read.
+    async fn publish(&self) -> Result<(), Error> {
+        let fabric = self.core.fabric();
+        let bytes: Vec<u8> = {
+            let own = &mut *self.attached.own.borrow_mut();
+            let words = own.pieces.iter().flat_map(Piece::encode);
+            let bytes: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
+            let room = own.table.map_or(0, |table| table.local.len());
+            if bytes.len() > room {
+                let len = bytes.len().next_power_of_two().max(16 * 8 * WORDS);
+                own.former.extend(own.table.replace(fabric.allocate(len)?));
+            }
+            bytes
+        };
+        let own = self.attached.own.borrow().table;
+        let entries = self.attached.own.borrow().pieces.len() as u64;
+        let at = own.map_or([0; RemoteAddr::WORDS], |table| table.remote.words());
+        let me = self.core.rank();
+        self.control.add(me, TABLE, 1).await?;
+        if let Some(table) = own {
+            table.local.fill(&bytes);
+        }
+        let header: Vec<u8> =
+            std::iter::once(entries).chain(at).flat_map(u64::to_ne_bytes).collect();
+        self.control.own().local(TABLE + 1, HEADER - 1).fill(&header);
+        self.control.add(me, TABLE, 1).await?;
+        Ok(())
+    }
+
+    /// The attached memory of `rank` that holds `len` bytes at address `first` in one piece.
+    pub async fn find_attached(
+        &self,
+        rank: usize,
+        first: u64,
+        len: usize,
+    ) -> Result<Option<Piece>, Error> {
+        let find =
+            |pieces: &[Piece]| holding(pieces, first).filter(|p| p.holds(first, len)).copied();
+        self.with_attached(rank, find).await
+    }
+
+    /// Calls `f` with all that `rank` has attached now, in order.
+    pub async fn with_attached<R>(
+        &self,
+        rank: usize,
+        f: impl FnOnce(&[Piece]) -> R,
+    ) -> Result<R, Error> {
+        if rank == self.core.rank() {
+            return Ok(f(&self.attached.own.borrow().pieces));
+        }
+        loop {
+            let version = self.control.add(rank, TABLE, 0).await?;
+            if let Some((known, pieces)) = self.attached.known.borrow().get(rank)
+                && *known == version
+            {
+                return Ok(f(pieces));
+            }
+            if version % 2 == 1 {
+                continue;
+            }
+            let header = self.control.read(rank, TABLE + 1, HEADER - 1).await?;
+            let entries = header[0] as usize;
+            let at = RemoteAddr::from_words([header[1], header[2], header[3], header[4]]);
+            let table = match entries {
+                0 => Vec::new(),
+                _ => {
+                    let (endpoint, peer) = (self.core.endpoint(), self.core.peer(rank));
+                    let words = entries.saturating_mul(WORDS).min(MOST);
+                    remote_atomics::read(endpoint, peer, at, words).await?
+                }
+            };
+            if self.control.add(rank, TABLE, 0).await? != version {
+                continue;
+            }
+            let mut pieces: Vec<_> = table.chunks_exact(WORDS).map(Piece::decode).collect();
+            // As this rank keeps its own; what a peer says may be anything.
+            pieces.sort_unstable_by_key(|piece| piece.start);
+            let known = &mut *self.attached.known.borrow_mut();
+            known.resize_with(self.core.size(), || (u64::MAX, Vec::new()));
+            known[rank] = (version, pieces);
+        }
+    }
+
+    /// Calls `f` with the memory, and its piece, of each part of `len` bytes at an address of this rank. False: they
+    /// are not all attached.
+    pub fn own_attached(&self, at: u64, len: u64, mut f: impl FnMut(Sge, &Piece)) -> bool {
+        let own = self.attached.own.borrow();
+        let part = |piece: &Piece, at: u64, len: u64| {
+            let region = own.pieces.binary_search_by_key(&piece.start, |piece| piece.start);
+            let memory = own.regions[region.expect("one of them")].local;
+            f(memory.part((at - piece.start) as usize, len as usize), piece);
+        };
+        regions::cut(&own.pieces, (at, len), part).is_ok()
+    }
+
+    /// What is attached goes back to the fabric, and its tables.
+    pub(super) fn withdraw_attached(&self) {
+        let own = std::mem::take(&mut *self.attached.own.borrow_mut());
+        let fabric = self.core.fabric();
+        let regions = own.regions.into_iter().chain(own.table).chain(own.former);
+        regions.for_each(|region| fabric.withdraw(region));
+    }
+}
+
+/// Most regions that a rank has attached at once.
+pub const REGIONS: usize = 1 << 21;
+
+/// Bound on a table that a peer speaks of, in words.
+const MOST: usize = WORDS * REGIONS;

@@ -1,0 +1,98 @@
+//! What each rank of a window shows to the others when the window is made.
+
+use crate::control::layout::RAILS;
+use weft_fabric::RemoteAddr;
+
+/// Where a rank's memory and its control words are. Exchanged once; sizes in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exposed {
+    /// Where its memory lies, as `holder` names it.
+    pub memory: RemoteAddr,
+    /// Length of the memory.
+    pub len: u64,
+    /// Displacement unit.
+    pub unit: u64,
+    /// Its control words ([`crate::control`]).
+    pub control: RemoteAddr,
+    /// The rank in whose fabric memory it lies: its own, but in shared windows.
+    pub holder: u64,
+    /// The first of its two immediates ([`crate::epochs::fence`]).
+    pub immediate: u32,
+    /// The fabric allocated it.
+    pub within: bool,
+    /// Adapters update its words: [`crate::access::adapter_atomics`].
+    pub adapters: bool,
+    /// Rails that have words of their own among its control words; at least 1.
+    pub rails: usize,
+}
+
+/// Words that travel.
+pub const WORDS: usize = 2 * RemoteAddr::WORDS + 4;
+
+/// What a rank tells that could not make its part of `len` bytes: no [`Exposed`] has such words.
+pub fn nothing(len: usize) -> [u64; WORDS] {
+    let mut words = [u64::MAX; WORDS];
+    words[0] = len as u64;
+    words
+}
+
+impl Exposed {
+    pub fn encode(&self) -> [u64; WORDS] {
+        let [a, b, c, d] = self.memory.words();
+        let [e, f, g, h] = self.control.words();
+        let flags = u64::from(self.within)
+            | u64::from(self.immediate) << 1
+            | u64::from(self.adapters) << 33
+            | (self.rails as u64) << 34;
+        [a, b, c, d, e, f, g, h, self.len, self.unit, self.holder, flags]
+    }
+
+    /// What a peer says, checked: `None` if it cannot be in a window of `size` ranks.
+    pub fn decode(words: [u64; WORDS], size: usize) -> Option<Exposed> {
+        let [a, b, c, d, e, f, g, h, len, unit, holder, flags] = words;
+        let fits = isize::try_from(len).is_ok() && i64::try_from(unit).is_ok_and(|unit| unit > 0);
+        let rails = (flags >> 34) as usize;
+        (fits && holder < size as u64 && (1..=RAILS).contains(&rails)).then_some(Exposed {
+            memory: RemoteAddr::from_words([a, b, c, d]),
+            control: RemoteAddr::from_words([e, f, g, h]),
+            len,
+            unit,
+            holder,
+            immediate: (flags >> 1) as u32,
+            within: flags & 1 == 1,
+            adapters: flags >> 33 & 1 == 1,
+            rails,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weft_fabric::Key;
+
+    #[test]
+    fn what_is_shown_is_read_back_and_checked() {
+        let shown = Exposed {
+            memory: RemoteAddr { addr: 1, key: Key([2, 3, 4]) },
+            control: RemoteAddr { addr: 5, key: Key([6, 7, 8]) },
+            len: 100,
+            unit: 8,
+            holder: 1,
+            immediate: u32::MAX,
+            within: true,
+            adapters: true,
+            rails: 2,
+        };
+        let words = shown.encode();
+        assert_eq!(Exposed::decode(words, 2), Some(shown));
+        assert_eq!(Exposed::decode(words, 1), None, "a holder beyond the window");
+        for (at, wrong) in
+            [(8, u64::MAX), (9, 0), (9, u64::MAX), (11, 0), (11, (RAILS as u64 + 1) << 34)]
+        {
+            let mut words = words;
+            words[at] = wrong;
+            assert_eq!(Exposed::decode(words, 2), None, "word {at}");
+        }
+    }
+}

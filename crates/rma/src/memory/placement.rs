@@ -1,0 +1,138 @@
+//! Where an operation acts: from rank, displacement and datatype to memory, checked (MPI 5.0, section 12.3).
+
+use super::Memory;
+use super::attached::Piece;
+use super::protocol::{self, Protocol};
+use super::target_address::{AtomicityDomain, Reach, TargetAddress};
+use crate::core::Flavor;
+use crate::core::target_location::TargetLocation;
+use weft_fabric::{Fabric, FabricExt, RemoteAddr, Sge};
+use weft_process::{Error, class};
+
+impl<F: Fabric> Memory<F> {
+    /// Finds the memory of a location. Errors: RMA_RANGE if data lie outside, DISP for a negative displacement.
+    pub async fn locate(&self, location: &TargetLocation<'_>) -> Result<TargetAddress, Error> {
+        if self.core.flavor == Flavor::Dynamic {
+            return self.locate_attached(location).await;
+        }
+        let shown = self.exposed(location.rank);
+        let offset = location.disp.checked_mul(shown.unit as i64);
+        if location.disp < 0 {
+            return Err(self.core.wrong(
+                class::DISP,
+                format_args!(
+                    "target_disp = {} of rank {} is negative",
+                    location.disp, location.rank
+                ),
+            ));
+        }
+        let Some(offset) = offset.filter(|&offset| inside(location, offset, shown.len)) else {
+            return Err(self.out_of_range(location, shown.len, shown.unit));
+        };
+        Ok(TargetAddress {
+            reach: self.reach(location.rank),
+            peer: self.core.peer(shown.holder as usize),
+            at: shown.memory,
+            offset,
+            own: offset,
+            domain: match shown.adapters {
+                true => AtomicityDomain::Adapters,
+                false => self.by_processors(shown.within),
+            },
+        })
+    }
+
+    /// Who updates words of memory that adapters do not.
+    pub fn by_processors(&self, within: bool) -> AtomicityDomain {
+        if self.core.one_node && within {
+            AtomicityDomain::Processors
+        } else {
+            AtomicityDomain::Guarded
+        }
+    }
+
+    /// How this process reaches memory of another one, `within`: that one's fabric allocated it.
+    pub fn reach_of(&self, peer: usize, at: RemoteAddr, len: usize, within: bool) -> Reach {
+        let fabric = self.core.fabric();
+        let seen = fabric.mapped(peer, at, len);
+        let able = fabric.capabilities(peer);
+        let path = protocol::Path {
+            mapped: seen.is_some(),
+            within,
+            direct: able.direct,
+            synchronous: able.synchronous,
+            distance: fabric.copies().distance(),
+            ranks_each: self.core.endpoint().ranks_each(),
+        };
+        match (protocol::choose(&path), seen) {
+            (Protocol::Mapped, Some(memory)) => Reach::Seen(memory),
+            (Protocol::Served, _) => Reach::Served,
+            _ => Reach::Direct { synchronous: able.synchronous, rails: able.rails },
+        }
+    }
+
+    async fn locate_attached(&self, location: &TargetLocation<'_>) -> Result<TargetAddress, Error> {
+        let (low, len) = location.ty.span(location.count)?;
+        let first = location.disp.wrapping_add(low) as u64;
+        match self.find_attached(location.rank, first, len).await? {
+            Some(piece) => Ok(self.place_in(location.rank, &piece, location.disp)),
+            None if location.is_empty() => Ok(NOWHERE),
+            None => {
+                // Whether all of it is attached is said now.
+                self.parts(location).await?;
+                Ok(self.all_of(location))
+            }
+        }
+    }
+
+    /// An address in an attached piece.
+    pub fn place_in(&self, rank: usize, piece: &Piece, own: i64) -> TargetAddress {
+        let Piece { at, start, len, within } = *piece;
+        let peer = self.core.peer(rank);
+        TargetAddress {
+            reach: self.reach_of(peer, at, len as usize, within),
+            peer,
+            at,
+            offset: own.wrapping_sub(start as i64),
+            own,
+            domain: self.by_processors(within),
+        }
+    }
+
+    #[cold]
+    fn out_of_range(&self, location: &TargetLocation, len: u64, unit: u64) -> Error {
+        let (rank, disp, count) = (location.rank, location.disp, location.count);
+        let at = match location.ty.span(count) {
+            Ok((low, span)) => {
+                let first = i128::from(disp) * i128::from(unit) + i128::from(low);
+                format!("bytes {first} to {}", first + span as i128 - 1)
+            }
+            Err(_) => "more bytes than there are".to_owned(),
+        };
+        let text = format!(
+            "rank {rank}: displacement {disp} (of {unit} bytes) with {count} elements touches {at} of a \
+             window of {len} bytes"
+        );
+        self.core.wrong(class::RMA_RANGE, text)
+    }
+}
+
+/// A place for no data.
+const NOWHERE: TargetAddress = TargetAddress {
+    reach: Reach::Seen(Sge::EMPTY),
+    peer: 0,
+    at: RemoteAddr::new(0, 0),
+    offset: 0,
+    own: 0,
+    domain: AtomicityDomain::Guarded,
+};
+
+/// Whether all data of a location at `offset` lie in memory of `len` bytes.
+pub fn inside(location: &TargetLocation, offset: i64, len: u64) -> bool {
+    let Ok((low, span)) = location.ty.span(location.count) else { return false };
+    if span == 0 {
+        return true;
+    }
+    let first = offset.checked_add(low).and_then(|first| u64::try_from(first).ok());
+    first.and_then(|first| first.checked_add(span as u64)).is_some_and(|end| end <= len)
+}

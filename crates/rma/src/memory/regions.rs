@@ -1,0 +1,134 @@
+//! Data that lie in several regions that their target attached, side by side or not (MPI 5.0, section 12.2.4: what is
+//! accessed must be attached, but not as one region).
+//!
+//! ```text
+//!   attached       │ region 1 │ region 2 │        │ region 3 │
+//!   data           ....│ run ───────│..│ run │.....│ run │.....
+//!   parts              │ 1  │ 2     │  ✗: not attached        each lies in one region, and is reached as that is
+//! ```
+
+use super::Memory;
+use super::attached::{Piece, holding};
+use super::target_address::{AtomicityDomain, Reach, TargetAddress};
+use crate::core::target_location::TargetLocation;
+use weft_fabric::{Fabric, RemoteAddr, Sge};
+use weft_process::{Error, class};
+
+/// A part of an operation's data that lies in one region.
+#[derive(Debug, Clone, Copy)]
+pub struct Part {
+    /// Where its first byte is; what is seen is the part alone.
+    pub place: TargetAddress,
+    /// Where it begins among the packed bytes, and its length.
+    pub skip: usize,
+    pub len: usize,
+}
+
+impl Part {
+    /// Memory of this process: `memory` holds the packed bytes from `skip` on.
+    pub fn own(peer: usize, memory: Sge, skip: usize, domain: AtomicityDomain) -> Part {
+        let at = RemoteAddr::default();
+        let place =
+            TargetAddress { reach: Reach::Seen(memory), peer, at, offset: 0, own: 0, domain };
+        Part { place, skip, len: memory.len() }
+    }
+}
+
+/// Cuts `len` bytes at address `at` at the borders of regions, which are in order: each piece with the address and
+/// the length of what lies in it. The address of the first byte in none, if there is one.
+pub fn cut(
+    pieces: &[Piece],
+    (mut at, mut len): (u64, u64),
+    mut f: impl FnMut(&Piece, u64, u64),
+) -> Result<(), u64> {
+    while len > 0 {
+        let piece = holding(pieces, at).ok_or(at)?;
+        let here = len.min(piece.len - (at - piece.start));
+        f(piece, at, here);
+        (at, len) = (at.wrapping_add(here), len - here);
+    }
+    Ok(())
+}
+
+impl<F: Fabric> Memory<F> {
+    /// The parts of a location's data. Error: RMA_RANGE if some of them are not attached.
+    pub async fn parts(&self, location: &TargetLocation<'_>) -> Result<Vec<Part>, Error> {
+        let mut runs = Vec::new();
+        location.ty.runs(location.count, 0, location.len(), |offset, len| {
+            runs.push((location.disp.wrapping_add(offset) as u64, len as u64));
+        });
+        let mut found = Vec::with_capacity(runs.len());
+        let missing = self
+            .with_attached(location.rank, |pieces| {
+                let mut runs = runs.iter();
+                runs.find_map(|&run| {
+                    cut(pieces, run, |piece, at, len| found.push((*piece, at, len))).err()
+                })
+            })
+            .await?;
+        if let Some(at) = missing {
+            let text = format!(
+                "{} bytes of data at address {:#x} of rank {}: it has not attached all of them \
+                 (MPI_Win_attach), of those at {at:#x} the first is missing",
+                location.len(),
+                location.disp,
+                location.rank
+            );
+            return Err(self.core.wrong(class::RMA_RANGE, text));
+        }
+        let mut skip = 0;
+        let part = |(piece, at, len): (Piece, u64, u64)| {
+            let (place, len) = (self.place_in(location.rank, &piece, at as i64), len as usize);
+            let offset = at - piece.start;
+            let reach = match place.reach {
+                Reach::Seen(memory) => Reach::Seen(memory.part(offset as usize, len)),
+                other => other,
+            };
+            let place = TargetAddress { reach, at: piece.at.offset(offset), offset: 0, ..place };
+            skip += len;
+            Part { place, skip: skip - len, len }
+        };
+        Ok(found.into_iter().map(part).collect())
+    }
+
+    /// The place of data in several regions, as the target names it.
+    pub fn all_of(&self, location: &TargetLocation) -> TargetAddress {
+        TargetAddress {
+            reach: Reach::Scattered,
+            peer: self.core.peer(location.rank),
+            at: RemoteAddr::default(),
+            offset: 0,
+            own: location.disp,
+            domain: AtomicityDomain::Guarded,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces(all: &[(u64, u64)]) -> Vec<Piece> {
+        let piece =
+            |&(start, len)| Piece { at: RemoteAddr::new(start, 0), start, len, within: false };
+        all.iter().map(piece).collect()
+    }
+
+    fn cut_up(all: &[(u64, u64)], run: (u64, u64)) -> Result<Vec<(u64, u64, u64)>, u64> {
+        let mut found = Vec::new();
+        cut(&pieces(all), run, |piece, at, len| found.push((piece.start, at, len)))?;
+        Ok(found)
+    }
+
+    #[test]
+    fn runs_are_cut_at_the_borders_of_regions() {
+        let all = [(100, 10), (110, 5), (120, 10)];
+        assert_eq!(cut_up(&all, (100, 10)), Ok(vec![(100, 100, 10)]));
+        assert_eq!(cut_up(&all, (105, 10)), Ok(vec![(100, 105, 5), (110, 110, 5)]));
+        assert_eq!(cut_up(&all, (105, 11)), Err(115));
+        assert_eq!(cut_up(&all, (99, 3)), Err(99));
+        assert_eq!(cut_up(&all, (129, 2)), Err(130));
+        assert_eq!(cut_up(&all, (200, 0)), Ok(vec![]));
+        assert_eq!(cut_up(&[(u64::MAX - 3, 4)], (u64::MAX - 1, 3)), Err(0));
+    }
+}
