@@ -159,3 +159,88 @@ impl<F: Fabric> Control<F> {
         let _ = fabric.write_flag(self.core.peer(rank), nothing, bell.at, bell, 1, None);
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::layout::TABLE;
+    use super::messages::{Answers, Taker};
+    use super::request::{Request, RmaRequest, words};
+    use super::*;
+    use crate::core::target_location::TargetLocation;
+    use crate::options::Options;
+    use crate::testing::{AINT, ALL, Numbers, Program, end, numbers, parts, run_at, ty};
+    use weft_process::{Comm, class};
+
+    /// Words are added to, replaced and read, and flags are heard, at every rank by every other one.
+    #[derive(Clone, Copy)]
+    struct Words;
+
+    impl Program for Words {
+        async fn run<F: Fabric>(self, comm: Rc<Comm<F>>) {
+            let (core, control) = parts(&comm, Options::default()).await;
+            let (me, size) = (core.rank(), core.size());
+            let word = TABLE + 1;
+            for rank in 0..size {
+                control.add(rank, word, 1 + me as u64).await.unwrap();
+            }
+            core.comm().barrier().await.unwrap();
+            let sum = (1..=size as u64).sum::<u64>();
+            let right = (me + 1) % size;
+            assert_eq!(control.read(right, word, 1).await.unwrap(), [sum]);
+            assert_eq!(control.swap(right, word, sum, 7).await.unwrap(), sum);
+            assert_eq!(control.swap(right, word, sum, 8).await.unwrap(), 7);
+            for count in 1..=3 {
+                control.tell(right, Table::Posted(count), me, count).unwrap();
+                let left = (me + size - 1) % size;
+                control.until(control.flag(Table::Posted(count), left), count).await.unwrap();
+                core.comm().barrier().await.unwrap();
+            }
+            end(&core).await;
+        }
+    }
+
+    #[test]
+    fn words_are_reached_from_everywhere() {
+        ALL.into_iter().for_each(|place| run_at(place, 3, Words));
+    }
+
+    /// Rank 0 serves the others; some of it it refuses.
+    #[derive(Clone, Copy)]
+    struct Service;
+
+    impl Program for Service {
+        async fn run<F: Fabric>(self, comm: Rc<Comm<F>>) {
+            let (core, control) = parts(&comm, Options::default()).await;
+            if core.rank() == 0 {
+                let perform = async |request: &Request, more: Sge, answer: Sge| {
+                    let [at, len] = words(more);
+                    assert_eq!((request.runs, len), (1, 16));
+                    answer.part(8, 16).fill(&[at as u8; 16]);
+                    Ok(at < 100)
+                };
+                let mut answers = Answers::default();
+                for _ in 0..2 * (core.size() - 1) {
+                    let taken = control.take_one(Taker::Service, &mut answers, perform).await;
+                    assert!(taken.unwrap().is_some());
+                }
+                control.all_answered(answers).await.unwrap();
+                control.stop_serving().await.unwrap();
+                control.serve(perform).await.unwrap();
+            } else {
+                let (mine, ty) = (Numbers::new(&comm, &[0, 0]), ty(AINT));
+                let location = TargetLocation { rank: 0, disp: 0, count: 2, ty: &ty };
+                let into = Some(mine.sge());
+                control.ask_for(1, &location, RmaRequest::Get, into).await.unwrap();
+                assert_eq!(numbers(mine.sge()), [0x0101_0101_0101_0101; 2]);
+                let refused = control.ask_for(100, &location, RmaRequest::Get, into).await;
+                assert_eq!(refused.unwrap_err().class(), class::RMA_RANGE);
+            }
+            end(&core).await;
+        }
+    }
+
+    #[test]
+    fn requests_are_answered_or_refused() {
+        ALL.into_iter().for_each(|place| run_at(place, 3, Service));
+    }
+}

@@ -40,6 +40,8 @@ mod epochs;
 mod locks;
 mod memory;
 mod options;
+#[cfg(all(test, not(loom)))]
+mod testing;
 mod window;
 
 pub use self::access::{Change, Issued, accumulate_protocol};

@@ -96,3 +96,83 @@ impl<F: Fabric> Locks<F> {
         self.guards.take(f).await
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::control::layout::TABLE;
+    use crate::core::open_epochs::Access;
+    use crate::options::Options;
+    use crate::testing::{ALL, Program, end, parts, run_at};
+    use weft_process::{Comm, class};
+
+    /// All count in one word of rank 0, which only a lock keeps right.
+    #[derive(Clone, Copy)]
+    struct Counting;
+
+    const ROUNDS: u64 = 5;
+
+    async fn count<F: Fabric>(control: &Control<F>) {
+        let was = control.add(0, TABLE, 0).await.unwrap();
+        assert_eq!(control.swap(0, TABLE, was, was + 1).await.unwrap(), was, "somebody else");
+    }
+
+    impl Program for Counting {
+        async fn run<F: Fabric>(self, comm: Rc<Comm<F>>) {
+            let (core, control) = parts(&comm, Options::default()).await;
+            let locks = Locks::new(core.clone(), control.clone());
+            for _ in 0..ROUNDS {
+                if !locks.try_lock(LockKind::Exclusive, 0, 0) {
+                    locks.lock(LockKind::Exclusive, 0, 0).await.unwrap();
+                }
+                assert_eq!(core.open.access(0), Access::Exclusive);
+                count(&control).await;
+                if !locks.try_unlock(0) {
+                    locks.unlock(0).await.unwrap();
+                }
+            }
+            core.comm().barrier().await.unwrap();
+            for _ in 0..ROUNDS {
+                locks.guarded(0, async { Ok(count(&control).await) }).await.unwrap();
+            }
+            core.comm().barrier().await.unwrap();
+            let all = 2 * ROUNDS * core.size() as u64;
+            assert_eq!(control.add(0, TABLE, 0).await.unwrap(), all);
+            end(&core).await;
+        }
+    }
+
+    #[test]
+    fn who_holds_a_lock_is_alone() {
+        ALL.into_iter().for_each(|place| run_at(place, 3, Counting));
+    }
+
+    /// MPI_Win_lock_all shares each lock, at the first operation.
+    #[derive(Clone, Copy)]
+    struct Sharing;
+
+    impl Program for Sharing {
+        async fn run<F: Fabric>(self, comm: Rc<Comm<F>>) {
+            let (core, control) = parts(&comm, Options::default()).await;
+            let locks = Locks::new(core.clone(), control.clone());
+            assert_eq!(locks.enter(0).await.unwrap_err().class(), class::RMA_SYNC);
+            locks.lock_all(0).unwrap();
+            assert!(!core.open.is_joined(0));
+            locks.enter(0).await.unwrap();
+            assert!(core.open.is_joined(0));
+            assert_eq!(locks.lock_all(0).unwrap_err().class(), class::RMA_SYNC);
+            // All share it at once.
+            core.comm().barrier().await.unwrap();
+            locks.unlock_all().await.unwrap();
+            locks.lock(LockKind::Exclusive, 0, 0).await.unwrap();
+            locks.unlock(0).await.unwrap();
+            assert_eq!(locks.may_unlock(0).unwrap_err().class(), class::RMA_SYNC);
+            end(&core).await;
+        }
+    }
+
+    #[test]
+    fn a_lock_of_all_is_shared() {
+        ALL.into_iter().for_each(|place| run_at(place, 3, Sharing));
+    }
+}

@@ -135,3 +135,68 @@ impl<F: Fabric> Memory<F> {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::core::target_location::TargetLocation;
+    use crate::options::Options;
+    use crate::testing::{AINT, ALL, Numbers, Program, end, parts, run_at, ty};
+    use weft_process::{Comm, class};
+
+    /// Memory of four numbers of each rank, found by this one.
+    #[derive(Clone, Copy)]
+    struct Finding(Design);
+
+    impl Program for Finding {
+        async fn run<F: Fabric>(self, comm: Rc<Comm<F>>) {
+            let options = Options { fence: self.0, ..Options::default() };
+            let (core, control) = parts(&comm, options).await;
+            let numbers = Numbers::new(&comm, &[1, 2, 3, 4]);
+            let brings = allocation::Memory::Own(numbers.sge());
+            let own = OwnMemory::new(core.comm(), &brings).await.unwrap();
+            let exposed = Exposed {
+                memory: own.at,
+                control: control.own().at(),
+                len: 32,
+                unit: 8,
+                holder: core.rank() as u64,
+                immediate: 0,
+                within: own.within,
+                rails: 1,
+                adapters: false,
+            };
+            // All expose as much, and this test looks at its own.
+            let all = (0..core.size()).map(|_| exposed);
+            let memory = Memory::new(core.clone(), control, own, all);
+            let (me, word) = (core.rank(), ty(AINT));
+            let at = |disp, count| TargetLocation { rank: me, disp, count, ty: &word };
+            assert_eq!(memory.mapped(me, 0, 8), None, "nobody has looked yet");
+            let place = memory.locate(&at(1, 3)).await.unwrap();
+            assert_eq!((place.offset, place.own), (8, 8));
+            assert!(matches!(place.reach, Reach::Seen(seen) if seen == numbers.sge()));
+            for (disp, count, class) in [(2, 3, class::RMA_RANGE), (-1, 1, class::DISP)] {
+                let outside = memory.locate(&at(disp, count)).await.unwrap_err();
+                assert_eq!(outside.class(), class);
+            }
+            match self.0 {
+                Design::TwoSided => assert_eq!(memory.mapped(me, 0, 8), None),
+                _ => {
+                    assert_eq!(memory.mapped(me, 1, 24), Some(numbers.sge().part(8, 24)));
+                    assert_eq!((memory.mapped(me, 1, 25), memory.mapped(me, -1, 8)), (None, None));
+                }
+            }
+            core.comm().barrier().await.unwrap();
+            memory.withdraw();
+            end(&core).await;
+        }
+    }
+
+    #[test]
+    fn locations_are_found_and_checked() {
+        for place in ALL {
+            run_at(place, 2, Finding(Design::Acknowledged));
+            run_at(place, 2, Finding(Design::TwoSided));
+        }
+    }
+}

@@ -233,3 +233,51 @@ impl<F: Fabric> InFlight<F> {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+    use crate::testing::{Place, Program, end, parts, run_at};
+    use weft_process::Comm;
+
+    /// Entries end in their order, whichever counter comes first.
+    #[derive(Clone, Copy)]
+    struct Order;
+
+    impl Program for Order {
+        async fn run<F: Fabric>(self, comm: Rc<Comm<F>>) {
+            let (core, _control) = parts(&comm, Options::default()).await;
+            let (counters, in_flight) = (core.fabric().counters(), InFlight::new(core.clone()));
+            let entry = |waits| Entry { waits, piece: None, unpack: None };
+            let plain = in_flight.one_more(0);
+            let first = in_flight.keep(0, entry(Waits::new()));
+            assert_eq!(in_flight.one_more(0), plain);
+            assert_eq!(in_flight.keep(0, entry(Waits::new())), first, "one entry for both");
+            let own = counters.allocate();
+            let waits = std::iter::once((own, counters.value(own) + 1)).collect();
+            let second = in_flight.keep(0, entry(waits));
+            assert!(!in_flight.is_idle(0) && in_flight.any_touched() == Some(0));
+            counters.add(own, 1);
+            in_flight.settle(0);
+            assert!(!in_flight.has_settled(0, first.number));
+            counters.add(plain, 2);
+            in_flight.drain(0, first.number).await.unwrap();
+            assert!(in_flight.has_settled(0, second.number) && in_flight.is_idle(0));
+            in_flight.uses_rail(0, 2, 8);
+            in_flight.uses_rail(0, 40, 8);
+            assert_eq!(in_flight.rails(0), (1 << 2 | 1 << 8, false));
+            in_flight.drain(0, u64::MAX).await.unwrap();
+            assert_eq!(in_flight.rails(0), (0, false));
+            assert_eq!(in_flight.take_touched(), [0]);
+            in_flight.withdraw();
+            end(&core).await;
+        }
+    }
+
+    #[test]
+    fn operations_end_in_their_order() {
+        run_at(Place::Shared, 1, Order);
+        run_at(Place::Simulated, 1, Order);
+    }
+}

@@ -105,3 +105,40 @@ impl<F: Fabric> Flags<F> {
         over
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+    use crate::testing::{ALL, Program, end, parts, run_at};
+    use weft_process::Comm;
+
+    /// Each rank posts to its left neighbour, which completes.
+    #[derive(Clone, Copy)]
+    struct Chain;
+
+    impl Program for Chain {
+        async fn run<F: Fabric>(self, comm: Rc<Comm<F>>) {
+            let (core, control) = parts(&comm, Options::default()).await;
+            let (me, size) = (core.rank(), core.size());
+            let (right, left) = ((me + 1) % size, (me + size - 1) % size);
+            let flags = Flags::new(core.clone(), control);
+            for round in 0..6 {
+                flags.tell_posted(left).unwrap();
+                flags.hear_posted(right).await.unwrap();
+                assert_eq!(flags.next_completed(right), round + 1);
+                flags.tell_completed(right).unwrap();
+                core.comm().barrier().await.unwrap();
+                if !flags.are_completed(&[left]) {
+                    flags.hear_completed(left).await.unwrap();
+                }
+            }
+            end(&core).await;
+        }
+    }
+
+    #[test]
+    fn each_flag_is_heard_once() {
+        ALL.into_iter().for_each(|place| run_at(place, 4, Chain));
+    }
+}
