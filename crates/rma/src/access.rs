@@ -7,7 +7,7 @@
 //!     several_regions.rs      data in several attached regions, of accumulates, too
 //!     target_assisted.rs      what this rank does of its own memory for others that cannot reach it
 //!   accumulate.rs             MPI_Accumulate, get_accumulate, fetch_and_op, compare_and_swap
-//!     accumulate_protocol.rs  which way: single, whole, adapters, alone, guarded, served, and what each costs
+//!     accumulate_protocol.rs  which way: single, whole, adapters, alone, guarded, target-assisted, and what each costs
 //!     adapter_atomics.rs      by the adapters of a network
 //!   deferred.rs               operations that wait until their epoch's synchronization issues them
 //!   in_flight.rs              operations that were issued, and their completion
@@ -35,7 +35,7 @@ use self::deferred::Deferred;
 use crate::control::Control;
 use crate::core::Core;
 use crate::locks::Locks;
-use crate::memory::Memory;
+use crate::memory::WindowMemory;
 use std::rc::Rc;
 use weft_fabric::Fabric;
 use weft_process::Error;
@@ -44,7 +44,7 @@ use weft_process::Error;
 pub struct Access<F: Fabric> {
     core: Rc<Core<F>>,
     control: Rc<Control<F>>,
-    memory: Rc<Memory<F>>,
+    memory: Rc<WindowMemory<F>>,
     locks: Rc<Locks<F>>,
     in_flight: InFlight<F>,
     deferred: Deferred,
@@ -56,7 +56,7 @@ impl<F: Fabric> Access<F> {
     pub fn new(
         core: Rc<Core<F>>,
         control: Rc<Control<F>>,
-        memory: Rc<Memory<F>>,
+        memory: Rc<WindowMemory<F>>,
         locks: Rc<Locks<F>>,
     ) -> Access<F> {
         let (in_flight, ranks) = (InFlight::new(core.clone()), core.size());

@@ -20,14 +20,14 @@ use self::flags::Flags;
 use crate::access::Access;
 use crate::control::Control;
 use crate::core::Core;
-use crate::memory::Memory;
+use crate::memory::WindowMemory;
 use std::rc::Rc;
 use weft_fabric::Fabric;
 
 /// The active target epochs of one window.
 pub struct Epochs<F: Fabric> {
     core: Rc<Core<F>>,
-    memory: Rc<Memory<F>>,
+    memory: Rc<WindowMemory<F>>,
     access: Rc<Access<F>>,
     flags: Rc<Flags<F>>,
     fence: Fence<F>,
@@ -38,7 +38,7 @@ impl<F: Fabric> Epochs<F> {
     pub fn new(
         core: Rc<Core<F>>,
         control: Rc<Control<F>>,
-        memory: Rc<Memory<F>>,
+        memory: Rc<WindowMemory<F>>,
         access: Rc<Access<F>>,
     ) -> Epochs<F> {
         let flags = Rc::new(Flags::new(core.clone(), control.clone()));

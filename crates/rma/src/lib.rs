@@ -10,7 +10,7 @@
 //!     ├─ memory    MPI_Win_create, allocate, attach: where memory is, and how this process reaches it:
 //!     │               seen     it is mapped here: copies and atomic instructions of this processor
 //!     │               direct   the fabric writes and reads it: RDMA, cross-memory attach
-//!     │               served   neither: the rank's own library does it, by its helper if need be
+//!     │               assisted neither: the rank's own library does it, by its helper if need be
 //!     ├─ control   words that ranks write and add to at each other; requests that a target's own process carries out
 //!     └─ core      the communicator and the fabric, the flavor, the options, which epochs are open
 //!

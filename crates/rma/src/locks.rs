@@ -101,7 +101,7 @@ impl<F: Fabric> Locks<F> {
 mod tests {
     use super::*;
     use crate::control::layout::TABLE;
-    use crate::core::open_epochs::Access;
+    use crate::core::open_epochs::AccessEpoch;
     use crate::options::Options;
     use crate::testing::{ALL, Program, end, parts, run_at};
     use weft_process::{Comm, class};
@@ -125,7 +125,7 @@ mod tests {
                 if !locks.try_lock(LockKind::Exclusive, 0, 0) {
                     locks.lock(LockKind::Exclusive, 0, 0).await.unwrap();
                 }
-                assert_eq!(core.open.access(0), Access::Exclusive);
+                assert_eq!(core.open.access(0), AccessEpoch::Exclusive);
                 count(&control).await;
                 if !locks.try_unlock(0) {
                     locks.unlock(0).await.unwrap();
@@ -133,7 +133,13 @@ mod tests {
             }
             core.comm().barrier().await.unwrap();
             for _ in 0..ROUNDS {
-                locks.guarded(0, async { Ok(count(&control).await) }).await.unwrap();
+                locks
+                    .guarded(0, async {
+                        count(&control).await;
+                        Ok(())
+                    })
+                    .await
+                    .unwrap();
             }
             core.comm().barrier().await.unwrap();
             let all = 2 * ROUNDS * core.size() as u64;

@@ -7,7 +7,7 @@
 //!   attached.rs         the memory of dynamic windows: MPI_Win_attach, detach
 //!   placement.rs        from rank, displacement and datatype to a TargetAddress (target_address.rs)
 //!   regions.rs          the same for data in several attached regions
-//!   protocol.rs         how puts and gets reach memory: mapped, system, adapter, served
+//!   protocol.rs         how puts and gets reach memory: mapped, system, adapter, target-assisted
 //! ```
 //! Contract: says where memory is and how it is reached, and moves no data. What it says of a rank's part never changes.
 
@@ -39,7 +39,7 @@ struct ByRank {
 }
 
 /// The memory of one window.
-pub struct Memory<F: Fabric> {
+pub struct WindowMemory<F: Fabric> {
     core: Rc<Core<F>>,
     control: Rc<Control<F>>,
     /// This rank's part, and what the fabric lent for it.
@@ -49,19 +49,19 @@ pub struct Memory<F: Fabric> {
     attached: Attached,
 }
 
-impl<F: Fabric> Memory<F> {
+impl<F: Fabric> WindowMemory<F> {
     /// Of this rank, and of all as they exposed it.
     pub fn new(
         core: Rc<Core<F>>,
         control: Rc<Control<F>>,
         own: OwnMemory,
         all: impl Iterator<Item = Exposed>,
-    ) -> Memory<F> {
+    ) -> WindowMemory<F> {
         let rank =
             |exposed| ByRank { exposed, reach: OnceCell::new(), mapped: Cell::new(Sge::EMPTY) };
         let OwnMemory { memory: own, region, .. } = own;
         let (ranks, attached) = (all.map(rank).collect(), Attached::default());
-        Memory { core, control, own, region, ranks, attached }
+        WindowMemory { core, control, own, region, ranks, attached }
     }
 
     /// This rank's part; of a dynamic window nothing.
@@ -81,7 +81,7 @@ impl<F: Fabric> Memory<F> {
         let part = &self.ranks[rank];
         *part.reach.get_or_init(|| {
             let reach = self.look(rank);
-            if let Reach::Seen(memory) = reach
+            if let Reach::Mapped(memory) = reach
                 && self.core.options.fence != Design::TwoSided
             {
                 part.mapped.set(memory);
@@ -97,19 +97,19 @@ impl<F: Fabric> Memory<F> {
 
     fn look(&self, rank: usize) -> Reach {
         if rank == self.core.rank() {
-            return Reach::Seen(self.own);
+            return Reach::Mapped(self.own);
         }
         let Exposed { memory: at, len, holder, within, .. } = *self.exposed(rank);
         let (peer, len) = (self.core.peer(holder as usize), len as usize);
         if self.core.flavor == Flavor::Shared
             && let Some(memory) = self.core.fabric().shown(peer, at, len)
         {
-            return Reach::Seen(memory);
+            return Reach::Mapped(memory);
         }
         self.reach_of(peer, at, len, within)
     }
 
-    /// `len` bytes at a displacement of a rank, where an operation may act at once. `None`: [`Memory::locate`] says more.
+    /// `len` bytes at a displacement of a rank, where an operation may act at once. `None`: [`WindowMemory::locate`] says more.
     #[inline(always)]
     pub fn mapped(&self, rank: usize, disp: i64, len: usize) -> Option<Sge> {
         let part = self.ranks.get(rank)?;
@@ -168,13 +168,13 @@ mod tests {
             };
             // All expose as much, and this test looks at its own.
             let all = (0..core.size()).map(|_| exposed);
-            let memory = Memory::new(core.clone(), control, own, all);
+            let memory = WindowMemory::new(core.clone(), control, own, all);
             let (me, word) = (core.rank(), ty(AINT));
             let at = |disp, count| TargetLocation { rank: me, disp, count, ty: &word };
             assert_eq!(memory.mapped(me, 0, 8), None, "nobody has looked yet");
             let place = memory.locate(&at(1, 3)).await.unwrap();
             assert_eq!((place.offset, place.own), (8, 8));
-            assert!(matches!(place.reach, Reach::Seen(seen) if seen == numbers.sge()));
+            assert!(matches!(place.reach, Reach::Mapped(seen) if seen == numbers.sge()));
             for (disp, count, class) in [(2, 3, class::RMA_RANGE), (-1, 1, class::DISP)] {
                 let outside = memory.locate(&at(disp, count)).await.unwrap_err();
                 assert_eq!(outside.class(), class);

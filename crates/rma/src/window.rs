@@ -6,12 +6,12 @@ use crate::control::change::Packed;
 use crate::control::layout::RAILS;
 use crate::control::{Control, OwnWords};
 use crate::core::exchange::gather;
-use crate::core::open_epochs::Entry;
+use crate::core::open_epochs::Entering;
 use crate::core::target_location::TargetLocation;
 use crate::core::{Core, Flavor};
 use crate::epochs::Epochs;
 use crate::locks::{LockKind, Locks};
-use crate::memory::Memory as Parts;
+use crate::memory::WindowMemory;
 use crate::memory::allocation::{Memory, OwnMemory};
 use crate::memory::exposed::{self, Exposed};
 use crate::memory::target_address::Reach;
@@ -27,7 +27,7 @@ use weft_process::{Buffer, Comm, Error, Executor, Task, class};
 pub struct Window<F: Fabric> {
     core: Rc<Core<F>>,
     control: Rc<Control<F>>,
-    memory: Rc<Parts<F>>,
+    memory: Rc<WindowMemory<F>>,
     locks: Rc<Locks<F>>,
     access: Rc<Access<F>>,
     epochs: Epochs<F>,
@@ -105,7 +105,8 @@ impl<F: Fabric> Window<F> {
     fn of(core: Rc<Core<F>>, own: OwnMemory, words: OwnWords<F>, all: Vec<Exposed>) -> Window<F> {
         let remote = all.iter().map(|exposed| (exposed.control, exposed.rails));
         let control = Rc::new(Control::new(core.clone(), words, remote));
-        let memory = Rc::new(Parts::new(core.clone(), control.clone(), own, all.into_iter()));
+        let memory =
+            Rc::new(WindowMemory::new(core.clone(), control.clone(), own, all.into_iter()));
         let locks = Rc::new(Locks::new(core.clone(), control.clone()));
         let access = Access::new(core.clone(), control.clone(), memory.clone(), locks.clone());
         let access = Rc::new(access);
@@ -214,7 +215,7 @@ impl<F: Fabric> Window<F> {
     /// A rank's part as this process sees it (MPI_Win_shared_query).
     pub fn seen_part(&self, rank: usize) -> Option<Sge> {
         match self.memory.reach(rank) {
-            Reach::Seen(memory) => Some(memory),
+            Reach::Mapped(memory) => Some(memory),
             _ => None,
         }
     }
@@ -344,7 +345,7 @@ impl<F: Fabric> Window<F> {
     #[inline(always)]
     fn mapped(&self, rank: usize, disp: i64, len: usize) -> Option<Sge> {
         let memory = self.memory.mapped(rank, disp, len)?;
-        (self.core.open.enter(rank) == Entry::Open).then_some(memory)
+        (self.core.open.enter(rank) == Entering::Open).then_some(memory)
     }
 }
 

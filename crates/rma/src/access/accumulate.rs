@@ -6,14 +6,14 @@
 //!   adapters   adapters do, integers of 8 bytes: [`super::adapter_atomics`]            (between nodes, memory of the fabric)
 //!   alone      reduced without regard to others                                (the lock is held exclusively)
 //!   guarded    the rank's guard is taken, the data read, reduced, written back, the guard given back
-//!   served     as whole or guarded, by the rank's own process
+//!   target-assisted  as whole or guarded, by the rank's own process
 //! ```
 //! Between nodes the guard costs six round trips an operation, however many elements it has. Which of them it is, is
 //! chosen by [`super::accumulate_protocol`]; those that meet at an element exclude each other, since all origins find the same
 //! ([`TargetAddress::domain`], the element's type and place). An accumulate is over when the call returns; so those of one
-//! origin are in order, as MPI has it unless a program waives it. What each way costs: [`Way::cost`], `weft explain accumulate`.
+//! origin are in order, as MPI has it unless a program waives it. What each way costs: [`AccumulateProtocol::cost`], `weft explain accumulate`.
 
-use super::accumulate_protocol::{self, Case, Sight, Way, is_solid};
+use super::accumulate_protocol::{self, AccumulateProtocol, SelectionKey, Sight, is_solid};
 use super::deferred::Wanted;
 use super::in_flight::Issued;
 use super::{Access, adapter_atomics};
@@ -94,9 +94,9 @@ impl<F: Fabric> Access<F> {
         let into = result.map(|result| (result.writable(pool), result));
         let former = into.as_ref().map(|(piece, _)| piece.sge);
         match place.reach {
-            Reach::Served => {
-                let wish = RmaRequest::Change(packed, basic);
-                self.control.ask_for(place.own, location, wish, former).await?;
+            Reach::TargetAssisted => {
+                let request = RmaRequest::Change(packed, basic);
+                self.control.ask_for(place.own, location, request, former).await?;
             }
             Reach::Scattered => self.change_scattered(location, basic, packed, former).await?,
             _ => self.change(&place, location, basic, packed, former).await?,
@@ -122,21 +122,23 @@ impl<F: Fabric> Access<F> {
         if exposed.adapters || domain != AtomicityDomain::Processors {
             return false;
         }
-        let case = Case {
+        let case = SelectionKey {
             elements: memory.len() / basic.size(),
             solid: true,
             word: basic.is_word_at(memory.ptr()),
             adapter: false,
-            sight: Sight::Seen,
+            sight: Sight::Mapped,
             domain: AtomicityDomain::Processors,
             alone: self.core.open.is_alone(rank),
         };
         let mut done = Ok(());
-        let ran = match accumulate_protocol::way(&case) {
-            Way::Single => {
+        let ran = match accumulate_protocol::choose(&case) {
+            AccumulateProtocol::Single => {
                 return self.locks.single(rank, || packed.try_apply(basic, 0, memory, former));
             }
-            Way::Whole => self.locks.try_whole(rank, || done = packed.apply(basic, memory, former)),
+            AccumulateProtocol::Whole => {
+                self.locks.try_whole(rank, || done = packed.apply(basic, memory, former))
+            }
             _ => {
                 done = packed.apply(basic, memory, former);
                 true
@@ -168,17 +170,17 @@ impl<F: Fabric> Access<F> {
         former: Option<Sge>,
     ) -> Result<(), Error> {
         let memory = match place.reach {
-            Reach::Seen(memory) => Some(memory),
+            Reach::Mapped(memory) => Some(memory),
             _ => None,
         };
         let rank = location.rank;
-        let way = accumulate_protocol::way(&self.case(place, location, basic, memory));
+        let way = accumulate_protocol::choose(&self.case(place, location, basic, memory));
         match (way, memory) {
-            (Way::Adapters, _) => {
+            (AccumulateProtocol::Adapters, _) => {
                 self.change_by_adapters(place, location, basic, change, former).await
             }
-            (Way::Single | Way::Whole, Some(memory)) => {
-                let single = way == Way::Single
+            (AccumulateProtocol::Single | AccumulateProtocol::Whole, Some(memory)) => {
+                let single = way == AccumulateProtocol::Single
                     && self.locks.single(rank, || {
                         each_run(place, location, memory, |skip, run| {
                             change.try_apply(basic, skip, run, former);
@@ -191,11 +193,11 @@ impl<F: Fabric> Access<F> {
                     .whole(rank, || change_runs(place, location, memory, basic, change, former))
                     .await?
             }
-            (Way::Alone, Some(memory)) if is_solid(basic) => {
+            (AccumulateProtocol::Alone, Some(memory)) if is_solid(basic) => {
                 change_runs(place, location, memory, basic, change, former)
             }
             // Other threads of this process may be in the same epoch.
-            (Way::Alone, _) => {
+            (AccumulateProtocol::Alone, _) => {
                 self.locks
                     .one_by_one(self.change_guarded(place, location, basic, change, former))
                     .await
@@ -214,17 +216,17 @@ impl<F: Fabric> Access<F> {
         location: &TargetLocation,
         basic: Basic,
         memory: Option<Sge>,
-    ) -> Case {
+    ) -> SelectionKey {
         let mut word = true;
         if let Some(memory) = memory {
             each_run(place, location, memory, |_, run| word &= basic.is_word_at(run.ptr()));
         }
         let sight = match place.reach {
-            Reach::Seen(_) => Sight::Seen,
+            Reach::Mapped(_) => Sight::Mapped,
             Reach::Direct { .. } => Sight::Direct,
-            Reach::Served | Reach::Scattered => Sight::Served,
+            Reach::TargetAssisted | Reach::Scattered => Sight::TargetAssisted,
         };
-        Case {
+        SelectionKey {
             elements: location.len() / basic.size(),
             solid: is_solid(basic),
             word,

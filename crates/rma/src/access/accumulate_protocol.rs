@@ -2,7 +2,7 @@
 //! case. Puts and gets: [`crate::memory::protocol`].
 //!
 //! ```text
-//!   the rank's own process alone reaches them: served
+//!   the rank's own process alone reaches them: target-assisted
 //!   adapters update the window's words, and it is one of theirs: adapters
 //!   an exclusive lock is held: alone, as if there were no others
 //!   processors see them: one word: single ── else whole                   both exclude each other (exclusion.rs)
@@ -20,16 +20,16 @@ use weft_fabric::{CopyModel, Distance};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sight {
     /// It sees it.
-    Seen,
+    Mapped,
     /// The fabric reads and writes it.
     Direct,
     /// Only the owner does.
-    Served,
+    TargetAssisted,
 }
 
 /// An accumulate, as far as the choice depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Case {
+pub struct SelectionKey {
     /// Elements at the target.
     pub elements: usize,
     /// They have no gaps, as pair types may.
@@ -48,9 +48,9 @@ pub struct Case {
 
 /// How it is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum AccumulateProtocol {
     /// The target's own process does it.
-    Served,
+    TargetAssisted,
     /// Adapters' atomics, a word each.
     Adapters,
     /// Without regard to others.
@@ -63,58 +63,79 @@ pub enum Way {
     Guarded,
 }
 
-impl Way {
+impl AccumulateProtocol {
     /// Each once, for reports that go through them.
-    pub const ALL: [Way; 6] =
-        [Way::Served, Way::Adapters, Way::Alone, Way::Single, Way::Whole, Way::Guarded];
+    pub const ALL: [AccumulateProtocol; 6] = [
+        AccumulateProtocol::TargetAssisted,
+        AccumulateProtocol::Adapters,
+        AccumulateProtocol::Alone,
+        AccumulateProtocol::Single,
+        AccumulateProtocol::Whole,
+        AccumulateProtocol::Guarded,
+    ];
 
     /// For reports, in lower case.
     pub fn name(self) -> &'static str {
         match self {
-            Way::Served => "served",
-            Way::Adapters => "adapters",
-            Way::Alone => "alone",
-            Way::Single => "single",
-            Way::Whole => "whole",
-            Way::Guarded => "guarded",
+            AccumulateProtocol::TargetAssisted => "target-assisted",
+            AccumulateProtocol::Adapters => "adapters",
+            AccumulateProtocol::Alone => "alone",
+            AccumulateProtocol::Single => "single",
+            AccumulateProtocol::Whole => "whole",
+            AccumulateProtocol::Guarded => "guarded",
         }
     }
 
     /// Why it is that one.
     pub fn why(self) -> &'static str {
         match self {
-            Way::Served => "only the target's own process reaches its memory",
-            Way::Adapters => {
+            AccumulateProtocol::TargetAssisted => {
+                "only the target's own process reaches its memory"
+            }
+            AccumulateProtocol::Adapters => {
                 "nodes share the memory, and adapters update integers of 8 bytes at once"
             }
-            Way::Alone => "this origin holds the target's lock exclusively",
-            Way::Single => "one element that the processor updates at once",
-            Way::Whole => {
+            AccumulateProtocol::Alone => "this origin holds the target's lock exclusively",
+            AccumulateProtocol::Single => "one element that the processor updates at once",
+            AccumulateProtocol::Whole => {
                 "several elements: one exclusion is cheaper than an atomic for each, and keeps them together"
             }
-            Way::Guarded => "not all origins see the memory, or its elements have gaps",
+            AccumulateProtocol::Guarded => {
+                "not all origins see the memory, or its elements have gaps"
+            }
         }
     }
 
     /// Why not, in words.
-    pub fn eligible(self, case: &Case) -> Result<(), &'static str> {
-        let Case { elements, solid, word, adapter, sight, domain, alone } = *case;
+    pub fn eligible(self, case: &SelectionKey) -> Result<(), &'static str> {
+        let SelectionKey { elements, solid, word, adapter, sight, domain, alone } = *case;
         let adapters = domain == AtomicityDomain::Adapters && adapter;
-        let processors = sight == Sight::Seen && domain == AtomicityDomain::Processors;
+        let processors = sight == Sight::Mapped && domain == AtomicityDomain::Processors;
         match self {
-            Way::Served if sight != Sight::Served => Err("the memory is reached from here"),
-            Way::Adapters if !adapters => Err("no adapter updates these words"),
-            _ if self != Way::Served && sight == Sight::Served => {
+            AccumulateProtocol::TargetAssisted if sight != Sight::TargetAssisted => {
+                Err("the memory is reached from here")
+            }
+            AccumulateProtocol::Adapters if !adapters => Err("no adapter updates these words"),
+            _ if self != AccumulateProtocol::TargetAssisted && sight == Sight::TargetAssisted => {
                 Err("the memory cannot be reached from here")
             }
-            Way::Alone | Way::Single | Way::Whole | Way::Guarded if adapters => {
+            AccumulateProtocol::Alone
+            | AccumulateProtocol::Single
+            | AccumulateProtocol::Whole
+            | AccumulateProtocol::Guarded
+                if adapters =>
+            {
                 Err("adapters update these words, and processors would not exclude them")
             }
-            Way::Alone if !alone => Err("the target is not locked exclusively"),
-            Way::Single | Way::Whole if !processors => Err("not all origins see the memory"),
-            Way::Single | Way::Whole if !solid => Err("the elements have gaps"),
-            Way::Single if elements != 1 || !word => Err("it is more than one word"),
-            Way::Guarded if processors && solid => {
+            AccumulateProtocol::Alone if !alone => Err("the target is not locked exclusively"),
+            AccumulateProtocol::Single | AccumulateProtocol::Whole if !processors => {
+                Err("not all origins see the memory")
+            }
+            AccumulateProtocol::Single | AccumulateProtocol::Whole if !solid => {
+                Err("the elements have gaps")
+            }
+            AccumulateProtocol::Single if elements != 1 || !word => Err("it is more than one word"),
+            AccumulateProtocol::Guarded if processors && solid => {
                 Err("the guard and the exclusion would not exclude each other")
             }
             _ => Ok(()),
@@ -127,12 +148,14 @@ impl Way {
         let line = model.line.at(distance);
         let reduce = model.fetch(bytes, distance) + model.reduce * bytes as f64;
         match self {
-            Way::Single | Way::Alone => Some(line.max(reduce)),
+            AccumulateProtocol::Single | AccumulateProtocol::Alone => Some(line.max(reduce)),
             // The origin's announcement stays in its own cache; the word of the holder comes and goes.
-            Way::Whole => Some(line + line.max(reduce)),
+            AccumulateProtocol::Whole => Some(line + line.max(reduce)),
             // A ticket, its turn, and the data read, combined and written back.
-            Way::Guarded => Some(3.0 * line + reduce + model.rewrite(bytes, distance)),
-            Way::Adapters | Way::Served => None,
+            AccumulateProtocol::Guarded => {
+                Some(3.0 * line + reduce + model.rewrite(bytes, distance))
+            }
+            AccumulateProtocol::Adapters | AccumulateProtocol::TargetAssisted => None,
         }
     }
 }
@@ -144,17 +167,17 @@ pub(crate) fn is_solid(basic: Basic) -> bool {
 
 /// The one way for a case.
 #[inline(always)]
-pub fn way(case: &Case) -> Way {
-    let Case { elements, solid, word, adapter, sight, domain, alone } = *case;
+pub fn choose(case: &SelectionKey) -> AccumulateProtocol {
+    let SelectionKey { elements, solid, word, adapter, sight, domain, alone } = *case;
     match (sight, domain) {
-        (Sight::Served, _) => Way::Served,
-        (_, AtomicityDomain::Adapters) if adapter => Way::Adapters,
-        _ if alone => Way::Alone,
-        (Sight::Seen, AtomicityDomain::Processors) if solid => match elements == 1 && word {
-            true => Way::Single,
-            false => Way::Whole,
+        (Sight::TargetAssisted, _) => AccumulateProtocol::TargetAssisted,
+        (_, AtomicityDomain::Adapters) if adapter => AccumulateProtocol::Adapters,
+        _ if alone => AccumulateProtocol::Alone,
+        (Sight::Mapped, AtomicityDomain::Processors) if solid => match elements == 1 && word {
+            true => AccumulateProtocol::Single,
+            false => AccumulateProtocol::Whole,
         },
-        _ => Way::Guarded,
+        _ => AccumulateProtocol::Guarded,
     }
 }
 
@@ -162,12 +185,12 @@ pub fn way(case: &Case) -> Way {
 mod tests {
     use super::*;
 
-    const INT: Case = Case {
+    const INT: SelectionKey = SelectionKey {
         elements: 1,
         solid: true,
         word: true,
         adapter: false,
-        sight: Sight::Seen,
+        sight: Sight::Mapped,
         domain: AtomicityDomain::Processors,
         alone: false,
     };
@@ -175,35 +198,38 @@ mod tests {
     #[test]
     fn the_choice_is_this_table() {
         use AtomicityDomain::{Adapters, Guarded, Processors};
-        use Sight::{Direct, Seen, Served};
-        let (long, odd) =
-            (Case { adapter: true, ..INT }, Case { word: false, adapter: true, ..INT });
-        let (ints, bytes) = (Case { elements: 2, ..INT }, Case { elements: 16, ..INT });
-        let pair = Case { solid: false, word: false, ..INT };
+        use Sight::{Direct, Mapped, TargetAssisted};
+        let (long, odd) = (
+            SelectionKey { adapter: true, ..INT },
+            SelectionKey { word: false, adapter: true, ..INT },
+        );
+        let (ints, bytes) =
+            (SelectionKey { elements: 2, ..INT }, SelectionKey { elements: 16, ..INT });
+        let pair = SelectionKey { solid: false, word: false, ..INT };
         #[rustfmt::skip]
         let table = [
             // what, sight, domain: to the rest of the window, and under an exclusive lock
-            (INT,   Seen,   Processors, Way::Single,   Way::Alone),
-            (long,  Seen,   Processors, Way::Single,   Way::Alone),
-            (odd,   Seen,   Processors, Way::Whole,    Way::Alone),
-            (ints,  Seen,   Processors, Way::Whole,    Way::Alone),
-            (bytes, Seen,   Processors, Way::Whole,    Way::Alone),
-            (pair,  Seen,   Processors, Way::Guarded,  Way::Alone),
-            (INT,   Seen,   Guarded,    Way::Guarded,  Way::Alone),
-            (bytes, Direct, Guarded,    Way::Guarded,  Way::Alone),
-            (long,  Direct, Adapters,   Way::Adapters, Way::Adapters),
-            (long,  Seen,   Adapters,   Way::Adapters, Way::Adapters),
-            (INT,   Direct, Adapters,   Way::Guarded,  Way::Alone),
-            (long,  Served, Guarded,    Way::Served,   Way::Served),
-            (bytes, Served, Processors, Way::Served,   Way::Served),
+            (INT,   Mapped,   Processors, AccumulateProtocol::Single,   AccumulateProtocol::Alone),
+            (long,  Mapped,   Processors, AccumulateProtocol::Single,   AccumulateProtocol::Alone),
+            (odd,   Mapped,   Processors, AccumulateProtocol::Whole,    AccumulateProtocol::Alone),
+            (ints,  Mapped,   Processors, AccumulateProtocol::Whole,    AccumulateProtocol::Alone),
+            (bytes, Mapped,   Processors, AccumulateProtocol::Whole,    AccumulateProtocol::Alone),
+            (pair,  Mapped,   Processors, AccumulateProtocol::Guarded,  AccumulateProtocol::Alone),
+            (INT,   Mapped,   Guarded,    AccumulateProtocol::Guarded,  AccumulateProtocol::Alone),
+            (bytes, Direct, Guarded,    AccumulateProtocol::Guarded,  AccumulateProtocol::Alone),
+            (long,  Direct, Adapters,   AccumulateProtocol::Adapters, AccumulateProtocol::Adapters),
+            (long,  Mapped,   Adapters,   AccumulateProtocol::Adapters, AccumulateProtocol::Adapters),
+            (INT,   Direct, Adapters,   AccumulateProtocol::Guarded,  AccumulateProtocol::Alone),
+            (long,  TargetAssisted, Guarded,    AccumulateProtocol::TargetAssisted,   AccumulateProtocol::TargetAssisted),
+            (bytes, TargetAssisted, Processors, AccumulateProtocol::TargetAssisted,   AccumulateProtocol::TargetAssisted),
         ];
         for (what, sight, domain, shared, exclusive) in table {
-            let case = |alone| Case { sight, domain, alone, ..what };
-            let found = [false, true].map(|alone| way(&case(alone)));
+            let case = |alone| SelectionKey { sight, domain, alone, ..what };
+            let found = [false, true].map(|alone| choose(&case(alone)));
             assert_eq!(found, [shared, exclusive], "{what:?} {sight:?} {domain:?}");
             for alone in [false, true] {
                 let case = case(alone);
-                let chosen = way(&case);
+                let chosen = choose(&case);
                 assert_eq!(chosen.eligible(&case), Ok(()), "{chosen:?} {case:?}");
             }
         }
@@ -215,11 +241,14 @@ mod tests {
         let model = CopyModel::GENERIC;
         for elements in [1, 2, 100, 1 << 20] {
             for alone in [false, true] {
-                let case = Case { elements, alone, ..INT };
-                let cost = |way: Way| way.cost(&model, 8 * elements, Distance::Shared).unwrap();
-                let able = Way::ALL.into_iter().filter(|way| way.eligible(&case).is_ok());
+                let case = SelectionKey { elements, alone, ..INT };
+                let cost = |way: AccumulateProtocol| {
+                    way.cost(&model, 8 * elements, Distance::Shared).unwrap()
+                };
+                let able =
+                    AccumulateProtocol::ALL.into_iter().filter(|way| way.eligible(&case).is_ok());
                 let best = able.map(cost).fold(f64::INFINITY, f64::min);
-                assert_eq!(cost(way(&case)), best, "{case:?}");
+                assert_eq!(cost(choose(&case)), best, "{case:?}");
             }
         }
     }
@@ -231,18 +260,19 @@ mod tests {
             [AtomicityDomain::Guarded, AtomicityDomain::Processors, AtomicityDomain::Adapters]
         {
             for (word, adapter) in [(false, false), (true, false), (true, true)] {
-                let of =
-                    |sight, elements| way(&Case { elements, word, adapter, sight, domain, ..INT });
+                let of = |sight, elements| {
+                    choose(&SelectionKey { elements, word, adapter, sight, domain, ..INT })
+                };
                 let excludes = |way| match way {
-                    Way::Single | Way::Whole => 0,
-                    Way::Guarded => 1,
-                    Way::Adapters => 2,
+                    AccumulateProtocol::Single | AccumulateProtocol::Whole => 0,
+                    AccumulateProtocol::Guarded => 1,
+                    AccumulateProtocol::Adapters => 2,
                     other => panic!("{other:?}"),
                 };
                 let sights: &[Sight] = match domain {
                     // All see it, or it would not be theirs.
-                    AtomicityDomain::Processors => &[Sight::Seen],
-                    _ => &[Sight::Seen, Sight::Direct],
+                    AtomicityDomain::Processors => &[Sight::Mapped],
+                    _ => &[Sight::Mapped, Sight::Direct],
                 };
                 let mut found: Vec<_> = sights
                     .iter()

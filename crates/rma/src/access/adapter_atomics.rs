@@ -142,7 +142,7 @@ impl<'w, F: Fabric> Flow<'w, F> {
 }
 
 /// A change of words of one process.
-pub struct Change {
+pub struct WordChange {
     pub peer: usize,
     /// What offsets of runs count from.
     pub base: RemoteAddr,
@@ -152,7 +152,7 @@ pub struct Change {
     pub former: Option<Sge>,
 }
 
-impl Change {
+impl WordChange {
     /// Changes the words of `runs`, each at once.
     pub async fn run<F: Fabric>(
         &self,
@@ -287,7 +287,7 @@ impl<F: Fabric> Access<F> {
             let change = self.change_guarded(place, location, basic, packed, former);
             return self.locks.guarded(location.rank, change).await;
         }
-        let change = Change { peer: place.peer, base: place.at, basic, packed, former };
+        let change = WordChange { peer: place.peer, base: place.at, basic, packed, former };
         change.run(self.core.endpoint(), &words).await?;
         if others.is_empty() {
             return Ok(());

@@ -65,7 +65,7 @@ impl DeferredOp {
     }
 
     /// What a target is asked for, with its data in `pieces`.
-    pub fn wish(&self, pieces: &[Option<Piece>; 2]) -> RmaRequest {
+    pub fn request(&self, pieces: &[Option<Piece>; 2]) -> RmaRequest {
         let [first, second] = [0, 1].map(|i| pieces[i].as_ref().map_or(Sge::EMPTY, |p| p.sge));
         match self.wanted {
             Wanted::Put(_) => RmaRequest::Put(first),

@@ -1,7 +1,7 @@
 //! What one operation posts: whole or in fragments, over one rail or several ([`weft_channel::rails`]), and
 //! what says that it is over.
 
-use super::in_flight::{Entry, InFlight, Issued};
+use super::in_flight::{InFlight, Issued, Operation};
 use crate::control::layout::RAILS;
 use crate::memory::target_address::{Reach, TargetAddress};
 use weft_channel::rails::{Waits, Way};
@@ -117,7 +117,7 @@ impl<'w, F: Fabric> Fragments<'w, F> {
         }
         let piece = piece.filter(|piece| piece.staging.is_some());
         let unpack = unpack.filter(|_| piece.is_some());
-        self.in_flight.keep(self.rank, Entry { waits: self.waits, piece, unpack })
+        self.in_flight.keep(self.rank, Operation { waits: self.waits, piece, unpack })
     }
 
     /// Waits until what was posted is over; it has counters of its own.

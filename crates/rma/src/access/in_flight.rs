@@ -34,7 +34,7 @@ impl Issued {
 }
 
 /// An operation that was issued and may not be over.
-pub struct Entry {
+pub struct Operation {
     /// It is over when each of these counters has its value. None: when all is over that was posted to the
     /// rank without a counter of its own.
     pub waits: Waits,
@@ -45,7 +45,7 @@ pub struct Entry {
 
 #[derive(Default)]
 struct ByRank {
-    entries: RefCell<VecDeque<Entry>>,
+    entries: RefCell<VecDeque<Operation>>,
     /// Counts completions of operations that need nothing afterwards, and its value once all are over.
     done: OnceCell<Counter>,
     due: Cell<u64>,
@@ -102,10 +102,10 @@ impl<F: Fabric> InFlight<F> {
     }
 
     /// Remembers what was posted until it is over.
-    pub fn keep(&self, rank: usize, entry: Entry) -> Issued {
+    pub fn keep(&self, rank: usize, entry: Operation) -> Issued {
         let of = &self.ranks[rank];
         self.touch(rank);
-        let plain = |entry: &Entry| entry.waits.is_empty();
+        let plain = |entry: &Operation| entry.waits.is_empty();
         let mut entries = of.entries.borrow_mut();
         // What needs nothing afterwards is one entry.
         if !(plain(&entry) && entries.back().is_some_and(plain)) {
@@ -249,7 +249,7 @@ mod tests {
         async fn run<F: Fabric>(self, comm: Rc<Comm<F>>) {
             let (core, _control) = parts(&comm, Options::default()).await;
             let (counters, in_flight) = (core.fabric().counters(), InFlight::new(core.clone()));
-            let entry = |waits| Entry { waits, piece: None, unpack: None };
+            let entry = |waits| Operation { waits, piece: None, unpack: None };
             let plain = in_flight.one_more(0);
             let first = in_flight.keep(0, entry(Waits::new()));
             assert_eq!(in_flight.one_more(0), plain);

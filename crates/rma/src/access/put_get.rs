@@ -25,13 +25,13 @@ impl<F: Fabric> Access<F> {
             ControlFlow::Break(issued) => return Ok(issued),
         };
         match place.reach {
-            Reach::Seen(_) => {
+            Reach::Mapped(_) => {
                 let view = place.view(location).expect("a place that is seen");
                 origin.copy_to(&view, self.core.endpoint().staging());
                 Ok(Issued::OVER)
             }
             Reach::Direct { .. } => self.post_put(&place, location, origin),
-            Reach::Served => {
+            Reach::TargetAssisted => {
                 let piece = origin.readable(self.core.endpoint().staging());
                 self.control.ask_for(place.own, location, RmaRequest::Put(piece.sge), None).await?;
                 Ok(Issued::OVER)
@@ -94,13 +94,13 @@ impl<F: Fabric> Access<F> {
             ControlFlow::Break(issued) => return Ok(issued),
         };
         match place.reach {
-            Reach::Seen(_) => {
+            Reach::Mapped(_) => {
                 let view = place.view(location).expect("a place that is seen");
                 view.copy_to(origin, self.core.endpoint().staging());
                 Ok(Issued::OVER)
             }
             Reach::Direct { .. } => self.post_get(&place, location, origin),
-            Reach::Served => {
+            Reach::TargetAssisted => {
                 let piece = origin.writable(self.core.endpoint().staging());
                 self.control.ask_for(place.own, location, RmaRequest::Get, Some(piece.sge)).await?;
                 piece.unpack(origin, location.len());

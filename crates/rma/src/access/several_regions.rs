@@ -26,7 +26,7 @@ impl<F: Fabric> Access<F> {
     ) -> Result<Issued, Error> {
         let parts = self.memory.parts(location).await?;
         let piece = origin.readable(self.core.endpoint().staging());
-        match served(location, &parts) {
+        match asks_target(location, &parts) {
             Some(own) => {
                 self.control.ask_for(own, location, RmaRequest::Put(piece.sge), None).await?
             }
@@ -44,7 +44,7 @@ impl<F: Fabric> Access<F> {
     ) -> Result<Issued, Error> {
         let parts = self.memory.parts(location).await?;
         let piece = origin.writable(self.core.endpoint().staging());
-        match served(location, &parts) {
+        match asks_target(location, &parts) {
             Some(own) => {
                 self.control.ask_for(own, location, RmaRequest::Get, Some(piece.sge)).await?
             }
@@ -64,7 +64,7 @@ impl<F: Fabric> Access<F> {
         former: Option<Sge>,
     ) -> Result<(), Error> {
         let parts = self.memory.parts(location).await?;
-        match served(location, &parts) {
+        match asks_target(location, &parts) {
             Some(own) => {
                 self.control.ask_for(own, location, RmaRequest::Change(change, basic), former).await
             }
@@ -151,8 +151,8 @@ impl<F: Fabric> Access<F> {
         common(parts, ranges, |part, skip, len| {
             let (offset, here) = (skip - part.skip, data.part(skip, len));
             match (part.place.reach, way) {
-                (Reach::Seen(memory), Way::Write) => memory.part(offset, len).copy_from(here),
-                (Reach::Seen(memory), Way::Read) => here.copy_from(memory.part(offset, len)),
+                (Reach::Mapped(memory), Way::Write) => memory.part(offset, len).copy_from(here),
+                (Reach::Mapped(memory), Way::Read) => here.copy_from(memory.part(offset, len)),
                 _ if outcome.is_err() => {}
                 _ => {
                     let posts = posts.get_or_insert_with(|| {
@@ -175,8 +175,8 @@ impl<F: Fabric> Access<F> {
 }
 
 /// Where the target is asked for all of it, as it names the place, since some part of it is not reached otherwise.
-fn served(location: &TargetLocation, parts: &[Part]) -> Option<i64> {
-    let any = parts.iter().any(|part| matches!(part.place.reach, Reach::Served));
+fn asks_target(location: &TargetLocation, parts: &[Part]) -> Option<i64> {
+    let any = parts.iter().any(|part| matches!(part.place.reach, Reach::TargetAssisted));
     any.then_some(location.disp)
 }
 
@@ -191,7 +191,7 @@ fn within(
     let (mut rest, mut done, size) = (Vec::new(), 0, basic.size());
     for part in parts {
         let (first, end) = (part.skip.next_multiple_of(size), (part.skip + part.len) / size * size);
-        let Reach::Seen(memory) = part.place.reach else { continue };
+        let Reach::Mapped(memory) = part.place.reach else { continue };
         if part.place.domain != AtomicityDomain::Processors || first >= end || !is_solid(basic) {
             continue;
         }

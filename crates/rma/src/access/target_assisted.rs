@@ -84,7 +84,7 @@ impl<F: Fabric> Access<F> {
         let (peer, base) = (self.core.peer(me), self.memory.exposed(me).memory);
         let (words, others) = adapter_atomics::aligned(base, runs.into_iter());
         let former = (!result.is_empty()).then_some(result);
-        let change = adapter_atomics::Change { peer, base, basic, packed, former };
+        let change = adapter_atomics::WordChange { peer, base, basic, packed, former };
         change.run(self.core.endpoint(), &words).await?;
         if others.is_empty() {
             return Ok(true);
@@ -123,7 +123,7 @@ impl<F: Fabric> Access<F> {
 /// The memory of a part of this rank.
 fn seen(part: &Part) -> Sge {
     match part.place.reach {
-        Reach::Seen(memory) => memory,
+        Reach::Mapped(memory) => memory,
         _ => unreachable!("this rank's own"),
     }
 }

@@ -49,11 +49,11 @@ impl Taker {
 
 /// A part of an operation that its target is asked for.
 #[derive(Clone, Copy)]
-pub struct Asked<'a> {
+pub struct RequestedPart<'a> {
     pub location: &'a TargetLocation<'a>,
     /// Of the first element: an offset in the target's part of the window, or an address of a dynamic window.
     pub own: i64,
-    pub wish: RmaRequest,
+    pub operation: RmaRequest,
     /// Which of the packed bytes: offset and length.
     pub part: (usize, usize),
     /// The last one of an epoch.
@@ -61,7 +61,7 @@ pub struct Asked<'a> {
 }
 
 /// One request on its way.
-pub struct InFlight {
+pub struct SentRequest {
     sent: [Option<RequestId>; 2],
     /// The answer, and where it lands.
     answer: Option<(RequestId, Staging)>,
@@ -75,15 +75,15 @@ pub struct Answers(Vec<(RequestId, Staging)>);
 
 impl<F: Fabric> Control<F> {
     /// Sends a request. `answer`: somebody wants to know how it ends, or its data.
-    pub fn ask(&self, taker: Taker, asked: Asked<'_>, answer: bool) -> InFlight {
-        let Asked { location, own, wish, part: (skip, take), last } = asked;
+    pub fn ask(&self, taker: Taker, asked: RequestedPart<'_>, answer: bool) -> SentRequest {
+        let RequestedPart { location, own, operation, part: (skip, take), last } = asked;
         let mut runs = Vec::new();
         location.ty.runs(location.count, skip, take, |offset, len| {
             runs.extend([own.wrapping_add(offset) as u64, len as u64]);
         });
-        let [op, basic] = wish.names();
+        let [op, basic] = operation.names();
         let request = Request {
-            kind: wish.kind(),
+            kind: operation.kind(),
             op,
             basic,
             runs: runs.len() as u64 / 2,
@@ -102,7 +102,7 @@ impl<F: Fabric> Control<F> {
         let more = all.sge().part(HEAD, all.len() - HEAD);
         more.fill(&runs);
         let mut at = runs.len();
-        for data in wish.data(skip, take) {
+        for data in operation.data(skip, take) {
             more.part(at, data.len()).copy_from(data);
             at += data.len();
         }
@@ -110,12 +110,16 @@ impl<F: Fabric> Control<F> {
         let sent = messages.map(|(tag, sge)| {
             endpoint.isend(self.target_of(location.rank, tag), sge, taker.mode())
         });
-        InFlight { sent, answer, _all: all }
+        SentRequest { sent, answer, _all: all }
     }
 
     /// Waits until a request has been sent, and for its answer, if there is to be one: its data, in memory
     /// that they begin at byte 8 of. Error: RMA_RANGE if the target refused it.
-    pub async fn answered(&self, rank: usize, asked: InFlight) -> Result<Option<Staging>, Error> {
+    pub async fn answered(
+        &self,
+        rank: usize,
+        asked: SentRequest,
+    ) -> Result<Option<Staging>, Error> {
         let endpoint = self.core.endpoint();
         let answer = match asked.answer {
             Some((id, into)) => {
@@ -136,16 +140,16 @@ impl<F: Fabric> Control<F> {
         }
     }
 
-    /// Has a target's service do a whole operation; what it returns goes to `result`. `own`: as for [`Asked`].
+    /// Has a target's service do a whole operation; what it returns goes to `result`. `own`: as for [`RequestedPart`].
     pub async fn ask_for(
         &self,
         own: i64,
         location: &TargetLocation<'_>,
-        wish: RmaRequest,
+        operation: RmaRequest,
         result: Option<Sge>,
     ) -> Result<(), Error> {
-        for (skip, take) in wish.parts(location.len()) {
-            let asked = Asked { location, own, wish, part: (skip, take), last: false };
+        for (skip, take) in operation.parts(location.len()) {
+            let asked = RequestedPart { location, own, operation, part: (skip, take), last: false };
             let asked = self.ask(Taker::Service, asked, true);
             let answer = self.answered(location.rank, asked).await?;
             if let (Some(result), Some(answer)) = (result, answer) {

@@ -28,7 +28,7 @@ pub enum Fenced {
 
 /// By what this process may access a rank's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Access {
+pub enum AccessEpoch {
     /// By a fence or by MPI_Win_lock_all, if at all.
     #[default]
     None,
@@ -41,17 +41,17 @@ pub enum Access {
     Unchecked,
 }
 
-impl Access {
+impl AccessEpoch {
     /// MPI_Win_lock gave it.
     #[inline]
     pub fn is_locked(self) -> bool {
-        !matches!(self, Access::None | Access::Started)
+        !matches!(self, AccessEpoch::None | AccessEpoch::Started)
     }
 }
 
 #[derive(Default)]
 struct ByRank {
-    access: Cell<Access>,
+    access: Cell<AccessEpoch>,
     /// MPI_Win_lock_all's share of its lock is held.
     joined: Cell<bool>,
 }
@@ -72,7 +72,7 @@ pub struct OpenEpochs {
 
 /// Whether an operation may be issued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Entry {
+pub enum Entering {
     Open,
     /// Once the rank's lock is held: MPI_Win_lock_all has not asked for it yet.
     Join,
@@ -97,22 +97,22 @@ impl OpenEpochs {
     }
 
     #[inline]
-    pub fn access(&self, rank: usize) -> Access {
+    pub fn access(&self, rank: usize) -> AccessEpoch {
         self.ranks[rank].access.get()
     }
 
-    pub fn set_access(&self, rank: usize, access: Access) {
+    pub fn set_access(&self, rank: usize, access: AccessEpoch) {
         self.ranks[rank].access.set(access);
     }
 
     /// MPI_Win_lock holds a rank's lock, or need not.
-    pub fn locked(&self, rank: usize, access: Access) {
+    pub fn locked(&self, rank: usize, access: AccessEpoch) {
         self.set_access(rank, access);
         self.locks.set(self.locks.get() + 1);
     }
 
     pub fn unlocked(&self, rank: usize) {
-        self.set_access(rank, Access::None);
+        self.set_access(rank, AccessEpoch::None);
         self.locks.set(self.locks.get() - 1);
     }
 
@@ -132,19 +132,19 @@ impl OpenEpochs {
 
     /// An operation on a rank is about to be issued.
     #[inline(always)]
-    pub fn enter(&self, rank: usize) -> Entry {
+    pub fn enter(&self, rank: usize) -> Entering {
         let of = &self.ranks[rank];
-        if of.access.get() != Access::None {
-            return Entry::Open;
+        if of.access.get() != AccessEpoch::None {
+            return Entering::Open;
         }
         if let Some(unchecked) = self.all.get() {
-            return if unchecked || of.joined.get() { Entry::Open } else { Entry::Join };
+            return if unchecked || of.joined.get() { Entering::Open } else { Entering::Join };
         }
         let fenced = self.fence.get();
         if fenced == Fenced::Open {
             self.fence.set(Fenced::Used);
         }
-        if fenced != Fenced::Closed { Entry::Open } else { Entry::Closed }
+        if fenced != Fenced::Closed { Entering::Open } else { Entering::Closed }
     }
 
     /// Whether MPI_Win_lock or MPI_Win_lock_all opened the epoch of operations on a rank.
@@ -156,12 +156,12 @@ impl OpenEpochs {
     /// Whether this process alone may access a rank's memory now.
     #[inline(always)]
     pub fn is_alone(&self, rank: usize) -> bool {
-        self.access(rank) == Access::Exclusive
+        self.access(rank) == AccessEpoch::Exclusive
     }
 
     /// Whether the epoch of an operation on a rank is a fence's.
     pub fn is_of_fence(&self, rank: usize) -> bool {
-        self.access(rank) == Access::None && self.all.get().is_none()
+        self.access(rank) == AccessEpoch::None && self.all.get().is_none()
     }
 
     /// The open epochs in words; `None`: there are none.
@@ -247,13 +247,13 @@ mod tests {
     #[test]
     fn an_operation_needs_an_epoch() {
         let open = OpenEpochs::new(2);
-        assert_eq!((open.enter(0), open.in_words()), (Entry::Closed, None));
-        open.set_access(1, Access::Started);
-        assert_eq!((open.enter(0), open.enter(1)), (Entry::Closed, Entry::Open));
-        open.set_access(1, Access::None);
+        assert_eq!((open.enter(0), open.in_words()), (Entering::Closed, None));
+        open.set_access(1, AccessEpoch::Started);
+        assert_eq!((open.enter(0), open.enter(1)), (Entering::Closed, Entering::Open));
+        open.set_access(1, AccessEpoch::None);
         open.fence.set(Fenced::Open);
         assert_eq!(open.in_words(), None, "a fence alone is no epoch");
-        assert_eq!((open.enter(0), open.fence.get()), (Entry::Open, Fenced::Used));
+        assert_eq!((open.enter(0), open.fence.get()), (Entering::Open, Fenced::Used));
         assert!(open.is_of_fence(0) && open.in_words().unwrap().contains("MPI_Win_fence"));
     }
 
@@ -261,18 +261,18 @@ mod tests {
     fn lock_all_takes_a_lock_at_the_first_operation() {
         let open = OpenEpochs::new(2);
         open.all.set(Some(false));
-        assert_eq!(open.enter(1), Entry::Join);
+        assert_eq!(open.enter(1), Entering::Join);
         open.set_joined(1, true);
-        assert_eq!((open.enter(1), open.enter(0)), (Entry::Open, Entry::Join));
+        assert_eq!((open.enter(1), open.enter(0)), (Entering::Open, Entering::Join));
         open.all.set(Some(true));
-        assert_eq!(open.enter(0), Entry::Open, "nobody else is promised to lock");
+        assert_eq!(open.enter(0), Entering::Open, "nobody else is promised to lock");
         assert!(open.is_passive(0) && !open.is_of_fence(0));
     }
 
     #[test]
     fn locks_are_counted_and_named() {
         let open = OpenEpochs::new(3);
-        open.locked(2, Access::Exclusive);
+        open.locked(2, AccessEpoch::Exclusive);
         assert!(open.is_alone(2) && open.is_passive(2) && !open.is_passive(1));
         assert!(open.in_words().unwrap().contains("rank 2 is locked"));
         assert!(open.outside().contains("1 other ranks are locked"));

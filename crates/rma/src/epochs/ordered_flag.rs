@@ -19,7 +19,7 @@
 use super::flags::Flags;
 use crate::access::Access;
 use crate::control::layout::{RAILS, Table};
-use crate::memory::Memory;
+use crate::memory::WindowMemory;
 use crate::memory::target_address::Reach;
 use crate::options::Ending;
 use weft_fabric::{Fabric, FabricExt};
@@ -40,7 +40,7 @@ impl<F: Fabric> Flags<F> {
     /// told, since that is to come after the end of what was issued.
     pub fn tell_behind(
         &self,
-        memory: &Memory<F>,
+        memory: &WindowMemory<F>,
         access: &Access<F>,
         rank: usize,
     ) -> Result<bool, Error> {

@@ -9,7 +9,7 @@
 
 use super::Epochs;
 use crate::core::assert;
-use crate::core::open_epochs::{Access, Fenced};
+use crate::core::open_epochs::{AccessEpoch, Fenced};
 use smallvec::SmallVec;
 use std::rc::Rc;
 use weft_fabric::Fabric;
@@ -46,7 +46,7 @@ impl<F: Fabric> Epochs<F> {
                 0 => self.flags.hear_posted(rank).await?,
                 _ => self.flags.count_started(rank),
             }
-            self.core.open.set_access(rank, Access::Started);
+            self.core.open.set_access(rank, AccessEpoch::Started);
         }
         *self.core.open.started.borrow_mut() = Some(targets);
         Ok(())
@@ -62,7 +62,7 @@ impl<F: Fabric> Epochs<F> {
         let told: SmallVec<[bool; 8]> = targets.iter().map(behind).collect::<Result<_, _>>()?;
         for (&rank, told) in targets.iter().zip(told) {
             self.access.drain(rank).await?;
-            self.core.open.set_access(rank, Access::None);
+            self.core.open.set_access(rank, AccessEpoch::None);
             if !told {
                 self.flags.tell_completed(rank)?;
             }

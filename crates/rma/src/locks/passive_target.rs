@@ -4,7 +4,7 @@ use super::Locks;
 use super::ticket_lock::Tried;
 use crate::control::layout::Lock;
 use crate::core::assert;
-use crate::core::open_epochs::{Access, Entry, Fenced};
+use crate::core::open_epochs::{AccessEpoch, Entering, Fenced};
 use weft_fabric::Fabric;
 use weft_process::Error;
 
@@ -18,10 +18,10 @@ pub enum LockKind {
 }
 
 impl LockKind {
-    fn access(self) -> Access {
+    fn access(self) -> AccessEpoch {
         match self {
-            LockKind::Shared => Access::Shared,
-            LockKind::Exclusive => Access::Exclusive,
+            LockKind::Shared => AccessEpoch::Shared,
+            LockKind::Exclusive => AccessEpoch::Exclusive,
         }
     }
 }
@@ -33,7 +33,7 @@ impl<F: Fabric> Locks<F> {
         let (of, open) = (&self.ranks[rank], &self.core.open);
         // What is left to tell is of a lock that was tried for, and is [`Locks::lock`]'s.
         let plain = asserted & assert::NOCHECK == 0
-            && open.access(rank) == Access::None
+            && open.access(rank) == AccessEpoch::None
             && of.tell.get().is_none()
             && open.fence.get() != Fenced::Used
             && open.all.get().is_none();
@@ -61,11 +61,12 @@ impl<F: Fabric> Locks<F> {
     pub fn try_unlock(&self, rank: usize) -> bool {
         let of = &self.ranks[rank];
         let held = self.core.open.access(rank);
-        if !matches!(held, Access::Shared | Access::Exclusive) || of.tell.get().is_some() {
+        if !matches!(held, AccessEpoch::Shared | AccessEpoch::Exclusive) || of.tell.get().is_some()
+        {
             return false;
         }
         let Some(lock) = self.mapped_lock(rank) else { return false };
-        match lock.try_release(held == Access::Shared, of.ticket.get()) {
+        match lock.try_release(held == AccessEpoch::Shared, of.ticket.get()) {
             Tried::Not => false,
             Tried::Tell(_, turn) => {
                 of.tell.set(Some(turn));
@@ -82,8 +83,8 @@ impl<F: Fabric> Locks<F> {
     pub async fn lock(&self, kind: LockKind, rank: usize, asserted: i32) -> Result<(), Error> {
         self.core.may_open("MPI_Win_lock")?;
         match self.core.open.access(rank) {
-            Access::None => {}
-            Access::Started => {
+            AccessEpoch::None => {}
+            AccessEpoch::Started => {
                 let text = format!("MPI_Win_lock of rank {rank} in the epoch of MPI_Win_start");
                 return Err(self.core.sync(text));
             }
@@ -93,7 +94,7 @@ impl<F: Fabric> Locks<F> {
             }
         }
         let held = if asserted & assert::NOCHECK != 0 {
-            Access::Unchecked
+            AccessEpoch::Unchecked
         } else {
             let (lock, of) = (self.lock_of(Lock::Window, rank), &self.ranks[rank]);
             match of.tell.take() {
@@ -123,8 +124,8 @@ impl<F: Fabric> Locks<F> {
         match of.tell.take() {
             // Given back when that was tried.
             Some(turn) => lock.pass(turn).await?,
-            None if held == Access::Unchecked => {}
-            None => lock.release(held == Access::Shared, of.ticket.get()).await?,
+            None if held == AccessEpoch::Unchecked => {}
+            None => lock.release(held == AccessEpoch::Shared, of.ticket.get()).await?,
         }
         self.core.open.unlocked(rank);
         Ok(())
@@ -142,9 +143,9 @@ impl<F: Fabric> Locks<F> {
     #[inline]
     pub async fn enter(&self, rank: usize) -> Result<(), Error> {
         match self.core.open.enter(rank) {
-            Entry::Open => Ok(()),
-            Entry::Join => self.join(rank).await,
-            Entry::Closed => Err(self.core.outside(rank)),
+            Entering::Open => Ok(()),
+            Entering::Join => self.join(rank).await,
+            Entering::Closed => Err(self.core.outside(rank)),
         }
     }
 

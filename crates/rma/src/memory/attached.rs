@@ -1,4 +1,4 @@
-//! Memory of dynamic windows: attached and detached by its rank alone, found by the others when they need
+//! The memory of dynamic windows: attached and detached by its rank alone, found by the others when they need
 //! it (MPI 5.0, section 12.2.4).
 //!
 //! ```text
@@ -10,7 +10,7 @@
 //! origin that accesses it. Limit: [`REGIONS`] a rank, besides what the fabric can register.
 //! What lies in several regions: [`super::regions`].
 
-use super::{Memory, regions};
+use super::{WindowMemory, regions};
 use crate::control::layout::TABLE;
 use crate::control::remote_atomics;
 use crate::core::Flavor;
@@ -76,7 +76,7 @@ struct Own {
     former: Vec<Region>,
 }
 
-impl<F: Fabric> Memory<F> {
+impl<F: Fabric> WindowMemory<F> {
     /// Makes memory part of this rank's window.
     pub async fn attach(&self, memory: Sge) -> Result<(), Error> {
         self.only_dynamic("MPI_Win_attach")?;

@@ -1,6 +1,6 @@
 //! Where an operation acts: from rank, displacement and datatype to memory, checked (MPI 5.0, section 12.3).
 
-use super::Memory;
+use super::WindowMemory;
 use super::attached::Piece;
 use super::protocol::{self, Protocol};
 use super::target_address::{AtomicityDomain, Reach, TargetAddress};
@@ -9,7 +9,7 @@ use crate::core::target_location::TargetLocation;
 use weft_fabric::{Fabric, FabricExt, RemoteAddr, Sge};
 use weft_process::{Error, class};
 
-impl<F: Fabric> Memory<F> {
+impl<F: Fabric> WindowMemory<F> {
     /// Finds the memory of a location. Errors: RMA_RANGE if data lie outside, DISP for a negative displacement.
     pub async fn locate(&self, location: &TargetLocation<'_>) -> Result<TargetAddress, Error> {
         if self.core.flavor == Flavor::Dynamic {
@@ -65,8 +65,8 @@ impl<F: Fabric> Memory<F> {
             ranks_each: self.core.endpoint().ranks_each(),
         };
         match (protocol::choose(&path), seen) {
-            (Protocol::Mapped, Some(memory)) => Reach::Seen(memory),
-            (Protocol::Served, _) => Reach::Served,
+            (Protocol::Mapped, Some(memory)) => Reach::Mapped(memory),
+            (Protocol::TargetAssisted, _) => Reach::TargetAssisted,
             _ => Reach::Direct { synchronous: able.synchronous, rails: able.rails },
         }
     }
@@ -119,7 +119,7 @@ impl<F: Fabric> Memory<F> {
 
 /// A place for no data.
 const NOWHERE: TargetAddress = TargetAddress {
-    reach: Reach::Seen(Sge::EMPTY),
+    reach: Reach::Mapped(Sge::EMPTY),
     peer: 0,
     at: RemoteAddr::new(0, 0),
     offset: 0,

@@ -4,10 +4,10 @@
 //!   mapped     this process sees the memory            one copy, by this processor
 //!   system     the system reads and writes it          the same, a call, and something for each page
 //!   adapter    the fabric does, over the network       over when its completion is
-//!   served     its own process does                    a request, an answer, two copies, and the other must come to it
+//!   assisted   its own process does                    a request, an answer, two copies, and the other must come to it
 //! ```
 //! Choosing is arithmetic: no state, no clock, no fabric. Whatever the size, mapped is the copy of system without its call, and
-//! served needs the target's process, which may not come for long; so the first that is eligible is the best, and a window
+//! target-assisted needs the target's process, which may not come for long; so the first that is eligible is the best, and a window
 //! asks once for each rank.
 
 use weft_fabric::{CopyModel, Distance};
@@ -59,13 +59,13 @@ pub enum Protocol {
     /// A network adapter moves the data, without the target's process.
     Adapter,
     /// The target's process is sent a request; takes as long as it stays out of the library.
-    Served,
+    TargetAssisted,
 }
 
 impl Protocol {
     /// Each once, the best first: the first that is eligible is taken.
     pub const ALL: [Protocol; 4] =
-        [Protocol::Mapped, Protocol::System, Protocol::Adapter, Protocol::Served];
+        [Protocol::Mapped, Protocol::System, Protocol::Adapter, Protocol::TargetAssisted];
 
     /// For reports, in lower case.
     pub fn name(self) -> &'static str {
@@ -73,7 +73,7 @@ impl Protocol {
             Protocol::Mapped => "mapped",
             Protocol::System => "system",
             Protocol::Adapter => "adapter",
-            Protocol::Served => "served",
+            Protocol::TargetAssisted => "target-assisted",
         }
     }
 
@@ -83,7 +83,7 @@ impl Protocol {
             Protocol::Mapped => "this processor copies, as it sees the memory",
             Protocol::System => "the system copies to or from the other process's own memory",
             Protocol::Adapter => "the fabric writes or reads it over the network",
-            Protocol::Served => "the target's process does it when it is asked",
+            Protocol::TargetAssisted => "the target's process does it when it is asked",
         }
     }
 
@@ -115,11 +115,11 @@ impl Protocol {
         match self {
             Protocol::Mapped => Some(copy),
             Protocol::System => Some(call + copy),
-            Protocol::Served if synchronous => {
+            Protocol::TargetAssisted if synchronous => {
                 let through = model.rewrite_for_one(bytes, distance) + model.fetch(bytes, distance);
                 Some(2.0 * model.line.at(distance) + through + model.copy(bytes) + turns)
             }
-            Protocol::Served | Protocol::Adapter => None,
+            Protocol::TargetAssisted | Protocol::Adapter => None,
         }
     }
 }
@@ -152,10 +152,10 @@ mod tests {
             (NODE, Protocol::Mapped),
             (Path { mapped: false, ..NODE }, Protocol::System),
             (foreign, Protocol::System),
-            (Path { direct: false, ..foreign }, Protocol::Served),
+            (Path { direct: false, ..foreign }, Protocol::TargetAssisted),
             (network, Protocol::Adapter),
             (Path { direct: false, within: true, ..network }, Protocol::Adapter),
-            (Path { direct: false, ..network }, Protocol::Served),
+            (Path { direct: false, ..network }, Protocol::TargetAssisted),
         ];
         for (path, way) in table {
             assert_eq!(choose(&path), way, "{path:?}");

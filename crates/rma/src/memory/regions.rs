@@ -7,7 +7,7 @@
 //!   parts              │ 1  │ 2     │  ✗: not attached        each lies in one region, and is reached as that is
 //! ```
 
-use super::Memory;
+use super::WindowMemory;
 use super::attached::{Piece, holding};
 use super::target_address::{AtomicityDomain, Reach, TargetAddress};
 use crate::core::target_location::TargetLocation;
@@ -29,7 +29,7 @@ impl Part {
     pub fn own(peer: usize, memory: Sge, skip: usize, domain: AtomicityDomain) -> Part {
         let at = RemoteAddr::default();
         let place =
-            TargetAddress { reach: Reach::Seen(memory), peer, at, offset: 0, own: 0, domain };
+            TargetAddress { reach: Reach::Mapped(memory), peer, at, offset: 0, own: 0, domain };
         Part { place, skip, len: memory.len() }
     }
 }
@@ -50,7 +50,7 @@ pub fn cut(
     Ok(())
 }
 
-impl<F: Fabric> Memory<F> {
+impl<F: Fabric> WindowMemory<F> {
     /// The parts of a location's data. Error: RMA_RANGE if some of them are not attached.
     pub async fn parts(&self, location: &TargetLocation<'_>) -> Result<Vec<Part>, Error> {
         let mut runs = Vec::new();
@@ -81,7 +81,7 @@ impl<F: Fabric> Memory<F> {
             let (place, len) = (self.place_in(location.rank, &piece, at as i64), len as usize);
             let offset = at - piece.start;
             let reach = match place.reach {
-                Reach::Seen(memory) => Reach::Seen(memory.part(offset as usize, len)),
+                Reach::Mapped(memory) => Reach::Mapped(memory.part(offset as usize, len)),
                 other => other,
             };
             let place = TargetAddress { reach, at: piece.at.offset(offset), offset: 0, ..place };

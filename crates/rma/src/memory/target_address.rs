@@ -8,11 +8,11 @@ use weft_process::Buffer;
 #[derive(Debug, Clone, Copy)]
 pub enum Reach {
     /// It sees it.
-    Seen(Sge),
+    Mapped(Sge),
     /// The fabric reads and writes it. With [`weft_fabric::Capabilities::synchronous`] it has when the call returns.
     Direct { synchronous: bool, rails: usize },
     /// Only the rank's own process does.
-    Served,
+    TargetAssisted,
     /// In several ways: it lies in several attached regions ([`super::regions`]).
     Scattered,
 }
@@ -48,7 +48,7 @@ impl TargetAddress {
     /// The elements as this process sees them.
     pub fn view(&self, location: &TargetLocation) -> Option<Buffer> {
         match self.reach {
-            Reach::Seen(memory) => {
+            Reach::Mapped(memory) => {
                 Buffer::within(memory, self.offset, location.count, location.ty.clone())
             }
             _ => None,

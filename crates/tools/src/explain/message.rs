@@ -9,7 +9,7 @@ use weft_fabric_sim::Machine;
 use weft_intranode::{Finding, Origin, Wanted};
 use weft_p2p::protocol::{self as message, Locality, Pattern};
 use weft_p2p::{Limits, Rendezvous};
-use weft_rma::accumulate_protocol::{self, Sight, Way};
+use weft_rma::accumulate_protocol::{self, AccumulateProtocol, SelectionKey, Sight};
 use weft_rma::{AtomicityDomain, protocol as window};
 
 /// What messages are asked about besides.
@@ -274,22 +274,23 @@ fn one_sided(
 /// Of elements of 8 bytes if they can be, else of single bytes.
 fn accumulate(text: &mut String, model: &CopyModel, site: &Site, bytes: usize) {
     let (near, size) = (site.same_node, if bytes.is_multiple_of(8) { 8 } else { 1 });
-    let case = accumulate_protocol::Case {
+    let case = SelectionKey {
         elements: bytes / size,
         solid: true,
         word: true,
         adapter: !near && size == 8,
-        sight: if near { Sight::Seen } else { Sight::Direct },
+        sight: if near { Sight::Mapped } else { Sight::Direct },
         domain: if near { AtomicityDomain::Processors } else { AtomicityDomain::Adapters },
         alone: false,
     };
-    let cost = |way: Way| if near { way.cost(model, bytes, site.distance) } else { None };
-    let chosen = accumulate_protocol::way(&case);
+    let cost =
+        |way: AccumulateProtocol| if near { way.cost(model, bytes, site.distance) } else { None };
+    let chosen = accumulate_protocol::choose(&case);
     line(text, "window", "of MPI_Win_allocate, shared locks or fences");
     line(text, "elements", &format!("{} of {size} bytes", case.elements));
     line(text, "protocol", &format!("{}: {}", chosen.name(), chosen.why()));
     line(text, "predicted", &us(cost(chosen)));
-    let others = Way::ALL.into_iter().filter(|&way| way != chosen);
+    let others = AccumulateProtocol::ALL.into_iter().filter(|&way| way != chosen);
     list(text, others.map(|way| (way.name(), way.eligible(&case).map(|()| cost(way)))));
 }
 

@@ -10,7 +10,7 @@
 
 use super::Fence;
 use crate::access::deferred::DeferredOp;
-use crate::control::messages::{Answers, Asked, InFlight, Taker};
+use crate::control::messages::{Answers, RequestedPart, SentRequest, Taker};
 use crate::control::request::Request;
 use weft_fabric::{Fabric, Sge};
 use weft_process::Error;
@@ -19,7 +19,7 @@ use weft_process::Error;
 type Pieces = [Option<weft_process::Piece>; 2];
 
 /// A request on its way: its operation, and which of the packed bytes it is for.
-type Sent<'q> = (&'q DeferredOp, (usize, usize), InFlight);
+type Sent<'q> = (&'q DeferredOp, (usize, usize), SentRequest);
 
 impl<F: Fabric> Fence<F> {
     pub(super) async fn fence_two_sided(&self, opens: bool) -> Result<(), Error> {
@@ -45,9 +45,9 @@ impl<F: Fabric> Fence<F> {
             let request = self.control.take_one(Taker::Fence, &mut answers, fulfil).await?;
             origins -= u32::from(request.is_some_and(|request| request.last));
         }
-        for (operation, (skip, take), sent) in sent {
-            let answer = self.control.answered(operation.location().rank, sent).await?;
-            if let (Some(result), Some(answer)) = (operation.result(), answer) {
+        for (deferred, (skip, take), sent) in sent {
+            let answer = self.control.answered(deferred.location().rank, sent).await?;
+            if let (Some(result), Some(answer)) = (deferred.result(), answer) {
                 result.unpack_at(skip, answer.sge().part(8, take));
             }
         }
@@ -56,14 +56,14 @@ impl<F: Fabric> Fence<F> {
 
     /// Sends one rank's requests.
     fn send_all<'q>(&self, of_rank: &'q [DeferredOp], pieces: &[Pieces], sent: &mut Vec<Sent<'q>>) {
-        for (i, (operation, pieces)) in of_rank.iter().zip(pieces).enumerate() {
-            let (location, wish) = (operation.location(), operation.wish(pieces));
-            let (own, answer) = (operation.place.own, operation.result().is_some());
-            let mut parts = wish.parts(location.len()).peekable();
+        for (i, (deferred, pieces)) in of_rank.iter().zip(pieces).enumerate() {
+            let (location, operation) = (deferred.location(), deferred.request(pieces));
+            let (own, answer) = (deferred.place.own, deferred.result().is_some());
+            let mut parts = operation.parts(location.len()).peekable();
             while let Some(part) = parts.next() {
                 let last = i + 1 == of_rank.len() && parts.peek().is_none();
-                let asked = Asked { location: &location, own, wish, part, last };
-                sent.push((operation, part, self.control.ask(Taker::Fence, asked, answer)));
+                let asked = RequestedPart { location: &location, own, operation, part, last };
+                sent.push((deferred, part, self.control.ask(Taker::Fence, asked, answer)));
             }
         }
     }
