@@ -9,6 +9,8 @@
 //!   request.rs          what a target-assisted request says
 //!   messages.rs         how it is sent and answered, and how a rank serves others
 //! ```
+//! They are what MPI leaves to the library of sections 12.5 (synchronization) and 12.7.3 (progress).
+//!
 //! Contract: a word is written by whoever the layout says and never goes back. Nothing here knows an epoch or a window's
 //! memory; what a request does is carried out by whoever serves ([`crate::access::target_assisted`]).
 

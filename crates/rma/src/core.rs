@@ -1,7 +1,13 @@
 //! What every part of a window shares: its communicator and fabric, by which call it was made and how it works, and which
 //! epochs are open.
 //!
-//! Contract: nothing here waits, sends, or knows a part. A part keeps one `Rc` of it.
+//! ```text
+//!   open_epochs.rs       which epochs are open, and what they allow (MPI 5.0, section 12.5)
+//!   assert.rs            assertions of synchronization calls (section 12.5.5)
+//!   target_location.rs   what a program says of an operation's target (section 12.3)
+//!   exchange.rs          what all ranks tell each other while they make a window (section 12.2)
+//! ```
+//! Contract: knows no part of a window. Each part keeps one `Rc` of it, and changes nothing of it but the open epochs.
 
 pub mod assert;
 pub mod exchange;

@@ -6,7 +6,7 @@
 //!   exposed.rs          what each rank tells of its part when the window is made
 //!   attached.rs         the memory of dynamic windows: MPI_Win_attach, detach
 //!   placement.rs        from rank, displacement and datatype to a TargetAddress (target_address.rs)
-//!   regions.rs          the same for data in several attached regions
+//!   regions.rs          a TargetAddress for each part of data in several attached regions
 //!   protocol.rs         how puts and gets reach memory: mapped, system, adapter, target-assisted
 //! ```
 //! Contract: says where memory is and how it is reached, and moves no data. What it says of a rank's part never changes.
@@ -90,7 +90,7 @@ impl<F: Fabric> WindowMemory<F> {
         })
     }
 
-    /// The same, if it was asked for before.
+    /// How this process reaches a rank's part, if that was asked for before.
     pub fn known_reach(&self, rank: usize) -> Option<Reach> {
         self.ranks[rank].reach.get().copied()
     }

@@ -440,7 +440,7 @@ impl<F: Fabric> Window<F> {
         self.access.drain(rank).await
     }
 
-    /// The same for all ranks.
+    /// Waits until what was issued to any rank is over at both sides (MPI_Win_flush_all).
     pub async fn flush_all(&self) -> Result<(), Error> {
         self.locks.may_flush_all()?;
         self.access.drain_all().await

@@ -14,7 +14,7 @@
 //! origin are in order, as MPI has it unless a program waives it. What each way costs: [`AccumulateProtocol::cost`], `weft explain accumulate`.
 
 use super::accumulate_protocol::{self, AccumulateProtocol, SelectionKey, Sight, is_solid};
-use super::deferred::Wanted;
+use super::deferred::DeferredKind;
 use super::in_flight::Issued;
 use super::{Access, adapter_atomics};
 use crate::control::change::Packed;
@@ -80,16 +80,16 @@ impl<F: Fabric> Access<F> {
         let basic = self.element(packed, location)?;
         if self.core.is_for_fence(location.rank) {
             let result = result.cloned();
-            let wanted = match change {
+            let kind = match change {
                 Change::Reduce { op, origin } => {
-                    Wanted::Reduce { op, basic, origin: origin.cloned(), result }
+                    DeferredKind::Reduce { op, basic, origin: origin.cloned(), result }
                 }
                 Change::Swap { compare, new } => {
                     let (compare, new) = (compare.clone(), new.clone());
-                    Wanted::Swap { basic, compare, new, result }
+                    DeferredKind::Swap { basic, compare, new, result }
                 }
             };
-            return Ok(self.defer(place, location, wanted));
+            return Ok(self.defer(place, location, kind));
         }
         let into = result.map(|result| (result.writable(pool), result));
         let former = into.as_ref().map(|(piece, _)| piece.sge);

@@ -22,7 +22,7 @@ use weft_process::{Buffer, Error, Piece};
 
 /// What a deferred operation does.
 #[derive(Clone)]
-pub enum Wanted {
+pub enum DeferredKind {
     Put(Buffer),
     Get(Buffer),
     Reduce { op: Op, basic: Basic, origin: Option<Buffer>, result: Option<Buffer> },
@@ -36,7 +36,7 @@ pub struct DeferredOp {
     disp: i64,
     count: usize,
     ty: Type,
-    pub wanted: Wanted,
+    pub kind: DeferredKind,
 }
 
 impl DeferredOp {
@@ -46,34 +46,36 @@ impl DeferredOp {
 
     /// Where what it returns goes in the end.
     pub fn result(&self) -> Option<&Buffer> {
-        match &self.wanted {
-            Wanted::Put(_) => None,
-            Wanted::Get(origin) => Some(origin),
-            Wanted::Reduce { result, .. } | Wanted::Swap { result, .. } => result.as_ref(),
+        match &self.kind {
+            DeferredKind::Put(_) => None,
+            DeferredKind::Get(origin) => Some(origin),
+            DeferredKind::Reduce { result, .. } | DeferredKind::Swap { result, .. } => {
+                result.as_ref()
+            }
         }
     }
 
     /// The data that it brings, packed.
     pub fn pieces(&self, pool: &weft_fabric::StagingPool) -> [Option<Piece>; 2] {
         let piece = |buffer: &Buffer| Some(buffer.readable(pool));
-        match &self.wanted {
-            Wanted::Put(origin) => [piece(origin), None],
-            Wanted::Get(_) => [None, None],
-            Wanted::Reduce { origin, .. } => [origin.as_ref().and_then(piece), None],
-            Wanted::Swap { compare, new, .. } => [piece(compare), piece(new)],
+        match &self.kind {
+            DeferredKind::Put(origin) => [piece(origin), None],
+            DeferredKind::Get(_) => [None, None],
+            DeferredKind::Reduce { origin, .. } => [origin.as_ref().and_then(piece), None],
+            DeferredKind::Swap { compare, new, .. } => [piece(compare), piece(new)],
         }
     }
 
     /// What a target is asked for, with its data in `pieces`.
     pub fn request(&self, pieces: &[Option<Piece>; 2]) -> RmaRequest {
         let [first, second] = [0, 1].map(|i| pieces[i].as_ref().map_or(Sge::EMPTY, |p| p.sge));
-        match self.wanted {
-            Wanted::Put(_) => RmaRequest::Put(first),
-            Wanted::Get(_) => RmaRequest::Get,
-            Wanted::Reduce { op, basic, .. } => {
+        match self.kind {
+            DeferredKind::Put(_) => RmaRequest::Put(first),
+            DeferredKind::Get(_) => RmaRequest::Get,
+            DeferredKind::Reduce { op, basic, .. } => {
                 RmaRequest::Change(Packed::Reduce { op, origin: first }, basic)
             }
-            Wanted::Swap { basic, .. } => {
+            DeferredKind::Swap { basic, .. } => {
                 RmaRequest::Change(Packed::Swap { compare: first, new: second }, basic)
             }
         }
@@ -115,12 +117,12 @@ impl<F: Fabric> Access<F> {
         &self,
         place: TargetAddress,
         location: &TargetLocation,
-        wanted: Wanted,
+        kind: DeferredKind,
     ) -> Issued {
         let TargetLocation { rank, disp, count, ty } = *location;
         self.in_flight.touch(rank);
         let ty = ty.clone();
-        self.deferred.push(DeferredOp { place, rank, disp, count, ty, wanted });
+        self.deferred.push(DeferredOp { place, rank, disp, count, ty, kind });
         match self.core.is_for_fence(rank) {
             true => Issued::OVER,
             false => Issued::with_all(rank),
@@ -140,18 +142,18 @@ impl<F: Fabric> Access<F> {
         }
         let waiting = self.deferred.take(rank).into_iter();
         let (puts, gets): (Vec<_>, Vec<_>) =
-            waiting.partition(|operation| matches!(operation.wanted, Wanted::Put(_)));
+            waiting.partition(|operation| matches!(operation.kind, DeferredKind::Put(_)));
         let (mut puts, mut gets) = (puts.into_iter(), gets.into_iter());
         loop {
             let (put, get) = (puts.next(), gets.next());
             if put.is_none() && get.is_none() {
                 return Ok(());
             }
-            for DeferredOp { place, rank, disp, count, ty, wanted } in put.iter().chain(&get) {
+            for DeferredOp { place, rank, disp, count, ty, kind } in put.iter().chain(&get) {
                 let location = TargetLocation { rank: *rank, disp: *disp, count: *count, ty };
-                match wanted {
-                    Wanted::Put(origin) => self.post_put(place, &location, origin)?,
-                    Wanted::Get(origin) => self.post_get(place, &location, origin)?,
+                match kind {
+                    DeferredKind::Put(origin) => self.post_put(place, &location, origin)?,
+                    DeferredKind::Get(origin) => self.post_get(place, &location, origin)?,
                     _ => unreachable!("accumulates are deferred for fences alone"),
                 };
             }

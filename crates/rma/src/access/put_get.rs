@@ -1,7 +1,7 @@
 //! Put and get (MPI 5.0, sections 12.3.1 and 12.3.2).
 
 use super::Access;
-use super::deferred::Wanted;
+use super::deferred::DeferredKind;
 use super::fragments::Fragments;
 use super::in_flight::Issued;
 use crate::control::request::RmaRequest;
@@ -20,7 +20,7 @@ impl<F: Fabric> Access<F> {
         origin: &Buffer,
         location: &TargetLocation<'_>,
     ) -> Result<Issued, Error> {
-        let place = match self.begin(origin, location, Wanted::Put).await? {
+        let place = match self.begin(origin, location, DeferredKind::Put).await? {
             ControlFlow::Continue(place) => place,
             ControlFlow::Break(issued) => return Ok(issued),
         };
@@ -89,7 +89,7 @@ impl<F: Fabric> Access<F> {
         origin: &Buffer,
         location: &TargetLocation<'_>,
     ) -> Result<Issued, Error> {
-        let place = match self.begin(origin, location, Wanted::Get).await? {
+        let place = match self.begin(origin, location, DeferredKind::Get).await? {
             ControlFlow::Continue(place) => place,
             ControlFlow::Break(issued) => return Ok(issued),
         };
@@ -115,7 +115,7 @@ impl<F: Fabric> Access<F> {
         &self,
         origin: &Buffer,
         location: &TargetLocation<'_>,
-        wanted: impl FnOnce(Buffer) -> Wanted,
+        kind: impl FnOnce(Buffer) -> DeferredKind,
     ) -> Result<ControlFlow<Issued, TargetAddress>, Error> {
         self.core.same_length(origin.len(), location, "origin")?;
         self.locks.enter(location.rank).await?;
@@ -124,7 +124,7 @@ impl<F: Fabric> Access<F> {
             return Ok(ControlFlow::Break(Issued::OVER));
         }
         if self.is_deferred(&place, location.rank) {
-            return Ok(ControlFlow::Break(self.defer(place, location, wanted(origin.clone()))));
+            return Ok(ControlFlow::Break(self.defer(place, location, kind(origin.clone()))));
         }
         Ok(ControlFlow::Continue(place))
     }

@@ -68,7 +68,7 @@ impl<F: Fabric> Access<F> {
         Ok(true)
     }
 
-    /// The same for elements of this rank that adapters update, whoever asks; offsets of `runs` are those of
+    /// Changes elements of this rank that adapters update, whoever asks; offsets of `runs` are those of
     /// [`Access::own_memory`].
     async fn fulfil_by_adapters(
         &self,
@@ -110,10 +110,10 @@ impl<F: Fabric> Access<F> {
                 skip += memory.len();
             });
         }
-        let (memory, shown) = (self.memory.own(), self.memory.exposed(self.core.rank()));
+        let (memory, exposed) = (self.memory.own(), self.memory.exposed(self.core.rank()));
         let inside = (memory.len() as u64).checked_sub(at).is_some_and(|room| len <= room);
         if inside {
-            let words = self.memory.by_processors(shown.within);
+            let words = self.memory.by_processors(exposed.within);
             parts.push(Part::own(peer, memory.part(at as usize, len as usize), skip, words));
         }
         inside

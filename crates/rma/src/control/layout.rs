@@ -48,7 +48,7 @@ pub enum Table {
     Posted(u64),
     /// By origin and parity: access epochs that it has completed.
     Completed(u64),
-    /// The same behind the data of one rail, from 1 on.
+    /// By origin and parity: access epochs whose data on one rail, from 1 on, are here.
     Rail(usize, u64),
 }
 

@@ -229,7 +229,7 @@ impl<F: Fabric> Core<F> {
         Ok(())
     }
 
-    /// The same for an epoch that must be the only one with locks or MPI_Win_start.
+    /// An epoch is about to be opened that must be the only one of locks or MPI_Win_start.
     pub fn may_open_alone(&self, call: &str) -> Result<(), Error> {
         self.may_open(call)?;
         if self.open.started.borrow().is_some() || self.open.locks() > 0 {

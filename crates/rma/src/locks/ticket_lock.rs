@@ -53,7 +53,7 @@ pub enum Tried {
     Not,
     /// With this ticket.
     Done(u64),
-    /// The same, but the turn of a ticket has come whose owner may sleep: [`TicketLock::pass`].
+    /// With this ticket, but the turn of another one has come whose owner may sleep: [`TicketLock::pass`].
     Tell(u64, Turn),
 }
 

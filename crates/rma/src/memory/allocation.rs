@@ -17,7 +17,7 @@ pub enum Memory {
         /// Bytes.
         align: usize,
     },
-    /// The same in memory that all ranks see, one after the other if `contiguous`.
+    /// So many bytes in memory that all ranks see, one after the other if `contiguous`.
     Share {
         /// Bytes of this rank; ranks may differ.
         len: usize,

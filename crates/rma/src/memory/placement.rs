@@ -15,8 +15,8 @@ impl<F: Fabric> WindowMemory<F> {
         if self.core.flavor == Flavor::Dynamic {
             return self.locate_attached(location).await;
         }
-        let shown = self.exposed(location.rank);
-        let offset = location.disp.checked_mul(shown.unit as i64);
+        let exposed = self.exposed(location.rank);
+        let offset = location.disp.checked_mul(exposed.unit as i64);
         if location.disp < 0 {
             return Err(self.core.wrong(
                 class::DISP,
@@ -26,18 +26,18 @@ impl<F: Fabric> WindowMemory<F> {
                 ),
             ));
         }
-        let Some(offset) = offset.filter(|&offset| inside(location, offset, shown.len)) else {
-            return Err(self.out_of_range(location, shown.len, shown.unit));
+        let Some(offset) = offset.filter(|&offset| inside(location, offset, exposed.len)) else {
+            return Err(self.out_of_range(location, exposed.len, exposed.unit));
         };
         Ok(TargetAddress {
             reach: self.reach(location.rank),
-            peer: self.core.peer(shown.holder as usize),
-            at: shown.memory,
+            peer: self.core.peer(exposed.holder as usize),
+            at: exposed.memory,
             offset,
             own: offset,
-            domain: match shown.adapters {
+            domain: match exposed.adapters {
                 true => AtomicityDomain::Adapters,
-                false => self.by_processors(shown.within),
+                false => self.by_processors(exposed.within),
             },
         })
     }

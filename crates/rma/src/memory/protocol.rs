@@ -40,7 +40,7 @@ pub struct Path {
 
 /// An operation, as far as its way depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Case {
+pub struct Transfer {
     /// Which end's memory is read and which is written.
     pub direction: Direction,
     /// Length of the data.
@@ -102,8 +102,8 @@ impl Protocol {
     }
 
     /// Nanoseconds until the bytes are there; `None`: over a network, of which the model of copies knows nothing.
-    pub fn cost(self, model: &CopyModel, case: &Case) -> Option<f64> {
-        let Case { direction, bytes, path } = *case;
+    pub fn cost(self, model: &CopyModel, transfer: &Transfer) -> Option<f64> {
+        let Transfer { direction, bytes, path } = *transfer;
         let Path { distance, synchronous, ranks_each, .. } = path;
         // A put writes what its target has used; a get reads what it has written.
         let copy = match direction {
@@ -174,7 +174,7 @@ mod tests {
                     [(Direction::Put, Distance::Shared), (Direction::Get, Distance::Apart)]
                 {
                     let path = Path { distance, ..NODE };
-                    let case = Case { direction, bytes, path };
+                    let case = Transfer { direction, bytes, path };
                     let [mapped, system] =
                         [Protocol::Mapped, Protocol::System].map(|way| way.cost(&model, &case));
                     assert!(mapped < system, "{case:?}");

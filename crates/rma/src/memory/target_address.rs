@@ -27,7 +27,7 @@ pub struct TargetAddress {
     pub at: RemoteAddr,
     /// Of the first element from that start on, in bytes. All data lie inside.
     pub offset: i64,
-    /// The same as the rank itself names it: an offset in its part of the window, or an address of a dynamic
+    /// That element as the rank itself names it: an offset in its part of the window, or an address of a dynamic
     /// window.
     pub own: i64,
     pub domain: AtomicityDomain,

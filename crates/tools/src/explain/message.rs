@@ -262,7 +262,7 @@ fn one_sided(
         distance: site.distance,
         ranks_each: site.ranks_each,
     };
-    let case = window::Case { direction, bytes, path };
+    let case = window::Transfer { direction, bytes, path };
     let chosen = window::choose(&path);
     line(text, "window", "of MPI_Win_allocate");
     line(text, "protocol", &format!("{}: {}", chosen.name(), chosen.about()));
