@@ -5,7 +5,7 @@
 //!   layout.rs           which word is where: locks, the table of attached memory, flags of epochs
 //!   own_words.rs        this rank's, and the flags in them that it waits for
 //!   remote_atomics.rs   another rank's: by this processor where it sees them, else by the fabric
-//!   change.rs           what an accumulate does, packed
+//!   packed_change.rs    what an accumulate does, packed
 //!   request.rs          what a target-assisted request says
 //!   messages.rs         how it is sent and answered, and how a rank serves others
 //! ```
@@ -14,10 +14,10 @@
 //! Contract: a word is written by whoever the layout says and never goes back. Nothing here knows an epoch or a window's
 //! memory; what a request does is carried out by whoever serves ([`crate::access::target_assisted`]).
 
-pub mod change;
 pub mod layout;
 pub mod messages;
 mod own_words;
+pub mod packed_change;
 pub mod remote_atomics;
 pub mod request;
 

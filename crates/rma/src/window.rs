@@ -1,27 +1,23 @@
-//! Windows: how they are made, which part does what, how they end (MPI 5.0, section 12.2).
+//! The window: its parts, and which of them each call of a program is for (MPI 5.0, chapter 12).
+
+mod creation;
 
 use crate::access::accumulate_protocol::is_solid;
 use crate::access::{Access, Change, Issued};
-use crate::control::change::Packed;
-use crate::control::layout::RAILS;
-use crate::control::{Control, OwnWords};
-use crate::core::exchange::gather;
+use crate::control::Control;
+use crate::control::packed_change::PackedChange;
 use crate::core::open_epochs::Entering;
 use crate::core::target_location::TargetLocation;
 use crate::core::{Core, Flavor};
 use crate::epochs::Epochs;
 use crate::locks::{LockKind, Locks};
 use crate::memory::WindowMemory;
-use crate::memory::allocation::{Memory, OwnMemory};
-use crate::memory::exposed::{self, Exposed};
 use crate::memory::target_address::Reach;
-use crate::options::Options;
 use std::cell::{Ref, RefCell};
 use std::rc::Rc;
-use std::task::{Context, Poll};
 use weft_datatype::{Basic, Op};
 use weft_fabric::{Fabric, Sge};
-use weft_process::{Buffer, Comm, Error, Executor, Task, class};
+use weft_process::{Buffer, Comm, Error, Task};
 
 /// A window of this process. It has a communicator of its own, so that nothing meets the program's messages.
 pub struct Window<F: Fabric> {
@@ -33,135 +29,6 @@ pub struct Window<F: Fabric> {
     epochs: Epochs<F>,
     /// What serves others that cannot reach this rank's memory, if anybody's cannot be reached.
     service: RefCell<Option<Task>>,
-}
-
-/// How it is made and ends.
-impl<F: Fabric> Window<F> {
-    /// Makes a window of the ranks of `comm`, which all call it. `unit`: this rank's displacement unit, in
-    /// bytes. One broadcast for the communicator, an allgather of 96 bytes a rank, and one of 8 where
-    /// memory is the program's own.
-    pub async fn create(
-        comm: &Comm<F>,
-        brings: Memory,
-        unit: usize,
-        options: Options,
-    ) -> Result<Rc<Window<F>>, Error> {
-        let core = Rc::new(Core::new(comm.dup().await?, brings.flavor(), options));
-        let (fabric, size) = (core.fabric(), core.size());
-        let rails = (0..size).map(|rank| fabric.capabilities(core.peer(rank)).rails);
-        let rails = rails.max().unwrap_or(1).clamp(1, RAILS);
-        // What fails here fails for all: they learn of it together.
-        let made = match OwnMemory::new(core.comm(), &brings).await {
-            Ok(own) => match OwnWords::new(core.endpoint(), size, rails, core.one_node) {
-                Ok(words) => Ok((own, words)),
-                Err(fault) => {
-                    own.give_back(fabric);
-                    Err(fault.into())
-                }
-            },
-            Err(error) => Err(error),
-        };
-        let immediate = core.comm().engine().new_immediates(2);
-        let words = match &made {
-            Ok((own, words)) => Exposed {
-                memory: own.at,
-                control: words.at(),
-                len: own.memory.len() as u64,
-                unit: unit as u64,
-                holder: own.holder.unwrap_or(core.rank()) as u64,
-                immediate,
-                within: own.within,
-                rails,
-                // What the target says counts, so all its origins find the same.
-                adapters: core.flavor == Flavor::Allocate
-                    && !core.one_node
-                    && options.atomics.by_adapters(own.memory.len()),
-            }
-            .encode(),
-            Err(_) => exposed::nothing(brings.len()),
-        };
-        let told = match gather(core.comm(), words).await {
-            Ok(told) => told,
-            Err(error) => {
-                if let Ok((own, _)) = made {
-                    own.give_back(fabric);
-                }
-                return Err(error);
-            }
-        };
-        let all: Option<Vec<Exposed>> =
-            told.iter().map(|&words| Exposed::decode(words, size)).collect();
-        let (own, words) = made?;
-        let Some(all) = all else {
-            own.give_back(fabric);
-            return Err(failed_elsewhere(&told, core.rank()));
-        };
-        let window = Rc::new(Window::of(core, own, words, all));
-        window.begin_service().await?;
-        Ok(window)
-    }
-
-    /// The parts, each of those that it stands on.
-    fn of(core: Rc<Core<F>>, own: OwnMemory, words: OwnWords<F>, all: Vec<Exposed>) -> Window<F> {
-        let remote = all.iter().map(|exposed| (exposed.control, exposed.rails));
-        let control = Rc::new(Control::new(core.clone(), words, remote));
-        let memory =
-            Rc::new(WindowMemory::new(core.clone(), control.clone(), own, all.into_iter()));
-        let locks = Rc::new(Locks::new(core.clone(), control.clone()));
-        let access = Access::new(core.clone(), control.clone(), memory.clone(), locks.clone());
-        let access = Rc::new(access);
-        let epochs = Epochs::new(core.clone(), control.clone(), memory.clone(), access.clone());
-        Window { core, control, memory, locks, access, epochs, service: RefCell::new(None) }
-    }
-
-    /// Where some rank can be reached by its own process alone, all that may be begin to serve.
-    async fn begin_service(&self) -> Result<(), Error> {
-        let engine = self.comm().engine();
-        if !self.core.one_node {
-            // Connections are made by both ends when they are first needed, and this one may compute then.
-            engine.want_helper();
-        }
-        // All know that all are reached: no need to ask.
-        if matches!(self.flavor(), Flavor::Allocate | Flavor::Shared) {
-            return Ok(());
-        }
-        let needs = (0..self.size()).any(|rank| self.memory.needs_service(rank));
-        let all = gather(self.comm(), [u64::from(needs)]).await?;
-        if all.iter().all(|&[needs]| needs == 0) {
-            return Ok(());
-        }
-        let access = self.access.clone();
-        let task = engine.spawn_by(Executor::Anybody, async move { access.serve().await });
-        *self.service.borrow_mut() = Some(task);
-        engine.want_helper();
-        Ok(())
-    }
-
-    /// Errors: RMA_SYNC while an epoch is open.
-    pub fn may_free(&self) -> Result<(), Error> {
-        match self.core.open.in_words() {
-            Some(why) => Err(self.core.sync(format_args!("MPI_Win_free: {why}"))),
-            None => Ok(()),
-        }
-    }
-
-    /// Ends the window, once all ranks do. Errors: RMA_SYNC while an epoch is open.
-    pub async fn free(&self) -> Result<(), Error> {
-        self.may_free()?;
-        self.comm().barrier().await?;
-        let service = self.service.borrow_mut().take();
-        if let Some(task) = service {
-            self.control.stop_serving().await?;
-            let over =
-                |_: &mut Context<'_>| if task.is_over() { Poll::Ready(()) } else { Poll::Pending };
-            std::future::poll_fn(over).await;
-            task.result().unwrap_or(Ok(()))?;
-        }
-        self.comm().close().await?;
-        self.memory.withdraw();
-        self.access.in_flight().withdraw();
-        Ok(())
-    }
 }
 
 /// What it is.
@@ -309,7 +176,7 @@ impl<F: Fabric> Window<F> {
         former: Option<Sge>,
         (rank, disp, len): (usize, i64, usize),
     ) -> bool {
-        let packed = Packed::Reduce { op, origin };
+        let packed = PackedChange::Reduce { op, origin };
         packed.is_for(basic, len) && self.try_change(packed, basic, former, (rank, disp, len))
     }
 
@@ -323,13 +190,13 @@ impl<F: Fabric> Window<F> {
         (rank, disp): (usize, i64),
     ) -> bool {
         let len = basic.size();
-        self.try_change(Packed::Swap { compare, new }, basic, Some(former), (rank, disp, len))
+        self.try_change(PackedChange::Swap { compare, new }, basic, Some(former), (rank, disp, len))
     }
 
     #[inline(always)]
     fn try_change(
         &self,
-        packed: Packed,
+        packed: PackedChange,
         basic: Basic,
         former: Option<Sge>,
         (rank, disp, len): (usize, i64, usize),
@@ -451,16 +318,4 @@ impl<F: Fabric> Window<F> {
     pub fn is_flushed(&self, rank: usize) -> bool {
         rank < self.size() && self.core.open.is_passive(rank) && self.access.is_idle(rank)
     }
-}
-
-/// The error of a rank that has its part, where another one has none.
-fn failed_elsewhere(told: &[[u64; exposed::WORDS]], me: usize) -> Error {
-    let failed = |words: &[u64; exposed::WORDS]| Exposed::decode(*words, told.len()).is_none();
-    let rank = told.iter().position(failed).unwrap_or(me);
-    let text = format_args!(
-        "rank {rank} could not make its part of the window, {} bytes; ask for less there, or start fewer \
-         processes on its node",
-        told[rank][0]
-    );
-    Error::new(class::NO_MEM, text)
 }

@@ -17,7 +17,7 @@ use super::accumulate_protocol::{self, AccumulateProtocol, SelectionKey, Sight, 
 use super::deferred::DeferredKind;
 use super::in_flight::Issued;
 use super::{Access, adapter_atomics};
-use crate::control::change::Packed;
+use crate::control::packed_change::PackedChange;
 use crate::control::request::RmaRequest;
 use crate::core::target_location::TargetLocation;
 use crate::memory::target_address::{AtomicityDomain, Reach, TargetAddress};
@@ -74,8 +74,8 @@ impl<F: Fabric> Access<F> {
         let [first, second] =
             [&pieces[0], &pieces[1]].map(|p| p.as_ref().map_or(Sge::EMPTY, |p| p.sge));
         let packed = match &change {
-            Change::Reduce { op, .. } => Packed::Reduce { op: *op, origin: first },
-            Change::Swap { .. } => Packed::Swap { compare: first, new: second },
+            Change::Reduce { op, .. } => PackedChange::Reduce { op: *op, origin: first },
+            Change::Swap { .. } => PackedChange::Swap { compare: first, new: second },
         };
         let basic = self.element(packed, location)?;
         if self.core.is_for_fence(location.rank) {
@@ -112,7 +112,7 @@ impl<F: Fabric> Access<F> {
     #[inline(always)]
     pub fn try_change(
         &self,
-        packed: Packed,
+        packed: PackedChange,
         basic: Basic,
         former: Option<Sge>,
         (rank, memory): (usize, Sge),
@@ -148,13 +148,13 @@ impl<F: Fabric> Access<F> {
     }
 
     /// The predefined type of which all elements are.
-    fn element(&self, change: Packed, location: &TargetLocation) -> Result<Basic, Error> {
+    fn element(&self, change: PackedChange, location: &TargetLocation) -> Result<Basic, Error> {
         let Some(basic) = location.ty.uniform() else {
             let text =
                 "the target datatype of an accumulate has elements of several predefined types";
             return Err(self.core.wrong(class::TYPE, text));
         };
-        if let Packed::Reduce { op, .. } = change {
+        if let PackedChange::Reduce { op, .. } = change {
             op.check(basic)?;
         }
         Ok(basic)
@@ -166,7 +166,7 @@ impl<F: Fabric> Access<F> {
         place: &TargetAddress,
         location: &TargetLocation<'_>,
         basic: Basic,
-        change: Packed,
+        change: PackedChange,
         former: Option<Sge>,
     ) -> Result<(), Error> {
         let memory = match place.reach {
@@ -243,7 +243,7 @@ impl<F: Fabric> Access<F> {
         place: &TargetAddress,
         location: &TargetLocation<'_>,
         basic: Basic,
-        change: Packed,
+        change: PackedChange,
         former: Option<Sge>,
     ) -> Result<(), Error> {
         let bytes = location.len();
@@ -273,7 +273,7 @@ fn change_runs(
     location: &TargetLocation,
     memory: Sge,
     basic: Basic,
-    change: Packed,
+    change: PackedChange,
     former: Option<Sge>,
 ) -> Result<(), Error> {
     let mut result = Ok(());

@@ -24,7 +24,7 @@
 //! 13.8, and from 120 or so on the guard is faster.
 
 use super::Access;
-use crate::control::change::Packed;
+use crate::control::packed_change::PackedChange;
 use crate::core::exchange::named;
 use crate::core::target_location::TargetLocation;
 use crate::memory::target_address::TargetAddress;
@@ -147,7 +147,7 @@ pub struct WordChange {
     /// What offsets of runs count from.
     pub base: RemoteAddr,
     pub basic: Basic,
-    pub packed: Packed,
+    pub packed: PackedChange,
     /// Where what was there goes, as packed.
     pub former: Option<Sge>,
 }
@@ -161,12 +161,12 @@ impl WordChange {
     ) -> Result<(), Error> {
         let mut flow = Flow::new(endpoint);
         match self.packed {
-            Packed::Reduce { op: Op::NoOp, .. } => self.add(&mut flow, runs, None).await?,
-            Packed::Reduce { op: Op::Sum, origin } => {
+            PackedChange::Reduce { op: Op::NoOp, .. } => self.add(&mut flow, runs, None).await?,
+            PackedChange::Reduce { op: Op::Sum, origin } => {
                 self.add(&mut flow, runs, Some(origin)).await?;
             }
-            Packed::Swap { compare, new } => self.swap(&mut flow, runs, compare, new).await?,
-            Packed::Reduce { .. } => {
+            PackedChange::Swap { compare, new } => self.swap(&mut flow, runs, compare, new).await?,
+            PackedChange::Reduce { .. } => {
                 for group in groups(runs, GROUP) {
                     self.reduce(&mut flow, &group).await?;
                 }
@@ -273,7 +273,7 @@ impl<F: Fabric> Access<F> {
         place: &TargetAddress,
         location: &TargetLocation<'_>,
         basic: Basic,
-        packed: Packed,
+        packed: PackedChange,
         former: Option<Sge>,
     ) -> Result<(), Error> {
         let mut runs = smallvec::SmallVec::<[Run; 1]>::new();

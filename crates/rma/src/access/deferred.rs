@@ -10,7 +10,7 @@
 
 use super::Access;
 use super::in_flight::Issued;
-use crate::control::change::Packed;
+use crate::control::packed_change::PackedChange;
 use crate::control::request::RmaRequest;
 use crate::core::target_location::TargetLocation;
 use crate::memory::target_address::{Reach, TargetAddress};
@@ -73,10 +73,10 @@ impl DeferredOp {
             DeferredKind::Put(_) => RmaRequest::Put(first),
             DeferredKind::Get(_) => RmaRequest::Get,
             DeferredKind::Reduce { op, basic, .. } => {
-                RmaRequest::Change(Packed::Reduce { op, origin: first }, basic)
+                RmaRequest::Change(PackedChange::Reduce { op, origin: first }, basic)
             }
             DeferredKind::Swap { basic, .. } => {
-                RmaRequest::Change(Packed::Swap { compare: first, new: second }, basic)
+                RmaRequest::Change(PackedChange::Swap { compare: first, new: second }, basic)
             }
         }
     }

@@ -8,7 +8,7 @@ use super::Access;
 use super::accumulate_protocol::is_solid;
 use super::fragments::Fragments;
 use super::in_flight::Issued;
-use crate::control::change::Packed;
+use crate::control::packed_change::PackedChange;
 use crate::control::request::RmaRequest;
 use crate::core::target_location::TargetLocation;
 use crate::memory::regions::Part;
@@ -60,7 +60,7 @@ impl<F: Fabric> Access<F> {
         &self,
         location: &TargetLocation<'_>,
         basic: Basic,
-        change: Packed,
+        change: PackedChange,
         former: Option<Sge>,
     ) -> Result<(), Error> {
         let parts = self.memory.parts(location).await?;
@@ -82,7 +82,7 @@ impl<F: Fabric> Access<F> {
         parts: &[Part],
         bytes: usize,
         basic: Basic,
-        change: Packed,
+        change: PackedChange,
         former: Option<Sge>,
     ) -> Result<(), Error> {
         let mut inside = Vec::new();

@@ -3,7 +3,7 @@
 
 use super::Access;
 use super::adapter_atomics::{self, Run};
-use crate::control::change::Packed;
+use crate::control::packed_change::PackedChange;
 use crate::control::request::{Request, RequestKind, words};
 use crate::core::Flavor;
 use crate::memory::regions::Part;
@@ -51,11 +51,11 @@ impl<F: Fabric> Access<F> {
                 return Ok(true);
             }
             RequestKind::Reduce => match request.op() {
-                Some(op) => Packed::Reduce { op, origin: data },
+                Some(op) => PackedChange::Reduce { op, origin: data },
                 None => return Ok(false),
             },
             RequestKind::Swap => {
-                Packed::Swap { compare: data.part(0, bytes), new: data.part(bytes, bytes) }
+                PackedChange::Swap { compare: data.part(0, bytes), new: data.part(bytes, bytes) }
             }
             RequestKind::Stop => return Ok(false),
         };
@@ -73,7 +73,7 @@ impl<F: Fabric> Access<F> {
     async fn fulfil_by_adapters(
         &self,
         basic: Basic,
-        packed: Packed,
+        packed: PackedChange,
         runs: Vec<Run>,
         result: Sge,
     ) -> Result<bool, Error> {

@@ -7,7 +7,7 @@
 //! At most [`MOST`] bytes at once, so that neither side needs memory for the whole. What a peer says is checked when it is
 //! read ([`Request::decode`]).
 
-use super::change::Packed;
+use super::packed_change::PackedChange;
 use weft_datatype::{Basic, Op};
 use weft_fabric::Sge;
 
@@ -120,7 +120,7 @@ pub fn bytes_of(words: impl IntoIterator<Item = u64>) -> Vec<u8> {
 pub enum RmaRequest {
     Put(Sge),
     Get,
-    Change(Packed, Basic),
+    Change(PackedChange, Basic),
 }
 
 impl RmaRequest {
@@ -128,18 +128,18 @@ impl RmaRequest {
         match self {
             RmaRequest::Put(_) => RequestKind::Put,
             RmaRequest::Get => RequestKind::Get,
-            RmaRequest::Change(Packed::Reduce { .. }, _) => RequestKind::Reduce,
-            RmaRequest::Change(Packed::Swap { .. }, _) => RequestKind::Swap,
+            RmaRequest::Change(PackedChange::Reduce { .. }, _) => RequestKind::Reduce,
+            RmaRequest::Change(PackedChange::Swap { .. }, _) => RequestKind::Swap,
         }
     }
 
     /// Handles of operator and element type, 0 for none.
     pub fn names(self) -> [u64; 2] {
         match self {
-            RmaRequest::Change(Packed::Reduce { op, .. }, basic) => {
+            RmaRequest::Change(PackedChange::Reduce { op, .. }, basic) => {
                 [op.handle().into(), basic.handle().into()]
             }
-            RmaRequest::Change(Packed::Swap { .. }, basic) => [0, basic.handle().into()],
+            RmaRequest::Change(PackedChange::Swap { .. }, basic) => [0, basic.handle().into()],
             _ => [0; 2],
         }
     }
@@ -148,13 +148,13 @@ impl RmaRequest {
     pub fn data(self, skip: usize, take: usize) -> [Sge; 2] {
         match self {
             RmaRequest::Put(data) => [data.part(skip, take), Sge::EMPTY],
-            RmaRequest::Change(Packed::Reduce { op: Op::NoOp, .. }, _) | RmaRequest::Get => {
+            RmaRequest::Change(PackedChange::Reduce { op: Op::NoOp, .. }, _) | RmaRequest::Get => {
                 [Sge::EMPTY; 2]
             }
-            RmaRequest::Change(Packed::Reduce { origin, .. }, _) => {
+            RmaRequest::Change(PackedChange::Reduce { origin, .. }, _) => {
                 [origin.part(skip, take), Sge::EMPTY]
             }
-            RmaRequest::Change(Packed::Swap { compare, new }, _) => [compare, new],
+            RmaRequest::Change(PackedChange::Swap { compare, new }, _) => [compare, new],
         }
     }
 

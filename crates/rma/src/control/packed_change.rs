@@ -6,24 +6,24 @@ use weft_process::Error;
 
 /// What an accumulate does to its target's elements, with its data packed.
 #[derive(Clone, Copy)]
-pub enum Packed {
+pub enum PackedChange {
     Reduce { op: Op, origin: Sge },
     Swap { compare: Sge, new: Sge },
 }
 
-impl Packed {
+impl PackedChange {
     /// Changes packed elements of nobody else's: what they are before goes to `former`.
     pub fn apply(self, basic: Basic, elements: Sge, former: Option<Sge>) -> Result<(), Error> {
         if let Some(former) = former {
             former.copy_from(elements);
         }
         match self {
-            Packed::Reduce { op: Op::NoOp, .. } => {}
-            Packed::Reduce { op, origin } => {
+            PackedChange::Reduce { op: Op::NoOp, .. } => {}
+            PackedChange::Reduce { op, origin } => {
                 let count = elements.len() / basic.size();
                 op.apply(basic, Form::Packed, count, origin, elements)?;
             }
-            Packed::Swap { compare, new } => {
+            PackedChange::Swap { compare, new } => {
                 let bytes = |piece: Sge| {
                     let mut bytes = [0; 64];
                     piece.read(&mut bytes[..piece.len()]);
@@ -42,14 +42,14 @@ impl Packed {
         let part = |piece: Sge| piece.part(skip, target.len());
         let count = target.len() / basic.size();
         match self {
-            Packed::Reduce { op: Op::NoOp, .. } => {
+            PackedChange::Reduce { op: Op::NoOp, .. } => {
                 let into = former.map(part);
                 Op::NoOp.try_apply(basic, count, Sge::EMPTY, target, into);
             }
-            Packed::Reduce { op, origin } => {
+            PackedChange::Reduce { op, origin } => {
                 op.try_apply(basic, count, part(origin), target, former.map(part));
             }
-            Packed::Swap { compare, new } => {
+            PackedChange::Swap { compare, new } => {
                 let former = former.expect("a swap says what was there");
                 compare_and_swap(basic, compare, new, target, former);
             }
@@ -57,10 +57,12 @@ impl Packed {
     }
 
     /// Of the elements whose packed bytes begin at `skip`.
-    pub fn part(self, skip: usize, len: usize) -> Packed {
+    pub fn part(self, skip: usize, len: usize) -> PackedChange {
         match self {
-            Packed::Reduce { op: Op::NoOp, .. } | Packed::Swap { .. } => self,
-            Packed::Reduce { op, origin } => Packed::Reduce { op, origin: origin.part(skip, len) },
+            PackedChange::Reduce { op: Op::NoOp, .. } | PackedChange::Swap { .. } => self,
+            PackedChange::Reduce { op, origin } => {
+                PackedChange::Reduce { op, origin: origin.part(skip, len) }
+            }
         }
     }
 
@@ -69,13 +71,13 @@ impl Packed {
         let whole = basic.size() > 0 && bytes.is_multiple_of(basic.size());
         whole
             && match self {
-                Packed::Reduce { op, .. } => op.allowed(basic),
-                Packed::Swap { .. } => bytes == basic.size(),
+                PackedChange::Reduce { op, .. } => op.allowed(basic),
+                PackedChange::Swap { .. } => bytes == basic.size(),
             }
     }
 
     /// Whether elements may differ afterwards.
     pub fn changes(self) -> bool {
-        !matches!(self, Packed::Reduce { op: Op::NoOp, .. })
+        !matches!(self, PackedChange::Reduce { op: Op::NoOp, .. })
     }
 }
