@@ -107,6 +107,8 @@ impl<F: Fabric> Access<F> {
     /// Nothing is under way to a rank.
     #[inline]
     pub fn is_idle(&self, rank: usize) -> bool {
-        self.in_flight.is_idle(rank) && self.deferred.is_empty(rank)
+        // Where memory is mapped, nothing ever is.
+        self.in_flight.is_untouched()
+            || (self.in_flight.is_idle(rank) && self.deferred.is_empty(rank))
     }
 }

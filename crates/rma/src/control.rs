@@ -81,14 +81,20 @@ impl<F: Fabric> Control<F> {
     }
 
     /// The control words of a rank, if this process sees them.
-    #[inline]
+    #[inline(always)]
     pub fn seen(&self, rank: usize) -> Option<&Words> {
-        let remote = &self.ranks[rank];
-        let look = || {
-            let peer = self.core.peer(rank);
-            self.core.fabric().words(peer, remote.at, layout::words(self.ranks.len()))
-        };
-        remote.seen.get_or_init(look).as_ref()
+        match self.ranks[rank].seen.get() {
+            Some(known) => known.as_ref(),
+            None => self.look(rank),
+        }
+    }
+
+    #[cold]
+    fn look(&self, rank: usize) -> Option<&Words> {
+        let Remote { at, seen, .. } = &self.ranks[rank];
+        let words = layout::words(self.ranks.len());
+        let look = || self.core.fabric().words(self.core.peer(rank), *at, words);
+        seen.get_or_init(look).as_ref()
     }
 
     /// Adds to a rank's word; what it was.

@@ -22,7 +22,7 @@ pub mod target_address;
 use self::allocation::OwnMemory;
 use self::attached::Attached;
 use self::exposed::Exposed;
-use self::target_address::Reach;
+use self::target_address::{AtomicityDomain, Reach};
 use crate::control::Control;
 use crate::core::{Core, Flavor};
 use crate::options::Design;
@@ -33,6 +33,8 @@ use weft_fabric::{Fabric, FabricExt, Region, Sge};
 /// One rank's part of the window.
 struct ByRank {
     exposed: Exposed,
+    /// Who updates its words.
+    domain: AtomicityDomain,
     reach: OnceCell<Reach>,
     /// The part, if that is seen and operations need not wait for a fence that issues them; nothing until `reach` is known.
     mapped: Cell<Sge>,
@@ -57,8 +59,15 @@ impl<F: Fabric> WindowMemory<F> {
         own: OwnMemory,
         all: impl Iterator<Item = Exposed>,
     ) -> WindowMemory<F> {
-        let rank =
-            |exposed| ByRank { exposed, reach: OnceCell::new(), mapped: Cell::new(Sge::EMPTY) };
+        let rank = |exposed: Exposed| ByRank {
+            exposed,
+            domain: match exposed.adapters {
+                true => AtomicityDomain::Adapters,
+                false => placement::by_processors(core.one_node, exposed.within),
+            },
+            reach: OnceCell::new(),
+            mapped: Cell::new(Sge::EMPTY),
+        };
         let OwnMemory { memory: own, region, .. } = own;
         let (ranks, attached) = (all.map(rank).collect(), Attached::default());
         WindowMemory { core, control, own, region, ranks, attached }
@@ -73,6 +82,12 @@ impl<F: Fabric> WindowMemory<F> {
     #[inline]
     pub fn exposed(&self, rank: usize) -> &Exposed {
         &self.ranks[rank].exposed
+    }
+
+    /// Who updates words of a rank's part.
+    #[inline]
+    pub fn domain(&self, rank: usize) -> AtomicityDomain {
+        self.ranks[rank].domain
     }
 
     /// How this process reaches the window's part of a rank; found out once.

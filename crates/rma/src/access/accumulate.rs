@@ -117,9 +117,7 @@ impl<F: Fabric> Access<F> {
         former: Option<Sge>,
         (rank, memory): (usize, Sge),
     ) -> bool {
-        let exposed = self.memory.exposed(rank);
-        let domain = self.memory.by_processors(exposed.within);
-        if exposed.adapters || domain != AtomicityDomain::Processors {
+        if self.memory.domain(rank) != AtomicityDomain::Processors {
             return false;
         }
         let case = SelectionKey {
@@ -134,7 +132,11 @@ impl<F: Fabric> Access<F> {
         let mut done = Ok(());
         let ran = match accumulate_protocol::choose(&case) {
             AccumulateProtocol::Single => {
-                return self.locks.single(rank, || packed.try_apply(basic, 0, memory, former));
+                let Some(announced) = self.locks.announce(rank) else { return false };
+                if announced.free {
+                    packed.try_apply(basic, 0, memory, former);
+                }
+                return self.locks.recall(announced);
             }
             AccumulateProtocol::Whole => {
                 self.locks.try_whole(rank, || done = packed.apply(basic, memory, former))
@@ -180,13 +182,17 @@ impl<F: Fabric> Access<F> {
                 self.change_by_adapters(place, location, basic, change, former).await
             }
             (AccumulateProtocol::Single | AccumulateProtocol::Whole, Some(memory)) => {
-                let single = way == AccumulateProtocol::Single
-                    && self.locks.single(rank, || {
+                let single = way == AccumulateProtocol::Single;
+                let announced = single.then(|| self.locks.announce(rank)).flatten();
+                let done = announced.is_some_and(|announced| {
+                    if announced.free {
                         each_run(place, location, memory, |skip, run| {
                             change.try_apply(basic, skip, run, former);
                         });
-                    });
-                if single {
+                    }
+                    self.locks.recall(announced)
+                });
+                if done {
                     return Ok(());
                 }
                 self.locks

@@ -123,6 +123,7 @@ impl<F: Fabric> InFlight<F> {
     }
 
     /// Nothing is under way to any rank.
+    #[inline]
     pub fn is_untouched(&self) -> bool {
         self.touched.borrow().is_empty()
     }

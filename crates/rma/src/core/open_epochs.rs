@@ -49,9 +49,10 @@ impl AccessEpoch {
     }
 }
 
+/// One rank, as a target.
 #[derive(Default)]
-struct ByRank {
-    access: Cell<AccessEpoch>,
+pub struct ByRank {
+    pub access: Cell<AccessEpoch>,
     /// MPI_Win_lock_all's share of its lock is held.
     joined: Cell<bool>,
 }
@@ -105,14 +106,21 @@ impl OpenEpochs {
         self.ranks[rank].access.set(access);
     }
 
+    #[inline]
+    pub fn of(&self, rank: usize) -> &ByRank {
+        &self.ranks[rank]
+    }
+
     /// MPI_Win_lock holds a rank's lock, or need not.
-    pub fn locked(&self, rank: usize, access: AccessEpoch) {
-        self.set_access(rank, access);
+    #[inline]
+    pub fn locked(&self, of: &ByRank, access: AccessEpoch) {
+        of.access.set(access);
         self.locks.set(self.locks.get() + 1);
     }
 
-    pub fn unlocked(&self, rank: usize) {
-        self.set_access(rank, AccessEpoch::None);
+    #[inline]
+    pub fn unlocked(&self, of: &ByRank) {
+        of.access.set(AccessEpoch::None);
         self.locks.set(self.locks.get() - 1);
     }
 
@@ -272,11 +280,11 @@ mod tests {
     #[test]
     fn locks_are_counted_and_named() {
         let open = OpenEpochs::new(3);
-        open.locked(2, AccessEpoch::Exclusive);
+        open.locked(open.of(2), AccessEpoch::Exclusive);
         assert!(open.is_alone(2) && open.is_passive(2) && !open.is_passive(1));
         assert!(open.in_words().unwrap().contains("rank 2 is locked"));
         assert!(open.outside().contains("1 other ranks are locked"));
-        open.unlocked(2);
+        open.unlocked(open.of(2));
         assert_eq!((open.locks(), open.in_words()), (0, None));
     }
 }

@@ -12,6 +12,15 @@ use weft_process::{Error, class};
 /// The exclusion of a target whose words this process sees.
 type MappedExclusion<'w> = Exclusion<'w, AtomicU64>;
 
+/// An update of one word that was announced, and is to be recalled.
+#[must_use]
+pub struct Announced<'w> {
+    exclusion: MappedExclusion<'w>,
+    own: &'w AtomicU64,
+    /// It may be done; else somebody holds the exclusion.
+    pub free: bool,
+}
+
 /// Looks for the end of single updates before others are let in: such an update takes some ten nanoseconds.
 const LOOKS: usize = 100;
 
@@ -41,26 +50,26 @@ impl<F: Fabric> Locks<F> {
             .is_announced(self.control.size(), |origin| Some(&self.control.seen(origin)?[SINGLE]))
     }
 
-    /// Runs `f`, which updates one word of a rank at once. False, and it was not run: somebody holds the exclusion.
+    /// Announces an update of one word of a rank, which the processor does at once. `None`: this process does not see the
+    /// control words.
     #[inline(always)]
-    pub fn single(&self, rank: usize, f: impl FnOnce()) -> bool {
-        let (Some(exclusion), Some(own)) =
-            (self.exclusion(rank), self.control.seen(self.control.rank()))
-        else {
-            return false;
-        };
+    pub fn announce(&self, rank: usize) -> Option<Announced<'_>> {
+        let exclusion = self.exclusion(rank)?;
+        let own = &self.control.seen(exclusion.me)?[SINGLE];
         if !self.ranks[rank].announces.replace(true) {
             exclusion.register();
         }
-        let own = &own[SINGLE];
         let free = exclusion.announce(own);
-        if free {
-            f();
-        }
-        if let Some(holder) = exclusion.recall(own) {
+        Some(Announced { exclusion, own, free })
+    }
+
+    /// The update is done, or is not to be. Whether it was free to be done.
+    #[inline(always)]
+    pub fn recall(&self, announced: Announced<'_>) -> bool {
+        if let Some(holder) = announced.exclusion.recall(announced.own) {
             self.control.ring(holder);
         }
-        free
+        announced.free
     }
 
     /// Runs `f`, which changes elements of a rank, while nobody else does. False, and it was not run: others do now.

@@ -31,9 +31,10 @@ impl<F: Fabric> Locks<F> {
     #[inline]
     pub fn try_lock(&self, kind: LockKind, rank: usize, asserted: i32) -> bool {
         let (of, open) = (&self.ranks[rank], &self.core.open);
+        let epoch = open.of(rank);
         // What is left to tell is of a lock that was tried for, and is [`Locks::lock`]'s.
         let plain = asserted & assert::NOCHECK == 0
-            && open.access(rank) == AccessEpoch::None
+            && epoch.access.get() == AccessEpoch::None
             && of.tell.get().is_none()
             && open.fence.get() != Fenced::Used
             && open.all.get().is_none();
@@ -50,7 +51,7 @@ impl<F: Fabric> Locks<F> {
             }
             Tried::Done(ticket) => {
                 of.ticket.set(ticket);
-                open.locked(rank, kind.access());
+                open.locked(epoch, kind.access());
                 true
             }
         }
@@ -59,8 +60,9 @@ impl<F: Fabric> Locks<F> {
     /// [`Locks::unlock`] where there is nothing to wait for. False: that is to be called.
     #[inline]
     pub fn try_unlock(&self, rank: usize) -> bool {
-        let of = &self.ranks[rank];
-        let held = self.core.open.access(rank);
+        let (of, open) = (&self.ranks[rank], &self.core.open);
+        let epoch = open.of(rank);
+        let held = epoch.access.get();
         if !matches!(held, AccessEpoch::Shared | AccessEpoch::Exclusive) || of.tell.get().is_some()
         {
             return false;
@@ -73,7 +75,7 @@ impl<F: Fabric> Locks<F> {
                 false
             }
             Tried::Done(_) => {
-                self.core.open.unlocked(rank);
+                open.unlocked(epoch);
                 true
             }
         }
@@ -104,7 +106,8 @@ impl<F: Fabric> Locks<F> {
             }
             kind.access()
         };
-        self.core.open.locked(rank, held);
+        let open = &self.core.open;
+        open.locked(open.of(rank), held);
         Ok(())
     }
 
@@ -127,7 +130,8 @@ impl<F: Fabric> Locks<F> {
             None if held == AccessEpoch::Unchecked => {}
             None => lock.release(held == AccessEpoch::Shared, of.ticket.get()).await?,
         }
-        self.core.open.unlocked(rank);
+        let open = &self.core.open;
+        open.unlocked(open.of(rank));
         Ok(())
     }
 

@@ -35,20 +35,13 @@ impl<F: Fabric> WindowMemory<F> {
             at: exposed.memory,
             offset,
             own: offset,
-            domain: match exposed.adapters {
-                true => AtomicityDomain::Adapters,
-                false => self.by_processors(exposed.within),
-            },
+            domain: self.domain(location.rank),
         })
     }
 
-    /// Who updates words of memory that adapters do not.
+    /// Who updates words of memory that adapters do not, `within`: its process's fabric allocated it.
     pub fn by_processors(&self, within: bool) -> AtomicityDomain {
-        if self.core.one_node && within {
-            AtomicityDomain::Processors
-        } else {
-            AtomicityDomain::Guarded
-        }
+        by_processors(self.core.one_node, within)
     }
 
     /// How this process reaches memory of another one, `within`: that one's fabric allocated it.
@@ -114,6 +107,14 @@ impl<F: Fabric> WindowMemory<F> {
              window of {len} bytes"
         );
         self.core.wrong(class::RMA_RANGE, text)
+    }
+}
+
+/// Who updates words of memory that adapters do not.
+pub(super) fn by_processors(one_node: bool, within: bool) -> AtomicityDomain {
+    match one_node && within {
+        true => AtomicityDomain::Processors,
+        false => AtomicityDomain::Guarded,
     }
 }
 
