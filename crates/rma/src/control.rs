@@ -12,7 +12,7 @@
 //! They are what MPI leaves to the library of sections 12.5 (synchronization) and 12.7.3 (progress).
 //!
 //! Contract: a word is written by whoever the layout says and never goes back. Nothing here knows an epoch or a window's
-//! memory; what a request does is carried out by whoever serves ([`crate::access::target_assisted`]).
+//! memory; what a request does is carried out by whoever serves (`access/target_assisted.rs`).
 
 pub mod layout;
 pub mod messages;

@@ -15,7 +15,7 @@ pub struct Options {
     pub atomics: Atomics,
 }
 
-/// How fences are built ([`crate::epochs::fence`]). The same at all ranks of a window.
+/// How fences are built (`epochs/fence.rs`). The same at all ranks of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Design {
     /// Fence-2S.
@@ -53,7 +53,7 @@ impl Design {
     }
 }
 
-/// When puts and gets are issued ([`crate::access::deferred`]).
+/// When puts and gets are issued (`access/deferred.rs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Order {
     /// As they are called.
@@ -76,7 +76,7 @@ impl Order {
     }
 }
 
-/// By what an access epoch ends at its targets ([`crate::epochs::ordered_flag`]).
+/// By what an access epoch ends at its targets (`epochs/ordered_flag.rs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Ending {
     /// Flags on the rails that were used.
@@ -102,10 +102,10 @@ impl Ending {
     }
 }
 
-/// How elements are updated that adapters can update ([`crate::access::adapter_atomics`]).
+/// How elements are updated that adapters can update (`access/adapter_atomics.rs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Atomics {
-    /// By adapters where a rank's part of the window is short ([`SHORT`]): counters, locks, queues.
+    /// By adapters where a rank's part of the window is short (4 KiB or less): counters, locks, queues.
     #[default]
     Auto,
     /// Under the target's guard, as all others.

@@ -30,7 +30,7 @@ pub enum Lock {
 const LINE: usize = 8;
 /// Where the header of a dynamic window's table begins; what it is stands in [`crate::memory::attached`].
 pub const TABLE: usize = 2 * LINE;
-/// Who changes this rank's elements: [`crate::locks::exclusion`].
+/// Who changes this rank's elements: `locks/exclusion.rs`.
 pub const EXCLUSION: usize = 3 * LINE;
 /// Whose single element this rank is changing.
 pub const SINGLE: usize = 4 * LINE;

@@ -40,7 +40,7 @@ pub enum AtomicityDomain {
     Guarded,
     /// Processors at once: [`weft_datatype::Basic::is_word_at`].
     Processors,
-    /// Adapters: [`crate::access::adapter_atomics`].
+    /// Adapters: `access/adapter_atomics.rs`.
     Adapters,
 }
 
