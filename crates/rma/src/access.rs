@@ -105,7 +105,7 @@ impl<F: Fabric> Access<F> {
     }
 
     /// Nothing is under way to a rank.
-    #[inline]
+    #[inline(always)]
     pub fn is_idle(&self, rank: usize) -> bool {
         // Where memory is mapped, nothing ever is.
         self.in_flight.is_untouched()

@@ -314,7 +314,7 @@ impl<F: Fabric> Window<F> {
     }
 
     /// Nothing is under way to a rank that is locked: then a flush is over without waiting.
-    #[inline]
+    #[inline(always)]
     pub fn is_flushed(&self, rank: usize) -> bool {
         rank < self.size() && self.core.open.is_passive(rank) && self.access.is_idle(rank)
     }
