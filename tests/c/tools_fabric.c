@@ -51,6 +51,11 @@ int main(int argc, char **argv)
         CHECK(connections > 0 && connections < (number)size, "%llu", connections);
         CHECK(pieces > 0 && registered > pieces, "%llu in %llu", registered, pieces);
         CHECK(value(session, made) >= pieces, "%llu", value(session, made));
+    } else if (strstr(kind(), "libfabric")) {
+        number peers = now("weft.fabric.ofi.peers");
+        CHECK(peers > 0 && peers < (number)size, "%llu", peers);
+        CHECK(now("weft.fabric.ofi.buffers") > 0 && now("weft.fabric.ofi.registered") > 0);
+        CHECK(connections == 0 && registered == 0 && pieces == 0, "no adapters");
     } else {
         CHECK(!strcmp(kind(), "shared memory"), "%s", kind());
         CHECK(connections == 0 && registered == 0 && pieces == 0 && value(session, made) == 0);

@@ -7,8 +7,9 @@ use crate::options::Options;
 use std::ffi::{CStr, CString, c_char};
 use std::ptr;
 
-/// Providers that are chosen without being asked for, best first: those of special networks, then the one that every machine has.
-pub const PROVIDERS: [&str; 6] = ["cxi", "efa", "opx", "psm2", "verbs;ofi_rxm", "tcp"];
+/// Providers that are chosen without being asked for, best first: those of special networks, then TCP, which every machine has.
+/// `net` is TCP without a layer between, by the name that it had before libfabric 1.18.
+pub const PROVIDERS: [&str; 7] = ["cxi", "efa", "opx", "psm2", "verbs;ofi_rxm", "net", "tcp"];
 
 /// Interfaces that lead to no other host: bridges and ends of cables to containers and virtual machines.
 const VIRTUAL: [&str; 8] = ["docker", "br-", "virbr", "veth", "cni", "flannel", "tailscale", "wg"];

@@ -128,7 +128,8 @@ impl Sockets {
 
 /// The address of an endpoint of a provider that speaks TCP, from what the library shows of it.
 pub fn address(provider: &str, shown: &str) -> Option<SocketAddr> {
-    if !provider.starts_with("tcp") {
+    let name = provider.split(';').next().unwrap_or_default();
+    if !["tcp", "net"].contains(&name) {
         return None;
     }
     shown.parse().ok().map(plain)
@@ -165,6 +166,7 @@ mod tests {
     fn addresses_are_those_of_tcp() {
         assert_eq!(address("tcp;ofi_rxm", "10.0.0.1:5"), Some("10.0.0.1:5".parse().unwrap()));
         assert_eq!(address("tcp;ofi_rxm", "[fd77::1]:5"), Some("[fd77::1]:5".parse().unwrap()));
+        assert_eq!(address("net", "10.0.0.1:5"), Some("10.0.0.1:5".parse().unwrap()));
         assert_eq!(address("udp;ofi_rxd", "10.0.0.1:5"), None);
         assert_eq!(address("tcp;ofi_rxm", "what"), None);
     }

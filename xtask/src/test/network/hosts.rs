@@ -83,8 +83,8 @@ fn program(inside: &Inside, parts: &mut Parts, line: &str, hosts: &str, settings
     let mut words = line.split(' ');
     let name = words.next().unwrap_or_default();
     // Two ranks only, or any number.
-    let ranks =
-        if name == "threads" || name == "tools_fabric" || name == "helper" { "2" } else { "4" };
+    let pair = ["threads", "tools_fabric", "helper", "overlap_stress", "out_of_order"];
+    let ranks = if pair.contains(&name) { "2" } else { "4" };
     let hosts = if ranks == "2" { "node0,node1" } else { hosts };
     parts.test(&format!("{line} on {hosts} {}", settings.join(" ")), || {
         let mut command = mpiexec(inside, hosts, ranks);
@@ -102,12 +102,22 @@ pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
     parts.part("programs over TCP", |parts| {
         for (name, args) in PROGRAMS {
             let line = [&[*name][..], args].concat().join(" ");
-            program(inside, parts, &line, TWO, &[]);
+            let settings: &[&str] =
+                if *name == "helper" { &["WEFT_PROGRESS=handover"] } else { &[] };
+            program(inside, parts, &line, TWO, settings);
+        }
+        Ok(())
+    })?;
+    parts.part("programs over TCP below a layer", |parts| {
+        for name in ["ring", "halo 300", "collectives 1", "semantics", "windows", "flood 1000 warm"]
+        {
+            program(inside, parts, name, TWO, &["WEFT_OFI_PROVIDER=tcp"]);
         }
         Ok(())
     })?;
     parts.part("programs over reliable datagrams", |parts| {
-        for name in ["ring", "halo 20", "collectives 1", "semantics", "windows", "flood 300"] {
+        for name in ["ring", "halo 20", "collectives 1", "semantics", "windows", "flood 1000 warm"]
+        {
             program(inside, parts, name, TWO, &["WEFT_OFI_PROVIDER=udp;ofi_rxd"]);
         }
         Ok(())
@@ -143,8 +153,8 @@ pub fn run(inside: &Inside, parts: &mut Parts) -> Result<(), String> {
 
 /// What is chosen, and that it is told.
 fn connections(inside: &Inside, parts: &mut Parts) {
-    let cases: [(&str, &[&str], &str); 4] = [
-        ("the first network that all have", &[], "tcp;ofi_rxm on eth0, network 10.77.0.0/24"),
+    let cases: [(&str, &[&str], &str); 5] = [
+        ("the first network that all have", &[], " on eth0, network 10.77.0.0/24"),
         ("why not verbs", &[], "not verbs, because of node0: "),
         (
             "an interface by its name",
@@ -152,6 +162,7 @@ fn connections(inside: &Inside, parts: &mut Parts) {
             "on eth1, network 10.77.1.0/24",
         ),
         ("another provider", &["WEFT_OFI_PROVIDER=udp;ofi_rxd"], "udp;ofi_rxd on eth0"),
+        ("TCP below a layer", &["WEFT_OFI_PROVIDER=tcp"], ": tcp"),
     ];
     for (what, settings, expected) in cases {
         parts.test(&format!("connected by {what}"), || {
