@@ -1,6 +1,5 @@
-//! What happened so far, and what is under way.
+//! What happened so far.
 
-use crate::envelope::{Context, Tag};
 use crate::request::Status;
 
 /// What happened so far, the messages of collective operations among it.
@@ -53,21 +52,6 @@ pub struct Seldom {
     pub written: u64,
     /// Reads and writes that a signal handler has started.
     pub interrupted: u64,
-}
-
-/// An operation under way, for the report of a hang.
-#[derive(Debug, Clone, Copy)]
-pub struct Pending {
-    /// It receives; else it sends.
-    pub receive: bool,
-    /// The matching space, which tells whose operation it is.
-    pub context: Context,
-    /// In the fabric; `None`: any.
-    pub peer: Option<usize>,
-    /// `None`: any.
-    pub tag: Option<Tag>,
-    /// Payload of a send, or room of a receive.
-    pub bytes: u64,
 }
 
 impl Often {

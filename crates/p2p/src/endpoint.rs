@@ -1,105 +1,77 @@
 //! One process's end of all its point-to-point traffic.
 
-use crate::counts::{Counts, Often, Pending, Seldom};
+mod cancel;
+mod completion;
+mod interrupted;
+mod multicasts;
+mod parked;
+mod receive;
+mod send;
+mod state;
+
+pub use completion::{Ends, Wait};
+pub use receive::Direct;
+
+use crate::counts::Counts;
 use crate::envelope::{Context, Envelope, MessageKind};
 use crate::limits::{Limits, Rendezvous};
-use crate::matching::Matching;
-use crate::peers::Peers;
-use crate::protocol::Tables;
-use crate::request::{RequestId, Requests, Slot, Stage, Status};
-use crate::slab::Slab;
-use crate::state::State;
+use crate::message::Outcome;
+use crate::protocol::{co_copy, eager, pieces, written};
+use crate::request::Pending;
+use crate::transport::Transport;
+use parked::Parked;
+use state::State;
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::VecDeque;
-use std::future::Future;
-use std::pin::Pin;
 use std::task::{Context as Cx, Poll};
 use weft_channel::multicast::Multicasts;
 use weft_channel::rails::Rails;
 use weft_channel::stream::{self, Stream};
-use weft_fabric::{Counter, Distance, Fabric, FabricExt, Fault, Head, Message, Sge, StagingPool};
-use weft_intranode::staging::Pool;
+use weft_fabric::{Counter, Fabric, FabricExt, Fault, Message, StagingPool};
 
 /// Messages of one sweep.
 const SWEEP: usize = 64;
 
-/// Gives memory back to the fabric if it can by now, and says whether it did.
-type Parked<F> = Box<dyn FnMut(&F) -> bool>;
-
 /// Point-to-point messages of one process. Not `Sync`.
+///
+/// It owns the parts, hands each message to that which it is for, and moves all of them on.
 pub struct Endpoint<F: Fabric> {
-    pub(crate) fabric: F,
-    pub(crate) state: RefCell<State>,
-    pub(crate) limits: Cell<Limits>,
-    pub(crate) arrivals: Counter,
-    staging: StagingPool,
-    parked: RefCell<Vec<Parked<F>>>,
+    transport: Transport<F>,
+    state: RefCell<State>,
+    parked: RefCell<Parked<F>>,
     streams: Stream,
-    rails: Rails,
+    /// Made with the first group, or the first word of one.
+    multicasts: OnceCell<Box<Multicasts>>,
     waiting: Cell<Option<(Counter, u64)>>,
     next_immediate: Cell<u32>,
     /// A signal handler has left something that a helper can do.
-    pub(crate) behind: Cell<bool>,
+    behind: Cell<bool>,
     /// A look for one message has dealt with another, of which nobody has been told.
-    pub(crate) stirred: Cell<bool>,
-    /// Made with the first group, or the first word of one.
-    pub(crate) multicasts: OnceCell<Box<Multicasts>>,
+    stirred: Cell<bool>,
 }
 
 impl<F: Fabric> Endpoint<F> {
     /// Takes over `fabric`, all of whose messages it receives from now on; some of its counters are
     /// allocated here.
     pub fn new(fabric: F, limits: Limits) -> Endpoint<F> {
-        let arrivals = fabric.counters().allocate();
-        let mut requests: Requests = Slab::new();
-        let spare = requests.take();
-        let spare_counter = fabric.counters().allocate();
-        requests[spare].counter = Some(spare_counter);
-        let state = State {
-            matching: Matching::new(),
-            requests,
-            peers: Peers::default(),
-            spare,
-            spare_counter,
-            moving: Vec::new(),
-            acting: 0,
-            striped: Vec::new(),
-            followed: Vec::new(),
-            forgotten: VecDeque::new(),
-            claims: None,
-            staging: Pool::new(limits.staging, limits.ranks_each),
-            tables: Tables::default(),
-            distance: Distance::Shared,
-            cancels: Default::default(),
-            fault: None,
-            often: Often::default(),
-            seldom: Seldom::default(),
-        };
-        let staging = StagingPool::default();
-        let (waiting, multicasts) = (Cell::new(None), OnceCell::new());
-        let (state, streams, parked) = (RefCell::new(state), Stream::default(), RefCell::default());
-        let rails = Rails::default();
+        let transport = Transport::new(fabric, limits);
+        let state = RefCell::new(State::new(transport.counters(), &limits));
         Endpoint {
-            fabric,
+            transport,
             state,
-            limits: Cell::new(limits),
-            arrivals,
-            staging,
-            parked,
-            streams,
-            rails,
-            waiting,
+            parked: RefCell::default(),
+            streams: Stream::default(),
+            multicasts: OnceCell::new(),
+            waiting: Cell::new(None),
             next_immediate: Cell::new(1),
             behind: Cell::new(false),
             stirred: Cell::new(false),
-            multicasts,
         }
     }
 
     /// Keeps what cannot be given back yet, because peers may still read it: `give_back` says whether it
     /// has done it, and is asked again by [`Endpoint::clear_parked`].
     pub fn park(&self, give_back: impl FnMut(&F) -> bool + 'static) {
-        self.parked.borrow_mut().push(Box::new(give_back));
+        self.parked.borrow_mut().add(give_back);
     }
 
     /// How much waits to be given back.
@@ -109,7 +81,7 @@ impl<F: Fabric> Endpoint<F> {
 
     /// Gives back what can be given back by now.
     pub fn clear_parked(&self) {
-        self.parked.borrow_mut().retain_mut(|give_back| !give_back(&self.fabric));
+        self.parked.borrow_mut().clear(&self.transport.fabric);
     }
 
     /// The first of `count` immediates of this process that it does not give out again.
@@ -119,24 +91,25 @@ impl<F: Fabric> Endpoint<F> {
 
     /// For what is done without messages: memory, counters, one-sided operations.
     pub fn fabric(&self) -> &F {
-        &self.fabric
+        &self.transport.fabric
     }
 
     /// The numbers in force, a copy: later changes do not show in it.
     pub fn limits(&self) -> Limits {
-        self.limits.get()
+        self.transport.limits.get()
     }
 
     /// From here on this process sends so much at once, and moves what is larger so. What is under way goes on as it
     /// began.
     pub fn change(&self, eager: usize, rendezvous: Rendezvous) {
-        self.limits.set(Limits { eager, rendezvous, ..self.limits.get() });
-        self.state.borrow_mut().look_at_all_again(self);
+        let transport = &self.transport;
+        transport.limits.set(Limits { eager, rendezvous, ..transport.limits.get() });
+        self.state.borrow_mut().operations.peers.look_at_all_again(transport);
     }
 
     /// Temporary buffers.
     pub fn staging(&self) -> &StagingPool {
-        &self.staging
+        &self.transport.staging
     }
 
     /// The other transport that this endpoint moves on: streams of segments, for collectives.
@@ -146,17 +119,17 @@ impl<F: Fabric> Endpoint<F> {
 
     /// What spreads operations over several rails.
     pub fn rails(&self) -> &Rails {
-        &self.rails
+        &self.transport.rails
     }
 
     /// Advances by one for every message that found no receive: what a probe waits for.
     pub fn arrivals(&self) -> Counter {
-        self.arrivals
+        self.transport.arrivals
     }
 
     /// Has all who wait for [`Endpoint::arrivals`] look again: for whoever takes what another one may wait for.
     pub fn notify_probes(&self) {
-        self.fabric.counters().add(self.arrivals, 1);
+        self.transport.notify_probes();
     }
 
     /// Unexpected envelopes now and at most, and their payload in bytes now and at most.
@@ -186,13 +159,13 @@ impl<F: Fabric> Endpoint<F> {
 
     /// Processes with which payload was exchanged.
     pub fn peers(&self) -> usize {
-        self.state.borrow().peers.len()
+        self.state.borrow().operations.peers.len()
     }
 
     /// What was sent and received since the endpoint was made.
     pub fn counts(&self) -> Counts {
-        let state = self.state.borrow();
-        Counts { often: state.often, seldom: state.seldom }
+        let operations = &self.state.borrow().operations;
+        Counts { often: operations.often, seldom: operations.seldom }
     }
 
     /// Moves everything on: fabric, arrived messages, reads that are over. True if anything moved.
@@ -211,28 +184,22 @@ impl<F: Fabric> Endpoint<F> {
     /// copy in between.
     #[inline]
     pub fn progress_most(&self) -> (bool, bool) {
-        let mut moved = self.fabric.progress() | self.stirred.take();
+        let (transport, fabric) = (&self.transport, &self.transport.fabric);
+        let mut moved = fabric.progress() | self.stirred.take();
         let (some, more) = self.take_arrived();
         moved |= some;
         if self.streams.is_busy() {
-            moved |= self.streams.progress(&self.fabric);
+            moved |= self.streams.progress(fabric);
             self.take_stream_fault();
         }
         if let Some(multicasts) = self.multicasts.get() {
-            moved |= multicasts.progress(&self.fabric);
+            moved |= multicasts.progress(fabric);
         }
         let mut state = self.state.borrow_mut();
-        state.often.polls += 1;
-        if !state.striped.is_empty() {
-            self.settle_striped(&mut state);
-        }
-        if !state.moving.is_empty() {
-            moved |= self.settle_transfers(&mut state);
-        }
-        if !state.followed.is_empty() {
-            moved |= self.follow_all(&mut state);
-        }
-        if !state.forgotten.is_empty() {
+        let State { operations, in_flight, .. } = &mut *state;
+        operations.often.polls += 1;
+        moved |= in_flight.progress(transport, operations);
+        if operations.requests.any_forgotten() {
             self.free_forgotten(&mut state);
         }
         (moved, more)
@@ -242,20 +209,22 @@ impl<F: Fabric> Endpoint<F> {
     /// sent at once and awaited, most of all, goes straight to its receive; its sender is told of the room once.
     #[inline(always)]
     fn take_arrived(&self) -> (bool, bool) {
-        let Some(mut message) = self.fabric.receive(None) else { return (false, false) };
+        let (transport, fabric) = (&self.transport, &self.transport.fabric);
+        let Some(mut message) = fabric.receive(None) else { return (false, false) };
         let state = &mut *self.state.borrow_mut();
         let awaited = state.matching.posted().0 > 0;
         let (mut owed, mut owed_to) = (0, message.peer);
         let mut left = SWEEP;
         let more = loop {
             if message.peer != owed_to {
-                self.owe(state, owed_to, std::mem::take(&mut owed));
+                state.operations.peers.owe(transport, owed_to, std::mem::take(&mut owed));
                 owed_to = message.peer;
             }
-            match self.meet(state, &message) {
+            let State { operations, matching, .. } = &mut *state;
+            match eager::meet(transport, &mut operations.requests, matching, &message) {
                 Some(len) => {
                     owed += len;
-                    self.fabric.release(message);
+                    fabric.release(message);
                 }
                 None => self.handle_in(state, message),
             }
@@ -263,90 +232,95 @@ impl<F: Fabric> Endpoint<F> {
             if left == 0 || awaited && state.matching.posted().0 == 0 {
                 break true;
             }
-            match self.fabric.receive(None) {
+            match fabric.receive(None) {
                 Some(next) => message = next,
                 None => break false,
             }
         };
-        self.owe(state, owed_to, owed);
+        state.operations.peers.owe(transport, owed_to, owed);
         (true, more)
     }
 
     fn take_stream_fault(&self) {
         if let Some(fault) = self.streams.take_fault() {
-            self.state.borrow_mut().fault = Some(fault);
+            self.state.borrow_mut().operations.fault = Some(fault);
         }
     }
 
     /// Acts on an arrived message and gives its buffer back.
-    pub(crate) fn handle(&self, message: Message) {
+    fn handle(&self, message: Message) {
         self.handle_in(&mut self.state.borrow_mut(), message);
     }
 
     #[inline(never)]
     fn handle_in(&self, state: &mut State, message: Message) {
-        let peer = message.peer;
+        let fabric = &self.transport.fabric;
         let outcome = match Envelope::decode(message.head) {
-            None if stream::is_ours(&message.head) => self.streams.handle(&self.fabric, &message),
-            None => match self.multicasts().handle(&self.fabric, &message) {
+            Some(e) => self.dispatch(state, &message, e),
+            None if stream::is_ours(&message.head) => self.streams.handle(fabric, &message),
+            None => match self.multicasts().handle(fabric, &message) {
                 Some(outcome) => outcome,
                 None => Err("message of unknown kind"),
             },
-            Some(e) => match e.kind {
-                MessageKind::Eager | MessageKind::EagerSync => {
-                    self.on_eager(state, peer, e, message.payload);
-                    Ok(())
-                }
-                MessageKind::Rts => self.on_rts(state, peer, e, message.payload),
-                MessageKind::Cts => self.on_cts(state, peer, e, message.payload),
-                MessageKind::Data => self.on_data(state, peer, e, message.payload),
-                MessageKind::Ack => self.on_ack(state, peer, e),
-                MessageKind::Ats => self.on_ats(state, peer, e),
-                MessageKind::Credit => self.on_credit(state, peer, e),
-                MessageKind::Cancel => {
-                    let done = u64::from(state.matching.take_back(peer, e.request));
-                    self.control(peer, Envelope::reply(MessageKind::Cancelled, e.request, done));
-                    Ok(())
-                }
-                MessageKind::CoCopyRequest => {
-                    self.on_co_copy_request(state, peer, e, message.payload)
-                }
-                MessageKind::CoCopyReply => self.on_co_copy_reply(state, peer, e),
-                MessageKind::Rtr => self.on_rtr(state, peer, e, message.payload),
-                MessageKind::Atp => self.on_atp(state, peer, e),
-                MessageKind::CancelWords => self.on_cancel_words(state, peer, e, message.payload),
-                MessageKind::Cancelled => self.on_cancelled(state, peer, e),
-                // It has woken this process, which looks after what it follows.
-                MessageKind::StagedComplete => Ok(()),
-            },
         };
         if let Err(what) = outcome {
-            state.fault = Some(Fault::corrupt(peer, what));
+            state.operations.fault = Some(Fault::corrupt(message.peer, what));
         }
-        self.fabric.release(message);
+        fabric.release(message);
     }
 
-    /// Sends a head alone.
-    #[inline(never)]
-    pub(crate) fn control(&self, peer: usize, head: Head) {
-        self.fabric.send(peer, head, Sge::EMPTY, None);
+    /// Hands a message to the part that it is for.
+    #[inline(always)]
+    fn dispatch(&self, state: &mut State, message: &Message, e: Envelope) -> Outcome {
+        let State { operations, in_flight, matching } = state;
+        let (transport, peer, payload) = (&self.transport, message.peer, message.payload);
+        let from = (peer, e);
+        match e.kind {
+            MessageKind::Eager | MessageKind::EagerSync => {
+                eager::on_eager(transport, operations, matching, from, payload);
+                Ok(())
+            }
+            MessageKind::Ack => eager::on_ack(transport, &mut operations.requests, peer, e),
+            MessageKind::Credit => eager::on_credit(transport, operations, peer, e),
+            MessageKind::Rts => in_flight.on_rts(transport, operations, matching, from, payload),
+            MessageKind::Ats => in_flight.on_ats(transport, operations, peer, e),
+            MessageKind::Cts => pieces::on_cts(transport, operations, from, payload),
+            MessageKind::Data => {
+                pieces::on_data(transport, &mut operations.requests, from, payload)
+            }
+            MessageKind::CoCopyRequest => co_copy::on_request(transport, operations, from, payload),
+            MessageKind::CoCopyReply => {
+                let requests = &mut operations.requests;
+                in_flight.co_copy.on_reply(transport, requests, peer, e)
+            }
+            MessageKind::Rtr => in_flight.on_rtr(transport, operations, from, payload),
+            MessageKind::Atp => written::on_atp(transport, &mut operations.requests, peer, e),
+            // It has woken this process, which looks after what it follows.
+            MessageKind::StagedComplete => Ok(()),
+            MessageKind::Cancel => {
+                let done = u64::from(matching.take_back(peer, e.request));
+                let head = Envelope::reply(MessageKind::Cancelled, e.request, done);
+                transport.control(peer, head);
+                Ok(())
+            }
+            MessageKind::Cancelled => cancel::on_cancelled(transport, operations, peer, e),
+            MessageKind::CancelWords => {
+                let near = operations.peers.of(transport, peer).near;
+                matching.words.on_words(peer, near, e, payload)
+            }
+        }
     }
 
     /// [`crate::Limits::ranks_each`].
     pub fn ranks_each(&self) -> u32 {
-        self.limits.get().ranks_each
-    }
-
-    /// Waits for an operation and ends its request.
-    pub fn wait(&self, id: RequestId) -> Wait<'_, F> {
-        Wait { endpoint: self, id }
+        self.transport.limits.get().ranks_each
     }
 
     /// Waits for an operation of [`Endpoint::streams`] and ends it.
     pub async fn wait_stream(&self, id: stream::Id) -> Result<stream::Ended, Fault> {
         let (counter, target) = self.streams.wait_of(id);
         loop {
-            if let Some(ended) = self.streams.finish(&self.fabric, id) {
+            if let Some(ended) = self.streams.finish(self.fabric(), id) {
                 return Ok(ended);
             }
             self.take_stream_fault();
@@ -362,22 +336,22 @@ impl<F: Fabric> Endpoint<F> {
     /// Waits until one of several counters has reached its target.
     pub async fn until_any(&self, waits: &[(Counter, u64)]) -> Result<(), Fault> {
         std::future::poll_fn(|cx| {
-            if let Some(fault) = &self.state.borrow().fault {
+            if let Some(fault) = &self.state.borrow().operations.fault {
                 return Poll::Ready(Err(fault.clone()));
             }
             self.waiting.set(None);
-            self.fabric.poll_any(waits, None, cx).map_ok(|_| ())
+            self.transport.fabric.poll_any(waits, None, cx).map_ok(|_| ())
         })
         .await
     }
 
     fn poll_until(&self, counter: Counter, target: u64, cx: &mut Cx) -> Poll<Result<(), Fault>> {
-        if let Some(fault) = &self.state.borrow().fault {
+        if let Some(fault) = &self.state.borrow().operations.fault {
             return Poll::Ready(Err(fault.clone()));
         }
         self.waiting.set(Some((counter, target)));
         // A fault of the fabric ends the wait there.
-        self.fabric.poll_any(&[(counter, target)], None, cx).map_ok(|_| ())
+        self.transport.fabric.poll_any(&[(counter, target)], None, cx).map_ok(|_| ())
     }
 
     /// What the last future that was polled waits for: the progress engine need not poll it before.
@@ -387,59 +361,11 @@ impl<F: Fabric> Endpoint<F> {
 
     /// What ended all waits, if anything did.
     pub fn fault(&self) -> Option<Fault> {
-        self.state.borrow().fault.clone().or_else(|| self.fabric.fault())
+        self.state.borrow().operations.fault.clone().or_else(|| self.transport.fabric.fault())
     }
 
     /// Operations under way, at most `limit`.
     pub fn pending(&self, limit: usize) -> Vec<Pending> {
-        let state = self.state.borrow();
-        let live = |s: &&Slot| {
-            !matches!(s.stage, Stage::Free | Stage::Complete)
-                && s.counter.is_some()
-                && !self.over(s)
-        };
-        let describe = |s: &Slot| Pending {
-            receive: matches!(
-                s.stage,
-                Stage::Posted | Stage::Reading | Stage::Filling | Stage::Landing | Stage::Sharing
-            ),
-            context: s.context,
-            peer: s.peer.map(|p| p as usize),
-            tag: (s.tag >= 0).then_some(s.tag),
-            bytes: s.buffer.len() as u64,
-        };
-        state.requests.iter().filter(live).take(limit).map(describe).collect()
-    }
-}
-
-/// A wait for one operation; see [`Endpoint::wait`].
-pub struct Wait<'e, F: Fabric> {
-    endpoint: &'e Endpoint<F>,
-    id: RequestId,
-}
-
-impl<F: Fabric> Future for Wait<'_, F> {
-    type Output = Result<Status, Fault>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Cx<'_>) -> Poll<Self::Output> {
-        let Wait { endpoint, id } = *self;
-        loop {
-            let state = &mut *endpoint.state.borrow_mut();
-            if endpoint.looks_over(state, id) {
-                return Poll::Ready(Ok(endpoint.close(state, id)));
-            }
-            if let Some(fault) = &state.fault {
-                return Poll::Ready(Err(fault.clone()));
-            }
-            let slot = &state.requests[id.0];
-            let wait = (slot.counter.expect("an open request has one"), slot.target);
-            endpoint.waiting.set(Some(wait));
-            // A fault of the fabric ends the wait there.
-            match endpoint.fabric.poll_any(&[wait], None, cx) {
-                Poll::Ready(Ok(_)) => continue,
-                Poll::Ready(Err(fault)) => return Poll::Ready(Err(fault)),
-                Poll::Pending => return Poll::Pending,
-            }
-        }
+        self.state.borrow().operations.requests.pending(self.transport.counters(), limit)
     }
 }

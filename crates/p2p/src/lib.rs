@@ -18,31 +18,23 @@
 
 #![warn(missing_docs)]
 
-mod cancel;
-mod completion;
+mod by_rank;
 mod counts;
+mod credit;
 mod endpoint;
 mod envelope;
-mod interrupted;
 mod limits;
 mod matching;
-mod multicasts;
-mod peers;
+mod message;
 pub mod protocol;
-mod receive;
-mod rendezvous;
 mod request;
-mod send;
 mod slab;
-mod state;
+mod transport;
 
-pub use completion::Ends;
-pub use counts::{Counts, Often, Pending, Seldom};
-pub use endpoint::{Endpoint, Wait};
+pub use counts::{Counts, Often, Seldom};
+pub use endpoint::{Direct, Endpoint, Ends, Wait};
 pub use envelope::{Announced, Context, Source, Tag, announced};
 pub use limits::{Limits, Rendezvous};
 pub use matching::Matched;
-pub use protocol::Pattern;
-pub use receive::{Direct, Want};
-pub use request::{RequestId, Status};
-pub use send::{Mode, Target};
+pub use message::{Mode, Pattern, Target, Want};
+pub use request::{Pending, RequestId, Status};

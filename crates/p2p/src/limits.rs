@@ -1,6 +1,6 @@
 //! What governs the protocols.
 
-use crate::protocol::Protocol;
+use crate::message::Protocol;
 use weft_intranode::staging;
 
 /// Sizes that govern the protocols. In bytes.

@@ -10,13 +10,17 @@
 //! message or receive costs does not depend on how many others wait.
 
 mod arrived;
+mod cancel;
 mod chains;
 mod posted;
 
-use crate::envelope::{Context, MessageKind, Source, Tag};
+use crate::envelope::{Context, Envelope, MessageKind, Source, Tag};
+use crate::message::Want;
+use crate::transport::Transport;
 use arrived::Messages;
+use cancel::CancelWords;
 use posted::Receives;
-use weft_fabric::{RemoteAddr, Staging};
+use weft_fabric::{Fabric, Fault, RemoteAddr, Staging};
 
 /// An arrived message: matched, or found by a probe.
 pub struct Matched {
@@ -31,6 +35,13 @@ pub struct Matched {
     pub len: u64,
     pub(crate) request: u32,
     pub(crate) body: Option<Body>,
+}
+
+impl Matched {
+    /// Payload that its sender was charged for, in bytes, though nobody will receive it.
+    pub(crate) fn owed(&self) -> u64 {
+        if self.kind == MessageKind::EagerSync { self.len } else { 0 }
+    }
 }
 
 /// What a probe finds.
@@ -76,16 +87,25 @@ pub struct Arrival {
     pub body: Body,
 }
 
-/// Both queues; what a message that is awaited needs comes first.
+/// Both queues, and the words that say which messages are void; what a message that is awaited needs comes first.
+///
+/// Invariant: no receive is posted that a kept message would match, so that a message is looked for in one queue and a receive
+/// in the other, and what neither finds is added.
 #[repr(C)]
 pub struct Matching {
     posted: Receives,
     arrived: Messages,
+    /// Of sends that may be cancelled.
+    pub words: CancelWords,
 }
 
 impl Matching {
     pub fn new() -> Matching {
-        Matching { posted: Receives::new(), arrived: Messages::new() }
+        Matching {
+            posted: Receives::new(),
+            arrived: Messages::new(),
+            words: CancelWords::default(),
+        }
     }
 
     /// No receive is posted and no message waits: the next message may go straight to its buffer.
@@ -174,6 +194,53 @@ impl Matching {
     #[inline]
     pub fn take(&mut self, context: Context, source: Source, tag: Option<Tag>) -> Option<Matched> {
         self.arrived.take(context, source, tag)
+    }
+
+    /// The first message that a receive takes and that is not void; those that are, are handed to `void`.
+    pub fn take_valid<F: Fabric>(
+        &mut self,
+        transport: &Transport<F>,
+        want: &Want,
+        fault: &mut Option<Fault>,
+        mut void: impl FnMut(&Matched),
+    ) -> Option<Matched> {
+        loop {
+            let matched = self.take(want.context, want.source, want.tag)?;
+            let Matched { word, peer, request, .. } = matched;
+            if !word || self.words.claim(transport, peer, request, fault) {
+                return Some(matched);
+            }
+            void(&matched);
+        }
+    }
+
+    /// The first message that a receive would take and that is not void; those that are, are taken and handed to `void`.
+    pub fn peek_valid<F: Fabric>(
+        &mut self,
+        transport: &Transport<F>,
+        want: &Want,
+        mut void: impl FnMut(&Matched),
+    ) -> Option<Seen> {
+        loop {
+            let seen = self.peek(want.context, want.source, want.tag)?;
+            let dropped = |(peer, request)| self.words.drops(transport, peer, request);
+            if !seen.word.is_some_and(dropped) {
+                return Some(seen);
+            }
+            void(&self.take(want.context, want.source, want.tag)?);
+        }
+    }
+
+    /// Whether a message that has arrived is void, by its `word`: a receive waits for it, and its sender has cancelled it.
+    pub fn is_void<F: Fabric>(
+        &self,
+        transport: &Transport<F>,
+        (peer, e): (usize, &Envelope),
+        fault: &mut Option<Fault>,
+    ) -> bool {
+        e.word
+            && self.find_posted(e.context, e.rank, e.tag).is_some()
+            && !self.words.claim(transport, peer, e.request, fault)
     }
 
     /// Takes back the message that `peer` sent as its `request`, if it is still unmatched.

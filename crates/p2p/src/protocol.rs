@@ -16,54 +16,19 @@
 
 pub(crate) mod co_copy;
 pub(crate) mod eager;
+pub(crate) mod operations;
+pub(crate) mod peers;
 pub(crate) mod pieces;
-pub(crate) mod read;
-pub(crate) mod staged;
-pub(crate) mod striped;
+mod read;
+pub(crate) mod rendezvous;
+mod staged;
+mod striped;
 mod table;
+pub(crate) mod transfers;
 pub(crate) mod written;
 
-pub(crate) use table::{AllRanges, Tables};
+pub use crate::message::{Pattern, Protocol};
 use weft_fabric::{Capabilities, CopyModel, Distance};
-
-/// What else the two ends of a message do, as far as the caller knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Pattern {
-    /// Nothing else is known: a standard send to one receiver.
-    #[default]
-    Plain,
-    /// It is over only once it is matched (MPI 5.0, section 3.4).
-    Synchronous,
-    /// Its sender serves others, too.
-    OneToMany,
-    /// Its receiver receives from others, too.
-    ManyToOne,
-    /// Its receiver sends the same memory on or back before long, so that the sender's cache may still have the lines
-    /// to which it is copied.
-    Forwarded,
-}
-
-impl Pattern {
-    /// Each once, for tables and tests that go through them.
-    pub const ALL: [Pattern; 5] = [
-        Pattern::Plain,
-        Pattern::Synchronous,
-        Pattern::OneToMany,
-        Pattern::ManyToOne,
-        Pattern::Forwarded,
-    ];
-
-    /// For settings and reports, in lower case.
-    pub fn name(self) -> &'static str {
-        match self {
-            Pattern::Plain => "plain",
-            Pattern::Synchronous => "synchronous",
-            Pattern::OneToMany => "one-to-many",
-            Pattern::ManyToOne => "many-to-one",
-            Pattern::Forwarded => "forwarded",
-        }
-    }
-}
 
 /// The others that [`Pattern::OneToMany`] and [`Pattern::ManyToOne`] speak of, with this one: the fewest that are several.
 const SEVERAL: f64 = 2.0;
@@ -139,23 +104,6 @@ pub struct Case {
     pub pattern: Pattern,
     /// The way from the sender to the receiver.
     pub path: Path,
-}
-
-/// The ways of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
-    /// The payload goes with its envelope, and the sender need not wait for the receiver.
-    Eager,
-    /// Sender and receiver copy in turn, part by part, through memory that both see.
-    Staged,
-    /// The receiver copies straight from the sender's memory, which stays in use until then.
-    Read,
-    /// Both processors copy pieces straight from the one memory to the other.
-    CoCopy,
-    /// The sender copies straight to the receiver's memory, once that has been named.
-    Written,
-    /// The payload is cut into messages of the fabric, for peers whose memory is out of reach.
-    Pieces,
 }
 
 /// What a protocol makes the two ends do, in nanoseconds.
@@ -250,28 +198,6 @@ impl Case {
 }
 
 impl Protocol {
-    /// In the order in which the first of equal costs is taken.
-    pub const ALL: [Protocol; 6] = [
-        Protocol::Eager,
-        Protocol::Staged,
-        Protocol::Read,
-        Protocol::CoCopy,
-        Protocol::Written,
-        Protocol::Pieces,
-    ];
-
-    /// For settings and reports, in lower case.
-    pub fn name(self) -> &'static str {
-        match self {
-            Protocol::Eager => "eager",
-            Protocol::Staged => "staged",
-            Protocol::Read => "read",
-            Protocol::CoCopy => "co-copy",
-            Protocol::Written => "written",
-            Protocol::Pieces => "pieces",
-        }
-    }
-
     /// In words.
     pub fn about(self) -> &'static str {
         match self {

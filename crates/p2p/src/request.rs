@@ -1,10 +1,17 @@
-//! Operations under way, by number.
+//! Operations under way, by number: how they begin, and how they end.
+//!
+//! Invariants:
+//! - A slot that is not [`Stage::Free`] has a counter, which stays with the slot for good and never falls; the operation is over
+//!   once it has reached the slot's target, and only what ends the operation advances it.
+//! - One slot is the spare: taken, free of any operation, and with a counter, so that a send can hand that to the fabric
+//!   before it is known whether there will be anything to wait for.
+//! - As many slots act ([`Slot::acts`]) as [`Requests::acting`] says.
 
-use crate::protocol::Pattern;
-use crate::protocol::co_copy::Shared;
+use crate::envelope::{Context, Tag};
+use crate::message::{Pattern, Target};
 use crate::slab::Slab;
-use crate::{Context, Tag};
-use weft_fabric::{Counter, Region, Sge};
+use std::collections::VecDeque;
+use weft_fabric::{Counter, Counters, Fabric, Region, Sge};
 
 /// An operation under way. Valid until [`crate::Endpoint::finish`] says that it is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -25,6 +32,21 @@ pub struct Status {
     pub cancelled: bool,
     /// A peer's message made no sense; the operation was given up.
     pub corrupt: bool,
+}
+
+/// An operation under way, for the report of a hang.
+#[derive(Debug, Clone, Copy)]
+pub struct Pending {
+    /// It receives; else it sends.
+    pub receive: bool,
+    /// The matching space, which tells whose operation it is.
+    pub context: Context,
+    /// In the fabric; `None`: any.
+    pub peer: Option<usize>,
+    /// `None`: any.
+    pub tag: Option<Tag>,
+    /// Payload of a send, or room of a receive.
+    pub bytes: u64,
 }
 
 /// What stage an operation is in.
@@ -54,6 +76,17 @@ pub enum Stage {
     Sharing,
     /// Over, not yet asked for.
     Complete,
+}
+
+/// A payload of which the sender is asked to copy pieces, too (`protocol/co_copy.rs`).
+#[derive(Debug, Clone, Copy)]
+pub struct Shared {
+    /// The claim word, and the number of this sharing that it shows.
+    pub word: u32,
+    pub number: u32,
+    pub pieces: u32,
+    /// Pieces copied here.
+    pub own: u32,
 }
 
 /// An operation. The counter stays with the slot for good: it is never set back.
@@ -132,7 +165,298 @@ impl Slot {
             (self.region, self.shared) = (None, None);
         }
     }
+
+    pub fn counter(&self) -> Counter {
+        self.counter.expect("an open request has one")
+    }
+
+    /// A send of `buffer`.
+    pub fn describe(&mut self, to: Target, buffer: Sge, stage: Stage) {
+        self.stage = stage;
+        self.context = to.context;
+        self.peer = Some(to.peer as u32);
+        self.rank = -1;
+        self.tag = to.tag;
+        self.buffer = buffer;
+    }
+
+    /// Advances the counter.
+    #[inline(always)]
+    pub fn advance(&self, counters: &Counters) {
+        counters.add(self.counter(), 1);
+    }
+
+    /// Whether its counter is there.
+    #[inline(always)]
+    pub fn has_counted(&self, counters: &Counters) -> bool {
+        counters.value(self.counter()) >= self.target
+    }
+
+    /// Whether nothing is left to do, not even to tell the other end.
+    pub fn is_over(&self, counters: &Counters) -> bool {
+        !matches!(self.stage, Stage::Reading | Stage::Writing) && self.has_counted(counters)
+    }
+
+    /// Everything is done: nobody needs its memory any more.
+    pub fn complete<F: Fabric>(&mut self, fabric: &F) {
+        self.stage = Stage::Complete;
+        self.withdraw(fabric);
+        self.advance(fabric.counters());
+    }
+
+    /// Gives a registration of its memory back, if there is one.
+    #[inline(always)]
+    pub fn withdraw<F: Fabric>(&mut self, fabric: &F) {
+        if let Some(region) = self.region.take() {
+            fabric.withdraw(region);
+        }
+    }
+
+    fn pending(&self) -> Pending {
+        let receives = matches!(
+            self.stage,
+            Stage::Posted | Stage::Reading | Stage::Filling | Stage::Landing | Stage::Sharing
+        );
+        Pending {
+            receive: receives,
+            context: self.context,
+            peer: self.peer.map(|p| p as usize),
+            tag: (self.tag >= 0).then_some(self.tag),
+            bytes: self.buffer.len() as u64,
+        }
+    }
 }
 
+/// Forgotten requests that are looked at in one go.
+const LOOKS: usize = 16;
+
 /// All operations of a process.
-pub type Requests = Slab<Slot>;
+#[repr(C)]
+pub struct Requests {
+    /// A prepared request for a send that the fabric may have to keep.
+    spare: u32,
+    spare_counter: Counter,
+    /// Requests with [`Slot::acts`].
+    acting: usize,
+    /// Requests that nobody will ask for again.
+    forgotten: VecDeque<u32>,
+    slots: Slab<Slot>,
+}
+
+impl Requests {
+    /// The spare's counter is allocated.
+    pub fn new(counters: &Counters) -> Requests {
+        let mut slots: Slab<Slot> = Slab::new();
+        let spare = slots.take();
+        let spare_counter = counters.allocate();
+        slots[spare].counter = Some(spare_counter);
+        Requests { spare, spare_counter, acting: 0, forgotten: VecDeque::new(), slots }
+    }
+
+    /// A fresh request, with its counter and the value that will mean "over", and its slot. Its user sets context, tag, buffer
+    /// and stage.
+    #[inline(always)]
+    pub fn open(&mut self, counters: &Counters) -> (u32, &mut Slot) {
+        let index = self.slots.take();
+        let slot = &mut self.slots[index];
+        let counter = match slot.counter {
+            Some(counter) => counter,
+            None => first_counter(slot, counters),
+        };
+        slot.renew(counters.value(counter) + 1);
+        (index, slot)
+    }
+
+    /// What the next send counts its end with, if the fabric keeps its payload.
+    #[inline(always)]
+    pub fn spare_counter(&self) -> Counter {
+        self.spare_counter
+    }
+
+    /// The fabric keeps the payload of a send: the spare request is its, and another one is made.
+    #[cold]
+    pub fn use_spare(&mut self, counters: &Counters, to: Target, buffer: Sge) -> RequestId {
+        let spare = self.spare;
+        let slot = &mut self.slots[spare];
+        slot.target = counters.value(self.spare_counter) + 1;
+        slot.describe(to, buffer, Stage::Queued);
+        let (next, slot) = self.open(counters);
+        self.spare_counter = slot.counter();
+        self.spare = next;
+        RequestId(spare)
+    }
+
+    /// The request that a reply names, if it is in `stage` and of this peer.
+    pub fn waiting(&mut self, peer: usize, request: u32, stage: Stage) -> Option<&mut Slot> {
+        let known = self.slots.get(request).is_some();
+        let slot = known.then(|| &mut self.slots[request])?;
+        (slot.stage == stage && slot.peer == Some(peer as u32)).then_some(slot)
+    }
+
+    /// The slot of a number that may be none.
+    pub fn get_mut(&mut self, request: u32) -> Option<&mut Slot> {
+        self.slots.get(request)?;
+        Some(&mut self.slots[request])
+    }
+
+    /// Notes whether this process must act when the peer of a request answers.
+    pub fn set_acts(&mut self, request: u32, acts: bool) {
+        let former = std::mem::replace(&mut self.slots[request].acts, acts);
+        self.acting = self.acting + usize::from(acts) - usize::from(former);
+    }
+
+    /// Whether this process must act for any.
+    pub fn any_acts(&self) -> bool {
+        self.acting > 0
+    }
+
+    /// Gives a number back, whose operation has ended.
+    #[inline(always)]
+    pub fn give(&mut self, request: u32) {
+        self.slots.give(request);
+    }
+
+    /// Requests in use, the spare among them.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Nobody will ask for it again.
+    pub fn forget(&mut self, request: u32) {
+        self.forgotten.push_back(request);
+    }
+
+    #[inline(always)]
+    pub fn any_forgotten(&self) -> bool {
+        !self.forgotten.is_empty()
+    }
+
+    /// Of the next few forgotten ones, the first that is over. `looks` says how many were looked at before.
+    pub fn forgotten_over(&mut self, counters: &Counters, looks: &mut usize) -> Option<RequestId> {
+        let most = self.forgotten.len().min(LOOKS.saturating_sub(*looks));
+        for _ in 0..most {
+            *looks += 1;
+            let request = self.forgotten.pop_front()?;
+            if self.slots[request].is_over(counters) {
+                return Some(RequestId(request));
+            }
+            self.forgotten.push_back(request);
+        }
+        None
+    }
+
+    /// Operations under way, at most `limit`.
+    pub fn pending(&self, counters: &Counters, limit: usize) -> Vec<Pending> {
+        let live = |slot: &&Slot| {
+            !matches!(slot.stage, Stage::Free | Stage::Complete)
+                && slot.counter.is_some()
+                && !slot.is_over(counters)
+        };
+        self.slots.iter().filter(live).take(limit).map(Slot::pending).collect()
+    }
+}
+
+#[cold]
+fn first_counter(slot: &mut Slot, counters: &Counters) -> Counter {
+    *slot.counter.insert(counters.allocate())
+}
+
+impl std::ops::Index<u32> for Requests {
+    type Output = Slot;
+
+    #[inline(always)]
+    fn index(&self, request: u32) -> &Slot {
+        &self.slots[request]
+    }
+}
+
+impl std::ops::IndexMut<u32> for Requests {
+    #[inline(always)]
+    fn index_mut(&mut self, request: u32) -> &mut Slot {
+        &mut self.slots[request]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TO: Target = Target { context: Context(5), peer: 3, rank: 0, tag: 7 };
+
+    fn offered(requests: &mut Requests, counters: &Counters) -> u32 {
+        let (index, slot) = requests.open(counters);
+        slot.describe(TO, Sge::EMPTY, Stage::Offered);
+        index
+    }
+
+    #[test]
+    fn an_operation_is_over_when_its_counter_is_there_and_not_before() {
+        let counters = Counters::new();
+        let mut requests = Requests::new(&counters);
+        for _ in 0..3 {
+            let index = offered(&mut requests, &counters);
+            assert!(!requests[index].is_over(&counters));
+            assert_eq!(requests.pending(&counters, 9).len(), 1);
+            requests[index].advance(&counters);
+            assert!(requests[index].is_over(&counters));
+            requests[index].stage = Stage::Reading;
+            assert!(!requests[index].is_over(&counters), "the other end is not told");
+            requests[index].stage = Stage::Free;
+            requests.give(index);
+        }
+    }
+
+    #[test]
+    fn a_reply_finds_its_request_only_from_its_peer_and_at_its_stage() {
+        let counters = Counters::new();
+        let mut requests = Requests::new(&counters);
+        let index = offered(&mut requests, &counters);
+        assert!(requests.waiting(3, index, Stage::Offered).is_some());
+        assert!(requests.waiting(2, index, Stage::Offered).is_none());
+        assert!(requests.waiting(3, index, Stage::Sharing).is_none());
+        assert!(requests.waiting(3, 1 << 30, Stage::Offered).is_none());
+    }
+
+    #[test]
+    fn the_spare_becomes_a_send_and_there_is_another() {
+        let counters = Counters::new();
+        let mut requests = Requests::new(&counters);
+        let first = requests.spare_counter();
+        let RequestId(send) = requests.use_spare(&counters, TO, Sge::EMPTY);
+        assert!(requests[send].counter() == first && requests.spare_counter() != first);
+        assert!(!requests[send].is_over(&counters));
+        counters.add(first, 1);
+        assert!(requests[send].is_over(&counters));
+    }
+
+    #[test]
+    fn those_that_act_are_counted_once() {
+        let counters = Counters::new();
+        let mut requests = Requests::new(&counters);
+        let index = offered(&mut requests, &counters);
+        requests.set_acts(index, true);
+        requests.set_acts(index, true);
+        assert!(requests.any_acts());
+        requests.set_acts(index, false);
+        assert!(!requests.any_acts());
+    }
+
+    #[test]
+    fn forgotten_requests_end_whatever_their_order() {
+        let counters = Counters::new();
+        let mut requests = Requests::new(&counters);
+        let all: Vec<u32> = (0..40).map(|_| offered(&mut requests, &counters)).collect();
+        all.iter().for_each(|&index| requests.forget(index));
+        requests[all[30]].advance(&counters);
+        let mut found = Vec::new();
+        for _ in 0..3 {
+            let mut looks = 0;
+            while let Some(RequestId(over)) = requests.forgotten_over(&counters, &mut looks) {
+                found.push(over);
+            }
+            assert!(looks <= LOOKS);
+        }
+        assert_eq!(found, [all[30]]);
+        assert!(requests.any_forgotten());
+    }
+}

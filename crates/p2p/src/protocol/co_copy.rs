@@ -15,13 +15,13 @@
 //! Cost: half of the pieces by each end, a system call and a line for each, and three messages. Chosen for long payloads
 //! between ranks with a processor each, of which neither has others to serve.
 
+use super::operations::Operations;
+use super::rendezvous::Offer;
 use super::{Case, Locality, Work};
-use crate::endpoint::Endpoint;
 use crate::envelope::{Context, Envelope, MessageKind, Words};
-use crate::receive::Offer;
-use crate::request::Stage;
-use crate::send::{Outcome, waiting};
-use crate::state::State;
+use crate::message::Outcome;
+use crate::request::{Requests, Shared, Stage};
+use crate::transport::Transport;
 use weft_fabric::{CopyModel, Fabric, FabricExt, Fault, Region, RemoteAddr, Sge};
 
 /// Pieces are multiples of this, in bytes: a few pages, so that a system call moves more than one.
@@ -36,20 +36,10 @@ const WORDS: usize = 64;
 const STRIDE: usize = 64;
 
 /// The claim words of a process.
-pub struct Claims {
+struct Claims {
     region: Region,
     free: Vec<u32>,
     numbers: [u32; WORDS],
-}
-
-/// A sharing that this process invited to.
-#[derive(Debug, Clone, Copy)]
-pub struct Shared {
-    word: u32,
-    number: u32,
-    pieces: u32,
-    /// Pieces copied here.
-    own: u32,
 }
 
 /// The tag of an invitation: bytes of the last piece below this bit, units of a piece above.
@@ -118,22 +108,31 @@ pub(super) fn work(model: &CopyModel, case: &Case) -> Work {
     }
 }
 
-impl<F: Fabric> Endpoint<F> {
+/// Sharings that this process has invited to.
+///
+/// Invariants: a claim word belongs to one sharing from its invitation to its end, and shows that sharing's number; a request at
+/// [`Stage::Sharing`] has a word, and its buffer is exposed.
+#[derive(Default)]
+pub struct CoCopy {
+    /// Made at first use.
+    claims: Option<Claims>,
+}
+
+impl CoCopy {
     /// Copies an offered payload into `into` together with the sender. False: too many are shared already; nothing was
     /// done.
-    pub(crate) fn share(
-        &self,
-        state: &mut State,
-        index: u32,
-        peer: usize,
+    pub fn share<F: Fabric>(
+        &mut self,
+        transport: &Transport<F>,
+        operations: &mut Operations,
+        (index, peer): (u32, usize),
         into: Sge,
         offer: &Offer,
     ) -> Result<bool, Fault> {
-        let me = self.fabric.rank();
-        let Some((word, number)) = self.open_claims(state)? else { return Ok(false) };
-        let Some(claims) = &state.claims else { return Ok(false) };
-        let at = claims.region.at(word as usize * STRIDE);
-        let buffer = self.fabric.expose(into)?;
+        let fabric = &transport.fabric;
+        let me = fabric.rank();
+        let Some((at, word, number)) = self.open(transport)? else { return Ok(false) };
+        let buffer = fabric.expose(into)?;
         let units = units(into.len());
         let pieces = into.len().div_ceil(units * UNIT) as u32;
         let last = into.len() - piece(pieces - 1, into.len(), units).0;
@@ -146,152 +145,67 @@ impl<F: Fabric> Endpoint<F> {
             rank: pieces,
             request: offer.request,
         };
-        self.fabric.send(peer, invite.encode(), words.payload(), None);
-        state.seldom.shared += 1;
+        fabric.send(peer, invite.encode(), words.payload(), None);
+        operations.seldom.shared += 1;
         let mut own = 0;
-        while let Some(i) = self.claim(me, at, number, pieces)? {
+        while let Some(i) = claim(transport, (me, at), number, pieces)? {
             let (offset, len) = piece(i, into.len(), units);
             let from = offer.remote.offset(offset as u64);
-            self.fabric.read(peer, into.part(offset, len), from, None)?;
+            fabric.read(peer, into.part(offset, len), from, None)?;
             own += 1;
         }
-        let slot = &mut state.requests[index];
+        let slot = &mut operations.requests[index];
         slot.stage = Stage::Sharing;
         slot.region = Some(buffer);
         slot.shared = Some(Shared { word, number, pieces, own });
-        state.set_acts(index, true);
+        operations.requests.set_acts(index, true);
         if own == pieces {
-            self.end_sharing(state, index);
+            self.end(transport, &mut operations.requests, index);
         }
         Ok(true)
     }
 
-    /// A free claim word with a fresh number and no piece taken.
-    fn open_claims(&self, state: &mut State) -> Result<Option<(u32, u32)>, Fault> {
-        if state.claims.is_none() {
-            let region = self.fabric.allocate_on_node(WORDS * STRIDE)?;
-            let free = (0..WORDS as u32).rev().collect();
-            state.claims = Some(Claims { region, free, numbers: [0; WORDS] });
-        }
-        let Some(claims) = &mut state.claims else { return Ok(None) };
+    /// A free claim word with a fresh number and no piece taken: where it is, which it is, the number.
+    fn open<F: Fabric>(
+        &mut self,
+        transport: &Transport<F>,
+    ) -> Result<Option<(RemoteAddr, u32, u32)>, Fault> {
+        let claims = match &mut self.claims {
+            Some(claims) => claims,
+            none => {
+                let region = transport.fabric.allocate_on_node(WORDS * STRIDE)?;
+                let free = (0..WORDS as u32).rev().collect();
+                none.insert(Claims { region, free, numbers: [0; WORDS] })
+            }
+        };
         let Some(word) = claims.free.pop() else { return Ok(None) };
         let at = claims.region.at(word as usize * STRIDE);
         let old = claims.numbers[word as usize];
         let number = old.wrapping_add(1);
         claims.numbers[word as usize] = number;
         // What the word holds now: the old number and some piece.
-        let me = self.fabric.rank();
-        let mut now = self.look(me, at)?;
+        let me = transport.fabric.rank();
+        let mut now = transport.look(me, at)?;
         loop {
             let fresh = u64::from(number) << 32;
-            let seen = self.swap(me, at, now, fresh)?;
+            let seen = transport.swap(me, at, now, fresh)?;
             if seen == now {
-                return Ok(Some((word, number)));
+                return Ok(Some((at, word, number)));
             }
             now = seen;
         }
-    }
-
-    fn look(&self, peer: usize, at: RemoteAddr) -> Result<u64, Fault> {
-        self.atomic(|result| self.fabric.fetch_add(peer, at, 0, result, None))
-    }
-
-    pub(crate) fn swap(
-        &self,
-        peer: usize,
-        at: RemoteAddr,
-        from: u64,
-        to: u64,
-    ) -> Result<u64, Fault> {
-        self.atomic(|result| self.fabric.compare_swap(peer, at, from, to, result, None))
-    }
-
-    /// The former value of a word, of an atomic that is over when the call returns.
-    fn atomic(&self, post: impl FnOnce(Sge) -> Result<(), Fault>) -> Result<u64, Fault> {
-        let mut before = [0u8; 8];
-        // SAFETY: on a synchronous fabric the result is written before `post` returns.
-        post(unsafe { Sge::new(before.as_mut_ptr(), 8) })?;
-        Ok(u64::from_ne_bytes(before))
-    }
-
-    /// Takes the next piece of sharing `number`; `None` if none is left.
-    fn claim(
-        &self,
-        peer: usize,
-        at: RemoteAddr,
-        number: u32,
-        pieces: u32,
-    ) -> Result<Option<u32>, Fault> {
-        let mut now = self.look(peer, at)?;
-        loop {
-            let next = now as u32;
-            if (now >> 32) as u32 != number || next >= pieces {
-                return Ok(None);
-            }
-            let seen = self.swap(peer, at, now, now + 1)?;
-            if seen == now {
-                return Ok(Some(next));
-            }
-            now = seen;
-        }
-    }
-
-    /// The receiver asks for help.
-    pub(crate) fn on_co_copy_request(
-        &self,
-        state: &mut State,
-        peer: usize,
-        e: Envelope,
-        p: Sge,
-    ) -> Outcome {
-        const WHAT: &str = "invitation";
-        if !state.peer(self, peer).shares {
-            return Err(WHAT);
-        }
-        let slot = waiting(state, peer, e, Stage::Offered).ok_or(WHAT)?;
-        let (claims, buffer) = decode(p).ok_or(WHAT)?;
-        let (pieces, packed) = (e.rank, e.tag as u32 as usize);
-        let (last, units) = (packed & ((1 << UNITS_SHIFT) - 1), packed >> UNITS_SHIFT);
-        let (index, number) = (e.context.0 as u32, (e.context.0 >> 32) as u32);
-        if pieces == 0 || !(1..=UNITS).contains(&units) || last > units * UNIT {
-            return Err(WHAT);
-        }
-        let len = (pieces as usize - 1) * units * UNIT + last;
-        let data = slot.buffer;
-        if len > data.len() {
-            return Err(WHAT);
-        }
-        let copy = |i: u32| {
-            let (offset, len) = piece(i, len, units);
-            self.fabric.write(peer, data.part(offset, len), buffer.offset(offset as u64), None)
-        };
-        let mut done = 0u32;
-        loop {
-            match self.claim(peer, claims, number, pieces) {
-                Ok(None) => break,
-                Ok(Some(i)) => match copy(i) {
-                    Ok(()) => done += 1,
-                    // A piece is missing and nobody else will copy it.
-                    Err(fault) => state.fault = Some(fault),
-                },
-                Err(fault) => state.fault = Some(fault),
-            }
-            if state.fault.is_some() {
-                return Ok(());
-            }
-        }
-        if done > 0 {
-            let number = u64::from(number) << 32 | u64::from(done);
-            let head = Envelope::reply(MessageKind::CoCopyReply, index, number);
-            self.fabric.send_solicited(peer, head, Sge::EMPTY, None);
-        }
-        Ok(())
     }
 
     /// The sender has copied some pieces.
-    pub(crate) fn on_co_copy_reply(&self, state: &mut State, peer: usize, e: Envelope) -> Outcome {
+    pub fn on_reply<F: Fabric>(
+        &mut self,
+        transport: &Transport<F>,
+        requests: &mut Requests,
+        peer: usize,
+        e: Envelope,
+    ) -> Outcome {
         const WHAT: &str = "report of help";
-        let slot = waiting(state, peer, e, Stage::Sharing).ok_or(WHAT)?;
+        let slot = requests.waiting(peer, e.request, Stage::Sharing).ok_or(WHAT)?;
         let shared = slot.shared.ok_or(WHAT)?;
         let (done, number) = (e.context.0 as u32, (e.context.0 >> 32) as u32);
         if number != shared.number
@@ -299,22 +213,90 @@ impl<F: Fabric> Endpoint<F> {
         {
             return Err(WHAT);
         }
-        self.end_sharing(state, e.request);
+        self.end(transport, requests, e.request);
         Ok(())
     }
 
-    fn end_sharing(&self, state: &mut State, index: u32) {
-        state.set_acts(index, false);
-        let slot = &mut state.requests[index];
-        if let (Some(shared), Some(claims)) = (slot.shared.take(), &mut state.claims) {
+    fn end<F: Fabric>(&mut self, transport: &Transport<F>, requests: &mut Requests, index: u32) {
+        requests.set_acts(index, false);
+        let slot = &mut requests[index];
+        if let (Some(shared), Some(claims)) = (slot.shared.take(), &mut self.claims) {
             claims.free.push(shared.word);
         }
-        if let Some(region) = slot.region.take() {
-            self.fabric.withdraw(region);
-        }
-        slot.stage = Stage::Complete;
-        self.advance(slot);
+        slot.complete(&transport.fabric);
         let peer = slot.peer.expect("matched") as usize;
-        self.control(peer, Envelope::reply(MessageKind::Ats, slot.remote, 0));
+        transport.control(peer, Envelope::reply(MessageKind::Ats, slot.remote, 0));
     }
+}
+
+/// Takes the next piece of sharing `number`, whose claim word is at `at` of `peer`; `None` if none is left.
+fn claim<F: Fabric>(
+    transport: &Transport<F>,
+    (peer, at): (usize, RemoteAddr),
+    number: u32,
+    pieces: u32,
+) -> Result<Option<u32>, Fault> {
+    let mut now = transport.look(peer, at)?;
+    loop {
+        let next = now as u32;
+        if (now >> 32) as u32 != number || next >= pieces {
+            return Ok(None);
+        }
+        let seen = transport.swap(peer, at, now, now + 1)?;
+        if seen == now {
+            return Ok(Some(next));
+        }
+        now = seen;
+    }
+}
+
+/// The receiver asks for help.
+pub fn on_request<F: Fabric>(
+    transport: &Transport<F>,
+    operations: &mut Operations,
+    (peer, e): (usize, Envelope),
+    p: Sge,
+) -> Outcome {
+    const WHAT: &str = "invitation";
+    if !operations.peers.of(transport, peer).shares {
+        return Err(WHAT);
+    }
+    let slot = operations.requests.waiting(peer, e.request, Stage::Offered).ok_or(WHAT)?;
+    let (claims, buffer) = decode(p).ok_or(WHAT)?;
+    let (pieces, packed) = (e.rank, e.tag as u32 as usize);
+    let (last, units) = (packed & ((1 << UNITS_SHIFT) - 1), packed >> UNITS_SHIFT);
+    let (index, number) = (e.context.0 as u32, (e.context.0 >> 32) as u32);
+    if pieces == 0 || !(1..=UNITS).contains(&units) || last > units * UNIT {
+        return Err(WHAT);
+    }
+    let len = (pieces as usize - 1) * units * UNIT + last;
+    let data = slot.buffer;
+    if len > data.len() {
+        return Err(WHAT);
+    }
+    let copy = |i: u32| {
+        let (offset, len) = piece(i, len, units);
+        transport.fabric.write(peer, data.part(offset, len), buffer.offset(offset as u64), None)
+    };
+    let mut done = 0u32;
+    loop {
+        match claim(transport, (peer, claims), number, pieces) {
+            Ok(None) => break,
+            Ok(Some(i)) => match copy(i) {
+                Ok(()) => done += 1,
+                // A piece is missing and nobody else will copy it.
+                Err(fault) => operations.fault = Some(fault),
+            },
+            Err(fault) => operations.fault = Some(fault),
+        }
+        if operations.fault.is_some() {
+            return Ok(());
+        }
+    }
+    if done > 0 {
+        let number = u64::from(number) << 32 | u64::from(done);
+        let head = Envelope::reply(MessageKind::CoCopyReply, index, number);
+        transport.control_solicited(peer, head);
+    }
+    Ok(())
 }

@@ -7,13 +7,14 @@
 //! Cost among ranks that share memory: a line, and two copies one after the other, of which the first is to memory that the
 //! receiver has read. Chosen for what is short; elsewhere for all that [`crate::Limits::eager`] allows.
 
+use super::operations::Operations;
 use super::{Case, Path, Pattern, Work};
-use crate::endpoint::Endpoint;
-use crate::envelope::{Envelope, MessageKind};
-use crate::request::{RequestId, Stage};
-use crate::send::{Outcome, Target, describe, waiting};
-use crate::state::State;
-use weft_fabric::{CopyModel, Fabric, FabricExt, Posted, Sge};
+use crate::envelope::{Context, Envelope, MessageKind, Tag, eager_word};
+use crate::matching::{Arrival, Body, Matched, Matching};
+use crate::message::{Outcome, Target};
+use crate::request::{RequestId, Requests, Slot, Stage, Status};
+use crate::transport::Transport;
+use weft_fabric::{CopyModel, Fabric, FabricExt, Message, Posted, Sge, Work as Charge};
 
 pub(super) const ABOUT: &str = "with its envelope, through the receiver's ring";
 
@@ -44,81 +45,222 @@ pub(super) fn work(model: &CopyModel, case: &Case) -> Work {
     }
 }
 
-impl<F: Fabric> Endpoint<F> {
-    /// Sends what the receiver's credit covers.
-    #[inline]
-    pub(crate) fn send_charged(
-        &self,
-        state: &mut State,
-        to: Target,
-        buffer: Sge,
-        pattern: Pattern,
-    ) -> Option<RequestId> {
-        state.often.eager += 1;
-        state.often.bytes_eager += buffer.len() as u64;
-        match pattern {
-            Pattern::Synchronous => Some(self.send_synchronous(state, to, buffer)),
-            _ => self.send_eager(state, to, buffer),
+// ---- the sender ---------------------------------------------------------------------------------
+
+/// Sends what the receiver's credit covers, and was charged for. `cancellable`: the word that [`Matching::words`] opens says
+/// whether it is void.
+#[inline]
+pub fn send_charged<F: Fabric>(
+    transport: &Transport<F>,
+    operations: &mut Operations,
+    matching: &mut Matching,
+    (to, buffer): (Target, Sge),
+    (pattern, cancellable): (Pattern, bool),
+) -> Option<RequestId> {
+    operations.often.eager += 1;
+    operations.often.bytes_eager += buffer.len() as u64;
+    match pattern {
+        Pattern::Synchronous => {
+            Some(send_synchronous(transport, operations, matching, (to, buffer), cancellable))
         }
+        _ => send(transport, &mut operations.requests, to, buffer),
     }
+}
 
-    #[inline(always)]
-    pub(crate) fn send_eager(
-        &self,
-        state: &mut State,
-        to: Target,
-        buffer: Sge,
-    ) -> Option<RequestId> {
-        let head = to.envelope(MessageKind::Eager, 0).encode();
-        match self.fabric.send(to.peer, head, buffer, Some(state.spare_counter)) {
-            Posted::Done => None,
-            Posted::Later => Some(self.send_later(state, to, buffer)),
-        }
+/// Sends a charged payload. `None`: it has left.
+#[inline(always)]
+pub fn send<F: Fabric>(
+    transport: &Transport<F>,
+    requests: &mut Requests,
+    to: Target,
+    buffer: Sge,
+) -> Option<RequestId> {
+    let head = to.envelope(MessageKind::Eager, 0).encode();
+    match transport.fabric.send(to.peer, head, buffer, Some(requests.spare_counter())) {
+        Posted::Done => None,
+        Posted::Later => Some(requests.use_spare(transport.counters(), to, buffer)),
     }
+}
 
-    /// The fabric keeps the payload: the spare request is that of the send, and another one is made.
-    #[cold]
-    fn send_later(&self, state: &mut State, to: Target, buffer: Sge) -> RequestId {
-        let spare = state.spare;
-        let target = self.fabric.counters().value(state.spare_counter) + 1;
-        let slot = &mut state.requests[spare];
-        slot.target = target;
-        describe(slot, to, buffer, Stage::Queued);
-        let (next, slot) = self.open_in(&mut state.requests);
-        state.spare_counter = slot.counter.expect("an open request has one");
-        state.spare = next;
-        RequestId(spare)
+fn send_synchronous<F: Fabric>(
+    transport: &Transport<F>,
+    operations: &mut Operations,
+    matching: &mut Matching,
+    (to, buffer): (Target, Sge),
+    cancellable: bool,
+) -> RequestId {
+    let (index, slot) = operations.requests.open(transport.counters());
+    slot.describe(to, buffer, Stage::Unacknowledged);
+    let word = cancellable
+        && super::rendezvous::open_word(transport, operations, matching, to.peer, index);
+    let head = Envelope { word, ..to.envelope(MessageKind::EagerSync, index) }.encode();
+    let slot = &mut operations.requests[index];
+    if transport.fabric.send_solicited(to.peer, head, buffer, slot.counter) == Posted::Later {
+        slot.target += 1;
     }
+    RequestId(index)
+}
 
-    fn send_synchronous(&self, state: &mut State, to: Target, buffer: Sge) -> RequestId {
-        let index = self.open(state);
-        let slot = &mut state.requests[index];
-        describe(slot, to, buffer, Stage::Unacknowledged);
-        let word = self.open_word(state, to.peer, index);
-        let head = Envelope { word, ..to.envelope(MessageKind::EagerSync, index) }.encode();
-        let slot = &mut state.requests[index];
-        if self.fabric.send_solicited(to.peer, head, buffer, slot.counter) == Posted::Later {
-            slot.target += 1;
-        }
-        RequestId(index)
-    }
+/// A synchronous send was matched.
+pub fn on_ack<F: Fabric>(
+    transport: &Transport<F>,
+    requests: &mut Requests,
+    peer: usize,
+    e: Envelope,
+) -> Outcome {
+    let slot = requests.waiting(peer, e.request, Stage::Unacknowledged);
+    let slot = slot.ok_or("acknowledgement")?;
+    slot.stage = Stage::Queued;
+    slot.advance(transport.counters());
+    Ok(())
+}
 
-    /// A synchronous send was matched.
-    pub(crate) fn on_ack(&self, state: &mut State, peer: usize, e: Envelope) -> Outcome {
-        let slot = waiting(state, peer, e, Stage::Unacknowledged).ok_or("acknowledgement")?;
-        slot.stage = Stage::Queued;
-        self.advance(slot);
-        Ok(())
-    }
+/// The receiver released eager payload.
+pub fn on_credit<F: Fabric>(
+    transport: &Transport<F>,
+    operations: &mut Operations,
+    peer: usize,
+    e: Envelope,
+) -> Outcome {
+    let released = operations.peers.of(transport, peer).credit.release_to(e.context.0);
+    released.then_some(()).ok_or("credit")
+}
 
-    /// The receiver released eager payload.
-    pub(crate) fn on_credit(&self, state: &mut State, peer: usize, e: Envelope) -> Outcome {
-        let peer = state.peer(self, peer);
-        let released = e.context.0;
-        if released < peer.released || released > peer.charged {
-            return Err("credit");
-        }
-        peer.released = released;
-        Ok(())
+// ---- the receiver -------------------------------------------------------------------------------
+
+/// Copies a payload into a receive's buffer, as far as it goes: so many bytes.
+#[inline(always)]
+fn copy_in<F: Fabric>(transport: &Transport<F>, buffer: Sge, payload: Sge) -> usize {
+    let fits = payload.len().min(buffer.len());
+    if payload.len() == buffer.len() {
+        buffer.copy_from(payload);
+    } else if fits > 0 {
+        buffer.part(0, fits).copy_from(payload.part(0, fits));
     }
+    if fits > 0 {
+        transport.fabric.charge(Charge::Copy(fits));
+    }
+    fits
+}
+
+/// Copies a payload in, and says so.
+#[inline]
+pub fn deliver<F: Fabric>(
+    transport: &Transport<F>,
+    (buffer, payload): (Sge, Sge),
+    rank: u32,
+    tag: Tag,
+) -> Status {
+    let fits = copy_in(transport, buffer, payload);
+    Status {
+        source: rank as i32,
+        tag,
+        bytes: fits as u64,
+        lost: (payload.len() - fits) as u64,
+        ..Status::default()
+    }
+}
+
+/// A message that was sent at once meets its posted receive: its payload's length. `None`, and nothing is done, for any
+/// other.
+#[inline(always)]
+pub fn meet<F: Fabric>(
+    transport: &Transport<F>,
+    requests: &mut Requests,
+    matching: &mut Matching,
+    message: &Message,
+) -> Option<u64> {
+    let [word0, word1, word2] = message.head.0;
+    let tag = (word0 >> 32) as Tag;
+    if word0 != eager_word(tag) {
+        return None;
+    }
+    let rank = word2 as u32;
+    let index = matching.match_posted(Context(word1), rank, tag)?;
+    fill(transport, &mut requests[index], message.peer, (rank, tag), message.payload);
+    Some(message.payload.len() as u64)
+}
+
+/// A receive gets its payload, and is over.
+#[inline(always)]
+fn fill<F: Fabric>(
+    transport: &Transport<F>,
+    slot: &mut Slot,
+    peer: usize,
+    (rank, tag): (u32, Tag),
+    payload: Sge,
+) {
+    slot.peer = Some(peer as u32);
+    let fits = copy_in(transport, slot.buffer, payload);
+    // Field by field: a whole status would go over the stack.
+    slot.status.source = rank as i32;
+    slot.status.tag = tag;
+    slot.status.bytes = fits as u64;
+    slot.status.lost = (payload.len() - fits) as u64;
+    slot.stage = Stage::Complete;
+    slot.advance(transport.counters());
+}
+
+/// An eager message has arrived.
+pub fn on_eager<F: Fabric>(
+    transport: &Transport<F>,
+    operations: &mut Operations,
+    matching: &mut Matching,
+    (peer, e): (usize, Envelope),
+    payload: Sge,
+) {
+    let len = payload.len() as u64;
+    if matching.is_void(transport, (peer, &e), &mut operations.fault) {
+        operations.peers.owe(transport, peer, len);
+        return;
+    }
+    if let Some(index) = matching.match_posted(e.context, e.rank, e.tag) {
+        return deliver_to(transport, operations, index, (peer, e), payload);
+    }
+    let copy = transport.staging.take_for(payload);
+    copy.sge().copy_from(payload);
+    if !payload.is_empty() {
+        transport.fabric.charge(Charge::Copy(payload.len()));
+    }
+    let Envelope { kind, word, tag, context, rank, request } = e;
+    let body = Body::Here(copy);
+    matching.keep(Arrival { kind, word, context, rank, tag, peer, request, len, body });
+    transport.notify_probes();
+}
+
+/// An eager message meets its posted receive.
+#[inline]
+pub fn deliver_to<F: Fabric>(
+    transport: &Transport<F>,
+    operations: &mut Operations,
+    index: u32,
+    (peer, e): (usize, Envelope),
+    payload: Sge,
+) {
+    fill(transport, &mut operations.requests[index], peer, (e.rank, e.tag), payload);
+    if e.kind == MessageKind::EagerSync {
+        transport.control(peer, Envelope::reply(MessageKind::Ack, e.request, 0));
+    }
+    operations.peers.owe(transport, peer, payload.len() as u64);
+}
+
+/// An eager message that was kept meets its receive.
+pub fn accept<F: Fabric>(
+    transport: &Transport<F>,
+    operations: &mut Operations,
+    index: u32,
+    m: &Matched,
+) {
+    let payload = match &m.body {
+        Some(Body::Here(payload)) => payload.sge(),
+        _ => Sge::EMPTY,
+    };
+    let slot = &mut operations.requests[index];
+    slot.status = deliver(transport, (slot.buffer, payload), m.rank, m.tag);
+    slot.stage = Stage::Complete;
+    slot.advance(transport.counters());
+    if m.kind == MessageKind::EagerSync {
+        transport.control(m.peer, Envelope::reply(MessageKind::Ack, m.request, 0));
+    }
+    operations.peers.owe(transport, m.peer, m.len);
 }

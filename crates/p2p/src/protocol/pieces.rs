@@ -6,12 +6,12 @@
 //! Cost among ranks that share memory: that of eager messages and two lines more, and both ends copy at the same time. Chosen
 //! where the sender's memory cannot be read and there is no place to stage the payload.
 
+use super::operations::Operations;
 use super::{Case, Work};
-use crate::endpoint::Endpoint;
 use crate::envelope::{Envelope, MessageKind};
-use crate::request::Stage;
-use crate::send::{Outcome, waiting};
-use crate::state::State;
+use crate::message::Outcome;
+use crate::request::{Requests, Stage};
+use crate::transport::Transport;
 use weft_fabric::{CopyModel, Fabric, FabricExt, Posted, Sge};
 
 pub(super) const ABOUT: &str = "in messages, once it is wanted";
@@ -35,86 +35,97 @@ pub(super) fn work(model: &CopyModel, case: &Case) -> Work {
     }
 }
 
-impl<F: Fabric> Endpoint<F> {
-    /// Asks the sender of an offered payload for `wanted` bytes of it.
-    pub(crate) fn ask_for_pieces(
-        &self,
-        state: &mut State,
-        index: u32,
-        peer: usize,
-        (wanted, request): (usize, u32),
-    ) {
-        state.requests[index].stage = Stage::Filling;
-        state.set_acts(index, true);
-        state.seldom.pieces += 1;
-        let mut wanted = (wanted as u64).to_ne_bytes();
-        // SAFETY: an inline payload is copied before `send` returns.
-        let payload = unsafe { Sge::new(wanted.as_mut_ptr(), wanted.len()) };
-        let head = Envelope::reply(MessageKind::Cts, request, u64::from(index));
-        self.fabric.send_solicited(peer, head, payload, None);
-    }
+/// Asks the sender of an offered payload for `wanted` bytes of it.
+pub fn ask<F: Fabric>(
+    transport: &Transport<F>,
+    operations: &mut Operations,
+    index: u32,
+    peer: usize,
+    (wanted, request): (usize, u32),
+) {
+    operations.requests[index].stage = Stage::Filling;
+    operations.requests.set_acts(index, true);
+    operations.seldom.pieces += 1;
+    let mut wanted = (wanted as u64).to_ne_bytes();
+    // SAFETY: an inline payload is copied before `send` returns.
+    let payload = unsafe { Sge::new(wanted.as_mut_ptr(), wanted.len()) };
+    let head = Envelope::reply(MessageKind::Cts, request, u64::from(index));
+    transport.fabric.send_solicited(peer, head, payload, None);
+}
 
-    /// The receiver cannot read the payload and asks for it in pieces.
-    pub(crate) fn on_cts(&self, state: &mut State, peer: usize, e: Envelope, p: Sge) -> Outcome {
-        waiting(state, peer, e, Stage::Offered).ok_or("request for pieces")?;
-        let mut word = [0; 8];
-        if p.len() < word.len() {
-            return Err("request for pieces");
-        }
-        p.read(&mut word);
-        self.push_pieces(state, peer, e, u64::from_ne_bytes(word) as usize);
-        Ok(())
+/// The receiver cannot read the payload and asks for it in pieces.
+pub fn on_cts<F: Fabric>(
+    transport: &Transport<F>,
+    operations: &mut Operations,
+    (peer, e): (usize, Envelope),
+    p: Sge,
+) -> Outcome {
+    const WHAT: &str = "request for pieces";
+    operations.requests.waiting(peer, e.request, Stage::Offered).ok_or(WHAT)?;
+    let mut word = [0; 8];
+    if p.len() < word.len() {
+        return Err(WHAT);
     }
+    p.read(&mut word);
+    push(transport, operations, peer, e, u64::from_ne_bytes(word) as usize);
+    Ok(())
+}
 
-    /// Sends `wanted` bytes of an offered payload in pieces, to the receiver that `e` names.
-    pub(crate) fn push_pieces(&self, state: &mut State, peer: usize, e: Envelope, wanted: usize) {
-        state.set_acts(e.request, false);
-        let piece = state.peer(self, peer).piece as usize;
-        let slot = &mut state.requests[e.request];
-        let wanted = wanted.min(slot.buffer.len());
-        if let Some(region) = slot.region.take() {
-            self.fabric.withdraw(region);
+/// Sends `wanted` bytes of an offered payload in pieces, to the receiver that `e` names.
+pub fn push<F: Fabric>(
+    transport: &Transport<F>,
+    operations: &mut Operations,
+    peer: usize,
+    e: Envelope,
+    wanted: usize,
+) {
+    operations.requests.set_acts(e.request, false);
+    let piece = operations.peers.of(transport, peer).piece as usize;
+    let slot = &mut operations.requests[e.request];
+    let wanted = wanted.min(slot.buffer.len());
+    slot.withdraw(&transport.fabric);
+    slot.stage = Stage::Pushing;
+    // Pieces that are kept may leave, and count, before the last is sent.
+    let before = transport.counters().value(slot.counter());
+    let mut kept = 0;
+    for offset in (0..wanted).step_by(piece) {
+        let part = slot.buffer.part(offset, piece.min(wanted - offset));
+        let head = Envelope::reply(MessageKind::Data, e.context.0 as u32, offset as u64);
+        let posted = transport.fabric.send_solicited(peer, head, part, slot.counter);
+        if posted == Posted::Later {
+            kept += 1;
         }
-        slot.stage = Stage::Pushing;
-        let counter = slot.counter.expect("an open request has one");
-        // Pieces that are kept may leave, and count, before the last is sent.
-        let before = self.fabric.counters().value(counter);
-        let mut kept = 0;
-        for offset in (0..wanted).step_by(piece) {
-            let part = slot.buffer.part(offset, piece.min(wanted - offset));
-            let head = Envelope::reply(MessageKind::Data, e.context.0 as u32, offset as u64);
-            let posted = self.fabric.send_solicited(peer, head, part, slot.counter);
-            if posted == Posted::Later {
-                kept += 1;
-            }
-        }
-        if kept == 0 {
-            self.advance(slot);
-        } else {
-            slot.target = before + kept;
-        }
-        state.seldom.sent_pieces += 1;
     }
+    if kept == 0 {
+        slot.advance(transport.counters());
+    } else {
+        slot.target = before + kept;
+    }
+    operations.seldom.sent_pieces += 1;
+}
 
-    /// A piece has arrived.
-    pub(crate) fn on_data(&self, state: &mut State, peer: usize, e: Envelope, p: Sge) -> Outcome {
-        let known = state.requests.get(e.request).is_some();
-        let slot = known.then(|| &mut state.requests[e.request]).ok_or("piece of a payload")?;
-        let awaits = matches!(slot.stage, Stage::Filling | Stage::Landing);
-        if !awaits || slot.peer != Some(peer as u32) {
-            return Err("piece of a payload");
-        }
-        let (offset, whole) = (e.context.0, slot.status.bytes);
-        if offset > whole || p.len() as u64 > whole - offset {
-            return Err("place of a piece");
-        }
-        slot.buffer.part(offset as usize, p.len()).copy_from(p);
-        slot.progress += p.len() as u64;
-        if slot.progress >= whole {
-            slot.stage = Stage::Complete;
-            self.advance(slot);
-            state.set_acts(e.request, false);
-        }
-        Ok(())
+/// A piece has arrived.
+pub fn on_data<F: Fabric>(
+    transport: &Transport<F>,
+    requests: &mut Requests,
+    (peer, e): (usize, Envelope),
+    p: Sge,
+) -> Outcome {
+    let slot = requests.get_mut(e.request).ok_or("piece of a payload")?;
+    let awaits = matches!(slot.stage, Stage::Filling | Stage::Landing);
+    if !awaits || slot.peer != Some(peer as u32) {
+        return Err("piece of a payload");
     }
+    let (offset, whole) = (e.context.0, slot.status.bytes);
+    if offset > whole || p.len() as u64 > whole - offset {
+        return Err("place of a piece");
+    }
+    slot.buffer.part(offset as usize, p.len()).copy_from(p);
+    slot.progress += p.len() as u64;
+    if slot.progress >= whole {
+        slot.stage = Stage::Complete;
+        slot.advance(transport.counters());
+        requests.set_acts(e.request, false);
+    }
+    Ok(())
 }

@@ -10,15 +10,17 @@
 //! Cost: the slower of the two copies, a part of the other, a line for each part, and two messages. No system call, and the
 //! sender waits for nobody. Chosen between what is sent at once and what is so long that one copy is cheaper than two.
 
+use super::operations::Operations;
+use super::rendezvous::{Offer, send_rts};
 use super::{Case, Locality, Pattern, Work};
-use crate::endpoint::Endpoint;
 use crate::envelope::{Envelope, MessageKind};
-use crate::receive::Offer;
+use crate::limits::Limits;
+use crate::message::Target;
 use crate::request::Stage;
-use crate::send::Target;
-use crate::state::State;
+use crate::transport::Transport;
 use weft_fabric::{CopyModel, Distance, Fabric, FabricExt, Fault, RemoteAddr, Sge};
 use weft_intranode::pipelined::{self, Consumed, HEAD, Pipelined};
+use weft_intranode::staging::Pool;
 
 pub(super) const ABOUT: &str = "through memory that both see, copied in and out at the same time";
 
@@ -62,7 +64,7 @@ pub(super) fn worth_a_helper(model: &CopyModel, distance: Distance) -> usize {
 }
 
 /// A receive whose payload is still being copied in.
-pub struct Follower {
+struct Follower {
     index: u32,
     peer: usize,
     at: RemoteAddr,
@@ -73,83 +75,119 @@ pub struct Follower {
     there: usize,
 }
 
-impl<F: Fabric> Endpoint<F> {
+/// Payloads in staging memory.
+///
+/// Invariants: a place belongs to its receiver from the RTS to the ATS ([`Pool`]); a receive is in the list as long as it is at
+/// [`Stage::Reading`] and has not all of its payload.
+#[repr(C)]
+pub struct Staged {
+    followed: Vec<Follower>,
+    pool: Pool,
+}
+
+impl Staged {
+    /// No memory is taken before the first payload.
+    pub fn new(limits: &Limits) -> Staged {
+        Staged { followed: Vec::new(), pool: Pool::new(limits.staging, limits.ranks_each) }
+    }
+
     /// Sends `buffer` through a place of the staging memory. False: there is none, and nothing was done.
-    pub(crate) fn send_staged(&self, state: &mut State, to: Target, buffer: Sge) -> bool {
-        let apart = self.fabric.copies().distance() == Distance::Apart;
-        let Some((request, at, place)) = state.staging.place(&self.fabric, buffer, apart) else {
+    pub fn send<F: Fabric>(
+        &mut self,
+        transport: &Transport<F>,
+        operations: &mut Operations,
+        to: Target,
+        buffer: Sge,
+    ) -> bool {
+        let fabric = &transport.fabric;
+        let apart = fabric.copies().distance() == Distance::Apart;
+        let Some((request, at, place)) = self.pool.place(fabric, buffer, apart) else {
             return false;
         };
         let Some(pipelined) = Pipelined::at(&place) else { return false };
-        state.seldom.staged += 1;
+        operations.seldom.staged += 1;
         pipelined.open();
         // Nobody waits for it: its receiver may go on with what it does, if there is little to copy.
-        let solicited = buffer.len() > state.table(self, to.peer).quiet;
-        self.send_rts(state, to, (buffer.len(), at), (request, false), solicited);
-        if pipelined.produce(buffer, self.fabric.copies()) {
+        let solicited = buffer.len() > operations.peers.table(transport, to.peer).quiet;
+        let seldom = &mut operations.seldom;
+        send_rts(transport, seldom, to, (buffer.len(), at), (request, false), solicited);
+        if pipelined.produce(buffer, fabric.copies()) {
             let head = Envelope::reply(MessageKind::StagedComplete, request, 0);
-            self.fabric.send_solicited(to.peer, head, Sge::EMPTY, None);
+            transport.control_solicited(to.peer, head);
         }
         true
     }
 
+    /// The receiver has copied a payload out, of which `request` names the place.
+    pub fn give(&mut self, request: u32) -> Option<()> {
+        self.pool.give(request)
+    }
+
     /// Copies an offered payload from its sender's staging memory into `into`, which belongs to the receive `index`.
-    pub(crate) fn follow(
-        &self,
-        state: &mut State,
-        index: u32,
-        peer: usize,
+    pub fn follow<F: Fabric>(
+        &mut self,
+        transport: &Transport<F>,
+        operations: &mut Operations,
+        (index, peer): (u32, usize),
         into: Sge,
         offer: &Offer,
     ) {
-        state.seldom.read += 1;
-        state.requests[index].stage = Stage::Reading;
+        operations.seldom.read += 1;
+        operations.requests[index].stage = Stage::Reading;
         let (at, len) = (offer.remote, offer.len as usize);
         let mut follower = Follower { index, peer, at, len, into, there: 0 };
-        if !self.goes_on(state, &mut follower) {
-            state.followed.push(follower);
+        if !goes_on(transport, operations, &mut follower) {
+            self.followed.push(follower);
         }
+    }
+
+    /// Whether a payload is still being copied in.
+    #[inline(always)]
+    pub fn any_followed(&self) -> bool {
+        !self.followed.is_empty()
     }
 
     /// Looks after all that were left. True if one of them is over.
     #[cold]
-    pub(crate) fn follow_all(&self, state: &mut State) -> bool {
-        let mut left = std::mem::take(&mut state.followed);
-        let before = left.len();
-        left.retain_mut(|follower| !self.goes_on(state, follower));
-        let over = left.len() < before;
-        state.followed = left;
-        over
+    pub fn follow_all<F: Fabric>(
+        &mut self,
+        transport: &Transport<F>,
+        operations: &mut Operations,
+    ) -> bool {
+        let before = self.followed.len();
+        self.followed.retain_mut(|follower| !goes_on(transport, operations, follower));
+        self.followed.len() < before
     }
+}
 
-    /// True: the receive is over, or there is a fault.
-    fn goes_on(&self, state: &mut State, follower: &mut Follower) -> bool {
-        let &mut Follower { index, peer, at, len, into, there } = follower;
-        let seen = self.fabric.mapped(peer, at, HEAD + len);
-        let consumed = match seen.as_ref().and_then(Pipelined::at) {
-            Some(pipelined) => pipelined.consume(there, into, self.fabric.copies()),
-            // Near peers see each other's memory: no such place.
-            None => Consumed::Corrupt,
-        };
-        match consumed {
-            Consumed::Whole => {}
-            Consumed::Part(there) => {
-                follower.there = there;
-                return false;
-            }
-            Consumed::Corrupt => {
-                state.fault = Some(Fault::corrupt(peer, "staged payload"));
-                return true;
-            }
+/// True: the receive is over, or there is a fault.
+fn goes_on<F: Fabric>(
+    transport: &Transport<F>,
+    operations: &mut Operations,
+    follower: &mut Follower,
+) -> bool {
+    let &mut Follower { index, peer, at, len, into, there } = follower;
+    let fabric = &transport.fabric;
+    let seen = fabric.mapped(peer, at, HEAD + len);
+    let consumed = match seen.as_ref().and_then(Pipelined::at) {
+        Some(pipelined) => pipelined.consume(there, into, fabric.copies()),
+        // Near peers see each other's memory: no such place.
+        None => Consumed::Corrupt,
+    };
+    match consumed {
+        Consumed::Whole => {}
+        Consumed::Part(there) => {
+            follower.there = there;
+            return false;
         }
-        let slot = &mut state.requests[index];
-        slot.stage = Stage::Complete;
-        self.advance(slot);
-        let head = Envelope::reply(MessageKind::Ats, slot.remote, 0);
-        match self.limits.get().notifies_at_end {
-            true => _ = self.fabric.send_solicited(peer, head, Sge::EMPTY, None),
-            false => self.control(peer, head),
+        Consumed::Corrupt => {
+            operations.fault = Some(Fault::corrupt(peer, "staged payload"));
+            return true;
         }
-        true
     }
+    let slot = &mut operations.requests[index];
+    slot.stage = Stage::Complete;
+    slot.advance(fabric.counters());
+    transport.control_at_end(peer, Envelope::reply(MessageKind::Ats, slot.remote, 0));
+    true
 }

@@ -1,5 +1,6 @@
 //! The choice on machines that are made up, as tables: each row is a protocol, up to and with so many bytes.
 
+use super::table::{AllRanges, Tables};
 use super::*;
 use Pattern::{Forwarded, ManyToOne, OneToMany, Plain, Synchronous};
 use Protocol::{CoCopy, Eager, Pieces, Read, Staged, Written};

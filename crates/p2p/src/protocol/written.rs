@@ -11,14 +11,14 @@
 //! had; among ranks that share memory where several write into the memory of one at the same time. Source: Kumar et al.
 //! 2008, section 2.2.
 
-use super::striped::Striped;
-use super::{Case, Locality, Pattern, Work};
-use crate::endpoint::Endpoint;
+use super::operations::Operations;
+use super::rendezvous::Offer;
+use super::transfers::Transfers;
+use super::{Case, Locality, Pattern, Work, pieces};
 use crate::envelope::{Context, Envelope, MessageKind, Words};
-use crate::receive::Offer;
-use crate::request::Stage;
-use crate::send::{Outcome, waiting};
-use crate::state::State;
+use crate::message::Outcome;
+use crate::request::{Requests, Stage};
+use crate::transport::Transport;
 use weft_channel::rails::{Waits, Way};
 use weft_fabric::{CopyModel, Fabric, FabricExt, Key, RemoteAddr, Sge};
 
@@ -64,78 +64,81 @@ pub(crate) fn decode(payload: Sge) -> Option<(usize, RemoteAddr)> {
     Some((wanted as usize, RemoteAddr::from_words(at)))
 }
 
-impl<F: Fabric> Endpoint<F> {
-    /// Tells the sender of an offered payload to write it into `into`. False: it cannot; nothing was done.
-    pub(crate) fn invite_write(
-        &self,
-        state: &mut State,
-        index: u32,
-        peer: usize,
-        into: Sge,
-        offer: &Offer,
-    ) -> bool {
-        let Ok(region) = self.fabric.expose(into) else { return false };
-        let slot = &mut state.requests[index];
-        // It may have been prepared for a handler.
-        if let Some(prepared) = slot.region.replace(region) {
-            self.fabric.withdraw(prepared);
-        }
-        slot.stage = Stage::Landing;
-        state.seldom.written += 1;
-        let [a, b, c, d] = region.remote.words();
-        let mut words = Words::new(&[into.len() as u64, a, b, c, d]);
-        let context = Context(index.into());
-        let head = Envelope {
-            kind: MessageKind::Rtr,
-            word: false,
-            tag: 0,
-            context,
-            rank: 0,
-            request: offer.request,
-        };
-        self.fabric.send_solicited(peer, head.encode(), words.payload(), None);
-        true
-    }
+/// Tells the sender of an offered payload to write it into `into`. False: it cannot; nothing was done.
+pub fn invite<F: Fabric>(
+    transport: &Transport<F>,
+    operations: &mut Operations,
+    (index, peer): (u32, usize),
+    into: Sge,
+    offer: &Offer,
+) -> bool {
+    let Ok(region) = transport.fabric.expose(into) else { return false };
+    let slot = &mut operations.requests[index];
+    // It may have been prepared for a handler.
+    slot.withdraw(&transport.fabric);
+    slot.region = Some(region);
+    slot.stage = Stage::Landing;
+    operations.seldom.written += 1;
+    let [a, b, c, d] = region.remote.words();
+    let mut words = Words::new(&[into.len() as u64, a, b, c, d]);
+    let head = Envelope {
+        kind: MessageKind::Rtr,
+        word: false,
+        tag: 0,
+        context: Context(index.into()),
+        rank: 0,
+        request: offer.request,
+    };
+    transport.fabric.send_solicited(peer, head.encode(), words.payload(), None);
+    true
+}
 
-    /// The receiver has said where.
-    pub(crate) fn on_rtr(&self, state: &mut State, peer: usize, e: Envelope, p: Sge) -> Outcome {
-        let (wanted, to) = decode(p).ok_or("place of a payload")?;
-        waiting(state, peer, e, Stage::Offered).ok_or("place of a payload")?;
-        state.set_acts(e.request, false);
-        let slot = &mut state.requests[e.request];
-        let from = slot.buffer.part(0, wanted.min(slot.buffer.len()));
-        slot.remote = e.context.0 as u32;
-        let (rails, count) = (self.rails(), self.fabric.capabilities(peer).rails);
-        if count > 1 && from.len() >= rails.thresholds().rendezvous {
-            let mut waits = Waits::new();
-            match rails.stripe(&self.fabric, Way::Write, (peer, count), (from, to), &mut waits) {
-                Err(_) if waits.is_empty() => {}
-                Err(fault) => state.fault = Some(fault),
-                Ok(()) => {
-                    slot.stage = Stage::Writing;
-                    state.striped.push(Striped { request: e.request, waits });
-                    state.moving.push(e.request);
-                    return Ok(());
-                }
+/// The receiver has said where.
+pub fn on_rtr<F: Fabric>(
+    transport: &Transport<F>,
+    operations: &mut Operations,
+    transfers: &mut Transfers,
+    (peer, e): (usize, Envelope),
+    p: Sge,
+) -> Outcome {
+    const WHAT: &str = "place of a payload";
+    let (wanted, to) = decode(p).ok_or(WHAT)?;
+    operations.requests.waiting(peer, e.request, Stage::Offered).ok_or(WHAT)?;
+    operations.requests.set_acts(e.request, false);
+    let slot = &mut operations.requests[e.request];
+    let from = slot.buffer.part(0, wanted.min(slot.buffer.len()));
+    slot.remote = e.context.0 as u32;
+    let (rails, fabric) = (&transport.rails, &transport.fabric);
+    let count = fabric.capabilities(peer).rails;
+    if count > 1 && from.len() >= rails.thresholds().rendezvous {
+        let mut waits = Waits::new();
+        match rails.stripe(fabric, Way::Write, (peer, count), (from, to), &mut waits) {
+            Err(_) if waits.is_empty() => {}
+            Err(fault) => operations.fault = Some(fault),
+            Ok(()) => {
+                slot.stage = Stage::Writing;
+                transfers.begin_striped(e.request, waits);
+                return Ok(());
             }
-        } else if self.fabric.write(peer, from, to, slot.counter).is_ok() {
-            slot.stage = Stage::Writing;
-            state.moving.push(e.request);
-            return Ok(());
         }
-        // The receiver takes pieces, too.
-        self.push_pieces(state, peer, e, wanted);
-        Ok(())
+    } else if fabric.write(peer, from, to, slot.counter).is_ok() {
+        slot.stage = Stage::Writing;
+        transfers.begin(e.request);
+        return Ok(());
     }
+    // The receiver takes pieces, too.
+    pieces::push(transport, operations, peer, e, wanted);
+    Ok(())
+}
 
-    /// The sender has written.
-    pub(crate) fn on_atp(&self, state: &mut State, peer: usize, e: Envelope) -> Outcome {
-        let slot = waiting(state, peer, e, Stage::Landing).ok_or("end of a write")?;
-        slot.stage = Stage::Complete;
-        if let Some(region) = slot.region.take() {
-            self.fabric.withdraw(region);
-        }
-        self.advance(slot);
-        Ok(())
-    }
+/// The sender has written.
+pub fn on_atp<F: Fabric>(
+    transport: &Transport<F>,
+    requests: &mut Requests,
+    peer: usize,
+    e: Envelope,
+) -> Outcome {
+    let slot = requests.waiting(peer, e.request, Stage::Landing).ok_or("end of a write")?;
+    slot.complete(&transport.fabric);
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! The endpoint as host of multicast groups: what arrives for them comes with all other messages, and
 //! their progress is part of the endpoint's. Without a group that costs a look at one word.
 
-use crate::Endpoint;
+use super::Endpoint;
 use std::time::Instant;
 use weft_channel::multicast::{Host, Limits, Multicasts};
 use weft_fabric::{Counter, Fabric, Fault};
@@ -28,7 +28,7 @@ impl<F: Fabric> Host for Endpoint<F> {
     type Fabric = F;
 
     fn fabric(&self) -> &F {
-        &self.fabric
+        &self.transport.fabric
     }
 
     fn multicasts(&self) -> &Multicasts {

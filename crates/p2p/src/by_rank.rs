@@ -1,43 +1,22 @@
-//! What is known of each peer, made at first use: a process talks to few of many.
+//! Entries by rank, made at first use: a process talks to few of many.
 //!
 //! An open table by a hash of the rank, a power of two long and at most three quarters full.
-
-/// What is known of one peer. Made at first use.
-#[derive(Debug, Clone, Default)]
-pub struct Peer {
-    /// Up to so many bytes are sent at once, whatever the pattern.
-    pub eager: u32,
-    /// Number of its table of choices.
-    pub table: u32,
-    /// Largest piece of a pushed payload, in bytes.
-    pub piece: u32,
-    /// Processors copy to and from what it allocates: payloads may be staged.
-    pub near: bool,
-    /// They reach all of its memory: copies may be shared.
-    pub shares: bool,
-    /// Eager bytes sent to it, and how many of them it has released.
-    pub charged: u64,
-    pub released: u64,
-    /// Its eager bytes released here, and how many of them it was told of.
-    pub owed: u64,
-    pub told: u64,
-}
 
 /// A place that holds nobody.
 const NOBODY: u32 = u32::MAX;
 
-/// Entries by rank.
+/// One `T` for each rank that was asked for. An entry stays for good; a rank has one at most.
 #[derive(Default)]
-pub struct Peers {
+pub struct ByRank<T> {
     /// Rank and entry, [`NOBODY`] where there is none.
-    places: Box<[(u32, Peer)]>,
+    places: Box<[(u32, T)]>,
     len: usize,
 }
 
-impl Peers {
+impl<T: Default> ByRank<T> {
     /// The entry of `peer`; `make` makes it if there is none.
     #[inline(always)]
-    pub fn get_or_insert(&mut self, peer: usize, make: impl FnOnce() -> Peer) -> &mut Peer {
+    pub fn get_or_insert(&mut self, peer: usize, make: impl FnOnce() -> T) -> &mut T {
         let peer = peer as u32;
         let at = match self.find(peer) {
             Some(at) => at,
@@ -47,17 +26,12 @@ impl Peers {
     }
 
     /// The entry of `peer`, if there is one.
-    pub fn get(&self, peer: usize) -> Option<&Peer> {
+    pub fn get(&self, peer: usize) -> Option<&T> {
         self.find(peer as u32).map(|at| &self.places[at].1)
     }
 
-    /// Changes all of them.
-    pub fn each(&mut self, mut change: impl FnMut(&mut Peer)) {
-        self.each_ranked(|_, peer| change(peer));
-    }
-
-    /// The same, with the rank of each.
-    pub fn each_ranked(&mut self, mut change: impl FnMut(usize, &mut Peer)) {
+    /// Changes all of them, with the rank of each.
+    pub fn each(&mut self, mut change: impl FnMut(usize, &mut T)) {
         let entries = self.places.iter_mut().filter(|place| place.0 != NOBODY);
         entries.for_each(|(rank, peer)| change(*rank as usize, peer));
     }
@@ -81,11 +55,11 @@ impl Peers {
     }
 
     #[cold]
-    fn insert(&mut self, peer: u32, entry: Peer) -> usize {
+    fn insert(&mut self, peer: u32, entry: T) -> usize {
         self.len += 1;
         if 4 * self.len > 3 * self.places.len() {
             let len = (2 * self.places.len()).max(4);
-            let empty = std::iter::repeat_with(|| (NOBODY, Peer::default())).take(len).collect();
+            let empty = std::iter::repeat_with(|| (NOBODY, T::default())).take(len).collect();
             let old = std::mem::replace(&mut self.places, empty);
             for (rank, entry) in old.into_iter().filter(|&(rank, _)| rank != NOBODY) {
                 self.put(rank, entry);
@@ -94,7 +68,7 @@ impl Peers {
         self.put(peer, entry)
     }
 
-    fn put(&mut self, peer: u32, entry: Peer) -> usize {
+    fn put(&mut self, peer: u32, entry: T) -> usize {
         let mask = self.places.len() - 1;
         let mut at = hash(peer) & mask;
         while self.places[at].0 != NOBODY {
@@ -117,16 +91,16 @@ mod tests {
 
     #[test]
     fn every_peer_keeps_its_entry() {
-        let mut peers = Peers::default();
+        let mut peers = ByRank::default();
         // A prime, so that steps of 64 meet everybody.
         let size = if cfg!(miri) { 199 } else { 4999 };
         for round in 0..3 {
             for rank in (0..size).map(|i| i * 64 % size) {
                 let entry = peers.get_or_insert(rank, || {
                     assert!(round == 0);
-                    Peer { eager: rank as u32, ..Peer::default() }
+                    rank
                 });
-                assert_eq!(entry.eager as usize, rank);
+                assert_eq!(*entry, rank);
             }
         }
         assert_eq!(peers.len(), size);

@@ -12,30 +12,33 @@
 //! only what needs no more than a match, a copy and one post. Everything else stays, in its order, for the next call of
 //! [`Endpoint::progress`].
 
-use crate::endpoint::Endpoint;
+use super::Endpoint;
+use super::state::State;
 use crate::envelope::{Envelope, MessageKind, Words};
-use crate::protocol::written;
+use crate::protocol::{eager, written};
 use crate::request::{RequestId, Stage, Status};
-use crate::send::waiting;
-use crate::state::State;
-use weft_fabric::{Fabric, FabricExt, Key, Message, Peek, Region, RemoteAddr, Sge};
+use crate::transport::Transport;
+use std::cell::Cell;
+use weft_fabric::{Fabric, FabricExt, Key, Message, Peek, RemoteAddr};
 use weft_intranode::staging;
 
 impl<F: Fabric> Endpoint<F> {
     /// Starts what can be started; true if anything was. Only while the program's thread is outside of the library.
     pub fn interrupted(&self) -> bool {
         let Ok(mut state) = self.state.try_borrow_mut() else { return false };
+        let (transport, behind) = (&self.transport, &self.behind);
+        let mut handler = Handler { transport, state: &mut state, behind };
         let mut any = false;
-        let hidden = self.fabric.peek(&mut |message| {
-            let outcome = self.glance_at(&mut state, message);
+        let hidden = transport.fabric.peek(&mut |message| {
+            let outcome = handler.glance_at(message);
             any |= outcome == Peek::Taken;
             if outcome == Peek::Behind {
-                self.behind.set(true);
+                behind.set(true);
             }
             outcome
         });
         if hidden {
-            self.behind.set(true);
+            behind.set(true);
         }
         any
     }
@@ -53,65 +56,75 @@ impl<F: Fabric> Endpoint<F> {
     /// Something is outstanding that a helper could move on: receives are posted, or payloads on their way
     /// that this process must see to.
     pub fn awaits_help(&self) -> bool {
-        let state = self.state.borrow();
-        let ends = self.limits.get().ends_by_helper && !state.moving.is_empty();
-        state.matching.posted().0 > 0 || state.acting > 0 || ends || !state.followed.is_empty()
+        self.state.borrow().matching.posted().0 > 0 || self.awaits_more_than_a_handler()
     }
 
     /// The same of what a signal handler cannot do.
     pub fn awaits_more_than_a_handler(&self) -> bool {
         let state = self.state.borrow();
-        let ends = self.limits.get().ends_by_helper && !state.moving.is_empty();
-        state.acting > 0 || ends || !state.followed.is_empty()
+        let limits = self.transport.limits.get();
+        state.operations.requests.any_acts() || state.in_flight.awaits_help(&limits)
     }
 
     /// An operation under way whose payload is more than is sent at once.
     pub fn is_large(&self, id: RequestId) -> bool {
-        let state = self.state.borrow();
-        let slot = &state.requests[id.0];
-        let known = slot.peer.and_then(|peer| state.peers.get(peer as usize));
-        let at_once = known.map_or(self.limits.get().eager, |peer| peer.eager as usize);
+        let operations = &self.state.borrow().operations;
+        let slot = &operations.requests[id.0];
+        let known = slot.peer.and_then(|peer| operations.peers.get(peer as usize));
+        let at_once = known.map_or(self.transport.limits.get().eager, |peer| peer.eager as usize);
         slot.buffer.len() > at_once
     }
+}
 
-    fn glance_at(&self, state: &mut State, message: &Message) -> Peek {
+/// What a signal handler works with.
+struct Handler<'h, F: Fabric> {
+    transport: &'h Transport<F>,
+    state: &'h mut State,
+    /// Something is left for a helper.
+    behind: &'h Cell<bool>,
+}
+
+impl<F: Fabric> Handler<'_, F> {
+    fn glance_at(&mut self, message: &Message) -> Peek {
         let Some(e) = Envelope::decode(message.head) else { return Peek::Left };
+        let matching = &self.state.matching;
         let started = match e.kind {
-            MessageKind::Rts => match state.matching.find_posted(e.context, e.rank, e.tag) {
+            MessageKind::Rts => match matching.find_posted(e.context, e.rank, e.tag) {
                 // Whether it is void, the helper finds out, and it follows what is still being copied in.
                 Some(index) => {
                     let plain = !e.word && !staging::is_staged(e.request);
-                    plain && self.start_read(state, index, message, e)
+                    plain && self.start_read(index, message, e)
                 }
                 None => return Peek::Left,
             },
             MessageKind::Eager | MessageKind::EagerSync => {
-                match state.matching.find_posted(e.context, e.rank, e.tag) {
-                    Some(index) => !e.word && self.take_eager(state, index, message, e),
+                match matching.find_posted(e.context, e.rank, e.tag) {
+                    Some(index) => !e.word && self.take_eager(index, message, e),
                     None => return Peek::Left,
                 }
             }
-            MessageKind::Rtr => self.start_write(state, message, e),
+            MessageKind::Rtr => self.start_write(message, e),
             _ => return Peek::Left,
         };
         if started { Peek::Taken } else { Peek::Behind }
     }
 
     /// Posts the read of an offered payload into its receive.
-    fn start_read(&self, state: &mut State, index: u32, message: &Message, e: Envelope) -> bool {
+    fn start_read(&mut self, index: u32, message: &Message, e: Envelope) -> bool {
         let Some([len, at @ ..]) = Words::read::<5>(message.payload) else { return false };
         let remote = RemoteAddr::from_words(at);
-        let slot = &mut state.requests[index];
+        let State { operations, in_flight, matching } = &mut *self.state;
+        let slot = &mut operations.requests[index];
         let fits = (len as usize).min(slot.buffer.len());
         if len >> 48 != 0 || remote.key == Key::NONE || fits == 0 {
             return false;
         }
         // The room that is needed was taken when the receive was posted.
-        if state.moving.len() == state.moving.capacity() {
+        if !in_flight.transfers.has_room() {
             return false;
         }
         let into = slot.buffer.part(0, fits);
-        if !self.fabric.try_read(message.peer, into, remote, slot.counter) {
+        if !self.transport.fabric.try_read(message.peer, into, remote, slot.counter) {
             return false;
         }
         let (bytes, lost) = (fits as u64, len - fits as u64);
@@ -119,24 +132,25 @@ impl<F: Fabric> Endpoint<F> {
             Status { source: e.rank as i32, tag: e.tag, bytes, lost, ..Status::default() };
         (slot.rank, slot.tag, slot.peer) = (e.rank as i32, e.tag, Some(message.peer as u32));
         (slot.remote, slot.stage) = (e.request, Stage::Reading);
-        state.matching.match_posted(e.context, e.rank, e.tag);
-        state.seldom.read += 1;
-        state.seldom.interrupted += 1;
-        if !self.try_end(state, index) {
-            state.moving.push(index);
+        matching.match_posted(e.context, e.rank, e.tag);
+        operations.seldom.read += 1;
+        operations.seldom.interrupted += 1;
+        if !self.try_end(index) {
+            self.state.in_flight.transfers.begin(index);
         }
         true
     }
 
     /// Ends a read that was over when it was posted: memory of the same node.
-    fn try_end(&self, state: &mut State, index: u32) -> bool {
-        let slot = &mut state.requests[index];
-        let counter = slot.counter.expect("an open request has one");
-        let over = self.fabric.counters().value(counter) >= slot.target;
+    fn try_end(&mut self, index: u32) -> bool {
+        let transport = self.transport;
+        let slot = &mut self.state.operations.requests[index];
+        let over = slot.has_counted(transport.counters());
         let peer = slot.peer.expect("matched") as usize;
+        let head = Envelope::reply(MessageKind::Ats, slot.remote, 0);
         let told = over
-            && !self.limits.get().notifies_at_end
-            && self.fabric.try_send(peer, Envelope::reply(MessageKind::Ats, slot.remote, 0));
+            && !transport.limits.get().notifies_at_end
+            && transport.fabric.try_send(peer, head);
         if told {
             slot.stage = Stage::Complete;
         } else if over {
@@ -147,58 +161,46 @@ impl<F: Fabric> Endpoint<F> {
     }
 
     /// Posts the write of a payload that was offered, to where its receiver says.
-    fn start_write(&self, state: &mut State, message: &Message, e: Envelope) -> bool {
+    fn start_write(&mut self, message: &Message, e: Envelope) -> bool {
         let Some((wanted, to)) = written::decode(message.payload) else { return false };
-        if waiting(state, message.peer, e, Stage::Offered).is_none()
-            || state.moving.len() == state.moving.capacity()
-        {
+        let State { operations, in_flight, .. } = &mut *self.state;
+        let requests = &mut operations.requests;
+        let Some(slot) = requests.waiting(message.peer, e.request, Stage::Offered) else {
+            return false;
+        };
+        if !in_flight.transfers.has_room() {
             return false;
         }
-        let slot = &mut state.requests[e.request];
         let from = slot.buffer.part(0, wanted.min(slot.buffer.len()));
-        if !self.fabric.try_write(message.peer, from, to, slot.counter) {
+        if !self.transport.fabric.try_write(message.peer, from, to, slot.counter) {
             return false;
         }
         (slot.remote, slot.stage) = (e.context.0 as u32, Stage::Writing);
-        let counter = slot.counter.expect("an open request has one");
-        if self.fabric.counters().value(counter) >= slot.target {
+        if slot.has_counted(self.transport.counters()) {
             // No event will come.
             self.behind.set(true);
         }
-        state.set_acts(e.request, false);
-        state.seldom.interrupted += 1;
-        state.moving.push(e.request);
+        requests.set_acts(e.request, false);
+        operations.seldom.interrupted += 1;
+        in_flight.transfers.begin(e.request);
         true
     }
 
     /// Copies an eager payload into its receive, if its sender need not be told anything now.
-    fn take_eager(&self, state: &mut State, index: u32, message: &Message, e: Envelope) -> bool {
-        let len = message.payload.len() as u64;
-        if !state.may_owe(message.peer, len, self.limits.get().credit) {
+    fn take_eager(&mut self, index: u32, message: &Message, e: Envelope) -> bool {
+        let State { operations, matching, .. } = &mut *self.state;
+        let (transport, peer) = (self.transport, message.peer);
+        if !operations.peers.may_owe(transport, peer, message.payload.len() as u64) {
             return false;
         }
         let ack = Envelope::reply(MessageKind::Ack, e.request, 0);
-        if e.kind == MessageKind::EagerSync && !self.fabric.try_send(message.peer, ack) {
+        if e.kind == MessageKind::EagerSync && !transport.fabric.try_send(peer, ack) {
             return false;
         }
-        let found = state.matching.match_posted(e.context, e.rank, e.tag);
+        let found = matching.match_posted(e.context, e.rank, e.tag);
         debug_assert_eq!(found, Some(index));
         let told = Envelope { kind: MessageKind::Eager, ..e };
-        self.deliver_eager(state, index, message.peer, told, message.payload);
+        eager::deliver_to(transport, operations, index, (peer, told), message.payload);
         true
-    }
-
-    /// Registers memory of a receive that was posted, and takes the room that its transfer needs.
-    #[cold]
-    pub(crate) fn prepare_receive(&self, state: &mut State, index: u32) {
-        state.reserve_moving();
-        let slot = &mut state.requests[index];
-        slot.region = self.prepared(slot.buffer, true);
-    }
-
-    /// Registers memory of the program for a transfer to come, if that is asked for and the memory is large.
-    pub(crate) fn prepared(&self, memory: Sge, lands: bool) -> Option<Region> {
-        let asked = self.limits.get().prepares && memory.len() > self.limits.get().eager;
-        asked.then(|| self.fabric.prepare(memory, lands).ok().flatten()).flatten()
     }
 }

@@ -1,0 +1,102 @@
+//! Credit between two processes: how much one may have sent that the other has not released.
+//!
+//! ```text
+//!   sender      charged ── what it has sent              released ── what the receiver has told it of
+//!   receiver    owed ── what it has released             told ── what it has told the sender
+//! ```
+//! Invariants: `released <= charged` and `told <= owed`; none of the four falls, but for what is refunded; what a sender
+//! has unreleased is at most what both agreed on. A receiver says how much it has released in all, so that words of it may be
+//! left out, but not reordered. Of bytes for messages, of messages for streams.
+
+/// Both directions between this process and a peer.
+#[derive(Debug, Clone, Default)]
+pub struct Credit {
+    charged: u64,
+    released: u64,
+    owed: u64,
+    told: u64,
+}
+
+impl Credit {
+    /// Whether `units` more may be sent, where `most` may be unreleased.
+    #[inline(always)]
+    fn covers(&self, units: u64, most: u64) -> bool {
+        self.charged + units - self.released <= most
+    }
+
+    /// Takes `units`, if they are covered. False: they are not, and nothing was taken.
+    #[inline(always)]
+    pub fn try_charge(&mut self, units: u64, most: u64) -> bool {
+        let covered = self.covers(units, most);
+        if covered {
+            self.charged += units;
+        }
+        covered
+    }
+
+    /// What was charged is taken back, and will never be released.
+    pub fn refund(&mut self, units: u64) {
+        self.charged -= units;
+    }
+
+    /// The peer has released so much in all. False: it cannot have.
+    pub fn release_to(&mut self, released: u64) -> bool {
+        let sound = (self.released..=self.charged).contains(&released);
+        if sound {
+            self.released = released;
+        }
+        sound
+    }
+
+    /// `units` of the peer were released here. What it is to be told, if that is more than `beyond` by now.
+    #[inline(always)]
+    pub fn owe(&mut self, units: u64, beyond: u64) -> Option<u64> {
+        self.owed += units;
+        if self.owed - self.told <= beyond {
+            return None;
+        }
+        self.told = self.owed;
+        Some(self.owed)
+    }
+
+    /// Whether `units` of the peer may be released here without telling it more than `beyond` late.
+    pub fn may_owe(&self, units: u64, beyond: u64) -> bool {
+        self.owed + units - self.told <= beyond
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_unreleased_than_was_agreed() {
+        let mut credit = Credit::default();
+        assert!(
+            credit.try_charge(60, 100) && !credit.try_charge(41, 100) && credit.covers(40, 100)
+        );
+        assert!(credit.release_to(50));
+        assert!(credit.try_charge(90, 100) && !credit.covers(1, 100));
+        credit.refund(90);
+        assert!(credit.covers(90, 100));
+    }
+
+    #[test]
+    fn a_peer_releases_what_it_has_got_and_never_less_than_before() {
+        let mut credit = Credit::default();
+        assert!(credit.try_charge(10, 10));
+        assert!(credit.release_to(4) && !credit.release_to(3) && !credit.release_to(11));
+        assert!(credit.release_to(10));
+    }
+
+    #[test]
+    fn a_peer_is_told_once_it_is_worth_a_word() {
+        let mut credit = Credit::default();
+        assert_eq!(
+            [credit.owe(20, 25), credit.owe(5, 25), credit.owe(1, 25)],
+            [None, None, Some(26)]
+        );
+        assert!(credit.may_owe(25, 25) && !credit.may_owe(26, 25));
+        assert_eq!([credit.owe(25, 25), credit.owe(1, 25)], [None, Some(52)]);
+    }
+}

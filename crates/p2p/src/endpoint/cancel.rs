@@ -1,0 +1,91 @@
+//! MPI_Cancel: by the request's word on one node, by messages between nodes (`matching/cancel.rs`).
+
+use super::Endpoint;
+use super::state::State;
+use crate::envelope::{Envelope, MessageKind};
+use crate::message::Outcome;
+use crate::protocol::operations::Operations;
+use crate::request::{RequestId, Stage};
+use crate::transport::Transport;
+use weft_fabric::Fabric;
+
+impl<F: Fabric> Endpoint<F> {
+    /// Asks to take a send or receive back (MPI_Cancel). It still ends by being waited for.
+    pub fn cancel(&self, id: RequestId) {
+        let transport = &self.transport;
+        let State { operations, matching, .. } = &mut *self.state.borrow_mut();
+        let slot = &mut operations.requests[id.0];
+        match slot.stage {
+            Stage::Posted if matching.withdraw(slot.remote, id.0) => {
+                slot.stage = Stage::Complete;
+                slot.status.cancelled = true;
+                slot.advance(transport.counters());
+            }
+            Stage::Offered | Stage::Unacknowledged if !slot.cancelling => {
+                slot.cancelling = true;
+                if slot.word {
+                    match matching.words.cancel(transport, id.0) {
+                        Ok(true) => end(transport, operations, id.0),
+                        Ok(false) => {}
+                        Err(fault) => operations.fault = Some(fault),
+                    }
+                    let requests = &mut operations.requests;
+                    matching.words.free_void(transport, |request| requests.give(request));
+                    return;
+                }
+                let eager = slot.stage == Stage::Unacknowledged;
+                let peer = slot.peer.expect("a send has a receiver") as usize;
+                // A message to oneself that has arrived is taken back at once, and MPI_Cancel over.
+                if peer == transport.fabric.rank() && matching.take_back(peer, id.0) {
+                    taken_back(transport, operations, id.0, peer, eager);
+                } else {
+                    let head = Envelope::reply(MessageKind::Cancel, id.0, 0);
+                    transport.control_solicited(peer, head);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The receiver's answer: 1 if the message was taken back.
+pub fn on_cancelled<F: Fabric>(
+    transport: &Transport<F>,
+    operations: &mut Operations,
+    peer: usize,
+    e: Envelope,
+) -> Outcome {
+    let was_taken_back = e.context.0 == 1;
+    if !was_taken_back {
+        return Ok(());
+    }
+    let mut is_at = |stage| operations.requests.waiting(peer, e.request, stage).is_some();
+    let eager = !is_at(Stage::Offered);
+    if eager && !is_at(Stage::Unacknowledged) {
+        return Err("cancellation");
+    }
+    taken_back(transport, operations, e.request, peer, eager);
+    Ok(())
+}
+
+/// A send ends as cancelled, whose envelope its receiver has dropped without owing credit for it.
+fn taken_back<F: Fabric>(
+    transport: &Transport<F>,
+    operations: &mut Operations,
+    index: u32,
+    peer: usize,
+    eager: bool,
+) {
+    let len = operations.requests[index].buffer.len() as u64;
+    end(transport, operations, index);
+    if eager {
+        operations.peers.of(transport, peer).credit.refund(len);
+    }
+}
+
+fn end<F: Fabric>(transport: &Transport<F>, operations: &mut Operations, index: u32) {
+    operations.requests.set_acts(index, false);
+    let slot = &mut operations.requests[index];
+    slot.status.cancelled = true;
+    slot.complete(&transport.fabric);
+}

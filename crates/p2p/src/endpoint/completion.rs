@@ -1,0 +1,122 @@
+//! Ends of requests: whether an operation is over, its status, and waits for it.
+
+use super::Endpoint;
+use super::state::State;
+use crate::protocol::transfers;
+use crate::request::{RequestId, Stage, Status};
+use std::cell::RefMut;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context as Cx, Poll};
+use weft_fabric::{Counter, Fabric, FabricExt, Fault};
+
+impl<F: Fabric> Endpoint<F> {
+    /// Waits for an operation and ends its request.
+    pub fn wait(&self, id: RequestId) -> Wait<'_, F> {
+        Wait { endpoint: self, id }
+    }
+
+    /// True if the operation is over; its status waits for [`Endpoint::finish`].
+    pub fn is_over(&self, id: RequestId) -> bool {
+        self.looks_over(&mut self.state.borrow_mut(), id)
+    }
+
+    #[inline]
+    fn looks_over(&self, state: &mut State, id: RequestId) -> bool {
+        let requests = &mut state.operations.requests;
+        let slot = &requests[id.0];
+        match slot.stage {
+            Stage::Complete if slot.receives => true,
+            Stage::Posted => false,
+            Stage::Reading | Stage::Writing => transfers::settle(&self.transport, requests, id.0),
+            _ => slot.has_counted(self.transport.counters()),
+        }
+    }
+
+    /// The status of an operation that is over, which ends its request; `None` while it is not.
+    pub fn finish(&self, id: RequestId) -> Option<Status> {
+        let state = &mut *self.state.borrow_mut();
+        self.looks_over(state, id).then(|| state.close(&self.transport, id))
+    }
+
+    /// The status of an operation that is over, without ending its request.
+    pub fn peek_status(&self, id: RequestId) -> Option<Status> {
+        self.is_over(id).then(|| self.state.borrow().operations.requests[id.0].status)
+    }
+
+    /// Nobody will ask for the request again; it ends by itself (MPI_Request_free).
+    pub fn forget(&self, id: RequestId) {
+        if self.finish(id).is_none() {
+            self.state.borrow_mut().operations.requests.forget(id.0);
+        }
+    }
+
+    /// Frees those that are over among the next few: nobody waits for them.
+    pub(super) fn free_forgotten(&self, state: &mut State) {
+        let (counters, mut looks) = (self.transport.counters(), 0);
+        while let Some(id) = state.operations.requests.forgotten_over(counters, &mut looks) {
+            state.close(&self.transport, id);
+        }
+    }
+
+    /// The wait that ends when the operation may be over.
+    pub fn wait_of(&self, id: RequestId) -> (Counter, u64) {
+        let state = self.state.borrow();
+        let slot = &state.operations.requests[id.0];
+        (slot.counter(), slot.target)
+    }
+
+    /// Begins to end requests, one after the other.
+    #[inline(always)]
+    pub fn ends(&self) -> Ends<'_, F> {
+        Ends { endpoint: self, state: self.state.borrow_mut() }
+    }
+}
+
+/// Ends many requests with one look at the endpoint: nobody else touches that meanwhile.
+pub struct Ends<'e, F: Fabric> {
+    endpoint: &'e Endpoint<F>,
+    state: RefMut<'e, State>,
+}
+
+impl<F: Fabric> Ends<'_, F> {
+    /// Ends a receive that has its message, all of it, and the status; `None`, and nothing is done, for any other.
+    #[inline(always)]
+    pub fn received(&mut self, id: RequestId) -> Option<Status> {
+        let slot = &self.state.operations.requests[id.0];
+        let whole = slot.stage == Stage::Complete && slot.receives && slot.status.lost == 0;
+        whole.then(|| self.state.close(&self.endpoint.transport, id))
+    }
+}
+
+/// A wait for one operation; see [`Endpoint::wait`].
+pub struct Wait<'e, F: Fabric> {
+    endpoint: &'e Endpoint<F>,
+    id: RequestId,
+}
+
+impl<F: Fabric> Future for Wait<'_, F> {
+    type Output = Result<Status, Fault>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Cx<'_>) -> Poll<Self::Output> {
+        let Wait { endpoint, id } = *self;
+        loop {
+            let state = &mut *endpoint.state.borrow_mut();
+            if endpoint.looks_over(state, id) {
+                return Poll::Ready(Ok(state.close(&endpoint.transport, id)));
+            }
+            if let Some(fault) = &state.operations.fault {
+                return Poll::Ready(Err(fault.clone()));
+            }
+            let slot = &state.operations.requests[id.0];
+            let wait = (slot.counter(), slot.target);
+            endpoint.waiting.set(Some(wait));
+            // A fault of the fabric ends the wait there.
+            match endpoint.transport.fabric.poll_any(&[wait], None, cx) {
+                Poll::Ready(Ok(_)) => continue,
+                Poll::Ready(Err(fault)) => return Poll::Ready(Err(fault)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Memory that cannot be given back to the fabric yet, because peers may still read it.
+
+/// Gives memory back to the fabric if it can by now, and says whether it did.
+type GiveBack<F> = Box<dyn FnMut(&F) -> bool>;
+
+/// Invariant: each of them is asked again until it has said once that it is done, and never after that.
+pub struct Parked<F>(Vec<GiveBack<F>>);
+
+impl<F> Default for Parked<F> {
+    fn default() -> Self {
+        Parked(Vec::new())
+    }
+}
+
+impl<F> Parked<F> {
+    pub fn add(&mut self, give_back: impl FnMut(&F) -> bool + 'static) {
+        self.0.push(Box::new(give_back));
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Gives back what can be given back by now.
+    pub fn clear(&mut self, fabric: &F) {
+        self.0.retain_mut(|give_back| !give_back(fabric));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn who_is_done_is_not_asked_again() {
+        let mut parked: Parked<Cell<u32>> = Parked::default();
+        let asked = Cell::new(0);
+        for least in [1, 3] {
+            parked.add(move |now: &Cell<u32>| {
+                now.set(now.get() + 100);
+                now.get() % 100 >= least
+            });
+        }
+        parked.clear(&asked);
+        assert_eq!((parked.len(), asked.get()), (2, 200));
+        asked.set(1);
+        parked.clear(&asked);
+        assert_eq!((parked.len(), asked.get()), (1, 201));
+        asked.set(3);
+        parked.clear(&asked);
+        assert_eq!((parked.len(), asked.get()), (0, 103));
+        parked.clear(&asked);
+        assert_eq!(asked.get(), 103);
+    }
+}

@@ -1,0 +1,141 @@
+//! The receiving side: posting, probing, and the short way for a waiting receive.
+
+use super::Endpoint;
+use super::state::State;
+use crate::envelope::{Source, eager_word};
+use crate::matching::{Matched, Seen};
+use crate::message::{Pattern, Want};
+use crate::protocol::eager;
+use crate::request::{RequestId, Stage, Status};
+use weft_fabric::{Fabric, FabricExt, Fault, Sge, Work};
+
+/// What a look for one awaited message found.
+#[derive(Debug)]
+pub enum Direct {
+    /// It; the buffer holds it.
+    Got(Status),
+    /// Nothing has arrived.
+    Nothing,
+    /// Something else stands in the way: the receive must be posted.
+    Post,
+    /// Something else arrived and was dealt with, which another thread may wait for: the receive must
+    /// be posted.
+    Other,
+}
+
+impl<F: Fabric> Endpoint<F> {
+    /// Looks once for an eager message from one source and takes it from the fabric straight into
+    /// `buffer`, without a request. Nothing else may be posted or waiting.
+    #[inline(always)]
+    pub fn poll_direct(&self, want: &Want, buffer: Sge) -> Direct {
+        let (Source::Rank { rank, peer }, Some(tag)) = (want.source, want.tag) else {
+            return Direct::Post;
+        };
+        if !self.state.borrow().matching.idle() {
+            return Direct::Post;
+        }
+        let (transport, fabric) = (&self.transport, &self.transport.fabric);
+        let Some(message) = fabric.receive(Some(peer)) else { return Direct::Nothing };
+        let [word0, word1, word2] = message.head.0;
+        let mine = word0 == eager_word(tag) && word1 == want.context.0 && word2 as u32 == rank;
+        if !mine {
+            self.handle(message);
+            // The next call of progress says that something moved.
+            self.stirred.set(true);
+            return Direct::Other;
+        }
+        let status = eager::deliver(transport, (buffer, message.payload), rank, tag);
+        fabric.release(message);
+        fabric.charge(Work::Match);
+        let operations = &mut self.state.borrow_mut().operations;
+        operations.often.count_received(&status);
+        operations.peers.owe(transport, peer, status.bytes + status.lost);
+        Direct::Got(status)
+    }
+
+    /// Posts a receive of at most `buffer.len()` bytes.
+    #[inline(always)]
+    pub fn irecv(&self, want: &Want, buffer: Sge) -> RequestId {
+        self.post(want, buffer, Pattern::Plain)
+    }
+
+    /// The same of a message of which more is known, as its sender knows.
+    pub fn irecv_as(&self, want: &Want, buffer: Sge, pattern: Pattern) -> RequestId {
+        self.post(want, buffer, pattern)
+    }
+
+    #[inline(always)]
+    fn post(&self, want: &Want, buffer: Sge, pattern: Pattern) -> RequestId {
+        let transport = &self.transport;
+        let state = &mut *self.state.borrow_mut();
+        let (index, slot) = state.operations.requests.open(transport.counters());
+        slot.pattern = pattern;
+        slot.context = want.context;
+        slot.buffer = buffer;
+        slot.receives = true;
+        slot.tag = want.tag.unwrap_or(-1);
+        slot.stage = Stage::Posted;
+        let rank = match want.source {
+            Source::Rank { rank, peer } => {
+                slot.peer = Some(peer as u32);
+                slot.rank = rank as i32;
+                Some(rank)
+            }
+            Source::Any => None,
+        };
+        if state.matching.has_arrived()
+            && let Some(matched) = state.take_valid(transport, want)
+        {
+            state.in_flight.accept(transport, &mut state.operations, index, matched);
+            return RequestId(index);
+        }
+        let place = state.matching.post(want.context, rank, want.tag, index);
+        // Nobody has sent it yet: the peer's request has room for the place.
+        state.operations.requests[index].remote = place;
+        if transport.limits.get().prepares {
+            self.prepare_receive(state, index);
+        }
+        RequestId(index)
+    }
+
+    /// Registers memory of a receive that was posted, and takes the room that its transfer needs.
+    #[cold]
+    fn prepare_receive(&self, state: &mut State, index: u32) {
+        let State { operations, in_flight, .. } = state;
+        in_flight.transfers.reserve(&operations.requests);
+        let slot = &mut operations.requests[index];
+        slot.region = self.transport.prepared(slot.buffer, true);
+    }
+
+    /// Receives into `buffer` and waits for it.
+    pub async fn recv(&self, want: Want, buffer: Sge) -> Result<Status, Fault> {
+        self.wait(self.irecv(&want, buffer)).await
+    }
+
+    /// Source, tag and length of the message that a receive would take now.
+    pub fn probe(&self, want: &Want) -> Option<Status> {
+        let transport = &self.transport;
+        let State { operations, matching, .. } = &mut *self.state.borrow_mut();
+        let peers = &mut operations.peers;
+        let void = |void: &Matched| peers.owe(transport, void.peer, void.owed());
+        let Seen { rank, tag, len, .. } = matching.peek_valid(transport, want, void)?;
+        Some(Status { source: rank as i32, tag, bytes: len, ..Status::default() })
+    }
+
+    /// Takes that message out of the queue, for [`Endpoint::imrecv`].
+    pub fn take(&self, want: &Want) -> Option<Matched> {
+        self.state.borrow_mut().take_valid(&self.transport, want)
+    }
+
+    /// Receives a message that was taken.
+    pub fn imrecv(&self, message: Matched, buffer: Sge) -> RequestId {
+        let transport = &self.transport;
+        let State { operations, in_flight, .. } = &mut *self.state.borrow_mut();
+        let (index, slot) = operations.requests.open(transport.counters());
+        slot.buffer = buffer;
+        slot.pattern = Pattern::Plain;
+        slot.receives = true;
+        in_flight.accept(transport, operations, index, message);
+        RequestId(index)
+    }
+}

@@ -1,0 +1,93 @@
+//! The sending side: at once, or by the protocol that the peer's table names.
+
+use super::Endpoint;
+use super::state::State;
+use crate::message::{Mode, Pattern, Target};
+use crate::protocol::{Protocol, eager};
+use crate::request::RequestId;
+use weft_fabric::{Fabric, Fault, Sge};
+
+impl<F: Fabric> Endpoint<F> {
+    /// Starts a send. `None`: it is already over and `buffer` may be used again.
+    ///
+    /// Costs no allocation, lock or system call for a payload that goes at once, with credit, and room in the fabric.
+    #[inline]
+    pub fn isend(&self, to: Target, buffer: Sge, mode: Mode) -> Option<RequestId> {
+        self.isend_as(to, buffer, mode.into())
+    }
+
+    /// The same of a message of which more is known.
+    #[inline]
+    pub fn isend_as(&self, to: Target, buffer: Sge, pattern: Pattern) -> Option<RequestId> {
+        self.isend_or_offer(to, buffer, pattern, false)
+    }
+
+    /// [`Endpoint::isend`] of a message that [`Endpoint::cancel`] may take back without the receiver's help.
+    #[inline(always)]
+    pub fn isend_cancellable(
+        &self,
+        to: Target,
+        buffer: Sge,
+        pattern: impl Into<Pattern>,
+    ) -> Option<RequestId> {
+        self.isend_or_offer(to, buffer, pattern.into(), true)
+    }
+
+    /// Sends and waits until the buffer may be used again.
+    pub async fn send(&self, to: Target, buffer: Sge) -> Result<(), Fault> {
+        match self.isend(to, buffer, Mode::Standard) {
+            None => Ok(()),
+            Some(id) => self.wait(id).await.map(|_| ()),
+        }
+    }
+
+    #[inline(always)]
+    fn isend_or_offer(
+        &self,
+        to: Target,
+        buffer: Sge,
+        pattern: Pattern,
+        cancellable: bool,
+    ) -> Option<RequestId> {
+        let transport = &self.transport;
+        let state = &mut *self.state.borrow_mut();
+        let len = buffer.len() as u64;
+        if pattern != Pattern::Synchronous {
+            let operations = &mut state.operations;
+            let at_once = len == 0 || {
+                let most = transport.limits.get().credit;
+                let peer = operations.peers.of(transport, to.peer);
+                len <= u64::from(peer.eager) && peer.credit.try_charge(len, most)
+            };
+            if at_once {
+                operations.often.eager += 1;
+                operations.often.bytes_eager += len;
+                return eager::send(transport, &mut operations.requests, to, buffer);
+            }
+        }
+        self.isend_otherwise(state, to, buffer, (pattern, cancellable))
+    }
+
+    /// What does not go at once, or not without an answer.
+    #[cold]
+    fn isend_otherwise(
+        &self,
+        State { operations, in_flight, matching }: &mut State,
+        to: Target,
+        buffer: Sge,
+        (pattern, cancellable): (Pattern, bool),
+    ) -> Option<RequestId> {
+        let transport = &self.transport;
+        let (what, how) = ((to, buffer), (pattern, cancellable));
+        let peer = operations.peers.of(transport, to.peer);
+        if buffer.len() > peer.eager as usize {
+            return in_flight.send_longer(transport, operations, matching, what, how);
+        }
+        if !peer.credit.try_charge(buffer.len() as u64, transport.limits.get().credit) {
+            operations.seldom.out_of_credit += 1;
+            let how = (Protocol::Eager, cancellable);
+            return Some(in_flight.offer(transport, operations, matching, what, how));
+        }
+        eager::send_charged(transport, operations, matching, what, how)
+    }
+}

@@ -1,0 +1,48 @@
+//! The parts of an endpoint that change while messages travel.
+
+use crate::limits::Limits;
+use crate::matching::{Matched, Matching};
+use crate::message::Want;
+use crate::protocol::operations::Operations;
+use crate::protocol::rendezvous::InFlight;
+use crate::request::{RequestId, Status};
+use crate::transport::Transport;
+use weft_fabric::{Counters, Fabric};
+
+/// Each part has its own methods; what stands here goes through several of them.
+#[repr(C)]
+pub struct State {
+    pub operations: Operations,
+    pub in_flight: InFlight,
+    pub matching: Matching,
+}
+
+impl State {
+    /// Nothing is under way.
+    pub fn new(counters: &Counters, limits: &Limits) -> State {
+        State {
+            operations: Operations::new(counters),
+            in_flight: InFlight::new(limits),
+            matching: Matching::new(),
+        }
+    }
+
+    /// Ends a request whose operation is over.
+    #[inline(always)]
+    pub fn close<F: Fabric>(&mut self, transport: &Transport<F>, id: RequestId) -> Status {
+        let State { operations, matching, .. } = self;
+        operations.close(transport, id, |request| matching.words.keep_void(request))
+    }
+
+    /// The first message that a receive takes and that is not void.
+    pub fn take_valid<F: Fabric>(
+        &mut self,
+        transport: &Transport<F>,
+        want: &Want,
+    ) -> Option<Matched> {
+        let State { operations: Operations { peers, fault, .. }, matching, .. } = self;
+        matching.take_valid(transport, want, fault, |void| {
+            peers.owe(transport, void.peer, void.owed());
+        })
+    }
+}

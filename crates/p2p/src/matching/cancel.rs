@@ -1,0 +1,173 @@
+//! Sends that are taken back (MPI_Cancel; MPI 5.0, section 3.8.4).
+//!
+//! ```text
+//!   on one node     sender's word of the request:   OPEN ──┬── CLAIMED      the receiver, when it matches the envelope
+//!                   (memory that the peer sees)            └── CANCELLED    the sender: over, whatever the receiver does
+//!                                                                └── DROPPED   the receiver met the envelope, which is void
+//!   between nodes   sender ── Cancel ──> receiver ── Cancelled(0 or 1) ──> sender
+//! ```
+//! Both change the word by compare-and-swap, so that one of them has it. On one node MPI_Cancel and MPI_Wait are local: the
+//! receiver need not be inside MPI, nor have a helper. Between nodes the receiver answers when it makes progress, by its helper
+//! if there is something that this waits for; who is outside for good answers never, and the send waits for its match, as if it
+//! had not been cancelled. A message that is sent at once is over, and is not taken back.
+//!
+//! Cost: one compare-and-swap a nonblocking send of the program that is synchronous or offered; none for others. The request's
+//! number is kept from others until its envelope is dropped: it names the word.
+
+use crate::envelope::{Envelope, MessageKind, Words};
+use crate::message::Outcome;
+use crate::transport::Transport;
+use std::collections::{BTreeMap, VecDeque};
+use weft_fabric::{Fabric, FabricExt, Fault, Region, RemoteAddr, Sge};
+
+/// What a word says.
+const OPEN: u64 = 0;
+const CLAIMED: u64 = 1;
+const CANCELLED: u64 = 2;
+const DROPPED: u64 = 3;
+
+/// Words of a chunk, by the numbers of requests.
+const CHUNK: u32 = 1024;
+/// Most chunks; requests beyond them are cancelled by messages.
+const CHUNKS: usize = 64;
+/// Distance of words: one cache line each.
+const STRIDE: usize = 64;
+
+fn place(request: u32) -> (usize, usize) {
+    ((request / CHUNK) as usize, (request % CHUNK) as usize * STRIDE)
+}
+
+/// A process's words, and its requests that were cancelled and whose envelopes may lie at their receivers.
+///
+/// Invariants: a word is a request's from [`CancelWords::open`] until its send has ended, or, once cancelled, until its receiver
+/// has dropped the envelope; the request's number is not given out again before.
+#[derive(Default)]
+pub struct CancelWords {
+    chunks: Vec<Region>,
+    void: VecDeque<u32>,
+    /// Of the few peers that such sends go to, or come from.
+    known: BTreeMap<usize, Known>,
+}
+
+/// What is known of a peer's words and what it knows of ours.
+#[derive(Debug, Clone, Default)]
+struct Known {
+    theirs: Vec<RemoteAddr>,
+    told: u64,
+}
+
+impl CancelWords {
+    // ---- the sender's -------------------------------------------------------------------------
+
+    /// Opens the word of a request for `peer`, which sees this process's memory. False: there is none.
+    pub fn open<F: Fabric>(&mut self, transport: &Transport<F>, peer: usize, request: u32) -> bool {
+        let (chunk, offset) = place(request);
+        while self.chunks.len() <= chunk.min(CHUNKS - 1) {
+            let Ok(region) = transport.fabric.allocate_on_node(CHUNK as usize * STRIDE) else {
+                return false;
+            };
+            self.chunks.push(region);
+        }
+        let Some(region) = self.chunks.get(chunk) else { return false };
+        region.local.part(offset, 8).fill(&OPEN.to_ne_bytes());
+        let at = region.remote;
+        let known = self.known.entry(peer).or_default();
+        if known.told & 1 << chunk == 0 {
+            known.told |= 1 << chunk;
+            let mut words = Words::new(&at.words());
+            let head = Envelope::reply(MessageKind::CancelWords, chunk as u32, 0);
+            transport.fabric.send(peer, head, words.payload(), None);
+        }
+        true
+    }
+
+    /// Cancels a request of this process. False: its receiver has claimed it.
+    pub fn cancel<F: Fabric>(&self, transport: &Transport<F>, request: u32) -> Result<bool, Fault> {
+        let (chunk, offset) = place(request);
+        let at = self.chunks[chunk].at(offset);
+        let before = transport.swap(transport.fabric.rank(), at, OPEN, CANCELLED)?;
+        Ok(before == OPEN)
+    }
+
+    /// Keeps the number of a cancelled request, whose envelope may lie at its receiver.
+    pub fn keep_void(&mut self, request: u32) {
+        self.void.push_back(request);
+    }
+
+    /// Gives numbers back whose envelopes were dropped: of those that are kept a few in turn, so that many cost no more.
+    pub fn free_void<F: Fabric>(&mut self, transport: &Transport<F>, mut give: impl FnMut(u32)) {
+        const LOOKS: usize = 8;
+        for _ in 0..LOOKS.min(self.void.len()) {
+            let Some(request) = self.void.pop_front() else { return };
+            let (chunk, offset) = place(request);
+            let at = self.chunks[chunk].at(offset);
+            match transport.swap(transport.fabric.rank(), at, DROPPED, OPEN) {
+                Ok(DROPPED) => give(request),
+                _ => self.void.push_back(request),
+            }
+        }
+    }
+
+    // ---- the receiver's -----------------------------------------------------------------------
+
+    /// A peer, whose memory this process sees if it is `near`, says where a chunk of its words is.
+    pub fn on_words(&mut self, peer: usize, near: bool, e: Envelope, p: Sge) -> Outcome {
+        const WHAT: &str = "place of words";
+        let at = RemoteAddr::from_words(Words::read::<4>(p).ok_or(WHAT)?);
+        let theirs = &mut self.known.entry(peer).or_default().theirs;
+        // In any order: the first message that a chunk is used for brings it.
+        let chunk = e.request as usize;
+        if !near || chunk >= CHUNKS {
+            return Err(WHAT);
+        }
+        if theirs.len() <= chunk {
+            theirs.resize(chunk + 1, RemoteAddr::default());
+        }
+        theirs[chunk] = at;
+        Ok(())
+    }
+
+    /// Takes the envelope of a peer's request, which is about to be matched. False: it was cancelled, and is void. What
+    /// cannot be is a `fault`, and the envelope counts.
+    pub fn claim<F: Fabric>(
+        &self,
+        transport: &Transport<F>,
+        peer: usize,
+        request: u32,
+        fault: &mut Option<Fault>,
+    ) -> bool {
+        let claimed = self.turn(transport, peer, request, OPEN, CLAIMED);
+        let void = claimed == Ok(CANCELLED);
+        let outcome = match void {
+            true => self.turn(transport, peer, request, CANCELLED, DROPPED),
+            false => claimed,
+        };
+        if let Err(what) = outcome {
+            *fault = Some(what);
+        }
+        !void
+    }
+
+    /// Whether a peer's request was cancelled; then its envelope is dropped.
+    pub fn drops<F: Fabric>(&self, transport: &Transport<F>, peer: usize, request: u32) -> bool {
+        self.turn(transport, peer, request, CANCELLED, DROPPED) == Ok(CANCELLED)
+    }
+
+    fn turn<F: Fabric>(
+        &self,
+        transport: &Transport<F>,
+        peer: usize,
+        request: u32,
+        from: u64,
+        to: u64,
+    ) -> Result<u64, Fault> {
+        let (chunk, offset) = place(request);
+        let known = self.known.get(&peer);
+        match known.and_then(|known| known.theirs.get(chunk)) {
+            Some(at) if *at != RemoteAddr::default() => {
+                transport.swap(peer, at.offset(offset as u64), from, to)
+            }
+            _ => Err(Fault::corrupt(peer, "number of a request")),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What is known of each peer: how messages go to it, and the credit between the two.
+
+use super::table::{AllRanges, Tables};
+use super::{Locality, Path};
+use crate::by_rank::ByRank;
+use crate::credit::Credit;
+use crate::envelope::{Envelope, MessageKind};
+use crate::transport::Transport;
+use weft_fabric::{Distance, Fabric};
+
+/// What is known of one peer. Made at first use.
+#[derive(Debug, Clone, Default)]
+pub struct Peer {
+    /// Up to so many bytes are sent at once, whatever the pattern.
+    pub eager: u32,
+    /// Number of its table of choices.
+    table: u32,
+    /// Largest piece of a pushed payload, in bytes.
+    pub piece: u32,
+    /// Processors copy to and from what it allocates: payloads may be staged.
+    pub near: bool,
+    /// They reach all of its memory: copies may be shared.
+    pub shares: bool,
+    /// Eager payload, in bytes.
+    pub credit: Credit,
+}
+
+/// All peers of a process.
+///
+/// Invariants: what is known of a peer follows from what the fabric and the limits say, and is found anew when either has changed;
+/// its credit is kept then. All peers of one kind share a table of choices.
+#[derive(Default)]
+#[repr(C)]
+pub struct Peers {
+    entries: ByRank<Peer>,
+    tables: Tables,
+    /// That by which peers know what is sent at once.
+    distance: Distance,
+}
+
+impl Peers {
+    /// What is known of `peer`.
+    #[inline(always)]
+    pub fn of<F: Fabric>(&mut self, transport: &Transport<F>, peer: usize) -> &mut Peer {
+        self.entries.get_or_insert(peer, || {
+            described(&mut self.tables, self.distance, transport, peer, Peer::default())
+        })
+    }
+
+    /// The entry of `peer`, if there is one.
+    pub fn get(&self, peer: usize) -> Option<&Peer> {
+        self.entries.get(peer)
+    }
+
+    /// Processes with which payload was exchanged.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The choices for messages of `peer`, by how far the caches are now.
+    pub fn table<F: Fabric>(&mut self, transport: &Transport<F>, peer: usize) -> &AllRanges {
+        let number = self.of(transport, peer).table;
+        let copies = transport.fabric.copies();
+        let now = copies.distance();
+        if now != self.distance {
+            self.distance = now;
+            let tables = &self.tables;
+            self.entries.each(|_, known| known.eager = tables.eager(known.table, now));
+        }
+        self.tables.get(copies.model(), number, copies.distance_to_try())
+    }
+
+    /// The limits have changed.
+    pub fn look_at_all_again<F: Fabric>(&mut self, transport: &Transport<F>) {
+        let Peers { entries, tables, distance } = self;
+        entries.each(|rank, known| {
+            *known = described(tables, *distance, transport, rank, known.clone());
+        });
+    }
+
+    /// What is known of the way to `peer` has changed.
+    #[cold]
+    pub fn look_again<F: Fabric>(&mut self, transport: &Transport<F>, peer: usize) {
+        let known = self.of(transport, peer).clone();
+        let known = described(&mut self.tables, self.distance, transport, peer, known);
+        *self.of(transport, peer) = known;
+    }
+
+    /// Payload of `peer` was released here; tells the peer from time to time.
+    #[inline]
+    pub fn owe<F: Fabric>(&mut self, transport: &Transport<F>, peer: usize, len: u64) {
+        if len == 0 {
+            return;
+        }
+        let quarter = transport.limits.get().credit / 4;
+        if let Some(owed) = self.of(transport, peer).credit.owe(len, quarter) {
+            transport.control(peer, Envelope::reply(MessageKind::Credit, 0, owed));
+        }
+    }
+
+    /// Whether `len` bytes of `peer` may be released without telling it at once.
+    pub fn may_owe<F: Fabric>(&self, transport: &Transport<F>, peer: usize, len: u64) -> bool {
+        let quarter = transport.limits.get().credit / 4;
+        self.get(peer).is_some_and(|known| known.credit.may_owe(len, quarter))
+    }
+}
+
+/// `known`, with what the fabric and the limits say now.
+fn described<F: Fabric>(
+    tables: &mut Tables,
+    distance: Distance,
+    transport: &Transport<F>,
+    peer: usize,
+    known: Peer,
+) -> Peer {
+    let fabric = &transport.fabric;
+    let to = fabric.capabilities(peer);
+    let path = Path::new(fabric.rank(), peer, &to, &transport.limits.get());
+    let table = tables.number(fabric.copies().model(), path);
+    Peer {
+        table,
+        eager: tables.eager(table, distance),
+        piece: to.send_max as u32,
+        near: path.place != Locality::Elsewhere,
+        shares: path.direct && path.place != Locality::Elsewhere,
+        ..known
+    }
+}

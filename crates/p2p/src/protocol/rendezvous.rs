@@ -1,0 +1,332 @@
+//! Rendezvous: an offer, and the payloads that move because of one.
+//!
+//! ```text
+//!   sender ── RTS(length, address) ──> receiver: kept, or met by its receive; moved as the offer and the table of choices say
+//! ```
+
+use super::co_copy::CoCopy;
+use super::operations::Operations;
+use super::staged::Staged;
+use super::transfers::Transfers;
+use super::{Pattern, Protocol, eager, pieces, read, written};
+use crate::counts::Seldom;
+use crate::envelope::{Envelope, MessageKind, Words};
+use crate::limits::{Limits, Rendezvous};
+use crate::matching::{Arrival, Body, Matched, Matching};
+use crate::message::{Outcome, Target};
+use crate::request::{RequestId, Stage, Status};
+use crate::transport::Transport;
+use weft_fabric::{Fabric, FabricExt, Key, Posted, RemoteAddr, Sge};
+use weft_intranode::staging;
+
+/// An offered payload: its length, where it is, and the sender's request.
+pub struct Offer {
+    pub len: u64,
+    pub remote: RemoteAddr,
+    pub request: u32,
+}
+
+/// Payloads that are in flight.
+///
+/// Invariant: a receive that has met an offer is with exactly one of the protocols, by its stage, until the sender is told of
+/// the end.
+#[repr(C)]
+pub struct InFlight {
+    pub transfers: Transfers,
+    pub staged: Staged,
+    pub co_copy: CoCopy,
+}
+
+impl InFlight {
+    /// Nothing is in flight.
+    pub fn new(limits: &Limits) -> InFlight {
+        InFlight {
+            transfers: Transfers::default(),
+            staged: Staged::new(limits),
+            co_copy: CoCopy::default(),
+        }
+    }
+
+    /// Moves on what can be. True if anything is over.
+    #[inline(always)]
+    pub fn progress<F: Fabric>(
+        &mut self,
+        transport: &Transport<F>,
+        operations: &mut Operations,
+    ) -> bool {
+        let mut moved = false;
+        if self.transfers.any_striped() {
+            self.transfers.settle_striped(transport, &operations.requests);
+        }
+        if !self.transfers.is_empty() {
+            moved |= self.transfers.settle_all(transport, &mut operations.requests);
+        }
+        if self.staged.any_followed() {
+            moved |= self.staged.follow_all(transport, operations);
+        }
+        moved
+    }
+
+    /// Whether a helper could end something.
+    pub fn awaits_help(&self, limits: &Limits) -> bool {
+        limits.ends_by_helper && !self.transfers.is_empty() || self.staged.any_followed()
+    }
+
+    // ---- the sender -------------------------------------------------------------------------
+
+    /// Sends what is not so short that every pattern sends it at once. `cancellable`: without the receiver's help.
+    #[cold]
+    pub fn send_longer<F: Fabric>(
+        &mut self,
+        transport: &Transport<F>,
+        operations: &mut Operations,
+        matching: &mut Matching,
+        (to, buffer): (Target, Sge),
+        (pattern, cancellable): (Pattern, bool),
+    ) -> Option<RequestId> {
+        let table = operations.peers.table(transport, to.peer);
+        let mut protocol = table.choose(pattern, buffer.len());
+        if protocol == Protocol::Staged {
+            if self.staged.send(transport, operations, to, buffer) {
+                return None;
+            }
+            let table = operations.peers.table(transport, to.peer);
+            protocol = table.choose_unstaged(pattern, buffer.len());
+        }
+        if protocol == Protocol::Eager {
+            let most = transport.limits.get().credit;
+            let peer = operations.peers.of(transport, to.peer);
+            if peer.credit.try_charge(buffer.len() as u64, most) {
+                let how = (pattern, cancellable);
+                return eager::send_charged(transport, operations, matching, (to, buffer), how);
+            }
+        }
+        Some(self.offer(transport, operations, matching, (to, buffer), (protocol, cancellable)))
+    }
+
+    /// Sends the envelope; the payload waits here until the receiver reads it or asks for it.
+    #[cold]
+    pub fn offer<F: Fabric>(
+        &mut self,
+        transport: &Transport<F>,
+        operations: &mut Operations,
+        matching: &mut Matching,
+        (to, buffer): (Target, Sge),
+        (protocol, cancellable): (Protocol, bool),
+    ) -> RequestId {
+        let fabric = &transport.fabric;
+        let (index, slot) = operations.requests.open(transport.counters());
+        slot.describe(to, buffer, Stage::Offered);
+        let writes = match protocol {
+            // It has no credit.
+            Protocol::Eager => {
+                let told = transport.limits.get().rendezvous == Rendezvous::Write;
+                told && fabric.capabilities(to.peer).direct
+            }
+            protocol => protocol == Protocol::Written,
+        };
+        let at = if writes {
+            slot.region = transport.prepared(buffer, false);
+            self.transfers.reserve(&operations.requests);
+            written::OFFER
+        } else {
+            slot.region = fabric.expose(buffer).ok();
+            slot.region.map_or(RemoteAddr::default(), |r| r.remote)
+        };
+        // A receiver that cannot read asks for pieces; on one node it may find that out only then.
+        let acts = at.key == Key::NONE || operations.peers.of(transport, to.peer).near;
+        operations.requests.set_acts(index, acts);
+        let word = cancellable && open_word(transport, operations, matching, to.peer, index);
+        let (seldom, what) = (&mut operations.seldom, (buffer.len(), at));
+        send_rts(transport, seldom, to, what, (index, word), true);
+        RequestId(index)
+    }
+
+    /// The receiver has read the payload.
+    pub fn on_ats<F: Fabric>(
+        &mut self,
+        transport: &Transport<F>,
+        operations: &mut Operations,
+        peer: usize,
+        e: Envelope,
+    ) -> Outcome {
+        const WHAT: &str = "end of rendezvous";
+        if staging::is_staged(e.request) {
+            return self.staged.give(e.request).ok_or(WHAT);
+        }
+        operations.requests.waiting(peer, e.request, Stage::Offered).ok_or(WHAT)?;
+        operations.requests.set_acts(e.request, false);
+        operations.requests[e.request].complete(&transport.fabric);
+        Ok(())
+    }
+
+    /// The receiver says where the payload is to be written.
+    pub fn on_rtr<F: Fabric>(
+        &mut self,
+        transport: &Transport<F>,
+        operations: &mut Operations,
+        from: (usize, Envelope),
+        p: Sge,
+    ) -> Outcome {
+        written::on_rtr(transport, operations, &mut self.transfers, from, p)
+    }
+
+    // ---- the receiver -----------------------------------------------------------------------
+
+    /// An offer has arrived: match it or keep it.
+    pub fn on_rts<F: Fabric>(
+        &mut self,
+        transport: &Transport<F>,
+        operations: &mut Operations,
+        matching: &mut Matching,
+        (peer, e): (usize, Envelope),
+        p: Sge,
+    ) -> Outcome {
+        let [len, at @ ..] = Words::read::<5>(p).ok_or("offer of a payload")?;
+        if len >> 48 != 0 {
+            return Err("length of a payload");
+        }
+        let remote = RemoteAddr::from_words(at);
+        if matching.is_void(transport, (peer, &e), &mut operations.fault) {
+            return Ok(());
+        }
+        if let Some(index) = matching.match_posted(e.context, e.rank, e.tag) {
+            let slot = &mut operations.requests[index];
+            slot.peer = Some(peer as u32);
+            slot.rank = e.rank as i32;
+            slot.tag = e.tag;
+            let offer = Offer { len, remote, request: e.request };
+            self.fetch(transport, operations, (index, peer), offer);
+            return Ok(());
+        }
+        let Envelope { tag, context, rank, request, word, .. } = e;
+        let (kind, body) = (MessageKind::Rts, Body::There(remote));
+        matching.keep(Arrival { kind, word, context, rank, tag, peer, request, len, body });
+        transport.notify_probes();
+        Ok(())
+    }
+
+    /// A message that was kept meets its receive.
+    pub fn accept<F: Fabric>(
+        &mut self,
+        transport: &Transport<F>,
+        operations: &mut Operations,
+        index: u32,
+        m: Matched,
+    ) {
+        let slot = &mut operations.requests[index];
+        slot.peer = Some(m.peer as u32);
+        slot.rank = m.rank as i32;
+        slot.tag = m.tag;
+        let Some(Body::There(remote)) = m.body else {
+            return eager::accept(transport, operations, index, &m);
+        };
+        let offer = Offer { len: m.len, remote, request: m.request };
+        self.fetch(transport, operations, (index, m.peer), offer);
+    }
+
+    /// Starts to move an offered payload into the receive `index`.
+    fn fetch<F: Fabric>(
+        &mut self,
+        transport: &Transport<F>,
+        operations: &mut Operations,
+        (index, peer): (u32, usize),
+        offer: Offer,
+    ) {
+        let slot = &mut operations.requests[index];
+        let fits = (offer.len as usize).min(slot.buffer.len());
+        slot.status = Status {
+            source: slot.rank,
+            tag: slot.tag,
+            bytes: fits as u64,
+            lost: offer.len - fits as u64,
+            ..Status::default()
+        };
+        slot.remote = offer.request;
+        if fits == 0 {
+            slot.stage = Stage::Complete;
+            slot.advance(transport.counters());
+            transport.control(peer, Envelope::reply(MessageKind::Ats, offer.request, 0));
+            return;
+        }
+        let into = slot.buffer.part(0, fits);
+        if staging::is_staged(offer.request) {
+            self.staged.follow(transport, operations, (index, peer), into, &offer);
+            return;
+        }
+        slot.progress = 0;
+        let moves = match offer.remote {
+            at if written::is_offer_to_write(at) => {
+                written::invite(transport, operations, (index, peer), into, &offer)
+            }
+            // This payload cannot be read from outside.
+            at if at.key == Key::NONE => false,
+            _ => self.fetch_directly(transport, operations, (index, peer), into, &offer),
+        };
+        if !moves {
+            pieces::ask(transport, operations, index, peer, (fits, offer.request));
+        }
+    }
+
+    /// Reads an offered payload, alone or with its sender. False: it cannot be read; nothing was done.
+    fn fetch_directly<F: Fabric>(
+        &mut self,
+        transport: &Transport<F>,
+        operations: &mut Operations,
+        (index, peer): (u32, usize),
+        into: Sge,
+        offer: &Offer,
+    ) -> bool {
+        let pattern = operations.requests[index].pattern;
+        let table = operations.peers.table(transport, peer);
+        if table.choose_to_fetch(pattern, into.len()) == Protocol::CoCopy {
+            match self.co_copy.share(transport, operations, (index, peer), into, offer) {
+                Ok(true) => return true,
+                // All claim words are taken.
+                Ok(false) => {}
+                Err(fault) => {
+                    operations.fault = Some(fault);
+                    return true;
+                }
+            }
+        }
+        let transfers = &mut self.transfers;
+        read::read(transport, operations, transfers, (index, peer), (into, offer.remote))
+    }
+}
+
+/// Gives a request its word, if the receiver sees this process's memory: its send may be cancelled.
+pub fn open_word<F: Fabric>(
+    transport: &Transport<F>,
+    operations: &mut Operations,
+    matching: &mut Matching,
+    peer: usize,
+    request: u32,
+) -> bool {
+    let sees = peer != transport.fabric.rank() && operations.peers.of(transport, peer).near;
+    let opened = sees && matching.words.open(transport, peer, request);
+    operations.requests[request].word = opened;
+    opened
+}
+
+/// Offers so many bytes there, by a request, of which a word may say that it is void.
+pub fn send_rts<F: Fabric>(
+    transport: &Transport<F>,
+    seldom: &mut Seldom,
+    to: Target,
+    (len, at): (usize, RemoteAddr),
+    (request, word): (u32, bool),
+    solicited: bool,
+) {
+    seldom.rendezvous += 1;
+    seldom.bytes_rendezvous += len as u64;
+    let [a, b, c, d] = at.words();
+    let mut words = Words::new(&[len as u64, a, b, c, d]);
+    let head = Envelope { word, ..to.envelope(MessageKind::Rts, request) }.encode();
+    let fabric = &transport.fabric;
+    let posted = match solicited {
+        false => fabric.send(to.peer, head, words.payload(), None),
+        true => fabric.send_solicited(to.peer, head, words.payload(), None),
+    };
+    debug_assert_eq!(posted, Posted::Done, "an inline payload is copied at once");
+}

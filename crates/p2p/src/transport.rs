@@ -1,0 +1,80 @@
+//! What all parts of an endpoint work on: the fabric, the numbers in force, rails and temporary buffers.
+
+use crate::limits::Limits;
+use std::cell::Cell;
+use weft_channel::rails::Rails;
+use weft_fabric::{
+    Counter, Counters, Fabric, FabricExt, Fault, Head, Region, RemoteAddr, Sge, StagingPool,
+};
+
+/// What does not belong to any one message. Nothing of it says what is under way.
+pub struct Transport<F: Fabric> {
+    pub fabric: F,
+    pub limits: Cell<Limits>,
+    /// Advances for every message that found no receive.
+    pub arrivals: Counter,
+    pub staging: StagingPool,
+    pub rails: Rails,
+}
+
+impl<F: Fabric> Transport<F> {
+    /// Takes over `fabric`, of whose counters one is allocated.
+    pub fn new(fabric: F, limits: Limits) -> Transport<F> {
+        let arrivals = fabric.counters().allocate();
+        let (staging, rails) = (StagingPool::default(), Rails::default());
+        Transport { fabric, limits: Cell::new(limits), arrivals, staging, rails }
+    }
+
+    #[inline(always)]
+    pub fn counters(&self) -> &Counters {
+        self.fabric.counters()
+    }
+
+    /// Sends a head alone.
+    #[inline(never)]
+    pub fn control(&self, peer: usize, head: Head) {
+        self.fabric.send(peer, head, Sge::EMPTY, None);
+    }
+
+    /// Sends a head alone, which wakes the peer's helper, too.
+    pub fn control_solicited(&self, peer: usize, head: Head) {
+        self.fabric.send_solicited(peer, head, Sge::EMPTY, None);
+    }
+
+    /// The end of a rendezvous, of which a helper hears if that is asked for.
+    pub fn control_at_end(&self, peer: usize, head: Head) {
+        match self.limits.get().notifies_at_end {
+            true => self.control_solicited(peer, head),
+            false => self.control(peer, head),
+        }
+    }
+
+    /// Has all who wait for [`Transport::arrivals`] look again.
+    pub fn notify_probes(&self) {
+        self.counters().add(self.arrivals, 1);
+    }
+
+    /// Registers memory of the program for a transfer to come, if that is asked for and the memory is large.
+    pub fn prepared(&self, memory: Sge, lands: bool) -> Option<Region> {
+        let asked = self.limits.get().prepares && memory.len() > self.limits.get().eager;
+        asked.then(|| self.fabric.prepare(memory, lands).ok().flatten()).flatten()
+    }
+
+    /// A word of the node's memory, as it is.
+    pub fn look(&self, peer: usize, at: RemoteAddr) -> Result<u64, Fault> {
+        self.atomic(|result| self.fabric.fetch_add(peer, at, 0, result, None))
+    }
+
+    /// The former value of a word of the node's memory, which is changed if it is `from`.
+    pub fn swap(&self, peer: usize, at: RemoteAddr, from: u64, to: u64) -> Result<u64, Fault> {
+        self.atomic(|result| self.fabric.compare_swap(peer, at, from, to, result, None))
+    }
+
+    /// The former value of a word, of an atomic that is over when the call returns.
+    fn atomic(&self, post: impl FnOnce(Sge) -> Result<(), Fault>) -> Result<u64, Fault> {
+        let mut before = [0u8; 8];
+        // SAFETY: on a synchronous fabric the result is written before `post` returns.
+        post(unsafe { Sge::new(before.as_mut_ptr(), 8) })?;
+        Ok(u64::from_ne_bytes(before))
+    }
+}
