@@ -30,7 +30,6 @@ const KNOWN_CIRCLES: [(&str, usize); 9] = [
     ("crates/collective", 123),
     ("crates/fabric-shm", 10),
     ("crates/fabric-sim", 8),
-    ("crates/p2p", 17),
     ("crates/process", 14),
     ("crates/tools", 11),
     ("xtask", 24),

@@ -14,10 +14,27 @@
 //! What its sender waits for somebody to act on is sent solicited, so that a helper thread acts on it
 //! while the receiver's program computes: EagerSync, RTS, RTR, ATP, CTS, Data, CoCopyReply, Cancel.
 //!
+//! # Parts
+//!
+//! ```text
+//!   endpoint     the worker: owns the parts, hands arrived messages to them, moves them on
+//!      │           transport (fabric, limits, rails, buffers), streams, multicast groups, parked memory
+//!      ▼
+//!   protocol     what a message costs and how it goes, a protocol a file
+//!      │           operations (requests, peers with their credit, counts), in flight (transfers, staged, co-copy)
+//!      ▼
+//!   matching     posted receives, unexpected messages, words of sends that may be cancelled
+//!      ▼
+//!   request, transport, credit, limits, message, envelope, slab
+//! ```
+//! Arrows point down alone. A part gets what it needs as arguments: the transport, and those parts below it that it changes.
+//!
 //! Messages here are contiguous bytes; packing is done above. One thread at a time.
 
 #![warn(missing_docs)]
 
+#[cfg(all(test, not(miri)))]
+mod alone;
 mod by_rank;
 mod counts;
 mod credit;

@@ -9,8 +9,8 @@
 //!   written   the sender writes it                 one copy, by the sender, once the receiver has said where
 //!   pieces    in messages                          where the sender's memory cannot be read
 //! ```
-//! Choosing is arithmetic on a [`Case`]: no state, no clock, no fabric. An endpoint makes [`Tables`] of it for each kind of
-//! peer that it has, so that a message costs a comparison with its size.
+//! Choosing is arithmetic on a [`Case`]: no state, no clock, no fabric. An endpoint makes tables of it (`table.rs`) for each kind
+//! of peer that it has, so that a message costs a comparison with its size.
 //!
 //! Source of the form: a cost for each protocol and a choice by size, as in UCX (Shamis et al. 2015).
 

@@ -1,3 +1,6 @@
+#[cfg(not(miri))]
+mod words;
+
 use super::*;
 
 fn seen(rank: u32, tag: Tag, len: u64) -> Option<Seen> {

@@ -1,5 +1,7 @@
 //! The choice on machines that are made up, as tables: each row is a protocol, up to and with so many bytes.
 
+mod parts;
+
 use super::table::{AllRanges, Tables};
 use super::*;
 use Pattern::{Forwarded, ManyToOne, OneToMany, Plain, Synchronous};

@@ -1,0 +1,40 @@
+//! Words of sends that may be cancelled: both ends in one process.
+
+use crate::alone::{next, transport};
+use crate::envelope::MessageKind;
+use crate::limits::Limits;
+use crate::matching::cancel::CancelWords;
+use weft_fabric::Fabric;
+
+#[test]
+fn of_receiver_and_canceller_one_has_the_message() {
+    let transport = transport(Limits::USUAL);
+    let mut words = CancelWords::default();
+    let mut fault = None;
+    for request in [7, 8, 9] {
+        assert!(words.open(&transport, 0, request));
+    }
+    // Told once, however many words.
+    let (e, message) = next(&transport).unwrap();
+    assert_eq!(e.kind, MessageKind::CancelWords);
+    assert!(words.on_words(0, false, e, message.payload).is_err(), "who is far sees no words");
+    assert_eq!(words.on_words(0, true, e, message.payload), Ok(()));
+    transport.fabric.release(message);
+    assert!(next(&transport).is_none());
+
+    assert!(words.claim(&transport, 0, 7, &mut fault), "the receiver comes first");
+    assert_eq!(words.cancel(&transport, 7), Ok(false));
+    assert_eq!(words.cancel(&transport, 8), Ok(true));
+    words.keep_void(8);
+    words.free_void(&transport, |_| panic!("its envelope may still come"));
+    assert!(!words.claim(&transport, 0, 8, &mut fault), "the sender came first");
+    let mut given = Vec::new();
+    words.free_void(&transport, |request| given.push(request));
+    assert_eq!(given, [8]);
+    // A probe drops a void message, too, and leaves others.
+    assert!(!words.drops(&transport, 0, 9));
+    assert_eq!(words.cancel(&transport, 9), Ok(true));
+    assert!(words.drops(&transport, 0, 9));
+    assert!(fault.is_none());
+    assert!(words.claim(&transport, 0, 1 << 20, &mut fault) && fault.is_some(), "no such word");
+}

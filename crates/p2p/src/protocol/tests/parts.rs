@@ -1,0 +1,189 @@
+//! The parts that payloads go through, each by itself: a process sends to itself.
+
+use crate::alone::{next, transport};
+use crate::envelope::{Context, MessageKind, Source};
+use crate::limits::Limits;
+use crate::matching::Matching;
+use crate::message::{Pattern, Protocol, Target, Want};
+use crate::protocol::operations::Operations;
+use crate::protocol::peers::Peers;
+use crate::protocol::rendezvous::InFlight;
+use crate::protocol::{eager, pieces};
+use crate::request::{RequestId, Stage};
+use crate::transport::Transport;
+use weft_fabric::{Fabric, Staging};
+use weft_fabric_shm::Shm;
+
+const LIMITS: Limits = Limits { credit: 1000, staging: 1 << 20, ..Limits::USUAL };
+const TO: Target = Target { context: Context(1), peer: 0, rank: 0, tag: 5 };
+const WANT: Want =
+    Want { context: Context(1), source: Source::Rank { rank: 0, peer: 0 }, tag: Some(5) };
+
+/// All parts, without an endpoint around them.
+struct Parts {
+    transport: Transport<Shm>,
+    operations: Operations,
+    in_flight: InFlight,
+    matching: Matching,
+}
+
+impl Parts {
+    fn new(limits: Limits) -> Parts {
+        let transport = transport(limits);
+        Parts {
+            operations: Operations::new(transport.counters()),
+            in_flight: InFlight::new(&limits),
+            matching: Matching::new(),
+            transport,
+        }
+    }
+
+    fn payload(&self, len: usize) -> Staging {
+        let payload = self.transport.staging.take(len);
+        let bytes: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
+        payload.sge().fill(&bytes);
+        payload
+    }
+
+    fn post(&mut self, into: &Staging) -> u32 {
+        let Parts { transport, operations, matching, .. } = self;
+        let (index, slot) = operations.requests.open(transport.counters());
+        (slot.buffer, slot.receives, slot.stage) = (into.sge(), true, Stage::Posted);
+        slot.remote = matching.post(WANT.context, Some(0), WANT.tag, index);
+        index
+    }
+
+    fn offer(&mut self, from: &Staging, protocol: Protocol) -> RequestId {
+        let Parts { transport, operations, in_flight, matching } = self;
+        let what = (TO, from.sge());
+        in_flight.offer(transport, operations, matching, what, (protocol, false))
+    }
+
+    /// Acts on all messages of a rendezvous that are there: their kinds.
+    fn act(&mut self) -> Vec<MessageKind> {
+        let Parts { transport, operations, in_flight, matching } = self;
+        let mut kinds = Vec::new();
+        while let Some((e, message)) = next(transport) {
+            let (from, payload) = ((message.peer, e), message.payload);
+            let outcome = match e.kind {
+                MessageKind::Rts => {
+                    in_flight.on_rts(transport, operations, matching, from, payload)
+                }
+                MessageKind::Ats => in_flight.on_ats(transport, operations, 0, e),
+                MessageKind::Rtr => in_flight.on_rtr(transport, operations, from, payload),
+                MessageKind::Atp => {
+                    crate::protocol::written::on_atp(transport, &mut operations.requests, 0, e)
+                }
+                MessageKind::Cts => pieces::on_cts(transport, operations, from, payload),
+                MessageKind::Data => {
+                    pieces::on_data(transport, &mut operations.requests, from, payload)
+                }
+                other => panic!("{other:?}"),
+            };
+            outcome.expect("what was sent makes sense");
+            kinds.push(e.kind);
+            transport.fabric.release(message);
+            in_flight.progress(transport, operations);
+        }
+        kinds
+    }
+
+    fn is_over(&self, index: u32) -> bool {
+        self.operations.requests[index].is_over(self.transport.counters())
+    }
+}
+
+fn bytes(of: &Staging) -> Vec<u8> {
+    let mut bytes = vec![0; of.sge().len()];
+    of.sge().read(&mut bytes);
+    bytes
+}
+
+/// Sends 5000 bytes to itself by `protocol`: the kinds of message that this takes.
+fn moved(protocol: Protocol) -> Vec<MessageKind> {
+    let mut parts = Parts::new(LIMITS);
+    let (from, into) = (parts.payload(5000), parts.transport.staging.take(5000));
+    let receive = parts.post(&into);
+    let RequestId(send) = parts.offer(&from, protocol);
+    assert!(!parts.is_over(send) && !parts.is_over(receive));
+    let kinds = parts.act();
+    assert!(parts.is_over(send) && parts.is_over(receive), "{protocol:?}");
+    assert_eq!(bytes(&into), bytes(&from), "{protocol:?}");
+    assert!(!parts.operations.requests.any_acts() && parts.operations.fault.is_none());
+    assert!(parts.in_flight.transfers.is_empty());
+    kinds
+}
+
+#[test]
+fn an_offer_is_read_or_written_and_both_ends_hear_of_the_end() {
+    use MessageKind::{Atp, Ats, Rtr, Rts};
+    assert_eq!(moved(Protocol::Read), [Rts, Ats]);
+    assert_eq!(moved(Protocol::Written), [Rts, Rtr, Atp]);
+}
+
+#[test]
+fn a_staged_payload_frees_its_sender_and_its_place() {
+    let mut parts = Parts::new(LIMITS);
+    // More payloads than the pool has places for at once.
+    for round in 0..200 {
+        let (from, into) = (parts.payload(20_000), parts.transport.staging.take(20_000));
+        let Parts { transport, operations, in_flight, .. } = &mut parts;
+        assert!(in_flight.staged.send(transport, operations, TO, from.sge()), "round {round}");
+        let receive = parts.post(&into);
+        assert_eq!(parts.act(), [MessageKind::Rts, MessageKind::Ats]);
+        assert!(parts.is_over(receive) && !parts.in_flight.staged.any_followed());
+        assert_eq!(bytes(&into), bytes(&from));
+        parts.operations.close(&parts.transport, RequestId(receive), |_| panic!("no word"));
+    }
+    assert_eq!(parts.operations.seldom.staged, 200);
+}
+
+#[test]
+fn eager_payload_beyond_the_credit_waits_until_it_is_released() {
+    let mut parts = Parts::new(LIMITS);
+    let payload = parts.payload(400);
+    let charge = |parts: &mut Parts| {
+        let Parts { transport, operations, .. } = parts;
+        operations.peers.of(transport, 0).credit.try_charge(400, LIMITS.credit)
+    };
+    let mut into = Vec::new();
+    for _ in 0..2 {
+        assert!(charge(&mut parts));
+        into.push(parts.transport.staging.take(400));
+        parts.post(&into[into.len() - 1]);
+        let Parts { transport, operations, matching, .. } = &mut parts;
+        let (what, how) = ((TO, payload.sge()), (Pattern::Plain, false));
+        assert_eq!(eager::send_charged(transport, operations, matching, what, how), None);
+    }
+    assert!(!charge(&mut parts), "1200 of 1000 bytes");
+    let Parts { transport, operations, matching, .. } = &mut parts;
+    let (_, message) = next(transport).unwrap();
+    assert_eq!(eager::meet(transport, &mut operations.requests, matching, &message), Some(400));
+    transport.fabric.release(message);
+    operations.peers.owe(transport, 0, 400);
+    let (_, second) = next(transport).unwrap();
+    transport.fabric.release(second);
+    let (told, message) = next(transport).unwrap();
+    assert_eq!((told.kind, told.context), (MessageKind::Credit, Context(400)));
+    assert_eq!(eager::on_credit(transport, operations, 0, told), Ok(()));
+    transport.fabric.release(message);
+    assert!(charge(&mut parts));
+    let impossible = crate::envelope::Envelope { context: Context(1 << 40), ..told };
+    let Parts { transport, operations, .. } = &mut parts;
+    assert!(eager::on_credit(transport, operations, 0, impossible).is_err());
+}
+
+#[test]
+fn what_is_known_of_a_peer_follows_the_limits_and_its_credit_stays() {
+    let transport = transport(LIMITS);
+    let mut peers = Peers::default();
+    let known = peers.of(&transport, 0);
+    assert!(known.near && known.eager > 0 && known.credit.try_charge(1000, 1000));
+    let before = known.eager;
+    transport.limits.set(Limits { eager: 16, ..LIMITS });
+    assert_eq!(peers.of(&transport, 0).eager, before, "nobody has looked again");
+    peers.look_at_all_again(&transport);
+    let known = peers.of(&transport, 0);
+    assert!(known.eager <= 16 && !known.credit.try_charge(1, 1000));
+    assert_eq!((peers.len(), peers.may_owe(&transport, 1, 1)), (1, false));
+}
