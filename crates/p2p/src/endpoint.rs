@@ -34,6 +34,8 @@ const SWEEP: usize = 64;
 /// Point-to-point messages of one process. Not `Sync`.
 ///
 /// It owns the parts, hands each message to that which it is for, and moves all of them on.
+// The transport and, in the state, the peers come first: what is given to both needs no addresses computed.
+#[repr(C)]
 pub struct Endpoint<F: Fabric> {
     transport: Transport<F>,
     state: RefCell<State>,

@@ -8,6 +8,7 @@ use weft_fabric::{
 };
 
 /// What does not belong to any one message. Nothing of it says what is under way.
+#[repr(C)]
 pub struct Transport<F: Fabric> {
     pub fabric: F,
     pub limits: Cell<Limits>,
