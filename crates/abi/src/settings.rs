@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn defaults_are_those_of_the_layers_below() {
-        let (limits, sizes) = (weft_p2p::Limits::USUAL, weft_channel::stream::Sizes::default());
+        let (limits, sizes) = (weft_p2p::Limits::USUAL, weft_p2p::stream::Sizes::default());
         for (name, value) in [
             ("WEFT_EAGER", limits.eager),
             ("WEFT_CREDIT", limits.credit as usize),

@@ -5,10 +5,9 @@
 //! of these kinds over, and looks after their progress.
 //!
 //! The lowest byte of a message's head says whose it is: below 0x40 matching, 0x40 to 0x4f
-//! [`multicast`], 0x60 to 0x6f [`stream`].
+//! [`multicast`], 0x60 to 0x6f streams of segments, which p2p has.
 
 #![warn(missing_docs)]
 
 pub mod multicast;
 pub mod rails;
-pub mod stream;

@@ -1,12 +1,9 @@
 //! What an algorithm sees of a communicator: ranks, and messages in a context of its own, by one of two
 //! transports that it does not tell apart.
-//!
-//! Of a request, [`Link::wait`] alone knows what it names: it stays with the link it came from.
 
 use crate::catalog::{Carrier, Choice};
 use smallvec::SmallVec;
 use std::rc::Rc;
-use weft_channel::stream::{Id, To};
 use weft_fabric::{Fabric, FabricExt, Fault, Sge, Staging, Work};
 use weft_p2p::{Context, Direct, Endpoint, Pattern, RequestId, Source, Status, Tag, Target, Want};
 
@@ -39,7 +36,7 @@ pub enum Via {
     /// MPI's point-to-point messages: the baselines, `MPI-X`.
     #[default]
     Messages,
-    /// Streams of segments ([`weft_channel::stream`]): `X`.
+    /// Streams of segments ([`weft_p2p::stream`]): `X`.
     Native,
 }
 
@@ -90,10 +87,9 @@ impl<F: Fabric> Link<F> {
         Want { context: self.context, source, tag: Some(self.tag) }
     }
 
-    /// Where a stream's message goes or comes from.
-    fn stream(&self, rank: usize) -> To {
-        let peer = self.members[rank] as usize;
-        To { peer, context: self.context.0, tag: self.tag as u32 }
+    /// Where a stream's message comes from.
+    fn origin(&self, rank: usize) -> Target {
+        Target { rank: rank as u32, ..self.target(rank) }
     }
 
     /// Starts a send; `None` when it is over already.
@@ -130,10 +126,7 @@ impl<F: Fabric> Link<F> {
     fn isend_in(&self, pattern: Pattern, to: usize, data: Sge) -> Option<RequestId> {
         match self.via {
             Via::Messages => self.endpoint.isend_as(self.target(to), data, pattern),
-            Via::Native => {
-                let (endpoint, to) = (&self.endpoint, self.stream(to));
-                endpoint.streams().isend(endpoint.fabric(), to, data).map(|id| RequestId(id.0))
-            }
+            Via::Native => self.endpoint.streams().isend(self.target(to), data),
         }
     }
 
@@ -141,10 +134,7 @@ impl<F: Fabric> Link<F> {
     pub fn irecv(&self, from: usize, data: Sge) -> RequestId {
         match self.via {
             Via::Messages => self.endpoint.irecv(&self.want(from), data),
-            Via::Native => {
-                let (endpoint, from) = (&self.endpoint, self.stream(from));
-                RequestId(endpoint.streams().irecv(endpoint.fabric(), from, data).0)
-            }
+            Via::Native => self.endpoint.streams().irecv(self.origin(from), data),
         }
     }
 
@@ -162,23 +152,11 @@ impl<F: Fabric> Link<F> {
     /// # Errors
     /// A fault of the fabric, or one of truncation if a message was longer than its receive.
     pub async fn wait(&self, request: RequestId) -> Result<(), Fault> {
-        let (rank, expected, lost) = match self.via {
-            Via::Messages => {
-                let status = self.endpoint.wait(request).await?;
-                (status.source as usize, status.bytes, status.lost)
-            }
-            Via::Native => {
-                let ended = self.endpoint.wait_stream(Id(request.0)).await?;
-                let from = ended.from.filter(|_| ended.lost > 0);
-                let rank =
-                    from.and_then(|peer| self.members.iter().position(|&m| m as usize == peer));
-                (rank.unwrap_or(0), ended.expected, ended.lost)
-            }
-        };
+        let Status { source, bytes, lost, .. } = self.endpoint.wait(request).await?;
         match lost {
             0 => Ok(()),
             // The ranks disagree about the size of the operation.
-            _ => Err(Fault::truncated(rank, expected, expected + lost)),
+            _ => Err(Fault::truncated(source as usize, bytes, bytes + lost)),
         }
     }
 
@@ -300,10 +278,9 @@ impl<F: Fabric> Link<F> {
         match self.via {
             Via::Messages => self.irecv(from, data),
             Via::Native => {
-                let (endpoint, from) = (&self.endpoint, self.stream(from));
-                let to = to.iter().map(|&to| self.stream(to));
-                let add = |id: Id| sends.push(RequestId(id.0));
-                RequestId(endpoint.streams().relay(endpoint.fabric(), from, data, to, add).0)
+                let to = to.iter().map(|&to| self.target(to));
+                let add = |send| sends.push(send);
+                self.endpoint.streams().relay(self.origin(from), data, to, add)
             }
         }
     }

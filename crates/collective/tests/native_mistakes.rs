@@ -2,11 +2,11 @@
 #![cfg(not(miri))]
 
 use std::rc::Rc;
-use weft_channel::stream::Sizes;
 use weft_collective::{Link, Reception, Via};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, Fault, Head, Message, Sge};
 use weft_fabric_sim::{Machine, Options, Sim, run};
+use weft_p2p::stream::Sizes;
 use weft_p2p::{Context, Limits};
 use weft_process::Engine;
 

@@ -8,9 +8,9 @@ use group::Group;
 use group::common::{Body, On, Rank, SETUPS, world};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use weft_channel::stream::Sizes;
 use weft_collective::{Link, Via};
 use weft_fabric::{Fabric, Sge};
+use weft_p2p::stream::Sizes;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };

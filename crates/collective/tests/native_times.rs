@@ -3,11 +3,11 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
-use weft_channel::stream::{Counts, Sizes};
 use weft_collective::{Link, Reception, Via};
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, Fault, Sge};
 use weft_fabric_sim::{Machine, Options, Sim, run};
+use weft_p2p::stream::{Counts, Sizes};
 use weft_p2p::{Context, Limits};
 use weft_process::Engine;
 

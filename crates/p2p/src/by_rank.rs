@@ -30,6 +30,11 @@ impl<T: Default> ByRank<T> {
         self.find(peer as u32).map(|at| &self.places[at].1)
     }
 
+    /// The same, to change it.
+    pub fn get_mut(&mut self, peer: usize) -> Option<&mut T> {
+        self.find(peer as u32).map(|at| &mut self.places[at].1)
+    }
+
     /// Changes all of them, with the rank of each.
     pub fn each(&mut self, mut change: impl FnMut(usize, &mut T)) {
         let entries = self.places.iter_mut().filter(|place| place.0 != NOBODY);

@@ -20,7 +20,7 @@ pub struct Credit {
 impl Credit {
     /// Whether `units` more may be sent, where `most` may be unreleased.
     #[inline(always)]
-    fn covers(&self, units: u64, most: u64) -> bool {
+    pub fn covers(&self, units: u64, most: u64) -> bool {
         self.charged + units - self.released <= most
     }
 
@@ -57,6 +57,11 @@ impl Credit {
         }
         self.told = self.owed;
         Some(self.owed)
+    }
+
+    /// What was released here in all.
+    pub fn owed(&self) -> u64 {
+        self.owed
     }
 
     /// Whether `units` of the peer may be released here without telling it more than `beyond` late.
@@ -98,5 +103,6 @@ mod tests {
         );
         assert!(credit.may_owe(25, 25) && !credit.may_owe(26, 25));
         assert_eq!([credit.owe(25, 25), credit.owe(1, 25)], [None, Some(52)]);
+        assert_eq!(credit.owed(), 52);
     }
 }

@@ -8,9 +8,11 @@ mod parked;
 mod receive;
 mod send;
 mod state;
+mod streams;
 
 pub use completion::{Ends, Wait};
 pub use receive::Direct;
+pub use streams::Streams;
 
 use crate::counts::Counts;
 use crate::envelope::{Context, Envelope, MessageKind};
@@ -18,6 +20,7 @@ use crate::limits::{Limits, Rendezvous};
 use crate::message::Outcome;
 use crate::protocol::{co_copy, eager, pieces, written};
 use crate::request::Pending;
+use crate::stream;
 use crate::transport::Transport;
 use parked::Parked;
 use state::State;
@@ -25,7 +28,6 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::task::{Context as Cx, Poll};
 use weft_channel::multicast::Multicasts;
 use weft_channel::rails::Rails;
-use weft_channel::stream::{self, Stream};
 use weft_fabric::{Counter, Fabric, FabricExt, Fault, Message, StagingPool};
 
 /// Messages of one sweep.
@@ -40,7 +42,6 @@ pub struct Endpoint<F: Fabric> {
     transport: Transport<F>,
     state: RefCell<State>,
     parked: RefCell<Parked<F>>,
-    streams: Stream,
     /// Made with the first group, or the first word of one.
     multicasts: OnceCell<Box<Multicasts>>,
     waiting: Cell<Option<(Counter, u64)>>,
@@ -61,7 +62,6 @@ impl<F: Fabric> Endpoint<F> {
             transport,
             state,
             parked: RefCell::default(),
-            streams: Stream::default(),
             multicasts: OnceCell::new(),
             waiting: Cell::new(None),
             next_immediate: Cell::new(1),
@@ -112,11 +112,6 @@ impl<F: Fabric> Endpoint<F> {
     /// Temporary buffers.
     pub fn staging(&self) -> &StagingPool {
         &self.transport.staging
-    }
-
-    /// The other transport that this endpoint moves on: streams of segments, for collectives.
-    pub fn streams(&self) -> &Stream {
-        &self.streams
     }
 
     /// What spreads operations over several rails.
@@ -190,15 +185,14 @@ impl<F: Fabric> Endpoint<F> {
         let mut moved = fabric.progress() | self.stirred.take();
         let (some, more) = self.take_arrived();
         moved |= some;
-        if self.streams.is_busy() {
-            moved |= self.streams.progress(fabric);
-            self.take_stream_fault();
+        let mut state = self.state.borrow_mut();
+        let State { operations, in_flight, streams, .. } = &mut *state;
+        if streams.is_busy() {
+            moved |= streams.progress(fabric, operations);
         }
         if let Some(multicasts) = self.multicasts.get() {
             moved |= multicasts.progress(fabric);
         }
-        let mut state = self.state.borrow_mut();
-        let State { operations, in_flight, .. } = &mut *state;
         operations.often.polls += 1;
         moved |= in_flight.progress(transport, operations);
         if operations.requests.any_forgotten() {
@@ -243,12 +237,6 @@ impl<F: Fabric> Endpoint<F> {
         (true, more)
     }
 
-    fn take_stream_fault(&self) {
-        if let Some(fault) = self.streams.take_fault() {
-            self.state.borrow_mut().operations.fault = Some(fault);
-        }
-    }
-
     /// Acts on an arrived message and gives its buffer back.
     fn handle(&self, message: Message) {
         self.handle_in(&mut self.state.borrow_mut(), message);
@@ -259,7 +247,9 @@ impl<F: Fabric> Endpoint<F> {
         let fabric = &self.transport.fabric;
         let outcome = match Envelope::decode(message.head) {
             Some(e) => self.dispatch(state, &message, e),
-            None if stream::is_ours(&message.head) => self.streams.handle(fabric, &message),
+            None if stream::is_ours(&message.head) => {
+                state.streams.handle(fabric, &mut state.operations, &message)
+            }
             None => match self.multicasts().handle(fabric, &message) {
                 Some(outcome) => outcome,
                 None => Err("message of unknown kind"),
@@ -274,7 +264,7 @@ impl<F: Fabric> Endpoint<F> {
     /// Hands a message to the part that it is for.
     #[inline(always)]
     fn dispatch(&self, state: &mut State, message: &Message, e: Envelope) -> Outcome {
-        let State { operations, in_flight, matching } = state;
+        let State { operations, in_flight, matching, .. } = state;
         let (transport, peer, payload) = (&self.transport, message.peer, message.payload);
         let from = (peer, e);
         match e.kind {
@@ -316,18 +306,6 @@ impl<F: Fabric> Endpoint<F> {
     /// [`crate::Limits::ranks_each`].
     pub fn ranks_each(&self) -> u32 {
         self.transport.limits.get().ranks_each
-    }
-
-    /// Waits for an operation of [`Endpoint::streams`] and ends it.
-    pub async fn wait_stream(&self, id: stream::Id) -> Result<stream::Ended, Fault> {
-        let (counter, target) = self.streams.wait_of(id);
-        loop {
-            if let Some(ended) = self.streams.finish(self.fabric(), id) {
-                return Ok(ended);
-            }
-            self.take_stream_fault();
-            self.until(counter, target).await?;
-        }
     }
 
     /// Waits until `counter >= target`.

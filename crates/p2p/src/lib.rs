@@ -18,8 +18,9 @@
 //!
 //! ```text
 //!   endpoint     the worker: owns the parts, hands arrived messages to them, moves them on
-//!      │           transport (fabric, limits, rails, buffers), streams, multicast groups, parked memory
-//!      ▼
+//!      │           transport (fabric, limits, rails, buffers), multicast groups, parked memory
+//!      ├──► stream       messages of collectives in registered segments: pools, places, pieces
+//!      ▼        ▼
 //!   protocol     what a message costs and how it goes, a protocol a file
 //!      │           operations (requests, peers with their credit, counts), in flight (transfers, staged, co-copy)
 //!      ▼
@@ -46,10 +47,11 @@ mod message;
 pub mod protocol;
 mod request;
 mod slab;
+pub mod stream;
 mod transport;
 
 pub use counts::{Counts, Often, Seldom};
-pub use endpoint::{Direct, Endpoint, Ends, Wait};
+pub use endpoint::{Direct, Endpoint, Ends, Streams, Wait};
 pub use envelope::{Announced, Context, Source, Tag, announced};
 pub use limits::{Limits, Rendezvous};
 pub use matching::Matched;

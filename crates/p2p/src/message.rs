@@ -102,7 +102,7 @@ impl Protocol {
 }
 
 /// Where a message goes and what it carries besides its payload.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Target {
     /// The matching space at the receiver.
     pub context: Context,

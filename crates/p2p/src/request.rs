@@ -74,6 +74,10 @@ pub enum Stage {
     Landing,
     /// Receive: the sender is copying pieces too.
     Sharing,
+    /// Send: a stream carries it.
+    StreamOut,
+    /// Receive: by a stream.
+    StreamIn,
     /// Over, not yet asked for.
     Complete,
 }
@@ -215,7 +219,12 @@ impl Slot {
     fn pending(&self) -> Pending {
         let receives = matches!(
             self.stage,
-            Stage::Posted | Stage::Reading | Stage::Filling | Stage::Landing | Stage::Sharing
+            Stage::Posted
+                | Stage::Reading
+                | Stage::Filling
+                | Stage::Landing
+                | Stage::Sharing
+                | Stage::StreamIn
         );
         Pending {
             receive: receives,

@@ -9,12 +9,12 @@ use crate::state::state;
 use std::rc::Rc;
 use std::time::Duration;
 use weft_channel::rails::Thresholds;
-use weft_channel::stream::Sizes;
 use weft_collective::Operation;
 use weft_fabric::Fabric;
 use weft_fabric::copies::{Caches, PastCaches};
 use weft_fabric::wait::WaitPolicy;
 use weft_p2p::Rendezvous;
+use weft_p2p::stream::Sizes;
 
 /// Why a value was not taken, in words.
 pub enum Refused {

@@ -4,9 +4,9 @@
 use crate::group::common::{Body, Rank, SETUPS, Setup, bytes, pattern, world};
 use crate::group::{Float, Group, bytes_of};
 use fastrand::Rng;
-use weft_channel::stream::{Counts, Sizes};
 use weft_collective::{Via, allreduce, alltoall, barrier, bcast};
 use weft_fabric::{Fabric, Fault, Staging};
+use weft_p2p::stream::{Counts, Sizes};
 
 /// So little of everything that all of it is short.
 const SCARCE: Sizes = Sizes {

@@ -113,7 +113,7 @@ impl<F: Fabric> Handler<'_, F> {
     fn start_read(&mut self, index: u32, message: &Message, e: Envelope) -> bool {
         let Some([len, at @ ..]) = Words::read::<5>(message.payload) else { return false };
         let remote = RemoteAddr::from_words(at);
-        let State { operations, in_flight, matching } = &mut *self.state;
+        let State { operations, in_flight, matching, .. } = &mut *self.state;
         let slot = &mut operations.requests[index];
         let fits = (len as usize).min(slot.buffer.len());
         if len >> 48 != 0 || remote.key == Key::NONE || fits == 0 {

@@ -44,12 +44,12 @@ impl<F: Fabric> Endpoint<F> {
             self.stirred.set(true);
             return Direct::Other;
         }
-        let status = eager::deliver(transport, (buffer, message.payload), rank, tag);
+        let status = eager::deliver(transport, buffer, message.payload, rank, tag);
         fabric.release(message);
         fabric.charge(Work::Match);
-        let operations = &mut self.state.borrow_mut().operations;
-        operations.often.count_received(&status);
-        operations.peers.owe(transport, peer, status.bytes + status.lost);
+        let state = &mut *self.state.borrow_mut();
+        state.operations.often.count_received(&status);
+        state.operations.peers.owe(transport, peer, status.bytes + status.lost);
         Direct::Got(status)
     }
 

@@ -72,7 +72,7 @@ impl<F: Fabric> Endpoint<F> {
     #[cold]
     fn isend_otherwise(
         &self,
-        State { operations, in_flight, matching }: &mut State,
+        State { operations, in_flight, matching, .. }: &mut State,
         to: Target,
         buffer: Sge,
         (pattern, cancellable): (Pattern, bool),

@@ -6,6 +6,7 @@ use crate::message::Want;
 use crate::protocol::operations::Operations;
 use crate::protocol::rendezvous::InFlight;
 use crate::request::{RequestId, Status};
+use crate::stream::Stream;
 use crate::transport::Transport;
 use weft_fabric::{Counters, Fabric};
 
@@ -15,6 +16,7 @@ pub struct State {
     pub operations: Operations,
     pub in_flight: InFlight,
     pub matching: Matching,
+    pub streams: Stream,
 }
 
 impl State {
@@ -24,6 +26,7 @@ impl State {
             operations: Operations::new(counters),
             in_flight: InFlight::new(limits),
             matching: Matching::new(),
+            streams: Stream::default(),
         }
     }
 

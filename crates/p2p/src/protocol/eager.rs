@@ -147,7 +147,8 @@ fn copy_in<F: Fabric>(transport: &Transport<F>, buffer: Sge, payload: Sge) -> us
 #[inline]
 pub fn deliver<F: Fabric>(
     transport: &Transport<F>,
-    (buffer, payload): (Sge, Sge),
+    buffer: Sge,
+    payload: Sge,
     rank: u32,
     tag: Tag,
 ) -> Status {
@@ -256,7 +257,7 @@ pub fn accept<F: Fabric>(
         _ => Sge::EMPTY,
     };
     let slot = &mut operations.requests[index];
-    slot.status = deliver(transport, (slot.buffer, payload), m.rank, m.tag);
+    slot.status = deliver(transport, slot.buffer, payload, m.rank, m.tag);
     slot.stage = Stage::Complete;
     slot.advance(transport.counters());
     if m.kind == MessageKind::EagerSync {

@@ -8,7 +8,6 @@ use crate::oracle::ops::Op;
 use crate::oracle::world::{Blocking, Notes, name, share, share_to_the_end, simulate};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use weft_channel::stream::Sizes;
 use weft_collective::arena::ROOMS;
 use weft_collective::catalog::{ALGORITHMS, Algorithm, Carrier, Need};
 use weft_collective::{Operation, slots};
@@ -16,6 +15,7 @@ use weft_fabric::Fabric;
 use weft_fabric::copies::Caches;
 use weft_fabric_shm::Shm;
 use weft_fabric_sim::{Chaos, Options};
+use weft_p2p::stream::Sizes;
 
 const fn form(count: usize, op: Op, gaps: bool, in_place: bool, varying: bool) -> Form {
     let layouts = if gaps { (Dense, Gaps) } else { (Dense, Dense) };

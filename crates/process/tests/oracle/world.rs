@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use weft_bootstrap::threads;
-use weft_channel::stream::Sizes;
 use weft_collective::catalog::Carrier;
 use weft_collective::{Choice, Reason, Selection};
 use weft_fabric::Fabric;
@@ -16,6 +15,7 @@ use weft_fabric_fault::{Faulty, Plan};
 use weft_fabric_shm::Shm;
 use weft_fabric_sim::{Counts, Machine, Options, run};
 use weft_p2p::Limits;
+use weft_p2p::stream::Sizes;
 use weft_process::{Comm, Engine, Single};
 
 /// What ranks tell each other outside of the fabric under test.

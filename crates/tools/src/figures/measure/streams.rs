@@ -5,12 +5,12 @@ use super::{Measured, Rank, first, text, world};
 use crate::figures::workload::{Contenders, Workload};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use weft_channel::stream::Sizes;
 use weft_collective::{Link, Operation, Reception, Via};
 use weft_datatype::{Basic, Predefined};
 use weft_fabric::{FabricExt, Sge, Work};
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
 use weft_fabric_sim::{Machine, Options};
+use weft_p2p::stream::Sizes;
 use weft_p2p::{Context, Limits};
 use weft_process::{Buffer, Lengths};
 

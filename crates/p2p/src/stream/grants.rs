@@ -1,10 +1,11 @@
 //! Where the next pieces of a message may be put: places for segments, the program's memory for blocks.
 
-use super::{Landing, Receive};
-use crate::stream::Mode;
-use crate::stream::core::{Core, Outcome, piece, pieces};
-use crate::stream::pool::{CHUNK, Use};
-use crate::stream::wire::{Note, PLACES, STANDING, StreamKind, pack};
+use super::Mode;
+use super::core::{Core, piece, pieces};
+use super::pool::{CHUNK, Use};
+use super::receive::{Landing, Receive};
+use super::wire::{Note, PLACES, STANDING, StreamKind, pack};
+use crate::message::Outcome;
 use weft_fabric::Fabric;
 
 impl Core {

@@ -1,17 +1,17 @@
 //! A process's streams: what both directions share.
 
-use super::matching::{Map, Matching};
 use super::pool::{Flags, Places, SegmentSlot, Tokens};
 use super::receive::Receive;
 use super::send::Send;
-use super::slab::Slab;
 use super::wire::{Note, StreamKind};
 use super::{Counts, Sizes};
+use crate::by_rank::ByRank;
+use crate::credit::Credit;
+use crate::matching::Matching;
+use crate::message::Outcome;
+use crate::slab::Slab;
 use std::collections::VecDeque;
 use weft_fabric::{Counter, Fabric, Fault, Message, Region, RemoteAddr, Sge, StagingPool};
-
-/// What to do with a peer's message: an error names what made no sense.
-pub type Outcome = Result<(), &'static str>;
 
 /// What is known of one peer. Made at first use.
 #[derive(Default)]
@@ -24,15 +24,12 @@ pub struct Peer {
     pub direct: bool,
     /// Writes are over when they are posted.
     pub synchronous: bool,
-    /// Small messages sent to it, and how many of them it has released.
-    pub sent: u64,
-    pub released: u64,
+    /// Small messages with payload.
+    pub credit: Credit,
     /// Messages that are passed on to it and have neither been sent nor announced, in their order.
     pub held: VecDeque<u32>,
-    /// Its small messages that came, that were released here, and of how many it was told.
+    /// Its small messages with payload that came.
     pub came: u64,
-    pub owed: u64,
-    pub told: u64,
     /// Its chunks of places.
     pub chunks: Vec<Option<RemoteAddr>>,
     /// Its places that wait for our next segment.
@@ -48,7 +45,12 @@ pub struct Peer {
 impl Peer {
     /// Whether so many bytes may go as one small message, where `most` are unreceived at once.
     pub fn has_credit(&self, most: u64, len: usize) -> bool {
-        len == 0 || len <= self.small && self.sent - self.released < most
+        len == 0 || len <= self.small && self.credit.covers(1, most)
+    }
+
+    /// The same, and takes the credit.
+    pub fn takes_credit(&mut self, most: u64, len: usize) -> bool {
+        len == 0 || len <= self.small && self.credit.try_charge(1, most)
     }
 }
 
@@ -71,6 +73,14 @@ pub struct Flight {
     pub send: u32,
 }
 
+/// An operation that is over: its request, bytes received, and bytes beyond.
+#[derive(Debug, Clone, Copy)]
+pub struct Ended {
+    pub request: u32,
+    pub bytes: u64,
+    pub lost: u64,
+}
+
 /// Everything.
 pub struct Core {
     pub sizes: Sizes,
@@ -78,7 +88,7 @@ pub struct Core {
     pub sends: Slab<Send>,
     pub receives: Slab<Receive>,
     pub matching: Matching,
-    pub peers: Map<u32, Peer>,
+    pub peers: ByRank<Peer>,
     pub places: Places,
     pub tokens: Tokens,
     pub flags: Flags,
@@ -96,6 +106,8 @@ pub struct Core {
     pub fault: Option<Fault>,
     /// Memory for small messages that came early.
     pub saved_pool: StagingPool,
+    /// Operations that are over, of whose requests nobody knows it yet.
+    pub ended: Vec<Ended>,
     /// Scratch: the sends of a relay.
     pub relayed: Vec<u32>,
 }
@@ -105,10 +117,10 @@ impl Core {
         Core {
             sizes,
             counts: Counts::default(),
-            sends: Slab::default(),
-            receives: Slab::default(),
-            matching: Matching::default(),
-            peers: Map::default(),
+            sends: Slab::new(),
+            receives: Slab::new(),
+            matching: Matching::new(),
+            peers: ByRank::default(),
             places: Places::default(),
             tokens: Tokens::default(),
             flags: Flags::default(),
@@ -120,13 +132,14 @@ impl Core {
             stamp: 0,
             fault: None,
             saved_pool: StagingPool::default(),
+            ended: Vec::new(),
             relayed: Vec::new(),
         }
     }
 
     pub fn peer<F: Fabric>(&mut self, fabric: &F, peer: usize) -> &mut Peer {
         let sizes = &self.sizes;
-        self.peers.entry(peer as u32).or_insert_with(|| {
+        self.peers.get_or_insert(peer, || {
             let able = fabric.capabilities(peer);
             Peer {
                 small: sizes.small.min(able.send_max),
@@ -136,6 +149,11 @@ impl Core {
                 ..Peer::default()
             }
         })
+    }
+
+    /// What is known of a peer that a message went to or came from.
+    pub fn known(&self, peer: usize) -> &Peer {
+        self.peers.get(peer).expect("looked up when the message began")
     }
 
     /// A value that no flag has held.
@@ -178,7 +196,7 @@ impl Core {
             From::Block(region) => fabric.withdraw(region),
         }
         self.sends[flight.send].flying -= 1;
-        self.settle_send(fabric, flight.send);
+        self.settle_send(flight.send);
     }
 
     // ---- progress -----------------------------------------------------------------------------
@@ -244,12 +262,8 @@ impl Core {
             StreamKind::Convert => self.on_convert(fabric, peer, note),
             StreamKind::Finish => self.on_finish(fabric, peer, note),
             StreamKind::Credit => {
-                let entry = self.peer(fabric, peer);
-                if note.first < entry.released || note.first > entry.sent {
-                    return Err("credit of small messages");
-                }
-                entry.released = note.first;
-                Ok(())
+                let released = self.peer(fabric, peer).credit.release_to(note.first);
+                released.then_some(()).ok_or("credit of small messages")
             }
         }
     }

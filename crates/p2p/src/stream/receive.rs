@@ -1,18 +1,19 @@
 //! The receiving side: pieces taken in order and passed on, and what came too early.
 
-mod grants;
-
-use super::core::{Core, From, Outcome, clip, piece, pieces};
-use super::matching::{Half, Key};
+use super::Mode;
+use super::core::{Core, Ended, From, clip, piece, pieces};
 use super::pool::Use;
 use super::wire::{Note, PLACES, RELAYED, StreamKind, unpack, words};
-use super::{Mode, To};
+use crate::envelope::{Context, MessageKind, Source, Tag};
+use crate::matching::{Arrival, Body};
+use crate::message::{Outcome, Target};
+use crate::request::{Requests, Stage};
 use std::collections::VecDeque;
-use weft_fabric::{Counter, Fabric, FabricExt, Region, Sge, Staging, Work};
+use weft_fabric::{Fabric, FabricExt, Region, RemoteAddr, Sge, Staging, Work};
 
 /// Where the next piece will be.
 #[derive(Clone, Copy)]
-enum Landing {
+pub enum Landing {
     /// One that stood ready for the peer, or one that was granted for this message.
     SegmentSlot {
         place: u16,
@@ -28,101 +29,114 @@ enum Landing {
 /// A receive, or a message that came before it.
 #[derive(Default)]
 pub struct Receive {
-    pub counter: Option<Counter>,
-    pub target: u64,
+    /// Of the operation, once there is one.
+    request: u32,
     pub peer: u32,
     buffer: Option<Sge>,
     /// Length of the message.
-    len: usize,
+    pub len: usize,
     /// The sender's request.
-    remote: u32,
-    mode: Mode,
-    base: usize,
-    unit: usize,
-    pieces: usize,
+    pub remote: u32,
+    pub mode: Mode,
+    pub base: usize,
+    pub unit: usize,
+    pub pieces: usize,
     /// Pieces that were given a place, and that were taken in.
-    granted: usize,
-    drained: usize,
-    landings: VecDeque<Landing>,
+    pub granted: usize,
+    pub drained: usize,
+    pub landings: VecDeque<Landing>,
     /// A small message that came early.
-    saved: Option<Staging>,
+    pub saved: Option<Staging>,
     /// Sends that pass it on.
-    children: Vec<u32>,
+    pub children: Vec<u32>,
     /// It has no place, and waits for one.
-    hungry: bool,
+    pub hungry: bool,
     /// The sender passes on what it does not have yet: it gets nothing of the half of all places that
     /// is for those who fill them at once.
-    idle: bool,
+    pub idle: bool,
     /// It is not over.
-    live: bool,
+    pub live: bool,
     /// No further blocks: segments, once the blocks under way are there.
-    converts: bool,
+    pub converts: bool,
 }
 
 impl Receive {
     /// Bytes of the message that find no room.
-    pub fn lost(&self) -> u64 {
+    fn lost(&self) -> u64 {
         self.len.saturating_sub(self.buffer().len()) as u64
     }
 
-    pub fn expected(&self) -> u64 {
-        self.buffer().len() as u64
-    }
-
-    fn buffer(&self) -> Sge {
+    pub fn buffer(&self) -> Sge {
         self.buffer.unwrap_or(Sge::EMPTY)
     }
 }
 
 impl Core {
-    fn open_receive<F: Fabric>(&mut self, fabric: &F, peer: usize) -> u32 {
+    fn open_receive(&mut self, peer: u32) -> u32 {
         let index = self.receives.take();
         let old = &mut self.receives[index];
-        let counter = *old.counter.get_or_insert_with(|| fabric.counters().allocate());
         let (mut landings, mut children) =
             (std::mem::take(&mut old.landings), std::mem::take(&mut old.children));
         landings.clear();
         children.clear();
-        *old = Receive {
-            counter: Some(counter),
-            target: fabric.counters().value(counter) + 1,
-            peer: peer as u32,
-            landings,
-            children,
-            live: true,
-            ..Receive::default()
-        };
+        *old = Receive { peer, landings, children, live: true, ..Receive::default() };
         index
     }
 
-    /// The record of a message or a receive of `key`, and whether its other half was there.
-    fn meet<F: Fabric>(&mut self, fabric: &F, key: Key, half: Half) -> (u32, bool) {
-        let new = self.open_receive(fabric, key.peer as usize);
-        match self.matching.meet(key, half, || new) {
-            Err(new) => (new, false),
-            Ok(old) => {
-                self.receives.give(new);
-                (old, true)
-            }
+    /// The record of a message that has arrived, and whether its receive was there. It is looked for by the sender's place in
+    /// the fabric: all receives here name theirs.
+    fn meet_posted(&mut self, peer: usize, note: Note) -> (u32, bool) {
+        self.counts.lookups += 1;
+        let (context, rank, tag) = (Context(note.first), peer as u32, note.low as Tag);
+        if let Some(posted) = self.matching.match_posted(context, rank, tag) {
+            return (posted, true);
         }
+        let request = self.open_receive(rank);
+        let (kind, body) = (MessageKind::Rts, Body::There(RemoteAddr::default()));
+        let arrival =
+            Arrival { kind, word: false, context, rank, tag, peer, request, len: 0, body };
+        self.matching.keep(arrival);
+        (request, false)
     }
 
-    /// Starts a receive into `buffer`, which `children` pass on.
-    pub fn irecv<F: Fabric>(&mut self, fabric: &F, from: To, buffer: Sge, relay: &[u32]) -> u32 {
-        let key = Key { context: from.context, peer: from.peer as u32, tag: from.tag };
-        let (index, arrived) = self.meet(fabric, key, Half::Posted);
+    /// The record of a receive, and whether its message was there.
+    fn meet_arrived(&mut self, from: Target) -> (u32, bool) {
+        self.counts.lookups += 1;
+        let Target { context, peer, tag, .. } = from;
+        let rank = peer as u32;
+        if let Some(arrived) = self.matching.take(context, Source::Rank { rank, peer }, Some(tag)) {
+            return (arrived.request, true);
+        }
+        let index = self.open_receive(rank);
+        self.matching.post(context, Some(rank), Some(tag), index);
+        (index, false)
+    }
+
+    /// Starts a receive into `buffer`, which `children` pass on: its request.
+    pub fn irecv<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        requests: &mut Requests,
+        (from, buffer): (Target, Sge),
+        relay: &[u32],
+    ) -> u32 {
+        let (request, slot) = requests.open(fabric.counters());
+        slot.describe(from, buffer, Stage::StreamIn);
+        slot.rank = from.rank as i32;
+        let (index, arrived) = self.meet_arrived(from);
         let receive = &mut self.receives[index];
+        receive.request = request;
         receive.buffer = Some(buffer);
         receive.children.extend_from_slice(relay);
         if !arrived {
-            return index;
+            return request;
         }
         match receive.saved.take() {
             Some(saved) => self.deliver(fabric, index, saved.sge()),
             None if receive.mode == Mode::Small => self.deliver(fabric, index, Sge::EMPTY),
             None => self.begin(fabric, index),
         }
-        index
+        request
     }
 
     // ---- small messages -----------------------------------------------------------------------
@@ -133,12 +147,11 @@ impl Core {
             let small = self.sizes.small;
             let entry = self.peer(f, peer);
             entry.came += 1;
-            if entry.came - entry.owed > most || p.len() > small {
+            if entry.came - entry.credit.owed() > most || p.len() > small {
                 return Err("small message beyond its credit");
             }
         }
-        let key = Key { context: note.first, peer: peer as u32, tag: note.low };
-        let (index, posted) = self.meet(f, key, Half::Arrived);
+        let (index, posted) = self.meet_posted(peer, note);
         let receive = &mut self.receives[index];
         receive.mode = Mode::Small;
         receive.len = p.len();
@@ -162,7 +175,7 @@ impl Core {
         let children = std::mem::take(&mut self.receives[index].children);
         let buffer = self.receives[index].buffer();
         for &child in &children {
-            let to = &self.peers[&(self.sends[child].to.peer as u32)];
+            let to = self.known(self.sends[child].to.peer);
             // What the fabric might keep must lie where it stays, and so must what needs a place.
             let (len, next) = (payload.len(), to.held.front() == Some(&child));
             let at_once = len <= to.inline && to.has_credit(self.sizes.credit, len);
@@ -183,11 +196,8 @@ impl Core {
         let peer = receive.peer as usize;
         if !payload.is_empty() {
             let quarter = (self.sizes.credit / 4).max(1);
-            let entry = self.peer(fabric, peer);
-            entry.owed += 1;
-            if entry.owed - entry.told >= quarter {
-                entry.told = entry.owed;
-                Note::new(StreamKind::Credit, 0, entry.owed, 0).send(fabric, peer, &[]);
+            if let Some(owed) = self.peer(fabric, peer).credit.owe(1, quarter - 1) {
+                Note::new(StreamKind::Credit, 0, owed, 0).send(fabric, peer, &[]);
             }
         }
         self.finish_receive(fabric, index);
@@ -204,7 +214,10 @@ impl Core {
         receive.children.clear();
         receive.live = false;
         self.counts.received += 1;
-        fabric.counters().add(receive.counter.expect("an open receive has one"), 1);
+        let (request, lost) = (receive.request, receive.lost());
+        let bytes = (receive.len as u64).saturating_sub(lost);
+        self.ended.push(Ended { request, bytes, lost });
+        self.receives.give(index);
     }
 
     // ---- messages of pieces -------------------------------------------------------------------
@@ -229,8 +242,7 @@ impl Core {
             }
             self.places.set_state(place, Use::Landing);
         }
-        let key = Key { context: note.first, peer: peer as u32, tag: note.low };
-        let (index, posted) = self.meet(f, key, Half::Arrived);
+        let (index, posted) = self.meet_posted(peer, note);
         let receive = &mut self.receives[index];
         receive.len = len as usize;
         receive.remote = note.second as u32;
@@ -348,7 +360,7 @@ impl Core {
             if send.mode != Mode::Small {
                 send.ready = ready.min(send.data.map_or(0, Sge::len));
                 self.push(fabric, child);
-                self.settle_send(fabric, child);
+                self.settle_send(child);
             }
         }
     }

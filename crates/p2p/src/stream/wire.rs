@@ -5,6 +5,7 @@
 //!   word 1, 2   by kind, see [`StreamKind`]
 //! ```
 
+use crate::message::Target;
 use weft_fabric::{Fabric, FabricExt, Head, Posted, RemoteAddr, Sge};
 
 /// Kinds of message. Their numbers lie beyond those of point-to-point messages.
@@ -37,7 +38,7 @@ pub enum StreamKind {
     Ready = 0x69,
 }
 
-/// In place of a request: places for whatever comes next.
+/// In place of a number: places for whatever comes next.
 pub const STANDING: u32 = u32::MAX;
 
 /// Beside the mode of an Open: the sender does not have the payload yet, it passes it on.
@@ -75,6 +76,11 @@ pub struct Note {
 impl Note {
     pub fn new(kind: StreamKind, low: u32, first: u64, second: u64) -> Note {
         Note { kind, count: 0, mode: 0, low, first, second }
+    }
+
+    /// The first of a message to where `to` says.
+    pub fn to(kind: StreamKind, to: Target, second: u64) -> Note {
+        Note::new(kind, to.tag as u32, to.context.0, second)
     }
 
     pub fn encode(self) -> Head {

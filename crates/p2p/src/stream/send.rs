@@ -1,21 +1,20 @@
 //! The sending side: small messages at once, segments into places, blocks written where they belong.
 
-use super::core::{Core, Flight, From, Outcome, piece, pieces};
+use super::Mode;
+use super::core::{Core, Ended, Flight, From, piece, pieces};
 use super::pool::{SegmentSlot, place_at};
 use super::wire::{Note, PLACES, RELAYED, STANDING, StreamKind, pack, unpack, words};
-use super::{Mode, To};
+use crate::message::{Outcome, Target};
+use crate::request::{Requests, Stage};
 use std::collections::VecDeque;
-use weft_fabric::{
-    Cause, Counter, Fabric, FabricExt, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work,
-};
+use weft_fabric::{Cause, Fabric, FabricExt, Posted, Region, RemoteAddr, RemoteFlag, Sge, Work};
 
 /// A send under way.
 #[derive(Default)]
 pub struct Send {
-    pub counter: Option<Counter>,
-    /// It is over when the counter is there.
-    pub target: u64,
-    pub to: To,
+    /// Of the operation.
+    pub request: u32,
+    pub to: Target,
     pub data: Option<Sge>,
     pub mode: Mode,
     /// Where pieces begin to be counted: what lies before went in blocks.
@@ -46,6 +45,8 @@ pub struct Send {
     relayed: bool,
     /// It is under way.
     live: bool,
+    /// A receive passes its message on by it, and knows it by its number.
+    fed: bool,
 }
 
 impl Send {
@@ -55,58 +56,69 @@ impl Send {
 }
 
 impl Core {
-    /// A record for a send of `data`, of which `ready` bytes are there.
-    fn open_send<F: Fabric>(&mut self, fabric: &F, to: To, data: Sge, ready: usize) -> u32 {
+    /// A record, and a request, for a send of `data`, of which `ready` bytes are there.
+    fn open_send<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        requests: &mut Requests,
+        (to, data): (Target, Sge),
+        ready: usize,
+    ) -> u32 {
+        let (request, slot) = requests.open(fabric.counters());
+        slot.describe(to, data, Stage::StreamOut);
         let index = self.sends.take();
         let send = &mut self.sends[index];
-        let counter = *send.counter.get_or_insert_with(|| fabric.counters().allocate());
         let places = std::mem::take(&mut send.places);
-        *send = Send {
-            counter: Some(counter),
-            target: fabric.counters().value(counter) + 1,
-            to,
-            data: Some(data),
-            ready,
-            places,
-            live: true,
-            ..Send::default()
-        };
+        *send =
+            Send { request, to, data: Some(data), ready, places, live: true, ..Send::default() };
         index
     }
 
-    /// Starts a send; `None` when it is over already.
-    pub fn isend<F: Fabric>(&mut self, fabric: &F, to: To, data: Sge) -> Option<u32> {
+    /// Starts a send: its request; `None` when it is over already.
+    pub fn isend<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        requests: &mut Requests,
+        to: Target,
+        data: Sge,
+    ) -> Option<u32> {
         if !self.takes_credit(fabric, to.peer, data.len()) {
-            let index = self.open_send(fabric, to, data, data.len());
+            let index = self.open_send(fabric, requests, (to, data), data.len());
+            let request = self.sends[index].request;
             self.announce(fabric, index);
-            return Some(index);
+            return Some(request);
         }
         self.counts.small += 1;
         let (counter, target) = self.counter(fabric);
-        let head = Note::new(StreamKind::Small, to.tag, to.context, 0).encode();
+        let head = Note::to(StreamKind::Small, to, 0).encode();
         if fabric.send(to.peer, head, data, Some(counter)) == Posted::Done {
             self.idle.push(counter);
             return None;
         }
-        let send = self.open_send(fabric, to, data, data.len());
+        let send = self.open_send(fabric, requests, (to, data), data.len());
+        let request = self.sends[send].request;
         self.depart(fabric, Flight { counter, target, from: From::Program, send });
-        Some(send)
+        Some(request)
     }
 
     /// Whether so many bytes may go as one small message, which is counted then.
     fn takes_credit<F: Fabric>(&mut self, fabric: &F, peer: usize, len: usize) -> bool {
         let most = self.sizes.credit;
-        let entry = self.peer(fabric, peer);
-        let has = entry.has_credit(most, len);
-        entry.sent += u64::from(has && len > 0);
-        has
+        self.peer(fabric, peer).takes_credit(most, len)
     }
 
     /// Starts to pass on what will come into `data`, message by message of the receive that feeds it.
     /// A short one is sent when it is there, by the credit of that time; what comes behind it is held
     /// back as well, so that nothing overtakes it.
-    pub fn announce_relay<F: Fabric>(&mut self, fabric: &F, to: To, data: Sge) -> u32 {
-        let index = self.open_send(fabric, to, data, 0);
+    pub fn announce_relay<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        requests: &mut Requests,
+        to: Target,
+        data: Sge,
+    ) -> u32 {
+        let index = self.open_send(fabric, requests, (to, data), 0);
+        self.sends[index].fed = true;
         let entry = self.peer(fabric, to.peer);
         if data.len() > entry.small && entry.held.is_empty() {
             self.announce(fabric, index);
@@ -129,7 +141,12 @@ impl Core {
             self.send_held(fabric, first, self.sends[first].data());
         }
         self.push(fabric, index);
-        self.settle_send(fabric, index);
+        self.settle_send(index);
+        let send = &mut self.sends[index];
+        send.fed = false;
+        if !send.live {
+            self.sends.give(index);
+        }
     }
 
     /// Sends the first message that was held back for a peer: a small one from where it is, others begin
@@ -146,10 +163,10 @@ impl Core {
         (send.next, send.pieces) = (1, 1);
         self.counts.small += 1;
         let (counter, target) = self.counter(fabric);
-        let head = Note::new(StreamKind::Small, to.tag, to.context, 0).encode();
+        let head = Note::to(StreamKind::Small, to, 0).encode();
         if fabric.send(to.peer, head, from, Some(counter)) == Posted::Done {
             self.idle.push(counter);
-            self.settle_send(fabric, index);
+            self.settle_send(index);
             return;
         }
         self.depart(fabric, Flight { counter, target, from: From::Program, send: index });
@@ -160,7 +177,7 @@ impl Core {
         let Send { to, ready, .. } = self.sends[index];
         let data = self.sends[index].data();
         let (segment, block, least) = (self.sizes.segment, self.sizes.block, self.sizes.rendezvous);
-        let entry = self.peers.get_mut(&(to.peer as u32)).expect("looked up for its credit");
+        let entry = self.peers.get_mut(to.peer).expect("looked up for its credit");
         let blocks = data.len() > least && entry.direct;
         let send = &mut self.sends[index];
         send.mode = if blocks { Mode::Blocks } else { Mode::Segments };
@@ -186,7 +203,7 @@ impl Core {
         let note = Note {
             count: count as u8,
             mode: send.mode as u8 | relayed,
-            ..Note::new(StreamKind::Open, to.tag, to.context, index.into())
+            ..Note::to(StreamKind::Open, to, index.into())
         };
         let payload = [data.len() as u64, pack(&numbers), send.unit as u64];
         note.send(fabric, to.peer, &payload);
@@ -231,9 +248,8 @@ impl Core {
                 return;
             }
             let part = send.data().part(offset, len);
-            let peer = send.to.peer as u32;
-            let synchronous = self.peers[&peer].synchronous;
-            let from = if synchronous {
+            let peer = send.to.peer;
+            let from = if self.peers.get(peer).is_some_and(|known| known.synchronous) {
                 From::Program
             } else if send.mode == Mode::Blocks {
                 match send.exposed.take() {
@@ -281,7 +297,7 @@ impl Core {
                 let blocks = send.mode == Mode::Blocks;
                 self.counts.pieces += 1;
                 self.depart(fabric, Flight { counter, target, from, send: index });
-                if blocks && !self.peers[&(peer as u32)].synchronous {
+                if blocks && !self.known(peer).synchronous {
                     self.expose_ahead(fabric, index);
                 }
                 true
@@ -300,7 +316,7 @@ impl Core {
                     fabric.withdraw(region);
                 }
                 self.idle.push(counter);
-                if let Some(entry) = self.peers.get_mut(&(peer as u32)) {
+                if let Some(entry) = self.peers.get_mut(peer) {
                     entry.direct = false;
                 }
                 note.send(fabric, peer, &[]);
@@ -314,7 +330,7 @@ impl Core {
     }
 
     /// Ends a send that has nothing left to do.
-    pub fn settle_send<F: Fabric>(&mut self, fabric: &F, index: u32) {
+    pub fn settle_send(&mut self, index: u32) {
         let send = &mut self.sends[index];
         if send.live
             && !send.held
@@ -323,7 +339,10 @@ impl Core {
             && send.ready == send.data().len()
         {
             send.live = false;
-            fabric.counters().add(send.counter.expect("an open send has one"), 1);
+            self.ended.push(Ended { request: send.request, bytes: 0, lost: 0 });
+            if !send.fed {
+                self.sends.give(index);
+            }
         }
     }
 
@@ -434,7 +453,7 @@ impl Core {
         }
         (send.next, send.ready) = (send.pieces, send.data().len());
         send.places.clear();
-        self.settle_send(fabric, note.low);
+        self.settle_send(note.low);
         Ok(())
     }
 }

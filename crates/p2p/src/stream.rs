@@ -1,4 +1,4 @@
-//! Streams of segments: a transport for collective operations that knows who sends what, after CollGM
+//! Streams of segments: a protocol for collective operations, which know who sends what, after CollGM
 //! (sections 3.2 and 3.3), on writes into memory registered beforehand.
 //!
 //! ```text
@@ -16,8 +16,8 @@
 //!
 //! # Who owns what until when
 //!
-//! - The program's buffer of a send or receive is ours from [`Stream::isend`] or [`Stream::irecv`] until
-//!   [`Stream::finish`] says that it is over. A relayed buffer may be read by its sends until they are over, too.
+//! - The program's buffer of a send or receive is ours from [`crate::Streams::isend`] or [`crate::Streams::irecv`] until its
+//!   request is over. A relayed buffer may be read by its sends until they are over, too.
 //! - A place is its peer's from the grant until its flag shows the grant's stamp; then ours until it
 //!   is copied and all writes from it are over. Only then it is granted again, with a new stamp.
 //! - A send token is a segment of ours from the copy until the write's completion.
@@ -32,9 +32,13 @@
 //! what has not come, cannot keep others from going on. A
 //! segment is passed on from its place only if the next rank has granted one already.
 //!
-//! Matching is a lookup by (context, sender, tag), in order. A message that nobody has asked for yet
-//! is kept: its envelope, and at most [`Sizes::credit`] small payloads and [`Sizes::allowance`]
-//! segments of a peer.
+//! # What is shared with other messages, and what not
+//!
+//! Requests with their ends, status and waits, matching, slots, credit and entries by rank are the types of all messages.
+//! The queues are apart: nothing here is received from anybody or with any tag, and what collectives wait for must
+//! neither keep an awaited message from going straight to its buffer nor call a helper. A message that nobody has asked
+//! for yet is kept: its envelope, and at most [`Sizes::credit`] small payloads and [`Sizes::allowance`] segments of a peer.
+//! Heads, pools and the moving of pieces are of their own (ARCHITECTURE.md says why).
 //!
 //! # Memory
 //!
@@ -42,18 +46,19 @@
 //! `credit * small` bytes kept for each peer that sends early. Nothing before the first use.
 
 mod core;
-mod matching;
+mod grants;
 mod pool;
 mod receive;
 mod send;
-mod slab;
 mod wire;
 
-use self::core::Core;
-use std::cell::{Cell, RefCell};
-use weft_fabric::{Counter, Fabric, Fault, Message, Sge};
+use self::core::{Core, Ended};
+use crate::message::{Outcome, Target};
+use crate::protocol::operations::Operations;
+use crate::request::{RequestId, Requests, Stage, Status};
+use weft_fabric::{Fabric, Message, Sge};
 
-pub use wire::is_ours;
+pub(crate) use wire::is_ours;
 
 /// What governs the protocols. All processes must have the same. Bytes, unless it says otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,171 +184,122 @@ impl Mode {
     }
 }
 
-/// Whom a message goes to or comes from, and for which operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct To {
-    /// In the fabric.
-    pub peer: usize,
-    /// Separates the messages of unlike users; both ends say one number.
-    pub context: u64,
-    /// Tells the operation within its context; both ends say one number.
-    pub tag: u32,
-}
-
-/// An operation under way, until [`Stream::finish`] has ended it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Id(pub u32);
-
-impl Id {
-    fn send(index: u32) -> Id {
-        Id(index << 1)
-    }
-
-    fn receive(index: u32) -> Id {
-        Id(index << 1 | 1)
-    }
-
-    fn parts(self) -> (u32, bool) {
-        (self.0 >> 1, self.0 & 1 == 1)
-    }
-}
-
-/// How an operation ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ended {
-    /// Who sent it, in the fabric; none of a send.
-    pub from: Option<usize>,
-    /// Room for so many bytes was there.
-    pub expected: u64,
-    /// Bytes of the message beyond.
-    pub lost: u64,
-}
-
 /// The streams of one process. Costs nothing before its first message.
+///
+/// Invariants: a request at [`Stage::StreamOut`] or [`Stage::StreamIn`] is of one record of the core, which ends it; a record lasts
+/// until its operation is over, and until no receive passes on by it.
 #[derive(Default)]
-pub struct Stream {
-    core: RefCell<Option<Box<Core>>>,
-    sizes: Cell<Option<Sizes>>,
-    busy: Cell<bool>,
+pub(crate) struct Stream {
+    core: Option<Box<Core>>,
+    sizes: Option<Sizes>,
+    busy: bool,
 }
 
 impl Stream {
     /// Chooses sizes, before the first message. False: it is too late.
-    pub fn set_sizes(&self, sizes: Sizes) -> bool {
-        let early = self.core.borrow().is_none();
+    pub fn set_sizes(&mut self, sizes: Sizes) -> bool {
+        let early = self.core.is_none();
         if early {
-            self.sizes.set(Some(sizes));
+            self.sizes = Some(sizes);
         }
         early
     }
 
     /// The sizes in force.
     pub fn sizes(&self) -> Sizes {
-        self.sizes.get().unwrap_or_default().checked()
+        self.sizes.unwrap_or_default().checked()
     }
 
     /// What happened so far; zeros before the first message.
     pub fn counts(&self) -> Counts {
-        let core = self.core.borrow();
-        let Some(core) = core.as_ref() else { return Counts::default() };
-        Counts { lookups: core.matching.lookups, ..core.counts }
+        self.core.as_ref().map_or_else(Counts::default, |core| core.counts)
     }
 
     /// Registered memory in use, in bytes: at most [`Sizes::memory`].
     pub fn registered(&self) -> usize {
-        let core = self.core.borrow();
-        core.as_ref().map_or(0, |c| c.places.bytes() + c.tokens.bytes() + c.flags.bytes())
+        let bytes = |c: &Core| c.places.bytes() + c.tokens.bytes() + c.flags.bytes();
+        self.core.as_deref().map_or(0, bytes)
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut Core) -> T) -> T {
-        let mut core = self.core.borrow_mut();
-        let core = core.get_or_insert_with(|| Box::new(Core::new(self.sizes())));
-        let value = act(core);
-        self.busy.set(core.busy());
+    /// Acts, and ends the requests of what is over by then.
+    fn with<F: Fabric, T>(
+        &mut self,
+        fabric: &F,
+        operations: &mut Operations,
+        act: impl FnOnce(&mut Core, &mut Requests) -> T,
+    ) -> T {
+        let sizes = self.sizes;
+        let core = self
+            .core
+            .get_or_insert_with(|| Box::new(Core::new(sizes.unwrap_or_default().checked())));
+        let value = act(core, &mut operations.requests);
+        for Ended { request, bytes, lost } in core.ended.drain(..) {
+            let slot = &mut operations.requests[request];
+            let (source, tag) = (slot.rank, slot.tag);
+            slot.status = Status { source, tag, bytes, lost, ..Status::default() };
+            slot.stage = Stage::Complete;
+            slot.advance(fabric.counters());
+        }
+        if let Some(fault) = core.fault.take() {
+            operations.fault = Some(fault);
+        }
+        self.busy = core.busy();
         value
     }
 
     /// Whether [`Stream::progress`] has anything to look at.
-    #[inline]
+    #[inline(always)]
     pub fn is_busy(&self) -> bool {
-        self.busy.get()
+        self.busy
     }
 
     /// Moves on what peers have written and what was kept back. True if anything moved.
-    pub fn progress<F: Fabric>(&self, fabric: &F) -> bool {
-        self.with(|core| core.progress(fabric))
+    pub fn progress<F: Fabric>(&mut self, fabric: &F, operations: &mut Operations) -> bool {
+        self.with(fabric, operations, |core, _| core.progress(fabric))
     }
 
     /// Acts on an arrived message of a kind of ours ([`is_ours`]); an error names what made no sense.
     /// The caller gives its buffer back.
-    pub fn handle<F: Fabric>(&self, fabric: &F, message: &Message) -> Result<(), &'static str> {
-        self.with(|core| core.handle(fabric, message))
-    }
-
-    /// What ended everything, if anything did; told once.
-    pub fn take_fault(&self) -> Option<Fault> {
-        self.core.borrow_mut().as_mut()?.fault.take()
+    pub fn handle<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        operations: &mut Operations,
+        message: &Message,
+    ) -> Outcome {
+        self.with(fabric, operations, |core, _| core.handle(fabric, message))
     }
 
     /// Starts a send; `None` when it is over already.
-    pub fn isend<F: Fabric>(&self, fabric: &F, to: To, data: Sge) -> Option<Id> {
-        self.with(|core| core.isend(fabric, to, data)).map(Id::send)
-    }
-
-    /// Starts a receive of at most `data.len()` bytes.
-    pub fn irecv<F: Fabric>(&self, fabric: &F, from: To, data: Sge) -> Id {
-        Id::receive(self.with(|core| core.irecv(fabric, from, data, &[])))
-    }
-
-    /// Starts a receive whose message is passed on to each of `to` while it comes in; the sends are
-    /// handed to `add`.
-    pub fn relay<F: Fabric>(
-        &self,
+    pub fn isend<F: Fabric>(
+        &mut self,
         fabric: &F,
-        from: To,
+        operations: &mut Operations,
+        to: Target,
         data: Sge,
-        to: impl Iterator<Item = To>,
-        mut add: impl FnMut(Id),
-    ) -> Id {
-        self.with(|core| {
+    ) -> Option<RequestId> {
+        let sent =
+            |core: &mut Core, requests: &mut Requests| core.isend(fabric, requests, to, data);
+        self.with(fabric, operations, sent).map(RequestId)
+    }
+
+    /// Starts a receive of at most `data.len()` bytes, whose message is passed on to each of `to` while it comes in; the sends
+    /// are handed to `add`.
+    pub fn relay<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        operations: &mut Operations,
+        (from, data): (Target, Sge),
+        to: impl Iterator<Item = Target>,
+        mut add: impl FnMut(RequestId),
+    ) -> RequestId {
+        self.with(fabric, operations, |core, requests| {
             let mut children = std::mem::take(&mut core.relayed);
-            children.extend(to.map(|to| core.announce_relay(fabric, to, data)));
-            let receive = core.irecv(fabric, from, data, &children);
-            children.drain(..).for_each(|send| add(Id::send(send)));
+            children.extend(to.map(|to| core.announce_relay(fabric, requests, to, data)));
+            children.iter().for_each(|&send| add(RequestId(core.sends[send].request)));
+            let receive = core.irecv(fabric, requests, (from, data), &children);
+            children.clear();
             core.relayed = children;
-            Id::receive(receive)
+            RequestId(receive)
         })
-    }
-
-    /// The wait that ends when the operation is over.
-    pub fn wait_of(&self, id: Id) -> (Counter, u64) {
-        let core = self.core.borrow();
-        let core = core.as_ref().expect("an operation is under way");
-        let (index, receives) = id.parts();
-        let (counter, target) = match receives {
-            true => (core.receives[index].counter, core.receives[index].target),
-            false => (core.sends[index].counter, core.sends[index].target),
-        };
-        (counter.expect("an open operation has one"), target)
-    }
-
-    /// Ends the request of an operation that is over; `None` while it is not.
-    pub fn finish<F: Fabric>(&self, fabric: &F, id: Id) -> Option<Ended> {
-        let (counter, target) = self.wait_of(id);
-        if fabric.counters().value(counter) < target {
-            return None;
-        }
-        let mut core = self.core.borrow_mut();
-        let core = core.as_mut().expect("an operation is under way");
-        let (index, receives) = id.parts();
-        if !receives {
-            core.sends.give(index);
-            return Some(Ended { from: None, expected: 0, lost: 0 });
-        }
-        let receive = &core.receives[index];
-        let from = Some(receive.peer as usize);
-        let ended = Ended { from, expected: receive.expected(), lost: receive.lost() };
-        core.receives.give(index);
-        Some(ended)
     }
 }

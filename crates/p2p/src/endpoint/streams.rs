@@ -1,0 +1,66 @@
+//! Streams of segments ([`crate::stream`]), as collective algorithms use them.
+
+use super::Endpoint;
+use super::state::State;
+use crate::message::Target;
+use crate::request::RequestId;
+use crate::stream::{Counts, Sizes};
+use weft_fabric::{Fabric, Sge};
+
+/// The streams of an endpoint. Their requests are as all others: [`Endpoint::wait`] ends them.
+///
+/// A [`Target`] names the receiver of a send, or the sender of a receive with its rank in the communicator.
+pub struct Streams<'e, F: Fabric>(&'e Endpoint<F>);
+
+impl<F: Fabric> Endpoint<F> {
+    /// The other way of messages that this endpoint moves on: streams of segments, for collectives.
+    pub fn streams(&self) -> Streams<'_, F> {
+        Streams(self)
+    }
+}
+
+impl<F: Fabric> Streams<'_, F> {
+    /// Chooses sizes, before the first message. False: it is too late.
+    pub fn set_sizes(&self, sizes: Sizes) -> bool {
+        self.0.state.borrow_mut().streams.set_sizes(sizes)
+    }
+
+    /// The sizes in force.
+    pub fn sizes(&self) -> Sizes {
+        self.0.state.borrow().streams.sizes()
+    }
+
+    /// What happened so far; zeros before the first message.
+    pub fn counts(&self) -> Counts {
+        self.0.state.borrow().streams.counts()
+    }
+
+    /// Registered memory in use, in bytes: at most [`Sizes::memory`].
+    pub fn registered(&self) -> usize {
+        self.0.state.borrow().streams.registered()
+    }
+
+    /// Starts a send; `None` when it is over already.
+    pub fn isend(&self, to: Target, data: Sge) -> Option<RequestId> {
+        let State { operations, streams, .. } = &mut *self.0.state.borrow_mut();
+        streams.isend(&self.0.transport.fabric, operations, to, data)
+    }
+
+    /// Starts a receive of at most `data.len()` bytes from the process that `from` names.
+    pub fn irecv(&self, from: Target, data: Sge) -> RequestId {
+        self.relay(from, data, std::iter::empty(), |_| {})
+    }
+
+    /// Starts a receive whose message is passed on to each of `to` while it comes in; the sends are
+    /// handed to `add`.
+    pub fn relay(
+        &self,
+        from: Target,
+        data: Sge,
+        to: impl Iterator<Item = Target>,
+        add: impl FnMut(RequestId),
+    ) -> RequestId {
+        let State { operations, streams, .. } = &mut *self.0.state.borrow_mut();
+        streams.relay(&self.0.transport.fabric, operations, (from, data), to, add)
+    }
+}
