@@ -46,6 +46,7 @@
 //! `credit * small` bytes kept for each peer that sends early. Nothing before the first use.
 
 mod core;
+mod flights;
 mod grants;
 mod pool;
 mod receive;
@@ -303,3 +304,6 @@ impl Stream {
         })
     }
 }
+
+#[cfg(all(test, not(miri)))]
+mod tests;

@@ -144,7 +144,7 @@ fn copy_in<F: Fabric>(transport: &Transport<F>, buffer: Sge, payload: Sge) -> us
 }
 
 /// Copies a payload in, and says so.
-#[inline]
+#[inline(always)]
 pub fn deliver<F: Fabric>(
     transport: &Transport<F>,
     buffer: Sge,

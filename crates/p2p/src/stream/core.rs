@@ -1,5 +1,6 @@
 //! A process's streams: what both directions share.
 
+use super::flights::{Flight, Flights, From};
 use super::pool::{Flags, Places, SegmentSlot, Tokens};
 use super::receive::Receive;
 use super::send::Send;
@@ -11,7 +12,7 @@ use crate::matching::Matching;
 use crate::message::Outcome;
 use crate::slab::Slab;
 use std::collections::VecDeque;
-use weft_fabric::{Counter, Fabric, Fault, Message, Region, RemoteAddr, Sge, StagingPool};
+use weft_fabric::{Fabric, Fault, Message, RemoteAddr, Sge, StagingPool};
 
 /// What is known of one peer. Made at first use.
 #[derive(Default)]
@@ -54,25 +55,6 @@ impl Peer {
     }
 }
 
-/// Memory that a write under way reads from.
-#[derive(Debug, Clone, Copy)]
-pub enum From {
-    /// The program's own, for as long as the request lasts.
-    Program,
-    Token(u16),
-    /// A place where the segment was received.
-    SegmentSlot(u16),
-    Block(Region),
-}
-
-/// A write (or a message that the fabric keeps) under way.
-pub struct Flight {
-    pub counter: Counter,
-    pub target: u64,
-    pub from: From,
-    pub send: u32,
-}
-
 /// An operation that is over: its request, bytes received, and bytes beyond.
 #[derive(Debug, Clone, Copy)]
 pub struct Ended {
@@ -92,9 +74,7 @@ pub struct Core {
     pub places: Places,
     pub tokens: Tokens,
     pub flags: Flags,
-    pub flights: Vec<Flight>,
-    /// Counters for flights.
-    pub idle: Vec<Counter>,
+    pub flights: Flights,
     /// Receives that pieces are awaited for.
     pub active: Vec<u32>,
     /// Receives that have no place and need one.
@@ -124,8 +104,7 @@ impl Core {
             places: Places::default(),
             tokens: Tokens::default(),
             flags: Flags::default(),
-            flights: Vec::new(),
-            idle: Vec::new(),
+            flights: Flights::default(),
             active: Vec::new(),
             hungry: VecDeque::new(),
             backlog: VecDeque::new(),
@@ -169,26 +148,18 @@ impl Core {
 
     // ---- writes under way ---------------------------------------------------------------------
 
-    /// A counter for a flight, and the value that will mean that it is over.
-    pub fn counter<F: Fabric>(&mut self, fabric: &F) -> (Counter, u64) {
-        let counter = self.idle.pop().unwrap_or_else(|| fabric.counters().allocate());
-        (counter, fabric.counters().value(counter) + 1)
-    }
-
     /// A flight has begun; it may be over.
     pub fn depart<F: Fabric>(&mut self, fabric: &F, flight: Flight) {
         self.sends[flight.send].flying += 1;
         if let From::SegmentSlot(place) = flight.from {
             self.places.hold(place);
         }
-        match fabric.counters().value(flight.counter) >= flight.target {
-            true => self.land(fabric, flight),
-            false => self.flights.push(flight),
+        if let Some(over) = self.flights.begin(fabric.counters(), flight) {
+            self.land(fabric, over);
         }
     }
 
     fn land<F: Fabric>(&mut self, fabric: &F, flight: Flight) {
-        self.idle.push(flight.counter);
         match flight.from {
             From::Program => {}
             From::Token(token) => self.tokens.give(token),
@@ -210,14 +181,8 @@ impl Core {
     /// Ends flights, takes segments in, hands freed tokens and places on. True if anything moved.
     pub fn progress<F: Fabric>(&mut self, fabric: &F) -> bool {
         let mut moved = false;
-        let mut i = 0;
-        while i < self.flights.len() {
-            let flight = &self.flights[i];
-            if fabric.counters().value(flight.counter) < flight.target {
-                i += 1;
-                continue;
-            }
-            let flight = self.flights.swap_remove(i);
+        let mut at = 0;
+        while let Some(flight) = self.flights.next_over(fabric.counters(), &mut at) {
             self.land(fabric, flight);
             moved = true;
         }

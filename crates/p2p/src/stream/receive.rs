@@ -1,7 +1,8 @@
 //! The receiving side: pieces taken in order and passed on, and what came too early.
 
 use super::Mode;
-use super::core::{Core, Ended, From, clip, piece, pieces};
+use super::core::{Core, Ended, clip, piece, pieces};
+use super::flights::From;
 use super::pool::Use;
 use super::wire::{Note, PLACES, RELAYED, StreamKind, unpack, words};
 use crate::envelope::{Context, MessageKind, Source, Tag};

@@ -1,7 +1,8 @@
 //! The sending side: small messages at once, segments into places, blocks written where they belong.
 
 use super::Mode;
-use super::core::{Core, Ended, Flight, From, piece, pieces};
+use super::core::{Core, Ended, piece, pieces};
+use super::flights::{Flight, From};
 use super::pool::{SegmentSlot, place_at};
 use super::wire::{Note, PLACES, RELAYED, STANDING, StreamKind, pack, unpack, words};
 use crate::message::{Outcome, Target};
@@ -89,10 +90,10 @@ impl Core {
             return Some(request);
         }
         self.counts.small += 1;
-        let (counter, target) = self.counter(fabric);
+        let (counter, target) = self.flights.counter(fabric.counters());
         let head = Note::to(StreamKind::Small, to, 0).encode();
         if fabric.send(to.peer, head, data, Some(counter)) == Posted::Done {
-            self.idle.push(counter);
+            self.flights.give_back(counter);
             return None;
         }
         let send = self.open_send(fabric, requests, (to, data), data.len());
@@ -162,10 +163,10 @@ impl Core {
         let send = &mut self.sends[index];
         (send.next, send.pieces) = (1, 1);
         self.counts.small += 1;
-        let (counter, target) = self.counter(fabric);
+        let (counter, target) = self.flights.counter(fabric.counters());
         let head = Note::to(StreamKind::Small, to, 0).encode();
         if fabric.send(to.peer, head, from, Some(counter)) == Posted::Done {
-            self.idle.push(counter);
+            self.flights.give_back(counter);
             self.settle_send(index);
             return;
         }
@@ -287,7 +288,7 @@ impl Core {
 
     /// Writes the next piece of a send, which lies in `source`, into its next place.
     pub fn write<F: Fabric>(&mut self, fabric: &F, index: u32, source: Sge, from: From) -> bool {
-        let (counter, target) = self.counter(fabric);
+        let (counter, target) = self.flights.counter(fabric.counters());
         let send = &mut self.sends[index];
         let SegmentSlot { at, flag, stamp } = send.places.pop_front().expect("looked for");
         let peer = send.to.peer;
@@ -315,7 +316,7 @@ impl Core {
                 if let From::Block(region) = from {
                     fabric.withdraw(region);
                 }
-                self.idle.push(counter);
+                self.flights.give_back(counter);
                 if let Some(entry) = self.peers.get_mut(peer) {
                     entry.direct = false;
                 }

@@ -1,0 +1,102 @@
+//! Writes, and messages that the fabric keeps, that are under way.
+
+use weft_fabric::{Counter, Counters, Region};
+
+/// Memory that a write under way reads from.
+#[derive(Debug, Clone, Copy)]
+pub enum From {
+    /// The program's own, for as long as the request lasts.
+    Program,
+    Token(u16),
+    /// A place where the segment was received.
+    SegmentSlot(u16),
+    Block(Region),
+}
+
+/// A write (or a message that the fabric keeps) under way.
+pub struct Flight {
+    pub counter: Counter,
+    pub target: u64,
+    pub from: From,
+    pub send: u32,
+}
+
+/// Invariant: a counter that was taken belongs to one flight until that is over, or nothing flew; then it serves again.
+#[derive(Default)]
+pub struct Flights {
+    under_way: Vec<Flight>,
+    idle: Vec<Counter>,
+}
+
+impl Flights {
+    pub fn is_empty(&self) -> bool {
+        self.under_way.is_empty()
+    }
+
+    /// A counter for a flight, and the value that will mean that it is over.
+    pub fn counter(&mut self, counters: &Counters) -> (Counter, u64) {
+        let counter = self.idle.pop().unwrap_or_else(|| counters.allocate());
+        (counter, counters.value(counter) + 1)
+    }
+
+    /// Nothing flies, or nothing does any more, that the counter is for.
+    pub fn give_back(&mut self, counter: Counter) {
+        self.idle.push(counter);
+    }
+
+    /// A flight has begun; it is handed back if it is over.
+    pub fn begin(&mut self, counters: &Counters, flight: Flight) -> Option<Flight> {
+        if counters.value(flight.counter) >= flight.target {
+            self.idle.push(flight.counter);
+            return Some(flight);
+        }
+        self.under_way.push(flight);
+        None
+    }
+
+    /// The next flight that is over, from `at` on, where the next look begins.
+    pub fn next_over(&mut self, counters: &Counters, at: &mut usize) -> Option<Flight> {
+        while let Some(flight) = self.under_way.get(*at) {
+            if counters.value(flight.counter) >= flight.target {
+                let flight = self.under_way.swap_remove(*at);
+                self.idle.push(flight.counter);
+                return Some(flight);
+            }
+            *at += 1;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_serves_one_flight_at_a_time() {
+        let counters = Counters::new();
+        let mut flights = Flights::default();
+        let fly = |flights: &mut Flights, send| {
+            let (counter, target) = flights.counter(&counters);
+            let flight = Flight { counter, target, from: From::Program, send };
+            assert!(flights.begin(&counters, flight).is_none());
+            counter
+        };
+        let [first, second, third] = [0, 1, 2].map(|send| fly(&mut flights, send));
+        assert!(first != second && second != third && first != third);
+        counters.add(third, 1);
+        counters.add(first, 1);
+        let mut over = Vec::new();
+        let mut at = 0;
+        while let Some(flight) = flights.next_over(&counters, &mut at) {
+            over.push(flight.send);
+        }
+        over.sort_unstable();
+        assert_eq!((over, flights.is_empty()), (vec![0, 2], false));
+        assert!([first, third].contains(&fly(&mut flights, 3)));
+        let (counter, target) = flights.counter(&counters);
+        counters.add(counter, 1);
+        let flight = Flight { counter, target, from: From::Program, send: 4 };
+        assert_eq!(flights.begin(&counters, flight).map(|flight| flight.send), Some(4));
+    }
+}
